@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+/// @title The book: positions, their exit ladders, and who holds what
+/// @notice Position ids are global and run from 1 to `positionCount()`. USDC amounts have 6 decimals.
+interface IPositionManager {
+    enum TriggerType {
+        StopLoss,
+        TakeProfit
+    }
+
+    enum PositionStatus {
+        Open,
+        Closed
+    }
+
+    /// @param triggerType A `TriggerType`
+    /// @param triggerBps PnL of the price against the entry price; negative for a stop-loss, positive for a take-profit
+    /// @param exitBps The share of the remaining tokens to sell
+    struct ExitRule {
+        uint8 triggerType;
+        int256 triggerBps;
+        uint16 exitBps;
+    }
+
+    /// @param entryPriceUsdc USDC base units per whole token, from the real fills, averaged by cost
+    /// @param usdcCostBasis What the remaining tokens cost
+    /// @param status A `PositionStatus`
+    /// @param nextRuleIndex The rules before it have fired, in that order; those from it on are pending
+    struct Position {
+        uint256 positionId;
+        uint256 agentId;
+        address vault;
+        address token;
+        uint256 tokenAmount;
+        uint256 entryPriceUsdc;
+        uint256 usdcCostBasis;
+        uint16 maxSlippageBps;
+        uint8 status;
+        uint8 nextRuleIndex;
+        uint64 openedAt;
+        int256 realizedPnlUsdc;
+    }
+
+    /// @notice What the router reads before it trades a position: the three slots of the position, decoded
+    /// @param ladder The packed rules, see `ExitLadder`
+    /// @param armedAt When the ladder last changed or the position last increased
+    /// @param armedRound The price oracle's round of the token at that time: a rule fires on a later one only
+    struct PositionState {
+        uint256 agentId;
+        address token;
+        uint256 tokenAmount;
+        uint256 usdcCostBasis;
+        uint256 entryPriceUsdc;
+        uint256 maxSlippageBps;
+        uint256 ladder;
+        uint256 armedAt;
+        uint256 armedRound;
+    }
+
+    /// @notice What the router enters for a new position
+    struct NewPosition {
+        uint256 agentId;
+        address vault;
+        address token;
+        uint256 tokenAmount;
+        uint256 usdcAmount;
+        uint256 entryPriceUsdc;
+        uint256 maxSlippageBps;
+        uint256 ladder;
+        uint256 priceRound;
+    }
+
+    event PositionOpened(
+        uint256 indexed positionId,
+        uint256 indexed agentId,
+        address indexed vault,
+        address token,
+        uint256 tokenAmount,
+        uint256 entryPriceUsdc,
+        uint256 usdcCostBasis
+    );
+    event PositionIncreased(
+        uint256 indexed positionId,
+        uint256 indexed agentId,
+        uint256 tokensAdded,
+        uint256 usdcAdded,
+        uint256 entryPriceUsdc
+    );
+    /// @param usdcReleased The cost basis of what was sold
+    event PositionReduced(uint256 indexed positionId, uint256 indexed agentId, uint256 tokenSold, uint256 usdcReleased);
+    /// @param ruleIndex Where the fired rule stands now: the `nextRuleIndex` before it fired
+    event PositionLadderExitApplied(
+        uint256 indexed positionId, uint256 indexed agentId, uint8 ruleIndex, uint256 tokenSold, uint256 usdcReleased
+    );
+    event PositionExitLadderUpdated(uint256 indexed positionId, uint256 indexed agentId, uint8 nextRuleIndex);
+    event PositionClosed(uint256 indexed positionId, uint256 indexed agentId, int256 realizedPnlUsdc);
+    event TradeRouterUpdated(address indexed previous, address indexed current);
+
+    error PositionNotFound(uint256 positionId);
+    error NoPendingExitRule(uint256 positionId);
+    error OnlyTradeRouter(address caller);
+    error ZeroAddress();
+
+    /// @notice Enters a new position; only the trade router, which has checked that the agent has none in the token
+    function openPosition(NewPosition calldata entry) external returns (uint256 positionId);
+
+    /// @notice Enters a buy into an open position and averages its entry price by cost; only the trade router
+    function increasePosition(
+        uint256 positionId,
+        uint256 tokensAdded,
+        uint256 usdcAdded,
+        uint256 maxSlippageBps,
+        uint256 priceRound
+    ) external;
+
+    /// @notice Enters a sale, which closes the position when it is of all tokens; only the trade router
+    /// @return released The cost basis of what was sold, pro rata and rounded up; all of it at the close
+    function reducePosition(uint256 positionId, uint256 tokenSold, uint256 usdcProceeds)
+        external
+        returns (uint256 released);
+
+    /// @notice Enters a sale by the pending rule at `ruleIndex` and moves that rule to the fired ones; only the trade router
+    /// @return firedIndex Where the rule stands now
+    /// @return released The cost basis of what was sold, pro rata and rounded up; all of it at the close
+    function applyLadderExit(uint256 positionId, uint256 ruleIndex, uint256 tokenSold, uint256 usdcProceeds)
+        external
+        returns (uint8 firedIndex, uint256 released);
+
+    /// @notice Replaces the ladder, fired rules included; only the trade router
+    function updateExitLadder(uint256 positionId, uint256 ladder, uint256 priceRound) external;
+    function setTradeRouter(address router) external;
+
+    function getPosition(uint256 positionId) external view returns (Position memory);
+
+    /// @notice All rules: the fired ones in the order in which they fired, then the pending ones
+    function getExitRules(uint256 positionId) external view returns (ExitRule[] memory);
+
+    /// @notice The first pending rule; reverts `NoPendingExitRule` for a closed position without one
+    function getNextExitRule(uint256 positionId) external view returns (ExitRule memory);
+    function getOpenPositionIds(uint256 agentId) external view returns (uint256[] memory);
+    function openPositionCountByAgent(uint256 agentId) external view returns (uint256);
+
+    /// @return positionId 0 when the agent has no open position in the token
+    function openPositionId(uint256 agentId, address token) external view returns (uint256 positionId);
+    function agentTokenBalance(uint256 agentId, address token) external view returns (uint256);
+
+    /// @notice What all agents hold of a token, over all registered vaults
+    function totalTokenLedger(address token) external view returns (uint256);
+    function realizedPnlUsdc(uint256 positionId) external view returns (int256);
+    function positionCount() external view returns (uint256);
+    function positionsOpenedByAgent(uint256 agentId) external view returns (uint256);
+    function positionsClosedByAgent(uint256 agentId) external view returns (uint256);
+    function positionStateOf(uint256 positionId) external view returns (PositionState memory);
+    function tradeRouter() external view returns (address);
+    function agentRegistry() external view returns (address);
+    function vaultTrackRegistry() external view returns (address);
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+/// @title Pushed USD prices with 8 decimals, many assets in one contract
+/// @notice `roundId` of an asset grows by one with every accepted update: the exact order of its observations.
+interface IPriceOracle {
+    /// @notice Why `post` skipped an observation
+    enum SkipReason {
+        /// The held observation is as new or newer
+        NotNewer,
+        /// Observed too far in the future
+        FromFuture,
+        /// The price is zero, negative or too large
+        InvalidPrice,
+        /// The move is beyond the asset's bound
+        DeviationTooLarge
+    }
+
+    /// @param maxAge Seconds after which the price is stale; 0 = no window of its own
+    /// @param maxDeviationBps The largest move of one update; 0 = no bound
+    struct AssetConfig {
+        uint32 maxAge;
+        uint32 maxDeviationBps;
+    }
+
+    event PriceUpdated(address indexed asset, int256 price, uint64 observedAt, uint80 roundId);
+    event PriceForced(address indexed asset, int256 price, uint80 roundId, address indexed by);
+    event ObservationSkipped(address indexed asset, int256 price, uint64 observedAt, SkipReason reason);
+    event AssetConfigUpdated(address indexed asset, uint32 maxAge, uint32 maxDeviationBps);
+    event SequencerFeedUpdated(address indexed feed, uint256 gracePeriod);
+
+    error TokenNotQuoted(address asset);
+    error StalePrice(address asset, uint256 updatedAt, uint256 maxAge);
+    error DeviationTooLarge(address asset, uint256 held, uint256 given, uint256 maxDeviationBps);
+    error InvalidPrice(address asset, int256 price);
+    error LengthMismatch(uint256 assets, uint256 prices);
+    error SequencerDown();
+    error SequencerGracePeriod(uint256 until);
+    error ZeroAddress();
+
+    /// @notice Quotes one asset as observed now; only the updater role. Reverts `DeviationTooLarge`.
+    function setPrice(address asset, int256 price) external;
+
+    /// @notice Quotes many assets as observed now, all or none; only the updater role
+    function setPrices(address[] calldata assets, int256[] calldata prices) external;
+
+    /// @notice Quotes many assets with the observations' own times; only the updater role.
+    /// An observation that cannot be taken is skipped with `ObservationSkipped`, never a revert.
+    function post(address[] calldata assets, int256[] calldata prices, uint64[] calldata observedAt) external;
+
+    /// @notice Quotes one asset as observed now, without the deviation bound; only the forcing role
+    function forcePrice(address asset, int256 price) external;
+    function forcePrices(address[] calldata assets, int256[] calldata prices) external;
+
+    function setAssetConfig(address asset, uint32 maxAge, uint32 maxDeviationBps) external;
+
+    /// @param feed A Chainlink-shaped uptime feed (0 = up); the zero address switches the check off
+    function setSequencerFeed(address feed, uint256 gracePeriod) external;
+
+    function latestRoundData(address asset)
+        external
+        view
+        returns (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound);
+    function decimals(address asset) external view returns (uint8);
+
+    /// @notice The price, which is not older than the smaller non-zero one of `maxAge` and the asset's own window
+    /// @dev Reverts `TokenNotQuoted`, `StalePrice`, `SequencerDown` or `SequencerGracePeriod`.
+    function freshPrice(address asset, uint256 maxAge)
+        external
+        view
+        returns (uint256 price, uint64 updatedAt, uint80 roundId);
+
+    /// @notice The last price however old, zeros when the asset was never quoted; never reverts
+    function peekPrice(address asset) external view returns (uint256 price, uint64 updatedAt, uint80 roundId);
+
+    /// @notice Whether `freshPrice` would revert
+    function isStale(address asset, uint256 maxAge) external view returns (bool);
+    function maxAgeOf(address asset) external view returns (uint256);
+    function maxDeviationBpsOf(address asset) external view returns (uint256);
+    function assetConfig(address asset) external view returns (AssetConfig memory);
+    function sequencerFeed() external view returns (address feed, uint256 gracePeriod);
+}

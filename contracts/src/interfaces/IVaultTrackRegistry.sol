@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+/// @title Which vaults exist, which tracks they offer, and the risk policy of each
+interface IVaultTrackRegistry {
+    enum CapitalMode {
+        Simulated,
+        Real
+    }
+
+    struct TrackType {
+        uint256 trackId;
+        bytes32 name;
+        uint8 capitalMode;
+        bool active;
+    }
+
+    /// @param initialAllocation USDC base units an agent may hold at cost when it enters the track
+    /// @param maxAllocation The most the track ever gives, in USDC base units
+    /// @param maxDrawdownBps Stored for the service's flags; no intent is checked against it
+    /// @param maxTradeSizeBps Of the vault's total assets, per open or add
+    /// @param maxDailyTurnoverBps Of the vault's total assets, bought per UTC day; 0 = off
+    /// @param maxDailyLossBps Of the agent's allocation cap, realized per UTC day; 0 = off
+    /// @param evaluationPeriod Seconds
+    /// @param maxStopLossBps The deepest stop-loss; 0 = no bound
+    /// @param minTakeProfitBps The nearest take-profit; 0 = no bound
+    /// @param maxTakeProfitBps The farthest take-profit; 0 = no bound
+    struct VaultTrackConfig {
+        address vault;
+        uint256 trackId;
+        uint256 initialAllocation;
+        uint256 maxAllocation;
+        uint256 maxDrawdownBps;
+        uint256 maxTradeSizeBps;
+        uint256 maxDailyTurnoverBps;
+        uint256 maxDailyLossBps;
+        uint256 evaluationPeriod;
+        uint256 minTrades;
+        uint256 promotionScore;
+        bool active;
+        uint256 maxStopLossBps;
+        uint256 minTakeProfitBps;
+        uint256 maxTakeProfitBps;
+        bool requireStopLoss;
+        bool requireTakeProfit;
+    }
+
+    /// @notice The part of a configuration that every trade is checked against, in one storage slot
+    /// @param active The configuration is active and so is its track type
+    struct TradePolicy {
+        uint16 maxTradeSizeBps;
+        uint32 maxDailyTurnoverBps;
+        uint16 maxDailyLossBps;
+        uint32 maxStopLossBps;
+        uint32 minTakeProfitBps;
+        uint32 maxTakeProfitBps;
+        bool requireStopLoss;
+        bool requireTakeProfit;
+        bool active;
+    }
+
+    event VaultRegistered(address indexed vault);
+    event VaultTrackConfigUpdated(address indexed vault, uint256 indexed trackId, VaultTrackConfig config);
+    event TrackTypeUpdated(uint256 indexed trackId, bytes32 name, uint8 capitalMode, bool active);
+
+    error ZeroAddress();
+    error VaultNotRegistered(address vault);
+    error VaultAlreadyRegistered(address vault);
+    error TrackTypeNotFound(uint256 trackId);
+    error VaultTrackNotConfigured(address vault, uint256 trackId);
+    error InvalidTrackId(uint256 trackId);
+    error InvalidCapitalMode(uint8 capitalMode);
+    /// @notice The configuration's own vault or track differs from the ones it is set for
+    error ConfigMismatch(address vault, uint256 trackId);
+    /// @notice A value is out of its range; `field` is the position of the field in `VaultTrackConfig`
+    error ConfigValueOutOfRange(uint256 field, uint256 value, uint256 max);
+
+    function registerVault(address vault) external;
+    function setTrackType(TrackType calldata trackType) external;
+    function setVaultTrackConfig(address vault, uint256 trackId, VaultTrackConfig calldata config) external;
+
+    function vaultCount() external view returns (uint256);
+    function vaultAt(uint256 index) external view returns (address);
+    function isRegisteredVault(address vault) external view returns (bool);
+    function getTrackType(uint256 trackId) external view returns (TrackType memory);
+    function getVaultTrackConfig(address vault, uint256 trackId) external view returns (VaultTrackConfig memory);
+    function isVaultTrackActive(address vault, uint256 trackId) external view returns (bool);
+    function capitalModeOf(address vault, uint256 trackId) external view returns (uint8);
+
+    /// @notice The policy that trades are checked against; all zero (so inactive) where nothing is configured
+    function tradePolicyOf(address vault, uint256 trackId) external view returns (TradePolicy memory);
+}
