@@ -60,6 +60,8 @@ interface IAgentRegistry {
         uint256 erc8004AgentId,
         address indexed owner
     );
+    /// @notice A link whose identity token the agent's owner no longer holds made room for another one
+    event ERC8004IdentityUnlinked(uint256 indexed agentId, uint256 erc8004AgentId);
 
     error AgentNotFound(uint256 agentId);
     error NotAgentOwner(uint256 agentId, address caller);
@@ -70,7 +72,13 @@ interface IAgentRegistry {
     error VaultTrackNotActive(address vault, uint256 trackId);
     error InvalidName(uint256 length);
     error InvalidMetadataURI(uint256 length);
+    /// @notice `status` is no `AgentStatus`
     error InvalidAgentStatus(uint8 status);
+    /// @notice No operator may move an agent from one to the other
+    error IllegalStatusMove(uint256 agentId, uint8 from, uint8 to);
+    /// @notice Only an active or a graduated agent is promoted
+    error AgentNotPromotable(uint256 agentId, uint8 status);
+    /// @notice `track` is no `Track`, or not above the agent's own
     error InvalidTrack(uint8 track);
     /// @notice The identity token is not held by the agent's owner
     error ERC8004OwnerMismatch(uint256 erc8004AgentId, address expected, address actual);
@@ -80,8 +88,12 @@ interface IAgentRegistry {
     error ERC8004IdWithoutLink(uint256 erc8004AgentId);
     /// @notice No identity registry knows this token
     error ERC8004IdentityNotFound(uint256 erc8004AgentId);
+    /// @notice The identity token is linked to no agent
+    error ERC8004IdentityNotLinked(uint256 erc8004AgentId);
 
     /// @notice Registers an agent for somebody else; only the registrar role
+    /// @dev An agent starts Active on the Challenge track, with an allocation, its owner as payout recipient. The fee is
+    /// recorded as prepaid when the fee manager's relayer calls, and is taken from any other caller.
     function registerAgent(
         address owner,
         address vault,
@@ -92,7 +104,8 @@ interface IAgentRegistry {
         uint256 erc8004AgentId
     ) external returns (uint256 agentId);
 
-    /// @notice Registers an agent owned by `signer`, who signed `SelfRegister`; anyone may relay
+    /// @notice Registers an agent owned by `signer`, who signed `SelfRegister` with the nonce `nonces(signer)`; anyone
+    /// may relay, with the fee as in `registerAgent`. A signer may register several agents.
     function selfRegisterAgent(
         address vault,
         string calldata name,
@@ -105,9 +118,12 @@ interface IAgentRegistry {
     ) external returns (uint256 agentId);
 
     /// @notice Links an identity token that the agent's owner holds; only the owner or the registrar role
+    /// @dev A link is live while the agent's owner holds the token. An agent has at most one live link and a token at
+    /// most one; a dead link gives way to a new one.
     function linkERC8004Identity(uint256 agentId, uint256 erc8004AgentId) external;
 
-    /// @notice Links an identity token for the agent's owner, who signed `LinkERC8004`; anyone may relay
+    /// @notice Links an identity token for the agent's owner, who signed `LinkERC8004` with the nonce `nonces(owner)`;
+    /// anyone may relay
     function linkERC8004IdentityWithSignature(
         uint256 agentId,
         uint256 erc8004AgentId,
@@ -115,12 +131,35 @@ interface IAgentRegistry {
         bytes calldata signature
     ) external;
 
+    /// @notice Only the agent's owner
     function updateAgentMetadata(uint256 agentId, string calldata metadataURI) external;
+
+    /// @notice Replaces the key that signs trade intents; only the agent's owner. What the old key signed is void.
     function setAgentSigner(uint256 agentId, address signer) external;
+
+    /// @notice Gives the agent away, and its payouts with it; only the agent's owner
+    /// @dev The signer stays until the new owner replaces it; a link is dead unless the new owner holds the token.
     function transferAgentOwnership(uint256 agentId, address newOwner) external;
+
+    /// @notice Only the agent's owner
     function setPayoutRecipient(uint256 agentId, address payoutRecipient) external;
+
+    /// @notice Moves an agent to another status; only the operator role
+    /// @dev The legal moves; all others revert `IllegalStatusMove`. Draft is not used: registration makes an agent Active.
+    /// | from      | to                                   |
+    /// |-----------|--------------------------------------|
+    /// | Active    | Suspended, Failed, Graduated, Exited |
+    /// | Suspended | Active, Failed, Exited               |
+    /// | Graduated | Active, Suspended, Failed, Exited    |
+    /// Failed and Exited are final and remove the agent's allocation. The other moves leave the allocation as it is,
+    /// since nobody but an active agent may buy.
     function setAgentStatus(uint256 agentId, uint8 status) external;
+
+    /// @notice Moves an active or graduated agent to a higher track of its vault, where it is active; only the operator
+    /// role. The agent's owner pays the promotion fee and must have approved it to the fee manager.
     function promoteAgent(uint256 agentId, uint8 track) external;
+
+    /// @notice Stops registration, and through the router opens and adds; only the operator role
     function pause() external;
     function unpause() external;
 
@@ -141,11 +180,34 @@ interface IAgentRegistry {
 
     /// @return agentId 0 when the identity token is linked to no agent
     function agentIdByERC8004(uint256 erc8004AgentId) external view returns (uint256 agentId);
+
+    /// @notice The agent that an identity token is linked to, live or not; reverts `ERC8004IdentityNotLinked`
     function getAgentByERC8004(uint256 erc8004AgentId) external view returns (Agent memory);
 
     /// @notice Whether the agent has a link and its owner holds the identity token now
     function isERC8004OwnerCurrent(uint256 agentId) external view returns (bool);
+
+    /// @notice Whether profit may be paid out to the agent's recipient: it is Active or Graduated, trades real capital on
+    /// its track, and its ERC-8004 link, where it has one, is live (an identity that was sold takes its earnings along)
     function isPayoutEligible(uint256 agentId) external view returns (bool);
+
+    /// @notice The EIP-712 digest that `signer` signs to register
+    function hashSelfRegister(
+        address vault,
+        string calldata name,
+        string calldata metadataURI,
+        address signer,
+        bool linkERC8004,
+        uint256 erc8004AgentId,
+        uint256 nonce,
+        uint256 deadline
+    ) external view returns (bytes32 digest);
+
+    /// @notice The EIP-712 digest that an agent's owner signs to link an identity token
+    function hashLinkERC8004(uint256 agentId, uint256 erc8004AgentId, uint256 nonce, uint256 deadline)
+        external
+        view
+        returns (bytes32 digest);
 
     function erc8004IdentityRegistry() external view returns (address);
     function erc8004ChainId() external view returns (uint256);

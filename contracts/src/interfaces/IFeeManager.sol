@@ -25,9 +25,12 @@ interface IFeeManager {
     error ZeroAddress();
     error OnlyAgentRegistry(address caller);
 
+    /// @param fee In base units of the fee asset; 0 = registration is free and leaves no event here
     function setRegistrationFee(uint256 fee) external;
     function setPromotionFee(address vault, uint256 fromTrackId, uint256 toTrackId, uint256 fee) external;
     function setTreasury(address treasury) external;
+
+    /// @param relayer Whose registrations are prepaid; the zero address = nobody's
     function setRegistrationFeeRelayer(address relayer) external;
     function setAgentRegistry(address registry) external;
 

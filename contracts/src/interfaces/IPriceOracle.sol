@@ -13,7 +13,9 @@ interface IPriceOracle {
         /// The price is zero, negative or too large
         InvalidPrice,
         /// The move is beyond the asset's bound
-        DeviationTooLarge
+        DeviationTooLarge,
+        /// The batch has already moved this asset
+        DuplicateInBatch
     }
 
     /// @param maxAge Seconds after which the price is stale; 0 = no window of its own
@@ -25,7 +27,7 @@ interface IPriceOracle {
 
     event PriceUpdated(address indexed asset, int256 price, uint64 observedAt, uint80 roundId);
     event PriceForced(address indexed asset, int256 price, uint80 roundId, address indexed by);
-    event ObservationSkipped(address indexed asset, int256 price, uint64 observedAt, SkipReason reason);
+    event PriceSkipped(address indexed asset, int256 price, uint64 observedAt, SkipReason reason);
     event AssetConfigUpdated(address indexed asset, uint32 maxAge, uint32 maxDeviationBps);
     event SequencerFeedUpdated(address indexed feed, uint256 gracePeriod);
 
@@ -33,7 +35,10 @@ interface IPriceOracle {
     error StalePrice(address asset, uint256 updatedAt, uint256 maxAge);
     error DeviationTooLarge(address asset, uint256 held, uint256 given, uint256 maxDeviationBps);
     error InvalidPrice(address asset, int256 price);
+    /// @notice A batch moves an asset at most once
+    error DuplicateAsset(address asset);
     error LengthMismatch(uint256 assets, uint256 prices);
+    error GracePeriodTooLong(uint256 gracePeriod, uint256 max);
     error SequencerDown();
     error SequencerGracePeriod(uint256 until);
     error ZeroAddress();
@@ -45,7 +50,7 @@ interface IPriceOracle {
     function setPrices(address[] calldata assets, int256[] calldata prices) external;
 
     /// @notice Quotes many assets with the observations' own times; only the updater role.
-    /// An observation that cannot be taken is skipped with `ObservationSkipped`, never a revert.
+    /// An observation that cannot be taken is skipped with `PriceSkipped`, never a revert.
     function post(address[] calldata assets, int256[] calldata prices, uint64[] calldata observedAt) external;
 
     /// @notice Quotes one asset as observed now, without the deviation bound; only the forcing role

@@ -16,6 +16,7 @@ interface ITokenRegistry {
     error TokenNotListed(address token);
     error TokenAlreadyListed(address token);
     error InvalidTokenDecimals(address token, uint8 decimals);
+    error IndexOutOfBounds(uint256 index, uint256 count);
 
     function setPriceOracle(address oracle) external;
 

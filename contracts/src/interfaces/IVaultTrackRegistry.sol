@@ -66,6 +66,8 @@ interface IVaultTrackRegistry {
     error ZeroAddress();
     error VaultNotRegistered(address vault);
     error VaultAlreadyRegistered(address vault);
+    error TooManyVaults(uint256 max);
+    error IndexOutOfBounds(uint256 index, uint256 count);
     error TrackTypeNotFound(uint256 trackId);
     error VaultTrackNotConfigured(address vault, uint256 trackId);
     error InvalidTrackId(uint256 trackId);

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+import {SlotDerivation} from "@openzeppelin/contracts/utils/SlotDerivation.sol";
+import {TransientSlot} from "@openzeppelin/contracts/utils/TransientSlot.sol";
+import {IPriceOracle} from "./interfaces/IPriceOracle.sol";
+import {ISequencerUptimeFeed} from "./interfaces/ISequencerUptimeFeed.sol";
+
+/// @title Pushed USD prices with 8 decimals, many assets in one contract
+/// @notice A move beyond an asset's bound is refused to the updater, whoever sends it and however often, and goes through
+/// `forcePrice` of another role, which the admin holds or grants. A second confirmation by the updater would add
+/// nothing: the same key signs both and the same provider feeds both, so a stolen key or a broken feed confirms itself.
+/// What makes a price jump for good (a split, a halt, a weekend's news) needs somebody who looked elsewhere.
+/// @dev The bound is per accepted update: it stops a wrong figure, not a stolen key that walks the price step by step.
+contract PriceOracle is IPriceOracle, AccessControl {
+    using SlotDerivation for bytes32;
+    using TransientSlot for bytes32;
+    using TransientSlot for TransientSlot.Uint256Slot;
+
+    /// @dev A price and all that guards it, in one slot.
+    struct Feed {
+        uint96 price;
+        uint40 observedAt;
+        uint32 roundId;
+        uint32 maxAge;
+        uint32 maxDeviationBps;
+    }
+
+    struct SequencerCheck {
+        address feed;
+        uint64 gracePeriod;
+    }
+
+    bytes32 public constant ORACLE_UPDATER_ROLE = keccak256("ORACLE_UPDATER_ROLE");
+    bytes32 public constant ORACLE_FORCER_ROLE = keccak256("ORACLE_FORCER_ROLE");
+
+    /// @notice How far ahead of the chain's clock an observation may be, in seconds; it is then held as observed now.
+    uint256 public constant MAX_FUTURE_SECONDS = 5;
+
+    /// @notice The longest wait after the sequencer comes back, in seconds.
+    uint256 public constant MAX_GRACE_PERIOD = 1 days;
+
+    uint256 private constant BPS = 10_000;
+    uint8 private constant DECIMALS = 8;
+
+    /// @dev Transient: the number of the batch under way in this transaction, and per asset the batch that moved it last.
+    bytes32 private constant BATCH_SLOT = keccak256("PriceOracle.batch");
+    bytes32 private constant BATCH_OF_ASSET_SLOT = keccak256("PriceOracle.batchOfAsset");
+
+    mapping(address asset => Feed) private _feeds;
+    SequencerCheck private _sequencer;
+
+    /// @param admin Receives DEFAULT_ADMIN_ROLE
+    constructor(address admin) {
+        if (admin == address(0)) revert ZeroAddress();
+        _grantRole(DEFAULT_ADMIN_ROLE, admin);
+    }
+
+    /// @inheritdoc IPriceOracle
+    function setPrice(address asset, int256 price) external onlyRole(ORACLE_UPDATER_ROLE) {
+        _set(asset, price);
+    }
+
+    /// @inheritdoc IPriceOracle
+    function setPrices(address[] calldata assets, int256[] calldata prices) external onlyRole(ORACLE_UPDATER_ROLE) {
+        _startBatch(assets.length, prices.length);
+        for (uint256 i = 0; i < assets.length; ++i) {
+            if (_isInBatch(assets[i])) revert DuplicateAsset(assets[i]);
+            _set(assets[i], prices[i]);
+            _addToBatch(assets[i]);
+        }
+    }
+
+    /// @inheritdoc IPriceOracle
+    function post(address[] calldata assets, int256[] calldata prices, uint64[] calldata observedAt)
+        external
+        onlyRole(ORACLE_UPDATER_ROLE)
+    {
+        _startBatch(assets.length, prices.length);
+        if (assets.length != observedAt.length) revert LengthMismatch(assets.length, observedAt.length);
+        for (uint256 i = 0; i < assets.length; ++i) {
+            _post(assets[i], prices[i], observedAt[i]);
+        }
+    }
+
+    /// @inheritdoc IPriceOracle
+    function forcePrice(address asset, int256 price) external onlyRole(ORACLE_FORCER_ROLE) {
+        _force(asset, price);
+    }
+
+    /// @inheritdoc IPriceOracle
+    function forcePrices(address[] calldata assets, int256[] calldata prices) external onlyRole(ORACLE_FORCER_ROLE) {
+        _startBatch(assets.length, prices.length);
+        for (uint256 i = 0; i < assets.length; ++i) {
+            if (_isInBatch(assets[i])) revert DuplicateAsset(assets[i]);
+            _force(assets[i], prices[i]);
+            _addToBatch(assets[i]);
+        }
+    }
+
+    /// @inheritdoc IPriceOracle
+    function setAssetConfig(address asset, uint32 maxAge, uint32 maxDeviationBps)
+        external
+        onlyRole(DEFAULT_ADMIN_ROLE)
+    {
+        if (asset == address(0)) revert ZeroAddress();
+        _feeds[asset].maxAge = maxAge;
+        _feeds[asset].maxDeviationBps = maxDeviationBps;
+        emit AssetConfigUpdated(asset, maxAge, maxDeviationBps);
+    }
+
+    /// @inheritdoc IPriceOracle
+    function setSequencerFeed(address feed, uint256 gracePeriod) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        if (gracePeriod > MAX_GRACE_PERIOD) revert GracePeriodTooLong(gracePeriod, MAX_GRACE_PERIOD);
+        // A wrong address must fail here and not at the first trade.
+        if (feed != address(0)) ISequencerUptimeFeed(feed).latestRoundData();
+        _sequencer = SequencerCheck({feed: feed, gracePeriod: SafeCast.toUint64(gracePeriod)});
+        emit SequencerFeedUpdated(feed, gracePeriod);
+    }
+
+    /// @inheritdoc IPriceOracle
+    function latestRoundData(address asset)
+        external
+        view
+        returns (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound)
+    {
+        Feed memory feed = _quoted(asset);
+        return (feed.roundId, int256(uint256(feed.price)), feed.observedAt, feed.observedAt, feed.roundId);
+    }
+
+    /// @inheritdoc IPriceOracle
+    function decimals(address) external pure returns (uint8) {
+        return DECIMALS;
+    }
+
+    /// @inheritdoc IPriceOracle
+    function freshPrice(address asset, uint256 maxAge)
+        external
+        view
+        returns (uint256 price, uint64 updatedAt, uint80 roundId)
+    {
+        Feed memory feed = _quoted(asset);
+        (bool isUp, uint256 graceEnd) = _sequencerState();
+        if (!isUp) revert SequencerDown();
+        if (block.timestamp < graceEnd) revert SequencerGracePeriod(graceEnd);
+        uint256 window = _window(feed.maxAge, maxAge);
+        if (_isOlder(feed.observedAt, window)) revert StalePrice(asset, feed.observedAt, window);
+        return (feed.price, feed.observedAt, feed.roundId);
+    }
+
+    /// @inheritdoc IPriceOracle
+    function peekPrice(address asset) external view returns (uint256 price, uint64 updatedAt, uint80 roundId) {
+        Feed memory feed = _feeds[asset];
+        return (feed.price, feed.observedAt, feed.roundId);
+    }
+
+    /// @inheritdoc IPriceOracle
+    function isStale(address asset, uint256 maxAge) external view returns (bool) {
+        Feed memory feed = _feeds[asset];
+        (bool isUp, uint256 graceEnd) = _sequencerState();
+        return feed.roundId == 0 || !isUp || block.timestamp < graceEnd
+            || _isOlder(feed.observedAt, _window(feed.maxAge, maxAge));
+    }
+
+    /// @inheritdoc IPriceOracle
+    function maxAgeOf(address asset) external view returns (uint256) {
+        return _feeds[asset].maxAge;
+    }
+
+    /// @inheritdoc IPriceOracle
+    function maxDeviationBpsOf(address asset) external view returns (uint256) {
+        return _feeds[asset].maxDeviationBps;
+    }
+
+    /// @inheritdoc IPriceOracle
+    function assetConfig(address asset) external view returns (AssetConfig memory) {
+        return AssetConfig({maxAge: _feeds[asset].maxAge, maxDeviationBps: _feeds[asset].maxDeviationBps});
+    }
+
+    /// @inheritdoc IPriceOracle
+    function sequencerFeed() external view returns (address feed, uint256 gracePeriod) {
+        return (_sequencer.feed, _sequencer.gracePeriod);
+    }
+
+    function _set(address asset, int256 price) private {
+        if (!_isStorable(price)) revert InvalidPrice(asset, price);
+        Feed memory feed = _feeds[asset];
+        uint96 given = _toStored(price);
+        if (_isBeyondBound(feed, given)) revert DeviationTooLarge(asset, feed.price, given, feed.maxDeviationBps);
+
+        _store(asset, feed, given, block.timestamp);
+    }
+
+    function _force(address asset, int256 price) private {
+        if (!_isStorable(price)) revert InvalidPrice(asset, price);
+        Feed memory feed = _feeds[asset];
+
+        _store(asset, feed, _toStored(price), block.timestamp);
+        emit PriceForced(asset, price, feed.roundId, msg.sender);
+    }
+
+    function _post(address asset, int256 price, uint64 observedAt) private {
+        Feed memory feed = _feeds[asset];
+        (bool isSkipped, SkipReason reason) = _reasonToSkip(asset, feed, price, observedAt);
+        if (isSkipped) {
+            emit PriceSkipped(asset, price, observedAt, reason);
+            return;
+        }
+
+        _store(asset, feed, _toStored(price), Math.min(observedAt, block.timestamp));
+        _addToBatch(asset);
+    }
+
+    /// @dev `feed` is what the slot holds; it is written back as a whole and says the new round afterwards.
+    function _store(address asset, Feed memory feed, uint96 price, uint256 observedAt) private {
+        feed.price = price;
+        feed.observedAt = SafeCast.toUint40(observedAt);
+        ++feed.roundId;
+        _feeds[asset] = feed;
+        emit PriceUpdated(asset, int256(uint256(price)), feed.observedAt, feed.roundId);
+    }
+
+    function _startBatch(uint256 assets, uint256 prices) private {
+        if (assets != prices) revert LengthMismatch(assets, prices);
+        TransientSlot.Uint256Slot batch = BATCH_SLOT.asUint256();
+        batch.tstore(batch.tload() + 1);
+    }
+
+    function _addToBatch(address asset) private {
+        BATCH_OF_ASSET_SLOT.deriveMapping(asset).asUint256().tstore(BATCH_SLOT.asUint256().tload());
+    }
+
+    function _isInBatch(address asset) private view returns (bool) {
+        return BATCH_OF_ASSET_SLOT.deriveMapping(asset).asUint256().tload() == BATCH_SLOT.asUint256().tload();
+    }
+
+    function _reasonToSkip(address asset, Feed memory feed, int256 price, uint64 observedAt)
+        private
+        view
+        returns (bool isSkipped, SkipReason reason)
+    {
+        if (_isInBatch(asset)) return (true, SkipReason.DuplicateInBatch);
+        if (!_isStorable(price)) return (true, SkipReason.InvalidPrice);
+        if (observedAt <= feed.observedAt) return (true, SkipReason.NotNewer);
+        if (observedAt > block.timestamp + MAX_FUTURE_SECONDS) return (true, SkipReason.FromFuture);
+        return (_isBeyondBound(feed, _toStored(price)), SkipReason.DeviationTooLarge);
+    }
+
+    function _quoted(address asset) private view returns (Feed memory feed) {
+        feed = _feeds[asset];
+        if (feed.roundId == 0) revert TokenNotQuoted(asset);
+    }
+
+    /// @dev A feed that does not answer, or knows nothing yet, counts as down.
+    function _sequencerState() private view returns (bool isUp, uint256 graceEnd) {
+        SequencerCheck memory check = _sequencer;
+        if (check.feed == address(0)) return (true, 0);
+        try ISequencerUptimeFeed(check.feed).latestRoundData() returns (
+            uint80, int256 answer, uint256 startedAt, uint256, uint80
+        ) {
+            return (answer == 0 && startedAt != 0, startedAt + check.gracePeriod);
+        } catch {
+            return (false, 0);
+        }
+    }
+
+    /// @dev No observation is held that is ahead of the chain's clock.
+    function _isOlder(uint256 observedAt, uint256 window) private view returns (bool) {
+        return window != 0 && block.timestamp - observedAt > window;
+    }
+
+    /// @dev The smaller of the two that is not zero.
+    function _window(uint256 own, uint256 asked) private pure returns (uint256) {
+        if (own == 0 || asked == 0) return own + asked;
+        return Math.min(own, asked);
+    }
+
+    function _isBeyondBound(Feed memory feed, uint256 given) private pure returns (bool) {
+        if (feed.roundId == 0 || feed.maxDeviationBps == 0) return false;
+        uint256 held = feed.price;
+        uint256 move = given > held ? given - held : held - given;
+        return move * BPS > held * feed.maxDeviationBps;
+    }
+
+    function _isStorable(int256 price) private pure returns (bool) {
+        return price > 0 && price <= int256(uint256(type(uint96).max));
+    }
+
+    function _toStored(int256 price) private pure returns (uint96) {
+        return SafeCast.toUint96(SafeCast.toUint256(price));
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
+import {IERC20Metadata} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Metadata.sol";
+import {ITokenRegistry} from "./interfaces/ITokenRegistry.sol";
+
+/// @title The tokens the protocol knows, and the oracle that prices them
+/// @notice A token stays listed for good, so that what an agent still holds of it keeps its decimals and its price;
+/// an inactive one is no longer bought.
+contract TokenRegistry is ITokenRegistry, AccessControl {
+    bytes32 public constant OPERATOR_ROLE = keccak256("OPERATOR_ROLE");
+
+    /// @notice Beyond these decimals a value in USDC would lose its digits.
+    uint8 public constant MAX_DECIMALS = 18;
+
+    /// @dev One slot; `listed` tells a token of 0 decimals from one that is not listed.
+    struct Listing {
+        uint8 decimals;
+        bool active;
+        bool listed;
+    }
+
+    /// @inheritdoc ITokenRegistry
+    address public priceOracle;
+
+    address[] private _tokens;
+    mapping(address token => Listing) private _listings;
+
+    /// @param admin Receives DEFAULT_ADMIN_ROLE
+    constructor(address admin, address priceOracle_) {
+        if (admin == address(0) || priceOracle_ == address(0)) revert ZeroAddress();
+        priceOracle = priceOracle_;
+        _grantRole(DEFAULT_ADMIN_ROLE, admin);
+        emit PriceOracleUpdated(address(0), priceOracle_);
+    }
+
+    /// @inheritdoc ITokenRegistry
+    function setPriceOracle(address oracle) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        if (oracle == address(0)) revert ZeroAddress();
+        emit PriceOracleUpdated(priceOracle, oracle);
+        priceOracle = oracle;
+    }
+
+    /// @inheritdoc ITokenRegistry
+    function registerToken(address token) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        if (token == address(0)) revert ZeroAddress();
+        if (_listings[token].listed) revert TokenAlreadyListed(token);
+        uint8 decimals = IERC20Metadata(token).decimals();
+        if (decimals > MAX_DECIMALS) revert InvalidTokenDecimals(token, decimals);
+
+        _tokens.push(token);
+        _listings[token] = Listing({decimals: decimals, active: true, listed: true});
+        emit TokenRegistered(token, decimals);
+    }
+
+    /// @inheritdoc ITokenRegistry
+    function setTokenActive(address token, bool active) external onlyRole(OPERATOR_ROLE) {
+        _listing(token).active = active;
+        emit TokenActiveUpdated(token, active);
+    }
+
+    /// @inheritdoc ITokenRegistry
+    function isTokenListed(address token) external view returns (bool) {
+        return _listings[token].listed;
+    }
+
+    /// @inheritdoc ITokenRegistry
+    function isTokenActive(address token) external view returns (bool) {
+        return _listings[token].active;
+    }
+
+    /// @inheritdoc ITokenRegistry
+    function tokenDecimals(address token) external view returns (uint8) {
+        return _listing(token).decimals;
+    }
+
+    /// @inheritdoc ITokenRegistry
+    function getTokenConfig(address token) external view returns (TokenConfig memory) {
+        Listing storage listing = _listing(token);
+        return TokenConfig({decimals: listing.decimals, active: listing.active});
+    }
+
+    /// @inheritdoc ITokenRegistry
+    function tokenAt(uint256 index) external view returns (address) {
+        if (index >= _tokens.length) revert IndexOutOfBounds(index, _tokens.length);
+        return _tokens[index];
+    }
+
+    /// @inheritdoc ITokenRegistry
+    function tokenCount() external view returns (uint256) {
+        return _tokens.length;
+    }
+
+    function _listing(address token) private view returns (Listing storage listing) {
+        listing = _listings[token];
+        if (!listing.listed) revert TokenNotListed(token);
+    }
+}

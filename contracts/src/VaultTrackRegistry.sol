@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
+import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
+
+/// @title Which vaults exist, which tracks they offer, and the risk policy of each
+/// @notice A configuration is answered exactly as it was set; what would not fit its storage is refused.
+contract VaultTrackRegistry is IVaultTrackRegistry, AccessControl {
+    uint256 private constant BPS = 10_000;
+
+    /// @notice A day's turnover of a hundred times the vault's assets, beyond which a bound is none.
+    uint256 public constant MAX_TURNOVER_BPS = 100 * BPS;
+
+    /// @notice A gain of a thousand times the entry, beyond which a bound is none.
+    uint256 public constant MAX_TAKE_PROFIT_BPS = 1000 * BPS;
+
+    /// @notice Each vault costs a write when a track type is switched on or off, so their number is bounded.
+    uint256 public constant MAX_VAULTS = 256;
+
+    struct StoredTrackType {
+        bytes32 name;
+        uint8 capitalMode;
+        bool active;
+        bool exists;
+    }
+
+    /// @dev The first slot is all that a trade reads; `trackActive` is the track type's flag, copied into it.
+    struct StoredConfig {
+        uint16 maxTradeSizeBps;
+        uint32 maxDailyTurnoverBps;
+        uint16 maxDailyLossBps;
+        uint32 maxStopLossBps;
+        uint32 minTakeProfitBps;
+        uint32 maxTakeProfitBps;
+        bool requireStopLoss;
+        bool requireTakeProfit;
+        bool active;
+        bool trackActive;
+        bool exists;
+        uint16 maxDrawdownBps;
+        // Second slot
+        uint96 initialAllocation;
+        uint96 maxAllocation;
+        uint64 evaluationPeriod;
+        // Third slot
+        uint128 minTrades;
+        uint128 promotionScore;
+    }
+
+    address[] private _vaults;
+    mapping(address vault => bool registered) private _registered;
+    mapping(uint256 trackId => StoredTrackType) private _trackTypes;
+    mapping(address vault => mapping(uint256 trackId => StoredConfig)) private _configs;
+
+    /// @param admin Receives DEFAULT_ADMIN_ROLE
+    constructor(address admin) {
+        if (admin == address(0)) revert ZeroAddress();
+        _grantRole(DEFAULT_ADMIN_ROLE, admin);
+    }
+
+    /// @inheritdoc IVaultTrackRegistry
+    function registerVault(address vault) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        if (vault == address(0)) revert ZeroAddress();
+        if (_registered[vault]) revert VaultAlreadyRegistered(vault);
+        if (_vaults.length == MAX_VAULTS) revert TooManyVaults(MAX_VAULTS);
+
+        _registered[vault] = true;
+        _vaults.push(vault);
+        emit VaultRegistered(vault);
+    }
+
+    /// @inheritdoc IVaultTrackRegistry
+    function setTrackType(TrackType calldata trackType) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        uint256 trackId = trackType.trackId;
+        // An agent keeps its track in 8 bits.
+        if (trackId > type(uint8).max) revert InvalidTrackId(trackId);
+        if (trackType.capitalMode > uint8(type(CapitalMode).max)) revert InvalidCapitalMode(trackType.capitalMode);
+
+        _trackTypes[trackId] = StoredTrackType({
+            name: trackType.name, capitalMode: trackType.capitalMode, active: trackType.active, exists: true
+        });
+        uint256 count = _vaults.length;
+        for (uint256 i = 0; i < count; ++i) {
+            StoredConfig storage stored = _configs[_vaults[i]][trackId];
+            if (stored.exists) stored.trackActive = trackType.active;
+        }
+        emit TrackTypeUpdated(trackId, trackType.name, trackType.capitalMode, trackType.active);
+    }
+
+    /// @inheritdoc IVaultTrackRegistry
+    function setVaultTrackConfig(address vault, uint256 trackId, VaultTrackConfig calldata config)
+        external
+        onlyRole(DEFAULT_ADMIN_ROLE)
+    {
+        if (!_registered[vault]) revert VaultNotRegistered(vault);
+        if (!_trackTypes[trackId].exists) revert TrackTypeNotFound(trackId);
+        if (config.vault != vault || config.trackId != trackId) revert ConfigMismatch(config.vault, config.trackId);
+        _checkRanges(config);
+
+        StoredConfig storage stored = _configs[vault][trackId];
+        stored.exists = true;
+        stored.active = config.active;
+        stored.trackActive = _trackTypes[trackId].active;
+        stored.requireStopLoss = config.requireStopLoss;
+        stored.requireTakeProfit = config.requireTakeProfit;
+        // forge-lint: disable-start(unsafe-typecast): _checkRanges has bounded every one of them
+        stored.maxTradeSizeBps = uint16(config.maxTradeSizeBps);
+        stored.maxDailyTurnoverBps = uint32(config.maxDailyTurnoverBps);
+        stored.maxDailyLossBps = uint16(config.maxDailyLossBps);
+        stored.maxStopLossBps = uint32(config.maxStopLossBps);
+        stored.minTakeProfitBps = uint32(config.minTakeProfitBps);
+        stored.maxTakeProfitBps = uint32(config.maxTakeProfitBps);
+        stored.maxDrawdownBps = uint16(config.maxDrawdownBps);
+        stored.initialAllocation = uint96(config.initialAllocation);
+        stored.maxAllocation = uint96(config.maxAllocation);
+        stored.evaluationPeriod = uint64(config.evaluationPeriod);
+        stored.minTrades = uint128(config.minTrades);
+        stored.promotionScore = uint128(config.promotionScore);
+        // forge-lint: disable-end(unsafe-typecast)
+        emit VaultTrackConfigUpdated(vault, trackId, config);
+    }
+
+    /// @inheritdoc IVaultTrackRegistry
+    function vaultCount() external view returns (uint256) {
+        return _vaults.length;
+    }
+
+    /// @inheritdoc IVaultTrackRegistry
+    function vaultAt(uint256 index) external view returns (address) {
+        if (index >= _vaults.length) revert IndexOutOfBounds(index, _vaults.length);
+        return _vaults[index];
+    }
+
+    /// @inheritdoc IVaultTrackRegistry
+    function isRegisteredVault(address vault) external view returns (bool) {
+        return _registered[vault];
+    }
+
+    /// @inheritdoc IVaultTrackRegistry
+    function getTrackType(uint256 trackId) external view returns (TrackType memory) {
+        StoredTrackType storage stored = _trackTypes[trackId];
+        if (!stored.exists) revert TrackTypeNotFound(trackId);
+        return TrackType({trackId: trackId, name: stored.name, capitalMode: stored.capitalMode, active: stored.active});
+    }
+
+    /// @inheritdoc IVaultTrackRegistry
+    function getVaultTrackConfig(address vault, uint256 trackId) external view returns (VaultTrackConfig memory) {
+        StoredConfig memory stored = _config(vault, trackId);
+        return VaultTrackConfig({
+            vault: vault,
+            trackId: trackId,
+            initialAllocation: stored.initialAllocation,
+            maxAllocation: stored.maxAllocation,
+            maxDrawdownBps: stored.maxDrawdownBps,
+            maxTradeSizeBps: stored.maxTradeSizeBps,
+            maxDailyTurnoverBps: stored.maxDailyTurnoverBps,
+            maxDailyLossBps: stored.maxDailyLossBps,
+            evaluationPeriod: stored.evaluationPeriod,
+            minTrades: stored.minTrades,
+            promotionScore: stored.promotionScore,
+            active: stored.active,
+            maxStopLossBps: stored.maxStopLossBps,
+            minTakeProfitBps: stored.minTakeProfitBps,
+            maxTakeProfitBps: stored.maxTakeProfitBps,
+            requireStopLoss: stored.requireStopLoss,
+            requireTakeProfit: stored.requireTakeProfit
+        });
+    }
+
+    /// @inheritdoc IVaultTrackRegistry
+    function isVaultTrackActive(address vault, uint256 trackId) external view returns (bool) {
+        StoredConfig storage stored = _configs[vault][trackId];
+        return stored.active && stored.trackActive;
+    }
+
+    /// @inheritdoc IVaultTrackRegistry
+    function capitalModeOf(address vault, uint256 trackId) external view returns (uint8) {
+        _config(vault, trackId);
+        return _trackTypes[trackId].capitalMode;
+    }
+
+    /// @inheritdoc IVaultTrackRegistry
+    function tradePolicyOf(address vault, uint256 trackId) external view returns (TradePolicy memory) {
+        StoredConfig storage stored = _configs[vault][trackId];
+        return TradePolicy({
+            maxTradeSizeBps: stored.maxTradeSizeBps,
+            maxDailyTurnoverBps: stored.maxDailyTurnoverBps,
+            maxDailyLossBps: stored.maxDailyLossBps,
+            maxStopLossBps: stored.maxStopLossBps,
+            minTakeProfitBps: stored.minTakeProfitBps,
+            maxTakeProfitBps: stored.maxTakeProfitBps,
+            requireStopLoss: stored.requireStopLoss,
+            requireTakeProfit: stored.requireTakeProfit,
+            active: stored.active && stored.trackActive
+        });
+    }
+
+    function _config(address vault, uint256 trackId) private view returns (StoredConfig storage stored) {
+        stored = _configs[vault][trackId];
+        if (!stored.exists) revert VaultTrackNotConfigured(vault, trackId);
+    }
+
+    /// @dev The first number of each line is the position of the field in `VaultTrackConfig`, from 0.
+    function _checkRanges(VaultTrackConfig calldata config) private pure {
+        _checkMax(2, config.initialAllocation, config.maxAllocation);
+        _checkMax(3, config.maxAllocation, type(uint96).max);
+        _checkMax(4, config.maxDrawdownBps, BPS);
+        // A track that lets nothing be bought is an inactive one.
+        if (config.maxTradeSizeBps == 0) revert ConfigValueOutOfRange(5, 0, BPS);
+        _checkMax(5, config.maxTradeSizeBps, BPS);
+        _checkMax(6, config.maxDailyTurnoverBps, MAX_TURNOVER_BPS);
+        _checkMax(7, config.maxDailyLossBps, BPS);
+        _checkMax(8, config.evaluationPeriod, type(uint64).max);
+        _checkMax(9, config.minTrades, type(uint128).max);
+        _checkMax(10, config.promotionScore, type(uint128).max);
+        _checkMax(12, config.maxStopLossBps, BPS);
+        if (config.maxTakeProfitBps != 0) _checkMax(13, config.minTakeProfitBps, config.maxTakeProfitBps);
+        _checkMax(13, config.minTakeProfitBps, MAX_TAKE_PROFIT_BPS);
+        _checkMax(14, config.maxTakeProfitBps, MAX_TAKE_PROFIT_BPS);
+    }
+
+    function _checkMax(uint256 field, uint256 value, uint256 max) private pure {
+        if (value > max) revert ConfigValueOutOfRange(field, value, max);
+    }
+}
