@@ -17,6 +17,8 @@ interface IMandateVault is IERC4626 {
 
     error TradingPaused();
     error LiquidityPaused();
+    /// @notice The books are open: shares cannot be priced in the middle of a trade
+    error TradeInProgress();
     error OnlyTradeRouter(address caller);
     error ZeroAddress();
     error InvalidAssetDecimals(uint8 decimals);
@@ -57,16 +59,22 @@ interface IMandateVault is IERC4626 {
     /// @return ledger What agents hold of the token in this vault now
     function recordTokenBought(address token, uint256 amount) external returns (uint256 ledger);
 
-    /// @notice What the router needs about the vault and one token, in one call and two slots of the vault
+    /// @notice What the router needs to buy a token here, in one call
     /// @return oracle The price oracle
     /// @return maxAge `maxPriceAge()`
     /// @return paused `tradingPaused()`
-    /// @return allowed `isAllowedToken(token)`
     /// @return decimals The token's decimals, 0 for a token never enabled
-    function tradeContextOf(address token)
+    /// @return allowed `isAllowedToken(token)`
+    function buyContextOf(address token)
         external
         view
-        returns (address oracle, uint256 maxAge, bool paused, bool allowed, uint8 decimals);
+        returns (address oracle, uint256 maxAge, bool paused, uint8 decimals, bool allowed);
+
+    /// @notice `buyContextOf` without the question whether the token may be bought
+    function sellContextOf(address token)
+        external
+        view
+        returns (address oracle, uint256 maxAge, bool paused, uint8 decimals);
 
     function vaultName() external view returns (bytes32);
     function tokenRegistry() external view returns (address);

@@ -71,6 +71,18 @@ interface IPositionManager {
         uint256 priceRound;
     }
 
+    /// @notice What the router enters for a buy into an open position
+    /// @param entryPriceUsdc The new entry price, averaged by cost
+    /// @param maxSlippageBps The larger of the old and the new one
+    struct Increase {
+        uint256 positionId;
+        uint256 tokensAdded;
+        uint256 usdcAdded;
+        uint256 entryPriceUsdc;
+        uint256 maxSlippageBps;
+        uint256 priceRound;
+    }
+
     event PositionOpened(
         uint256 indexed positionId,
         uint256 indexed agentId,
@@ -105,14 +117,8 @@ interface IPositionManager {
     /// @notice Enters a new position; only the trade router, which has checked that the agent has none in the token
     function openPosition(NewPosition calldata entry) external returns (uint256 positionId);
 
-    /// @notice Enters a buy into an open position and averages its entry price by cost; only the trade router
-    function increasePosition(
-        uint256 positionId,
-        uint256 tokensAdded,
-        uint256 usdcAdded,
-        uint256 maxSlippageBps,
-        uint256 priceRound
-    ) external;
+    /// @notice Enters a buy into an open position; only the trade router
+    function increasePosition(Increase calldata entry) external;
 
     /// @notice Enters a sale, which closes the position when it is of all tokens; only the trade router
     /// @return released The cost basis of what was sold, pro rata and rounded up; all of it at the close

@@ -108,6 +108,7 @@ interface ITradeRouter {
     error LedgerExceedsVaultBalance(address token, uint256 ledger, uint256 balance);
     error SlippageExceeded(uint256 minimum, uint256 received);
     error InvalidTradeAmount(uint256 usdcAmount);
+    error InsufficientIdleAssets(uint256 idle, uint256 required);
     error OnlySelf(address caller);
     error ZeroAddress();
 
@@ -161,6 +162,8 @@ interface ITradeRouter {
     /// @notice The highest lifetime realized PnL after any trade of the agent, at least 0
     function peakRealizedPnlUsdc(uint256 agentId) external view returns (uint256);
     function tradeCount(uint256 agentId) external view returns (uint256);
+    /// @notice Whether a trade is under way in this transaction: vaults take no deposits then
+    function tradeInProgress() external view returns (bool);
     function keeperBountyBps() external view returns (uint256);
     function maxKeeperBounty() external view returns (uint256);
     function usdc() external view returns (address);

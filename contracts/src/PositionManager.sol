@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
+import {IMandateVault} from "./interfaces/IMandateVault.sol";
+import {IPositionManager} from "./interfaces/IPositionManager.sol";
+import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
+import {ExitLadder} from "./libraries/ExitLadder.sol";
+import {OpenBook} from "./libraries/OpenBook.sol";
+
+/// @title Positions, three storage slots each
+/// @dev What the functions do is said in `IPositionManager`.
+contract PositionManager is IPositionManager, AccessControl {
+    using ExitLadder for uint256;
+    using OpenBook for OpenBook.Book;
+    using SafeCast for uint256;
+    using SafeCast for int256;
+
+    /// @dev Three slots. A partial sale writes the first one only. 64 bits hold 18 trillion USDC.
+    struct Record {
+        uint128 tokenAmount;
+        uint64 usdcCostBasis;
+        int64 realizedPnlUsdc;
+        /// The ladder with `armedAt` in its upper 40 bits
+        uint256 ladder;
+        uint64 entryPriceUsdc;
+        uint32 agentId;
+        uint16 tokenIndex;
+        uint16 maxSlippageBps;
+        uint40 openedAt;
+        uint32 armedRound;
+    }
+
+    /// @inheritdoc IPositionManager
+    address public immutable agentRegistry;
+
+    /// @inheritdoc IPositionManager
+    address public immutable vaultTrackRegistry;
+
+    /// @inheritdoc IPositionManager
+    address public tradeRouter;
+
+    uint96 private _positionCount;
+    mapping(uint256 positionId => Record) private _records;
+    mapping(uint256 agentId => OpenBook.Book) private _openBooks;
+
+    /// @dev A position names its token by its place in `_tokens`, from 1: 16 bits in place of 160.
+    mapping(address token => uint256) private _tokenIndexes;
+    address[] private _tokens;
+
+    modifier onlyTradeRouter() {
+        _checkTradeRouter();
+        _;
+    }
+
+    constructor(address admin, address agentRegistry_, address vaultTrackRegistry_) {
+        if (admin == address(0) || agentRegistry_ == address(0) || vaultTrackRegistry_ == address(0)) {
+            revert ZeroAddress();
+        }
+        agentRegistry = agentRegistry_;
+        vaultTrackRegistry = vaultTrackRegistry_;
+        _grantRole(DEFAULT_ADMIN_ROLE, admin);
+    }
+
+    /// @inheritdoc IPositionManager
+    function openPosition(NewPosition calldata entry) external onlyTradeRouter returns (uint256 positionId) {
+        positionId = ++_positionCount;
+        uint16 tokenIndex = _tokenIndexFor(entry.token);
+
+        Record storage record = _records[positionId];
+        record.tokenAmount = entry.tokenAmount.toUint128();
+        record.usdcCostBasis = entry.usdcAmount.toUint64();
+        record.ladder = _armed(entry.ladder);
+        record.entryPriceUsdc = entry.entryPriceUsdc.toUint64();
+        record.agentId = entry.agentId.toUint32();
+        record.tokenIndex = tokenIndex;
+        record.maxSlippageBps = entry.maxSlippageBps.toUint16();
+        record.openedAt = block.timestamp.toUint40();
+        record.armedRound = entry.priceRound.toUint32();
+        _openBooks[entry.agentId].add(positionId.toUint32(), tokenIndex);
+
+        emit PositionOpened(
+            positionId,
+            entry.agentId,
+            entry.vault,
+            entry.token,
+            entry.tokenAmount,
+            entry.entryPriceUsdc,
+            entry.usdcAmount
+        );
+    }
+
+    /// @inheritdoc IPositionManager
+    function increasePosition(Increase calldata entry) external onlyTradeRouter {
+        Record storage record = _records[entry.positionId];
+        record.tokenAmount = (record.tokenAmount + entry.tokensAdded).toUint128();
+        record.usdcCostBasis = (record.usdcCostBasis + entry.usdcAdded).toUint64();
+        record.ladder = _armed(record.ladder);
+        record.entryPriceUsdc = entry.entryPriceUsdc.toUint64();
+        record.maxSlippageBps = entry.maxSlippageBps.toUint16();
+        record.armedRound = entry.priceRound.toUint32();
+
+        emit PositionIncreased(
+            entry.positionId, record.agentId, entry.tokensAdded, entry.usdcAdded, entry.entryPriceUsdc
+        );
+    }
+
+    /// @inheritdoc IPositionManager
+    function reducePosition(uint256 positionId, uint256 tokenSold, uint256 usdcProceeds)
+        external
+        onlyTradeRouter
+        returns (uint256 released)
+    {
+        Record storage record = _records[positionId];
+        uint256 agentId = record.agentId;
+        bool closed;
+        (released, closed) = _release(record, tokenSold, usdcProceeds);
+
+        emit PositionReduced(positionId, agentId, tokenSold, released);
+        if (closed) _close(positionId, agentId, record.realizedPnlUsdc);
+    }
+
+    /// @inheritdoc IPositionManager
+    function applyLadderExit(uint256 positionId, uint256 ruleIndex, uint256 tokenSold, uint256 usdcProceeds)
+        external
+        onlyTradeRouter
+        returns (uint8 firedIndex, uint256 released)
+    {
+        Record storage record = _records[positionId];
+        uint256 agentId = record.agentId;
+        uint256 ladder = record.ladder;
+        firedIndex = ladder.next().toUint8();
+        record.ladder = ladder.fire(ruleIndex);
+        bool closed;
+        (released, closed) = _release(record, tokenSold, usdcProceeds);
+
+        emit PositionLadderExitApplied(positionId, agentId, firedIndex, tokenSold, released);
+        if (closed) _close(positionId, agentId, record.realizedPnlUsdc);
+    }
+
+    /// @inheritdoc IPositionManager
+    function updateExitLadder(uint256 positionId, uint256 ladder, uint256 priceRound) external onlyTradeRouter {
+        Record storage record = _records[positionId];
+        record.ladder = _armed(ladder);
+        record.armedRound = priceRound.toUint32();
+
+        emit PositionExitLadderUpdated(positionId, record.agentId, ladder.next().toUint8());
+    }
+
+    /// @inheritdoc IPositionManager
+    function setTradeRouter(address router) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        if (router == address(0)) revert ZeroAddress();
+        emit TradeRouterUpdated(tradeRouter, router);
+        tradeRouter = router;
+    }
+
+    /// @inheritdoc IPositionManager
+    function getPosition(uint256 positionId) external view returns (Position memory) {
+        Record storage record = _recordOf(positionId);
+        uint256 agentId = record.agentId;
+        return Position({
+            positionId: positionId,
+            agentId: agentId,
+            vault: IAgentRegistry(agentRegistry).vaultOf(agentId),
+            token: _tokenOf(record),
+            tokenAmount: record.tokenAmount,
+            entryPriceUsdc: record.entryPriceUsdc,
+            usdcCostBasis: record.usdcCostBasis,
+            maxSlippageBps: record.maxSlippageBps,
+            status: uint8(record.tokenAmount == 0 ? PositionStatus.Closed : PositionStatus.Open),
+            nextRuleIndex: record.ladder.next().toUint8(),
+            openedAt: record.openedAt,
+            realizedPnlUsdc: record.realizedPnlUsdc
+        });
+    }
+
+    /// @inheritdoc IPositionManager
+    function getExitRules(uint256 positionId) external view returns (ExitRule[] memory rules) {
+        uint256 ladder = _recordOf(positionId).ladder;
+        rules = new ExitRule[](ladder.count());
+        for (uint256 i; i < rules.length; ++i) {
+            rules[i] = _ruleAt(ladder, i);
+        }
+    }
+
+    /// @inheritdoc IPositionManager
+    function getNextExitRule(uint256 positionId) external view returns (ExitRule memory) {
+        uint256 ladder = _recordOf(positionId).ladder;
+        if (ladder.next() == ladder.count()) revert NoPendingExitRule(positionId);
+        return _ruleAt(ladder, ladder.next());
+    }
+
+    /// @inheritdoc IPositionManager
+    function getOpenPositionIds(uint256 agentId) external view returns (uint256[] memory) {
+        return _openBooks[agentId].ids();
+    }
+
+    /// @inheritdoc IPositionManager
+    function openPositionCountByAgent(uint256 agentId) external view returns (uint256) {
+        return _openBooks[agentId].length();
+    }
+
+    /// @inheritdoc IPositionManager
+    function openPositionId(uint256 agentId, address token) public view returns (uint256) {
+        return _openBooks[agentId].idOf(_tokenIndexes[token]);
+    }
+
+    /// @inheritdoc IPositionManager
+    function agentTokenBalance(uint256 agentId, address token) external view returns (uint256) {
+        return _records[openPositionId(agentId, token)].tokenAmount;
+    }
+
+    /// @inheritdoc IPositionManager
+    function totalTokenLedger(address token) external view returns (uint256 total) {
+        IVaultTrackRegistry vaults = IVaultTrackRegistry(vaultTrackRegistry);
+        uint256 count = vaults.vaultCount();
+        for (uint256 i; i < count; ++i) {
+            total += IMandateVault(vaults.vaultAt(i)).tokenLedger(token);
+        }
+    }
+
+    /// @inheritdoc IPositionManager
+    function realizedPnlUsdc(uint256 positionId) external view returns (int256) {
+        return _recordOf(positionId).realizedPnlUsdc;
+    }
+
+    /// @inheritdoc IPositionManager
+    function positionCount() external view returns (uint256) {
+        return _positionCount;
+    }
+
+    /// @inheritdoc IPositionManager
+    function positionsOpenedByAgent(uint256 agentId) external view returns (uint256) {
+        return _openBooks[agentId].opened();
+    }
+
+    /// @inheritdoc IPositionManager
+    function positionsClosedByAgent(uint256 agentId) external view returns (uint256) {
+        return _openBooks[agentId].closed();
+    }
+
+    /// @inheritdoc IPositionManager
+    function positionStateOf(uint256 positionId) external view returns (PositionState memory) {
+        Record storage record = _recordOf(positionId);
+        uint256 ladder = record.ladder;
+        return PositionState({
+            agentId: record.agentId,
+            token: _tokenOf(record),
+            tokenAmount: record.tokenAmount,
+            usdcCostBasis: record.usdcCostBasis,
+            entryPriceUsdc: record.entryPriceUsdc,
+            maxSlippageBps: record.maxSlippageBps,
+            ladder: ladder & ((1 << ExitLadder.WIDTH) - 1),
+            armedAt: ladder >> ExitLadder.WIDTH,
+            armedRound: record.armedRound
+        });
+    }
+
+    /// @dev Rounding the released cost up never overstates a profit; the last sale releases what is left, so that
+    /// nothing is lost or made on the way.
+    function _release(Record storage record, uint256 tokenSold, uint256 usdcProceeds)
+        private
+        returns (uint256 released, bool closed)
+    {
+        uint256 held = record.tokenAmount;
+        uint256 cost = record.usdcCostBasis;
+        released = Math.ceilDiv(cost * tokenSold, held);
+        closed = tokenSold == held;
+
+        record.tokenAmount = (held - tokenSold).toUint128();
+        record.usdcCostBasis = (cost - released).toUint64();
+        record.realizedPnlUsdc =
+            (int256(record.realizedPnlUsdc) + usdcProceeds.toInt256() - released.toInt256()).toInt64();
+    }
+
+    function _close(uint256 positionId, uint256 agentId, int256 pnl) private {
+        _openBooks[agentId].remove(positionId);
+        emit PositionClosed(positionId, agentId, pnl);
+    }
+
+    function _tokenIndexFor(address token) private returns (uint16) {
+        uint256 index = _tokenIndexes[token];
+        if (index == 0) {
+            _tokens.push(token);
+            index = _tokens.length;
+            _tokenIndexes[token] = index;
+        }
+        return index.toUint16();
+    }
+
+    function _recordOf(uint256 positionId) private view returns (Record storage) {
+        if (positionId == 0 || positionId > _positionCount) revert PositionNotFound(positionId);
+        return _records[positionId];
+    }
+
+    function _tokenOf(Record storage record) private view returns (address) {
+        return _tokens[record.tokenIndex - 1];
+    }
+
+    /// @dev The ladder as stored: marked as changed now.
+    function _armed(uint256 ladder) private view returns (uint256) {
+        return ladder & ((1 << ExitLadder.WIDTH) - 1) | uint256(block.timestamp.toUint40()) << ExitLadder.WIDTH;
+    }
+
+    function _ruleAt(uint256 ladder, uint256 index) private pure returns (ExitRule memory) {
+        int256 trigger = ladder.triggerBps(index);
+        return ExitRule({
+            triggerType: uint8(trigger < 0 ? TriggerType.StopLoss : TriggerType.TakeProfit),
+            triggerBps: trigger,
+            exitBps: ladder.exitBps(index).toUint16()
+        });
+    }
+
+    function _checkTradeRouter() private view {
+        if (msg.sender != tradeRouter) revert OnlyTradeRouter(msg.sender);
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+/// @title An exit ladder in one word
+/// @notice Bits 0..199 hold five rules of 40 bits (16 of `exitBps`, 24 of the signed `triggerBps`), bits 200..207 the
+/// index of the first pending rule, bits 208..215 the number of rules. The upper 40 bits belong to whoever stores it.
+/// The sign of a trigger says its kind, so the kind is not stored.
+library ExitLadder {
+    uint256 internal constant MAX_RULES = 5;
+    uint256 internal constant WIDTH = 216;
+
+    uint256 private constant RULE_BITS = 40;
+    uint256 private constant EXIT_BITS = 16;
+    uint256 private constant NEXT_AT = 200;
+    uint256 private constant COUNT_AT = 208;
+
+    /// @notice Index of the first pending rule: how many have fired
+    function next(uint256 ladder) internal pure returns (uint256) {
+        return (ladder >> NEXT_AT) & 0xff;
+    }
+
+    function count(uint256 ladder) internal pure returns (uint256) {
+        return (ladder >> COUNT_AT) & 0xff;
+    }
+
+    function triggerBps(uint256 ladder, uint256 index) internal pure returns (int256) {
+        // The cast cuts the word down to the 24 bits of the trigger.
+        // forge-lint: disable-next-line(unsafe-typecast)
+        return int24(uint24(ladder >> (index * RULE_BITS + EXIT_BITS)));
+    }
+
+    function exitBps(uint256 ladder, uint256 index) internal pure returns (uint256) {
+        return (ladder >> (index * RULE_BITS)) & 0xffff;
+    }
+
+    /// @notice The ladder with one more rule at its end
+    function append(uint256 ladder, int24 trigger, uint16 exit) internal pure returns (uint256) {
+        // The cast keeps the trigger's bits, sign included.
+        // forge-lint: disable-next-line(unsafe-typecast)
+        uint256 rule = uint256(uint24(trigger)) << EXIT_BITS | exit;
+        return (ladder | rule << (count(ladder) * RULE_BITS)) + (1 << COUNT_AT);
+    }
+
+    /// @notice Only what has fired, in the order in which it fired: where the rules of an update are appended
+    function fired(uint256 ladder) internal pure returns (uint256) {
+        uint256 n = next(ladder);
+        return (ladder & ((1 << (n * RULE_BITS)) - 1)) | n << NEXT_AT | n << COUNT_AT;
+    }
+
+    /// @notice The ladder after the pending rule at `index` fired: it moves to `next`, the others keep their order
+    function fire(uint256 ladder, uint256 index) internal pure returns (uint256) {
+        uint256 start = next(ladder) * RULE_BITS;
+        uint256 end = index * RULE_BITS;
+        uint256 rule = (ladder >> end) & ((1 << RULE_BITS) - 1);
+        uint256 between = (ladder >> start) & ((1 << (end - start)) - 1);
+        uint256 untouched = ladder & ~(((1 << (end - start + RULE_BITS)) - 1) << start);
+        return (untouched | rule << start | between << (start + RULE_BITS)) + (1 << NEXT_AT);
+    }
+
+    /// @notice The first pending rule from `from` on that is met at `pnlBps`, `count` when none is
+    function firstMet(uint256 ladder, uint256 from, int256 pnlBps) internal pure returns (uint256 index) {
+        uint256 end = count(ladder);
+        for (index = from; index < end; ++index) {
+            int256 trigger = triggerBps(ladder, index);
+            if (trigger < 0 ? pnlBps <= trigger : pnlBps >= trigger) break;
+        }
+    }
+}

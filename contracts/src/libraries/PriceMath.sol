@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+/// @title Conversions between tokens, USDC (6 decimals) and oracle prices (8 decimals)
+library PriceMath {
+    uint256 internal constant BPS = 10_000;
+
+    /// @dev An oracle price has two more decimals than a USDC amount.
+    uint256 private constant USDC_TO_PRICE = 100;
+
+    /// @notice What `tokens` are worth in USDC base units, rounded down
+    function usdcValue(uint256 tokens, uint256 price, uint256 tokenDecimals) internal pure returns (uint256) {
+        return tokens * price / (10 ** tokenDecimals * USDC_TO_PRICE);
+    }
+
+    /// @notice How many tokens `usdcAmount` buys at `price`, rounded down
+    function tokensFor(uint256 usdcAmount, uint256 price, uint256 tokenDecimals) internal pure returns (uint256) {
+        return usdcAmount * USDC_TO_PRICE * 10 ** tokenDecimals / price;
+    }
+
+    /// @notice USDC base units per whole token, rounded down
+    function entryPrice(uint256 usdcCost, uint256 tokens, uint256 tokenDecimals) internal pure returns (uint256) {
+        return usdcCost * 10 ** tokenDecimals / tokens;
+    }
+
+    /// @notice `amount` less `slippageBps`, rounded down
+    function lessBps(uint256 amount, uint256 slippageBps) internal pure returns (uint256) {
+        return amount * (BPS - slippageBps) / BPS;
+    }
+
+    /// @notice The oracle price against the entry price in bps
+    /// @dev Rounding towards zero makes `<=` and `>=` against whole bps exact on both sides.
+    function pnlBps(uint256 price, uint256 entryPriceUsdc) internal pure returns (int256) {
+        uint256 entry = entryPriceUsdc * USDC_TO_PRICE;
+        if (entry == 0) return 0;
+        return price >= entry ? _signed((price - entry) * BPS / entry) : -_signed((entry - price) * BPS / entry);
+    }
+
+    /// @dev Prices are at most 128 bits wide, so the value is far below 2^255.
+    function _signed(uint256 value) private pure returns (int256) {
+        // forge-lint: disable-next-line(unsafe-typecast)
+        return int256(value);
+    }
+}
