@@ -1,0 +1,38 @@
+import { bytesToHex, type Hex } from 'viem'
+import { mnemonicToAccount, privateKeyToAccount } from 'viem/accounts'
+
+/** The public test mnemonic: everybody has these keys. They are for the embedded chain alone. */
+export const MNEMONIC = 'test test test test test test test test test test test junk'
+
+/** Who they are, in the order of their derivation index; the agents follow. */
+const roles = [
+  'admin',
+  'operator',
+  'executor',
+  'relayer',
+  'oracleUpdater',
+  'keeper',
+  'depositor',
+  'marketMaker',
+  'payer',
+  'treasury',
+] as const
+const AGENTS = 14
+
+export const ACCOUNTS = roles.length + AGENTS
+
+export type Account = { address: `0x${string}`; privateKey: Hex }
+export type Accounts = Record<(typeof roles)[number], Account> & { agents: Account[] }
+
+/** The accounts of the embedded chain, the same at every start. */
+export function devnetAccounts(): Accounts {
+  const parent = mnemonicToAccount(MNEMONIC, { path: "m/44'/60'/0'/0" }).getHdKey()
+  const derive = (index: number): Account => {
+    const key = parent.deriveChild(index).privateKey
+    if (!key) throw new Error(`account ${index} has no private key`)
+    const privateKey = bytesToHex(key)
+    return { address: privateKeyToAccount(privateKey).address, privateKey }
+  }
+  const named = Object.fromEntries(roles.map((role, index) => [role, derive(index)])) as Omit<Accounts, 'agents'>
+  return { ...named, agents: Array.from({ length: AGENTS }, (_, i) => derive(roles.length + i)) }
+}

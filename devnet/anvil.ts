@@ -1,0 +1,142 @@
+import { spawn } from 'node:child_process'
+import { chmodSync, constants, accessSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { MNEMONIC } from './accounts.ts'
+
+export type Anvil = {
+  rpcUrl: string
+  port: number
+  chainId: number
+  /** Settles when the node is gone, with the reason when nobody asked for it. */
+  exited: Promise<Error | undefined>
+  stop(): Promise<void>
+}
+
+export type AnvilOptions = { port?: number | undefined; chainId?: number | undefined; accounts?: number | undefined }
+
+const START_TIMEOUT_MS = 10_000
+const STOP_TIMEOUT_MS = 3_000
+
+/** Starts anvil on the given port, or on a free one, and resolves once it answers. It dies with this process, however that ends. */
+export async function startAnvil({ port, chainId = 31337, accounts = 10 }: AnvilOptions = {}): Promise<Anvil> {
+  const listenOn = port ?? (await freePort())
+  if (port !== undefined) await assertFree(port)
+  const child = spawn(
+    anvilBinary(),
+    [
+      ...['--host', '127.0.0.1', '--port', `${listenOn}`, '--chain-id', `${chainId}`],
+      ...['--mnemonic', MNEMONIC, '--accounts', `${accounts}`, '--balance', '10000', '--gas-limit', '60000000'],
+      ...['--block-time', '0.25', '--silent'],
+      // Measured on 1.7.1: without a number every eth_call below `latest` answers BlockOutOfRangeError; with one, states stay
+      // in memory only, and at this block time always the last 1,500 (6 minutes), whatever the number says.
+      ...['--prune-history', '1500'],
+    ],
+    { stdio: ['ignore', 'ignore', 'pipe'], detached: true }, // its own group: Ctrl-C reaches us, and we stop it in order
+  )
+  const watchdog = killWhenWeDie(child.pid)
+
+  let stopping = false
+  let stderr = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr = (stderr + text).slice(-4_000)
+  })
+  const exited = new Promise<Error | undefined>(resolve => {
+    child.on('error', error => resolve(error))
+    child.on('exit', (code, signal) => {
+      watchdog.kill()
+      resolve(stopping ? undefined : new Error(`anvil ended by itself (${signal ?? `exit ${code}`}): ${stderr.trim()}`))
+    })
+  })
+  const stop = async () => {
+    stopping = true
+    child.kill('SIGTERM')
+    const inTime = await Promise.race([exited.then(() => true), sleep(STOP_TIMEOUT_MS, false, { ref: false })])
+    if (!inTime) child.kill('SIGKILL')
+    await exited
+  }
+
+  const rpcUrl = `http://127.0.0.1:${listenOn}`
+  const failure = await Promise.race([exited, answers(rpcUrl, chainId)])
+  if (failure) {
+    await stop()
+    throw failure
+  }
+  return { rpcUrl, port: listenOn, chainId, exited, stop }
+}
+
+/** Path of the anvil that npm installed for this platform; throws with the remedy when there is none. */
+export function anvilBinary(): string {
+  const architecture = { x64: 'amd64', arm64: 'arm64' }[process.arch as string]
+  const name = `@foundry-rs/anvil-${process.platform}-${architecture}`
+  let path: string
+  try {
+    path = createRequire(import.meta.url).resolve(`${name}/bin/anvil`)
+  } catch (cause) {
+    throw new Error(
+      `The embedded chain needs the npm package ${name}, which is not installed. ` +
+        'Run `npm ci` without --omit=optional on Linux or macOS, x64 or arm64.',
+      { cause },
+    )
+  }
+  try {
+    accessSync(path, constants.X_OK)
+  } catch {
+    chmodSync(path, 0o755) // some npm caches and copies drop the executable bit
+  }
+  return path
+}
+
+/** A TCP port that nothing listens on at this moment. */
+export async function freePort(): Promise<number> {
+  const server = await listen(0)
+  const address = server.address()
+  await new Promise(resolve => server.close(resolve))
+  if (address === null || typeof address === 'string') throw new Error('no TCP port could be taken')
+  return address.port
+}
+
+async function assertFree(port: number): Promise<void> {
+  const server = await listen(port).catch(cause => {
+    throw new Error(`Port ${port} is taken: stop what listens there or choose another with CHAIN_PORT.`, { cause })
+  })
+  await new Promise(resolve => server.close(resolve))
+}
+
+function listen(port: number) {
+  const server = createServer()
+  return new Promise<typeof server>((resolve, reject) => {
+    server.once('error', reject).listen(port, '127.0.0.1', () => resolve(server))
+  })
+}
+
+/** The watchdog's stdin closes when this process is gone, even by SIGKILL, and then it ends the given process. */
+function killWhenWeDie(pid: number | undefined) {
+  const watchdog = spawn('/bin/sh', ['-c', `read -r _; kill -TERM ${pid ?? ''}`], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  })
+  watchdog.on('error', () => {})
+  watchdog.unref()
+  return watchdog
+}
+
+async function answers(rpcUrl: string, chainId: number): Promise<Error | undefined> {
+  const deadline = Date.now() + START_TIMEOUT_MS
+  while (Date.now() < deadline) {
+    const answer = await fetch(rpcUrl, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] }),
+    })
+      .then(response => response.json() as Promise<{ result?: string }>)
+      .catch(() => undefined)
+    if (answer?.result !== undefined) {
+      if (Number(answer.result) === chainId) return undefined
+      return new Error(`Another node answers on ${rpcUrl}, with chain id ${Number(answer.result)}.`)
+    }
+    await sleep(10)
+  }
+  return new Error(`anvil did not answer on ${rpcUrl} within ${START_TIMEOUT_MS / 1000} s.`)
+}

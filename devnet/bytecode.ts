@@ -1,0 +1,23 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Hex } from 'viem'
+
+const ours: Record<string, Hex> = JSON.parse(
+  readFileSync(new URL('../contracts/bytecode.json', import.meta.url), 'utf8'),
+)
+
+const uniswap: Record<string, string> = {
+  UniswapV3Factory: '@uniswap/v3-core/artifacts/contracts/UniswapV3Factory.sol/UniswapV3Factory.json',
+  NonfungiblePositionManager:
+    '@uniswap/v3-periphery/artifacts/contracts/NonfungiblePositionManager.sol/NonfungiblePositionManager.json',
+  SwapRouter: '@uniswap/v3-periphery/artifacts/contracts/SwapRouter.sol/SwapRouter.json',
+  QuoterV2: '@uniswap/v3-periphery/artifacts/contracts/lens/QuoterV2.sol/QuoterV2.json',
+}
+
+/** Creation bytecode by contract name: ours as committed by scripts/generate-abis.ts, Uniswap's as published on npm. */
+export function bytecodeOf(name: string): Hex {
+  const path = uniswap[name]
+  const bytecode: Hex | undefined = path ? createRequire(import.meta.url)(path).bytecode : ours[name]
+  if (!bytecode) throw new Error(`contracts/bytecode.json has no ${name}: run \`npm run abis\``)
+  return bytecode
+}

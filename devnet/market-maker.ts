@@ -1,0 +1,153 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Address, encodeFunctionData, type Hex, type PublicClient } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
+import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
+import { swapRouterAbi } from '../contracts-abi/swap-router.ts'
+import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
+import { type Pool, sqrtPriceX96 } from './uniswap.ts'
+
+export type Market = Pool & { symbol: string; pool: Address }
+
+export type MarketMaker = {
+  /** Lets pools drift from the oracle until `resume`. */
+  pause(): void
+  resume(): void
+  stop(): Promise<void>
+}
+
+export type Chain = { client: PublicClient; oracle: Address; swapRouter: Address; markets: Market[] }
+
+const POLL_MS = 100
+const INCLUSION_TIMEOUT_MS = 10_000
+// Under it the taker's fee would eat an arbitrage; a pool within it counts as following the oracle.
+const TOLERANCE_PPM = 20n
+
+/**
+ * Trades every pool to the oracle's price whenever it is off, whoever posted the price or moved the pool. It looks at the
+ * state, not at events, so it misses nothing; it has its own account and one round in flight, so no nonce can collide.
+ */
+export function startMarketMaker(
+  chain: Chain,
+  privateKey: Hex,
+  onProblem: (problem: string) => void = problem => console.error(`market maker: ${problem}`),
+): MarketMaker {
+  const stopping = new AbortController()
+  let paused = false
+  const run = async () => {
+    while (!stopping.signal.aborted) {
+      if (!paused) {
+        await round(chain, privateKey, stopping.signal).catch(error => {
+          if (!stopping.signal.aborted) onProblem(error instanceof Error ? error.message : String(error))
+        })
+      }
+      await sleep(POLL_MS, undefined, { signal: stopping.signal }).catch(() => {})
+    }
+  }
+  const running = run()
+  return {
+    pause() {
+      paused = true
+    },
+    resume() {
+      paused = false
+    },
+    async stop() {
+      stopping.abort()
+      await running
+    },
+  }
+}
+
+/** The markets whose pool is off the oracle's price, with where it stands and where it belongs. */
+export async function driftingMarkets({ client, oracle, markets }: Chain) {
+  const blockNumber = await client.getBlockNumber()
+  const states = await client.multicall({
+    blockNumber,
+    allowFailure: false,
+    contracts: markets.flatMap(
+      ({ pool, token }) =>
+        [
+          { address: pool, abi: uniswapV3PoolAbi, functionName: 'slot0' },
+          { address: oracle, abi: priceOracleAbi, functionName: 'peekPrice', args: [token] },
+        ] as const,
+    ),
+  })
+  return markets.flatMap((market, index) => {
+    const [current] = states[2 * index] as readonly [bigint, ...unknown[]]
+    const [price] = states[2 * index + 1] as readonly [bigint, ...unknown[]]
+    if (price === 0n) return []
+    const target = sqrtPriceX96(market, price)
+    const gap = current > target ? current - target : target - current
+    return gap * 1_000_000n > target * TOLERANCE_PPM ? [{ market, current, target }] : []
+  })
+}
+
+/** Resolves once the market's pool stands at the oracle's price. */
+export async function untilFollowed(chain: Chain, symbol: string, timeoutMs = 10_000): Promise<void> {
+  const markets = chain.markets.filter(market => market.symbol === symbol)
+  const deadline = Date.now() + timeoutMs
+  while ((await driftingMarkets({ ...chain, markets })).length > 0) {
+    if (Date.now() > deadline) throw new Error(`the pool of ${symbol} did not follow the oracle: is the devnet running?`)
+    await sleep(50)
+  }
+}
+
+async function round(chain: Chain, privateKey: Hex, stopped: AbortSignal): Promise<void> {
+  const drifting = await driftingMarkets(chain)
+  if (drifting.length === 0) return
+  const { client, swapRouter } = chain
+  const account = privateKeyToAccount(privateKey)
+  const nonce = await client.getTransactionCount({ address: account.address, blockTag: 'latest' })
+  const hashes = await Promise.all(
+    drifting.map(async ({ market, current, target }, index) =>
+      client.sendRawTransaction({
+        serializedTransaction: await account.signTransaction({
+          type: 'eip1559',
+          chainId: client.chain?.id ?? 0,
+          nonce: nonce + index,
+          to: swapRouter,
+          data: swapTo(market, { current, target, recipient: account.address }),
+          gas: 2_000_000n, // a long way crosses many words of the tick bitmap
+          maxFeePerGas: 10_000_000_000_000n, // so that no test of fees leaves the pools behind
+          maxPriorityFeePerGas: 1_000_000_000n,
+        }),
+      }),
+    ),
+  )
+  const deadline = Date.now() + INCLUSION_TIMEOUT_MS
+  for (const hash of hashes) {
+    while (!stopped.aborted && !(await isMined(client, hash))) {
+      if (Date.now() > deadline) throw new Error(`${hash} was not mined within ${INCLUSION_TIMEOUT_MS / 1000} s`)
+      await sleep(POLL_MS)
+    }
+  }
+}
+
+function swapTo(market: Market, { current, target, recipient }: { current: bigint; target: bigint; recipient: Address }): Hex {
+  const { token, usdc, fee } = market
+  const [token0, token1] = BigInt(token) < BigInt(usdc) ? [token, usdc] : [usdc, token]
+  const [tokenIn, tokenOut] = target < current ? [token0, token1] : [token1, token0]
+  return encodeFunctionData({
+    abi: swapRouterAbi,
+    functionName: 'exactInputSingle',
+    args: [
+      {
+        tokenIn,
+        tokenOut,
+        fee,
+        recipient,
+        deadline: 2n ** 64n,
+        amountIn: 2n ** 127n, // the limit ends the swap, and only what it took is paid
+        amountOutMinimum: 0n,
+        sqrtPriceLimitX96: target,
+      },
+    ],
+  })
+}
+
+async function isMined(client: PublicClient, hash: Hex): Promise<boolean> {
+  return client.getTransactionReceipt({ hash }).then(
+    () => true,
+    () => false,
+  )
+}

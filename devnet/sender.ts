@@ -1,0 +1,185 @@
+import {
+  type Abi,
+  type Address,
+  BaseError,
+  type ContractConstructorArgs,
+  type ContractFunctionArgs,
+  type ContractFunctionName,
+  createPublicClient,
+  decodeErrorResult,
+  defineChain,
+  type EncodeDeployDataParameters,
+  type EncodeFunctionDataParameters,
+  encodeDeployData,
+  encodeFunctionData,
+  getContractAddress,
+  type Hex,
+  http,
+  type PublicClient,
+  RawContractError,
+} from 'viem'
+import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { bytecodeOf } from './bytecode.ts'
+
+export const MULTICALL3 = '0xcA11bde05977b3631167028862bE2a173976CA11'
+
+/** A contract by the name that `bytecodeOf` knows, with its constructor's arguments. */
+export type Creation<abi extends Abi> = { name: string; abi: abi; args: ContractConstructorArgs<abi> }
+type Mutability = 'nonpayable' | 'payable'
+export type Write<abi extends Abi, name extends ContractFunctionName<abi, Mutability>> = {
+  address: Address
+  abi: abi
+  functionName: name
+  args: ContractFunctionArgs<abi, Mutability, name>
+}
+
+/** One account's transactions, in order. */
+export type Sender = {
+  address: Address
+  /** Creates a contract and answers where it is (or will be, once settled). */
+  deploy<const abi extends Abi>(creation: Creation<abi>): Promise<Address>
+  write<const abi extends Abi, name extends ContractFunctionName<abi, Mutability>>(call: Write<abi, name>): Promise<void>
+  /** Resolves when all that was sent is mined, and throws with the name of the first step that failed. */
+  settle(): Promise<void>
+}
+
+type Step = { label: string; abi: Abi; to?: Address; data: Hex }
+
+/** A client of one RPC that gathers what is asked at once into one HTTP request. */
+export function connect(rpcUrl: string, chainId: number): PublicClient {
+  return createPublicClient({
+    chain: defineChain({
+      id: chainId,
+      name: `chain ${chainId}`,
+      nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+      rpcUrls: { default: { http: [rpcUrl] } },
+      contracts: { multicall3: { address: MULTICALL3 } },
+    }),
+    transport: http(rpcUrl, { batch: { batchSize: 200 } }),
+    pollingInterval: 100,
+    cacheTime: 0,
+  })
+}
+
+/**
+ * For a chain that others use too: estimates each transaction and waits for it before the next, so that nothing is built on
+ * a step that failed.
+ */
+export function stepwiseSender(client: PublicClient, privateKey: Hex, log: (line: string) => void): Sender {
+  const account = privateKeyToAccount(privateKey)
+  const run = async (step: Step) => {
+    const request = await client.prepareTransactionRequest({ account, to: step.to ?? null, data: step.data }).catch(cause => {
+      throw new Error(`${step.label} would fail: ${reasonOf(cause, step.abi)}`)
+    })
+    const hash = await client.sendRawTransaction({
+      serializedTransaction: await account.signTransaction({ ...request, chainId: client.chain?.id } as never),
+    })
+    const receipt = await client.waitForTransactionReceipt({ hash, timeout: 180_000 })
+    if (receipt.status !== 'success') throw new Error(`${step.label} reverted in ${hash}`)
+    log(`${step.label}${receipt.contractAddress ? ` at ${receipt.contractAddress}` : ''}`)
+    return receipt
+  }
+  return {
+    address: account.address,
+    async deploy(creation) {
+      const { contractAddress } = await run(creationStep(creation))
+      if (!contractAddress) throw new Error(`${creation.name} has no address in its receipt`)
+      return contractAddress
+    },
+    async write(call) {
+      await run(writeStep(call))
+    },
+    settle: async () => {},
+  }
+}
+
+// Enough for any single step of ours, far below what a block takes; nothing is estimated.
+const GAS = 7_000_000n
+const MAX_FEE_PER_GAS = 100_000_000_000n
+
+/**
+ * For a chain of our own: signs with local nonces and fixed gas, and sends all of it in one HTTP request when it is settled,
+ * so that a whole deployment fits into a few blocks.
+ */
+export function pipelinedSender(client: PublicClient, privateKey: Hex, nonce: number): Sender {
+  const account = privateKeyToAccount(privateKey)
+  let next = nonce
+  let queue: { step: Step; raw: Promise<Hex> }[] = []
+  const enqueue = (step: Step) => {
+    queue.push({ step, raw: sign(account, client.chain?.id ?? 0, next, step) })
+    return next++
+  }
+  return {
+    address: account.address,
+    async deploy(creation) {
+      return getContractAddress({ from: account.address, nonce: BigInt(enqueue(creationStep(creation))) })
+    },
+    async write(call) {
+      enqueue(writeStep(call))
+    },
+    async settle() {
+      const sent = queue
+      queue = []
+      const raws = await Promise.all(sent.map(({ raw }) => raw))
+      const hashes = await Promise.all(
+        raws.map(serializedTransaction => client.sendRawTransaction({ serializedTransaction })),
+      )
+      const last = hashes.at(-1)
+      if (!last) return
+      await client.waitForTransactionReceipt({ hash: last, timeout: 20_000 })
+      const receipts = await Promise.all(hashes.map(hash => client.getTransactionReceipt({ hash })))
+      for (const [index, receipt] of receipts.entries()) {
+        const step = sent[index]?.step
+        if (step && receipt.status !== 'success') throw new Error(await explain(client, account, step))
+      }
+    },
+  }
+}
+
+function creationStep<abi extends Abi>({ name, abi, args }: Creation<abi>): Step {
+  const data = encodeDeployData({ abi, bytecode: bytecodeOf(name), args } as EncodeDeployDataParameters)
+  return { label: `deploy ${name}`, abi, data }
+}
+
+function writeStep<abi extends Abi, name extends ContractFunctionName<abi, Mutability>>(call: Write<abi, name>): Step {
+  const data = encodeFunctionData(call as EncodeFunctionDataParameters)
+  return { label: `${call.functionName}(${describe(call.args)})`, abi: call.abi, to: call.address, data }
+}
+
+function sign(account: PrivateKeyAccount, chainId: number, nonce: number, { to, data }: Step): Promise<Hex> {
+  return account.signTransaction({
+    type: 'eip1559',
+    chainId,
+    nonce,
+    to: to ?? null,
+    data,
+    gas: GAS,
+    maxFeePerGas: MAX_FEE_PER_GAS,
+    maxPriorityFeePerGas: 0n,
+  })
+}
+
+async function explain(client: PublicClient, account: PrivateKeyAccount, { label, abi, to, data }: Step) {
+  const reason = await client.call({ account, data, ...(to && { to }), gas: GAS }).then(
+    () => 'it passes on the state after it',
+    error => reasonOf(error, abi),
+  )
+  return `${label} reverted: ${reason}`
+}
+
+function reasonOf(error: unknown, abi: Abi): string {
+  const raw = error instanceof BaseError ? error.walk(cause => cause instanceof RawContractError) : undefined
+  const data = raw instanceof RawContractError ? raw.data : undefined
+  const hex = typeof data === 'object' ? data.data : data
+  if (hex) {
+    try {
+      const { errorName, args } = decodeErrorResult({ abi, data: hex })
+      return `${errorName}(${describe(args ?? [])})`
+    } catch {
+      return hex
+    }
+  }
+  return error instanceof BaseError ? error.shortMessage : String(error)
+}
+
+const describe = (args: unknown) => JSON.stringify(args, (_, value) => (typeof value === 'bigint' ? `${value}` : value)).slice(1, -1)
