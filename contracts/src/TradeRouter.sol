@@ -3,9 +3,7 @@ pragma solidity ^0.8.30;
 
 import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
-import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
-import {SignatureChecker} from "@openzeppelin/contracts/utils/cryptography/SignatureChecker.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
@@ -22,6 +20,7 @@ import {ExitRules} from "./libraries/ExitRules.sol";
 import {ExitTrigger} from "./libraries/ExitTrigger.sol";
 import {IntentHash} from "./libraries/IntentHash.sol";
 import {PriceMath} from "./libraries/PriceMath.sol";
+import {Signatures} from "./libraries/Signatures.sol";
 
 /// @title The one door through which agents' capital moves
 /// @dev What the functions do, and in which order they check, is said in `ITradeRouter`. State is kept by the vaults,
@@ -443,16 +442,9 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
             _agents.tradeContextOf(agentId);
         uint32 expected = _accounts[agentId].nonce;
         if (nonce != expected) revert InvalidNonce(expected, nonce);
-        if (!_isSigned(trader.signer, _hashTypedDataV4(structHash), signature)) revert InvalidSignature();
+        if (!Signatures.isValid(trader.signer, _hashTypedDataV4(structHash), signature)) revert InvalidSignature();
 
         _accounts[agentId].nonce = expected + 1;
-    }
-
-    /// @dev ECDSA first, so that an account with EIP-7702 code can still sign with its key; then ERC-1271.
-    function _isSigned(address signer, bytes32 digest, bytes calldata signature) private view returns (bool) {
-        (address recovered, ECDSA.RecoverError failure,) = ECDSA.tryRecoverCalldata(digest, signature);
-        if (failure == ECDSA.RecoverError.NoError && recovered == signer) return true;
-        return SignatureChecker.isValidERC1271SignatureNowCalldata(signer, digest, signature);
     }
 
     function _checkTradable(uint256 agentId, Trader memory trader) private pure {

@@ -15,6 +15,9 @@ contract VaultTrackRegistry is IVaultTrackRegistry, AccessControl {
     /// @notice A gain of a thousand times the entry, beyond which a bound is none.
     uint256 public constant MAX_TAKE_PROFIT_BPS = 1000 * BPS;
 
+    /// @notice The allocation manager keeps caps in 80 bits: 10^18 USDC.
+    uint256 public constant MAX_ALLOCATION = type(uint80).max;
+
     /// @notice Each vault costs a write when a track type is switched on or off, so their number is bounded.
     uint256 public constant MAX_VAULTS = 256;
 
@@ -204,7 +207,7 @@ contract VaultTrackRegistry is IVaultTrackRegistry, AccessControl {
     /// @dev The first number of each line is the position of the field in `VaultTrackConfig`, from 0.
     function _checkRanges(VaultTrackConfig calldata config) private pure {
         _checkMax(2, config.initialAllocation, config.maxAllocation);
-        _checkMax(3, config.maxAllocation, type(uint96).max);
+        _checkMax(3, config.maxAllocation, MAX_ALLOCATION);
         _checkMax(4, config.maxDrawdownBps, BPS);
         // A track that lets nothing be bought is an inactive one.
         if (config.maxTradeSizeBps == 0) revert ConfigValueOutOfRange(5, 0, BPS);

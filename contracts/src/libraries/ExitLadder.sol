@@ -41,6 +41,7 @@ library ExitLadder {
         return (ladder | rule << (count(ladder) * RULE_BITS)) + (1 << COUNT_AT);
     }
 
+    // forge-lint: disable-start(incorrect-shift): masks, one shifted by a width
     /// @notice Only what has fired, in the order in which it fired: where the rules of an update are appended
     function fired(uint256 ladder) internal pure returns (uint256) {
         uint256 n = next(ladder);
@@ -56,6 +57,8 @@ library ExitLadder {
         uint256 untouched = ladder & ~(((1 << (end - start + RULE_BITS)) - 1) << start);
         return (untouched | rule << start | between << (start + RULE_BITS)) + (1 << NEXT_AT);
     }
+
+    // forge-lint: disable-end(incorrect-shift)
 
     /// @notice The first pending rule from `from` on that is met at `pnlBps`, `count` when none is
     function firstMet(uint256 ladder, uint256 from, int256 pnlBps) internal pure returns (uint256 index) {
