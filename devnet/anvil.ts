@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { chmodSync, constants, accessSync } from 'node:fs'
+import { accessSync, chmodSync, constants } from 'node:fs'
 import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { join } from 'node:path'
 import type { Hex } from 'viem'
 
 const ours: Record<string, Hex> = JSON.parse(
-  readFileSync(new URL('../contracts/bytecode.json', import.meta.url), 'utf8'),
+  readFileSync(join(import.meta.dirname, '../contracts/bytecode.json'), 'utf8'),
 )
 
 const uniswap: Record<string, string> = {

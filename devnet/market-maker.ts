@@ -59,7 +59,7 @@ export function startMarketMaker(
 }
 
 /** The markets whose pool is off the oracle's price, with where it stands and where it belongs. */
-export async function driftingMarkets({ client, oracle, markets }: Chain) {
+export async function driftingMarkets({ client, oracle, markets }: Omit<Chain, 'swapRouter'>) {
   const blockNumber = await client.getBlockNumber()
   const states = await client.multicall({
     blockNumber,
@@ -83,11 +83,10 @@ export async function driftingMarkets({ client, oracle, markets }: Chain) {
 }
 
 /** Resolves once the market's pool stands at the oracle's price. */
-export async function untilFollowed(chain: Chain, symbol: string, timeoutMs = 10_000): Promise<void> {
-  const markets = chain.markets.filter(market => market.symbol === symbol)
-  const deadline = Date.now() + timeoutMs
-  while ((await driftingMarkets({ ...chain, markets })).length > 0) {
-    if (Date.now() > deadline) throw new Error(`the pool of ${symbol} did not follow the oracle: is the devnet running?`)
+export async function untilFollowed(client: PublicClient, oracle: Address, market: Market): Promise<void> {
+  const deadline = Date.now() + INCLUSION_TIMEOUT_MS
+  while ((await driftingMarkets({ client, oracle, markets: [market] })).length > 0) {
+    if (Date.now() > deadline) throw new Error(`The pool of ${market.symbol} did not follow the oracle.`)
     await sleep(50)
   }
 }
@@ -123,7 +122,10 @@ async function round(chain: Chain, privateKey: Hex, stopped: AbortSignal): Promi
   }
 }
 
-function swapTo(market: Market, { current, target, recipient }: { current: bigint; target: bigint; recipient: Address }): Hex {
+function swapTo(
+  market: Market,
+  { current, target, recipient }: { current: bigint; target: bigint; recipient: Address },
+): Hex {
   const { token, usdc, fee } = market
   const [token0, token1] = BigInt(token) < BigInt(usdc) ? [token, usdc] : [usdc, token]
   const [tokenIn, tokenOut] = target < current ? [token0, token1] : [token1, token0]

@@ -6,6 +6,8 @@ import {
   type ContractFunctionArgs,
   type ContractFunctionName,
   createPublicClient,
+  createWalletClient,
+  custom,
   decodeErrorResult,
   defineChain,
   type EncodeDeployDataParameters,
@@ -38,7 +40,9 @@ export type Sender = {
   address: Address
   /** Creates a contract and answers where it is (or will be, once settled). */
   deploy<const abi extends Abi>(creation: Creation<abi>): Promise<Address>
-  write<const abi extends Abi, name extends ContractFunctionName<abi, Mutability>>(call: Write<abi, name>): Promise<void>
+  write<const abi extends Abi, name extends ContractFunctionName<abi, Mutability>>(
+    call: Write<abi, name>,
+  ): Promise<void>
   /** Resolves when all that was sent is mined, and throws with the name of the first step that failed. */
   settle(): Promise<void>
 }
@@ -67,12 +71,10 @@ export function connect(rpcUrl: string, chainId: number): PublicClient {
  */
 export function stepwiseSender(client: PublicClient, privateKey: Hex, log: (line: string) => void): Sender {
   const account = privateKeyToAccount(privateKey)
+  const wallet = createWalletClient({ account, chain: client.chain, transport: custom(client) })
   const run = async (step: Step) => {
-    const request = await client.prepareTransactionRequest({ account, to: step.to ?? null, data: step.data }).catch(cause => {
-      throw new Error(`${step.label} would fail: ${reasonOf(cause, step.abi)}`)
-    })
-    const hash = await client.sendRawTransaction({
-      serializedTransaction: await account.signTransaction({ ...request, chainId: client.chain?.id } as never),
+    const hash = await wallet.sendTransaction({ data: step.data, ...(step.to && { to: step.to }) }).catch(cause => {
+      throw new Error(`${step.label} was refused: ${reasonOf(cause, step.abi)}`)
     })
     const receipt = await client.waitForTransactionReceipt({ hash, timeout: 180_000 })
     if (receipt.status !== 'success') throw new Error(`${step.label} reverted in ${hash}`)
@@ -98,12 +100,12 @@ const GAS = 7_000_000n
 const MAX_FEE_PER_GAS = 100_000_000_000n
 
 /**
- * For a chain of our own: signs with local nonces and fixed gas, and sends all of it in one HTTP request when it is settled,
+ * For a fresh chain of our own and an account that has sent nothing yet: signs with local nonces and fixed gas, and sends all of it in one HTTP request when it is settled,
  * so that a whole deployment fits into a few blocks.
  */
-export function pipelinedSender(client: PublicClient, privateKey: Hex, nonce: number): Sender {
+export function pipelinedSender(client: PublicClient, privateKey: Hex): Sender {
   const account = privateKeyToAccount(privateKey)
-  let next = nonce
+  let next = 0
   let queue: { step: Step; raw: Promise<Hex> }[] = []
   const enqueue = (step: Step) => {
     queue.push({ step, raw: sign(account, client.chain?.id ?? 0, next, step) })
@@ -182,4 +184,5 @@ function reasonOf(error: unknown, abi: Abi): string {
   return error instanceof BaseError ? error.shortMessage : String(error)
 }
 
-const describe = (args: unknown) => JSON.stringify(args, (_, value) => (typeof value === 'bigint' ? `${value}` : value)).slice(1, -1)
+const describe = (args: unknown) =>
+  JSON.stringify(args, (_, value) => (typeof value === 'bigint' ? `${value}` : value)).slice(1, -1)

@@ -1,4 +1,14 @@
-import { type Abi, type Address, type Hex, isAddressEqual, keccak256, type PublicClient, stringToHex, zeroAddress, zeroHash } from 'viem'
+import {
+  type Abi,
+  type Address,
+  type Hex,
+  isAddressEqual,
+  keccak256,
+  type PublicClient,
+  stringToHex,
+  zeroAddress,
+  zeroHash,
+} from 'viem'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../contracts-abi/allocation-manager.ts'
 import { feeManagerAbi } from '../contracts-abi/fee-manager.ts'
@@ -104,7 +114,11 @@ async function deployContracts(sender: Sender, config: SuiteConfig): Promise<Sui
   const { usdc, roles } = config
   const admin = sender.address
   const PriceOracle = await sender.deploy({ name: 'PriceOracle', abi: priceOracleAbi, args: [admin] })
-  const TokenRegistry = await sender.deploy({ name: 'TokenRegistry', abi: tokenRegistryAbi, args: [admin, PriceOracle] })
+  const TokenRegistry = await sender.deploy({
+    name: 'TokenRegistry',
+    abi: tokenRegistryAbi,
+    args: [admin, PriceOracle],
+  })
   const VaultTrackRegistry = await sender.deploy({
     name: 'VaultTrackRegistry',
     abi: vaultTrackRegistryAbi,
@@ -115,7 +129,11 @@ async function deployContracts(sender: Sender, config: SuiteConfig): Promise<Sui
     abi: allocationManagerAbi,
     args: [admin, VaultTrackRegistry],
   })
-  const FeeManager = await sender.deploy({ name: 'FeeManager', abi: feeManagerAbi, args: [admin, usdc, roles.treasury] })
+  const FeeManager = await sender.deploy({
+    name: 'FeeManager',
+    abi: feeManagerAbi,
+    args: [admin, usdc, roles.treasury],
+  })
   const AgentRegistry = await sender.deploy({
     name: 'AgentRegistry',
     abi: agentRegistryAbi,
@@ -191,14 +209,24 @@ async function deployVaults(
 ): Promise<Record<string, Address>> {
   const { TokenRegistry, PriceOracle, SwapAdapter, VaultTrackRegistry, TradeRouter } = contracts
   for (const { address, fee, maxAge, maxDeviationBps } of config.tokens) {
-    await sender.write({ address: TokenRegistry, abi: tokenRegistryAbi, functionName: 'registerToken', args: [address] })
+    await sender.write({
+      address: TokenRegistry,
+      abi: tokenRegistryAbi,
+      functionName: 'registerToken',
+      args: [address],
+    })
     await sender.write({
       address: PriceOracle,
       abi: priceOracleAbi,
       functionName: 'setAssetConfig',
       args: [address, maxAge, maxDeviationBps],
     })
-    await sender.write({ address: SwapAdapter, abi: uniswapV3SwapAdapterAbi, functionName: 'setPool', args: [address, fee] })
+    await sender.write({
+      address: SwapAdapter,
+      abi: uniswapV3SwapAdapterAbi,
+      functionName: 'setPool',
+      args: [address, fee],
+    })
   }
   const registry = { address: VaultTrackRegistry, abi: vaultTrackRegistryAbi }
   for (const track of config.tracks) {
@@ -228,7 +256,10 @@ async function deployVaults(
 }
 
 /** Who may do what, where. */
-function grants(config: SuiteConfig, { contracts, vaults }: Suite): { account: Address; role: Hex; address: Address }[] {
+function grants(
+  config: SuiteConfig,
+  { contracts, vaults }: Suite,
+): { account: Address; role: Hex; address: Address }[] {
   const { AgentRegistry, AllocationManager, TokenRegistry, TradeRouter, PriceOracle } = contracts
   const { operators, registrars, executors, oracleUpdaters, oracleForcers } = config.roles
   const grant = (role: Hex, accounts: Address[], addresses: Address[]) =>
@@ -275,7 +306,8 @@ export async function verifySuite(
   const differences = expectations.flatMap(({ label, is }, index) => {
     const answer = answers[index]
     if (answer?.status === 'success' && same(answer.result, is)) return []
-    const got = answer?.status === 'success' ? show(answer.result) : (answer?.error.message.split('\n')[0] ?? 'no answer')
+    const got =
+      answer?.status === 'success' ? show(answer.result) : (answer?.error.message.split('\n')[0] ?? 'no answer')
     return [`${label}: expected ${show(is)}, the chain says ${got}`]
   })
   if (differences.length > 0) throw new Error(`The suite is not wired as configured:\n- ${differences.join('\n- ')}`)

@@ -2,7 +2,6 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
 // Compiles contracts/ and writes what is committed of it: an ABI per contract and the creation bytecode by name.
@@ -12,7 +11,7 @@ type Artifact = { abi: AbiItem[]; bytecode: { object: string } }
 type AbiItem = { type: string; name?: string; inputs?: Parameter[]; outputs?: Parameter[] }
 type Parameter = { name: string; type: string; internalType?: string; components?: Parameter[] }
 
-const root = fileURLToPath(new URL('..', import.meta.url))
+const root = join(import.meta.dirname, '..')
 const require = createRequire(import.meta.url)
 const abiFolder = join(root, 'contracts-abi')
 const bytecodeFile = join(root, 'contracts/bytecode.json')

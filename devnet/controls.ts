@@ -1,0 +1,179 @@
+import {
+  type Abi,
+  type Address,
+  type ContractFunctionArgs,
+  type ContractFunctionName,
+  type EncodeFunctionDataParameters,
+  encodeFunctionData,
+  type Hex,
+  type PublicClient,
+  type TransactionReceipt,
+} from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
+import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
+import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
+import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
+import { stockTokenAbi } from '../contracts-abi/stock-token.ts'
+import { uniswapV3SwapAdapterAbi } from '../contracts-abi/uniswap-v3-swap-adapter.ts'
+import type { Account } from './accounts.ts'
+import type { Deployment } from './deployment.ts'
+import { type Market, untilFollowed } from './market-maker.ts'
+import { connect, type Write } from './sender.ts'
+
+/** A price that was posted, in USD with 8 decimals, and by which of the oracle's roles. */
+export type PriceMove = { symbol: string; from: bigint; to: bigint; by: 'updater' | 'forcer'; transactionHash: Hex }
+
+export type Controls = {
+  /** Posts a price in USD, such as '120' or '0.5', and resolves once the pool has followed it. */
+  setPrice(symbol: string, usd: string | number): Promise<PriceMove>
+  /** Posts the held prices again as observed now, which makes stale ones fresh. */
+  refreshPrices(): Promise<void>
+  /** Moves the chain's clock and answers its time, in Unix seconds. */
+  increaseTime(seconds: number): Promise<number>
+  pauseRegistry(paused: boolean): Promise<void>
+  pauseTrading(vault: string, paused: boolean): Promise<void>
+  pauseLiquidity(vault: string, paused: boolean): Promise<void>
+  /** 1 Active, 2 Suspended, 3 Failed, 4 Graduated, 5 Exited */
+  setAgentStatus(agentId: bigint, status: number): Promise<void>
+  /** Sends a transaction as one of the accounts and waits for it; throws when it reverts. */
+  send<const abi extends Abi, name extends ContractFunctionName<abi, 'nonpayable' | 'payable'>>(
+    account: Account,
+    call: Write<abi, name>,
+  ): Promise<TransactionReceipt>
+}
+
+/** What a running devnet can be told, from any process. */
+export function controls(deployment: Deployment): Controls {
+  const { accounts, contracts, vaults, tokens } = deployment
+  const client = connect(deployment.rpcUrl, deployment.chainId)
+  const oracle = { address: contracts.PriceOracle, abi: priceOracleAbi }
+  const inOrder = new Map<Address, Promise<unknown>>()
+  const send: Controls['send'] = (account, call) => {
+    const earlier = inOrder.get(account.address) ?? Promise.resolve()
+    const receipt = earlier.then(() => sendNow(client, account, call))
+    inOrder.set(
+      account.address,
+      receipt.catch(() => {}),
+    )
+    return receipt
+  }
+  const vaultOf = (slug: string) => known(vaults, slug, 'vault')
+  return {
+    send,
+    async setPrice(symbol, price) {
+      const token = known(tokens, symbol.toUpperCase(), 'token')
+      const market = await marketOf(client, deployment, symbol.toUpperCase(), token)
+      const [[from], bound] = await Promise.all([
+        client.readContract({ ...oracle, functionName: 'peekPrice', args: [token] }),
+        client.readContract({ ...oracle, functionName: 'maxDeviationBpsOf', args: [token] }),
+      ])
+      const to = usdPrice(price)
+      const move = to > from ? to - from : from - to
+      const isLarge = bound > 0n && from > 0n && move * 10_000n > from * bound
+      const { transactionHash } = isLarge
+        ? await send(accounts.admin, { ...oracle, functionName: 'forcePrice', args: [token, to] })
+        : await send(accounts.oracleUpdater, { ...oracle, functionName: 'setPrice', args: [token, to] })
+      await untilFollowed(client, contracts.PriceOracle, market)
+      return { symbol: market.symbol, from, to, by: isLarge ? 'forcer' : 'updater', transactionHash }
+    },
+    async refreshPrices() {
+      const assets = Object.values(tokens)
+      const held = await client.multicall({
+        allowFailure: false,
+        contracts: assets.map(asset => ({ ...oracle, functionName: 'peekPrice', args: [asset] }) as const),
+      })
+      const prices = held.map(([price]) => price)
+      await send(accounts.oracleUpdater, { ...oracle, functionName: 'setPrices', args: [assets, prices] })
+    },
+    async increaseTime(seconds) {
+      await rpc(client, 'evm_increaseTime', [seconds])
+      await rpc(client, 'evm_mine', [])
+      return Number((await client.getBlock()).timestamp)
+    },
+    async pauseRegistry(paused) {
+      const functionName = paused ? 'pause' : 'unpause'
+      await send(accounts.operator, { address: contracts.AgentRegistry, abi: agentRegistryAbi, functionName, args: [] })
+    },
+    async pauseTrading(vault, paused) {
+      const functionName = 'setTradingPaused'
+      await send(accounts.operator, { address: vaultOf(vault), abi: mandateVaultAbi, functionName, args: [paused] })
+    },
+    async pauseLiquidity(vault, paused) {
+      const functionName = 'setLiquidityPaused'
+      await send(accounts.operator, { address: vaultOf(vault), abi: mandateVaultAbi, functionName, args: [paused] })
+    },
+    async setAgentStatus(agentId, status) {
+      const functionName = 'setAgentStatus'
+      const args = [agentId, status] as const
+      await send(accounts.operator, { address: contracts.AgentRegistry, abi: agentRegistryAbi, functionName, args })
+    },
+  }
+}
+
+const ATTEMPTS = 5
+const NONCE_TAKEN = /nonce too low|already imported|underpriced/i
+
+/** The nonce is read anew for each try, since a Worker or another script may send from the same account. */
+async function sendNow<abi extends Abi, name extends ContractFunctionName<abi, 'nonpayable' | 'payable'>>(
+  client: PublicClient,
+  { privateKey }: Account,
+  call: Write<abi, name>,
+): Promise<TransactionReceipt> {
+  const account = privateKeyToAccount(privateKey)
+  await client.simulateContract({ ...call, account } as never) // its error names the contract's own
+  const data = encodeFunctionData(call as EncodeFunctionDataParameters)
+  for (let attempt = 1; ; attempt++) {
+    const nonce = await client.getTransactionCount({ address: account.address, blockTag: 'pending' })
+    const serializedTransaction = await account.signTransaction({
+      type: 'eip1559',
+      chainId: client.chain?.id ?? 0,
+      nonce,
+      to: call.address,
+      data,
+      gas: 3_000_000n,
+      maxFeePerGas: 1_000_000_000_000n,
+      maxPriorityFeePerGas: 1_000_000_000n,
+    })
+    try {
+      const hash = await client.sendRawTransaction({ serializedTransaction })
+      const receipt = await client.waitForTransactionReceipt({ hash, timeout: 20_000 })
+      if (receipt.status !== 'success') throw new Error(`${call.functionName} reverted in ${hash}`)
+      return receipt
+    } catch (error) {
+      if (attempt === ATTEMPTS || !NONCE_TAKEN.test(String(error))) throw error
+    }
+  }
+}
+
+async function marketOf(
+  client: PublicClient,
+  { contracts }: Deployment,
+  symbol: string,
+  token: Address,
+): Promise<Market> {
+  const adapter = { address: contracts.SwapAdapter, abi: uniswapV3SwapAdapterAbi, args: [token] } as const
+  const [pool, fee, decimals] = await Promise.all([
+    client.readContract({ ...adapter, functionName: 'poolOf' }),
+    client.readContract({ ...adapter, functionName: 'poolFeeOf' }),
+    client.readContract({ address: token, abi: stockTokenAbi, functionName: 'decimals' }),
+  ])
+  return { symbol, token, decimals, usdc: contracts.USDC, fee, pool }
+}
+
+function known(addresses: Record<string, Address>, name: string, kind: string): Address {
+  const address = addresses[name]
+  if (!address) throw new Error(`There is no ${kind} ${name}; there are ${Object.keys(addresses).join(', ')}.`)
+  return address
+}
+
+/** USD with 8 decimals from '120', '0.5' or 120; throws when it is not a positive number of at most 8 decimals. */
+function usdPrice(price: string | number): bigint {
+  const [, whole, decimals = ''] = /^([0-9]+)(?:\.([0-9]{1,8}))?$/.exec(String(price)) ?? []
+  const value = whole === undefined ? 0n : BigInt(whole + decimals.padEnd(8, '0'))
+  if (value === 0n) throw new Error(`${price} is not a price: give USD with at most 8 decimals, such as 120 or 0.5.`)
+  return value
+}
+
+async function rpc(client: PublicClient, method: string, params: unknown[]): Promise<unknown> {
+  return client.request<{ Method: string; Parameters: unknown[]; ReturnType: unknown }>({ method, params })
+}

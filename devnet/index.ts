@@ -1,0 +1,80 @@
+import type { PublicClient } from 'viem'
+import { ACCOUNTS, devnetAccounts } from './accounts.ts'
+import { startAnvil } from './anvil.ts'
+import { type Controls, controls } from './controls.ts'
+import { DEPLOYMENT_FILE, type Deployment, removeDeployment, writeDeployment } from './deployment.ts'
+import { type MarketMaker, startMarketMaker } from './market-maker.ts'
+import { seed } from './seed.ts'
+import { connect } from './sender.ts'
+
+export type DevnetOptions = {
+  /** The chain's port; a free one when it is left out. */
+  port?: number | undefined
+  chainId?: number | undefined
+  /** Where the service will answer; only written into the deployment. */
+  baseUrl?: string | undefined
+  /** A file to write the deployment to; it is removed when the devnet stops. */
+  deploymentFile?: string | undefined
+}
+
+export type Devnet = Controls & {
+  rpcUrl: string
+  chainId: number
+  deployment: Deployment
+  client: PublicClient
+  /** Trades the pools to the oracle's prices; pause it to let a pool drift. */
+  marketMaker: Pick<MarketMaker, 'pause' | 'resume'>
+  /** Settles when the chain is gone, with the reason when nobody stopped it. */
+  exited: Promise<Error | undefined>
+  stop(): Promise<void>
+}
+
+export { DEPLOYMENT_FILE, type Deployment }
+
+// Half the staleness window: a chain that stands for days keeps its prices usable.
+const REFRESH_MS = 12 * 60 * 60 * 1000
+
+/** Starts the embedded chain with everything deployed, priced and funded; the same addresses at every start. */
+export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> {
+  const { port, chainId = 31337, baseUrl = 'http://127.0.0.1:8787', deploymentFile } = options
+  const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS })
+  try {
+    const { rpcUrl } = anvil
+    const client = connect(rpcUrl, chainId)
+    const accounts = devnetAccounts()
+    const { contracts, vaults, tokens, markets } = await seed(client, accounts)
+    const deployment: Deployment = { chainId, rpcUrl, baseUrl, contracts, vaults, tokens, accounts }
+    const devnetControls = controls(deployment)
+    const chain = { client, oracle: contracts.PriceOracle, swapRouter: contracts.SwapRouter, markets }
+    const marketMaker = startMarketMaker(chain, accounts.marketMaker.privateKey)
+    const refresh = setInterval(() => devnetControls.refreshPrices().catch(() => {}), REFRESH_MS)
+    refresh.unref()
+    if (deploymentFile) writeDeployment(deployment, deploymentFile)
+
+    const leave = async () => {
+      clearInterval(refresh)
+      if (deploymentFile) removeDeployment(deployment, deploymentFile)
+      await marketMaker.stop()
+    }
+    const exited = anvil.exited.then(async reason => {
+      await leave()
+      return reason
+    })
+    return {
+      ...devnetControls,
+      rpcUrl,
+      chainId,
+      deployment,
+      client,
+      marketMaker,
+      exited,
+      async stop() {
+        await leave()
+        await anvil.stop()
+      },
+    }
+  } catch (error) {
+    await anvil.stop()
+    throw error
+  }
+}
