@@ -1,0 +1,117 @@
+import {
+  type Abi,
+  type Address,
+  BaseError,
+  type ContractFunctionParameters,
+  createPublicClient,
+  defineChain,
+  fallback,
+  http,
+  type MulticallReturnType,
+  type PublicClient,
+  parseAbi,
+} from 'viem'
+import type { Config, TradingContracts } from '../config.ts'
+import { refuse } from '../errors.ts'
+
+type ChainConfig = NonNullable<Config['chain']>
+
+/** A configured chain: where its contracts are, and the client that speaks to it. */
+export type Chain = Omit<ChainConfig, 'rpcUrls'> & { client: PublicClient; trading: TradingContracts | undefined }
+
+/** A chain whose trading contracts are configured. */
+export type TradingChain = Chain & { trading: TradingContracts }
+
+/** The one block that an answer describes; the timestamp is Unix seconds. */
+export type Block = { number: bigint; timestamp: bigint }
+
+const READ_TIMEOUT_MS = 10_000
+
+export function createChain({ rpcUrls, ...chain }: ChainConfig, trading: TradingContracts | undefined): Chain {
+  const transports = rpcUrls.map(url => http(url, { timeout: READ_TIMEOUT_MS, retryCount: 1, retryDelay: 100 }))
+  const client = createPublicClient({
+    chain: defineChain({
+      id: chain.id,
+      name: `chain ${chain.id}`,
+      nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+      rpcUrls: { default: { http: rpcUrls } },
+    }),
+    transport: transports.length === 1 && transports[0] ? transports[0] : fallback(transports, { retryCount: 0 }),
+    cacheTime: 0,
+  })
+  return { ...chain, trading, client }
+}
+
+const metaAbi = parseAbi([
+  'function getBlockNumber() view returns (uint256)',
+  'function getCurrentBlockTimestamp() view returns (uint256)',
+  'function getChainId() view returns (uint256)',
+  'function arbBlockNumber() view returns (uint256)',
+])
+// On Arbitrum block.number is the parent chain's; the precompile knows the chain's own. It has no code elsewhere.
+const ARB_SYS = '0x0000000000000000000000000000000000000064'
+
+/**
+ * Reads every call in one `eth_call` (Multicall3), so that all values are of one block, and says which block that was.
+ * Without `at` it reads the newest block; with it, exactly that one. A call that reverts is a `failure` in its place.
+ * `more` is a list of any length beside a fixed one, so that both keep their types.
+ * Throws the refusal CHAIN_UNREACHABLE when the node does not answer or answers for another chain.
+ */
+export async function read<const Calls extends readonly unknown[], const More extends readonly unknown[] = []>(
+  { client, contracts, id }: Chain,
+  calls: readonly [...Calls],
+  at?: Block,
+  more?: readonly [...More],
+): Promise<{ block: Block; results: MulticallReturnType<Calls, true>; more: MulticallReturnType<More, true> }> {
+  const meta = { address: contracts.Multicall3, abi: metaAbi } as const
+  const all = await client.multicall({
+    contracts: [
+      { ...meta, functionName: 'getBlockNumber' },
+      { ...meta, functionName: 'getCurrentBlockTimestamp' },
+      { ...meta, functionName: 'getChainId' },
+      { ...meta, address: ARB_SYS, functionName: 'arbBlockNumber' },
+      ...(calls as readonly ContractFunctionParameters[]),
+      ...((more ?? []) as readonly ContractFunctionParameters[]),
+    ],
+    multicallAddress: contracts.Multicall3,
+    batchSize: 0,
+    ...(at && { blockNumber: at.number }),
+  })
+  const [number, timestamp, chainId, arbNumber, ...results] = all as MulticallReturnType<
+    { abi: Abi; address: Address; functionName: string }[],
+    true
+  >
+  if (number?.status !== 'success' || timestamp?.status !== 'success') throw unreachable(number?.error)
+  if (chainId?.result !== BigInt(id)) throw unreachable(new Error(`the node is on chain ${chainId?.result}`))
+  return {
+    block: {
+      number: (arbNumber?.status === 'success' ? arbNumber.result : number.result) as bigint,
+      timestamp: timestamp.result as bigint,
+    },
+    results: results.slice(0, calls.length) as MulticallReturnType<Calls, true>,
+    more: results.slice(calls.length) as MulticallReturnType<More, true>,
+  }
+}
+
+/** The refusal of a node that cannot be reached; the cause carries URLs and stays in the log. */
+export const unreachable = (cause: unknown) => refuse('CHAIN_UNREACHABLE', {}, cause)
+
+type Outcome<T> =
+  | { status: 'success'; result: T; error?: undefined }
+  | { status: 'failure'; error: Error; result?: undefined }
+
+/** The value of a call that cannot fail on a deployment that is wired as configured. */
+export function must<T>(outcome: Outcome<T>): T {
+  if (outcome.status === 'failure')
+    throw new Error('A configured contract refused a read that never fails', { cause: outcome.error })
+  return outcome.result
+}
+
+/** The value of a call, or undefined when it reverted. */
+export const maybe = <T>(outcome: Outcome<T>): T | undefined =>
+  outcome.status === 'success' ? outcome.result : undefined
+
+/** Whether an error is the node not answering, in contrast to the node answering no. */
+export const isTransportError = (error: unknown): boolean =>
+  error instanceof BaseError &&
+  error.walk(cause => ['HttpRequestError', 'TimeoutError', 'RpcRequestError'].includes((cause as Error).name)) !== null

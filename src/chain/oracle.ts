@@ -1,0 +1,24 @@
+import type { Block } from './client.ts'
+
+/** An oracle quote: price in 8 decimals per whole token, 0 when never quoted; `updatedAt` in Unix seconds. */
+export type Quote = { price: bigint; updatedAt: bigint; roundId: bigint; quoted: boolean; stale: boolean }
+
+/** What `latestRoundData` answers. */
+export type RoundData = readonly [
+  roundId: bigint,
+  answer: bigint,
+  startedAt: bigint,
+  updatedAt: bigint,
+  answeredInRound: bigint,
+]
+
+/** The quote of a round, judged at a block by a window in seconds; 0 is no window. No round is "never quoted". */
+export function toQuote(round: RoundData | undefined, maxAge: bigint, block: Block): Quote {
+  if (round === undefined) return { price: 0n, updatedAt: 0n, roundId: 0n, quoted: false, stale: true }
+  const [roundId, price, , updatedAt] = round
+  return { price, updatedAt, roundId, quoted: true, stale: maxAge > 0n && block.timestamp > updatedAt + maxAge }
+}
+
+/** The smallest window that is set; 0 when none is. */
+export const strictestAge = (ages: readonly bigint[]): bigint =>
+  ages.reduce((strictest, age) => (age > 0n && (strictest === 0n || age < strictest) ? age : strictest), 0n)

@@ -1,0 +1,142 @@
+import { getAddress, type Hex, isAddress } from 'viem'
+import { privateKeyToAddress } from 'viem/accounts'
+import { z } from 'zod'
+
+const json = <T extends z.ZodType>(schema: T) =>
+  z.string().transform((text, ctx): z.output<T> => {
+    try {
+      return schema.parse(JSON.parse(text))
+    } catch {
+      ctx.addIssue({ code: 'custom', message: 'must be the JSON that the deployment file holds' })
+      return z.NEVER
+    }
+  })
+const address = z
+  .string()
+  .refine(value => isAddress(value, { strict: false }), 'must be an address')
+  .transform(value => getAddress(value))
+const privateKey = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{64}$/)
+  .refine(isUsableKey, 'must be a secp256k1 private key')
+  .transform(value => value.toLowerCase() as Hex)
+
+function isUsableKey(key: string): boolean {
+  try {
+    privateKeyToAddress(key as Hex)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const CANONICAL_MULTICALL3 = '0xcA11bde05977b3631167028862bE2a173976CA11'
+
+const chainContracts = z.object({
+  AgentRegistry: address,
+  VaultTrackRegistry: address,
+  FeeManager: address,
+  TokenRegistry: address,
+  PriceOracle: address,
+  Multicall3: address.default(CANONICAL_MULTICALL3),
+  SwapAdapter: address.optional(),
+  QuoterV2: address.optional(),
+  USDC: address.optional(),
+  ERC8004IdentityRegistry: address.optional(),
+})
+const tradingContracts = z.object({
+  TradeRouter: address,
+  TradeRouterLens: address,
+  PositionManager: address,
+  AllocationManager: address,
+})
+
+const chainEnv = z.object({
+  CHAIN_ID: z.coerce.number().int().positive(),
+  RPC_URL: z
+    .string()
+    .transform(urls => urls.split(',').map(url => url.trim()))
+    .pipe(z.array(z.url({ protocol: /^https?$/ })).min(1)),
+  CONTRACTS: json(chainContracts),
+  TOKENS: json(z.record(z.string(), address)).default({}),
+  VAULTS: json(z.record(z.string(), address)).default({}),
+})
+
+export type Contracts = z.output<typeof chainContracts>
+export type TradingContracts = z.output<typeof tradingContracts>
+
+/** What the deployment is configured to do, grouped by capability; an absent group is undefined. */
+export type Config = {
+  service: string
+  version: string
+  baseUrl: string | undefined
+  docsEnabled: boolean
+  chain:
+    | {
+        id: number
+        rpcUrls: string[]
+        contracts: Contracts
+        tokens: Record<string, `0x${string}`>
+        vaults: Record<string, `0x${string}`>
+      }
+    | undefined
+  trading: TradingContracts | undefined
+  executorKeys: Hex[]
+  relayerKey: Hex | undefined
+  /** How long a submission waits for its inclusion before it answers SUBMISSION_UNKNOWN. */
+  inclusionTimeoutMs: number
+  /** What is set and cannot be used, by variable name; never the value, which may be a secret. */
+  problems: string[]
+}
+
+export const SERVICE_NAME = 'agent-trading-service'
+export const VERSION = '0.1.0'
+
+/** Parses the Worker's variables once. A group that is absent or malformed is undefined; malformed ones are named. */
+export function parseConfig(env: Partial<Record<string, unknown>>): Config {
+  const problems: string[] = []
+  const group = <T extends z.ZodType>(schema: T, given: boolean, value: unknown): z.output<T> | undefined => {
+    if (!given) return undefined
+    const result = schema.safeParse(value)
+    if (result.success) return result.data
+    problems.push(...result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`))
+    return undefined
+  }
+  const isSet = (name: string) => typeof env[name] === 'string' && env[name] !== ''
+  const text = (name: string) => (isSet(name) ? (env[name] as string) : undefined)
+  const keys = (name: string) =>
+    group(
+      z.array(privateKey),
+      isSet(name),
+      text(name)
+        ?.split(',')
+        .map(key => key.trim()),
+    ) ?? []
+
+  const chain = group(chainEnv, isSet('CHAIN_ID') && isSet('RPC_URL') && isSet('CONTRACTS'), definedOnly(env))
+  const trading = chain && group(z.object({ CONTRACTS: json(tradingContracts.partial()) }), true, definedOnly(env))
+  const tradingWhole = tradingContracts.safeParse(trading?.CONTRACTS)
+  return {
+    service: SERVICE_NAME,
+    version: VERSION,
+    baseUrl: text('BASE_URL')?.replace(/\/$/, ''),
+    docsEnabled: text('DOCS_ENABLED') !== 'false',
+    chain: chain && {
+      id: chain.CHAIN_ID,
+      rpcUrls: chain.RPC_URL,
+      contracts: chain.CONTRACTS,
+      tokens: chain.TOKENS,
+      vaults: chain.VAULTS,
+    },
+    trading: tradingWhole.success ? tradingWhole.data : undefined,
+    executorKeys: keys('EXECUTOR_PRIVATE_KEY'),
+    relayerKey: keys('RELAYER_PRIVATE_KEY')[0],
+    inclusionTimeoutMs:
+      group(z.coerce.number().int().min(100).max(60_000), isSet('INCLUSION_TIMEOUT_MS'), env.INCLUSION_TIMEOUT_MS) ??
+      15_000,
+    problems,
+  }
+}
+
+const definedOnly = (env: Partial<Record<string, unknown>>) =>
+  Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value === 'string' && value !== ''))

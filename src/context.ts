@@ -1,0 +1,40 @@
+import { type Chain, createChain, type TradingChain } from './chain/client.ts'
+import type { Config } from './config.ts'
+import { refuse } from './errors.ts'
+import { createExecutor, type Executor } from './executor/executor.ts'
+
+/** What an operation may use. A getter throws the refusal of the capability that the deployment lacks. */
+export type Context = {
+  readonly config: Config
+  readonly chain: Chain
+  /** The chain with its trading contracts. */
+  readonly trading: TradingChain
+  /** Relays trade intents. */
+  readonly executor: Executor
+  /** Relays registrations and identity links. */
+  readonly relayer: Executor
+}
+
+export function createContext(config: Config, env: Pick<Env, 'EXECUTOR_LANE'>): Context {
+  const chain = config.chain && createChain(config.chain, config.trading)
+  return {
+    config,
+    get chain() {
+      if (chain === undefined) throw refuse('CHAIN_NOT_CONFIGURED')
+      return chain
+    },
+    get trading() {
+      if (chain?.trading === undefined) throw refuse('TRADING_NOT_CONFIGURED')
+      return chain as TradingChain
+    },
+    get executor() {
+      if (chain?.trading === undefined) throw refuse('TRADING_NOT_CONFIGURED')
+      if (config.executorKeys.length === 0) throw refuse('EXECUTOR_NOT_CONFIGURED')
+      return createExecutor(env.EXECUTOR_LANE, config.executorKeys, config)
+    },
+    get relayer() {
+      if (config.relayerKey === undefined) throw refuse('RELAYER_NOT_CONFIGURED')
+      return createExecutor(env.EXECUTOR_LANE, [config.relayerKey], config)
+    },
+  }
+}

@@ -1,0 +1,272 @@
+/**
+ * Every refusal the service itself knows. The key is the stable `code` of the wire; the row says the HTTP status, the
+ * sentence for the caller (from the facts) and, where there is one, the remedy. What a contract refuses is mapped in
+ * chain/reverts.ts.
+ */
+type Row = {
+  status: number
+  sentence: (facts: Facts) => string
+  remedy?: string
+  retryable?: boolean
+  retryAfterSeconds?: number
+}
+/** Facts of a refusal as they go to the wire: limits, what was given, what was expected. */
+export type Facts = Record<string, unknown>
+
+const rows = {
+  INVALID_REQUEST: {
+    status: 400,
+    sentence: f => `The request is not valid: ${f.problem}.`,
+    remedy: 'Compare the request with /docs/swagger.json and send it again.',
+  },
+  MALFORMED_JSON: {
+    status: 400,
+    sentence: () => 'The request body is not well-formed JSON.',
+    remedy: 'Send one JSON object with Content-Type: application/json.',
+  },
+  UNSUPPORTED_CONTENT_TYPE: {
+    status: 400,
+    sentence: () => 'The request body must be JSON.',
+    remedy: 'Send the header Content-Type: application/json.',
+  },
+  BODY_TOO_LARGE: {
+    status: 413,
+    sentence: f => `The request body is larger than ${f.limitBytes} bytes.`,
+    remedy: 'Send only the fields that the operation names.',
+  },
+  UNKNOWN_PATH: {
+    status: 404,
+    sentence: f => `There is nothing at ${f.path}.`,
+    remedy: 'GET / lists every endpoint.',
+  },
+  METHOD_NOT_ALLOWED: {
+    status: 405,
+    sentence: f => `${f.method} is not allowed here.`,
+    remedy: 'The Allow header names the methods of this path.',
+  },
+  INVALID_AMOUNT: {
+    status: 400,
+    sentence: f => `${f.field} ${f.given} is not an amount: ${f.problem}.`,
+    remedy: 'Send a positive decimal string with at most as many decimals as the asset has; nothing is rounded.',
+  },
+  INVALID_EXIT_RULES: {
+    status: 400,
+    sentence: f => `The exit ladder is not valid: ${f.problem}.`,
+    remedy:
+      'Send 1 to 5 rules; stop-losses (negative triggerBps) each deeper than the one before, take-profits (positive) each higher, the last rule with exitBps 10000.',
+  },
+  EXPIRED_DEADLINE: {
+    status: 400,
+    sentence: f => `The deadline ${f.given} has passed; the chain's time is ${f.serverTime}.`,
+    remedy: 'Fetch a fresh quote, sign its suggestedDeadline and send the intent again.',
+  },
+  DEADLINE_IN_MILLISECONDS: {
+    status: 400,
+    sentence: f => `The deadline ${f.given} is in milliseconds.`,
+    remedy: 'Deadlines are Unix seconds: divide by 1000, sign again and resend.',
+  },
+  INVALID_NONCE: {
+    status: 400,
+    sentence: f => `The nonce ${f.given} is not the agent's next nonce ${f.expected}.`,
+    remedy: 'Fetch a fresh quote, sign its nonce and send the intent again.',
+  },
+  INVALID_SIGNATURE: {
+    status: 400,
+    sentence: f => `The signature is not the signer's: ${f.problem}.`,
+    remedy: "Sign the quote's typedData with the agent's signer key (eth_signTypedData_v4) and send the same values.",
+  },
+  UNKNOWN_SYMBOL: {
+    status: 400,
+    sentence: f => `No token with the symbol ${f.symbol} is known here.`,
+    remedy: 'GET /tokens lists the symbols.',
+  },
+  TOKEN_NOT_ALLOWED: {
+    status: 400,
+    sentence: f => `${f.symbol} may not be traded in this agent's vault.`,
+    remedy: "The quote's allowedSymbols lists what the vault allows.",
+  },
+  VAULT_NOT_REGISTERED: {
+    status: 400,
+    sentence: f => `${f.vault} is not a registered vault.`,
+    remedy: 'GET /vaults lists the vaults; send the contractAddress of one.',
+  },
+  INVALID_ERC8004_LINK: {
+    status: 400,
+    sentence: f => `The identity link is not valid: ${f.problem}.`,
+    remedy: 'Send linkERC8004 true with the id of a token that the signer holds, or false with erc8004AgentId "0".',
+  },
+  ERC8004_TOKEN_NOT_FOUND: {
+    status: 404,
+    sentence: f => `The ERC-8004 registry has no token ${f.erc8004AgentId}.`,
+    remedy: 'Register the identity first, then link it.',
+  },
+  ERC8004_NOT_HOLDER: {
+    status: 400,
+    sentence: f => `The agent's owner ${f.owner} does not hold the ERC-8004 token ${f.erc8004AgentId}.`,
+    remedy: "Transfer the identity to the agent's owner, or link one that the owner holds.",
+  },
+  ERC8004_ALREADY_LINKED: {
+    status: 409,
+    sentence: f => `The ERC-8004 token ${f.erc8004AgentId} is already linked.`,
+    remedy: 'Link another identity; one identity serves one agent.',
+  },
+  AGENT_NOT_FOUND: {
+    status: 404,
+    sentence: f => `There is no agent ${f.agentId}.`,
+    remedy: 'Agent ids come from POST /agents/register and GET /agents/by-owner/{owner}.',
+  },
+  NO_AGENT_FOR_ERC8004: {
+    status: 404,
+    sentence: f => `No agent is linked to the ERC-8004 token ${f.erc8004AgentId}.`,
+    remedy: 'POST /agents/{agentId}/erc8004/link links one.',
+  },
+  VAULT_NOT_FOUND: {
+    status: 404,
+    sentence: f => `There is no vault ${f.id}.`,
+    remedy: 'GET /vaults lists the vaults; an id is a slug or a contract address.',
+  },
+  POSITION_NOT_FOUND: {
+    status: 404,
+    sentence: f => `Agent ${f.agentId} has no position ${f.positionId}.`,
+    remedy: "GET /agents/{agentId}/positions lists the agent's open positions.",
+  },
+  POSITION_NOT_OPEN: {
+    status: 400,
+    sentence: f => `Position ${f.positionId} is closed.`,
+    remedy: 'Only an open position can be changed; open a new one.',
+  },
+  TRANSACTION_NOT_FOUND: {
+    status: 404,
+    sentence: f => `The chain knows no transaction ${f.txHash}.`,
+    remedy: 'If it was sent just now, ask again in a second; a refused intent has no transaction.',
+  },
+  NONCE_IN_FLIGHT: {
+    status: 400,
+    sentence: f => `Another intent of agent ${f.agentId} with the nonce ${f.nonce} is being executed.`,
+    remedy: 'Wait for that intent, then fetch a fresh quote.',
+  },
+  INTENT_REFUSED: {
+    status: 400,
+    sentence: f => `The chain refused the call: ${f.problem}.`,
+    remedy: 'Nothing was executed. Fetch a fresh quote and compare its checks.',
+  },
+  SUBMISSION_REVERTED: {
+    status: 400,
+    sentence: f => `The transaction ${f.transactionHash} was mined and reverted: ${f.problem}.`,
+    remedy: 'Nothing was traded. The market or the limits moved since the check: fetch a fresh quote.',
+  },
+  SUBMISSION_UNKNOWN: {
+    status: 502,
+    sentence: () => 'The transaction was handed to the chain and its outcome is not known yet.',
+    remedy: 'Send the identical signed body again: it is never executed twice, and the answer is the outcome.',
+    retryable: true,
+    retryAfterSeconds: 2,
+  },
+  SUBMISSION_FAILED: {
+    status: 502,
+    sentence: () => 'The chain did not take the transaction; nothing was executed.',
+    remedy: 'Send the identical signed body again.',
+    retryable: true,
+    retryAfterSeconds: 2,
+  },
+  EXECUTOR_BUSY: {
+    status: 503,
+    sentence: () => 'The executor has as much in flight as it may; the intent was not taken.',
+    remedy: 'Send the identical signed body again after the given time.',
+    retryable: true,
+    retryAfterSeconds: 1,
+  },
+  EXECUTOR_OUT_OF_FUNDS: {
+    status: 503,
+    sentence: () => 'The executor account cannot pay for gas; the intent was not taken.',
+    remedy: 'The operator must fund the executor account; send the identical signed body again later.',
+    retryable: true,
+    retryAfterSeconds: 60,
+  },
+  CHAIN_UNREACHABLE: {
+    status: 502,
+    sentence: () => 'The chain cannot be reached.',
+    remedy: 'Try again in a moment.',
+    retryable: true,
+    retryAfterSeconds: 2,
+  },
+  CHAIN_NOT_CONFIGURED: {
+    status: 500,
+    sentence: () => 'This deployment has no chain configuration.',
+    remedy: 'The operator must set CHAIN_ID, RPC_URL and CONTRACTS.',
+  },
+  TRADING_NOT_CONFIGURED: {
+    status: 503,
+    sentence: () => 'This deployment has no trade router configured.',
+    remedy: 'The operator must name TradeRouter, PositionManager and their companions in CONTRACTS.',
+  },
+  EXECUTOR_NOT_CONFIGURED: {
+    status: 503,
+    sentence: () => 'This deployment has no executor account.',
+    remedy: 'The operator must set EXECUTOR_PRIVATE_KEY.',
+  },
+  RELAYER_NOT_CONFIGURED: {
+    status: 503,
+    sentence: () => 'This deployment has no relayer account for registrations.',
+    remedy: 'The operator must set RELAYER_PRIVATE_KEY; a signer can also call selfRegisterAgent directly.',
+  },
+  REGISTRATION_PAUSED: {
+    status: 503,
+    sentence: () => 'The agent registry is paused: registrations and new risk are refused.',
+    remedy: 'Reducing and closing positions still works; try again when the operator has unpaused it.',
+    retryable: true,
+  },
+  INTERNAL: {
+    status: 500,
+    sentence: () => 'The service failed unexpectedly.',
+    remedy: 'Report the requestId to the operator.',
+  },
+} satisfies Record<string, Row>
+
+export type RefusalCode = keyof typeof rows
+
+/** The wire form of a refusal, the same over HTTP and MCP, without the request id that the surface adds. */
+export type RefusalBody = {
+  error: string
+  code: string
+  details?: Facts
+  remedy?: string
+  retryable?: boolean
+  retryAfterSeconds?: number
+}
+
+/** A refusal on its way to the caller: status and body; `cause` is for the log alone. */
+export class Refusal extends Error {
+  readonly status: number
+  readonly body: RefusalBody
+  constructor(status: number, body: RefusalBody, cause?: unknown) {
+    super(body.error, { cause })
+    this.name = 'Refusal'
+    this.status = status
+    this.body = body
+  }
+}
+
+/** Makes the refusal of a code from its facts; the facts also go out as `details`. */
+export function refuse(code: RefusalCode, facts: Facts = {}, cause?: unknown): Refusal {
+  const row: Row = rows[code]
+  return new Refusal(
+    row.status,
+    {
+      error: row.sentence(facts),
+      code,
+      ...(Object.keys(facts).length > 0 && { details: facts }),
+      ...(row.remedy !== undefined && { remedy: row.remedy }),
+      ...(row.retryable !== undefined && { retryable: row.retryable }),
+      ...(row.retryAfterSeconds !== undefined && { retryAfterSeconds: row.retryAfterSeconds }),
+    },
+    cause,
+  )
+}
+
+/** Every code with its status and remedy, for OpenAPI and `svc://errors`. */
+export const refusalCodes = Object.entries(rows as Record<string, Row>).map(([code, { status, remedy }]) => ({
+  code,
+  status,
+  ...(remedy !== undefined && { remedy }),
+}))

@@ -1,0 +1,88 @@
+import { OpenAPIHono } from '@hono/zod-openapi'
+import type { Context as HonoContext } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import { cors } from 'hono/cors'
+import { HTTPException } from 'hono/http-exception'
+import { requestId } from 'hono/request-id'
+import { secureHeaders } from 'hono/secure-headers'
+import type { Context } from '../context.ts'
+import { type Refusal, refuse } from '../errors.ts'
+import { operations } from '../operations/index.ts'
+import { toRefusal } from '../operations/operation.ts'
+import { openApiDocument } from './openapi.ts'
+import { addRoute } from './route.ts'
+
+export type AppEnv = { Variables: { requestId: string; context: Context } }
+
+const BODY_LIMIT_BYTES = 100 * 1024
+
+/** The HTTP surface: one route per operation, and what only HTTP has. `contextOf` is called once per request. */
+export function createApp(contextOf: () => Context) {
+  const app = new OpenAPIHono<AppEnv>()
+  app.use(requestId())
+  app.use(
+    secureHeaders({
+      contentSecurityPolicy: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
+      crossOriginResourcePolicy: 'cross-origin',
+      xFrameOptions: 'DENY',
+    }),
+  )
+  app.use(cors({ origin: '*', exposeHeaders: ['X-Request-Id', 'ETag', 'Retry-After', 'Allow'], maxAge: 86_400 }))
+  app.use(
+    bodyLimit({
+      maxSize: BODY_LIMIT_BYTES,
+      onError: () => {
+        throw refuse('BODY_TOO_LARGE', { limitBytes: BODY_LIMIT_BYTES })
+      },
+    }),
+  )
+  app.use(async (c, next) => {
+    c.set('context', contextOf())
+    await next()
+  })
+
+  for (const operation of operations) addRoute(app, operation)
+  app.get('/docs/swagger.json', c => c.json(openApiDocument(app, c.var.context.config)))
+
+  app.notFound(c => {
+    const allowed = methodsOf(app, c.req.path)
+    if (allowed.length === 0) return answerRefusal(c, refuse('UNKNOWN_PATH', { path: c.req.path }))
+    c.header('Allow', allowed.join(', '))
+    return answerRefusal(c, refuse('METHOD_NOT_ALLOWED', { method: c.req.method, allowed }))
+  })
+  app.onError((error, c) => answerRefusal(c, error instanceof HTTPException ? ofHono(error) : toRefusal(error)))
+  return app
+}
+
+/** Writes a refusal as the error body; what is not the caller's fault is logged with its cause. */
+function answerRefusal(c: HonoContext<AppEnv>, refusal: Refusal): Response {
+  const { requestId } = c.var
+  if (refusal.status >= 500) logRefusal(requestId, c.req.path, refusal)
+  if (refusal.body.retryAfterSeconds !== undefined) c.header('Retry-After', `${refusal.body.retryAfterSeconds}`)
+  c.header('Cache-Control', 'no-store')
+  return c.json({ ...refusal.body, requestId }, refusal.status as 400)
+}
+
+// Only the class of a cause is logged: its message can carry RPC URLs, and with them keys.
+function logRefusal(requestId: string, path: string, { status, body, cause }: Refusal) {
+  const kind = cause instanceof Error ? cause.name : undefined
+  console.error(JSON.stringify({ level: 'error', requestId, path, status, code: body.code, cause: kind }))
+}
+
+/** Hono's own refusals: a media type that is not JSON, and JSON that does not parse. */
+function ofHono(error: HTTPException): Refusal {
+  if (error.status === 415) return refuse('UNSUPPORTED_CONTENT_TYPE', {}, error)
+  if (error.status === 400) return refuse('MALFORMED_JSON', {}, error)
+  return toRefusal(error)
+}
+
+function methodsOf(app: OpenAPIHono<AppEnv>, path: string): string[] {
+  const methods = new Set<string>()
+  for (const route of app.routes) {
+    if (route.method === 'ALL' || route.path === '/*') continue
+    const pattern = new RegExp(`^${route.path.replaceAll(/:[^/]+/g, '[^/]+')}$`)
+    if (pattern.test(path)) methods.add(route.method)
+  }
+  if (methods.has('GET')) methods.add('HEAD')
+  return [...methods]
+}

@@ -1,0 +1,40 @@
+import { getAddIntentQuote, submitAddIntent } from './add-intents.ts'
+import { getAgent } from './agents.ts'
+import { getExitLadderIntentQuote, submitExitLadderIntent } from './exit-ladder-intents.ts'
+import { getHealth } from './health.ts'
+import type { Operation } from './operation.ts'
+import { getPosition, listClosedPositions, listPositions } from './positions.ts'
+import { getPrices } from './prices.ts'
+import { getReduceIntentQuote, submitReduceIntent } from './reduce-intents.ts'
+import { getRegistrationQuote, registerAgent } from './register.ts'
+import { getRiskState } from './risk-state.ts'
+import { listTokens } from './tokens.ts'
+import { getTradeIntentQuote, submitTradeIntent } from './trade-intents.ts'
+import { getTransaction } from './transactions.ts'
+import { getVault, listVaults, listVaultTokens } from './vaults.ts'
+
+/** Every operation of the service: the table of contents of the API, over HTTP and as MCP tools. */
+export const operations = [
+  getHealth,
+  listVaults,
+  getVault,
+  listVaultTokens,
+  listTokens,
+  getPrices,
+  getRegistrationQuote,
+  registerAgent,
+  getAgent,
+  getTradeIntentQuote,
+  submitTradeIntent,
+  getAddIntentQuote,
+  submitAddIntent,
+  getReduceIntentQuote,
+  submitReduceIntent,
+  getExitLadderIntentQuote,
+  submitExitLadderIntent,
+  listPositions,
+  listClosedPositions,
+  getPosition,
+  getRiskState,
+  getTransaction,
+] as const satisfies readonly Operation[]

@@ -1,0 +1,87 @@
+import { z } from 'zod'
+import type { Context } from '../context.ts'
+import { type Facts, Refusal, refuse } from '../errors.ts'
+
+type Shape = z.ZodObject
+
+/** An answer whose status differs from the operation's own, such as the 200 of a registration that was made before. */
+export class Reply<T> {
+  readonly status: 200 | 201
+  readonly body: T
+  constructor(status: 200 | 201, body: T) {
+    this.status = status
+    this.body = body
+  }
+}
+
+type Flat<P, Q, B> = (P extends Shape ? z.output<P> : unknown) &
+  (Q extends Shape ? z.output<Q> : unknown) &
+  (B extends Shape ? z.output<B> : unknown)
+
+/** What one operation is, on every surface: the row from which its route, its OpenAPI entry and its tool are made. */
+export type Definition<
+  P extends Shape | undefined = Shape | undefined,
+  Q extends Shape | undefined = Shape | undefined,
+  B extends Shape | undefined = Shape | undefined,
+  O extends z.ZodType = z.ZodType,
+> = {
+  /** OpenAPI operation id; the tool's name is `svc_` and its snake case. */
+  id: string
+  /** Absent where the operation is no tool. */
+  tool?: `svc_${string}`
+  method: 'get' | 'post'
+  path: `/${string}`
+  tag: 'Discovery' | 'Vaults' | 'Prices' | 'Agents' | 'Trading' | 'Positions' | 'Transactions'
+  summary: string
+  description: string
+  params?: P
+  query?: Q
+  body?: B
+  status: 200 | 201
+  output: O
+  errors: readonly number[]
+}
+
+export type Operation = Definition & {
+  /** Parses flat raw input (path, query and body in one object); throws the refusal INVALID_REQUEST. */
+  parse: (input: unknown) => Record<string, unknown>
+  /** Runs with parsed input and answers what `output` describes. */
+  run: (context: Context, input: never) => Promise<unknown>
+}
+
+/** Defines an operation once; two arguments, so that `run` sees the parsed types. */
+export function defineOperation<
+  const P extends Shape | undefined,
+  const Q extends Shape | undefined,
+  const B extends Shape | undefined,
+  O extends z.ZodType,
+>(
+  definition: Definition<P, Q, B, O>,
+  run: (context: Context, input: Flat<P, Q, B>) => Promise<z.input<O> | Reply<z.input<O>>>,
+) {
+  const flat = z.strictObject({
+    ...definition.params?.shape,
+    ...definition.query?.shape,
+    ...definition.body?.shape,
+  })
+  const parse = (input: unknown) => {
+    const result = flat.safeParse(input)
+    if (!result.success) throw invalidRequest(result.error.issues)
+    return result.data as Record<string, unknown>
+  }
+  return { ...definition, parse, run } as const
+}
+
+type Issue = { path: PropertyKey[]; message: string; code?: string; keys?: string[] }
+
+/** The refusal of input that does not parse: the first problem in words, all of them in `details`. */
+export function invalidRequest(issues: readonly Issue[]): Refusal {
+  const problems = issues.slice(0, 10).map(({ path, message }) => ({ path: path.join('.'), problem: message }))
+  const [first] = problems
+  const problem =
+    first === undefined ? 'it does not parse' : `${first.path === '' ? 'body' : first.path}: ${first.problem}`
+  return refuse('INVALID_REQUEST', { problem, problems } satisfies Facts)
+}
+
+/** Any error as a refusal: its own when it is one, INTERNAL with the error as cause when it is not. */
+export const toRefusal = (error: unknown): Refusal => (error instanceof Refusal ? error : refuse('INTERNAL', {}, error))

@@ -1,0 +1,154 @@
+import { type Hex, toEventSelector } from 'viem'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import type { Block, TradingChain } from '../chain/client.ts'
+import { boundsProblem, shapeProblem } from '../chain/ladder.ts'
+import { decodeRevert, ofRevert } from '../chain/reverts.ts'
+import { verifySignature } from '../chain/signatures.ts'
+import { getIntender, getTerms, type Intender } from '../chain/terms.ts'
+import { digestOf, type ExitRule, type Message, type PrimaryType } from '../chain/typed-data.ts'
+import type { Context } from '../context.ts'
+import { type Facts, type Refusal, refuse } from '../errors.ts'
+import type { Executor, Outcome, Relay } from '../executor/executor.ts'
+
+const DAY_SECONDS = 86_400n
+// Seconds have ten digits for two centuries; thirteen and fourteen are a clock that counts milliseconds.
+const MILLISECONDS_FROM = 1_000_000_000_000n
+const MILLISECONDS_TO = 100_000_000_000_000n
+
+/** The part of a signed message that every relayed operation checks the same way. */
+export type Signed = { deadline: bigint; nonce: bigint; signature: Hex }
+
+/** Refuses a deadline that has passed at a block or that counts milliseconds. */
+export function deadlineRefusal(deadline: bigint, block: Block): Refusal | undefined {
+  const facts = { given: `${deadline}`, serverTime: `${block.timestamp}` }
+  if (deadline >= MILLISECONDS_FROM && deadline < MILLISECONDS_TO) return refuse('DEADLINE_IN_MILLISECONDS', facts)
+  return deadline < block.timestamp ? refuse('EXPIRED_DEADLINE', facts) : undefined
+}
+
+/** What the caller should know about a deadline that is accepted. */
+export const deadlineWarnings = (deadline: bigint, { timestamp }: Block) =>
+  deadline > timestamp + DAY_SECONDS
+    ? { warnings: ['The deadline is more than 24 hours ahead: until then only the nonce bounds the life of this intent.'] }
+    : {}
+
+/** Refuses a ladder whose shape no contract would take, naming the rule and the bound. */
+export function assertLadderShape(exits: readonly ExitRule[]): void {
+  const shape = shapeProblem(exits)
+  if (shape) throw refuse('INVALID_EXIT_RULES', { ...shape })
+}
+
+type Intent = Signed & {
+  agentId: bigint
+  kind: Relay['kind']
+  primaryType: PrimaryType
+  /** The signed message, from what the chain says of the agent. */
+  message: (intender: Intender) => Message
+  /** The router call that carries the message. */
+  data: (intender: Intender) => Hex
+  exits?: readonly ExitRule[]
+}
+
+/**
+ * Verifies a signed intent and relays it: one read, the signature, then simulate and send. The identical body again
+ * gives the same answer and is never executed twice, also when its nonce has been used by itself meanwhile.
+ * Answers agent, position (from the receipt's event) and transaction; throws the refusal otherwise.
+ */
+export async function relayIntent({ trading, executor }: Context, intent: Intent) {
+  const { agentId, nonce, deadline, signature, kind, primaryType } = intent
+  const intender = await getIntender(trading, agentId)
+  const { agent, domain, block } = intender
+  const digest = digestOf(domain, primaryType, intent.message(intender))
+  await verifySignature(trading, agent.signer, digest, signature)
+
+  const relay: Relay = {
+    digest,
+    kind,
+    group: `agent:${agentId}`,
+    groupNonce: `${nonce}`,
+    deadline,
+    call: { to: trading.trading.TradeRouter, data: intent.data(intender) },
+  }
+  const late =
+    deadlineRefusal(deadline, block) ??
+    (nonce === intender.nonce
+      ? undefined
+      : refuse('INVALID_NONCE', { given: `${nonce}`, expected: `${intender.nonce}` }))
+  if (late && !(await isKnown(executor, relay))) throw late
+
+  const mined = await mine(executor, relay, refusal => explain(trading, agentId, intent.exits, refusal))
+  return {
+    agentId: `${agentId}`,
+    positionId: `${positionIdOf(trading, mined.logs)}`,
+    transactionHash: mined.hash,
+    blockNumber: `${mined.blockNumber}`,
+    ...deadlineWarnings(deadline, block),
+  }
+}
+
+/** Whether the executor has taken this very message before and may know its outcome. */
+export async function isKnown(executor: Executor, { group, digest }: Relay): Promise<boolean> {
+  const record = await executor.find(group, digest)
+  return record !== undefined && record.state !== 'rejected'
+}
+
+/** Relays and answers the mined transaction; throws the refusal of every other outcome. */
+export async function mine(
+  executor: Executor,
+  relay: Relay,
+  onRefused: (refusal: { data: Hex | undefined; facts: Facts }) => Promise<Refusal> = async ({ data, facts }) =>
+    ofRevert(data, facts),
+): Promise<Extract<Outcome, { state: 'mined' }>> {
+  const outcome = await executor.relay(relay)
+  switch (outcome.state) {
+    case 'mined':
+      return outcome
+    case 'refused':
+      throw await onRefused({ data: outcome.data, facts: {} })
+    case 'reverted':
+      if (decodeRevert(outcome.data) === undefined)
+        throw refuse('SUBMISSION_REVERTED', { transactionHash: outcome.hash, problem: 'the reason could not be replayed' })
+      throw await onRefused({ data: outcome.data, facts: { transactionHash: outcome.hash } })
+    case 'conflict':
+      throw refuse('NONCE_IN_FLIGHT', { agentId: relay.group.replace(/^\w+:/, ''), nonce: relay.groupNonce })
+    case 'unknown':
+      throw refuse('SUBMISSION_UNKNOWN', {
+        digest: relay.digest,
+        ...(outcome.hash && { transactionHash: outcome.hash }),
+      })
+    case 'unsent':
+      throw refuse('SUBMISSION_FAILED', { digest: relay.digest })
+    case 'busy':
+      throw refuse('EXECUTOR_BUSY', { digest: relay.digest })
+    case 'unfunded':
+      throw refuse('EXECUTOR_OUT_OF_FUNDS', { digest: relay.digest })
+  }
+}
+
+/** The refusal of the contracts; for exit bounds with the rule and the bound, which the contract error does not name. */
+async function explain(
+  chain: TradingChain,
+  agentId: bigint,
+  exits: readonly ExitRule[] | undefined,
+  { data, facts }: { data: Hex | undefined; facts: Facts },
+): Promise<Refusal> {
+  if (exits === undefined || decodeRevert(data)?.name !== 'ExitRulesOutOfBounds') return ofRevert(data, facts)
+  const { terms } = await getTerms(chain, agentId)
+  return ofRevert(data, { ...facts, ...boundsProblem(exits, terms.trackConfig) })
+}
+
+const intentEvents = new Set(
+  tradeRouterAbi.filter(item => item.type === 'event' && item.name.endsWith('FromIntent')).map(event => toEventSelector(event as never)),
+)
+
+/** The position id of the receipt's intent event. */
+function positionIdOf(
+  { trading }: TradingChain,
+  logs: readonly { address: string; topics: readonly string[] }[],
+): bigint {
+  const log = logs.find(
+    ({ address, topics }) =>
+      address.toLowerCase() === trading.TradeRouter.toLowerCase() && intentEvents.has(topics[0] as Hex),
+  )
+  if (log?.topics[1] === undefined) throw new Error('A mined intent has no intent event')
+  return BigInt(log.topics[1])
+}

@@ -1,0 +1,70 @@
+import { z } from 'zod'
+import { eip712Info, typedData } from './intent.ts'
+import { address, addressOut, asOf, deadline, digits, hashOut, signature, uint, unixSeconds } from './primitives.ts'
+
+/** Length is counted in bytes too, since the registry does. */
+const text = (max: number) =>
+  z
+    .string()
+    .min(1)
+    .max(max)
+    .refine(value => value.isWellFormed(), 'must be well-formed Unicode')
+    .refine(value => new TextEncoder().encode(value).length <= max, `must be at most ${max} bytes in UTF-8`)
+
+export const registrationFields = {
+  vault: address.meta({ description: 'Contract address of the vault that the agent will trade in' }),
+  name: text(128).meta({ description: 'Name of the agent, 1 to 128 characters', example: 'momentum-7' }),
+  metadataURI: text(2048).meta({
+    description: 'Where the agent describes itself, 1 to 2048 characters; never fetched by the service',
+    example: 'https://agents.example/momentum-7.json',
+  }),
+  signer: address.meta({ description: 'The key that registers, owns the agent and signs its trades' }),
+  linkERC8004: z.boolean().default(false).meta({ description: 'Whether to link an ERC-8004 identity' }),
+  erc8004AgentId: uint.default(0n).meta({ description: 'ERC-8004 token id; "0" when not linking' }),
+}
+export const registrationBody = z.object({ ...registrationFields, deadline, signature })
+
+export const registrationQuote = z
+  .object({
+    registrationFee: z.object({
+      amount: digits('Fee in base units of the fee asset'),
+      assetSymbol: z.string(),
+      tokenAddress: addressOut,
+      decimals: z.int(),
+      displayUsd: z.string().meta({ description: 'The fee in decimal US dollars', example: '1.00' }),
+    }),
+    x402: z.object({
+      enabled: z.boolean().meta({ description: 'Whether the fee is paid over HTTP 402' }),
+      network: z.string().nullable().meta({ description: 'CAIP-2 network of the payment' }),
+      payTo: z.string().nullable(),
+      facilitatorUrl: z.string().nullable(),
+      httpRoute: z.string(),
+    }),
+    eip712: eip712Info.extend({
+      selfRegisterTypehash: z.string().meta({ description: '32-byte hex' }),
+    }),
+    agentRegistry: addressOut.meta({ description: 'Verifying contract of the signature' }),
+    signerNonce: digits('The nonce that the signer must sign').nullable(),
+    registryPaused: z.boolean(),
+    serverTime: unixSeconds("The chain's time"),
+    suggestedDeadline: unixSeconds('A deadline ten minutes ahead'),
+    typedData: typedData.optional(),
+    digest: z.string().optional(),
+    body: z.record(z.string(), z.unknown()).optional().meta({
+      description: 'The body to post once the signature of typedData is added as `signature`',
+    }),
+    asOf,
+  })
+  .meta({ id: 'RegistrationQuote' })
+
+export const registration = z
+  .object({
+    agentId: digits("Agent id, from the receipt's event"),
+    transactionHash: hashOut,
+    transaction: z
+      .object({ to: addressOut, data: z.string(), chainId: z.int(), description: z.string() })
+      .meta({ description: 'The call that was relayed; the signer could send it too' }),
+    message: z.string(),
+    warnings: z.array(z.string()).optional(),
+  })
+  .meta({ id: 'Registration' })

@@ -1,0 +1,129 @@
+import { z } from 'zod'
+import type { Block } from '../chain/client.ts'
+import type { Risk } from '../chain/risk.ts'
+import { accountRiskBounds, allocation, presentAllocation, presentRiskBounds } from './intent.ts'
+import { asOf, bps, digits, usdc } from './primitives.ts'
+
+export const riskState = z
+  .object({
+    agentId: digits('Agent id'),
+    trackId: z.int(),
+    allocation,
+    accountRiskBounds,
+    equity: z.object({
+      peakUsdc: usdc('Highest equity so far'),
+      currentUsdc: usdc('Cap plus realized plus unrealized PnL'),
+      currentDrawdownBps: bps('How far the equity is below its peak'),
+    }),
+    pnl: z.object({
+      lifetimeRealizedUsdc: usdc('Realized PnL since registration'),
+      dailyRealizedUsdc: usdc('Realized PnL of the day'),
+      day: digits('UTC day; days since the Unix epoch'),
+    }),
+    positions: z.object({ opened: z.int(), closed: z.int(), openCount: z.int() }),
+    breaches: z
+      .object({ drawdown: z.boolean(), dailyLoss: z.boolean() })
+      .meta({ description: 'Advisory: whether a limit is reached now' }),
+    derived: z.object({
+      returnBps: bps('Realized and unrealized PnL against the allocation cap'),
+      unrealizedPnlUsdc: usdc('Mark to market of the open positions'),
+      drawdownUtilizationBps: bps('Share of maxDrawdownBps that is used'),
+      maxDailyLossUsdc: usdc('Realized loss of a day that stops new risk; 0 is off'),
+      dailyLossUsedUsdc: usdc('Realized loss of the day'),
+      dailyLossUtilizationBps: bps('Share of maxDailyLossUsdc that is used'),
+    }),
+    promotionReadiness: z.object({
+      minTradesRequired: z.int(),
+      tradesCompleted: z.int(),
+      meetsMinTrades: z.boolean(),
+      evaluationPeriodSeconds: digits('Seconds on the track that promotion needs'),
+      evaluationElapsedSeconds: digits('Seconds on the track so far'),
+      meetsEvaluationPeriod: z.boolean(),
+      promotionScoreRequired: z.int(),
+      alphaScore: z.int().nullable().meta({ description: 'Null until it is published off chain' }),
+      meetsAlphaScore: z.boolean().nullable(),
+      eligible: z.boolean(),
+      blockers: z.array(z.string()),
+    }),
+    priceStale: z.boolean().meta({
+      description: 'An open position has no fresh price: equity and unrealized PnL count it at the last known price',
+    }),
+    staleSymbols: z.array(z.string()),
+    asOf,
+  })
+  .meta({ id: 'RiskState' })
+
+const BPS = 10_000n
+const share = (part: bigint, whole: bigint) => (whole === 0n ? 0 : Number((part * BPS) / whole))
+
+export function presentRisk(
+  agentId: bigint,
+  { number, timestamp }: Block,
+  risk: Risk,
+  symbol: (token: `0x${string}`) => string,
+): z.input<typeof riskState> {
+  const { agent, allocation, trackConfig, equity, dailyRealizedPnlUsdc, lifetimeRealizedPnlUsdc } = risk
+  const { maxDailyLossBps, maxDrawdownBps } = trackConfig
+  const maxDailyLoss = (allocation.cap * maxDailyLossBps) / BPS
+  const dailyLoss = dailyRealizedPnlUsdc < 0n ? -dailyRealizedPnlUsdc : 0n
+  return {
+    agentId: `${agentId}`,
+    trackId: agent.track,
+    allocation: presentAllocation(allocation),
+    accountRiskBounds: presentRiskBounds(trackConfig),
+    equity: {
+      peakUsdc: `${equity.peak}`,
+      currentUsdc: `${equity.current}`,
+      currentDrawdownBps: Number(equity.drawdownBps),
+    },
+    pnl: {
+      lifetimeRealizedUsdc: `${lifetimeRealizedPnlUsdc}`,
+      dailyRealizedUsdc: `${dailyRealizedPnlUsdc}`,
+      day: `${risk.day}`,
+    },
+    positions: { opened: Number(risk.opened), closed: Number(risk.closed), openCount: Number(risk.openCount) },
+    breaches: {
+      drawdown: maxDrawdownBps > 0n && equity.drawdownBps >= maxDrawdownBps,
+      dailyLoss: maxDailyLossBps > 0n && dailyLoss >= maxDailyLoss,
+    },
+    derived: {
+      returnBps: share(lifetimeRealizedPnlUsdc + risk.unrealizedPnlUsdc, allocation.cap),
+      unrealizedPnlUsdc: `${risk.unrealizedPnlUsdc}`,
+      drawdownUtilizationBps: share(equity.drawdownBps, maxDrawdownBps),
+      maxDailyLossUsdc: `${maxDailyLoss}`,
+      dailyLossUsedUsdc: `${dailyLoss}`,
+      dailyLossUtilizationBps: share(dailyLoss, maxDailyLoss),
+    },
+    promotionReadiness: presentReadiness(risk, timestamp),
+    priceStale: risk.staleTokens.length > 0,
+    staleSymbols: risk.staleTokens.map(symbol),
+    asOf: { blockNumber: `${number}`, blockTimestamp: `${timestamp}` },
+  }
+}
+
+function presentReadiness({ agent, allocation, trackConfig, trades }: Risk, now: bigint) {
+  const { minTrades, evaluationPeriod, promotionScore } = trackConfig
+  const since = allocation.createdAt > 0n ? allocation.createdAt : agent.createdAt
+  const elapsed = now > since ? now - since : 0n
+  const meetsMinTrades = trades >= minTrades
+  const meetsEvaluationPeriod = elapsed >= evaluationPeriod
+  const blockers = [
+    ...(agent.status === 1 ? [] : ['The agent is not active']),
+    ...(meetsMinTrades ? [] : [`${minTrades - trades} more trades are needed`]),
+    ...(meetsEvaluationPeriod ? [] : [`${evaluationPeriod - elapsed} more seconds on the track are needed`]),
+    ...(promotionScore > 0n ? ['The alpha score is not published yet'] : []),
+  ]
+  return {
+    minTradesRequired: Number(minTrades),
+    tradesCompleted: Number(trades),
+    meetsMinTrades,
+    evaluationPeriodSeconds: `${evaluationPeriod}`,
+    evaluationElapsedSeconds: `${elapsed}`,
+    meetsEvaluationPeriod,
+    promotionScoreRequired: Number(promotionScore),
+    alphaScore: null,
+    meetsAlphaScore: null,
+    eligible: blockers.length === 0,
+    blockers,
+  }
+}

@@ -1,0 +1,90 @@
+import { formatUnits } from 'viem'
+import { z } from 'zod'
+import type { Token } from '../chain/market.ts'
+import type { Quote } from '../chain/oracle.ts'
+import { addressOut, asOf, unixSeconds } from './primitives.ts'
+
+export const price = z
+  .object({
+    priceUsd: z
+      .string()
+      .meta({ description: 'Decimal US dollars for one whole token; "0" when never quoted', example: '182.63' }),
+    updatedAt: unixSeconds('When the price was observed; "0" when never quoted'),
+    stale: z.boolean().meta({ description: 'Older than the windows of oracle and vault allow, or never quoted' }),
+  })
+  .meta({ id: 'Price' })
+
+export const token = z
+  .object({
+    symbol: z.string(),
+    name: z.string(),
+    address: addressOut,
+    decimals: z.int().meta({ description: "Decimals of the token's amounts" }),
+    vaultIds: z.array(z.string()).meta({ description: 'Slugs of the vaults that allow the token' }),
+    listed: z.boolean().meta({ description: 'Registered in the token registry' }),
+    active: z.boolean().meta({ description: 'Active in the token registry' }),
+    allowedInVault: z
+      .boolean()
+      .optional()
+      .meta({ description: "The vault's on-chain allowlist; only in a vault's list" }),
+    price,
+  })
+  .meta({ id: 'Token' })
+
+export const vaultTokens = z
+  .object({
+    vaultId: z.string(),
+    chainId: z.int(),
+    priceOracle: addressOut,
+    tokens: z.array(token),
+    total: z.int(),
+    asOf,
+  })
+  .meta({ id: 'VaultTokens' })
+export const tokenCatalog = z
+  .object({
+    chainId: z.int(),
+    tokenRegistry: addressOut,
+    priceOracle: addressOut,
+    tokens: z.array(token),
+    total: z.int(),
+    asOf,
+  })
+  .meta({ id: 'TokenCatalog' })
+
+export const oracleQuote = price
+  .extend({ symbol: z.string(), address: addressOut, quoted: z.boolean() })
+  .meta({ id: 'OracleQuote' })
+export const priceList = z
+  .object({
+    chainId: z.int(),
+    priceOracle: addressOut,
+    prices: z.record(z.string(), oracleQuote).meta({ description: 'By symbol' }),
+    total: z.int(),
+    missing: z.array(z.string()).optional().meta({ description: 'Symbols that were asked for and are not known' }),
+    asOf,
+  })
+  .meta({ id: 'PriceList' })
+
+/** Oracle prices have 8 decimals. */
+const ORACLE_DECIMALS = 8
+export const presentPrice = (quote: Quote): z.input<typeof price> => ({
+  priceUsd: formatUnits(quote.price, ORACLE_DECIMALS),
+  updatedAt: `${quote.updatedAt}`,
+  stale: quote.stale,
+})
+
+export const presentToken = (
+  { symbol, name, address, decimals, listed, active }: Token,
+  vaultIds: string[],
+  quote: Quote,
+): z.input<typeof token> => ({
+  symbol,
+  name,
+  address,
+  decimals,
+  vaultIds,
+  listed,
+  active,
+  price: presentPrice(quote),
+})

@@ -1,0 +1,37 @@
+import { getAddress } from 'viem'
+import { z } from 'zod'
+import { ofRevert } from '../chain/reverts.ts'
+import type { Transaction } from '../chain/transactions.ts'
+import { addressOut, digits, hashOut, unixSeconds } from './primitives.ts'
+
+export const transactionStatus = z
+  .object({
+    transactionHash: hashOut,
+    status: z.enum(['pending', 'success', 'reverted']),
+    blockNumber: digits('Block that it was mined in; absent while pending').optional(),
+    blockTimestamp: unixSeconds('Time of that block; absent while pending').optional(),
+    confirmations: digits('Blocks from its own to the newest, 1 when newest; absent while pending').optional(),
+    from: addressOut,
+    to: addressOut.nullable().meta({ description: 'Null for a contract creation' }),
+    error: z
+      .object({ code: z.string(), message: z.string() })
+      .optional()
+      .meta({ description: 'Why it reverted, as the refusal of the contracts' }),
+    replacedBy: hashOut.optional().meta({ description: 'The transaction that the executor replaced it by' }),
+  })
+  .meta({ id: 'TransactionStatus' })
+
+export function presentTransaction({ hash, from, to, block, revertData }: Transaction): z.input<typeof transactionStatus> {
+  const parties = { from: getAddress(from), to: to && getAddress(to) }
+  if (block === undefined) return { transactionHash: hash, status: 'pending', ...parties }
+  const refusal = block.success ? undefined : ofRevert(revertData)
+  return {
+    transactionHash: hash,
+    status: block.success ? 'success' : 'reverted',
+    blockNumber: `${block.number}`,
+    blockTimestamp: `${block.timestamp}`,
+    confirmations: `${block.confirmations}`,
+    ...parties,
+    ...(refusal && { error: { code: refusal.body.code, message: refusal.body.error } }),
+  }
+}
