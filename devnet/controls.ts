@@ -1,7 +1,6 @@
 import {
   type Abi,
   type Address,
-  type ContractFunctionArgs,
   type ContractFunctionName,
   type EncodeFunctionDataParameters,
   encodeFunctionData,

@@ -73,9 +73,11 @@ export function stepwiseSender(client: PublicClient, privateKey: Hex, log: (line
   const account = privateKeyToAccount(privateKey)
   const wallet = createWalletClient({ account, chain: client.chain, transport: custom(client) })
   const run = async (step: Step) => {
-    const hash = await wallet.sendTransaction({ data: step.data, ...(step.to && { to: step.to }) }).catch(cause => {
-      throw new Error(`${step.label} was refused: ${reasonOf(cause, step.abi)}`)
-    })
+    const hash = await wallet
+      .sendTransaction({ chain: client.chain ?? null, to: step.to ?? null, data: step.data })
+      .catch(cause => {
+        throw new Error(`${step.label} was refused: ${reasonOf(cause, step.abi)}`)
+      })
     const receipt = await client.waitForTransactionReceipt({ hash, timeout: 180_000 })
     if (receipt.status !== 'success') throw new Error(`${step.label} reverted in ${hash}`)
     log(`${step.label}${receipt.contractAddress ? ` at ${receipt.contractAddress}` : ''}`)

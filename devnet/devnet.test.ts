@@ -1,0 +1,282 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Address, encodeAbiParameters, type Hex, keccak256, parseEventLogs, parseUnits } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
+import { erc8004IdentityRegistryAbi } from '../contracts-abi/erc8004-identity-registry.ts'
+import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
+import { multicall3Abi } from '../contracts-abi/multicall3.ts'
+import { positionManagerAbi } from '../contracts-abi/position-manager.ts'
+import { quoterV2Abi } from '../contracts-abi/quoter-v2.ts'
+import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
+import { type Devnet, startDevnet } from './index.ts'
+
+const CHAIN_ID = 421614
+const NEVER = 4_102_444_800n // 2100
+const usdc = (amount: string) => parseUnits(amount, 6)
+
+let devnet: Devnet
+beforeAll(async () => {
+  devnet = await startDevnet({ chainId: CHAIN_ID })
+}, 30_000)
+afterAll(() => devnet?.stop())
+
+test('an agent registers, opens on the real pool and is stopped out after a price fall', async () => {
+  const { accounts, contracts, vaults, tokens } = devnet.deployment
+  const agentId = await register('genesis', 1)
+  const positionId = await open(agentId, 1, { symbol: 'NVDA', amount: usdc('1000') })
+  const position = { address: contracts.PositionManager, abi: positionManagerAbi, args: [positionId] } as const
+
+  const opened = await devnet.client.readContract({ ...position, functionName: 'getPosition' })
+  expect(opened).toMatchObject({ agentId, vault: vaults.genesis, token: tokens.NVDA, usdcCostBasis: usdc('1000') })
+  // 0.05 % pool fee and some price impact above the oracle's 180.25
+  expect(Number(opened.entryPriceUsdc)).toBeGreaterThan(180.25e6)
+  expect(Number(opened.entryPriceUsdc)).toBeLessThan(180.25e6 * 1.001)
+
+  const exit = { address: contracts.TradeRouter, abi: tradeRouterAbi, functionName: 'executeExit' } as const
+  await expect(devnet.send(accounts.keeper, { ...exit, args: [positionId] })).rejects.toThrow('TriggerNotMet')
+  await devnet.setPrice('NVDA', 150)
+  const { logs } = await devnet.send(accounts.keeper, { ...exit, args: [positionId] })
+  const [executed] = parseEventLogs({ abi: tradeRouterAbi, logs, eventName: 'ExitExecuted' })
+  expect(executed?.args).toMatchObject({ positionId, agentId, ruleIndex: 0, keeper: accounts.keeper.address })
+
+  const closed = await devnet.client.readContract({ ...position, functionName: 'getPosition' })
+  expect(closed.status).toBe(1)
+  const loss = Number(closed.realizedPnlUsdc) / 1e6
+  expect(loss).toBeLessThan(-160)
+  expect(loss).toBeGreaterThan(-172)
+})
+
+test('each vault holds its deposits and every token has a price and a pool that agrees with it', async () => {
+  const { contracts, vaults, tokens } = devnet.deployment
+  const assets = async (vault: Address | undefined) =>
+    devnet.client.readContract({ address: vault ?? '0x', abi: mandateVaultAbi, functionName: 'totalAssets' })
+  expect(Number(await assets(vaults.genesis))).toBeGreaterThan(999_000e6)
+  expect(await assets(vaults.frontier)).toBe(usdc('400000'))
+  expect(Object.keys(tokens)).toHaveLength(11)
+  for (const [symbol, price] of [
+    ['TSLA', 421.3],
+    ['COIN', 332.87],
+    ['HOOD', 138.6],
+  ] as const) {
+    const { result } = await devnet.client.simulateContract({
+      address: contracts.QuoterV2,
+      abi: quoterV2Abi,
+      functionName: 'quoteExactInputSingle',
+      args: [
+        {
+          tokenIn: contracts.USDC,
+          tokenOut: tokens[symbol] ?? '0x',
+          amountIn: usdc('1000'),
+          fee: symbol === 'TSLA' ? 500 : 3000,
+          sqrtPriceLimitX96: 0n,
+        },
+      ],
+    })
+    const decimals = { TSLA: 8, COIN: 6, HOOD: 18 }[symbol]
+    expect((1000 / Number(result[0])) * 10 ** decimals).toBeCloseTo(price * (symbol === 'TSLA' ? 1.0005 : 1.003), 0)
+  }
+})
+
+test('a thin pool refuses what its slippage would cost, and the market maker restores it after a trade', async () => {
+  const agentId = await register('genesis', 2)
+  const trade = { symbol: 'COST', amount: usdc('1000') }
+  await expect(open(agentId, 2, trade)).rejects.toThrow('SlippageExceeded')
+  await open(agentId, 2, { ...trade, maxSlippageBps: 1_500 })
+  await devnet.setPrice('COST', 921.5)
+})
+
+test('a price far beyond the deviation bound is followed by the pool', async () => {
+  const up = await devnet.setPrice('HOOD', 1386)
+  expect(up).toMatchObject({ by: 'forcer', from: 13_860_000_000n, to: 138_600_000_000n })
+  expect(await devnet.setPrice('HOOD', '1400.5')).toMatchObject({ by: 'updater' })
+  await expect(devnet.setPrice('NONE', 1)).rejects.toThrow('There is no token NONE')
+  await expect(devnet.setPrice('HOOD', 0)).rejects.toThrow('is not a price')
+})
+
+test('a state some blocks back can be read', async () => {
+  const { client } = devnet
+  const latest = await client.getBlockNumber()
+  const blockNumber = latest > 40n ? latest - 40n : 1n
+  const args = {
+    address: devnet.deployment.contracts.Multicall3,
+    abi: multicall3Abi,
+    functionName: 'getBlockNumber',
+  } as const
+  expect(await client.readContract({ ...args, blockNumber })).toBe(blockNumber)
+})
+
+test('the first agent account holds identity 0', async () => {
+  const { contracts, accounts } = devnet.deployment
+  const owner = await devnet.client.readContract({
+    address: contracts.ERC8004IdentityRegistry,
+    abi: erc8004IdentityRegistryAbi,
+    functionName: 'ownerOf',
+    args: [0n],
+  })
+  expect(owner).toBe(accounts.agents[0]?.address)
+})
+
+test('two devnets run side by side, with the same addresses', async () => {
+  const other = await startDevnet()
+  expect(other.rpcUrl).not.toBe(devnet.rpcUrl)
+  expect(other.deployment.contracts).toEqual(devnet.deployment.contracts)
+  await other.stop()
+  expect(await other.exited).toBeUndefined()
+  await expect(fetch(other.rpcUrl)).rejects.toThrow()
+}, 20_000)
+
+test.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('no node is left behind after %s', async signal => {
+  const script = join(import.meta.dirname, 'anvil.ts')
+  const child = spawn(
+    process.execPath,
+    [
+      ...['--input-type=module', '--eval'],
+      `const { rpcUrl } = await (await import(${JSON.stringify(script)})).startAnvil(); console.log(rpcUrl)`,
+    ],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  )
+  const [line] = await once(child.stdout, 'data')
+  const rpcUrl = String(line).trim()
+  await expect(fetch(rpcUrl, { method: 'POST', body: '{}' })).resolves.toBeDefined()
+
+  child.kill(signal)
+  await once(child, 'exit')
+  await expect
+    .poll(
+      () =>
+        fetch(rpcUrl).then(
+          () => 'answers',
+          () => 'gone',
+        ),
+      { timeout: 5_000 },
+    )
+    .toBe('gone')
+})
+
+test('the committed bytecode has every contract of the deployment', () => {
+  const bytecode = JSON.parse(readFileSync(join(import.meta.dirname, '../contracts/bytecode.json'), 'utf8'))
+  expect(Object.keys(bytecode)).toEqual(expect.arrayContaining(['TradeRouter', 'MandateVault', 'UsdcToken', 'WETH9']))
+})
+
+async function register(vault: string, index: number): Promise<bigint> {
+  const { accounts, contracts, vaults } = devnet.deployment
+  const signer = agent(index)
+  const message = {
+    vault: vaults[vault] ?? '0x',
+    name: `agent ${index}`,
+    metadataURI: 'https://agents.example/agent.json',
+    signer: signer.address,
+    linkERC8004: false,
+    erc8004AgentId: 0n,
+    nonce: 0n,
+    deadline: NEVER,
+  } as const
+  const signature = await signer.signTypedData({
+    domain: await domainOf(contracts.AgentRegistry),
+    primaryType: 'SelfRegister',
+    message,
+    types: {
+      SelfRegister: [
+        { name: 'vault', type: 'address' },
+        { name: 'name', type: 'string' },
+        { name: 'metadataURI', type: 'string' },
+        { name: 'signer', type: 'address' },
+        { name: 'linkERC8004', type: 'bool' },
+        { name: 'erc8004AgentId', type: 'uint256' },
+        { name: 'nonce', type: 'uint256' },
+        { name: 'deadline', type: 'uint256' },
+      ],
+    },
+  })
+  const { logs } = await devnet.send(accounts.relayer, {
+    address: contracts.AgentRegistry,
+    abi: agentRegistryAbi,
+    functionName: 'selfRegisterAgent',
+    args: [
+      message.vault,
+      message.name,
+      message.metadataURI,
+      message.signer,
+      message.linkERC8004,
+      message.erc8004AgentId,
+      message.deadline,
+      signature,
+    ],
+  })
+  const [registered] = parseEventLogs({ abi: agentRegistryAbi, logs, eventName: 'AgentRegistered' })
+  if (!registered) throw new Error('the registration has no event')
+  return registered.args.agentId
+}
+
+async function open(
+  agentId: bigint,
+  index: number,
+  { symbol, amount, maxSlippageBps = 100 }: { symbol: string; amount: bigint; maxSlippageBps?: number },
+): Promise<bigint> {
+  const { accounts, contracts, vaults, tokens } = devnet.deployment
+  const intent = {
+    agentId,
+    vault: vaults.genesis ?? '0x',
+    token: tokens[symbol] ?? '0x',
+    usdcAmount: amount,
+    minTokenOut: 0n,
+    maxSlippageBps,
+    exits: [
+      { triggerType: 0, triggerBps: -800n, exitBps: 10_000 },
+      { triggerType: 1, triggerBps: 1_500n, exitBps: 10_000 },
+    ],
+    deadline: NEVER,
+    nonce: 0n,
+  } as const
+  const signature = await agent(index).signTypedData({
+    domain: await domainOf(contracts.TradeRouter),
+    primaryType: 'OpenPosition',
+    message: { ...intent, exitsHash: exitsHash(intent.exits) },
+    types: {
+      OpenPosition: [
+        { name: 'agentId', type: 'uint256' },
+        { name: 'vault', type: 'address' },
+        { name: 'token', type: 'address' },
+        { name: 'usdcAmount', type: 'uint256' },
+        { name: 'minTokenOut', type: 'uint256' },
+        { name: 'maxSlippageBps', type: 'uint16' },
+        { name: 'exitsHash', type: 'bytes32' },
+        { name: 'deadline', type: 'uint256' },
+        { name: 'nonce', type: 'uint256' },
+      ],
+    },
+  })
+  const { logs } = await devnet.send(accounts.executor, {
+    address: contracts.TradeRouter,
+    abi: tradeRouterAbi,
+    functionName: 'openPosition',
+    args: [intent, signature],
+  })
+  const [opened] = parseEventLogs({ abi: tradeRouterAbi, logs, eventName: 'PositionOpenedFromIntent' })
+  if (!opened) throw new Error('the open has no event')
+  return opened.args.positionId
+}
+
+function agent(index: number) {
+  const account = devnet.deployment.accounts.agents[index]
+  if (!account) throw new Error(`there is no agent account ${index}`)
+  return privateKeyToAccount(account.privateKey)
+}
+
+async function domainOf(address: Address) {
+  const { domain } = await devnet.client.getEip712Domain({ address })
+  const { salt: _, ...signed } = domain // the contract's domain has none, and a zero one would be hashed
+  return signed
+}
+
+function exitsHash(exits: readonly { triggerType: number; triggerBps: bigint; exitBps: number }[]): Hex {
+  const rule = [{ type: 'uint8' }, { type: 'int256' }, { type: 'uint16' }] as const
+  const hashes = exits.map(({ triggerType, triggerBps, exitBps }) =>
+    keccak256(encodeAbiParameters(rule, [triggerType, triggerBps, exitBps])),
+  )
+  return keccak256(encodeAbiParameters([{ type: 'bytes32[]' }], [hashes]))
+}

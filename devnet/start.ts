@@ -1,0 +1,35 @@
+import { portFrom } from './environment.ts'
+import { DEPLOYMENT_FILE, startDevnet } from './index.ts'
+
+// `npm run devnet`: the embedded chain on CHAIN_PORT, until Ctrl-C.
+const startedAt = performance.now()
+const devnet = await startDevnet({
+  port: portFrom('CHAIN_PORT', 8545),
+  chainId: Number(process.env.CHAIN_ID || 31337),
+  baseUrl: `http://127.0.0.1:${portFrom('PORT', 8787)}`,
+  deploymentFile: DEPLOYMENT_FILE,
+})
+const { vaults, tokens, contracts, accounts } = devnet.deployment
+console.log(`devnet ready in ${((performance.now() - startedAt) / 1000).toFixed(1)} s
+  RPC         ${devnet.rpcUrl} (chain id ${devnet.chainId}, a block every 0.25 s)
+  deployment  ${DEPLOYMENT_FILE}
+  vaults      ${listed(vaults)}
+  tokens      ${Object.keys(tokens).join(' ')}
+  router      ${contracts.TradeRouter}
+  agents      ${accounts.agents.length} funded accounts, from ${accounts.agents[0]?.address}
+  try         npm run devnet:price -- NVDA 120
+              npm run devnet:time -- 3600
+Ctrl-C stops it.`)
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => devnet.stop())
+const failure = await devnet.exited
+if (failure) {
+  console.error(failure.message)
+  process.exitCode = 1
+}
+
+function listed(addresses: Record<string, string>): string {
+  return Object.entries(addresses)
+    .map(([name, address]) => `${name} ${address}`)
+    .join('\n              ')
+}

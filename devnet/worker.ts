@@ -1,0 +1,114 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export type Worker = {
+  url: string
+  /** Settles when wrangler is gone, with the reason when nobody stopped it. */
+  exited: Promise<Error | undefined>
+  stop(): Promise<void>
+}
+
+export type WorkerOptions = {
+  port: number
+  vars: Record<string, string>
+  /** Where wrangler's own lines go; 'ignore' keeps them for the error alone. */
+  output?: 'inherit' | 'ignore'
+}
+
+const START_TIMEOUT_MS = 60_000
+const STOP_TIMEOUT_MS = 5_000
+
+/** Runs the Worker under `wrangler dev` and resolves once /health answers. It dies with this process. */
+export async function startWorker({ port, vars, output = 'ignore' }: WorkerOptions): Promise<Worker> {
+  const state = mkdtempSync(join(tmpdir(), 'agent-trading-service-'))
+  const envFile = join(state, 'vars.env')
+  writeFileSync(envFile, dotenv(vars), { mode: 0o600 })
+  const manifest = createRequire(import.meta.url).resolve('wrangler/package.json')
+  const child = spawn(
+    process.execPath,
+    [
+      join(dirname(manifest), 'bin/wrangler.js'),
+      ...['dev', '--local', '--ip', '127.0.0.1', '--port', `${port}`, '--inspector-port', '0'],
+      ...['--env-file', envFile, '--persist-to', join(state, 'state'), '--show-interactive-dev-session=false'],
+    ],
+    {
+      cwd: join(import.meta.dirname, '..'),
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true, // its own group, so that wrangler and the workerd it starts end together
+      env: {
+        ...process.env,
+        CI: '1',
+        WRANGLER_SEND_METRICS: 'false',
+        CLOUDFLARE_CF_FETCH_ENABLED: 'false',
+        WRANGLER_LOG_PATH: join(state, 'logs'),
+      },
+    },
+  )
+  const watchdog = spawn('/bin/sh', ['-c', `read -r _; kill -TERM -- -${child.pid}; rm -rf "$0"`, state], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  })
+  watchdog.on('error', () => {})
+  watchdog.unref()
+
+  let stopping = false
+  let tail = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      tail = (tail + text).slice(-8_000)
+      if (output === 'inherit') process.stdout.write(text)
+    })
+  }
+  const exited = new Promise<Error | undefined>(resolve => {
+    child.on('error', error => resolve(error))
+    child.on('exit', (code, signal) => {
+      watchdog.kill()
+      endGroup(child.pid, 'SIGKILL')
+      rmSync(state, { recursive: true, force: true, maxRetries: 5 })
+      resolve(stopping ? undefined : new Error(`wrangler dev ended (${signal ?? `exit ${code}`}):\n${tail.trim()}`))
+    })
+  })
+  const stop = async () => {
+    stopping = true
+    endGroup(child.pid, 'SIGTERM')
+    const inTime = await Promise.race([exited.then(() => true), sleep(STOP_TIMEOUT_MS, false, { ref: false })])
+    if (!inTime) endGroup(child.pid, 'SIGKILL')
+    await exited
+  }
+
+  const url = `http://127.0.0.1:${port}`
+  const failure = await Promise.race([exited, healthy(url)])
+  if (failure) {
+    await stop()
+    throw new Error(`${failure.message}\n${tail.trim()}`)
+  }
+  return { url, exited, stop }
+}
+
+async function healthy(url: string): Promise<Error | undefined> {
+  const deadline = Date.now() + START_TIMEOUT_MS
+  while (Date.now() < deadline) {
+    const response = await fetch(`${url}/health`).catch(() => undefined)
+    if (response?.ok) return undefined
+    await sleep(100)
+  }
+  return new Error(`The Worker did not answer on ${url}/health within ${START_TIMEOUT_MS / 1000} s.`)
+}
+
+function endGroup(pid: number | undefined, signal: NodeJS.Signals): void {
+  if (pid === undefined) return
+  try {
+    process.kill(-pid, signal)
+  } catch {
+    // the group is gone already
+  }
+}
+
+const dotenv = (vars: Record<string, string>) =>
+  Object.entries(vars)
+    .map(([name, value]) => `${name}='${value}'\n`)
+    .join('')
