@@ -43,13 +43,14 @@ contract PositionManager is IPositionManager, AccessControl {
     /// @inheritdoc IPositionManager
     address public tradeRouter;
 
-    uint96 private _positionCount;
+    uint64 private _positionCount;
+    uint16 private _tokenCount;
     mapping(uint256 positionId => Record) private _records;
     mapping(uint256 agentId => OpenBook.Book) private _openBooks;
 
-    /// @dev A position names its token by its place in `_tokens`, from 1: 16 bits in place of 160.
-    mapping(address token => uint256) private _tokenIndexes;
-    address[] private _tokens;
+    /// @dev A position names its token by a number from 1: 16 bits in place of 160.
+    mapping(address token => uint16) private _tokenIndexes;
+    mapping(uint256 tokenIndex => address) private _tokens;
 
     modifier onlyTradeRouter() {
         _checkTradeRouter();
@@ -70,16 +71,18 @@ contract PositionManager is IPositionManager, AccessControl {
         positionId = ++_positionCount;
         uint16 tokenIndex = _tokenIndexFor(entry.token);
 
-        Record storage record = _records[positionId];
-        record.tokenAmount = entry.tokenAmount.toUint128();
-        record.usdcCostBasis = entry.usdcAmount.toUint64();
-        record.ladder = _armed(entry.ladder);
-        record.entryPriceUsdc = entry.entryPriceUsdc.toUint64();
-        record.agentId = entry.agentId.toUint32();
-        record.tokenIndex = tokenIndex;
-        record.maxSlippageBps = entry.maxSlippageBps.toUint16();
-        record.openedAt = block.timestamp.toUint40();
-        record.armedRound = entry.priceRound.toUint32();
+        _records[positionId] = Record({
+            tokenAmount: entry.tokenAmount.toUint128(),
+            usdcCostBasis: entry.usdcAmount.toUint64(),
+            realizedPnlUsdc: 0,
+            ladder: _armed(entry.ladder),
+            entryPriceUsdc: entry.entryPriceUsdc.toUint64(),
+            agentId: entry.agentId.toUint32(),
+            tokenIndex: tokenIndex,
+            maxSlippageBps: entry.maxSlippageBps.toUint16(),
+            openedAt: block.timestamp.toUint40(),
+            armedRound: entry.priceRound.toUint32()
+        });
         _openBooks[entry.agentId].add(positionId.toUint32(), tokenIndex);
 
         emit PositionOpened(
@@ -253,7 +256,7 @@ contract PositionManager is IPositionManager, AccessControl {
             usdcCostBasis: record.usdcCostBasis,
             entryPriceUsdc: record.entryPriceUsdc,
             maxSlippageBps: record.maxSlippageBps,
-            ladder: ladder & ((1 << ExitLadder.WIDTH) - 1),
+            ladder: ladder & ExitLadder.MASK,
             armedAt: ladder >> ExitLadder.WIDTH,
             armedRound: record.armedRound
         });
@@ -281,14 +284,13 @@ contract PositionManager is IPositionManager, AccessControl {
         emit PositionClosed(positionId, agentId, pnl);
     }
 
-    function _tokenIndexFor(address token) private returns (uint16) {
-        uint256 index = _tokenIndexes[token];
+    function _tokenIndexFor(address token) private returns (uint16 index) {
+        index = _tokenIndexes[token];
         if (index == 0) {
-            _tokens.push(token);
-            index = _tokens.length;
+            index = ++_tokenCount;
             _tokenIndexes[token] = index;
+            _tokens[index] = token;
         }
-        return index.toUint16();
     }
 
     function _recordOf(uint256 positionId) private view returns (Record storage) {
@@ -297,12 +299,12 @@ contract PositionManager is IPositionManager, AccessControl {
     }
 
     function _tokenOf(Record storage record) private view returns (address) {
-        return _tokens[record.tokenIndex - 1];
+        return _tokens[record.tokenIndex];
     }
 
     /// @dev The ladder as stored: marked as changed now.
     function _armed(uint256 ladder) private view returns (uint256) {
-        return ladder & ((1 << ExitLadder.WIDTH) - 1) | uint256(block.timestamp.toUint40()) << ExitLadder.WIDTH;
+        return ladder & ExitLadder.MASK | uint256(block.timestamp.toUint40()) << ExitLadder.WIDTH;
     }
 
     function _ruleAt(uint256 ladder, uint256 index) private pure returns (ExitRule memory) {

@@ -44,19 +44,27 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
         uint80 maxKeeperBounty;
     }
 
-    /// @dev One slot, written by every call of the agent. 64 bits hold 18 trillion USDC.
+    /// @dev One slot, written by every call of the agent: its nonce, its trades, and what it did on its last trading day.
+    /// 64 bits hold 18 trillion USDC.
     struct Account {
         uint32 nonce;
         uint32 trades;
+        uint32 day;
+        uint64 turnover;
+        int64 realizedPnl;
+    }
+
+    /// @dev One slot: the days before the last trading day, and the peak of the lifetime PnL after any trade.
+    struct History {
         uint64 turnover;
         int64 realizedPnl;
         uint64 peakRealizedPnl;
     }
 
-    /// @dev One slot per agent and UTC day.
+    /// @dev One slot per agent and past trading day.
     struct Day {
-        uint128 turnover;
-        int128 realizedPnl;
+        uint64 turnover;
+        int64 realizedPnl;
     }
 
     /// @dev What the registry says about the agent of an intent.
@@ -114,7 +122,8 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
 
     Venue private _venue;
     mapping(uint256 agentId => Account) private _accounts;
-    mapping(uint256 agentId => mapping(uint256 day => Day)) private _days;
+    mapping(uint256 agentId => History) private _histories;
+    mapping(uint256 agentId => mapping(uint256 day => Day)) private _pastDays;
 
     constructor(
         address admin,
@@ -334,27 +343,29 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
 
     /// @inheritdoc ITradeRouter
     function dailyTurnoverUsdc(uint256 agentId, uint256 day) external view returns (uint256) {
-        return _days[agentId][day].turnover;
+        Account storage account = _accounts[agentId];
+        return day == account.day ? account.turnover : _pastDays[agentId][day].turnover;
     }
 
     /// @inheritdoc ITradeRouter
     function dailyRealizedPnlUsdc(uint256 agentId, uint256 day) external view returns (int256) {
-        return _days[agentId][day].realizedPnl;
+        Account storage account = _accounts[agentId];
+        return day == account.day ? account.realizedPnl : _pastDays[agentId][day].realizedPnl;
     }
 
     /// @inheritdoc ITradeRouter
     function lifetimeRealizedPnlUsdc(uint256 agentId) external view returns (int256) {
-        return _accounts[agentId].realizedPnl;
+        return int256(_histories[agentId].realizedPnl) + _accounts[agentId].realizedPnl;
     }
 
     /// @inheritdoc ITradeRouter
     function lifetimeTurnoverUsdc(uint256 agentId) external view returns (uint256) {
-        return _accounts[agentId].turnover;
+        return uint256(_histories[agentId].turnover) + _accounts[agentId].turnover;
     }
 
     /// @inheritdoc ITradeRouter
     function peakRealizedPnlUsdc(uint256 agentId) external view returns (uint256) {
-        return _accounts[agentId].peakRealizedPnl;
+        return _histories[agentId].peakRealizedPnl;
     }
 
     /// @inheritdoc ITradeRouter
@@ -482,10 +493,10 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
         );
 
         _allocations.setAllocationUsedByRouter(buy.agentId, used);
-        _days[buy.agentId][_today()].turnover += buy.amount.toUint128();
-        Account storage account = _accounts[buy.agentId];
+        Account memory account = _accountToday(buy.agentId);
         account.turnover += buy.amount.toUint64();
         ++account.trades;
+        _accounts[buy.agentId] = account;
 
         address adapter = _venue.adapter;
         IMandateVault(buy.vault).pullAssetsForTrade(adapter, buy.amount);
@@ -519,8 +530,9 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
             if (buy.amount > max) revert ExceedsMaxTradeSize(buy.amount, max);
         }
 
-        Day storage today = _days[buy.agentId][_today()];
-        uint256 turnover = today.turnover + buy.amount;
+        Account memory account = _accounts[buy.agentId];
+        if (account.day != _today()) (account.turnover, account.realizedPnl) = (0, 0);
+        uint256 turnover = account.turnover + buy.amount;
         if (policy.maxDailyTurnoverBps != 0 && turnover > _bpsOf(assets, policy.maxDailyTurnoverBps)) {
             if (assets == idle) assets = IMandateVault(buy.vault).totalAssets();
             uint256 max = _bpsOf(assets, policy.maxDailyTurnoverBps);
@@ -528,7 +540,7 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
         }
 
         if (policy.maxDailyLossBps != 0) {
-            uint256 loss = today.realizedPnl < 0 ? uint256(-int256(today.realizedPnl)) : 0;
+            uint256 loss = account.realizedPnl < 0 ? uint256(-int256(account.realizedPnl)) : 0;
             uint256 max = _bpsOf(cap, policy.maxDailyLossBps);
             if (loss >= max) revert ExceedsDailyLoss(buy.agentId, loss, max);
         }
@@ -581,16 +593,33 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
     function _bookSale(uint256 agentId, uint256 usdcOut, uint256 released) private {
         _allocations.setAllocationUsedByRouter(agentId, _allocations.allocationUsed(agentId) - released);
 
-        int256 pnl = usdcOut.toInt256() - released.toInt256();
-        Account storage account = _accounts[agentId];
-        int256 lifetime = account.realizedPnl + pnl;
-        account.realizedPnl = lifetime.toInt64();
-        if (lifetime > 0 && uint256(lifetime) > account.peakRealizedPnl) {
-            account.peakRealizedPnl = uint256(lifetime).toUint64();
-        }
+        Account memory account = _accountToday(agentId);
+        int256 pnl = account.realizedPnl + usdcOut.toInt256() - released.toInt256();
+        account.realizedPnl = pnl.toInt64();
         ++account.trades;
-        Day storage today = _days[agentId][_today()];
-        today.realizedPnl = (today.realizedPnl + pnl).toInt128();
+        _accounts[agentId] = account;
+
+        int256 lifetime = _histories[agentId].realizedPnl + pnl;
+        if (lifetime > int256(uint256(_histories[agentId].peakRealizedPnl))) {
+            _histories[agentId].peakRealizedPnl = lifetime.toUint256().toUint64();
+        }
+    }
+
+    /// @dev The agent's account with the books of an earlier trading day closed and those of today opened.
+    function _accountToday(uint256 agentId) private returns (Account memory account) {
+        account = _accounts[agentId];
+        uint256 today = _today();
+        if (account.day == today) return account;
+
+        if (account.turnover != 0 || account.realizedPnl != 0) {
+            _pastDays[agentId][account.day] = Day(account.turnover, account.realizedPnl);
+            History storage history = _histories[agentId];
+            history.turnover += account.turnover;
+            history.realizedPnl += account.realizedPnl;
+        }
+        account.day = today.toUint32();
+        account.turnover = 0;
+        account.realizedPnl = 0;
     }
 
     function _sellQuote(address vault, address token) private view returns (Quote memory quote) {
@@ -649,6 +678,8 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
     }
 
     function _statusOf(bytes memory reason) private pure returns (ExitStatus) {
+        // The first four bytes are the error's selector; the rest are its values.
+        // forge-lint: disable-next-line(unsafe-typecast)
         bytes4 selector = bytes4(reason);
         if (selector == TriggerNotMet.selector) return ExitStatus.NotDue;
         if (

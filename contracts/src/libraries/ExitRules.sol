@@ -20,66 +20,47 @@ library ExitRules {
     ) internal pure returns (uint256) {
         uint256 total = ladder.count() + rules.length;
         if (total > ExitLadder.MAX_RULES) revert ITradeRouter.TooManyExitRules(total);
-        _checkShape(rules);
-        _checkBounds(rules, policy);
 
-        for (uint256 i; i < rules.length; ++i) {
-            // Within 24 bits by the check of bounds.
-            // forge-lint: disable-next-line(unsafe-typecast)
-            ladder = ladder.append(int24(rules[i].triggerBps), rules[i].exitBps);
-        }
-        return ladder;
-    }
-
-    function _checkShape(IPositionManager.ExitRule[] calldata rules) private pure {
         int256 deepest;
         int256 highest;
-        uint256 exitBps;
+        uint16 exitBps;
+        bool outOfBounds;
         for (uint256 i; i < rules.length; ++i) {
-            int256 trigger = rules[i].triggerBps;
-            exitBps = rules[i].exitBps;
+            IPositionManager.ExitRule calldata rule = rules[i];
+            int256 trigger = rule.triggerBps;
+            exitBps = rule.exitBps;
             if (exitBps == 0 || exitBps > PriceMath.BPS) revert ITradeRouter.InvalidExitRules();
 
-            if (rules[i].triggerType == uint8(IPositionManager.TriggerType.StopLoss)) {
+            if (rule.triggerType == uint8(IPositionManager.TriggerType.StopLoss)) {
                 if (trigger >= deepest) revert ITradeRouter.InvalidExitRules();
                 deepest = trigger;
-            } else if (rules[i].triggerType == uint8(IPositionManager.TriggerType.TakeProfit)) {
+            } else if (rule.triggerType == uint8(IPositionManager.TriggerType.TakeProfit)) {
                 if (trigger <= highest) revert ITradeRouter.InvalidExitRules();
                 highest = trigger;
             } else {
                 revert ITradeRouter.InvalidExitRules();
             }
+            if (_isOutOfBounds(trigger, policy)) outOfBounds = true;
+            // What 24 bits do not hold is out of bounds.
+            // forge-lint: disable-next-line(unsafe-typecast)
+            ladder = ladder.append(int24(trigger), exitBps);
         }
+
         // No rule at all fails here too.
         if (exitBps != PriceMath.BPS) revert ITradeRouter.InvalidExitRules();
-    }
-
-    function _checkBounds(IPositionManager.ExitRule[] calldata rules, IVaultTrackRegistry.TradePolicy memory policy)
-        private
-        pure
-    {
-        bool hasStopLoss;
-        bool hasTakeProfit;
-        for (uint256 i; i < rules.length; ++i) {
-            int256 trigger = rules[i].triggerBps;
-            if (trigger < type(int24).min || trigger > type(int24).max) revert ITradeRouter.ExitRulesOutOfBounds();
-            if (trigger < 0) {
-                hasStopLoss = true;
-                if (_isBeyond(-trigger, policy.maxStopLossBps)) revert ITradeRouter.ExitRulesOutOfBounds();
-            } else {
-                hasTakeProfit = true;
-                if (trigger < int256(uint256(policy.minTakeProfitBps)) || _isBeyond(trigger, policy.maxTakeProfitBps)) {
-                    revert ITradeRouter.ExitRulesOutOfBounds();
-                }
-            }
-        }
-        if (policy.requireStopLoss && !hasStopLoss || policy.requireTakeProfit && !hasTakeProfit) {
+        if (outOfBounds || policy.requireStopLoss && deepest == 0 || policy.requireTakeProfit && highest == 0) {
             revert ITradeRouter.ExitRulesOutOfBounds();
         }
+        return ladder;
     }
 
-    /// @dev A bound of zero is none.
-    function _isBeyond(int256 distance, uint32 bound) private pure returns (bool) {
-        return bound != 0 && distance > int256(uint256(bound));
+    /// @dev A bound of zero is none. A trigger that its 24 stored bits would not hold is out of bounds in any case.
+    function _isOutOfBounds(int256 trigger, IVaultTrackRegistry.TradePolicy memory policy) private pure returns (bool) {
+        if (trigger < type(int24).min || trigger > type(int24).max) return true;
+        int256 deepest = int256(uint256(policy.maxStopLossBps));
+        int256 lowest = int256(uint256(policy.minTakeProfitBps));
+        int256 highest = int256(uint256(policy.maxTakeProfitBps));
+        if (trigger < 0) return deepest != 0 && -trigger > deepest;
+        return trigger < lowest || (highest != 0 && trigger > highest);
     }
 }

@@ -71,11 +71,11 @@ library IntentHash {
         );
     }
 
-    /// @dev The rules' hashes are encoded as a dynamic array: with its offset and length.
+    /// @dev A rule is encoded as its three words, the rules' hashes as a dynamic array: with its offset and length.
     function hashExits(IPositionManager.ExitRule[] calldata exits) internal pure returns (bytes32) {
         bytes32[] memory hashes = new bytes32[](exits.length);
         for (uint256 i; i < exits.length; ++i) {
-            hashes[i] = keccak256(abi.encode(exits[i].triggerType, exits[i].triggerBps, exits[i].exitBps));
+            hashes[i] = keccak256(abi.encode(exits[i]));
         }
         return keccak256(abi.encode(hashes));
     }

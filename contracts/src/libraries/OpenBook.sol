@@ -13,7 +13,7 @@ library OpenBook {
 
     uint256 private constant ENTRY_BITS = 48;
     uint256 private constant ID_MASK = type(uint32).max;
-    uint256 private constant ENTRY_MASK = (1 << ENTRY_BITS) - 1;
+    uint256 private constant ENTRY_MASK = type(uint48).max;
     uint256 private constant FIRST = 4;
     uint256 private constant PER_WORD = 5;
 

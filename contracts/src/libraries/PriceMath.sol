@@ -10,17 +10,17 @@ library PriceMath {
 
     /// @notice What `tokens` are worth in USDC base units, rounded down
     function usdcValue(uint256 tokens, uint256 price, uint256 tokenDecimals) internal pure returns (uint256) {
-        return tokens * price / (10 ** tokenDecimals * USDC_TO_PRICE);
+        return tokens * price / (_unit(tokenDecimals) * USDC_TO_PRICE);
     }
 
     /// @notice How many tokens `usdcAmount` buys at `price`, rounded down
     function tokensFor(uint256 usdcAmount, uint256 price, uint256 tokenDecimals) internal pure returns (uint256) {
-        return usdcAmount * USDC_TO_PRICE * 10 ** tokenDecimals / price;
+        return usdcAmount * USDC_TO_PRICE * _unit(tokenDecimals) / price;
     }
 
     /// @notice USDC base units per whole token, rounded down
     function entryPrice(uint256 usdcCost, uint256 tokens, uint256 tokenDecimals) internal pure returns (uint256) {
-        return usdcCost * 10 ** tokenDecimals / tokens;
+        return usdcCost * _unit(tokenDecimals) / tokens;
     }
 
     /// @notice `amount` less `slippageBps`, rounded down
@@ -34,6 +34,13 @@ library PriceMath {
         uint256 entry = entryPriceUsdc * USDC_TO_PRICE;
         if (entry == 0) return 0;
         return price >= entry ? _signed((price - entry) * BPS / entry) : -_signed((entry - price) * BPS / entry);
+    }
+
+    /// @dev One whole token. The token registry lists no token of more than 18 decimals, so that this cannot overflow.
+    function _unit(uint256 tokenDecimals) private pure returns (uint256) {
+        unchecked {
+            return 10 ** tokenDecimals;
+        }
     }
 
     /// @dev Prices are at most 128 bits wide, so the value is far below 2^255.

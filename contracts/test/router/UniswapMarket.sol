@@ -41,7 +41,9 @@ contract UniswapMarket is CommonBase, StdCheats, IUniswapV3SwapCallback {
     constructor(address usdc_) {
         usdc = usdc_;
         factory = IUniswapV3FactoryOwner(
-            deployCode("../node_modules/@uniswap/v3-core/artifacts/contracts/UniswapV3Factory.sol/UniswapV3Factory.json")
+            deployCode(
+                "../node_modules/@uniswap/v3-core/artifacts/contracts/UniswapV3Factory.sol/UniswapV3Factory.json"
+            )
         );
     }
 
@@ -77,8 +79,11 @@ contract UniswapMarket is CommonBase, StdCheats, IUniswapV3SwapCallback {
     /// @notice What the swap alone costs: nothing but the pool and its callback
     function swapExactly(address pool, bool zeroForOne, uint256 amountIn, uint160 limit, address recipient)
         external
+        returns (uint256 gasUsed)
     {
+        gasUsed = gasleft();
         IUniswapV3Pool(pool).swap(recipient, zeroForOne, int256(amountIn), limit, "");
+        gasUsed -= gasleft();
     }
 
     function poolOf(address token) public view returns (IUniswapV3PoolSetup) {
