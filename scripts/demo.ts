@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict'
+import { parseArgs } from 'node:util'
+import { formatUnits, type Hex } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
+import { freePort } from '../devnet/anvil.ts'
+import { DEPLOYMENT_FILE, type Devnet, startDevnet } from '../devnet/index.ts'
+import { startWorker, type Worker } from '../devnet/worker.ts'
+import { workerVars } from '../devnet/worker-vars.ts'
+
+// `npm run demo`: boots the chain and the service, and lets one agent trade through the HTTP API as any agent would.
+// Every line is told from a real answer, every transaction is confirmed, and a step that disagrees ends it with exit 1.
+// `--keep` leaves everything running and prints where.
+
+const { keep } = parseArgs({ options: { keep: { type: 'boolean', default: false } } }).values
+const started = Date.now()
+
+// biome-ignore lint/suspicious/noExplicitAny: the answers of an API that the steps check as they read them
+type Json = any
+type Service = { url: string; get(path: string): Promise<Json>; post(path: string, body: Json): Promise<Json> }
+
+const say = (text: string) => console.log(text)
+const usdc = (baseUnits: string | bigint) => `${formatUnits(BigInt(baseUnits), 6)} USDC`
+const percent = (bps: number) => `${bps / 100} %`
+
+function serviceAt(url: string): Service {
+  const ask = async (path: string, init?: RequestInit) => {
+    const response = await fetch(url + path, init)
+    const body: Json = await response.json()
+    if (!response.ok)
+      throw new Error(`${init?.method ?? 'GET'} ${path} answered ${response.status}: ${JSON.stringify(body)}`)
+    return body
+  }
+  return {
+    url,
+    get: path => ask(path),
+    post: (path, body) =>
+      ask(path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      }),
+  }
+}
+
+/** Asks until the transaction is mined and asserts that it succeeded. */
+async function confirm(service: Service, hash: Hex): Promise<string> {
+  const { status, blockNumber } = await service.get(`/transactions/${hash}`)
+  assert.equal(status, 'success', `transaction ${hash} is ${status}`)
+  return `in block ${blockNumber}, transaction ${hash.slice(0, 10)}…`
+}
+
+async function trade(devnet: Devnet, service: Service) {
+  const account = privateKeyToAccount(generatePrivateKey())
+  const sign = ({ types: { EIP712Domain: _, ...types }, ...rest }: Json) => account.signTypedData({ ...rest, types })
+
+  say('\nRegister')
+  const { vaults } = await service.get('/vaults')
+  const [genesis] = vaults
+  say(`  vaults: ${vaults.map((vault: Json) => `${vault.name} (${usdc(vault.totalAssets)})`).join(', ')}`)
+  const registration = new URLSearchParams({
+    signer: account.address,
+    vault: genesis.contractAddress,
+    name: 'demo agent',
+    metadataURI: 'https://agents.example/demo.json',
+  })
+  const terms = await service.get(`/agents/register/quote?${registration}`)
+  const registered = await service.post('/agents/register', {
+    ...terms.body,
+    signature: await sign(terms.typedData),
+  })
+  const { agentId } = registered
+  say(`  agent ${agentId} of ${account.address}, ${await confirm(service, registered.transactionHash)}`)
+  const { agent } = await service.get(`/agents/${agentId}`)
+  assert.deepEqual([agent.owner, agent.signer, agent.statusName], [account.address, account.address, 'Active'])
+
+  /** Quotes, signs and posts an intent, and confirms its transaction. */
+  const intend = async (kind: string, input: Record<string, string>) => {
+    const quote = await service.get(`/agents/${agentId}/${kind}/quote?${new URLSearchParams(input)}`)
+    assert.deepEqual(
+      quote.checks.filter(({ pass }: Json) => !pass),
+      [],
+      'every check of the quote passes',
+    )
+    const receipt = await service.post(`/agents/${agentId}/${kind}`, {
+      ...quote.body,
+      signature: await sign(quote.typedData),
+    })
+    return {
+      quote,
+      positionId: receipt.positionId as string,
+      confirmed: await confirm(service, receipt.transactionHash),
+    }
+  }
+  const position = async (id: string) => (await service.get(`/agents/${agentId}/positions/${id}`)).position
+
+  say('\nOpen, add, change the ladder')
+  const opened = await intend('trade-intents', { symbol: 'NVDA', usdcAmount: '500' })
+  const first = opened.positionId
+  const nvda = await position(first)
+  assert.equal(nvda.usdcCostBasis, '500000000')
+  say(`  NVDA at ${usdc(nvda.entryPriceUsdc)}: position ${first}, ${opened.confirmed}`)
+  say(`    up to ${usdc(opened.quote.maxUsdcAmount)} would have passed; ${opened.quote.bindingRule} binds`)
+  const added = await intend('add-intents', { positionId: first, usdcAmount: '200' })
+  const larger = await position(first)
+  assert.equal(larger.usdcCostBasis, '700000000')
+  say(`  added 200 USDC: average entry ${usdc(larger.entryPriceUsdc)}, ${added.confirmed}`)
+  const laddered = await intend('exit-ladder-intents', { positionId: first, exits: '-800:10000,2000:10000' })
+  const { pendingRules } = await position(first)
+  assert.deepEqual(
+    pendingRules.map(({ triggerBps }: Json) => triggerBps),
+    [-800, 2000],
+  )
+  say(
+    `  ladder: ${pendingRules.map((r: Json) => `${r.triggerType} at ${percent(r.triggerBps)}`).join(', ')}, ${laddered.confirmed}`,
+  )
+
+  say('\nStopped out')
+  const fall = (Number(larger.entryPriceUsdc) / 1e6) * 0.9
+  await devnet.setPrice('NVDA', fall.toFixed(2))
+  const under = await position(first)
+  say(
+    `  NVDA falls to ${fall.toFixed(2)}: ${usdc(under.unrealizedPnlUsdc)} unrealized, ${percent(under.derived.returnBps)}`,
+  )
+  await devnet.send(devnet.deployment.accounts.keeper, {
+    address: devnet.deployment.contracts.TradeRouter,
+    abi: tradeRouterAbi,
+    functionName: 'executeExit',
+    args: [BigInt(first)],
+  })
+  const stopped = await position(first)
+  assert.deepEqual([stopped.status, stopped.nextRuleIndex], ['Closed', 1])
+  assert.equal(stopped.exitRules[0].triggerType, 'StopLoss')
+  say(`  the stop-loss fires: position ${first} is ${stopped.status}, ${usdc(stopped.realizedPnlUsdc)} realized`)
+
+  say('\nReduce and close another')
+  const second = (await intend('trade-intents', { symbol: 'AAPL', usdcAmount: '400' })).positionId
+  const aapl = await position(second)
+  const rise = (Number(aapl.entryPriceUsdc) / 1e6) * 1.06
+  await devnet.setPrice('AAPL', rise.toFixed(2))
+  say(`  AAPL bought at ${usdc(aapl.entryPriceUsdc)} rises to ${rise.toFixed(2)}`)
+  const reduced = await intend('reduce-intents', { positionId: second, exitBps: '5000' })
+  say(`  half sold for about ${usdc(reduced.quote.estimate.usdcOut)}, ${reduced.confirmed}`)
+  const closed = await intend('reduce-intents', { positionId: second, exitBps: '10000' })
+  const won = await position(second)
+  assert.equal(won.status, 'Closed')
+  assert.ok(BigInt(won.realizedPnlUsdc) > 0n, 'a rise earns')
+  say(`  the rest closed: ${usdc(won.realizedPnlUsdc)} realized, ${closed.confirmed}`)
+
+  say('\nWhat it earned')
+  const { positions: history } = await service.get(`/agents/${agentId}/closed-positions`)
+  const { positions: left } = await service.get(`/agents/${agentId}/positions`)
+  const risk = await service.get(`/agents/${agentId}/risk-state`)
+  const realized = history.reduce((sum: bigint, closed: Json) => sum + BigInt(closed.realizedPnlUsdc), 0n)
+  assert.deepEqual([history.length, left.length], [2, 0])
+  assert.equal(risk.pnl.lifetimeRealizedUsdc, `${realized}`)
+  for (const { symbol, realizedPnlUsdc } of history) say(`  ${symbol}: ${usdc(realizedPnlUsdc)}`)
+  say(
+    `  together ${usdc(realized)}, ${percent(risk.derived.returnBps)} of the allocation; equity ${usdc(risk.equity.currentUsdc)}`,
+  )
+}
+
+let devnet: Devnet | undefined
+let worker: Worker | undefined
+const stop = async () => {
+  await worker?.stop()
+  await devnet?.stop()
+}
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop().then(() => process.exit(130)))
+try {
+  const port = await freePort()
+  devnet = await startDevnet({ baseUrl: `http://127.0.0.1:${port}`, ...(keep && { deploymentFile: DEPLOYMENT_FILE }) })
+  say(`chain    ${devnet.rpcUrl} (chain id ${devnet.chainId}), contracts deployed, vaults funded`)
+  worker = await startWorker({ port, vars: workerVars(devnet.deployment) })
+  say(`service  ${worker.url}, ready after ${((Date.now() - started) / 1000).toFixed(1)} s`)
+  await trade(devnet, serviceAt(worker.url))
+  say(`\nDone in ${((Date.now() - started) / 1000).toFixed(1)} s: every step as expected.`)
+  if (keep) {
+    say(`\nStill running; Ctrl-C stops it. Try:
+  curl -s ${worker.url}/vaults
+  curl -s ${worker.url}/agents/1/risk-state
+  npm run devnet:price -- NVDA 200
+Addresses and keys: .devnet/deployment.json`)
+    await Promise.race([devnet.exited, worker.exited])
+  }
+} catch (error) {
+  console.error(error instanceof Error ? error.stack : error)
+  process.exitCode = 1
+} finally {
+  await stop()
+}

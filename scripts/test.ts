@@ -1,0 +1,86 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { startDevnet } from '../devnet/index.ts'
+
+// `npm test [-- vitest's arguments]`: the contracts' tests, then the service's against a fresh embedded chain.
+// With arguments only the tests that they select run. The last line counts both.
+const root = join(import.meta.dirname, '..')
+const args = process.argv.slice(2)
+const state = mkdtempSync(join(tmpdir(), 'agent-trading-service-test-'))
+
+type Counts = { passed: number; failed: number }
+
+/** Runs a command in the project's folder; answers its exit code and what it printed. */
+function run(command: string, commandArgs: string[], env: Record<string, string> = {}) {
+  return new Promise<{ code: number; output: string }>((resolve, reject) => {
+    const child = spawn(command, commandArgs, {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, ...env },
+    })
+    let output = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      process.stdout.write(text)
+      output += text
+    })
+    child.once('error', reject)
+    child.once('exit', code => resolve({ code: code ?? 1, output }))
+  })
+}
+
+async function testContracts(): Promise<Counts> {
+  const { code, output } = await run(process.execPath, ['contracts/tools/forge.mjs', 'test', '--color', 'never'])
+  const [, passed = '0', failed = '0'] = /(\d+) tests passed, (\d+) failed/.exec(output) ?? []
+  const counts = { passed: Number(passed), failed: Number(failed) }
+  return code !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts
+}
+
+async function testService(): Promise<Counts> {
+  const deploymentFile = join(state, 'deployment.json')
+  const resultFile = join(state, 'vitest.json')
+  const devnet = await startDevnet({ chainId: Number(process.env.CHAIN_ID || 31337), deploymentFile })
+  try {
+    const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')
+    const { code } = await run(
+      process.execPath,
+      [vitest, 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${resultFile}`, ...args],
+      {
+        TEST_DEPLOYMENT: deploymentFile,
+        CI: '1',
+        WRANGLER_SEND_METRICS: 'false',
+        CLOUDFLARE_CF_FETCH_ENABLED: 'false',
+      },
+    )
+    const counts = countOf(resultFile)
+    return code !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts
+  } finally {
+    await devnet.stop()
+  }
+}
+
+/** A file that failed to load holds no test, and is a failure all the same. */
+function countOf(resultFile: string): Counts {
+  const { numPassedTests, numFailedTests, testResults } = JSON.parse(readFileSync(resultFile, 'utf8')) as {
+    numPassedTests: number
+    numFailedTests: number
+    testResults: { status: string; assertionResults: unknown[] }[]
+  }
+  const broken = testResults.filter(
+    ({ status, assertionResults }) => status === 'failed' && assertionResults.length === 0,
+  )
+  return { passed: numPassedTests, failed: numFailedTests + broken.length }
+}
+
+const counts: Counts[] = []
+try {
+  if (args.length === 0) counts.push(await testContracts())
+  counts.push(await testService())
+} finally {
+  rmSync(state, { recursive: true, force: true })
+}
+const sum = (key: keyof Counts) => counts.reduce((total, count) => total + count[key], 0)
+console.log(`\n${sum('passed')} passed, ${sum('failed')} failed`)
+process.exitCode = sum('failed') > 0 || sum('passed') === 0 ? 1 : 0

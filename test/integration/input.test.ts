@@ -1,0 +1,168 @@
+import fc from 'fast-check'
+import { createPublicClient, http } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { beforeAll, expect, it } from 'vitest'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { operations } from '../../src/operations/index.ts'
+import { newTrader, openPosition, registrationOf, signedIntent, type Trader } from '../actors.ts'
+import { deployment, type Input, request } from '../surfaces.ts'
+
+// Thousands of random and mutated requests over every operation: never a 5xx, never a moved nonce.
+
+const client = createPublicClient({ transport: http(deployment.rpcUrl) })
+const { executor, relayer } = deployment.accounts
+let trader: Trader
+let positionId: string
+const valid: Record<string, Input> = {}
+
+beforeAll(async () => {
+  trader = await newTrader()
+  positionId = await openPosition(trader, { usdcAmount: '50' })
+  valid.submitTradeIntent = await signedIntent(trader, 'submitTradeIntent', { symbol: 'AAPL', usdcAmount: '10' })
+  valid.submitAddIntent = await signedIntent(trader, 'submitAddIntent', { positionId, usdcAmount: '10' })
+  valid.submitReduceIntent = await signedIntent(trader, 'submitReduceIntent', { positionId, exitBps: 100 })
+  valid.submitExitLadderIntent = await signedIntent(trader, 'submitExitLadderIntent', {
+    positionId,
+    exits: '-900:10000',
+  })
+  valid.registerAgent = await registrationOf(privateKeyToAccount(generatePrivateKey()))
+})
+
+const nonces = async () => [
+  await client.getTransactionCount({ address: executor.address }),
+  await client.getTransactionCount({ address: relayer.address }),
+  await client.readContract({
+    address: deployment.contracts.TradeRouter,
+    abi: tradeRouterAbi,
+    functionName: 'nonces',
+    args: [BigInt(trader.agentId)],
+  }),
+]
+
+const UINT256 = 2n ** 256n
+const oddText = fc.constantFrom(
+  '',
+  ' ',
+  '0',
+  '-1',
+  '00',
+  '1e3',
+  '0x',
+  '0x1',
+  'NaN',
+  'null',
+  '../..',
+  '%',
+  '\u0000',
+  '\u202e',
+  '\ud800',
+  `${UINT256}`,
+  `${UINT256 - 1n}`,
+  '9'.repeat(400),
+  '1'.repeat(20),
+  '0.0000001',
+  '<script>',
+  "'; DROP TABLE intent; --",
+  '__proto__',
+  'constructor',
+  'NVDA',
+  'genesis',
+  `0x${'0'.repeat(40)}`,
+  `0x${'f'.repeat(40)}`,
+  `0x${'ab'.repeat(32)}`,
+  `0x${'ff'.repeat(65)}`,
+)
+const odd = fc.oneof(
+  { weight: 3, arbitrary: oddText },
+  fc.string({ unit: 'binary', maxLength: 40 }),
+  fc.integer(),
+  fc.double(),
+  fc.boolean(),
+  fc.constant(null),
+  fc.constant([]),
+  fc.constant({}),
+  fc.jsonValue({ maxDepth: 2 }),
+)
+
+const STEPS = 3000
+it('never a 5xx and never a moved nonce', async () => {
+  const before = await nonces()
+  const answers = new Map<number, number>()
+  const cases = fc.sample(
+    fc.record({
+      operation: fc.constantFrom(...operations),
+      values: fc.array(odd, { minLength: 12, maxLength: 12 }),
+      mutated: fc.integer({ min: 0, max: 11 }),
+      mode: fc.constantFrom('mutate', 'drop', 'add', 'random', 'raw', 'type'),
+      raw: fc.string({ maxLength: 60 }),
+    }),
+    { numRuns: STEPS, seed: 42 },
+  )
+  for (const { operation, values, mutated, mode, raw } of cases) {
+    const { id, method, path } = operation
+    const params = 'params' in operation && operation.params ? Object.keys(operation.params.shape) : []
+    const fields = 'body' in operation && operation.body ? Object.keys(operation.body.shape) : []
+    const queries = 'query' in operation && operation.query ? Object.keys(operation.query.shape) : []
+    const base: Input = { agentId: trader.agentId, positionId, id: 'genesis', ...valid[id] }
+    const value = (index: number) => values[(index + mutated) % values.length]
+    const text = (index: number) => `${typeof value(index) === 'object' ? JSON.stringify(value(index)) : value(index)}`
+
+    const mutatePath = mode === 'random' && params.length > 0
+    const filled = path.replace(/\{(\w+)\}/g, (_, name: string) =>
+      mutatePath ? encodeSafely(text(params.indexOf(name))) : `${base[name]}`,
+    )
+    const url = new URL(filled, 'http://localhost')
+    for (const [index, name] of queries.entries())
+      if ((index + mutated) % 2 === 0) url.searchParams.set(name, text(index))
+    if (mode === 'add') url.searchParams.set('surprise', text(1))
+    const init: RequestInit = { method: method.toUpperCase(), headers: { 'content-type': 'application/json' } }
+    if (fields.length > 0) {
+      const body: Record<string, unknown> = Object.fromEntries(
+        fields.map((name, index) => [name, mode === 'random' ? value(index) : base[name]]),
+      )
+      const field = fields[mutated % fields.length] as string
+      if (mode === 'mutate') body[field] = value(0) === body[field] ? 'changed' : value(0)
+      if (mode === 'drop') delete body[field === 'minTokenOut' || field === 'maxSlippageBps' ? 'signature' : field]
+      if (mode === 'add') body.surprise = value(0)
+      if (mode === 'type') init.headers = { 'content-type': 'text/plain' }
+      init.body = mode === 'raw' ? raw : JSON.stringify(body)
+    }
+    const response = await request(`${url.pathname}${url.search}`, init)
+    const body = await response.text()
+    answers.set(response.status, (answers.get(response.status) ?? 0) + 1)
+    expect({ id, url: `${url}`, init, status: response.status, body }).toSatisfy(
+      ({ status }: { status: number }) => status < 500 && (method === 'get' || status !== 201),
+    )
+  }
+  expect(await nonces()).toEqual(before)
+  // The walk is worth something only if it comes to many kinds of answers.
+  expect([...answers.keys()].sort()).toEqual(expect.arrayContaining([200, 400, 404]))
+}, 600_000)
+
+it('answers unknown paths, wrong methods, broken JSON and large bodies with their codes', async () => {
+  const json = { 'content-type': 'application/json' }
+  const post = (path: string, body: string, headers: Record<string, string> = json) =>
+    request(path, { method: 'POST', headers, body })
+  const codes = async (response: Response) => [response.status, ((await response.json()) as { code: string }).code]
+  expect(await codes(await request('/nowhere'))).toEqual([404, 'UNKNOWN_PATH'])
+  const wrongMethod = await request('/vaults', { method: 'DELETE' })
+  expect(wrongMethod.headers.get('allow')).toContain('GET')
+  expect(await codes(wrongMethod)).toEqual([405, 'METHOD_NOT_ALLOWED'])
+  expect(await codes(await post('/agents/register', '{'))).toEqual([400, 'MALFORMED_JSON'])
+  expect(await codes(await post('/agents/register', ''))).toEqual([400, 'MALFORMED_JSON'])
+  expect(await codes(await post('/agents/register', '{}', { 'content-type': 'text/plain' }))).toEqual([
+    400,
+    'UNSUPPORTED_CONTENT_TYPE',
+  ])
+  expect(await codes(await post('/agents/register', `"${'x'.repeat(110_000)}"`))).toEqual([413, 'BODY_TOO_LARGE'])
+  expect(await codes(await request('/agents/0'))).toEqual([400, 'INVALID_REQUEST'])
+})
+
+/** A path segment of any text; what no URL can carry is left out. */
+function encodeSafely(text: string): string {
+  try {
+    return encodeURIComponent(text) || '%20'
+  } catch {
+    return '%ED%A0%80'
+  }
+}

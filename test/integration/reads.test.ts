@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest'
+import { chain, FRONTIER, GENESIS } from '../actors.ts'
+import { appWith, call, deployment, request } from '../surfaces.ts'
+
+describe('health', () => {
+  it('answers without any configuration', async () => {
+    const app = appWith({ CHAIN_ID: undefined, RPC_URL: undefined, CONTRACTS: undefined })
+    expect((await call('getHealth', {}, app)).body).toEqual({ status: 'ok', service: 'agent-trading-service' })
+  })
+})
+
+describe('vaults', () => {
+  it('are listed from the chain with their texts and tracks', async () => {
+    const { body } = await call('listVaults')
+    expect(body).toMatchObject({ chainId: deployment.chainId, total: 2 })
+    const [genesis] = body.vaults
+    expect(genesis).toMatchObject({ id: 'genesis', slug: 'genesis', name: 'Genesis', contractAddress: GENESIS })
+    expect(genesis.vaultTrackConfigs).toHaveLength(3)
+    expect(genesis.vaultTrackConfigs[0]).toMatchObject({
+      vault: GENESIS,
+      trackId: 0,
+      trackName: 'CHALLENGE',
+      initialAllocation: '10000000000',
+      active: true,
+    })
+  })
+
+  it.each([
+    ['its slug', 'genesis'],
+    ['its address', GENESIS],
+    ['its address in lower case', GENESIS.toLowerCase()],
+  ])('are found by %s', async (_, id) => {
+    expect((await call('getVault', { id })).body.vault.contractAddress).toBe(GENESIS)
+  })
+
+  it.each(['listVaultTokens', 'getVault'] as const)('that are unknown are a 404 of %s', async id => {
+    for (const vault of ['nowhere', deployment.contracts.TradeRouter])
+      expect(await call(id, { id: vault })).toMatchObject({ status: 404, body: { code: 'VAULT_NOT_FOUND' } })
+  })
+})
+
+describe('tokens', () => {
+  it('of a vault are those of its allowlist, with fresh prices', async () => {
+    const { body } = await call('listVaultTokens', { id: FRONTIER })
+    expect(body).toMatchObject({ vaultId: 'frontier', priceOracle: deployment.contracts.PriceOracle })
+    const bySymbol = Object.fromEntries(body.tokens.map((token: { symbol: string }) => [token.symbol, token]))
+    expect(Object.keys(bySymbol).sort()).toEqual(['COIN', 'HOOD', 'META', 'NVDA', 'PLTR', 'TSLA'])
+    expect(bySymbol.COIN).toMatchObject({ decimals: 6, allowedInVault: true, vaultIds: ['frontier'] })
+    expect(bySymbol.NVDA.vaultIds).toEqual(['genesis', 'frontier'])
+    expect(bySymbol.NVDA.price).toMatchObject({ stale: false, priceUsd: expect.stringMatching(/^\d+(\.\d+)?$/) })
+  })
+
+  it('of the whole registry are listed', async () => {
+    const { body } = await call('listTokens')
+    expect(body.total).toBe(body.tokens.length)
+    expect(body.tokens.map(({ symbol }: { symbol: string }) => symbol)).toEqual(
+      expect.arrayContaining(Object.keys(deployment.tokens)),
+    )
+    expect(body.tokens[0]).not.toHaveProperty('allowedInVault')
+  })
+
+  it('that the configuration does not name are found on the chain', async () => {
+    const { NVDA: _, ...others } = deployment.tokens
+    const app = appWith({ TOKENS: JSON.stringify(others), VAULTS: '{}' })
+    const { body } = await call('listTokens', {}, app)
+    expect(body.tokens.map(({ symbol }: { symbol: string }) => symbol)).toContain('NVDA')
+    expect((await call('listVaults', {}, app)).body.total).toBe(2)
+  })
+})
+
+describe('prices', () => {
+  it('are given by symbol, and unknown symbols are named', async () => {
+    const { body } = await call('getPrices', { symbols: 'AAPL,NOPE' })
+    expect(Object.keys(body.prices)).toEqual(['AAPL'])
+    expect(body).toMatchObject({ total: 1, missing: ['NOPE'] })
+    expect(body.prices.AAPL).toMatchObject({ symbol: 'AAPL', address: deployment.tokens.AAPL, quoted: true })
+  })
+
+  it('follow the oracle', async () => {
+    await chain.setPrice('MSFT', '520.5')
+    expect((await call('getPrices', { symbols: 'MSFT' })).body.prices.MSFT.priceUsd).toBe('520.5')
+    await chain.setPrice('MSFT', '512.6')
+  })
+})
+
+describe('an answer', () => {
+  it('says which block it is of', async () => {
+    const { body } = await call('listTokens')
+    expect(body.asOf).toEqual({
+      blockNumber: expect.stringMatching(/^[1-9]\d*$/),
+      blockTimestamp: expect.stringMatching(/^[1-9]\d{9}$/),
+    })
+  })
+
+  it('keeps a request id that it is given and makes one otherwise', async () => {
+    const given = await request('/agents/0', { headers: { 'x-request-id': 'my-id-1' } })
+    expect(given.headers.get('x-request-id')).toBe('my-id-1')
+    expect(await given.json()).toMatchObject({ requestId: 'my-id-1' })
+    expect((await request('/health')).headers.get('x-request-id')).toMatch(/^[\w-]{16,}$/)
+  })
+})

@@ -1,0 +1,542 @@
+import { createTestClient, type Hex, http, publicActions, toHex, zeroAddress } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
+import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
+import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
+import {
+  chain,
+  FRONTIER,
+  GENESIS,
+  newTrader,
+  openPosition,
+  registrationOf,
+  type Submission,
+  sign,
+  signedIntent,
+  submit,
+  type Trader,
+} from '../actors.ts'
+import { type Answer, appWith, type Body, call, deployment, type Input } from '../surfaces.ts'
+
+const { contracts, accounts } = deployment
+const client = createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) }).extend(publicActions)
+
+const nonceOf = (agentId: string) =>
+  client.readContract({
+    address: contracts.TradeRouter,
+    abi: tradeRouterAbi,
+    functionName: 'nonces',
+    args: [BigInt(agentId)],
+  })
+const sent = () => client.getTransactionCount({ address: accounts.executor.address })
+
+/** Posts what must be refused, and holds that nothing was sent and that no nonce moved. */
+async function refused(trader: Trader, post: () => Promise<Answer>, status: number, code: string): Promise<Body> {
+  const before = [await nonceOf(trader.agentId), await sent()]
+  const answer = await post()
+  expect(answer).toMatchObject({ status, body: { code, remedy: expect.any(String) } })
+  expect([await nonceOf(trader.agentId), await sent()]).toEqual(before)
+  return answer.body
+}
+
+/** Signs an intent whatever its quote's checks say, posts it and expects the refusal. */
+const refusedIntent = async (
+  trader: Trader,
+  submission: Submission,
+  input: Input,
+  status: number,
+  code: string,
+  changes: Input = {},
+) => {
+  const body = await signedIntent(trader, submission, input, changes)
+  return refused(trader, () => call(submission, body), status, code)
+}
+
+const open = (trader: Trader, input: Input, status: number, code: string, changes: Input = {}) =>
+  refusedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '100', ...input }, status, code, changes)
+
+async function policyOf(vault: `0x${string}`) {
+  return client.readContract({
+    address: contracts.VaultTrackRegistry,
+    abi: vaultTrackRegistryAbi,
+    functionName: 'getVaultTrackConfig',
+    args: [vault, 0n],
+  })
+}
+const setPolicy = (vault: `0x${string}`, config: Awaited<ReturnType<typeof policyOf>>) =>
+  chain.send(accounts.admin, {
+    address: contracts.VaultTrackRegistry,
+    abi: vaultTrackRegistryAbi,
+    functionName: 'setVaultTrackConfig',
+    args: [vault, 0n, config],
+  })
+
+/** Undone after each test, last first. */
+const undo: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const step of undo.splice(0).reverse()) await step()
+})
+
+async function changePolicy(vault: `0x${string}`, changes: Partial<Awaited<ReturnType<typeof policyOf>>>) {
+  const policy = await policyOf(vault)
+  undo.push(() => setPolicy(vault, policy))
+  await setPolicy(vault, { ...policy, ...changes })
+}
+
+let trader: Trader
+beforeAll(async () => {
+  trader = await newTrader()
+})
+
+describe('a signature', () => {
+  it('of another key is refused', async () => {
+    const stranger = { ...trader, account: privateKeyToAccount(generatePrivateKey()) }
+    const body = await signedIntent(stranger, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '100' })
+    const answer = await refused(trader, () => call('submitTradeIntent', body), 400, 'INVALID_SIGNATURE')
+    expect(answer.details).toMatchObject({ signer: trader.account.address, recovered: stranger.account.address })
+  })
+
+  it.each([
+    ['another amount', { usdcAmount: '101' }],
+    ['another ladder', { exits: [{ triggerBps: -900, exitBps: 10000 }] }],
+    [
+      'another order of the ladder',
+      {
+        exits: [
+          { triggerBps: 1500, exitBps: 10000 },
+          { triggerBps: -800, exitBps: 10000 },
+        ],
+      },
+    ],
+    ['another token', { symbol: 'AAPL' }],
+    ['another slippage', { maxSlippageBps: 101 }],
+    ['another floor', { minTokenOut: '1' }],
+  ])('over other values is refused: %s', async (_, changes) => {
+    await open(trader, {}, 400, 'INVALID_SIGNATURE', changes)
+  })
+
+  it.each([
+    ['its high-s twin', twin],
+    ['v 0 or 1', (signature: Hex) => `${signature.slice(0, 130)}${signature.endsWith('1b') ? '00' : '01'}`],
+    ['v 37', (signature: Hex) => `${signature.slice(0, 130)}25`],
+    ['64 bytes', (signature: Hex) => signature.slice(0, 130)],
+    ['66 bytes', (signature: Hex) => `${signature}00`],
+    ['r zero', (signature: Hex) => `0x${'0'.repeat(64)}${signature.slice(66)}`],
+    ['s zero', (signature: Hex) => `${signature.slice(0, 66)}${'0'.repeat(64)}${signature.slice(130)}`],
+  ])('that is not canonical is refused: %s', async (_, change) => {
+    const body = await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '100' })
+    const changed = { ...body, signature: change(body.signature as Hex) }
+    await refused(trader, () => call('submitTradeIntent', changed), 400, 'INVALID_SIGNATURE')
+  })
+
+  it('for another chain or another contract is refused', async () => {
+    const { body } = await call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'NVDA', usdcAmount: '100' })
+    for (const change of [{ chainId: 1 }, { verifyingContract: contracts.AgentRegistry }, { name: 'Other' }]) {
+      const domain = { ...body.typedData.domain, ...change }
+      const signature = await sign(trader.account, { ...body.typedData, domain })
+      const post = () => call('submitTradeIntent', { agentId: trader.agentId, ...body.body, signature })
+      await refused(trader, post, 400, 'INVALID_SIGNATURE')
+    }
+  })
+})
+
+describe('a nonce', () => {
+  it.each([
+    ['stale', -1n],
+    ['ahead', 1n],
+  ])('that is %s is refused', async (_, distance) => {
+    await openPosition(trader, { symbol: distance < 0n ? 'META' : 'TSLA', usdcAmount: '10' })
+    const { body } = await call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'NVDA', usdcAmount: '100' })
+    const nonce = `${BigInt(body.nonce) + distance}`
+    const signature = await sign(trader.account, { ...body.typedData, message: { ...body.typedData.message, nonce } })
+    const post = () => call('submitTradeIntent', { agentId: trader.agentId, ...body.body, nonce, signature })
+    const answer = await refused(trader, post, 400, 'INVALID_NONCE')
+    expect(answer.details).toMatchObject({ expected: body.nonce, given: nonce })
+  })
+})
+
+describe('a deadline', () => {
+  it.each([
+    ['that has passed', '1', 'EXPIRED_DEADLINE'],
+    ['in milliseconds', `${Date.now() + 600_000}`, 'DEADLINE_IN_MILLISECONDS'],
+  ])('%s is refused', async (_, deadline, code) => {
+    await open(trader, { deadline }, 400, code)
+  })
+
+  it('far ahead is accepted with a warning', async () => {
+    const fresh = await newTrader()
+    const { status, body } = await submit(fresh, 'submitTradeIntent', {
+      symbol: 'NVDA',
+      usdcAmount: '10',
+      deadline: `${2n ** 256n - 1n}`,
+    })
+    expect({ status, body }).toMatchObject({ status: 201, body: { warnings: [expect.stringContaining('24 hours')] } })
+  })
+})
+
+describe('input', () => {
+  const valid = {
+    symbol: 'NVDA',
+    usdcAmount: '100',
+    exits: [{ triggerBps: -800, exitBps: 10000 }],
+    deadline: '99999999999',
+    nonce: '0',
+    signature: `0x${'11'.repeat(65)}`,
+  }
+  const rule = { triggerBps: -800, exitBps: 10000 }
+  it.each([
+    ['seven decimals', { usdcAmount: '1.0000001' }, 'INVALID_AMOUNT'],
+    ['an amount of zero', { usdcAmount: '0.000000' }, 'INVALID_AMOUNT'],
+    ['an amount of 2^256', { usdcAmount: `${2n ** 256n}` }, 'INVALID_AMOUNT'],
+    ['a negative amount', { usdcAmount: '-1' }, 'INVALID_REQUEST'],
+    ['an amount in scientific notation', { usdcAmount: '1e3' }, 'INVALID_REQUEST'],
+    ['a nonce of 2^256', { nonce: `${2n ** 256n}` }, 'INVALID_REQUEST'],
+    ['a deadline as a number', { deadline: 1790000000 }, 'INVALID_REQUEST'],
+    [
+      'a ladder of six',
+      { exits: Array.from({ length: 6 }, (_, i) => ({ ...rule, triggerBps: -100 * (i + 1) })) },
+      'INVALID_REQUEST',
+    ],
+    ['an empty ladder', { exits: [] }, 'INVALID_REQUEST'],
+    ['a trigger of zero', { exits: [{ triggerBps: 0, exitBps: 10000 }] }, 'INVALID_REQUEST'],
+    ['a triggerType that contradicts the sign', { exits: [{ ...rule, triggerType: 'TakeProfit' }] }, 'INVALID_REQUEST'],
+    ['a share of zero', { exits: [{ ...rule, exitBps: 0 }] }, 'INVALID_REQUEST'],
+    ['a share above 10000', { exits: [{ ...rule, exitBps: 10001 }] }, 'INVALID_REQUEST'],
+    [
+      'stop-losses in the wrong order',
+      {
+        exits: [
+          { ...rule, exitBps: 5000 },
+          { triggerBps: -700, exitBps: 10000 },
+        ],
+      },
+      'INVALID_EXIT_RULES',
+    ],
+    ['a last rule that leaves something', { exits: [{ ...rule, exitBps: 9999 }] }, 'INVALID_EXIT_RULES'],
+    ['an unknown symbol', { symbol: 'NOPE' }, 'UNKNOWN_SYMBOL'],
+    ['a symbol of the object prototype', { symbol: 'constructor' }, 'UNKNOWN_SYMBOL'],
+    ['a slippage above 10000', { maxSlippageBps: 10001 }, 'INVALID_REQUEST'],
+    ['an unknown field', { leverage: 10 }, 'INVALID_REQUEST'],
+    ['a signature that is no hex', { signature: '0xzz' }, 'INVALID_REQUEST'],
+  ])('is refused before anything is asked of the chain: %s', async (_, changes, code) => {
+    const post = () => call('submitTradeIntent', { agentId: trader.agentId, ...valid, ...changes })
+    await refused(trader, post, 400, code)
+  })
+
+  it('names the rule at fault', async () => {
+    const exits = [
+      { ...rule, exitBps: 5000 },
+      { triggerBps: -700, exitBps: 10000 },
+    ]
+    const { body } = await call('submitTradeIntent', { agentId: trader.agentId, ...valid, exits })
+    expect(body.details).toMatchObject({ ruleIndex: 1, limit: '-800', given: '-700' })
+  })
+
+  it('for an agent that does not exist is a 404', async () => {
+    expect(await call('submitTradeIntent', { agentId: '999999', ...valid })).toMatchObject({
+      status: 404,
+      body: { code: 'AGENT_NOT_FOUND' },
+    })
+  })
+})
+
+describe('the router refuses', () => {
+  it('a token that the vault does not allow', () => open(trader, { symbol: 'COIN' }, 400, 'TOKEN_NOT_ALLOWED'))
+
+  it('a second position in a token', async () => {
+    const fresh = await newTrader()
+    await openPosition(fresh, { usdcAmount: '10' })
+    await open(fresh, {}, 400, 'POSITION_ALREADY_OPEN')
+  })
+
+  it('a ladder out of bounds, naming rule and bound', async () => {
+    const { details } = await open(trader, { exits: '-6000:10000' }, 400, 'EXIT_RULES_OUT_OF_BOUNDS')
+    expect(details).toMatchObject({ ruleIndex: 0, limit: '-5000', given: '-6000' })
+    await open(trader, { exits: '1500:10000' }, 400, 'EXIT_RULES_OUT_OF_BOUNDS')
+  })
+
+  it('more than the allocation', async () => {
+    const fresh = await newTrader()
+    await openPosition(fresh, { usdcAmount: '9000' })
+    const { details } = await open(fresh, { symbol: 'AAPL', usdcAmount: '1000.000001' }, 400, 'EXCEEDS_ALLOCATION_CAP')
+    expect(details).toMatchObject({ used: '10000000001', cap: '10000000000' })
+  })
+
+  it('a trade above the largest size', async () => {
+    const fresh = await newTrader({ vault: FRONTIER })
+    await open(fresh, { usdcAmount: '4900' }, 400, 'EXCEEDS_MAX_TRADE_SIZE')
+  })
+
+  it('more turnover than a day may have', async () => {
+    await changePolicy(GENESIS, { maxDailyTurnoverBps: 1n })
+    const fresh = await newTrader()
+    await openPosition(fresh, { usdcAmount: '60' })
+    await open(fresh, { symbol: 'AAPL', usdcAmount: '60' }, 400, 'EXCEEDS_DAILY_TURNOVER')
+  })
+
+  it('new risk after the loss of a day', async () => {
+    const fresh = await newTrader()
+    const positionId = await openPosition(fresh, { symbol: 'AMZN', usdcAmount: '9000' })
+    await chain.setPrice('AMZN', '220')
+    undo.push(() => chain.setPrice('AMZN', '244.2'))
+    expect((await submit(fresh, 'submitReduceIntent', { positionId, exitBps: '10000' })).status).toBe(201)
+    await open(fresh, {}, 400, 'EXCEEDS_DAILY_LOSS')
+    expect((await call('getRiskState', { agentId: fresh.agentId })).body.breaches.dailyLoss).toBe(true)
+  })
+
+  it('an agent that is suspended, which may still reduce', async () => {
+    const fresh = await newTrader()
+    const positionId = await openPosition(fresh, { usdcAmount: '10' })
+    await chain.setAgentStatus(BigInt(fresh.agentId), 2)
+    await open(fresh, { symbol: 'AAPL' }, 400, 'AGENT_NOT_TRADABLE')
+    await refusedIntent(fresh, 'submitAddIntent', { positionId, usdcAmount: '10' }, 400, 'AGENT_NOT_TRADABLE')
+    expect((await submit(fresh, 'submitReduceIntent', { positionId, exitBps: '10000' })).status).toBe(201)
+  })
+
+  it('an allocation that is paused', async () => {
+    const fresh = await newTrader()
+    await chain.send(accounts.operator, {
+      address: contracts.AllocationManager,
+      abi: allocationManagerAbi,
+      functionName: 'setAllocationStatus',
+      args: [BigInt(fresh.agentId), 1],
+    })
+    await open(fresh, {}, 400, 'ALLOCATION_NOT_ACTIVE')
+  })
+
+  it('a track that is not active', async () => {
+    await changePolicy(GENESIS, { active: false })
+    await open(trader, {}, 400, 'VAULT_TRACK_NOT_ACTIVE')
+  })
+
+  it('new risk while the registry is paused, though not a reduce', async () => {
+    const fresh = await newTrader()
+    const positionId = await openPosition(fresh, { usdcAmount: '10' })
+    await chain.pauseRegistry(true)
+    undo.push(() => chain.pauseRegistry(false))
+    await open(fresh, { symbol: 'AAPL' }, 503, 'REGISTRY_PAUSED')
+    await refusedIntent(fresh, 'submitAddIntent', { positionId, usdcAmount: '10' }, 503, 'REGISTRY_PAUSED')
+    expect((await submit(fresh, 'submitReduceIntent', { positionId, exitBps: '10000' })).status).toBe(201)
+    const registration = await registrationOf(privateKeyToAccount(generatePrivateKey()))
+    expect(await call('registerAgent', registration)).toMatchObject({
+      status: 503,
+      body: { code: 'REGISTRATION_PAUSED' },
+    })
+  })
+
+  it('any trade while trading is paused in the vault, though not a ladder', async () => {
+    const fresh = await newTrader()
+    const positionId = await openPosition(fresh, { usdcAmount: '10' })
+    await chain.pauseTrading('genesis', true)
+    undo.push(() => chain.pauseTrading('genesis', false))
+    await open(fresh, { symbol: 'AAPL' }, 503, 'TRADING_PAUSED')
+    await refusedIntent(fresh, 'submitReduceIntent', { positionId, exitBps: '5000' }, 503, 'TRADING_PAUSED')
+    expect((await submit(fresh, 'submitExitLadderIntent', { positionId, exits: '-900:10000' })).status).toBe(201)
+  })
+
+  it('a fill below the floor of a thin pool', async () => {
+    const fresh = await newTrader()
+    await open(fresh, { symbol: 'COST', usdcAmount: '5000' }, 400, 'SLIPPAGE_EXCEEDED')
+    await open(fresh, { usdcAmount: '100', minTokenOut: `${10n ** 24n}` }, 400, 'SLIPPAGE_EXCEEDED')
+  })
+
+  it('more than the vault has idle', async () => {
+    const fresh = await newTrader({ vault: FRONTIER })
+    await openPosition(fresh, { usdcAmount: '4000' })
+    await changePolicy(FRONTIER, { maxTradeSizeBps: 10_000n })
+    const vault = { address: FRONTIER, abi: mandateVaultAbi } as const
+    const { address: depositor } = accounts.depositor
+    const idle = await client.readContract({ ...vault, functionName: 'maxWithdraw', args: [depositor] })
+    const taken = idle - 100_000_000n
+    await chain.send(accounts.depositor, { ...vault, functionName: 'withdraw', args: [taken, depositor, depositor] })
+    undo.push(() => chain.send(accounts.depositor, { ...vault, functionName: 'deposit', args: [taken, depositor] }))
+    await open(fresh, { symbol: 'META', usdcAmount: '500' }, 400, 'INSUFFICIENT_IDLE_ASSETS')
+  })
+
+  it('prices while the sequencer is down and just after', async () => {
+    const feed = '0x00000000000000000000000000000000005e9fee'
+    const { timestamp } = await client.getBlock()
+    const setFeed = (address: `0x${string}`, grace: bigint) =>
+      chain.send(accounts.admin, {
+        address: contracts.PriceOracle,
+        abi: priceOracleAbi,
+        functionName: 'setSequencerFeed',
+        args: [address, grace],
+      })
+    undo.push(() => setFeed(zeroAddress, 0n))
+    await client.setCode({ address: feed, bytecode: answering([1n, 1n, timestamp - 10n, timestamp, 1n]) })
+    await setFeed(feed, 3600n)
+    await open(trader, {}, 400, 'SEQUENCER_DOWN')
+    await client.setCode({ address: feed, bytecode: answering([1n, 0n, timestamp - 10n, timestamp, 1n]) })
+    await open(trader, {}, 400, 'SEQUENCER_GRACE_PERIOD')
+  })
+
+  it('what is wrong with a position', async () => {
+    const fresh = await newTrader({ vault: FRONTIER })
+    const dust = await openPosition(fresh, { symbol: 'COIN', usdcAmount: '0.02' })
+    await refusedIntent(fresh, 'submitReduceIntent', { positionId: dust, exitBps: '1' }, 400, 'INVALID_REDUCE_AMOUNT')
+
+    const positionId = await openPosition(fresh, { symbol: 'HOOD', usdcAmount: '100' })
+    await refusedIntent(
+      fresh,
+      'submitExitLadderIntent',
+      { positionId, exits: '-1:10000' },
+      400,
+      'PENDING_RULE_ALREADY_TRIGGERED',
+    )
+
+    const other = await newTrader({ vault: FRONTIER })
+    const { body } = await call('getReduceIntentQuote', { agentId: fresh.agentId, positionId, exitBps: 5000 })
+    const message = { ...body.typedData.message, agentId: other.agentId }
+    const nonce = (await call('getTradeIntentQuote', { agentId: other.agentId })).body.nonce
+    const signature = await sign(other.account, { ...body.typedData, message: { ...message, nonce } })
+    const stolen = { ...body.body, agentId: other.agentId, nonce, signature }
+    await refused(other, () => call('submitReduceIntent', stolen), 404, 'POSITION_AGENT_MISMATCH')
+    expect(await call('getReduceIntentQuote', { agentId: other.agentId, positionId })).toMatchObject({
+      status: 404,
+      body: { code: 'POSITION_NOT_FOUND' },
+    })
+
+    expect((await submit(fresh, 'submitReduceIntent', { positionId, exitBps: '10000' })).status).toBe(201)
+    await refusedIntent(fresh, 'submitAddIntent', { positionId, usdcAmount: '10' }, 400, 'POSITION_NOT_OPEN')
+  })
+
+  it('a ladder that would hold more than five rules with those that fired', async () => {
+    const fresh = await newTrader()
+    const positionId = await openPosition(fresh, { symbol: 'AMZN', usdcAmount: '100', exits: '-500:1000,-900:10000' })
+    await chain.setPrice('AMZN', '225')
+    undo.push(() => chain.setPrice('AMZN', '244.2'))
+    await chain.send(accounts.keeper, {
+      address: contracts.TradeRouter,
+      abi: tradeRouterAbi,
+      functionName: 'executeExit',
+      args: [BigInt(positionId)],
+    })
+    const exits = '-1500:1000,-2000:1000,-2500:1000,-3000:1000,-3500:10000'
+    await refusedIntent(fresh, 'submitExitLadderIntent', { positionId, exits }, 400, 'TOO_MANY_EXIT_RULES')
+  })
+})
+
+describe('a registration', () => {
+  const key = () => privateKeyToAccount(generatePrivateKey())
+  it.each([
+    ['in a vault that is not registered', { vault: contracts.TradeRouter }, 400, 'VAULT_NOT_REGISTERED'],
+    [
+      'with an identity that does not exist',
+      { linkERC8004: true, erc8004AgentId: '99' },
+      404,
+      'ERC8004_IDENTITY_NOT_FOUND',
+    ],
+    ['with an identity of another', { linkERC8004: true, erc8004AgentId: '0' }, 400, 'ERC8004_OWNER_MISMATCH'],
+  ])('%s is refused', async (_, changes, status, code) => {
+    expect(await call('registerAgent', await registrationOf(key(), changes))).toMatchObject({ status, body: { code } })
+  })
+
+  it('with an identity id and no link is refused', async () => {
+    const body = await registrationOf(key())
+    expect(await call('registerAgent', { ...body, erc8004AgentId: '1' })).toMatchObject({
+      status: 400,
+      body: { code: 'INVALID_ERC8004_LINK' },
+    })
+  })
+
+  it('of another signer than the one that signed is refused', async () => {
+    const body = await registrationOf(key())
+    expect(await call('registerAgent', { ...body, signer: key().address })).toMatchObject({
+      status: 400,
+      body: { code: 'INVALID_SIGNATURE' },
+    })
+  })
+})
+
+describe('without configuration', () => {
+  it('of the chain, its routes answer 500', async () => {
+    const app = appWith({ RPC_URL: undefined })
+    for (const [id, input] of [
+      ['listVaults', {}],
+      ['listTokens', {}],
+      ['getPrices', {}],
+      ['getAgent', { agentId: '1' }],
+      ['getRegistrationQuote', {}],
+    ] as const)
+      expect(await call(id, input, app)).toMatchObject({ status: 500, body: { code: 'CHAIN_NOT_CONFIGURED' } })
+  })
+
+  it('of the router, trading answers 503', async () => {
+    const { TradeRouter: _, ...rest } = contracts
+    const app = appWith({ CONTRACTS: JSON.stringify(rest) })
+    for (const id of ['listPositions', 'listClosedPositions', 'getRiskState', 'getTradeIntentQuote'] as const)
+      expect(await call(id, { agentId: '1' }, app)).toMatchObject({
+        status: 503,
+        body: { code: 'TRADING_NOT_CONFIGURED' },
+      })
+  })
+
+  it('of the executor and the relayer, submissions answer 503', async () => {
+    const app = appWith({ EXECUTOR_PRIVATE_KEY: undefined, RELAYER_PRIVATE_KEY: undefined })
+    const body = await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '10' })
+    expect(await call('submitTradeIntent', body, app)).toMatchObject({
+      status: 503,
+      body: { code: 'EXECUTOR_NOT_CONFIGURED' },
+    })
+    expect(await call('listClosedPositions', { agentId: '1' }, app)).toMatchObject({ status: 503 })
+    const registration = await registrationOf(privateKeyToAccount(generatePrivateKey()))
+    expect(await call('registerAgent', registration, app)).toMatchObject({
+      status: 503,
+      body: { code: 'RELAYER_NOT_CONFIGURED' },
+    })
+  })
+
+  it('of a chain that can be reached, reads answer 502 and say nothing of its address', async () => {
+    const app = appWith({ RPC_URL: 'http://127.0.0.1:1/secret-key' })
+    const answer = await call('listVaults', {}, app)
+    expect(answer).toMatchObject({ status: 502, body: { code: 'CHAIN_UNREACHABLE', retryable: true } })
+    expect(JSON.stringify(answer.body)).not.toContain('secret-key')
+    expect(answer.headers.get('retry-after')).toBe('2')
+  })
+
+  it('of the right chain, reads answer 502', async () => {
+    expect(await call('listVaults', {}, appWith({ CHAIN_ID: '42161' }))).toMatchObject({ status: 502 })
+  })
+})
+
+describe('a stale price', () => {
+  it('is refused for new risk and for a reduce, while reads answer and say so', async () => {
+    const fresh = await newTrader()
+    const { agentId } = fresh
+    const positionId = await openPosition(fresh, { usdcAmount: '100' })
+    undo.push(() => chain.refreshPrices())
+    await chain.increaseTime(90_000)
+    await open(fresh, { symbol: 'AAPL' }, 400, 'STALE_PRICE')
+    await refusedIntent(fresh, 'submitReduceIntent', { positionId, exitBps: '5000' }, 400, 'STALE_PRICE')
+    const { body: quote } = await call('getTradeIntentQuote', { agentId, symbol: 'AAPL', usdcAmount: '10' })
+    expect(quote).toMatchObject({ bindingRule: 'freshPrice', maxUsdcAmount: '0' })
+    const { body: prices } = await call('getPrices', { symbols: 'NVDA' })
+    expect(prices.prices.NVDA.stale).toBe(true)
+    const { body } = await call('getPosition', { agentId, positionId })
+    expect(body.position).toMatchObject({ priceStale: true, derived: { returnBps: null } })
+    expect(body.position).not.toHaveProperty('unrealizedPnlUsdc')
+    const { status, body: risk } = await call('getRiskState', { agentId })
+    expect({ status, risk }).toMatchObject({ status: 200, risk: { priceStale: true, staleSymbols: ['NVDA'] } })
+    const asOf = Number(risk.asOf.blockTimestamp)
+    expect(Number((await call('listPositions', { agentId })).body.asOf.blockTimestamp)).toBeGreaterThanOrEqual(asOf)
+  })
+})
+
+/** The other signature that recovers to the same key: s mirrored, v flipped. */
+function twin(signature: Hex): string {
+  const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
+  const s = toHex(order - BigInt(`0x${signature.slice(66, 130)}`), { size: 32 }).slice(2)
+  return `${signature.slice(0, 66)}${s}${signature.endsWith('1b') ? '1c' : '1b'}`
+}
+
+/** Bytecode that answers every call with the given words. */
+function answering(words: bigint[]): Hex {
+  const stores = words.map(
+    (word, index) => `7f${toHex(word, { size: 32 }).slice(2)}60${(index * 32).toString(16).padStart(2, '0')}52`,
+  )
+  return `0x${stores.join('')}60${(words.length * 32).toString(16).padStart(2, '0')}6000f3`
+}

@@ -1,0 +1,156 @@
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { describe, expect, it } from 'vitest'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { chain, GENESIS, newTrader, openPosition, registrationOf, signedIntent, submit } from '../actors.ts'
+import { type Body, call, deployment } from '../surfaces.ts'
+
+const position = async (agentId: string, positionId: string): Promise<Body> =>
+  (await call('getPosition', { agentId, positionId })).body.position
+
+const executeExit = (positionId: string) =>
+  chain.send(deployment.accounts.keeper, {
+    address: deployment.contracts.TradeRouter,
+    abi: tradeRouterAbi,
+    functionName: 'executeExit',
+    args: [BigInt(positionId)],
+  })
+
+describe('registration', () => {
+  it('makes an agent of the signer, and the identical body again answers the same with 200', async () => {
+    const account = privateKeyToAccount(generatePrivateKey())
+    const body = await registrationOf(account, { name: 'once' })
+    const first = await call('registerAgent', body)
+    expect(first.status).toBe(201)
+    expect(first.body.transaction).toMatchObject({
+      to: deployment.contracts.AgentRegistry,
+      chainId: deployment.chainId,
+    })
+    const again = await call('registerAgent', body)
+    expect(again).toMatchObject({
+      status: 200,
+      body: { agentId: first.body.agentId, transactionHash: first.body.transactionHash },
+    })
+    const { body: answer } = await call('getAgent', { agentId: first.body.agentId })
+    expect(answer.agent).toMatchObject({
+      owner: account.address,
+      signer: account.address,
+      payoutRecipient: account.address,
+      vault: GENESIS,
+      track: 0,
+      trackName: 'CHALLENGE',
+      status: 1,
+      statusName: 'Active',
+      name: 'once',
+      hasERC8004Identity: false,
+    })
+  })
+
+  it('is quoted with the fee, the domain and the nonce of the signer', async () => {
+    const { body } = await call('getRegistrationQuote')
+    expect(body).toMatchObject({
+      registrationFee: { amount: '1000000', assetSymbol: 'USDC', decimals: 6, displayUsd: '1' },
+      eip712: { domainName: 'Service AgentRegistry', domainVersion: '1', primaryType: 'SelfRegister' },
+      signerNonce: null,
+    })
+  })
+})
+
+describe('a position', () => {
+  it('opens, grows, changes its ladder and is stopped out by a price fall', async () => {
+    const trader = await newTrader()
+    const { agentId } = trader
+    const positionId = await openPosition(trader, { symbol: 'AMZN', usdcAmount: '500' })
+    const opened = await position(agentId, positionId)
+    expect(opened).toMatchObject({ symbol: 'AMZN', status: 'Open', usdcCostBasis: '500000000', nextRuleIndex: 0 })
+    expect(opened.exitRules).toEqual(opened.pendingRules)
+
+    expect((await submit(trader, 'submitAddIntent', { positionId, usdcAmount: '100.5' })).status).toBe(201)
+    expect((await position(agentId, positionId)).usdcCostBasis).toBe('600500000')
+
+    const ladder = await submit(trader, 'submitExitLadderIntent', { positionId, exits: '-700:5000,-900:10000' })
+    expect(ladder).toMatchObject({ status: 201, body: { agentId, positionId } })
+    expect((await position(agentId, positionId)).pendingRules).toEqual([
+      { triggerType: 'StopLoss', triggerBps: -700, exitBps: 5000 },
+      { triggerType: 'StopLoss', triggerBps: -900, exitBps: 10000 },
+    ])
+
+    const entry = Number(opened.entryPriceUsdc) / 1e6
+    await chain.setPrice('AMZN', (entry * 0.92).toFixed(2))
+    await executeExit(positionId)
+    const halved = await position(agentId, positionId)
+    expect(halved).toMatchObject({ status: 'Open', nextRuleIndex: 1, pendingRules: [{ triggerBps: -900 }] })
+    expect(BigInt(halved.realizedPnlUsdc)).toBeLessThan(0n)
+
+    await chain.setPrice('AMZN', (entry * 0.9).toFixed(2))
+    await executeExit(positionId)
+    const closed = await position(agentId, positionId)
+    expect(closed).toMatchObject({ status: 'Closed', tokenAmount: '0', pendingRules: [], nextRuleIndex: 2 })
+    expect(closed).not.toHaveProperty('unrealizedPnlUsdc')
+    await chain.setPrice('AMZN', '244.2')
+  })
+
+  it('is reduced and closed, and what it realized is in the risk state and the closed positions', async () => {
+    const trader = await newTrader()
+    const { agentId } = trader
+    const positionId = await openPosition(trader, { symbol: 'GOOGL', usdcAmount: '400' })
+    expect((await call('listPositions', { agentId })).body.positions).toHaveLength(1)
+
+    const reduced = await submit(trader, 'submitReduceIntent', { positionId, exitBps: '4000' })
+    expect(reduced).toMatchObject({ status: 201, body: { positionId } })
+    const rest = await position(agentId, positionId)
+    expect(rest).toMatchObject({ status: 'Open', usdcCostBasis: '240000000' })
+
+    expect((await submit(trader, 'submitReduceIntent', { positionId, exitBps: '10000' })).status).toBe(201)
+    const closed = await position(agentId, positionId)
+    const { body: risk } = await call('getRiskState', { agentId })
+    expect(risk).toMatchObject({
+      allocation: { cap: '10000000000', used: '0', available: '10000000000' },
+      positions: { opened: 1, closed: 1, openCount: 0 },
+      pnl: { lifetimeRealizedUsdc: closed.realizedPnlUsdc, dailyRealizedUsdc: closed.realizedPnlUsdc },
+      breaches: { drawdown: false, dailyLoss: false },
+      promotionReadiness: { alphaScore: null, meetsAlphaScore: null },
+      priceStale: false,
+    })
+    expect((await call('listPositions', { agentId })).body.positions).toEqual([])
+    const { body: history } = await call('listClosedPositions', { agentId, limit: 1 })
+    expect(history.positions).toEqual([closed])
+  })
+
+  it('is answered with the transaction that made it', async () => {
+    const trader = await newTrader()
+    const { body } = await submit(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '10' })
+    const { body: transaction } = await call('getTransaction', { txHash: body.transactionHash })
+    expect(transaction).toMatchObject({
+      transactionHash: body.transactionHash,
+      status: 'success',
+      blockNumber: body.blockNumber,
+      from: deployment.accounts.executor.address,
+      to: deployment.contracts.TradeRouter,
+      confirmations: expect.stringMatching(/^[1-9]\d*$/),
+    })
+  })
+})
+
+describe('the same signed body twice', () => {
+  it('gives the same answer and one trade, also at once', async () => {
+    const trader = await newTrader()
+    const body = await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '20' })
+    const [first, second] = await Promise.all([call('submitTradeIntent', body), call('submitTradeIntent', body)])
+    const third = await call('submitTradeIntent', body)
+    expect([first.status, second.status, third.status]).toEqual([201, 201, 201])
+    expect(second.body).toEqual(first.body)
+    expect(third.body).toEqual(first.body)
+    expect((await call('listPositions', { agentId: trader.agentId })).body.positions).toHaveLength(1)
+  })
+
+  it('is refused when another body has used its nonce', async () => {
+    const trader = await newTrader()
+    const [one, other] = await Promise.all(
+      ['NVDA', 'AAPL'].map(symbol => signedIntent(trader, 'submitTradeIntent', { symbol, usdcAmount: '20' })),
+    )
+    const answers = await Promise.all([call('submitTradeIntent', one), call('submitTradeIntent', other)])
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 400])
+    expect(answers.find(({ status }) => status === 400)?.body.code).toMatch(/^(NONCE_IN_FLIGHT|INVALID_NONCE)$/)
+    expect((await call('listPositions', { agentId: trader.agentId })).body.positions).toHaveLength(1)
+  })
+})

@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs'
+import { cloudflareTest } from '@cloudflare/vitest-plugin'
+import { defineConfig } from 'vitest/config'
+import type { Deployment } from './devnet/deployment.ts'
+import { workerVars } from './devnet/worker-vars.ts'
+
+// scripts/test.ts starts the embedded chain, says here where it is, and stops it after the run.
+const file = process.env.TEST_DEPLOYMENT
+const deployment: Deployment | undefined = file ? JSON.parse(readFileSync(file, 'utf8')) : undefined
+
+export default defineConfig({
+  test: {
+    fileParallelism: false,
+    projects: [
+      {
+        plugins: [
+          cloudflareTest({
+            wrangler: { configPath: './wrangler.jsonc' },
+            miniflare: { bindings: deployment ? workerVars(deployment) : {} },
+          }),
+        ],
+        test: {
+          name: 'worker',
+          include: ['test/integration/**/*.test.ts', 'test/conformance/**/*.test.ts'],
+          exclude: ['**/*.node.test.ts'],
+          provide: { deployment: deployment as Deployment },
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          name: 'node',
+          include: ['devnet/**/*.test.ts', 'scripts/**/*.test.ts', 'test/**/*.node.test.ts'],
+          provide: { deployment: deployment as Deployment },
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+    ],
+  },
+})
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    deployment: Deployment
+  }
+}
