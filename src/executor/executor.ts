@@ -21,7 +21,7 @@ export type Relay = {
   call: Call
 }
 
-export type Log = { address: Address; topics: [Hex, ...Hex[]] | []; data: Hex }
+export type Log = { address: Address; topics: Hex[]; data: Hex }
 
 export type Outcome =
   /** Executed; the ids are in the logs. */

@@ -1,0 +1,126 @@
+import type { Admission } from './admission.ts'
+import type { Attempt, Journal } from './journal.ts'
+import { type Receipt, type Rpc, type Submission, Unreachable } from './rpc.ts'
+import type { Sequencer } from './sequencer.ts'
+import type { Settlement } from './settlement.ts'
+
+export type Delivery = ReturnType<typeof createDelivery>
+
+const RETRIES = 3
+const RETRY_MS = 250
+const POLL_MS = [50, 100, 200, 400]
+/** An inclusion that takes longer than this is trouble for the depth. */
+const SLOW_MS = 2_000
+
+/** Brings signed bytes to the chain. The same bytes may be sent any number of times; other bytes only at the same nonce. */
+export function createDelivery({
+  rpc,
+  journal,
+  sequencer,
+  settlement,
+  admission,
+  inclusionTimeoutMs,
+  onDisorder,
+  onUnfunded,
+}: {
+  rpc: Rpc
+  journal: Journal
+  sequencer: Sequencer
+  settlement: Settlement
+  admission: Admission
+  inclusionTimeoutMs: number
+  /** Asks for a reconciliation: the chain and the journal disagree about a nonce. */
+  onDisorder: () => void
+  onUnfunded: () => void
+}) {
+  /** Sends an attempt and follows it until it is included or the wait is over; the reconciliation goes on after that. */
+  async function deliver(attempt: Attempt): Promise<void> {
+    const until = Date.now() + inclusionTimeoutMs
+    for (let tries = 1; tries <= RETRIES && journal.isOpen(attempt.hash); tries++) {
+      const submission = await rpc.submit(attempt.raw, { waitMs: Math.max(1, until - Date.now()), sync: true })
+      if (await conclude(attempt, submission)) break
+      await scheduler.wait(Math.min(RETRY_MS * tries, Math.max(0, until - Date.now())))
+    }
+    await poll(attempt, until)
+    if (journal.isOpen(attempt.hash) || Date.now() - attempt.sentAt > SLOW_MS) admission.trouble()
+    else admission.calm()
+  }
+
+  /** Sends an attempt's bytes again without waiting for the inclusion. */
+  async function resend(attempt: Attempt): Promise<void> {
+    await conclude(attempt, await rpc.submit(attempt.raw, { waitMs: inclusionTimeoutMs, sync: false }))
+  }
+
+  /** Acts on what the node said; answers whether sending the same bytes again at once is of no use. */
+  async function conclude(attempt: Attempt, submission: Submission): Promise<boolean> {
+    if (submission.is === 'mined') {
+      await settlement.include(attempt, submission.receipt)
+      return true
+    }
+    if (submission.is === 'accepted') {
+      if (attempt.digest !== null) journal.markSent(attempt.digest)
+      return true
+    }
+    if (submission.is === 'unknown') return false
+    if (submission.is === 'malformed') {
+      await cancel(attempt, submission.message)
+      return true
+    }
+    if (submission.is === 'fee-too-low') {
+      await raiseFee(attempt)
+      return true
+    }
+    if (submission.is === 'unfunded') onUnfunded()
+    else {
+      // A nonce below the chain's is ours and mined, or was used by someone else with our key; one above it misses a
+      // predecessor; a replacement that is underpriced competes with bytes that are not these.
+      admission.trouble()
+      onDisorder()
+    }
+    return submission.is !== 'nonce-too-high'
+  }
+
+  /** The base fee outgrew the bid: the same call at the same nonce with a higher one. */
+  async function raiseFee(attempt: Attempt): Promise<void> {
+    const intent = attempt.digest === null || attempt.purpose === 'noop' ? undefined : journal.intent(attempt.digest)
+    await sequencer.refresh().catch(ignoreUnreachable)
+    if (isLatest(attempt)) await deliver(await sequencer.replace(attempt, intent?.call))
+  }
+
+  /** Gives the attempt's nonce to a transfer of nothing: whichever of the two is mined decides. */
+  async function cancel(attempt: Attempt, reason: string): Promise<void> {
+    if (attempt.purpose === 'noop' || !isLatest(attempt)) return
+    if (attempt.digest !== null) journal.setReason(attempt.digest, reason)
+    await deliver(await sequencer.replace(attempt))
+  }
+
+  const isLatest = ({ nonce, hash }: Attempt) => {
+    const open = journal.attemptsAt(nonce).filter(({ state }) => state === 'open')
+    return open.at(-1)?.hash === hash
+  }
+
+  async function poll(attempt: Attempt, until: number): Promise<void> {
+    for (let turn = 0; journal.isOpen(attempt.hash) && Date.now() < until; turn++) {
+      await scheduler.wait(Math.min(POLL_MS[turn] ?? 400, Math.max(0, until - Date.now())))
+      if (!journal.isOpen(attempt.hash)) return
+      const receipt = await receiptOf(attempt)
+      if (receipt) await settlement.include(attempt, receipt)
+    }
+  }
+
+  async function receiptOf({ hash }: Attempt): Promise<Receipt | null> {
+    try {
+      return ((await rpc.call('eth_getTransactionReceipt', [hash])).result ?? null) as Receipt | null
+    } catch (error) {
+      ignoreUnreachable(error)
+      return null
+    }
+  }
+
+  return { deliver, resend, raiseFee, cancel }
+}
+
+/** A node that is away leaves everything as it is: the next reconciliation asks again. */
+export function ignoreUnreachable(error: unknown): undefined {
+  if (!(error instanceof Unreachable)) throw error
+}

@@ -1,0 +1,288 @@
+import { DurableObject } from 'cloudflare:workers'
+import { type Address, getAddress, type Hex } from 'viem'
+import { parseConfig } from '../config.ts'
+import { accountOf } from './account.ts'
+import { createAdmission, type Ticket } from './admission.ts'
+import { createDelivery, ignoreUnreachable } from './delivery.ts'
+import type { IntentRecord, Kind, LaneStatus, Outcome, Relay } from './executor.ts'
+import type { Head } from './head.ts'
+import { type Intent, type Journal, openJournal, toRecord } from './journal.ts'
+import { createReconciliation } from './reconciliation.ts'
+import { createRpc } from './rpc.ts'
+import { createSequencer } from './sequencer.ts'
+import { createSettlement } from './settlement.ts'
+import { createSimulator } from './simulation.ts'
+
+/** A head this old is too old to price a transaction and to know the balance. */
+const HEAD_MS = 10_000
+const FRESH_HEAD_MS = 1_000
+/** While the oldest transaction is open for longer than this, nothing more is taken in. */
+const CLOGGED_MS = 5_000
+const ALARM_MS = 1_000
+const WATCH_MS = 2_000
+const LONGEST_WATCH_MS = 60_000
+/** A group whose transactions reverted this often in this time waits, for every revert costs gas. */
+const REVERT_BUDGET = { count: 3, windowMs: 600_000 }
+/** Kinds that nobody but the service itself asks for. */
+const ownKinds: readonly Kind[] = ['prices', 'exit', 'settle']
+/** A paused lane resumes when its balance covers what it lacked this many times. */
+const RESUME_FACTOR = 2n
+
+type Parts = ReturnType<typeof assemble>
+
+/**
+ * The lane of one executor account: it alone allocates the account's nonces. Named by the account's address; the key
+ * comes from the environment. The class is the door; the work is in the parts around it.
+ */
+export class ExecutorLane extends DurableObject<Env> {
+  readonly #journal: Journal
+  #parts: Parts | undefined
+  readonly #running = new Map<Hex, { relay: Relay; outcome: Promise<Outcome>; since: number }>()
+  /** The digest that holds a group's nonce while it has no row yet. */
+  readonly #claims = new Map<string, Hex>()
+  /** Wei that the account lacked when the lane paused. */
+  #lacking: bigint | undefined
+  #alarmAt: number | undefined
+  #watchMs = WATCH_MS
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env)
+    this.#journal = openJournal(ctx.storage.sql)
+  }
+
+  /** Simulates, signs, sends and waits for the inclusion. The same digest joins the run under way, or gets its stored outcome. */
+  relay(relay: Relay): Promise<Outcome> {
+    const running = this.#running.get(relay.digest)
+    if (running) return running.outcome
+    const outcome = this.#run(relay).finally(() => this.#running.delete(relay.digest))
+    this.#running.set(relay.digest, { relay, outcome, since: Date.now() })
+    return outcome
+  }
+
+  /** The life of an intent, or undefined when the lane does not know it (any more). */
+  find(digest: Hex): IntentRecord | undefined {
+    const intent = this.#journal.intent(digest)
+    const running = this.#running.get(digest)
+    if (running && (intent === undefined || isRetryable(intent))) return received(running.relay, running.since, intent)
+    return intent && toRecord(intent, this.#journal.attemptsOf(digest))
+  }
+
+  async status(): Promise<LaneStatus> {
+    const { account, admission, sequencer } = this.#wake()
+    const head = await sequencer.headWithin(2 * FRESH_HEAD_MS).catch(ignoreUnreachable)
+    if (head) this.#resumeAt(head)
+    const { count, oldest } = this.#journal.pending()
+    const balance = sequencer.lastHead()?.balance
+    return {
+      address: account.address,
+      pending: count,
+      oldestPendingSeconds: oldest === undefined ? 0 : Math.floor((Date.now() - oldest) / 1000),
+      depth: admission.depth(),
+      ...(balance !== undefined && { balanceWei: balance }),
+      paused: this.#lacking !== undefined,
+    }
+  }
+
+  /** Reconciles while anything is open, watches until it is final, then sleeps until rows can be reclaimed. */
+  override async alarm(): Promise<void> {
+    this.#alarmAt = undefined
+    try {
+      await this.#wake().reconciliation.reconcile()
+      this.#journal.prune()
+    } catch (error) {
+      if (!isUnreachable(error))
+        console.error(JSON.stringify({ level: 'error', event: 'lane alarm', cause: nameOf(error) }))
+    } finally {
+      await this.#armNext()
+    }
+  }
+
+  async #run(relay: Relay): Promise<Outcome> {
+    const { admission, settlement, inclusionTimeoutMs } = this.#wake()
+    const until = Date.now() + inclusionTimeoutMs
+    const known = this.#journal.intent(relay.digest)
+    if (known && !isRetryable(known)) return this.#resume(known, until)
+
+    const claim = `${relay.group} ${relay.groupNonce}`
+    const holder = this.#claims.get(claim) ?? this.#journal.holder(relay.group, relay.groupNonce)
+    if (holder !== undefined && holder !== relay.digest) return { state: 'conflict', digest: holder }
+    const wait = this.#secondsOfRevertBudget(relay)
+    if (wait > 0) return { state: 'busy', retryAfterSeconds: wait }
+    const { oldest } = this.#journal.pending()
+    const isClogged = oldest !== undefined && Date.now() - oldest > CLOGGED_MS
+    const ticket = isClogged ? undefined : admission.enter(relay.group)
+    if (ticket === undefined) return { state: 'busy', retryAfterSeconds: 1 }
+
+    this.#claims.set(claim, relay.digest)
+    let isFlying = false
+    try {
+      const result = await this.#launch(relay, ticket, until)
+      if (result !== 'flying') return known?.state === 'reverted' ? settlement.answer(known) : result
+      isFlying = true
+      const outcome = settlement.outcomeOf(relay.digest)
+      void outcome.finally(ticket.leave)
+      return await this.#inTime(relay.digest, outcome, until)
+    } finally {
+      this.#claims.delete(claim)
+      if (!isFlying) ticket.leave()
+    }
+  }
+
+  /** Takes an intent from admission to the air; answers why not where the chain or the account says no. */
+  async #launch(relay: Relay, ticket: Ticket, until: number): Promise<Outcome | 'flying'> {
+    const { sequencer, simulate, delivery } = this.#wake()
+    if (!(await ticket.turn(until)) || !(await ticket.room(until))) return { state: 'busy', retryAfterSeconds: 1 }
+    const head = await sequencer
+      .headWithin(this.#lacking === undefined ? HEAD_MS : FRESH_HEAD_MS)
+      .catch(ignoreUnreachable)
+    if (head === undefined) return { state: 'unsent' }
+    this.#resumeAt(head)
+    if (this.#lacking !== undefined) return { state: 'unfunded' }
+
+    const fees = sequencer.feesAt(head)
+    const verdict = await simulate(relay.kind, relay.call, fees)
+    if (verdict.is === 'unreachable') return { state: 'unsent' }
+    if (verdict.is === 'unfunded') return this.#pause(head, fees.maxFeePerGas)
+    if (verdict.is === 'refused') {
+      const { data, message } = verdict
+      this.#journal.reject(relay, { data, reason: message })
+      await this.#armBefore(Date.now() + LONGEST_WATCH_MS)
+      return { state: 'refused', message, ...(data !== undefined && { data }) }
+    }
+    const cost = BigInt(verdict.gas) * fees.maxFeePerGas
+    if (head.balance < this.#journal.pending().cost + cost) {
+      const now = await sequencer.refresh().catch(ignoreUnreachable)
+      if (now === undefined) return { state: 'unsent' }
+      if (now.balance < this.#journal.pending().cost + cost) return this.#pause(now, cost)
+    }
+    const attempt = await sequencer.prepare(relay, verdict.gas)
+    this.#watchMs = WATCH_MS
+    void this.#armBefore(Date.now() + ALARM_MS)
+    delivery.deliver(attempt).catch(logUnexpected)
+    return 'flying'
+  }
+
+  /** What became of an intent that was signed before: its outcome when it has one, or the wait for it. */
+  async #resume(known: Intent, until: number): Promise<Outcome> {
+    const { settlement, reconciliation } = this.#wake()
+    if (known.state === 'mined' || known.state === 'final') return settlement.answer(known)
+    const outcome = settlement.outcomeOf(known.digest)
+    reconciliation.reconcile().catch(ignoreUnreachable)
+    return this.#inTime(known.digest, outcome, until)
+  }
+
+  async #inTime(digest: Hex, outcome: Promise<Outcome>, until: number): Promise<Outcome> {
+    const late = scheduler.wait(Math.max(0, until - Date.now())).then((): Outcome => {
+      const hash = this.#journal.attemptsOf(digest).at(-1)?.hash
+      return { state: 'unknown', ...(hash !== undefined && { hash }) }
+    })
+    return Promise.race([outcome, late])
+  }
+
+  #secondsOfRevertBudget({ kind, group }: Relay): number {
+    if (ownKinds.includes(kind)) return 0
+    const reverts = this.#journal.revertsSince(group, Date.now() - REVERT_BUDGET.windowMs)
+    const oldest = reverts[REVERT_BUDGET.count - 1]
+    return oldest === undefined ? 0 : Math.ceil((oldest + REVERT_BUDGET.windowMs - Date.now()) / 1000)
+  }
+
+  #pause({ balance }: Head, cost: bigint): Outcome {
+    if (this.#lacking === undefined)
+      console.error(JSON.stringify({ level: 'error', event: 'executor out of funds', balanceWei: `${balance}` }))
+    this.#lacking = cost
+    return { state: 'unfunded' }
+  }
+
+  #resumeAt({ balance }: Head) {
+    if (this.#lacking !== undefined && balance >= this.#lacking * RESUME_FACTOR) this.#lacking = undefined
+  }
+
+  /** Builds the parts on the first event after a start, and takes up what the journal says is unfinished. */
+  #wake(): Parts {
+    if (this.#parts) return this.#parts
+    const name = this.ctx.id.name ?? this.#journal.get('address')
+    if (name === undefined) throw new Error('A lane is named by its executor address')
+    const address = getAddress(name)
+    this.#journal.set('address', address)
+    const parts = assemble(address, this.env, this.#journal, this.ctx, {
+      onUnfunded: head => this.#pause(head, head.baseFee),
+    })
+    this.#parts = parts
+    const unsettled = this.#journal.unsettled()
+    for (const { digest, group } of unsettled) {
+      const ticket = parts.admission.enter(group)
+      if (ticket) void parts.settlement.outcomeOf(digest).finally(ticket.leave)
+    }
+    if (unsettled.length > 0) {
+      void this.#armBefore(Date.now() + ALARM_MS)
+      parts.reconciliation.reconcile().catch(ignoreUnreachable)
+    }
+    return parts
+  }
+
+  async #armBefore(time: number) {
+    if (this.#alarmAt !== undefined && this.#alarmAt <= time) return
+    this.#alarmAt = time
+    await this.ctx.storage.setAlarm(time)
+  }
+
+  async #armNext() {
+    const now = Date.now()
+    if (this.#journal.pending().count > 0 || this.#journal.orphans().length > 0) return this.#armBefore(now + ALARM_MS)
+    if (this.#journal.isWatching()) {
+      // A chain that makes no blocks makes nothing final: ask it ever less often.
+      this.#watchMs = Math.min(this.#watchMs * 2, LONGEST_WATCH_MS)
+      return this.#armBefore(now + this.#watchMs)
+    }
+    const pruning = this.#journal.nextPruning()
+    if (pruning !== undefined) await this.#armBefore(Math.max(pruning * 1000, now + LONGEST_WATCH_MS))
+  }
+}
+
+function assemble(
+  address: Address,
+  env: Env,
+  journal: Journal,
+  ctx: DurableObjectState,
+  { onUnfunded }: { onUnfunded: (head: Head) => void },
+) {
+  const variables: Partial<Record<string, unknown>> = { ...env }
+  const config = parseConfig(variables)
+  if (config.chain === undefined) throw new Error('A lane needs CHAIN_ID, RPC_URL and CONTRACTS')
+  const { id: chainId, rpcUrls } = config.chain
+  const { inclusionTimeoutMs } = config
+  const account = accountOf(address, chainId, variables)
+  const priorityFeeWei = BigInt(typeof variables.PRIORITY_FEE_WEI === 'string' ? variables.PRIORITY_FEE_WEI : 0)
+  const rpc = createRpc(rpcUrls)
+  const admission = createAdmission()
+  const sequencer = createSequencer({ account, chainId, rpc, journal, priorityFeeWei, sync: () => ctx.storage.sync() })
+  const settlement = createSettlement({ rpc, journal, from: address })
+  const simulate = createSimulator(rpc, address)
+  const delivery = createDelivery({
+    ...{ rpc, journal, sequencer, settlement, admission, inclusionTimeoutMs },
+    onDisorder: () => void reconciliation.reconcile().catch(ignoreUnreachable),
+    onUnfunded() {
+      const head = sequencer.lastHead()
+      if (head) onUnfunded(head)
+    },
+  })
+  const reconciliation = createReconciliation({ rpc, journal, sequencer, settlement, delivery, simulate, address })
+  return { account, admission, sequencer, settlement, simulate, delivery, reconciliation, inclusionTimeoutMs }
+}
+
+/** An intent of which nothing was executed and nothing is open. */
+const isRetryable = ({ state }: Intent) => state === 'rejected' || state === 'reverted'
+
+const received = ({ digest, kind, group, groupNonce }: Relay, since: number, known?: Intent): IntentRecord => ({
+  ...{ digest, kind, group, groupNonce, state: 'received', attempts: [] },
+  createdAt: Math.floor((known?.createdAt ?? since) / 1000),
+  updatedAt: Math.floor(since / 1000),
+})
+
+const nameOf = (error: unknown) => (error instanceof Error ? error.name : typeof error)
+const isUnreachable = (error: unknown) => nameOf(error) === 'Unreachable'
+
+// Only the class of an error is logged: its message can carry RPC URLs.
+function logUnexpected(error: unknown) {
+  if (!isUnreachable(error)) console.error(JSON.stringify({ level: 'error', event: 'lane', cause: nameOf(error) }))
+}

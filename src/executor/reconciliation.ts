@@ -1,0 +1,201 @@
+import { type Hex, numberToHex } from 'viem'
+import { type Delivery, ignoreUnreachable } from './delivery.ts'
+import type { Head } from './head.ts'
+import type { Attempt, Intent, Journal } from './journal.ts'
+import type { Receipt, Rpc } from './rpc.ts'
+import type { Sequencer } from './sequencer.ts'
+import type { Settlement } from './settlement.ts'
+import type { createSimulator } from './simulation.ts'
+
+/** The last block that a reorganisation is looked for is this far behind the head. */
+const CONFIRMATIONS = 64
+const RESEND_MS = 1_000
+const LONGEST_RESEND_MS = 15_000
+/** How many transactions one pass sends again, lowest nonces first. */
+const RESENDS = 32
+const REPAIRS = 64
+const RECEIPTS = 100
+const BLOCKS = 32
+
+/** Brings journal and chain together: what every alarm does, and what a disorder asks for at once. */
+export function createReconciliation({
+  rpc,
+  journal,
+  sequencer,
+  settlement,
+  delivery,
+  simulate,
+  address,
+}: {
+  rpc: Rpc
+  journal: Journal
+  sequencer: Sequencer
+  settlement: Settlement
+  delivery: Delivery
+  simulate: ReturnType<typeof createSimulator>
+  address: Hex
+}) {
+  const resends = new Map<Hex, { at: number; times: number }>()
+  /** Nonces that the chain has used and of which no receipt is ours, with the block at which that was first seen. */
+  const suspects = new Map<number, number>()
+  /** The highest block whose hash has been confirmed, with everything below it. */
+  let checkpoint: { number: number; hash: Hex } | undefined
+  let running: Promise<void> | undefined
+  let isWanted = false
+
+  /** Runs a pass, or another one after the pass that is running. Throws Unreachable when no node answers. */
+  function reconcile(): Promise<void> {
+    isWanted = true
+    running ??= (async () => {
+      try {
+        while (isWanted) {
+          isWanted = false
+          await pass()
+        }
+      } finally {
+        running = undefined
+      }
+    })()
+    return running
+  }
+
+  async function pass() {
+    const head = await sequencer.refresh()
+    await settleUsedNonces(head)
+    await repairGap(head)
+    await sendAgain(head)
+    await watchBlocks(head)
+    for (const orphan of journal.orphans()) await renew(orphan, head)
+  }
+
+  /** Settles open attempts whose nonce the chain has used: by our receipt, or by somebody else's transaction. */
+  async function settleUsedNonces(head: Head) {
+    const used = journal.open().filter(({ nonce }) => nonce < head.nonce)
+    for (let i = 0; i < used.length; i += RECEIPTS) {
+      const attempts = used.slice(i, i + RECEIPTS)
+      const receipts = await receiptsAt(head, attempts)
+      const missing = new Set<number>()
+      for (const [index, attempt] of attempts.entries()) {
+        const receipt = receipts[index]
+        if (receipt) await settlement.include(attempt, receipt)
+        else if (receipt === null) missing.add(attempt.nonce)
+      }
+      for (const nonce of missing) supersedeWhenCertain(nonce, head)
+    }
+    for (const nonce of suspects.keys()) if (nonce >= head.nonce) suspects.delete(nonce)
+  }
+
+  /** Receipts from a node that has seen the nonces used; undefined where it did not answer. */
+  async function receiptsAt(head: Head, attempts: readonly Attempt[]): Promise<(Receipt | null | undefined)[]> {
+    const answers = await rpc.batch(
+      [
+        { method: 'eth_getTransactionCount', params: [address, 'latest'] },
+        ...attempts.map(({ hash }) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
+      ],
+      ([count]) => Number(count?.result) >= head.nonce,
+    )
+    return answers.slice(1).map(({ result }) => result as Receipt | null | undefined)
+  }
+
+  function supersedeWhenCertain(nonce: number, { number }: Head) {
+    if (journal.attemptsAt(nonce).every(({ state }) => state !== 'open')) return
+    const seenAt = suspects.get(nonce)
+    if (seenAt === undefined) suspects.set(nonce, number)
+    else if (number > seenAt) {
+      suspects.delete(nonce)
+      journal.supersede(nonce)
+      console.error(JSON.stringify({ level: 'error', event: 'foreign transaction', executor: address, nonce }))
+    }
+  }
+
+  /** Sends or fills the nonces that the chain still misses below the lowest open one: nothing behind them can be mined. */
+  async function repairGap(head: Head) {
+    const lowest = journal.open()[0]?.nonce
+    if (lowest === undefined) return
+    for (let nonce = head.nonce; nonce < Math.min(lowest, head.nonce + REPAIRS); nonce++) {
+      const attempts = journal.attemptsAt(nonce)
+      const included = attempts.find(({ state }) => state === 'mined' || state === 'reverted')
+      if (included && !included.final) continue // newer than the head, or lost with its block, which the watch will see
+      const attempt = included ?? attempts.at(-1) ?? (await sequencer.fill(nonce))
+      await delivery.resend(attempt)
+    }
+  }
+
+  /** Sends open attempts again in the order of their nonces; cancels those whose deadline has passed. */
+  async function sendAgain(head: Head) {
+    const latest = new Map<number, Attempt>()
+    for (const attempt of journal.open()) if (attempt.nonce >= head.nonce) latest.set(attempt.nonce, attempt)
+    const due = [...latest.values()].filter(isDue).slice(0, RESENDS)
+    for (const attempt of due) {
+      if (!journal.isOpen(attempt.hash)) continue
+      const past = resends.get(attempt.hash)
+      resends.set(attempt.hash, { at: Date.now(), times: (past?.times ?? 0) + 1 })
+      if (isExpired(attempt, head))
+        await startOf(delivery.cancel(attempt, 'the deadline passed before the call was included'))
+      else if (attempt.maxFee < head.baseFee) await startOf(delivery.raiseFee(attempt))
+      else await delivery.resend(attempt)
+    }
+    for (const hash of resends.keys()) if (!journal.isOpen(hash)) resends.delete(hash)
+  }
+
+  function isDue({ hash, sentAt }: Attempt): boolean {
+    const past = resends.get(hash)
+    const wait = Math.min(RESEND_MS * 2 ** (past?.times ?? 0), LONGEST_RESEND_MS)
+    return Date.now() - (past?.at ?? sentAt) >= wait
+  }
+
+  function isExpired({ digest, purpose }: Attempt, head: Head): boolean {
+    if (digest === null || purpose === 'noop') return false
+    const intent = journal.intent(digest)
+    return intent !== undefined && intent.deadline < head.timestamp
+  }
+
+  /** A replacement is followed on its own; the pass goes on. */
+  async function startOf(following: Promise<void>) {
+    following.catch(ignoreUnreachable)
+  }
+
+  /** Finds blocks of ours that the chain has lost: their transactions are open again, and are sent again. */
+  async function watchBlocks(head: Head) {
+    if (!journal.isWatching()) return
+    const numbers = journal.watchedBlocks(checkpoint === undefined ? 0 : checkpoint.number + 1, BLOCKS)
+    const asked = [...(checkpoint === undefined ? [] : [checkpoint.number]), ...numbers].filter(n => n <= head.number)
+    const answers = await rpc.batch(
+      asked.map(number => ({ method: 'eth_getBlockByNumber', params: [numberToHex(number), false] })),
+    )
+    const hashes = new Map(asked.map((n, i) => [n, (answers[i]?.result as { hash: Hex } | null | undefined)?.hash]))
+    if (checkpoint !== undefined && hashes.get(checkpoint.number) !== checkpoint.hash) {
+      checkpoint = undefined
+      isWanted = true // everything that is not final is looked at again
+      return
+    }
+    for (const number of numbers) {
+      const hash = hashes.get(number)
+      if (hash === undefined) break
+      for (const attempt of journal.watchedIn(number)) if (attempt.blockHash !== hash) await verify(attempt)
+      checkpoint = { number, hash }
+    }
+    journal.finalize(Math.min(head.number - CONFIRMATIONS, checkpoint?.number ?? -1))
+  }
+
+  async function verify(attempt: Attempt) {
+    const { result } = await rpc.call('eth_getTransactionReceipt', [attempt.hash])
+    journal.reopen(attempt.nonce)
+    if (attempt.digest !== null) journal.setIntent(attempt.digest, 'sent')
+    if (result) await settlement.include(attempt, result as Receipt)
+    else resends.set(attempt.hash, { at: 0, times: 0 })
+  }
+
+  /** Gives an intent whose nonce was taken by a foreign transaction a new one, if the chain still accepts it. */
+  async function renew({ digest, kind, group, groupNonce, deadline, call }: Intent, head: Head) {
+    if (deadline < head.timestamp)
+      return settlement.end(digest, { reason: 'the deadline passed before the call was included' })
+    const verdict = await simulate(kind, call, sequencer.feesAt(head))
+    if (verdict.is === 'refused') return settlement.end(digest, { data: verdict.data, reason: verdict.message })
+    if (verdict.is !== 'passes') return
+    const relay = { digest, kind, group, groupNonce, deadline: BigInt(deadline), call }
+    await startOf(delivery.deliver(await sequencer.prepare(relay, verdict.gas)))
+  }
+
+  return { reconcile }
+}

@@ -1,0 +1,89 @@
+import { type Address, type Hex, numberToHex } from 'viem'
+import type { Fees } from './account.ts'
+import type { Call, Kind } from './executor.ts'
+import { type Rpc, type RpcError, redact, Unreachable } from './rpc.ts'
+
+export type Verdict =
+  | { is: 'passes'; gas: number }
+  | { is: 'refused'; data?: Hex; message: string }
+  | { is: 'unfunded' }
+  | { is: 'unreachable' }
+
+/** The most gas that one transaction of a kind may need; what needs more is refused, never clamped. */
+const ceilings: Record<Kind, number> = {
+  open: 2_000_000,
+  add: 1_500_000,
+  reduce: 1_500_000,
+  ladder: 1_000_000,
+  register: 2_000_000,
+  link: 500_000,
+  prices: 5_000_000,
+  exit: 8_000_000,
+  settle: 500_000,
+}
+
+/** A gas limit is this much above what the estimate found; a simulation with the bare estimate shows that it still holds. */
+const MARGIN_PERCENT = 130
+
+/**
+ * Asks the chain whether a call would succeed at `latest`, and with how much gas: one round trip. The first call of a
+ * shape (kind and length) is estimated; later ones are called with the estimate that is remembered, and only one that
+ * runs out of it is estimated again. `exit`, `prices` and `settle` take their ceiling: a batch that catches the failure of
+ * its items would pass with too little gas and skip them.
+ */
+export function createSimulator(rpc: Rpc, from: Address) {
+  const estimates = new Map<string, number>()
+
+  async function ask(kind: Kind, call: Call, fees: Fees): Promise<Verdict> {
+    const ceiling = ceilings[kind]
+    if (kind === 'exit' || kind === 'prices' || kind === 'settle') {
+      const error = await callWith(call, fees, ceiling)
+      return error === undefined ? { is: 'passes', gas: ceiling } : refusal(error)
+    }
+    const shape = `${kind} ${call.data.length}`
+    const known = estimates.get(shape)
+    if (known !== undefined) {
+      const error = await callWith(call, fees, known)
+      if (error === undefined) return { is: 'passes', gas: limitOf(known, ceiling) }
+      if (!mayBeOutOfGas(error)) return refusal(error)
+    }
+    const { result, error } = await rpc.call('eth_estimateGas', [request(call)])
+    if (error !== undefined) return refusal(error)
+    const estimate = Number(result)
+    if (!(estimate <= ceiling))
+      return { is: 'refused', message: `it needs ${estimate} gas, above the ceiling of ${ceiling}` }
+    estimates.set(shape, Math.max(estimate, known ?? 0))
+    return { is: 'passes', gas: limitOf(estimate, ceiling) }
+  }
+
+  // Fees make the node check the balance too.
+  async function callWith(call: Call, { maxFeePerGas, maxPriorityFeePerGas }: Fees, gas: number) {
+    const fees = { maxFeePerGas: numberToHex(maxFeePerGas), maxPriorityFeePerGas: numberToHex(maxPriorityFeePerGas) }
+    const { error } = await rpc.call('eth_call', [{ ...request(call), ...fees, gas: numberToHex(gas) }, 'latest'])
+    return error
+  }
+  const request = ({ to, data }: Call) => ({ from, to, data })
+
+  return async (kind: Kind, call: Call, fees: Fees): Promise<Verdict> => {
+    try {
+      return await ask(kind, call, fees)
+    } catch (error) {
+      if (error instanceof Unreachable) return { is: 'unreachable' }
+      throw error
+    }
+  }
+}
+
+const limitOf = (estimate: number, ceiling: number) => Math.min(Math.ceil((estimate * MARGIN_PERCENT) / 100), ceiling)
+
+/** Running out of gas in an inner call shows as a revert without data. */
+const mayBeOutOfGas = ({ message, data }: RpcError) =>
+  /out ?of ?gas|intrinsic gas|gas required exceeds/i.test(message) || data === undefined || data === '0x'
+
+function refusal({ code, message, data }: RpcError): Verdict {
+  if (data !== undefined) return { is: 'refused', data, message: 'the call reverts' }
+  if (/insufficient funds/i.test(message)) return { is: 'unfunded' }
+  const isVerdict =
+    code === 3 || /revert|out ?of ?gas|gas required exceeds|invalid opcode|stack|EVM error/i.test(message)
+  return isVerdict ? { is: 'refused', message: redact(message) } : { is: 'unreachable' }
+}
