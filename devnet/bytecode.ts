@@ -3,9 +3,8 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Hex } from 'viem'
 
-const ours: Record<string, Hex> = JSON.parse(
-  readFileSync(join(import.meta.dirname, '../contracts/bytecode.json'), 'utf8'),
-)
+let ours: Record<string, Hex> | undefined
+const bytecodeFile = () => join(import.meta.dirname, '../contracts/bytecode.json')
 
 const uniswap: Record<string, string> = {
   UniswapV3Factory: '@uniswap/v3-core/artifacts/contracts/UniswapV3Factory.sol/UniswapV3Factory.json',
@@ -17,6 +16,8 @@ const uniswap: Record<string, string> = {
 
 /** Creation bytecode by contract name: ours as committed by scripts/generate-abis.ts, Uniswap's as published on npm. */
 export function bytecodeOf(name: string): Hex {
+  // Read when first asked for: the tests in workerd import the senders and have no such file.
+  ours ??= JSON.parse(readFileSync(bytecodeFile(), 'utf8')) as Record<string, Hex>
   const path = uniswap[name]
   const bytecode: Hex | undefined = path ? createRequire(import.meta.url)(path).bytecode : ours[name]
   if (!bytecode) throw new Error(`contracts/bytecode.json has no ${name}: run \`npm run abis\``)

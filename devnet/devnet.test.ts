@@ -2,7 +2,16 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Address, encodeAbiParameters, type Hex, keccak256, parseEventLogs, parseUnits } from 'viem'
+import {
+  type Address,
+  createTestClient,
+  encodeAbiParameters,
+  type Hex,
+  http,
+  keccak256,
+  parseEventLogs,
+  parseUnits,
+} from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
@@ -97,16 +106,46 @@ test('a price far beyond the deviation bound is followed by the pool', async () 
   await expect(devnet.setPrice('HOOD', 0)).rejects.toThrow('is not a price')
 })
 
-test('a state some blocks back can be read', async () => {
+test('a state forty blocks back can be read', async () => {
+  const { client, rpcUrl } = devnet
+  await createTestClient({ mode: 'anvil', transport: http(rpcUrl) }).mine({ blocks: 40 })
+  const blockNumber = (await client.getBlockNumber()) - 40n
+  const address = devnet.deployment.contracts.Multicall3
+  const read = { address, abi: multicall3Abi, functionName: 'getBlockNumber', blockNumber } as const
+  expect(await client.readContract(read)).toBe(blockNumber)
+})
+
+test('blocks come every quarter of a second, unless mining is off', async () => {
   const { client } = devnet
-  const latest = await client.getBlockNumber()
-  const blockNumber = latest > 40n ? latest - 40n : 1n
-  const args = {
-    address: devnet.deployment.contracts.Multicall3,
-    abi: multicall3Abi,
-    functionName: 'getBlockNumber',
-  } as const
-  expect(await client.readContract({ ...args, blockNumber })).toBe(blockNumber)
+  await devnet.setMining(false)
+  const still = await client.getBlockNumber()
+  await expect.poll(() => client.getBlockNumber(), { interval: 200, timeout: 600 }).toBe(still)
+  await devnet.setMining(true)
+  await expect.poll(() => client.getBlockNumber(), { timeout: 2_000 }).toBeGreaterThan(still + 2n)
+})
+
+test('transactions of many accounts at once are all mined', async () => {
+  const { client, deployment } = devnet
+  const hashes = await Promise.all(
+    deployment.accounts.agents.slice(4, 12).map(async ({ address, privateKey }) => {
+      const nonce = await client.getTransactionCount({ address })
+      const raws = Array.from({ length: 50 }, (_, index) =>
+        privateKeyToAccount(privateKey).signTransaction({
+          chainId: CHAIN_ID,
+          type: 'eip1559',
+          to: address,
+          gas: 21_000n,
+          nonce: nonce + index,
+          maxFeePerGas: 100_000_000_000n,
+        }),
+      )
+      return Promise.all(raws.map(async raw => client.sendRawTransaction({ serializedTransaction: await raw })))
+    }),
+  )
+  const receipts = await Promise.all(
+    hashes.flat().map(hash => client.waitForTransactionReceipt({ hash, timeout: 5_000 })),
+  )
+  expect(receipts.every(({ status }) => status === 'success')).toBe(true)
 })
 
 test('the first agent account holds identity 0', async () => {

@@ -24,6 +24,8 @@ export type Devnet = Controls & {
   client: PublicClient
   /** Trades the pools to the oracle's prices; pause it to let a pool drift. */
   marketMaker: Pick<MarketMaker, 'pause' | 'resume'>
+  /** Stops and resumes the production of blocks, one every 0.25 s. */
+  setMining(mining: boolean): Promise<void>
   /** Settles when the chain is gone, with the reason when nobody stopped it. */
   exited: Promise<Error | undefined>
   stop(): Promise<void>
@@ -67,6 +69,7 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
       deployment,
       client,
       marketMaker,
+      setMining: anvil.setMining,
       exited,
       async stop() {
         await leave()

@@ -5,6 +5,7 @@ import {
   type ContractConstructorArgs,
   type ContractFunctionArgs,
   type ContractFunctionName,
+  concat,
   createPublicClient,
   createWalletClient,
   custom,
@@ -17,6 +18,8 @@ import {
   getContractAddress,
   type Hex,
   http,
+  keccak256,
+  numberToHex,
   type PublicClient,
   RawContractError,
 } from 'viem'
@@ -65,30 +68,44 @@ export function connect(rpcUrl: string, chainId: number): PublicClient {
   })
 }
 
+/** What has been mined, so that an interrupted run can be taken up where it ended. */
+export type Journal = {
+  done: ReadonlyMap<Hex, Address | null>
+  add(step: Hex, contract: Address | null): void
+}
+
 /**
  * For a chain that others use too: estimates each transaction and waits for it before the next, so that nothing is built on
- * a step that failed.
+ * a step that failed. A step that the journal has is not repeated.
  */
-export function stepwiseSender(client: PublicClient, privateKey: Hex, log: (line: string) => void): Sender {
+export function stepwiseSender(
+  client: PublicClient,
+  privateKey: Hex,
+  { journal, log }: { journal: Journal; log: (line: string) => void },
+): Sender {
   const account = privateKeyToAccount(privateKey)
   const wallet = createWalletClient({ account, chain: client.chain, transport: custom(client) })
-  const run = async (step: Step) => {
-    const hash = await wallet
-      .sendTransaction({ chain: client.chain ?? null, to: step.to ?? null, data: step.data })
-      .catch(cause => {
-        throw new Error(`${step.label} was refused: ${reasonOf(cause, step.abi)}`)
-      })
-    const receipt = await client.waitForTransactionReceipt({ hash, timeout: 180_000 })
-    if (receipt.status !== 'success') throw new Error(`${step.label} reverted in ${hash}`)
-    log(`${step.label}${receipt.contractAddress ? ` at ${receipt.contractAddress}` : ''}`)
-    return receipt
+  let index = 0
+  const run = async (step: Step): Promise<Address | null> => {
+    const id = keccak256(concat([numberToHex(index++, { size: 4 }), step.to ?? '0x', step.data]))
+    const known = journal.done.get(id)
+    if (known !== undefined) return known
+    const request = { chain: client.chain ?? null, to: step.to ?? null, data: step.data }
+    const hash = await wallet.sendTransaction(request).catch(cause => {
+      throw new Error(`${step.label} was refused: ${reasonOf(cause, step.abi)}`)
+    })
+    const { status, contractAddress } = await client.waitForTransactionReceipt({ hash, timeout: 180_000 })
+    if (status !== 'success') throw new Error(`${step.label} reverted in ${hash}`)
+    journal.add(id, contractAddress ?? null)
+    log(`${step.label}${contractAddress ? ` -> ${contractAddress}` : ''}`)
+    return contractAddress ?? null
   }
   return {
     address: account.address,
     async deploy(creation) {
-      const { contractAddress } = await run(creationStep(creation))
-      if (!contractAddress) throw new Error(`${creation.name} has no address in its receipt`)
-      return contractAddress
+      const address = await run(creationStep(creation))
+      if (!address) throw new Error(`${creation.name} has no address in its receipt`)
+      return address
     },
     async write(call) {
       await run(writeStep(call))
@@ -147,7 +164,8 @@ function creationStep<abi extends Abi>({ name, abi, args }: Creation<abi>): Step
 
 function writeStep<abi extends Abi, name extends ContractFunctionName<abi, Mutability>>(call: Write<abi, name>): Step {
   const data = encodeFunctionData(call as EncodeFunctionDataParameters)
-  return { label: `${call.functionName}(${describe(call.args)})`, abi: call.abi, to: call.address, data }
+  const label = `${call.functionName}(${describe(call.args)}) on ${call.address}`
+  return { label, abi: call.abi, to: call.address, data }
 }
 
 function sign(account: PrivateKeyAccount, chainId: number, nonce: number, { to, data }: Step): Promise<Hex> {

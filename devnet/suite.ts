@@ -274,10 +274,21 @@ function grants(
   ]
 }
 
-/** Every contract with roles; the lens has none. */
+const administeredNames = [
+  'AgentRegistry',
+  'VaultTrackRegistry',
+  'AllocationManager',
+  'FeeManager',
+  'TokenRegistry',
+  'PriceOracle',
+  'PositionManager',
+  'TradeRouter',
+  'SwapAdapter',
+] as const
+
+/** Every contract with roles. */
 function administered({ contracts, vaults }: Suite): Address[] {
-  const { TradeRouterLens: _, ...rest } = contracts
-  return [...Object.values(rest), ...Object.values(vaults)]
+  return [...administeredNames.map(name => contracts[name]), ...Object.values(vaults)]
 }
 
 async function handOver(sender: Sender, config: SuiteConfig, suite: Suite): Promise<void> {

@@ -1,22 +1,31 @@
+import type { Address } from 'viem'
 import type { Deployment } from './deployment.ts'
 
-/** The variables and secrets that make a Worker serve this deployment. */
-export function workerVars({
-  chainId,
-  rpcUrl,
-  baseUrl,
-  contracts,
-  tokens,
-  vaults,
-  accounts,
-}: Deployment): Record<string, string> {
+/** What deployments of every chain have: the addresses that the service works with. */
+export type Addresses = {
+  chainId: number
+  contracts: Record<string, Address>
+  tokens: Record<string, Address>
+  vaults: Record<string, Address>
+}
+
+/** The variables that say which contracts a Worker serves; none of them is secret. */
+export function addressVars({ chainId, contracts, tokens, vaults }: Addresses): Record<string, string> {
   return {
     CHAIN_ID: `${chainId}`,
-    RPC_URL: rpcUrl,
-    BASE_URL: baseUrl,
     CONTRACTS: JSON.stringify(contracts),
     TOKENS: JSON.stringify(tokens),
     VAULTS: JSON.stringify(vaults),
+  }
+}
+
+/** The variables and secrets that make a Worker serve the embedded chain. */
+export function workerVars(deployment: Deployment): Record<string, string> {
+  const { rpcUrl, baseUrl, accounts } = deployment
+  return {
+    ...addressVars(deployment),
+    RPC_URL: rpcUrl,
+    BASE_URL: baseUrl,
     EXECUTOR_PRIVATE_KEY: accounts.executor.privateKey,
     RELAYER_PRIVATE_KEY: accounts.relayer.privateKey,
     ORACLE_UPDATER_PRIVATE_KEY: accounts.oracleUpdater.privateKey,

@@ -1,0 +1,35 @@
+import { portFrom } from '../devnet/environment.ts'
+import { DEPLOYMENT_FILE, startDevnet } from '../devnet/index.ts'
+import { startWorker } from '../devnet/worker.ts'
+import { workerVars } from '../devnet/worker-vars.ts'
+
+// `npm run dev`: the embedded chain on CHAIN_PORT and the Worker on PORT, until Ctrl-C.
+const port = portFrom('PORT', 8787)
+const devnet = await startDevnet({
+  port: portFrom('CHAIN_PORT', 8545),
+  chainId: Number(process.env.CHAIN_ID || 31337),
+  baseUrl: `http://127.0.0.1:${port}`,
+  deploymentFile: DEPLOYMENT_FILE,
+})
+let stop = () => devnet.stop()
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop())
+console.log(`chain    ${devnet.rpcUrl} (chain id ${devnet.chainId})`)
+try {
+  const worker = await startWorker({ port, vars: workerVars(devnet.deployment), output: 'inherit' })
+  stop = async () => {
+    await worker.stop()
+    await devnet.stop()
+  }
+  console.log(`service  ${worker.url}
+docs     ${worker.url}/docs
+try      curl -s ${worker.url}/vaults
+         npm run devnet:price -- NVDA 120
+Ctrl-C stops both.`)
+  const failure = await Promise.race([devnet.exited, worker.exited])
+  if (failure) throw failure
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error)
+  process.exitCode = 1
+} finally {
+  await stop()
+}
