@@ -12,5 +12,6 @@ export const tradeRouterLensAbi = [
   {"type":"function","name":"positionsOpened","inputs":[{"name":"agentId","type":"uint256"}],"outputs":[{"name":"","type":"uint256"}],"stateMutability":"view"},
   {"type":"function","name":"tradeCount","inputs":[{"name":"agentId","type":"uint256"}],"outputs":[{"name":"","type":"uint256"}],"stateMutability":"view"},
   {"type":"function","name":"tradeRouter","inputs":[],"outputs":[{"name":"","type":"address"}],"stateMutability":"view"},
+  {"type":"error","name":"SafeCastOverflowedIntToUint","inputs":[{"name":"value","type":"int256"}]},
   {"type":"error","name":"SafeCastOverflowedUintToInt","inputs":[{"name":"value","type":"uint256"}]},
 ] as const

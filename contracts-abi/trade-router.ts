@@ -87,6 +87,7 @@ export const tradeRouterAbi = [
   {"type":"error","name":"ReentrancyGuardReentrantCall","inputs":[]},
   {"type":"error","name":"RegistryPaused","inputs":[]},
   {"type":"error","name":"SafeCastOverflowedIntDowncast","inputs":[{"name":"bits","type":"uint8"},{"name":"value","type":"int256"}]},
+  {"type":"error","name":"SafeCastOverflowedIntToUint","inputs":[{"name":"value","type":"int256"}]},
   {"type":"error","name":"SafeCastOverflowedUintDowncast","inputs":[{"name":"bits","type":"uint8"},{"name":"value","type":"uint256"}]},
   {"type":"error","name":"SafeCastOverflowedUintToInt","inputs":[{"name":"value","type":"uint256"}]},
   {"type":"error","name":"SlippageExceeded","inputs":[{"name":"minimum","type":"uint256"},{"name":"received","type":"uint256"}]},
