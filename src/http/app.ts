@@ -63,11 +63,13 @@ function answerRefusal(c: HonoContext<AppEnv>, refusal: Refusal): Response {
   return c.json({ ...refusal.body, requestId }, refusal.status as 400)
 }
 
-// Only the class of a cause is logged: its message can carry RPC URLs, and with them keys.
+// Of a cause only its class and its stack frames are logged: its message can carry RPC URLs, and with them keys.
 function logRefusal(requestId: string, path: string, { status, body, cause }: Refusal) {
-  const kind = cause instanceof Error ? cause.name : undefined
-  console.error(JSON.stringify({ level: 'error', requestId, path, status, code: body.code, cause: kind }))
+  const failure = cause instanceof Error && { cause: cause.name, frames: framesOf(cause) }
+  console.error(JSON.stringify({ level: 'error', requestId, path, status, code: body.code, ...failure }))
 }
+
+const framesOf = ({ stack = '' }: Error) => stack.split('\n').filter(line => /^\s+at /.test(line)).slice(0, 8)
 
 /** Hono's own refusals: a media type that is not JSON, and JSON that does not parse. */
 function ofHono(error: HTTPException): Refusal {

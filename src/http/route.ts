@@ -9,7 +9,7 @@ export function addRoute(app: OpenAPIHono<AppEnv>, operation: Operation) {
   app.openapi(
     createRoute(routeOf(operation)),
     async c => {
-      const valid = c.req.valid as (target: string) => Record<string, unknown> | undefined
+      const valid = (target: string) => c.req.valid(target as never) as Record<string, unknown>
       const input = {
         ...(params && valid('param')),
         ...(query && valid('query')),
