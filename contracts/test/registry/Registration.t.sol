@@ -13,6 +13,14 @@ import {IVaultTrackRegistry} from "../../src/interfaces/IVaultTrackRegistry.sol"
 import {RegistryFixture} from "./RegistryFixture.sol";
 
 contract RegistrationTest is RegistryFixture {
+    /// @dev External, since with linked tests an expected revert of `new` itself would end the test.
+    function deploy(address admin, address tracks_, address allocations_, address fees_, address identities_)
+        external
+        returns (AgentRegistry)
+    {
+        return new AgentRegistry(admin, tracks_, allocations_, fees_, identities_);
+    }
+
     function test_TheTypehashesAreThoseOfTheProtocol() public view {
         assertEq(
             registry.SELF_REGISTER_TYPEHASH(),
@@ -287,6 +295,7 @@ contract RegistrationTest is RegistryFixture {
     function test_APausedRegistryRegistersNobody() public {
         vm.prank(operator);
         registry.pause();
+        assertTrue(registry.paused());
         bytes memory signature = _consent(signer, false, 0, 0, block.timestamp);
 
         vm.expectRevert(Pausable.EnforcedPause.selector);
@@ -318,13 +327,13 @@ contract RegistrationTest is RegistryFixture {
         address some = address(tracks);
         address none = address(0);
         vm.expectRevert(IAgentRegistry.ZeroAddress.selector);
-        new AgentRegistry(none, some, some, some, some);
+        this.deploy(none, some, some, some, some);
         vm.expectRevert(IAgentRegistry.ZeroAddress.selector);
-        new AgentRegistry(some, none, some, some, some);
+        this.deploy(some, none, some, some, some);
         vm.expectRevert(IAgentRegistry.ZeroAddress.selector);
-        new AgentRegistry(some, some, none, some, some);
+        this.deploy(some, some, none, some, some);
         vm.expectRevert(IAgentRegistry.ZeroAddress.selector);
-        new AgentRegistry(some, some, some, none, some);
+        this.deploy(some, some, some, none, some);
     }
 
     /// @dev `SelfRegister` of the fixture's name and URI, signed with the signer's key.
