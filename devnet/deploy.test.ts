@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createTestClient, http } from 'viem'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import type { Account } from './accounts.ts'
@@ -22,6 +23,9 @@ beforeAll(async () => {
   if (!first || !second) throw new Error('the devnet has too few accounts')
   deployer = first
   admin = second
+  const chain = createTestClient({ mode: 'anvil', transport: http(devnet.rpcUrl) })
+  const hurry = setInterval(() => chain.mine({ blocks: 1 }).catch(() => {}), 25)
+  return () => clearInterval(hurry)
 }, 30_000)
 afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })

@@ -1,6 +1,7 @@
 import { formatUnits } from 'viem'
 import { controls } from './controls.ts'
 import { readDeployment } from './deployment.ts'
+import { exitWith } from './environment.ts'
 
 // `npm run devnet:price -- NVDA 120` posts a price; `-- refresh` makes all held prices fresh again.
 const [symbol, price] = process.argv.slice(2)
@@ -20,6 +21,5 @@ try {
     throw new Error('Usage: npm run devnet:price -- <SYMBOL> <USD>, or: npm run devnet:price -- refresh')
   }
 } catch (error) {
-  console.error(error instanceof Error ? error.message : error)
-  process.exitCode = 1
+  exitWith(error)
 }

@@ -1,4 +1,4 @@
-import { portFrom } from './environment.ts'
+import { exitWith, portFrom } from './environment.ts'
 import { DEPLOYMENT_FILE, startDevnet } from './index.ts'
 
 // `npm run devnet`: the embedded chain on CHAIN_PORT, until Ctrl-C.
@@ -8,7 +8,7 @@ const devnet = await startDevnet({
   chainId: Number(process.env.CHAIN_ID || 31337),
   baseUrl: `http://127.0.0.1:${portFrom('PORT', 8787)}`,
   deploymentFile: DEPLOYMENT_FILE,
-})
+}).catch(exitWith)
 const { vaults, tokens, contracts, accounts } = devnet.deployment
 console.log(`devnet ready in ${((performance.now() - startedAt) / 1000).toFixed(1)} s
   RPC         ${devnet.rpcUrl} (chain id ${devnet.chainId}, a block every 0.25 s)
@@ -23,10 +23,7 @@ Ctrl-C stops it.`)
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => devnet.stop())
 const failure = await devnet.exited
-if (failure) {
-  console.error(failure.message)
-  process.exitCode = 1
-}
+if (failure) exitWith(failure)
 
 function listed(addresses: Record<string, string>): string {
   return Object.entries(addresses)

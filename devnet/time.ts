@@ -1,5 +1,6 @@
 import { controls } from './controls.ts'
 import { readDeployment } from './deployment.ts'
+import { exitWith } from './environment.ts'
 
 // `npm run devnet:time -- 3600` moves the chain's clock forward.
 const seconds = Number(process.argv[2])
@@ -9,6 +10,5 @@ try {
   console.log(`The chain's clock is at ${new Date(time * 1000).toISOString()} (${time}).`)
   console.log('Prices older than a day are stale: `npm run devnet:price -- refresh` makes them fresh.')
 } catch (error) {
-  console.error(error instanceof Error ? error.message : error)
-  process.exitCode = 1
+  exitWith(error)
 }

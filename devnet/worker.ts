@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { fork, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -48,12 +48,10 @@ export async function startWorker({ port, vars, output = 'ignore' }: WorkerOptio
       },
     },
   )
-  const watchdog = spawn('/bin/sh', ['-c', `read -r _; kill -TERM -- -${child.pid}; rm -rf "$0"`, state], {
-    stdio: ['pipe', 'ignore', 'ignore'],
+  const watchdog = fork(join(import.meta.dirname, 'watchdog.ts'), [`${child.pid}`, state], {
     detached: true,
+    execArgv: [],
   })
-  watchdog.on('error', () => {})
-  watchdog.unref()
 
   let stopping = false
   let tail = ''
@@ -66,7 +64,7 @@ export async function startWorker({ port, vars, output = 'ignore' }: WorkerOptio
   const exited = new Promise<Error | undefined>(resolve => {
     child.on('error', error => resolve(error))
     child.on('exit', (code, signal) => {
-      watchdog.kill()
+      watchdog.kill('SIGKILL')
       endGroup(child.pid, 'SIGKILL')
       rmSync(state, { recursive: true, force: true, maxRetries: 5 })
       resolve(stopping ? undefined : new Error(`wrangler dev ended (${signal ?? `exit ${code}`}):\n${tail.trim()}`))

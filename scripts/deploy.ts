@@ -5,6 +5,7 @@ import { type Address, erc20Abi, getAddress, type Hex, isAddress, type PublicCli
 import { z } from 'zod'
 import { uniswapV3FactoryAbi } from '../contracts-abi/uniswap-v3-factory.ts'
 import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
+import { exitWith } from '../devnet/environment.ts'
 import { connect, type Journal, MULTICALL3, stepwiseSender } from '../devnet/sender.ts'
 import { deploySuite, type Suite, type SuiteConfig, verifySuite } from '../devnet/suite.ts'
 import { addressVars } from '../devnet/worker-vars.ts'
@@ -102,12 +103,7 @@ type DeploymentFile = {
   tokens: Record<string, Address>
 }
 
-try {
-  await main()
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error)
-  process.exitCode = 1
-}
+await main().catch(exitWith)
 
 async function main(): Promise<void> {
   const { values } = parseArgs({

@@ -1,4 +1,4 @@
-import { portFrom } from '../devnet/environment.ts'
+import { exitWith, portFrom } from '../devnet/environment.ts'
 import { DEPLOYMENT_FILE, startDevnet } from '../devnet/index.ts'
 import { startWorker } from '../devnet/worker.ts'
 import { workerVars } from '../devnet/worker-vars.ts'
@@ -10,8 +10,11 @@ const devnet = await startDevnet({
   chainId: Number(process.env.CHAIN_ID || 31337),
   baseUrl: `http://127.0.0.1:${port}`,
   deploymentFile: DEPLOYMENT_FILE,
-})
-let stop = () => devnet.stop()
+}).catch(exitWith)
+let stop = async (): Promise<void> => {
+  await devnet.stop()
+  process.exit() // the Worker was still starting: it ends with this process
+}
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop())
 console.log(`chain    ${devnet.rpcUrl} (chain id ${devnet.chainId})`)
 try {
