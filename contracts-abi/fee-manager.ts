@@ -4,7 +4,7 @@ export const feeManagerAbi = [
   {"type":"function","name":"DEFAULT_ADMIN_ROLE","inputs":[],"outputs":[{"name":"","type":"bytes32"}],"stateMutability":"view"},
   {"type":"function","name":"agentRegistry","inputs":[],"outputs":[{"name":"","type":"address"}],"stateMutability":"view"},
   {"type":"function","name":"feeAsset","inputs":[],"outputs":[{"name":"","type":"address"}],"stateMutability":"view"},
-  {"type":"function","name":"getPromotionFee","inputs":[{"name":"vault","type":"address"},{"name":"fromTrackId","type":"uint256"},{"name":"toTrackId","type":"uint256"}],"outputs":[{"name":"fee","type":"uint256"}],"stateMutability":"view"},
+  {"type":"function","name":"getPromotionFee","inputs":[{"name":"vault","type":"address"},{"name":"fromTrackId","type":"uint256"},{"name":"toTrackId","type":"uint256"}],"outputs":[{"name":"","type":"uint256"}],"stateMutability":"view"},
   {"type":"function","name":"getRegistrationFee","inputs":[],"outputs":[{"name":"","type":"uint256"}],"stateMutability":"view"},
   {"type":"function","name":"getRoleAdmin","inputs":[{"name":"role","type":"bytes32"}],"outputs":[{"name":"","type":"bytes32"}],"stateMutability":"view"},
   {"type":"function","name":"grantRole","inputs":[{"name":"role","type":"bytes32"},{"name":"account","type":"address"}],"outputs":[],"stateMutability":"nonpayable"},
