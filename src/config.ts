@@ -70,6 +70,8 @@ export type Config = {
   service: string
   version: string
   baseUrl: string | undefined
+  /** Host names under which /mcp may be asked, and from whose pages: a foreign page must not reach a local server. */
+  allowedHosts: string[]
   docsEnabled: boolean
   chain:
     | {
@@ -120,6 +122,7 @@ export function parseConfig(env: Partial<Record<string, unknown>>): Config {
     service: SERVICE_NAME,
     version: VERSION,
     baseUrl: text('BASE_URL')?.replace(/\/$/, ''),
+    allowedHosts: [...LOCAL_HOSTS, ...hostsOf(text('BASE_URL'), text('ALLOWED_HOSTS'))],
     docsEnabled: text('DOCS_ENABLED') !== 'false',
     chain: chain && {
       id: chain.CHAIN_ID,
@@ -136,6 +139,14 @@ export function parseConfig(env: Partial<Record<string, unknown>>): Config {
       15_000,
     problems,
   }
+}
+
+const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
+
+/** The host of a URL and the hosts of a comma-separated list, in lower case. */
+function hostsOf(url = '', list = ''): string[] {
+  const hosts = [URL.parse(url)?.hostname ?? '', ...list.split(',').map(host => host.trim().toLowerCase())]
+  return hosts.filter(host => host !== '')
 }
 
 const definedOnly = (env: Partial<Record<string, unknown>>) =>

@@ -2,10 +2,28 @@ import { env } from 'cloudflare:workers'
 import { parseConfig } from './config.ts'
 import { createContext } from './context.ts'
 import { createApp } from './http/app.ts'
+import { announcing } from './mcp/announce.ts'
+import { McpHubObject } from './mcp/hub.ts'
+import { createMcpRoute } from './mcp/route.ts'
+import { createServer } from './mcp/server.ts'
+import type { ServerFactory } from './mcp/serving.ts'
+import { McpSessionObject } from './mcp/session.ts'
 
 export { ExecutorLane } from './executor/lane.ts'
 
-const context = createContext(parseConfig({ ...env }), env)
+const config = parseConfig({ ...env })
+const context = announcing(createContext(config, env), env)
 const app = createApp(() => context)
+const serve: ServerFactory = serving => createServer(context, serving)
+const mcp = createMcpRoute({ createServer: serve, allowedHosts: config.allowedHosts, namespaces: env })
 
-export default { fetch: request => app.fetch(request) } satisfies ExportedHandler<Env>
+export class McpSession extends McpSessionObject {
+  protected override readonly createServer = serve
+}
+export class McpHub extends McpHubObject {
+  protected override readonly createServer = serve
+}
+
+export default {
+  fetch: request => (new URL(request.url).pathname === '/mcp' ? mcp(request) : app.fetch(request)),
+} satisfies ExportedHandler<Env>

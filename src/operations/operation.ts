@@ -43,6 +43,8 @@ export type Definition<
 }
 
 export type Operation = Definition & {
+  /** Path, query and body in one flat object; unknown fields are refused. */
+  input: z.ZodType
   /** Parses flat raw input (path, query and body in one object); throws the refusal INVALID_REQUEST. */
   parse: (input: unknown) => Record<string, unknown>
   /** Runs with parsed input and answers what `output` describes. */
@@ -55,21 +57,23 @@ export function defineOperation<
   const Q extends Shape | undefined,
   const B extends Shape | undefined,
   O extends z.ZodType,
+  const Id extends string,
+  const Tool extends `svc_${string}` = never,
 >(
-  definition: Definition<P, Q, B, O>,
+  definition: Definition<P, Q, B, O> & { id: Id; tool?: Tool },
   run: (context: Context, input: Flat<P, Q, B>) => Promise<z.input<O> | Reply<z.input<O>>>,
 ) {
-  const flat = z.strictObject({
+  const input = z.strictObject({
     ...definition.params?.shape,
     ...definition.query?.shape,
     ...definition.body?.shape,
   })
-  const parse = (input: unknown) => {
-    const result = flat.safeParse(input)
+  const parse = (given: unknown) => {
+    const result = input.safeParse(given)
     if (!result.success) throw invalidRequest(result.error.issues)
     return result.data as Record<string, unknown>
   }
-  return { ...definition, parse, run } as const
+  return { ...definition, input, parse, run } as const
 }
 
 type Issue = { path: PropertyKey[]; message: string; code?: string; keys?: string[] }

@@ -1,0 +1,97 @@
+import {
+  type CallToolResult,
+  ProtocolError,
+  ProtocolErrorCode,
+  type ServerContext,
+  type Tool,
+} from '@modelcontextprotocol/server'
+import type { Context } from '../context.ts'
+import { operations } from '../operations/index.ts'
+import { type Operation, Reply, toRefusal } from '../operations/operation.ts'
+import { guideOf, type ToolName } from './guides.ts'
+import { reportingProgress } from './progress.ts'
+import { inputSchema, outputSchemas } from './schemas.ts'
+
+type ToolOperation = Operation & { tool: ToolName }
+const offered = (operations as readonly Operation[]).filter(
+  (operation): operation is ToolOperation => operation.tool !== undefined,
+)
+
+/** The part of the tools that a client may ask for with `?tools=`. */
+const selections = {
+  all: () => true,
+  read: ({ method }) => method === 'get',
+  trade: ({ tag }) => ['Prices', 'Trading', 'Positions', 'Transactions'].includes(tag),
+} satisfies Record<string, (operation: Operation) => boolean>
+export type Selection = keyof typeof selections
+
+/** The selection that a URL asks for; `all` where it says nothing that is known. */
+export function selectionOf({ searchParams }: URL): Selection {
+  const asked = searchParams.get('tools') ?? 'all'
+  return Object.hasOwn(selections, asked) ? (asked as Selection) : 'all'
+}
+
+/** Its answers differ with the state of the payment, so it promises no output schema. */
+const PAID: ToolName = 'svc_register_agent'
+
+const lists = new Map<Selection, Tool[]>()
+
+/** The tools of a selection, made once from the operations. */
+export function listTools(selection: Selection): Tool[] {
+  const known = lists.get(selection)
+  if (known) return known
+  const outputSchema = outputSchemas()
+  const tools = offered.filter(selections[selection]).map(operation => ({
+    name: operation.tool,
+    title: operation.summary,
+    description: `${operation.description} ${guideOf[operation.tool]}`,
+    inputSchema: inputSchema(operation.input),
+    ...(operation.tool !== PAID && { outputSchema: outputSchema(operation.output) }),
+    annotations:
+      operation.method === 'get'
+        ? { readOnlyHint: true, idempotentHint: true, openWorldHint: true }
+        : { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
+  })) as Tool[]
+  lists.set(selection, tools)
+  return tools
+}
+
+/**
+ * Calls a tool of a selection. A refusal is an `isError` result with the same body as over HTTP; a tool that the
+ * selection does not have is a protocol error.
+ */
+export async function callTool(
+  context: Context,
+  selection: Selection,
+  { name, arguments: input = {} }: { name: string; arguments?: unknown },
+  call: ServerContext,
+): Promise<CallToolResult> {
+  const operation = offered.filter(selections[selection]).find(({ tool }) => tool === name)
+  if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${name}`)
+  try {
+    const answer = await operation.run(reportingProgress(context, call), operation.parse(input) as never)
+    const body = (answer instanceof Reply ? answer.body : answer) as Record<string, unknown>
+    return { content: [{ type: 'text', text: JSON.stringify(body) }], structuredContent: body }
+  } catch (error) {
+    return { isError: true, content: [{ type: 'text', text: JSON.stringify(refusalBody(error, name, call)) }] }
+  }
+}
+
+/** The error body of a refusal; what is not the caller's fault is logged with the class of its cause. */
+export function refusalBody(error: unknown, subject: string, { http }: ServerContext) {
+  const { status, body, cause } = toRefusal(error)
+  const requestId = requestIdOf(http?.req)
+  if (status >= 500) {
+    const kind = cause instanceof Error ? cause.name : undefined
+    console.error(JSON.stringify({ level: 'error', requestId, mcp: subject, status, code: body.code, cause: kind }))
+  }
+  return { ...body, requestId }
+}
+
+const REQUEST_ID = /^[\w=-]{1,255}$/
+
+/** The request id that the client chose, if it may be one, or a fresh one. */
+function requestIdOf(request: Request | undefined): string {
+  const given = request?.headers.get('x-request-id')
+  return given && REQUEST_ID.test(given) ? given : crypto.randomUUID()
+}
