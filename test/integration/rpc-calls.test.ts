@@ -1,0 +1,105 @@
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { newTrader, openPosition, registrationOf, type Submission, signedIntent, type Trader } from '../actors.ts'
+import { appWith, call, deployment, type Input, type OperationId } from '../surfaces.ts'
+
+// HTTP requests to the node per operation: on the first call of an isolate, and on the next one.
+// A read makes its calls one after the other, so the number is also that of its sequential round trips.
+
+/** What a lane asks on its own, in the background: whether what it sent stands, and what its account has. */
+const WATCH = new Set(['eth_chainId', 'eth_getTransactionCount', 'eth_getBalance', 'eth_getBlockByNumber'])
+
+/** Requests to the node while `run` runs, by JSON-RPC method. */
+async function requestsOf(run: () => Promise<{ status: number }>): Promise<string[]> {
+  const requests: string[] = []
+  const spy = vi.spyOn(globalThis, 'fetch')
+  spy.mockImplementation(async (input, init) => {
+    const request = new Request(input as RequestInfo, init as RequestInit)
+    if (request.url.startsWith(deployment.rpcUrl)) {
+      const calls: { method: string }[] = [await request.clone().json()].flat()
+      const methods = calls.map(({ method }) => method)
+      if (!methods.every(method => WATCH.has(method))) requests.push(methods.join('+'))
+    }
+    return original(request)
+  })
+  try {
+    expect((await run()).status).toBeLessThan(300)
+  } finally {
+    spy.mockRestore()
+  }
+  return requests
+}
+const original = globalThis.fetch.bind(globalThis)
+afterEach(() => vi.restoreAllMocks())
+
+let trader: Trader
+let positionId: string
+let txHash: string
+beforeAll(async () => {
+  trader = await newTrader()
+  const { body } = await call(
+    'submitTradeIntent',
+    await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '50' }),
+  )
+  ;({ positionId, transactionHash: txHash } = body)
+  const closed = await openPosition(trader, { symbol: 'AAPL', usdcAmount: '50' })
+  await call(
+    'submitReduceIntent',
+    await signedIntent(trader, 'submitReduceIntent', { positionId: closed, exitBps: 10000 }),
+  )
+})
+
+// A lane that has not met a kind of call yet simulates by estimating its gas.
+const readSimulateSend = ['eth_call', expect.stringMatching(/^eth_(call|estimateGas)$/), 'eth_sendRawTransactionSync']
+
+describe('round trips to the node', () => {
+  const agent = () => ({ agentId: trader.agentId })
+  const position = () => ({ ...agent(), positionId })
+  it.each<[OperationId, () => Input, number]>([
+    ['getHealth', () => ({}), 0],
+    ['listVaults', () => ({}), 1],
+    ['getVault', () => ({ id: 'genesis' }), 1],
+    ['listVaultTokens', () => ({ id: 'genesis' }), 1],
+    ['listTokens', () => ({}), 1],
+    ['getPrices', () => ({ symbols: 'NVDA' }), 1],
+    ['getAgent', agent, 1],
+    ['getRegistrationQuote', () => ({ signer: trader.account.address }), 1],
+    ['getPosition', position, 1],
+    ['listPositions', agent, 2],
+    ['listClosedPositions', agent, 2],
+    ['getRiskState', agent, 2],
+    ['getTradeIntentQuote', agent, 2],
+    ['getTradeIntentQuote', () => ({ ...agent(), symbol: 'AAPL', usdcAmount: '10' }), 2],
+    ['getAddIntentQuote', () => ({ ...position(), usdcAmount: '10' }), 2],
+    ['getReduceIntentQuote', () => ({ ...position(), exitBps: 5000 }), 2],
+    ['getExitLadderIntentQuote', () => ({ ...position(), exits: '-900:10000' }), 2],
+  ])('of %s %o, cold and warm', async (id, input, expected) => {
+    const app = appWith({})
+    for (const _ of ['cold', 'warm']) {
+      const requests = await requestsOf(() => call(id, input(), app))
+      expect(requests).toEqual(Array.from({ length: expected }, () => 'eth_call'))
+    }
+  })
+
+  it('of a transaction are its own, its receipt and the head at once, then its block', async () => {
+    const requests = await requestsOf(() => call('getTransaction', { txHash }, appWith({})))
+    expect(requests.sort()).toEqual(['eth_blockNumber', 'eth_getTransactionByHash', 'eth_getTransactionReceipt'])
+  })
+
+  it.each<[Submission, Input]>([
+    ['submitTradeIntent', { symbol: 'MSFT', usdcAmount: '10' }],
+    ['submitAddIntent', { usdcAmount: '10' }],
+    ['submitReduceIntent', { exitBps: 100 }],
+    ['submitExitLadderIntent', { exits: '-900:10000' }],
+  ])('of %s are a read, a simulation and a send', async (submission, input) => {
+    const body = await signedIntent(trader, submission, 'symbol' in input ? input : { ...input, positionId })
+    const requests = await requestsOf(() => call(submission, body, appWith({})))
+    expect(requests).toEqual(readSimulateSend)
+  })
+
+  it('of a registration are a read, a simulation and a send', async () => {
+    const body = await registrationOf(privateKeyToAccount(generatePrivateKey()))
+    const requests = await requestsOf(() => call('registerAgent', body, appWith({})))
+    expect(requests).toEqual(readSimulateSend)
+  })
+})
