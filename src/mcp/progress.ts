@@ -14,7 +14,7 @@ export function reportingProgress(context: Context, { mcpReq }: ServerContext): 
     return mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress, message } })
   }
   return aroundRelays(context, async ({ kind }, relay) => {
-    await report(`The signature is good. The ${kind} transaction is simulated and sent.`)
+    await report(`The signature is good; the ${kind} transaction is on its way.`)
     const timer = setInterval(() => void report('Waiting for the inclusion.'), STILL_WAITING_EVERY_MS)
     try {
       const outcome = await relay()

@@ -7,10 +7,12 @@ type Schema = { [key: string]: unknown }
 const isSchema = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-const never = new Set(['$schema', '$defs', 'id', 'example'])
-/** What says nothing to a reader: bounds that only keep numbers safe, and the length of a number in digits. */
-const isBound = (key: string, value: unknown) =>
-  (key === 'minimum' || key === 'maximum' || key === 'maxLength') && Math.abs(Number(value)) > 4096
+const meaningless = new Set(['$schema', '$defs', 'id', 'example'])
+const isMeaningless = (key: string, value: unknown, beside: Schema) =>
+  meaningless.has(key) ||
+  // The bounds of a double, and the length of what a pattern describes.
+  ((key === 'minimum' || key === 'maximum') && Math.abs(Number(value)) >= Number.MAX_SAFE_INTEGER) ||
+  (key === 'maxLength' && beside.pattern !== undefined)
 
 /** The input of a tool with every constraint that matters, and without references. */
 export function inputSchema(input: z.ZodType): ToolSchema {
@@ -18,23 +20,36 @@ export function inputSchema(input: z.ZodType): ToolSchema {
   const definitions = isSchema(root.$defs) ? root.$defs : {}
   const compact = (schema: Schema): Schema => {
     const source = resolve(schema, definitions)
-    const entries = Object.entries(source).filter(([key, value]) => !never.has(key) && !isBound(key, value))
+    const entries = Object.entries(source).filter(([key, value]) => !isMeaningless(key, value, source))
     return Object.fromEntries(entries.map(([key, value]) => [key, nested(key, value, compact)]))
   }
   return compact(root) as ToolSchema
 }
 
-const inOutputs = ['type', 'properties', 'items', 'enum', 'const', 'anyOf', 'additionalProperties']
+const structure = ['type', 'properties', 'items', 'enum', 'const', 'anyOf']
 const MARKED = /untrusted/
 
 /**
  * Makes the output schemas of one tool list, kept short: names and types at any depth, the text of the first level,
  * and no constraints, which are the service's business. A component is spelled out where the list first has it and
- * bears only its title afterwards.
+ * bears only its title afterwards; a text is said once.
  */
 export function outputSchemas(): (output: z.ZodType) => ToolSchema {
   const spelledOut = new Set<string>()
   const said = new Set<unknown>()
+
+  const isWorthSaying = (text: unknown, depth: number) => {
+    if (MARKED.test(`${text}`)) return true
+    if (depth > 1 || said.has(text)) return false
+    said.add(text)
+    return true
+  }
+  const isKept = (key: string, value: unknown, depth: number) => {
+    if (key === 'description') return isWorthSaying(value, depth)
+    if (key === 'required') return depth === 0
+    if (key === 'additionalProperties') return isSchema(value) && depth < 2
+    return structure.includes(key)
+  }
   return output => {
     const root: Schema = z.toJSONSchema(output, { io: 'output', unrepresentable: 'any' })
     const definitions = isSchema(root.$defs) ? root.$defs : {}
@@ -43,24 +58,12 @@ export function outputSchemas(): (output: z.ZodType) => ToolSchema {
       const source = resolve(schema, definitions)
       if (title !== undefined && spelledOut.has(title)) return { type: source.type, title }
       if (title !== undefined) spelledOut.add(title)
-      const result: Schema = title === undefined ? {} : { title }
-      for (const [key, value] of Object.entries(source)) {
-        if (
-          key === 'description'
-            ? isWorthSaying(value, depth)
-            : key === 'required'
-              ? depth === 0
-              : inOutputs.includes(key)
-        )
-          result[key] = nested(key, value, inner => compact(inner, key === 'items' ? depth : depth + 1))
-      }
-      return result
-    }
-    const isWorthSaying = (text: unknown, depth: number) => {
-      if (MARKED.test(`${text}`)) return true
-      if (depth > 1 || said.has(text)) return false
-      said.add(text)
-      return true
+      const kept = Object.entries(source).filter(([key, value]) => isKept(key, value, depth))
+      const inside = kept.map(([key, value]) => [
+        key,
+        nested(key, value, inner => compact(inner, key === 'items' ? depth : depth + 1)),
+      ])
+      return { ...(title !== undefined && { title }), ...Object.fromEntries(inside) }
     }
     return { type: 'object', ...compact(root, 0) }
   }
