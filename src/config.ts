@@ -30,6 +30,23 @@ function isUsableKey(key: string): boolean {
   }
 }
 
+const priceProvider = z.discriminatedUnion('PRICE_PROVIDER', [
+  z.object({ PRICE_PROVIDER: z.literal('http'), PRICE_PROVIDER_URL: httpUrl() }),
+  z.object({
+    PRICE_PROVIDER: z.literal('coingecko'),
+    PRICE_PROVIDER_URL: httpUrl().default('https://api.coingecko.com/api/v3'),
+  }),
+  z.object({
+    PRICE_PROVIDER: z.literal('finnhub'),
+    PRICE_PROVIDER_URL: httpUrl().default('https://finnhub.io/api/v1'),
+  }),
+])
+const symbolIds = json(z.record(z.string(), z.string().min(1)))
+
+function httpUrl() {
+  return z.url({ protocol: /^https?$/ }).transform(url => url.replace(/\/$/, ''))
+}
+
 const CANONICAL_MULTICALL3 = '0xcA11bde05977b3631167028862bE2a173976CA11'
 
 const chainContracts = z.object({
@@ -60,6 +77,7 @@ const chainEnv = z.object({
   CONTRACTS: json(chainContracts),
   TOKENS: json(z.record(z.string(), address)).default({}),
   VAULTS: json(z.record(z.string(), address)).default({}),
+  START_BLOCK: z.coerce.bigint().min(0n).default(0n),
 })
 
 export type Contracts = z.output<typeof chainContracts>
@@ -80,11 +98,27 @@ export type Config = {
         contracts: Contracts
         tokens: Record<string, `0x${string}`>
         vaults: Record<string, `0x${string}`>
+        /** The block that the contracts were deployed in, or an earlier one: no event of theirs is older. */
+        startBlock: bigint
       }
     | undefined
   trading: TradingContracts | undefined
   executorKeys: Hex[]
   relayerKey: Hex | undefined
+  oracleUpdaterKey: Hex | undefined
+  market:
+    | {
+        provider: 'http' | 'coingecko' | 'finnhub'
+        url: string
+        key: string | undefined
+        /** What the provider calls a symbol, where it is not the symbol itself. */
+        ids: Record<string, string>
+      }
+    | undefined
+  /** Who may refresh prices; anybody when undefined. */
+  priceRefreshSecret: string | undefined
+  /** Base URLs of the service's deployments by chain id, its own among them. */
+  deployments: Record<string, string>
   /** How long a submission waits for its inclusion before it answers SUBMISSION_UNKNOWN. */
   inclusionTimeoutMs: number
   /** What is set and cannot be used, by variable name; never the value, which may be a secret. */
@@ -118,10 +152,12 @@ export function parseConfig(env: Partial<Record<string, unknown>>): Config {
   const chain = group(chainEnv, isSet('CHAIN_ID') && isSet('RPC_URL') && isSet('CONTRACTS'), definedOnly(env))
   const trading = chain && group(z.object({ CONTRACTS: json(tradingContracts.partial()) }), true, definedOnly(env))
   const tradingWhole = tradingContracts.safeParse(trading?.CONTRACTS)
+  const market = group(priceProvider, isSet('PRICE_PROVIDER'), definedOnly(env))
+  const baseUrl = text('BASE_URL')?.replace(/\/$/, '')
   return {
     service: SERVICE_NAME,
     version: VERSION,
-    baseUrl: text('BASE_URL')?.replace(/\/$/, ''),
+    baseUrl,
     allowedHosts: [...LOCAL_HOSTS, ...hostsOf(text('BASE_URL'), text('ALLOWED_HOSTS'))],
     docsEnabled: text('DOCS_ENABLED') !== 'false',
     chain: chain && {
@@ -130,10 +166,23 @@ export function parseConfig(env: Partial<Record<string, unknown>>): Config {
       contracts: chain.CONTRACTS,
       tokens: chain.TOKENS,
       vaults: chain.VAULTS,
+      startBlock: chain.START_BLOCK,
     },
     trading: tradingWhole.success ? tradingWhole.data : undefined,
     executorKeys: keys('EXECUTOR_PRIVATE_KEY'),
     relayerKey: keys('RELAYER_PRIVATE_KEY')[0],
+    oracleUpdaterKey: keys('ORACLE_UPDATER_PRIVATE_KEY')[0],
+    market: market && {
+      provider: market.PRICE_PROVIDER,
+      url: market.PRICE_PROVIDER_URL,
+      key: text('PRICE_PROVIDER_KEY'),
+      ids: group(symbolIds, isSet('PRICE_PROVIDER_IDS'), text('PRICE_PROVIDER_IDS')) ?? {},
+    },
+    priceRefreshSecret: text('PRICE_REFRESH_SECRET'),
+    deployments: {
+      ...group(json(z.record(z.string(), httpUrl())), isSet('DEPLOYMENTS'), text('DEPLOYMENTS')),
+      ...(chain && baseUrl && { [chain.CHAIN_ID]: baseUrl }),
+    },
     inclusionTimeoutMs:
       group(z.coerce.number().int().min(100).max(60_000), isSet('INCLUSION_TIMEOUT_MS'), env.INCLUSION_TIMEOUT_MS) ??
       15_000,

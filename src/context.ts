@@ -2,6 +2,7 @@ import { type Chain, createChain, type TradingChain } from './chain/client.ts'
 import type { Config } from './config.ts'
 import { refuse } from './errors.ts'
 import { createExecutor, type Executor } from './executor/executor.ts'
+import { createProvider, type PriceProvider } from './market/provider.ts'
 
 /** What an operation may use. A getter throws the refusal of the capability that the deployment lacks. */
 export type Context = {
@@ -13,6 +14,12 @@ export type Context = {
   readonly executor: Executor
   /** Relays registrations and identity links. */
   readonly relayer: Executor
+  /** Posts prices to the oracle. */
+  readonly updater: Executor
+  /** Answers market prices by symbol. */
+  readonly market: PriceProvider
+  /** The bearer token that came with the request. */
+  readonly bearer?: string
 }
 
 export function createContext(config: Config, env: Pick<Env, 'EXECUTOR_LANE'>): Context {
@@ -36,5 +43,21 @@ export function createContext(config: Config, env: Pick<Env, 'EXECUTOR_LANE'>): 
       if (config.relayerKey === undefined) throw refuse('RELAYER_NOT_CONFIGURED')
       return createExecutor(env.EXECUTOR_LANE, [config.relayerKey], config)
     },
+    get updater() {
+      if (config.oracleUpdaterKey === undefined) throw refuse('PRICE_UPDATER_NOT_CONFIGURED')
+      return createExecutor(env.EXECUTOR_LANE, [config.oracleUpdaterKey], config)
+    },
+    get market() {
+      if (config.market === undefined) throw refuse('PRICE_PROVIDER_NOT_CONFIGURED')
+      return createProvider(config.market)
+    },
   }
+}
+
+const BEARER = /^Bearer +([^\s]+) *$/i
+
+/** The context of a request that carries an Authorization header; everything else is the given context's. */
+export function withAuthorization(context: Context, header: string | null | undefined): Context {
+  const [, token] = BEARER.exec(header ?? '') ?? []
+  return token === undefined ? context : Object.create(context, { bearer: { value: token } })
 }

@@ -95,21 +95,6 @@ const rows = {
     sentence: f => `The identity link is not valid: ${f.problem}.`,
     remedy: 'Send linkERC8004 true with the id of a token that the signer holds, or false with erc8004AgentId "0".',
   },
-  ERC8004_TOKEN_NOT_FOUND: {
-    status: 404,
-    sentence: f => `The ERC-8004 registry has no token ${f.erc8004AgentId}.`,
-    remedy: 'Register the identity first, then link it.',
-  },
-  ERC8004_NOT_HOLDER: {
-    status: 400,
-    sentence: f => `The agent's owner ${f.owner} does not hold the ERC-8004 token ${f.erc8004AgentId}.`,
-    remedy: "Transfer the identity to the agent's owner, or link one that the owner holds.",
-  },
-  ERC8004_ALREADY_LINKED: {
-    status: 409,
-    sentence: f => `The ERC-8004 token ${f.erc8004AgentId} is already linked.`,
-    remedy: 'Link another identity; one identity serves one agent.',
-  },
   AGENT_NOT_FOUND: {
     status: 404,
     sentence: f => `There is no agent ${f.agentId}.`,
@@ -209,6 +194,35 @@ const rows = {
     status: 503,
     sentence: () => 'This deployment has no relayer account for registrations.',
     remedy: 'The operator must set RELAYER_PRIVATE_KEY; a signer can also call selfRegisterAgent directly.',
+  },
+  PRICE_UPDATER_NOT_CONFIGURED: {
+    status: 503,
+    sentence: () => 'This deployment has no account that may post prices.',
+    remedy: 'The operator must set ORACLE_UPDATER_PRIVATE_KEY.',
+  },
+  PRICE_PROVIDER_NOT_CONFIGURED: {
+    status: 503,
+    sentence: () => 'This deployment has no market-data provider.',
+    remedy: 'The operator must set PRICE_PROVIDER; prices are then posted by others only.',
+  },
+  PRICE_PROVIDER_FAILED: {
+    status: 502,
+    sentence: f => `The market-data provider ${f.provider} gave no usable price: ${f.problem}.`,
+    remedy: 'No price was changed. Try again in a moment.',
+    retryable: true,
+    retryAfterSeconds: 10,
+  },
+  UNAUTHORIZED: {
+    status: 401,
+    sentence: () => 'The refresh secret is missing or wrong.',
+    remedy: 'Send the header Authorization: Bearer <REFRESH_SECRET>.',
+  },
+  NOT_READY: {
+    status: 503,
+    sentence: f => `Trading is not possible: ${f.problem}.`,
+    remedy: 'details names what was looked at; reads may still work.',
+    retryable: true,
+    retryAfterSeconds: 10,
   },
   REGISTRATION_PAUSED: {
     status: 503,

@@ -1,8 +1,9 @@
-import type { Address, Hex } from 'viem'
+import { type Address, type Hex, pad, toEventSelector } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { feeManagerAbi } from '../../contracts-abi/fee-manager.ts'
 import { refuse } from '../errors.ts'
 import { type Block, type Chain, maybe, must, read } from './client.ts'
+import { getLogs } from './logs.ts'
 import { type Domain, domainAbi, toDomain } from './typed-data.ts'
 
 /** An agent as the registry holds it, and whether its owner holds the linked ERC-8004 identity at that block. */
@@ -76,6 +77,58 @@ export async function getAgents(chain: Chain, agentIds: readonly bigint[], at?: 
     if (agent !== undefined) agents.set(id, agent)
   }
   return agents
+}
+
+const eventOf = (name: 'AgentRegistered' | 'AgentOwnershipTransferred') =>
+  toEventSelector(agentRegistryAbi.find(item => item.type === 'event' && item.name === name) as never)
+// Both events carry in their third topic whose the agent is from then on.
+const OWNER_EVENTS = [eventOf('AgentRegistered'), eventOf('AgentOwnershipTransferred')]
+const AGENTS_PER_READ = 200
+
+/** The agents that an owner holds now, by id: found by the events that ever made it owner, held against the registry. */
+export async function getAgentsByOwner(chain: Chain, owner: Address) {
+  const { block, results } = await read(chain, [{ ...registry(chain), functionName: 'nextAgentId' }] as const)
+  must(results[0])
+  const logs = await getLogs(chain, {
+    address: chain.contracts.AgentRegistry,
+    topics: [OWNER_EVENTS, null, null, pad(owner)],
+    fromBlock: chain.startBlock,
+    toBlock: block.number,
+  })
+  const ids = [...new Set(logs.map(({ topics }) => BigInt(topics[1] ?? 0)))].sort((a, b) => (a < b ? -1 : 1))
+  const agents: { agentId: bigint; agent: Agent }[] = []
+  for (let from = 0; from < ids.length; from += AGENTS_PER_READ) {
+    const page = await getAgents(chain, ids.slice(from, from + AGENTS_PER_READ), block)
+    for (const [agentId, agent] of page) if (agent.owner === owner) agents.push({ agentId, agent })
+  }
+  return { block, agents }
+}
+
+/** What a link of an ERC-8004 identity must match: the agent, its owner's nonce, the domain. */
+export type LinkTerms = { agent: Agent; domain: Domain; ownerNonce: bigint; identityRegistry: Address }
+
+/** Reads the terms of an identity link. Throws AGENT_NOT_FOUND. */
+export async function getLinkTerms(chain: Chain, agentId: bigint): Promise<{ block: Block; terms: LinkTerms }> {
+  const { agent, block } = await getAgent(chain, agentId)
+  const { results } = await read(
+    chain,
+    [
+      { address: chain.contracts.AgentRegistry, abi: domainAbi, functionName: 'eip712Domain' },
+      { ...registry(chain), functionName: 'nonces', args: [agent.owner] },
+      { ...registry(chain), functionName: 'erc8004IdentityRegistry' },
+    ] as const,
+    block,
+  )
+  const [domain, nonce, identityRegistry] = results
+  return {
+    block,
+    terms: {
+      agent,
+      domain: toDomain(must(domain)),
+      ownerNonce: must(nonce),
+      identityRegistry: must(identityRegistry),
+    },
+  }
 }
 
 /** What a registration must match: domain, typehash, the signer's nonce, the fee and whether the registry is open. */

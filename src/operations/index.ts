@@ -1,10 +1,14 @@
 import { getAddIntentQuote, submitAddIntent } from './add-intents.ts'
 import { getAgent } from './agents.ts'
+import { getAgentByERC8004 } from './agents-by-erc8004.ts'
+import { listAgentsByOwner } from './agents-by-owner.ts'
+import { getERC8004LinkQuote, linkERC8004 } from './erc8004-link.ts'
 import { getExitLadderIntentQuote, submitExitLadderIntent } from './exit-ladder-intents.ts'
 import { getHealth } from './health.ts'
 import type { Operation } from './operation.ts'
 import { getPosition, listClosedPositions, listPositions } from './positions.ts'
 import { getPrices } from './prices.ts'
+import { refreshPrices } from './prices-refresh.ts'
 import { getReduceIntentQuote, submitReduceIntent } from './reduce-intents.ts'
 import { getRegistrationQuote, registerAgent } from './register.ts'
 import { getRiskState } from './risk-state.ts'
@@ -21,9 +25,14 @@ export const operations = [
   listVaultTokens,
   listTokens,
   getPrices,
+  refreshPrices,
   getRegistrationQuote,
   registerAgent,
   getAgent,
+  listAgentsByOwner,
+  getAgentByERC8004,
+  getERC8004LinkQuote,
+  linkERC8004,
   getTradeIntentQuote,
   submitTradeIntent,
   getAddIntentQuote,

@@ -31,18 +31,38 @@ export type Definition<
   tool?: `svc_${string}`
   method: 'get' | 'post'
   path: `/${string}`
-  tag: 'Discovery' | 'Vaults' | 'Prices' | 'Agents' | 'Trading' | 'Positions' | 'Transactions'
+  tag: Tag
   summary: string
   description: string
   params?: P
   query?: Q
   body?: B
+  /** A body that may be left out altogether; every field of it is optional. */
+  bodyIsOptional?: true
+  /** Over HTTP a bearer token is asked for where the deployment has a secret. */
+  security?: 'bearer'
+  /** Over HTTP `?format=md` and `Accept: text/markdown` answer the output rendered as markdown. */
+  markdown?: (output: z.input<O>) => string
   status: 200 | 201
   output: O
   errors: readonly number[]
 }
 
-export type Operation = Definition & {
+/** The chapters of the API description, in reading order. */
+export const tags = {
+  Discovery: 'What this deployment is, and whether it can work.',
+  Vaults: 'Thematic vaults, the risk policy of their tracks, and the tokens that they allow.',
+  Prices: 'Prices of the on-chain oracle in US dollars.',
+  Agents: 'Registration of agents, their records and their ERC-8004 identities.',
+  Trading: 'Quotes and signed intents: fetch a quote, sign its typed data, post its body with the signature.',
+  Positions: 'Positions of an agent, its risk state and what it has traded.',
+  Transactions: 'What became of a transaction.',
+  Signing: 'Help with EIP-712 signatures; nothing here reaches the chain.',
+} as const
+export type Tag = keyof typeof tags
+
+export type Operation = Omit<Definition, 'markdown'> & {
+  markdown?: (output: never) => string
   /** Path, query and body in one flat object; unknown fields are refused. */
   input: z.ZodType
   /** Parses flat raw input (path, query and body in one object); throws the refusal INVALID_REQUEST. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { readMarket } from '../chain/market.ts'
-import { presentPrice, priceList } from '../resources/token.ts'
+import { presentOracleQuote, priceList } from '../resources/token.ts'
 import { defineOperation } from './operation.ts'
 import { presentBlock } from './quoting.ts'
 
@@ -30,10 +30,9 @@ export const getPrices = defineOperation(
     const { block, market } = await readMarket(chain)
     const asked = symbols && new Set(symbols)
     const tokens = market.tokens.filter(({ symbol }) => asked === undefined || asked.has(symbol))
-    const prices = tokens.map(({ symbol, address }) => {
-      const quote = market.quoteIn(address)
-      return [symbol, { symbol, address, ...presentPrice(quote), quoted: quote.quoted }] as const
-    })
+    const prices = tokens.map(
+      token => [token.symbol, presentOracleQuote(token, market.quoteIn(token.address))] as const,
+    )
     const found = new Set(tokens.map(({ symbol }) => symbol))
     return {
       chainId: chain.id,

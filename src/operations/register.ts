@@ -155,7 +155,7 @@ const REMEMBERED_NONCES = 8n
  * The nonce that a key signed: the body carries none, and a body that was relayed before was signed with an earlier
  * one. Undefined when the signature is no key's over any of the last nonces.
  */
-async function signedNonce(current: bigint, signer: string, signature: Hex, digestOf: (nonce: bigint) => Hex) {
+export async function signedNonce(current: bigint, signer: string, signature: Hex, digestOf: (nonce: bigint) => Hex) {
   for (let nonce = current; nonce >= 0n && current - nonce < REMEMBERED_NONCES; nonce--) {
     const { address } = await recover(digestOf(nonce), signature)
     if (address === signer) return nonce

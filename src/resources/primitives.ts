@@ -23,6 +23,8 @@ const id = z
 export const agentId = id.meta({ description: 'Agent id', example: '1' })
 export const positionId = uint.meta({ description: 'Position id', example: '1' })
 
+export const erc8004AgentId = uint.meta({ description: 'Token id of the ERC-8004 identity', example: '7' })
+
 /** An address in any case, answered checksummed; a wrong EIP-55 checksum in mixed case is refused. */
 export const address = z
   .string()

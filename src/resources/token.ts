@@ -2,7 +2,7 @@ import { formatUnits } from 'viem'
 import { z } from 'zod'
 import type { Token } from '../chain/market.ts'
 import type { Quote } from '../chain/oracle.ts'
-import { addressOut, asOf, unixSeconds } from './primitives.ts'
+import { addressOut, asOf, hashOut, unixSeconds } from './primitives.ts'
 
 export const price = z
   .object({
@@ -66,6 +66,34 @@ export const priceList = z
   })
   .meta({ id: 'PriceList' })
 
+export const skippedPrice = z
+  .object({
+    symbol: z.string(),
+    reason: z
+      .enum([
+        'notKnown',
+        'invalidPrice',
+        'noTime',
+        'unchanged',
+        'notNewer',
+        'fromFuture',
+        'deviationTooLarge',
+        'duplicateInBatch',
+      ])
+      .meta({ description: 'Why the price was not posted; deviationTooLarge needs the second role of the oracle' }),
+  })
+  .meta({ id: 'SkippedPrice' })
+
+export const priceRefresh = z
+  .object({
+    updated: z.array(z.string()).meta({ description: 'Symbols whose price was posted' }),
+    skipped: z.array(skippedPrice),
+    prices: z.record(z.string(), oracleQuote).meta({ description: 'The prices after the refresh, by symbol' }),
+    provider: z.string().meta({ description: 'The market-data provider', example: 'finnhub' }),
+    transactionHash: hashOut.optional().meta({ description: 'Absent when there was nothing to post' }),
+  })
+  .meta({ id: 'PriceRefresh' })
+
 /** Oracle prices have 8 decimals. */
 const ORACLE_DECIMALS = 8
 export const presentPrice = (quote: Quote): z.input<typeof price> => ({
@@ -73,6 +101,11 @@ export const presentPrice = (quote: Quote): z.input<typeof price> => ({
   updatedAt: `${quote.updatedAt}`,
   stale: quote.stale,
 })
+
+export const presentOracleQuote = (
+  { symbol, address }: Pick<Token, 'symbol' | 'address'>,
+  quote: Quote,
+): z.input<typeof oracleQuote> => ({ symbol, address, ...presentPrice(quote), quoted: quote.quoted })
 
 export const presentToken = (
   { symbol, name, address, decimals, listed, active }: Token,

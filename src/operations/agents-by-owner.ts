@@ -1,0 +1,40 @@
+import { z } from 'zod'
+import { getAgentsByOwner } from '../chain/registry.ts'
+import { agentRecord, ownerParams, presentAgent } from '../resources/agent.ts'
+import { addressOut, asOf, digits } from '../resources/primitives.ts'
+import { defineOperation } from './operation.ts'
+import { presentBlock } from './quoting.ts'
+
+export const listAgentsByOwner = defineOperation(
+  {
+    id: 'listAgentsByOwner',
+    tool: 'svc_list_agents_by_owner',
+    method: 'get',
+    path: '/agents/by-owner/{owner}',
+    tag: 'Agents',
+    summary: 'List the agents of an owner',
+    description: 'The agents that an address owns now; one that it gave away is not among them.',
+    params: ownerParams,
+    status: 200,
+    output: z
+      .object({
+        owner: addressOut,
+        agentRegistry: addressOut,
+        count: z.int(),
+        agents: z.array(z.object({ agentId: digits('Agent id'), agent: agentRecord })),
+        asOf,
+      })
+      .meta({ id: 'AgentsOfOwner' }),
+    errors: [400, 500, 502],
+  },
+  async ({ chain }, { owner }) => {
+    const { block, agents } = await getAgentsByOwner(chain, owner)
+    return {
+      owner,
+      agentRegistry: chain.contracts.AgentRegistry,
+      count: agents.length,
+      agents: agents.map(({ agentId, agent }) => ({ agentId: `${agentId}`, agent: presentAgent(agent) })),
+      asOf: presentBlock(block),
+    }
+  },
+)
