@@ -1,3 +1,5 @@
+import { patience } from './patience.ts'
+
 /** What an intent holds while it is under way; each part is released exactly once. */
 export type Ticket = {
   /** Resolves to whether the group's turn came in time. */
@@ -113,12 +115,9 @@ export function createAdmission() {
   return { enter, calm, trouble, depth: () => depth }
 }
 
-async function inTime(promise: Promise<void>, until: number): Promise<boolean> {
-  const late = Promise.withResolvers<false>()
-  const timer = setTimeout(() => late.resolve(false), Math.max(0, until - Date.now()))
-  try {
-    return await Promise.race([promise.then(() => true), late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
-}
+const inTime = (promise: Promise<void>, until: number): Promise<boolean> =>
+  patience(
+    promise.then(() => true),
+    until,
+    () => false,
+  )

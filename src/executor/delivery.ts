@@ -31,7 +31,8 @@ export function createDelivery({
   inclusionTimeoutMs: number
   /** Asks for a reconciliation: the chain and the journal disagree about a nonce. */
   onDisorder: () => void
-  onUnfunded: () => void
+  /** The account could not pay this many wei. */
+  onUnfunded: (cost: bigint) => void
 }) {
   /** Sends an attempt and follows it until it is included or the wait is over; the reconciliation goes on after that. */
   async function deliver(attempt: Attempt): Promise<void> {
@@ -70,7 +71,7 @@ export function createDelivery({
       await raiseFee(attempt)
       return true
     }
-    if (submission.is === 'unfunded') onUnfunded()
+    if (submission.is === 'unfunded') onUnfunded(BigInt(attempt.gas) * attempt.maxFee)
     else {
       // A nonce below the chain's is ours and mined, or was used by someone else with our key; one above it misses a
       // predecessor; a replacement that is underpriced competes with bytes that are not these.

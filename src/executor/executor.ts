@@ -1,6 +1,7 @@
 import { type Address, type Hex, keccak256, stringToBytes } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
 import type { ExecutorLane } from './lane.ts'
+import { patience } from './patience.ts'
 
 /** What the executor account sends: no value, just the call. */
 export type Call = { to: Address; data: Hex }
@@ -96,7 +97,12 @@ export function createExecutor(
   return {
     address: first,
     addressOf,
-    relay: relay => within(inclusionTimeoutMs + LANE_GRACE_MS, relayTo(lane, addressOf(relay.group), relay)),
+    relay: relay =>
+      patience(
+        relayTo(lane, addressOf(relay.group), relay),
+        Date.now() + inclusionTimeoutMs + LANE_GRACE_MS,
+        (): Outcome => ({ state: 'unknown' }),
+      ),
     find: (group, digest) => lane(addressOf(group)).find(digest),
     status: () => Promise.all(addresses.map(address => lane(address).status())),
   }
@@ -121,16 +127,6 @@ async function relayTo(lane: LaneOf, address: Address, relay: Relay): Promise<Ou
 }
 
 const isOverload = (error: unknown) => error instanceof Error && 'overloaded' in error && error.overloaded === true
-
-async function within(milliseconds: number, outcome: Promise<Outcome>): Promise<Outcome> {
-  const timeout = Promise.withResolvers<Outcome>()
-  const timer = setTimeout(() => timeout.resolve({ state: 'unknown' }), milliseconds)
-  try {
-    return await Promise.race([outcome, timeout.promise])
-  } finally {
-    clearTimeout(timer)
-  }
-}
 
 const addressCache = new Map<Hex, Address>()
 

@@ -7,6 +7,7 @@ import { createDelivery, ignoreUnreachable } from './delivery.ts'
 import type { IntentRecord, Kind, LaneStatus, Outcome, Relay } from './executor.ts'
 import type { Head } from './head.ts'
 import { type Intent, type Journal, openJournal, toRecord } from './journal.ts'
+import { patience } from './patience.ts'
 import { createReconciliation } from './reconciliation.ts'
 import { createRpc } from './rpc.ts'
 import { createSequencer } from './sequencer.ts'
@@ -27,6 +28,8 @@ const REVERT_BUDGET = { count: 3, windowMs: 600_000 }
 const ownKinds: readonly Kind[] = ['prices', 'exit', 'settle']
 /** A paused lane resumes when its balance covers what it lacked this many times. */
 const RESUME_FACTOR = 2n
+/** What a lane that lacks funds for an unknown amount of gas is assumed to need. */
+const TYPICAL_GAS = 500_000n
 
 type Parts = ReturnType<typeof assemble>
 
@@ -142,7 +145,10 @@ export class ExecutorLane extends DurableObject<Env> {
     const fees = sequencer.feesAt(head)
     const verdict = await simulate(relay.kind, relay.call, fees)
     if (verdict.is === 'unreachable') return { state: 'unsent' }
-    if (verdict.is === 'unfunded') return this.#pause(head, fees.maxFeePerGas)
+    if (verdict.is === 'unfunded') {
+      this.#pause(fees.maxFeePerGas * TYPICAL_GAS)
+      return { state: 'unfunded' }
+    }
     if (verdict.is === 'refused') {
       const { data, message } = verdict
       this.#journal.reject(relay, { data, reason: message })
@@ -153,7 +159,10 @@ export class ExecutorLane extends DurableObject<Env> {
     if (head.balance < this.#journal.pending().cost + cost) {
       const now = await sequencer.refresh().catch(ignoreUnreachable)
       if (now === undefined) return { state: 'unsent' }
-      if (now.balance < this.#journal.pending().cost + cost) return this.#pause(now, cost)
+      if (now.balance < this.#journal.pending().cost + cost) {
+        this.#pause(cost)
+        return { state: 'unfunded' }
+      }
     }
     const attempt = await sequencer.prepare(relay, verdict.gas)
     this.#watchMs = WATCH_MS
@@ -171,12 +180,11 @@ export class ExecutorLane extends DurableObject<Env> {
     return this.#inTime(known.digest, outcome, until)
   }
 
-  async #inTime(digest: Hex, outcome: Promise<Outcome>, until: number): Promise<Outcome> {
-    const late = scheduler.wait(Math.max(0, until - Date.now())).then((): Outcome => {
+  #inTime(digest: Hex, outcome: Promise<Outcome>, until: number): Promise<Outcome> {
+    return patience(outcome, until, (): Outcome => {
       const hash = this.#journal.attemptsOf(digest).at(-1)?.hash
       return { state: 'unknown', ...(hash !== undefined && { hash }) }
     })
-    return Promise.race([outcome, late])
   }
 
   #secondsOfRevertBudget({ kind, group }: Relay): number {
@@ -186,11 +194,10 @@ export class ExecutorLane extends DurableObject<Env> {
     return oldest === undefined ? 0 : Math.ceil((oldest + REVERT_BUDGET.windowMs - Date.now()) / 1000)
   }
 
-  #pause({ balance }: Head, cost: bigint): Outcome {
+  #pause(cost: bigint) {
     if (this.#lacking === undefined)
-      console.error(JSON.stringify({ level: 'error', event: 'executor out of funds', balanceWei: `${balance}` }))
+      console.error(JSON.stringify({ level: 'error', event: 'executor out of funds', lackingWei: `${cost}` }))
     this.#lacking = cost
-    return { state: 'unfunded' }
   }
 
   #resumeAt({ balance }: Head) {
@@ -205,7 +212,7 @@ export class ExecutorLane extends DurableObject<Env> {
     const address = getAddress(name)
     this.#journal.set('address', address)
     const parts = assemble(address, this.env, this.#journal, this.ctx, {
-      onUnfunded: head => this.#pause(head, head.baseFee),
+      onUnfunded: cost => this.#pause(cost),
     })
     this.#parts = parts
     const unsettled = this.#journal.unsettled()
@@ -244,7 +251,7 @@ function assemble(
   env: Env,
   journal: Journal,
   ctx: DurableObjectState,
-  { onUnfunded }: { onUnfunded: (head: Head) => void },
+  { onUnfunded }: { onUnfunded: (cost: bigint) => void },
 ) {
   const variables: Partial<Record<string, unknown>> = { ...env }
   const config = parseConfig(variables)
@@ -261,10 +268,7 @@ function assemble(
   const delivery = createDelivery({
     ...{ rpc, journal, sequencer, settlement, admission, inclusionTimeoutMs },
     onDisorder: () => void reconciliation.reconcile().catch(ignoreUnreachable),
-    onUnfunded() {
-      const head = sequencer.lastHead()
-      if (head) onUnfunded(head)
-    },
+    onUnfunded,
   })
   const reconciliation = createReconciliation({ rpc, journal, sequencer, settlement, delivery, simulate, address })
   return { account, admission, sequencer, settlement, simulate, delivery, reconciliation, inclusionTimeoutMs }

@@ -54,13 +54,19 @@ export function createRpc(urls: readonly string[]): Rpc {
   }
 
   async function post(endpoint: Endpoint, body: unknown, timeoutMs: number): Promise<unknown> {
-    const response = await fetch(endpoint.url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-      signal: AbortSignal.timeout(timeoutMs),
-    })
-    return response.json()
+    const controller = new AbortController()
+    const timer = setTimeout(() => controller.abort(new DOMException('no answer in time', 'TimeoutError')), timeoutMs)
+    try {
+      const response = await fetch(endpoint.url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+        signal: controller.signal,
+      })
+      return await response.json()
+    } finally {
+      clearTimeout(timer)
+    }
   }
   const envelope = ({ method, params }: Request) => ({ jsonrpc: '2.0', id: ++id, method, params })
 

@@ -77,13 +77,18 @@ export function createSimulator(rpc: Rpc, from: Address) {
 const limitOf = (estimate: number, ceiling: number) => Math.min(Math.ceil((estimate * MARGIN_PERCENT) / 100), ceiling)
 
 /** Running out of gas in an inner call shows as a revert without data. */
-const mayBeOutOfGas = ({ message, data }: RpcError) =>
-  /out ?of ?gas|intrinsic gas|gas required exceeds/i.test(message) || data === undefined || data === '0x'
+const mayBeOutOfGas = (error: RpcError) =>
+  /out ?of ?gas|intrinsic gas|gas required exceeds/i.test(error.message) ||
+  (isVerdict(error) && (error.data ?? '0x') === '0x')
 
-function refusal({ code, message, data }: RpcError): Verdict {
-  if (data !== undefined) return { is: 'refused', data, message: 'the call reverts' }
-  if (/insufficient funds/i.test(message)) return { is: 'unfunded' }
-  const isVerdict =
-    code === 3 || /revert|out ?of ?gas|gas required exceeds|invalid opcode|stack|EVM error/i.test(message)
-  return isVerdict ? { is: 'refused', message: redact(message) } : { is: 'unreachable' }
+/** Whether an error is the call's own failure, in contrast to the node's or the account's. */
+const isVerdict = ({ code, message, data }: RpcError) =>
+  code === 3 || data !== undefined || /revert|out ?of ?gas|gas required exceeds|invalid opcode|EVM error/i.test(message)
+
+function refusal(error: RpcError): Verdict {
+  if (/insufficient funds/i.test(error.message)) return { is: 'unfunded' }
+  if (!isVerdict(error)) return { is: 'unreachable' }
+  return error.data === undefined
+    ? { is: 'refused', message: redact(error.message) }
+    : { is: 'refused', data: error.data, message: 'the call reverts' }
 }
