@@ -265,9 +265,29 @@ const rows = {
   LengthMismatch: admin,
   InvalidAgentStatus: admin,
   InvalidTrack: admin,
+  AgentNotPromotable: admin,
+  IllegalStatusMove: admin,
+  ExpectedPause: admin,
+  ERC4626ExceededMaxDeposit: admin,
+  ERC4626ExceededMaxMint: admin,
+  ERC4626ExceededMaxRedeem: admin,
+  ERC4626ExceededMaxWithdraw: admin,
+  ERC20InsufficientAllowance: wiring,
+  ERC20InsufficientBalance: wiring,
+  ERC20InvalidApprover: wiring,
+  ERC20InvalidReceiver: wiring,
+  ERC20InvalidSender: wiring,
+  ERC20InvalidSpender: wiring,
+  SafeERC20FailedOperation: wiring,
+  TradeInProgress: wiring,
+  ReentrancyGuardReentrantCall: wiring,
+  InvalidShortString: wiring,
+  StringTooLong: wiring,
+  SafeCastOverflowedIntDowncast: admin,
+  SafeCastOverflowedUintToInt: admin,
   SafeCastOverflowedIntToUint: admin,
   SafeCastOverflowedUintDowncast: admin,
-} satisfies Partial<Record<ErrorName, Row>>
+} satisfies Record<ErrorName, Row>
 
 /** The wire code of a contract error: its name in SCREAMING_SNAKE case. */
 export const codeOf = (name: string): string =>

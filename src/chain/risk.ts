@@ -87,7 +87,9 @@ export async function getRisk(chain: TradingChain, agentId: bigint): Promise<{ b
       ),
     ],
   )
-  const positions = ids.flatMap((_, index) => toPosition(...(more.slice(3 * index, 3 * index + 3) as Parameters<typeof toPosition>)) ?? [])
+  const positions = ids.flatMap(
+    (_, index) => toPosition(...(more.slice(3 * index, 3 * index + 3) as Parameters<typeof toPosition>)) ?? [],
+  )
   const stale = positions.filter(({ unrealizedPnlUsdc }) => unrealizedPnlUsdc === undefined)
   const lastKnown = new Map<string, LastKnown>()
   for (const [index, token] of tokens.entries()) {

@@ -93,7 +93,8 @@ export const submitAddIntent = defineOperation(
       kind: 'add',
       primaryType: 'AddToPosition',
       message: () => message,
-      data: () => encodeFunctionData({ abi: tradeRouterAbi, functionName: 'addToPosition', args: [message, signature] }),
+      data: () =>
+        encodeFunctionData({ abi: tradeRouterAbi, functionName: 'addToPosition', args: [message, signature] }),
     })
   },
 )

@@ -20,7 +20,9 @@ type Quote<P extends PrimaryType> = {
   checks: readonly Check[]
   deadline: bigint | undefined
   /** Message and body of the intent, when the caller has said all of it; built for the deadline that is suggested. */
-  intent?: ((signed: { nonce: bigint; deadline: bigint }) => { message: Message; body: Record<string, unknown> }) | undefined
+  intent?:
+    | ((signed: { nonce: bigint; deadline: bigint }) => { message: Message; body: Record<string, unknown> })
+    | undefined
 }
 
 /** What every intent quote answers, with the typed data and the body to post when the intent is complete. */

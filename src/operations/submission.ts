@@ -28,7 +28,11 @@ export function deadlineRefusal(deadline: bigint, block: Block): Refusal | undef
 /** What the caller should know about a deadline that is accepted. */
 export const deadlineWarnings = (deadline: bigint, { timestamp }: Block) =>
   deadline > timestamp + DAY_SECONDS
-    ? { warnings: ['The deadline is more than 24 hours ahead: until then only the nonce bounds the life of this intent.'] }
+    ? {
+        warnings: [
+          'The deadline is more than 24 hours ahead: until then only the nonce bounds the life of this intent.',
+        ],
+      }
     : {}
 
 /** Refuses a ladder whose shape no contract would take, naming the rule and the bound. */
@@ -106,7 +110,10 @@ export async function mine(
       throw await onRefused({ data: outcome.data, facts: {} })
     case 'reverted':
       if (decodeRevert(outcome.data) === undefined)
-        throw refuse('SUBMISSION_REVERTED', { transactionHash: outcome.hash, problem: 'the reason could not be replayed' })
+        throw refuse('SUBMISSION_REVERTED', {
+          transactionHash: outcome.hash,
+          problem: 'the reason could not be replayed',
+        })
       throw await onRefused({ data: outcome.data, facts: { transactionHash: outcome.hash } })
     case 'conflict':
       throw refuse('NONCE_IN_FLIGHT', { agentId: relay.group.replace(/^\w+:/, ''), nonce: relay.groupNonce })
@@ -137,7 +144,9 @@ async function explain(
 }
 
 const intentEvents = new Set(
-  tradeRouterAbi.filter(item => item.type === 'event' && item.name.endsWith('FromIntent')).map(event => toEventSelector(event as never)),
+  tradeRouterAbi
+    .filter(item => item.type === 'event' && item.name.endsWith('FromIntent'))
+    .map(event => toEventSelector(event as never)),
 )
 
 /** The position id of the receipt's intent event. */

@@ -4,7 +4,14 @@ import type { Check } from '../chain/checks.ts'
 import type { ExitBounds } from '../chain/ladder.ts'
 import { codeOf, remedyOf } from '../chain/reverts.ts'
 import type { Terms } from '../chain/terms.ts'
-import { type Domain, digestOf, type ExitRule, type Message, type PrimaryType, signingTypes } from '../chain/typed-data.ts'
+import {
+  type Domain,
+  digestOf,
+  type ExitRule,
+  type Message,
+  type PrimaryType,
+  signingTypes,
+} from '../chain/typed-data.ts'
 import { refuse } from '../errors.ts'
 import { agentPosition, exitRule, presentExitRule } from './position.ts'
 import {
@@ -47,7 +54,9 @@ const exitInput = z
     triggerBps: z
       .int()
       .refine(value => value !== 0, 'must not be zero: negative is a StopLoss, positive a TakeProfit')
-      .meta({ description: 'Signed distance from the entry price in basis points: negative StopLoss, positive TakeProfit' }),
+      .meta({
+        description: 'Signed distance from the entry price in basis points: negative StopLoss, positive TakeProfit',
+      }),
     exitBps: z.int().min(1).max(10_000).meta({ description: 'Share of the remaining tokens to sell; basis points' }),
   })
   .refine(
@@ -56,13 +65,17 @@ const exitInput = z
   )
   .meta({ id: 'ExitRuleInput' })
 
-export const exits = z.array(exitInput).min(1).max(5).meta({
-  description: 'The exit ladder in array order, 1 to 5 rules; the last rule exits 10000',
-  example: [
-    { triggerBps: -800, exitBps: 10000 },
-    { triggerBps: 1500, exitBps: 10000 },
-  ],
-})
+export const exits = z
+  .array(exitInput)
+  .min(1)
+  .max(5)
+  .meta({
+    description: 'The exit ladder in array order, 1 to 5 rules; the last rule exits 10000',
+    example: [
+      { triggerBps: -800, exitBps: 10000 },
+      { triggerBps: 1500, exitBps: 10000 },
+    ],
+  })
 export const toRules = (given: z.output<typeof exits>): ExitRule[] =>
   given.map(({ triggerBps, exitBps }) => ({
     triggerType: triggerBps < 0 ? 0 : 1,
@@ -252,7 +265,7 @@ export const presentExitBounds = (bounds: ExitBounds): z.input<typeof exitBounds
 
 export const accountRiskBounds = z
   .object({
-    maxDailyLossBps: bps("Realized loss of a day against the cap that stops new risk; 0 is off"),
+    maxDailyLossBps: bps('Realized loss of a day against the cap that stops new risk; 0 is off'),
     maxDrawdownBps: bps('Drawdown limit; stored, not checked per intent'),
   })
   .meta({ id: 'AccountRiskBounds' })
@@ -281,7 +294,10 @@ const quoteCommon = {
   eip712: eip712Info,
   tradeRouter: addressOut.meta({ description: 'Verifying contract of the signature' }),
   checks: z.array(check).meta({ description: "Every rule that the router will apply, in the router's order" }),
-  bindingRule: z.string().nullable().meta({ description: 'The first rule that fails, or the one that bounds the amount' }),
+  bindingRule: z
+    .string()
+    .nullable()
+    .meta({ description: 'The first rule that fails, or the one that bounds the amount' }),
   serverTime: unixSeconds("The chain's time"),
   suggestedDeadline: unixSeconds('A deadline ten minutes ahead'),
   typedData: typedData.optional(),
@@ -310,7 +326,7 @@ export const tradeIntentQuote = z
     trackId: z.int(),
     exitBounds,
     accountRiskBounds,
-    dailyRealizedPnlUsdc: usdc("Net realized PnL of the day from the router; negative is a loss"),
+    dailyRealizedPnlUsdc: usdc('Net realized PnL of the day from the router; negative is a loss'),
     defaultExit: z.array(exitRule).meta({ description: 'A ladder that fits the bounds' }),
     token: addressOut.optional().meta({ description: 'Address of the symbol; absent when none was asked for' }),
   })

@@ -21,7 +21,13 @@ export const transactionStatus = z
   })
   .meta({ id: 'TransactionStatus' })
 
-export function presentTransaction({ hash, from, to, block, revertData }: Transaction): z.input<typeof transactionStatus> {
+export function presentTransaction({
+  hash,
+  from,
+  to,
+  block,
+  revertData,
+}: Transaction): z.input<typeof transactionStatus> {
   const parties = { from: getAddress(from), to: to && getAddress(to) }
   if (block === undefined) return { transactionHash: hash, status: 'pending', ...parties }
   const refusal = block.success ? undefined : ofRevert(revertData)

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { chain, FRONTIER, newTrader, openPosition, type Submission, signedIntent, type Trader } from '../actors.ts'
 import { type Body, call, type Input } from '../surfaces.ts'
 
@@ -97,21 +97,21 @@ describe('the checks of a quote', () => {
     expect((await agree(fresh, 'submitTradeIntent', { symbol: 'COST', usdcAmount: `${most}` })).status).toBe(201)
   })
 
-  it('hold while a price, a pause or a suspension stands against the intent', async () => {
+  it('hold while a pause or a suspension stands against the intent', async () => {
     const fresh = await newTrader()
-    await chain.pauseTrading('genesis', true)
-    await agree(fresh, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '10' })
-    await chain.pauseTrading('genesis', false)
-    await chain.pauseRegistry(true)
-    await agree(fresh, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '10' })
-    await chain.pauseRegistry(false)
+    const intent = { symbol: 'NVDA', usdcAmount: '10' }
+    const paused = async (pause: (paused: boolean) => Promise<void>) => {
+      await pause(true)
+      try {
+        await agree(fresh, 'submitTradeIntent', intent)
+      } finally {
+        await pause(false)
+      }
+    }
+    await paused(chain.pauseRegistry)
+    await paused(value => chain.pauseTrading('genesis', value))
     await chain.setAgentStatus(BigInt(fresh.agentId), 2)
-    const { quote } = await agree(fresh, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '10' })
+    const { quote } = await agree(fresh, 'submitTradeIntent', intent)
     expect(quote).toMatchObject({ bindingRule: 'agentActive', maxUsdcAmount: '0' })
-  })
-
-  afterAll(async () => {
-    await chain.pauseTrading('genesis', false)
-    await chain.pauseRegistry(false)
   })
 })

@@ -1,4 +1,4 @@
-import { createTestClient, type Hex, http, publicActions, toHex, zeroAddress } from 'viem'
+import { createTestClient, erc20Abi, type Hex, http, publicActions, toHex, zeroAddress } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
@@ -346,13 +346,17 @@ describe('the router refuses', () => {
   it('more than the vault has idle', async () => {
     const fresh = await newTrader({ vault: FRONTIER })
     await openPosition(fresh, { usdcAmount: '4000' })
-    await changePolicy(FRONTIER, { maxTradeSizeBps: 10_000n })
+    await changePolicy(FRONTIER, { maxTradeSizeBps: 10_000n, maxDailyTurnoverBps: 0n })
     const vault = { address: FRONTIER, abi: mandateVaultAbi } as const
     const { address: depositor } = accounts.depositor
     const idle = await client.readContract({ ...vault, functionName: 'maxWithdraw', args: [depositor] })
     const taken = idle - 100_000_000n
     await chain.send(accounts.depositor, { ...vault, functionName: 'withdraw', args: [taken, depositor, depositor] })
-    undo.push(() => chain.send(accounts.depositor, { ...vault, functionName: 'deposit', args: [taken, depositor] }))
+    undo.push(async () => {
+      const approve = { functionName: 'approve', args: [FRONTIER, taken] } as const
+      await chain.send(accounts.depositor, { address: contracts.USDC, abi: erc20Abi, ...approve })
+      await chain.send(accounts.depositor, { ...vault, functionName: 'deposit', args: [taken, depositor] })
+    })
     await open(fresh, { symbol: 'META', usdcAmount: '500' }, 400, 'INSUFFICIENT_IDLE_ASSETS')
   })
 

@@ -16,7 +16,7 @@ async function requestsOf(run: () => Promise<{ status: number }>): Promise<strin
   spy.mockImplementation(async (input, init) => {
     const request = new Request(input as RequestInfo, init as RequestInit)
     if (request.url.startsWith(deployment.rpcUrl)) {
-      const calls: { method: string }[] = [await request.clone().json()].flat()
+      const calls = [await request.clone().json()].flat() as { method: string }[]
       const methods = calls.map(({ method }) => method)
       if (!methods.every(method => WATCH.has(method))) requests.push(methods.join('+'))
     }
