@@ -1,4 +1,10 @@
-import { createMcpHandler, isInitializeRequest, isLegacyRequest, readRequestBody } from '@modelcontextprotocol/server'
+import {
+  createMcpHandler,
+  isInitializeRequest,
+  isJsonContentType,
+  isLegacyRequest,
+  readRequestBody,
+} from '@modelcontextprotocol/server'
 import { hubOf } from './hub.ts'
 import { rpcError, type ServerFactory, sessionNotFound } from './serving.ts'
 
@@ -27,6 +33,8 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces }: Optio
       return rpcError(405, -32000, 'Method not allowed', { allow: METHODS.join(', ') })
     if (request.method !== 'POST') return inSession(request, namespaces)
 
+    if (!isJsonContentType(request.headers.get('content-type')))
+      return rpcError(415, -32000, 'Unsupported Media Type: Content-Type must be application/json')
     const body = await readRequestBody(request, BODY_LIMIT_BYTES)
     if (body.tooLarge) return rpcError(413, -32000, `The request body is larger than ${BODY_LIMIT_BYTES} bytes`)
     const parsedBody = parseJson(body.text)

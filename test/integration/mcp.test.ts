@@ -1,0 +1,334 @@
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
+import { env, exports } from 'cloudflare:workers'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { describe, expect, it } from 'vitest'
+import { refused, succeed, type ToolResult, ToolTrader, wholeTrade } from '../mcp.ts'
+import { call, request } from '../surfaces.ts'
+
+const fetchWorker = (async (input, init) => exports.default.fetch(new Request(input as string, init))) as typeof fetch
+
+type Era = 'legacy' | { pin: string }
+const ERAS: [Era, string][] = [
+  ['legacy', '2025-11-25'],
+  [{ pin: '2026-07-28' }, '2026-07-28'],
+]
+
+async function connect(mode: Era = 'legacy', path = '/mcp', fetch = fetchWorker) {
+  const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } })
+  const transport = new StreamableHTTPClientTransport(new URL(path, 'http://localhost'), { fetch })
+  await client.connect(transport)
+  return {
+    client,
+    sessionId: transport.sessionId ?? '',
+    tool: (name: string, input: Record<string, unknown> = {}, onprogress?: (progress: { progress: number }) => void) =>
+      client.callTool({ name, arguments: input }, onprogress && { onprogress }) as Promise<ToolResult>,
+  }
+}
+
+const JSON_AND_STREAM = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+const initialize = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'raw', version: '1' } },
+}
+const post = (body: unknown, headers: Record<string, string> = {}, path = '/mcp') =>
+  request(path, {
+    method: 'POST',
+    headers: { ...JSON_AND_STREAM, ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+const listTools = { jsonrpc: '2.0', id: 2, method: 'tools/list' }
+
+async function rawSession(path = '/mcp'): Promise<Record<string, string>> {
+  const response = await post(initialize, {}, path)
+  await response.text()
+  expect(response.status).toBe(200)
+  return { 'mcp-session-id': response.headers.get('mcp-session-id') ?? '', 'mcp-protocol-version': '2025-11-25' }
+}
+const objectOf = (sessionId: string) => env.MCP_SESSION.get(env.MCP_SESSION.idFromString(sessionId))
+const tables = (stub: DurableObjectStub) =>
+  runInDurableObject(stub, (_, state) =>
+    state.storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'event'").toArray(),
+  )
+
+/** The result of the last message of an event stream. */
+const resultOf = (stream: string) => JSON.parse(/^data: (.+)$/gm.exec(stream)?.[1] ?? '').result
+
+/** Reads server-sent events until one satisfies `until`; answers all of them and lets the stream go. */
+async function readEvents(response: Response, until: (event: { id: string; data: string }) => boolean) {
+  const reader = (response.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader()
+  const events: { id: string; data: string }[] = []
+  let buffer = ''
+  for (;;) {
+    const { value, done } = await reader.read()
+    if (done) return events
+    buffer += value
+    const frames = buffer.split('\n\n')
+    buffer = frames.pop() ?? ''
+    for (const frame of frames) {
+      const event = { id: /^id: (.*)$/m.exec(frame)?.[1] ?? '', data: /^data: (.*)$/m.exec(frame)?.[1] ?? '' }
+      events.push(event)
+      if (until(event)) {
+        await reader.cancel()
+        return events
+      }
+    }
+  }
+}
+
+describe.each(ERAS)('protocol %o', (mode, version) => {
+  it('negotiates and says who it is and how to use it', async () => {
+    const { client } = await connect(mode)
+    expect(client.getNegotiatedProtocolVersion()).toBe(version)
+    expect(client.getServerVersion()).toMatchObject({ name: 'agent-trading-service', version: '0.1.0' })
+    expect(client.getInstructions()).toContain('svc_get_agent_registration_quote')
+    await client.close()
+  })
+
+  it('does a whole trade through tools alone', async () => {
+    const { client, tool } = await connect(mode)
+    await client.listTools() // the client validates every answer against the output schemas from here on
+    await wholeTrade(tool)
+    await client.close()
+  })
+
+  it('reports progress while a submission waits for its inclusion', async () => {
+    const { client, tool } = await connect(mode)
+    const seen: number[] = []
+    const trader = new ToolTrader((name, input) => tool(name, input, ({ progress }) => seen.push(progress)))
+    await trader.register()
+    expect(seen.length).toBeGreaterThanOrEqual(2)
+    expect(seen).toEqual([...seen].sort((a, b) => a - b))
+    await client.close()
+  })
+
+  it('answers a refusal as an error with the body of HTTP, and invents no structured content', async () => {
+    const { client, tool } = await connect(mode)
+    const { requestId, ...body } = await refused(tool('svc_get_agent', { agentId: '999999' }))
+    const { body: overHttp } = await call('getAgent', { agentId: '999999' })
+    expect({ ...body, requestId: overHttp.requestId }).toEqual(overHttp)
+    expect(requestId).toMatch(/^[0-9a-f-]{36}$/)
+    expect(await refused(tool('svc_get_agent', { agentId: '1', verbose: true }))).toMatchObject({
+      code: 'INVALID_REQUEST',
+    })
+    await expect(tool('svc_withdraw_everything')).rejects.toThrow('There is no tool svc_withdraw_everything')
+    await client.close()
+  })
+
+  it('offers resources and prompts', async () => {
+    const { client } = await connect(mode)
+    const { resources } = await client.listResources()
+    expect(resources.map(({ uri }) => uri)).toEqual(['svc://vaults', 'svc://errors', 'svc://signing'])
+    const read = async (uri: string) => {
+      const { contents } = await client.readResource({ uri })
+      return JSON.parse((contents[0] as { text: string }).text)
+    }
+    expect((await read('svc://vaults')).vaults).toEqual((await call('listVaults')).body.vaults)
+    const { service, contracts } = await read('svc://errors')
+    expect([...service, ...contracts].map(({ code }: { code: string }) => code)).toEqual(
+      expect.arrayContaining(['INVALID_NONCE', 'EXCEEDS_ALLOCATION_CAP']),
+    )
+    const { messages } = await read('svc://signing')
+    expect(messages.map(({ primaryType }: { primaryType: string }) => primaryType)).toContain('OpenPosition')
+    await expect(client.readResource({ uri: 'svc://nothing' })).rejects.toMatchObject({ code: -32602 })
+    await expect(client.readResource({ uri: 'svc://agents/999999/risk-state' })).rejects.toMatchObject({
+      data: { code: 'AGENT_NOT_FOUND' },
+    })
+
+    const { prompts } = await client.listPrompts()
+    for (const { arguments: given = [], description } of prompts) {
+      expect(description).toBeTruthy()
+      for (const argument of given) expect(argument.description).toBeTruthy()
+    }
+    const explained = await client.getPrompt({
+      name: 'explain_refusal',
+      arguments: { refusal: '{"code":"INVALID_NONCE"}' },
+    })
+    expect(JSON.stringify(explained.messages)).toContain('Fetch a fresh quote')
+    await expect(client.getPrompt({ name: 'open_position', arguments: {} })).rejects.toMatchObject({ code: -32602 })
+    await client.close()
+  })
+
+  it('narrows the tools with ?tools=, and refuses what it left out', async () => {
+    const { client, tool } = await connect(mode, '/mcp?tools=read')
+    const { tools } = await client.listTools()
+    expect(tools.length).toBeGreaterThan(10)
+    expect(tools.every(({ annotations }) => annotations?.readOnlyHint)).toBe(true)
+    await expect(tool('svc_submit_trade_intent')).rejects.toThrow('There is no tool')
+    await client.close()
+  })
+
+  it('tells a listener when an intent of the agent was executed, by whatever surface it came', async () => {
+    const { client, tool } = await connect(mode)
+    const trader = new ToolTrader(tool)
+    const uri = `svc://agents/${await trader.register()}/risk-state`
+    const updated = new Promise<string>(resolve =>
+      client.setNotificationHandler('notifications/resources/updated', ({ params }) => resolve(params.uri)),
+    )
+    if (mode === 'legacy') await client.subscribeResource({ uri })
+    else await client.listen({ resourceSubscriptions: [uri] })
+    const quote = await call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'NVDA', usdcAmount: '20' })
+    expect(quote.status).toBe(200)
+    await trader.trade('trade', { symbol: 'NVDA', usdcAmount: '20', exits: '-800:10000,1500:10000' })
+    expect(await updated).toBe(uri)
+    await client.close()
+  })
+})
+
+describe('a session of the 2025 revisions', () => {
+  it('outlives the eviction of its object, with what its streams have carried', async () => {
+    const headers = await rawSession('/mcp?tools=read')
+    const before = await (await post(listTools, headers)).text()
+    expect(before).not.toContain('svc_submit_trade_intent')
+    await evictDurableObject(objectOf(headers['mcp-session-id'] ?? ''))
+    const after = await (await post(listTools, headers)).text()
+    expect(resultOf(after)).toEqual(resultOf(before))
+
+    const lastEventId = /^id: (\d+)$/m.exec(before)?.[1] ?? ''
+    const resume = { ...headers, accept: 'text/event-stream', 'last-event-id': lastEventId }
+    const replayed = await readEvents(await request('/mcp', { headers: resume }), ({ data }) => data !== '')
+    expect(JSON.parse(replayed.at(-1)?.data ?? '').result).toEqual(resultOf(before))
+  })
+
+  it('expires when it is idle, and leaves nothing in storage', async () => {
+    const headers = await rawSession()
+    const stub = objectOf(headers['mcp-session-id'] ?? '')
+    expect(await tables(stub)).toHaveLength(1)
+    expect(await runDurableObjectAlarm(stub)).toBe(true)
+    expect((await post(listTools, headers)).status).toBe(404)
+    expect(await tables(stub)).toHaveLength(0)
+    expect(await runDurableObjectAlarm(stub)).toBe(false)
+  })
+
+  it('ends with DELETE', async () => {
+    const headers = await rawSession()
+    expect((await request('/mcp', { method: 'DELETE', headers })).status).toBe(200)
+    expect((await post(listTools, headers)).status).toBe(404)
+    expect(await tables(objectOf(headers['mcp-session-id'] ?? ''))).toHaveLength(0)
+  })
+
+  it('sends again what a lost stream has missed, and to nobody else', async () => {
+    const headers = await rawSession()
+    const stream = await post(
+      { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'svc_list_vaults', arguments: {} } },
+      headers,
+    )
+    const [first] = await readEvents(stream, () => true)
+    expect(first).toMatchObject({ id: expect.stringMatching(/^\d+$/), data: '' })
+    const resume = { ...headers, accept: 'text/event-stream', 'last-event-id': first?.id ?? '' }
+    const events = await readEvents(await request('/mcp', { headers: resume }), ({ data }) => data.includes('"id":7'))
+    expect(JSON.parse(events.at(-1)?.data ?? '').result.structuredContent.vaults).not.toHaveLength(0)
+
+    const stranger = await rawSession()
+    const stolen = await request('/mcp', { headers: { ...resume, ...stranger } })
+    expect(stolen.ok ? await readEvents(stolen, ({ data }) => data !== '') : []).toEqual([])
+  })
+
+  it('keeps two sessions apart that are used at the same time', async () => {
+    const [a, b] = await Promise.all([connect('legacy', '/mcp?tools=read'), connect('legacy', '/mcp?tools=trade')])
+    expect(a.sessionId).not.toBe(b.sessionId)
+    const names = await Promise.all(
+      Array.from({ length: 40 }, async (_, index) => {
+        const { client } = index % 2 ? b : a
+        const [{ tools }, refusal] = await Promise.all([
+          client.listTools(undefined, { cacheMode: 'refresh' }),
+          refused((index % 2 ? b : a).tool('svc_get_risk_state', { agentId: `${900_000 + index}` })),
+        ])
+        expect(refusal.details.agentId).toBe(`${900_000 + index}`)
+        return tools.some(({ name }) => name === 'svc_list_vaults')
+      }),
+    )
+    expect(names).toEqual(names.map((_, index) => index % 2 === 0))
+  })
+
+  it('speaks every revision that a client may ask for, and the newest to one that asks for an unknown one', async () => {
+    for (const [asked, answered] of [
+      ['2024-11-05', '2024-11-05'],
+      ['2025-03-26', '2025-03-26'],
+      ['2025-06-18', '2025-06-18'],
+      ['2025-11-25', '2025-11-25'],
+      ['1999-01-01', '2025-11-25'],
+    ]) {
+      const response = await post({ ...initialize, params: { ...initialize.params, protocolVersion: asked } })
+      expect(await response.text()).toContain(`"protocolVersion":"${answered}"`)
+    }
+  })
+})
+
+describe('the endpoint', () => {
+  it('refuses foreign origins and hosts on every method', async () => {
+    for (const method of ['POST', 'GET', 'DELETE', 'OPTIONS'])
+      for (const origin of ['http://evil.example', 'null', 'http://localhost.evil.example'])
+        expect((await request('/mcp', { method, headers: { origin } })).status).toBe(403)
+    const rebound = await exports.default.fetch('http://evil.example/mcp', { method: 'POST', body: '{}' })
+    expect(rebound.status).toBe(403)
+  })
+
+  it('lets pages of its own hosts in', async () => {
+    const preflight = await request('/mcp', { method: 'OPTIONS', headers: { origin: 'http://localhost:6274' } })
+    expect(preflight.status).toBe(204)
+    expect(preflight.headers.get('access-control-allow-headers')).toContain('Mcp-Session-Id')
+    const response = await post(initialize, { origin: 'http://localhost:6274' })
+    expect(response.status).toBe(200)
+    expect(response.headers.get('access-control-allow-origin')).toBe('http://localhost:6274')
+    expect(response.headers.get('access-control-expose-headers')).toContain('Mcp-Session-Id')
+    await response.text()
+  })
+
+  it.each([
+    ['another method', { method: 'PUT' }, 405],
+    ['a body above 4 MiB', { body: JSON.stringify({ ...listTools, padding: 'x'.repeat(4 * 1024 * 1024) }) }, 413],
+    ['no JSON', { body: '{"jsonrpc":' }, 400],
+    ['another content type', { headers: { ...JSON_AND_STREAM, 'content-type': 'text/plain' } }, 415],
+    ['no session id', {}, 400],
+    ['no session id on a listen stream', { method: 'GET' }, 400],
+    ['an initialize request in a batch', { body: JSON.stringify([initialize]) }, 400],
+    ['an invented session id', { headers: { ...JSON_AND_STREAM, 'mcp-session-id': 'invented' } }, 404],
+    ['a session id that looks like one', { headers: { ...JSON_AND_STREAM, 'mcp-session-id': '0'.repeat(64) } }, 404],
+    [
+      'a session that was never begun',
+      { headers: { ...JSON_AND_STREAM, 'mcp-session-id': `${env.MCP_SESSION.newUniqueId()}` } },
+      404,
+    ],
+  ])('refuses %s', async (_, { body, ...init }: RequestInit, status) => {
+    const method = init.method ?? 'POST'
+    const response = await request('/mcp', {
+      headers: JSON_AND_STREAM,
+      ...init,
+      method,
+      ...(method !== 'GET' && { body: body ?? JSON.stringify(listTools) }),
+    })
+    expect(response.status).toBe(status)
+    expect(await response.json()).toMatchObject({ jsonrpc: '2.0', error: { code: expect.any(Number) } })
+  })
+
+  it('refuses what a session does not accept', async () => {
+    const headers = await rawSession()
+    expect((await post(listTools, { ...headers, accept: 'application/json' })).status).toBe(406)
+    expect((await post(listTools, { ...headers, 'mcp-protocol-version': '1999-01-01' })).status).toBe(400)
+    expect((await post(initialize, headers)).status).toBe(400)
+  })
+
+  it('begins no session for an initialize request that it refuses', async () => {
+    const response = await post(initialize, { accept: 'application/json' })
+    expect(response.status).toBe(406)
+    expect(response.headers.get('mcp-session-id')).toBeNull()
+  })
+
+  it('counts a request body while it streams, whatever the header says', async () => {
+    const chunk = new TextEncoder().encode('x'.repeat(1024 * 1024))
+    let sent = 0
+    const body = new ReadableStream({
+      pull: controller => (sent++ < 6 ? controller.enqueue(chunk) : controller.close()),
+    })
+    const response = await request('/mcp', { method: 'POST', headers: JSON_AND_STREAM, body })
+    expect(response.status).toBe(413)
+  })
+
+  it('keeps the request id that a client chose', async () => {
+    const headers = { ...(await rawSession()), 'x-request-id': 'chosen-by-the-client' }
+    const body = { jsonrpc: '2.0', id: 3, method: 'tools/call', params: { name: 'svc_get_agent', arguments: {} } }
+    expect(await (await post(body, headers)).text()).toContain('chosen-by-the-client')
+  })
+})

@@ -1,0 +1,82 @@
+import type { Hex, TypedDataDefinition } from 'viem'
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { expect } from 'vitest'
+import type { Body } from './surfaces.ts'
+
+/** A tool's result, whichever client brought it. */
+export type ToolResult = { content: { type: string; text?: string }[]; structuredContent?: Body; isError?: boolean }
+export type CallTool = (name: string, input: Record<string, unknown>) => Promise<ToolResult>
+
+/** The structured content of a call that must succeed, which its text must repeat. */
+export async function succeed(result: Promise<ToolResult>): Promise<Body> {
+  const { content, structuredContent, isError } = await result
+  expect({ isError: isError ?? false, text: content[0]?.text }).toEqual({ isError: false, text: expect.any(String) })
+  expect(JSON.parse(content[0]?.text ?? '')).toEqual(structuredContent)
+  return structuredContent
+}
+
+/** The error body of a call that must be refused. */
+export async function refused(result: Promise<ToolResult>): Promise<Body> {
+  const { content, structuredContent, isError } = await result
+  expect({ isError, structuredContent }).toEqual({ isError: true, structuredContent: undefined })
+  return JSON.parse(content[0]?.text ?? '')
+}
+
+/** Signs typed data as a wallet would. */
+function sign(account: PrivateKeyAccount, { types, ...typedData }: Body): Promise<Hex> {
+  const { EIP712Domain: _, ...own } = types
+  return account.signTypedData({ ...typedData, types: own } as TypedDataDefinition)
+}
+
+/** An agent that is registered and trades through tools alone; its key signs beside them. */
+export class ToolTrader {
+  readonly call: CallTool
+  readonly account = privateKeyToAccount(generatePrivateKey())
+  agentId = ''
+
+  constructor(call: CallTool) {
+    this.call = call
+  }
+
+  async register(fields: Record<string, unknown> = {}): Promise<string> {
+    const { vaults } = await succeed(this.call('svc_list_vaults', {}))
+    const vault = vaults.find(({ slug }: Body) => slug === 'genesis').contractAddress
+    const asked = { signer: this.account.address, vault, name: 'tools', metadataURI: 'https://agents.example/t.json' }
+    const quote = await succeed(this.call('svc_get_agent_registration_quote', { ...asked, ...fields }))
+    const body = { ...quote.body, signature: await sign(this.account, quote.typedData) }
+    const registered = await succeed(this.call('svc_register_agent', body))
+    this.agentId = registered.agentId
+    return this.agentId
+  }
+
+  /** Quotes an intent, signs it and submits it; answers the receipt. */
+  async trade(intent: 'trade' | 'add' | 'reduce' | 'exit_ladder', asked: Record<string, unknown>): Promise<Body> {
+    const { agentId } = this
+    const quote = await succeed(this.call(`svc_get_${intent}_intent_quote`, { agentId, ...asked }))
+    const signature = await sign(this.account, quote.typedData)
+    return succeed(this.call(`svc_submit_${intent}_intent`, { agentId, ...quote.body, signature }))
+  }
+}
+
+/** The demo's trade, through tools alone: register, open, add, change the ladder, reduce, close, and look at it. */
+export async function wholeTrade(call: CallTool): Promise<void> {
+  const trader = new ToolTrader(call)
+  const agentId = await trader.register()
+  const { positionId } = await trader.trade('trade', {
+    symbol: 'NVDA',
+    usdcAmount: '250',
+    exits: '-800:10000,1500:10000',
+  })
+  await trader.trade('add', { positionId, usdcAmount: '50' })
+  await trader.trade('exit_ladder', { positionId, exits: '-500:10000,2000:10000' })
+  const { position } = await succeed(call('svc_get_agent_position', { agentId, positionId }))
+  expect(position).toMatchObject({ symbol: 'NVDA', status: 'Open', usdcCostBasis: '300000000' })
+  expect(position.pendingRules.map(({ triggerBps }: Body) => triggerBps)).toEqual([-500, 2000])
+
+  await trader.trade('reduce', { positionId, exitBps: 5000 })
+  const { transactionHash } = await trader.trade('reduce', { positionId, exitBps: 10000 })
+  expect(await succeed(call('svc_get_transaction', { txHash: transactionHash }))).toMatchObject({ status: 'success' })
+  const { positions } = await succeed(call('svc_list_closed_positions', { agentId, limit: 1 }))
+  expect(positions).toMatchObject([{ positionId, status: 'Closed', tokenAmount: '0' }])
+  expect(await succeed(call('svc_get_risk_state', { agentId }))).toMatchObject({ allocation: { used: '0' } })
+}
