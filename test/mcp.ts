@@ -23,7 +23,7 @@ export async function refused(result: Promise<ToolResult>): Promise<Body> {
 }
 
 /** Signs typed data as a wallet would. */
-function sign(account: PrivateKeyAccount, { types, ...typedData }: Body): Promise<Hex> {
+export function sign(account: PrivateKeyAccount, { types, ...typedData }: Body): Promise<Hex> {
   const { EIP712Domain: _, ...own } = types
   return account.signTypedData({ ...typedData, types: own } as TypedDataDefinition)
 }

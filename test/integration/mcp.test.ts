@@ -2,7 +2,7 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'c
 import { env, exports } from 'cloudflare:workers'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { describe, expect, it } from 'vitest'
-import { refused, succeed, type ToolResult, ToolTrader, wholeTrade } from '../mcp.ts'
+import { refused, sign, type ToolResult, ToolTrader, wholeTrade } from '../mcp.ts'
 import { call, request } from '../surfaces.ts'
 
 const fetchWorker = (async (input, init) => exports.default.fetch(new Request(input as string, init))) as typeof fetch
@@ -168,9 +168,11 @@ describe.each(ERAS)('protocol %o', (mode, version) => {
     )
     if (mode === 'legacy') await client.subscribeResource({ uri })
     else await client.listen({ resourceSubscriptions: [uri] })
-    const quote = await call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'NVDA', usdcAmount: '20' })
-    expect(quote.status).toBe(200)
-    await trader.trade('trade', { symbol: 'NVDA', usdcAmount: '20', exits: '-800:10000,1500:10000' })
+    const { agentId, account } = trader
+    const asked = { agentId, symbol: 'NVDA', usdcAmount: '20', exits: '-800:10000,1500:10000' }
+    const { body, typedData } = (await call('getTradeIntentQuote', asked)).body
+    const signature = await sign(account, typedData)
+    expect((await call('submitTradeIntent', { agentId, ...body, signature })).status).toBe(201)
     expect(await updated).toBe(uri)
     await client.close()
   })
@@ -180,7 +182,7 @@ describe('a session of the 2025 revisions', () => {
   it('outlives the eviction of its object, with what its streams have carried', async () => {
     const headers = await rawSession('/mcp?tools=read')
     const before = await (await post(listTools, headers)).text()
-    expect(before).not.toContain('svc_submit_trade_intent')
+    expect(before).not.toContain('"name":"svc_submit_trade_intent"')
     await evictDurableObject(objectOf(headers['mcp-session-id'] ?? ''))
     const after = await (await post(listTools, headers)).text()
     expect(resultOf(after)).toEqual(resultOf(before))
