@@ -24,12 +24,9 @@ contract FeeManager is IFeeManager, AccessControl {
     /// @inheritdoc IFeeManager
     address public agentRegistry;
 
-    /// @inheritdoc IFeeManager
-    uint256 public getRegistrationFee;
-
-    /// @inheritdoc IFeeManager
-    mapping(address vault => mapping(uint256 fromTrackId => mapping(uint256 toTrackId => uint256 fee))) public
-        getPromotionFee;
+    uint256 private _registrationFee;
+    mapping(address vault => mapping(uint256 fromTrackId => mapping(uint256 toTrackId => uint256 fee))) private
+        _promotionFees;
 
     modifier onlyAgentRegistry() {
         _checkAgentRegistry();
@@ -47,8 +44,8 @@ contract FeeManager is IFeeManager, AccessControl {
 
     /// @inheritdoc IFeeManager
     function setRegistrationFee(uint256 fee) external onlyRole(DEFAULT_ADMIN_ROLE) {
-        emit RegistrationFeeUpdated(getRegistrationFee, fee);
-        getRegistrationFee = fee;
+        emit RegistrationFeeUpdated(_registrationFee, fee);
+        _registrationFee = fee;
     }
 
     /// @inheritdoc IFeeManager
@@ -57,7 +54,7 @@ contract FeeManager is IFeeManager, AccessControl {
         onlyRole(DEFAULT_ADMIN_ROLE)
     {
         if (vault == address(0)) revert ZeroAddress();
-        getPromotionFee[vault][fromTrackId][toTrackId] = fee;
+        _promotionFees[vault][fromTrackId][toTrackId] = fee;
         emit PromotionFeeUpdated(vault, fromTrackId, toTrackId, fee);
     }
 
@@ -83,7 +80,7 @@ contract FeeManager is IFeeManager, AccessControl {
 
     /// @inheritdoc IFeeManager
     function payRegistrationFee(address payer, uint256 agentId) external onlyAgentRegistry {
-        uint256 fee = getRegistrationFee;
+        uint256 fee = _registrationFee;
         if (fee == 0) return;
 
         emit RegistrationFeePaid(agentId, payer, fee);
@@ -92,7 +89,7 @@ contract FeeManager is IFeeManager, AccessControl {
 
     /// @inheritdoc IFeeManager
     function payRegistrationFeePrepaid(uint256 agentId) external onlyAgentRegistry {
-        uint256 fee = getRegistrationFee;
+        uint256 fee = _registrationFee;
         if (fee == 0) return;
 
         emit RegistrationFeePrepaid(agentId, fee);
@@ -103,11 +100,21 @@ contract FeeManager is IFeeManager, AccessControl {
         external
         onlyAgentRegistry
     {
-        uint256 fee = getPromotionFee[vault][fromTrackId][toTrackId];
+        uint256 fee = _promotionFees[vault][fromTrackId][toTrackId];
         if (fee == 0) return;
 
         emit PromotionFeePaid(agentId, payer, vault, fromTrackId, toTrackId, fee);
         IERC20(feeAsset).safeTransferFrom(payer, treasury, fee);
+    }
+
+    /// @inheritdoc IFeeManager
+    function getRegistrationFee() external view returns (uint256) {
+        return _registrationFee;
+    }
+
+    /// @inheritdoc IFeeManager
+    function getPromotionFee(address vault, uint256 fromTrackId, uint256 toTrackId) external view returns (uint256) {
+        return _promotionFees[vault][fromTrackId][toTrackId];
     }
 
     function _checkAgentRegistry() private view {

@@ -82,6 +82,13 @@ contract PriceOracleTest is Test {
         }
     }
 
+    function test_TakesTheSmallestAndTheLargestPrice() public {
+        _set(nvda, 1);
+        _assertPeek(nvda, 1, START, 1);
+        _set(nvda, MAX_PRICE);
+        _assertPeek(nvda, type(uint96).max, START, 2);
+    }
+
     function test_ABatchSetsAllOrNone() public {
         oracle.setAssetConfig(aapl, 0, 1000);
         _set(aapl, 100e8);
