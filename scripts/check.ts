@@ -1,0 +1,72 @@
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+// `npm run check`: everything that must hold beside the tests. Runs all of it and names what failed.
+const root = join(import.meta.dirname, '..')
+const bin = (name: string) => join(root, 'node_modules/.bin', name)
+const node = process.execPath
+
+const steps: [name: string, command: string, args: string[]][] = [
+  ['format and lint', bin('biome'), ['ci', '--error-on-warnings', '--colors=off', '--max-diagnostics=20']],
+  ['Worker types', bin('wrangler'), ['types', '--include-runtime']],
+  ['types', bin('tsc'), ['-p', '.']],
+  ['unused code', bin('knip'), ['--no-progress']],
+  ['generated files are fresh', node, ['scripts/generate-abis.ts', '--check']],
+  ['Solidity format', node, ['contracts/tools/forge.mjs', 'fmt', '--check']],
+  ['Solidity lint', node, ['contracts/tools/forge.mjs', 'lint', 'src', '--deny', 'warnings']],
+  ['contract sizes', node, ['contracts/tools/forge.mjs', 'build', '--sizes', '--skip', 'test']],
+]
+
+function run(command: string, args: string[]): Promise<{ ok: boolean; output: string }> {
+  return new Promise((resolve, reject) => {
+    const env = { ...process.env, CI: '1', WRANGLER_SEND_METRICS: 'false', NO_COLOR: '1' }
+    const child = spawn(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], env })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', data => (output += data))
+    child.once('error', reject)
+    child.once('exit', code => resolve({ ok: code === 0, output }))
+  })
+}
+
+type LockEntry = { version?: string; optionalDependencies?: Record<string, string> }
+
+/**
+ * Optional packages that package-lock.json names and does not hold: `npm ci` refuses such a lock on the platforms that
+ * need them, and a registry that lacks one leaves it out silently.
+ */
+function absentFromLock(): string[] {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, LockEntry>
+  }
+  const absent: string[] = []
+  for (const [path, { optionalDependencies = {} }] of Object.entries(packages))
+    for (const name of Object.keys(optionalDependencies)) {
+      // Node's resolution: the nearest node_modules upwards.
+      const parents = path
+        .split('/node_modules/')
+        .map((_, index, all) => all.slice(0, all.length - index).join('/node_modules/'))
+      const places = [
+        ...parents.filter(Boolean).map(parent => `${parent}/node_modules/${name}`),
+        `node_modules/${name}`,
+      ]
+      if (!places.some(place => place in packages)) absent.push(`${name} of ${path || 'the project'}`)
+    }
+  return absent
+}
+
+let failures = 0
+function report(name: string, ok: boolean, output: string) {
+  console.log(`${ok ? 'ok    ' : 'FAILED'}  ${name}`)
+  if (ok) return
+  failures++
+  console.log(output.trim().slice(-6_000).replace(/^/gm, '        '))
+}
+
+for (const [name, command, args] of steps) {
+  const { ok, output } = await run(command, args)
+  report(name, ok, output)
+}
+const absent = absentFromLock()
+report('the lockfile is complete for every platform', absent.length === 0, absent.join('\n'))
+process.exitCode = failures === 0 ? 0 : 1
