@@ -8,7 +8,8 @@ export type Delivery = ReturnType<typeof createDelivery>
 
 const RETRIES = 3
 const RETRY_MS = 250
-const POLL_MS = [50, 100, 200, 400]
+const POLL_MS = [50, 100, 200, 400, 800]
+const LONGEST_POLL_MS = 1_600
 /** An inclusion that takes longer than this is trouble for the depth. */
 const SLOW_MS = 2_000
 
@@ -47,9 +48,11 @@ export function createDelivery({
     else admission.calm()
   }
 
-  /** Sends an attempt's bytes again without waiting for the inclusion. */
-  async function resend(attempt: Attempt): Promise<void> {
-    await conclude(attempt, await rpc.submit(attempt.raw, { waitMs: inclusionTimeoutMs, sync: false }))
+  /** Sends an attempt's bytes again without waiting for the inclusion; answers whether a node said anything to them. */
+  async function resend(attempt: Attempt): Promise<boolean> {
+    const submission = await rpc.submit(attempt.raw, { waitMs: inclusionTimeoutMs, sync: false })
+    await conclude(attempt, submission)
+    return submission.is !== 'unknown'
   }
 
   /** Acts on what the node said; answers whether sending the same bytes again at once is of no use. */
@@ -102,7 +105,7 @@ export function createDelivery({
 
   async function poll(attempt: Attempt, until: number): Promise<void> {
     for (let turn = 0; journal.isOpen(attempt.hash) && Date.now() < until; turn++) {
-      await scheduler.wait(Math.min(POLL_MS[turn] ?? 400, Math.max(0, until - Date.now())))
+      await scheduler.wait(Math.min(POLL_MS[turn] ?? LONGEST_POLL_MS, Math.max(0, until - Date.now())))
       if (!journal.isOpen(attempt.hash)) return
       const receipt = await receiptOf(attempt)
       if (receipt) await settlement.include(attempt, receipt)

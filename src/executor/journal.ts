@@ -47,17 +47,18 @@ const schema = `
     digest TEXT PRIMARY KEY, kind TEXT NOT NULL, "group" TEXT NOT NULL, group_nonce TEXT NOT NULL, deadline INTEGER NOT NULL,
     target TEXT NOT NULL, data TEXT NOT NULL, state TEXT NOT NULL, revert_data TEXT, reason TEXT, block_number INTEGER,
     created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, prune_at INTEGER NOT NULL
-  ) WITHOUT ROWID;
-  CREATE INDEX IF NOT EXISTS intent_holder ON intent ("group", group_nonce) WHERE state NOT IN ('rejected', 'reverted');
+  );
+  CREATE INDEX IF NOT EXISTS intent_group ON intent ("group", group_nonce);
   CREATE INDEX IF NOT EXISTS intent_unsettled ON intent (created_at) WHERE state IN ('prepared', 'sent');
   CREATE INDEX IF NOT EXISTS intent_pruning ON intent (prune_at);
   CREATE TABLE IF NOT EXISTS attempt (
     hash TEXT PRIMARY KEY, nonce INTEGER NOT NULL, digest TEXT, purpose TEXT NOT NULL, raw TEXT NOT NULL, gas INTEGER NOT NULL,
     max_fee TEXT NOT NULL, sent_at INTEGER NOT NULL, state TEXT NOT NULL, block_number INTEGER, block_hash TEXT, final INTEGER NOT NULL DEFAULT 0
-  ) WITHOUT ROWID;
+  );
   CREATE INDEX IF NOT EXISTS attempt_nonce ON attempt (nonce);
   CREATE INDEX IF NOT EXISTS attempt_digest ON attempt (digest);
-  CREATE INDEX IF NOT EXISTS attempt_open ON attempt (nonce) WHERE state = 'open';
+  CREATE INDEX IF NOT EXISTS attempt_open ON attempt (nonce, sent_at, gas, max_fee) WHERE state = 'open';
+  CREATE INDEX IF NOT EXISTS attempt_reverted ON attempt (sent_at, digest) WHERE state = 'reverted';
   CREATE INDEX IF NOT EXISTS attempt_watched ON attempt (block_number) WHERE final = 0 AND state IN ('mined', 'reverted');
 `
 

@@ -1,18 +1,13 @@
 import { DurableObject } from 'cloudflare:workers'
-import { type Address, getAddress, type Hex } from 'viem'
-import { parseConfig } from '../config.ts'
-import { accountOf } from './account.ts'
-import { createAdmission, type Ticket } from './admission.ts'
-import { createDelivery, ignoreUnreachable } from './delivery.ts'
+import { getAddress, type Hex } from 'viem'
+import type { Ticket } from './admission.ts'
+import { ignoreUnreachable } from './delivery.ts'
 import type { IntentRecord, Kind, LaneStatus, Outcome, Relay } from './executor.ts'
 import type { Head } from './head.ts'
 import { type Intent, type Journal, openJournal, toRecord } from './journal.ts'
+import { logEvent, logUnexpected } from './log.ts'
+import { assemble, type Parts } from './parts.ts'
 import { patience } from './patience.ts'
-import { createReconciliation } from './reconciliation.ts'
-import { createRpc } from './rpc.ts'
-import { createSequencer } from './sequencer.ts'
-import { createSettlement } from './settlement.ts'
-import { createSimulator } from './simulation.ts'
 
 /** A head this old is too old to price a transaction and to know the balance. */
 const HEAD_MS = 10_000
@@ -30,8 +25,6 @@ const ownKinds: readonly Kind[] = ['prices', 'exit', 'settle']
 const RESUME_FACTOR = 2n
 /** What a lane that lacks funds for an unknown amount of gas is assumed to need. */
 const TYPICAL_GAS = 500_000n
-
-type Parts = ReturnType<typeof assemble>
 
 /**
  * The lane of one executor account: it alone allocates the account's nonces. Named by the account's address; the key
@@ -93,8 +86,7 @@ export class ExecutorLane extends DurableObject<Env> {
       await this.#wake().reconciliation.reconcile()
       this.#journal.prune()
     } catch (error) {
-      if (!isUnreachable(error))
-        console.error(JSON.stringify({ level: 'error', event: 'lane alarm', cause: nameOf(error) }))
+      logUnexpected(error)
     } finally {
       await this.#armNext()
     }
@@ -151,7 +143,9 @@ export class ExecutorLane extends DurableObject<Env> {
     }
     if (verdict.is === 'refused') {
       const { data, message } = verdict
-      this.#journal.reject(relay, { data, reason: message })
+      // A revert stays the answer until another try succeeds.
+      if (this.#journal.intent(relay.digest)?.state !== 'reverted')
+        this.#journal.reject(relay, { data, reason: message })
       await this.#armBefore(Date.now() + LONGEST_WATCH_MS)
       return { state: 'refused', message, ...(data !== undefined && { data }) }
     }
@@ -176,7 +170,7 @@ export class ExecutorLane extends DurableObject<Env> {
     const { settlement, reconciliation } = this.#wake()
     if (known.state === 'mined' || known.state === 'final') return settlement.answer(known)
     const outcome = settlement.outcomeOf(known.digest)
-    reconciliation.reconcile().catch(ignoreUnreachable)
+    reconciliation.reconcile().catch(logUnexpected)
     return this.#inTime(known.digest, outcome, until)
   }
 
@@ -195,9 +189,9 @@ export class ExecutorLane extends DurableObject<Env> {
   }
 
   #pause(cost: bigint) {
-    if (this.#lacking === undefined)
-      console.error(JSON.stringify({ level: 'error', event: 'executor out of funds', lackingWei: `${cost}` }))
+    if (this.#lacking === undefined) logEvent('executor out of funds', { lackingWei: `${cost}` })
     this.#lacking = cost
+    this.#parts?.sequencer.expire() // the balance that was known is not the account's any more
   }
 
   #resumeAt({ balance }: Head) {
@@ -211,7 +205,8 @@ export class ExecutorLane extends DurableObject<Env> {
     if (name === undefined) throw new Error('A lane is named by its executor address')
     const address = getAddress(name)
     this.#journal.set('address', address)
-    const parts = assemble(address, this.env, this.#journal, this.ctx, {
+    const parts = assemble(address, this.env, this.#journal, {
+      sync: () => this.ctx.storage.sync(),
       onUnfunded: cost => this.#pause(cost),
     })
     this.#parts = parts
@@ -222,7 +217,7 @@ export class ExecutorLane extends DurableObject<Env> {
     }
     if (unsettled.length > 0) {
       void this.#armBefore(Date.now() + ALARM_MS)
-      parts.reconciliation.reconcile().catch(ignoreUnreachable)
+      parts.reconciliation.reconcile().catch(logUnexpected)
     }
     return parts
   }
@@ -246,34 +241,6 @@ export class ExecutorLane extends DurableObject<Env> {
   }
 }
 
-function assemble(
-  address: Address,
-  env: Env,
-  journal: Journal,
-  ctx: DurableObjectState,
-  { onUnfunded }: { onUnfunded: (cost: bigint) => void },
-) {
-  const variables: Partial<Record<string, unknown>> = { ...env }
-  const config = parseConfig(variables)
-  if (config.chain === undefined) throw new Error('A lane needs CHAIN_ID, RPC_URL and CONTRACTS')
-  const { id: chainId, rpcUrls } = config.chain
-  const { inclusionTimeoutMs } = config
-  const account = accountOf(address, chainId, variables)
-  const priorityFeeWei = BigInt(typeof variables.PRIORITY_FEE_WEI === 'string' ? variables.PRIORITY_FEE_WEI : 0)
-  const rpc = createRpc(rpcUrls)
-  const admission = createAdmission()
-  const sequencer = createSequencer({ account, chainId, rpc, journal, priorityFeeWei, sync: () => ctx.storage.sync() })
-  const settlement = createSettlement({ rpc, journal, from: address })
-  const simulate = createSimulator(rpc, address)
-  const delivery = createDelivery({
-    ...{ rpc, journal, sequencer, settlement, admission, inclusionTimeoutMs },
-    onDisorder: () => void reconciliation.reconcile().catch(ignoreUnreachable),
-    onUnfunded,
-  })
-  const reconciliation = createReconciliation({ rpc, journal, sequencer, settlement, delivery, simulate, address })
-  return { account, admission, sequencer, settlement, simulate, delivery, reconciliation, inclusionTimeoutMs }
-}
-
 /** An intent of which nothing was executed and nothing is open. */
 const isRetryable = ({ state }: Intent) => state === 'rejected' || state === 'reverted'
 
@@ -282,11 +249,3 @@ const received = ({ digest, kind, group, groupNonce }: Relay, since: number, kno
   createdAt: Math.floor((known?.createdAt ?? since) / 1000),
   updatedAt: Math.floor(since / 1000),
 })
-
-const nameOf = (error: unknown) => (error instanceof Error ? error.name : typeof error)
-const isUnreachable = (error: unknown) => nameOf(error) === 'Unreachable'
-
-// Only the class of an error is logged: its message can carry RPC URLs.
-function logUnexpected(error: unknown) {
-  if (!isUnreachable(error)) console.error(JSON.stringify({ level: 'error', event: 'lane', cause: nameOf(error) }))
-}

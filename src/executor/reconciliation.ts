@@ -1,7 +1,8 @@
 import { type Hex, numberToHex } from 'viem'
-import { type Delivery, ignoreUnreachable } from './delivery.ts'
+import type { Delivery } from './delivery.ts'
 import type { Head } from './head.ts'
 import type { Attempt, Intent, Journal } from './journal.ts'
+import { logEvent, logUnexpected } from './log.ts'
 import type { Receipt, Rpc } from './rpc.ts'
 import type { Sequencer } from './sequencer.ts'
 import type { Settlement } from './settlement.ts'
@@ -16,6 +17,7 @@ const RESENDS = 32
 const REPAIRS = 64
 const RECEIPTS = 100
 const BLOCKS = 32
+const EXPIRED = 'the deadline passed before the call was included'
 
 /** Brings journal and chain together: what every alarm does, and what a disorder asks for at once. */
 export function createReconciliation({
@@ -104,7 +106,7 @@ export function createReconciliation({
     else if (number > seenAt) {
       suspects.delete(nonce)
       journal.supersede(nonce)
-      console.error(JSON.stringify({ level: 'error', event: 'foreign transaction', executor: address, nonce }))
+      logEvent('foreign transaction', { executor: address, nonce })
     }
   }
 
@@ -117,7 +119,7 @@ export function createReconciliation({
       const included = attempts.find(({ state }) => state === 'mined' || state === 'reverted')
       if (included && !included.final) continue // newer than the head, or lost with its block, which the watch will see
       const attempt = included ?? attempts.at(-1) ?? (await sequencer.fill(nonce))
-      await delivery.resend(attempt)
+      if (!(await delivery.resend(attempt))) return
     }
   }
 
@@ -130,10 +132,10 @@ export function createReconciliation({
       if (!journal.isOpen(attempt.hash)) continue
       const past = resends.get(attempt.hash)
       resends.set(attempt.hash, { at: Date.now(), times: (past?.times ?? 0) + 1 })
-      if (isExpired(attempt, head))
-        await startOf(delivery.cancel(attempt, 'the deadline passed before the call was included'))
-      else if (attempt.maxFee < head.baseFee) await startOf(delivery.raiseFee(attempt))
-      else await delivery.resend(attempt)
+      // A replacement is followed on its own; the pass goes on.
+      if (isExpired(attempt, head)) delivery.cancel(attempt, EXPIRED).catch(logUnexpected)
+      else if (attempt.maxFee < head.baseFee) delivery.raiseFee(attempt).catch(logUnexpected)
+      else if (!(await delivery.resend(attempt))) break
     }
     for (const hash of resends.keys()) if (!journal.isOpen(hash)) resends.delete(hash)
   }
@@ -150,16 +152,12 @@ export function createReconciliation({
     return intent !== undefined && intent.deadline < head.timestamp
   }
 
-  /** A replacement is followed on its own; the pass goes on. */
-  async function startOf(following: Promise<void>) {
-    following.catch(ignoreUnreachable)
-  }
-
   /** Finds blocks of ours that the chain has lost: their transactions are open again, and are sent again. */
   async function watchBlocks(head: Head) {
     if (!journal.isWatching()) return
     const numbers = journal.watchedBlocks(checkpoint === undefined ? 0 : checkpoint.number + 1, BLOCKS)
     const asked = [...(checkpoint === undefined ? [] : [checkpoint.number]), ...numbers].filter(n => n <= head.number)
+    if (asked.length === 0) return
     const answers = await rpc.batch(
       asked.map(number => ({ method: 'eth_getBlockByNumber', params: [numberToHex(number), false] })),
     )
@@ -188,13 +186,16 @@ export function createReconciliation({
 
   /** Gives an intent whose nonce was taken by a foreign transaction a new one, if the chain still accepts it. */
   async function renew({ digest, kind, group, groupNonce, deadline, call }: Intent, head: Head) {
-    if (deadline < head.timestamp)
-      return settlement.end(digest, { reason: 'the deadline passed before the call was included' })
+    const attempts = journal.attemptsOf(digest)
+    const receipts = await receiptsAt(head, attempts)
+    const executed = attempts.find((_, index) => receipts[index])
+    if (executed) return verify(executed) // a node that was behind had hidden it
+    if (deadline < head.timestamp) return settlement.end(digest, { reason: EXPIRED })
     const verdict = await simulate(kind, call, sequencer.feesAt(head))
     if (verdict.is === 'refused') return settlement.end(digest, { data: verdict.data, reason: verdict.message })
     if (verdict.is !== 'passes') return
     const relay = { digest, kind, group, groupNonce, deadline: BigInt(deadline), call }
-    await startOf(delivery.deliver(await sequencer.prepare(relay, verdict.gas)))
+    delivery.deliver(await sequencer.prepare(relay, verdict.gas)).catch(logUnexpected)
   }
 
   return { reconcile }

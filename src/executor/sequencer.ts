@@ -24,6 +24,7 @@ export function createSequencer({
   journal,
   priorityFeeWei,
   sync,
+  onNewChain,
 }: {
   account: Account
   chainId: number
@@ -32,6 +33,8 @@ export function createSequencer({
   priorityFeeWei: bigint
   /** Resolves when everything written so far is durable. */
   sync: () => Promise<void>
+  /** The chain under this id is another one than before, as after a restart of a development node. */
+  onNewChain: () => void
 }) {
   const noop: Call = { to: account.address, data: '0x' }
   let next = journal.highestNonce() + 1
@@ -54,11 +57,10 @@ export function createSequencer({
   }
 
   function adopt(fresh: Head) {
-    // Another genesis is another chain under the same id, as after a restart of a development node.
     const genesis = journal.get('genesis')
     if (genesis !== fresh.genesis) {
       if (genesis !== undefined) {
-        journal.clear()
+        onNewChain()
         next = 0
       }
       journal.set('genesis', fresh.genesis)
@@ -70,6 +72,11 @@ export function createSequencer({
   /** The head, at most this old. */
   const headWithin = async (milliseconds: number): Promise<Head> =>
     head !== undefined && Date.now() - head.readAt <= milliseconds ? head : refresh()
+
+  /** Makes the next reading go to the chain. */
+  const expire = () => {
+    if (head) head = { ...head, readAt: 0 }
+  }
 
   const feesAt = ({ baseFee }: Head): Fees => ({
     maxFeePerGas: (baseFee === 0n ? 1n : 2n * baseFee) + priorityFeeWei,
@@ -147,5 +154,5 @@ export function createSequencer({
     return filler
   }
 
-  return { prepare, replace, fill, refresh, headWithin, feesAt, lastHead: () => head }
+  return { prepare, replace, fill, refresh, headWithin, expire, feesAt, lastHead: () => head }
 }

@@ -78,7 +78,12 @@ export function createSettlement({ rpc, journal, from }: { rpc: Rpc; journal: Jo
     return undefined
   }
 
-  return { outcomeOf, include, end, answer }
+  /** Gives up on everything: nothing of it will ever be in a block. */
+  function abandon() {
+    for (const digest of [...waiting.keys()]) tell(digest, { state: 'unknown' })
+  }
+
+  return { outcomeOf, include, end, answer, abandon }
 }
 
 function mined({ blockNumber, logs }: Receipt, hash: Hex): Outcome {

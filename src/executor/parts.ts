@@ -1,0 +1,48 @@
+import type { Address } from 'viem'
+import { parseConfig } from '../config.ts'
+import { accountOf } from './account.ts'
+import { createAdmission } from './admission.ts'
+import { createDelivery } from './delivery.ts'
+import type { Journal } from './journal.ts'
+import { logUnexpected } from './log.ts'
+import { createReconciliation } from './reconciliation.ts'
+import { createRpc } from './rpc.ts'
+import { createSequencer } from './sequencer.ts'
+import { createSettlement } from './settlement.ts'
+import { createSimulator } from './simulation.ts'
+
+export type Parts = ReturnType<typeof assemble>
+
+/** What a lane is made of, wired to the configured chain; throws when there is none, or no key for the address. */
+export function assemble(
+  address: Address,
+  env: Env,
+  journal: Journal,
+  { sync, onUnfunded }: { sync: () => Promise<void>; onUnfunded: (cost: bigint) => void },
+) {
+  const variables: Partial<Record<string, unknown>> = { ...env }
+  const config = parseConfig(variables)
+  if (config.chain === undefined) throw new Error('A lane needs CHAIN_ID, RPC_URL and CONTRACTS')
+  const { id: chainId, rpcUrls } = config.chain
+  const { inclusionTimeoutMs } = config
+  const account = accountOf(address, chainId, variables)
+  const priorityFeeWei = BigInt(/^\d+$/.exec(String(variables.PRIORITY_FEE_WEI))?.[0] ?? 0)
+  const rpc = createRpc(rpcUrls)
+  const admission = createAdmission()
+  const sequencer = createSequencer({
+    ...{ account, chainId, rpc, journal, priorityFeeWei, sync },
+    onNewChain() {
+      journal.clear()
+      settlement.abandon()
+    },
+  })
+  const settlement = createSettlement({ rpc, journal, from: address })
+  const simulate = createSimulator(rpc, address)
+  const delivery = createDelivery({
+    ...{ rpc, journal, sequencer, settlement, admission, inclusionTimeoutMs },
+    onDisorder: () => void reconciliation.reconcile().catch(logUnexpected),
+    onUnfunded,
+  })
+  const reconciliation = createReconciliation({ rpc, journal, sequencer, settlement, delivery, simulate, address })
+  return { account, admission, sequencer, settlement, simulate, delivery, reconciliation, inclusionTimeoutMs }
+}
