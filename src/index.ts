@@ -10,10 +10,11 @@ import type { ServerFactory } from './mcp/serving.ts'
 import { McpSessionObject } from './mcp/session.ts'
 
 export { ExecutorLane } from './executor/lane.ts'
+export { PaymentLedger } from './payments/ledger.ts'
 
 const config = parseConfig({ ...env })
 const context = announcing(createContext(config, env), env)
-const app = createApp(() => context)
+const app = createApp(() => context, env.ASSETS)
 const serve: ServerFactory = serving => createServer(context, serving)
 const mcp = createMcpRoute({ createServer: serve, allowedHosts: config.allowedHosts, namespaces: env })
 

@@ -34,7 +34,7 @@ export function appWith(changes: Record<string, string | undefined>): Fetch {
     Object.entries({ ...workerVars(deployment), ...changes }).filter(([, value]) => value !== undefined),
   )
   const context = createContext(parseConfig(vars), env)
-  const app = createApp(() => context)
+  const app = createApp(() => context, env.ASSETS)
   return async request => app.fetch(request)
 }
 

@@ -1,15 +1,15 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Context as HonoContext } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
-import { cors } from 'hono/cors'
 import { HTTPException } from 'hono/http-exception'
 import { requestId } from 'hono/request-id'
-import { secureHeaders } from 'hono/secure-headers'
-import type { Context } from '../context.ts'
+import { type Context, withAuthorization, withPayment } from '../context.ts'
 import { type Refusal, refuse } from '../errors.ts'
 import { operations } from '../operations/index.ts'
 import { toRefusal } from '../operations/operation.ts'
-import { openApiDocument } from './openapi.ts'
+import { type Assets, addDocs } from './docs.ts'
+import { anyOrigin, apiHeaders } from './headers.ts'
+import { paymentOf, writePayment } from './payment.ts'
 import { addRoute } from './route.ts'
 
 export type AppEnv = { Variables: { requestId: string; context: Context } }
@@ -17,17 +17,11 @@ export type AppEnv = { Variables: { requestId: string; context: Context } }
 const BODY_LIMIT_BYTES = 100 * 1024
 
 /** The HTTP surface: one route per operation, and what only HTTP has. `contextOf` is called once per request. */
-export function createApp(contextOf: () => Context) {
+export function createApp(contextOf: () => Context, assets?: Assets) {
   const app = new OpenAPIHono<AppEnv>()
   app.use(requestId())
-  app.use(
-    secureHeaders({
-      contentSecurityPolicy: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
-      crossOriginResourcePolicy: 'cross-origin',
-      xFrameOptions: 'DENY',
-    }),
-  )
-  app.use(cors({ origin: '*', exposeHeaders: ['X-Request-Id', 'ETag', 'Retry-After', 'Allow'], maxAge: 86_400 }))
+  app.use((c, next) => (isDocs(c.req.path) ? next() : apiHeaders(c, next)))
+  app.use(anyOrigin)
   app.use(
     bodyLimit({
       maxSize: BODY_LIMIT_BYTES,
@@ -37,12 +31,13 @@ export function createApp(contextOf: () => Context) {
     }),
   )
   app.use(async (c, next) => {
-    c.set('context', contextOf())
+    const context = withAuthorization(contextOf(), c.req.header('Authorization'))
+    c.set('context', withPayment(context, paymentOf(c.req.raw.headers)))
     await next()
   })
 
   for (const operation of operations) addRoute(app, operation)
-  app.get('/docs/swagger.json', c => c.json(openApiDocument(app, c.var.context.config)))
+  addDocs(app, assets)
 
   app.notFound(c => {
     const allowed = methodsOf(app, c.req.path)
@@ -54,13 +49,17 @@ export function createApp(contextOf: () => Context) {
   return app
 }
 
+const isDocs = (path: string) => path === '/docs' || path.startsWith('/docs/')
+
 /** Writes a refusal as the error body; what is not the caller's fault is logged with its cause. */
 function answerRefusal(c: HonoContext<AppEnv>, refusal: Refusal): Response {
   const { requestId } = c.var
   if (refusal.status >= 500) logRefusal(requestId, c.req.path, refusal)
+  if (refusal.status === 401) c.header('WWW-Authenticate', 'Bearer')
   if (refusal.body.retryAfterSeconds !== undefined) c.header('Retry-After', `${refusal.body.retryAfterSeconds}`)
   c.header('Cache-Control', 'no-store')
-  return c.json({ ...refusal.body, requestId }, refusal.status as 400)
+  writePayment(c, refusal.payment)
+  return c.json({ ...refusal.payment?.required, ...refusal.body, requestId }, refusal.status as 400)
 }
 
 // Of a cause only its class and its stack frames are logged: its message can carry RPC URLs, and with them keys.
@@ -69,7 +68,11 @@ function logRefusal(requestId: string, path: string, { status, body, cause }: Re
   console.error(JSON.stringify({ level: 'error', requestId, path, status, code: body.code, ...failure }))
 }
 
-const framesOf = ({ stack = '' }: Error) => stack.split('\n').filter(line => /^\s+at /.test(line)).slice(0, 8)
+const framesOf = ({ stack = '' }: Error) =>
+  stack
+    .split('\n')
+    .filter(line => /^\s+at /.test(line))
+    .slice(0, 8)
 
 /** Hono's own refusals: a media type that is not JSON, and JSON that does not parse. */
 function ofHono(error: HTTPException): Refusal {

@@ -1,16 +1,79 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
+import { contractCodes } from '../chain/reverts.ts'
 import type { Config } from '../config.ts'
+import { refusalCodes } from '../errors.ts'
+import { DESCRIPTION } from '../operations/discovery.ts'
+import { operations } from '../operations/index.ts'
+import { type Operation, tags } from '../operations/operation.ts'
+import { signingWords } from '../resources/signing-words.ts'
 import type { AppEnv } from './app.ts'
+import { errorExample, exampleOf } from './examples.ts'
 
-/** The OpenAPI 3.1 description of the HTTP surface, made from the operations. */
-export const openApiDocument = (app: OpenAPIHono<AppEnv>, { service, version, baseUrl }: Config) =>
-  app.getOpenAPI31Document({
+const JSON_TYPE = 'application/json'
+type Media = { example?: unknown }
+type Described = {
+  requestBody?: { content: Record<string, Media> }
+  responses: Record<string, { content?: Record<string, Media> }>
+}
+
+/** The OpenAPI 3.1 description of the HTTP surface, made from the operations, with an example of every body. */
+export const openApiText = (app: OpenAPIHono<AppEnv>, config: Config): string =>
+  // A default of a bigint inside is its digits on the wire.
+  JSON.stringify(openApiDocument(app, config), (_key, value) => (typeof value === 'bigint' ? `${value}` : value))
+
+function openApiDocument(app: OpenAPIHono<AppEnv>, { service, version, baseUrl }: Config) {
+  const document = app.getOpenAPI31Document({
     openapi: '3.1.0',
     info: {
       title: service,
       version,
-      description: 'Registry and trading interface for autonomous agents that trade inside thematic vaults.',
+      description: descriptionOf(),
+      contact: { name: 'The operator of this deployment', ...(baseUrl !== undefined && { url: baseUrl }) },
       license: { name: 'MIT', url: 'https://opensource.org/license/mit' },
     },
-    ...(baseUrl !== undefined && { servers: [{ url: baseUrl }] }),
+    servers: [{ url: baseUrl ?? '/', description: 'This deployment' }],
+    tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
   })
+  for (const operation of operations as readonly Operation[]) {
+    const path = document.paths?.[operation.path] as Record<string, Described> | undefined
+    const described = path?.[operation.method]
+    if (described) addExamples(described, operation)
+  }
+  document.components = {
+    ...document.components,
+    securitySchemes: {
+      refreshSecret: {
+        type: 'http',
+        scheme: 'bearer',
+        description: 'The refresh secret of the operator; only where the deployment has one',
+      },
+    },
+  }
+  return document
+}
+
+function addExamples({ requestBody, responses }: Described, { body, output }: Operation) {
+  const input = requestBody?.content[JSON_TYPE]
+  if (input && body) input.example = exampleOf(body, 'input')
+  for (const [status, { content }] of Object.entries(responses)) {
+    const media = content?.[JSON_TYPE]
+    if (media) media.example = Number(status) < 300 ? exampleOf(output, 'output') : errorExample(Number(status))
+  }
+}
+
+const descriptionOf = () => `${DESCRIPTION}
+
+## Conventions
+
+Amounts are strings of base units and may be negative where that makes sense (USDC: 6 decimals, tokens their own); each description names the unit. Fields ending in \`Bps\` are basis points, 10000 = 100 %. Times are Unix seconds as strings, in the time of the chain. Addresses are accepted in any case and answered checksummed. \`asOf\` is the one block that all values of an answer are of; it is also the \`ETag\`.
+
+## Signing
+
+${signingWords}
+
+## Errors
+
+A refusal is \`{error, code, requestId}\` with \`details\`, \`remedy\` and \`retryable\` where they help. Codes, with their status:
+
+${[...refusalCodes, ...contractCodes].map(({ code, status }) => `- \`${code}\` ${status}`).join('\n')}
+`

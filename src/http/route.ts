@@ -1,30 +1,44 @@
-import { createRoute, type OpenAPIHono, type RouteConfig, type z } from '@hono/zod-openapi'
+import { createRoute, type OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi'
+import { accepts } from 'hono/accepts'
 import { invalidRequest, type Operation, Reply } from '../operations/operation.ts'
 import { errorBody } from '../resources/error.ts'
 import type { AppEnv } from './app.ts'
+import { isQuote, isUnchanged } from './freshness.ts'
+import { writePayment } from './payment.ts'
 
-/** Serves an operation over HTTP: input from path, query and JSON body, the output as JSON. */
+const MARKDOWN = 'text/markdown'
+const JSON_TYPE = 'application/json'
+const formatQuery = z.object({
+  format: z.enum(['md']).optional().meta({ description: '`md` answers markdown instead of JSON' }),
+})
+
+/** Serves an operation over HTTP: input from path, query and JSON body, the output as JSON or as markdown. */
 export function addRoute(app: OpenAPIHono<AppEnv>, operation: Operation) {
-  const { params, query, body } = operation
+  const { params, query, body, method, path, markdown } = operation
   app.openapi(
     createRoute(routeOf(operation)),
     async c => {
       const valid = (target: string) => c.req.valid(target as never) as Record<string, unknown>
-      const input = {
-        ...(params && valid('param')),
-        ...(query && valid('query')),
-        ...(body && valid('json')),
-      }
+      const { format, ...asked } = query || markdown ? valid('query') : {}
+      const input = { ...(params && valid('param')), ...asked, ...(body && valid('json')) }
       const answer = await operation.run(c.var.context, input as never)
-      c.header('Cache-Control', 'no-store')
-      if (answer instanceof Reply) return c.json(answer.body as object, answer.status)
-      return c.json(answer as object, operation.status)
+      if (markdown) c.header('Vary', 'Accept', { append: true })
+      if (method === 'get' && isUnchanged(c, path, answer)) return c.body(null, 304)
+      if (method !== 'get') c.header('Cache-Control', 'no-store')
+      if (markdown && (format === 'md' || prefersMarkdown(c)))
+        return c.body(markdown(answer as never), 200, { 'Content-Type': `${MARKDOWN}; charset=utf-8` })
+      if (!(answer instanceof Reply)) return c.json(answer as object, operation.status)
+      writePayment(c, answer.payment)
+      return c.json(answer.body as object, answer.status)
     },
     result => {
       if (!result.success) throw invalidRequest((result.error as z.ZodError).issues)
     },
   )
 }
+
+const prefersMarkdown = (c: Parameters<typeof accepts>[0]) =>
+  accepts(c, { header: 'Accept', supports: [JSON_TYPE, MARKDOWN], default: JSON_TYPE }) === MARKDOWN
 
 const statusWords: Record<number, string> = {
   200: 'Success',
@@ -34,33 +48,41 @@ const statusWords: Record<number, string> = {
   402: 'Payment required',
   404: 'Not found',
   409: 'Conflict with what exists',
+  413: 'The request body is too large',
   500: 'The deployment lacks its chain configuration, or failed',
   502: 'The chain could not be reached, or the outcome is not known yet',
   503: 'Not configured, paused or busy',
 }
+/** What one status means to one operation, where the general words are not it. */
+const ownWords: Record<string, Record<number, string>> = {
+  getReadiness: { 503: 'Trading is not possible' },
+  refreshPrices: { 502: 'The market-data provider or the chain could not be reached' },
+  registerAgent: { 200: 'The identical signed body was executed before; the same answer' },
+  linkErc8004: { 200: 'The identical signed body was executed before; the same answer' },
+}
 
-function routeOf({
-  id,
-  method,
-  path,
-  tag,
-  summary,
-  description,
-  params,
-  query,
-  body,
-  status,
-  output,
-  errors,
-}: Operation) {
-  const responses: RouteConfig['responses'] = {
-    [status]: { description: statusWords[status] ?? 'Success', content: { 'application/json': { schema: output } } },
-  }
-  for (const code of errors)
+/** Operations that answer 200 for a body that was executed before. */
+const repeatable = ['registerAgent', 'linkErc8004']
+
+function routeOf(operation: Operation) {
+  const { id, method, path, tag, summary, description, params, query, body, status, errors, markdown } = operation
+  const words = (code: number) => ownWords[id]?.[code] ?? statusWords[code] ?? 'Refused'
+  const responses: RouteConfig['responses'] = {}
+  for (const code of repeatable.includes(id) ? [200, status] : [status])
+    responses[code] = { description: words(code), content: contentOf(operation) }
+  if (method === 'get' && !isQuote(path) && describesBlock(operation))
+    responses[304] = { description: 'The block of the If-None-Match header is still the newest' }
+  for (const code of new Set([
+    ...errors,
+    ...(query || params || body || markdown ? [400] : []),
+    ...(body ? [413] : []),
+    500,
+  ]))
     responses[code] = {
-      description: statusWords[code] ?? 'Refused',
-      content: { 'application/json': { schema: errorBody } },
+      description: words(code),
+      content: { [JSON_TYPE]: { schema: errorBody } },
     }
+  const asked = markdown ? formatQuery.extend(query?.shape ?? {}) : query
   return {
     operationId: id,
     method,
@@ -68,11 +90,24 @@ function routeOf({
     tags: [tag],
     summary,
     description,
+    security: operation.security === 'bearer' ? [{ refreshSecret: [] }, {}] : [],
     request: {
       ...(params && { params }),
-      ...(query && { query: query.strict() }),
-      ...(body && { body: { required: true, content: { 'application/json': { schema: body.strict() } } } }),
+      ...(asked && { query: asked.strict() }),
+      ...(body && {
+        body: {
+          required: operation.bodyIsOptional !== true,
+          content: { [JSON_TYPE]: { schema: body.strict() } },
+        },
+      }),
     },
     responses,
   } as RouteConfig
 }
+
+const contentOf = ({ output, markdown }: Operation) => ({
+  [JSON_TYPE]: { schema: output },
+  ...(markdown && { [MARKDOWN]: { schema: z.string(), example: '# Vaults\n' } }),
+})
+
+const describesBlock = ({ output }: Operation) => output instanceof z.ZodObject && 'asOf' in output.shape

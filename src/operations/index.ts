@@ -2,6 +2,7 @@ import { getAddIntentQuote, submitAddIntent } from './add-intents.ts'
 import { getAgent } from './agents.ts'
 import { getAgentByERC8004 } from './agents-by-erc8004.ts'
 import { listAgentsByOwner } from './agents-by-owner.ts'
+import { discoveryOf } from './discovery.ts'
 import { getERC8004LinkQuote, linkERC8004 } from './erc8004-link.ts'
 import { getExitLadderIntentQuote, submitExitLadderIntent } from './exit-ladder-intents.ts'
 import { getHealth } from './health.ts'
@@ -9,6 +10,7 @@ import type { Operation } from './operation.ts'
 import { getPosition, listClosedPositions, listPositions } from './positions.ts'
 import { getPrices } from './prices.ts'
 import { refreshPrices } from './prices-refresh.ts'
+import { getReadiness } from './ready.ts'
 import { getReduceIntentQuote, submitReduceIntent } from './reduce-intents.ts'
 import { getRegistrationQuote, registerAgent } from './register.ts'
 import { getRiskState } from './risk-state.ts'
@@ -17,9 +19,9 @@ import { getTradeIntentQuote, submitTradeIntent } from './trade-intents.ts'
 import { getTransaction } from './transactions.ts'
 import { getVault, listVaults, listVaultTokens } from './vaults.ts'
 
-/** Every operation of the service: the table of contents of the API, over HTTP and as MCP tools. */
-export const operations = [
+const described = [
   getHealth,
+  getReadiness,
   listVaults,
   getVault,
   listVaultTokens,
@@ -47,3 +49,6 @@ export const operations = [
   getRiskState,
   getTransaction,
 ] as const satisfies readonly Operation[]
+
+/** Every operation of the service: the table of contents of the API, over HTTP and as MCP tools. */
+export const operations = [discoveryOf(described), ...described] as const satisfies readonly Operation[]

@@ -6,6 +6,7 @@ import { type Market, readMarket, type Vault } from '../chain/market.ts'
 import { refuse } from '../errors.ts'
 import { presentToken, vaultTokens } from '../resources/token.ts'
 import { presentVault, vaultAnswer, vaultList } from '../resources/vault.ts'
+import { vaultsMarkdown } from '../resources/vault-markdown.ts'
 import { defineOperation } from './operation.ts'
 import { presentBlock } from './quoting.ts'
 
@@ -42,6 +43,7 @@ export const listVaults = defineOperation(
     summary: 'List the vaults',
     description:
       'Every registered vault with the risk policy of its tracks. Over HTTP `format=md` (or `Accept: text/markdown`) answers the same as markdown.',
+    markdown: vaultsMarkdown,
     status: 200,
     output: vaultList,
     errors: [400, 500, 502],

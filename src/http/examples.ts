@@ -1,0 +1,66 @@
+import { z } from 'zod'
+import { refusalCodes } from '../errors.ts'
+
+type Schema = {
+  $ref?: string
+  type?: string | string[]
+  anyOf?: Schema[]
+  allOf?: Schema[]
+  enum?: unknown[]
+  const?: unknown
+  default?: unknown
+  example?: unknown
+  pattern?: string
+  properties?: Record<string, Schema>
+  required?: string[]
+  items?: Schema
+  additionalProperties?: Schema | boolean
+  minimum?: number
+  description?: string
+}
+
+/** An example of a schema, put together from the examples of its leaves; request bodies leave out nothing. */
+export function exampleOf(schema: z.ZodType, io: 'input' | 'output'): unknown {
+  const { $defs = {}, ...root } = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as Schema & {
+    $defs?: Record<string, Schema>
+  }
+  return instance(root, $defs)
+}
+
+function instance(schema: Schema, definitions: Record<string, Schema>): unknown {
+  const { $ref, example, enum: values, type, anyOf, properties, items, additionalProperties: others } = schema
+  if (example !== undefined) return example
+  if ($ref !== undefined) return instance(definitions[$ref.slice($ref.lastIndexOf('/') + 1)] ?? {}, definitions)
+  if (schema.const !== undefined) return schema.const
+  if (schema.default !== undefined) return schema.default
+  if (values !== undefined) return values[0]
+  const [first] = anyOf ?? schema.allOf ?? []
+  if (first !== undefined) return instance(first, definitions)
+  if (properties !== undefined)
+    return Object.fromEntries(Object.entries(properties).map(([name, inner]) => [name, instance(inner, definitions)]))
+  if (items !== undefined) return [instance(items, definitions)]
+  if (typeof others === 'object') return { NVDA: instance(others, definitions) }
+  if (type === 'integer' || type === 'number')
+    return schema.minimum !== undefined && schema.minimum > 0 ? schema.minimum : 1
+  if (type === 'boolean') return true
+  if (type === 'object') return {}
+  return schema.pattern === undefined ? (schema.description ?? 'text') : ofPattern(schema.pattern)
+}
+
+/** A text that fits one of the few patterns that the wire has. */
+function ofPattern(pattern: string): string {
+  const [, digits] = /\{(40|64)\}/.exec(pattern) ?? []
+  if (digits !== undefined) return `0x${'5f'.repeat(Number(digits) / 2)}`
+  return pattern.includes('0x') ? `0x${'5f'.repeat(65)}` : '1'
+}
+
+/** The error body that a status is most often answered with. */
+export function errorExample(status: number) {
+  const found = refusalCodes.find(code => code.status === status) ?? { code: 'PAYMENT_REQUIRED', remedy: undefined }
+  return {
+    error: 'One sentence that says what is wrong.',
+    code: found.code,
+    requestId: '5e7ad1ca-6fc2-4a5f-8b8a-3d6f0f2f7f11',
+    ...(found.remedy !== undefined && { remedy: found.remedy }),
+  }
+}

@@ -1,0 +1,33 @@
+import type { Context } from 'hono'
+import { VERSION } from '../config.ts'
+
+type AsOf = { blockNumber: string; blockTimestamp: string }
+
+/** What an answer is true of: the block that it says it describes; undefined where it describes none. */
+const blockOf = (answer: unknown): AsOf | undefined =>
+  typeof answer === 'object' && answer !== null && 'asOf' in answer ? (answer.asOf as AsOf) : undefined
+
+/** Quotes are made for one signature and age with it: they are never kept. */
+export const isQuote = (path: string) => path.endsWith('/quote')
+
+/**
+ * Sets the caching headers of a read: one that describes a block has it as its ETag and must be asked for again, what
+ * does not is not stored. Answers whether the client has this very answer.
+ */
+export function isUnchanged(c: Context, path: string, answer: unknown): boolean {
+  const block = isQuote(path) ? undefined : blockOf(answer)
+  if (block === undefined) {
+    c.header('Cache-Control', 'no-store')
+    return false
+  }
+  const etag = `W/"${VERSION}-${block.blockNumber}-${block.blockTimestamp}"`
+  c.header('Cache-Control', 'no-cache')
+  c.header('ETag', etag)
+  return matches(c.req.header('If-None-Match'), etag)
+}
+
+/** If-None-Match compares weakly: the strength of a tag does not count. */
+function matches(header: string | undefined, etag: string): boolean {
+  const bare = (tag: string) => tag.trim().replace(/^W\//, '')
+  return header?.split(',').some(tag => tag.trim() === '*' || bare(tag) === bare(etag)) ?? false
+}

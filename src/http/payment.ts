@@ -1,0 +1,25 @@
+import type { Context as HonoContext } from 'hono'
+import type { PaymentAnswer } from '../errors.ts'
+
+// x402 over HTTP: JSON in base64, in the headers of version 2 and under the older names.
+
+/** The payment that came with a request; one that cannot be decoded stays the text that it is. */
+export function paymentOf(headers: Headers): unknown {
+  const text = headers.get('PAYMENT-SIGNATURE') ?? headers.get('X-PAYMENT')
+  if (text === null) return undefined
+  try {
+    return JSON.parse(new TextDecoder().decode(Uint8Array.fromBase64(text.trim())))
+  } catch {
+    return text
+  }
+}
+
+/** Writes what x402 says beside an answer into its headers. */
+export function writePayment(c: HonoContext, { required, response }: PaymentAnswer = {}): void {
+  if (required) c.header('PAYMENT-REQUIRED', encode(required))
+  if (response === undefined) return
+  c.header('PAYMENT-RESPONSE', encode(response))
+  c.header('X-PAYMENT-RESPONSE', encode(response))
+}
+
+const encode = (value: object) => new TextEncoder().encode(JSON.stringify(value)).toBase64()

@@ -1,0 +1,85 @@
+import type { z } from 'zod'
+import { catalogVault } from '../catalog/vaults.ts'
+import type { Block } from '../chain/client.ts'
+import { contractsWithoutCode } from '../chain/code.ts'
+import { readMarket } from '../chain/market.ts'
+import { getRegistrationTerms } from '../chain/registry.ts'
+import type { Context } from '../context.ts'
+import { refuse } from '../errors.ts'
+import type { LaneStatus } from '../executor/executor.ts'
+import { presentLane, readiness } from '../resources/readiness.ts'
+import { defineOperation } from './operation.ts'
+
+/** A chain whose newest block is older than this is not followed, or stands still. */
+const MOST_LAG_SECONDS = 300
+/** A lane whose oldest transaction is older than this gets nothing included. */
+const MOST_PENDING_SECONDS = 60
+
+export const getReadiness = defineOperation(
+  {
+    id: 'getReadiness',
+    method: 'get',
+    path: '/health/ready',
+    tag: 'Discovery',
+    summary: 'Whether trading is possible',
+    description:
+      'Looks at the node, the contracts, the accounts that send, the prices and the pauses. 503 when nobody could open a position; what works only in part is in `problems`.',
+    status: 200,
+    output: readiness,
+    errors: [500, 502, 503],
+  },
+  async context => {
+    const { chain, config } = context
+    const [{ block, market }, { terms }, missing, executors, relayers] = await Promise.all([
+      readMarket(chain),
+      getRegistrationTerms(chain),
+      contractsWithoutCode(chain),
+      lanesOf(config.executorKeys.length > 0 && config.trading ? () => context.executor : undefined),
+      lanesOf(config.relayerKey ? () => context.relayer : undefined),
+    ])
+    const stale = market.tokens.filter(({ address }) => market.quoteIn(address).stale).map(({ symbol }) => symbol)
+    const pausedVaults = market.vaults.filter(({ tradingPaused }) => tradingPaused)
+    const lagSeconds = lagOf(block)
+    const look = {
+      service: config.service,
+      rpc: { blockNumber: `${block.number}`, blockTimestamp: `${block.timestamp}`, lagSeconds },
+      contracts: { missing },
+      executor: { configured: executors !== undefined, lanes: (executors ?? []).map(presentLane) },
+      relayer: { configured: relayers !== undefined, lanes: (relayers ?? []).map(presentLane) },
+      oracle: { stale },
+      paused: { registry: terms.paused, vaults: pausedVaults.map(vault => catalogVault(vault).slug) },
+    } satisfies Partial<z.input<typeof readiness>>
+
+    const blocking = said({
+      'the trade router is not configured': config.trading === undefined,
+      'no executor account is configured': executors === undefined,
+      [`contracts have no code: ${missing.join(', ')}`]: missing.length > 0,
+      [`the newest block is ${lagSeconds} seconds old`]: lagSeconds > MOST_LAG_SECONDS,
+      'no executor account can send': executors !== undefined && !executors.some(canSend),
+      'the agent registry is paused': terms.paused,
+      'there is no vault': market.vaults.length === 0,
+      'trading is paused in every vault': market.vaults.length > 0 && pausedVaults.length === market.vaults.length,
+      'no token has a fresh price': stale.length === market.tokens.length,
+    })
+    if (blocking.length > 0) throw refuse('NOT_READY', { problem: blocking.join('; '), ...look })
+    const problems = said({
+      'the relayer is not configured': relayers === undefined,
+      'the relayer cannot send': relayers !== undefined && !relayers.some(canSend),
+      'an executor account cannot send': executors?.every(canSend) === false,
+      [`prices are stale: ${stale.join(', ')}`]: stale.length > 0,
+      'trading is paused in a vault': pausedVaults.length > 0,
+      [`variables cannot be used: ${config.problems.join(', ')}`]: config.problems.length > 0,
+    })
+    return { status: 'ready' as const, ...look, problems }
+  },
+)
+
+const lanesOf = async (executor: (() => Context['executor']) | undefined) => executor?.().status()
+
+const canSend = ({ paused, oldestPendingSeconds }: LaneStatus) => !paused && oldestPendingSeconds < MOST_PENDING_SECONDS
+
+const lagOf = ({ timestamp }: Block) => Math.max(0, Math.floor(Date.now() / 1000) - Number(timestamp))
+
+/** The sentences that are true. */
+const said = (sentences: Record<string, boolean>) =>
+  Object.entries(sentences).flatMap(([sentence, isTrue]) => (isTrue ? [sentence] : []))

@@ -1,0 +1,39 @@
+import { z } from 'zod'
+import type { LaneStatus } from '../executor/executor.ts'
+import { addressOut, digits, unixSeconds } from './primitives.ts'
+
+export const lane = z
+  .object({
+    address: addressOut.meta({ description: 'Account that sends' }),
+    balanceWei: digits('Balance of the account in wei; null while the node has never answered').nullable(),
+    pending: z.int().meta({ description: 'Transactions whose outcome is open' }),
+    oldestPendingSeconds: z.int().meta({ description: 'Age of the oldest of them in seconds' }),
+    paused: z.boolean().meta({ description: 'The account cannot pay for gas' }),
+  })
+  .meta({ id: 'Lane' })
+
+export const presentLane = (status: LaneStatus): z.input<typeof lane> => ({
+  address: status.address,
+  balanceWei: status.balanceWei === undefined ? null : `${status.balanceWei}`,
+  pending: status.pending,
+  oldestPendingSeconds: status.oldestPendingSeconds,
+  paused: status.paused,
+})
+
+export const readiness = z
+  .object({
+    status: z.enum(['ready']).meta({ description: 'A deployment that cannot trade answers 503 with the same look' }),
+    service: z.string(),
+    rpc: z.object({
+      blockNumber: digits('Newest block'),
+      blockTimestamp: unixSeconds('Time of the newest block'),
+      lagSeconds: z.int().meta({ description: 'How far the newest block is behind the clock; seconds' }),
+    }),
+    contracts: z.object({ missing: z.array(z.string()).meta({ description: 'Configured contracts without code' }) }),
+    executor: z.object({ configured: z.boolean(), lanes: z.array(lane) }),
+    relayer: z.object({ configured: z.boolean(), lanes: z.array(lane) }),
+    oracle: z.object({ stale: z.array(z.string()).meta({ description: 'Symbols without a fresh price' }) }),
+    paused: z.object({ registry: z.boolean(), vaults: z.array(z.string()).meta({ description: 'Paused vaults' }) }),
+    problems: z.array(z.string()).meta({ description: 'What an operator should look at though trading is possible' }),
+  })
+  .meta({ id: 'Readiness' })
