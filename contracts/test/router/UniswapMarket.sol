@@ -76,14 +76,9 @@ contract UniswapMarket is CommonBase, StdCheats, IUniswapV3SwapCallback {
         if (current != target) pool.swap(address(this), target < current, type(int128).max, target, "");
     }
 
-    /// @notice What the swap alone costs: nothing but the pool and its callback
-    function swapExactly(address pool, bool zeroForOne, uint256 amountIn, uint160 limit, address recipient)
-        external
-        returns (uint256 gasUsed)
-    {
-        gasUsed = gasleft();
+    /// @notice A swap and nothing else
+    function swapExactly(address pool, bool zeroForOne, uint256 amountIn, uint160 limit, address recipient) external {
         IUniswapV3Pool(pool).swap(recipient, zeroForOne, int256(amountIn), limit, "");
-        gasUsed -= gasleft();
     }
 
     function poolOf(address token) public view returns (IUniswapV3PoolSetup) {

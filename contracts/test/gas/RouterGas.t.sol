@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
+import {ProtocolTest} from "../router/ProtocolTest.sol";
+
+/// @notice What a call costs its sender: whole transactions, with intrinsic gas, calldata and refunds, on cold storage.
+/// The figures are kept in snapshots/RouterGas.json and explained in GAS.md.
+/// forge-config: default.isolate = true
+contract RouterGasTest is ProtocolTest {
+    uint160 private constant LOWEST_SQRT_PRICE = 4_295_128_740;
+    uint160 private constant HIGHEST_SQRT_PRICE = 1_461_446_703_485_210_103_287_273_052_203_988_822_378_723_970_341;
+
+    /// @dev Another agent has bought and sold both tokens and still holds them, so that the vault, the books and the pools
+    /// know them.
+    function setUp() public override {
+        super.setUp();
+        (uint256 mine, uint256 key) = (agentId, signerKey);
+        signerKey = 0xB0B;
+        agentId = _register(vm.addr(signerKey));
+        _submit(_reduceIntent(_open(nvda, 5_000 * USDC), 1_000));
+        _submit(_reduceIntent(_open(tsla, 5_000 * USDC), 1_000));
+        (agentId, signerKey) = (mine, key);
+        skip(1);
+    }
+
+    function test_TheBareSwap() public {
+        _record("bare swap, USDC for token", _bareBuy());
+        _record("bare swap, token for USDC", _bareSell());
+    }
+
+    function test_TheFirstOpenOfAnAgent() public {
+        uint256 used = _openGas();
+        _record("openPosition, 3 rules, the agent's first trade", used);
+        assertLe(used * 10, _bareBuy() * 35);
+    }
+
+    function test_AnOpenOfAnAgentThatTradedToday() public {
+        _open(tsla, 1_000 * USDC);
+        skip(1);
+        uint256 used = _openGas();
+        _record("openPosition, 3 rules", used);
+        assertLe(used * 10, _bareBuy() * 35);
+    }
+
+    function test_TheFirstOpenOfADay() public {
+        _open(tsla, 1_000 * USDC);
+        vm.warp((_today() + 1) * DAY + 10);
+        _setOraclePrice(nvda, NVDA_PRICE);
+        uint256 used = _openGas();
+        _record("openPosition, 3 rules, on the agent's second day", used);
+        assertLe(used * 10, _bareBuy() * 35);
+
+        _submit(_reduceIntent(4, 10_000));
+        vm.warp((_today() + 1) * DAY + 10);
+        _setOraclePrice(nvda, NVDA_PRICE);
+        used = _openGas();
+        _record("openPosition, 3 rules, first trade of a later day", used);
+        assertLe(used * 10, _bareBuy() * 35);
+    }
+
+    function test_AnAdd() public {
+        uint256 id = _open(nvda, 5_000 * USDC);
+        skip(1);
+        _submit(_addIntent(id, 5_000 * USDC));
+        _record("addToPosition", _lastCall());
+    }
+
+    function test_AReduce() public {
+        uint256 id = _open(nvda, 5_000 * USDC);
+        skip(1);
+        _submit(_reduceIntent(id, 5_000));
+        uint256 used = _lastCall();
+        _record("reducePosition, half", used);
+        assertLe(used * 10, _bareSell() * 25);
+
+        skip(1);
+        _submit(_reduceIntent(id, 10_000));
+        used = _lastCall();
+        _record("reducePosition, all", used);
+        assertLe(used * 10, _bareSell() * 25);
+    }
+
+    function test_AnUpdate() public {
+        uint256 id = _open(nvda, 5_000 * USDC);
+        skip(1);
+        _submit(_updateIntent(id, _threeRules()));
+        _record("updateExitLadder, 3 rules", _lastCall());
+    }
+
+    function test_AnExit() public {
+        uint256 id = _open(nvda, 5_000 * USDC);
+        _payKeeperOnce();
+        _setPrice(nvda, 111 * USD);
+        skip(1);
+        _exit(id);
+        _record("executeExit, half", _lastCall());
+        _setPrice(nvda, 122 * USD);
+        skip(1);
+        _exit(id);
+        _record("executeExit, half again", _lastCall());
+    }
+
+    function test_ABatchOfExits() public {
+        uint256[] memory ids = new uint256[](2);
+        ids[0] = _open(nvda, 5_000 * USDC);
+        ids[1] = _open(tsla, 5_000 * USDC);
+        _payKeeperOnce();
+        _setPrice(nvda, 111 * USD);
+        _setPrice(tsla, 280 * USD);
+        skip(1);
+        vm.prank(keeper);
+        router.executeExits(ids);
+        _record("executeExits, two due", _lastCall());
+    }
+
+    function test_AForceClose() public {
+        uint256 id = _open(nvda, 5_000 * USDC);
+        vm.prank(operator);
+        agents.setAgentStatus(agentId, 2);
+        skip(1);
+        vm.prank(operator);
+        router.forceClose(id);
+        _record("forceClose", _lastCall());
+    }
+
+    /// @dev A keeper that has been paid before.
+    function _payKeeperOnce() private {
+        vm.prank(admin);
+        usdc.mint(keeper, 1);
+    }
+
+    function _openGas() private returns (uint256) {
+        ITradeRouter.PositionIntent memory intent = _openIntent(nvda, 10_000 * USDC);
+        bytes memory signature = _sign(signerKey, router.hashOpenPosition(intent));
+        vm.prank(executor);
+        router.openPosition(intent, signature);
+        return _lastCall();
+    }
+
+    function _bareBuy() private returns (uint256) {
+        skip(1);
+        vm.prank(admin);
+        usdc.mint(address(market), 10_001 * USDC);
+        return _bareSwap(address(usdc) < address(nvda), 10_000 * USDC);
+    }
+
+    function _bareSell() private returns (uint256) {
+        skip(1);
+        vm.prank(admin);
+        nvda.mint(address(market), 26e18);
+        return _bareSwap(address(nvda) < address(usdc), 25e18);
+    }
+
+    /// @dev The same pool, the vault as recipient, paid out of a balance: nothing but the swap.
+    function _bareSwap(bool zeroForOne, uint256 amountIn) private returns (uint256) {
+        market.swapExactly(
+            address(market.poolOf(address(nvda))),
+            zeroForOne,
+            amountIn,
+            zeroForOne ? LOWEST_SQRT_PRICE : HIGHEST_SQRT_PRICE,
+            address(vault)
+        );
+        return _lastCall();
+    }
+
+    function _lastCall() private view returns (uint256) {
+        return vm.lastCallGas().gasTotalUsed;
+    }
+
+    function _record(string memory name, uint256 used) private {
+        vm.snapshotValue("RouterGas", name, used);
+    }
+}
