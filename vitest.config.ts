@@ -16,7 +16,7 @@ export default defineConfig({
         plugins: [
           cloudflareTest({
             wrangler: { configPath: './wrangler.jsonc' },
-            miniflare: { bindings: deployment ? workerVars(deployment) : {} },
+            miniflare: { bindings: deployment ? { ...workerVars(deployment), X402_ENABLED: 'false' } : {} },
           }),
         ],
         test: {

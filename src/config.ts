@@ -1,6 +1,7 @@
 import { getAddress, type Hex, isAddress } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
 import { z } from 'zod'
+import type { PaymentConfig } from './payments/requirements.ts'
 
 const json = <T extends z.ZodType>(schema: T) =>
   z.string().transform((text, ctx): z.output<T> => {
@@ -70,15 +71,38 @@ const tradingContracts = z.object({
 
 const chainEnv = z.object({
   CHAIN_ID: z.coerce.number().int().positive(),
-  RPC_URL: z
-    .string()
-    .transform(urls => urls.split(',').map(url => url.trim()))
-    .pipe(z.array(z.url({ protocol: /^https?$/ })).min(1)),
+  RPC_URL: rpcUrls(),
   CONTRACTS: json(chainContracts),
   TOKENS: json(z.record(z.string(), address)).default({}),
   VAULTS: json(z.record(z.string(), address)).default({}),
   START_BLOCK: z.coerce.bigint().min(0n).default(0n),
 })
+
+const caip2 = z
+  .string()
+  .regex(/^eip155:[1-9][0-9]*$/, 'must be a CAIP-2 network such as eip155:8453')
+  .transform(network => network as `eip155:${number}`)
+const paymentEnv = z.object({
+  X402_ENABLED: z.literal('true', 'must be true or false'),
+  X402_NETWORK: caip2.optional(),
+  X402_ASSET: address.optional(),
+  X402_ASSET_NAME: z.string().default('USD Coin'),
+  X402_ASSET_VERSION: z.string().default('2'),
+  X402_PAY_TO: address.optional(),
+  X402_FACILITATOR_URL: httpUrl().optional(),
+  X402_FACILITATOR_TIMEOUT_MS: z.coerce.number().int().min(100).max(60_000).default(15_000),
+  X402_RPC_URL: rpcUrls().optional(),
+  X402_VALIDITY_SECONDS: z.coerce.number().int().min(30).max(3_600).default(300),
+})
+// The Worker itself can only settle on its own chain, and the contracts' addresses say nothing about another one.
+const REQUIRED_ELSEWHERE = ['X402_ASSET', 'X402_PAY_TO', 'X402_FACILITATOR_URL', 'X402_RPC_URL'] as const
+
+function rpcUrls() {
+  return z
+    .string()
+    .transform(urls => urls.split(',').map(url => url.trim()))
+    .pipe(z.array(z.url({ protocol: /^https?$/ })).min(1))
+}
 
 export type Contracts = z.output<typeof chainContracts>
 export type TradingContracts = z.output<typeof tradingContracts>
@@ -115,6 +139,8 @@ export type Config = {
         ids: Record<string, string>
       }
     | undefined
+  /** How the registration fee is paid; `unusable` when it is to be paid and cannot be: then nobody is registered. */
+  payment: PaymentConfig | 'unusable' | undefined
   /** Who may refresh prices; anybody when undefined. */
   priceRefreshSecret: string | undefined
   /** Base URLs of the service's deployments by chain id, its own among them. */
@@ -154,6 +180,8 @@ export function parseConfig(env: Partial<Record<string, unknown>>): Config {
   const tradingWhole = tradingContracts.safeParse(trading?.CONTRACTS)
   const market = group(priceProvider, isSet('PRICE_PROVIDER'), definedOnly(env))
   const baseUrl = text('BASE_URL')?.replace(/\/$/, '')
+  const isPaid = isSet('X402_ENABLED') && env.X402_ENABLED !== 'false'
+  const payment = chain && group(paymentEnvOf(chain), isPaid, definedOnly(env))
   return {
     service: SERVICE_NAME,
     version: VERSION,
@@ -178,6 +206,7 @@ export function parseConfig(env: Partial<Record<string, unknown>>): Config {
       key: text('PRICE_PROVIDER_KEY'),
       ids: group(symbolIds, isSet('PRICE_PROVIDER_IDS'), text('PRICE_PROVIDER_IDS')) ?? {},
     },
+    payment: isPaid ? (payment ?? 'unusable') : undefined,
     priceRefreshSecret: text('PRICE_REFRESH_SECRET'),
     deployments: {
       ...group(json(z.record(z.string(), httpUrl())), isSet('DEPLOYMENTS'), text('DEPLOYMENTS')),
@@ -189,6 +218,29 @@ export function parseConfig(env: Partial<Record<string, unknown>>): Config {
     problems,
   }
 }
+
+/** Payment on the deployment's own chain unless another network is named, with all that is needed there. */
+const paymentEnvOf = ({ CHAIN_ID, RPC_URL }: z.output<typeof chainEnv>) =>
+  paymentEnv
+    .superRefine((vars, ctx) => {
+      if (vars.X402_NETWORK === undefined || vars.X402_NETWORK === `eip155:${CHAIN_ID}`) return
+      for (const name of REQUIRED_ELSEWHERE)
+        if (vars[name] === undefined)
+          ctx.addIssue({ code: 'custom', path: [name], message: 'must be set: the fee is paid on another chain' })
+    })
+    .transform(
+      (vars): PaymentConfig => ({
+        network: vars.X402_NETWORK ?? `eip155:${CHAIN_ID}`,
+        asset: vars.X402_ASSET,
+        assetName: vars.X402_ASSET_NAME,
+        assetVersion: vars.X402_ASSET_VERSION,
+        payTo: vars.X402_PAY_TO,
+        facilitatorUrl: vars.X402_FACILITATOR_URL,
+        facilitatorTimeoutMs: vars.X402_FACILITATOR_TIMEOUT_MS,
+        rpcUrls: vars.X402_RPC_URL ?? RPC_URL,
+        validitySeconds: vars.X402_VALIDITY_SECONDS,
+      }),
+    )
 
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 

@@ -3,6 +3,7 @@ import type { Config } from './config.ts'
 import { refuse } from './errors.ts'
 import { createExecutor, type Executor } from './executor/executor.ts'
 import { createProvider, type PriceProvider } from './market/provider.ts'
+import { createPayments, type Payments } from './payments/payments.ts'
 
 /** What an operation may use. A getter throws the refusal of the capability that the deployment lacks. */
 export type Context = {
@@ -18,11 +19,15 @@ export type Context = {
   readonly updater: Executor
   /** Answers market prices by symbol. */
   readonly market: PriceProvider
+  /** Takes the registration fee; undefined where registrations are not paid for over x402. */
+  readonly payments: Payments | undefined
+  /** The x402 payment that came with the call, as decoded JSON. */
+  readonly payment?: unknown
   /** The bearer token that came with the request. */
   readonly bearer?: string
 }
 
-export function createContext(config: Config, env: Pick<Env, 'EXECUTOR_LANE'>): Context {
+export function createContext(config: Config, env: Pick<Env, 'EXECUTOR_LANE' | 'PAYMENT_LEDGER'>): Context {
   const chain = config.chain && createChain(config.chain, config.trading)
   return {
     config,
@@ -51,6 +56,11 @@ export function createContext(config: Config, env: Pick<Env, 'EXECUTOR_LANE'>): 
       if (config.market === undefined) throw refuse('PRICE_PROVIDER_NOT_CONFIGURED')
       return createProvider(config.market)
     },
+    get payments() {
+      if (config.payment === undefined) return undefined
+      if (config.payment === 'unusable') throw refuse('PAYMENT_NOT_CONFIGURED')
+      return createPayments(config.payment, env.PAYMENT_LEDGER, `${config.baseUrl ?? ''}/agents/register`)
+    },
   }
 }
 
@@ -61,3 +71,7 @@ export function withAuthorization(context: Context, header: string | null | unde
   const [, token] = BEARER.exec(header ?? '') ?? []
   return token === undefined ? context : Object.create(context, { bearer: { value: token } })
 }
+
+/** The context of a call that carries a payment; everything else is the given context's. */
+export const withPayment = (context: Context, payment: unknown): Context =>
+  payment === undefined ? context : Object.create(context, { payment: { value: payment } })

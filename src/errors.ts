@@ -168,6 +168,54 @@ const rows = {
     retryable: true,
     retryAfterSeconds: 60,
   },
+  PAYMENT_REQUIRED: {
+    status: 402,
+    sentence: () => 'The registration fee must be paid.',
+    remedy:
+      'Pay what `accepts` asks (x402) and send the identical body again with the payment in PAYMENT-SIGNATURE; over MCP in _meta["x402/payment"].',
+  },
+  PAYMENT_REFUSED: {
+    status: 402,
+    sentence: f => `The payment was not accepted: ${f.problem}.`,
+    remedy: 'Nothing was charged. Sign exactly what `accepts` asks and send the identical body again.',
+  },
+  PAYMENT_ALREADY_USED: {
+    status: 402,
+    sentence: () => 'The payment belongs to another registration.',
+    remedy: 'Nothing was charged again. Sign a new payment for this registration.',
+  },
+  INVALID_PAYMENT: {
+    status: 400,
+    sentence: f => `The payment cannot be read: ${f.problem}.`,
+    remedy:
+      'Send the x402 payload (version 2 or 1) as base64 of JSON; an EIP-3009 authorization of the scheme `exact`.',
+  },
+  PAYMENT_PENDING: {
+    status: 502,
+    sentence: () => 'The payment was handed over and its settlement is not known yet.',
+    remedy: 'Send the identical body again, with or without the payment: nothing is charged twice.',
+    retryable: true,
+    retryAfterSeconds: 2,
+  },
+  FACILITATOR_UNAVAILABLE: {
+    status: 502,
+    sentence: () => 'The payment cannot be verified or settled at present; nothing was charged.',
+    remedy: 'Send the identical body with the same payment again.',
+    retryable: true,
+    retryAfterSeconds: 2,
+  },
+  REGISTRATION_IN_FLIGHT: {
+    status: 409,
+    sentence: () => 'Another registration of this signer is under way with the fee that was paid.',
+    remedy: 'Wait for its answer, then send this one again.',
+    retryable: true,
+    retryAfterSeconds: 2,
+  },
+  PAYMENT_NOT_CONFIGURED: {
+    status: 503,
+    sentence: () => 'The registration fee is to be paid over x402, which this deployment is not configured for.',
+    remedy: 'The operator must correct the X402 variables.',
+  },
   CHAIN_UNREACHABLE: {
     status: 502,
     sentence: () => 'The chain cannot be reached.',
@@ -249,10 +297,14 @@ export type RefusalBody = {
   retryAfterSeconds?: number
 }
 
+/** What x402 says beside an answer: what is to be paid (PaymentRequired), what was paid (SettleResponse). */
+export type PaymentAnswer = { required?: object; response?: object }
+
 /** A refusal on its way to the caller: status and body; `cause` is for the log alone. */
 export class Refusal extends Error {
   readonly status: number
   readonly body: RefusalBody
+  payment: PaymentAnswer | undefined
   constructor(status: number, body: RefusalBody, cause?: unknown) {
     super(body.error, { cause })
     this.name = 'Refusal'

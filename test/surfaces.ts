@@ -6,6 +6,7 @@ import { parseConfig } from '../src/config.ts'
 import { createContext } from '../src/context.ts'
 import { createApp } from '../src/http/app.ts'
 import { operations } from '../src/operations/index.ts'
+import { paymentRequiredBody } from '../src/resources/registration.ts'
 
 type Operations = (typeof operations)[number]
 export type OperationId = Operations['id']
@@ -31,7 +32,9 @@ const worker: Fetch = request => exports.default.fetch(request)
 /** An app over the same contracts whose variables are changed; `undefined` removes one. */
 export function appWith(changes: Record<string, string | undefined>): Fetch {
   const vars = Object.fromEntries(
-    Object.entries({ ...workerVars(deployment), ...changes }).filter(([, value]) => value !== undefined),
+    Object.entries({ ...workerVars(deployment), X402_ENABLED: 'false', ...changes }).filter(
+      ([, value]) => value !== undefined,
+    ),
   )
   const context = createContext(parseConfig(vars), env)
   const app = createApp(() => context, env.ASSETS)
@@ -61,7 +64,7 @@ export async function call(id: OperationId, input: Input = {}, fetch: Fetch = wo
   const response = await fetch(new Request(url, init))
   const answer = { status: response.status, body: await response.json(), headers: response.headers }
   if (response.ok) strict(output as z.ZodType).parse(answer.body)
-  else errorShape.parse(answer.body)
+  else (response.status === 402 ? strict(paymentRequiredBody) : errorShape).parse(answer.body)
   return answer
 }
 

@@ -111,6 +111,11 @@ export function must<T>(outcome: Outcome<T>): T {
 export const maybe = <T>(outcome: Outcome<T>): T | undefined =>
   outcome.status === 'success' ? outcome.result : undefined
 
+/** Whether an error is the node not answering at all. */
+export const isSilence = (error: unknown): boolean =>
+  error instanceof BaseError &&
+  error.walk(cause => ['HttpRequestError', 'TimeoutError'].includes((cause as Error).name)) !== null
+
 /** Whether an error is the node not answering, in contrast to the node answering no. */
 export const isTransportError = (error: unknown): boolean =>
   error instanceof BaseError &&

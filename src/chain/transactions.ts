@@ -67,7 +67,8 @@ async function replay({ client }: Chain, { from, to, input }: RawTransaction, { 
   }
 }
 
-function revertDataOf(error: unknown): Hex | undefined {
+/** The revert data that an error of viem carries. */
+export function revertDataOf(error: unknown): Hex | undefined {
   for (let cause = error as { data?: unknown; cause?: unknown } | undefined; cause; cause = cause.cause as never) {
     if (typeof cause.data === 'string' && /^0x[0-9a-f]*$/i.test(cause.data)) return cause.data as Hex
   }

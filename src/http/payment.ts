@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import type { Context as HonoContext } from 'hono'
 import type { PaymentAnswer } from '../errors.ts'
 
@@ -8,7 +9,7 @@ export function paymentOf(headers: Headers): unknown {
   const text = headers.get('PAYMENT-SIGNATURE') ?? headers.get('X-PAYMENT')
   if (text === null) return undefined
   try {
-    return JSON.parse(new TextDecoder().decode(Uint8Array.fromBase64(text.trim())))
+    return JSON.parse(Buffer.from(text, 'base64').toString('utf8'))
   } catch {
     return text
   }
@@ -22,4 +23,4 @@ export function writePayment(c: HonoContext, { required, response }: PaymentAnsw
   c.header('X-PAYMENT-RESPONSE', encode(response))
 }
 
-const encode = (value: object) => new TextEncoder().encode(JSON.stringify(value)).toBase64()
+const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64')

@@ -2,6 +2,7 @@ import { createRoute, type OpenAPIHono, type RouteConfig, z } from '@hono/zod-op
 import { accepts } from 'hono/accepts'
 import { invalidRequest, type Operation, Reply } from '../operations/operation.ts'
 import { errorBody } from '../resources/error.ts'
+import { paymentRequiredBody } from '../resources/registration.ts'
 import type { AppEnv } from './app.ts'
 import { isQuote, isUnchanged } from './freshness.ts'
 import { writePayment } from './payment.ts'
@@ -80,7 +81,7 @@ function routeOf(operation: Operation) {
   ]))
     responses[code] = {
       description: words(code),
-      content: { [JSON_TYPE]: { schema: errorBody } },
+      content: { [JSON_TYPE]: { schema: code === 402 ? paymentRequiredBody : errorBody } },
     }
   const asked = markdown ? formatQuery.extend(query?.shape ?? {}) : query
   return {

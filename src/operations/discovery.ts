@@ -103,7 +103,7 @@ function describe(config: Config) {
     features: {
       trading: trading !== undefined && config.executorKeys.length > 0,
       registration: chain !== undefined && config.relayerKey !== undefined,
-      x402: false,
+      x402: config.payment !== undefined,
       priceRefresh: config.market !== undefined && config.oracleUpdaterKey !== undefined,
       docs: docsEnabled,
     },

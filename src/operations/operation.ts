@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Context } from '../context.ts'
-import { type Facts, Refusal, refuse } from '../errors.ts'
+import { type Facts, type PaymentAnswer, Refusal, refuse } from '../errors.ts'
 
 type Shape = z.ZodObject
 
@@ -8,9 +8,11 @@ type Shape = z.ZodObject
 export class Reply<T> {
   readonly status: 200 | 201
   readonly body: T
-  constructor(status: 200 | 201, body: T) {
+  readonly payment: PaymentAnswer | undefined
+  constructor(status: 200 | 201, body: T, payment?: PaymentAnswer) {
     this.status = status
     this.body = body
+    this.payment = payment
   }
 }
 

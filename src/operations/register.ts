@@ -1,10 +1,14 @@
-import { encodeFunctionData, formatUnits, type Hex, toEventSelector } from 'viem'
+import { type Address, encodeFunctionData, formatUnits, type Hex, toEventSelector } from 'viem'
 import { z } from 'zod'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import { getRegistrationTerms } from '../chain/registry.ts'
+import type { Block } from '../chain/client.ts'
+import { getRegistrationTerms, type RegistrationTerms } from '../chain/registry.ts'
+import { ofRevert } from '../chain/reverts.ts'
 import { recover, verifySignature } from '../chain/signatures.ts'
+import { simulate } from '../chain/simulation.ts'
 import { digestOf } from '../chain/typed-data.ts'
-import { refuse } from '../errors.ts'
+import type { Context } from '../context.ts'
+import { Refusal, refuse } from '../errors.ts'
 import type { Relay } from '../executor/executor.ts'
 import { presentEip712, presentTypedData, USDC_DECIMALS } from '../resources/intent.ts'
 import { address, deadline } from '../resources/primitives.ts'
@@ -41,9 +45,10 @@ export const getRegistrationQuote = defineOperation(
     output: registrationQuote,
     errors: [400, 500, 502],
   },
-  async ({ chain }, { signer, vault, name, metadataURI, linkERC8004, erc8004AgentId, ...asked }) => {
+  async ({ chain, payments }, { signer, vault, name, metadataURI, linkERC8004, erc8004AgentId, ...asked }) => {
     const { block, terms } = await getRegistrationTerms(chain, signer)
     const { fee, domain, signerNonce } = terms
+    const due = payments?.dueOf(fee, block.timestamp)
     const deadline = asked.deadline ?? block.timestamp + QUOTED_DEADLINE_SECONDS
     const message = signer &&
       signerNonce !== undefined &&
@@ -59,11 +64,12 @@ export const getRegistrationQuote = defineOperation(
         displayUsd: formatUnits(fee.amount, USDC_DECIMALS),
       },
       x402: {
-        enabled: false,
-        network: null,
-        payTo: null,
-        facilitatorUrl: null,
+        enabled: due !== undefined,
+        network: due?.requirements.network ?? null,
+        payTo: due?.requirements.payTo ?? null,
+        facilitatorUrl: due?.facilitatorUrl ?? null,
         httpRoute: 'POST /agents/register',
+        ...(due && { requirements: due.requirements }),
       },
       eip712: {
         ...presentEip712(domain, 'SelfRegister'),
@@ -100,13 +106,14 @@ export const registerAgent = defineOperation(
     tag: 'Agents',
     summary: 'Register an agent',
     description:
-      'Verifies a SelfRegister message of the signer and relays it. 201 with the new agent id; the identical signed body again answers 200 with the same.',
+      'Verifies a SelfRegister message of the signer and relays it. 201 with the new agent id; the identical signed body again answers 200 with the same. Where the quote says `x402.enabled`, the fee is paid over x402 (scheme `exact`): without a payment the answer is 402 with the requirements, and the identical body with the payment in the header PAYMENT-SIGNATURE (or X-PAYMENT) is verified, settled and relayed. Nothing is charged before the registration is sure to be accepted, and never twice: a repeated body needs no second payment, and a payment whose registration failed pays for the next one of the same signer.',
     body: registrationBody,
     status: 201,
     output: registration,
-    errors: [400, 404, 409, 500, 502, 503],
+    errors: [400, 402, 404, 409, 500, 502, 503],
   },
-  async ({ chain, relayer }, { signature, ...sent }) => {
+  async (context, { signature, ...sent }) => {
+    const { chain, relayer, payments } = context
     const { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline } = sent
     if (!linkERC8004 && erc8004AgentId !== 0n)
       throw refuse('INVALID_ERC8004_LINK', { problem: 'linkERC8004 is false and erc8004AgentId is not "0"' })
@@ -129,14 +136,22 @@ export const registerAgent = defineOperation(
     const nonce = (await signedNonce(current, signer, signature, nonce => relayOf(nonce).digest)) ?? current
     const relay = relayOf(nonce)
     if (nonce === current) await verifySignature(chain, signer, relay.digest, signature)
-    const known = await isKnown(relayer, relay)
+    const record = await relayer.find(relay.group, relay.digest)
+    const known = record !== undefined && record.state !== 'rejected'
+    const executed = record?.state === 'mined' || record?.state === 'final'
     const refused =
       deadlineRefusal(deadline, block) ??
       (terms.paused ? refuse('REGISTRATION_PAUSED') : undefined) ??
       (nonce === current ? undefined : refuse('INVALID_NONCE', { given: `${nonce}`, expected: `${current}` }))
     if (refused && !known) throw refused
 
-    const mined = await mine(relayer, relay)
+    const paid = executed
+      ? await payments?.receiptOf(signer, relay.digest)
+      : await takeFee(context, { terms, block }, { relay, signer, nonce })
+    const mined = await mine(paid && payments ? payments.relaying(relayer, signer) : relayer, relay).catch(error => {
+      if (paid && error instanceof Refusal) error.payment = { response: paid }
+      throw error
+    })
     const agentId = agentIdOf(to, mined.logs)
     const answer = {
       agentId: `${agentId}`,
@@ -145,9 +160,26 @@ export const registerAgent = defineOperation(
       message: `Agent ${agentId} is registered.`,
       ...deadlineWarnings(deadline, block),
     }
-    return known ? new Reply(200, answer) : answer
+    return new Reply(known ? 200 : 201, answer, paid && { response: paid })
   },
 )
+
+/**
+ * Takes the registration fee where it is paid over x402, and not before the chain would accept the registration.
+ * Answers the receipt, or undefined where nothing is due.
+ */
+async function takeFee(
+  { chain, relayer, payments, payment }: Context,
+  { terms, block }: { terms: RegistrationTerms; block: Block },
+  { relay, signer, nonce }: { relay: Relay; signer: Address; nonce: bigint },
+) {
+  const due = payments?.dueOf(terms.fee, block.timestamp)
+  if (payments === undefined || due === undefined) return undefined
+  const refused = await simulate(chain, relayer.address, relay.call)
+  // The identical body, posted meanwhile by somebody else, can be what stands in its way.
+  if (refused && !(await isKnown(relayer, relay))) throw ofRevert(refused.data)
+  return payments.take({ signer, digest: relay.digest, nonce }, due, payment)
+}
 
 const REMEMBERED_NONCES = 8n
 

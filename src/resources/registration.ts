@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { errorBody } from './error.ts'
 import { eip712Info, typedData } from './intent.ts'
 import { address, addressOut, asOf, deadline, digits, hashOut, signature, uint, unixSeconds } from './primitives.ts'
 
@@ -24,6 +25,29 @@ export const registrationFields = {
 }
 export const registrationBody = z.object({ ...registrationFields, deadline, signature })
 
+const paymentRequirements = z
+  .object({
+    scheme: z.string().meta({ description: 'Always `exact`', example: 'exact' }),
+    network: z.string().meta({ description: 'CAIP-2 network of the payment', example: 'eip155:42161' }),
+    asset: addressOut.meta({ description: 'The EIP-3009 token to pay in' }),
+    amount: digits('Base units of the asset'),
+    payTo: addressOut,
+    maxTimeoutSeconds: z.int().meta({ description: 'For how long the authorization may be valid, in seconds' }),
+    extra: z
+      .object({ name: z.string(), version: z.string() })
+      .meta({ description: "The asset's EIP-712 signing domain" }),
+  })
+  .meta({ id: 'PaymentRequirements', description: 'What a payment must be (x402 version 2)' })
+
+/** The body of a 402: what the header PAYMENT-REQUIRED carries, and the error. */
+export const paymentRequiredBody = errorBody
+  .extend({
+    x402Version: z.int().meta({ description: 'Always 2; payments of version 1 are taken too' }),
+    resource: z.object({ url: z.string(), description: z.string(), mimeType: z.string() }),
+    accepts: z.array(paymentRequirements),
+  })
+  .meta({ id: 'PaymentRequired' })
+
 export const registrationQuote = z
   .object({
     registrationFee: z.object({
@@ -39,6 +63,9 @@ export const registrationQuote = z
       payTo: z.string().nullable(),
       facilitatorUrl: z.string().nullable(),
       httpRoute: z.string(),
+      requirements: paymentRequirements.optional().meta({
+        description: 'What to pay, so that the first post can carry the payment; absent when nothing is due',
+      }),
     }),
     eip712: eip712Info.extend({
       selfRegisterTypehash: z.string().meta({ description: '32-byte hex' }),
