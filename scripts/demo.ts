@@ -5,6 +5,7 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import { freePort } from '../devnet/anvil.ts'
 import { DEPLOYMENT_FILE, type Devnet, startDevnet } from '../devnet/index.ts'
+import { payerOf } from '../devnet/payer.ts'
 import { startWorker, type Worker } from '../devnet/worker.ts'
 import { workerVars } from '../devnet/worker-vars.ts'
 
@@ -23,9 +24,9 @@ const say = (text: string) => console.log(text)
 const usdc = (baseUnits: string | bigint) => `${formatUnits(BigInt(baseUnits), 6)} USDC`
 const percent = (bps: number) => `${bps / 100} %`
 
-function serviceAt(url: string): Service {
+function serviceAt(url: string, send: (request: Request) => Promise<Response> = fetch): Service {
   const ask = async (path: string, init?: RequestInit) => {
-    const response = await fetch(url + path, init)
+    const response = await send(new Request(url + path, init))
     const body: Json = await response.json()
     if (!response.ok)
       throw new Error(`${init?.method ?? 'GET'} ${path} answered ${response.status}: ${JSON.stringify(body)}`)
@@ -65,10 +66,22 @@ async function trade(devnet: Devnet, service: Service) {
     metadataURI: 'https://agents.example/demo.json',
   })
   const terms = await service.get(`/agents/register/quote?${registration}`)
-  const registered = await service.post('/agents/register', {
+  const { registrationFee, x402 } = terms
+  const payer = privateKeyToAccount(devnet.deployment.accounts.payer.privateKey)
+  const payments: Json[] = []
+  const paying = payerOf(payer, { network: x402.network, asset: registrationFee.tokenAddress }, async request => {
+    const response = await fetch(request)
+    const receipt = response.headers.get('payment-response')
+    if (receipt) payments.push(JSON.parse(atob(receipt)))
+    return response
+  })
+  const registered = await serviceAt(service.url, paying.fetch).post('/agents/register', {
     ...terms.body,
     signature: await sign(terms.typedData),
   })
+  const [payment] = payments
+  assert.deepEqual([payments.length, payment.success, payment.payer], [1, true, payer.address])
+  say(`  fee of ${usdc(registrationFee.amount)} paid over x402, ${await confirm(service, payment.transaction)}`)
   const { agentId } = registered
   say(`  agent ${agentId} of ${account.address}, ${await confirm(service, registered.transactionHash)}`)
   const { agent } = await service.get(`/agents/${agentId}`)
