@@ -1,6 +1,8 @@
 import { type Address, type Hex, hexToBytes, parseAbi, recoverAddress } from 'viem'
 import { refuse } from '../errors.ts'
 import { type Chain, maybe, read } from './client.ts'
+import { explainSignature, type SignedMessage, type Surroundings } from './explain.ts'
+import { digestOf, domainAbi, toDomain } from './typed-data.ts'
 
 const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 const ERC1271_MAGIC = '0x1626ba7e'
@@ -9,16 +11,55 @@ const erc1271Abi = parseAbi(['function isValidSignature(bytes32 hash, bytes sign
 /**
  * Holds a signature against its signer, as the contracts do: ECDSA first, without a call, then ERC-1271, with one.
  * A malleable form (high s, v other than 27 or 28) is refused, since the contracts refuse it.
- * Throws INVALID_SIGNATURE with the problem in words.
+ * Throws INVALID_SIGNATURE with the problem in words: the mistake that was made, where it is a common one.
  */
-export async function verifySignature(chain: Chain, signer: Address, digest: Hex, signature: Hex): Promise<void> {
+export async function verifySignature(chain: Chain, signer: Address, signed: SignedMessage, signature: Hex) {
+  const { isValid, problem, mistake, recovered, digest } = await judgeSignature(chain, signer, signed, signature)
+  if (!isValid)
+    throw refuse('INVALID_SIGNATURE', { problem, ...(mistake !== undefined && { mistake }), signer, recovered, digest })
+}
+
+/** What there is to say of a signature: whether it is the signer's, and if not, what is wrong with it. */
+export type Judgement = {
+  isValid: boolean
+  digest: Hex
+  /** The address of the key that made it, if it is a key's at all. */
+  recovered: Address | null
+  problem?: string
+  mistake?: string
+}
+
+/** Judges a signature of a message. Throws CHAIN_UNREACHABLE where a contract signer has to be asked. */
+export async function judgeSignature(
+  chain: Chain,
+  signer: Address,
+  signed: SignedMessage,
+  signature: Hex,
+): Promise<Judgement> {
+  const digest = digestOf(signed.domain, signed.primaryType, signed.message)
   const verdict = await recover(digest, signature)
-  if (verdict.address === signer) return
+  if (verdict.address === signer) return { isValid: true, digest, recovered: signer }
+  const { surroundings, isAccepted } = await surroundingsOf(chain, signer, digest, signature)
+  if (isAccepted) return { isValid: true, digest, recovered: verdict.address }
+  const mistake = await explainSignature(signer, signature, signed, surroundings)
+  return { isValid: false, digest, recovered: verdict.address, problem: verdict.problem, ...mistake }
+}
+
+/** Asks a contract signer, and in the same round trip for the domains that a message may have been signed on. */
+async function surroundingsOf(chain: Chain, signer: Address, digest: Hex, signature: Hex) {
+  const { contracts, trading, vaults } = chain
+  const domainOf = (address: Address) => ({ address, abi: domainAbi, functionName: 'eip712Domain' }) as const
   const { results } = await read(chain, [
     { address: signer, abi: erc1271Abi, functionName: 'isValidSignature', args: [digest, signature] },
+    domainOf(contracts.AgentRegistry),
+    domainOf(trading?.TradeRouter ?? contracts.AgentRegistry),
   ] as const)
-  if (maybe(results[0]) === ERC1271_MAGIC) return
-  throw refuse('INVALID_SIGNATURE', { problem: verdict.problem, signer, recovered: verdict.address, digest })
+  const known = Object.values({ ...contracts, ...trading, ...vaults }) as (Address | undefined)[]
+  const surroundings: Surroundings = {
+    contracts: known.filter(address => address !== undefined),
+    domains: [results[1], results[2]].flatMap(domain => (domain.status === 'success' ? [toDomain(domain.result)] : [])),
+  }
+  return { surroundings, isAccepted: maybe(results[0]) === ERC1271_MAGIC }
 }
 
 type Verdict = { address: Address | null; problem: string }

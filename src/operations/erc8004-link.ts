@@ -124,7 +124,13 @@ export const linkERC8004 = defineOperation(
     })
     const nonce = (await signedNonce(ownerNonce, agent.owner, signature, nonce => relayOf(nonce).digest)) ?? ownerNonce
     const relay = relayOf(nonce)
-    if (nonce === ownerNonce) await verifySignature(chain, agent.owner, relay.digest, signature)
+    if (nonce === ownerNonce)
+      await verifySignature(
+        chain,
+        agent.owner,
+        { domain, primaryType: 'LinkERC8004', message: messageOf(nonce) },
+        signature,
+      )
     const known = await isKnown(relayer, relay)
     const refused =
       deadlineRefusal(deadline, block) ??

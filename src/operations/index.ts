@@ -14,6 +14,7 @@ import { getReadiness } from './ready.ts'
 import { getReduceIntentQuote, submitReduceIntent } from './reduce-intents.ts'
 import { getRegistrationQuote, registerAgent } from './register.ts'
 import { getRiskState } from './risk-state.ts'
+import { getSigningVectors, verifySignedMessage } from './signing.ts'
 import { listTokens } from './tokens.ts'
 import { getTradeIntentQuote, submitTradeIntent } from './trade-intents.ts'
 import { getTransaction } from './transactions.ts'
@@ -48,6 +49,8 @@ const described = [
   getPosition,
   getRiskState,
   getTransaction,
+  verifySignedMessage,
+  getSigningVectors,
 ] as const satisfies readonly Operation[]
 
 /** Every operation of the service: the table of contents of the API, over HTTP and as MCP tools. */

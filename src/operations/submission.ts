@@ -61,8 +61,9 @@ export async function relayIntent({ trading, executor }: Context, intent: Intent
   const { agentId, nonce, deadline, signature, kind, primaryType } = intent
   const intender = await getIntender(trading, agentId)
   const { agent, domain, block } = intender
-  const digest = digestOf(domain, primaryType, intent.message(intender))
-  await verifySignature(trading, agent.signer, digest, signature)
+  const message = intent.message(intender)
+  const digest = digestOf(domain, primaryType, message)
+  await verifySignature(trading, agent.signer, { domain, primaryType, message, exits: intent.exits }, signature)
 
   const relay: Relay = {
     digest,
