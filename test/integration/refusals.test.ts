@@ -345,7 +345,7 @@ describe('the router refuses', () => {
 
   it('more than the vault has idle', async () => {
     const fresh = await newTrader({ vault: FRONTIER })
-    await openPosition(fresh, { usdcAmount: '4000' })
+    await openPosition(fresh, { usdcAmount: '3900' })
     await changePolicy(FRONTIER, { maxTradeSizeBps: 10_000n, maxDailyTurnoverBps: 0n })
     const vault = { address: FRONTIER, abi: mandateVaultAbi } as const
     const { address: depositor } = accounts.depositor
