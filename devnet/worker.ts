@@ -15,6 +15,8 @@ export type Worker = {
 export type WorkerOptions = {
   port: number
   vars: Record<string, string>
+  /** Another Worker of this repository, by its wrangler configuration. */
+  config?: string
   /** Where wrangler's own lines go; 'ignore' keeps them for the error alone. */
   output?: 'inherit' | 'ignore'
 }
@@ -23,7 +25,12 @@ const START_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 5_000
 
 /** Runs the Worker under `wrangler dev` and resolves once /health answers. It dies with this process. */
-export async function startWorker({ port, vars, output = 'ignore' }: WorkerOptions): Promise<Worker> {
+export async function startWorker({
+  port,
+  vars,
+  config = 'wrangler.jsonc',
+  output = 'ignore',
+}: WorkerOptions): Promise<Worker> {
   const state = mkdtempSync(join(tmpdir(), 'agent-trading-service-'))
   const envFile = join(state, 'vars.env')
   writeFileSync(envFile, dotenv(vars), { mode: 0o600 })
@@ -32,7 +39,7 @@ export async function startWorker({ port, vars, output = 'ignore' }: WorkerOptio
     process.execPath,
     [
       join(dirname(manifest), 'bin/wrangler.js'),
-      ...['dev', '--local', '--ip', '127.0.0.1', '--port', `${port}`, '--inspector-port', '0'],
+      ...['dev', '--config', config, '--local', '--ip', '127.0.0.1', '--port', `${port}`, '--inspector-port', '0'],
       ...['--env-file', envFile, '--persist-to', join(state, 'state'), '--show-interactive-dev-session=false'],
     ],
     {

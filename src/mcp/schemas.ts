@@ -47,7 +47,7 @@ export function outputSchemas(): (output: z.ZodType) => ToolSchema {
   const isKept = (key: string, value: unknown, depth: number) => {
     if (key === 'description') return isWorthSaying(value, depth)
     if (key === 'required') return depth === 0
-    if (key === 'additionalProperties') return isSchema(value) && depth < 2
+    if (key === 'additionalProperties') return isSchema(value) && depth < 2 && Object.keys(value).length > 0
     return structure.includes(key)
   }
   return output => {

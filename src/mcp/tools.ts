@@ -5,10 +5,12 @@ import {
   type ServerContext,
   type Tool,
 } from '@modelcontextprotocol/server'
-import type { Context } from '../context.ts'
+import { type Context, withPayment } from '../context.ts'
+import { Refusal } from '../errors.ts'
 import { operations } from '../operations/index.ts'
 import { type Operation, Reply, toRefusal } from '../operations/operation.ts'
 import { guideOf, type ToolName } from './guides.ts'
+import { paymentMeta, paymentOf } from './payment.ts'
 import { reportingProgress } from './progress.ts'
 import { inputSchema, outputSchemas } from './schemas.ts'
 
@@ -69,12 +71,42 @@ export async function callTool(
   const operation = offered.filter(selections[selection]).find(({ tool }) => tool === name)
   if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${name}`)
   try {
-    const answer = await operation.run(reportingProgress(context, call), operation.parse(input) as never)
-    const body = (answer instanceof Reply ? answer.body : answer) as Record<string, unknown>
-    return { content: [{ type: 'text', text: JSON.stringify(body) }], structuredContent: body }
+    const paying = withPayment(reportingProgress(context, call), paymentOf(call.mcpReq._meta))
+    const answer = await operation.run(paying, operation.parse(asSent(operation, input)) as never)
+    const { body, payment } = answer instanceof Reply ? answer : { body: answer }
+    return {
+      content: [{ type: 'text', text: JSON.stringify(body) }],
+      structuredContent: body as Record<string, unknown>,
+      ...paymentMeta(payment),
+    }
   } catch (error) {
-    return { isError: true, content: [{ type: 'text', text: JSON.stringify(refusalBody(error, name, call)) }] }
+    const refused = refusalBody(error, name, call)
+    const payment = error instanceof Refusal ? error.payment : undefined
+    // Only the requirements of a payment are structured: x402 wants them so.
+    const body = { ...payment?.required, ...refused }
+    return {
+      isError: true,
+      content: [{ type: 'text', text: JSON.stringify(body) }],
+      ...(payment?.required && { structuredContent: body }),
+      ...paymentMeta(payment),
+    }
   }
+}
+
+/** Path and query are text over HTTP: a number, boolean or list that a model sends there counts as its text. */
+function asSent({ params, query }: Operation, input: unknown): unknown {
+  if (typeof input !== 'object' || input === null) return input
+  const inUrl = { ...params?.shape, ...query?.shape }
+  return Object.fromEntries(
+    Object.entries(input).map(([name, value]) => [name, Object.hasOwn(inUrl, name) ? textOf(value) : value]),
+  )
+}
+
+function textOf(value: unknown): unknown {
+  if (Array.isArray(value))
+    return value.every(item => typeof item === 'string') ? value.join(',') : JSON.stringify(value)
+  // An integer above 2^53 has lost digits on its way: it is refused, not guessed.
+  return Number.isSafeInteger(value) || typeof value === 'boolean' ? `${value}` : value
 }
 
 /** The error body of a refusal; what is not the caller's fault is logged with the class of its cause. */
