@@ -6,7 +6,7 @@ import type { Call } from './executor.ts'
 const keyVariables = ['EXECUTOR_PRIVATE_KEY', 'RELAYER_PRIVATE_KEY', 'ORACLE_UPDATER_PRIVATE_KEY', 'KEEPER_PRIVATE_KEY']
 
 export type Fees = { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint }
-export type Signed = { raw: Hex; hash: Hex }
+type Signed = { raw: Hex; hash: Hex }
 
 /** An executor account: it signs, and its key never leaves this closure. */
 export type Account = {

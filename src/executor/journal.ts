@@ -58,6 +58,7 @@ const schema = `
   CREATE INDEX IF NOT EXISTS attempt_nonce ON attempt (nonce);
   CREATE INDEX IF NOT EXISTS attempt_digest ON attempt (digest);
   CREATE INDEX IF NOT EXISTS attempt_open ON attempt (nonce, sent_at, gas, max_fee) WHERE state = 'open';
+  CREATE INDEX IF NOT EXISTS attempt_age ON attempt (sent_at);
   CREATE INDEX IF NOT EXISTS attempt_reverted ON attempt (sent_at, digest) WHERE state = 'reverted';
   CREATE INDEX IF NOT EXISTS attempt_watched ON attempt (block_number) WHERE final = 0 AND state IN ('mined', 'reverted');
 `
@@ -118,7 +119,7 @@ export function openJournal(sql: SqlStorage) {
     /** Milliseconds at which the group's transactions reverted, newest first, since the given time. */
     revertsSince: (group: string, since: number) =>
       rows(
-        `SELECT sent_at FROM attempt JOIN intent USING (digest) WHERE "group" = ? AND attempt.state = 'reverted' AND sent_at > ?
+        `SELECT sent_at FROM attempt CROSS JOIN intent USING (digest) WHERE "group" = ? AND attempt.state = 'reverted' AND sent_at > ?
          ORDER BY sent_at DESC`,
         group,
         since,
@@ -215,7 +216,7 @@ export function openJournal(sql: SqlStorage) {
     finalize(blockNumber: number) {
       run(
         `UPDATE intent SET state = 'final' WHERE state = 'mined' AND digest IN
-         (SELECT digest FROM attempt WHERE final = 0 AND state = 'mined' AND purpose = 'call' AND block_number <= ?)`,
+         (SELECT digest FROM attempt WHERE final = 0 AND state IN ('mined', 'reverted') AND purpose = 'call' AND block_number <= ?)`,
         blockNumber,
       )
       run(

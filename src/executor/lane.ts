@@ -17,6 +17,7 @@ const CLOGGED_MS = 5_000
 const ALARM_MS = 1_000
 const WATCH_MS = 2_000
 const LONGEST_WATCH_MS = 60_000
+const PRUNING_MS = 60_000
 /** A group whose transactions reverted this often in this time waits, for every revert costs gas. */
 const REVERT_BUDGET = { count: 3, windowMs: 600_000 }
 /** Kinds that nobody but the service itself asks for. */
@@ -40,6 +41,7 @@ export class ExecutorLane extends DurableObject<Env> {
   #lacking: bigint | undefined
   #alarmAt: number | undefined
   #watchMs = WATCH_MS
+  #prunedAt = 0
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
@@ -84,7 +86,7 @@ export class ExecutorLane extends DurableObject<Env> {
     this.#alarmAt = undefined
     try {
       await this.#wake().reconciliation.reconcile()
-      this.#journal.prune()
+      this.#prune()
     } catch (error) {
       logUnexpected(error)
     } finally {
@@ -186,6 +188,13 @@ export class ExecutorLane extends DurableObject<Env> {
     const reverts = this.#journal.revertsSince(group, Date.now() - REVERT_BUDGET.windowMs)
     const oldest = reverts[REVERT_BUDGET.count - 1]
     return oldest === undefined ? 0 : Math.ceil((oldest + REVERT_BUDGET.windowMs - Date.now()) / 1000)
+  }
+
+  #prune() {
+    const now = Date.now()
+    if (now - this.#prunedAt < PRUNING_MS) return
+    this.#prunedAt = now
+    this.#journal.prune()
   }
 
   #pause(cost: bigint) {

@@ -130,12 +130,11 @@ export function createReconciliation({
     const due = [...latest.values()].filter(isDue).slice(0, RESENDS)
     for (const attempt of due) {
       if (!journal.isOpen(attempt.hash)) continue
-      const past = resends.get(attempt.hash)
-      resends.set(attempt.hash, { at: Date.now(), times: (past?.times ?? 0) + 1 })
       // A replacement is followed on its own; the pass goes on.
       if (isExpired(attempt, head)) delivery.cancel(attempt, EXPIRED).catch(logUnexpected)
       else if (attempt.maxFee < head.baseFee) delivery.raiseFee(attempt).catch(logUnexpected)
       else if (!(await delivery.resend(attempt))) break
+      resends.set(attempt.hash, { at: Date.now(), times: (resends.get(attempt.hash)?.times ?? 0) + 1 })
     }
     for (const hash of resends.keys()) if (!journal.isOpen(hash)) resends.delete(hash)
   }

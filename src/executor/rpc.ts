@@ -2,7 +2,7 @@ import type { Address, Hex } from 'viem'
 
 export type RpcError = { code: number; message: string; data?: Hex }
 export type Answer = { result: unknown; error?: undefined } | { result?: undefined; error: RpcError }
-export type Request = { method: string; params: readonly unknown[] }
+type Request = { method: string; params: readonly unknown[] }
 
 /** A receipt as the node writes it; `blockHash` is zero where a sequencer answers before it has sealed the block. */
 export type Receipt = {

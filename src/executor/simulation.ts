@@ -3,7 +3,7 @@ import type { Fees } from './account.ts'
 import type { Call, Kind } from './executor.ts'
 import { type Rpc, type RpcError, redact, Unreachable } from './rpc.ts'
 
-export type Verdict =
+type Verdict =
   | { is: 'passes'; gas: number }
   | { is: 'refused'; data?: Hex; message: string }
   | { is: 'unfunded' }

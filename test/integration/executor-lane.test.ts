@@ -151,8 +151,7 @@ describe('a relay', () => {
   test('of two hundred agents at once is mined exactly once each', async () => {
     const { executor, account } = freshLane()
     const relays = Array.from({ length: 200 }, () => intent())
-    const outcomes = await Promise.all(relays.map(relay => executor.relay(relay)))
-    expect(new Set(outcomes.map(({ state }) => state))).toEqual(new Set(['mined']))
+    await Promise.all(relays.map(relay => mined(executor, relay)))
     expect(await Promise.all(relays.map(executions))).toEqual(relays.map(() => 1n))
     expect(await nonceOf(account.address)).toBe(200)
   })
@@ -342,6 +341,18 @@ describe('a node', () => {
     expect(await nonceOf(account.address)).toBe(2)
   })
 
+  test('that can never take the bytes gets a transfer of nothing in their place', async () => {
+    const { executor, account } = freshLane()
+    await mined(executor, intent())
+    const relay = intent()
+    const error = { code: -32000, message: 'intrinsic gas too low' }
+    fault = onFirstSend(async () => Response.json({ jsonrpc: '2.0', id: 1, error }))
+    expect(await executor.relay(relay)).toEqual({ state: 'refused', message: error.message })
+    expect(await executions(relay)).toBe(0n)
+    expect(await nonceOf(account.address)).toBe(2)
+    await mined(executor, relay)
+  })
+
   test('without synchronous sends is polled', async () => {
     const { executor } = freshLane()
     fault = ({ method }, forward) =>
@@ -515,6 +526,24 @@ describe('the chain', () => {
     expect(await nonceOf(account.address)).toBe(4)
   })
 
+  test('that is another one under the same id is served from an empty journal', async () => {
+    const { executor, account } = freshLane()
+    const relay = intent()
+    await mined(executor, relay)
+    await abortAllDurableObjects()
+    const { hash } = await chain<{ hash: Hex }>('eth_getBlockByNumber', '0x0', false)
+    fault = async ({ method }, forward) => {
+      const response = await forward()
+      if (!method.includes('eth_getBlockByNumber')) return response
+      return new Response((await response.text()).replaceAll(hash, random()))
+    }
+    await executor.status()
+    expect(await executor.find(relay.group, relay.digest)).toBeUndefined()
+    fault = undefined
+    await mined(executor, intent())
+    expect(await nonceOf(account.address)).toBe(2)
+  })
+
   test('that loses blocks gets their transactions again', async () => {
     const { executor, account } = freshLane()
     await mined(executor, intent())
@@ -564,11 +593,12 @@ describe('the chain', () => {
       async () => expect((await executor.find(expiring.group, expiring.digest))?.attempts).toHaveLength(2),
       { timeout: 10_000 },
     )
-    const verdict = executor.relay(expiring)
     isCut = false
-    expect(await verdict).toEqual({ state: 'refused', message: 'the deadline passed before the call was included' })
     await mined(executor, lasting)
-    expect(await executor.find(expiring.group, expiring.digest)).toMatchObject({ state: 'rejected' })
+    await vi.waitFor(
+      async () => expect(await executor.find(expiring.group, expiring.digest)).toMatchObject({ state: 'rejected' }),
+      { timeout: 10_000 },
+    )
     expect(await Promise.all([expiring, lasting].map(executions))).toEqual([0n, 1n])
     expect(await nonceOf(account.address)).toBe(3)
   })
