@@ -338,7 +338,7 @@ contract ProtocolInvariants is ProtocolTest {
         uint256 count = positions.positionCount();
         if (seed % 8 != 0) {
             for (uint256 i; i < count; ++i) {
-                uint256 id = 1 + (seed + i) % count;
+                uint256 id = 1 + (seed % count + i) % count;
                 if (positions.getPosition(id).tokenAmount != 0) return id;
             }
         }
