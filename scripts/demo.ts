@@ -5,7 +5,7 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import { freePort } from '../devnet/anvil.ts'
 import { DEPLOYMENT_FILE, type Devnet, startDevnet } from '../devnet/index.ts'
-import { payerOf } from '../devnet/payer.ts'
+import { payerOf } from '../client/payer.ts'
 import { startWorker, type Worker } from '../devnet/worker.ts'
 import { workerVars } from '../devnet/worker-vars.ts'
 

@@ -1,0 +1,100 @@
+import { readFileSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
+import { parseArgs } from 'node:util'
+import { type Hex, isHex, type TypedDataDefinition } from 'viem'
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { payerOf } from './payer.ts'
+
+// The command line beside curl: makes keys, registers, and signs what a quote answers. Keys never leave this process.
+//   npm run -s agent -- key
+//   npm run -s agent -- register --key 0x… --name NAME [--vault genesis] [--payer 0x…] [--base URL]
+//   curl …/quote | npm run -s agent -- sign --key 0x… | curl … -d @-
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of the API, read as they come
+type Json = any
+
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: {
+    key: { type: 'string' },
+    payer: { type: 'string' },
+    name: { type: 'string' },
+    vault: { type: 'string', default: 'genesis' },
+    base: { type: 'string', default: process.env.BASE ?? 'http://127.0.0.1:8787' },
+  },
+})
+
+const commands: Record<string, () => Promise<void>> = { key, register, sign }
+const command = commands[positionals[0] ?? '']
+if (command === undefined) {
+  console.error(`Usage: agent ${Object.keys(commands).join(' | ')}`)
+  process.exit(2)
+}
+await command().catch(error => {
+  console.error(error instanceof Error ? error.message : error)
+  process.exitCode = 1
+})
+
+async function key() {
+  console.log(generatePrivateKey())
+}
+
+/** Registers the key as an agent: quotes, signs, pays the fee where one is asked, and prints the agent's id. */
+async function register() {
+  const account = accountOf(values.key, '--key')
+  const { vault } = await get(`/vaults/${values.vault}`)
+  const query = new URLSearchParams({
+    signer: account.address,
+    vault: vault.contractAddress,
+    name: values.name ?? 'agent',
+    metadataURI: 'https://agents.example/agent.json',
+  })
+  const quote = await get(`/agents/register/quote?${query}`)
+  const body = { ...quote.body, signature: await signed(account, quote.typedData) }
+  const request = new Request(`${values.base}/agents/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  const { x402, registrationFee } = quote
+  const send = x402.enabled
+    ? payerOf(payer(), { network: x402.network, asset: registrationFee.tokenAddress }).fetch
+    : fetch
+  console.log((await answerOf(await send(request))).agentId)
+}
+
+/** Reads a quote, signs its typed data and prints the body to post. */
+async function sign() {
+  const quote: Json = JSON.parse(await text(process.stdin))
+  if (quote.typedData === undefined) throw new Error(`There is nothing to sign in: ${JSON.stringify(quote)}`)
+  const signature = await signed(accountOf(values.key, '--key'), quote.typedData)
+  console.log(JSON.stringify({ ...quote.body, signature }))
+}
+
+function signed(account: PrivateKeyAccount, { types: { EIP712Domain: _, ...types }, ...rest }: Json): Promise<Hex> {
+  return account.signTypedData({ ...rest, types } as TypedDataDefinition)
+}
+
+function accountOf(privateKey: string | undefined, option: string): PrivateKeyAccount {
+  if (!isHex(privateKey) || privateKey.length !== 66) throw new Error(`${option} must be 0x and 64 hex characters`)
+  return privateKeyToAccount(privateKey)
+}
+
+/** Who pays the fee: --payer, or the embedded chain's funded payer. */
+function payer(): PrivateKeyAccount {
+  if (values.payer !== undefined) return accountOf(values.payer, '--payer')
+  const file = new URL('../.devnet/deployment.json', import.meta.url)
+  try {
+    return privateKeyToAccount(JSON.parse(readFileSync(file, 'utf8')).accounts.payer.privateKey)
+  } catch {
+    throw new Error('The service asks for a fee: name the key that pays it with --payer')
+  }
+}
+
+const get = async (path: string): Promise<Json> => answerOf(await fetch(values.base + path))
+
+async function answerOf(response: Response): Promise<Json> {
+  const body: Json = await response.json()
+  if (!response.ok) throw new Error(`${response.status} ${body.code}: ${body.error} ${body.remedy ?? ''}`)
+  return body
+}
