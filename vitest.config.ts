@@ -23,6 +23,7 @@ export default defineConfig({
           name: 'worker',
           include: ['test/integration/**/*.test.ts', 'test/conformance/**/*.test.ts'],
           exclude: ['**/*.node.test.ts'],
+          globalSetup: ['./test/facilitator.ts'],
           provide: { deployment: deployment as Deployment },
           testTimeout: 60_000,
           hookTimeout: 60_000,

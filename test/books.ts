@@ -12,7 +12,7 @@ const client = connect(rpcUrl, chainId)
 const usdc = { address: contracts.USDC, abi: usdcTokenAbi } as const
 const feeManager = { address: contracts.FeeManager, abi: feeManagerAbi } as const
 
-const authorizationUsed = parseAbiItem('event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)')
+const transfer = parseAbiItem('event Transfer(address indexed from, address indexed to, uint256 value)')
 const registrationFeePrepaid = parseAbiItem('event RegistrationFeePrepaid(uint256 indexed agentId, uint256 amount)')
 
 export const balanceOf = (owner: Address) =>
@@ -28,8 +28,8 @@ export async function purse(amount = 5_000_000n): Promise<PrivateKeyAccount> {
 export type Books = Awaited<ReturnType<typeof openBooks>>
 
 /**
- * What the chain says of fees and registrations from now on: every payment that was used, and every registration that
- * was relayed as prepaid. No registration is without a payment, and the treasury has got the fee as often as it was paid.
+ * What the chain says of fees and registrations from now on: every transfer to the treasury, and every registration that
+ * was relayed as prepaid.
  */
 export async function openBooks() {
   const fromBlock = (await client.getBlockNumber()) + 1n
@@ -39,21 +39,22 @@ export async function openBooks() {
   const count = async () => {
     const toBlock = await client.getBlockNumber()
     if (toBlock < fromBlock) return { payments: 0, registrations: 0 }
-    const [used, prepaid] = await Promise.all([
-      client.getLogs({ address: contracts.USDC, event: authorizationUsed, fromBlock, toBlock }),
+    const [paid, prepaid] = await Promise.all([
+      client.getLogs({ address: contracts.USDC, event: transfer, args: { to: treasury }, fromBlock, toBlock }),
       client.getLogs({ address: contracts.FeeManager, event: registrationFeePrepaid, fromBlock, toBlock }),
     ])
-    return { payments: used.length, registrations: prepaid.length }
+    return { payments: paid.length, registrations: prepaid.length }
   }
   return {
     fee,
     async expect(expected: { payments: number; registrations: number }) {
       expect(await count()).toEqual(expected)
     },
+    /** No registration was free, and nobody paid anything but whole fees. */
     async balance() {
       const { payments, registrations } = await count()
-      expect(registrations, 'no registration is free').toBeLessThanOrEqual(payments)
-      expect((await balanceOf(treasury)) - before, 'every payment reached the treasury').toBe(fee * BigInt(payments))
+      expect(registrations, 'registrations that nobody paid for').toBeLessThanOrEqual(payments)
+      expect((await balanceOf(treasury)) - before, 'what the treasury got').toBe(fee * BigInt(payments))
     },
   }
 }
