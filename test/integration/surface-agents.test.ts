@@ -1,0 +1,174 @@
+import { createPublicClient, http } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { describe, expect, it } from 'vitest'
+import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { erc8004IdentityRegistryAbi } from '../../contracts-abi/erc8004-identity-registry.ts'
+import type { Account } from '../../devnet/accounts.ts'
+import { chain, newTrader, registrationOf, sign } from '../actors.ts'
+import { type Answer, appWith, call, deployment, type Input } from '../surfaces.ts'
+
+const { contracts, accounts } = deployment
+const client = createPublicClient({ transport: http(deployment.rpcUrl) })
+const identities = { address: contracts.ERC8004IdentityRegistry, abi: erc8004IdentityRegistryAbi } as const
+const account = (index: number): Account => {
+  const found = accounts.agents.at(index)
+  if (found === undefined) throw new Error('the devnet has funded agent accounts')
+  return found
+}
+const [holder, other, third] = [account(-1), account(-2), account(-3)]
+
+const idsOf = ({ body }: Answer) => body.agents.map(({ agentId }: { agentId: string }) => agentId)
+const ownedBy = (owner: string) => call('listAgentsByOwner', { owner })
+
+/** Registers an agent of one of the chain's funded accounts. */
+async function agentOf({ privateKey }: Account, changes: Input = {}): Promise<string> {
+  const { body } = await call('registerAgent', await registrationOf(privateKeyToAccount(privateKey), changes))
+  return body.agentId
+}
+
+/** Mints an ERC-8004 identity to an account and answers its id. */
+async function newIdentity(account: Account): Promise<bigint> {
+  const receipt = await chain.send(account, { ...identities, functionName: 'register', args: [] } as never)
+  const [, , id] = receipt.logs.flatMap(({ topics }) => (topics.length === 4 ? [topics] : []))[0]?.slice(1) ?? []
+  return BigInt(id ?? 0)
+}
+
+const transfer = (from: Account, to: Account, id: bigint) =>
+  chain.send(from, { ...identities, functionName: 'transferFrom', args: [from.address, to.address, id] })
+
+/** The signed body of a link, as its quote suggests it. */
+async function linkOf(account: Account, agentId: string, erc8004AgentId: bigint, changes: Input = {}) {
+  const { body } = await call('getErc8004LinkQuote', { agentId, erc8004AgentId: `${erc8004AgentId}`, ...changes })
+  const signature = await sign(privateKeyToAccount(account.privateKey), body.typedData)
+  return { agentId, ...body.body, signature }
+}
+
+describe('the agents of an owner', () => {
+  it('are those that it registered and those that it was given, and no other', async () => {
+    const mine = await agentOf(holder)
+    const second = await agentOf(holder)
+    const given = await agentOf(other)
+    const give = (from: Account, to: Account, id: string) =>
+      chain.send(from, {
+        address: contracts.AgentRegistry,
+        abi: agentRegistryAbi,
+        functionName: 'transferAgentOwnership',
+        args: [BigInt(id), to.address],
+      })
+    await give(other, holder, given)
+    await give(holder, third, second)
+    const answer = await ownedBy(holder.address.toLowerCase())
+    expect(idsOf(answer)).toEqual(expect.arrayContaining([mine, given]))
+    expect(idsOf(answer)).not.toContain(second)
+    expect(answer.body).toMatchObject({
+      owner: holder.address,
+      agentRegistry: contracts.AgentRegistry,
+      count: idsOf(answer).length,
+    })
+    for (const { agent } of answer.body.agents) expect(agent.owner).toBe(holder.address)
+    await give(third, holder, second)
+    expect(idsOf(await ownedBy(holder.address)).filter((id: string) => id === second)).toHaveLength(1)
+    expect(idsOf(await ownedBy(third.address))).not.toContain(second)
+  })
+
+  it('may be none', async () => {
+    const { address } = privateKeyToAccount(generatePrivateKey())
+    expect(await ownedBy(address)).toMatchObject({ status: 200, body: { count: 0, agents: [] } })
+  })
+
+  it('are asked for by an address', async () => {
+    const wrong = `${holder.address.slice(0, -1)}${holder.address.endsWith('A') ? 'a' : 'A'}`
+    for (const owner of ['0x12', 'me', wrong])
+      expect(await ownedBy(owner)).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
+  })
+})
+
+describe('an ERC-8004 identity', () => {
+  it('is linked by its holder, once, and finds its agent', async () => {
+    const id = await newIdentity(holder)
+    const agentId = await agentOf(holder)
+    expect(await call('getAgentByErc8004', { erc8004AgentId: `${id}` })).toMatchObject({
+      status: 404,
+      body: { code: 'NO_AGENT_FOR_ERC8004' },
+    })
+    const body = await linkOf(holder, agentId, id)
+    const linked = await call('linkErc8004', body)
+    expect(linked).toMatchObject({
+      status: 201,
+      body: { agentId, agent: { hasERC8004Identity: true, erc8004OwnerCurrent: true, erc8004AgentId: `${id}` } },
+    })
+    const receipt = await client.getTransactionReceipt({ hash: linked.body.transactionHash })
+    expect(receipt.from).toBe(accounts.relayer.address.toLowerCase())
+
+    const again = await call('linkErc8004', body)
+    expect(again).toMatchObject({ status: 200, body: { transactionHash: linked.body.transactionHash } })
+    expect((await call('getAgentByErc8004', { erc8004AgentId: `${id}` })).body).toMatchObject({
+      agentId,
+      agent: { owner: holder.address },
+      agentRegistry: contracts.AgentRegistry,
+    })
+    const twice = await call('linkErc8004', await linkOf(holder, agentId, id))
+    expect(twice).toMatchObject({ status: 409, body: { code: 'ERC8004_ALREADY_LINKED' } })
+    const rival = await agentOf(holder)
+    expect(await call('linkErc8004', await linkOf(holder, rival, id))).toMatchObject({
+      status: 409,
+      body: { code: 'ERC8004_ALREADY_LINKED' },
+    })
+  })
+
+  it('that was sold is shown as such', async () => {
+    const id = await newIdentity(holder)
+    const agentId = await agentOf(holder)
+    expect((await call('linkErc8004', await linkOf(holder, agentId, id))).status).toBe(201)
+    await transfer(holder, other, id)
+    const { body } = await call('getAgentByErc8004', { erc8004AgentId: `${id}` })
+    expect(body.agent).toMatchObject({ hasERC8004Identity: true, erc8004OwnerCurrent: false })
+  })
+
+  it('is linked at registration too', async () => {
+    const id = await newIdentity(holder)
+    const agentId = await agentOf(holder, { linkERC8004: true, erc8004AgentId: `${id}` })
+    expect((await call('getAgentByErc8004', { erc8004AgentId: `${id}` })).body.agentId).toBe(agentId)
+  })
+
+  it('that nobody has, or that another holds, is refused', async () => {
+    const agentId = await agentOf(holder)
+    const missing = await call('linkErc8004', await linkOf(holder, agentId, 999_999n))
+    expect(missing).toMatchObject({ status: 404, body: { code: 'ERC8004_IDENTITY_NOT_FOUND' } })
+    const foreign = await call('linkErc8004', await linkOf(holder, agentId, await newIdentity(other)))
+    expect(foreign).toMatchObject({ status: 400, body: { code: 'ERC8004_OWNER_MISMATCH' } })
+  })
+
+  it.each([
+    ['another signer', other, {}, 'INVALID_SIGNATURE'],
+    ['a deadline that has passed', holder, { deadline: '1' }, 'EXPIRED_DEADLINE'],
+    ['a deadline in milliseconds', holder, { deadline: `${Date.now() + 600_000}` }, 'DEADLINE_IN_MILLISECONDS'],
+  ])('is not linked with %s', async (_, signer, changes, code) => {
+    const trader = await agentOf(holder)
+    const body = await linkOf(signer, trader, 0n, changes)
+    expect(await call('linkErc8004', body)).toMatchObject({ status: 400, body: { code } })
+  })
+
+  it('names the nonce that was signed wrongly', async () => {
+    const agentId = await agentOf(holder)
+    const { body } = await call('getErc8004LinkQuote', { agentId, erc8004AgentId: '0' })
+    const message = { ...body.typedData.message, nonce: `${BigInt(body.nonce) + 1n}` }
+    const signature = await sign(privateKeyToAccount(holder.privateKey), { ...body.typedData, message })
+    expect(await call('linkErc8004', { agentId, ...body.body, signature })).toMatchObject({
+      status: 400,
+      body: { code: 'INVALID_SIGNATURE', details: { mistake: 'otherNonce' } },
+    })
+  })
+
+  it('of an agent that does not exist is a 404, and without a relayer a 503', async () => {
+    const body = { agentId: '999999', erc8004AgentId: '1', deadline: '99999999999', signature: `0x${'11'.repeat(65)}` }
+    expect(await call('linkErc8004', body)).toMatchObject({ status: 404, body: { code: 'AGENT_NOT_FOUND' } })
+    expect(await call('getErc8004LinkQuote', { agentId: '999999' })).toMatchObject({ status: 404 })
+    const { agentId } = await newTrader()
+    const app = appWith({ RELAYER_PRIVATE_KEY: undefined })
+    expect(await call('linkErc8004', { ...body, agentId }, app)).toMatchObject({
+      status: 503,
+      body: { code: 'RELAYER_NOT_CONFIGURED' },
+    })
+  })
+})

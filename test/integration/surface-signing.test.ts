@@ -1,0 +1,318 @@
+import { concat, createPublicClient, encodeAbiParameters, type Hex, hashMessage, http, keccak256, zeroHash } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { type ExitRule, hashExits } from '../../src/chain/typed-data.ts'
+import { newTrader, openPosition, registrationOf, sign, signedIntent, type Trader } from '../actors.ts'
+import { type Body, call, deployment, type Input } from '../surfaces.ts'
+
+const { contracts } = deployment
+const client = createPublicClient({ transport: http(deployment.rpcUrl) })
+
+let trader: Trader
+let positionId: string
+beforeAll(async () => {
+  trader = await newTrader()
+  positionId = await openPosition(trader, { usdcAmount: '20' })
+})
+
+const exits = [
+  { triggerBps: -800, exitBps: 5000 },
+  { triggerBps: 1500, exitBps: 10000 },
+]
+const rules: ExitRule[] = [
+  { triggerType: 0, triggerBps: -800n, exitBps: 5000 },
+  { triggerType: 1, triggerBps: 1500n, exitBps: 10_000 },
+]
+
+/** The quote of an open, whose typed data a test signs with a mistake in it. */
+async function quote() {
+  const { body } = await call('getTradeIntentQuote', {
+    agentId: trader.agentId,
+    symbol: 'AAPL',
+    usdcAmount: '250',
+    exits: JSON.stringify(exits),
+  })
+  return body
+}
+
+/** Signs typed data with changes to its message and its domain. */
+const signWith = ({ typedData }: Body, message: Input = {}, domain: Input = {}) =>
+  sign(trader.account, {
+    ...typedData,
+    domain: { ...typedData.domain, ...domain },
+    message: { ...typedData.message, ...message },
+  })
+
+const ruleHash = ({ triggerType, triggerBps, exitBps }: ExitRule) =>
+  keccak256(
+    encodeAbiParameters(
+      [{ type: 'uint8' }, { type: 'int256' }, { type: 'uint16' }],
+      [triggerType, triggerBps, exitBps],
+    ),
+  )
+
+const mistakes: [mistake: string, (quote: Body) => Promise<Hex>, said: string][] = [
+  ['amountNotScaled', q => signWith(q, { usdcAmount: '250' }), '250000000'],
+  ['amountScaledTo18', q => signWith(q, { usdcAmount: `${250n * 10n ** 18n}` }), '18 decimals'],
+  ['otherNonce', q => signWith(q, { nonce: `${BigInt(q.nonce) + 1n}` }), 'nonce'],
+  ['otherNonce', q => signWith(q, { nonce: `${BigInt(q.nonce) - 1n}` }), 'nonce'],
+  [
+    'deadlineInMilliseconds',
+    q => signWith(q, { deadline: `${BigInt(q.typedData.message.deadline) * 1000n}` }),
+    'milliseconds',
+  ],
+  [
+    'swapped',
+    q => signWith(q, { vault: q.typedData.message.token, token: q.typedData.message.vault }),
+    'vault and token',
+  ],
+  ['otherSlippage', q => signWith(q, { maxSlippageBps: 50 }), 'maxSlippageBps'],
+  ['exitsOrder', q => signWith(q, { exitsHash: hashExits(rules.toReversed()) }), 'order'],
+  [
+    'exitsKind',
+    q => signWith(q, { exitsHash: hashExits(rules.map(rule => ({ ...rule, triggerType: 1 - rule.triggerType }))) }),
+    'StopLoss',
+  ],
+  [
+    'exitsKind',
+    q =>
+      signWith(q, { exitsHash: hashExits(rules.map(r => ({ ...r, triggerBps: r.triggerBps < 0n ? 800n : 1500n }))) }),
+    'negative',
+  ],
+  ['exitsHashedOtherwise', q => signWith(q, { exitsHash: keccak256(concat(rules.map(ruleHash))) }), 'abi.encode'],
+  ['exitsNotHashed', q => signWith(q, { exitsHash: zeroHash }), 'abi.encode'],
+  [
+    'exitsNotHashed',
+    ({ typedData }) => {
+      const { exitsHash: _, ...message } = typedData.message
+      const rule = [
+        { name: 'triggerType', type: 'uint8' },
+        { name: 'triggerBps', type: 'int256' },
+        { name: 'exitBps', type: 'uint16' },
+      ]
+      const OpenPosition = typedData.types.OpenPosition.map((field: { name: string }) =>
+        field.name === 'exitsHash' ? { name: 'exits', type: 'ExitRule[]' } : field,
+      )
+      return sign(trader.account, {
+        ...typedData,
+        types: { EIP712Domain: [], OpenPosition, ExitRule: rule },
+        message: { ...message, exits: rules },
+      })
+    },
+    'the exits themselves',
+  ],
+  ['otherChainId', q => signWith(q, {}, { chainId: 1 }), 'chain id 1'],
+  [
+    'otherDomain',
+    q => signWith(q, {}, { name: 'Service AgentRegistry', verifyingContract: contracts.AgentRegistry }),
+    '',
+  ],
+  [
+    'otherVerifyingContract',
+    q => signWith(q, {}, { verifyingContract: contracts.PositionManager }),
+    'verifyingContract',
+  ],
+  ['otherDomainName', q => signWith(q, {}, { name: 'TradeRouter' }), 'domain name'],
+  ['otherDomainVersion', q => signWith(q, {}, { version: '2' }), 'version'],
+  ['personalSign', q => trader.account.signMessage({ message: { raw: q.digest } }), 'eth_signTypedData_v4'],
+  ['personalSign', q => trader.account.sign({ hash: hashMessage(q.digest) }), 'personal_sign'],
+  [
+    'recoveryIdNotShifted',
+    async q => {
+      const signature = await signWith(q)
+      return `${signature.slice(0, 130)}${signature.endsWith('1b') ? '00' : '01'}` as Hex
+    },
+    'add 27',
+  ],
+  ['compactSignature', async q => compact(await signWith(q)), 'EIP-2098'],
+]
+
+describe('a wrong signature is explained', () => {
+  it.each(mistakes)('%s', async (mistake, make, said) => {
+    const { body } = await quote().then(q => make(q).then(signature => ({ body: { ...q, signature } })))
+    const post = { agentId: trader.agentId, ...body.body, signature: body.signature }
+    const { status, body: refusal } = await call('submitTradeIntent', post)
+    expect({ status, refusal }).toMatchObject({
+      status: 400,
+      refusal: { code: 'INVALID_SIGNATURE', details: { mistake } },
+    })
+    expect(refusal.error).toContain(said)
+
+    const { signature, ...intent } = body.body && { ...body.body, signature: body.signature }
+    const told = await call('verifySignature', {
+      primaryType: 'OpenPosition',
+      agentId: trader.agentId,
+      intent,
+      signature,
+    })
+    expect(told.body).toMatchObject({ valid: false, mistake, problem: refusal.details.problem, digest: body.digest })
+  })
+
+  it('for each kind of message', async () => {
+    const reduce = await call('getReduceIntentQuote', { agentId: trader.agentId, positionId, exitBps: 5000 })
+    const { message } = reduce.body.typedData
+    const swapped = await signWith(reduce.body, { agentId: message.positionId, positionId: message.agentId })
+    const answer = await call('submitReduceIntent', {
+      agentId: trader.agentId,
+      ...reduce.body.body,
+      signature: swapped,
+    })
+    const isSame = message.agentId === message.positionId
+    expect(answer).toMatchObject(isSame ? { status: 201 } : { status: 400, body: { details: { mistake: 'swapped' } } })
+
+    const account = privateKeyToAccount(generatePrivateKey())
+    const registration = await call('getRegistrationQuote', {
+      signer: account.address,
+      vault: deployment.vaults.genesis,
+      name: 'explained',
+      metadataURI: 'https://agents.example/explained.json',
+    })
+    const signature = await sign(account, {
+      ...registration.body.typedData,
+      domain: { ...registration.body.typedData.domain, chainId: 42161 },
+    })
+    expect(await call('registerAgent', { ...registration.body.body, signature })).toMatchObject({
+      status: 400,
+      body: { code: 'INVALID_SIGNATURE', details: { mistake: 'otherChainId' } },
+    })
+  })
+
+  it('and what is none of the common mistakes is only said to be wrong', async () => {
+    const body = await signedIntent(
+      trader,
+      'submitTradeIntent',
+      { symbol: 'AAPL', usdcAmount: '10' },
+      { usdcAmount: '11' },
+    )
+    const { body: refusal } = await call('submitTradeIntent', body)
+    expect(refusal.details).not.toHaveProperty('mistake')
+  })
+})
+
+describe('verifying a signature', () => {
+  it('says yes to what the contracts take, moves no nonce and sends nothing', async () => {
+    const body = await quote()
+    const signature = await signWith(body)
+    const sent = await client.getTransactionCount({ address: deployment.accounts.executor.address })
+    for (const input of [
+      { agentId: trader.agentId, intent: body.body },
+      { message: body.typedData.message },
+      { message: { ...body.typedData.message, exitsHash: undefined }, exits },
+    ]) {
+      const { body: told } = await call('verifySignature', { primaryType: 'OpenPosition', signature, ...input })
+      expect(told).toMatchObject({ valid: true, digest: body.digest, signer: trader.account.address, warnings: [] })
+    }
+    expect(await client.getTransactionCount({ address: deployment.accounts.executor.address })).toBe(sent)
+    expect((await quote()).nonce).toBe(body.nonce)
+  })
+
+  it('warns of a nonce and a deadline that would be refused', async () => {
+    const body = await quote()
+    const message = { ...body.typedData.message, nonce: '99', deadline: '1' }
+    const signature = await signWith(body, message)
+    const { body: told } = await call('verifySignature', { primaryType: 'OpenPosition', message, signature })
+    expect(told).toMatchObject({
+      valid: true,
+      warnings: [expect.stringContaining('99'), expect.stringContaining('passed')],
+    })
+  })
+
+  it('takes registrations and links too', async () => {
+    const account = privateKeyToAccount(generatePrivateKey())
+    const { signature, ...intent } = await registrationOf(account)
+    expect((await call('verifySignature', { primaryType: 'SelfRegister', intent, signature })).body).toMatchObject({
+      valid: true,
+      signer: account.address,
+    })
+    const link = await call('getErc8004LinkQuote', { agentId: trader.agentId, erc8004AgentId: '5' })
+    const signed = await sign(trader.account, link.body.typedData)
+    const told = await call('verifySignature', {
+      primaryType: 'LinkERC8004',
+      agentId: trader.agentId,
+      intent: link.body.body,
+      signature: signed,
+    })
+    expect(told.body).toMatchObject({ valid: true, digest: link.body.digest })
+  })
+
+  it.each([
+    ['neither message nor intent', { primaryType: 'ReducePosition' }],
+    ['a message that lacks a field', { primaryType: 'ReducePosition', message: { agentId: '1' } }],
+    ['a field of no type', { primaryType: 'ReducePosition', message: { agentId: 'one' } }],
+    ['an unknown primary type', { primaryType: 'Permit', message: {} }],
+    ['an intent without an agent', { primaryType: 'ReducePosition', intent: { positionId: '1' } }],
+  ])('refuses %s', async (_, input) => {
+    const answer = await call('verifySignature', { signature: `0x${'11'.repeat(65)}`, ...input })
+    expect(answer).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
+  })
+
+  it('of an agent that does not exist is a 404', async () => {
+    const message = { agentId: '999999', positionId: '1', exitBps: 1, deadline: '1', nonce: '0' }
+    const answer = await call('verifySignature', {
+      primaryType: 'ReducePosition',
+      message,
+      signature: `0x${'11'.repeat(65)}`,
+    })
+    expect(answer).toMatchObject({ status: 404, body: { code: 'AGENT_NOT_FOUND' } })
+  })
+})
+
+describe('the signing vectors', () => {
+  it('are what the contracts compute, signed by the key that they name', async () => {
+    const { body } = await call('getSigningVectors')
+    const account = privateKeyToAccount(body.privateKey)
+    expect(account.address).toBe(body.signer)
+    expect(body.vectors.map(({ primaryType }: Body) => primaryType)).toEqual([
+      'SelfRegister',
+      'LinkERC8004',
+      'OpenPosition',
+      'AddToPosition',
+      'ReducePosition',
+      'UpdateExitLadder',
+    ])
+    for (const vector of body.vectors) {
+      expect(await contractDigest(vector), vector.primaryType).toBe(vector.digest)
+      expect(await sign(account, vector.typedData), vector.primaryType).toBe(vector.signature)
+    }
+  })
+})
+
+/** The digest as the contract's own view computes it. */
+function contractDigest({ primaryType, typedData: { message }, exits: given }: Body): Promise<Hex> {
+  const exits = given?.map(({ triggerType, triggerBps, exitBps }: Body) => ({
+    triggerType: triggerType === 'StopLoss' ? 0 : 1,
+    triggerBps: BigInt(triggerBps),
+    exitBps,
+  }))
+  const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi } as const
+  if (primaryType === 'SelfRegister') {
+    const { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, nonce, deadline } = message
+    return client.readContract({
+      ...registry,
+      functionName: 'hashSelfRegister',
+      args: [vault, name, metadataURI, signer, linkERC8004, BigInt(erc8004AgentId), BigInt(nonce), BigInt(deadline)],
+    })
+  }
+  if (primaryType === 'LinkERC8004') {
+    const { agentId, erc8004AgentId, nonce, deadline } = message
+    return client.readContract({
+      ...registry,
+      functionName: 'hashLinkERC8004',
+      args: [BigInt(agentId), BigInt(erc8004AgentId), BigInt(nonce), BigInt(deadline)],
+    })
+  }
+  return client.readContract({
+    address: contracts.TradeRouter,
+    abi: tradeRouterAbi,
+    functionName: `hash${primaryType}`,
+    args: [{ ...message, exits }],
+  } as never) as Promise<Hex>
+}
+
+/** The 64 bytes of EIP-2098. */
+function compact(signature: Hex): Hex {
+  const s = BigInt(`0x${signature.slice(66, 130)}`) | (signature.endsWith('1c') ? 1n << 255n : 0n)
+  return `${signature.slice(0, 66)}${s.toString(16).padStart(64, '0')}` as Hex
+}
