@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+/// @title Everything that one answer of the service needs, read in one call
+/// @notice Never deployed: the service lends its code to an address for the length of an `eth_call` (a state override).
+/// So a read can depend on another one (a position's token, an agent's vault) while all of them are of one block, on a
+/// node without history too. What a contract answers is passed on as it is, with whether it answered: no read reverts
+/// because a function is missing or refuses. The functions are no views only because the venue's quoter is none.
+interface IServiceReader {
+    /// @notice Where the protocol is; the zero address for what a deployment does not have
+    struct Contracts {
+        address agentRegistry;
+        address vaultTrackRegistry;
+        address tokenRegistry;
+        address priceOracle;
+        address tradeRouter;
+        address tradeRouterLens;
+        address positionManager;
+        address allocationManager;
+        address swapAdapter;
+        address quoter;
+        address usdc;
+    }
+
+    /// @notice The chain's own block, also where `block.number` is the parent chain's
+    struct Block {
+        uint256 number;
+        uint256 timestamp;
+        uint256 chainId;
+    }
+
+    /// @param data What the function returned; what it reverted with when it did not succeed
+    struct Answer {
+        bool success;
+        bytes data;
+    }
+
+    /// @param record `getAgent`
+    /// @param isOwnerCurrent `isERC8004OwnerCurrent`
+    struct AgentAnswers {
+        Answer record;
+        Answer isOwnerCurrent;
+    }
+
+    /// @param record `getPosition`
+    /// @param exitRules `getExitRules`
+    /// @param unrealizedPnl `positionUnrealizedPnlUsdc`; not asked of a closed position
+    struct PositionAnswers {
+        Answer record;
+        Answer exitRules;
+        Answer unrealizedPnl;
+    }
+
+    /// @notice What the terms are asked for; zero for what is not asked
+    /// @param token The token to buy; the position's when it is zero
+    /// @param usdcAmount An amount to quote besides the probed ones
+    /// @param exitBps The share of the position to quote a sale of; nothing is probed then
+    struct Subject {
+        uint256 agentId;
+        address token;
+        uint256 positionId;
+        uint256 usdcAmount;
+        uint256 exitBps;
+    }
+
+    /// @param day `block.timestamp / 1 days`, which the daily figures are of
+    /// @param domain `eip712Domain` of the router
+    /// @param quoted Whether the venue was asked for `fills` and `sale`
+    struct Terms {
+        AgentAnswers agent;
+        Answer nonce;
+        Answer domain;
+        Answer registryPaused;
+        Answer allocation;
+        Answer trackConfig;
+        Answer trackActive;
+        VaultAnswers vault;
+        uint256 day;
+        Answer dailyTurnover;
+        Answer dailyRealizedPnl;
+        PositionAnswers position;
+        TokenAnswers token;
+        bool quoted;
+        Fill[] fills;
+        Fill sale;
+    }
+
+    struct VaultAnswers {
+        Answer tradingPaused;
+        Answer totalAssets;
+        Answer idleAssets;
+        Answer asset;
+        Answer maxPriceAge;
+        address[] allowedTokens;
+    }
+
+    /// @param maxAge `maxAgeOf` of the oracle, which not every deployment has
+    struct TokenAnswers {
+        Answer isAllowed;
+        Answer round;
+        Answer maxAge;
+        Answer openPositionId;
+        Answer decimals;
+    }
+
+    /// @param amountOut What the venue gives for `amountIn`; 0 when it cannot fill
+    struct Fill {
+        uint256 amountIn;
+        uint256 amountOut;
+    }
+
+    /// @param lastRounds `latestRoundData` of the positions' tokens, asked where the unrealized PnL is not answered
+    /// @param decimals `tokenDecimals` of the same tokens
+    struct Risk {
+        AgentAnswers agent;
+        Answer allocation;
+        Answer trackConfig;
+        Answer lifetimeRealizedPnl;
+        uint256 day;
+        Answer dailyRealizedPnl;
+        Answer peakEquity;
+        Answer currentEquity;
+        Answer currentDrawdown;
+        Answer tradeCount;
+        Answer positionsOpened;
+        Answer positionsClosed;
+        Answer openPositionIds;
+        PositionAnswers[] positions;
+        Answer[] lastRounds;
+        Answer[] decimals;
+    }
+
+    /// @notice What the router judges an agent's next intent by
+    function intentTerms(Contracts calldata contracts, Subject calldata subject)
+        external
+        returns (Block memory at, Terms memory terms);
+
+    /// @notice The agent and its open positions, oldest first
+    /// @return at The block of the answer
+    /// @return agent The agent's answers
+    /// @return ids `getOpenPositionIds`
+    /// @return positions The answers of each id
+    function openPositions(Contracts calldata contracts, uint256 agentId)
+        external
+        returns (Block memory at, AgentAnswers memory agent, Answer memory ids, PositionAnswers[] memory positions);
+
+    /// @notice The agent and, newest first, at most `limit` of its closed positions among the newest 500 of all agents
+    /// @return at The block of the answer
+    /// @return agent The agent's answers
+    /// @return count `positionCount`
+    /// @return positions The answers of each closed position
+    function closedPositions(Contracts calldata contracts, uint256 agentId, uint256 limit)
+        external
+        returns (Block memory at, AgentAnswers memory agent, Answer memory count, PositionAnswers[] memory positions);
+
+    /// @notice The agent's risk figures
+    function riskFigures(Contracts calldata contracts, uint256 agentId)
+        external
+        returns (Block memory at, Risk memory risk);
+
+    /// @notice The agent that is linked to an ERC-8004 identity
+    /// @return at The block of the answer
+    /// @return agentId 0 when there is none
+    /// @return agent Its answers
+    function agentByERC8004(Contracts calldata contracts, uint256 erc8004AgentId)
+        external
+        returns (Block memory at, uint256 agentId, AgentAnswers memory agent);
+
+    /// @notice What the link of an identity to the agent must match
+    /// @return at The block of the answer
+    /// @return agent The agent's answers
+    /// @return domain `eip712Domain` of the agent registry
+    /// @return ownerNonce The owner's nonce on the agent registry
+    /// @return identityRegistry `erc8004IdentityRegistry` of the agent registry
+    function linkTerms(Contracts calldata contracts, uint256 agentId)
+        external
+        returns (
+            Block memory at,
+            AgentAnswers memory agent,
+            Answer memory domain,
+            Answer memory ownerNonce,
+            Answer memory identityRegistry
+        );
+}

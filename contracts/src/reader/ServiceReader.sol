@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+import {IERC4626} from "@openzeppelin/contracts/interfaces/IERC4626.sol";
+import {IERC5267} from "@openzeppelin/contracts/interfaces/IERC5267.sol";
+import {IAgentRegistry} from "../interfaces/IAgentRegistry.sol";
+import {IAllocationManager} from "../interfaces/IAllocationManager.sol";
+import {IMandateVault} from "../interfaces/IMandateVault.sol";
+import {IPositionManager} from "../interfaces/IPositionManager.sol";
+import {IPriceOracle} from "../interfaces/IPriceOracle.sol";
+import {IServiceReader} from "../interfaces/IServiceReader.sol";
+import {ITokenRegistry} from "../interfaces/ITokenRegistry.sol";
+import {ITradeRouter} from "../interfaces/ITradeRouter.sol";
+import {ITradeRouterLens} from "../interfaces/ITradeRouterLens.sol";
+import {IUniswapV3QuoterV2} from "../interfaces/IUniswapV3QuoterV2.sol";
+import {IUniswapV3SwapAdapter} from "../interfaces/IUniswapV3SwapAdapter.sol";
+import {IVaultTrackRegistry} from "../interfaces/IVaultTrackRegistry.sol";
+
+/// @title The reads of the service, each in one call
+/// @dev What the functions do is said in `IServiceReader`. Answers are read word by word where a further read depends
+/// on them, since decoding a malformed one would revert.
+contract ServiceReader is IServiceReader {
+    /// @dev Arbitrum's precompile; has no code elsewhere.
+    address private constant ARB_SYS = address(0x64);
+    bytes4 private constant ARB_BLOCK_NUMBER = bytes4(keccak256("arbBlockNumber()"));
+
+    // Words of the answers: a struct with strings stands behind its offset.
+    uint256 private constant AGENT_OWNER = 1;
+    uint256 private constant AGENT_VAULT = 4;
+    uint256 private constant AGENT_TRACK = 5;
+    uint256 private constant POSITION_AGENT = 1;
+    uint256 private constant POSITION_TOKEN = 3;
+    uint256 private constant POSITION_AMOUNT = 4;
+    uint256 private constant POSITION_STATUS = 8;
+    uint256 private constant ALLOCATION_CAP = 3;
+    uint256 private constant ALLOCATION_USED = 4;
+
+    uint256 private constant BPS = 10_000;
+    uint256 private constant SCAN_WINDOW = 500;
+    uint256 private constant MAX_ALLOWED_TOKENS = 255;
+
+    /// @dev The venue is asked how deep it is at sixteenths of the allocation's room, and then at halves of the
+    /// smallest as long as they are above one USDC.
+    uint256 private constant PROBES = 16;
+    uint256 private constant LEAST_PROBE = 1e6;
+    uint256 private constant MOST_ROOM = type(uint128).max;
+
+    /// @inheritdoc IServiceReader
+    function intentTerms(Contracts calldata contracts, Subject calldata subject)
+        external
+        returns (Block memory at, Terms memory terms)
+    {
+        at = _block();
+        uint256 agentId = subject.agentId;
+        terms.agent = _agent(contracts, agentId);
+        terms.nonce = _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.nonces, (agentId)));
+        terms.domain = _ask(contracts.tradeRouter, abi.encodeCall(IERC5267.eip712Domain, ()));
+        terms.registryPaused = _ask(contracts.agentRegistry, abi.encodeCall(IAgentRegistry.paused, ()));
+        terms.allocation =
+            _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.getAllocation, (agentId)));
+
+        address vault = _address(terms.agent.record, AGENT_VAULT);
+        terms.trackConfig = _trackConfig(contracts, terms.agent);
+        terms.trackActive = _ask(
+            contracts.vaultTrackRegistry,
+            abi.encodeCall(IVaultTrackRegistry.isVaultTrackActive, (vault, _word(terms.agent.record, AGENT_TRACK)))
+        );
+        terms.vault = _vault(vault);
+        terms.day = block.timestamp / 1 days;
+        terms.dailyTurnover =
+            _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.dailyTurnoverUsdc, (agentId, terms.day)));
+        terms.dailyRealizedPnl = _dailyRealizedPnl(contracts, agentId);
+
+        if (subject.positionId != 0) terms.position = _position(contracts, subject.positionId);
+        address token = subject.token == address(0) ? _address(terms.position.record, POSITION_TOKEN) : subject.token;
+        if (token == address(0)) return (at, terms);
+        terms.token = _token(contracts, vault, agentId, token);
+        _quote(contracts, subject, token, terms);
+    }
+
+    /// @inheritdoc IServiceReader
+    function openPositions(Contracts calldata contracts, uint256 agentId)
+        external
+        returns (Block memory at, AgentAnswers memory agent, Answer memory ids, PositionAnswers[] memory positions)
+    {
+        at = _block();
+        agent = _agent(contracts, agentId);
+        (ids, positions) = _openPositions(contracts, agentId);
+    }
+
+    /// @inheritdoc IServiceReader
+    function closedPositions(Contracts calldata contracts, uint256 agentId, uint256 limit)
+        external
+        returns (Block memory at, AgentAnswers memory agent, Answer memory count, PositionAnswers[] memory positions)
+    {
+        at = _block();
+        agent = _agent(contracts, agentId);
+        count = _ask(contracts.positionManager, abi.encodeCall(IPositionManager.positionCount, ()));
+        uint256 newest = _word(count, 0);
+        uint256 oldest = newest > SCAN_WINDOW ? newest - SCAN_WINDOW : 0;
+        positions = new PositionAnswers[](limit < SCAN_WINDOW ? limit : SCAN_WINDOW);
+        uint256 found;
+        for (uint256 id = newest; id > oldest && found < positions.length; --id) {
+            Answer memory record = _record(contracts, id);
+            if (_word(record, POSITION_AGENT) != agentId || _isOpen(record)) continue;
+            positions[found++] = _position(contracts, id);
+        }
+        _truncate(positions, found);
+    }
+
+    /// @inheritdoc IServiceReader
+    function riskFigures(Contracts calldata contracts, uint256 agentId)
+        external
+        returns (Block memory at, Risk memory risk)
+    {
+        at = _block();
+        risk.agent = _agent(contracts, agentId);
+        risk.allocation = _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.getAllocation, (agentId)));
+        risk.trackConfig = _trackConfig(contracts, risk.agent);
+        risk.lifetimeRealizedPnl =
+            _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.lifetimeRealizedPnlUsdc, (agentId)));
+        risk.day = block.timestamp / 1 days;
+        risk.dailyRealizedPnl = _dailyRealizedPnl(contracts, agentId);
+
+        address lens = contracts.tradeRouterLens;
+        risk.peakEquity = _ask(lens, abi.encodeCall(ITradeRouterLens.peakEquityUsdc, (agentId)));
+        risk.currentEquity = _ask(lens, abi.encodeCall(ITradeRouterLens.currentEquityUsdc, (agentId)));
+        risk.currentDrawdown = _ask(lens, abi.encodeCall(ITradeRouterLens.currentDrawdownBps, (agentId)));
+        risk.tradeCount = _ask(lens, abi.encodeCall(ITradeRouterLens.tradeCount, (agentId)));
+        risk.positionsOpened = _ask(lens, abi.encodeCall(ITradeRouterLens.positionsOpened, (agentId)));
+        risk.positionsClosed = _ask(lens, abi.encodeCall(ITradeRouterLens.positionsClosed, (agentId)));
+
+        (risk.openPositionIds, risk.positions) = _openPositions(contracts, agentId);
+        risk.lastRounds = new Answer[](risk.positions.length);
+        risk.decimals = new Answer[](risk.positions.length);
+        for (uint256 i; i < risk.positions.length; ++i) {
+            if (risk.positions[i].unrealizedPnl.success) continue;
+            address token = _address(risk.positions[i].record, POSITION_TOKEN);
+            risk.lastRounds[i] = _round(contracts, token);
+            risk.decimals[i] = _decimals(contracts, token);
+        }
+    }
+
+    /// @inheritdoc IServiceReader
+    function agentByERC8004(Contracts calldata contracts, uint256 erc8004AgentId)
+        external
+        returns (Block memory at, uint256 agentId, AgentAnswers memory agent)
+    {
+        at = _block();
+        agentId =
+            _word(_ask(contracts.agentRegistry, abi.encodeCall(IAgentRegistry.agentIdByERC8004, (erc8004AgentId))), 0);
+        if (agentId != 0) agent = _agent(contracts, agentId);
+    }
+
+    /// @inheritdoc IServiceReader
+    function linkTerms(Contracts calldata contracts, uint256 agentId)
+        external
+        returns (
+            Block memory at,
+            AgentAnswers memory agent,
+            Answer memory domain,
+            Answer memory ownerNonce,
+            Answer memory identityRegistry
+        )
+    {
+        address registry = contracts.agentRegistry;
+        at = _block();
+        agent = _agent(contracts, agentId);
+        domain = _ask(registry, abi.encodeCall(IERC5267.eip712Domain, ()));
+        ownerNonce = _ask(registry, abi.encodeCall(IAgentRegistry.nonces, (_address(agent.record, AGENT_OWNER))));
+        identityRegistry = _ask(registry, abi.encodeCall(IAgentRegistry.erc8004IdentityRegistry, ()));
+    }
+
+    function _block() private returns (Block memory) {
+        Answer memory arbitrum = _ask(ARB_SYS, abi.encodePacked(ARB_BLOCK_NUMBER));
+        return Block({
+            number: arbitrum.success ? _word(arbitrum, 0) : block.number,
+            timestamp: block.timestamp,
+            chainId: block.chainid
+        });
+    }
+
+    function _agent(Contracts calldata contracts, uint256 agentId) private returns (AgentAnswers memory agent) {
+        agent.record = _ask(contracts.agentRegistry, abi.encodeCall(IAgentRegistry.getAgent, (agentId)));
+        agent.isOwnerCurrent =
+            _ask(contracts.agentRegistry, abi.encodeCall(IAgentRegistry.isERC8004OwnerCurrent, (agentId)));
+    }
+
+    function _trackConfig(Contracts calldata contracts, AgentAnswers memory agent) private returns (Answer memory) {
+        address vault = _address(agent.record, AGENT_VAULT);
+        uint256 track = _word(agent.record, AGENT_TRACK);
+        return
+            _ask(contracts.vaultTrackRegistry, abi.encodeCall(IVaultTrackRegistry.getVaultTrackConfig, (vault, track)));
+    }
+
+    function _dailyRealizedPnl(Contracts calldata contracts, uint256 agentId) private returns (Answer memory) {
+        uint256 day = block.timestamp / 1 days;
+        return _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.dailyRealizedPnlUsdc, (agentId, day)));
+    }
+
+    function _vault(address vault) private returns (VaultAnswers memory answers) {
+        answers.tradingPaused = _ask(vault, abi.encodeCall(IMandateVault.tradingPaused, ()));
+        answers.totalAssets = _ask(vault, abi.encodeCall(IERC4626.totalAssets, ()));
+        answers.idleAssets = _ask(vault, abi.encodeCall(IMandateVault.idleAssets, ()));
+        answers.asset = _ask(vault, abi.encodeCall(IERC4626.asset, ()));
+        answers.maxPriceAge = _ask(vault, abi.encodeCall(IMandateVault.maxPriceAge, ()));
+
+        uint256 count = _word(_ask(vault, abi.encodeCall(IMandateVault.allowedTokenCount, ())), 0);
+        answers.allowedTokens = new address[](count < MAX_ALLOWED_TOKENS ? count : MAX_ALLOWED_TOKENS);
+        for (uint256 i; i < answers.allowedTokens.length; ++i) {
+            answers.allowedTokens[i] = _address(_ask(vault, abi.encodeCall(IMandateVault.allowedTokenAt, (i))), 0);
+        }
+    }
+
+    function _token(Contracts calldata contracts, address vault, uint256 agentId, address token)
+        private
+        returns (TokenAnswers memory answers)
+    {
+        answers.isAllowed = _ask(vault, abi.encodeCall(IMandateVault.isAllowedToken, (token)));
+        answers.round = _round(contracts, token);
+        answers.maxAge = _ask(contracts.priceOracle, abi.encodeCall(IPriceOracle.maxAgeOf, (token)));
+        answers.openPositionId =
+            _ask(contracts.positionManager, abi.encodeCall(IPositionManager.openPositionId, (agentId, token)));
+        answers.decimals = _decimals(contracts, token);
+    }
+
+    function _round(Contracts calldata contracts, address token) private returns (Answer memory) {
+        return _ask(contracts.priceOracle, abi.encodeCall(IPriceOracle.latestRoundData, (token)));
+    }
+
+    function _decimals(Contracts calldata contracts, address token) private returns (Answer memory) {
+        return _ask(contracts.tokenRegistry, abi.encodeCall(ITokenRegistry.tokenDecimals, (token)));
+    }
+
+    function _openPositions(Contracts calldata contracts, uint256 agentId)
+        private
+        returns (Answer memory ids, PositionAnswers[] memory positions)
+    {
+        ids = _ask(contracts.positionManager, abi.encodeCall(IPositionManager.getOpenPositionIds, (agentId)));
+        // A list stands behind its offset and its length.
+        uint256 most = ids.data.length / 32;
+        uint256 count = _word(ids, 1);
+        positions = new PositionAnswers[](count < most ? count : 0);
+        for (uint256 i; i < positions.length; ++i) {
+            positions[i] = _position(contracts, _word(ids, i + 2));
+        }
+    }
+
+    function _position(Contracts calldata contracts, uint256 id) private returns (PositionAnswers memory position) {
+        position.record = _record(contracts, id);
+        position.exitRules = _ask(contracts.positionManager, abi.encodeCall(IPositionManager.getExitRules, (id)));
+        if (_isOpen(position.record)) {
+            position.unrealizedPnl =
+                _ask(contracts.tradeRouterLens, abi.encodeCall(ITradeRouterLens.positionUnrealizedPnlUsdc, (id)));
+        }
+    }
+
+    function _record(Contracts calldata contracts, uint256 id) private returns (Answer memory) {
+        return _ask(contracts.positionManager, abi.encodeCall(IPositionManager.getPosition, (id)));
+    }
+
+    function _isOpen(Answer memory record) private pure returns (bool) {
+        return record.success && _word(record, POSITION_STATUS) == uint256(IPositionManager.PositionStatus.Open);
+    }
+
+    /// @dev What the venue gives for a share of the position, or for amounts up to the allocation's room.
+    function _quote(Contracts calldata contracts, Subject calldata subject, address token, Terms memory terms) private {
+        Answer memory fee = _ask(contracts.swapAdapter, abi.encodeCall(IUniswapV3SwapAdapter.poolFeeOf, (token)));
+        if (contracts.quoter == address(0) || contracts.usdc == address(0) || !fee.success) return;
+        // forge-lint: disable-next-line(unsafe-typecast)
+        uint24 poolFee = uint24(_word(fee, 0));
+        terms.quoted = true;
+        if (subject.exitBps != 0) {
+            uint256 held = _word(terms.position.record, POSITION_AMOUNT);
+            if (held > MOST_ROOM || subject.exitBps > BPS) return;
+            terms.sale.amountIn = held * subject.exitBps / BPS;
+            _fill(terms.sale, contracts.quoter, poolFee, token, contracts.usdc);
+            return;
+        }
+        terms.fills = _probes(terms.allocation, subject.usdcAmount);
+        for (uint256 i; i < terms.fills.length; ++i) {
+            _fill(terms.fills[i], contracts.quoter, poolFee, contracts.usdc, token);
+        }
+    }
+
+    function _probes(Answer memory allocation, uint256 usdcAmount) private pure returns (Fill[] memory fills) {
+        uint256 cap = _word(allocation, ALLOCATION_CAP);
+        uint256 used = _word(allocation, ALLOCATION_USED);
+        uint256 room = cap > used ? cap - used : 0;
+        if (room > MOST_ROOM) room = MOST_ROOM;
+
+        fills = new Fill[](256);
+        uint256 count;
+        for (uint256 share = PROBES; share > 0; --share) {
+            fills[count++].amountIn = room * share / PROBES;
+        }
+        for (uint256 amount = room / PROBES / 2; amount > LEAST_PROBE; amount /= 2) {
+            fills[count++].amountIn = amount;
+        }
+        fills[count++].amountIn = usdcAmount;
+        assembly ("memory-safe") {
+            mstore(fills, count)
+        }
+    }
+
+    function _fill(Fill memory fill, address quoter, uint24 fee, address tokenIn, address tokenOut) private {
+        if (fill.amountIn == 0) return;
+        IUniswapV3QuoterV2.QuoteExactInputSingleParams memory params = IUniswapV3QuoterV2.QuoteExactInputSingleParams({
+            tokenIn: tokenIn, tokenOut: tokenOut, amountIn: fill.amountIn, fee: fee, sqrtPriceLimitX96: 0
+        });
+        fill.amountOut = _word(_ask(quoter, abi.encodeCall(IUniswapV3QuoterV2.quoteExactInputSingle, (params))), 0);
+    }
+
+    function _truncate(PositionAnswers[] memory positions, uint256 length) private pure {
+        assembly ("memory-safe") {
+            mstore(positions, length)
+        }
+    }
+
+    /// @dev A call to an address without code succeeds with nothing, which is no answer.
+    function _ask(address target, bytes memory call) private returns (Answer memory answer) {
+        (answer.success, answer.data) = target.call(call);
+        if (answer.data.length < 32) answer.success = false;
+    }
+
+    /// @dev The word at `index`; 0 when there is no answer or when it is shorter.
+    function _word(Answer memory answer, uint256 index) private pure returns (uint256 word) {
+        bytes memory data = answer.data;
+        if (!answer.success || data.length / 32 <= index) return 0;
+        assembly ("memory-safe") {
+            word := mload(add(add(data, 32), mul(index, 32)))
+        }
+    }
+
+    function _address(Answer memory answer, uint256 index) private pure returns (address) {
+        // forge-lint: disable-next-line(unsafe-typecast)
+        return address(uint160(_word(answer, index)));
+    }
+}
