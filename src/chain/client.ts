@@ -13,6 +13,7 @@ import {
 } from 'viem'
 import type { Config, TradingContracts } from '../config.ts'
 import { refuse } from '../errors.ts'
+import { steady } from './steady.ts'
 
 type ChainConfig = NonNullable<Config['chain']>
 
@@ -28,7 +29,7 @@ export type Block = { number: bigint; timestamp: bigint }
 const READ_TIMEOUT_MS = 10_000
 
 export function createChain({ rpcUrls, ...chain }: ChainConfig, trading: TradingContracts | undefined): Chain {
-  const transports = rpcUrls.map(url => http(url, { timeout: READ_TIMEOUT_MS, retryCount: 1, retryDelay: 100 }))
+  const transports = rpcUrls.map(url => steady(http(url, { timeout: READ_TIMEOUT_MS, retryCount: 1, retryDelay: 100 })))
   const client = createPublicClient({
     chain: defineChain({
       id: chain.id,

@@ -80,21 +80,21 @@ const lastSeen = new WeakMap<object, { vaults: Address[]; tokens: Address[] }>()
  * Reads the market in one round trip when the registries hold what is configured or was seen last, in two when they
  * have grown. Throws CHAIN_UNREACHABLE.
  */
-export async function readMarket(chain: Chain, at?: Block): Promise<{ block: Block; market: Market }> {
+export async function readMarket(chain: Chain): Promise<{ block: Block; market: Market }> {
   const expected = lastSeen.get(chain.contracts) ?? {
     vaults: Object.values(chain.vaults),
     tokens: Object.values(chain.tokens),
   }
-  const first = await readLists(chain, expected, at)
+  const first = await readLists(chain, expected)
   if (sameSet(first.lists, expected)) return first
-  let { block, lists } = first
+  let { lists } = first
   for (;;) {
-    const next = await readLists(chain, lists, block)
+    const next = await readLists(chain, lists)
     if (sameSet(next.lists, lists)) {
       lastSeen.set(chain.contracts, lists)
       return next
     }
-    ;({ block, lists } = next)
+    ;({ lists } = next)
   }
 }
 
@@ -106,7 +106,7 @@ const sameSet = (a: Lists, b: Lists) =>
   a.vaults.every(vault => b.vaults.includes(vault)) &&
   a.tokens.every(token => b.tokens.includes(token))
 
-async function readLists(chain: Chain, expected: Lists, at?: Block) {
+async function readLists(chain: Chain, expected: Lists) {
   const vaultRegistry = { address: chain.contracts.VaultTrackRegistry, abi: vaultTrackRegistryAbi } as const
   const tokenRegistry = { address: chain.contracts.TokenRegistry, abi: tokenRegistryAbi } as const
   const oracle = { address: chain.contracts.PriceOracle, abi: priceOracleAbi } as const
@@ -146,7 +146,7 @@ async function readLists(chain: Chain, expected: Lists, at?: Block) {
     )
   })
 
-  const { block, results } = await read(chain, calls, at)
+  const { block, results } = await read(chain, calls)
   const value = <T>(index: number) => maybe(results[index] as never) as T | undefined
   const listed = (from: number, slots: bigint[], count: bigint) =>
     slots.flatMap((_, index) => (BigInt(index) < count ? [value<Address>(from + index) ?? []].flat() : []))

@@ -2,8 +2,9 @@ import type { Address } from 'viem'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { refuse } from '../errors.ts'
-import { type Block, maybe, must, read, type TradingChain } from './client.ts'
-import { agentCalls, toAgent } from './registry.ts'
+import { maybe, must, read, type TradingChain } from './client.ts'
+import { type Answer, askReader, outcomeOf } from './reader.ts'
+import { agentCalls, agentOf, toAgent } from './registry.ts'
 import type { ExitRule } from './typed-data.ts'
 
 /** A position with its ladder. `exitRules` before `nextRuleIndex` have fired, the others are pending. */
@@ -64,49 +65,34 @@ export function toPosition(
   }
 }
 
-const CALLS_PER_POSITION = 3
-
-async function getPositions(chain: TradingChain, ids: readonly bigint[], at: Block): Promise<Position[]> {
-  if (ids.length === 0) return []
-  const { results } = await read(
-    chain,
-    ids.flatMap(id => positionCalls(chain, id)),
-    at,
+/** The position that the contracts answered the reader, or undefined when there is none. */
+export const positionOf = ({ record, exitRules, unrealizedPnl }: PositionAnswers) =>
+  toPosition(
+    outcomeOf(positionManagerAbi, 'getPosition', record),
+    outcomeOf(positionManagerAbi, 'getExitRules', exitRules),
+    outcomeOf(tradeRouterLensAbi, 'positionUnrealizedPnlUsdc', unrealizedPnl),
   )
-  return ids.flatMap((_, index) => {
-    const [record, rules, pnl] = results.slice(CALLS_PER_POSITION * index) as unknown as Parameters<typeof toPosition>
-    return toPosition(record, rules, pnl) ?? []
-  })
-}
+type PositionAnswers = { record: Answer; exitRules: Answer; unrealizedPnl: Answer }
 
 /** Reads the agent's open positions, oldest first. Throws AGENT_NOT_FOUND. */
 export async function getOpenPositions(chain: TradingChain, agentId: bigint) {
-  const { block, results } = await read(chain, [
-    ...agentCalls(chain, agentId),
-    { ...positions(chain), functionName: 'getOpenPositionIds', args: [agentId] },
-  ] as const)
-  if (toAgent(results[0], results[1]) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId: `${agentId}` })
-  return { block, positions: await getPositions(chain, must(results[2]), block) }
+  const { block, answers } = await askReader(chain, 'openPositions', agentId)
+  const [agent, ids, positions] = answers
+  if (agentOf(agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId: `${agentId}` })
+  must(outcomeOf(positionManagerAbi, 'getOpenPositionIds', ids))
+  return { block, positions: positions.flatMap(position => positionOf(position) ?? []) }
 }
-
-const SCAN_WINDOW = 500n
 
 /**
  * Reads the agent's closed positions among the newest 500 of all agents, newest first, at most `limit`.
  * Throws AGENT_NOT_FOUND.
  */
 export async function getClosedPositions(chain: TradingChain, agentId: bigint, limit: number) {
-  const { block, results } = await read(chain, [
-    ...agentCalls(chain, agentId),
-    { ...positions(chain), functionName: 'positionCount' },
-  ] as const)
-  if (toAgent(results[0], results[1]) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId: `${agentId}` })
-  const count = must(results[2])
-  const first = count > SCAN_WINDOW ? count - SCAN_WINDOW + 1n : 1n
-  const ids = Array.from({ length: Number(count - first + 1n) }, (_, index) => count - BigInt(index))
-  const scanned = await getPositions(chain, ids, block)
-  const closed = scanned.filter(position => position.agentId === agentId && position.status === 1)
-  return { block, positions: closed.slice(0, limit) }
+  const { block, answers } = await askReader(chain, 'closedPositions', agentId, BigInt(limit))
+  const [agent, count, positions] = answers
+  if (agentOf(agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId: `${agentId}` })
+  must(outcomeOf(positionManagerAbi, 'positionCount', count))
+  return { block, positions: positions.flatMap(position => positionOf(position) ?? []) }
 }
 
 /** Reads one position of an agent. Throws AGENT_NOT_FOUND or POSITION_NOT_FOUND, also for another agent's position. */

@@ -2,8 +2,9 @@ import { type Address, type Hex, pad, toEventSelector } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { feeManagerAbi } from '../../contracts-abi/fee-manager.ts'
 import { refuse } from '../errors.ts'
-import { type Block, type Chain, maybe, must, read } from './client.ts'
+import { type Block, type Chain, must, read } from './client.ts'
 import { getLogs } from './logs.ts'
+import { type Answer, askReader, outcomeOf } from './reader.ts'
 import { type Domain, domainAbi, toDomain } from './typed-data.ts'
 
 /** An agent as the registry holds it, and whether its owner holds the linked ERC-8004 identity at that block. */
@@ -43,6 +44,13 @@ export function toAgent(
   return { ...result, erc8004OwnerCurrent: result.hasERC8004Identity && isOwnerCurrent.result === true }
 }
 
+/** The agent that the registry answered the reader, or undefined when there is none. */
+export const agentOf = ({ record, isOwnerCurrent }: { record: Answer; isOwnerCurrent: Answer }) =>
+  toAgent(
+    outcomeOf(agentRegistryAbi, 'getAgent', record),
+    outcomeOf(agentRegistryAbi, 'isERC8004OwnerCurrent', isOwnerCurrent),
+  )
+
 /** Reads one agent. Throws AGENT_NOT_FOUND. */
 export async function getAgent(chain: Chain, agentId: bigint): Promise<{ block: Block; agent: Agent }> {
   const { block, results } = await read(chain, agentCalls(chain, agentId))
@@ -53,54 +61,66 @@ export async function getAgent(chain: Chain, agentId: bigint): Promise<{ block: 
 
 /** Reads the agent that is linked to an ERC-8004 identity. Throws NO_AGENT_FOR_ERC8004. */
 export async function getAgentByERC8004(chain: Chain, erc8004AgentId: bigint) {
-  const { block, results } = await read(chain, [
-    { ...registry(chain), functionName: 'agentIdByERC8004', args: [erc8004AgentId] },
-  ] as const)
-  const agentId = maybe(results[0]) ?? 0n
-  if (agentId === 0n) throw refuse('NO_AGENT_FOR_ERC8004', { erc8004AgentId: `${erc8004AgentId}` })
-  const agents = await getAgents(chain, [agentId], block)
-  const agent = agents.get(agentId)
+  const { block, answers } = await askReader(chain, 'agentByERC8004', erc8004AgentId)
+  const [agentId, record] = answers
+  const agent = agentOf(record)
   if (agent === undefined) throw refuse('NO_AGENT_FOR_ERC8004', { erc8004AgentId: `${erc8004AgentId}` })
   return { block, agentId, agent }
-}
-
-/** Reads several agents at one block; ids without an agent are absent from the map. */
-export async function getAgents(chain: Chain, agentIds: readonly bigint[], at?: Block): Promise<Map<bigint, Agent>> {
-  const { results } = await read(
-    chain,
-    agentIds.flatMap(id => agentCalls(chain, id)),
-    at,
-  )
-  const agents = new Map<bigint, Agent>()
-  for (const [index, id] of agentIds.entries()) {
-    const agent = toAgent(results[2 * index] as never, results[2 * index + 1] as never)
-    if (agent !== undefined) agents.set(id, agent)
-  }
-  return agents
 }
 
 const eventOf = (name: 'AgentRegistered' | 'AgentOwnershipTransferred') =>
   toEventSelector(agentRegistryAbi.find(item => item.type === 'event' && item.name === name) as never)
 // Both events carry in their third topic whose the agent is from then on.
 const OWNER_EVENTS = [eventOf('AgentRegistered'), eventOf('AgentOwnershipTransferred')]
+/** More fit into one call's gas only when their metadata is short. */
 const AGENTS_PER_READ = 200
 
-/** The agents that an owner holds now, by id: found by the events that ever made it owner, held against the registry. */
+/**
+ * The agents that an owner holds, by id: found by the events that ever made it owner, held against the registry. The
+ * registry is read after the events, so the events of the blocks in between are looked at too, until none is new.
+ */
 export async function getAgentsByOwner(chain: Chain, owner: Address) {
-  const { block, results } = await read(chain, [{ ...registry(chain), functionName: 'nextAgentId' }] as const)
-  must(results[0])
-  const logs = await getLogs(chain, {
-    address: chain.contracts.AgentRegistry,
-    topics: [OWNER_EVENTS, null, null, pad(owner)],
-    fromBlock: chain.startBlock,
-    toBlock: block.number,
-  })
-  const ids = [...new Set(logs.map(({ topics }) => BigInt(topics[1] ?? 0)))].sort((a, b) => (a < b ? -1 : 1))
-  const agents: { agentId: bigint; agent: Agent }[] = []
-  for (let from = 0; from < ids.length; from += AGENTS_PER_READ) {
-    const page = await getAgents(chain, ids.slice(from, from + AGENTS_PER_READ), block)
-    for (const [agentId, agent] of page) if (agent.owner === owner) agents.push({ agentId, agent })
+  let { block } = await read(chain, [])
+  const ids = new Set(await idsEverOwned(chain, owner, { fromBlock: chain.startBlock, toBlock: block.number }))
+  for (;;) {
+    const answer = await getAgents(
+      chain,
+      [...ids].sort((a, b) => (a < b ? -1 : 1)),
+    )
+    const between = { fromBlock: block.number + 1n, toBlock: answer.block.number }
+    const since = between.fromBlock > between.toBlock ? [] : await idsEverOwned(chain, owner, between)
+    if (since.every(id => ids.has(id)))
+      return { block: answer.block, agents: answer.agents.filter(({ agent }) => agent.owner === owner) }
+    for (const id of since) ids.add(id)
+    block = answer.block
   }
+}
+
+async function idsEverOwned(chain: Chain, owner: Address, range: { fromBlock: bigint; toBlock: bigint }) {
+  const topics = [OWNER_EVENTS, null, null, pad(owner)]
+  const logs = await getLogs(chain, { address: chain.contracts.AgentRegistry, topics, ...range })
+  return logs.map(({ topics }) => BigInt(topics[1] ?? 0))
+}
+
+/** Reads agents at one block; a further page of them asks the node for the first one's block. */
+async function getAgents(chain: Chain, ids: readonly bigint[]) {
+  const first = await getPage(chain, ids.slice(0, AGENTS_PER_READ))
+  const agents = first.agents
+  for (let from = AGENTS_PER_READ; from < ids.length; from += AGENTS_PER_READ)
+    agents.push(...(await getPage(chain, ids.slice(from, from + AGENTS_PER_READ), first.block)).agents)
+  return { block: first.block, agents }
+}
+
+async function getPage(chain: Chain, ids: readonly bigint[], at?: Block) {
+  const { block, results } = await read(
+    chain,
+    ids.flatMap(id => agentCalls(chain, id)),
+    at,
+  )
+  const agents = ids.flatMap((agentId, index) => {
+    const agent = toAgent(results[2 * index] as never, results[2 * index + 1] as never)
+    return agent === undefined ? [] : [{ agentId, agent }]
+  })
   return { block, agents }
 }
 
@@ -109,24 +129,17 @@ export type LinkTerms = { agent: Agent; domain: Domain; ownerNonce: bigint; iden
 
 /** Reads the terms of an identity link. Throws AGENT_NOT_FOUND. */
 export async function getLinkTerms(chain: Chain, agentId: bigint): Promise<{ block: Block; terms: LinkTerms }> {
-  const { agent, block } = await getAgent(chain, agentId)
-  const { results } = await read(
-    chain,
-    [
-      { address: chain.contracts.AgentRegistry, abi: domainAbi, functionName: 'eip712Domain' },
-      { ...registry(chain), functionName: 'nonces', args: [agent.owner] },
-      { ...registry(chain), functionName: 'erc8004IdentityRegistry' },
-    ] as const,
-    block,
-  )
-  const [domain, nonce, identityRegistry] = results
+  const { block, answers } = await askReader(chain, 'linkTerms', agentId)
+  const [record, domain, ownerNonce, identityRegistry] = answers
+  const agent = agentOf(record)
+  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId: `${agentId}` })
   return {
     block,
     terms: {
       agent,
-      domain: toDomain(must(domain)),
-      ownerNonce: must(nonce),
-      identityRegistry: must(identityRegistry),
+      domain: toDomain(must(outcomeOf(domainAbi, 'eip712Domain', domain))),
+      ownerNonce: must(outcomeOf(agentRegistryAbi, 'nonces', ownerNonce)),
+      identityRegistry: must(outcomeOf(agentRegistryAbi, 'erc8004IdentityRegistry', identityRegistry)),
     },
   }
 }

@@ -1,4 +1,5 @@
-import { type Address, parseAbi } from 'viem'
+import { type Address, zeroAddress } from 'viem'
+import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
@@ -8,10 +9,11 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { refuse } from '../errors.ts'
 import { type Block, maybe, must, read, type TradingChain } from './client.ts'
-import { erc20Abi, type TrackConfig } from './market.ts'
+import type { TrackConfig } from './market.ts'
 import { type Quote, strictestAge, toQuote } from './oracle.ts'
-import { type Position, positionCalls, toPosition } from './positions.ts'
-import { type Agent, agentCalls, toAgent } from './registry.ts'
+import { type Position, positionOf } from './positions.ts'
+import { type Answer, askReader, outcomeOf } from './reader.ts'
+import { type Agent, agentCalls, agentOf, toAgent } from './registry.ts'
 import { symbolsOf } from './symbols.ts'
 import { type Domain, domainAbi, toDomain } from './typed-data.ts'
 
@@ -75,136 +77,77 @@ export type Subject = {
   exitBps?: number | undefined
 }
 
-const MAX_ALLOWED_TOKENS = 64
-
-/**
- * Reads the terms of an agent's next intent in two round trips at one block. Throws AGENT_NOT_FOUND,
- * POSITION_NOT_FOUND.
- */
+/** Reads the terms of an agent's next intent in one round trip. Throws AGENT_NOT_FOUND, POSITION_NOT_FOUND. */
 export async function getTerms(
   chain: TradingChain,
   agentId: bigint,
   subject: Subject = {},
 ): Promise<{ block: Block; terms: Terms }> {
-  const { trading, contracts } = chain
-  const positionId = subject.positionId ?? 0n
-  const venue = venueOf(chain)
-  const quotable = subject.token ? [subject.token] : Object.values(chain.tokens)
-  const first = await read(
-    chain,
-    [
-      ...intenderCalls(chain, agentId),
-      { address: trading.AllocationManager, abi: allocationManagerAbi, functionName: 'getAllocation', args: [agentId] },
-      { address: contracts.AgentRegistry, abi: pausedAbi, functionName: 'paused' },
-      ...positionCalls(chain, positionId),
-    ] as const,
-    undefined,
-    venue && (subject.token ?? subject.positionId) !== undefined ? quotable.map(token => venue.poolFee(token)) : [],
-  )
-  const { block } = first
-  const [agentRecord, isOwnerCurrent, nonce, domain, allocation, paused, ...positionResults] = first.results
-  const agent = toAgent(agentRecord, isOwnerCurrent)
+  const asked = {
+    agentId,
+    token: subject.token ?? zeroAddress,
+    positionId: subject.positionId ?? 0n,
+    usdcAmount: subject.usdcAmount ?? 0n,
+    exitBps: BigInt(subject.exitBps ?? 0),
+  }
+  const { block, answers } = await askReader(chain, 'intentTerms', asked)
+  const [terms] = answers
+  const agent = agentOf(terms.agent)
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId: `${agentId}` })
-  const position = subject.positionId === undefined ? undefined : toPosition(...positionResults)
+  const position = subject.positionId === undefined ? undefined : positionOf(terms.position)
   if (subject.positionId !== undefined && position?.agentId !== agentId)
-    throw refuse('POSITION_NOT_FOUND', { agentId: `${agentId}`, positionId: `${positionId}` })
+    throw refuse('POSITION_NOT_FOUND', { agentId: `${agentId}`, positionId: `${subject.positionId}` })
 
-  const token = subject.token ?? position?.token
-  const day = block.timestamp / 86_400n
-  const vault = { address: agent.vault, abi: [...mandateVaultAbi, ...erc20Abi] as const } as const
-  const tracks = { address: contracts.VaultTrackRegistry, abi: vaultTrackRegistryAbi } as const
-  const oracle = { address: contracts.PriceOracle, abi: priceOracleAbi } as const
-  const asked = token ?? agent.vault
-  const fee = token && maybe(first.more[quotable.indexOf(token)] ?? absent)
-  const room = maybe(allocation) ? must(allocation).cap - must(allocation).used : 0n
-  const amounts = subject.exitBps === undefined && token ? probes(room, subject.usdcAmount) : []
-  const tokenIn = position && subject.exitBps ? (position.tokenAmount * BigInt(subject.exitBps)) / 10_000n : 0n
-  const quotes =
-    venue && token && fee !== undefined
-      ? [
-          ...amounts.map(amount => venue.buy(token, fee, amount)),
-          ...(tokenIn > 0n ? [venue.sell(token, fee, tokenIn)] : []),
-        ]
-      : []
-  const { results, more } = await read(
-    chain,
-    [
-      { ...tracks, functionName: 'getVaultTrackConfig', args: [agent.vault, BigInt(agent.track)] },
-      { ...tracks, functionName: 'isVaultTrackActive', args: [agent.vault, BigInt(agent.track)] },
-      { ...vault, functionName: 'tradingPaused' },
-      { ...vault, functionName: 'totalAssets' },
-      { ...vault, functionName: 'idleAssets' },
-      { ...vault, functionName: 'asset' },
-      { ...vault, functionName: 'maxPriceAge' },
-      { ...router(chain), functionName: 'dailyTurnoverUsdc', args: [agentId, day] },
-      { ...router(chain), functionName: 'dailyRealizedPnlUsdc', args: [agentId, day] },
-      { ...vault, functionName: 'isAllowedToken', args: [asked] },
-      { ...oracle, functionName: 'latestRoundData', args: [asked] },
-      { ...oracle, functionName: 'maxAgeOf', args: [asked] },
-      {
-        address: trading.PositionManager,
-        abi: positionManagerAbi,
-        functionName: 'openPositionId',
-        args: [agentId, asked],
-      },
-      {
-        address: contracts.TokenRegistry,
-        abi: tokenRegistryAbi,
-        functionName: 'tokenDecimals',
-        args: [asked],
-      },
-    ] as const,
-    block,
-    [
-      ...Array.from(
-        { length: MAX_ALLOWED_TOKENS },
-        (_, index) => ({ ...vault, functionName: 'allowedTokenAt', args: [BigInt(index)] }) as const,
-      ),
-      ...quotes,
-    ],
-  )
-  const [config, active, tradingPaused, totalAssets, idleAssets, asset, maxPriceAge, turnover, pnl, ...rest] = results
-  const [isAllowed, round, maxAge, openPositionId, decimals] = rest
-  const allowed = more.slice(0, MAX_ALLOWED_TOKENS).flatMap(outcome => (maybe(outcome) as Address | undefined) ?? [])
-  const filled = more
-    .slice(MAX_ALLOWED_TOKENS)
-    .map(outcome => maybe(outcome) as readonly [bigint, ...unknown[]] | undefined)
-  const symbol = await symbolsOf(chain, [...allowed, ...(token ? [token] : [])])
+  const address = subject.token ?? position?.token
+  const allowedTokens = terms.vault.allowedTokens.filter(token => token !== zeroAddress)
+  const symbol = await symbolsOf(chain, [...allowedTokens, ...(address ? [address] : [])])
   return {
     block,
     terms: {
       agentId,
       agent,
-      nonce: must(nonce),
-      domain: toDomain(must(domain)),
-      registryPaused: must(paused),
-      allocation: maybe(allocation) ?? { cap: 0n, used: 0n, status: 2 },
-      trackConfig: must(config),
-      trackActive: must(active),
+      nonce: must(outcomeOf(tradeRouterAbi, 'nonces', terms.nonce)),
+      domain: toDomain(must(outcomeOf(domainAbi, 'eip712Domain', terms.domain))),
+      registryPaused: must(outcomeOf(agentRegistryAbi, 'paused', terms.registryPaused)),
+      allocation: allocationOf(terms.allocation),
+      trackConfig: must(outcomeOf(vaultTrackRegistryAbi, 'getVaultTrackConfig', terms.trackConfig)),
+      trackActive: must(outcomeOf(vaultTrackRegistryAbi, 'isVaultTrackActive', terms.trackActive)),
       vault: {
-        tradingPaused: must(tradingPaused),
-        totalAssets: must(totalAssets),
-        idleAssets: must(idleAssets),
-        asset: must(asset),
-        allowedTokens: allowed,
+        tradingPaused: must(outcomeOf(mandateVaultAbi, 'tradingPaused', terms.vault.tradingPaused)),
+        totalAssets: must(outcomeOf(mandateVaultAbi, 'totalAssets', terms.vault.totalAssets)),
+        idleAssets: must(outcomeOf(mandateVaultAbi, 'idleAssets', terms.vault.idleAssets)),
+        asset: must(outcomeOf(mandateVaultAbi, 'asset', terms.vault.asset)),
+        allowedTokens,
       },
-      day,
-      dailyTurnoverUsdc: must(turnover),
-      dailyRealizedPnlUsdc: must(pnl),
-      token: token && {
-        address: token,
-        symbol: symbol(token),
-        decimals: maybe(decimals) ?? 18,
-        allowed: must(isAllowed),
-        quote: toQuote(maybe(round), strictestAge([must(maxPriceAge), maybe(maxAge) ?? 0n]), block),
-        openPositionId: maybe(openPositionId) ?? 0n,
-        fills: new Map(quotes.length === 0 ? [] : amounts.map((amount, index) => [amount, filled[index]?.[0]])),
-        sale: quotes.length > 0 && tokenIn > 0n ? { tokenIn, usdcOut: filled.at(-1)?.[0] } : undefined,
-      },
+      day: terms.day,
+      dailyTurnoverUsdc: must(outcomeOf(tradeRouterAbi, 'dailyTurnoverUsdc', terms.dailyTurnover)),
+      dailyRealizedPnlUsdc: must(outcomeOf(tradeRouterAbi, 'dailyRealizedPnlUsdc', terms.dailyRealizedPnl)),
+      token: address && { address, symbol: symbol(address), ...tokenTermsOf(terms, block) },
       position,
     },
   }
 }
+
+type TermsAnswers = Awaited<ReturnType<typeof askReader<'intentTerms'>>>['answers'][0]
+
+function tokenTermsOf({ token, vault, quoted, fills, sale }: TermsAnswers, block: Block) {
+  const round = maybe(outcomeOf(priceOracleAbi, 'latestRoundData', token.round))
+  const maxAge = maybe(outcomeOf(priceOracleAbi, 'maxAgeOf', token.maxAge)) ?? 0n
+  const maxPriceAge = must(outcomeOf(mandateVaultAbi, 'maxPriceAge', vault.maxPriceAge))
+  const filled = fills.filter(({ amountIn }) => amountIn > 0n)
+  return {
+    decimals: maybe(outcomeOf(tokenRegistryAbi, 'tokenDecimals', token.decimals)) ?? 18,
+    allowed: must(outcomeOf(mandateVaultAbi, 'isAllowedToken', token.isAllowed)),
+    quote: toQuote(round, strictestAge([maxPriceAge, maxAge]), block),
+    openPositionId: maybe(outcomeOf(positionManagerAbi, 'openPositionId', token.openPositionId)) ?? 0n,
+    fills: new Map(filled.map(({ amountIn, amountOut }) => [amountIn, amountOut || undefined] as const)),
+    sale: quoted && sale.amountIn > 0n ? { tokenIn: sale.amountIn, usdcOut: sale.amountOut || undefined } : undefined,
+  }
+}
+
+/** The allocation that `getAllocation` answered; a removed one without room when there is none. */
+export const allocationOf = (answer: Answer) =>
+  maybe(outcomeOf(allocationManagerAbi, 'getAllocation', answer)) ?? { cap: 0n, used: 0n, status: 2, createdAt: 0n }
 
 /** The terms of an intent on a position that the agent has. Throws AGENT_NOT_FOUND, POSITION_NOT_FOUND. */
 export async function getPositionTerms(
@@ -218,42 +161,3 @@ export async function getPositionTerms(
     throw refuse('POSITION_NOT_FOUND', { agentId: `${agentId}`, positionId: `${subject.positionId}` })
   return { block, terms: { ...terms, position, token } }
 }
-
-const PROBES = 16n
-const absent = { status: 'failure', error: new Error('not asked') } as const
-
-/** Amounts at which the venue is asked how deep it is: the room in sixteenths, then halves of the smallest. */
-function probes(room: bigint, usdcAmount: bigint | undefined): bigint[] {
-  const amounts = new Set<bigint>()
-  for (let share = PROBES; share > 0n; share--) amounts.add((room * share) / PROBES)
-  for (let amount = room / (2n * PROBES); amount > 1_000_000n; amount /= 2n) amounts.add(amount)
-  if (usdcAmount !== undefined) amounts.add(usdcAmount)
-  return [...amounts].filter(amount => amount > 0n)
-}
-
-const venueAbi = parseAbi([
-  'function poolFeeOf(address token) view returns (uint24)',
-  // Not a view in the quoter's source, since it quotes by a swap that it reverts; called, never sent.
-  'function quoteExactInputSingle((address tokenIn, address tokenOut, uint256 amountIn, uint24 fee, uint160 sqrtPriceLimitX96) params) view returns (uint256 amountOut, uint160 sqrtPriceX96After, uint32 ticksCrossed, uint256 gasEstimate)',
-])
-
-/** The calls that quote a swap on the venue, where the deployment names its adapter and a quoter. */
-function venueOf({ contracts }: TradingChain) {
-  const { QuoterV2, SwapAdapter, USDC } = contracts
-  if (QuoterV2 === undefined || SwapAdapter === undefined || USDC === undefined) return undefined
-  const quote = (tokenIn: Address, tokenOut: Address, fee: number, amountIn: bigint) =>
-    ({
-      address: QuoterV2,
-      abi: venueAbi,
-      functionName: 'quoteExactInputSingle',
-      args: [{ tokenIn, tokenOut, amountIn, fee, sqrtPriceLimitX96: 0n }],
-    }) as const
-  return {
-    poolFee: (token: Address) =>
-      ({ address: SwapAdapter, abi: venueAbi, functionName: 'poolFeeOf', args: [token] }) as const,
-    buy: (token: Address, fee: number, usdcIn: bigint) => quote(USDC, token, fee, usdcIn),
-    sell: (token: Address, fee: number, tokenIn: bigint) => quote(token, USDC, fee, tokenIn),
-  }
-}
-
-const pausedAbi = parseAbi(['function paused() view returns (bool)'])

@@ -65,14 +65,14 @@ describe('round trips to the node', () => {
     ['getAgent', agent, 1],
     ['getRegistrationQuote', () => ({ signer: trader.account.address }), 1],
     ['getPosition', position, 1],
-    ['listPositions', agent, 2],
-    ['listClosedPositions', agent, 2],
-    ['getRiskState', agent, 2],
-    ['getTradeIntentQuote', agent, 2],
-    ['getTradeIntentQuote', () => ({ ...agent(), symbol: 'AAPL', usdcAmount: '10' }), 2],
-    ['getAddIntentQuote', () => ({ ...position(), usdcAmount: '10' }), 2],
-    ['getReduceIntentQuote', () => ({ ...position(), exitBps: 5000 }), 2],
-    ['getExitLadderIntentQuote', () => ({ ...position(), exits: '-900:10000' }), 2],
+    ['listPositions', agent, 1],
+    ['listClosedPositions', agent, 1],
+    ['getRiskState', agent, 1],
+    ['getTradeIntentQuote', agent, 1],
+    ['getTradeIntentQuote', () => ({ ...agent(), symbol: 'AAPL', usdcAmount: '10' }), 1],
+    ['getAddIntentQuote', () => ({ ...position(), usdcAmount: '10' }), 1],
+    ['getReduceIntentQuote', () => ({ ...position(), exitBps: 5000 }), 1],
+    ['getExitLadderIntentQuote', () => ({ ...position(), exits: '-900:10000' }), 1],
   ])('of %s %o, cold and warm', async (id, input, expected) => {
     const app = appWith({})
     for (const _ of ['cold', 'warm']) {
