@@ -11,16 +11,18 @@ import {
   keccak256,
   parseEventLogs,
   parseUnits,
+  publicActions,
 } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { erc8004IdentityRegistryAbi } from '../contracts-abi/erc8004-identity-registry.ts'
 import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
-import { multicall3Abi } from '../contracts-abi/multicall3.ts'
 import { positionManagerAbi } from '../contracts-abi/position-manager.ts'
 import { quoterV2Abi } from '../contracts-abi/quoter-v2.ts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
+import { devnetAccounts } from './accounts.ts'
+import { startAnvil } from './anvil.ts'
 import { type Devnet, startDevnet } from './index.ts'
 
 const CHAIN_ID = 421614
@@ -106,22 +108,36 @@ test('a price far beyond the deviation bound is followed by the pool', async () 
   await expect(devnet.setPrice('HOOD', 0)).rejects.toThrow('is not a price')
 })
 
-test('a state forty blocks back can be read', async () => {
-  const { client, rpcUrl } = devnet
-  await createTestClient({ mode: 'anvil', transport: http(rpcUrl) }).mine({ blocks: 40 })
-  const blockNumber = (await client.getBlockNumber()) - 40n
-  const address = devnet.deployment.contracts.Multicall3
-  const read = { address, abi: multicall3Abi, functionName: 'getBlockNumber', blockNumber } as const
-  expect(await client.readContract(read)).toBe(blockNumber)
+test('blocks come every quarter of a second', async () => {
+  const { client } = devnet
+  const from = await client.getBlockNumber()
+  await expect.poll(() => client.getBlockNumber(), { timeout: 2_000 }).toBeGreaterThan(from + 4n)
 })
 
-test('blocks come every quarter of a second, unless mining is off', async () => {
-  const { client } = devnet
-  await devnet.setMining(false)
-  const still = await client.getBlockNumber()
-  await expect.poll(() => client.getBlockNumber(), { interval: 200, timeout: 600 }).toBe(still)
-  await devnet.setMining(true)
-  await expect.poll(() => client.getBlockNumber(), { timeout: 2_000 }).toBeGreaterThan(still + 2n)
+test('mining can be paused from outside: a pending transaction stays pending until it is resumed', async () => {
+  const anvil = await startAnvil()
+  try {
+    const client = createTestClient({ mode: 'anvil', transport: http(anvil.rpcUrl), pollingInterval: 100 }).extend(
+      publicActions,
+    )
+    await client.setIntervalMining({ interval: 0 })
+    const { address, privateKey } = devnetAccounts().payer
+    const still = await client.getBlockNumber()
+    const hash = await client.sendRawTransaction({
+      serializedTransaction: await privateKeyToAccount(privateKey).signTransaction({
+        ...{ chainId: anvil.chainId, type: 'eip1559', to: address, gas: 21_000n, nonce: 0 },
+        maxFeePerGas: 100_000_000_000n,
+      }),
+    })
+    await expect(client.waitForTransactionReceipt({ hash, timeout: 800 })).rejects.toThrow('Timed out')
+    expect(await client.getTransaction({ hash })).toMatchObject({ blockNumber: null })
+    expect(await client.getBlockNumber()).toBe(still)
+
+    await anvil.setMining(true)
+    expect(await client.waitForTransactionReceipt({ hash, timeout: 3_000 })).toMatchObject({ status: 'success' })
+  } finally {
+    await anvil.stop()
+  }
 })
 
 test('transactions of many accounts at once are all mined', async () => {

@@ -24,7 +24,7 @@ export type Devnet = Controls & {
   client: PublicClient
   /** Trades the pools to the oracle's prices; pause it to let a pool drift. */
   marketMaker: Pick<MarketMaker, 'pause' | 'resume'>
-  /** Stops and resumes the production of blocks, one every 0.25 s. */
+  /** Stops and resumes the production of blocks: one every 0.25 s until the first pause, one a second after it. */
   setMining(mining: boolean): Promise<void>
   /** Settles when the chain is gone, with the reason when nobody stopped it. */
   exited: Promise<Error | undefined>

@@ -60,9 +60,8 @@ export function startMarketMaker(
 
 /** The markets whose pool is off the oracle's price, with where it stands and where it belongs. */
 export async function driftingMarkets({ client, oracle, markets }: Omit<Chain, 'swapRouter'>) {
-  const blockNumber = await client.getBlockNumber()
   const states = await client.multicall({
-    blockNumber,
+    batchSize: 0, // one call, so that every state is of one block
     allowFailure: false,
     contracts: markets.flatMap(
       ({ pool, token }) =>

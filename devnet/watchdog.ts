@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 
-// Runs beside a process group: when the parent is gone, even by SIGKILL, it ends the group and removes its folder.
-const [groupLeader = '', folder = ''] = process.argv.slice(2)
+// Runs beside a process group: when the parent is gone, even by SIGKILL, it ends the group and removes its folder, if it has one.
+const [groupLeader = '', folder] = process.argv.slice(2)
 
 process.on('disconnect', () => {
   try {
@@ -9,5 +9,5 @@ process.on('disconnect', () => {
   } catch {
     // it was stopped before its parent ended
   }
-  rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+  if (folder) rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
 })
