@@ -5,7 +5,13 @@ import type { Body } from './surfaces.ts'
 
 /** A tool's result, whichever client brought it. */
 export type ToolResult = { content: { type: string; text?: string }[]; structuredContent?: Body; isError?: boolean }
-export type CallTool = (name: string, input: Record<string, unknown>) => Promise<ToolResult>
+export type CallTool = (
+  name: string,
+  input: Record<string, unknown>,
+  meta?: Record<string, string>,
+) => Promise<ToolResult>
+/** Answers the payment that a refusal asks for, as `_meta` of the next call. */
+export type Pay = (required: Body) => Promise<Record<string, string>>
 
 /** The structured content of a call that must succeed, which its text must repeat. */
 export async function succeed(result: Promise<ToolResult>): Promise<Body> {
@@ -31,11 +37,13 @@ export function sign(account: PrivateKeyAccount, { types, ...typedData }: Body):
 /** An agent that is registered and trades through tools alone; its key signs beside them. */
 export class ToolTrader {
   readonly call: CallTool
+  readonly pay: Pay | undefined
   readonly account = privateKeyToAccount(generatePrivateKey())
   agentId = ''
 
-  constructor(call: CallTool) {
+  constructor(call: CallTool, pay?: Pay) {
     this.call = call
+    this.pay = pay
   }
 
   async register(fields: Record<string, unknown> = {}): Promise<string> {
@@ -44,8 +52,13 @@ export class ToolTrader {
     const asked = { signer: this.account.address, vault, name: 'tools', metadataURI: 'https://agents.example/t.json' }
     const quote = await succeed(this.call('svc_get_agent_registration_quote', { ...asked, ...fields }))
     const body = { ...quote.body, signature: await sign(this.account, quote.typedData) }
-    const registered = await succeed(this.call('svc_register_agent', body))
-    this.agentId = registered.agentId
+    let answer = this.call('svc_register_agent', body)
+    if (this.pay) {
+      const { isError, structuredContent: required } = await answer
+      expect({ isError, required }).toMatchObject({ isError: true, required: { x402Version: 2, accepts: [{}] } })
+      answer = this.call('svc_register_agent', body, await this.pay(required))
+    }
+    this.agentId = (await succeed(answer)).agentId
     return this.agentId
   }
 
@@ -59,8 +72,8 @@ export class ToolTrader {
 }
 
 /** The demo's trade, through tools alone: register, open, add, change the ladder, reduce, close, and look at it. */
-export async function wholeTrade(call: CallTool): Promise<void> {
-  const trader = new ToolTrader(call)
+export async function wholeTrade(call: CallTool, pay?: Pay): Promise<void> {
+  const trader = new ToolTrader(call, pay)
   const agentId = await trader.register()
   const { positionId } = await trader.trade('trade', {
     symbol: 'NVDA',

@@ -2,7 +2,7 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'c
 import { env, exports } from 'cloudflare:workers'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { describe, expect, it } from 'vitest'
-import { refused, sign, type ToolResult, ToolTrader, wholeTrade } from '../mcp.ts'
+import { refused, sign, succeed, type ToolResult, ToolTrader, wholeTrade } from '../mcp.ts'
 import { call, request } from '../surfaces.ts'
 
 const fetchWorker = (async (input, init) => exports.default.fetch(new Request(input as string, init))) as typeof fetch
@@ -20,8 +20,8 @@ async function connect(mode: Era = 'legacy', path = '/mcp', fetch = fetchWorker)
   return {
     client,
     sessionId: transport.sessionId ?? '',
-    tool: (name: string, input: Record<string, unknown> = {}, onprogress?: (progress: { progress: number }) => void) =>
-      client.callTool({ name, arguments: input }, onprogress && { onprogress }) as Promise<ToolResult>,
+    tool: (name: string, input: Record<string, unknown> = {}) =>
+      client.callTool({ name, arguments: input }) as Promise<ToolResult>,
   }
 }
 
@@ -94,9 +94,12 @@ describe.each(ERAS)('protocol %o', (mode, version) => {
   })
 
   it('reports progress while a submission waits for its inclusion', async () => {
-    const { client, tool } = await connect(mode)
+    const { client } = await connect(mode)
     const seen: number[] = []
-    const trader = new ToolTrader((name, input) => tool(name, input, ({ progress }) => seen.push(progress)))
+    const onprogress = ({ progress }: { progress: number }) => seen.push(progress)
+    const trader = new ToolTrader(
+      (name, input) => client.callTool({ name, arguments: input }, { onprogress }) as Promise<ToolResult>,
+    )
     await trader.register()
     expect(seen.length).toBeGreaterThanOrEqual(2)
     expect(seen).toEqual([...seen].sort((a, b) => a - b))
@@ -112,7 +115,22 @@ describe.each(ERAS)('protocol %o', (mode, version) => {
     expect(await refused(tool('svc_get_agent', { agentId: '1', verbose: true }))).toMatchObject({
       code: 'INVALID_REQUEST',
     })
+    expect(await refused(tool('svc_get_agent', { agentId: 2 ** 60 }))).toMatchObject({ code: 'INVALID_REQUEST' })
     await expect(tool('svc_withdraw_everything')).rejects.toThrow('There is no tool svc_withdraw_everything')
+    await client.close()
+  })
+
+  it('takes numbers, booleans and lists for what is text in a URL, as models send them', async () => {
+    const { client, tool } = await connect(mode)
+    const agentId = Number(await new ToolTrader(tool).register({ linkERC8004: false }))
+    expect(await succeed(tool('svc_get_agent', { agentId }))).toMatchObject({ agentId: `${agentId}` })
+    const { prices } = await succeed(tool('svc_get_prices', { symbols: ['NVDA', 'AAPL'] }))
+    expect(Object.keys(prices)).toEqual(['NVDA', 'AAPL'])
+    const exits = [{ triggerBps: -800, exitBps: 10000 }]
+    const quote = await succeed(
+      tool('svc_get_trade_intent_quote', { agentId, symbol: 'NVDA', usdcAmount: '20', exits, maxSlippageBps: 50 }),
+    )
+    expect(quote.body).toMatchObject({ exits, maxSlippageBps: 50 })
     await client.close()
   })
 

@@ -1,0 +1,29 @@
+import { runInDurableObject } from 'cloudflare:test'
+import { env, exports } from 'cloudflare:workers'
+import { Lifecycle } from 'agents/lifecycle'
+import { MCPClientManager } from 'agents/mcp/client'
+import { expect, it } from 'vitest'
+import { type ToolResult, wholeTrade } from '../mcp.ts'
+
+// The client connects to public addresses alone, which the tested Worker has none of.
+const ADDRESS = 'https://trading.example'
+const fetchWorker = (async (input, init) => {
+  const request = new Request(input as string, init)
+  return exports.default.fetch(new Request(request.url.replace(ADDRESS, 'http://localhost'), request))
+}) as typeof fetch
+
+it("the client of Cloudflare's agents trades through tools alone", async () => {
+  // It lives in a Durable Object, which lends it its storage.
+  const host = env.MCP_SESSION.get(env.MCP_SESSION.newUniqueId())
+  await runInDurableObject(host, async object => {
+    const manager = new MCPClientManager('test', '1')
+    new Lifecycle(object).use(manager)
+    await manager.onStart()
+    const transport = { type: 'streamable-http' as const, fetch: fetchWorker }
+    const { id } = await manager.connect(`${ADDRESS}/mcp`, { transport })
+    expect(await manager.discoverIfConnected(id)).toMatchObject({ success: true })
+    expect(manager.listTools().map(({ name }) => name)).toContain('svc_submit_trade_intent')
+    await wholeTrade((name, input) => manager.callTool({ serverId: id, name, arguments: input }) as Promise<ToolResult>)
+    await manager.closeConnection(id)
+  })
+})
