@@ -8,7 +8,7 @@ export type Transaction = {
   from: Address
   to: Address | null
   block: { number: bigint; timestamp: bigint; confirmations: bigint; success: boolean } | undefined
-  /** Revert data of a reverted transaction, found by calling it again on the block before. */
+  /** Revert data of a reverted transaction; undefined when the node can no longer tell. */
   revertData: Hex | undefined
 }
 
@@ -52,8 +52,15 @@ export async function getTransaction(chain: Chain, hash: Hex): Promise<Transacti
   }
 }
 
-/** Calls a reverted transaction again on the block before it, for the reason; undefined when the node no longer can. */
-async function replay({ client }: Chain, { from, to, input }: RawTransaction, { blockNumber }: RawReceipt) {
+/** Why a transaction reverted: from its trace where the node has lost the state before its block. */
+async function replay(chain: Chain, transaction: RawTransaction, receipt: RawReceipt): Promise<Hex | undefined> {
+  const request = (method: string, params: readonly unknown[]) =>
+    (chain.client.request as (args: unknown) => Promise<unknown>)({ method, params })
+  return (await calledAgain(chain, transaction, receipt)) ?? (await tracedRevert(request, transaction.hash))
+}
+
+/** Calls a reverted transaction again on the block before it; undefined when it passes there or the node no longer can. */
+async function calledAgain({ client }: Chain, { from, to, input }: RawTransaction, { blockNumber }: RawReceipt) {
   try {
     await client.call({
       account: from,
@@ -65,6 +72,21 @@ async function replay({ client }: Chain, { from, to, input }: RawTransaction, { 
   } catch (error) {
     return revertDataOf(error)
   }
+}
+
+/**
+ * The revert data of a mined transaction from the node's own trace of it, which anvil keeps without the state; undefined
+ * when the node does not trace. The default tracer, since anvil runs the others on the state before.
+ */
+export async function tracedRevert(
+  request: (method: string, params: readonly unknown[]) => Promise<unknown>,
+  hash: Hex,
+): Promise<Hex | undefined> {
+  const quiet = { disableStack: true, disableStorage: true, enableMemory: false }
+  const trace = await request('debug_traceTransaction', [hash, quiet]).catch(() => undefined)
+  const { failed, returnValue } = (trace ?? {}) as { failed?: boolean; returnValue?: string }
+  if (failed !== true || returnValue === undefined) return undefined
+  return returnValue.startsWith('0x') ? (returnValue as Hex) : `0x${returnValue}`
 }
 
 /** The revert data that an error of viem carries. */

@@ -1,0 +1,56 @@
+import { encodeFunctionData, type Hex } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
+import { describe, expect, it } from 'vitest'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { connect } from '../../devnet/sender.ts'
+import { newTrader, openPosition } from '../actors.ts'
+import { call, deployment } from '../surfaces.ts'
+
+const client = connect(deployment.rpcUrl, deployment.chainId)
+
+/** Sends a call with a gas limit of its own, so that it is mined even though it reverts. */
+async function sendBlindly(to: Hex, data: Hex): Promise<Hex> {
+  const account = privateKeyToAccount(deployment.accounts.keeper.privateKey)
+  const serializedTransaction = await account.signTransaction({
+    type: 'eip1559',
+    chainId: deployment.chainId,
+    nonce: await client.getTransactionCount({ address: account.address }),
+    to,
+    data,
+    gas: 1_000_000n,
+    maxFeePerGas: 1_000_000_000_000n,
+    maxPriorityFeePerGas: 0n,
+  })
+  return client.sendRawTransaction({ serializedTransaction })
+}
+
+describe('a transaction', () => {
+  it('that reverted is answered with the error of the contract, blocks after the state before it is gone', async () => {
+    const positionId = BigInt(await openPosition(await newTrader()))
+    const txHash = await sendBlindly(
+      deployment.contracts.TradeRouter,
+      encodeFunctionData({ abi: tradeRouterAbi, functionName: 'executeExit', args: [positionId] }),
+    )
+    const { blockNumber } = await client.waitForTransactionReceipt({ hash: txHash })
+    await expect.poll(() => client.getBlockNumber(), { timeout: 5_000 }).toBeGreaterThan(blockNumber + 2n)
+
+    const { status, body } = await call('getTransaction', { txHash })
+    expect({ status, body }).toMatchObject({
+      status: 200,
+      body: {
+        status: 'reverted',
+        blockNumber: `${blockNumber}`,
+        from: deployment.accounts.keeper.address,
+        to: deployment.contracts.TradeRouter,
+        error: { code: 'TRIGGER_NOT_MET' },
+      },
+    })
+  })
+
+  it('that reverted without a reason is answered as reverted all the same', async () => {
+    const txHash = await sendBlindly(deployment.contracts.TradeRouter, '0xdeadbeef')
+    await client.waitForTransactionReceipt({ hash: txHash })
+    const { body } = await call('getTransaction', { txHash })
+    expect(body).toMatchObject({ status: 'reverted', error: { code: 'INTENT_REFUSED' } })
+  })
+})
