@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { type Hex, isHex, type TypedDataDefinition } from 'viem'
@@ -22,17 +23,6 @@ const { positionals, values } = parseArgs({
     vault: { type: 'string', default: 'genesis' },
     base: { type: 'string', default: process.env.BASE ?? 'http://127.0.0.1:8787' },
   },
-})
-
-const commands: Record<string, () => Promise<void>> = { key, register, sign }
-const command = commands[positionals[0] ?? '']
-if (command === undefined) {
-  console.error(`Usage: agent ${Object.keys(commands).join(' | ')}`)
-  process.exit(2)
-}
-await command().catch(error => {
-  console.error(error instanceof Error ? error.message : error)
-  process.exitCode = 1
 })
 
 async function key() {
@@ -83,7 +73,7 @@ function accountOf(privateKey: string | undefined, option: string): PrivateKeyAc
 /** Who pays the fee: --payer, or the embedded chain's funded payer. */
 function payer(): PrivateKeyAccount {
   if (values.payer !== undefined) return accountOf(values.payer, '--payer')
-  const file = new URL('../.devnet/deployment.json', import.meta.url)
+  const file = join(import.meta.dirname, '../.devnet/deployment.json')
   try {
     return privateKeyToAccount(JSON.parse(readFileSync(file, 'utf8')).accounts.payer.privateKey)
   } catch {
@@ -98,3 +88,14 @@ async function answerOf(response: Response): Promise<Json> {
   if (!response.ok) throw new Error(`${response.status} ${body.code}: ${body.error} ${body.remedy ?? ''}`)
   return body
 }
+
+const commands: Record<string, () => Promise<void>> = { key, register, sign }
+const command = commands[positionals[0] ?? '']
+if (command === undefined) {
+  console.error(`Usage: agent ${Object.keys(commands).join(' | ')}`)
+  process.exit(2)
+}
+await command().catch(error => {
+  console.error(error instanceof Error ? error.message : error)
+  process.exitCode = 1
+})
