@@ -28,11 +28,12 @@ export function exampleOf(schema: z.ZodType, io: 'input' | 'output'): unknown {
 }
 
 function instance(schema: Schema, definitions: Record<string, Schema>): unknown {
-  const { $ref, example, enum: values, type, anyOf, properties, items, additionalProperties: others } = schema
+  const { $ref, example, enum: values, anyOf, properties, items, additionalProperties: others } = schema
+  const [type] = [schema.type].flat()
   if (example !== undefined) return example
   if ($ref !== undefined) return instance(definitions[$ref.slice($ref.lastIndexOf('/') + 1)] ?? {}, definitions)
   if (schema.const !== undefined) return schema.const
-  if (schema.default !== undefined) return schema.default
+  if (schema.default !== undefined) return type === 'string' ? `${schema.default}` : schema.default
   if (values !== undefined) return values[0]
   const [first] = anyOf ?? schema.allOf ?? []
   if (first !== undefined) return instance(first, definitions)

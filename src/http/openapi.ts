@@ -18,8 +18,13 @@ type Described = {
 
 /** The OpenAPI 3.1 description of the HTTP surface, made from the operations, with an example of every body. */
 export const openApiText = (app: OpenAPIHono<AppEnv>, config: Config): string =>
-  // A default of a bigint inside is its digits on the wire.
-  JSON.stringify(openApiDocument(app, config), (_key, value) => (typeof value === 'bigint' ? `${value}` : value))
+  JSON.stringify(openApiDocument(app, config), (_key, value) =>
+    isText(value) ? { ...value, default: `${value.default}` } : value,
+  )
+
+/** A schema of text whose default is what the text is parsed to; on the wire it is text too. */
+const isText = (value: unknown): value is { type: 'string'; default: unknown } =>
+  typeof value === 'object' && value !== null && 'default' in value && 'type' in value && value.type === 'string'
 
 function openApiDocument(app: OpenAPIHono<AppEnv>, { service, version, baseUrl }: Config) {
   const document = app.getOpenAPI31Document({

@@ -15,12 +15,12 @@ const formatQuery = z.object({
 
 /** Serves an operation over HTTP: input from path, query and JSON body, the output as JSON or as markdown. */
 export function addRoute(app: OpenAPIHono<AppEnv>, operation: Operation) {
-  const { params, query, body, method, path, markdown } = operation
+  const { params, body, method, path, markdown } = operation
   app.openapi(
     createRoute(routeOf(operation)),
     async c => {
       const valid = (target: string) => c.req.valid(target as never) as Record<string, unknown>
-      const { format, ...asked } = query || markdown ? valid('query') : {}
+      const { format, ...asked } = valid('query')
       const input = { ...(params && valid('param')), ...asked, ...(body && valid('json')) }
       const answer = await operation.run(c.var.context, input as never)
       if (markdown) c.header('Vary', 'Accept', { append: true })
@@ -73,17 +73,12 @@ function routeOf(operation: Operation) {
     responses[code] = { description: words(code), content: contentOf(operation) }
   if (method === 'get' && !isQuote(path) && describesBlock(operation))
     responses[304] = { description: 'The block of the If-None-Match header is still the newest' }
-  for (const code of new Set([
-    ...errors,
-    ...(query || params || body || markdown ? [400] : []),
-    ...(body ? [413] : []),
-    500,
-  ]))
+  for (const code of new Set([...errors, 400, ...(body ? [413] : []), 500]))
     responses[code] = {
       description: words(code),
       content: { [JSON_TYPE]: { schema: code === 402 ? paymentRequiredBody : errorBody } },
     }
-  const asked = markdown ? formatQuery.extend(query?.shape ?? {}) : query
+  const asked = z.object({ ...query?.shape, ...(markdown && formatQuery.shape) })
   return {
     operationId: id,
     method,
@@ -94,7 +89,7 @@ function routeOf(operation: Operation) {
     security: operation.security === 'bearer' ? [{ refreshSecret: [] }, {}] : [],
     request: {
       ...(params && { params }),
-      ...(asked && { query: asked.strict() }),
+      query: asked.strict(),
       ...(body && {
         body: {
           required: operation.bodyIsOptional !== true,
