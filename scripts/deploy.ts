@@ -10,11 +10,11 @@ import { connect, type Journal, MULTICALL3, stepwiseSender } from '../devnet/sen
 import { deploySuite, type Suite, type SuiteConfig, verifySuite } from '../devnet/suite.ts'
 import { addressVars } from '../devnet/worker-vars.ts'
 
-// Deploys and wires the whole suite on any chain, reads everything back, and writes a deployment file.
-//   RPC_URL=… DEPLOYER_PRIVATE_KEY=… npm run deploy -- --config deploy.json --out deployments/421614.json
-//   RPC_URL=… npm run deploy -- --config deploy.json --verify deployments/421614.json     reads the wiring back, sends nothing
-//   npm run deploy -- --vars deployments/421614.json                                      prints the Worker's variables
-// What was interrupted goes on where it ended when the same command runs again.
+const HELP = `Deploys and wires the whole suite on any chain, reads everything back, and writes a deployment file.
+  RPC_URL=… DEPLOYER_PRIVATE_KEY=… npm run deploy:contracts -- --config deploy.json --out deployments/421614.json
+  RPC_URL=… npm run deploy:contracts -- --config deploy.json --verify deployments/421614.json   reads the wiring back, sends nothing
+  npm run deploy:contracts -- --vars deployments/421614.json                                    prints the Worker's variables
+What was interrupted goes on where it ended when the same command runs again. scripts/deploy.example.json shows a configuration.`
 
 const address = z
   .string()
@@ -112,9 +112,11 @@ async function main(): Promise<void> {
       out: { type: 'string' },
       verify: { type: 'string' },
       vars: { type: 'string' },
+      help: { type: 'boolean', default: false },
       'rpc-url': { type: 'string', default: process.env.RPC_URL ?? '' },
     },
   })
+  if (values.help) return console.log(HELP)
   if (values.vars) return console.log(JSON.stringify(addressVars(readJson(values.vars) as DeploymentFile), null, 2))
   const config = readConfig(values.config)
   const client = await connectTo(values['rpc-url'], config.chainId)
