@@ -485,7 +485,8 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
         private
         returns (uint256 tokens)
     {
-        uint256 used = _checkLimits(buy, policy);
+        Account memory account = _accountToday(buy.agentId);
+        uint256 used = _checkLimits(buy, account, policy);
         (quote.price, quote.updatedAt, quote.round) = IPriceOracle(buy.oracle).freshPrice(buy.token, buy.maxAge);
         uint256 minimum = Math.max(
             buy.minTokenOut,
@@ -493,7 +494,6 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
         );
 
         _allocations.setAllocationUsedByRouter(buy.agentId, used);
-        Account memory account = _accountToday(buy.agentId);
         account.turnover += buy.amount.toUint64();
         ++account.trades;
         _accounts[buy.agentId] = account;
@@ -509,7 +509,7 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
 
     /// @dev Idle assets are a part of all assets: what passes on them alone needs no valuation of the vault's tokens.
     /// @return used What the agent will use after the purchase
-    function _checkLimits(Buy memory buy, IVaultTrackRegistry.TradePolicy memory policy)
+    function _checkLimits(Buy memory buy, Account memory account, IVaultTrackRegistry.TradePolicy memory policy)
         private
         view
         returns (uint256 used)
@@ -518,8 +518,7 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
         uint8 status;
         (cap, used, status) = _allocations.tradeAllocationOf(buy.agentId);
         if (status != uint8(IAllocationManager.AllocationStatus.Active)) revert AllocationNotActive(buy.agentId);
-        if (buy.amount > type(uint64).max) revert ExceedsAllocationCap(buy.agentId, buy.amount, cap);
-        used += buy.amount;
+        used = Math.saturatingAdd(used, buy.amount);
         if (used > cap) revert ExceedsAllocationCap(buy.agentId, used, cap);
 
         uint256 idle = _usdc.balanceOf(buy.vault);
@@ -530,8 +529,6 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
             if (buy.amount > max) revert ExceedsMaxTradeSize(buy.amount, max);
         }
 
-        Account memory account = _accounts[buy.agentId];
-        if (account.day != _today()) (account.turnover, account.realizedPnl) = (0, 0);
         uint256 turnover = account.turnover + buy.amount;
         if (policy.maxDailyTurnoverBps != 0 && turnover > _bpsOf(assets, policy.maxDailyTurnoverBps)) {
             if (assets == idle) assets = IMandateVault(buy.vault).totalAssets();
