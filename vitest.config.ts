@@ -7,23 +7,34 @@ import { workerVars } from './devnet/worker-vars.ts'
 // scripts/test.ts starts the embedded chain, says here where it is, and stops it after the run.
 const file = process.env.TEST_DEPLOYMENT
 const deployment: Deployment | undefined = file ? JSON.parse(readFileSync(file, 'utf8')) : undefined
+const worker = (changes: Record<string, string>) =>
+  cloudflareTest({
+    wrangler: { configPath: './wrangler.jsonc' },
+    miniflare: { bindings: deployment ? { ...workerVars(deployment), X402_ENABLED: 'false', ...changes } : {} },
+  })
 
 export default defineConfig({
   test: {
     fileParallelism: false,
     projects: [
       {
-        plugins: [
-          cloudflareTest({
-            wrangler: { configPath: './wrangler.jsonc' },
-            miniflare: { bindings: deployment ? { ...workerVars(deployment), X402_ENABLED: 'false' } : {} },
-          }),
-        ],
+        // Tests fire exits themselves, before a keeper could.
+        plugins: [worker({ KEEPER_ENABLED: 'false' })],
         test: {
           name: 'worker',
           include: ['test/integration/**/*.test.ts', 'test/conformance/**/*.test.ts'],
-          exclude: ['**/*.node.test.ts'],
-          globalSetup: ['./test/facilitator.ts'],
+          exclude: ['**/*.node.test.ts', '**/keeper*.test.ts'],
+          globalSetup: ['./test/facilitator-setup.ts'],
+          provide: { deployment: deployment as Deployment },
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        plugins: [worker({})],
+        test: {
+          name: 'keeper',
+          include: ['test/integration/keeper*.test.ts'],
           provide: { deployment: deployment as Deployment },
           testTimeout: 60_000,
           hookTimeout: 60_000,

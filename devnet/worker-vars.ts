@@ -30,6 +30,8 @@ export function workerVars(deployment: Deployment): Record<string, string> {
     RELAYER_PRIVATE_KEY: accounts.relayer.privateKey,
     ORACLE_UPDATER_PRIVATE_KEY: accounts.oracleUpdater.privateKey,
     KEEPER_PRIVATE_KEY: accounts.keeper.privateKey,
+    // Nobody wants to wait for New York to try a stop-loss.
+    MARKET_SESSIONS: 'off',
     // The fee is paid on this chain, in its USDC, to the FeeManager's treasury.
     X402_ENABLED: 'true',
   }

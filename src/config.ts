@@ -130,6 +130,8 @@ export type Config = {
   executorKeys: Hex[]
   relayerKey: Hex | undefined
   oracleUpdaterKey: Hex | undefined
+  /** Who fires exits, and whether exits of equities wait for their market; undefined where nobody does. */
+  keeper: { key: Hex; respectSessions: boolean } | undefined
   market:
     | {
         provider: 'http' | 'coingecko' | 'finnhub'
@@ -180,6 +182,7 @@ export function parseConfig(env: Partial<Record<string, unknown>>): Config {
   const tradingWhole = tradingContracts.safeParse(trading?.CONTRACTS)
   const market = group(priceProvider, isSet('PRICE_PROVIDER'), definedOnly(env))
   const baseUrl = text('BASE_URL')?.replace(/\/$/, '')
+  const [keeperKey] = text('KEEPER_ENABLED') === 'false' ? [] : keys('KEEPER_PRIVATE_KEY')
   const isPaid = isSet('X402_ENABLED') && env.X402_ENABLED !== 'false'
   const payment = chain && group(paymentEnvOf(chain), isPaid, definedOnly(env))
   return {
@@ -200,6 +203,7 @@ export function parseConfig(env: Partial<Record<string, unknown>>): Config {
     executorKeys: keys('EXECUTOR_PRIVATE_KEY'),
     relayerKey: keys('RELAYER_PRIVATE_KEY')[0],
     oracleUpdaterKey: keys('ORACLE_UPDATER_PRIVATE_KEY')[0],
+    keeper: keeperKey && { key: keeperKey, respectSessions: text('MARKET_SESSIONS') !== 'off' },
     market: market && {
       provider: market.PRICE_PROVIDER,
       url: market.PRICE_PROVIDER_URL,

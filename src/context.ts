@@ -2,6 +2,7 @@ import { type Chain, createChain, type TradingChain } from './chain/client.ts'
 import type { Config } from './config.ts'
 import { refuse } from './errors.ts'
 import { createExecutor, type Executor } from './executor/executor.ts'
+import { createWatch, type Watch } from './keeper/watch.ts'
 import { createProvider, type PriceProvider } from './market/provider.ts'
 import { createPayments, type Payments } from './payments/payments.ts'
 
@@ -17,6 +18,8 @@ export type Context = {
   readonly relayer: Executor
   /** Posts prices to the oracle. */
   readonly updater: Executor
+  /** Fires exits on its own; undefined where the deployment leaves that to others. */
+  readonly keeper: Watch | undefined
   /** Answers market prices by symbol. */
   readonly market: PriceProvider
   /** Takes the registration fee; undefined where registrations are not paid for over x402. */
@@ -27,7 +30,7 @@ export type Context = {
   readonly bearer?: string
 }
 
-export function createContext(config: Config, env: Pick<Env, 'EXECUTOR_LANE' | 'PAYMENT_LEDGER'>): Context {
+export function createContext(config: Config, env: Pick<Env, 'EXECUTOR_LANE' | 'KEEPER' | 'PAYMENT_LEDGER'>): Context {
   const chain = config.chain && createChain(config.chain, config.trading)
   return {
     config,
@@ -51,6 +54,10 @@ export function createContext(config: Config, env: Pick<Env, 'EXECUTOR_LANE' | '
     get updater() {
       if (config.oracleUpdaterKey === undefined) throw refuse('PRICE_UPDATER_NOT_CONFIGURED')
       return createExecutor(env.EXECUTOR_LANE, [config.oracleUpdaterKey], config)
+    },
+    get keeper() {
+      if (chain?.trading === undefined || config.keeper === undefined) return undefined
+      return createWatch(env.KEEPER, chain as TradingChain)
     },
     get market() {
       if (config.market === undefined) throw refuse('PRICE_PROVIDER_NOT_CONFIGURED')

@@ -10,6 +10,7 @@ import type { ServerFactory } from './mcp/serving.ts'
 import { McpSessionObject } from './mcp/session.ts'
 
 export { ExecutorLane } from './executor/lane.ts'
+export { Keeper } from './keeper/keeper.ts'
 export { PaymentLedger } from './payments/ledger.ts'
 
 const config = parseConfig({ ...env })
@@ -27,4 +28,5 @@ export class McpHub extends McpHubObject {
 
 export default {
   fetch: request => (new URL(request.url).pathname === '/mcp' ? mcp(request) : app.fetch(request)),
+  scheduled: async () => context.keeper?.wake(),
 } satisfies ExportedHandler<Env>

@@ -1,7 +1,7 @@
 import type { Block } from './client.ts'
 
-/** An oracle quote: price in 8 decimals per whole token, 0 when never quoted; `updatedAt` in Unix seconds. */
-export type Quote = { price: bigint; updatedAt: bigint; roundId: bigint; quoted: boolean; stale: boolean }
+/** An oracle quote as it is `at` a block's time: price in 8 decimals per whole token, 0 when never quoted; Unix seconds. */
+export type Quote = { price: bigint; updatedAt: bigint; roundId: bigint; quoted: boolean; stale: boolean; at: bigint }
 
 /** What `latestRoundData` answers. */
 export type RoundData = readonly [
@@ -14,9 +14,10 @@ export type RoundData = readonly [
 
 /** The quote of a round, judged at a block by a window in seconds; 0 is no window. No round is "never quoted". */
 export function toQuote(round: RoundData | undefined, maxAge: bigint, block: Block): Quote {
-  if (round === undefined) return { price: 0n, updatedAt: 0n, roundId: 0n, quoted: false, stale: true }
+  const at = block.timestamp
+  if (round === undefined) return { price: 0n, updatedAt: 0n, roundId: 0n, quoted: false, stale: true, at }
   const [roundId, price, , updatedAt] = round
-  return { price, updatedAt, roundId, quoted: true, stale: maxAge > 0n && block.timestamp > updatedAt + maxAge }
+  return { price, updatedAt, roundId, quoted: true, stale: maxAge > 0n && at > updatedAt + maxAge, at }
 }
 
 /** The smallest window that is set; 0 when none is. */

@@ -2,6 +2,7 @@ import { getAddIntentQuote, submitAddIntent } from './add-intents.ts'
 import { getAgent } from './agents.ts'
 import { getAgentByERC8004 } from './agents-by-erc8004.ts'
 import { listAgentsByOwner } from './agents-by-owner.ts'
+import { getPositionAutomation } from './automation.ts'
 import { discoveryOf } from './discovery.ts'
 import { getERC8004LinkQuote, linkERC8004 } from './erc8004-link.ts'
 import { getExitLadderIntentQuote, submitExitLadderIntent } from './exit-ladder-intents.ts'
@@ -47,6 +48,7 @@ const described = [
   listPositions,
   listClosedPositions,
   getPosition,
+  getPositionAutomation,
   getRiskState,
   getTransaction,
   verifySignedMessage,

@@ -57,7 +57,7 @@ type Intent = Signed & {
  * gives the same answer and is never executed twice, also when its nonce has been used by itself meanwhile.
  * Answers agent, position (from the receipt's event) and transaction; throws the refusal otherwise.
  */
-export async function relayIntent({ trading, executor }: Context, intent: Intent) {
+export async function relayIntent({ trading, executor, keeper }: Context, intent: Intent) {
   const { agentId, nonce, deadline, signature, kind, primaryType } = intent
   const intender = await getIntender(trading, agentId)
   const { agent, domain, block } = intender
@@ -81,6 +81,7 @@ export async function relayIntent({ trading, executor }: Context, intent: Intent
   if (late && !(await isKnown(executor, relay))) throw late
 
   const mined = await mine(executor, relay, refusal => explain(trading, agentId, intent.exits, refusal))
+  if (kind === 'open') keeper?.wake()
   return {
     agentId: `${agentId}`,
     positionId: `${positionIdOf(trading, mined.logs)}`,

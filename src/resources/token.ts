@@ -1,5 +1,6 @@
 import { formatUnits } from 'viem'
 import { z } from 'zod'
+import { marketHours } from '../catalog/sessions.ts'
 import type { Token } from '../chain/market.ts'
 import type { Quote } from '../chain/oracle.ts'
 import { addressOut, asOf, hashOut, unixSeconds } from './primitives.ts'
@@ -13,6 +14,16 @@ export const price = z
     stale: z.boolean().meta({ description: 'Older than the windows of oracle and vault allow, or never quoted' }),
   })
   .meta({ id: 'Price' })
+
+export const market = z
+  .object({
+    session: z.enum(['regular', 'extended', 'closed', 'continuous']).meta({
+      description:
+        'regular: the hours of the exchange. extended: the rest of the 24/5 week. closed: weekend or holiday. continuous: no equity, always open',
+    }),
+    nextOpen: unixSeconds('When it opens again; null unless closed').nullable(),
+  })
+  .meta({ id: 'MarketSession', description: 'Whether the market that the price comes from is open' })
 
 export const token = z
   .object({
@@ -28,6 +39,7 @@ export const token = z
       .optional()
       .meta({ description: "The vault's on-chain allowlist; only in a vault's list" }),
     price,
+    market,
   })
   .meta({ id: 'Token' })
 
@@ -53,7 +65,7 @@ export const tokenCatalog = z
   .meta({ id: 'TokenCatalog' })
 
 export const oracleQuote = price
-  .extend({ symbol: z.string(), address: addressOut, quoted: z.boolean() })
+  .extend({ symbol: z.string(), address: addressOut, quoted: z.boolean(), market })
   .meta({ id: 'OracleQuote' })
 export const priceList = z
   .object({
@@ -102,10 +114,22 @@ export const presentPrice = (quote: Quote): z.input<typeof price> => ({
   stale: quote.stale,
 })
 
+/** The market of a token at a time in Unix seconds. */
+export function presentMarket(symbol: string, at: bigint): z.input<typeof market> {
+  const { session, nextOpen } = marketHours(symbol, Number(at))
+  return { session, nextOpen: nextOpen === undefined ? null : `${nextOpen}` }
+}
+
 export const presentOracleQuote = (
   { symbol, address }: Pick<Token, 'symbol' | 'address'>,
   quote: Quote,
-): z.input<typeof oracleQuote> => ({ symbol, address, ...presentPrice(quote), quoted: quote.quoted })
+): z.input<typeof oracleQuote> => ({
+  symbol,
+  address,
+  ...presentPrice(quote),
+  quoted: quote.quoted,
+  market: presentMarket(symbol, quote.at),
+})
 
 export const presentToken = (
   { symbol, name, address, decimals, listed, active }: Token,
@@ -120,4 +144,5 @@ export const presentToken = (
   listed,
   active,
   price: presentPrice(quote),
+  market: presentMarket(symbol, quote.at),
 })
