@@ -113,24 +113,49 @@ interface ITradeRouter {
     error ZeroAddress();
 
     /// @notice Buys a token for an agent that has no open position in it; only the executor role
+    /// @dev The checks, in this order; the first that fails is the error:
+    ///  1. `ExpiredDeadline`, `AgentNotFound` (registry), `InvalidNonce`, `InvalidSignature`: the head of all four intents
+    ///  2. `RegistryPaused`, `AgentNotTradable`, `VaultMismatch`
+    ///  3. `TradingPaused` (vault), `VaultTrackNotActive`, `TokenNotAllowed`, `BpsOutOfRange` (slippage),
+    ///     `InvalidTradeAmount`
+    ///  4. `TooManyExitRules`, `InvalidExitRules`, `ExitRulesOutOfBounds`
+    ///  5. `PositionAlreadyOpen`
+    ///  6. `AllocationNotActive`, `ExceedsAllocationCap`, `ExceedsMaxTradeSize`, `ExceedsDailyTurnover`,
+    ///     `ExceedsDailyLoss`, `InsufficientIdleAssets`; all assets are valued before the purchase
+    ///  7. the oracle's errors, the adapter's errors, `SlippageExceeded`, `LedgerExceedsVaultBalance`
+    /// The least number of tokens is the larger one of `minTokenOut` and what the oracle's price gives less
+    /// `maxSlippageBps`. A rule that the fill's own slippage already meets is taken: it can only fire on a later price.
     function openPosition(PositionIntent calldata intent, bytes calldata signature)
         external
         returns (uint256 positionId);
 
     /// @notice Buys more of an open position's token; only the executor role
+    /// @dev The checks of `openPosition`, with `PositionNotFound`, `PositionAgentMismatch`, `PositionNotOpen` in place of
+    /// `VaultMismatch`, and without those of a ladder and of another open position. The entry price is averaged by cost,
+    /// the position keeps the larger slippage, and its rules wait for the next price.
     function addToPosition(AddToPositionIntent calldata intent, bytes calldata signature)
         external
         returns (uint256 tokensAdded);
 
     /// @notice Sells a share of what an open position has left; only the executor role
+    /// @dev The checks: those of every intent's head, `PositionNotFound`, `PositionAgentMismatch`, `PositionNotOpen`,
+    /// `BpsOutOfRange` (share), `TradingPaused`, the oracle's errors, `InvalidReduceAmount`, the adapter's errors,
+    /// `SlippageExceeded`. An agent of any status may sell, with the registry paused and the token no longer allowed:
+    /// getting out only lowers risk. All is sold when what would be left is worth less than one USDC unit.
     function reducePosition(ReducePositionIntent calldata intent, bytes calldata signature)
         external
         returns (uint256 usdcOut);
 
     /// @notice Replaces the pending rules of an open position; only the executor role
+    /// @dev The checks: those of every intent's head, `PositionNotFound`, `PositionAgentMismatch`, `PositionNotOpen`,
+    /// `TooManyExitRules` (fired and new ones), `InvalidExitRules`, `ExitRulesOutOfBounds`,
+    /// `PendingRuleAlreadyTriggered`. An agent of any status may update, whatever is paused; the last known price decides
+    /// what has triggered, however old it is.
     function updateExitLadder(UpdateExitLadderIntent calldata intent, bytes calldata signature) external;
 
     /// @notice Fires the first pending rule, in array order, whose trigger is met; anyone, for a bounty
+    /// @dev The price must have been observed after the ladder last changed and the position last increased. The bounty
+    /// is a share of the proceeds, at most `maxKeeperBounty`, and never out of what the position's slippage promises.
     /// @return usdcOut What the vault keeps: the proceeds less the bounty
     function executeExit(uint256 positionId) external returns (uint256 usdcOut);
 
@@ -142,6 +167,8 @@ interface ITradeRouter {
         returns (ExitStatus[] memory statuses, bytes[] memory reasons);
 
     /// @notice Sells all of a suspended agent's position, whatever is paused or stale; only the operator role
+    /// @dev While the price is fresh the proceeds must be at least 80 % of the oracle's value; otherwise anything but
+    /// nothing will do.
     function forceClose(uint256 positionId) external;
 
     /// @notice `forceClose` with the operator's own least proceeds in place of the router's floor
