@@ -28,9 +28,10 @@ export function inputSchema(input: z.ZodType): ToolSchema {
 
 const structure = ['type', 'properties', 'items', 'enum', 'const', 'anyOf']
 const MARKED = /untrusted/
+const DEPTH = 2
 
 /**
- * Makes the output schemas of one tool list, kept short: names and types at any depth, the text of the first level,
+ * Makes the output schemas of one tool list, kept short: names and types to the second level, the text of the first,
  * and no constraints, which are the service's business. A component is spelled out where the list first has it and
  * bears only its title afterwards; a text is said once.
  */
@@ -47,7 +48,8 @@ export function outputSchemas(): (output: z.ZodType) => ToolSchema {
   const isKept = (key: string, value: unknown, depth: number) => {
     if (key === 'description') return isWorthSaying(value, depth)
     if (key === 'required') return depth === 0
-    if (key === 'additionalProperties') return isSchema(value) && depth < 2 && Object.keys(value).length > 0
+    if (key === 'properties') return depth < DEPTH
+    if (key === 'additionalProperties') return isSchema(value) && depth < DEPTH && Object.keys(value).length > 0
     return structure.includes(key)
   }
   return output => {
@@ -57,7 +59,7 @@ export function outputSchemas(): (output: z.ZodType) => ToolSchema {
       const title = typeof schema.$ref === 'string' ? nameOf(schema.$ref) : undefined
       const source = resolve(schema, definitions)
       if (title !== undefined && spelledOut.has(title)) return { type: source.type, title }
-      if (title !== undefined) spelledOut.add(title)
+      if (title !== undefined && depth < DEPTH) spelledOut.add(title)
       const kept = Object.entries(source).filter(([key, value]) => isKept(key, value, depth))
       const inside = kept.map(([key, value]) => [
         key,

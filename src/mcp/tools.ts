@@ -5,7 +5,7 @@ import {
   type ServerContext,
   type Tool,
 } from '@modelcontextprotocol/server'
-import { type Context, withPayment } from '../context.ts'
+import { type Context, withAuthorization, withPayment } from '../context.ts'
 import { Refusal } from '../errors.ts'
 import { operations } from '../operations/index.ts'
 import { type Operation, Reply, toRefusal } from '../operations/operation.ts'
@@ -46,7 +46,7 @@ export function listTools(selection: Selection): Tool[] {
   const tools = offered.filter(selections[selection]).map(operation => ({
     name: operation.tool,
     title: operation.summary,
-    description: `${operation.description} ${guideOf[operation.tool]}`,
+    description: guideOf[operation.tool],
     inputSchema: inputSchema(operation.input),
     ...(operation.tool !== PAID && { outputSchema: outputSchema(operation.output) }),
     annotations:
@@ -71,8 +71,7 @@ export async function callTool(
   const operation = offered.filter(selections[selection]).find(({ tool }) => tool === name)
   if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${name}`)
   try {
-    const paying = withPayment(reportingProgress(context, call), paymentOf(call.mcpReq._meta))
-    const answer = await operation.run(paying, operation.parse(asSent(operation, input)) as never)
+    const answer = await operation.run(contextOf(context, call), operation.parse(asSent(operation, input)) as never)
     const { body, payment } = answer instanceof Reply ? answer : { body: answer }
     return {
       content: [{ type: 'text', text: JSON.stringify(body) }],
@@ -91,6 +90,12 @@ export async function callTool(
       ...paymentMeta(payment),
     }
   }
+}
+
+/** The context of one call: with the payment and the bearer token that came with it, and reporting to its client. */
+function contextOf(context: Context, call: ServerContext): Context {
+  const authorized = withAuthorization(reportingProgress(context, call), call.http?.req?.headers.get('authorization'))
+  return withPayment(authorized, paymentOf(call.mcpReq._meta))
 }
 
 /** Path and query are text over HTTP: a number, boolean or list that a model sends there counts as its text. */
