@@ -19,6 +19,16 @@ export async function verifySignature(chain: Chain, signer: Address, signed: Sig
     throw refuse('INVALID_SIGNATURE', { problem, ...(mistake !== undefined && { mistake }), signer, recovered, digest })
 }
 
+/** Which of several digests a contract signer accepts a signature of, in one read; none where it has no code. */
+export async function acceptedByAccount(chain: Chain, signer: Address, digests: readonly Hex[], signature: Hex) {
+  const calls = digests.map(
+    digest =>
+      ({ address: signer, abi: erc1271Abi, functionName: 'isValidSignature', args: [digest, signature] }) as const,
+  )
+  const { more } = await read(chain, [], undefined, calls)
+  return more.map(outcome => maybe(outcome) === ERC1271_MAGIC)
+}
+
 /** What there is to say of a signature: whether it is the signer's, and if not, what is wrong with it. */
 export type Judgement = {
   isValid: boolean

@@ -122,7 +122,8 @@ export const linkERC8004 = defineOperation(
       deadline,
       call: { to, data },
     })
-    const nonce = (await signedNonce(ownerNonce, agent.owner, signature, nonce => relayOf(nonce).digest)) ?? ownerNonce
+    const nonce =
+      (await signedNonce(chain, ownerNonce, agent.owner, signature, nonce => relayOf(nonce).digest)) ?? ownerNonce
     const relay = relayOf(nonce)
     if (nonce === ownerNonce)
       await verifySignature(

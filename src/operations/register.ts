@@ -1,10 +1,10 @@
 import { type Address, encodeFunctionData, formatUnits, type Hex, toEventSelector } from 'viem'
 import { z } from 'zod'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import type { Block } from '../chain/client.ts'
+import type { Block, Chain } from '../chain/client.ts'
 import { getRegistrationTerms, type RegistrationTerms } from '../chain/registry.ts'
 import { ofRevert } from '../chain/reverts.ts'
-import { recover, verifySignature } from '../chain/signatures.ts'
+import { acceptedByAccount, recover, verifySignature } from '../chain/signatures.ts'
 import { simulate } from '../chain/simulation.ts'
 import { digestOf } from '../chain/typed-data.ts'
 import type { Context } from '../context.ts'
@@ -133,9 +133,12 @@ export const registerAgent = defineOperation(
       call: { to, data },
     })
     const current = terms.signerNonce ?? 0n
-    const nonce = (await signedNonce(current, signer, signature, nonce => relayOf(nonce).digest)) ?? current
+    const nonce = (await signedNonce(chain, current, signer, signature, nonce => relayOf(nonce).digest)) ?? current
     const relay = relayOf(nonce)
-    if (nonce === current) await verifySignature(chain, signer, relay.digest, signature)
+    if (nonce === current) {
+      const message = { ...sent, nonce }
+      await verifySignature(chain, signer, { domain: terms.domain, primaryType: 'SelfRegister', message }, signature)
+    }
     const record = await relayer.find(relay.group, relay.digest)
     const known = record !== undefined && record.state !== 'rejected'
     const executed = record?.state === 'mined' || record?.state === 'final'
@@ -184,16 +187,28 @@ async function takeFee(
 const REMEMBERED_NONCES = 8n
 
 /**
- * The nonce that a key signed: the body carries none, and a body that was relayed before was signed with an earlier
- * one. Undefined when the signature is no key's over any of the last nonces.
+ * The nonce that was signed: the body carries none, and a body that was relayed before was signed with an earlier one.
+ * A key's signature is held against the last nonces without a call, an account's (ERC-1271) with one. Undefined when
+ * the signature is over none of them.
  */
-export async function signedNonce(current: bigint, signer: string, signature: Hex, digestOf: (nonce: bigint) => Hex) {
-  for (let nonce = current; nonce >= 0n && current - nonce < REMEMBERED_NONCES; nonce--) {
+export async function signedNonce(
+  chain: Chain,
+  current: bigint,
+  signer: Address,
+  signature: Hex,
+  digestOf: (nonce: bigint) => Hex,
+) {
+  const count = Number(current < REMEMBERED_NONCES ? current + 1n : REMEMBERED_NONCES)
+  const nonces = Array.from({ length: count }, (_, back) => current - BigInt(back))
+  for (const nonce of nonces) {
     const { address } = await recover(digestOf(nonce), signature)
     if (address === signer) return nonce
-    if (address === null) return undefined
+    if (address === null) break
   }
-  return undefined
+  const earlier = nonces.slice(1)
+  if (earlier.length === 0) return undefined
+  const accepted = await acceptedByAccount(chain, signer, earlier.map(digestOf), signature)
+  return earlier[accepted.indexOf(true)]
 }
 
 const AGENT_REGISTERED = toEventSelector(

@@ -1,0 +1,77 @@
+import { type Address, createTestClient, createWalletClient, type Hex, http, publicActions } from 'viem'
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { describe, expect, it } from 'vitest'
+import bytecode from '../../contracts/bytecode.json'
+import { smartAccountAbi } from '../../contracts-abi/smart-account.ts'
+import { openPosition, registrationOf, signedIntent, submit } from '../actors.ts'
+import { call, deployment } from '../surfaces.ts'
+
+// Agents whose signer is a contract (ERC-1271), and a key whose account has code of its own (EIP-7702).
+
+const client = createTestClient({ mode: 'anvil', pollingInterval: 100, transport: http(deployment.rpcUrl) }).extend(
+  publicActions,
+)
+const funded = deployment.accounts.agents[7] as { privateKey: Hex }
+const wallet = createWalletClient({
+  account: privateKeyToAccount(funded.privateKey),
+  chain: {
+    id: deployment.chainId,
+    name: 'devnet',
+    nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+    rpcUrls: { default: { http: [deployment.rpcUrl] } },
+  },
+  transport: http(deployment.rpcUrl),
+})
+
+async function deployAccount(owner: Address): Promise<Address> {
+  const hash = await wallet.deployContract({
+    abi: smartAccountAbi,
+    bytecode: (bytecode as unknown as { SmartAccount: Hex }).SmartAccount,
+    args: [owner],
+  })
+  const { contractAddress } = await client.waitForTransactionReceipt({ hash })
+  return contractAddress as Address
+}
+
+/** The key that signs for an account with code: what it signs counts as the account's. */
+const signingFor = (address: Address, owner: PrivateKeyAccount) => ({ ...owner, address }) as PrivateKeyAccount
+
+describe('a contract as signer', () => {
+  it('registers, trades and learns the same answer of a body that is sent again', async () => {
+    const owner = privateKeyToAccount(generatePrivateKey())
+    const account = signingFor(await deployAccount(owner.address), owner)
+    const body = await registrationOf(account)
+    const first = await call('registerAgent', body)
+    expect(first).toMatchObject({ status: 201 })
+    const again = await call('registerAgent', body)
+    expect(again).toMatchObject({ status: 200, body: { agentId: first.body.agentId } })
+
+    const trader = { agentId: first.body.agentId, account }
+    const positionId = await openPosition(trader, { usdcAmount: '40' })
+    const intent = await signedIntent(trader, 'submitReduceIntent', { positionId, exitBps: 10000 })
+    const closed = await call('submitReduceIntent', intent)
+    expect(closed.status).toBe(201)
+    expect((await call('submitReduceIntent', intent)).body).toEqual(closed.body)
+  })
+
+  it('is refused when its owner did not sign', async () => {
+    const owner = privateKeyToAccount(generatePrivateKey())
+    const stranger = privateKeyToAccount(generatePrivateKey())
+    const account = signingFor(await deployAccount(owner.address), stranger)
+    expect(await call('registerAgent', await registrationOf(account))).toMatchObject({
+      status: 400,
+      body: { code: 'INVALID_SIGNATURE' },
+    })
+  })
+})
+
+describe('a key whose account has code', () => {
+  it('still signs as a key', async () => {
+    const account = privateKeyToAccount(generatePrivateKey())
+    const { body } = await call('registerAgent', await registrationOf(account))
+    const trader = { agentId: body.agentId, account }
+    // What an EIP-7702 delegation leaves at the address: code that knows nothing of ERC-1271.
+    await client.setCode({ address: account.address, bytecode: `0xef0100${'11'.repeat(20)}` })
+    expect((await submit(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '10' })).status).toBe(201)
+  })
+})
