@@ -5,8 +5,23 @@ import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
 import {IMandateVault} from "../../src/interfaces/IMandateVault.sol";
 import {IPositionManager} from "../../src/interfaces/IPositionManager.sol";
 import {IPriceOracle} from "../../src/interfaces/IPriceOracle.sol";
+import {ISequencerUptimeFeed} from "../../src/interfaces/ISequencerUptimeFeed.sol";
 import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
 import {ProtocolTest} from "./ProtocolTest.sol";
+
+/// @notice An uptime feed that says what it is told
+contract SequencerFeed is ISequencerUptimeFeed {
+    int256 private answer;
+    uint256 private startedAt;
+
+    function set(int256 answer_, uint256 startedAt_) external {
+        (answer, startedAt) = (answer_, startedAt_);
+    }
+
+    function latestRoundData() external view returns (uint80, int256, uint256, uint256, uint80) {
+        return (1, answer, startedAt, startedAt, 1);
+    }
+}
 
 contract ExecuteExitTest is ProtocolTest {
     uint256 private id;
@@ -280,6 +295,21 @@ contract ExecuteExitTest is ProtocolTest {
         _setPrice(nvda, 100 * USD);
         _submit(_reduceIntent(id, 10_000));
         _expectStatus(ITradeRouter.ExitStatus.NotOpen);
+    }
+
+    function test_ABatchTakesAFallenSequencerForAStalePrice() public {
+        _setPrice(nvda, 111 * USD);
+        SequencerFeed feed = new SequencerFeed();
+        vm.prank(admin);
+        oracle.setSequencerFeed(address(feed), 10 minutes);
+        feed.set(1, block.timestamp);
+        _expectStatus(ITradeRouter.ExitStatus.StalePrice);
+
+        feed.set(0, block.timestamp);
+        skip(10 minutes - 1);
+        _expectStatus(ITradeRouter.ExitStatus.StalePrice);
+        skip(1);
+        _exit(id);
     }
 
     function test_OnlyTheRouterCallsForOneOfABatch() public {
