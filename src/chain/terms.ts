@@ -134,7 +134,8 @@ function tokenTermsOf({ token, vault, quoted, fills, sale }: TermsAnswers, block
   const round = maybe(outcomeOf(priceOracleAbi, 'latestRoundData', token.round))
   const maxAge = maybe(outcomeOf(priceOracleAbi, 'maxAgeOf', token.maxAge)) ?? 0n
   const maxPriceAge = must(outcomeOf(mandateVaultAbi, 'maxPriceAge', vault.maxPriceAge))
-  const filled = fills.filter(({ amountIn }) => amountIn > 0n)
+  // The asked amount comes first, and may be among the probed ones too.
+  const filled = fills.filter(({ amountIn }) => amountIn > 0n).toReversed()
   return {
     decimals: maybe(outcomeOf(tokenRegistryAbi, 'tokenDecimals', token.decimals)) ?? 18,
     allowed: must(outcomeOf(mandateVaultAbi, 'isAllowedToken', token.isAllowed)),

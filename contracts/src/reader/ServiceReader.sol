@@ -45,6 +45,11 @@ contract ServiceReader is IServiceReader {
     uint256 private constant LEAST_PROBE = 1e6;
     uint256 private constant MOST_ROOM = type(uint128).max;
 
+    /// @dev More than the executor spends on a trade: a pool that is all but empty is walked through for many times
+    /// that. What the call's gas no longer allows to ask counts as not filled.
+    uint256 private constant QUOTE_GAS = 1_500_000;
+    uint256 private constant RESERVED_GAS = 5_000_000;
+
     /// @inheritdoc IServiceReader
     function intentTerms(Contracts calldata contracts, Subject calldata subject)
         external
@@ -290,25 +295,26 @@ contract ServiceReader is IServiceReader {
         if (room > MOST_ROOM) room = MOST_ROOM;
 
         fills = new Fill[](256);
-        uint256 count;
+        fills[0].amountIn = usdcAmount;
+        uint256 count = 1;
         for (uint256 share = PROBES; share > 0; --share) {
             fills[count++].amountIn = room * share / PROBES;
         }
         for (uint256 amount = room / PROBES / 2; amount > LEAST_PROBE; amount /= 2) {
             fills[count++].amountIn = amount;
         }
-        fills[count++].amountIn = usdcAmount;
         assembly ("memory-safe") {
             mstore(fills, count)
         }
     }
 
     function _fill(Fill memory fill, address quoter, uint24 fee, address tokenIn, address tokenOut) private {
-        if (fill.amountIn == 0) return;
+        if (fill.amountIn == 0 || gasleft() < RESERVED_GAS) return;
         IUniswapV3QuoterV2.QuoteExactInputSingleParams memory params = IUniswapV3QuoterV2.QuoteExactInputSingleParams({
             tokenIn: tokenIn, tokenOut: tokenOut, amountIn: fill.amountIn, fee: fee, sqrtPriceLimitX96: 0
         });
-        fill.amountOut = _word(_ask(quoter, abi.encodeCall(IUniswapV3QuoterV2.quoteExactInputSingle, (params))), 0);
+        bytes memory call = abi.encodeCall(IUniswapV3QuoterV2.quoteExactInputSingle, (params));
+        fill.amountOut = _word(_ask(quoter, call, QUOTE_GAS), 0);
     }
 
     function _truncate(PositionAnswers[] memory positions, uint256 length) private pure {
@@ -317,9 +323,13 @@ contract ServiceReader is IServiceReader {
         }
     }
 
+    function _ask(address target, bytes memory call) private returns (Answer memory) {
+        return _ask(target, call, gasleft());
+    }
+
     /// @dev A call to an address without code succeeds with nothing, which is no answer.
-    function _ask(address target, bytes memory call) private returns (Answer memory answer) {
-        (answer.success, answer.data) = target.call(call);
+    function _ask(address target, bytes memory call, uint256 gas) private returns (Answer memory answer) {
+        (answer.success, answer.data) = target.call{gas: gas}(call);
         if (answer.data.length < 32) answer.success = false;
     }
 

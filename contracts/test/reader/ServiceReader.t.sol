@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+import {IERC5267} from "@openzeppelin/contracts/interfaces/IERC5267.sol";
+import {IAllocationManager} from "../../src/interfaces/IAllocationManager.sol";
+import {IServiceReader} from "../../src/interfaces/IServiceReader.sol";
+import {IUniswapV3QuoterV2} from "../../src/interfaces/IUniswapV3QuoterV2.sol";
+import {StockToken} from "../../src/embedded/StockToken.sol";
+import {ServiceReader} from "../../src/reader/ServiceReader.sol";
+import {ProtocolTest} from "../router/ProtocolTest.sol";
+
+contract ServiceReaderTest is ProtocolTest {
+    address private constant ARB_SYS = address(0x64);
+    uint256 private constant NOBODY = 99;
+
+    ServiceReader private reader;
+    IServiceReader.Contracts private contracts;
+
+    function setUp() public override {
+        super.setUp();
+        reader = new ServiceReader();
+        address quoter = deployCode(
+            "../node_modules/@uniswap/v3-periphery/artifacts/contracts/lens/QuoterV2.sol/QuoterV2.json",
+            abi.encode(market.factory(), address(1))
+        );
+        contracts = IServiceReader.Contracts({
+            agentRegistry: address(agents),
+            vaultTrackRegistry: address(tracks),
+            tokenRegistry: address(tokens),
+            priceOracle: address(oracle),
+            tradeRouter: address(router),
+            tradeRouterLens: address(lens),
+            positionManager: address(positions),
+            allocationManager: address(allocations),
+            swapAdapter: address(adapter),
+            quoter: quoter,
+            usdc: address(usdc)
+        });
+    }
+
+    function test_TermsAreTheDirectReads() public {
+        _open(nvda, 10_000 * USDC);
+        _submit(_reduceIntent(1, 2_500));
+        IServiceReader.Terms memory terms = _terms(_buying(address(tsla), 0));
+
+        _same(terms.agent.record, address(agents), abi.encodeCall(agents.getAgent, (agentId)));
+        _same(terms.agent.isOwnerCurrent, address(agents), abi.encodeCall(agents.isERC8004OwnerCurrent, (agentId)));
+        _same(terms.nonce, address(router), abi.encodeCall(router.nonces, (agentId)));
+        _same(terms.domain, address(router), abi.encodeCall(IERC5267.eip712Domain, ()));
+        _same(terms.registryPaused, address(agents), abi.encodeCall(agents.paused, ()));
+        _same(terms.allocation, address(allocations), abi.encodeCall(allocations.getAllocation, (agentId)));
+        _same(terms.trackConfig, address(tracks), abi.encodeCall(tracks.getVaultTrackConfig, (address(vault), 0)));
+        _same(terms.trackActive, address(tracks), abi.encodeCall(tracks.isVaultTrackActive, (address(vault), 0)));
+        _same(terms.vault.tradingPaused, address(vault), abi.encodeCall(vault.tradingPaused, ()));
+        _same(terms.vault.totalAssets, address(vault), abi.encodeCall(vault.totalAssets, ()));
+        _same(terms.vault.idleAssets, address(vault), abi.encodeCall(vault.idleAssets, ()));
+        _same(terms.vault.asset, address(vault), abi.encodeCall(vault.asset, ()));
+        _same(terms.vault.maxPriceAge, address(vault), abi.encodeCall(vault.maxPriceAge, ()));
+        assertEq(terms.vault.allowedTokens.length, 2);
+        assertEq(terms.vault.allowedTokens[0], address(nvda));
+        assertEq(terms.vault.allowedTokens[1], address(tsla));
+        assertEq(terms.day, _today());
+        _same(terms.dailyTurnover, address(router), abi.encodeCall(router.dailyTurnoverUsdc, (agentId, _today())));
+        _same(terms.dailyRealizedPnl, address(router), abi.encodeCall(router.dailyRealizedPnlUsdc, (agentId, _today())));
+        assertFalse(terms.position.record.success);
+        _same(terms.token.isAllowed, address(vault), abi.encodeCall(vault.isAllowedToken, (address(tsla))));
+        _same(terms.token.round, address(oracle), abi.encodeCall(oracle.latestRoundData, (address(tsla))));
+        _same(terms.token.maxAge, address(oracle), abi.encodeCall(oracle.maxAgeOf, (address(tsla))));
+        _same(
+            terms.token.openPositionId,
+            address(positions),
+            abi.encodeCall(positions.openPositionId, (agentId, address(tsla)))
+        );
+        _same(terms.token.decimals, address(tokens), abi.encodeCall(tokens.tokenDecimals, (address(tsla))));
+    }
+
+    function test_ABuyIsQuotedAtWhatItGives() public {
+        uint256 amount = 1_234 * USDC;
+        IServiceReader.Terms memory terms = _terms(_buying(address(nvda), amount));
+        assertTrue(terms.quoted);
+        assertEq(terms.fills[0].amountIn, amount);
+        assertEq(terms.fills[1].amountIn, CAP);
+        assertEq(terms.fills[16].amountIn, CAP / 16);
+        assertEq(terms.fills[17].amountIn, CAP / 32);
+        assertGt(terms.fills[terms.fills.length - 1].amountIn, USDC);
+        for (uint256 i; i < terms.fills.length; ++i) {
+            assertEq(terms.fills[i].amountOut, _quote(address(usdc), address(nvda), terms.fills[i].amountIn));
+        }
+
+        uint256 id = _open(nvda, amount);
+        assertEq(positions.getPosition(id).tokenAmount, terms.fills[0].amountOut);
+    }
+
+    function test_ASaleIsQuotedAtWhatItGives() public {
+        uint256 id = _open(nvda, 10_000 * USDC);
+        IServiceReader.Subject memory subject;
+        (subject.agentId, subject.positionId, subject.exitBps) = (agentId, id, 2_500);
+        IServiceReader.Terms memory terms = _terms(subject);
+
+        _samePosition(terms.position, id);
+        assertEq(terms.fills.length, 0);
+        assertEq(terms.sale.amountIn, positions.getPosition(id).tokenAmount / 4);
+        assertEq(_submit(_reduceIntent(id, 2_500)), terms.sale.amountOut);
+    }
+
+    function test_AnAmountThatNoPoolFillsHasNoFill() public {
+        market.drain(address(nvda));
+        (, IServiceReader.Terms memory terms) =
+            reader.intentTerms{gas: 50_000_000}(contracts, _buying(address(nvda), USDC));
+        assertTrue(terms.quoted);
+        assertTrue(terms.token.decimals.success);
+        for (uint256 i; i < terms.fills.length; ++i) {
+            assertEq(terms.fills[i].amountOut, 0);
+        }
+    }
+
+    function test_WhatADeploymentDoesNotHaveIsAbsent() public {
+        (contracts.quoter, contracts.swapAdapter) = (address(0), address(0));
+        vm.mockCallRevert(address(oracle), abi.encodeWithSelector(oracle.maxAgeOf.selector), "");
+        IServiceReader.Terms memory terms = _terms(_buying(address(nvda), USDC));
+        assertFalse(terms.quoted);
+        assertEq(terms.fills.length, 0);
+        assertFalse(terms.token.maxAge.success);
+        assertTrue(terms.token.round.success);
+
+        delete contracts;
+        assertFalse(_terms(_buying(address(nvda), USDC)).agent.record.success);
+        reader.closedPositions(contracts, agentId, 10);
+        reader.openPositions(contracts, agentId);
+        reader.riskFigures(contracts, agentId);
+        reader.agentByERC8004(contracts, 0);
+        reader.linkTerms(contracts, agentId);
+    }
+
+    function test_AnAgentThatIsNoneIsAbsent() public {
+        IServiceReader.Subject memory subject = _buying(address(nvda), USDC);
+        subject.agentId = NOBODY;
+        assertFalse(_terms(subject).agent.record.success);
+        (, IServiceReader.Risk memory risk) = reader.riskFigures(contracts, NOBODY);
+        assertFalse(risk.agent.record.success);
+        (, uint256 id,) = reader.agentByERC8004(contracts, NOBODY);
+        assertEq(id, 0);
+    }
+
+    function testFuzz_AnyAllocationIsRead(uint256 cap, uint256 used, uint256 amount) public {
+        IAllocationManager.Allocation memory allocation = allocations.getAllocation(agentId);
+        (allocation.cap, allocation.used) = (cap, used);
+        vm.mockCall(address(allocations), abi.encodeCall(allocations.getAllocation, (agentId)), abi.encode(allocation));
+        vm.mockCall(
+            contracts.quoter,
+            abi.encodeWithSelector(IUniswapV3QuoterV2.quoteExactInputSingle.selector),
+            abi.encode(amount, 0, 0, 0)
+        );
+        IServiceReader.Terms memory terms = _terms(_buying(address(nvda), amount));
+        assertEq(terms.fills[0].amountIn, amount);
+        assertEq(terms.fills[0].amountOut, amount);
+    }
+
+    function testFuzz_AMalformedListIsRead(bytes calldata answer) public {
+        vm.mockCall(address(positions), abi.encodeWithSelector(positions.getOpenPositionIds.selector), answer);
+        reader.openPositions(contracts, agentId);
+    }
+
+    function test_OpenPositionsAreTheDirectReads() public {
+        uint256 first = _open(nvda, 10_000 * USDC);
+        uint256 second = _open(tsla, 5_000 * USDC);
+        (, IServiceReader.AgentAnswers memory agent,, IServiceReader.PositionAnswers[] memory open) =
+            reader.openPositions(contracts, agentId);
+        _same(agent.record, address(agents), abi.encodeCall(agents.getAgent, (agentId)));
+        assertEq(open.length, 2);
+        _samePosition(open[0], first);
+        _samePosition(open[1], second);
+    }
+
+    function test_ClosedPositionsAreTheAgentsNewestFirst() public {
+        uint256 first = _closed();
+        uint256 second = _closed();
+        _open(tsla, 5_000 * USDC);
+        uint256 other = _register(vm.addr(signerKey));
+        assertEq(_closedPositions(other, 10).length, 0);
+
+        IServiceReader.PositionAnswers[] memory closed = _closedPositions(agentId, 10);
+        assertEq(closed.length, 2);
+        _same(closed[0].record, address(positions), abi.encodeCall(positions.getPosition, (second)));
+        _same(closed[0].exitRules, address(positions), abi.encodeCall(positions.getExitRules, (second)));
+        _same(closed[1].record, address(positions), abi.encodeCall(positions.getPosition, (first)));
+        assertFalse(closed[0].unrealizedPnl.success);
+        assertEq(_closedPositions(agentId, 1).length, 1);
+    }
+
+    function test_ClosedPositionsAreSoughtAmongTheNewest500() public {
+        _closed();
+        _countPositions(500);
+        assertEq(_closedPositions(agentId, 10).length, 1);
+        _countPositions(501);
+        assertEq(_closedPositions(agentId, 10).length, 0);
+    }
+
+    function test_RiskFiguresAreTheDirectReads() public {
+        uint256 id = _open(nvda, 10_000 * USDC);
+        _closed(tsla);
+        IServiceReader.Risk memory risk = _risk();
+        _same(risk.allocation, address(allocations), abi.encodeCall(allocations.getAllocation, (agentId)));
+        _same(risk.trackConfig, address(tracks), abi.encodeCall(tracks.getVaultTrackConfig, (address(vault), 0)));
+        _same(risk.lifetimeRealizedPnl, address(router), abi.encodeCall(router.lifetimeRealizedPnlUsdc, (agentId)));
+        assertEq(risk.day, _today());
+        _same(risk.dailyRealizedPnl, address(router), abi.encodeCall(router.dailyRealizedPnlUsdc, (agentId, _today())));
+        _same(risk.peakEquity, address(lens), abi.encodeCall(lens.peakEquityUsdc, (agentId)));
+        _same(risk.currentEquity, address(lens), abi.encodeCall(lens.currentEquityUsdc, (agentId)));
+        _same(risk.currentDrawdown, address(lens), abi.encodeCall(lens.currentDrawdownBps, (agentId)));
+        _same(risk.tradeCount, address(lens), abi.encodeCall(lens.tradeCount, (agentId)));
+        _same(risk.positionsOpened, address(lens), abi.encodeCall(lens.positionsOpened, (agentId)));
+        _same(risk.positionsClosed, address(lens), abi.encodeCall(lens.positionsClosed, (agentId)));
+        _same(risk.openPositionIds, address(positions), abi.encodeCall(positions.getOpenPositionIds, (agentId)));
+        assertEq(risk.positions.length, 1);
+        _samePosition(risk.positions[0], id);
+        assertFalse(risk.lastRounds[0].success);
+    }
+
+    function test_APositionWithoutAFreshPriceHasItsLastOne() public {
+        uint256 id = _open(nvda, 10_000 * USDC);
+        skip(2 hours);
+        IServiceReader.Risk memory risk = _risk();
+        _same(risk.positions[0].record, address(positions), abi.encodeCall(positions.getPosition, (id)));
+        assertFalse(risk.positions[0].unrealizedPnl.success);
+        assertFalse(risk.currentEquity.success);
+        _same(risk.lastRounds[0], address(oracle), abi.encodeCall(oracle.latestRoundData, (address(nvda))));
+        _same(risk.decimals[0], address(tokens), abi.encodeCall(tokens.tokenDecimals, (address(nvda))));
+    }
+
+    function test_LinkTermsAreTheDirectReads() public {
+        (
+            ,
+            IServiceReader.AgentAnswers memory agent,
+            IServiceReader.Answer memory domain,
+            IServiceReader.Answer memory nonce,
+            IServiceReader.Answer memory identities
+        ) = reader.linkTerms(contracts, agentId);
+        _same(agent.record, address(agents), abi.encodeCall(agents.getAgent, (agentId)));
+        _same(domain, address(agents), abi.encodeCall(IERC5267.eip712Domain, ()));
+        _same(nonce, address(agents), abi.encodeCall(agents.nonces, (owner)));
+        _same(identities, address(agents), abi.encodeCall(agents.erc8004IdentityRegistry, ()));
+    }
+
+    function test_TheAgentOfAnIdentityIsRead() public {
+        vm.mockCall(address(agents), abi.encodeCall(agents.agentIdByERC8004, (7)), abi.encode(agentId));
+        (, uint256 id, IServiceReader.AgentAnswers memory agent) = reader.agentByERC8004(contracts, 7);
+        assertEq(id, agentId);
+        _same(agent.record, address(agents), abi.encodeCall(agents.getAgent, (agentId)));
+    }
+
+    function test_TheBlockIsTheChainsOwn() public {
+        (IServiceReader.Block memory at,) = reader.riskFigures(contracts, agentId);
+        assertEq(at.number, block.number);
+        assertEq(at.timestamp, block.timestamp);
+        assertEq(at.chainId, block.chainid);
+
+        vm.mockCall(ARB_SYS, abi.encodeWithSignature("arbBlockNumber()"), abi.encode(123_456_789));
+        (at,) = reader.riskFigures(contracts, agentId);
+        assertEq(at.number, 123_456_789);
+    }
+
+    function _terms(IServiceReader.Subject memory subject) private returns (IServiceReader.Terms memory terms) {
+        (, terms) = reader.intentTerms(contracts, subject);
+    }
+
+    function _risk() private returns (IServiceReader.Risk memory risk) {
+        (, risk) = reader.riskFigures(contracts, agentId);
+    }
+
+    function _closedPositions(uint256 agent, uint256 limit)
+        private
+        returns (IServiceReader.PositionAnswers[] memory closed)
+    {
+        (,,, closed) = reader.closedPositions(contracts, agent, limit);
+    }
+
+    function _buying(address token, uint256 usdcAmount) private view returns (IServiceReader.Subject memory subject) {
+        (subject.agentId, subject.token, subject.usdcAmount) = (agentId, token, usdcAmount);
+    }
+
+    function _closed() private returns (uint256) {
+        return _closed(nvda);
+    }
+
+    function _closed(StockToken token) private returns (uint256 id) {
+        id = _open(token, 1_000 * USDC);
+        _submit(_reduceIntent(id, 10_000));
+    }
+
+    function _countPositions(uint256 count) private {
+        vm.mockCall(address(positions), abi.encodeCall(positions.positionCount, ()), abi.encode(count));
+    }
+
+    function _quote(address tokenIn, address tokenOut, uint256 amountIn) private returns (uint256 amountOut) {
+        (amountOut,,,) = IUniswapV3QuoterV2(contracts.quoter)
+            .quoteExactInputSingle(
+                IUniswapV3QuoterV2.QuoteExactInputSingleParams(tokenIn, tokenOut, amountIn, market.FEE(), 0)
+            );
+    }
+
+    function _samePosition(IServiceReader.PositionAnswers memory answers, uint256 id) private view {
+        _same(answers.record, address(positions), abi.encodeCall(positions.getPosition, (id)));
+        _same(answers.exitRules, address(positions), abi.encodeCall(positions.getExitRules, (id)));
+        _same(answers.unrealizedPnl, address(lens), abi.encodeCall(lens.positionUnrealizedPnlUsdc, (id)));
+    }
+
+    /// @dev The reader passes on what the contract itself answers.
+    function _same(IServiceReader.Answer memory answer, address target, bytes memory call) private view {
+        (bool success, bytes memory data) = target.staticcall(call);
+        assertTrue(success && answer.success, "no answer");
+        assertEq(answer.data, data);
+    }
+}
