@@ -25,7 +25,27 @@ export default defineConfig({
           include: ['test/integration/**/*.test.ts', 'test/conformance/**/*.test.ts'],
           exclude: ['**/*.node.test.ts', '**/keeper*.test.ts'],
           globalSetup: ['./test/facilitator-setup.ts'],
-          provide: { deployment: deployment as Deployment },
+          provide: { deployment: deployment as Deployment, surface: 'http' },
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        // The same behaviour, over MCP: `call` goes through the tools.
+        plugins: [worker({ KEEPER_ENABLED: 'false' })],
+        test: {
+          name: 'worker over MCP',
+          include: [
+            'trading',
+            'checks',
+            'refusals',
+            'reads',
+            'input',
+            'surface-agents',
+            'transactions',
+            'smart-accounts',
+          ].map(name => `test/integration/${name}.test.ts`),
+          provide: { deployment: deployment as Deployment, surface: 'mcp' },
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
@@ -35,7 +55,7 @@ export default defineConfig({
         test: {
           name: 'keeper',
           include: ['test/integration/keeper*.test.ts'],
-          provide: { deployment: deployment as Deployment },
+          provide: { deployment: deployment as Deployment, surface: 'http' },
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
@@ -44,7 +64,7 @@ export default defineConfig({
         test: {
           name: 'node',
           include: ['devnet/**/*.test.ts', 'scripts/**/*.test.ts', 'test/**/*.node.test.ts'],
-          provide: { deployment: deployment as Deployment },
+          provide: { deployment: deployment as Deployment, surface: 'http' },
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },
@@ -56,5 +76,7 @@ export default defineConfig({
 declare module 'vitest' {
   interface ProvidedContext {
     deployment: Deployment
+    /** The surface that `call` goes through. */
+    surface: 'http' | 'mcp'
   }
 }

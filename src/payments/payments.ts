@@ -76,7 +76,12 @@ export function createPayments(
     try {
       return await question(ledger())
     } catch {
-      return question(ledger()).catch(() => ({ is: 'pending' }) as const)
+      return question(ledger()).catch((error: unknown) => {
+        // Only the class is logged: a message can carry RPC URLs.
+        const cause = error instanceof Error ? error.name : typeof error
+        console.error(JSON.stringify({ level: 'error', event: 'payment ledger', cause }))
+        return { is: 'pending' }
+      })
     }
   }
 

@@ -89,18 +89,25 @@ function signerOf({ readContract, getCode }: Reads, relayer: Address, send: Send
 /** The reads of a client, and whether one of them did not reach the node: the library takes that for a no. */
 function observed(client: PublicClient): { client: Reads; wasUnreachable: () => boolean } {
   let unreachable = false
-  const watch = async <T>(read: Promise<T>): Promise<T> => {
-    try {
-      return await read
-    } catch (error) {
-      unreachable ||= isSilence(error)
-      throw error
-    }
+  const note = (error: unknown) => {
+    unreachable ||= isSilence(error)
   }
   return {
     client: {
-      readContract: args => watch(client.readContract(args as never)),
-      getCode: args => watch(client.getCode(args)),
+      async readContract(args) {
+        try {
+          return await client.readContract(args as never)
+        } catch (error) {
+          note(error)
+          throw error
+        }
+      },
+      // The library starts this read and may leave it: it must not fail alone.
+      getCode: args =>
+        client.getCode(args).catch((error: unknown) => {
+          note(error)
+          return undefined
+        }),
     },
     wasUnreachable: () => unreachable,
   }

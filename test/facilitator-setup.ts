@@ -1,0 +1,23 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import type { TestProject } from 'vitest/node'
+
+/** Starts the facilitator that the tests of payment lead astray, beside the embedded chain of the run. */
+export default async function setup(project: TestProject) {
+  const deployment = process.env.TEST_DEPLOYMENT
+  if (deployment === undefined) return
+  const facilitator = fork(join(import.meta.dirname, 'facilitator.ts'), [deployment])
+  const [port] = await once(facilitator, 'message')
+  project.provide('facilitatorUrl', `http://127.0.0.1:${port}`)
+  return async () => {
+    if (facilitator.connected) facilitator.disconnect()
+    if (facilitator.exitCode === null) await once(facilitator, 'exit')
+  }
+}
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    facilitatorUrl: string
+  }
+}

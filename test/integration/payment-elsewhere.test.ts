@@ -1,0 +1,85 @@
+import { erc20Abi } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { beforeAll, expect, inject, test } from 'vitest'
+import { payerOf } from '../../client/payer.ts'
+import { connect } from '../../devnet/sender.ts'
+import { registrationOf } from '../actors.ts'
+import type { FeeNetwork } from '../facilitator.ts'
+import { appWith, type Body, call, deployment, type Fetch } from '../surfaces.ts'
+
+// The fee is paid on Base Sepolia's chain id, and the agent registers on the deployment's chain.
+
+const payer = privateKeyToAccount(deployment.accounts.payer.privateKey)
+const payee = privateKeyToAccount(generatePrivateKey()).address
+const FEE = 1_000_000n
+
+let feeNetwork: FeeNetwork
+let app: Fetch
+beforeAll(async () => {
+  const facilitatorUrl = inject('facilitatorUrl')
+  const response = await fetch(`${facilitatorUrl}/fee-network`, { method: 'POST' })
+  feeNetwork = await response.json()
+  app = appWith({
+    X402_ENABLED: 'true',
+    X402_NETWORK: `eip155:${feeNetwork.chainId}`,
+    X402_ASSET: feeNetwork.usdc,
+    X402_PAY_TO: payee,
+    X402_FACILITATOR_URL: facilitatorUrl,
+    X402_RPC_URL: feeNetwork.rpcUrl,
+  })
+})
+
+const newBody = () => registrationOf(privateKeyToAccount(generatePrivateKey()))
+const wallet = (fetch: Fetch) =>
+  payerOf(payer, { network: `eip155:${feeNetwork.chainId}`, asset: feeNetwork.usdc }, fetch)
+const received = () =>
+  connect(feeNetwork.rpcUrl, feeNetwork.chainId).readContract({
+    ...{ address: feeNetwork.usdc, abi: erc20Abi, functionName: 'balanceOf', args: [payee] },
+  } as const)
+const carrying =
+  (name: string, value: string): Fetch =>
+  request => {
+    const headers = new Headers(request.headers)
+    headers.set(name, value)
+    return app(new Request(request, { headers }))
+  }
+
+test('a fee is paid on another chain than the agent is registered on', async () => {
+  const before = await received()
+  const body = await newBody()
+  const { body: quote } = await call('getRegistrationQuote', {}, app)
+  expect(quote.x402).toMatchObject({ enabled: true, network: 'eip155:84532', payTo: payee })
+  const { status, headers } = await call('registerAgent', body, wallet(app).fetch)
+  expect(status).toBe(201)
+  expect(JSON.parse(atob(headers.get('PAYMENT-RESPONSE') ?? ''))).toMatchObject({
+    success: true,
+    network: 'eip155:84532',
+    payer: payer.address,
+  })
+  expect((await call('registerAgent', body, wallet(app).fetch)).status).toBe(200)
+  expect(await received()).toBe(before + FEE)
+})
+
+test('the older version names that chain in words', async () => {
+  const before = await received()
+  const { body: quote } = await call('getRegistrationQuote', {}, app)
+  const accepts = [quote.x402.requirements]
+  const [header] = Object.values(await wallet(app).sign({ x402Version: 2, resource: { url: '' }, accepts }))
+  const { payload }: Body = JSON.parse(atob(header ?? ''))
+  const older = btoa(JSON.stringify({ x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload }))
+  expect((await call('registerAgent', await newBody(), carrying('X-PAYMENT', older))).status).toBe(201)
+  expect(await received()).toBe(before + FEE)
+})
+
+test('an answer that was lost there is found on that chain', async () => {
+  const before = await received()
+  const control = (behaviour: object) =>
+    fetch(`${inject('facilitatorUrl')}/control`, { method: 'POST', body: JSON.stringify(behaviour) })
+  await control({ settle: 'lose' })
+  try {
+    expect((await call('registerAgent', await newBody(), wallet(app).fetch)).status).toBe(201)
+  } finally {
+    await control({})
+  }
+  expect(await received()).toBe(before + FEE)
+})
