@@ -68,6 +68,15 @@ export function createRpc(urls: readonly string[]): Rpc {
       clearTimeout(timer)
     }
   }
+  /** Posts what may be asked twice: a connection that was kept alive may end just as it is used again. */
+  async function read(endpoint: Endpoint, body: unknown): Promise<unknown> {
+    try {
+      return await post(endpoint, body, TIMEOUT_MS)
+    } catch (error) {
+      if (isTimeout(error)) throw error
+      return post(endpoint, body, TIMEOUT_MS)
+    }
+  }
   const envelope = ({ method, params }: Request) => ({ jsonrpc: '2.0', id: ++id, method, params })
 
   async function send(endpoint: Endpoint, request: Request, timeoutMs: number): Promise<Answer> {
@@ -79,8 +88,8 @@ export function createRpc(urls: readonly string[]): Rpc {
   async function call(method: string, params: readonly unknown[]): Promise<Answer> {
     for (const endpoint of inOrder()) {
       try {
-        const answer = await send(endpoint, { method, params }, TIMEOUT_MS)
-        if (answer.error === undefined || !isNodeFault(answer.error)) return answer
+        const answer = parseAnswer(await read(endpoint, envelope({ method, params })))
+        if (answer && (answer.error === undefined || !isNodeFault(answer.error))) return answer
       } catch {
         // the next node may answer
       }
@@ -93,7 +102,7 @@ export function createRpc(urls: readonly string[]): Rpc {
     for (const endpoint of inOrder()) {
       try {
         const bodies = requests.map(envelope)
-        const replies = await post(endpoint, bodies, TIMEOUT_MS)
+        const replies = await read(endpoint, bodies)
         const answers = bodies.map(({ id }) =>
           parseAnswer(Array.isArray(replies) ? replies.find(reply => reply?.id === id) : undefined),
         )
