@@ -5,6 +5,7 @@ import { refusalCodes } from '../errors.ts'
 import { DESCRIPTION } from '../operations/discovery.ts'
 import { operations } from '../operations/index.ts'
 import { type Operation, tags } from '../operations/operation.ts'
+import { paymentRequiredBody } from '../resources/registration.ts'
 import { signingWords } from '../resources/signing-words.ts'
 import type { AppEnv } from './app.ts'
 import { errorExample, exampleOf } from './examples.ts'
@@ -62,8 +63,13 @@ function addExamples({ requestBody, responses }: Described, { body, output }: Op
   if (input && body) input.example = exampleOf(body, 'input')
   for (const [status, { content }] of Object.entries(responses)) {
     const media = content?.[JSON_TYPE]
-    if (media) media.example = Number(status) < 300 ? exampleOf(output, 'output') : errorExample(Number(status))
+    if (media) media.example = exampleOfStatus(Number(status), output)
   }
+}
+
+function exampleOfStatus(status: number, output: Operation['output']): unknown {
+  if (status < 300) return exampleOf(output, 'output')
+  return status === 402 ? exampleOf(paymentRequiredBody, 'output') : errorExample(status)
 }
 
 const descriptionOf = () => `${DESCRIPTION}
@@ -78,7 +84,15 @@ ${signingWords}
 
 ## Errors
 
-A refusal is \`{error, code, requestId}\` with \`details\`, \`remedy\` and \`retryable\` where they help. Codes, with their status:
+A refusal is \`{error, code, requestId}\` with \`details\`, \`remedy\` and \`retryable\` where they help. Codes by status:
 
-${[...refusalCodes, ...contractCodes].map(({ code, status }) => `- \`${code}\` ${status}`).join('\n')}
+${codesByStatus()}
 `
+
+function codesByStatus(): string {
+  const all = [...refusalCodes, ...contractCodes]
+  const statuses = [...new Set(all.map(({ status }) => status))].sort()
+  const codesOf = (asked: number) =>
+    new Set(all.flatMap(({ code, status }) => (status === asked ? [`\`${code}\``] : [])))
+  return statuses.map(status => `- ${status}: ${[...codesOf(status)].join(', ')}`).join('\n')
+}

@@ -212,8 +212,17 @@ export const check = z
     code: z.string().meta({ description: 'The code that a submission would be refused with' }),
     pass: z.boolean(),
     limit: z.string().nullable().meta({ description: "The rule's limit in its own unit (amounts: USDC base units)" }),
-    used: z.string().nullable().meta({ description: 'What counts against the limit before the intent' }),
-    after: z.string().nullable().meta({ description: 'What counts against the limit after the intent' }),
+    used: z
+      .string()
+      .nullable()
+      .meta({
+        description:
+          'What counts against the limit before the intent; in the unit of the limit, amounts in USDC base units',
+      }),
+    after: z
+      .string()
+      .nullable()
+      .meta({ description: 'What counts against the limit after the intent; in the unit of the limit' }),
     problem: z.string().optional(),
     ruleIndex: z.int().optional().meta({ description: 'Index of the exit rule at fault' }),
     remedy: z.string().optional(),

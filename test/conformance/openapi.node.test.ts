@@ -1,0 +1,96 @@
+import { execFile } from 'node:child_process'
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { generateApi } from 'swagger-typescript-api'
+import { generatePrivateKey } from 'viem/accounts'
+import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { freePort } from '../../devnet/anvil.ts'
+import { startWorker, type Worker } from '../../devnet/worker.ts'
+import { workerVars } from '../../devnet/worker-vars.ts'
+
+// The description as a running Worker serves it, held by other people's tools: two linters and a client generator.
+
+const root = join(import.meta.dirname, '../..')
+// Below the project, so that what is generated finds the project's dependencies.
+const folder = join(root, 'dist/openapi-test')
+const file = join(folder, 'openapi.json')
+let worker: Worker
+
+beforeAll(async () => {
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  const port = await freePort()
+  const deployment = { ...inject('deployment'), baseUrl: 'https://api-31337.agents.example' }
+  // Payment has its own client and its own tests.
+  worker = await startWorker({ port, vars: { ...workerVars(deployment), X402_ENABLED: 'false' } })
+  const response = await fetch(`${worker.url}/docs/swagger.json`)
+  writeFileSync(file, await response.text())
+})
+afterAll(async () => {
+  await worker.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Runs the command of an installed package and answers its exit code and output. */
+const run = (name: string, bin: string, args: string[]) =>
+  new Promise<{ code: number; output: string; errors: string }>(resolve => {
+    const script = join(dirname(createRequire(import.meta.url).resolve(`${name}/package.json`)), bin)
+    const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true', NO_COLOR: '1' }
+    execFile(process.execPath, [script, ...args], { cwd: folder, env, maxBuffer: 2 ** 26 }, (error, output, errors) =>
+      resolve({ code: error === null ? 0 : Number(error.code ?? 1), output, errors }),
+    )
+  })
+
+it("passes Spectral's recommended rules", async () => {
+  const ruleset = join(folder, 'spectral.json')
+  writeFileSync(ruleset, JSON.stringify({ extends: ['spectral:oas'] }))
+  const args = ['lint', '--ruleset', ruleset, '--format', 'json', '--fail-severity', 'hint', file]
+  const { code, output } = await run('@stoplight/spectral-cli', 'dist/index.js', args)
+  expect({ code, output }).toEqual({ code: 0, output: expect.stringMatching(/^\[\]/) })
+})
+
+it("passes Redocly's recommended rules", async () => {
+  const args = ['lint', '--extends', 'recommended', '--format', 'json', file]
+  const { code, output } = await run('@redocly/cli', 'bin/cli.js', args)
+  const { problems, totals } = JSON.parse(output.slice(output.indexOf('{')))
+  expect({ code, errors: totals.errors }).toEqual({ code: 0, errors: 0 })
+  // The specification itself has /agents/by-owner/{owner} beside /agents/{agentId}/…: the id's pattern tells them apart,
+  // which this one rule does not look at.
+  const warnings = problems.filter(({ ruleId }: { ruleId: string }) => ruleId !== 'no-ambiguous-paths')
+  expect(warnings).toEqual([])
+})
+
+it('gives a client that type-checks and trades', async () => {
+  await generateApi({ fileName: 'api.ts', input: file, output: folder, httpClientType: 'fetch', silent: true })
+  copyFileSync(join(import.meta.dirname, 'client-program/trade.ts.txt'), join(folder, 'trade.ts'))
+  const config = {
+    compilerOptions: {
+      ...{
+        target: 'es2024',
+        lib: ['es2024', 'dom', 'dom.iterable'],
+        types: ['node'],
+        strict: true,
+        skipLibCheck: true,
+      },
+      ...{ module: 'esnext', moduleResolution: 'bundler', outDir: 'out', rootDir: '.' },
+    },
+    files: ['api.ts', 'trade.ts'],
+  }
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
+  const compiled = await run('typescript', 'bin/tsc', ['-p', 'tsconfig.json'])
+  expect(compiled).toEqual({ code: 0, output: '', errors: '' })
+
+  const { output, errors } = await new Promise<{ output: string; errors: string }>(resolve => {
+    const args = [join(folder, 'out/trade.js'), worker.url, generatePrivateKey()]
+    execFile(process.execPath, args, { cwd: folder }, (_, output, errors) => resolve({ output, errors }))
+  })
+  expect({ output, errors }).toMatchObject({ output: expect.stringContaining('agentId') })
+  expect(JSON.parse(output)).toEqual({
+    agentId: expect.stringMatching(/^\d+$/),
+    status: 'success',
+    cost: '120000000',
+    ended: 'Closed',
+    refusal: 'AGENT_NOT_FOUND',
+  })
+})

@@ -1,0 +1,113 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import type { z } from 'zod'
+import { operations } from '../../src/operations/index.ts'
+import { type Operation, tags } from '../../src/operations/operation.ts'
+import { errorBody } from '../../src/resources/error.ts'
+import { type Body, deployment, request } from '../surfaces.ts'
+
+type Schema = Body
+let document: Body
+const listed = operations as readonly Operation[]
+const described = ({ path, method }: Operation): Body => document.paths[path][method]
+const JSON_TYPE = 'application/json'
+
+beforeAll(async () => {
+  const response = await request('/docs/swagger.json')
+  expect(response.headers.get('content-type')).toContain(JSON_TYPE)
+  document = await response.json()
+})
+
+it('the description is OpenAPI 3.1.0 of version 0.1.0, of this deployment', () => {
+  expect(document).toMatchObject({
+    openapi: '3.1.0',
+    info: { version: '0.1.0', license: { name: 'MIT' }, contact: { name: expect.any(String) } },
+    servers: [{ url: deployment.baseUrl }],
+  })
+  expect(document.tags.map(({ name }: Body) => name)).toEqual(Object.keys(tags))
+})
+
+it('it has every operation and nothing else', () => {
+  const entries = Object.entries(document.paths as Record<string, object>)
+  const found = entries.flatMap(([path, item]) => Object.keys(item).map(method => `${method} ${path}`))
+  expect(found.sort()).toEqual(listed.map(({ method, path }) => `${method} ${path}`).sort())
+})
+
+it('it says how to sign, in words', () => {
+  for (const primaryType of ['SelfRegister', 'LinkERC8004', 'OpenPosition', 'AddToPosition', 'ReducePosition'])
+    expect(document.info.description).toContain(`${primaryType}(`)
+  expect(document.info.description).toContain('uint16 maxSlippageBps,bytes32 exitsHash')
+  expect(document.info.description).toContain('keccak256(abi.encode(bytes32[] ruleHashes))')
+})
+
+describe.each(listed.map(operation => [operation.id, operation] as const))('%s', (id, operation) => {
+  it('has id, summary, description, one tag and a schema for each status', () => {
+    const entry = described(operation)
+    expect(entry).toMatchObject({ operationId: id, tags: [operation.tag] })
+    expect(entry.summary.length).toBeGreaterThan(3)
+    expect(entry.description.length).toBeGreaterThan(20)
+    const statuses = Object.keys(entry.responses).map(Number)
+    expect(statuses).toEqual(expect.arrayContaining([operation.status, ...operation.errors, 400, 500]))
+    for (const [status, { description, content }] of Object.entries<Body>(entry.responses)) {
+      expect(description).toEqual(expect.any(String))
+      if (status === '304') expect(content).toBeUndefined()
+      else expect(content[JSON_TYPE]).toMatchObject({ schema: expect.any(Object), example: expect.anything() })
+    }
+  })
+
+  it('has examples that validate', () => {
+    const { requestBody, responses, parameters = [] } = described(operation)
+    const { params, query, body, output } = operation
+    if (body) body.strict().parse(requestBody.content[JSON_TYPE].example)
+    const shape = { ...params?.shape, ...query?.shape } as Record<string, z.ZodType>
+    for (const { name, schema, example = schema.example } of parameters)
+      if (example !== undefined) shape[name]?.parse(example)
+    for (const [status, { content }] of Object.entries<Body>(responses)) {
+      if (content === undefined) continue
+      const { example } = content[JSON_TYPE]
+      if (Number(status) < 300) output.parse(example)
+      else if (status !== '402') errorBody.parse(example)
+    }
+  })
+
+  it('names the unit of every amount and distance', () => {
+    const { responses } = described(operation)
+    const answer = responses[operation.status].content[JSON_TYPE].schema
+    for (const [path, schema] of leavesOf(answer)) {
+      const unit = unitOf(path.at(-1) ?? '')
+      if (unit) expect(schema.description ?? '', path.join('.')).toMatch(unit)
+    }
+  })
+})
+
+it('names of components are unique nouns, and every reference resolves', () => {
+  const references = JSON.stringify(document).match(/"#\/components\/schemas\/\w+"/g) ?? []
+  for (const reference of references) expect(resolve({ $ref: JSON.parse(reference) })).toBeDefined()
+})
+
+/** What a description must say, by the name of the property. */
+function unitOf(name: string): RegExp | undefined {
+  if (/Bps$/.test(name)) return /basis points|bps/i
+  if (/Usdc$|^(cap|used|available|initialAllocation|maxAllocation|totalAssets|idleAssets)$/.test(name))
+    return /base units/
+  if (/^(createdAt|openedAt|updatedAt|blockTimestamp|serverTime|suggestedDeadline)$/.test(name)) return /Unix seconds/
+  if (/Seconds$|^evaluationPeriod$/.test(name)) return /seconds/i
+  if (/^(priceUsd|displayUsd)$/.test(name)) return /dollar|price/i
+  return undefined
+}
+
+const resolve = ({ $ref, ...schema }: Schema): Schema =>
+  $ref ? { ...document.components.schemas[$ref.split('/').at(-1)], ...schema } : schema
+
+/** Every property at any depth, with its path. */
+function* leavesOf(given: Schema, path: string[] = []): Generator<[string[], Schema]> {
+  const schema = resolve(given)
+  for (const inner of schema.anyOf ?? schema.allOf ?? []) yield* leavesOf(inner, path)
+  for (const [name, inner] of Object.entries<Schema>(schema.properties ?? {})) {
+    const at = [...path, name]
+    const resolved = resolve(inner)
+    if (resolved.type !== 'object' && resolved.type !== 'array') yield [at, resolved]
+    yield* leavesOf(inner, at)
+  }
+  if (schema.items) yield* leavesOf(schema.items, [...path, '[]'])
+  if (typeof schema.additionalProperties === 'object') yield* leavesOf(schema.additionalProperties, [...path, '*'])
+}
