@@ -7,6 +7,7 @@ import { createContext } from '../src/context.ts'
 import { createApp } from '../src/http/app.ts'
 import { operations } from '../src/operations/index.ts'
 import { paymentRequiredBody } from '../src/resources/registration.ts'
+import { callTool } from './mcp-surface.ts'
 
 type Operations = (typeof operations)[number]
 export type OperationId = Operations['id']
@@ -41,8 +42,27 @@ export function appWith(changes: Record<string, string | undefined>): Fetch {
   return async request => app.fetch(request)
 }
 
-/** Calls an operation over HTTP; a success must match the operation's output to the letter, a refusal the error body. */
+/**
+ * Calls an operation over the surface that the test runs on: over MCP where it is a tool of the tested Worker, else over
+ * HTTP. A success must match the operation's output to the letter, a refusal the error body.
+ */
 export async function call(id: OperationId, input: Input = {}, fetch: Fetch = worker): Promise<Answer> {
+  const { tool, output, status } = operationOf(id)
+  if (inject('surface') === 'http' || tool === undefined || fetch !== worker) return callOverHttp(id, input, fetch)
+  const answer = await callTool(tool, definedOnly(input))
+  if (answer.ok) strict(output as z.ZodType).parse(answer.body)
+  else errorShape.parse(answer.body)
+  return { status: answer.ok ? status : answer.status, body: answer.body, headers: new Headers() }
+}
+
+/** The status of a body that was executed before. An answer over MCP has none: there it is the operation's own. */
+export const REPEATED = inject('surface') === 'http' ? 200 : 201
+
+const definedOnly = (input: Input) =>
+  Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined))
+
+/** Calls an operation over HTTP, whatever surface the test runs on. */
+export async function callOverHttp(id: OperationId, input: Input = {}, fetch: Fetch = worker): Promise<Answer> {
   const { method, path, params, body, output } = operationOf(id) as Operations & {
     params?: z.ZodObject
     body?: z.ZodObject

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import bytecode from '../../contracts/bytecode.json'
 import { smartAccountAbi } from '../../contracts-abi/smart-account.ts'
 import { openPosition, registrationOf, signedIntent, submit } from '../actors.ts'
-import { call, deployment } from '../surfaces.ts'
+import { call, deployment, REPEATED } from '../surfaces.ts'
 
 // Agents whose signer is a contract (ERC-1271), and a key whose account has code of its own (EIP-7702).
 
@@ -44,7 +44,7 @@ describe('a contract as signer', () => {
     const first = await call('registerAgent', body)
     expect(first).toMatchObject({ status: 201 })
     const again = await call('registerAgent', body)
-    expect(again).toMatchObject({ status: 200, body: { agentId: first.body.agentId } })
+    expect(again).toMatchObject({ status: REPEATED, body: { agentId: first.body.agentId } })
 
     const trader = { agentId: first.body.agentId, account }
     const positionId = await openPosition(trader, { usdcAmount: '40' })

@@ -5,7 +5,7 @@ import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { erc8004IdentityRegistryAbi } from '../../contracts-abi/erc8004-identity-registry.ts'
 import type { Account } from '../../devnet/accounts.ts'
 import { chain, newTrader, registrationOf, sign } from '../actors.ts'
-import { type Answer, appWith, call, deployment, type Input } from '../surfaces.ts'
+import { type Answer, appWith, call, deployment, type Input, REPEATED } from '../surfaces.ts'
 
 const { contracts, accounts } = deployment
 const client = createPublicClient({ transport: http(deployment.rpcUrl) })
@@ -101,7 +101,7 @@ describe('an ERC-8004 identity', () => {
     expect(receipt.from).toBe(accounts.relayer.address.toLowerCase())
 
     const again = await call('linkErc8004', body)
-    expect(again).toMatchObject({ status: 200, body: { transactionHash: linked.body.transactionHash } })
+    expect(again).toMatchObject({ status: REPEATED, body: { transactionHash: linked.body.transactionHash } })
     expect((await call('getAgentByErc8004', { erc8004AgentId: `${id}` })).body).toMatchObject({
       agentId,
       agent: { owner: holder.address },
