@@ -7,6 +7,7 @@ const root = join(import.meta.dirname, '..')
 const bin = (name: string) => join(root, 'node_modules/.bin', name)
 const node = process.execPath
 
+const BUDGETS = 'budgets of bundle and start-up'
 const steps: [name: string, command: string, args: string[]][] = [
   ['format and lint', bin('biome'), ['ci', '--error-on-warnings', '--colors=off', '--max-diagnostics=20']],
   ['Worker types', bin('wrangler'), ['types', '--include-runtime']],
@@ -59,8 +60,8 @@ function absentFromLock(): string[] {
 let failures = 0
 function report(name: string, ok: boolean, output: string) {
   console.log(`${ok ? 'ok    ' : 'FAILED'}  ${name}`)
-  if (ok) return
-  failures++
+  if (ok && name !== BUDGETS) return
+  if (!ok) failures++
   console.log(output.trim().slice(-6_000).replace(/^/gm, '        '))
 }
 

@@ -1,0 +1,57 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { gzipSync } from 'node:zlib'
+
+// `npm run budgets`: the size of the bundle, and the CPU of its start-up against an app that has the same libraries and
+// does nothing, both profiled by the platform's own check in this run. Exits 1 above a budget.
+const BUNDLE_KIB = 450
+const STARTUP_RATIO = 2.5
+const RUNS = 3
+
+const root = join(import.meta.dirname, '..')
+const wrangler = join(dirname(createRequire(import.meta.url).resolve('wrangler/package.json')), 'bin/wrangler.js')
+const scratch = mkdtempSync(join(tmpdir(), 'agent-trading-service-budgets-'))
+const run = (args: string[]) =>
+  promisify(execFile)(process.execPath, [wrangler, ...args], {
+    cwd: root,
+    env: { ...process.env, CI: '1', WRANGLER_SEND_METRICS: 'false' },
+    maxBuffer: 1 << 26,
+  })
+
+async function bundleKib(): Promise<number> {
+  await run(['deploy', '--dry-run', '--minify', '--outdir', scratch])
+  return gzipSync(readFileSync(join(scratch, 'index.js')), { level: 9 }).length / 1024
+}
+
+type Profile = { nodes: { id: number; callFrame: { functionName: string } }[]; samples: number[]; timeDeltas: number[] }
+
+/** Milliseconds of CPU in the start-up's profile, without idling; the least of several runs. */
+async function startupMs(config: string): Promise<number> {
+  const runs: number[] = []
+  for (let index = 0; index < RUNS; index++) {
+    const outfile = join(scratch, 'startup.cpuprofile')
+    await run(['check', 'startup', '--config', config, '--args=--minify', '--outfile', outfile])
+    const { nodes, samples, timeDeltas }: Profile = JSON.parse(readFileSync(outfile, 'utf8'))
+    const idle = new Set(nodes.filter(({ callFrame }) => callFrame.functionName === '(idle)').map(({ id }) => id))
+    const active = samples.reduce((sum, id, at) => sum + (idle.has(id) ? 0 : (timeDeltas[at] ?? 0)), 0)
+    runs.push(active / 1000)
+  }
+  return Math.min(...runs)
+}
+
+try {
+  const size = await bundleKib()
+  const [ours, empty] = [await startupMs('wrangler.jsonc'), await startupMs('bench/empty-app/wrangler.jsonc')]
+  const ratio = ours / empty
+  console.log(`bundle    ${size.toFixed(0)} KiB gzip, minified (budget ${BUNDLE_KIB})`)
+  console.log(
+    `start-up  ${ratio.toFixed(2)} times an empty app on the same libraries (budget ${STARTUP_RATIO}): ${ours.toFixed(0)} ms against ${empty.toFixed(0)} ms of CPU, least of ${RUNS} runs`,
+  )
+  if (size > BUNDLE_KIB || ratio > STARTUP_RATIO) process.exitCode = 1
+} finally {
+  rmSync(scratch, { recursive: true, force: true })
+}
