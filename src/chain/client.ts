@@ -116,8 +116,3 @@ export const maybe = <T>(outcome: Outcome<T>): T | undefined =>
 export const isSilence = (error: unknown): boolean =>
   error instanceof BaseError &&
   error.walk(cause => ['HttpRequestError', 'TimeoutError'].includes((cause as Error).name)) !== null
-
-/** Whether an error is the node not answering, in contrast to the node answering no. */
-export const isTransportError = (error: unknown): boolean =>
-  error instanceof BaseError &&
-  error.walk(cause => ['HttpRequestError', 'TimeoutError', 'RpcRequestError'].includes((cause as Error).name)) !== null
