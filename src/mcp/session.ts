@@ -9,6 +9,8 @@ import { hubOf } from './hub.ts'
 import { type ServerFactory, type Subscriptions, sessionNotFound } from './serving.ts'
 
 const IDLE_MS = 30 * 60_000
+/** A session that is begun and not used: anybody can begin one, and each takes storage. */
+const UNUSED_MS = 2 * 60_000
 const TOUCH_EVERY_MS = 60_000
 
 /** What rebuilds a session: the client's initialize request, and the URL that it was posted to. */
@@ -69,7 +71,7 @@ export abstract class McpSessionObject extends DurableObject<Env> {
     const response = await this.transport.handleRequest(request, { parsedBody: initialize })
     if (response.ok) {
       await this.ctx.storage.put<Opening>('opening', { url: request.url, initialize })
-      await this.touch()
+      await this.ctx.storage.setAlarm(Date.now() + UNUSED_MS)
     } else await this.end()
     return response
   }

@@ -2,8 +2,13 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'c
 import { env, exports } from 'cloudflare:workers'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { describe, expect, it } from 'vitest'
+import { workerVars } from '../../devnet/worker-vars.ts'
+import { parseConfig } from '../../src/config.ts'
+import { type Context, createContext } from '../../src/context.ts'
+import { createMcpRoute } from '../../src/mcp/route.ts'
+import { createServer } from '../../src/mcp/server.ts'
 import { refused, sign, succeed, type ToolResult, ToolTrader, wholeTrade } from '../mcp.ts'
-import { call, request } from '../surfaces.ts'
+import { call, deployment, request } from '../surfaces.ts'
 
 const fetchWorker = (async (input, init) => exports.default.fetch(new Request(input as string, init))) as typeof fetch
 
@@ -221,6 +226,17 @@ describe('a session of the 2025 revisions', () => {
     expect(await runDurableObjectAlarm(stub)).toBe(false)
   })
 
+  it('waits two minutes for its first use, and half an hour for the next', async () => {
+    const headers = await rawSession()
+    const minutesLeft = () =>
+      runInDurableObject(objectOf(headers['mcp-session-id'] ?? ''), async (_, { storage }) =>
+        Math.round((((await storage.getAlarm()) ?? 0) - Date.now()) / 60_000),
+      )
+    expect(await minutesLeft()).toBe(2)
+    await (await post(listTools, headers)).text()
+    expect(await minutesLeft()).toBe(30)
+  })
+
   it('ends with DELETE', async () => {
     const headers = await rawSession()
     expect((await request('/mcp', { method: 'DELETE', headers })).status).toBe(200)
@@ -273,6 +289,56 @@ describe('a session of the 2025 revisions', () => {
       const response = await post({ ...initialize, params: { ...initialize.params, protocolVersion: asked } })
       expect(await response.text()).toContain(`"protocolVersion":"${answered}"`)
     }
+  })
+})
+
+describe('what went wrong inside', () => {
+  /** The tools over a context that a test has broken. */
+  async function toolsOver(context: Context) {
+    const route = createMcpRoute({
+      createServer: serving => createServer(context, serving),
+      allowedHosts: ['localhost'],
+      namespaces: env,
+    })
+    const fetchBroken = (async (input, init) => route(new Request(input as string, init))) as typeof fetch
+    return connect({ pin: '2026-07-28' }, '/mcp', fetchBroken)
+  }
+
+  it('is not told: neither an unexpected error nor the address of a node', async () => {
+    const vars = { ...workerVars(deployment), RPC_URL: 'http://127.0.0.1:1/v2/secret-key' }
+    const unreachable = createContext(parseConfig(vars), env)
+    const broken: Context = Object.create(unreachable, {
+      chain: {
+        get() {
+          throw new TypeError('secret-key is not a function')
+        },
+      },
+    })
+    for (const [context, code] of [
+      [unreachable, 'CHAIN_UNREACHABLE'],
+      [broken, 'INTERNAL'],
+    ] as const) {
+      const { client, tool } = await toolsOver(context)
+      const refusal = await refused(tool('svc_list_vaults'))
+      expect(refusal.code).toBe(code)
+      const read = client
+        .readResource({ uri: 'svc://vaults' })
+        .catch((error: { data: unknown; message: string }) => error)
+      const { data, message } = (await read) as { data: unknown; message: string }
+      expect(data).toMatchObject({ code })
+      expect(JSON.stringify([refusal, data, message])).not.toContain('secret-key')
+      await client.close()
+    }
+  })
+
+  it('is a refusal that names what is missing where the deployment is not configured', async () => {
+    const { client, tool } = await toolsOver(createContext(parseConfig({}), env))
+    expect(await refused(tool('svc_list_vaults'))).toMatchObject({ code: 'CHAIN_NOT_CONFIGURED' })
+    expect(await refused(tool('svc_get_risk_state', { agentId: '1' }))).toMatchObject({
+      code: 'TRADING_NOT_CONFIGURED',
+    })
+    expect((await client.listTools()).tools.length).toBeGreaterThan(20)
+    await client.close()
   })
 })
 
