@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { z } from '@hono/zod-openapi'
 import type { Context as HonoContext } from 'hono'
 import type { PaymentAnswer } from '../errors.ts'
 
@@ -24,3 +25,18 @@ export function writePayment(c: HonoContext, { required, response }: PaymentAnsw
 }
 
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64')
+
+const text = (description: string) => ({ description, schema: { type: 'string' as const } })
+const receipt = text('The x402 SettleResponse of the fee, base64 of JSON; absent where nothing was paid')
+
+/** What the OpenAPI document says of the headers of an operation that is paid for, by direction. */
+export const paymentHeaders = {
+  request: z.object({
+    'payment-signature': z
+      .string()
+      .optional()
+      .meta({ description: 'The x402 PaymentPayload, base64 of JSON; `X-PAYMENT` is understood too' }),
+  }),
+  success: { 'PAYMENT-RESPONSE': receipt, 'X-PAYMENT-RESPONSE': receipt },
+  required: { 'PAYMENT-REQUIRED': text('What to pay, the same as in the body: base64 of JSON') },
+}

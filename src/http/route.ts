@@ -5,7 +5,7 @@ import { errorBody } from '../resources/error.ts'
 import { paymentRequiredBody } from '../resources/registration.ts'
 import type { AppEnv } from './app.ts'
 import { isQuote, isUnchanged } from './freshness.ts'
-import { writePayment } from './payment.ts'
+import { paymentHeaders, writePayment } from './payment.ts'
 
 const MARKDOWN = 'text/markdown'
 const JSON_TYPE = 'application/json'
@@ -68,15 +68,21 @@ const repeatable = ['registerAgent', 'linkErc8004']
 function routeOf(operation: Operation) {
   const { id, method, path, tag, summary, description, params, query, body, status, errors, markdown } = operation
   const words = (code: number) => ownWords[id]?.[code] ?? statusWords[code] ?? 'Refused'
+  const isPaid = errors.includes(402)
   const responses: RouteConfig['responses'] = {}
   for (const code of repeatable.includes(id) ? [200, status] : [status])
-    responses[code] = { description: words(code), content: contentOf(operation) }
+    responses[code] = {
+      description: words(code),
+      content: contentOf(operation),
+      ...(isPaid && { headers: paymentHeaders.success }),
+    }
   if (method === 'get' && !isQuote(path) && describesBlock(operation))
     responses[304] = { description: 'The block of the If-None-Match header is still the newest' }
   for (const code of new Set([...errors, 400, ...(body ? [413] : []), 500]))
     responses[code] = {
       description: words(code),
       content: { [JSON_TYPE]: { schema: code === 402 ? paymentRequiredBody : errorBody } },
+      ...(code === 402 && { headers: paymentHeaders.required }),
     }
   const asked = z.object({ ...query?.shape, ...(markdown && formatQuery.shape) })
   return {
@@ -90,6 +96,7 @@ function routeOf(operation: Operation) {
     request: {
       ...(params && { params }),
       query: asked.strict(),
+      ...(isPaid && { headers: paymentHeaders.request }),
       ...(body && {
         body: {
           required: operation.bodyIsOptional !== true,

@@ -1,5 +1,7 @@
 import { abortAllDurableObjects, evictDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
+import { authorizationTypes } from '@x402/evm'
+import { type Address, encodeFunctionData, type Hex, multicall3Abi } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { payerOf } from '../../client/payer.ts'
@@ -539,34 +541,72 @@ describe('a facilitator that is', () => {
     await books.expect({ payments: 1, registrations: 1 })
   })
 
-  test('passed by: an authorization that its payer used for something else pays for nothing', async () => {
-    const payer = await purse()
-    await facilitator({ settle: 'pend' })
-    const body = await registrationOf(newAccount())
-    const payment = await paymentOf(payer)
-    expect((await register(body, carrying(payment, hosted))).status).toBe(502)
+  describe('passed by: an authorization pays for nothing when its payer', () => {
+    const domain = { name: 'USD Coin', version: '2', chainId, verifyingContract: contracts.USDC }
+    const usdc = { address: contracts.USDC, abi: usdcTokenAbi } as const
 
-    const { nonce } = payment.payload.authorization
-    const cancelled = await payer.signTypedData({
-      domain: { name: 'USD Coin', version: '2', chainId, verifyingContract: contracts.USDC },
-      types: {
-        CancelAuthorization: [
-          { name: 'authorizer', type: 'address' },
-          { name: 'nonce', type: 'bytes32' },
-        ],
-      },
-      primaryType: 'CancelAuthorization',
-      message: { authorizer: payer.address, nonce },
+    /** A registration whose payment is not settled yet, and that payment's nonce. */
+    async function pending(payer: PrivateKeyAccount) {
+      await facilitator({ settle: 'pend' })
+      const body = await registrationOf(newAccount())
+      const payment = await paymentOf(payer)
+      expect((await register(body, carrying(payment, hosted))).status).toBe(502)
+      await facilitator()
+      return { body, payment, nonce: payment.payload.authorization.nonce as Hex }
+    }
+
+    test('has cancelled it', async () => {
+      const payer = await purse()
+      const { body, payment, nonce } = await pending(payer)
+      const signature = await payer.signTypedData({
+        domain,
+        types: {
+          CancelAuthorization: [
+            { name: 'authorizer', type: 'address' },
+            { name: 'nonce', type: 'bytes32' },
+          ],
+        },
+        primaryType: 'CancelAuthorization',
+        message: { authorizer: payer.address, nonce },
+      })
+      const cancel = { ...usdc, functionName: 'cancelAuthorization', args: [payer.address, nonce, signature] } as const
+      await devnet.send(accounts.payer, cancel)
+      expect((await register(body, carrying(payment, hosted))).status).toBe(502)
+      await books.expect({ payments: 0, registrations: 0 })
     })
-    await devnet.send(accounts.payer, {
-      address: contracts.USDC,
-      abi: usdcTokenAbi,
-      functionName: 'cancelAuthorization',
-      args: [payer.address, nonce, cancelled],
-    } as never)
-    await facilitator()
-    expect((await register(body, carrying(payment, hosted))).status).toBe(502)
-    await books.expect({ payments: 0, registrations: 0 })
+
+    test('has used its nonce for a transfer to itself, beside a payment in the same transaction', async () => {
+      const payer = await purse()
+      const { body, payment, nonce } = await pending(payer)
+      const transferOf = async (to: Address, nonce: Hex) => {
+        const message = {
+          from: payer.address,
+          to,
+          value: books.fee,
+          validAfter: 0n,
+          validBefore: 9_000_000_000n,
+          nonce,
+        }
+        const signature = await payer.signTypedData({
+          domain,
+          types: authorizationTypes,
+          primaryType: 'TransferWithAuthorization',
+          message,
+        })
+        const args = [...Object.values(message), signature] as never
+        const callData = encodeFunctionData({ abi: usdcTokenAbi, functionName: 'transferWithAuthorization', args })
+        return { target: contracts.USDC, allowFailure: false, callData }
+      }
+      const calls = [
+        await transferOf(payer.address, nonce),
+        await transferOf(accounts.treasury.address, `0x${'34'.repeat(32)}`),
+      ]
+      await devnet.send(accounts.payer, {
+        ...{ address: contracts.Multicall3, abi: multicall3Abi, functionName: 'aggregate3', args: [calls] },
+      } as const)
+      expect((await register(body, carrying(payment, hosted))).status).toBe(502)
+      await books.expect({ payments: 1, registrations: 0 })
+    })
   })
 
   test.each([
