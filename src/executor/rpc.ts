@@ -88,7 +88,9 @@ export function createRpc(urls: readonly string[]): Rpc {
   async function call(method: string, params: readonly unknown[]): Promise<Answer> {
     for (const endpoint of inOrder()) {
       try {
-        const answer = parseAnswer(await read(endpoint, envelope({ method, params })))
+        let answer = parseAnswer(await read(endpoint, envelope({ method, params })))
+        if (answer?.error && isBetweenBlocks(answer.error))
+          answer = parseAnswer(await read(endpoint, envelope({ method, params })))
         if (answer && (answer.error === undefined || !isNodeFault(answer.error))) return answer
       } catch {
         // the next node may answer
@@ -171,10 +173,14 @@ function ofResult(result: unknown): Submission {
 const isUnsupported = ({ code, message }: RpcError) =>
   code === -32601 || /method .*(not found|not available|not supported|does not exist)|unsupported method/i.test(message)
 
+/** Whether the head moved, or was not there yet, while the node looked for it: anvil does so at every block. */
+const isBetweenBlocks = ({ message }: RpcError) => /BlockOutOfRange|header not found|unknown block/i.test(message)
+
 /** Whether an error tells of the node and not of the call: another node may do better. */
-const isNodeFault = ({ code, message }: RpcError) =>
+const isNodeFault = (error: RpcError) => isBetweenBlocks(error) || isLimit(error)
+const isLimit = ({ code, message }: RpcError) =>
   [-32005, -32029, 429].includes(code) ||
-  /rate limit|too many requests|header not found|unknown block|missing trie node|timed? ?out|capacity|overloaded|unavailable|internal error/i.test(
+  /rate limit|too many requests|missing trie node|timed? ?out|capacity|overloaded|unavailable|internal error/i.test(
     message,
   )
 
