@@ -313,6 +313,21 @@ export class Refusal extends Error {
   }
 }
 
+/**
+ * Logs a refusal that is not the caller's fault. Of a cause only its class and its stack frames are logged: its message
+ * can carry RPC URLs, and with them keys.
+ */
+export function logRefusal({ status, body, cause }: Refusal, at: { requestId: string; path: string }): void {
+  const failure = cause instanceof Error && { cause: cause.name, frames: framesOf(cause) }
+  console.error(JSON.stringify({ level: 'error', ...at, status, code: body.code, ...failure }))
+}
+
+const framesOf = ({ stack = '' }: Error) =>
+  stack
+    .split('\n')
+    .filter(line => /^\s+at /.test(line))
+    .slice(0, 8)
+
 /** Makes the refusal of a code from its facts; the facts also go out as `details`. */
 export function refuse(code: RefusalCode, facts: Facts = {}, cause?: unknown): Refusal {
   const row: Row = rows[code]

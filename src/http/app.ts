@@ -4,7 +4,7 @@ import { bodyLimit } from 'hono/body-limit'
 import { HTTPException } from 'hono/http-exception'
 import { requestId } from 'hono/request-id'
 import { type Context, withAuthorization, withPayment } from '../context.ts'
-import { type Refusal, refuse } from '../errors.ts'
+import { logRefusal, type Refusal, refuse } from '../errors.ts'
 import { operations } from '../operations/index.ts'
 import { toRefusal } from '../operations/operation.ts'
 import { type Assets, addDocs } from './docs.ts'
@@ -54,25 +54,13 @@ const isDocs = (path: string) => path === '/docs' || path.startsWith('/docs/')
 /** Writes a refusal as the error body; what is not the caller's fault is logged with its cause. */
 function answerRefusal(c: HonoContext<AppEnv>, refusal: Refusal): Response {
   const { requestId } = c.var
-  if (refusal.status >= 500) logRefusal(requestId, c.req.path, refusal)
+  if (refusal.status >= 500) logRefusal(refusal, { requestId, path: c.req.path })
   if (refusal.status === 401) c.header('WWW-Authenticate', 'Bearer')
   if (refusal.body.retryAfterSeconds !== undefined) c.header('Retry-After', `${refusal.body.retryAfterSeconds}`)
   c.header('Cache-Control', 'no-store')
   writePayment(c, refusal.payment)
   return c.json({ ...refusal.payment?.required, ...refusal.body, requestId }, refusal.status as 400)
 }
-
-// Of a cause only its class and its stack frames are logged: its message can carry RPC URLs, and with them keys.
-function logRefusal(requestId: string, path: string, { status, body, cause }: Refusal) {
-  const failure = cause instanceof Error && { cause: cause.name, frames: framesOf(cause) }
-  console.error(JSON.stringify({ level: 'error', requestId, path, status, code: body.code, ...failure }))
-}
-
-const framesOf = ({ stack = '' }: Error) =>
-  stack
-    .split('\n')
-    .filter(line => /^\s+at /.test(line))
-    .slice(0, 8)
 
 /** Hono's own refusals: a media type that is not JSON, and JSON that does not parse. */
 function ofHono(error: HTTPException): Refusal {

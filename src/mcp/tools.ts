@@ -6,7 +6,7 @@ import {
   type Tool,
 } from '@modelcontextprotocol/server'
 import { type Context, withAuthorization, withPayment } from '../context.ts'
-import { Refusal } from '../errors.ts'
+import { logRefusal, Refusal } from '../errors.ts'
 import { operations } from '../operations/index.ts'
 import { type Operation, Reply, toRefusal } from '../operations/operation.ts'
 import { guideOf, type ToolName } from './guides.ts'
@@ -114,15 +114,12 @@ function textOf(value: unknown): unknown {
   return Number.isSafeInteger(value) || typeof value === 'boolean' ? `${value}` : value
 }
 
-/** The error body of a refusal; what is not the caller's fault is logged with the class of its cause. */
+/** The error body of a refusal; what is not the caller's fault is logged. */
 export function refusalBody(error: unknown, subject: string, { http }: ServerContext) {
-  const { status, body, cause } = toRefusal(error)
+  const refusal = toRefusal(error)
   const requestId = requestIdOf(http?.req)
-  if (status >= 500) {
-    const kind = cause instanceof Error ? cause.name : undefined
-    console.error(JSON.stringify({ level: 'error', requestId, mcp: subject, status, code: body.code, cause: kind }))
-  }
-  return { ...body, requestId }
+  if (refusal.status >= 500) logRefusal(refusal, { requestId, path: `/mcp ${subject}` })
+  return { ...refusal.body, requestId }
 }
 
 const REQUEST_ID = /^[\w=-]{1,255}$/
