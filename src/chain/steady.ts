@@ -3,8 +3,9 @@ import { BaseError, type Transport } from 'viem'
 const ATTEMPTS = 3
 
 /**
- * A transport that asks again when a node without history says that the newest block is out of range: anvil under
- * `--prune-history` turns `latest` into a number first, and a block mined at that moment takes its state away.
+ * A transport that asks again when the node has lost the newest block while it looked for it: anvil under
+ * `--prune-history` turns `latest` into a number first, and a block mined at that moment takes its state away; of nodes
+ * behind a balancer one may know a block that the other has not seen.
  */
 export const steady = <transport extends Transport>(inner: transport): transport =>
   (options => {
@@ -14,7 +15,7 @@ export const steady = <transport extends Transport>(inner: transport): transport
         try {
           return await request(args as never, overrides)
         } catch (error) {
-          if (attempt === ATTEMPTS || !isOfLatest(args) || !isOutOfRange(error)) throw error
+          if (attempt === ATTEMPTS || !isOfLatest(args) || !isBetweenBlocks(error)) throw error
         }
       }
     }
@@ -23,4 +24,5 @@ export const steady = <transport extends Transport>(inner: transport): transport
 
 const isOfLatest = ({ params }: { params?: unknown }) => Array.isArray(params) && params[1] === 'latest'
 
-const isOutOfRange = (error: unknown) => error instanceof BaseError && error.details?.includes('BlockOutOfRange')
+const isBetweenBlocks = (error: unknown) =>
+  error instanceof BaseError && /BlockOutOfRange|header not found|unknown block/i.test(error.details)

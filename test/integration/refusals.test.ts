@@ -6,6 +6,7 @@ import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
+import { steady } from '../../src/chain/steady.ts'
 import {
   chain,
   FRONTIER,
@@ -22,7 +23,7 @@ import {
 import { type Answer, appWith, type Body, call, deployment, type Input } from '../surfaces.ts'
 
 const { contracts, accounts } = deployment
-const client = createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) }).extend(publicActions)
+const client = createTestClient({ mode: 'anvil', transport: steady(http(deployment.rpcUrl)) }).extend(publicActions)
 
 const nonceOf = (agentId: string) =>
   client.readContract({

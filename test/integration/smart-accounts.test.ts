@@ -3,14 +3,17 @@ import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 
 import { describe, expect, it } from 'vitest'
 import bytecode from '../../contracts/bytecode.json'
 import { smartAccountAbi } from '../../contracts-abi/smart-account.ts'
+import { steady } from '../../src/chain/steady.ts'
 import { openPosition, registrationOf, signedIntent, submit } from '../actors.ts'
 import { call, deployment, REPEATED } from '../surfaces.ts'
 
 // Agents whose signer is a contract (ERC-1271), and a key whose account has code of its own (EIP-7702).
 
-const client = createTestClient({ mode: 'anvil', pollingInterval: 100, transport: http(deployment.rpcUrl) }).extend(
-  publicActions,
-)
+const client = createTestClient({
+  mode: 'anvil',
+  pollingInterval: 100,
+  transport: steady(http(deployment.rpcUrl)),
+}).extend(publicActions)
 const funded = deployment.accounts.agents[7] as { privateKey: Hex }
 const wallet = createWalletClient({
   account: privateKeyToAccount(funded.privateKey),
@@ -20,7 +23,7 @@ const wallet = createWalletClient({
     nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
     rpcUrls: { default: { http: [deployment.rpcUrl] } },
   },
-  transport: http(deployment.rpcUrl),
+  transport: steady(http(deployment.rpcUrl)),
 })
 
 async function deployAccount(owner: Address): Promise<Address> {

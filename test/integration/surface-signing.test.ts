@@ -3,12 +3,13 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { steady } from '../../src/chain/steady.ts'
 import { type ExitRule, hashExits } from '../../src/chain/typed-data.ts'
 import { newTrader, openPosition, registrationOf, sign, signedIntent, type Trader } from '../actors.ts'
 import { type Body, call, deployment, type Input } from '../surfaces.ts'
 
 const { contracts } = deployment
-const client = createPublicClient({ transport: http(deployment.rpcUrl) })
+const client = createPublicClient({ transport: steady(http(deployment.rpcUrl)) })
 
 let trader: Trader
 let positionId: string
