@@ -160,6 +160,16 @@ contract ExecuteExitTest is ProtocolTest {
         _exit(id);
     }
 
+    function test_LateNewsFromBeforeAnAddDoesNotFire() public {
+        skip(60);
+        _submit(_addIntent(id, 100 * USDC));
+        _post(90 * USD, uint64(block.timestamp - 1));
+        market.moveTo(address(nvda), 90 * USD);
+        _expectNotDue();
+        _post(90 * USD, uint64(block.timestamp));
+        _exit(id);
+    }
+
     function test_AReduceLeavesTheLadderArmed() public {
         _setPrice(nvda, 111 * USD);
         _submit(_reduceIntent(id, 1_000));
