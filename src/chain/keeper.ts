@@ -54,8 +54,9 @@ const PAGE = 300
 const learned = new WeakMap<object, Set<Address>>()
 
 /**
- * Reads positions with all that decides about their exits at one block: the given ids, and every id after `cursor` where
- * there is one. One `eth_call`, another one per further 300 positions. Throws CHAIN_UNREACHABLE.
+ * Reads positions with all that decides about their exits: the given ids, and every id after `cursor` where there is one.
+ * One `eth_call` at one block, another one per further 300 positions; since nodes may not keep any state but the newest,
+ * those may be of a later block than the one answered. Throws CHAIN_UNREACHABLE.
  */
 export async function readWatch(chain: TradingChain, ids: readonly bigint[], cursor?: bigint): Promise<Watch> {
   const { contracts, trading } = chain
@@ -69,7 +70,7 @@ export async function readWatch(chain: TradingChain, ids: readonly bigint[], cur
   const manager = { address: trading.PositionManager, abi: positionManagerAbi } as const
 
   /** One round trip: a page of positions beside the tokens and vaults that are not known yet. */
-  async function page(pageIds: readonly bigint[], at?: Block) {
+  async function page(pageIds: readonly bigint[]) {
     const newTokens = [...tokens].filter(token => !rounds.has(token))
     const newVaults = [...vaults].filter(vault => !pauses.has(vault))
     const calls = [
@@ -82,7 +83,7 @@ export async function readWatch(chain: TradingChain, ids: readonly bigint[], cur
         { ...manager, functionName: 'getExitRules', args: [id] },
       ]),
     ]
-    const { block, results } = await read(chain, calls as readonly unknown[], at)
+    const { block, results } = await read(chain, calls as readonly unknown[])
     let next = 0
     const value = <T>() => maybe(results[next++] as never) as T | undefined
     const positionCount = value<bigint>() ?? 0n
@@ -106,7 +107,7 @@ export async function readWatch(chain: TradingChain, ids: readonly bigint[], cur
   const wanted = [...ids, ...(cursor === undefined ? [] : range(cursor + 1n, cursor + SPARE))]
   const first = await page(wanted.splice(0, PAGE))
   if (cursor !== undefined) wanted.push(...range(cursor + SPARE + 1n, first.positionCount))
-  while (wanted.length > 0) await page(wanted.splice(0, PAGE), first.block)
+  while (wanted.length > 0) await page(wanted.splice(0, PAGE))
 
   const open = positions.filter(({ status }) => status === 0)
   for (const { token, vault } of open)
@@ -115,7 +116,7 @@ export async function readWatch(chain: TradingChain, ids: readonly bigint[], cur
       tokens.add(token)
       vaults.add(vault)
     }
-  if (open.some(({ token, vault }) => !rounds.has(token) || !pauses.has(vault))) await page([], first.block)
+  if (open.some(({ token, vault }) => !rounds.has(token) || !pauses.has(vault))) await page([])
 
   return {
     ...first,

@@ -1,6 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { createChain, type TradingChain } from '../chain/client.ts'
 import { parseConfig } from '../config.ts'
+import { Refusal } from '../errors.ts'
 import { createExecutor } from '../executor/executor.ts'
 import { logEvent } from '../executor/log.ts'
 import { type Book, openBook } from './book.ts'
@@ -43,7 +44,7 @@ export class Keeper extends DurableObject<Env> {
       this.#failures = 0
     } catch (error) {
       this.#failures++
-      logEvent('keeper failure', { cause: error instanceof Error ? error.name : typeof error })
+      logEvent('keeper failure', { cause: causeOf(error) })
     } finally {
       await this.ctx.storage.setAlarm(Date.now() + this.#pauseMs())
     }
@@ -73,12 +74,14 @@ export class Keeper extends DurableObject<Env> {
     }
   }
 
-  status(): KeeperStatus {
+  async status(): Promise<KeeperStatus> {
+    const lanes = await this.#prepare()?.lanes()
     const { blockNumber, at } = this.#book.look() ?? {}
     return {
       lastEvaluation: blockNumber === undefined || at === undefined ? undefined : { blockNumber, at },
       openPositions: this.#book.openCount(),
       pendingExits: this.#book.sending().flatMap(({ ids }) => ids).length,
+      lanes: lanes ?? [],
     }
   }
 
@@ -102,3 +105,6 @@ export class Keeper extends DurableObject<Env> {
     return this.#rounds
   }
 }
+
+const causeOf = (error: unknown) =>
+  error instanceof Refusal ? error.body.code : error instanceof Error ? error.name : typeof error

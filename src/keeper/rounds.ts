@@ -13,7 +13,7 @@ import {
 import { ofRevert } from '../chain/reverts.ts'
 import { symbolsOf } from '../chain/symbols.ts'
 import { type RefusalBody, type RefusalCode, refuse } from '../errors.ts'
-import type { Executor, IntentRecord, Outcome, Relay } from '../executor/executor.ts'
+import type { Executor, Outcome, Relay } from '../executor/executor.ts'
 import { patience } from '../executor/patience.ts'
 import type { Book, Entry, Sending } from './book.ts'
 import { judge } from './judgement.ts'
@@ -150,8 +150,11 @@ export function createRounds({
     const { digest } = sending
     if (flying.has(digest)) return
     const record = await executor.find(groupOf(sending), digest)
-    if (record === undefined || record.state === 'rejected' || record.state === 'reverted')
-      return settle(sending, { state: 'refused', ...dataOf(record) })
+    if (record === undefined) return book.settle(digest) // the lane never had it: this look judges anew
+    if (record.state === 'rejected' || record.state === 'reverted') {
+      const { revertData: data } = record
+      return settle(sending, { state: 'refused', ...(data !== undefined && { data }) })
+    }
     if (record.state === 'mined' || record.state === 'final') settle(sending, await executor.relay(relayOf(sending)))
   }
 
@@ -201,13 +204,11 @@ export function createRounds({
     call: exitCall(chain, sending.ids, sending.takesBatches),
   })
 
-  return { look }
+  return { look, lanes: executor.status }
 }
 
 /** Batches do not wait for each other, so each is a group of its own. */
 const groupOf = ({ ids: [first] }: Sending) => `exit:${first}`
-
-const dataOf = (record: IntentRecord | undefined) => (record?.revertData ? { data: record.revertData } : {})
 
 const failureOf: Record<Exclude<Outcome['state'], 'unknown' | 'reverted'>, RefusalCode> = {
   mined: 'INTENT_REFUSED',

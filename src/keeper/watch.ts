@@ -1,6 +1,7 @@
 import { waitUntil } from 'cloudflare:workers'
 import type { Hex } from 'viem'
 import type { TradingChain } from '../chain/client.ts'
+import type { LaneStatus } from '../executor/executor.ts'
 import type { Keeper } from './keeper.ts'
 
 /** What the keeper saw: block, price with 8 decimals, time in Unix seconds of the chain. */
@@ -24,6 +25,8 @@ export type KeeperStatus = {
   openPositions: number
   /** Positions whose exit is on its way to the chain. */
   pendingExits: number
+  /** The account that fires. */
+  lanes: LaneStatus[]
 }
 
 /** The keeper of a deployment, which fires exits on its own. */

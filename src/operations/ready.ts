@@ -7,13 +7,16 @@ import { getRegistrationTerms } from '../chain/registry.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors.ts'
 import type { LaneStatus } from '../executor/executor.ts'
-import { presentLane, readiness } from '../resources/readiness.ts'
+import type { KeeperStatus } from '../keeper/watch.ts'
+import { presentKeeper, presentLane, readiness } from '../resources/readiness.ts'
 import { defineOperation } from './operation.ts'
 
 /** A chain whose newest block is older than this is not followed, or stands still. */
 const MOST_LAG_SECONDS = 300
 /** A lane whose oldest transaction is older than this gets nothing included. */
 const MOST_PENDING_SECONDS = 60
+/** The cron trigger wakes the keeper every minute. */
+const MOST_KEEPER_SECONDS = 150n
 
 export const getReadiness = defineOperation(
   {
@@ -30,12 +33,13 @@ export const getReadiness = defineOperation(
   },
   async context => {
     const { chain, config } = context
-    const [{ block, market }, { terms }, missing, executors, relayers] = await Promise.all([
+    const [{ block, market }, { terms }, missing, executors, relayers, keeper] = await Promise.all([
       readMarket(chain),
       getRegistrationTerms(chain),
       contractsWithoutCode(chain),
       lanesOf(config.executorKeys.length > 0 && config.trading ? () => context.executor : undefined),
       lanesOf(config.relayerKey ? () => context.relayer : undefined),
+      context.keeper?.status(),
     ])
     const stale = market.tokens.filter(({ address }) => market.quoteIn(address).stale).map(({ symbol }) => symbol)
     const pausedVaults = market.vaults.filter(({ tradingPaused }) => tradingPaused)
@@ -46,6 +50,7 @@ export const getReadiness = defineOperation(
       contracts: { missing },
       executor: { configured: executors !== undefined, lanes: (executors ?? []).map(presentLane) },
       relayer: { configured: relayers !== undefined, lanes: (relayers ?? []).map(presentLane) },
+      keeper: presentKeeper(keeper),
       oracle: { stale },
       paused: { registry: terms.paused, vaults: pausedVaults.map(vault => catalogVault(vault).slug) },
     } satisfies Partial<z.input<typeof readiness>>
@@ -65,6 +70,9 @@ export const getReadiness = defineOperation(
     const problems = said({
       'the relayer is not configured': relayers === undefined,
       'the relayer cannot send': relayers !== undefined && !relayers.some(canSend),
+      'no keeper is configured': keeper === undefined,
+      'the keeper does not look at the positions': keeper !== undefined && !hasLooked(keeper, block),
+      'the keeper cannot send': keeper !== undefined && !keeper.lanes.some(canSend),
       'an executor account cannot send': executors?.every(canSend) === false,
       [`prices are stale: ${stale.join(', ')}`]: stale.length > 0,
       'trading is paused in a vault': pausedVaults.length > 0,
@@ -77,6 +85,9 @@ export const getReadiness = defineOperation(
 const lanesOf = async (executor: (() => Context['executor']) | undefined) => executor?.().status()
 
 const canSend = ({ paused, oldestPendingSeconds }: LaneStatus) => !paused && oldestPendingSeconds < MOST_PENDING_SECONDS
+
+const hasLooked = ({ lastEvaluation }: KeeperStatus, { timestamp }: Block) =>
+  lastEvaluation !== undefined && timestamp - BigInt(lastEvaluation.at) <= MOST_KEEPER_SECONDS
 
 const lagOf = ({ timestamp }: Block) => Math.max(0, Math.floor(Date.now() / 1000) - Number(timestamp))
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { LaneStatus } from '../executor/executor.ts'
+import type { KeeperStatus } from '../keeper/watch.ts'
 import { addressOut, digits, unixSeconds } from './primitives.ts'
 
 export const lane = z
@@ -20,6 +21,14 @@ export const presentLane = (status: LaneStatus): z.input<typeof lane> => ({
   paused: status.paused,
 })
 
+export const presentKeeper = (status: KeeperStatus | undefined): z.input<typeof readiness>['keeper'] => ({
+  configured: status !== undefined,
+  lastEvaluation: status?.lastEvaluation ?? null,
+  openPositions: status?.openPositions ?? 0,
+  pendingExits: status?.pendingExits ?? 0,
+  lanes: (status?.lanes ?? []).map(presentLane),
+})
+
 export const readiness = z
   .object({
     status: z.enum(['ready']).meta({ description: 'A deployment that cannot trade answers 503 with the same look' }),
@@ -32,6 +41,18 @@ export const readiness = z
     contracts: z.object({ missing: z.array(z.string()).meta({ description: 'Configured contracts without code' }) }),
     executor: z.object({ configured: z.boolean(), lanes: z.array(lane) }),
     relayer: z.object({ configured: z.boolean(), lanes: z.array(lane) }),
+    keeper: z
+      .object({
+        configured: z.boolean(),
+        lastEvaluation: z
+          .object({ blockNumber: digits('Block that it looked at'), at: unixSeconds('Time of that block') })
+          .nullable()
+          .meta({ description: 'Null when it has not looked yet' }),
+        openPositions: z.int().meta({ description: 'Positions that it watches' }),
+        pendingExits: z.int().meta({ description: 'Positions whose exit is on its way to the chain' }),
+        lanes: z.array(lane),
+      })
+      .meta({ description: 'What fires exits on its own' }),
     oracle: z.object({ stale: z.array(z.string()).meta({ description: 'Symbols without a fresh price' }) }),
     paused: z.object({ registry: z.boolean(), vaults: z.array(z.string()).meta({ description: 'Paused vaults' }) }),
     problems: z.array(z.string()).meta({ description: 'What an operator should look at though trading is possible' }),

@@ -1,24 +1,46 @@
-import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
-import { env, exports } from 'cloudflare:workers'
+import {
+  abortAllDurableObjects,
+  createExecutionContext,
+  createScheduledController,
+  evictDurableObject,
+  runDurableObjectAlarm,
+  runInDurableObject,
+  waitOnExecutionContext,
+} from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { getAbiItem, numberToHex, toEventSelector } from 'viem'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
+import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
+import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { chain, newTrader, openPosition, submit, type Trader } from '../actors.ts'
-import { type Body, call, deployment } from '../surfaces.ts'
+import { workerVars } from '../../devnet/worker-vars.ts'
+import { marketHours } from '../../src/catalog/sessions.ts'
+import { createChain, type TradingChain } from '../../src/chain/client.ts'
+import { simulateExits } from '../../src/chain/keeper.ts'
+import { getLogs } from '../../src/chain/logs.ts'
+import { parseConfig } from '../../src/config.ts'
+import worker from '../../src/index.ts'
+import { chain, FRONTIER, GENESIS, newTrader, openPosition, type Trader } from '../actors.ts'
+import { appWith, type Body, call, deployment } from '../surfaces.ts'
 
-const stub = env.KEEPER.get(env.KEEPER.idFromName(`${deployment.chainId}:${deployment.contracts.TradeRouter}`))
+const keeperNamed = (name: string) => env.KEEPER.get(env.KEEPER.idFromName(name))
+/** A new stub each time: one whose object was aborted stays broken. */
+const keeper = () => keeperNamed(`${deployment.chainId}:${deployment.contracts.TradeRouter}`)
+const MAX_PRICE_AGE = 86_400n
 
 /** Runs the alarm now; where it runs already, waits for that look. */
 async function look() {
-  await stub.wake()
-  if (!(await runDurableObjectAlarm(stub))) await stub.look()
+  await keeper().wake()
+  if (!(await runDurableObjectAlarm(keeper()))) await keeper().look()
 }
-const alarmOf = () => runInDurableObject(stub, (_, state) => state.storage.getAlarm())
+const alarmOf = () => runInDurableObject(keeper(), (_, state) => state.storage.getAlarm())
 
+async function disarm() {
+  await keeper().look()
+  await runInDurableObject(keeper(), (_, state) => state.storage.deleteAlarm())
+}
 /** Ends the loop, so that no later test's position is exited by it. */
-afterAll(async () => {
-  await stub.look()
-  await runInDurableObject(stub, (_, state) => state.storage.deleteAlarm())
-})
+afterAll(disarm)
 afterEach(() => vi.restoreAllMocks())
 
 const position = async ({ agentId }: Trader, positionId: string): Promise<Body> =>
@@ -30,13 +52,53 @@ const automation = async ({ agentId }: Trader, positionId: string): Promise<Body
 }
 const usd = (entryPriceUsdc: string, factor: number) => ((Number(entryPriceUsdc) / 1e6) * factor).toFixed(2)
 
+const ofFrontier = ['NVDA', 'META', 'TSLA', 'COIN', 'PLTR', 'HOOD']
+
 async function bought(symbol: string, input = {}) {
-  const trader = await newTrader()
+  const trader = await newTrader({ vault: ofFrontier.includes(symbol) ? FRONTIER : GENESIS })
   const positionId = await openPosition(trader, { symbol, usdcAmount: '100', ...input })
   const { entryPriceUsdc } = await position(trader, positionId)
   const moveTo = (factor: number) => chain.setPrice(symbol, usd(entryPriceUsdc, factor))
   return { trader, positionId, entryPriceUsdc, moveTo }
 }
+
+const config = parseConfig(workerVars(deployment))
+const onChain = createChain(config.chain as NonNullable<typeof config.chain>, config.trading) as TradingChain
+const EXIT_EXECUTED = toEventSelector(getAbiItem({ abi: tradeRouterAbi, name: 'ExitExecuted' }))
+
+/** How often a rule of the position has fired, whoever fired it. */
+async function exitsOf(positionId: string): Promise<number> {
+  const topics = [EXIT_EXECUTED, numberToHex(BigInt(positionId), { size: 32 })]
+  const toBlock = await onChain.client.getBlockNumber()
+  const logs = await getLogs(onChain, { address: onChain.trading.TradeRouter, topics, fromBlock: 0n, toBlock })
+  return logs.length
+}
+
+type Rpc = { method: string; params: [Record<string, string> | string] }
+const original = globalThis.fetch.bind(globalThis)
+/** Lets a test see, or stop, what is said to the node. */
+function onRequest(answer: (request: Rpc, forward: () => Promise<Response>) => Promise<Response>) {
+  vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
+    const request = new Request(input as RequestInfo, init as RequestInit)
+    const body = [await request.clone().json()].flat()[0] as Rpc
+    return answer(body, () => original(request))
+  })
+}
+/** What a lane asks on its own, in the background. */
+const WATCH = new Set(['eth_chainId', 'eth_getTransactionCount', 'eth_getBalance', 'eth_getBlockByNumber'])
+/** The methods of the requests to the node from now on. */
+function countRequests(): string[] {
+  const requests: string[] = []
+  onRequest(({ method }, forward) => {
+    if (!WATCH.has(method)) requests.push(method)
+    return forward()
+  })
+  return requests
+}
+const isSimulationOfLane = ({ method, params: [call] }: Rpc) =>
+  method === 'eth_call' &&
+  typeof call === 'object' &&
+  call.from?.toLowerCase() === deployment.accounts.keeper.address.toLowerCase()
 
 describe('the keeper', () => {
   it('is armed by an opened position, and fires its stop-loss when the price falls', async () => {
@@ -124,18 +186,277 @@ describe('the keeper', () => {
 
   it('waits while the price is stale, says so, and fires on the next fresh one', async () => {
     const { trader, positionId, moveTo } = await bought('GOOGL')
-    await chain.increaseTime(90_000)
+    const setMaxPriceAge = (seconds: bigint) =>
+      chain.send(deployment.accounts.admin, {
+        address: GENESIS,
+        abi: mandateVaultAbi,
+        functionName: 'setMaxPriceAge',
+        args: [seconds],
+      })
+    await setMaxPriceAge(10n)
+    await chain.increaseTime(11)
     await look()
     expect(await automation(trader, positionId)).toMatchObject({
       price: { stale: true },
       lastOutcome: { outcome: 'deferred', reason: 'priceStale' },
     })
-    await chain.refreshPrices()
+    await setMaxPriceAge(MAX_PRICE_AGE)
     await look()
     expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'notReached' })
     await moveTo(0.9)
     await look()
     expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed' })
     await moveTo(1)
+  })
+})
+
+describe('a crash', () => {
+  const crashes: [string, (request: Rpc) => boolean][] = [
+    ['before the lane has signed', isSimulationOfLane],
+    ['before the lane has an answer', ({ method }) => method.startsWith('eth_sendRawTransaction')],
+  ]
+  it.each(crashes)('%s loses no exit and repeats none', async (_, isCut) => {
+    const { trader, positionId, moveTo } = await bought('AMZN', { exits: '-500:5000,-900:10000' })
+    await look()
+    await disarm()
+    await moveTo(0.94)
+    let cut = false
+    onRequest((request, forward) => {
+      if (!isCut(request)) return forward()
+      cut = true
+      void forward()
+      return new Promise(() => {})
+    })
+    void keeper()
+      .look()
+      .catch(() => {})
+    await vi.waitFor(() => expect(cut).toBe(true), { timeout: 5_000 })
+    expect(await keeper().status()).toMatchObject({ pendingExits: 1 })
+    await abortAllDurableObjects()
+    vi.restoreAllMocks()
+
+    await vi.waitFor(
+      async () => {
+        await keeper().look()
+        expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed', ruleIndex: 0 })
+      },
+      { timeout: 10_000, interval: 200 },
+    )
+    expect(await keeper().status()).toMatchObject({ pendingExits: 0 })
+    await keeper().look()
+    expect(await position(trader, positionId)).toMatchObject({ status: 'Open', nextRuleIndex: 1 })
+    expect(await exitsOf(positionId)).toBe(1)
+    await moveTo(1)
+  })
+
+  it('of an idle keeper leaves its alarm and what it knows', async () => {
+    const { trader, positionId } = await bought('AMZN')
+    await look()
+    await evictDurableObject(keeper())
+    expect(await alarmOf()).not.toBeNull()
+    expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'notReached' })
+  })
+})
+
+describe('several keepers', () => {
+  it('that look at once, and anybody else who fires, do it once', async () => {
+    const { trader, positionId, moveTo } = await bought('META', { exits: '-500:5000,-900:10000' })
+    await look()
+    await disarm()
+    const other = keeperNamed('another')
+    await other.look()
+    await moveTo(0.94)
+    const outsider = chain
+      .send(deployment.accounts.depositor, {
+        address: deployment.contracts.TradeRouter,
+        abi: tradeRouterAbi,
+        functionName: 'executeExit',
+        args: [BigInt(positionId)],
+      })
+      .catch(() => undefined)
+    await Promise.all([look(), other.look(), keeper().look(), outsider])
+    await Promise.all([keeper().look(), other.look()])
+    expect(await position(trader, positionId)).toMatchObject({ status: 'Open', nextRuleIndex: 1 })
+    expect(await exitsOf(positionId)).toBe(1)
+    await moveTo(1)
+  })
+
+  it('are woken by the cron trigger', async () => {
+    await disarm()
+    expect(await alarmOf()).toBeNull()
+    const execution = createExecutionContext()
+    await (worker as ExportedHandler<Env>).scheduled?.(createScheduledController(), env, execution)
+    await waitOnExecutionContext(execution)
+    await vi.waitFor(async () => expect(await alarmOf()).not.toBeNull())
+  })
+})
+
+describe('many positions', () => {
+  it('cost one request per look', async () => {
+    await Promise.all(
+      Array.from({ length: 10 }, async () => {
+        const trader = await newTrader({ vault: FRONTIER })
+        for (const symbol of ofFrontier) await openPosition(trader, { symbol, usdcAmount: '5' })
+      }),
+    )
+    await look()
+    await disarm()
+    expect((await keeper().status()).openPositions).toBeGreaterThanOrEqual(60)
+    const requests = countRequests()
+    await keeper().look()
+    await keeper().look()
+    expect(requests).toEqual(['eth_call', 'eth_call'])
+  })
+
+  it('are exited in batches', async () => {
+    const traders = await Promise.all(Array.from({ length: 5 }, () => newTrader({ vault: FRONTIER })))
+    const ids = await Promise.all(traders.map(trader => openPosition(trader, { symbol: 'PLTR', usdcAmount: '20' })))
+    await disarm()
+    const { priceUsd } = (await call('getPrices', { symbols: 'PLTR' })).body.prices.PLTR
+    await chain.setPrice('PLTR', (Number(priceUsd) * 0.9).toFixed(2))
+    const requests = countRequests()
+    await keeper().look()
+    expect(requests).toEqual(['eth_call', 'eth_call', 'eth_call', 'eth_sendRawTransactionSync']) // look, simulate, the lane's two
+    const outcomes = await Promise.all(ids.map((id, index) => automation(traders[index] as Trader, id)))
+    expect(new Set(outcomes.map(({ lastOutcome }) => lastOutcome.transactionHash)).size).toBe(1)
+    for (const { lastOutcome } of outcomes) expect(lastOutcome).toMatchObject({ outcome: 'executed' })
+    await chain.setPrice('PLTR', priceUsd)
+  })
+
+  it('do not wait for one that fails, which is tried again later and says why it failed', async () => {
+    const first = await bought('COST', { usdcAmount: '150', maxSlippageBps: '150', exits: '-500:10000' })
+    await chain.setPrice('COST', '921.5')
+    const second = await bought('COST', { usdcAmount: '150', maxSlippageBps: '150', exits: '-500:10000' })
+    const deep = await bought('TSLA', { exits: '-500:10000' })
+    await look()
+    await disarm()
+    await Promise.all([first.moveTo(0.9), deep.moveTo(0.9)])
+    await keeper().look()
+    // What the first one sold is still in the price when the second one is to sell, in the same transaction.
+    expect(await position(first.trader, first.positionId)).toMatchObject({ status: 'Closed' })
+    expect(await position(deep.trader, deep.positionId)).toMatchObject({ status: 'Closed' })
+    const { lastOutcome, lastEvaluation } = await automation(second.trader, second.positionId)
+    expect(lastOutcome).toMatchObject({
+      outcome: 'failed',
+      code: 'SLIPPAGE_EXCEEDED',
+      message: expect.stringMatching(/./),
+    })
+    expect(Number(lastOutcome.nextTryAt)).toBe(Number(lastEvaluation.at) + 2)
+    const requests = countRequests()
+    await keeper().look()
+    expect(requests).toEqual(['eth_call']) // it is not time for the next try
+    vi.restoreAllMocks()
+    await vi.waitFor(
+      async () => {
+        await keeper().look()
+        expect((await automation(second.trader, second.positionId)).lastOutcome).toMatchObject({ outcome: 'executed' })
+      },
+      { timeout: 10_000, interval: 500 },
+    )
+    await Promise.all([first.moveTo(1), deep.moveTo(1)])
+  })
+})
+
+describe('what the keeper respects', () => {
+  it('is the session of the market, where sessions are enforced', async () => {
+    const { trader, positionId, moveTo } = await bought('COIN', { exits: '-500:10000' })
+    await disarm()
+    const enforcing = keeperNamed('enforcing')
+    await runInDurableObject(enforcing, instance => {
+      Object.assign(instance, { env: { ...env, MARKET_SESSIONS: 'enforced' } })
+    })
+    await moveTo(0.9)
+    await enforcing.look()
+    const { timestamp } = await onChain.client.getBlock()
+    const isClosed = marketHours('COIN', Number(timestamp)).session === 'closed'
+    expect((await enforcing.find(BigInt(positionId)))?.outcome).toMatchObject(
+      isClosed ? { is: 'deferred', reason: 'marketClosed' } : { is: 'executed' },
+    )
+    expect((await position(trader, positionId)).status).toBe(isClosed ? 'Open' : 'Closed')
+    await keeper().look()
+    expect((await position(trader, positionId)).status).toBe('Closed')
+    await moveTo(1)
+  })
+
+  it('is a price from before the order: it fires nothing', async () => {
+    const trader = await newTrader({ vault: FRONTIER })
+    const { priceUsd } = (await call('getPrices', { symbols: 'HOOD' })).body.prices.HOOD
+    const positionId = await openPosition(trader, { symbol: 'HOOD', usdcAmount: '100', exits: '-10:10000' })
+    await look()
+    expect(await position(trader, positionId)).toMatchObject({ status: 'Open' })
+    expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'notReached' })
+    await chain.setPrice('HOOD', (Number(priceUsd) * 0.98).toFixed(2))
+    await look()
+    expect(await position(trader, positionId)).toMatchObject({ status: 'Closed' })
+    await chain.setPrice('HOOD', priceUsd)
+  })
+})
+
+describe('a router that takes no batches', () => {
+  it('is asked for each exit by itself, in one request', async () => {
+    const rest = await bought('MSFT')
+    const due = await bought('HOOD', { exits: '-500:10000' })
+    await disarm()
+    await due.moveTo(0.9)
+    const count = await onChain.client.readContract({
+      address: onChain.trading.PositionManager,
+      abi: positionManagerAbi,
+      functionName: 'positionCount',
+    })
+    const requests = countRequests()
+    const verdicts = await simulateExits(onChain, [BigInt(due.positionId), BigInt(rest.positionId), count + 1n], false)
+    expect(verdicts.map(({ is }) => is)).toEqual(['executed', 'notDue', 'notOpen'])
+    expect(requests).toEqual(['eth_call'])
+    await due.moveTo(1)
+  })
+})
+
+describe('the service', () => {
+  it('says in its readiness what the keeper does', async () => {
+    await look()
+    const { body } = await call('getReadiness')
+    expect(body).toMatchObject({
+      status: 'ready',
+      keeper: {
+        configured: true,
+        lastEvaluation: { blockNumber: expect.stringMatching(/^\d+$/), at: expect.stringMatching(/^\d+$/) },
+        openPositions: expect.any(Number),
+        pendingExits: 0,
+        lanes: [{ address: deployment.accounts.keeper.address, paused: false }],
+      },
+    })
+    expect(body.problems.join()).not.toContain('keeper')
+    const without = await call('getReadiness', {}, appWith({ KEEPER_ENABLED: 'false' }))
+    expect(without.body).toMatchObject({ keeper: { configured: false, lastEvaluation: null } })
+    expect(without.body.problems).toContain('no keeper is configured')
+  })
+
+  it('tells the pending rules also where nobody fires them', async () => {
+    const { trader, positionId } = await bought('NVDA')
+    const { body } = await call(
+      'getPositionAutomation',
+      { agentId: trader.agentId, positionId },
+      appWith({ KEEPER_ENABLED: 'false' }),
+    )
+    expect(body).toMatchObject({ keeperEnabled: false, lastEvaluation: null, lastOutcome: null })
+    expect(body.pendingRules.length).toBeGreaterThan(0)
+  })
+
+  it('refuses agents and positions that there are not', async () => {
+    const { trader, positionId } = await bought('NVDA')
+    const other = await newTrader()
+    const refused = async (agentId: string, positionId: string) =>
+      (await call('getPositionAutomation', { agentId, positionId })).body.code
+    expect(await refused(trader.agentId, '999999')).toBe('POSITION_NOT_FOUND')
+    expect(await refused(other.agentId, positionId)).toBe('POSITION_NOT_FOUND')
+    expect(await refused('999999', positionId)).toBe('AGENT_NOT_FOUND')
+  })
+
+  it('shows the session of the market with prices', async () => {
+    const { body } = await call('getPrices', { symbols: 'NVDA' })
+    const { session, nextOpen } = marketHours('NVDA', Number(body.asOf.blockTimestamp))
+    expect(body.prices.NVDA.market).toEqual({ session, nextOpen: nextOpen === undefined ? null : `${nextOpen}` })
+    const { body: tokens } = await call('listVaultTokens', { id: 'genesis' })
+    for (const token of tokens.tokens) expect(token.market.session).toBe(session)
   })
 })
