@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { formatUnits, type Hex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
+import { payerOf } from '../client/payer.ts'
 import { freePort } from '../devnet/anvil.ts'
 import { DEPLOYMENT_FILE, type Devnet, startDevnet } from '../devnet/index.ts'
-import { payerOf } from '../client/payer.ts'
 import { startWorker, type Worker } from '../devnet/worker.ts'
 import { workerVars } from '../devnet/worker-vars.ts'
 
@@ -49,6 +49,19 @@ async function confirm(service: Service, hash: Hex): Promise<string> {
   const { status, blockNumber } = await service.get(`/transactions/${hash}`)
   assert.equal(status, 'success', `transaction ${hash} is ${status}`)
   return `in block ${blockNumber}, transaction ${hash.slice(0, 10)}…`
+}
+
+const PATIENCE_MS = 20_000
+
+/** Asks until the answer is as expected; throws when it has not become so in time. */
+async function until(ask: () => Promise<Json>, isExpected: (answer: Json) => boolean): Promise<Json> {
+  const deadline = Date.now() + PATIENCE_MS
+  for (;;) {
+    const answer = await ask()
+    if (isExpected(answer)) return answer
+    assert.ok(Date.now() < deadline, `still ${JSON.stringify(answer)} after ${PATIENCE_MS / 1000} s`)
+    await sleep(200)
+  }
 }
 
 async function trade(devnet: Devnet, service: Service) {
@@ -131,20 +144,17 @@ async function trade(devnet: Devnet, service: Service) {
   say('\nStopped out')
   const fall = (Number(larger.entryPriceUsdc) / 1e6) * 0.9
   await devnet.setPrice('NVDA', fall.toFixed(2))
-  const under = await position(first)
-  say(
-    `  NVDA falls to ${fall.toFixed(2)}: ${usdc(under.unrealizedPnlUsdc)} unrealized, ${percent(under.derived.returnBps)}`,
+  say(`  NVDA falls to ${fall.toFixed(2)}; nobody sends anything`)
+  const stopped = await until(
+    () => position(first),
+    ({ status }) => status === 'Closed',
   )
-  await devnet.send(devnet.deployment.accounts.keeper, {
-    address: devnet.deployment.contracts.TradeRouter,
-    abi: tradeRouterAbi,
-    functionName: 'executeExit',
-    args: [BigInt(first)],
-  })
-  const stopped = await position(first)
   assert.deepEqual([stopped.status, stopped.nextRuleIndex], ['Closed', 1])
   assert.equal(stopped.exitRules[0].triggerType, 'StopLoss')
-  say(`  the stop-loss fires: position ${first} is ${stopped.status}, ${usdc(stopped.realizedPnlUsdc)} realized`)
+  const { lastOutcome: exit } = await service.get(`/agents/${agentId}/positions/${first}/automation`)
+  assert.equal(exit.outcome, 'executed')
+  say(`  the keeper fires the stop-loss, ${await confirm(service, exit.transactionHash)}`)
+  say(`  position ${first} is ${stopped.status}, ${usdc(stopped.realizedPnlUsdc)} realized`)
 
   say('\nReduce and close another')
   const second = (await intend('trade-intents', { symbol: 'AAPL', usdcAmount: '400' })).positionId
