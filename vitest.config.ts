@@ -3,6 +3,7 @@ import { cloudflareTest } from '@cloudflare/vitest-plugin'
 import { defineConfig } from 'vitest/config'
 import type { Deployment } from './devnet/deployment.ts'
 import { workerVars } from './devnet/worker-vars.ts'
+import { laneVars } from './test/lane-chain.ts'
 
 // scripts/test.ts starts the embedded chain, says here where it is, and stops it after the run.
 const file = process.env.TEST_DEPLOYMENT
@@ -23,7 +24,7 @@ export default defineConfig({
         test: {
           name: 'worker',
           include: ['test/integration/**/*.test.ts', 'test/conformance/**/*.test.ts'],
-          exclude: ['**/*.node.test.ts', '**/keeper*.test.ts'],
+          exclude: ['**/*.node.test.ts', '**/keeper*.test.ts', '**/executor-lane.test.ts'],
           globalSetup: ['./test/facilitator-setup.ts'],
           provide: { deployment: deployment as Deployment, surface: 'http' },
           testTimeout: 60_000,
@@ -46,6 +47,22 @@ export default defineConfig({
             'smart-accounts',
           ].map(name => `test/integration/${name}.test.ts`),
           provide: { deployment: deployment as Deployment, surface: 'mcp' },
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        // A chain without contracts that the tests may break.
+        plugins: [
+          cloudflareTest(({ inject }) => ({
+            wrangler: { configPath: './wrangler.jsonc' },
+            miniflare: { bindings: laneVars(inject('laneRpcUrl')) },
+          })),
+        ],
+        test: {
+          name: 'lane',
+          include: ['test/integration/executor-lane.test.ts'],
+          globalSetup: ['./test/lane-chain.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

@@ -1,4 +1,5 @@
 import { type Hex, numberToHex } from 'viem'
+import { tracedRevert } from '../chain/transactions.ts'
 import type { Log, Outcome } from './executor.ts'
 import type { Attempt, Intent, Journal } from './journal.ts'
 import { type Receipt, type Rpc, Unreachable } from './rpc.ts'
@@ -65,7 +66,7 @@ export function createSettlement({ rpc, journal, from }: { rpc: Rpc; journal: Jo
   }
 
   /** The revert data of a mined call: run again on the state before its block, and on that of its block. */
-  async function replay({ call }: Intent, { gas }: Attempt, blockNumber: number): Promise<Hex | undefined> {
+  async function replay({ call }: Intent, { gas, hash }: Attempt, blockNumber: number): Promise<Hex | undefined> {
     const request = { from, to: call.to, data: call.data, gas: numberToHex(gas) }
     for (const at of [blockNumber - 1, blockNumber]) {
       try {
@@ -75,7 +76,7 @@ export function createSettlement({ rpc, journal, from }: { rpc: Rpc; journal: Jo
         if (!(error instanceof Unreachable)) throw error
       }
     }
-    return undefined
+    return tracedRevert(async (method, params) => (await rpc.call(method, [...params])).result, hash)
   }
 
   /** Gives up on everything: nothing of it will ever be in a block. */
