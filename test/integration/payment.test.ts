@@ -1,4 +1,4 @@
-import { abortAllDurableObjects, evictDurableObject } from 'cloudflare:test'
+import { abortAllDurableObjects, evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { authorizationTypes } from '@x402/evm'
 import { type Address, encodeFunctionData, type Hex, multicall3Abi } from 'viem'
@@ -345,8 +345,9 @@ describe('nobody pays twice, and nobody registers free', () => {
     const payer = await purse()
     const body = await registrationOf(newAccount())
     const payments = await Promise.all([1, 2, 3].map(() => paymentOf(payer)))
-    const answers = await Promise.all(payments.map(payment => register(body, carrying(payment))))
+    const answers = await Promise.all(payments.map(payment => register(body, carrying(payment, hosted))))
     expect(new Set(answers.map(({ body }) => body.agentId)).size).toBe(1)
+    expect(await facilitator()).toEqual({ verify: 1, settle: 1 })
     await books.expect({ payments: 1, registrations: 1 })
   })
 
@@ -382,6 +383,22 @@ describe('nobody pays twice, and nobody registers free', () => {
     expect((await register(await registrationOf(agent), payingAs(payer))).status).toBe(201)
     expect((await register(await registrationOf(agent), payingAs(payer))).status).toBe(201)
     await books.expect({ payments: 2, registrations: 2 })
+  })
+
+  test('a fee is spent by its registration even when nobody remembers the relay', async () => {
+    const agent = newAccount()
+    expect((await register(await registrationOf(agent), payingAs(await purse()))).status).toBe(201)
+    const ledger = env.PAYMENT_LEDGER.get(env.PAYMENT_LEDGER.idFromName('registrations'))
+    await runInDurableObject(ledger, (_, { storage }) => {
+      storage.sql.exec(`UPDATE payment SET state = 'settled', held_since = 0 WHERE signer = ?`, agent.address)
+    })
+    const lane = env.EXECUTOR_LANE.get(env.EXECUTOR_LANE.idFromName(accounts.relayer.address))
+    await runInDurableObject(lane, (_, { storage }) => {
+      storage.sql.exec('DELETE FROM intent WHERE "group" = ?', `signer:${agent.address}`)
+    })
+    const another = await registrationOf(agent, { name: 'another' })
+    expect(await register(another, app)).toMatchObject({ status: 402, body: { code: 'PAYMENT_REQUIRED' } })
+    await books.expect({ payments: 1, registrations: 1 })
   })
 
   describe('a registration that fails after its fee was settled', () => {
@@ -436,7 +453,8 @@ describe('nobody pays twice, and nobody registers free', () => {
       await failed(agent)
       const bodies = [await registrationOf(agent, { name: 'one' }), await registrationOf(agent, { name: 'two' })]
       const answers = await Promise.all(bodies.map(body => register(body, app)))
-      expect(answers.map(({ status }) => status).filter(status => status === 201)).toHaveLength(1)
+      const codes = answers.map(({ status, body }) => (status === 201 ? 'registered' : body.code))
+      expect(codes.sort()).toEqual(['REGISTRATION_IN_FLIGHT', 'registered'])
       await books.expect({ payments: 1, registrations: 1 })
     })
   })
