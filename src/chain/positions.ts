@@ -33,7 +33,7 @@ const positions = ({ trading }: TradingChain) =>
   ({ address: trading.PositionManager, abi: positionManagerAbi }) as const
 
 /** The calls that read one position; `toPosition` puts their results together. */
-export const positionCalls = (chain: TradingChain, positionId: bigint) =>
+const positionCalls = (chain: TradingChain, positionId: bigint) =>
   [
     { ...positions(chain), functionName: 'getPosition', args: [positionId] },
     { ...positions(chain), functionName: 'getExitRules', args: [positionId] },
@@ -51,7 +51,7 @@ type Outcome<T> =
 type OnChain = Omit<Position, 'exitRules' | 'unrealizedPnlUsdc'>
 
 /** The position, or undefined when there is none. */
-export function toPosition(
+function toPosition(
   position: Outcome<OnChain>,
   exitRules: Outcome<readonly ExitRule[]>,
   unrealized: Outcome<bigint>,
