@@ -1,0 +1,338 @@
+import { type Abi, createTestClient, encodeFunctionData, type Hex, http, publicActions } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
+import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import type { Account } from '../../devnet/accounts.ts'
+import { codeOf, contractCodes } from '../../src/chain/reverts.ts'
+import { hashExits } from '../../src/chain/typed-data.ts'
+import { refusalCodes } from '../../src/errors.ts'
+import type { Executor, Outcome, Relay } from '../../src/executor/executor.ts'
+import { mine } from '../../src/operations/submission.ts'
+import {
+  chain,
+  FRONTIER,
+  GENESIS,
+  newTrader,
+  openPosition,
+  registrationOf,
+  sign,
+  signedIntent,
+  type Trader,
+} from '../actors.ts'
+import { appWith, type Body, callOverHttp as call, deployment, type Input, request } from '../surfaces.ts'
+
+// Every code that a caller can meet, and the request that provokes it: here, or in the test file that is named. What
+// only a wrongly wired or wrongly administered deployment can meet is named as such.
+
+const { contracts, accounts, tokens } = deployment
+const client = createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) }).extend(publicActions)
+
+let trader: Trader
+let positionId: string
+const undo: (() => Promise<unknown>)[] = []
+beforeAll(async () => {
+  trader = await newTrader()
+  positionId = await openPosition(trader, { usdcAmount: '20' })
+})
+afterEach(async () => {
+  for (const step of undo.splice(0).reverse()) await step()
+})
+
+/** An account that may call the router as the executor does. */
+const EXECUTOR_ROLE = '0xd8aa0f3194971a2a116679f7c2090f6939c8d4e01a2a8d7e41d55e5351469e63'
+const direct = accounts.agents.at(-4) as Account
+
+type Call = { address: Hex; abi: Abi | readonly unknown[]; functionName: string; args: readonly unknown[] }
+
+/** Sends a call with a gas limit of its own, so that it is mined though it reverts, and asks what became of it. */
+async function mined(from: Account, { address, ...rest }: Call): Promise<string> {
+  const account = privateKeyToAccount(from.privateKey)
+  const serializedTransaction = await account.signTransaction({
+    type: 'eip1559',
+    chainId: deployment.chainId,
+    nonce: await client.getTransactionCount({ address: account.address, blockTag: 'pending' }),
+    to: address,
+    data: encodeFunctionData(rest as never),
+    gas: 2_000_000n,
+    maxFeePerGas: 1_000_000_000_000n,
+    maxPriorityFeePerGas: 0n,
+  })
+  const hash = await client.sendRawTransaction({ serializedTransaction })
+  await client.waitForTransactionReceipt({ hash })
+  const { body } = await call('getTransaction', { txHash: hash })
+  return body.error?.code ?? body.status
+}
+
+const rules = [{ triggerType: 0, triggerBps: -800n, exitBps: 10_000 }]
+/** Signs an OpenPosition with changes that the service would not let through, and sends it past the service. */
+async function openDirectly(changes: Input): Promise<string> {
+  const { body } = await call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'AAPL', usdcAmount: '10' })
+  const { message } = body.typedData
+  const intent = { ...message, exitsHash: hashExits(rules), ...changes }
+  const signature = await sign(trader.account, { ...body.typedData, message: intent })
+  const args = [{ ...intent, exits: rules }, signature]
+  return mined(direct, { address: contracts.TradeRouter, abi: tradeRouterAbi, functionName: 'openPosition', args })
+}
+
+/** Sends a signed registration past the service. */
+async function registerDirectly(changes: Input): Promise<string> {
+  const account = privateKeyToAccount(generatePrivateKey())
+  const { body } = await call('getRegistrationQuote', {
+    signer: account.address,
+    ...{ vault: GENESIS, name: 'a', metadataURI: 'b' },
+  })
+  const message = { ...body.typedData.message, ...changes }
+  const signature = await sign(account, { ...body.typedData, message })
+  const { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline } = message
+  const args = [vault, name, metadataURI, signer, linkERC8004, BigInt(erc8004AgentId), BigInt(deadline), signature]
+  const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi }
+  return mined(accounts.relayer, { ...registry, functionName: 'selfRegisterAgent', args })
+}
+
+const code = async (answer: Promise<{ body: Body }>): Promise<string> => (await answer).body.code
+const raw = async (path: string, init?: RequestInit) => ((await (await request(path, init)).json()) as Body).code
+const post = (path: string, body: string, type = 'application/json') =>
+  raw(path, { method: 'POST', headers: { 'content-type': type }, body })
+const open = (input: Input = {}, changes: Input = {}) =>
+  signedIntent(trader, 'submitTradeIntent', { symbol: 'AAPL', usdcAmount: '10', ...input }, changes)
+const submitOpen = async (input: Input = {}, changes: Input = {}) =>
+  code(call('submitTradeIntent', await open(input, changes)))
+
+/** What the service says of an outcome that only an accident of the node or the load brings about. */
+async function ofOutcome(outcome: Outcome): Promise<string> {
+  const executor = { relay: async () => outcome } as Partial<Executor> as Executor
+  const relay: Relay = {
+    ...{ digest: '0x00', kind: 'open', group: 'agent:1', groupNonce: '0', deadline: 0n },
+    call: { to: '0x00', data: '0x' },
+  }
+  return mine(executor, relay).then(
+    () => 'mined',
+    ({ body }) => body.code,
+  )
+}
+
+/** A token that the vault allows and of which nothing else is known: an address with the code of another token. */
+async function freshToken(): Promise<Hex> {
+  const token = privateKeyToAccount(generatePrivateKey()).address
+  await client.setCode({ address: token, bytecode: (await client.getCode({ address: tokens.AAPL as Hex })) ?? '0x' })
+  const send = (call: Call) => chain.send(accounts.admin, call as never)
+  await send({ address: contracts.TokenRegistry, abi: tokenRegistryAbi, functionName: 'registerToken', args: [token] })
+  await send({ address: GENESIS, abi: mandateVaultAbi, functionName: 'enableToken', args: [token] })
+  undo.push(() =>
+    send({ address: GENESIS, abi: mandateVaultAbi, functionName: 'setTokenEnabled', args: [token, false] }),
+  )
+  return token
+}
+
+async function openIn(token: Hex): Promise<string> {
+  const app = appWith({ TOKENS: JSON.stringify({ ...tokens, FRESH: token }) })
+  const { body } = await call(
+    'getTradeIntentQuote',
+    { agentId: trader.agentId, symbol: 'FRESH', usdcAmount: '10' },
+    app,
+  )
+  const signature = await sign(trader.account, body.typedData)
+  return code(call('submitTradeIntent', { agentId: trader.agentId, ...body.body, signature }, app))
+}
+
+const without = (...names: string[]) => appWith(Object.fromEntries(names.map(name => [name, undefined])))
+
+/** Codes whose request is made here. */
+const provoked: Record<string, () => Promise<string>> = {
+  INVALID_REQUEST: () => raw('/agents/0'),
+  MALFORMED_JSON: () => post('/agents/register', '{'),
+  UNSUPPORTED_CONTENT_TYPE: () => post('/agents/register', '{}', 'text/plain'),
+  BODY_TOO_LARGE: () => post('/agents/register', `"${'x'.repeat(110_000)}"`),
+  UNKNOWN_PATH: () => raw('/nowhere'),
+  METHOD_NOT_ALLOWED: () => raw('/vaults', { method: 'DELETE' }),
+  UNKNOWN_SYMBOL: () => code(call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'NOPE' })),
+  AGENT_NOT_FOUND: () => code(call('getAgent', { agentId: '999999' })),
+  NO_AGENT_FOR_ERC8004: () => code(call('getAgentByErc8004', { erc8004AgentId: '999999' })),
+  VAULT_NOT_FOUND: () => code(call('getVault', { id: 'nowhere' })),
+  POSITION_NOT_FOUND: () => code(call('getPosition', { agentId: trader.agentId, positionId: '999999' })),
+  TRANSACTION_NOT_FOUND: () => code(call('getTransaction', { txHash: `0x${'ab'.repeat(32)}` })),
+  EXPIRED_DEADLINE: () => submitOpen({ deadline: '1' }),
+  DEADLINE_IN_MILLISECONDS: () => submitOpen({ deadline: `${Date.now() + 600_000}` }),
+  INVALID_SIGNATURE: () => submitOpen({}, { usdcAmount: '11' }),
+  INVALID_AMOUNT: () => submitOpen({}, { usdcAmount: '0.0000001' }),
+  INVALID_EXIT_RULES: () => submitOpen({}, { exits: [{ triggerBps: -800, exitBps: 1 }] }),
+  TOKEN_NOT_ALLOWED: () => submitOpen({ symbol: 'COIN' }),
+  POSITION_ALREADY_OPEN: () => submitOpen({ symbol: 'NVDA' }),
+  NONCE_IN_FLIGHT: async () => {
+    const bodies = await Promise.all([open(), open({ usdcAmount: '11' })])
+    const answers = await Promise.all(bodies.map(body => call('submitTradeIntent', body)))
+    const refused = answers.find(({ status }) => status !== 201)
+    return refused?.body.code ?? 'both were executed'
+  },
+  EXECUTOR_OUT_OF_FUNDS: async () => {
+    const { address } = accounts.executor
+    const value = await client.getBalance({ address })
+    await client.setBalance({ address, value: 0n })
+    undo.push(() => client.setBalance({ address, value }))
+    return submitOpen({ symbol: 'TSLA' })
+  },
+  CHAIN_UNREACHABLE: () => code(call('listVaults', {}, appWith({ RPC_URL: 'http://127.0.0.1:1' }))),
+  CHAIN_NOT_CONFIGURED: () => code(call('listVaults', {}, without('CHAIN_ID'))),
+  EXECUTOR_NOT_CONFIGURED: async () => code(call('submitTradeIntent', await open(), without('EXECUTOR_PRIVATE_KEY'))),
+  PRICE_PROVIDER_NOT_CONFIGURED: () => code(call('refreshPrices', {}, without('PRICE_PROVIDER'))),
+  PRICE_UPDATER_NOT_CONFIGURED: () => {
+    const changes = { PRICE_PROVIDER: 'finnhub', ORACLE_UPDATER_PRIVATE_KEY: undefined }
+    return code(call('refreshPrices', {}, appWith(changes)))
+  },
+  PRICE_PROVIDER_FAILED: () => {
+    const app = appWith({ PRICE_PROVIDER: 'http', PRICE_PROVIDER_URL: 'http://127.0.0.1:1' })
+    return code(call('refreshPrices', {}, app))
+  },
+  UNAUTHORIZED: () => code(call('refreshPrices', {}, appWith({ PRICE_REFRESH_SECRET: 'secret' }))),
+  NOT_READY: () => code(call('getReadiness', {}, without('EXECUTOR_PRIVATE_KEY'))),
+  INTERNAL: () => {
+    const changed = { ...contracts, FeeManager: contracts.PriceOracle }
+    return code(call('getRegistrationQuote', {}, appWith({ CONTRACTS: JSON.stringify(changed) })))
+  },
+  // What the node or the load has to bring about: the lane's own tests make these outcomes, here is what they are called.
+  SUBMISSION_REVERTED: () => ofOutcome({ state: 'reverted', hash: '0x00' }),
+  SUBMISSION_UNKNOWN: () => ofOutcome({ state: 'unknown' }),
+  SUBMISSION_FAILED: () => ofOutcome({ state: 'unsent' }),
+  EXECUTOR_BUSY: () => ofOutcome({ state: 'busy', retryAfterSeconds: 1 }),
+  INTENT_REFUSED: () => ofOutcome({ state: 'refused', data: '0xdeadbeef' }),
+  // The service refuses these before the contracts would; a transaction that went past it says them.
+  VAULT_MISMATCH: () => openDirectly({ vault: FRONTIER }),
+  INVALID_TRADE_AMOUNT: () => openDirectly({ usdcAmount: '0' }),
+  BPS_OUT_OF_RANGE: () => openDirectly({ maxSlippageBps: 10_001 }),
+  INVALID_NONCE: () => openDirectly({ nonce: '999' }),
+  INVALID_NAME: () => registerDirectly({ name: 'n'.repeat(129) }),
+  INVALID_METADATA_URI: () => registerDirectly({ metadataURI: '' }),
+  ERC8004_ID_WITHOUT_LINK: () => registerDirectly({ erc8004AgentId: '1' }),
+  VAULT_NOT_REGISTERED: () => registerDirectly({ vault: contracts.USDC }),
+  ENFORCED_PAUSE: async () => {
+    await chain.pauseRegistry(true)
+    undo.push(() => chain.pauseRegistry(false))
+    return registerDirectly({})
+  },
+  REGISTRATION_PAUSED: async () => {
+    const body = await registrationOf(privateKeyToAccount(generatePrivateKey()))
+    await chain.pauseRegistry(true)
+    undo.push(() => chain.pauseRegistry(false))
+    return code(call('registerAgent', body, appWith({ X402_ENABLED: 'false' })))
+  },
+  AGENT_NOT_SUSPENDED: () =>
+    mined(accounts.operator, {
+      ...{ address: contracts.TradeRouter, abi: tradeRouterAbi, functionName: 'forceClose' },
+      args: [BigInt(positionId)],
+    }),
+  TRIGGER_NOT_MET: () =>
+    mined(accounts.keeper, {
+      ...{ address: contracts.TradeRouter, abi: tradeRouterAbi, functionName: 'executeExit' },
+      args: [BigInt(positionId)],
+    }),
+  INVALID_PRICE: () => setPrice(0n),
+  DEVIATION_TOO_LARGE: () => setPrice(10n ** 15n),
+  TOKEN_NOT_QUOTED: async () => openIn(await freshToken()),
+  POOL_NOT_CONFIGURED: async () => {
+    const token = await freshToken()
+    const oracle = { address: contracts.PriceOracle, abi: priceOracleAbi } as const
+    await chain.send(accounts.oracleUpdater, { ...oracle, functionName: 'setPrice', args: [token, 10n ** 10n] })
+    return openIn(token)
+  },
+}
+
+const setPrice = (price: bigint) =>
+  mined(accounts.oracleUpdater, {
+    ...{ address: contracts.PriceOracle, abi: priceOracleAbi, functionName: 'setPrice' },
+    args: [tokens.NVDA, price],
+  })
+
+/** Codes whose request is made in another test, by the file that expects them. */
+const elsewhere: Record<string, readonly string[]> = {
+  'integration/refusals.test.ts': [
+    ...['AGENT_NOT_TRADABLE', 'ALLOCATION_NOT_ACTIVE', 'EXCEEDS_ALLOCATION_CAP', 'EXCEEDS_DAILY_LOSS'],
+    ...['EXCEEDS_DAILY_TURNOVER', 'EXCEEDS_MAX_TRADE_SIZE', 'EXIT_RULES_OUT_OF_BOUNDS', 'INSUFFICIENT_IDLE_ASSETS'],
+    ...['INVALID_ERC8004_LINK', 'INVALID_REDUCE_AMOUNT', 'PENDING_RULE_ALREADY_TRIGGERED', 'POSITION_AGENT_MISMATCH'],
+    ...['POSITION_NOT_OPEN', 'REGISTRY_PAUSED', 'RELAYER_NOT_CONFIGURED', 'SEQUENCER_DOWN', 'SEQUENCER_GRACE_PERIOD'],
+    ...['SLIPPAGE_EXCEEDED', 'STALE_PRICE', 'TOO_MANY_EXIT_RULES', 'TRADING_NOT_CONFIGURED', 'TRADING_PAUSED'],
+    ...['VAULT_TRACK_NOT_ACTIVE'],
+  ],
+  'integration/surface-agents.test.ts': [
+    ...['ERC8004_IDENTITY_NOT_FOUND', 'ERC8004_OWNER_MISMATCH', 'ERC8004_ALREADY_LINKED'],
+  ],
+  'integration/payment.test.ts': [
+    ...['PAYMENT_REQUIRED', 'INVALID_PAYMENT', 'PAYMENT_REFUSED', 'PAYMENT_ALREADY_USED', 'PAYMENT_PENDING'],
+    ...['FACILITATOR_UNAVAILABLE', 'REGISTRATION_IN_FLIGHT', 'PAYMENT_NOT_CONFIGURED'],
+  ],
+}
+
+/** What no caller can meet while the deployment is wired and administered as it should be, and why. */
+const unmet: Record<string, readonly string[]> = {
+  'only a contract that is wired to the wrong others': [
+    ...['ACCESS_CONTROL_UNAUTHORIZED_ACCOUNT', 'ONLY_SELF', 'ONLY_TRADE_ROUTER', 'ONLY_AGENT_REGISTRY'],
+    ...['ONLY_ACTIVE_POOL', 'ALLOCATION_NOT_FOUND', 'LEDGER_EXCEEDS_VAULT_BALANCE', 'INSUFFICIENT_LEDGER'],
+    ...['ERC20_INSUFFICIENT_ALLOWANCE', 'ERC20_INSUFFICIENT_BALANCE', 'ERC20_INVALID_APPROVER'],
+    ...['ERC20_INVALID_RECEIVER', 'ERC20_INVALID_SENDER', 'ERC20_INVALID_SPENDER', 'SAFE_ERC20_FAILED_OPERATION'],
+    ...['TRADE_IN_PROGRESS', 'REENTRANCY_GUARD_REENTRANT_CALL', 'INVALID_SHORT_STRING', 'STRING_TOO_LONG'],
+  ],
+  'only an administrator who sends a wrong value': [
+    ...['ACCESS_CONTROL_BAD_CONFIRMATION', 'ZERO_ADDRESS', 'ASSET_NOT_TRADABLE', 'FEE_TOO_HIGH', 'EXPECTED_PAUSE'],
+    ...['INVALID_ASSET_DECIMALS', 'TOKEN_ALREADY_ENABLED', 'TOKEN_NOT_ACTIVE', 'TOKEN_NOT_ENABLED', 'TOO_MANY_TOKENS'],
+    ...['ALLOCATION_ALREADY_EXISTS', 'ALLOCATION_IS_REMOVED', 'INVALID_ALLOCATION_STATUS', 'DUPLICATE_ASSET'],
+    ...['GRACE_PERIOD_TOO_LONG', 'LENGTH_MISMATCH', 'INVALID_AGENT_STATUS', 'INVALID_TRACK', 'AGENT_NOT_PROMOTABLE'],
+    ...['ILLEGAL_STATUS_MOVE', 'POOL_NOT_FOUND', 'SAFE_CAST_OVERFLOWED_INT_DOWNCAST'],
+    ...['SAFE_CAST_OVERFLOWED_UINT_TO_INT', 'SAFE_CAST_OVERFLOWED_INT_TO_UINT', 'SAFE_CAST_OVERFLOWED_UINT_DOWNCAST'],
+  ],
+  'only calls that the service never makes: deposits, ownership, views by identity': [
+    ...['LIQUIDITY_PAUSED', 'NOT_AGENT_OWNER', 'ERC8004_IDENTITY_NOT_LINKED', 'ERC4626_EXCEEDED_MAX_DEPOSIT'],
+    ...['ERC4626_EXCEEDED_MAX_MINT', 'ERC4626_EXCEEDED_MAX_REDEEM', 'ERC4626_EXCEEDED_MAX_WITHDRAW'],
+  ],
+  'nothing on a pool whose liquidity reaches over the whole price range': ['PARTIAL_FILL'],
+  'nothing: the registry takes the nonce that was signed, and an open position has a pending rule': [
+    ...['INVALID_ACCOUNT_NONCE', 'NO_PENDING_EXIT_RULE'],
+  ],
+}
+
+declare global {
+  interface ImportMeta {
+    glob(pattern: string, options: { query: string; import: string; eager: true }): Record<string, string>
+  }
+}
+
+const all = new Set([...refusalCodes, ...contractCodes].map(({ code }) => code))
+const sources = import.meta.glob('../integration/*.test.ts', { query: '?raw', import: 'default', eager: true })
+
+describe('every code', () => {
+  it('is in the table exactly once', () => {
+    const table = [provoked, ...Object.values(elsewhere), ...Object.values(unmet)].flatMap(part =>
+      Array.isArray(part) ? part : Object.keys(part),
+    )
+    expect([...all].filter(code => !table.includes(code))).toEqual([])
+    expect(table.filter((code, index) => !all.has(code) || table.indexOf(code) !== index)).toEqual([])
+  })
+
+  it('has a stable name, a status of the table, and a remedy', () => {
+    for (const { code, status, remedy } of [...refusalCodes, ...contractCodes]) {
+      expect(code).toMatch(/^[A-Z][A-Z0-9_]+$/)
+      expect([400, 401, 402, 404, 405, 409, 413, 500, 502, 503]).toContain(status)
+      expect(remedy, code).toMatch(/\w.*\.$/)
+    }
+    expect(codeOf('ERC8004AlreadyLinked')).toBe('ERC8004_ALREADY_LINKED')
+  })
+
+  it.each(Object.entries(elsewhere))('of %s is expected there', (file, codes) => {
+    const source = sources[`../${file}`] ?? ''
+    expect(codes.filter(code => !source.includes(`'${code}'`))).toEqual([])
+  })
+})
+
+describe('the request of', () => {
+  beforeAll(() =>
+    chain.send(accounts.admin, {
+      ...{ address: contracts.TradeRouter, abi: tradeRouterAbi, functionName: 'grantRole' },
+      args: [EXECUTOR_ROLE, direct.address],
+    } as never),
+  )
+  it.each(Object.entries(provoked))('%s', async (expected, provoke) => {
+    expect(await provoke()).toBe(expected)
+  })
+})
