@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { x402Facilitator } from '@x402/core/facilitator'
 import type { PaymentPayload, PaymentRequirements, SettleResponse } from '@x402/core/types'
 import { toFacilitatorEvmSigner } from '@x402/evm'
@@ -16,7 +17,7 @@ import { connect, pipelinedSender } from '../devnet/sender.ts'
 /**
  * What the facilitator does with a request: its work; saying no; an error page; no answer at all. A settlement can also
  * be called pending without being made (`pend`), or be made and then be called pending, be called refused, go without an
- * answer (`…-settled`) or lose its connection (`lose`).
+ * answer (`…-settled`), be made a second after it was refused (`refuse-late`) or lose its connection (`lose`).
  */
 export type Behaviour =
   | 'work'
@@ -26,6 +27,7 @@ export type Behaviour =
   | 'pend'
   | 'pend-settled'
   | 'refuse-settled'
+  | 'refuse-late'
   | 'hang-settled'
   | 'lose'
 
@@ -101,6 +103,10 @@ async function answer(request: IncomingMessage, response: ServerResponse) {
         : await facilitator.verify(payload, requirements),
     )
   if (how === 'refuse') return reply(no('blocked_payer'))
+  if (how === 'refuse-late') {
+    void sleep(1_000).then(() => facilitator.settle(payload, requirements))
+    return reply(no('blocked_payer'))
+  }
   if (how === 'pend') return reply(no('settlement_pending', PENDING_HASH))
   const settled = await facilitator.settle(payload, requirements)
   if (how === 'pend-settled') return reply(no('settlement_pending', settled.transaction))

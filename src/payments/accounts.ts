@@ -45,11 +45,12 @@ type Key = Pick<Payment, 'payer' | 'nonce'>
 /** The ledger's table: nothing is ever deleted from it. A signer has at most one payment that is not spent. */
 export function openAccounts(sql: SqlStorage) {
   sql.exec(schema)
-  const first = (query: string, ...bindings: SqlStorageValue[]) =>
+  const all = (query: string, ...bindings: SqlStorageValue[]) =>
     sql
       .exec<Row>(query, ...bindings)
       .toArray()
-      .map(toEntry)[0]
+      .map(toEntry)
+  const first = (query: string, ...bindings: SqlStorageValue[]) => all(query, ...bindings)[0]
   const change = (query: string, ...bindings: SqlStorageValue[]) => sql.exec(query, ...bindings).rowsWritten > 0
 
   return {
@@ -57,6 +58,9 @@ export function openAccounts(sql: SqlStorage) {
     /** The signer's payment that is not spent. */
     open: (signer: Address) =>
       first(`SELECT * FROM payment WHERE signer = ? AND state IN ('settling', 'settled')`, signer),
+    /** The signer's payments that were refused after the given time (milliseconds). */
+    refused: (signer: Address, since: number) =>
+      all(`SELECT * FROM payment WHERE signer = ? AND state = 'refused' AND updated_at > ?`, signer, since),
     /** The payment that a registration has spent. */
     spentOn: (digest: Hex) => first(`SELECT * FROM payment WHERE digest = ? AND state = 'spent'`, digest),
 

@@ -40,6 +40,10 @@ export type Taken =
 const RPC_TIMEOUT_MS = 5_000
 /** A registration that holds a payment has reached its lane after this long, or never will. */
 const HOLD_MS = 30_000
+/** For how long a payment that was refused is still looked for on the chain before its signer is charged anew. */
+const REGRET_MS = 3_600_000
+/** An authorization is given up this long after its expiry: the node that is asked may lag behind. */
+const GIVE_UP_SECONDS = 60n
 
 /**
  * The ledger of registration fees: one object, so that a payment is taken once whoever posts it how often. It verifies
@@ -99,7 +103,22 @@ export class PaymentLedger extends DurableObject<Env> {
       const found = await this.#resume(open, route)
       if (found !== 'refused') return found === 'settled' ? this.#take(claim) : { is: found }
     }
+    const late = await this.#settledLate(registration.signer, route)
+    if (late === 'unknown') return { is: 'unavailable' }
+    if (late) return this.#take(claim)
     return payment === undefined ? { is: 'due' } : this.#takePayment(payment, claim)
+  }
+
+  /** Whether a payment of a signer was settled after all: a facilitator that has said no may have been wrong. */
+  async #settledLate(signer: Address, route: Route): Promise<boolean | 'unknown'> {
+    for (const entry of this.#accounts.refused(signer, Date.now() - REGRET_MS)) {
+      const transaction = await this.#transferOf(entry, route)
+      if (transaction === 'unknown') return 'unknown'
+      if (transaction === undefined) continue
+      this.#accounts.settle(entry, transaction)
+      return true
+    }
+    return false
   }
 
   /** Lets a registration hold its signer's settled payment, unless another one has used it or is about to. */
@@ -138,15 +157,6 @@ export class PaymentLedger extends DurableObject<Env> {
 
     this.#verifying.set(key, registration.signer)
     try {
-      // A facilitator that has said no may have been wrong.
-      if (known) {
-        const transaction = await this.#transferOf(known, route)
-        if (transaction === 'unknown') return { is: 'unavailable' }
-        if (transaction !== undefined) {
-          this.#accounts.settle(known, transaction)
-          return this.#take(claim)
-        }
-      }
       const facilitator = this.#facilitator(route)
       const block = await newestBlock(clientOf(route))
       if (block === undefined) return { is: 'unavailable' }
@@ -192,7 +202,7 @@ export class PaymentLedger extends DurableObject<Env> {
     }
     const block = await newestBlock(clientOf(route))
     if (block === undefined) return 'pending'
-    if (block.timestamp >= entry.validBefore) {
+    if (block.timestamp >= entry.validBefore + GIVE_UP_SECONDS) {
       // Nothing that is made from now on can use it; what was made meanwhile is looked at once more.
       const late = await this.#transferOf(entry, route)
       if (late === 'unknown') return 'pending'
@@ -200,6 +210,7 @@ export class PaymentLedger extends DurableObject<Env> {
       else this.#accounts.settle(entry, late)
       return late === undefined ? 'refused' : 'settled'
     }
+    if (block.timestamp >= entry.validBefore) return 'pending'
     const settlement = await this.#facilitator(route).settle(entry, entry.requirements)
     const transaction = settlement.is === 'settled' ? settlement.transaction : await this.#transferOf(entry, route)
     if (transaction !== undefined && transaction !== 'unknown') {

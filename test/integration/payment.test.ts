@@ -547,6 +547,17 @@ describe('a facilitator that is', () => {
     },
   )
 
+  test('wrong about a settlement that it makes later: no second payment is taken', async () => {
+    await facilitator({ settle: 'refuse-late' })
+    const payer = await purse()
+    const body = await registrationOf(newAccount())
+    expect((await register(body, carrying(await paymentOf(payer), hosted))).status).toBe(402)
+    await vi.waitFor(() => books.expect({ payments: 1, registrations: 0 }), 10_000)
+    await facilitator()
+    expect((await register(body, payingAs(payer, hosted))).status).toBe(201)
+    await books.expect({ payments: 1, registrations: 1 })
+  })
+
   test('silent until the payment has expired: it is given up, and a new one is taken', async () => {
     await facilitator({ settle: 'pend' })
     const payer = await purse()
