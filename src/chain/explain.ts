@@ -8,10 +8,10 @@ import {
   hashMessage,
   hashTypedData,
   keccak256,
-  recoverAddress,
   zeroAddress,
   zeroHash,
 } from 'viem'
+import { recoverer } from './recovery.ts'
 import {
   type Domain,
   digestOf,
@@ -47,21 +47,18 @@ const OFTEN_CHAINS = [1n, 10n, 137n, 8453n, 42161n, 421614n, 46630n, 31337n, 133
  * Says which common mistake turned the signer's signature into one that does not recover to the signer: each is made
  * again, its digest computed and held against the signature. Undefined when it is none of them.
  */
-export async function explainSignature(
+export function explainSignature(
   signer: Address,
   signature: Hex,
   signed: SignedMessage,
   surroundings: Surroundings,
-): Promise<Mistake | undefined> {
-  const canonical = canonicalForm(signature)
-  if (canonical === undefined) return undefined
-  if (
-    canonical.changed &&
-    (await signedBy(signer, digestOf(signed.domain, signed.primaryType, signed.message), canonical))
-  )
-    return canonical.changed
-  for (const { digest, ...mistake } of candidates(signed, surroundings))
-    if (await signedBy(signer, digest, canonical)) return mistake
+): Mistake | undefined {
+  const form = canonicalForm(signature)
+  const recover = form && recoverer(form.signature)
+  if (form === undefined || recover === undefined) return undefined
+  const right = digestOf(signed.domain, signed.primaryType, signed.message)
+  if (form.changed && recover(right) === signer) return form.changed
+  for (const { digest, ...mistake } of candidates(signed, surroundings)) if (recover(digest) === signer) return mistake
   return undefined
 }
 
@@ -91,14 +88,6 @@ function compactForm(signature: Hex): Form {
       mistake: 'compactSignature',
       problem: 'it has the 64 bytes of EIP-2098: send the 65 bytes r, s, v',
     },
-  }
-}
-
-async function signedBy(signer: Address, hash: Hex, { signature }: Form): Promise<boolean> {
-  try {
-    return (await recoverAddress({ hash, signature })) === signer
-  } catch {
-    return false
   }
 }
 

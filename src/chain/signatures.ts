@@ -51,7 +51,7 @@ export async function judgeSignature(
   if (verdict.address === signer) return { isValid: true, digest, recovered: signer }
   const { surroundings, isAccepted } = await surroundingsOf(chain, signer, digest, signature)
   if (isAccepted) return { isValid: true, digest, recovered: verdict.address }
-  const mistake = await explainSignature(signer, signature, signed, surroundings)
+  const mistake = explainSignature(signer, signature, signed, surroundings)
   return { isValid: false, digest, recovered: verdict.address, problem: verdict.problem, ...mistake }
 }
 

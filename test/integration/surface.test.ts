@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { operations } from '../../src/operations/index.ts'
+import { vaultsMarkdown } from '../../src/resources/vault-markdown.ts'
 import { chain, GENESIS } from '../actors.ts'
 import { appWith, call, deployment, request } from '../surfaces.ts'
 
@@ -100,6 +101,22 @@ describe('markdown', () => {
   it('is not answered to a browser or to who asks for anything', async () => {
     for (const accept of ['*/*', 'text/html,application/xhtml+xml,*/*;q=0.8', 'application/json, text/markdown;q=0.9'])
       expect((await request('/vaults', { headers: { accept } })).headers.get('content-type')).toContain('json')
+  })
+
+  it('takes no text of a vault for markdown or HTML', () => {
+    const hostile = '<img src=x onerror=alert(1)> [a](javascript:1) | `x` **b**\n# c\u2028- d &lt;'
+    const [vault] = [{ id: 'v', slug: 'v', name: hostile, tagline: hostile, description: hostile }]
+    const markdown = vaultsMarkdown({
+      ...{ chainId: 1, total: 1, asOf: { blockNumber: '1', blockTimestamp: '1' } },
+      vaults: [
+        {
+          ...{ ...vault, vaultTrackConfigs: [], chainId: 1, contractAddress: GENESIS, asset: GENESIS },
+          ...{ totalAssets: '0', idleAssets: '0', tradingPaused: false },
+        } as never,
+      ],
+    })
+    expect(markdown).not.toMatch(/(?<!\\)[<>[\]]|\n# c|\n- d|(?<!\\)\*\*b|(?<!\\)&/)
+    expect(markdown).toContain('\\<img src=x')
   })
 
   it.each(['json', 'MD', 'html', ''])('is the only other format: %s', async format => {
