@@ -66,6 +66,7 @@ describe('round trips to the node', () => {
     ['getAgent', agent, 1],
     ['getRegistrationQuote', () => ({ signer: trader.account.address }), 1],
     ['getPosition', position, 1],
+    ['getPositionAutomation', position, 1],
     ['listPositions', agent, 1],
     ['listClosedPositions', agent, 1],
     ['getRiskState', agent, 1],
