@@ -9,13 +9,13 @@ export const apiHeaders = secureHeaders({
   contentSecurityPolicy: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
 })
 
-/** Headers of the pages under /docs: everything comes from this server, and styles may be set in place. */
+/** Headers of the pages under /docs: everything comes from this server, also styles. */
 export const docsHeaders = secureHeaders({
   ...common,
   contentSecurityPolicy: {
     defaultSrc: ["'none'"],
     scriptSrc: ["'self'"],
-    styleSrc: ["'self'", "'unsafe-inline'"],
+    styleSrc: ["'self'"],
     imgSrc: ["'self'", 'data:'],
     connectSrc: ["'self'"],
     baseUri: ["'none'"],

@@ -9,38 +9,34 @@ export const primaryType = z
   .enum(Object.keys(signingTypes) as [PrimaryType, ...PrimaryType[]])
   .meta({ description: 'EIP-712 primary type of what was signed', example: 'OpenPosition' })
 
+const exampleMessage = { agentId: '1', positionId: '3', exitBps: 10000, deadline: '1790000000', nonce: '4' }
 const value = z.union([z.string().max(4096), z.int(), z.boolean()])
 
-export const verifyBody = z.object({
-  primaryType,
-  message: z
-    .record(z.string().max(64), value)
-    .optional()
-    .meta({
+export const verifyBody = z
+  .object({
+    primaryType,
+    message: z.record(z.string().max(64), value).optional().meta({
       description:
         'The signed message, field by field, as in typedData; exitsHash may be left out where exits are sent',
-      example: {
-        agentId: '1',
-        positionId: '3',
-        exitBps: 10000,
-        deadline: '1790000000',
-        nonce: '4',
-      },
+      example: exampleMessage,
     }),
-  intent: z
-    .record(z.string().max(64), z.unknown())
-    .optional()
-    .meta({
-      description: 'Instead of message: the body as it would be posted, without the signature; needs agentId',
-      example: { positionId: '3', exitBps: 10000, deadline: '1790000000', nonce: '4' },
-    }),
-  agentId: agentId.optional(),
-  exits: exits.optional(),
-  signature,
-  signer: address
-    .optional()
-    .meta({ description: 'Who should have signed; without it the signer or the owner that the chain knows' }),
-})
+    intent: z
+      .record(z.string().max(64), z.unknown())
+      .optional()
+      .meta({
+        description: 'Instead of message: the body as it would be posted, without the signature; needs agentId',
+        example: { positionId: '3', exitBps: 10000, deadline: '1790000000', nonce: '4' },
+      }),
+    agentId: agentId.optional(),
+    exits: exits.optional(),
+    signature,
+    signer: address
+      .optional()
+      .meta({ description: 'Who should have signed; without it the signer or the owner that the chain knows' }),
+  })
+  .meta({
+    example: { primaryType: 'ReducePosition', message: exampleMessage, signature: `0x${'5f'.repeat(64)}1b` },
+  })
 
 export const verdict = z
   .object({
