@@ -47,7 +47,12 @@ export const variables: Variable[] = [
     secret: true,
     meaning: 'any funded key: fires exit rules and earns the bounty',
   },
-  { name: 'KEEPER_ENABLED', group: 'exits', meaning: '`true` lets the keeper watch positions', default: 'off' },
+  {
+    name: 'KEEPER_ENABLED',
+    group: 'exits',
+    meaning: '`false` leaves exits to others though there is a key',
+    default: '`true`',
+  },
   {
     name: 'MARKET_SESSIONS',
     group: 'exits',

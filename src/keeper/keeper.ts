@@ -32,9 +32,7 @@ export class Keeper extends DurableObject<Env> {
   /** Arms the alarm unless it is armed for soon; does nothing where the keeper is not configured. */
   async wake(): Promise<void> {
     if (this.#prepare() === undefined) return
-    const soon = Date.now() + OPEN_MS
-    const armed = await this.ctx.storage.getAlarm()
-    if (armed === null || armed > soon) await this.ctx.storage.setAlarm(soon)
+    await this.#armBefore(Date.now() + OPEN_MS)
   }
 
   override async alarm(): Promise<void> {
@@ -46,7 +44,7 @@ export class Keeper extends DurableObject<Env> {
       this.#failures++
       logEvent('keeper failure', { cause: causeOf(error) })
     } finally {
-      await this.ctx.storage.setAlarm(Date.now() + this.#pauseMs())
+      await this.#armBefore(Date.now() + this.#pauseMs())
     }
   }
 
@@ -83,6 +81,12 @@ export class Keeper extends DurableObject<Env> {
       pendingExits: this.#book.sending().flatMap(({ ids }) => ids).length,
       lanes: lanes ?? [],
     }
+  }
+
+  /** A wake during a look arms the alarm for sooner than an idle look would. */
+  async #armBefore(time: number) {
+    const armed = await this.ctx.storage.getAlarm()
+    if (armed === null || armed > time) await this.ctx.storage.setAlarm(time)
   }
 
   #pauseMs(): number {

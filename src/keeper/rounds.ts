@@ -12,8 +12,9 @@ import {
 } from '../chain/keeper.ts'
 import { ofRevert } from '../chain/reverts.ts'
 import { symbolsOf } from '../chain/symbols.ts'
-import { type RefusalBody, type RefusalCode, refuse } from '../errors.ts'
+import { Refusal, type RefusalBody, type RefusalCode, refuse } from '../errors.ts'
 import type { Executor, Outcome, Relay } from '../executor/executor.ts'
+import { logUnexpected } from '../executor/log.ts'
 import { patience } from '../executor/patience.ts'
 import type { Book, Entry, Sending } from './book.ts'
 import { judge } from './judgement.ts'
@@ -52,7 +53,7 @@ export function createRounds({
   /** Looks once, fires what is due, and waits a while for what became of it. Throws CHAIN_UNREACHABLE. */
   async function look(): Promise<void> {
     const now = Date.now()
-    await Promise.all(book.sending().map(takeUp))
+    await Promise.all(book.sending().map(sending => takeUp(sending).catch(logUnexpected)))
     let watch = await readAll(now)
     const last = book.look()
     if (last && watch.block.number + LONGEST_REORG < BigInt(last.blockNumber)) {
@@ -97,7 +98,7 @@ export function createRounds({
       const judgement = judge(position, market, { symbol: symbol(token), at: watch.block.timestamp, respectSessions })
       const isTriedInVain = open.triedRound === `${market.quote.roundId}`
       if (judgement === 'due' && !sending.has(id) && open.nextTryAt <= now && !isTriedInVain) due.push(position)
-      const judged = judgement === 'due' ? open : waiting(open, judgement, at)
+      const judged = judgement === 'due' ? awaited(open, now) : waiting(open, judgement, at)
       if (entry === undefined || judged !== entry) book.put(judged)
     }
     for (const id of vanished) {
@@ -114,7 +115,18 @@ export function createRounds({
   async function exit(positions: WatchedPosition[], watch: Watch): Promise<void> {
     const { takesBatches, block } = watch
     const ids = positions.map(({ positionId }) => positionId)
-    const verdicts = await simulateExits(chain, ids, takesBatches)
+    const verdicts = await simulateExits(chain, ids, takesBatches).catch((error: unknown) => {
+      if (positions.length > 1) return undefined
+      const [entry] = ids.map(book.entry)
+      if (entry) book.put(failed(entry, (error instanceof Refusal ? error : refuse('INTERNAL')).body, block.timestamp))
+      return []
+    })
+    if (verdicts === undefined) {
+      // One exit that the node cannot even run must not hold up the others.
+      const half = Math.ceil(positions.length / 2)
+      await Promise.all([exit(positions.slice(0, half), watch), exit(positions.slice(half), watch)])
+      return
+    }
     const passing = positions.filter((position, index) => {
       const verdict = verdicts[index]
       if (verdict?.is === 'executed') return true
@@ -237,6 +249,10 @@ const closed = (entry: Entry, now: number): Entry => ({
   closedAt: now,
   outcome: entry.outcome?.is === 'executed' ? entry.outcome : undefined,
 })
+
+/** An entry whose exit is due: what it waited for is over, unless the contracts have just said otherwise. */
+const awaited = (entry: Entry, now: number): Entry =>
+  entry.outcome?.is === 'deferred' && entry.nextTryAt <= now ? { ...entry, outcome: undefined } : entry
 
 /** An entry whose position waits; the very entry where that is nothing new. An executed exit is told until there is more to say. */
 function waiting(entry: Entry, judgement: 'notReached' | Deferral, at: string): Entry {
