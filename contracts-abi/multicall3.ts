@@ -12,6 +12,7 @@ export const multicall3Abi = [
   {"type":"function","name":"getCurrentBlockTimestamp","inputs":[],"outputs":[{"name":"timestamp","type":"uint256"}],"stateMutability":"view"},
   {"type":"function","name":"getEthBalance","inputs":[{"name":"account","type":"address"}],"outputs":[{"name":"balance","type":"uint256"}],"stateMutability":"view"},
   {"type":"function","name":"getLastBlockHash","inputs":[],"outputs":[{"name":"blockHash","type":"bytes32"}],"stateMutability":"view"},
+  {"type":"function","name":"tryAggregate","inputs":[{"name":"requireSuccess","type":"bool"},{"name":"calls","type":"tuple[]","components":[{"name":"target","type":"address"},{"name":"callData","type":"bytes"}]}],"outputs":[{"name":"results","type":"tuple[]","components":[{"name":"success","type":"bool"},{"name":"returnData","type":"bytes"}]}],"stateMutability":"payable"},
   {"type":"error","name":"CallFailed","inputs":[{"name":"index","type":"uint256"},{"name":"returnData","type":"bytes"}]},
   {"type":"error","name":"ValueMismatch","inputs":[{"name":"required","type":"uint256"},{"name":"provided","type":"uint256"}]},
 ] as const

@@ -1,5 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { type Address, createPublicClient, fallback, type Hex, http, type PublicClient } from 'viem'
+import { steady } from '../chain/steady.ts'
 import { parseConfig } from '../config.ts'
 import { createExecutor, type Executor } from '../executor/executor.ts'
 import { type Accounts, type Entry, openAccounts, type Registration } from './accounts.ts'
@@ -255,7 +256,7 @@ const receiptOf = ({ transaction, requirements, payer }: Entry): Receipt => {
 }
 
 function clientOf({ rpcUrls }: Route): PublicClient {
-  const transports = rpcUrls.map(url => http(url, { timeout: RPC_TIMEOUT_MS, retryCount: 1 }))
+  const transports = rpcUrls.map(url => steady(http(url, { timeout: RPC_TIMEOUT_MS, retryCount: 1 })))
   return createPublicClient({ transport: fallback(transports, { retryCount: 0 }), cacheTime: 0 })
 }
 

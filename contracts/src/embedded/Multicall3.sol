@@ -5,6 +5,11 @@ pragma solidity ^0.8.30;
 /// @notice Speaks the ABI of the contract at 0xcA11bde05977b3631167028862bE2a173976CA11, which clients look for there.
 /// @dev No storage, no immutables and no constructor: the runtime code works at whatever address it is placed.
 contract Multicall3 {
+    struct Call {
+        address target;
+        bytes callData;
+    }
+
     struct Call3 {
         address target;
         bool allowFailure;
@@ -36,6 +41,20 @@ contract Multicall3 {
             Call3 calldata call = calls[i];
             (bool success, bytes memory returnData) = call.target.call(call.callData);
             if (!success && !call.allowFailure) revert CallFailed(i, returnData);
+            results[i] = Result(success, returnData);
+        }
+    }
+
+    /// @notice Makes the calls in order and returns what each answered; with `requireSuccess` none may fail.
+    function tryAggregate(bool requireSuccess, Call[] calldata calls)
+        external
+        payable
+        returns (Result[] memory results)
+    {
+        results = new Result[](calls.length);
+        for (uint256 i = 0; i < calls.length; ++i) {
+            (bool success, bytes memory returnData) = calls[i].target.call(calls[i].callData);
+            if (!success && requireSuccess) revert CallFailed(i, returnData);
             results[i] = Result(success, returnData);
         }
     }

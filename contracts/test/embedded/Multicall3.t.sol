@@ -27,6 +27,7 @@ contract Multicall3Test is Test {
     function test_HasTheSelectorThatClientsCall() public pure {
         assertEq(Multicall3.aggregate3.selector, bytes4(0x82ad56cb));
         assertEq(Multicall3.aggregate3Value.selector, bytes4(0x174dea71));
+        assertEq(Multicall3.tryAggregate.selector, bytes4(0xbce38bd7));
     }
 
     function test_AnswersEachCallInOrderAndKeepsAFailureApart() public {
@@ -53,6 +54,21 @@ contract Multicall3Test is Test {
             abi.encodeWithSelector(Multicall3.CallFailed.selector, 1, abi.encodeWithSelector(Refused.selector, 7))
         );
         multicall.aggregate3(calls);
+    }
+
+    function test_TriesCallsThatMayAndMayNotFail() public {
+        Multicall3.Call[] memory calls = new Multicall3.Call[](2);
+        calls[0] = Multicall3.Call(address(token), abi.encodeCall(token.symbol, ()));
+        calls[1] = Multicall3.Call(address(this), abi.encodeCall(this.refuse, (7)));
+
+        Multicall3.Result[] memory results = multicall.tryAggregate(false, calls);
+        assertEq(abi.decode(results[0].returnData, (string)), "NVDA");
+        assertFalse(results[1].success);
+
+        vm.expectRevert(
+            abi.encodeWithSelector(Multicall3.CallFailed.selector, 1, abi.encodeWithSelector(Refused.selector, 7))
+        );
+        multicall.tryAggregate(true, calls);
     }
 
     function test_SendsEachCallItsValue() public {
