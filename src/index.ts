@@ -2,7 +2,8 @@ import { env } from 'cloudflare:workers'
 import { parseConfig } from './config.ts'
 import { createContext } from './context.ts'
 import { createApp } from './http/app.ts'
-import { announcing } from './mcp/announce.ts'
+import { KeeperObject } from './keeper/keeper.ts'
+import { announce, announcing } from './mcp/announce.ts'
 import { McpHubObject } from './mcp/hub.ts'
 import { createMcpRoute } from './mcp/route.ts'
 import { createServer } from './mcp/server.ts'
@@ -10,7 +11,6 @@ import type { ServerFactory } from './mcp/serving.ts'
 import { McpSessionObject } from './mcp/session.ts'
 
 export { ExecutorLane } from './executor/lane.ts'
-export { Keeper } from './keeper/keeper.ts'
 export { PaymentLedger } from './payments/ledger.ts'
 
 const config = parseConfig({ ...env })
@@ -19,6 +19,9 @@ const app = createApp(() => context, env.ASSETS)
 const serve: ServerFactory = serving => createServer(context, serving)
 const mcp = createMcpRoute({ createServer: serve, allowedHosts: config.allowedHosts, namespaces: env })
 
+export class Keeper extends KeeperObject {
+  protected override readonly onExit = (agentId: bigint) => announce(`${agentId}`, env)
+}
 export class McpSession extends McpSessionObject {
   protected override readonly createServer = serve
 }

@@ -203,7 +203,7 @@ export function exitCall({ trading }: TradingChain, positionIds: readonly bigint
 }
 
 /** An exit that was executed: which rule fired, by its place in the ladder now, and the USDC that the vault got. */
-export type ExecutedExit = { ruleIndex: number; usdcOut: bigint }
+export type ExecutedExit = { agentId: bigint; ruleIndex: number; usdcOut: bigint }
 
 /** The exits of a mined transaction by position id, from its logs. */
 export function executedExits(
@@ -215,8 +215,8 @@ export function executedExits(
     if (!isAddressEqual(address, trading.TradeRouter)) continue
     const event = decodeEventLog({ abi: tradeRouterAbi, topics: topics as [Hex, ...Hex[]], data })
     if (event.eventName !== 'ExitExecuted') continue
-    const { positionId, ruleIndex, usdcOut } = event.args
-    exits.set(positionId, { ruleIndex, usdcOut })
+    const { positionId, agentId, ruleIndex, usdcOut } = event.args
+    exits.set(positionId, { agentId, ruleIndex, usdcOut })
   }
   return exits
 }

@@ -41,11 +41,14 @@ export function createRounds({
   executor,
   book,
   respectSessions,
+  onExit,
 }: {
   chain: TradingChain
   executor: Executor
   book: Book
   respectSessions: boolean
+  /** Told of every agent for whom an exit was executed. */
+  onExit: (agentId: bigint) => void
 }) {
   /** Digests whose outcome somebody in this life of the object waits for. */
   const flying = new Set<Hex>()
@@ -190,6 +193,7 @@ export function createRounds({
           ruleIndex,
         } as const
         book.put({ ...entry, ...calm, evaluation, outcome: executed })
+        onExit(done.agentId)
       } else if (outcome.state === 'reverted' || (outcome.state === 'refused' && outcome.data !== undefined))
         learn(id, verdictOf(outcome.data), BigInt(at))
       else book.put(failed(entry, refuse(failureOf[outcome.state], facts[outcome.state]).body, BigInt(at)))
