@@ -7,15 +7,15 @@ type AsOf = { blockNumber: string; blockTimestamp: string }
 const blockOf = (answer: unknown): AsOf | undefined =>
   typeof answer === 'object' && answer !== null && 'asOf' in answer ? (answer.asOf as AsOf) : undefined
 
-/** Quotes are made for one signature and age with it: they are never kept. */
-export const isQuote = (path: string) => path.endsWith('/quote')
+/** A quote ages with the signature it is made for, and what the keeper did is no matter of the block: never kept. */
+export const isNeverKept = (path: string) => /\/(quote|automation)$/.test(path)
 
 /**
  * Sets the caching headers of a read: one that describes a block has it as its ETag and must be asked for again, what
  * does not is not stored. Answers whether the client has this very answer.
  */
 export function isUnchanged(c: Context, path: string, answer: unknown): boolean {
-  const block = isQuote(path) ? undefined : blockOf(answer)
+  const block = isNeverKept(path) ? undefined : blockOf(answer)
   if (block === undefined) {
     c.header('Cache-Control', 'no-store')
     return false

@@ -4,7 +4,7 @@ import { invalidRequest, type Operation, Reply } from '../operations/operation.t
 import { errorBody } from '../resources/error.ts'
 import { paymentRequiredBody } from '../resources/registration.ts'
 import type { AppEnv } from './app.ts'
-import { isQuote, isUnchanged } from './freshness.ts'
+import { isNeverKept, isUnchanged } from './freshness.ts'
 import { paymentHeaders, writePayment } from './payment.ts'
 
 const MARKDOWN = 'text/markdown'
@@ -76,7 +76,7 @@ function routeOf(operation: Operation) {
       content: contentOf(operation),
       ...(isPaid && { headers: paymentHeaders.success }),
     }
-  if (method === 'get' && !isQuote(path) && describesBlock(operation))
+  if (method === 'get' && !isNeverKept(path) && describesBlock(operation))
     responses[304] = { description: 'The block of the If-None-Match header is still the newest' }
   for (const code of new Set([...errors, 400, ...(body ? [413] : []), 500]))
     responses[code] = {

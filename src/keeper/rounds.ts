@@ -28,7 +28,7 @@ const PATIENCE_MS = 3_000
 const DEFERRED_MS = 5_000
 const LONGEST_BACKOFF_SECONDS = 60
 /** A chain whose newest block is this much lower than before is another chain. */
-const LONGEST_REORG = 1_000n
+const LONGEST_REORG = 100n
 
 export type Rounds = ReturnType<typeof createRounds>
 

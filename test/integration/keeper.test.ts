@@ -437,13 +437,14 @@ describe('the service', () => {
 
   it('tells the pending rules also where nobody fires them', async () => {
     const { trader, positionId } = await bought('NVDA')
-    const { body } = await call(
+    const { body, headers } = await call(
       'getPositionAutomation',
       { agentId: trader.agentId, positionId },
       appWith({ KEEPER_ENABLED: 'false' }),
     )
     expect(body).toMatchObject({ keeperEnabled: false, lastEvaluation: null, lastOutcome: null })
     expect(body.pendingRules.length).toBeGreaterThan(0)
+    expect(headers.get('cache-control')).toBe('no-store') // the keeper may know more in the same block
   })
 
   it('tells those who listen to an agent over MCP when the keeper has fired', async () => {
