@@ -9,7 +9,7 @@ import {
 } from 'cloudflare:test'
 import { env, exports } from 'cloudflare:workers'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { getAbiItem, numberToHex, toEventSelector } from 'viem'
+import { createTestClient, getAbiItem, http, numberToHex, toEventSelector, toFunctionSelector } from 'viem'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
@@ -412,6 +412,34 @@ describe('a router that takes no batches', () => {
     expect(verdicts.map(({ is }) => is)).toEqual(['executed', 'notDue', 'notOpen'])
     expect(requests).toEqual(['eth_call'])
     await due.moveTo(1)
+  })
+
+  it('gets each exit in a transaction of its own', async () => {
+    const test = createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) })
+    const { TradeRouter: address } = onChain.trading
+    const code = (await onChain.client.getCode({ address })) ?? '0x'
+    // PUSH4 selector EQ: the dispatcher's row of executeExits, made one that no call matches.
+    const selector = toFunctionSelector(getAbiItem({ abi: tradeRouterAbi, name: 'executeExits' })).slice(2)
+    const without = code.replace(`63${selector}14`, '63ffffffff14') as `0x${string}`
+    expect(without).not.toBe(code)
+    await test.setCode({ address, bytecode: without })
+    try {
+      const one = await bought('HOOD', { exits: '-500:10000' })
+      const two = await bought('HOOD', { exits: '-500:10000' })
+      await one.moveTo(0.9)
+      await look()
+      const hashes = await Promise.all(
+        [one, two].map(async ({ trader, positionId }) => {
+          const { status, lastOutcome } = await automation(trader, positionId)
+          expect({ status, lastOutcome }).toMatchObject({ status: 'Closed', lastOutcome: { outcome: 'executed' } })
+          return lastOutcome.transactionHash
+        }),
+      )
+      expect(new Set(hashes).size).toBe(2)
+      await one.moveTo(1)
+    } finally {
+      await test.setCode({ address, bytecode: code })
+    }
   })
 })
 
