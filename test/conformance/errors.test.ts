@@ -1,10 +1,18 @@
-import { type Abi, createTestClient, encodeFunctionData, type Hex, http, publicActions } from 'viem'
+import {
+  type Abi,
+  createTestClient,
+  encodeAbiParameters,
+  encodeFunctionData,
+  type Hex,
+  http,
+  keccak256,
+  publicActions,
+  zeroHash,
+} from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
-import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { Account } from '../../devnet/accounts.ts'
 import { codeOf, contractCodes } from '../../src/chain/reverts.ts'
@@ -115,28 +123,16 @@ async function ofOutcome(outcome: Outcome): Promise<string> {
   )
 }
 
-/** A token that the vault allows and of which nothing else is known: an address with the code of another token. */
-async function freshToken(): Promise<Hex> {
-  const token = privateKeyToAccount(generatePrivateKey()).address
-  await client.setCode({ address: token, bytecode: (await client.getCode({ address: tokens.AAPL as Hex })) ?? '0x' })
-  const send = (call: Call) => chain.send(accounts.admin, call as never)
-  await send({ address: contracts.TokenRegistry, abi: tokenRegistryAbi, functionName: 'registerToken', args: [token] })
-  await send({ address: GENESIS, abi: mandateVaultAbi, functionName: 'enableToken', args: [token] })
-  undo.push(() =>
-    send({ address: GENESIS, abi: mandateVaultAbi, functionName: 'setTokenEnabled', args: [token, false] }),
-  )
-  return token
-}
-
-async function openIn(token: Hex): Promise<string> {
-  const app = appWith({ TOKENS: JSON.stringify({ ...tokens, FRESH: token }) })
-  const { body } = await call(
-    'getTradeIntentQuote',
-    { agentId: trader.agentId, symbol: 'FRESH', usdcAmount: '10' },
-    app,
-  )
-  const signature = await sign(trader.account, body.typedData)
-  return code(call('submitTradeIntent', { agentId: trader.agentId, ...body.body, signature }, app))
+/** Makes a contract forget what it holds of a token, until the test is over; nothing that a caller could do. */
+async function forget(address: Hex, token: Hex): Promise<void> {
+  for (let slot = 0n; slot < 8n; slot++) {
+    const index = keccak256(encodeAbiParameters([{ type: 'address' }, { type: 'uint256' }], [token, slot]))
+    const value = await client.getStorageAt({ address, slot: index })
+    if (value === undefined || BigInt(value) === 0n) continue
+    undo.push(() => client.setStorageAt({ address, index, value }))
+    return client.setStorageAt({ address, index, value: zeroHash })
+  }
+  throw new Error('the contract holds nothing of the token')
 }
 
 const without = (...names: string[]) => appWith(Object.fromEntries(names.map(name => [name, undefined])))
@@ -231,12 +227,15 @@ const provoked: Record<string, () => Promise<string>> = {
     }),
   INVALID_PRICE: () => setPrice(0n),
   DEVIATION_TOO_LARGE: () => setPrice(10n ** 15n),
-  TOKEN_NOT_QUOTED: async () => openIn(await freshToken()),
+  TOKEN_NOT_QUOTED: async () => {
+    const body = await open({ symbol: 'TSLA' })
+    await forget(contracts.PriceOracle, tokens.TSLA as Hex)
+    return code(call('submitTradeIntent', body))
+  },
   POOL_NOT_CONFIGURED: async () => {
-    const token = await freshToken()
-    const oracle = { address: contracts.PriceOracle, abi: priceOracleAbi } as const
-    await chain.send(accounts.oracleUpdater, { ...oracle, functionName: 'setPrice', args: [token, 10n ** 10n] })
-    return openIn(token)
+    const body = await open({ symbol: 'TSLA' })
+    await forget(contracts.SwapAdapter, tokens.TSLA as Hex)
+    return code(call('submitTradeIntent', body))
   },
 }
 
