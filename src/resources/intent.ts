@@ -212,13 +212,10 @@ export const check = z
     code: z.string().meta({ description: 'The code that a submission would be refused with' }),
     pass: z.boolean(),
     limit: z.string().nullable().meta({ description: "The rule's limit in its own unit (amounts: USDC base units)" }),
-    used: z
-      .string()
-      .nullable()
-      .meta({
-        description:
-          'What counts against the limit before the intent; in the unit of the limit, amounts in USDC base units',
-      }),
+    used: z.string().nullable().meta({
+      description:
+        'What counts against the limit before the intent; in the unit of the limit, amounts in USDC base units',
+    }),
     after: z
       .string()
       .nullable()
