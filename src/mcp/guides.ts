@@ -46,7 +46,8 @@ const guides = {
     'What fires each exit rule of a position and how far that is, and what the keeper saw last. Look here when an exit was expected and did not happen. Example: {"agentId":"1","positionId":"3"}',
   svc_get_risk_state:
     'Allocation, equity, drawdown, PnL and limits of an agent, and what its promotion needs. Look here before a trade and after a refusal. Example: {"agentId":"1"}',
-  svc_get_trade_history: 'What an agent has traded, newest first. Example: {"agentId":"1"}',
+  svc_get_trade_history:
+    'What an agent has traded, newest first, with PnL and the exits that fired; filters by type, symbol, positionId. Example: {"agentId":"1","type":"ExitExecuted"}',
   svc_get_transaction:
     'Whether a transaction is pending, succeeded or reverted, and why. Use it after a submission whose outcome was unknown. Example: {"txHash":"0x…"}',
 }

@@ -18,6 +18,7 @@ import { getRiskState } from './risk-state.ts'
 import { getSigningVectors, verifySignedMessage } from './signing.ts'
 import { listTokens } from './tokens.ts'
 import { getTradeIntentQuote, submitTradeIntent } from './trade-intents.ts'
+import { getTradeHistory } from './trades.ts'
 import { getTransaction } from './transactions.ts'
 import { getVault, listVaults, listVaultTokens } from './vaults.ts'
 
@@ -50,6 +51,7 @@ const described = [
   getPosition,
   getPositionAutomation,
   getRiskState,
+  getTradeHistory,
   getTransaction,
   verifySignedMessage,
   getSigningVectors,

@@ -1,0 +1,53 @@
+import { z } from 'zod'
+import { symbolsOf, tokenBySymbol } from '../chain/symbols.ts'
+import { getTrades, TRADE_TYPES } from '../chain/trades.ts'
+import { agentParams } from '../resources/agent.ts'
+import { positionId } from '../resources/primitives.ts'
+import { presentCursor, presentTrade, tradeCursor, tradeList } from '../resources/trade.ts'
+import { defineOperation } from './operation.ts'
+import { presentBlock } from './quoting.ts'
+
+export const getTradeHistory = defineOperation(
+  {
+    id: 'getTradeHistory',
+    tool: 'svc_get_trade_history',
+    method: 'get',
+    path: '/agents/{agentId}/trades',
+    tag: 'Positions',
+    summary: 'Trade history',
+    description:
+      'One record for each open, add, reduce, ladder change, exit and force close, newest first, with amounts, price and realized PnL; complete to the block of asOf. `type`, `symbol` and `positionId` leave only what they name; `cursor` goes on where a page ended.',
+    params: agentParams,
+    query: z.object({
+      limit: z.coerce.number<string | number>().int().min(1).max(100).default(50),
+      cursor: tradeCursor.optional(),
+      type: z.enum(TRADE_TYPES).optional(),
+      symbol: z.string().min(1).optional().meta({ example: 'NVDA' }),
+      positionId: positionId.optional(),
+    }),
+    status: 200,
+    output: tradeList,
+    errors: [400, 404, 502, 503],
+  },
+  async ({ trading }, { agentId, limit, cursor, type, symbol, positionId }) => {
+    const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
+    const { block, trades, next } = await getTrades(trading, {
+      agentId,
+      limit,
+      before: cursor,
+      type,
+      token,
+      positionId,
+    })
+    const symbolOf = await symbolsOf(
+      trading,
+      trades.map(({ token }) => token),
+    )
+    return {
+      agentId: `${agentId}`,
+      trades: trades.map(trade => presentTrade(trade, symbolOf(trade.token))),
+      nextCursor: next ? presentCursor(next) : null,
+      asOf: presentBlock(block),
+    }
+  },
+)

@@ -1,0 +1,378 @@
+import { createPublicClient, erc20Abi, type Hex, http, parseEventLogs } from 'viem'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { chain, GENESIS, newTrader, openPosition, submit, type Trader } from '../actors.ts'
+import { callTool } from '../mcp-surface.ts'
+import { appWith, type Body, call, deployment, type Fetch, type Input } from '../surfaces.ts'
+
+const { accounts, contracts, tokens } = deployment
+const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const
+const node = createPublicClient({ transport: http(deployment.rpcUrl) })
+
+const ACTIVE = 1
+const SUSPENDED = 2
+
+const history = async (agentId: string, input: Input = {}, fetch?: Fetch): Promise<Body> => {
+  const { status, body } = await call('getTradeHistory', { agentId, ...input }, fetch)
+  expect({ status, body }).toMatchObject({ status: 200, body: { agentId } })
+  return body
+}
+
+/** All trades, by as many pages as it takes, and the length of each page. */
+async function paged(agentId: string, input: Input, fetch?: Fetch) {
+  const pages: Body[][] = []
+  let cursor: string | null | undefined
+  do {
+    const body = await history(agentId, { ...input, ...(cursor && { cursor }) }, fetch)
+    pages.push(body.trades)
+    cursor = body.nextCursor
+  } while (cursor !== null)
+  return { trades: pages.flat(), lengths: pages.map(({ length }) => length) }
+}
+
+const position = async (agentId: string, positionId: string): Promise<Body> =>
+  (await call('getPosition', { agentId, positionId })).body.position
+
+const act = async (trader: Trader, ...[submission, input]: [Parameters<typeof submit>[1], Input]) => {
+  const { status, body } = await submit(trader, submission, input)
+  expect({ status, body }).toMatchObject({ status: 201 })
+  return body.transactionHash as Hex
+}
+
+/** The USDC that the vault got in a transaction, less what it paid. */
+async function usdcIntoVault(hash: Hex): Promise<bigint> {
+  const { logs } = await node.getTransactionReceipt({ hash })
+  return parseEventLogs({ abi: erc20Abi, eventName: 'Transfer', logs })
+    .filter(({ address }) => address.toLowerCase() === contracts.USDC.toLowerCase())
+    .reduce((sum, { args: { from, to, value } }) => {
+      if (from === GENESIS) return sum - value
+      return to === GENESIS ? sum + value : sum
+    }, 0n)
+}
+
+const sum = (trades: Body[], field: string) => trades.reduce((total, trade) => total + BigInt(trade[field] ?? 0), 0n)
+const DIGITS = expect.stringMatching(/^[1-9]\d*$/)
+const SALES = ['PositionReduced', 'ExitExecuted', 'PositionForceClosed']
+
+let trader: Trader
+let agentId: string
+/** A position that was stopped out in part and closed by its agent, one that was closed by force, one stopped out. */
+let traded: string
+let forced: string
+let stopped: string
+let transactions: Record<'open' | 'add' | 'ladder' | 'exit' | 'reduce' | 'close' | 'force' | 'batch', Hex>
+
+beforeAll(async () => {
+  trader = await newTrader()
+  agentId = trader.agentId
+
+  const opening = await submit(trader, 'submitTradeIntent', { symbol: 'AMZN', usdcAmount: '500' })
+  traded = opening.body.positionId
+  const add = await act(trader, 'submitAddIntent', { positionId: traded, usdcAmount: '100.5' })
+  const ladder = await act(trader, 'submitExitLadderIntent', {
+    positionId: traded,
+    exits: '2000:1000,-700:5000,-900:10000',
+  })
+  const entry = Number((await position(agentId, traded)).entryPriceUsdc) / 1e6
+  await chain.setPrice('AMZN', (entry * 0.92).toFixed(2))
+  const exit = await chain.send(accounts.keeper, { ...router, functionName: 'executeExit', args: [BigInt(traded)] })
+  const reduce = await act(trader, 'submitReduceIntent', { positionId: traded, exitBps: 4000 })
+  const close = await act(trader, 'submitReduceIntent', { positionId: traded, exitBps: 10000 })
+  await chain.setPrice('AMZN', '244.2')
+
+  forced = await openPosition(trader, { symbol: 'GOOGL', usdcAmount: '200' })
+  await chain.setAgentStatus(BigInt(agentId), SUSPENDED)
+  const force = await chain.send(accounts.operator, { ...router, functionName: 'forceClose', args: [BigInt(forced)] })
+  await chain.setAgentStatus(BigInt(agentId), ACTIVE)
+
+  stopped = await openPosition(trader, { symbol: 'AMZN', usdcAmount: '300', exits: '-500:2500,-700:10000' })
+  const entered = Number((await position(agentId, stopped)).entryPriceUsdc) / 1e6
+  await chain.setPrice('AMZN', (entered * 0.91).toFixed(2))
+  const twice = [BigInt(stopped), BigInt(stopped)]
+  const batch = await chain.send(accounts.keeper, { ...router, functionName: 'executeExits', args: [twice] })
+  await chain.setPrice('AMZN', '244.2')
+
+  transactions = {
+    ...{ add, ladder, reduce, close },
+    open: opening.body.transactionHash,
+    exit: exit.transactionHash,
+    force: force.transactionHash,
+    batch: batch.transactionHash,
+  }
+})
+
+describe('the life of a position', () => {
+  it('is one record for each thing that happened, newest first', async () => {
+    const { trades, nextCursor, asOf } = await history(agentId, { positionId: traded })
+    expect(trades.map(({ type, source, transactionHash }: Body) => [type, source, transactionHash])).toEqual([
+      ['PositionReduced', 'intent', transactions.close],
+      ['PositionClosed', 'intent', transactions.close],
+      ['PositionReduced', 'intent', transactions.reduce],
+      ['ExitExecuted', 'automation', transactions.exit],
+      ['ExitLadderUpdated', 'intent', transactions.ladder],
+      ['PositionIncreased', 'intent', transactions.add],
+      ['PositionOpened', 'intent', transactions.open],
+    ])
+    expect(nextCursor).toBe(null)
+    for (const trade of trades) {
+      expect(trade).toMatchObject({ positionId: traded, symbol: 'AMZN', token: tokens.AMZN, vault: GENESIS })
+      expect(trade.id).toBe(`${trade.transactionHash}-${trade.logIndex}`)
+      const block = await node.getBlock({ blockNumber: BigInt(trade.blockNumber) })
+      expect(trade.timestamp).toBe(`${block.timestamp}`)
+      expect(BigInt(trade.blockNumber)).toBeLessThanOrEqual(BigInt(asOf.blockNumber))
+    }
+  })
+
+  it('has in each record what its events say, and null for the rest', async () => {
+    const { trades } = await history(agentId, { positionId: traded })
+    const [, closed, reduced, exited, ladder, increased, opened] = trades
+    const nothing = {
+      ...{ usdcAmount: null, tokenAmount: null, priceUsdc: null, realizedPnlUsdc: null, exitBps: null },
+      ...{ ruleIndex: null, triggerType: null, triggerBps: null },
+    }
+    expect(ladder).toMatchObject(nothing)
+    expect(closed).toMatchObject({ ...nothing, realizedPnlUsdc: expect.stringMatching(/^-?\d+$/) })
+    const bought = { ...nothing, tokenAmount: DIGITS, priceUsdc: DIGITS }
+    expect(opened).toMatchObject({ ...bought, usdcAmount: '500000000' })
+    expect(increased).toMatchObject({ ...bought, usdcAmount: '100500000' })
+    expect(reduced).toMatchObject({ ruleIndex: null, triggerType: null, triggerBps: null, exitBps: 4000 })
+    // The take-profit stands first in the ladder; the rule that fired has moved before it.
+    expect(exited).toMatchObject({ ruleIndex: 0, triggerType: 'StopLoss', triggerBps: -700, exitBps: 5000 })
+  })
+
+  it('adds up to the PnL of the position and to the USDC that moved', async () => {
+    const { trades } = await history(agentId)
+    for (const positionId of [traded, forced, stopped]) {
+      const own = trades.filter((trade: Body) => trade.positionId === positionId)
+      const sales = own.filter(({ type }: Body) => SALES.includes(type))
+      const buys = own.filter(({ type }: Body) => ['PositionOpened', 'PositionIncreased'].includes(type))
+      const { realizedPnlUsdc } = await position(agentId, positionId)
+      const closed = own.find(({ type }: Body) => type === 'PositionClosed')
+      expect(closed.realizedPnlUsdc).toBe(realizedPnlUsdc)
+      expect(`${sum(sales, 'realizedPnlUsdc')}`).toBe(realizedPnlUsdc)
+      expect(`${sum(sales, 'usdcAmount') - sum(buys, 'usdcAmount')}`).toBe(realizedPnlUsdc)
+      expect(sum(sales, 'tokenAmount')).toBe(sum(buys, 'tokenAmount'))
+      for (const { usdcAmount, tokenAmount, priceUsdc } of [...sales, ...buys])
+        expect(BigInt(priceUsdc)).toBe((BigInt(usdcAmount) * 10n ** 18n) / BigInt(tokenAmount))
+    }
+    for (const hash of new Set<Hex>(trades.map(({ transactionHash }: Body) => transactionHash))) {
+      const own = trades.filter(({ transactionHash }: Body) => transactionHash === hash)
+      const got = own.filter(({ type }: Body) => SALES.includes(type))
+      const paid = own.filter(({ type }: Body) => !SALES.includes(type))
+      expect(sum(got, 'usdcAmount') - sum(paid, 'usdcAmount')).toBe(await usdcIntoVault(hash))
+    }
+  })
+
+  it('ends by force where the operator closes it', async () => {
+    const { trades } = await history(agentId, { positionId: forced })
+    expect(trades).toMatchObject([
+      { type: 'PositionForceClosed', source: 'operator', transactionHash: transactions.force, exitBps: 10000 },
+      { type: 'PositionClosed', source: 'operator', transactionHash: transactions.force },
+      { type: 'PositionOpened', source: 'intent', usdcAmount: '200000000' },
+    ])
+  })
+
+  it('keeps apart two exits of one position in one transaction', async () => {
+    const { trades } = await history(agentId, { positionId: stopped })
+    const transactionHash = transactions.batch
+    expect(trades).toMatchObject([
+      { type: 'ExitExecuted', transactionHash, ruleIndex: 1, triggerBps: -700, exitBps: 10000 },
+      { type: 'PositionClosed', transactionHash, source: 'automation' },
+      { type: 'ExitExecuted', transactionHash, ruleIndex: 0, triggerBps: -500, exitBps: 2500 },
+      { type: 'PositionOpened' },
+    ])
+    const [last, , first, opened] = trades
+    expect(BigInt(first.tokenAmount)).toBe((BigInt(opened.tokenAmount) * 2500n) / 10_000n)
+    expect(BigInt(last.tokenAmount)).toBe(BigInt(opened.tokenAmount) - BigInt(first.tokenAmount))
+  })
+})
+
+describe('pages', () => {
+  it.each([1, 3, 14])('of %i have together what one page has', async limit => {
+    const { trades: all } = await history(agentId)
+    expect(all).toHaveLength(14)
+    const { trades, lengths } = await paged(agentId, { limit })
+    expect(trades).toEqual(all)
+    expect(Math.max(...lengths)).toBe(limit)
+    expect(lengths).toHaveLength(Math.ceil(14 / limit))
+  })
+
+  it('hold still while new trades arrive', async () => {
+    const agent = await newTrader()
+    await openPosition(agent, { symbol: 'NVDA', usdcAmount: '20' })
+    await openPosition(agent, { symbol: 'MSFT', usdcAmount: '20' })
+    const first = await history(agent.agentId, { limit: 1 })
+    await openPosition(agent, { symbol: 'AAPL', usdcAmount: '20' })
+    const second = await history(agent.agentId, { limit: 1, cursor: first.nextCursor })
+    expect([first.trades[0].symbol, second.trades[0].symbol]).toEqual(['MSFT', 'NVDA'])
+  })
+
+  it.each(['', 'x', 'not a cursor', 'MTIt', 'MDEtMQ', 'MTItMQ==', 'LTEtMQ', 'M'.repeat(80)])(
+    'begin at no cursor such as "%s"',
+    async cursor => {
+      const { status, body } = await call('getTradeHistory', { agentId, cursor })
+      expect({ status, body }).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
+      expect(body.error).toContain('cursor')
+    },
+  )
+
+  it.each([0, 101, 1.5, 'many'])('have no limit such as %s', async limit => {
+    expect(await call('getTradeHistory', { agentId, limit })).toMatchObject({ status: 400 })
+  })
+
+  it('of an agent that has not traded are one, and empty', async () => {
+    const { agentId } = await newTrader()
+    expect(await history(agentId)).toMatchObject({ trades: [], nextCursor: null })
+  })
+})
+
+describe('filters', () => {
+  it.each([
+    'PositionOpened',
+    'PositionIncreased',
+    'PositionReduced',
+    'PositionClosed',
+    'ExitLadderUpdated',
+    'ExitExecuted',
+    'PositionForceClosed',
+  ])('of the type %s leave its records as they are', async type => {
+    const { trades: all } = await history(agentId)
+    const expected = all.filter((trade: Body) => trade.type === type)
+    expect(expected).not.toEqual([])
+    expect((await history(agentId, { type })).trades).toEqual(expected)
+  })
+
+  it('of symbol and position leave theirs, also page by page', async () => {
+    const { trades: all } = await history(agentId)
+    const amazon = all.filter(({ symbol }: Body) => symbol === 'AMZN')
+    expect(amazon).toHaveLength(11)
+    expect((await history(agentId, { symbol: 'AMZN' })).trades).toEqual(amazon)
+    expect((await paged(agentId, { symbol: 'AMZN', limit: 4 })).trades).toEqual(amazon)
+    expect((await history(agentId, { symbol: 'NVDA' })).trades).toEqual([])
+    expect((await history(agentId, { symbol: 'AMZN', positionId: forced })).trades).toEqual([])
+    const exits = amazon.filter((trade: Body) => trade.type === 'ExitExecuted' && trade.positionId === stopped)
+    const both = { symbol: 'AMZN', type: 'ExitExecuted', positionId: stopped }
+    expect((await history(agentId, both)).trades).toEqual(exits)
+  })
+
+  it('show nothing of another agent', async () => {
+    const { agentId: other } = await newTrader()
+    expect((await history(other, { positionId: traded })).trades).toEqual([])
+  })
+
+  it.each([
+    [{ type: 'Bought' }, 'INVALID_REQUEST'],
+    [{ symbol: 'NONESUCH' }, 'UNKNOWN_SYMBOL'],
+    [{ positionId: 'first' }, 'INVALID_REQUEST'],
+  ])('such as %o are refused', async (filter, code) => {
+    const answer = await call('getTradeHistory', { agentId, ...filter })
+    expect(answer).toMatchObject({ status: 400, body: { code } })
+  })
+})
+
+it('a trade that was answered is in the next read', async () => {
+  const agent = await newTrader()
+  const positionId = await openPosition(agent, { symbol: 'NVDA', usdcAmount: '50' })
+  for (let round = 0; round < 8; round++) {
+    const hash = await act(agent, 'submitReduceIntent', { positionId, exitBps: 500 })
+    const { trades } = await history(agent.agentId, { limit: 1 })
+    expect(trades).toMatchObject([{ transactionHash: hash }])
+  }
+})
+
+it('the tool answers the same', async () => {
+  const { asOf: _, ...answer } = await history(agentId, { limit: 5 })
+  expect(await callTool('svc_get_trade_history', { agentId, limit: 5 })).toMatchObject({ ok: true, body: answer })
+})
+
+describe('a node', () => {
+  const original = globalThis.fetch.bind(globalThis)
+  afterEach(() => vi.restoreAllMocks())
+
+  /** Lets the node give logs of few blocks at a time and without their times; answers the methods it was asked. */
+  function hosted(mostBlocks: number): string[] {
+    const asked: string[] = []
+    vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
+      const request = new Request(input as RequestInfo, init as RequestInit)
+      if (!request.url.startsWith(deployment.rpcUrl)) return original(request)
+      const sent = await request.clone().json<Body>()
+      asked.push(
+        [sent]
+          .flat()
+          .map(({ method }) => method)
+          .join('+'),
+      )
+      if (sent.method !== 'eth_getLogs') return original(request)
+      const [{ fromBlock, toBlock }] = sent.params
+      if (Number(toBlock) - Number(fromBlock) + 1 > mostBlocks)
+        return Response.json({ jsonrpc: '2.0', id: sent.id, error: { code: -32005, message: 'block range too large' } })
+      const { result } = await (await original(request)).json<Body>()
+      const logs = result.map(({ blockTimestamp: _, ...log }: Body) => log)
+      return Response.json({ jsonrpc: '2.0', id: sent.id, result: logs })
+    })
+    return asked
+  }
+
+  it('whose logs have no times is asked for those of the page in one batch', async () => {
+    const { trades: expected } = await history(agentId)
+    const asked = hosted(Number.POSITIVE_INFINITY)
+    const { trades } = await history(agentId, {}, appWith({}))
+    expect(trades).toEqual(expected)
+    const blocks = new Set(trades.map(({ blockNumber }: Body) => blockNumber)).size
+    expect(asked.filter(methods => methods.startsWith('eth_getBlockByNumber'))).toEqual([
+      Array(blocks).fill('eth_getBlockByNumber').join('+'),
+    ])
+    expect(asked.filter(method => method === 'eth_getLogs')).toHaveLength(1)
+  })
+
+  it('is asked for who the agent is, its logs, and its positions', async () => {
+    const asked = hosted(Number.POSITIVE_INFINITY)
+    const app = appWith({})
+    await history(agentId, { limit: 1 }, app)
+    asked.length = 0
+    await history(agentId, { limit: 1 }, app)
+    expect(asked.filter(method => method !== 'eth_getBlockByNumber')).toEqual(['eth_call', 'eth_getLogs', 'eth_call'])
+  })
+
+  it('that gives few blocks at a time is asked for no more of them than fill the page', async () => {
+    const { trades: expected } = await history(agentId)
+    const asked = hosted(40)
+    const requests = async (limit: number) => {
+      asked.length = 0
+      expect((await history(agentId, { limit }, appWith({}))).trades).toEqual(expected.slice(0, limit))
+      return asked.filter(method => method === 'eth_getLogs').length
+    }
+    expect(await requests(2)).toBeLessThan(await requests(100))
+  })
+
+  it('that gives too few for the whole history answers it in pages all the same', async () => {
+    const { trades: expected } = await history(agentId)
+    await node.request<Body>({ method: 'anvil_mine', params: ['0x4b0', '0x0'] })
+    await chain.refreshPrices()
+    const asked = hosted(10)
+    const { trades, lengths } = await paged(agentId, {}, appWith({}))
+    expect(trades).toEqual(expected)
+    expect(lengths[0]).toBe(0)
+    const requests = asked.filter(method => method === 'eth_getLogs').length
+    expect(requests).toBeLessThanOrEqual(100 * lengths.length)
+  })
+
+  it('that gives no logs is unreachable', async () => {
+    hosted(0)
+    const answer = await call('getTradeHistory', { agentId }, appWith({}))
+    expect(answer).toMatchObject({ status: 502, body: { code: 'CHAIN_UNREACHABLE' } })
+  })
+})
+
+describe('there are no trades', () => {
+  it('of an unknown agent', async () => {
+    const answer = await call('getTradeHistory', { agentId: '999999' })
+    expect(answer).toMatchObject({ status: 404, body: { code: 'AGENT_NOT_FOUND' } })
+  })
+
+  it('without a router', async () => {
+    const { TradeRouter: _, ...rest } = contracts
+    const answer = await call('getTradeHistory', { agentId }, appWith({ CONTRACTS: JSON.stringify(rest) }))
+    expect(answer).toMatchObject({ status: 503, body: { code: 'TRADING_NOT_CONFIGURED' } })
+  })
+})
