@@ -22,8 +22,12 @@ const ceilings: Record<Kind, number> = {
   settle: 500_000,
 }
 
-/** A gas limit is this much above what the estimate found; a simulation with the bare estimate shows that it still holds. */
+/**
+ * A gas limit is this much above what the estimate found. A later call of the same shape is simulated with less, so that
+ * what passes there has room when it is mined; its own calldata may cost a little more than that of the estimated one.
+ */
 const MARGIN_PERCENT = 130
+const SIMULATED_PERCENT = 110
 
 /**
  * Asks the chain whether a call would succeed at `latest`, and with how much gas: one round trip. The first call of a
@@ -43,7 +47,7 @@ export function createSimulator(rpc: Rpc, from: Address) {
     const shape = `${kind} ${call.data.length}`
     const known = estimates.get(shape)
     if (known !== undefined) {
-      const error = await callWith(call, fees, known)
+      const error = await callWith(call, fees, percent(known, SIMULATED_PERCENT))
       if (error === undefined) return { is: 'passes', gas: limitOf(known, ceiling) }
       if (!mayBeOutOfGas(error)) return refusal(error)
     }
@@ -74,7 +78,8 @@ export function createSimulator(rpc: Rpc, from: Address) {
   }
 }
 
-const limitOf = (estimate: number, ceiling: number) => Math.min(Math.ceil((estimate * MARGIN_PERCENT) / 100), ceiling)
+const percent = (gas: number, share: number) => Math.ceil((gas * share) / 100)
+const limitOf = (estimate: number, ceiling: number) => Math.min(percent(estimate, MARGIN_PERCENT), ceiling)
 
 /** Running out of gas in an inner call shows as a revert without data. */
 const mayBeOutOfGas = (error: RpcError) =>
