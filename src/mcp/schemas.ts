@@ -32,7 +32,7 @@ const DEPTH = 2
 
 /**
  * Makes the output schemas of one tool list, kept short: names and types to the second level, the text of the first,
- * and no constraints, which are the service's business. A component is spelled out where the list first has it and
+ * and no constraints (nor which fields are always there), which are the service's business. A component is spelled out where the list first has it and
  * bears only its title afterwards; a text is said once.
  */
 export function outputSchemas(): (output: z.ZodType) => ToolSchema {
@@ -47,7 +47,6 @@ export function outputSchemas(): (output: z.ZodType) => ToolSchema {
   }
   const isKept = (key: string, value: unknown, depth: number) => {
     if (key === 'description') return isWorthSaying(value, depth)
-    if (key === 'required') return depth === 0
     if (key === 'properties') return depth < DEPTH
     if (key === 'additionalProperties') return isSchema(value) && depth < DEPTH && Object.keys(value).length > 0
     return structure.includes(key)
@@ -65,10 +64,19 @@ export function outputSchemas(): (output: z.ZodType) => ToolSchema {
         key,
         nested(key, value, inner => compact(inner, key === 'items' ? depth : depth + 1)),
       ])
-      return { ...(title !== undefined && { title }), ...Object.fromEntries(inside) }
+      return orNull({ ...(title !== undefined && { title }), ...Object.fromEntries(inside) })
     }
     return { type: 'object', ...compact(root, 0) }
   }
+}
+
+/** What may also be null says so in its type, the shorter way, where it has a plain one. */
+function orNull({ anyOf, ...beside }: Schema): Schema {
+  const [value, other, ...more] = Array.isArray(anyOf) ? anyOf : []
+  const isPlain = isSchema(value) && typeof value.type === 'string' && isSchema(other) && other.type === 'null'
+  if (!isPlain || more.length > 0) return anyOf === undefined ? beside : { ...beside, anyOf }
+  const values = Array.isArray(value.enum) && { enum: [...value.enum, null] }
+  return { ...beside, ...value, ...values, type: [value.type, 'null'] }
 }
 
 const nameOf = (ref: string) => ref.slice(ref.lastIndexOf('/') + 1)
