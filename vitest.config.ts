@@ -38,6 +38,7 @@ export default defineConfig({
           name: 'worker over MCP',
           include: [
             'trading',
+            'trades',
             'checks',
             'refusals',
             'reads',

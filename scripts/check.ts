@@ -18,6 +18,7 @@ const steps: [name: string, command: string, args: string[]][] = [
   ['Solidity format', node, ['contracts/tools/forge.mjs', 'fmt', '--check']],
   ['Solidity lint', node, ['contracts/tools/forge.mjs', 'lint', 'src', '--deny', 'warnings']],
   ['contract sizes', node, ['contracts/tools/forge.mjs', 'build', '--sizes', '--skip', 'test']],
+  [BUDGETS, node, ['scripts/budgets.ts']],
 ]
 
 function run(command: string, args: string[]): Promise<{ ok: boolean; output: string }> {
