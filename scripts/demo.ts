@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { formatUnits, type Hex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { payerOf } from '../client/payer.ts'
@@ -9,7 +10,8 @@ import { DEPLOYMENT_FILE, type Devnet, startDevnet } from '../devnet/index.ts'
 import { startWorker, type Worker } from '../devnet/worker.ts'
 import { workerVars } from '../devnet/worker-vars.ts'
 
-// `npm run demo`: boots the chain and the service, and lets one agent trade through the HTTP API as any agent would.
+// `npm run demo`: boots the chain and the service, and lets one agent trade as any agent would: the first half over the HTTP
+// API, the second through MCP tools.
 // Every line is told from a real answer, every transaction is confirmed, and a step that disagrees ends it with exit 1.
 // `--keep` leaves everything running and prints where.
 
@@ -41,6 +43,33 @@ function serviceAt(url: string, send: (request: Request) => Promise<Response> = 
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify(body),
       }),
+  }
+}
+
+type Kind = 'trade_intent' | 'add_intent' | 'reduce_intent' | 'exit_ladder_intent'
+/** One of the two ways to the same operations, by the name of the tool. */
+type Surface = { call(tool: string, input: Json): Promise<Json> }
+
+/** The tool's HTTP twin: quotes are GETs below the agent, submissions POSTs. */
+const httpSurface = (service: Service): Surface => ({
+  call(tool, { agentId, ...input }) {
+    const [, verb, kind = ''] = /^svc_(get|submit)_(.+?)(?:_quote)?$/.exec(tool) ?? []
+    const path = `/agents/${agentId}/${kind.replaceAll('_', '-')}s`
+    return verb === 'submit' ? service.post(path, input) : service.get(`${path}/quote?${new URLSearchParams(input)}`)
+  },
+})
+
+async function mcpSurface(url: string): Promise<Surface & { close(): Promise<void> }> {
+  const client = new Client({ name: 'demo', version: '1' })
+  await client.connect(new StreamableHTTPClientTransport(new URL('/mcp', url)))
+  say(`  ${(await client.listTools()).tools.length} tools at ${url}/mcp`)
+  return {
+    close: () => client.close(),
+    async call(tool, input) {
+      const { isError, structuredContent, content } = await client.callTool({ name: tool, arguments: input })
+      if (isError) throw new Error(`${tool} answered ${JSON.stringify(content)}`)
+      return structuredContent
+    },
   }
 }
 
@@ -100,38 +129,37 @@ async function trade(devnet: Devnet, service: Service) {
   const { agent } = await service.get(`/agents/${agentId}`)
   assert.deepEqual([agent.owner, agent.signer, agent.statusName], [account.address, account.address, 'Active'])
 
-  /** Quotes, signs and posts an intent, and confirms its transaction. */
-  const intend = async (kind: string, input: Record<string, string>) => {
-    const quote = await service.get(`/agents/${agentId}/${kind}/quote?${new URLSearchParams(input)}`)
+  /** Quotes, signs and submits an intent over a surface, and confirms its transaction. */
+  const intendOver = (surface: Surface) => async (kind: Kind, input: Record<string, string>) => {
+    const quote = await surface.call(`svc_get_${kind}_quote`, { agentId, ...input })
     assert.deepEqual(
       quote.checks.filter(({ pass }: Json) => !pass),
       [],
       'every check of the quote passes',
     )
-    const receipt = await service.post(`/agents/${agentId}/${kind}`, {
-      ...quote.body,
-      signature: await sign(quote.typedData),
-    })
+    const signature = await sign(quote.typedData)
+    const receipt = await surface.call(`svc_submit_${kind}`, { agentId, ...quote.body, signature })
     return {
       quote,
       positionId: receipt.positionId as string,
       confirmed: await confirm(service, receipt.transactionHash),
     }
   }
+  const intend = intendOver(httpSurface(service))
   const position = async (id: string) => (await service.get(`/agents/${agentId}/positions/${id}`)).position
 
   say('\nOpen, add, change the ladder')
-  const opened = await intend('trade-intents', { symbol: 'NVDA', usdcAmount: '500' })
+  const opened = await intend('trade_intent', { symbol: 'NVDA', usdcAmount: '500' })
   const first = opened.positionId
   const nvda = await position(first)
   assert.equal(nvda.usdcCostBasis, '500000000')
   say(`  NVDA at ${usdc(nvda.entryPriceUsdc)}: position ${first}, ${opened.confirmed}`)
   say(`    up to ${usdc(opened.quote.maxUsdcAmount)} would have passed; ${opened.quote.bindingRule} binds`)
-  const added = await intend('add-intents', { positionId: first, usdcAmount: '200' })
+  const added = await intend('add_intent', { positionId: first, usdcAmount: '200' })
   const larger = await position(first)
   assert.equal(larger.usdcCostBasis, '700000000')
   say(`  added 200 USDC: average entry ${usdc(larger.entryPriceUsdc)}, ${added.confirmed}`)
-  const laddered = await intend('exit-ladder-intents', { positionId: first, exits: '-800:10000,2000:10000' })
+  const laddered = await intend('exit_ladder_intent', { positionId: first, exits: '-800:10000,2000:10000' })
   const { pendingRules } = await position(first)
   assert.deepEqual(
     pendingRules.map(({ triggerBps }: Json) => triggerBps),
@@ -156,24 +184,29 @@ async function trade(devnet: Devnet, service: Service) {
   say(`  the keeper fires the stop-loss, ${await confirm(service, exit.transactionHash)}`)
   say(`  position ${first} is ${stopped.status}, ${usdc(stopped.realizedPnlUsdc)} realized`)
 
-  say('\nReduce and close another')
-  const second = (await intend('trade-intents', { symbol: 'AAPL', usdcAmount: '400' })).positionId
-  const aapl = await position(second)
+  say('\nReduce and close another, now as MCP tools')
+  const mcp = await mcpSurface(service.url)
+  const intendAsTool = intendOver(mcp)
+  const positionOf = async (id: string) =>
+    (await mcp.call('svc_get_agent_position', { agentId, positionId: id })).position
+  const second = (await intendAsTool('trade_intent', { symbol: 'AAPL', usdcAmount: '400' })).positionId
+  const aapl = await positionOf(second)
   const rise = (Number(aapl.entryPriceUsdc) / 1e6) * 1.06
   await devnet.setPrice('AAPL', rise.toFixed(2))
   say(`  AAPL bought at ${usdc(aapl.entryPriceUsdc)} rises to ${rise.toFixed(2)}`)
-  const reduced = await intend('reduce-intents', { positionId: second, exitBps: '5000' })
+  const reduced = await intendAsTool('reduce_intent', { positionId: second, exitBps: '5000' })
   say(`  half sold for about ${usdc(reduced.quote.estimate.usdcOut)}, ${reduced.confirmed}`)
-  const closed = await intend('reduce-intents', { positionId: second, exitBps: '10000' })
-  const won = await position(second)
+  const closed = await intendAsTool('reduce_intent', { positionId: second, exitBps: '10000' })
+  const won = await positionOf(second)
   assert.equal(won.status, 'Closed')
   assert.ok(BigInt(won.realizedPnlUsdc) > 0n, 'a rise earns')
   say(`  the rest closed: ${usdc(won.realizedPnlUsdc)} realized, ${closed.confirmed}`)
 
   say('\nWhat it earned')
-  const { positions: history } = await service.get(`/agents/${agentId}/closed-positions`)
-  const { positions: left } = await service.get(`/agents/${agentId}/positions`)
-  const risk = await service.get(`/agents/${agentId}/risk-state`)
+  const { positions: history } = await mcp.call('svc_list_closed_positions', { agentId })
+  const { positions: left } = await mcp.call('svc_get_agent_positions', { agentId })
+  const risk = await mcp.call('svc_get_risk_state', { agentId })
+  await mcp.close()
   const realized = history.reduce((sum: bigint, closed: Json) => sum + BigInt(closed.realizedPnlUsdc), 0n)
   assert.deepEqual([history.length, left.length], [2, 0])
   assert.equal(risk.pnl.lifetimeRealizedUsdc, `${realized}`)
@@ -192,7 +225,11 @@ const stop = async () => {
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop().then(() => process.exit(130)))
 try {
   const port = await freePort()
-  devnet = await startDevnet({ baseUrl: `http://127.0.0.1:${port}`, ...(keep && { deploymentFile: DEPLOYMENT_FILE }) })
+  devnet = await startDevnet({
+    chainId: Number(process.env.CHAIN_ID || 31337),
+    baseUrl: `http://127.0.0.1:${port}`,
+    ...(keep && { deploymentFile: DEPLOYMENT_FILE }),
+  })
   say(`chain    ${devnet.rpcUrl} (chain id ${devnet.chainId}), contracts deployed, vaults funded`)
   worker = await startWorker({ port, vars: workerVars(devnet.deployment) })
   say(`service  ${worker.url}, ready after ${((Date.now() - started) / 1000).toFixed(1)} s`)
