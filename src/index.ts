@@ -29,7 +29,17 @@ export class McpHub extends McpHubObject {
   protected override readonly createServer = serve
 }
 
+let isAwake = false
+/** The first request of an isolate makes sure that the keeper looks; positions that open and the cron do so after it. */
+function wakeKeeper() {
+  if (!isAwake) context.keeper?.wake()
+  isAwake = true
+}
+
 export default {
-  fetch: request => (new URL(request.url).pathname === '/mcp' ? mcp(request) : app.fetch(request)),
+  fetch: request => {
+    wakeKeeper()
+    return new URL(request.url).pathname === '/mcp' ? mcp(request) : app.fetch(request)
+  },
   scheduled: async () => context.keeper?.wake(),
 } satisfies ExportedHandler<Env>

@@ -6,6 +6,7 @@ import { getPositionAutomation } from './automation.ts'
 import { discoveryOf } from './discovery.ts'
 import { getERC8004LinkQuote, linkERC8004 } from './erc8004-link.ts'
 import { getExitLadderIntentQuote, submitExitLadderIntent } from './exit-ladder-intents.ts'
+import { getFacilitatorSupport, verifyPayment } from './facilitator.ts'
 import { getHealth } from './health.ts'
 import type { Operation } from './operation.ts'
 import { getPosition, listClosedPositions, listPositions } from './positions.ts'
@@ -33,6 +34,8 @@ const described = [
   refreshPrices,
   getRegistrationQuote,
   registerAgent,
+  getFacilitatorSupport,
+  verifyPayment,
   getAgent,
   listAgentsByOwner,
   getAgentByERC8004,

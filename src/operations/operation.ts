@@ -105,7 +105,7 @@ export function invalidRequest(issues: readonly Issue[]): Refusal {
   const problems = issues.slice(0, 10).map(({ path, message }) => ({ path: path.join('.'), problem: message }))
   const [first] = problems
   const problem =
-    first === undefined ? 'it does not parse' : `${first.path === '' ? 'body' : first.path}: ${first.problem}`
+    first === undefined ? 'it does not parse' : first.path === '' ? first.problem : `${first.path}: ${first.problem}`
   return refuse('INVALID_REQUEST', { problem, problems } satisfies Facts)
 }
 

@@ -45,7 +45,7 @@ export const getRegistrationQuote = defineOperation(
     output: registrationQuote,
     errors: [400, 500, 502],
   },
-  async ({ chain, payments }, { signer, vault, name, metadataURI, linkERC8004, erc8004AgentId, ...asked }) => {
+  async ({ chain, payments, config }, { signer, vault, name, metadataURI, linkERC8004, erc8004AgentId, ...asked }) => {
     const { block, terms } = await getRegistrationTerms(chain, signer)
     const { fee, domain, signerNonce } = terms
     const due = payments?.dueOf(fee, block.timestamp)
@@ -67,7 +67,7 @@ export const getRegistrationQuote = defineOperation(
         enabled: due !== undefined,
         network: due?.requirements.network ?? null,
         payTo: due?.requirements.payTo ?? null,
-        facilitatorUrl: due?.facilitatorUrl ?? null,
+        facilitatorUrl: due?.facilitatorUrl ?? (due && config.baseUrl ? `${config.baseUrl}/facilitator` : null),
         httpRoute: 'POST /agents/register',
         ...(due && { requirements: due.requirements }),
       },

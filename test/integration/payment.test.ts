@@ -120,7 +120,7 @@ describe('what is asked', () => {
       enabled: true,
       network: FEE.network,
       payTo: accounts.treasury.address,
-      facilitatorUrl: null,
+      facilitatorUrl: `${deployment.baseUrl}/facilitator`,
       requirements: { amount: body.registrationFee.amount },
     })
     const elsewhere = await call('getRegistrationQuote', {}, hosted)
@@ -210,6 +210,23 @@ describe('a payment', () => {
     const answer = await register(await registrationOf(newAccount()), carrying(newer, app, 'X-PAYMENT'))
     expect(answer.status).toBe(201)
     await books.expect({ payments: 2, registrations: 2 })
+  })
+
+  test('can be verified by the facilitator of the quote, where nothing moves, and then pays for a registration', async () => {
+    const payer = await purse()
+    const paymentPayload = await paymentOf(payer)
+    const { body: quote } = await call('getRegistrationQuote', {}, app)
+    const asked = { x402Version: 2, paymentPayload, paymentRequirements: quote.x402.requirements }
+    expect((await call('getFacilitatorSupport', {}, app)).body).toMatchObject({
+      kinds: [{ x402Version: 2, scheme: 'exact', network: FEE.network }],
+    })
+    expect((await call('verifyPayment', asked, app)).body).toEqual({ isValid: true, payer: payer.address })
+    const other = { ...asked, paymentRequirements: { ...quote.x402.requirements, payTo: payer.address } }
+    expect((await call('verifyPayment', other, app)).body.isValid).toBe(false)
+    await books.expect({ payments: 0, registrations: 0 })
+
+    expect(await register(await registrationOf(newAccount()), carrying(paymentPayload))).toMatchObject({ status: 201 })
+    await books.expect({ payments: 1, registrations: 1 })
   })
 
   test('is settled by the facilitator that is configured', async () => {
