@@ -5,7 +5,7 @@ import { contractsWithoutCode } from '../chain/code.ts'
 import { readMarket } from '../chain/market.ts'
 import { getRegistrationTerms } from '../chain/registry.ts'
 import type { Context } from '../context.ts'
-import { refuse } from '../errors.ts'
+import { Refusal, refuse } from '../errors.ts'
 import type { LaneStatus } from '../executor/executor.ts'
 import type { KeeperStatus } from '../keeper/watch.ts'
 import { presentKeeper, presentLane, readiness } from '../resources/readiness.ts'
@@ -32,7 +32,9 @@ export const getReadiness = defineOperation(
     errors: [500, 502, 503],
   },
   async context => {
-    const { chain, config } = context
+    const { config } = context
+    if (config.chain === undefined) throw refuse('NOT_READY', { problem: 'no chain is configured' })
+    const { chain } = context
     const [{ block, market }, { terms }, missing, executors, relayers, keeper] = await Promise.all([
       readMarket(chain),
       getRegistrationTerms(chain),
@@ -40,7 +42,10 @@ export const getReadiness = defineOperation(
       lanesOf(config.executorKeys.length > 0 && config.trading ? () => context.executor : undefined),
       lanesOf(config.relayerKey ? () => context.relayer : undefined),
       context.keeper?.status(),
-    ])
+    ]).catch((error: unknown) => {
+      if (!(error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE')) throw error
+      throw refuse('NOT_READY', { problem: 'the node cannot be reached' }, error.cause)
+    })
     const stale = market.tokens.filter(({ address }) => market.quoteIn(address).stale).map(({ symbol }) => symbol)
     const pausedVaults = market.vaults.filter(({ tradingPaused }) => tradingPaused)
     const lagSeconds = lagOf(block)

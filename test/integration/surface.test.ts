@@ -53,6 +53,8 @@ describe('readiness', () => {
   })
 
   it.each([
+    ['no chain', { CHAIN_ID: undefined }, 'no chain is configured'],
+    ['a node that is away', { RPC_URL: 'http://127.0.0.1:1' }, 'the node cannot be reached'],
     ['no executor', { EXECUTOR_PRIVATE_KEY: undefined }, 'no executor account is configured'],
     [
       'a contract without code',
