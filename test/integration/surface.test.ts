@@ -79,11 +79,6 @@ describe('readiness', () => {
     expect((await call('getReadiness')).body.details.paused.registry).toBe(true)
     await chain.pauseRegistry(false)
   })
-
-  it('is a 502 when the node cannot be reached and a 500 without a chain', async () => {
-    expect((await call('getReadiness', {}, appWith({ RPC_URL: 'http://127.0.0.1:1' }))).status).toBe(502)
-    expect((await call('getReadiness', {}, noChain())).status).toBe(500)
-  })
 })
 
 describe('markdown', () => {
