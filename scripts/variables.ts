@@ -89,6 +89,12 @@ export const variables: Variable[] = [
   { name: 'ALLOWED_HOSTS', group: 'service', meaning: 'further host names under which `/mcp` may be asked' },
   { name: 'DOCS_ENABLED', group: 'service', meaning: '`false` hides `/docs`', default: '`true`' },
   {
+    name: 'PRIORITY_FEE_WEI',
+    group: 'service',
+    meaning: 'tip of a transaction; the target chains need none',
+    default: '0',
+  },
+  {
     name: 'INCLUSION_TIMEOUT_MS',
     group: 'service',
     meaning: 'how long a submission waits for its block',

@@ -53,7 +53,7 @@ it('trades with curl, then with MCP, as the README shows', async () => {
 })
 
 it('names every variable that the Worker reads, and no other', () => {
-  const files = ['src/config.ts', 'src/executor/account.ts', 'src/context.ts']
+  const files = ['src/config.ts', 'src/executor/parts.ts', 'src/context.ts']
   const source = files.map(file => readFileSync(join(root, file), 'utf8')).join('\n')
   const known = new Set(variables.map(({ name }) => name))
   const read = new Set(

@@ -1,13 +1,4 @@
-import {
-  type Address,
-  BaseError,
-  decodeEventLog,
-  type Hex,
-  hexToBigInt,
-  hexToNumber,
-  numberToHex,
-  toEventSelector,
-} from 'viem'
+import { type Address, decodeEventLog, type Hex, hexToBigInt, numberToHex, toEventSelector } from 'viem'
 import { getHttpRpcClient } from 'viem/utils'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
@@ -15,6 +6,7 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { refuse } from '../errors.ts'
 import { type Block, maybe, read, type TradingChain, unreachable } from './client.ts'
 import { agentCalls, toAgent } from './registry.ts'
+import { newestLogs, type Place, type TradeLog } from './trade-logs.ts'
 import type { ExitRule } from './typed-data.ts'
 
 /** The kinds of trade records; a PositionClosed stands beside the sale that closed the position. */
@@ -32,9 +24,6 @@ export type TradeType = (typeof TRADE_TYPES)[number]
 /** Who caused a trade: the agent's signed intent, a rule that fired, or the operator. */
 export const TRADE_SOURCES = ['intent', 'automation', 'operator'] as const
 export type TradeSource = (typeof TRADE_SOURCES)[number]
-
-/** A place in the history of the chain; what is before it is older. */
-export type Place = { blockNumber: bigint; logIndex: number }
 
 /** What the events of one trade say; an absent fact is undefined. */
 export type Trade = Place & {
@@ -131,7 +120,6 @@ function eventsOf(type: TradeType | undefined): (RouterEvent | ChangeEvent)[] {
   ]
 }
 
-type TradeLog = Place & { topics: readonly Hex[]; data: Hex; transactionHash: Hex; blockTimestamp: bigint | undefined }
 type TradeEvent = {
   type: TradeType
   source: TradeSource
@@ -271,68 +259,6 @@ async function findEvents(
   if (events.length > limit) return { events, next: events[limit - 1]?.log }
   return { events, next: readFrom > chain.startBlock ? { blockNumber: readFrom, logIndex: 0 } : undefined }
 }
-
-/** Most agents' newest page lies within this many blocks; a node that refuses as few is asked for fewer. */
-const FIRST_RANGE = 5_000n
-/** A range that does not fill the page is followed by a larger one. */
-const GROWTH = 8n
-/** A refusal of this few blocks is no matter of the range. */
-const SMALLEST_RANGE = 16n
-/** After so many requests a page ends where it is, with a cursor. */
-const MOST_REQUESTS = 100
-
-type RawLog = {
-  topics: Hex[]
-  data: Hex
-  transactionHash: Hex
-  blockNumber: Hex
-  logIndex: Hex
-  blockTimestamp?: Hex | null
-}
-
-/** Logs of router and position manager in ranges of blocks, newest range first. */
-async function* newestLogs(
-  chain: TradingChain,
-  topics: readonly unknown[],
-  { fromBlock, toBlock }: { fromBlock: bigint; toBlock: bigint },
-): AsyncGenerator<{ logs: TradeLog[]; fromBlock: bigint }> {
-  let range = FIRST_RANGE
-  let refused: bigint | undefined
-  let last = toBlock
-  for (let requests = 0; last >= fromBlock && requests < MOST_REQUESTS; requests++) {
-    const first = last - range + 1n > fromBlock ? last - range + 1n : fromBlock
-    const page = await askLogs(chain, { topics, fromBlock: numberToHex(first), toBlock: numberToHex(last) })
-    if (page instanceof Error) {
-      if (range <= SMALLEST_RANGE) throw unreachable(page)
-      refused = range
-      range /= 2n
-      continue
-    }
-    yield { logs: page.map(toLog), fromBlock: first }
-    last = first - 1n
-    if (refused === undefined || range * GROWTH < refused) range *= GROWTH
-  }
-}
-
-async function askLogs({ client, trading }: TradingChain, filter: Record<string, unknown>): Promise<RawLog[] | Error> {
-  try {
-    const address = [trading.TradeRouter, trading.PositionManager]
-    const request = { method: 'eth_getLogs', params: [{ address, ...filter }] }
-    // A range that is too large does not become smaller by asking again.
-    return await (client.request as (...args: unknown[]) => Promise<RawLog[]>)(request, { retryCount: 0 })
-  } catch (error) {
-    return error instanceof BaseError ? error : new Error('eth_getLogs failed', { cause: error })
-  }
-}
-
-const toLog = ({ topics, data, transactionHash, blockNumber, logIndex, blockTimestamp }: RawLog): TradeLog => ({
-  topics,
-  data,
-  transactionHash,
-  blockNumber: hexToBigInt(blockNumber),
-  logIndex: hexToNumber(logIndex),
-  blockTimestamp: blockTimestamp ? hexToBigInt(blockTimestamp) : undefined,
-})
 
 /** What the events do not say of a position. None of it changes, except for rules that have not fired. */
 type TradedPosition = { token: Address; vault: Address; exitRules: readonly ExitRule[] }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { type Place, TRADE_SOURCES, TRADE_TYPES, type Trade } from '../chain/trades.ts'
+import type { Place } from '../chain/trade-logs.ts'
+import { TRADE_SOURCES, TRADE_TYPES, type Trade } from '../chain/trades.ts'
 import { exitRule, presentExitRule } from './position.ts'
 import { addressOut, amount, asOf, digits, hashOut, unixSeconds, usdc } from './primitives.ts'
 
