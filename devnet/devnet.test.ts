@@ -2,17 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import {
-  type Address,
-  createTestClient,
-  encodeAbiParameters,
-  type Hex,
-  http,
-  keccak256,
-  parseEventLogs,
-  parseUnits,
-  publicActions,
-} from 'viem'
+import { type Address, createTestClient, http, parseEventLogs, parseUnits, publicActions } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
@@ -21,6 +11,7 @@ import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../contracts-abi/position-manager.ts'
 import { quoterV2Abi } from '../contracts-abi/quoter-v2.ts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
+import { hashExits, signingTypes } from '../src/chain/typed-data.ts'
 import { devnetAccounts } from './accounts.ts'
 import { startAnvil } from './anvil.ts'
 import { type Devnet, startDevnet } from './index.ts'
@@ -234,18 +225,7 @@ async function register(vault: string, index: number): Promise<bigint> {
     domain: await domainOf(contracts.AgentRegistry),
     primaryType: 'SelfRegister',
     message,
-    types: {
-      SelfRegister: [
-        { name: 'vault', type: 'address' },
-        { name: 'name', type: 'string' },
-        { name: 'metadataURI', type: 'string' },
-        { name: 'signer', type: 'address' },
-        { name: 'linkERC8004', type: 'bool' },
-        { name: 'erc8004AgentId', type: 'uint256' },
-        { name: 'nonce', type: 'uint256' },
-        { name: 'deadline', type: 'uint256' },
-      ],
-    },
+    types: { SelfRegister: signingTypes.SelfRegister },
   })
   const { logs } = await devnet.send(accounts.relayer, {
     address: contracts.AgentRegistry,
@@ -290,20 +270,8 @@ async function open(
   const signature = await agent(index).signTypedData({
     domain: await domainOf(contracts.TradeRouter),
     primaryType: 'OpenPosition',
-    message: { ...intent, exitsHash: exitsHash(intent.exits) },
-    types: {
-      OpenPosition: [
-        { name: 'agentId', type: 'uint256' },
-        { name: 'vault', type: 'address' },
-        { name: 'token', type: 'address' },
-        { name: 'usdcAmount', type: 'uint256' },
-        { name: 'minTokenOut', type: 'uint256' },
-        { name: 'maxSlippageBps', type: 'uint16' },
-        { name: 'exitsHash', type: 'bytes32' },
-        { name: 'deadline', type: 'uint256' },
-        { name: 'nonce', type: 'uint256' },
-      ],
-    },
+    message: { ...intent, exitsHash: hashExits(intent.exits) },
+    types: { OpenPosition: signingTypes.OpenPosition },
   })
   const { logs } = await devnet.send(accounts.executor, {
     address: contracts.TradeRouter,
@@ -326,12 +294,4 @@ async function domainOf(address: Address) {
   const { domain } = await devnet.client.getEip712Domain({ address })
   const { salt: _, ...signed } = domain // the contract's domain has none, and a zero one would be hashed
   return signed
-}
-
-function exitsHash(exits: readonly { triggerType: number; triggerBps: bigint; exitBps: number }[]): Hex {
-  const rule = [{ type: 'uint8' }, { type: 'int256' }, { type: 'uint16' }] as const
-  const hashes = exits.map(({ triggerType, triggerBps, exitBps }) =>
-    keccak256(encodeAbiParameters(rule, [triggerType, triggerBps, exitBps])),
-  )
-  return keccak256(encodeAbiParameters([{ type: 'bytes32[]' }], [hashes]))
 }

@@ -20,27 +20,11 @@ import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import { tradeRouterLensAbi } from '../contracts-abi/trade-router-lens.ts'
 import { uniswapV3SwapAdapterAbi } from '../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { vaultTrackRegistryAbi } from '../contracts-abi/vault-track-registry.ts'
+import type { TrackConfig } from '../src/chain/market.ts'
 import type { Sender } from './sender.ts'
 
 /** The risk policy of one track in one vault: `VaultTrackConfig` without the vault it is set for. */
-export type TrackPolicy = {
-  trackId: bigint
-  initialAllocation: bigint
-  maxAllocation: bigint
-  maxDrawdownBps: bigint
-  maxTradeSizeBps: bigint
-  maxDailyTurnoverBps: bigint
-  maxDailyLossBps: bigint
-  evaluationPeriod: bigint
-  minTrades: bigint
-  promotionScore: bigint
-  active: boolean
-  maxStopLossBps: bigint
-  minTakeProfitBps: bigint
-  maxTakeProfitBps: bigint
-  requireStopLoss: boolean
-  requireTakeProfit: boolean
-}
+export type TrackPolicy = Omit<TrackConfig, 'vault'>
 
 /** What is deployed around what is there already. Amounts are USDC base units, ages are seconds. */
 export type SuiteConfig = {
