@@ -4,10 +4,12 @@ import type { Block } from '../chain/client.ts'
 import { contractsWithoutCode } from '../chain/code.ts'
 import { readMarket } from '../chain/market.ts'
 import { getRegistrationTerms } from '../chain/registry.ts'
+import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { Refusal, refuse } from '../errors.ts'
 import type { LaneStatus } from '../executor/executor.ts'
 import type { KeeperStatus } from '../keeper/watch.ts'
+import { isReachable } from '../payments/facilitator.ts'
 import { presentKeeper, presentLane, readiness } from '../resources/readiness.ts'
 import { defineOperation } from './operation.ts'
 
@@ -35,13 +37,14 @@ export const getReadiness = defineOperation(
     const { config } = context
     if (config.chain === undefined) throw refuse('NOT_READY', { problem: 'no chain is configured' })
     const { chain } = context
-    const [{ block, market }, { terms }, missing, executors, relayers, keeper] = await Promise.all([
+    const [{ block, market }, { terms }, missing, executors, relayers, keeper, facilitator] = await Promise.all([
       readMarket(chain),
       getRegistrationTerms(chain),
       contractsWithoutCode(chain),
       lanesOf(config.executorKeys.length > 0 && config.trading ? () => context.executor : undefined),
       lanesOf(config.relayerKey ? () => context.relayer : undefined),
       context.keeper?.status(),
+      lookAtFacilitator(config),
     ]).catch((error: unknown) => {
       if (!(error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE')) throw error
       throw refuse('NOT_READY', { problem: 'the node cannot be reached' }, error.cause)
@@ -57,6 +60,7 @@ export const getReadiness = defineOperation(
       relayer: { configured: relayers !== undefined, lanes: (relayers ?? []).map(presentLane) },
       keeper: presentKeeper(keeper),
       oracle: { stale },
+      facilitator,
       paused: { registry: terms.paused, vaults: pausedVaults.map(vault => catalogVault(vault).slug) },
     } satisfies Partial<z.input<typeof readiness>>
 
@@ -78,6 +82,8 @@ export const getReadiness = defineOperation(
       'no keeper is configured': keeper === undefined,
       'the keeper does not look at the positions': keeper !== undefined && !hasLooked(keeper, block),
       'the keeper cannot send': keeper !== undefined && !keeper.lanes.some(canSend),
+      'the facilitator does not answer': !facilitator.reachable,
+      'registration fees cannot be taken': facilitator.kind === 'unusable',
       'an executor account cannot send': executors?.every(canSend) === false,
       [`prices are stale: ${stale.join(', ')}`]: stale.length > 0,
       'trading is paused in a vault': pausedVaults.length > 0,
@@ -88,6 +94,14 @@ export const getReadiness = defineOperation(
 )
 
 const lanesOf = async (executor: (() => Context['executor']) | undefined) => executor?.().status()
+
+async function lookAtFacilitator({ payment }: Config): Promise<z.input<typeof readiness>['facilitator']> {
+  if (payment === undefined) return { kind: 'none', reachable: true }
+  if (payment === 'unusable') return { kind: 'unusable', reachable: true }
+  const { facilitatorUrl } = payment
+  if (facilitatorUrl === undefined) return { kind: 'own', reachable: true }
+  return { kind: 'hosted', reachable: await isReachable(facilitatorUrl) }
+}
 
 const canSend = ({ paused, oldestPendingSeconds }: LaneStatus) => !paused && oldestPendingSeconds < MOST_PENDING_SECONDS
 

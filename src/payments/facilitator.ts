@@ -53,3 +53,12 @@ export function hostedFacilitator(url: string, timeoutMs: number): Facilitator {
 /** A facilitator's reason as it may go to the caller: its code, never its free text. */
 export const reasonOf = (reason: string | undefined): string =>
   reason !== undefined && /^\w{1,100}$/.test(reason) ? reason : 'the facilitator gave no reason'
+
+const LOOK_MS = 2_000
+
+/** Whether a hosted facilitator answers what it supports. */
+export const isReachable = (url: string): Promise<boolean> =>
+  fetch(`${url}/supported`, { signal: AbortSignal.timeout(LOOK_MS) }).then(
+    ({ ok }) => ok,
+    () => false,
+  )

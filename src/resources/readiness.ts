@@ -54,6 +54,14 @@ export const readiness = z
       })
       .meta({ description: 'What fires exits on its own' }),
     oracle: z.object({ stale: z.array(z.string()).meta({ description: 'Symbols without a fresh price' }) }),
+    facilitator: z
+      .object({
+        kind: z.enum(['none', 'own', 'hosted', 'unusable']).meta({
+          description: 'Who settles registration fees; unusable when they are to be paid and cannot be',
+        }),
+        reachable: z.boolean().meta({ description: 'Whether a hosted one answers; true where there is none' }),
+      })
+      .meta({ description: 'Payment of the registration fee' }),
     paused: z.object({ registry: z.boolean(), vaults: z.array(z.string()).meta({ description: 'Paused vaults' }) }),
     problems: z.array(z.string()).meta({ description: 'What an operator should look at though trading is possible' }),
   })

@@ -66,6 +66,21 @@ describe('readiness', () => {
     expect({ status, body }).toMatchObject({ status: 503, body: { code: 'NOT_READY', details: { problem } } })
   })
 
+  it.each([
+    ['off', {}, { kind: 'none', reachable: true }],
+    ['its own', { X402_ENABLED: 'true' }, { kind: 'own', reachable: true }],
+    [
+      'a hosted one that is away',
+      { X402_ENABLED: 'true', X402_FACILITATOR_URL: 'http://127.0.0.1:1' },
+      { kind: 'hosted', reachable: false },
+    ],
+    ['one that cannot be used', { X402_ENABLED: 'true', X402_NETWORK: 'base' }, { kind: 'unusable', reachable: true }],
+  ])('looks at the facilitator: %s', async (_, changes, facilitator) => {
+    const { status, body } = await call('getReadiness', {}, appWith(changes))
+    expect({ status, body }).toMatchObject({ status: 200, body: { facilitator } })
+    expect(body.problems.includes('the facilitator does not answer')).toBe(!facilitator.reachable)
+  })
+
   it('is refused while the registry or every vault is paused, and warns when one vault is', async () => {
     await chain.pauseTrading('genesis', true)
     const { body } = await call('getReadiness')
