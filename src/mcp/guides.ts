@@ -2,26 +2,26 @@ import type { operations } from '../operations/index.ts'
 
 export type ToolName = NonNullable<(typeof operations)[number]['tool']>
 
-const sign = 'sign its typedData outside of this server (eth_signTypedData_v4)'
-const repeat = 'The identical signed body again is safe: it is executed once and answers the same.'
+const sign = 'sign its typedData in a wallet (EIP-712)'
+const repeat = 'The identical body again is safe: it is executed once.'
 
 /** What a model is told of each tool: what it does, what comes before and after, units, one example. */
 const guides = {
   svc_list_vaults:
-    'Lists the vaults with the risk policy of their tracks. Start here: svc_list_vault_tokens takes the id, a registration the contractAddress. Example: {}',
+    'Lists the vaults with the risk policy of their tracks. Start here: svc_list_vault_tokens takes the id, a registration the contractAddress.',
   svc_get_vault:
     'One vault, by slug or contract address, with the risk policy of its tracks. Example: {"id":"genesis"}',
   svc_list_vault_tokens:
     'The tokens that may be traded in a vault, with prices in US dollars. svc_get_trade_intent_quote takes the symbol. Example: {"id":"genesis"}',
   svc_list_tokens:
-    'Every token with its price in US dollars and the vaults that allow it. An agent trades only what its vault allows. Example: {}',
+    'Every token with its price in US dollars and the vaults that allow it. An agent trades only what its vault allows.',
   svc_get_prices:
     'Oracle prices in US dollars, of all tokens or of some. While stale is true nothing can be opened or added. Example: {"symbols":"NVDA,AAPL"}',
   svc_refresh_prices:
-    'Posts newer market prices to the oracle. Use it when svc_get_prices says stale, then ask that again; skipped says which were not posted and why. Some deployments want a bearer token. Example: {"symbols":["NVDA"]}',
+    'Posts newer market prices to the oracle: for when svc_get_prices says stale. skipped says which were not posted and why. Some deployments want a bearer token. Example: {"symbols":["NVDA"]}',
   svc_get_agent_registration_quote: `First step of a registration: answers fee, nonce, typedData and the body to send. Ask with signer, vault (an address of svc_list_vaults), name and metadataURI, then ${sign} and call svc_register_agent. Example: {"signer":"0x…","vault":"0x…","name":"momentum-7","metadataURI":"https://agents.example/7.json"}`,
   svc_register_agent:
-    'Registers an agent. Before: svc_get_agent_registration_quote; send its body with signature. Where x402 is enabled it first answers PAYMENT_REQUIRED: call again with the same input and the payment in _meta["x402/payment"]. After: every other tool takes the agentId. The identical signed body again is safe, and never charged twice.',
+    'Registers an agent. Before: svc_get_agent_registration_quote; send its body with signature. Where x402 is enabled it first answers PAYMENT_REQUIRED: call again with the same input and the payment in _meta["x402/payment"]. After: every other tool takes the agentId. The identical body again is safe and never charged twice.',
   svc_get_agent:
     'The record of an agent: owner, signer, vault, track and status; only status 1 (Active) may take new risk. Example: {"agentId":"1"}',
   svc_list_agents_by_owner:

@@ -18,24 +18,38 @@ const isMeaningless = (key: string, value: unknown, beside: Schema) =>
 export function inputSchema(input: z.ZodType): ToolSchema {
   const root: Schema = z.toJSONSchema(input, { io: 'input', unrepresentable: 'any' })
   const definitions = isSchema(root.$defs) ? root.$defs : {}
-  const compact = (schema: Schema): Schema => {
+  const compact = (schema: Schema, name?: string): Schema => {
     const source = resolve(schema, definitions)
-    const entries = Object.entries(source).filter(([key, value]) => !isMeaningless(key, value, source))
+    const entries = Object.entries(source).filter(
+      ([key, value]) => !isMeaningless(key, value, source) && !(key === 'description' && repeats(value, name)),
+    )
     return Object.fromEntries(entries.map(([key, value]) => [key, nested(key, value, compact)]))
   }
   return compact(root) as ToolSchema
 }
+
+/** Whether a text says no more than the name of the field that it describes, as `Agent id` of `agentId`. */
+const repeats = (text: unknown, name = '') => `${text}`.replaceAll(' ', '').toLowerCase() === name.toLowerCase()
 
 const structure = ['type', 'properties', 'items', 'enum', 'const', 'anyOf']
 const MARKED = /untrusted/
 const DEPTH = 2
 
 /**
- * Makes the output schemas of one tool list, kept short: names and types to the second level, the text of the first,
- * and no constraints (nor which fields are always there), which are the service's business. A component is spelled out where the list first has it and
- * bears only its title afterwards; a text is said once.
+ * The output schemas of one tool list, kept short: names and types to the second level, the text of the first, and no
+ * constraints (nor which fields are always there), which are the service's business. A component that occurs again is
+ * spelled out where the list first has it and bears only its title afterwards; a text is said once.
  */
-export function outputSchemas(): (output: z.ZodType) => ToolSchema {
+export function outputSchemas(outputs: readonly z.ZodType[]): ToolSchema[] {
+  const met = new Map<string, number>()
+  compactOutputs(outputs, title => {
+    met.set(title, (met.get(title) ?? 0) + 1)
+    return false
+  })
+  return compactOutputs(outputs, title => (met.get(title) ?? 0) > 1)
+}
+
+function compactOutputs(outputs: readonly z.ZodType[], isTitled: (title: string) => boolean): ToolSchema[] {
   const spelledOut = new Set<string>()
   const said = new Set<unknown>()
 
@@ -51,23 +65,24 @@ export function outputSchemas(): (output: z.ZodType) => ToolSchema {
     if (key === 'additionalProperties') return isSchema(value) && depth < DEPTH && Object.keys(value).length > 0
     return structure.includes(key)
   }
-  return output => {
+  return outputs.map(output => {
     const root: Schema = z.toJSONSchema(output, { io: 'output', unrepresentable: 'any' })
     const definitions = isSchema(root.$defs) ? root.$defs : {}
     const compact = (schema: Schema, depth: number): Schema => {
-      const title = typeof schema.$ref === 'string' ? nameOf(schema.$ref) : undefined
+      const component = typeof schema.$ref === 'string' ? nameOf(schema.$ref) : undefined
+      const title = component !== undefined && isTitled(component) && { title: component }
       const source = resolve(schema, definitions)
-      if (title !== undefined && spelledOut.has(title)) return { type: source.type, title }
-      if (title !== undefined && depth < DEPTH) spelledOut.add(title)
+      if (component !== undefined && spelledOut.has(component)) return { type: source.type, ...title }
+      if (component !== undefined && depth < DEPTH) spelledOut.add(component)
       const kept = Object.entries(source).filter(([key, value]) => isKept(key, value, depth))
       const inside = kept.map(([key, value]) => [
         key,
         nested(key, value, inner => compact(inner, key === 'items' ? depth : depth + 1)),
       ])
-      return orNull({ ...(title !== undefined && { title }), ...Object.fromEntries(inside) })
+      return orNull({ ...title, ...Object.fromEntries(inside) })
     }
     return { type: 'object', ...compact(root, 0) }
-  }
+  })
 }
 
 /** What may also be null says so in its type, the shorter way, where it has a plain one. */
@@ -89,10 +104,10 @@ function resolve({ $ref, ...beside }: Schema, definitions: Schema): Schema {
 }
 
 /** A keyword's value with every schema in it made compact. */
-function nested(key: string, value: unknown, compact: (schema: Schema) => Schema): unknown {
+function nested(key: string, value: unknown, compact: (schema: Schema, name?: string) => Schema): unknown {
   if (key === 'properties' && isSchema(value))
     return Object.fromEntries(
-      Object.entries(value).map(([name, inner]) => [name, isSchema(inner) ? compact(inner) : inner]),
+      Object.entries(value).map(([name, inner]) => [name, isSchema(inner) ? compact(inner, name) : inner]),
     )
   if (key === 'anyOf' && Array.isArray(value)) return value.map(inner => (isSchema(inner) ? compact(inner) : inner))
   if ((key === 'items' || key === 'additionalProperties') && isSchema(value)) return compact(value)

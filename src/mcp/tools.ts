@@ -42,17 +42,20 @@ const lists = new Map<Selection, Tool[]>()
 export function listTools(selection: Selection): Tool[] {
   const known = lists.get(selection)
   if (known) return known
-  const outputSchema = outputSchemas()
-  const tools = offered.filter(selections[selection]).map(operation => ({
+  const selected = offered.filter(selections[selection])
+  const described = selected.filter(({ tool }) => tool !== PAID)
+  const outputs = outputSchemas(described.map(({ output }) => output))
+  const tools = selected.map(operation => ({
     name: operation.tool,
     title: operation.summary,
     description: guideOf[operation.tool],
     inputSchema: inputSchema(operation.input),
-    ...(operation.tool !== PAID && { outputSchema: outputSchema(operation.output) }),
+    ...(operation.tool !== PAID && { outputSchema: outputs[described.indexOf(operation)] }),
+    // That a tool reaches the world outside is what clients assume.
     annotations:
       operation.method === 'get'
-        ? { readOnlyHint: true, idempotentHint: true, openWorldHint: true }
-        : { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
+        ? { readOnlyHint: true, idempotentHint: true }
+        : { readOnlyHint: false, destructiveHint: true, idempotentHint: true },
   })) as Tool[]
   lists.set(selection, tools)
   return tools

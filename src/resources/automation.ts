@@ -59,7 +59,7 @@ export const automation = z
     symbol: z.string(),
     status: z.enum(['Open', 'Closed']),
     keeperEnabled: z.boolean().meta({
-      description: 'Whether this deployment fires exits on its own; anybody may call executeExit of the trade router',
+      description: 'Whether this deployment fires exits on its own',
     }),
     price,
     market,

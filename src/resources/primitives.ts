@@ -50,7 +50,7 @@ export const signature = z
   .regex(/^0x([0-9a-fA-F]{2})+$/, 'must be 0x and an even number of hex characters')
   .max(8194, 'must be at most 4096 bytes')
   .transform(value => value as `0x${string}`)
-  .meta({ description: 'EIP-712 signature: 65 bytes r, s, v of a key, or what an ERC-1271 signer accepts' })
+  .meta({ description: 'EIP-712: r, s, v (65 bytes), or of an ERC-1271 account' })
 
 /** A human USDC amount such as `250` or `0.5`; kept as a string, since only the asset knows its decimals. */
 export const decimal = z
@@ -59,7 +59,7 @@ export const decimal = z
   .regex(/^[0-9]+(\.[0-9]+)?$/, 'must be a decimal number such as 250 or 0.5')
 
 export const deadline = uint.meta({
-  description: 'Unix timestamp in seconds until which the signed message may be executed',
+  description: 'Executable until then; Unix seconds',
   example: '1790000000',
 })
 export const nonce = uint.meta({ description: 'Nonce from the quote', example: '0' })

@@ -7,10 +7,12 @@ import { addressOut, digits, hashOut, unixSeconds } from './primitives.ts'
 export const transactionStatus = z
   .object({
     transactionHash: hashOut,
-    status: z.enum(['pending', 'success', 'reverted']),
-    blockNumber: digits('Block that it was mined in; absent while pending').optional(),
-    blockTimestamp: unixSeconds('Time of that block; absent while pending').optional(),
-    confirmations: digits('Blocks from its own to the newest, 1 when newest; absent while pending').optional(),
+    status: z
+      .enum(['pending', 'success', 'reverted'])
+      .meta({ description: 'Nothing is known of a block while pending' }),
+    blockNumber: digits('Block that it was mined in').optional(),
+    blockTimestamp: unixSeconds('Time of that block').optional(),
+    confirmations: digits('Blocks from its own to the newest; 1 when newest').optional(),
     from: addressOut,
     to: addressOut.nullable().meta({ description: 'Null for a contract creation' }),
     error: z

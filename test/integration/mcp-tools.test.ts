@@ -40,7 +40,6 @@ describe('the tool list', () => {
       expect(annotations, name).toMatchObject({
         readOnlyHint: !(submits || name === 'svc_refresh_prices'),
         idempotentHint: true,
-        openWorldHint: true,
       })
       if (submits) expect(annotations?.destructiveHint, name).toBe(true)
     }
