@@ -1,10 +1,10 @@
 import { convertV4MiniflareOptions, Miniflare, type V4MiniflareOptions } from 'miniflare'
+import type { Report } from './child.ts'
 
 // The child process of bench/workerd.ts: it keeps one workerd running until it is told to stop. Its options come as a
 // message, because arguments and environment of a process can be read by others.
 
 export type Order = { start: V4MiniflareOptions } | { evict: { className: string; name: string } } | { stop: true }
-export type Report = { url: string } | { done: true } | { problem: string }
 
 const report = (message: Report) => process.send?.(message)
 let miniflare: Miniflare | undefined

@@ -1,5 +1,4 @@
-import { execFile, execFileSync, fork } from 'node:child_process'
-import { once } from 'node:events'
+import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -7,7 +6,8 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import type { V4MiniflareOptions } from 'miniflare'
 import { freePort } from '../devnet/anvil.ts'
-import type { Order, Report } from './workerd-host.ts'
+import { childOf, cpuSeconds, startChild } from './child.ts'
+import type { Order } from './workerd-host.ts'
 
 export type Workerd = {
   /** The socket of workerd itself: nothing of a development server stands before it. */
@@ -18,7 +18,7 @@ export type Workerd = {
   logs(): string
   /** CPU seconds that workerd has used, of all its threads. */
   cpuSeconds(): number
-  /** Throws an object out of memory as the platform does with an idle one: what it waited for goes on. */
+  /** Throws an object out of memory, as the platform does with an idle one. */
   evict(object: { className: string; name: string }): Promise<void>
   /** Ends workerd as a power cut would. What it stored is there for the next one. */
   kill9(): Promise<void>
@@ -37,7 +37,6 @@ export type WorkerdOptions = {
 
 const root = join(import.meta.dirname, '..')
 const CONFIG = join(root, 'wrangler.jsonc')
-const TICKS_PER_SECOND = 100
 
 /** Serves the Worker with the bindings of wrangler.jsonc in a workerd of its own, and resolves once it listens. */
 export async function startWorkerd({ vars, persistTo, port, bundle }: WorkerdOptions): Promise<Workerd> {
@@ -53,62 +52,30 @@ export async function startWorkerd({ vars, persistTo, port, bundle }: WorkerdOpt
     cf: false,
     telemetry: { enabled: false },
   }
-  const host = fork(join(import.meta.dirname, 'workerd-host.ts'), [], {
-    execArgv: [],
-    detached: true, // a group of its own: host and workerd end together
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-  })
-  const group = host.pid ?? 0
-  const endGroup = () => {
-    try {
-      process.kill(-group, 'SIGKILL')
-    } catch {
-      // it is gone already
-    }
-  }
-  process.once('exit', endGroup)
-  const exited = once(host, 'exit')
-  let printed = ''
-  for (const stream of [host.stdout, host.stderr])
-    stream?.setEncoding('utf8').on('data', (text: string) => {
-      printed += text
-    })
-  const ask = async (order: Order): Promise<Report> => {
-    const answer = once(host, 'message')
-    host.send(order)
-    const [report] = (await Promise.race([answer, exited.then(() => [{ problem: `workerd ended: ${printed}` }])])) as [
-      Report,
-    ]
-    if ('problem' in report) throw new Error(report.problem)
-    return report
-  }
-  const kill9 = async () => {
-    endGroup()
-    await exited
-    process.off('exit', endGroup)
-  }
-
+  const host = startChild(join(import.meta.dirname, 'workerd-host.ts'))
+  const tell = (order: Order) => host.send(order)
   try {
-    const report = await ask({ start: options })
+    tell({ start: options })
+    const report = await host.report()
     if (!('url' in report)) throw new Error('workerd did not say where it listens')
-    const pid = childOf(group, 'workerd')
+    const pid = childOf(host.pid, 'workerd')
     return {
       url: report.url,
       pid,
-      logs: () => printed,
+      logs: host.logs,
       cpuSeconds: () => cpuSeconds(pid),
       async evict(object) {
-        await ask({ evict: object })
+        tell({ evict: object })
+        await host.report()
       },
-      kill9,
+      kill9: host.kill9,
       async stop() {
-        if (host.connected) host.send({ stop: true } satisfies Order)
-        await exited
-        process.off('exit', endGroup)
+        tell({ stop: true })
+        await host.exited
       },
     }
   } catch (error) {
-    await kill9()
+    await host.kill9()
     throw error
   }
 }
@@ -140,24 +107,4 @@ async function bindings() {
   const { unstable_getMiniflareWorkerOptions } = await import('wrangler')
   const { cronTriggers: _, modulesRules: __, ...options } = unstable_getMiniflareWorkerOptions(CONFIG).workerOptions
   return options
-}
-
-function childOf(parent: number, name: string): number {
-  const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,comm='], { encoding: 'utf8' }).split('\n')
-  const rows = lines.map(line => line.trim().split(/\s+/))
-  const pid = rows.find(([, ppid, command]) => Number(ppid) === parent && command?.includes(name))?.[0]
-  if (pid === undefined) throw new Error(`${name} is not running`)
-  return Number(pid)
-}
-
-function cpuSeconds(pid: number): number {
-  if (process.platform === 'linux') {
-    // The name in parentheses may hold spaces; utime and stime are the 12th and 13th fields after it.
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      .replace(/^.*\) /, '')
-      .split(' ')
-    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
-  }
-  const time = execFileSync('ps', ['-o', 'time=', '-p', `${pid}`], { encoding: 'utf8' }).trim()
-  return time.split(':').reduce((seconds, part) => seconds * 60 + Number(part), 0)
 }
