@@ -5,29 +5,35 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { startDevnet } from '../devnet/index.ts'
 
-// `npm test [-- vitest's arguments]`: the contracts' tests, then the service's against a fresh embedded chain.
-// With arguments only the tests that they select run. The last line counts both.
+// `npm test [-- vitest's arguments]`: the contracts' tests, and the service's against fresh embedded chains. Most of a
+// test is waiting for blocks, so groups run beside each other, each on a chain of its own and printed when it is whole.
+// With arguments only the tests that they select run, on one chain. The last line counts all.
 const root = join(import.meta.dirname, '..')
 const args = process.argv.slice(2)
 const state = mkdtempSync(join(tmpdir(), 'agent-trading-service-test-'))
 
 type Counts = { passed: number; failed: number }
 
-/** Runs a command in the project's folder; answers its exit code and what it printed. */
+/** Runs a command in the project's folder; answers its exit code and what it printed, which is shown as it comes or at the end. */
 function run(command: string, commandArgs: string[], env: Record<string, string> = {}) {
+  const isAlone = args.length > 0
   return new Promise<{ code: number; output: string }>((resolve, reject) => {
     const child = spawn(command, commandArgs, {
       cwd: root,
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, ...env },
     })
     let output = ''
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      process.stdout.write(text)
-      output += text
-    })
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        if (isAlone) process.stdout.write(text)
+        output += text
+      })
     child.once('error', reject)
-    child.once('exit', code => resolve({ code: code ?? 1, output }))
+    child.once('close', code => {
+      if (!isAlone) process.stdout.write(output)
+      resolve({ code: code ?? 1, output })
+    })
   })
 }
 
@@ -39,8 +45,9 @@ async function testContracts(): Promise<Counts> {
 }
 
 async function testService(chainId: number, selection: string[]): Promise<Counts> {
-  const deploymentFile = join(state, `deployment-${chainId}.json`)
-  const resultFile = join(state, `vitest-${chainId}.json`)
+  const folder = mkdtempSync(join(state, 'service-'))
+  const deploymentFile = join(folder, 'deployment.json')
+  const resultFile = join(folder, 'vitest.json')
   const devnet = await startDevnet({ chainId, deploymentFile })
   try {
     const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')
@@ -74,12 +81,29 @@ function countOf(resultFile: string): Counts {
   return { passed: numPassedTests, failed: numFailedTests + broken.length }
 }
 
-const counts: Counts[] = []
+const chainId = Number(process.env.CHAIN_ID || 31337)
+const projects = (...names: string[]) => names.map(name => `--project=${name}`)
+
+async function testEverything(): Promise<Counts[]> {
+  const groups = [
+    testService(chainId, projects('worker')),
+    testService(chainId, projects('worker over MCP', 'keeper')),
+    testContracts().then(async contracts => [contracts, await testService(chainId, projects('lane', 'node'))]),
+    // The same contracts and the same Worker under the id of a known chain: nothing may depend on the embedded one.
+    testService(421614, ['test/integration/trading.test.ts']),
+  ]
+  // A group that breaks does not leave the others running behind it.
+  const results = await Promise.allSettled(groups)
+  return results.flatMap(result => {
+    if (result.status === 'fulfilled') return result.value
+    console.error(result.reason)
+    return { passed: 0, failed: 1 }
+  })
+}
+
+let counts: Counts[]
 try {
-  if (args.length === 0) counts.push(await testContracts())
-  counts.push(await testService(Number(process.env.CHAIN_ID || 31337), args))
-  // The same contracts and the same Worker under the id of a known chain: nothing may depend on the embedded one.
-  if (args.length === 0) counts.push(await testService(421614, ['test/integration/trading.test.ts']))
+  counts = args.length === 0 ? await testEverything() : [await testService(chainId, args)]
 } finally {
   rmSync(state, { recursive: true, force: true })
 }
