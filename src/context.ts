@@ -2,6 +2,7 @@ import { type Chain, createChain, type TradingChain } from './chain/client.ts'
 import type { Config } from './config.ts'
 import { refuse } from './errors.ts'
 import { createExecutor, type Executor } from './executor/executor.ts'
+import { createHistory, type History } from './history/history.ts'
 import { createWatch, type Watch } from './keeper/watch.ts'
 import { createProvider, type PriceProvider } from './market/provider.ts'
 import { createPayments, type Payments } from './payments/payments.ts'
@@ -20,6 +21,8 @@ export type Context = {
   readonly updater: Executor
   /** Fires exits on its own; undefined where the deployment leaves that to others. */
   readonly keeper: Watch | undefined
+  /** What has happened on the chain; undefined where there is no trading to follow. */
+  readonly history: History | undefined
   /** Answers market prices by symbol. */
   readonly market: PriceProvider
   /** Takes the registration fee; undefined where registrations are not paid for over x402. */
@@ -30,7 +33,9 @@ export type Context = {
   readonly bearer?: string
 }
 
-export function createContext(config: Config, env: Pick<Env, 'EXECUTOR_LANE' | 'KEEPER' | 'PAYMENT_LEDGER'>): Context {
+type Bindings = Pick<Env, 'EXECUTOR_LANE' | 'KEEPER' | 'PAYMENT_LEDGER' | 'HISTORY' | 'HISTORY_INDEXER'>
+
+export function createContext(config: Config, env: Bindings): Context {
   const chain = config.chain && createChain(config.chain, config.trading)
   return {
     config,
@@ -58,6 +63,9 @@ export function createContext(config: Config, env: Pick<Env, 'EXECUTOR_LANE' | '
     get keeper() {
       if (chain?.trading === undefined || config.keeper === undefined) return undefined
       return createWatch(env.KEEPER, chain as TradingChain)
+    },
+    get history() {
+      return chain?.trading && createHistory(env, chain as TradingChain)
     },
     get market() {
       if (config.market === undefined) throw refuse('PRICE_PROVIDER_NOT_CONFIGURED')

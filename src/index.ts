@@ -1,6 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { parseConfig } from './config.ts'
 import { createContext } from './context.ts'
+import { HistoryIndexerObject } from './history/indexer.ts'
 import { createApp } from './http/app.ts'
 import { KeeperObject } from './keeper/keeper.ts'
 import { announce, announcing } from './mcp/announce.ts'
@@ -22,6 +23,7 @@ const mcp = createMcpRoute({ createServer: serve, allowedHosts: config.allowedHo
 export class Keeper extends KeeperObject {
   protected override readonly onExit = (agentId: bigint) => announce(`${agentId}`, env)
 }
+export class HistoryIndexer extends HistoryIndexerObject {}
 export class McpSession extends McpSessionObject {
   protected override readonly createServer = serve
 }
@@ -30,16 +32,20 @@ export class McpHub extends McpHubObject {
 }
 
 let isAwake = false
-/** The first request of an isolate makes sure that the keeper looks; positions that open and the cron do so after it. */
-function wakeKeeper() {
-  if (!isAwake) context.keeper?.wake()
+/** The first request of an isolate wakes who works on their own; what they wait for and the cron do so after it. */
+function wakeOnce() {
+  if (!isAwake) wake()
   isAwake = true
+}
+function wake() {
+  context.keeper?.wake()
+  context.history?.wake()
 }
 
 export default {
   fetch: request => {
-    wakeKeeper()
+    wakeOnce()
     return new URL(request.url).pathname === '/mcp' ? mcp(request) : app.fetch(request)
   },
-  scheduled: async () => context.keeper?.wake(),
+  scheduled: async () => wake(),
 } satisfies ExportedHandler<Env>

@@ -1,16 +1,9 @@
 import { BaseError, type Hex, hexToBigInt, hexToNumber, numberToHex } from 'viem'
 import { type TradingChain, unreachable } from './client.ts'
+import type { TradeLog } from './trade-events.ts'
 
-/** A place in the history of the chain; what is before it is older. */
-export type Place = { blockNumber: bigint; logIndex: number }
-
-/** A log of router or position manager; the time is absent where the node does not tell it with the log. */
-export type TradeLog = Place & {
-  topics: readonly Hex[]
-  data: Hex
-  transactionHash: Hex
-  blockTimestamp: bigint | undefined
-}
+/** A trade's log; the time is absent where the node does not tell it with the log. */
+export type TimedLog = TradeLog & { blockTimestamp: bigint | undefined }
 
 /** Most agents' newest page lies within this many blocks; a node that refuses as few is asked for fewer. */
 const FIRST_RANGE = 5_000n
@@ -35,7 +28,7 @@ export async function* newestLogs(
   chain: TradingChain,
   topics: readonly unknown[],
   { fromBlock, toBlock }: { fromBlock: bigint; toBlock: bigint },
-): AsyncGenerator<{ logs: TradeLog[]; fromBlock: bigint }> {
+): AsyncGenerator<{ logs: TimedLog[]; fromBlock: bigint }> {
   let range = FIRST_RANGE
   let refused: bigint | undefined
   let last = toBlock
@@ -65,7 +58,7 @@ async function askLogs({ client, trading }: TradingChain, filter: Record<string,
   }
 }
 
-const toLog = ({ topics, data, transactionHash, blockNumber, logIndex, blockTimestamp }: RawLog): TradeLog => ({
+const toLog = ({ topics, data, transactionHash, blockNumber, logIndex, blockTimestamp }: RawLog): TimedLog => ({
   topics,
   data,
   transactionHash,

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { symbolsOf, tokenBySymbol } from '../chain/symbols.ts'
-import { getTrades, TRADE_TYPES } from '../chain/trades.ts'
+import { TRADE_TYPES } from '../chain/trade-events.ts'
+import { getTrades } from '../chain/trade-walk.ts'
 import { agentParams } from '../resources/agent.ts'
 import { positionId } from '../resources/primitives.ts'
 import { presentCursor, presentTrade, tradeCursor, tradeList } from '../resources/trade.ts'

@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import type { Place } from '../chain/trade-logs.ts'
-import { TRADE_SOURCES, TRADE_TYPES, type Trade } from '../chain/trades.ts'
+import { type Place, TRADE_SOURCES, TRADE_TYPES, type Trade } from '../chain/trade-events.ts'
 import { exitRule, presentExitRule } from './position.ts'
 import { addressOut, amount, asOf, digits, hashOut, unixSeconds, usdc } from './primitives.ts'
 

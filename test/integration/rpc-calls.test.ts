@@ -1,3 +1,4 @@
+import { env } from 'cloudflare:workers'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { newTrader, openPosition, registrationOf, type Submission, signedIntent, type Trader } from '../actors.ts'
@@ -6,8 +7,10 @@ import { appWith, call, deployment, type Input, type OperationId } from '../surf
 // HTTP requests to the node per operation: on the first call of an isolate, and on the next one.
 // A read makes its calls one after the other, so the number is also that of its sequential round trips.
 
-/** What a lane asks on its own, in the background: whether what it sent stands, and what its account has. */
-const WATCH = new Set(['eth_chainId', 'eth_getTransactionCount', 'eth_getBalance', 'eth_getBlockByNumber'])
+/** What lanes and indexer ask on their own, in the background: whether what was sent stands, and what is new. */
+const WATCH = new Set([
+  ...['eth_chainId', 'eth_getTransactionCount', 'eth_getBalance', 'eth_getBlockByNumber', 'eth_getLogs'],
+])
 
 /** Requests to the node while `run` runs, by JSON-RPC method. */
 async function requestsOf(run: () => Promise<{ status: number }>): Promise<string[]> {
@@ -38,6 +41,8 @@ let positionId: string
 let txHash: string
 beforeAll(async () => {
   trader = await newTrader()
+  // What the indexer asks once, it has asked.
+  await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
   const { body } = await call(
     'submitTradeIntent',
     await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '50' }),

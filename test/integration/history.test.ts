@@ -1,0 +1,52 @@
+import { evictDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { newTrader, openPosition, submit, type Trader } from '../actors.ts'
+import { type Body, call, deployment } from '../surfaces.ts'
+
+// The index itself, in the database; what the service answers from it is in trades.test.ts and history-reads.test.ts.
+
+const indexer = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
+const all = async (sql: string, ...values: unknown[]): Promise<Body[]> =>
+  (
+    await env.HISTORY.prepare(sql)
+      .bind(...values)
+      .all()
+  ).results
+
+let trader: Trader
+let positionId: string
+
+beforeAll(async () => {
+  trader = await newTrader()
+  positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '100' })
+  await submit(trader, 'submitReduceIntent', { positionId, exitBps: 2500 })
+  await submit(trader, 'submitReduceIntent', { positionId, exitBps: 10000 })
+})
+
+describe('the index', () => {
+  it('has what the agent did', async () => {
+    const { cursor = -1, head = -1 } = await indexer().catchUp()
+    expect(cursor).toBeGreaterThan(head - 10)
+    const rows = await all(
+      'SELECT * FROM trades WHERE agent_id = ? ORDER BY block DESC, log_index DESC',
+      Number(trader.agentId),
+    )
+    const { body } = await call('getTradeHistory', { agentId: trader.agentId })
+    expect(rows.map(({ type, transaction_hash, log_index }) => [type, `${transaction_hash}-${log_index}`])).toEqual(
+      body.trades.map(({ type, id }: Body) => [type, id]),
+    )
+    expect(await all('SELECT * FROM positions WHERE position_id = ?', Number(positionId))).toHaveLength(1)
+    expect(await all('SELECT owner, until FROM agents WHERE agent_id = ?', Number(trader.agentId))).toEqual([
+      { owner: trader.account.address, until: null },
+    ])
+  })
+
+  it('goes on where it was after an eviction', async () => {
+    const before = (await all('SELECT * FROM trades')).length
+    await evictDurableObject(indexer())
+    await openPosition(trader, { symbol: 'AAPL', usdcAmount: '100' })
+    await indexer().catchUp()
+    expect(await all('SELECT * FROM trades')).toHaveLength(before + 1)
+  })
+})
