@@ -14,19 +14,33 @@ export type Anvil = {
   exited: Promise<Error | undefined>
   /**
    * Stops and resumes the production of blocks through evm_setIntervalMining, as anybody else can too. That takes whole
-   * seconds: a block comes every 0.25 s until the first pause, and one a second after it.
+   * seconds: a block comes every 0.25 s until the first pause, and one a second after it; not so with `mineEveryMs`.
    */
   setMining(mining: boolean): Promise<void>
   stop(): Promise<void>
 }
 
-export type AnvilOptions = { port?: number | undefined; chainId?: number | undefined; accounts?: number | undefined }
+export type AnvilOptions = {
+  port?: number | undefined
+  chainId?: number | undefined
+  accounts?: number | undefined
+  /**
+   * Mines from this process at this pace instead of by anvil's own clock of 0.25 s, which nothing stops reliably: then
+   * `setMining` holds the chain still at once, the pace is the same after it, and the chain can lose blocks.
+   */
+  mineEveryMs?: number | undefined
+}
 
 const START_TIMEOUT_MS = 10_000
 const STOP_TIMEOUT_MS = 3_000
 
 /** Starts anvil on the given port, or on a free one, and resolves once it answers. It dies with this process, however that ends. */
-export async function startAnvil({ port, chainId = 31337, accounts = 10 }: AnvilOptions = {}): Promise<Anvil> {
+export async function startAnvil({
+  port,
+  chainId = 31337,
+  accounts = 10,
+  mineEveryMs,
+}: AnvilOptions = {}): Promise<Anvil> {
   const listenOn = port ?? (await freePort())
   if (port !== undefined) await assertFree(port)
   const rpcUrl = `http://127.0.0.1:${listenOn}`
@@ -37,7 +51,9 @@ export async function startAnvil({ port, chainId = 31337, accounts = 10 }: Anvil
       ...['--mnemonic', MNEMONIC, '--accounts', `${accounts}`, '--balance', '10000', '--gas-limit', '60000000'],
       // Measured on 1.7.1: bare --prune-history keeps no state but the newest (an eth_call below `latest` fails with
       // BlockOutOfRangeError), and memory stays at 43 MB after 4,000 blocks; with a number it keeps 1,500 states.
-      ...['--block-time', '0.25', '--prune-history'],
+      ...(mineEveryMs === undefined
+        ? ['--block-time', '0.25', '--prune-history']
+        : ['--no-mining', '--order', 'fifo', '--prune-history', '1500']),
     ],
     { stdio: ['ignore', 'ignore', 'pipe'], detached: true }, // its own group: Ctrl-C reaches us, and we stop it in order
   )
@@ -60,14 +76,17 @@ export async function startAnvil({ port, chainId = 31337, accounts = 10 }: Anvil
       )
     })
   })
+  const miner = mineEveryMs === undefined ? undefined : createMiner(rpcUrl, mineEveryMs)
   const stop = async () => {
     stopping = true
+    await miner?.set(false)
     child.kill('SIGTERM')
     const inTime = await Promise.race([exited.then(() => true), sleep(STOP_TIMEOUT_MS, false, { ref: false })])
     if (!inTime) child.kill('SIGKILL')
     await exited
   }
   const setMining = async (mining: boolean) => {
+    if (miner) return miner.set(mining)
     await rpc(rpcUrl, 'evm_setIntervalMining', [mining ? 1 : 0])
   }
 
@@ -76,7 +95,31 @@ export async function startAnvil({ port, chainId = 31337, accounts = 10 }: Anvil
     await stop()
     throw failure
   }
+  await miner?.set(true)
   return { rpcUrl, port: listenOn, chainId, exited, setMining, stop }
+}
+
+/** Mines a block at every tick while it is set; once it is unset, no block is under way any more. */
+function createMiner(rpcUrl: string, everyMs: number) {
+  let timer: NodeJS.Timeout | undefined
+  let mining: Promise<unknown> = Promise.resolve()
+  let isMining = false
+  const tick = () => {
+    if (isMining) return
+    isMining = true
+    mining = rpc(rpcUrl, 'evm_mine', [])
+      .catch(() => {}) // the node has ended: `exited` tells of it
+      .finally(() => {
+        isMining = false
+      })
+  }
+  return {
+    async set(isOn: boolean) {
+      clearInterval(timer)
+      timer = isOn ? setInterval(tick, everyMs).unref() : undefined
+      await mining
+    },
+  }
 }
 
 /** Path of the anvil that npm installed for this platform; throws with the remedy when there is none. */

@@ -15,6 +15,8 @@ export type DevnetOptions = {
   baseUrl?: string | undefined
   /** A file to write the deployment to; it is removed when the devnet stops. */
   deploymentFile?: string | undefined
+  /** Mines from this process at this pace: the chain can be held still and can lose blocks. */
+  mineEveryMs?: number | undefined
 }
 
 export type Devnet = Controls & {
@@ -38,8 +40,8 @@ const REFRESH_MS = 12 * 60 * 60 * 1000
 
 /** Starts the embedded chain with everything deployed, priced and funded; the same addresses at every start. */
 export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> {
-  const { port, chainId = 31337, baseUrl = 'http://127.0.0.1:8787', deploymentFile } = options
-  const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS })
+  const { port, chainId = 31337, baseUrl = 'http://127.0.0.1:8787', deploymentFile, mineEveryMs } = options
+  const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS, mineEveryMs })
   try {
     const { rpcUrl } = anvil
     const client = connect(rpcUrl, chainId)

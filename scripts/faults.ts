@@ -1,0 +1,70 @@
+import { cpus } from 'node:os'
+import { parseArgs } from 'node:util'
+import { planOf } from '../test/faults/plan.ts'
+import { type Result, startRig } from '../test/faults/rig.ts'
+import { prepareService, startExpress } from '../test/faults/service.ts'
+
+// `npm run faults -- [--seeds 1..200 | --seed 17] [--intents 300] [--peer] [--rigs 2] [--verbose]`: real processes, a node that
+// fails as the seed says, and an oracle that holds every answer against the chain. Exits 1 when a client was not told
+// the truth; with --peer the relay that most would write stands in the service's place.
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string' },
+    seeds: { type: 'string', default: '1..20' },
+    intents: { type: 'string', default: '300' },
+    rigs: { type: 'string', default: `${Math.min(4, cpus().length)}` },
+    peer: { type: 'boolean', default: false },
+    verbose: { type: 'boolean', default: false },
+  },
+})
+const [first, last = first] = (values.seed ?? values.seeds).split('..').map(Number)
+const intents = Number(values.intents)
+if (!Number.isInteger(first) || !Number.isInteger(last) || !Number.isInteger(intents))
+  throw new Error('Usage: npm run faults -- [--seeds 1..200 | --seed 17] [--intents 300] [--peer] [--rigs 2]')
+const seeds = Array.from({ length: Number(last) - Number(first) + 1 }, (_, index) => Number(first) + index)
+
+const { start, remove } = values.peer ? { start: startExpress, remove: () => {} } : await prepareService()
+const began = Date.now()
+const results: Result[] = []
+
+/** Takes one seed after the other, on a chain of its own. */
+async function work(): Promise<void> {
+  const rig = await startRig(start)
+  try {
+    for (let seed = seeds.shift(); seed !== undefined; seed = seeds.shift()) {
+      const result = await rig.run(planOf(seed, intents))
+      results.push(result)
+      print(result)
+    }
+  } finally {
+    await rig.stop()
+  }
+}
+
+function print({ seed, intents, executed, refused, repeated, seconds, events, violations, faults, codes }: Result) {
+  console.log(
+    `seed ${seed}: ${intents} intents, ${executed} executed, ${refused} refused, ${repeated} repeated, ${violations.length} violations, ${seconds.toFixed(1)} s (${events.join(', ')})`,
+  )
+  if (values.verbose) console.log(`  ${JSON.stringify({ faults, codes })}`)
+  if (values.peer || violations.length === 0) return
+  for (const { rule, what } of violations.slice(0, 20)) console.log(`  ${rule}: ${what}`)
+  console.log(`  repeat it: npm run faults -- --seed ${seed} --intents ${values.intents}`)
+}
+
+try {
+  await Promise.all(Array.from({ length: Math.min(Number(values.rigs), seeds.length) }, work))
+} finally {
+  remove()
+}
+const violations = results.flatMap(result => result.violations)
+const rules = Map.groupBy(violations, ({ rule }) => rule)
+const total = (of: (result: Result) => number) => results.reduce((sum, result) => sum + of(result), 0)
+console.log(
+  `${results.length} seeds, ${total(({ intents }) => intents)} intents, ${total(({ executed }) => executed)} executed, ${total(({ repeated }) => repeated)} repeated, ${((Date.now() - began) / 1000).toFixed(0)} s`,
+)
+console.log(
+  violations.length === 0
+    ? 'every answer was true'
+    : [...rules].map(([rule, of]) => `${rule}: ${of.length}`).join(', '),
+)
+process.exitCode = violations.length > 0 && !values.peer ? 1 : 0

@@ -1,0 +1,101 @@
+import { type Address, decodeFunctionData, type Hex, isAddressEqual, type PublicClient, parseEventLogs } from 'viem'
+import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import {
+  type Domain,
+  digestOf,
+  type ExitRule,
+  hashExits,
+  type Message,
+  type PrimaryType,
+} from '../../src/chain/typed-data.ts'
+import type { AccountState, Execution } from './oracle.ts'
+
+export type Domains = { registry: Domain; router: Domain }
+
+const abi = [...agentRegistryAbi, ...tradeRouterAbi]
+const primaryTypes: Record<string, PrimaryType> = {
+  openPosition: 'OpenPosition',
+  addToPosition: 'AddToPosition',
+  reducePosition: 'ReducePosition',
+  updateExitLadder: 'UpdateExitLadder',
+}
+
+/** The digest of the intent that a transaction's data carry; undefined where they carry none. */
+export function digestOfCall(data: Hex, { registry, router }: Domains): Hex | undefined {
+  if (data === '0x') return undefined
+  const { functionName, args } = decodeFunctionData({ abi, data })
+  if (functionName === 'selfRegisterAgent') {
+    const [vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline] = args
+    // Every client registers a fresh key, whose first nonce is 0.
+    const message = { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline, nonce: 0n }
+    return digestOf(registry, 'SelfRegister', message)
+  }
+  const primaryType = primaryTypes[functionName]
+  if (primaryType === undefined) return undefined
+  const { exits, ...message } = (args as readonly unknown[])[0] as Message & { exits?: readonly ExitRule[] }
+  return digestOf(router, primaryType, { ...message, ...(exits && { exitsHash: hashExits(exits) }) })
+}
+
+/** Everything that some accounts have in blocks above `from`, but what the harness itself has sent. */
+export async function readExecutions(
+  client: PublicClient,
+  {
+    from,
+    accounts,
+    domains,
+    foreign,
+  }: { from: bigint; accounts: readonly Address[]; domains: Domains; foreign: ReadonlySet<Hex> },
+): Promise<{ executions: Execution[]; mined: Map<Address, number> }> {
+  const head = await client.getBlockNumber()
+  const numbers = Array.from({ length: Number(head - from) }, (_, index) => from + 1n + BigInt(index))
+  const blocks = await Promise.all(
+    numbers.map(blockNumber => client.getBlock({ blockNumber, includeTransactions: true })),
+  )
+  const transactions = blocks
+    .flatMap(({ transactions }) => transactions)
+    .filter(({ from }) => accounts.some(account => isAddressEqual(account, from)))
+  const mined = new Map(
+    accounts.map(account => [account, transactions.filter(({ from }) => isAddressEqual(from, account)).length]),
+  )
+  const own = transactions.filter(({ hash }) => !foreign.has(hash))
+  const executions = await Promise.all(
+    own.map(async ({ hash, input }): Promise<Execution> => {
+      const { status, logs } = await client.getTransactionReceipt({ hash })
+      const [event] = parseEventLogs({ abi, logs }).filter(
+        ({ eventName }) => eventName === 'AgentRegistered' || eventName.endsWith('FromIntent'),
+      )
+      const ids = (event?.args ?? {}) as { agentId?: bigint; positionId?: bigint }
+      return {
+        hash,
+        digest: digestOfCall(input, domains),
+        succeeded: status === 'success',
+        agentId: ids.agentId?.toString(),
+        positionId: ids.positionId?.toString(),
+      }
+    }),
+  )
+  return { executions, mined }
+}
+
+type Pool = Record<'pending' | 'queued', Record<string, Record<string, unknown>>>
+
+/** Where an account stands, beside how many of its transactions have been mined since it had the nonce `since`. */
+export async function readAccount(
+  client: PublicClient,
+  { address, since, mined }: { address: Address; since: number; mined: number },
+): Promise<AccountState> {
+  const [nonce, pendingNonce, pool] = await Promise.all([
+    client.getTransactionCount({ address }),
+    client.getTransactionCount({ address, blockTag: 'pending' }),
+    client.request<{ Method: 'txpool_content'; Parameters: []; ReturnType: Pool }>({
+      method: 'txpool_content',
+      params: [],
+    }),
+  ])
+  const inPool = [pool.pending, pool.queued]
+    .flatMap(part => Object.entries(part))
+    .filter(([sender]) => sender.toLowerCase() === address.toLowerCase())
+    .reduce((count, [, transactions]) => count + Object.keys(transactions).length, 0)
+  return { address, mined, nonce: nonce - since, pendingNonce: pendingNonce - since, inPool }
+}

@@ -1,0 +1,36 @@
+export type Random = {
+  /** From 0 to below 1. */
+  next(): number
+  /** Whether something of this probability happens. */
+  chance(probability: number): boolean
+  /** A whole number from `from` to `to`, both included. */
+  integer(from: number, to: number): number
+  pick<T>(choices: readonly T[]): T
+}
+
+/** A generator whose numbers depend on its seeds alone (mulberry32 over their FNV-1a hash). */
+export function randomOf(...seeds: (string | number)[]): Random {
+  let state = hashOf(seeds.join(' '))
+  const next = () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+  return {
+    next,
+    chance: probability => next() < probability,
+    integer: (from, to) => from + Math.floor(next() * (to - from + 1)),
+    pick(choices) {
+      const choice = choices[Math.floor(next() * choices.length)]
+      if (choice === undefined) throw new Error('There is nothing to pick from')
+      return choice
+    },
+  }
+}
+
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  return hash
+}
