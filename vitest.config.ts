@@ -45,6 +45,7 @@ export default defineConfig({
             'input',
             'surface-agents',
             'transactions',
+            'intents',
             'smart-accounts',
           ].map(name => `test/integration/${name}.test.ts`),
           provide: { deployment: deployment as Deployment, surface: 'mcp' },

@@ -2,6 +2,7 @@ import { type Chain, createChain, type TradingChain } from './chain/client.ts'
 import type { Config } from './config.ts'
 import { refuse } from './errors.ts'
 import { createExecutor, type Executor } from './executor/executor.ts'
+import { createJournals, type Journals } from './executor/journals.ts'
 import { createHistory, type History } from './history/history.ts'
 import { createWatch, type Watch } from './keeper/watch.ts'
 import { createProvider, type PriceProvider } from './market/provider.ts'
@@ -19,6 +20,8 @@ export type Context = {
   readonly relayer: Executor
   /** Posts prices to the oracle. */
   readonly updater: Executor
+  /** What became of intents and transactions that went through an executor; empty where there is none. */
+  readonly journals: Journals
   /** Fires exits on its own; undefined where the deployment leaves that to others. */
   readonly keeper: Watch | undefined
   /** What has happened on the chain; undefined where there is no trading to follow. */
@@ -59,6 +62,13 @@ export function createContext(config: Config, env: Bindings): Context {
     get updater() {
       if (config.oracleUpdaterKey === undefined) throw refuse('PRICE_UPDATER_NOT_CONFIGURED')
       return createExecutor(env.EXECUTOR_LANE, [config.oracleUpdaterKey], config)
+    },
+    get journals() {
+      const { executorKeys, relayerKey, oracleUpdaterKey, keeper } = config
+      return createJournals(env.EXECUTOR_LANE, {
+        relaying: [...executorKeys, relayerKey ?? []].flat(),
+        own: [oracleUpdaterKey ?? [], keeper?.key ?? []].flat(),
+      })
     },
     get keeper() {
       if (chain?.trading === undefined || config.keeper === undefined) return undefined

@@ -125,10 +125,16 @@ const rows = {
     sentence: f => `The chain knows no transaction ${f.txHash}.`,
     remedy: 'If it was sent just now, ask again in a second; a refused intent has no transaction.',
   },
+  INTENT_NOT_FOUND: {
+    status: 404,
+    sentence: f => `No intent with the digest ${f.digest} is known here.`,
+    remedy:
+      'It was never taken: send the signed body. Or it was forgotten a day after its deadline: GET /agents/{agentId}/trades shows what was executed.',
+  },
   NONCE_IN_FLIGHT: {
     status: 400,
     sentence: f => `Another intent of agent ${f.agentId} with the nonce ${f.nonce} is being executed.`,
-    remedy: 'Wait for that intent, then fetch a fresh quote.',
+    remedy: 'Wait for that intent (GET /intents/{digest} shows it), then fetch a fresh quote.',
   },
   INTENT_REFUSED: {
     status: 400,
@@ -143,28 +149,45 @@ const rows = {
   SUBMISSION_UNKNOWN: {
     status: 502,
     sentence: () => 'The transaction was handed to the chain and its outcome is not known yet.',
-    remedy: 'Send the identical signed body again: it is never executed twice, and the answer is the outcome.',
+    remedy:
+      'Send the identical signed body again: it is never executed twice, and the answer is the outcome. GET /intents/{digest} shows it too.',
     retryable: true,
     retryAfterSeconds: 2,
   },
   SUBMISSION_FAILED: {
     status: 502,
     sentence: () => 'The chain did not take the transaction; nothing was executed.',
-    remedy: 'Send the identical signed body again.',
+    remedy: 'Send the identical signed body again; until one is taken GET /intents/{digest} is 404.',
     retryable: true,
     retryAfterSeconds: 2,
   },
   EXECUTOR_BUSY: {
     status: 503,
     sentence: () => 'The executor has as much in flight as it may; the intent was not taken.',
-    remedy: 'Send the identical signed body again after the given time.',
+    remedy:
+      'Send the identical signed body again after the given time; until one is taken GET /intents/{digest} is 404.',
     retryable: true,
     retryAfterSeconds: 1,
+  },
+  TOO_MANY_REVERTS: {
+    status: 503,
+    sentence: () => "The signer's last transactions were mined and reverted; its next one has to wait.",
+    remedy: 'Every revert costs gas: fetch a fresh quote after the given time and send only what passes its checks.',
+    retryable: true,
+    retryAfterSeconds: 60,
+  },
+  EXECUTOR_UNREACHABLE: {
+    status: 502,
+    sentence: () => 'What the executor remembers cannot be read at present.',
+    remedy: 'Ask again in a moment.',
+    retryable: true,
+    retryAfterSeconds: 2,
   },
   EXECUTOR_OUT_OF_FUNDS: {
     status: 503,
     sentence: () => 'The executor account cannot pay for gas; the intent was not taken.',
-    remedy: 'The operator must fund the executor account; send the identical signed body again later.',
+    remedy:
+      'The operator must fund the executor account. Send the identical signed body again later; until one is taken GET /intents/{digest} is 404.',
     retryable: true,
     retryAfterSeconds: 60,
   },
@@ -328,9 +351,14 @@ const framesOf = ({ stack = '' }: Error) =>
     .filter(line => /^\s+at /.test(line))
     .slice(0, 8)
 
-/** Makes the refusal of a code from its facts; the facts also go out as `details`. */
-export function refuse(code: RefusalCode, facts: Facts = {}, cause?: unknown): Refusal {
+/** Makes the refusal of a code from its facts; the facts also go out as `details`, `retryAfterSeconds` as the body's own. */
+export function refuse(
+  code: RefusalCode,
+  { retryAfterSeconds, ...facts }: Facts & { retryAfterSeconds?: number } = {},
+  cause?: unknown,
+): Refusal {
   const row: Row = rows[code]
+  const wait = retryAfterSeconds ?? row.retryAfterSeconds
   return new Refusal(
     row.status,
     {
@@ -339,7 +367,7 @@ export function refuse(code: RefusalCode, facts: Facts = {}, cause?: unknown): R
       ...(Object.keys(facts).length > 0 && { details: facts }),
       ...(row.remedy !== undefined && { remedy: row.remedy }),
       ...(row.retryable !== undefined && { retryable: row.retryable }),
-      ...(row.retryAfterSeconds !== undefined && { retryAfterSeconds: row.retryAfterSeconds }),
+      ...(wait !== undefined && { retryAfterSeconds: wait }),
     },
     cause,
   )

@@ -30,14 +30,14 @@ const operationOf = (id: OperationId) => {
 export type Fetch = (request: Request) => Promise<Response>
 const worker: Fetch = request => exports.default.fetch(request)
 
-/** An app over the same contracts whose variables are changed; `undefined` removes one. */
-export function appWith(changes: Record<string, string | undefined>): Fetch {
+/** An app over the same contracts whose variables are changed; `undefined` removes one. Bindings may be others too. */
+export function appWith(changes: Record<string, string | undefined>, bindings: Partial<Env> = {}): Fetch {
   const vars = Object.fromEntries(
     Object.entries({ ...workerVars(deployment), X402_ENABLED: 'false', ...changes }).filter(
       ([, value]) => value !== undefined,
     ),
   )
-  const context = createContext(parseConfig(vars), env)
+  const context = createContext(parseConfig(vars), { ...env, ...bindings })
   const app = createApp(() => context, env.ASSETS)
   return async request => app.fetch(request)
 }

@@ -1,5 +1,4 @@
 import type { Address, Hex } from 'viem'
-import { refuse } from '../errors.ts'
 import { type Chain, unreachable } from './client.ts'
 
 /** What the chain says of a transaction; without `block` it is pending. */
@@ -16,8 +15,8 @@ type RawTransaction = { hash: Hex; from: Address; to: Address | null; input: Hex
 type RawReceipt = { status: Hex; blockNumber: Hex; from: Address; to: Address | null }
 type RawBlock = { number: Hex; timestamp: Hex }
 
-/** Reads a transaction. Throws TRANSACTION_NOT_FOUND. */
-export async function getTransaction(chain: Chain, hash: Hex): Promise<Transaction> {
+/** Reads a transaction; undefined when the node does not know it. Throws CHAIN_UNREACHABLE. */
+export async function findTransaction(chain: Chain, hash: Hex): Promise<Transaction | undefined> {
   const ask = <T>(method: string, params: unknown[]): Promise<T | null> =>
     (chain.client.request as (args: unknown) => Promise<T | null>)({ method, params }).catch(error => {
       throw unreachable(error)
@@ -27,7 +26,7 @@ export async function getTransaction(chain: Chain, hash: Hex): Promise<Transacti
     ask<RawReceipt>('eth_getTransactionReceipt', [hash]),
     ask<Hex>('eth_blockNumber', []),
   ])
-  if (transaction === null && receipt === null) throw refuse('TRANSACTION_NOT_FOUND', { txHash: hash })
+  if (transaction === null && receipt === null) return undefined
   const { from, to } = (receipt ?? transaction) as RawReceipt
   if (receipt === null) return { hash, from, to, block: undefined, revertData: undefined }
 

@@ -37,12 +37,34 @@ export type Outcome =
   | { state: 'unknown'; hash?: Hex }
   /** The node could not be reached before anything was signed; nothing happened. */
   | { state: 'unsent' }
-  /** Back-pressure, before anything was signed. */
-  | { state: 'busy'; retryAfterSeconds: number }
+  /** Back-pressure, before anything was signed; `reverts` when the group has reverted too often of late. */
+  | { state: 'busy'; retryAfterSeconds: number; why?: 'reverts' }
   /** The executor account cannot pay for gas; nothing was signed. */
   | { state: 'unfunded' }
 
 export type IntentState = 'received' | 'rejected' | 'prepared' | 'sent' | 'mined' | 'reverted' | 'final'
+
+/**
+ * A transaction that was signed for an intent, by the nonce of the executor's account; `cancel` is one that does nothing in
+ * its place. Of those at one nonce at most one is ever mined: the others are `superseded`.
+ */
+export type AttemptRecord = {
+  hash: Hex
+  nonce: number
+  purpose: 'call' | 'cancel'
+  state: 'open' | 'mined' | 'reverted' | 'superseded'
+  sentAt: number
+}
+
+/** A transaction of a lane, and the one that has taken its place. */
+export type SentTransaction = {
+  hash: Hex
+  from: Address
+  to: Address
+  /** Whether it may still be mined. */
+  isOpen: boolean
+  replacedBy?: Hex
+}
 
 /** The life of an intent; times are Unix seconds of the service's clock. */
 export type IntentRecord = {
@@ -50,9 +72,13 @@ export type IntentRecord = {
   kind: Kind
   group: string
   groupNonce: string
+  /** Unix seconds in the chain's time. */
+  deadline: bigint
   state: IntentState
-  attempts: { hash: Hex; nonce: number; sentAt: number }[]
+  attempts: AttemptRecord[]
   revertData?: Hex
+  /** Why nothing was executed, where no revert data says it. It never holds a URL. */
+  reason?: string
   blockNumber?: bigint
   createdAt: number
   updatedAt: number
@@ -130,7 +156,7 @@ const isOverload = (error: unknown) => error instanceof Error && 'overloaded' in
 
 const addressCache = new Map<Hex, Address>()
 
-function addressOfKey(key: Hex): Address {
+export function addressOfKey(key: Hex): Address {
   const address = addressCache.get(key) ?? privateKeyToAddress(key)
   addressCache.set(key, address)
   return address

@@ -1,5 +1,5 @@
 import type { Address, Hex } from 'viem'
-import type { Call, IntentRecord, IntentState, Kind, Relay } from './executor.ts'
+import type { AttemptRecord, Call, IntentRecord, IntentState, Kind, Relay } from './executor.ts'
 
 /** An intent as the journal keeps it. Times are milliseconds; the deadline and `pruneAt` are Unix seconds. */
 export type Intent = {
@@ -158,8 +158,19 @@ export function openJournal(sql: SqlStorage) {
         digest,
       ),
 
+    attempt: (hash: Hex) => rows('SELECT * FROM attempt WHERE hash = ?', hash).map(toAttempt)[0],
     attemptsOf: (digest: Hex) =>
       rows('SELECT * FROM attempt WHERE digest = ? ORDER BY nonce, sent_at', digest).map(toAttempt),
+    /** What has taken the place of an attempt: what was mined at its nonce or for its intent, else the newest bytes. */
+    successorOf({ hash, nonce, digest, state, sentAt }: Attempt): Attempt | undefined {
+      if (state === 'mined' || state === 'reverted') return undefined
+      const others = rows(
+        'SELECT * FROM attempt WHERE (nonce = ? OR digest = ?) AND hash <> ? ORDER BY sent_at DESC, rowid DESC',
+        ...[nonce, digest, hash],
+      ).map(toAttempt)
+      const included = others.find(other => other.state === 'mined' || other.state === 'reverted')
+      return included ?? others.find(other => other.state === 'open' && other.sentAt >= sentAt)
+    },
     attemptsAt: (nonce: number) => rows('SELECT * FROM attempt WHERE nonce = ? ORDER BY sent_at', nonce).map(toAttempt),
     open: () => rows(`SELECT * FROM attempt WHERE state = 'open' ORDER BY nonce, sent_at`).map(toAttempt),
     /** How many transactions are open, since when the oldest is, and what all of them may cost in wei. */
@@ -275,15 +286,23 @@ const toAttempt = (row: Row): Attempt => ({
   final: row.final === 1,
 })
 
+const toAttemptRecord = ({ hash, nonce, purpose, state, sentAt }: Attempt): AttemptRecord => ({
+  ...{ hash, nonce, sentAt: Math.floor(sentAt / 1000) },
+  purpose: purpose === 'call' ? 'call' : 'cancel',
+  state: state === 'impossible' ? 'superseded' : state,
+})
+
 /** An intent as the outside sees it. */
 export const toRecord = (intent: Intent, attempts: readonly Attempt[]): IntentRecord => ({
   digest: intent.digest,
   kind: intent.kind,
   group: intent.group,
   groupNonce: intent.groupNonce,
+  deadline: BigInt(intent.deadline),
   state: intent.state,
-  attempts: attempts.map(({ hash, nonce, sentAt }) => ({ hash, nonce, sentAt: Math.floor(sentAt / 1000) })),
+  attempts: attempts.map(toAttemptRecord),
   ...(intent.revertData !== null && { revertData: intent.revertData }),
+  ...(intent.reason !== null && { reason: intent.reason }),
   ...(intent.blockNumber !== null && { blockNumber: BigInt(intent.blockNumber) }),
   createdAt: Math.floor(intent.createdAt / 1000),
   updatedAt: Math.floor(intent.updatedAt / 1000),

@@ -2,7 +2,7 @@ import { DurableObject } from 'cloudflare:workers'
 import { getAddress, type Hex } from 'viem'
 import type { Ticket } from './admission.ts'
 import { ignoreUnreachable } from './delivery.ts'
-import type { IntentRecord, Kind, LaneStatus, Outcome, Relay } from './executor.ts'
+import type { IntentRecord, Kind, LaneStatus, Outcome, Relay, SentTransaction } from './executor.ts'
 import type { Head } from './head.ts'
 import { type Intent, type Journal, openJournal, toRecord } from './journal.ts'
 import { logEvent, logUnexpected } from './log.ts'
@@ -65,6 +65,18 @@ export class ExecutorLane extends DurableObject<Env> {
     return intent && toRecord(intent, this.#journal.attemptsOf(digest))
   }
 
+  /** A transaction of this lane, or undefined. */
+  findTransaction(hash: Hex): SentTransaction | undefined {
+    const attempt = this.#journal.attempt(hash)
+    const from = this.ctx.id.name ?? this.#journal.get('address')
+    const call = attempt?.digest ? this.#journal.intent(attempt.digest)?.call : undefined
+    const to = attempt?.purpose === 'noop' ? from : call?.to
+    if (attempt === undefined || from === undefined || to === undefined) return undefined
+    const replacedBy = this.#journal.successorOf(attempt)?.hash
+    const facts = { hash, from: getAddress(from), to: getAddress(to), isOpen: attempt.state === 'open' }
+    return { ...facts, ...(replacedBy !== undefined && { replacedBy }) }
+  }
+
   async status(): Promise<LaneStatus> {
     const { account, admission, sequencer } = this.#wake()
     const head = await sequencer.headWithin(2 * FRESH_HEAD_MS).catch(ignoreUnreachable)
@@ -104,7 +116,7 @@ export class ExecutorLane extends DurableObject<Env> {
     const holder = this.#claims.get(claim) ?? this.#journal.holder(relay.group, relay.groupNonce)
     if (holder !== undefined && holder !== relay.digest) return { state: 'conflict', digest: holder }
     const wait = this.#secondsOfRevertBudget(relay)
-    if (wait > 0) return { state: 'busy', retryAfterSeconds: wait }
+    if (wait > 0) return { state: 'busy', retryAfterSeconds: wait, why: 'reverts' }
     const { oldest } = this.#journal.pending()
     const isClogged = oldest !== undefined && Date.now() - oldest > CLOGGED_MS
     const ticket = isClogged ? undefined : admission.enter(relay.group)
@@ -253,8 +265,12 @@ export class ExecutorLane extends DurableObject<Env> {
 /** An intent of which nothing was executed and nothing is open. */
 const isRetryable = ({ state }: Intent) => state === 'rejected' || state === 'reverted'
 
-const received = ({ digest, kind, group, groupNonce }: Relay, since: number, known?: Intent): IntentRecord => ({
-  ...{ digest, kind, group, groupNonce, state: 'received', attempts: [] },
+const received = (
+  { digest, kind, group, groupNonce, deadline }: Relay,
+  since: number,
+  known?: Intent,
+): IntentRecord => ({
+  ...{ digest, kind, group, groupNonce, deadline, state: 'received', attempts: [] },
   createdAt: Math.floor((known?.createdAt ?? since) / 1000),
   updatedAt: Math.floor(since / 1000),
 })

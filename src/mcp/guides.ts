@@ -48,8 +48,10 @@ const guides = {
     'Allocation, equity, drawdown, PnL and limits of an agent, and what its promotion needs. Look here before a trade and after a refusal. Example: {"agentId":"1"}',
   svc_get_trade_history:
     'What an agent has traded, newest first, with PnL and the exits that fired; filters by type, symbol, positionId. Example: {"agentId":"1","type":"ExitExecuted"}',
+  svc_get_intent:
+    'What became of a signed intent, by the digest that the quote answered: executed, on its way, or refused and why. Look here when a submission got no clear answer. Example: {"digest":"0x…"}',
   svc_get_transaction:
-    'Whether a transaction is pending, succeeded or reverted, and why. Use it after a submission whose outcome was unknown. Example: {"txHash":"0x…"}',
+    'Whether a transaction is pending, succeeded or reverted, and why; follow replacedBy. Example: {"txHash":"0x…"}',
 }
 
 /** The guide of every tool that the operations name; a missing one does not compile. */

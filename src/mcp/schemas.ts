@@ -7,21 +7,20 @@ type Schema = { [key: string]: unknown }
 const isSchema = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-const meaningless = new Set(['$schema', '$defs', 'id', 'example'])
-const isMeaningless = (key: string, value: unknown, beside: Schema) =>
+const meaningless = new Set(['$schema', '$defs', 'id', 'example', 'minLength', 'maxLength'])
+const isMeaningless = (key: string, value: unknown) =>
   meaningless.has(key) ||
-  // The bounds of a double, and the length of what a pattern describes.
-  ((key === 'minimum' || key === 'maximum') && Math.abs(Number(value)) >= Number.MAX_SAFE_INTEGER) ||
-  (key === 'maxLength' && beside.pattern !== undefined)
+  // The bounds of a double.
+  ((key === 'minimum' || key === 'maximum') && Math.abs(Number(value)) >= Number.MAX_SAFE_INTEGER)
 
-/** The input of a tool with every constraint that matters, and without references. */
+/** The input of a tool with every constraint but the lengths of texts, and without references. */
 export function inputSchema(input: z.ZodType): ToolSchema {
   const root: Schema = z.toJSONSchema(input, { io: 'input', unrepresentable: 'any' })
   const definitions = isSchema(root.$defs) ? root.$defs : {}
   const compact = (schema: Schema, name?: string): Schema => {
     const source = resolve(schema, definitions)
     const entries = Object.entries(source).filter(
-      ([key, value]) => !isMeaningless(key, value, source) && !(key === 'description' && repeats(value, name)),
+      ([key, value]) => !isMeaningless(key, value) && !(key === 'description' && repeats(value, name)),
     )
     return Object.fromEntries(entries.map(([key, value]) => [key, nested(key, value, compact)]))
   }
@@ -36,8 +35,8 @@ const MARKED = /untrusted/
 const DEPTH = 2
 
 /**
- * The output schemas of one tool list, kept short: names and types to the second level, the text of the first, and no
- * constraints (nor which fields are always there), which are the service's business. A component that occurs again is
+ * The output schemas of one tool list, kept short: names and types to the second level, the first sentence about those of
+ * the first, and no constraints (nor which fields are always there), which are the service's business. A component that occurs again is
  * spelled out where the list first has it and bears only its title afterwards; a text is said once.
  */
 export function outputSchemas(outputs: readonly z.ZodType[]): ToolSchema[] {
@@ -72,18 +71,22 @@ function compactOutputs(outputs: readonly z.ZodType[], isTitled: (title: string)
       const component = typeof schema.$ref === 'string' ? nameOf(schema.$ref) : undefined
       const title = component !== undefined && isTitled(component) && { title: component }
       const source = resolve(schema, definitions)
-      if (component !== undefined && spelledOut.has(component)) return { type: source.type, ...title }
+      if (component !== undefined && spelledOut.has(component)) return title || { type: source.type }
       if (component !== undefined && depth < DEPTH) spelledOut.add(component)
       const kept = Object.entries(source).filter(([key, value]) => isKept(key, value, depth))
       const inside = kept.map(([key, value]) => [
         key,
-        nested(key, value, inner => compact(inner, key === 'items' ? depth : depth + 1)),
+        key === 'description'
+          ? firstSentence(value)
+          : nested(key, value, inner => compact(inner, key === 'items' ? depth : depth + 1)),
       ])
       return orNull({ ...title, ...Object.fromEntries(inside) })
     }
     return { type: 'object', ...compact(root, 0) }
   })
 }
+
+const firstSentence = (text: unknown) => `${text}`.split('. ')[0]
 
 /** What may also be null says so in its type, the shorter way, where it has a plain one. */
 function orNull({ anyOf, ...beside }: Schema): Schema {

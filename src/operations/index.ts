@@ -8,6 +8,7 @@ import { getERC8004LinkQuote, linkERC8004 } from './erc8004-link.ts'
 import { getExitLadderIntentQuote, submitExitLadderIntent } from './exit-ladder-intents.ts'
 import { getFacilitatorSupport, verifyPayment } from './facilitator.ts'
 import { getHealth } from './health.ts'
+import { getIntent } from './intents.ts'
 import type { Operation } from './operation.ts'
 import { getPosition, listClosedPositions, listPositions } from './positions.ts'
 import { getPrices } from './prices.ts'
@@ -56,6 +57,7 @@ const described = [
   getRiskState,
   getTradeHistory,
   getTransaction,
+  getIntent,
   verifySignedMessage,
   getSigningVectors,
 ] as const satisfies readonly Operation[]

@@ -1,7 +1,8 @@
-import { type Address, encodeFunctionData, formatUnits, type Hex, toEventSelector } from 'viem'
+import { type Address, encodeFunctionData, formatUnits, type Hex } from 'viem'
 import { z } from 'zod'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import type { Block, Chain } from '../chain/client.ts'
+import { agentIdIn } from '../chain/receipts.ts'
 import { getRegistrationTerms, type RegistrationTerms } from '../chain/registry.ts'
 import { ofRevert } from '../chain/reverts.ts'
 import { acceptedByAccount, recover, verifySignature } from '../chain/signatures.ts'
@@ -155,7 +156,8 @@ export const registerAgent = defineOperation(
       if (paid && error instanceof Refusal) error.payment = { response: paid }
       throw error
     })
-    const agentId = agentIdOf(to, mined.logs)
+    const agentId = agentIdIn(to, mined.logs)
+    if (agentId === undefined) throw new Error('A mined registration has no AgentRegistered event')
     const answer = {
       agentId: `${agentId}`,
       transactionHash: mined.hash,
@@ -209,17 +211,4 @@ export async function signedNonce(
   if (earlier.length === 0) return undefined
   const accepted = await acceptedByAccount(chain, signer, earlier.map(digestOf), signature)
   return earlier[accepted.indexOf(true)]
-}
-
-const AGENT_REGISTERED = toEventSelector(
-  agentRegistryAbi.find(item => item.type === 'event' && item.name === 'AgentRegistered') as never,
-)
-
-/** The agent id of the receipt's AgentRegistered event. */
-function agentIdOf(registry: string, logs: readonly { address: string; topics: readonly string[] }[]): bigint {
-  const log = logs.find(
-    ({ address, topics }) => address.toLowerCase() === registry.toLowerCase() && topics[0] === AGENT_REGISTERED,
-  )
-  if (log?.topics[1] === undefined) throw new Error('A mined registration has no AgentRegistered event')
-  return BigInt(log.topics[1])
 }

@@ -1,7 +1,7 @@
-import { type Hex, toEventSelector } from 'viem'
-import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import type { Hex } from 'viem'
 import type { Block, TradingChain } from '../chain/client.ts'
 import { boundsProblem, shapeProblem } from '../chain/ladder.ts'
+import { positionIdIn } from '../chain/receipts.ts'
 import { decodeRevert, ofRevert } from '../chain/reverts.ts'
 import { verifySignature } from '../chain/signatures.ts'
 import { getIntender, getTerms, type Intender } from '../chain/terms.ts'
@@ -82,9 +82,11 @@ export async function relayIntent({ trading, executor, keeper }: Context, intent
 
   const mined = await mine(executor, relay, refusal => explain(trading, agentId, intent.exits, refusal))
   if (kind === 'open') keeper?.wake()
+  const positionId = positionIdIn(trading.trading.TradeRouter, mined.logs)
+  if (positionId === undefined) throw new Error('A mined intent has no intent event')
   return {
     agentId: `${agentId}`,
-    positionId: `${positionIdOf(trading, mined.logs)}`,
+    positionId: `${positionId}`,
     transactionHash: mined.hash,
     blockNumber: `${mined.blockNumber}`,
     ...deadlineWarnings(deadline, block),
@@ -104,33 +106,49 @@ export async function mine(
   onRefused: (refusal: { data: Hex | undefined; facts: Facts }) => Promise<Refusal> = async ({ data, facts }) =>
     ofRevert(data, facts),
 ): Promise<Extract<Outcome, { state: 'mined' }>> {
+  const { digest, groupNonce: nonce, group } = relay
   const outcome = await executor.relay(relay)
   switch (outcome.state) {
     case 'mined':
       return outcome
     case 'refused':
-      throw await onRefused({ data: outcome.data, facts: {} })
-    case 'reverted':
-      if (decodeRevert(outcome.data) === undefined)
-        throw refuse('SUBMISSION_REVERTED', {
+    case 'reverted': {
+      const facts = outcome.state === 'reverted' ? { transactionHash: outcome.hash } : {}
+      throw decodeRevert(outcome.data) === undefined
+        ? refusalOf(outcome)
+        : await onRefused({ data: outcome.data, facts })
+    }
+    case 'conflict':
+      throw refuse('NONCE_IN_FLIGHT', { agentId: group.replace(/^\w+:/, ''), nonce, digest: outcome.digest })
+    case 'unknown':
+      throw refuse('SUBMISSION_UNKNOWN', { digest, ...(outcome.hash && { transactionHash: outcome.hash }) })
+    case 'unsent':
+      throw refuse('SUBMISSION_FAILED', { digest })
+    case 'busy':
+      throw refuse(outcome.why === 'reverts' ? 'TOO_MANY_REVERTS' : 'EXECUTOR_BUSY', {
+        digest,
+        retryAfterSeconds: outcome.retryAfterSeconds,
+      })
+    case 'unfunded':
+      throw refuse('EXECUTOR_OUT_OF_FUNDS', { digest })
+  }
+}
+
+/** The refusal of an intent of which nothing was executed: the contracts' own where the revert data say it. */
+export function refusalOf(
+  outcome: { state: 'refused'; data?: Hex; message?: string } | { state: 'reverted'; hash: Hex; data?: Hex },
+): Refusal {
+  const { state, data } = outcome
+  if (state === 'reverted')
+    return decodeRevert(data) === undefined
+      ? refuse('SUBMISSION_REVERTED', {
           transactionHash: outcome.hash,
           problem: 'the reason could not be replayed',
         })
-      throw await onRefused({ data: outcome.data, facts: { transactionHash: outcome.hash } })
-    case 'conflict':
-      throw refuse('NONCE_IN_FLIGHT', { agentId: relay.group.replace(/^\w+:/, ''), nonce: relay.groupNonce })
-    case 'unknown':
-      throw refuse('SUBMISSION_UNKNOWN', {
-        digest: relay.digest,
-        ...(outcome.hash && { transactionHash: outcome.hash }),
-      })
-    case 'unsent':
-      throw refuse('SUBMISSION_FAILED', { digest: relay.digest })
-    case 'busy':
-      throw refuse('EXECUTOR_BUSY', { digest: relay.digest })
-    case 'unfunded':
-      throw refuse('EXECUTOR_OUT_OF_FUNDS', { digest: relay.digest })
-  }
+      : ofRevert(data, { transactionHash: outcome.hash })
+  return data === undefined && outcome.message !== undefined
+    ? refuse('INTENT_REFUSED', { problem: outcome.message })
+    : ofRevert(data)
 }
 
 /** The refusal of the contracts; for exit bounds with the rule and the bound, which the contract error does not name. */
@@ -143,23 +161,4 @@ async function explain(
   if (exits === undefined || decodeRevert(data)?.name !== 'ExitRulesOutOfBounds') return ofRevert(data, facts)
   const { terms } = await getTerms(chain, agentId)
   return ofRevert(data, { ...facts, ...boundsProblem(exits, terms.trackConfig) })
-}
-
-const intentEvents = new Set(
-  tradeRouterAbi
-    .filter(item => item.type === 'event' && item.name.endsWith('FromIntent'))
-    .map(event => toEventSelector(event as never)),
-)
-
-/** The position id of the receipt's intent event. */
-function positionIdOf(
-  { trading }: TradingChain,
-  logs: readonly { address: string; topics: readonly string[] }[],
-): bigint {
-  const log = logs.find(
-    ({ address, topics }) =>
-      address.toLowerCase() === trading.TradeRouter.toLowerCase() && intentEvents.has(topics[0] as Hex),
-  )
-  if (log?.topics[1] === undefined) throw new Error('A mined intent has no intent event')
-  return BigInt(log.topics[1])
 }

@@ -1,7 +1,8 @@
 import { z } from 'zod'
-import { getTransaction as readTransaction } from '../chain/transactions.ts'
+import { findTransaction } from '../chain/transactions.ts'
+import { refuse } from '../errors.ts'
 import { txHash } from '../resources/primitives.ts'
-import { presentTransaction, transactionStatus } from '../resources/transaction.ts'
+import { presentPending, presentTransaction, transactionStatus } from '../resources/transaction.ts'
 import { defineOperation } from './operation.ts'
 
 export const getTransaction = defineOperation(
@@ -12,11 +13,22 @@ export const getTransaction = defineOperation(
     path: '/transactions/{txHash}',
     tag: 'Transactions',
     summary: 'Status of a transaction',
-    description: 'Whether a transaction is pending, succeeded or reverted, and why.',
+    description:
+      'Whether a transaction is pending, succeeded or reverted, and why. One that the executor has replaced stays pending and names its successor in `replacedBy`; one that it has signed is pending also while no node knows it.',
     params: z.object({ txHash }),
     status: 200,
     output: transactionStatus,
     errors: [400, 404, 500, 502],
   },
-  async ({ chain }, { txHash }) => presentTransaction(await readTransaction(chain, txHash)),
+  async ({ chain, journals }, { txHash }) => {
+    const found = await findTransaction(chain, txHash)
+    if (found?.block) return presentTransaction(found, found.block)
+    const sent = await journals.findTransaction(txHash).catch(error => {
+      throw refuse('EXECUTOR_UNREACHABLE', { txHash }, error)
+    })
+    if (found) return presentPending({ ...found, replacedBy: sent?.replacedBy })
+    // What can no longer be mined and has no successor is as if it had never been sent.
+    if (!sent?.isOpen && sent?.replacedBy === undefined) throw refuse('TRANSACTION_NOT_FOUND', { txHash })
+    return presentPending(sent)
+  },
 )

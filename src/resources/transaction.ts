@@ -1,4 +1,4 @@
-import { getAddress } from 'viem'
+import { getAddress, type Hex } from 'viem'
 import { z } from 'zod'
 import { ofRevert } from '../chain/reverts.ts'
 import type { Transaction } from '../chain/transactions.ts'
@@ -7,9 +7,7 @@ import { addressOut, digits, hashOut, unixSeconds } from './primitives.ts'
 export const transactionStatus = z
   .object({
     transactionHash: hashOut,
-    status: z
-      .enum(['pending', 'success', 'reverted'])
-      .meta({ description: 'Nothing is known of a block while pending' }),
+    status: z.enum(['pending', 'success', 'reverted']).meta({ description: 'pending: in no block yet' }),
     blockNumber: digits('Block that it was mined in').optional(),
     blockTimestamp: unixSeconds('Time of that block').optional(),
     confirmations: digits('Blocks from its own to the newest; 1 when newest').optional(),
@@ -19,19 +17,37 @@ export const transactionStatus = z
       .object({ code: z.string(), message: z.string() })
       .optional()
       .meta({ description: 'Why it reverted, as the refusal of the contracts' }),
-    replacedBy: hashOut.optional().meta({ description: 'The transaction that the executor replaced it by' }),
+    replacedBy: hashOut
+      .optional()
+      .meta({ description: 'The transaction by which the executor replaced it: it stays pending' }),
   })
   .meta({ id: 'TransactionStatus' })
 
-export function presentTransaction({
+/** A transaction that is in no block. */
+export const presentPending = ({
   hash,
   from,
   to,
-  block,
-  revertData,
-}: Transaction): z.input<typeof transactionStatus> {
-  const parties = { from: getAddress(from), to: to && getAddress(to) }
-  if (block === undefined) return { transactionHash: hash, status: 'pending', ...parties }
+  replacedBy,
+}: Pick<Transaction, 'hash' | 'from' | 'to'> & { replacedBy?: Hex | undefined }): z.input<
+  typeof transactionStatus
+> => ({
+  transactionHash: hash,
+  status: 'pending',
+  ...presentParties({ from, to }),
+  ...(replacedBy !== undefined && { replacedBy }),
+})
+
+const presentParties = ({ from, to }: Pick<Transaction, 'from' | 'to'>) => ({
+  from: getAddress(from),
+  to: to && getAddress(to),
+})
+
+/** A transaction that is in a block. */
+export function presentTransaction(
+  { hash, from, to, revertData }: Transaction,
+  block: NonNullable<Transaction['block']>,
+): z.input<typeof transactionStatus> {
   const refusal = block.success ? undefined : ofRevert(revertData)
   return {
     transactionHash: hash,
@@ -39,7 +55,7 @@ export function presentTransaction({
     blockNumber: `${block.number}`,
     blockTimestamp: `${block.timestamp}`,
     confirmations: `${block.confirmations}`,
-    ...parties,
+    ...presentParties({ from, to }),
     ...(refusal && { error: { code: refusal.body.code, message: refusal.body.error } }),
   }
 }

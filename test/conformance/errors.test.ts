@@ -150,6 +150,7 @@ const provoked: Record<string, () => Promise<string>> = {
   NO_AGENT_FOR_ERC8004: () => code(call('getAgentByErc8004', { erc8004AgentId: '999999' })),
   VAULT_NOT_FOUND: () => code(call('getVault', { id: 'nowhere' })),
   POSITION_NOT_FOUND: () => code(call('getPosition', { agentId: trader.agentId, positionId: '999999' })),
+  INTENT_NOT_FOUND: () => code(call('getIntent', { digest: `0x${'ab'.repeat(32)}` })),
   TRANSACTION_NOT_FOUND: () => code(call('getTransaction', { txHash: `0x${'ab'.repeat(32)}` })),
   EXPIRED_DEADLINE: () => submitOpen({ deadline: '1' }),
   DEADLINE_IN_MILLISECONDS: () => submitOpen({ deadline: `${Date.now() + 600_000}` }),
@@ -194,6 +195,15 @@ const provoked: Record<string, () => Promise<string>> = {
   SUBMISSION_UNKNOWN: () => ofOutcome({ state: 'unknown' }),
   SUBMISSION_FAILED: () => ofOutcome({ state: 'unsent' }),
   EXECUTOR_BUSY: () => ofOutcome({ state: 'busy', retryAfterSeconds: 1 }),
+  TOO_MANY_REVERTS: () => ofOutcome({ state: 'busy', retryAfterSeconds: 600, why: 'reverts' }),
+  EXECUTOR_UNREACHABLE: () => {
+    const broken = {
+      idFromName: () => ({}),
+      get: () => ({ find: () => Promise.reject(new Error()) }),
+    }
+    const app = appWith({}, { EXECUTOR_LANE: broken as unknown as Env['EXECUTOR_LANE'] })
+    return code(call('getIntent', { digest: `0x${'ab'.repeat(32)}` }, app))
+  },
   INTENT_REFUSED: () => ofOutcome({ state: 'refused', data: '0xdeadbeef' }),
   // The service refuses these before the contracts would; a transaction that went past it says them.
   VAULT_MISMATCH: () => openDirectly({ vault: FRONTIER }),

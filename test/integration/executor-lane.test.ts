@@ -563,7 +563,7 @@ describe('the chain', () => {
   })
 
   test('whose base fee outgrows the bid gets a higher one at the same nonce', async () => {
-    const { executor, account } = freshLane()
+    const { executor, account, stub } = freshLane()
     await mined(executor, intent())
     isMining = false
     requests = []
@@ -573,9 +573,16 @@ describe('the chain', () => {
     await chain('anvil_setNextBlockBaseFeePerGas', numberToHex(10n ** 12n))
     isMining = true
     await running
-    await mined(executor, relay)
+    const { hash } = await mined(executor, relay)
     expect(await executions(relay)).toBe(1n)
     expect(await nonceOf(account.address)).toBe(2)
+
+    const attempts = (await executor.find(relay.group, relay.digest))?.attempts ?? []
+    expect(attempts.at(-1)).toMatchObject({ hash, purpose: 'call', state: 'mined' })
+    for (const { hash: replaced } of attempts.slice(0, -1))
+      expect(await stub.findTransaction(replaced)).toMatchObject({ isOpen: false, replacedBy: hash })
+    expect(attempts.length).toBeGreaterThan(1)
+    expect(await stub.findTransaction(hash)).not.toHaveProperty('replacedBy')
   })
 
   test('that reaches the deadline first executes nothing any more, and the nonce is used up', async () => {
@@ -596,7 +603,12 @@ describe('the chain', () => {
     isCut = false
     await mined(executor, lasting)
     await vi.waitFor(
-      async () => expect(await executor.find(expiring.group, expiring.digest)).toMatchObject({ state: 'rejected' }),
+      async () =>
+        expect(await executor.find(expiring.group, expiring.digest)).toMatchObject({
+          state: 'rejected',
+          reason: expect.stringContaining('deadline'),
+          attempts: [{ state: 'superseded' }, { purpose: 'cancel', state: 'mined' }],
+        }),
       { timeout: 10_000 },
     )
     expect(await Promise.all([expiring, lasting].map(executions))).toEqual([0n, 1n])

@@ -1,0 +1,178 @@
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { chain, newTrader, registrationOf, sign, signedIntent, type Trader } from '../actors.ts'
+import { type Body, call, deployment, type Input } from '../surfaces.ts'
+
+const UNKNOWN = `0x${'ab'.repeat(32)}`
+const intentOf = async (digest: string): Promise<Body> => {
+  const { status, body } = await call('getIntent', { digest })
+  expect({ status, body }).toMatchObject({ status: 200, body: { digest } })
+  return body
+}
+
+/** An intent to open, ready to post, and its digest. */
+async function opening(trader: Trader, input: Input = {}) {
+  const asked = { agentId: trader.agentId, symbol: 'NVDA', usdcAmount: '20', ...input }
+  const { body: quote } = await call('getTradeIntentQuote', asked)
+  const body = { ...quote.body, agentId: trader.agentId, signature: await sign(trader.account, quote.typedData) }
+  return { digest: quote.digest as string, body: body as Body }
+}
+
+const node = globalThis.fetch.bind(globalThis)
+const isSend = (method: string) => method.startsWith('eth_sendRawTransaction')
+/** Lets a test act on what is sent to the node. */
+const onSend = (act: (forward: () => Promise<Response>) => Promise<Response>) =>
+  vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
+    const request = new Request(input as RequestInfo, init as RequestInit)
+    const isOurs = request.url.startsWith(deployment.rpcUrl) && isSend(((await request.clone().json()) as Body).method)
+    return isOurs ? act(() => node(request)) : node(request)
+  })
+afterEach(() => vi.restoreAllMocks())
+
+describe('an intent', () => {
+  it('that was executed is told with its transaction and what it brought about', async () => {
+    const trader = await newTrader()
+    const { digest, body } = await opening(trader)
+    const { body: receipt } = await call('submitTradeIntent', body)
+    const { positionId, transactionHash, blockNumber } = receipt
+    const known = await intentOf(digest)
+    expect(known).toEqual({
+      ...{ digest, kind: 'open', state: 'mined', agentId: trader.agentId, positionId, transactionHash, blockNumber },
+      ...{ nonce: body.nonce, deadline: body.deadline },
+      attempts: [
+        {
+          ...{ transactionHash, nonce: expect.any(Number), purpose: 'call', state: 'mined' },
+          sentAt: expect.stringMatching(/^\d{10}$/),
+        },
+      ],
+      createdAt: expect.stringMatching(/^\d{10}$/),
+      updatedAt: expect.stringMatching(/^\d{10}$/),
+    })
+    expect(Number(known.updatedAt)).toBeGreaterThanOrEqual(Number(known.createdAt))
+  })
+
+  it('that the contracts refused says why, as its submission did, and is executed once it may be', async () => {
+    const trader = await newTrader()
+    const { digest, body } = await opening(trader)
+    await chain.pauseTrading('genesis', true)
+    const { body: refused } = await call('submitTradeIntent', body).finally(() => chain.pauseTrading('genesis', false))
+    const { code, error, remedy } = refused
+    expect(code).toBe('TRADING_PAUSED')
+    const known = await intentOf(digest)
+    expect(known).toMatchObject({ state: 'rejected', attempts: [], refusal: { code, error, remedy } })
+    expect(known).not.toHaveProperty('transactionHash')
+
+    expect((await call('submitTradeIntent', body)).status).toBe(201)
+    const executed = await intentOf(digest)
+    expect(executed).toMatchObject({ state: 'mined', createdAt: known.createdAt })
+    expect(executed).not.toHaveProperty('refusal')
+  })
+
+  it('that reverted after a good simulation names the transaction and the reason', async () => {
+    const trader = await newTrader()
+    const { digest, body } = await opening(trader)
+    onSend(async forward => {
+      vi.restoreAllMocks()
+      await chain.pauseTrading('genesis', true)
+      return forward()
+    })
+    const { body: refused } = await call('submitTradeIntent', body).finally(() => chain.pauseTrading('genesis', false))
+    const { transactionHash } = refused.details
+    expect(await intentOf(digest)).toMatchObject({
+      ...{ state: 'reverted', transactionHash, blockNumber: expect.stringMatching(/^\d+$/) },
+      attempts: [{ transactionHash, state: 'reverted' }],
+      refusal: { code: refused.code, error: refused.error },
+    })
+    expect(refused.code).toBe('TRADING_PAUSED')
+  })
+
+  it('whose send nobody has answered is on its way, and so is its transaction, which no node knows yet', async () => {
+    const trader = await newTrader()
+    const { digest, body } = await opening(trader)
+    const released = Promise.withResolvers<void>()
+    const held = Promise.withResolvers<void>()
+    onSend(async forward => {
+      held.resolve()
+      await released.promise
+      return forward()
+    })
+    const running = call('submitTradeIntent', body)
+    await held.promise
+    const underway = await intentOf(digest)
+    expect(underway).toMatchObject({ state: 'prepared', attempts: [{ state: 'open' }] })
+    const [{ transactionHash }] = underway.attempts
+    const { status, body: pending } = await call('getTransaction', { txHash: transactionHash })
+    expect({ status, pending }).toEqual({
+      status: 200,
+      pending: {
+        ...{ transactionHash, status: 'pending' },
+        from: deployment.accounts.executor.address,
+        to: deployment.contracts.TradeRouter,
+      },
+    })
+    released.resolve()
+    expect((await running).body).toMatchObject({ transactionHash })
+    expect(await intentOf(digest)).toMatchObject({ state: 'mined', transactionHash })
+  })
+
+  it('of a registration or a link is found by its digest too', async () => {
+    const account = privateKeyToAccount(generatePrivateKey())
+    const registration = await registrationOf(account)
+    const { signature: _, ...asked } = registration
+    const { body: quote } = await call('getRegistrationQuote', { ...asked, linkERC8004: 'false' })
+    const { body: registered } = await call('registerAgent', registration)
+    expect(await intentOf(quote.digest)).toMatchObject({
+      ...{ kind: 'register', state: 'mined', signer: account.address, nonce: '0' },
+      ...{ agentId: registered.agentId, transactionHash: registered.transactionHash },
+    })
+  })
+
+  it.each([
+    ['submitAddIntent', 'getAddIntentQuote', 'add', { usdcAmount: '10' }],
+    ['submitExitLadderIntent', 'getExitLadderIntentQuote', 'ladder', { exits: '-900:10000' }],
+    ['submitReduceIntent', 'getReduceIntentQuote', 'reduce', { exitBps: 5000 }],
+  ] as const)('of %s has its kind and its position', async (submission, quoted, kind, input) => {
+    const trader = await newTrader()
+    const { body: open } = await call('submitTradeIntent', (await opening(trader)).body)
+    const asked = { positionId: open.positionId, ...input }
+    const body = await signedIntent(trader, submission, asked)
+    const { body: quote } = await call(quoted, { agentId: trader.agentId, ...asked, deadline: body.deadline })
+    expect((await call(submission, body)).status).toBe(201)
+    expect(await intentOf(quote.digest)).toMatchObject({ kind, state: 'mined', positionId: open.positionId })
+  })
+
+  it('that was never taken is not there, nor is what was refused before it reached the executor', async () => {
+    const { status, body } = await call('getIntent', { digest: UNKNOWN })
+    expect({ status, body }).toMatchObject({
+      status: 404,
+      body: { code: 'INTENT_NOT_FOUND', details: { digest: UNKNOWN } },
+    })
+    const trader = await newTrader()
+    const intent = await opening(trader)
+    const { body: stranger } = await opening(await newTrader())
+    expect((await call('submitTradeIntent', { ...intent.body, signature: stranger.signature })).status).toBe(400)
+    expect((await call('getIntent', { digest: intent.digest })).status).toBe(404)
+  })
+
+  it.each(['0x12', 'abc', `${UNKNOWN}00`])('is not asked for by %s', async digest => {
+    expect((await call('getIntent', { digest })).body.code).toBe('INVALID_REQUEST')
+  })
+
+  it('is told in any case of its digest', async () => {
+    const { digest, body } = await opening(await newTrader())
+    await call('submitTradeIntent', body)
+    expect((await call('getIntent', { digest: `0x${digest.slice(2).toUpperCase()}` })).body.digest).toBe(digest)
+  })
+
+  it('that competes with another for a nonce is told which one holds it', async () => {
+    const trader = await newTrader()
+    const [one, other] = [await opening(trader), await opening(trader, { usdcAmount: '21' })]
+    const answers = await Promise.all([one, other].map(({ body }) => call('submitTradeIntent', body)))
+    const refused = answers.find(({ status }) => status !== 201)
+    expect(refused?.body).toMatchObject({
+      code: 'NONCE_IN_FLIGHT',
+      remedy: expect.stringContaining('GET /intents/{digest}'),
+    })
+    expect(await intentOf(refused?.body.details.digest)).toMatchObject({ state: 'mined', agentId: trader.agentId })
+  })
+})
