@@ -32,6 +32,8 @@ export function workerVars(deployment: Deployment): Record<string, string> {
     KEEPER_PRIVATE_KEY: accounts.keeper.privateKey,
     // Nobody wants to wait for New York to try a stop-loss.
     MARKET_SESSIONS: 'off',
+    // Prices are what `npm run devnet:price` says; a refresh makes them fresh again.
+    PRICE_PROVIDER: 'local',
     // The fee is paid on this chain, in its USDC, to the FeeManager's treasury.
     X402_ENABLED: 'true',
   }

@@ -18,8 +18,8 @@ let stop = async (): Promise<void> => {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop())
 console.log(`chain    ${devnet.rpcUrl} (chain id ${devnet.chainId})`)
 try {
-  // Who tries the contracts by hand fires exits alone; KEEPER_ENABLED=true lets the service do it.
-  const vars = { ...workerVars(devnet.deployment), KEEPER_ENABLED: process.env.KEEPER_ENABLED || 'false' }
+  // Who tries the contracts by hand may want to fire exits alone: KEEPER_ENABLED=false.
+  const vars = { ...workerVars(devnet.deployment), KEEPER_ENABLED: process.env.KEEPER_ENABLED || 'true' }
   const worker = await startWorker({ port, vars, output: 'inherit' })
   stop = async () => {
     await worker.stop()

@@ -56,7 +56,7 @@ export const variables: Variable[] = [
   {
     name: 'MARKET_SESSIONS',
     group: 'exits',
-    meaning: '`enforced` or `off`: whether the keeper waits for the market of equities',
+    meaning: '`enforced` or `off`: whether exits and refreshes wait for the market of equities',
     default: '`enforced`',
   },
   { name: 'X402_ENABLED', group: 'fee', meaning: '`true` takes the registration fee over HTTP 402', default: 'off' },
@@ -69,7 +69,11 @@ export const variables: Variable[] = [
   { name: 'X402_FACILITATOR_TIMEOUT_MS', group: 'fee', meaning: 'how long the facilitator may take', default: '15000' },
   { name: 'X402_RPC_URL', group: 'fee', secret: true, meaning: 'RPC of the fee network', default: '`RPC_URL`' },
   { name: 'X402_VALIDITY_SECONDS', group: 'fee', meaning: 'how long a payment may be valid', default: '300' },
-  { name: 'PRICE_PROVIDER', group: 'prices', meaning: '`coingecko`, `finnhub` or `http`' },
+  {
+    name: 'PRICE_PROVIDER',
+    group: 'prices',
+    meaning: "`coingecko`, `finnhub`, `http`, or `local`: the embedded chain's, observes what the oracle holds",
+  },
   { name: 'PRICE_PROVIDER_URL', group: 'prices', meaning: 'base URL of the provider', default: "the provider's own" },
   { name: 'PRICE_PROVIDER_KEY', group: 'prices', secret: true, meaning: "the provider's API key" },
   {

@@ -5,6 +5,7 @@ import { createExecutor, type Executor } from './executor/executor.ts'
 import { createJournals, type Journals } from './executor/journals.ts'
 import { createHistory, type History } from './history/history.ts'
 import { createWatch, type Watch } from './keeper/watch.ts'
+import { localProvider } from './market/local.ts'
 import { createProvider, type PriceProvider } from './market/provider.ts'
 import { createPayments, type Payments } from './payments/payments.ts'
 
@@ -79,7 +80,7 @@ export function createContext(config: Config, env: Bindings): Context {
     },
     get market() {
       if (config.market === undefined) throw refuse('PRICE_PROVIDER_NOT_CONFIGURED')
-      return createProvider(config.market)
+      return config.market.provider === 'local' ? localProvider(this.chain) : createProvider(config.market)
     },
     get payments() {
       if (config.payment === undefined) return undefined

@@ -10,6 +10,7 @@ import { createMcpRoute } from './mcp/route.ts'
 import { createServer } from './mcp/server.ts'
 import type { ServerFactory } from './mcp/serving.ts'
 import { McpSessionObject } from './mcp/session.ts'
+import { refreshOnSchedule } from './operations/refreshing.ts'
 
 export { ExecutorLane } from './executor/lane.ts'
 export { PaymentLedger } from './payments/ledger.ts'
@@ -47,5 +48,8 @@ export default {
     wakeOnce()
     return new URL(request.url).pathname === '/mcp' ? mcp(request) : app.fetch(request)
   },
-  scheduled: async () => wake(),
+  scheduled: async () => {
+    wake()
+    await refreshOnSchedule(context)
+  },
 } satisfies ExportedHandler<Env>

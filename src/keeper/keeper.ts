@@ -101,10 +101,10 @@ export abstract class KeeperObject extends DurableObject<Env> {
     const config = parseConfig({ ...this.env })
     const chain = config.chain && createChain(config.chain, config.trading)
     if (chain?.trading === undefined || config.keeper === undefined) return undefined
-    const { key, respectSessions } = config.keeper
+    const { keeper, respectSessions } = config
     this.#rounds = createRounds({
       chain: chain as TradingChain,
-      executor: createExecutor(this.env.EXECUTOR_LANE, [key], config),
+      executor: createExecutor(this.env.EXECUTOR_LANE, [keeper.key], config),
       book: this.#book,
       respectSessions,
       onExit: this.onExit,

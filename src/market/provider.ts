@@ -14,11 +14,11 @@ export type PriceProvider = {
   observe(symbols: readonly string[]): Promise<Observation[]>
 }
 
-export type ProviderConfig = NonNullable<Config['market']>
+export type ProviderConfig = Exclude<NonNullable<Config['market']>, { provider: 'local' }>
 
 const providers = { http: plainHttp, coingecko, finnhub }
 
-/** The market-data provider of a deployment. */
+/** A market-data provider outside. */
 export const createProvider = (config: ProviderConfig): PriceProvider => ({
   name: config.provider,
   observe: symbols => providers[config.provider](config, symbols),
