@@ -36,7 +36,7 @@ export const getAddIntentQuote = defineOperation(
     output: addIntentQuote,
     errors: [400, 404, 502, 503],
   },
-  async ({ trading }, { agentId, positionId, usdcAmount, minTokenOut, maxSlippageBps, deadline }) => {
+  async ({ trading, config }, { agentId, positionId, usdcAmount, minTokenOut, maxSlippageBps, deadline }) => {
     const amount = usdcAmount === undefined ? undefined : parseUsdc(usdcAmount)
     const { block, terms } = await getPositionTerms(trading, agentId, { positionId, usdcAmount: amount })
     const { position, token } = terms
@@ -45,7 +45,7 @@ export const getAddIntentQuote = defineOperation(
     const estimate = amount === undefined ? undefined : estimateBuy(token, amount, maxSlippageBps)
     const { exitRules: _, pendingRules: __, ...withoutLadder } = presentPosition(position, token.symbol)
     return {
-      ...presentQuote(trading, block, {
+      ...presentQuote({ trading, config }, block, {
         agentId,
         terms,
         primaryType: 'AddToPosition',

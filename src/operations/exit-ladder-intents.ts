@@ -38,12 +38,12 @@ export const getExitLadderIntentQuote = defineOperation(
     output: exitLadderQuote,
     errors: [400, 404, 502, 503],
   },
-  async ({ trading }, { agentId, positionId, exits, deadline }) => {
+  async ({ trading, config }, { agentId, positionId, exits, deadline }) => {
     const { block, terms } = await getPositionTerms(trading, agentId, { positionId })
     const { position, token } = terms
     const { exitRules, pendingRules, nextRuleIndex } = presentPosition(position, token.symbol)
     return {
-      ...presentQuote(trading, block, {
+      ...presentQuote({ trading, config }, block, {
         agentId,
         terms,
         primaryType: 'UpdateExitLadder',

@@ -1,9 +1,12 @@
 import { formatUnits } from 'viem'
 import { type Check, minimumTokenOut, worth } from '../chain/checks.ts'
-import type { Block, TradingChain } from '../chain/client.ts'
+import type { Block } from '../chain/client.ts'
 import type { TokenTerms } from '../chain/terms.ts'
 import type { Domain, Message, PrimaryType } from '../chain/typed-data.ts'
+import type { Context } from '../context.ts'
 import { presentCheck, presentEip712, presentTypedData } from '../resources/intent.ts'
+import { presentMarket } from '../resources/token.ts'
+import { closureOf } from './closure.ts'
 
 const QUOTED_DEADLINE_SECONDS = 600n
 const BPS = 10_000n
@@ -15,7 +18,7 @@ export const presentBlock = ({ number, timestamp }: Block) => ({
 
 type Quote<P extends PrimaryType> = {
   agentId: bigint
-  terms: { agent: { signer: `0x${string}` }; nonce: bigint; domain: Domain }
+  terms: { agent: { signer: `0x${string}` }; nonce: bigint; domain: Domain; token: TokenTerms | undefined }
   primaryType: P
   checks: readonly Check[]
   deadline: bigint | undefined
@@ -27,20 +30,28 @@ type Quote<P extends PrimaryType> = {
 
 /** What every intent quote answers, with the typed data and the body to post when the intent is complete. */
 export function presentQuote<P extends PrimaryType>(
-  { trading }: TradingChain,
+  { trading: { trading }, config }: Pick<Context, 'trading' | 'config'>,
   block: Block,
   { agentId, terms, primaryType, checks, deadline, intent }: Quote<P>,
 ) {
   const suggested = deadline ?? block.timestamp + QUOTED_DEADLINE_SECONDS
   const complete = intent?.({ nonce: terms.nonce, deadline: suggested })
+  const symbol = terms.token?.symbol
+  const closure = symbol === undefined ? undefined : closureOf(config, symbol, block.timestamp)
   return {
     agentId: `${agentId}`,
     signer: terms.agent.signer,
     nonce: `${terms.nonce}`,
     eip712: presentEip712(terms.domain, primaryType),
     tradeRouter: trading.TradeRouter,
-    checks: checks.map(presentCheck),
+    checks: checks.map(check => ({
+      ...presentCheck(check),
+      // The router knows no hours: what it refuses is the price that the closed market has let grow old.
+      ...(closure && check.rule === 'freshPrice' && !check.pass && { remedy: closure.remedy }),
+    })),
     bindingRule: checks.find(({ pass }) => !pass)?.rule ?? tightestRule(checks),
+    ...(symbol !== undefined && { market: presentMarket(symbol, block.timestamp) }),
+    ...(closure && { warnings: [closure.warning] }),
     serverTime: `${block.timestamp}`,
     suggestedDeadline: `${suggested}`,
     ...(complete && {

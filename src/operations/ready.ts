@@ -37,18 +37,20 @@ export const getReadiness = defineOperation(
     const { config } = context
     if (config.chain === undefined) throw refuse('NOT_READY', { problem: 'no chain is configured' })
     const { chain } = context
-    const [{ block, market }, { terms }, missing, executors, relayers, keeper, facilitator] = await Promise.all([
-      readMarket(chain),
-      getRegistrationTerms(chain),
-      contractsWithoutCode(chain),
-      lanesOf(config.executorKeys.length > 0 && config.trading ? () => context.executor : undefined),
-      lanesOf(config.relayerKey ? () => context.relayer : undefined),
-      context.keeper?.status(),
-      lookAtFacilitator(config),
-    ]).catch((error: unknown) => {
-      if (!(error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE')) throw error
-      throw refuse('NOT_READY', { problem: 'the node cannot be reached' }, error.cause)
-    })
+    const [{ block, market }, { terms }, missing, executors, relayers, updaters, keeper, facilitator] =
+      await Promise.all([
+        readMarket(chain),
+        getRegistrationTerms(chain),
+        contractsWithoutCode(chain),
+        lanesOf(config.executorKeys.length > 0 && config.trading ? () => context.executor : undefined),
+        lanesOf(config.relayerKey ? () => context.relayer : undefined),
+        lanesOf(config.oracleUpdaterKey ? () => context.updater : undefined),
+        context.keeper?.status(),
+        lookAtFacilitator(config),
+      ]).catch((error: unknown) => {
+        if (!(error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE')) throw error
+        throw refuse('NOT_READY', { problem: 'the node cannot be reached' }, error.cause)
+      })
     const stale = market.tokens.filter(({ address }) => market.quoteIn(address).stale).map(({ symbol }) => symbol)
     const pausedVaults = market.vaults.filter(({ tradingPaused }) => tradingPaused)
     const lagSeconds = lagOf(block)
@@ -58,6 +60,7 @@ export const getReadiness = defineOperation(
       contracts: { missing },
       executor: { configured: executors !== undefined, lanes: (executors ?? []).map(presentLane) },
       relayer: { configured: relayers !== undefined, lanes: (relayers ?? []).map(presentLane) },
+      updater: { configured: updaters !== undefined, lanes: (updaters ?? []).map(presentLane) },
       keeper: presentKeeper(keeper),
       oracle: { stale },
       facilitator,
@@ -79,6 +82,7 @@ export const getReadiness = defineOperation(
     const problems = said({
       'the relayer is not configured': relayers === undefined,
       'the relayer cannot send': relayers !== undefined && !relayers.some(canSend),
+      'the updater cannot send': updaters !== undefined && !updaters.some(canSend),
       'no keeper is configured': keeper === undefined,
       'the keeper does not look at the positions': keeper !== undefined && !hasLooked(keeper, block),
       'the keeper cannot send': keeper !== undefined && !keeper.lanes.some(canSend),

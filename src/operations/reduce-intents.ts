@@ -33,13 +33,13 @@ export const getReduceIntentQuote = defineOperation(
     output: reduceIntentQuote,
     errors: [400, 404, 502, 503],
   },
-  async ({ trading }, { agentId, positionId, exitBps, deadline }) => {
+  async ({ trading, config }, { agentId, positionId, exitBps, deadline }) => {
     const share = exitBps ?? CLOSE_BPS
     const { block, terms } = await getPositionTerms(trading, agentId, { positionId, exitBps: share })
     const { position, token } = terms
     const estimate = exitBps === undefined ? undefined : estimateSale(token, saleOf(terms, exitBps))
     return {
-      ...presentQuote(trading, block, {
+      ...presentQuote({ trading, config }, block, {
         agentId,
         terms,
         primaryType: 'ReducePosition',

@@ -1,14 +1,16 @@
-import type { Hex } from 'viem'
-import type { Block, TradingChain } from '../chain/client.ts'
+import type { Address, Hex } from 'viem'
+import type { Block } from '../chain/client.ts'
 import { boundsProblem, shapeProblem } from '../chain/ladder.ts'
 import { positionIdIn } from '../chain/receipts.ts'
 import { decodeRevert, ofRevert } from '../chain/reverts.ts'
 import { verifySignature } from '../chain/signatures.ts'
+import { symbolsOf } from '../chain/symbols.ts'
 import { getIntender, getTerms, type Intender } from '../chain/terms.ts'
 import { digestOf, type ExitRule, type Message, type PrimaryType } from '../chain/typed-data.ts'
 import type { Context } from '../context.ts'
-import { type Facts, type Refusal, refuse } from '../errors.ts'
+import { type Facts, Refusal, refuse } from '../errors.ts'
 import type { Executor, Outcome, Relay } from '../executor/executor.ts'
+import { closureOf } from './closure.ts'
 
 const DAY_SECONDS = 86_400n
 // Seconds have ten digits for two centuries; thirteen and fourteen are a clock that counts milliseconds.
@@ -57,7 +59,7 @@ type Intent = Signed & {
  * gives the same answer and is never executed twice, also when its nonce has been used by itself meanwhile.
  * Answers agent, position (from the receipt's event) and transaction; throws the refusal otherwise.
  */
-export async function relayIntent({ trading, executor, keeper }: Context, intent: Intent) {
+export async function relayIntent({ trading, executor, keeper, config }: Context, intent: Intent) {
   const { agentId, nonce, deadline, signature, kind, primaryType } = intent
   const intender = await getIntender(trading, agentId)
   const { agent, domain, block } = intender
@@ -80,7 +82,7 @@ export async function relayIntent({ trading, executor, keeper }: Context, intent
       : refuse('INVALID_NONCE', { given: `${nonce}`, expected: `${intender.nonce}` }))
   if (late && !(await isKnown(executor, relay))) throw late
 
-  const mined = await mine(executor, relay, refusal => explain(trading, agentId, intent.exits, refusal))
+  const mined = await mine(executor, relay, refusal => explain({ trading, config }, { ...intent, block }, refusal))
   if (kind === 'open') keeper?.wake()
   const positionId = positionIdIn(trading.trading.TradeRouter, mined.logs)
   if (positionId === undefined) throw new Error('A mined intent has no intent event')
@@ -151,14 +153,23 @@ export function refusalOf(
     : ofRevert(data)
 }
 
-/** The refusal of the contracts; for exit bounds with the rule and the bound, which the contract error does not name. */
+/**
+ * The refusal of the contracts; for exit bounds with the rule and the bound, for a stale price with the hours of its market,
+ * which the contract errors do not name.
+ */
 async function explain(
-  chain: TradingChain,
-  agentId: bigint,
-  exits: readonly ExitRule[] | undefined,
+  { trading, config }: Pick<Context, 'trading' | 'config'>,
+  { agentId, exits, block }: Pick<Intent, 'agentId' | 'exits'> & { block: Block },
   { data, facts }: { data: Hex | undefined; facts: Facts },
 ): Promise<Refusal> {
-  if (exits === undefined || decodeRevert(data)?.name !== 'ExitRulesOutOfBounds') return ofRevert(data, facts)
-  const { terms } = await getTerms(chain, agentId)
-  return ofRevert(data, { ...facts, ...boundsProblem(exits, terms.trackConfig) })
+  const { name, args = [] } = decodeRevert(data) ?? {}
+  if (name === 'ExitRulesOutOfBounds' && exits !== undefined) {
+    const { terms } = await getTerms(trading, agentId)
+    return ofRevert(data, { ...facts, ...boundsProblem(exits, terms.trackConfig) })
+  }
+  const refusal = ofRevert(data, facts)
+  if (name !== 'StalePrice') return refusal
+  const token = args[0] as Address
+  const closure = closureOf(config, (await symbolsOf(trading, [token]))(token), block.timestamp)
+  return closure ? new Refusal(refusal.status, { ...refusal.body, remedy: closure.remedy }) : refusal
 }

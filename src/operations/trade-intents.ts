@@ -44,7 +44,7 @@ export const getTradeIntentQuote = defineOperation(
     output: tradeIntentQuote,
     errors: [400, 404, 502, 503],
   },
-  async ({ trading }, { agentId, symbol, usdcAmount, minTokenOut, maxSlippageBps, exits, deadline }) => {
+  async ({ trading, config }, { agentId, symbol, usdcAmount, minTokenOut, maxSlippageBps, exits, deadline }) => {
     const amount = usdcAmount === undefined ? undefined : parseUsdc(usdcAmount)
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
     const { block, terms } = await getTerms(trading, agentId, { token, usdcAmount: amount })
@@ -55,7 +55,7 @@ export const getTradeIntentQuote = defineOperation(
     const allowedSymbol = await symbolsOf(trading, terms.vault.allowedTokens)
     const estimate = terms.token && amount !== undefined ? estimateBuy(terms.token, amount, maxSlippageBps) : undefined
     return {
-      ...presentQuote(trading, block, {
+      ...presentQuote({ trading, config }, block, {
         agentId,
         terms,
         primaryType: 'OpenPosition',

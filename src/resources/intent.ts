@@ -30,6 +30,7 @@ import {
   unixSeconds,
   usdc,
 } from './primitives.ts'
+import { market } from './token.ts'
 
 /** USDC has 6 decimals on every deployment of the protocol. */
 export const USDC_DECIMALS = 6
@@ -304,6 +305,8 @@ const quoteCommon = {
     .string()
     .nullable()
     .meta({ description: 'The first rule that fails, or the one that bounds the amount' }),
+  market: market.optional(),
+  warnings: z.array(z.string()).optional().meta({ description: 'What to know though every check passes' }),
   serverTime: unixSeconds("The chain's time"),
   suggestedDeadline: unixSeconds('A deadline ten minutes ahead'),
   typedData: typedData.optional(),

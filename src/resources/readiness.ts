@@ -9,6 +9,7 @@ export const lane = z
     balanceWei: digits('Balance of the account in wei; null while the node has never answered').nullable(),
     pending: z.int().meta({ description: 'Transactions whose outcome is open' }),
     oldestPendingSeconds: z.int().meta({ description: 'Age of the oldest of them in seconds' }),
+    depth: z.int().meta({ description: 'How many transactions it lets into flight at present; it adapts' }),
     paused: z.boolean().meta({ description: 'The account cannot pay for gas' }),
   })
   .meta({ id: 'Lane' })
@@ -18,6 +19,7 @@ export const presentLane = (status: LaneStatus): z.input<typeof lane> => ({
   balanceWei: status.balanceWei === undefined ? null : `${status.balanceWei}`,
   pending: status.pending,
   oldestPendingSeconds: status.oldestPendingSeconds,
+  depth: status.depth,
   paused: status.paused,
 })
 
@@ -41,6 +43,9 @@ export const readiness = z
     contracts: z.object({ missing: z.array(z.string()).meta({ description: 'Configured contracts without code' }) }),
     executor: z.object({ configured: z.boolean(), lanes: z.array(lane) }),
     relayer: z.object({ configured: z.boolean(), lanes: z.array(lane) }),
+    updater: z
+      .object({ configured: z.boolean(), lanes: z.array(lane) })
+      .meta({ description: 'What posts prices to the oracle' }),
     keeper: z
       .object({
         configured: z.boolean(),

@@ -45,7 +45,11 @@ describe('readiness', () => {
       body: {
         status: 'ready',
         contracts: { missing: [] },
-        executor: { configured: true, lanes: [{ address: deployment.accounts.executor.address, paused: false }] },
+        executor: {
+          configured: true,
+          lanes: [{ address: deployment.accounts.executor.address, paused: false, depth: expect.any(Number) }],
+        },
+        updater: { configured: true, lanes: [{ address: deployment.accounts.oracleUpdater.address, paused: false }] },
         paused: { registry: false, vaults: [] },
       },
     })
