@@ -1,18 +1,16 @@
 import {
-  type Abi,
-  type Address,
   BaseError,
-  type ContractFunctionParameters,
   createPublicClient,
   defineChain,
   fallback,
   http,
-  type MulticallReturnType,
+  numberToHex,
   type PublicClient,
   parseAbi,
 } from 'viem'
 import type { Config, TradingContracts } from '../config.ts'
 import { refuse } from '../errors.ts'
+import { decodeBatch, encodeBatch, type FunctionCall, type Outcome, type Outcomes, outcomeOf } from './calls.ts'
 import { steady } from './steady.ts'
 
 type ChainConfig = NonNullable<Config['chain']>
@@ -63,43 +61,40 @@ export async function read<const Calls extends readonly unknown[], const More ex
   calls: readonly [...Calls],
   at?: Block,
   more?: readonly [...More],
-): Promise<{ block: Block; results: MulticallReturnType<Calls, true>; more: MulticallReturnType<More, true> }> {
+): Promise<{ block: Block; results: Outcomes<Calls>; more: Outcomes<More> }> {
   const meta = { address: contracts.Multicall3, abi: metaAbi } as const
-  const all = await client.multicall({
-    contracts: [
-      { ...meta, functionName: 'getBlockNumber' },
-      { ...meta, functionName: 'getCurrentBlockTimestamp' },
-      { ...meta, functionName: 'getChainId' },
-      { ...meta, address: ARB_SYS, functionName: 'arbBlockNumber' },
-      ...(calls as readonly ContractFunctionParameters[]),
-      ...((more ?? []) as readonly ContractFunctionParameters[]),
-    ],
-    multicallAddress: contracts.Multicall3,
-    batchSize: 0,
-    ...(at && { blockNumber: at.number }),
-  })
-  const [number, timestamp, chainId, arbNumber, ...results] = all as MulticallReturnType<
-    { abi: Abi; address: Address; functionName: string }[],
-    true
-  >
-  if (number?.status !== 'success' || timestamp?.status !== 'success') throw unreachable(number?.error)
-  if (chainId?.result !== BigInt(id)) throw unreachable(new Error(`the node is on chain ${chainId?.result}`))
+  const wanted = [...calls, ...(more ?? [])] as readonly FunctionCall[]
+  const data = encodeBatch([
+    { ...meta, functionName: 'getBlockNumber' },
+    { ...meta, functionName: 'getCurrentBlockTimestamp' },
+    { ...meta, functionName: 'getChainId' },
+    { ...meta, address: ARB_SYS, functionName: 'arbBlockNumber' },
+    ...wanted,
+  ])
+  const answers = await client
+    .request({
+      method: 'eth_call',
+      params: [{ to: contracts.Multicall3, data }, at ? numberToHex(at.number) : 'latest'],
+    })
+    .then(decodeBatch)
+    .catch(error => {
+      throw unreachable(error)
+    })
+  const [number, timestamp, chainId, arbNumber, ...rest] = answers
+  if (!number?.success || !timestamp?.success || rest.length !== wanted.length)
+    throw unreachable(new Error('the node answered for other calls'))
+  if (Number(chainId?.data) !== id) throw unreachable(new Error(`the node is on chain ${Number(chainId?.data)}`))
+  const isArbitrum = arbNumber?.success && arbNumber.data !== '0x'
+  const outcomes = wanted.map(({ abi, functionName }, index) => outcomeOf(abi, functionName, rest[index]))
   return {
-    block: {
-      number: (arbNumber?.status === 'success' ? arbNumber.result : number.result) as bigint,
-      timestamp: timestamp.result as bigint,
-    },
-    results: results.slice(0, calls.length) as MulticallReturnType<Calls, true>,
-    more: results.slice(calls.length) as MulticallReturnType<More, true>,
+    block: { number: BigInt((isArbitrum ? arbNumber : number).data), timestamp: BigInt(timestamp.data) },
+    results: outcomes.slice(0, calls.length) as Outcomes<Calls>,
+    more: outcomes.slice(calls.length) as Outcomes<More>,
   }
 }
 
 /** The refusal of a node that cannot be reached; the cause carries URLs and stays in the log. */
 export const unreachable = (cause: unknown) => refuse('CHAIN_UNREACHABLE', {}, cause)
-
-type Outcome<T> =
-  | { status: 'success'; result: T; error?: undefined }
-  | { status: 'failure'; error: Error; result?: undefined }
 
 /** The value of a call that cannot fail on a deployment that is wired as configured. */
 export function must<T>(outcome: Outcome<T>): T {

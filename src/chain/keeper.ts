@@ -1,12 +1,4 @@
-import {
-  type Address,
-  BaseError,
-  ContractFunctionRevertedError,
-  decodeEventLog,
-  encodeFunctionData,
-  type Hex,
-  isAddressEqual,
-} from 'viem'
+import { type Address, decodeEventLog, encodeFunctionData, type Hex, isAddressEqual } from 'viem'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
@@ -161,11 +153,11 @@ export async function simulateExits(
   if (!takesBatches) {
     const calls = positionIds.map(id => ({ ...router, functionName: 'executeExit', args: [id] }) as const)
     const { results } = await read(chain, calls as readonly unknown[])
-    return results.map(({ error }) => (error ? verdictOf(revertDataOf(error)) : { is: 'executed', data: undefined }))
+    return results.map(({ error }) => (error ? verdictOf(error.data) : { is: 'executed', data: undefined }))
   }
   const { results } = await read(chain, [{ ...router, functionName: 'executeExits', args: [positionIds] }] as const)
   const [outcome] = results
-  if (outcome.status === 'failure') return positionIds.map(() => ({ is: 'failed', data: revertDataOf(outcome.error) }))
+  if (outcome.status === 'failure') return positionIds.map(() => ({ is: 'failed', data: outcome.error.data }))
   const [found, reasons] = outcome.result
   return positionIds.map((_, index) => ({ is: statuses[found[index] ?? 5] ?? 'failed', data: reasons[index] }))
 }
@@ -186,11 +178,6 @@ export const verdictOf = (data: Hex | undefined): ExitVerdict => ({
   is: verdicts[decodeRevert(data)?.name ?? ''] ?? 'failed',
   data,
 })
-
-function revertDataOf(error: Error): Hex | undefined {
-  const revert = error instanceof BaseError && error.walk(cause => cause instanceof ContractFunctionRevertedError)
-  return revert instanceof ContractFunctionRevertedError ? revert.raw : undefined
-}
 
 /** The call that fires the exits: the batch, or the one exit where the router takes no batches. */
 export function exitCall({ trading }: TradingChain, positionIds: readonly bigint[], takesBatches: boolean) {

@@ -14,6 +14,8 @@ export const erc20Abi = parseAbi([
   'function totalAssets() view returns (uint256)',
 ])
 
+const vaultAbi = [...mandateVaultAbi, ...erc20Abi] as const
+
 /** A token of the registry; symbol and name are the token contract's own. */
 export type Token = {
   address: Address
@@ -121,7 +123,7 @@ async function readLists(chain: Chain, expected: Lists) {
   const vaultsAt = add(...vaultSlots.map(index => ({ ...vaultRegistry, functionName: 'vaultAt', args: [index] })))
   const tokensAt = add(...tokenSlots.map(index => ({ ...tokenRegistry, functionName: 'tokenAt', args: [index] })))
   const vaultRows = expected.vaults.map(address => {
-    const vault = { address, abi: [...mandateVaultAbi, ...erc20Abi] as const } as const
+    const vault = { address, abi: vaultAbi } as const
     return add(
       { ...vault, functionName: 'vaultName' },
       { ...vault, functionName: 'asset' },

@@ -2,8 +2,9 @@ import type { Address } from 'viem'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { refuse } from '../errors.ts'
+import { type Answer, type Outcome, outcomeOf } from './calls.ts'
 import { maybe, must, read, type TradingChain } from './client.ts'
-import { type Answer, askReader, outcomeOf } from './reader.ts'
+import { askReader } from './reader.ts'
 import { agentCalls, agentOf, toAgent } from './registry.ts'
 import type { ExitRule } from './typed-data.ts'
 
@@ -45,9 +46,6 @@ const positionCalls = (chain: TradingChain, positionId: bigint) =>
     },
   ] as const
 
-type Outcome<T> =
-  | { status: 'success'; result: T; error?: undefined }
-  | { status: 'failure'; error: Error; result?: undefined }
 type OnChain = Omit<Position, 'exitRules' | 'unrealizedPnlUsdc'>
 
 /** The position, or undefined when there is none. */

@@ -1,15 +1,13 @@
 import {
-  type Abi,
   BaseError,
   type ContractFunctionArgs,
   type ContractFunctionName,
   type ContractFunctionReturnType,
   decodeFunctionResult,
-  encodeFunctionData,
-  type Hex,
   zeroAddress,
 } from 'viem'
 import { serviceReaderAbi } from '../../contracts-abi/service-reader.ts'
+import { encodeCall } from './calls.ts'
 import { type Block, type Chain, unreachable } from './client.ts'
 import { serviceReaderCode } from './reader-code.ts'
 
@@ -24,11 +22,6 @@ type Answers<name extends Functions> =
     ? rest
     : never
 
-/** What a contract answered the reader: what the function returned, or what it reverted with. */
-export type Answer = { success: boolean; data: Hex }
-
-type Outcome<T> = { status: 'success'; result: T } | { status: 'failure'; error: Error; result?: undefined }
-
 // "service reader": nothing is there, and for the length of a call the reader is.
 const READER = '0x7365727669636520726561646572000000000000'
 
@@ -42,11 +35,10 @@ export async function askReader<const name extends Functions>(
   functionName: name,
   ...args: Args<name>
 ): Promise<{ block: Block; answers: Answers<name> }> {
-  const parameters = { abi: serviceReaderAbi, functionName, args: [contractsOf(chain), ...args] }
   const { data } = await chain.client
     .call({
       to: READER,
-      data: encodeFunctionData(parameters as never),
+      data: encodeCall(serviceReaderAbi, functionName, [contractsOf(chain), ...args] as never),
       stateOverride: [{ address: READER, code: serviceReaderCode }],
     })
     .catch(error => {
@@ -60,28 +52,6 @@ export async function askReader<const name extends Functions>(
   ]
   if (at.chainId !== BigInt(chain.id)) throw unreachable(new Error(`the node is on chain ${at.chainId}`))
   return { block: { number: at.number, timestamp: at.timestamp }, answers: answers as Answers<name> }
-}
-
-const NO_ANSWER: Answer = { success: false, data: '0x' }
-
-/** What a contract answered, decoded by its own ABI; a call that reverted or answered something else is a `failure`. */
-export function outcomeOf<const abi extends Abi, name extends ContractFunctionName<abi>>(
-  abi: abi,
-  functionName: name,
-  { success, data }: Answer = NO_ANSWER,
-): Outcome<
-  ContractFunctionReturnType<
-    abi,
-    'view' | 'pure',
-    name extends ContractFunctionName<abi, 'view' | 'pure'> ? name : never
-  >
-> {
-  if (!success) return { status: 'failure', error: new Error(`${functionName} gave no answer: ${data.slice(0, 138)}`) }
-  try {
-    return { status: 'success', result: decodeFunctionResult({ abi, functionName, data } as never) as never }
-  } catch (cause) {
-    return { status: 'failure', error: new Error(`${functionName} answered something else`, { cause }) }
-  }
 }
 
 function contractsOf({ contracts, trading }: Chain) {

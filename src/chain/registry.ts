@@ -2,13 +2,14 @@ import { type Address, type Hex, pad, toEventSelector } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { feeManagerAbi } from '../../contracts-abi/fee-manager.ts'
 import { refuse } from '../errors.ts'
+import { type Answer, type Outcome, outcomeOf } from './calls.ts'
 import { type Block, type Chain, must, read } from './client.ts'
 import { getLogs } from './logs.ts'
-import { type Answer, askReader, outcomeOf } from './reader.ts'
+import { askReader } from './reader.ts'
 import { type Domain, domainAbi, toDomain } from './typed-data.ts'
 
-/** An agent as the registry holds it, and whether its owner holds the linked ERC-8004 identity at that block. */
-export type Agent = {
+/** An agent as the registry holds it. */
+export type AgentRecord = {
   owner: Address
   signer: Address
   payoutRecipient: Address
@@ -20,8 +21,10 @@ export type Agent = {
   createdAt: bigint
   hasERC8004Identity: boolean
   erc8004AgentId: bigint
-  erc8004OwnerCurrent: boolean
 }
+
+/** An agent, and whether its owner holds the linked ERC-8004 identity at that block. */
+export type Agent = AgentRecord & { erc8004OwnerCurrent: boolean }
 
 const registry = ({ contracts }: Chain) => ({ address: contracts.AgentRegistry, abi: agentRegistryAbi }) as const
 
@@ -32,16 +35,14 @@ export const agentCalls = (chain: Chain, agentId: bigint) =>
     { ...registry(chain), functionName: 'isERC8004OwnerCurrent', args: [agentId] },
   ] as const
 
-type Outcome<T> = { status: 'success'; result: T } | { status: 'failure'; error: Error; result?: undefined }
+/** The record of an agent, or undefined when there is none: the call reverted or the record is empty. */
+export const toRecord = (record: Outcome<AgentRecord>): AgentRecord | undefined =>
+  record.status === 'failure' || record.result.createdAt === 0n ? undefined : record.result
 
-/** The agent, or undefined when there is none: the call reverted or the record is empty. */
-export function toAgent(
-  agent: Outcome<Omit<Agent, 'erc8004OwnerCurrent'>>,
-  isOwnerCurrent: Outcome<boolean>,
-): Agent | undefined {
-  if (agent.status === 'failure' || agent.result.createdAt === 0n) return undefined
-  const { result } = agent
-  return { ...result, erc8004OwnerCurrent: result.hasERC8004Identity && isOwnerCurrent.result === true }
+/** The agent, or undefined when there is none. */
+export function toAgent(record: Outcome<AgentRecord>, isOwnerCurrent: Outcome<boolean>): Agent | undefined {
+  const agent = toRecord(record)
+  return agent && { ...agent, erc8004OwnerCurrent: agent.hasERC8004Identity && isOwnerCurrent.result === true }
 }
 
 /** The agent that the registry answered the reader, or undefined when there is none. */

@@ -8,32 +8,38 @@ import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { refuse } from '../errors.ts'
+import { type Answer, outcomeOf } from './calls.ts'
 import { type Block, maybe, must, read, type TradingChain } from './client.ts'
 import type { TrackConfig } from './market.ts'
 import { type Quote, strictestAge, toQuote } from './oracle.ts'
 import { type Position, positionOf } from './positions.ts'
-import { type Answer, askReader, outcomeOf } from './reader.ts'
-import { type Agent, agentCalls, agentOf, toAgent } from './registry.ts'
+import { askReader } from './reader.ts'
+import { type Agent, type AgentRecord, agentCalls, agentOf, toRecord } from './registry.ts'
 import { symbolsOf } from './symbols.ts'
 import { type Domain, domainAbi, toDomain } from './typed-data.ts'
 
 /** The agent and what its next signed intent must match. */
-export type Intender = { agent: Agent; nonce: bigint; domain: Domain }
+export type Intender = { agent: AgentRecord; nonce: bigint; domain: Domain }
 
-const router = ({ trading }: TradingChain) => ({ address: trading.TradeRouter, abi: tradeRouterAbi }) as const
-const intenderCalls = (chain: TradingChain, agentId: bigint) =>
-  [
-    ...agentCalls(chain, agentId),
-    { ...router(chain), functionName: 'nonces', args: [agentId] },
-    { address: chain.trading.TradeRouter, abi: domainAbi, functionName: 'eip712Domain' },
-  ] as const
+// The domain of a router is fixed in its code.
+const domains = new WeakMap<object, Domain>()
 
 /** Reads in one round trip what an intent is verified against. Throws AGENT_NOT_FOUND. */
 export async function getIntender(chain: TradingChain, agentId: bigint): Promise<{ block: Block } & Intender> {
-  const { block, results } = await read(chain, intenderCalls(chain, agentId))
-  const agent = toAgent(results[0], results[1])
+  const { trading } = chain
+  const router = { address: trading.TradeRouter, abi: tradeRouterAbi } as const
+  const domainCall = { ...router, abi: domainAbi, functionName: 'eip712Domain' } as const
+  const known = domains.get(trading)
+  const unknown: (typeof domainCall)[] = known ? [] : [domainCall]
+  const calls = [agentCalls(chain, agentId)[0], { ...router, functionName: 'nonces', args: [agentId] }] as const
+  const { block, results, more } = await read(chain, calls, undefined, unknown)
+  const agent = toRecord(results[0])
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId: `${agentId}` })
-  return { block, agent, nonce: must(results[2]), domain: toDomain(must(results[3])) }
+  const nonce = must(results[1])
+  const [domain] = known ? [known] : more.map(outcome => toDomain(must(outcome)))
+  if (domain === undefined) throw new Error('a domain was neither known nor read')
+  domains.set(trading, domain)
+  return { block, agent, nonce, domain }
 }
 
 /** An agent's allocation; status 0 is active. Amounts in USDC base units. */
@@ -41,6 +47,7 @@ export type Allocation = { cap: bigint; used: bigint; status: number }
 
 /** Everything that the router judges an intent by, at one block. */
 export type Terms = Intender & {
+  agent: Agent
   agentId: bigint
   registryPaused: boolean
   allocation: Allocation

@@ -16,11 +16,25 @@ export function announcing(context: Context, env: Pick<Env, 'MCP_HUB'>): Context
   })
 }
 
+/** What a block brings comes at once: one call to the hub tells of all of it. */
+const GATHERING_MS = 10
+/** A gathering this old was cut off with the request that began it. */
+const LOST_MS = 1_000
+let gathering: { agentIds: Set<string>; since: number } | undefined
+
 /** Tells the hub's listeners that an agent has traded; nobody waits for it. */
 export function announce(agentId: string, env: Pick<Env, 'MCP_HUB'>): void {
-  waitUntil(
-    hubOf(env)
-      .resourceUpdated(riskStateUri(agentId))
-      .catch(() => {}),
-  )
+  const now = Date.now()
+  if (gathering && now - gathering.since < LOST_MS) {
+    gathering.agentIds.add(agentId)
+    return
+  }
+  const mine = { agentIds: new Set([agentId]), since: now }
+  gathering = mine
+  const tell = async () => {
+    await scheduler.wait(GATHERING_MS)
+    if (gathering === mine) gathering = undefined
+    await hubOf(env).resourcesUpdated([...mine.agentIds].map(riskStateUri))
+  }
+  waitUntil(tell().catch(() => {}))
 }

@@ -24,14 +24,17 @@ export abstract class McpHubObject extends DurableObject<Env> {
     return this.handler.fetch(request)
   }
 
-  /** Tells every listener of a resource that it has changed. */
-  async resourceUpdated(uri: string): Promise<void> {
-    this.handler.notify.resourceUpdated(uri)
-    const rows = this.ctx.storage.sql.exec<{ session: string }>('SELECT session FROM subscription WHERE uri = ?', uri)
+  /** Tells every listener of these resources that they have changed. */
+  async resourcesUpdated(uris: readonly string[]): Promise<void> {
     const { MCP_SESSION: sessions } = this.env
-    await Promise.allSettled(
-      rows.toArray().map(({ session }) => sessions.get(sessions.idFromString(session)).resourceUpdated(uri)),
-    )
+    const tell = async (uri: string) => {
+      this.handler.notify.resourceUpdated(uri)
+      const rows = this.ctx.storage.sql.exec<{ session: string }>('SELECT session FROM subscription WHERE uri = ?', uri)
+      await Promise.allSettled(
+        rows.toArray().map(({ session }) => sessions.get(sessions.idFromString(session)).resourceUpdated(uri)),
+      )
+    }
+    await Promise.all(uris.map(tell))
   }
 
   /** Adds a session to the listeners of a resource; false when it has as many subscriptions as it may. */

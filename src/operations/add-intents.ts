@@ -1,6 +1,6 @@
-import { encodeFunctionData } from 'viem'
 import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { encodeCall } from '../chain/calls.ts'
 import { addChecks, maxUsdcAmount } from '../chain/checks.ts'
 import { getPositionTerms } from '../chain/terms.ts'
 import { agentParams } from '../resources/agent.ts'
@@ -93,8 +93,7 @@ export const submitAddIntent = defineOperation(
       kind: 'add',
       primaryType: 'AddToPosition',
       message: () => message,
-      data: () =>
-        encodeFunctionData({ abi: tradeRouterAbi, functionName: 'addToPosition', args: [message, signature] }),
+      data: () => encodeCall(tradeRouterAbi, 'addToPosition', [message, signature]),
     })
   },
 )

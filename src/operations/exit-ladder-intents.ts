@@ -1,6 +1,6 @@
-import { encodeFunctionData } from 'viem'
 import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { encodeCall } from '../chain/calls.ts'
 import { ladderUpdateChecks } from '../chain/checks.ts'
 import { getPositionTerms } from '../chain/terms.ts'
 import { hashExits } from '../chain/typed-data.ts'
@@ -91,12 +91,7 @@ export const submitExitLadderIntent = defineOperation(
       kind: 'ladder',
       primaryType: 'UpdateExitLadder',
       message: () => ({ ...sent, exitsHash: hashExits(rules) }),
-      data: () =>
-        encodeFunctionData({
-          abi: tradeRouterAbi,
-          functionName: 'updateExitLadder',
-          args: [{ ...sent, exits: rules }, signature],
-        }),
+      data: () => encodeCall(tradeRouterAbi, 'updateExitLadder', [{ ...sent, exits: rules }, signature]),
       exits: rules,
     })
   },

@@ -1,6 +1,6 @@
-import { encodeFunctionData } from 'viem'
 import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { encodeCall } from '../chain/calls.ts'
 import { reduceChecks, saleOf } from '../chain/checks.ts'
 import { getPositionTerms } from '../chain/terms.ts'
 import { agentParams } from '../resources/agent.ts'
@@ -83,7 +83,6 @@ export const submitReduceIntent = defineOperation(
       kind: 'reduce',
       primaryType: 'ReducePosition',
       message: () => message,
-      data: () =>
-        encodeFunctionData({ abi: tradeRouterAbi, functionName: 'reducePosition', args: [message, signature] }),
+      data: () => encodeCall(tradeRouterAbi, 'reducePosition', [message, signature]),
     }),
 )

@@ -1,6 +1,6 @@
-import { encodeFunctionData } from 'viem'
 import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { encodeCall } from '../chain/calls.ts'
 import { maxUsdcAmount, openChecks } from '../chain/checks.ts'
 import { defaultExit } from '../chain/ladder.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/symbols.ts'
@@ -131,11 +131,7 @@ export const submitTradeIntent = defineOperation(
       primaryType: 'OpenPosition',
       message: ({ agent: { vault } }) => ({ ...terms, vault, exitsHash: hashExits(rules), deadline, nonce }),
       data: ({ agent: { vault } }) =>
-        encodeFunctionData({
-          abi: tradeRouterAbi,
-          functionName: 'openPosition',
-          args: [{ ...terms, vault, exits: rules, deadline, nonce }, signature],
-        }),
+        encodeCall(tradeRouterAbi, 'openPosition', [{ ...terms, vault, exits: rules, deadline, nonce }, signature]),
       exits: rules,
     })
   },
