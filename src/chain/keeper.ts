@@ -1,10 +1,20 @@
-import { type Address, decodeEventLog, encodeFunctionData, type Hex, isAddressEqual } from 'viem'
+import {
+  type Address,
+  decodeEventLog,
+  encodeFunctionData,
+  getAbiItem,
+  type Hex,
+  isAddressEqual,
+  numberToHex,
+  toEventSelector,
+} from 'viem'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { type Block, maybe, read, type TradingChain } from './client.ts'
+import { getLogs } from './logs.ts'
 import { type Quote, type RoundData, strictestAge, toQuote } from './oracle.ts'
 import { decodeRevert } from './reverts.ts'
 import type { ExitRule } from './typed-data.ts'
@@ -191,6 +201,24 @@ export function exitCall({ trading }: TradingChain, positionIds: readonly bigint
 
 /** An exit that was executed: which rule fired, by its place in the ladder now, and the USDC that the vault got. */
 export type ExecutedExit = { agentId: bigint; ruleIndex: number; usdcOut: bigint }
+
+const EXIT_EXECUTED = toEventSelector(getAbiItem({ abi: tradeRouterAbi, name: 'ExitExecuted' }))
+
+/** The exits of positions in a range of blocks, oldest first, whoever fired them. Throws CHAIN_UNREACHABLE. */
+export async function findExits(
+  chain: TradingChain,
+  { positionIds, fromBlock, toBlock }: { positionIds: readonly bigint[]; fromBlock: bigint; toBlock: bigint },
+): Promise<(ExecutedExit & { positionId: bigint; keeper: Address; transactionHash: Hex })[]> {
+  const topics = [EXIT_EXECUTED, positionIds.map(id => numberToHex(id, { size: 32 }))]
+  const logs = await getLogs(chain, { address: chain.trading.TradeRouter, topics, fromBlock, toBlock })
+  return logs.map(({ topics, data, transactionHash }) => {
+    const { args } = decodeEventLog({
+      ...{ abi: tradeRouterAbi, eventName: 'ExitExecuted' as const },
+      ...{ topics: topics as [Hex, ...Hex[]], data },
+    })
+    return { ...args, transactionHash }
+  })
+}
 
 /** The exits of a mined transaction by position id, from its logs. */
 export function executedExits(

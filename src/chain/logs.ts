@@ -2,7 +2,7 @@ import type { Address, Hex } from 'viem'
 import { BaseError, numberToHex } from 'viem'
 import { type Chain, unreachable } from './client.ts'
 
-export type EventLog = { topics: readonly Hex[]; data: Hex; blockNumber: bigint }
+export type EventLog = { topics: readonly Hex[]; data: Hex; blockNumber: bigint; transactionHash: Hex }
 
 export type LogFilter = {
   address: Address
@@ -17,7 +17,7 @@ const MOST_REQUESTS = 400
 /** A refusal of this few blocks is no matter of the range. */
 const SMALLEST_RANGE = 16n
 
-type RawLog = { topics: Hex[]; data: Hex; blockNumber: Hex }
+type RawLog = { topics: Hex[]; data: Hex; blockNumber: Hex; transactionHash: Hex }
 
 /**
  * Reads logs in pages of blocks, oldest first: the whole range first, half of it whenever the node refuses, and more
@@ -38,7 +38,8 @@ export async function getLogs(chain: Chain, { address, topics, fromBlock, toBloc
       range /= 2n
       continue
     }
-    for (const { topics, data, blockNumber } of page) logs.push({ topics, data, blockNumber: BigInt(blockNumber) })
+    for (const { topics, data, blockNumber, transactionHash } of page)
+      logs.push({ topics, data, blockNumber: BigInt(blockNumber), transactionHash })
     from = last + 1n
     if (range * 2n < refused) range *= 2n
   }

@@ -5,6 +5,8 @@ import type { Evaluation, ExitOutcome } from './watch.ts'
 export type Entry = {
   id: bigint
   token: string
+  /** How many rules had fired when it was last known. */
+  fired: number
   closedAt: number | null
   /** The round of the price at which the contracts said that nothing is due. */
   triedRound: string | null
@@ -31,7 +33,7 @@ const KEEPING_MS = 7 * 86_400_000
 const schema = `
   CREATE TABLE IF NOT EXISTS keeper (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS position (
-    id INTEGER PRIMARY KEY, token TEXT NOT NULL, closed_at INTEGER, tried_round TEXT, failures INTEGER NOT NULL DEFAULT 0,
+    id INTEGER PRIMARY KEY, token TEXT NOT NULL, fired INTEGER NOT NULL, closed_at INTEGER, tried_round TEXT, failures INTEGER NOT NULL DEFAULT 0,
     next_try_at INTEGER NOT NULL DEFAULT 0, evaluation TEXT, outcome TEXT
   );
   CREATE INDEX IF NOT EXISTS position_closed ON position (closed_at);
@@ -69,10 +71,10 @@ export function openBook(sql: SqlStorage) {
       rows('SELECT * FROM position WHERE id = ?', Number(positionId)).map(toEntry)[0],
     openCount: () => Number(rows('SELECT count(*) AS count FROM position WHERE closed_at IS NULL')[0]?.count ?? 0),
 
-    put({ id, token, closedAt, triedRound, failures, nextTryAt, evaluation, outcome }: Entry) {
+    put({ id, token, fired, closedAt, triedRound, failures, nextTryAt, evaluation, outcome }: Entry) {
       run(
-        'INSERT OR REPLACE INTO position (id, token, closed_at, tried_round, failures, next_try_at, evaluation, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
-        ...[Number(id), token, closedAt, triedRound, failures, nextTryAt],
+        'INSERT OR REPLACE INTO position (id, token, fired, closed_at, tried_round, failures, next_try_at, evaluation, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+        ...[Number(id), token, fired, closedAt, triedRound, failures, nextTryAt],
         ...[evaluation, outcome].map(value => (value === undefined ? null : JSON.stringify(value))),
       )
     },
@@ -113,6 +115,7 @@ const parsed = <T>(text: SqlStorageValue | undefined): T | undefined =>
 const toEntry = (row: Row): Entry => ({
   id: BigInt(row.id as number),
   token: row.token as string,
+  fired: row.fired as number,
   closedAt: row.closed_at as number | null,
   triedRound: row.tried_round as string | null,
   failures: row.failures as number,

@@ -1,9 +1,10 @@
-import { type Hex, toHex } from 'viem'
+import { type Hex, isAddressEqual, toHex } from 'viem'
 import type { Block, TradingChain } from '../chain/client.ts'
 import {
   type ExitVerdict,
   executedExits,
   exitCall,
+  findExits,
   readWatch,
   simulateExits,
   verdictOf,
@@ -27,6 +28,8 @@ const DEADLINE_SECONDS = 60n
 const PATIENCE_MS = 3_000
 const DEFERRED_MS = 5_000
 const LONGEST_BACKOFF_SECONDS = 60
+/** Events of blocks that were looked at before may have moved by this many. */
+const RECENT_REORG = 8n
 /** A chain whose newest block is this much lower than before is another chain. */
 const LONGEST_REORG = 100n
 
@@ -64,11 +67,12 @@ export function createRounds({
       watch = await readAll(now)
     }
     const symbol = await symbolsOf(chain, respectSessions ? watch.positions.map(({ token }) => token) : [])
-    const due = judgeAll(watch, symbol, now)
+    const { due, unclaimed } = judgeAll(watch, symbol, now)
     const batches = Array.from({ length: Math.ceil(due.length / BATCH) }, (_, index) =>
       due.slice(BATCH * index, BATCH * (index + 1)),
     )
-    const exits = Promise.all(batches.map(batch => exit(batch, watch)))
+    const since = BigInt(last?.blockNumber ?? watch.block.number)
+    const exits = Promise.all([credit(unclaimed, watch, since), ...batches.map(batch => exit(batch, watch))])
     await patience(exits, Date.now() + PATIENCE_MS, () => undefined)
   }
 
@@ -79,23 +83,25 @@ export function createRounds({
       book.cursor(),
     )
 
-  /** Writes down what each position's exits wait for; answers the positions that are due. */
-  function judgeAll(watch: Watch, symbol: (token: `0x${string}`) => string, now: number): WatchedPosition[] {
+  /** Writes down what each position's exits wait for; answers the positions that are due, and those whose rules somebody has fired. */
+  function judgeAll(watch: Watch, symbol: (token: `0x${string}`) => string, now: number) {
     const entries = new Map(book.watched(now).map(entry => [entry.id, entry]))
     const sending = new Set(book.sending().flatMap(({ ids }) => ids))
     const at = `${watch.block.timestamp}`
     const due: WatchedPosition[] = []
+    const unclaimed: WatchedPosition[] = []
     const prices: Record<string, string> = {}
     const vanished = new Set(entries.keys())
     for (const position of watch.positions) {
       const { positionId: id, token } = position
       vanished.delete(id)
       const entry = entries.get(id)
+      if (entry && position.nextRuleIndex > entry.fired && !sending.has(id)) unclaimed.push(position)
       if (position.status !== 0) {
         if (entry?.closedAt === null) book.put(closed(entry, now))
         continue
       }
-      const open = entry?.closedAt === null ? entry : newEntry(id, token)
+      const open = entry?.closedAt === null && !isUndone(entry, position) ? entry : newEntry(position)
       const market = watch.marketOf(position)
       prices[token] = `${market.quote.price}`
       const judgement = judge(position, market, { symbol: symbol(token), at: watch.block.timestamp, respectSessions })
@@ -111,7 +117,32 @@ export function createRounds({
     book.advance(watch.positionCount)
     book.saw({ blockNumber: `${watch.block.number}`, at, prices })
     book.prune(now)
-    return due
+    return { due, unclaimed }
+  }
+
+  /** Finds out who has fired the rules that nobody here knows of, with one request; throws nothing. */
+  async function credit(positions: readonly WatchedPosition[], watch: Watch, since: bigint): Promise<void> {
+    if (positions.length === 0) return
+    const positionIds = positions.map(({ positionId }) => positionId)
+    const { number: toBlock, timestamp } = watch.block
+    const fromBlock = since > RECENT_REORG ? since - RECENT_REORG : 0n
+    const exits = await findExits(chain, { positionIds, fromBlock, toBlock }).catch(() => [])
+    for (const position of positions) {
+      const { positionId: id, agentId, nextRuleIndex: fired } = position
+      const entry = book.entry(id)
+      if (entry === undefined || entry.fired >= fired) continue // its own transaction was heard of meanwhile
+      const ruleIndex = fired - 1
+      const exit = exits.findLast(exit => exit.positionId === id && exit.ruleIndex === ruleIndex)
+      const executed: ExitOutcome = {
+        is: 'executed',
+        firedBy: exit && isAddressEqual(exit.keeper, executor.address) ? 'keeper' : 'others',
+        ...{ at: `${timestamp}`, ruleIndex },
+        ...(exit && { transactionHash: exit.transactionHash, usdcOut: `${exit.usdcOut}` }),
+      }
+      const evaluation = evaluationOf(watch.block, watch.marketOf(position).quote.price)
+      book.put({ ...entry, ...calm, fired, evaluation, outcome: executed })
+      onExit(agentId)
+    }
   }
 
   /** Asks the router which of the exits it would execute, and sends those. */
@@ -185,14 +216,9 @@ export function createRounds({
       const done = exits?.get(id)
       if (outcome.state === 'mined' && done) {
         const { ruleIndex, usdcOut } = done
-        const executed = {
-          is: 'executed',
-          at,
-          transactionHash: outcome.hash,
-          usdcOut: `${usdcOut}`,
-          ruleIndex,
-        } as const
-        book.put({ ...entry, ...calm, evaluation, outcome: executed })
+        const facts = { at, transactionHash: outcome.hash, usdcOut: `${usdcOut}`, ruleIndex }
+        const executed: ExitOutcome = { is: 'executed', firedBy: 'keeper', ...facts }
+        book.put({ ...entry, ...calm, fired: ruleIndex + 1, evaluation, outcome: executed })
         onExit(done.agentId)
       } else if (outcome.state === 'reverted' || (outcome.state === 'refused' && outcome.data !== undefined))
         learn(id, verdictOf(outcome.data), BigInt(at))
@@ -241,13 +267,17 @@ const facts: Partial<Record<Outcome['state'], Record<string, string>>> = {
 
 const calm = { failures: 0, nextTryAt: 0, triedRound: null }
 
-const newEntry = (id: bigint, token: string): Entry => ({
-  ...{ id, token, closedAt: null, ...calm },
+const newEntry = ({ positionId: id, token, nextRuleIndex: fired }: WatchedPosition): Entry => ({
+  ...{ id, token, fired, closedAt: null, ...calm },
   evaluation: undefined,
   outcome: undefined,
 })
 
-/** Of a position that has closed only what the keeper did itself is worth telling. */
+/** Whether the chain has lost the exit that others had fired. */
+const isUndone = ({ fired, outcome }: Entry, { nextRuleIndex }: WatchedPosition) =>
+  outcome?.is === 'executed' && outcome.firedBy === 'others' && nextRuleIndex < fired
+
+/** Of a position that has closed only the exit is worth telling. */
 const closed = (entry: Entry, now: number): Entry => ({
   ...entry,
   closedAt: now,

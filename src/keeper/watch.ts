@@ -13,7 +13,15 @@ export type Deferral = 'priceStale' | 'marketClosed' | 'tradingPaused'
 /** What became of a position's exits; `at` and `nextTryAt` are Unix seconds of the chain. */
 export type ExitOutcome =
   | { is: 'notReached'; at: string }
-  | { is: 'executed'; at: string; transactionHash: Hex; usdcOut: string; ruleIndex: number }
+  /** Of an exit that others fired the transaction is absent where the node does not tell its events. */
+  | {
+      is: 'executed'
+      firedBy: 'keeper' | 'others'
+      at: string
+      ruleIndex: number
+      transactionHash?: Hex
+      usdcOut?: string
+    }
   | { is: 'deferred'; at: string; reason: Deferral }
   | { is: 'failed'; at: string; code: string; message: string; nextTryAt: string }
 

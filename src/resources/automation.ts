@@ -36,13 +36,17 @@ const exitOutcome = z
   .object({
     outcome: z.enum(['notReached', 'executed', 'deferred', 'failed']).meta({
       description:
-        'notReached: no trigger is met. executed: the keeper fired a rule; told until there is more to say. deferred: see reason. failed: see code',
+        'notReached: no trigger is met. executed: a rule has fired, see firedBy; told until there is more to say. deferred: see reason. failed: see code',
     }),
     at: unixSeconds('Since when, in the time of the chain'),
     reason: z
       .enum(['priceStale', 'marketClosed', 'tradingPaused'])
       .optional()
       .meta({ description: 'Why it waits; only when deferred' }),
+    firedBy: z
+      .enum(['keeper', 'others'])
+      .optional()
+      .meta({ description: "Whether this deployment's keeper fired it; only when executed" }),
     transactionHash: hashOut.optional(),
     usdcOut: usdc('What the vault got, less the bounty of the keeper; only when executed').optional(),
     ruleIndex: z.int().optional().meta({ description: 'Where the fired rule stands now; only when executed' }),
@@ -68,7 +72,8 @@ export const automation = z
       .meta({ description: 'In ladder order; the first one whose trigger is met fires' }),
     lastEvaluation: evaluation.nullable().meta({ description: 'Null when the keeper has not looked at it' }),
     lastOutcome: exitOutcome.nullable().meta({
-      description: 'Null when the keeper has not looked at it, while an exit is on its way, or when others closed it',
+      description:
+        'Null when the keeper has not looked at it, while an exit is on its way, or when it was closed without one',
     }),
     asOf,
   })

@@ -21,7 +21,7 @@ import { simulateExits } from '../../src/chain/keeper.ts'
 import { getLogs } from '../../src/chain/logs.ts'
 import { parseConfig } from '../../src/config.ts'
 import worker from '../../src/index.ts'
-import { chain, FRONTIER, GENESIS, newTrader, openPosition, type Trader } from '../actors.ts'
+import { chain, FRONTIER, GENESIS, newTrader, openPosition, submit, type Trader } from '../actors.ts'
 import { appWith, type Body, call, deployment } from '../surfaces.ts'
 
 const keeperNamed = (name: string) => env.KEEPER.get(env.KEEPER.idFromName(name))
@@ -135,7 +135,7 @@ describe('the keeper', () => {
       status: 'Closed',
       pendingRules: [],
       lastEvaluation: { priceUsd: String(Number(usd(entryPriceUsdc, 0.9))) },
-      lastOutcome: { outcome: 'executed', ruleIndex: 0, usdcOut: expect.stringMatching(/^8\d{7}$/) },
+      lastOutcome: { outcome: 'executed', firedBy: 'keeper', ruleIndex: 0, usdcOut: expect.stringMatching(/^8\d{7}$/) },
     })
     const { body } = await call('getTransaction', { txHash: after.lastOutcome.transactionHash })
     expect(body).toMatchObject({ status: 'success', from: deployment.accounts.keeper.address })
@@ -279,6 +279,40 @@ describe('several keepers', () => {
     await Promise.all([keeper().look(), other.look()])
     expect(await position(trader, positionId)).toMatchObject({ status: 'Open', nextRuleIndex: 1 })
     expect(await exitsOf(positionId)).toBe(1)
+    expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed', ruleIndex: 0 })
+    await moveTo(1)
+  })
+
+  it('tell of an exit that somebody else has fired, and of a close without one nothing', async () => {
+    const { trader, positionId, moveTo } = await bought('META', { exits: '-500:5000,-900:10000' })
+    const left = await bought('TSLA')
+    await look()
+    await disarm()
+    await moveTo(0.94)
+    const fire = () =>
+      chain.send(deployment.accounts.depositor, {
+        address: deployment.contracts.TradeRouter,
+        abi: tradeRouterAbi,
+        functionName: 'executeExit',
+        args: [BigInt(positionId)],
+      })
+    const partial = await fire()
+    await keeper().look()
+    expect((await automation(trader, positionId)).lastOutcome).toMatchObject({
+      ...{ outcome: 'executed', firedBy: 'others', ruleIndex: 0, transactionHash: partial.transactionHash },
+      usdcOut: expect.stringMatching(/^\d+$/),
+    })
+    await moveTo(0.89)
+    const last = await fire()
+    await submit(left.trader, 'submitReduceIntent', { positionId: left.positionId, exitBps: 10_000 })
+    const requests = countRequests()
+    await keeper().look()
+    expect(requests.filter(method => method === 'eth_getLogs')).toHaveLength(1)
+    expect(await automation(trader, positionId)).toMatchObject({
+      status: 'Closed',
+      lastOutcome: { outcome: 'executed', firedBy: 'others', ruleIndex: 1, transactionHash: last.transactionHash },
+    })
+    expect(await automation(left.trader, left.positionId)).toMatchObject({ status: 'Closed', lastOutcome: null })
     await moveTo(1)
   })
 
