@@ -25,8 +25,8 @@ export type Context = {
   readonly journals: Journals
   /** Fires exits on its own; undefined where the deployment leaves that to others. */
   readonly keeper: Watch | undefined
-  /** What has happened on the chain; undefined where there is no trading to follow. */
-  readonly history: History | undefined
+  /** What has happened on the chain. */
+  readonly history: History
   /** Answers market prices by symbol. */
   readonly market: PriceProvider
   /** Takes the registration fee; undefined where registrations are not paid for over x402. */
@@ -76,7 +76,8 @@ export function createContext(config: Config, env: Bindings): Context {
       return createWatch(env.KEEPER, chain as TradingChain)
     },
     get history() {
-      return chain?.trading && createHistory(env, chain as TradingChain)
+      if (chain === undefined || config.chain === undefined) throw refuse('CHAIN_NOT_CONFIGURED')
+      return createHistory(env, chain, config.chain.rpcUrls)
     },
     get market() {
       if (config.market === undefined) throw refuse('PRICE_PROVIDER_NOT_CONFIGURED')

@@ -246,6 +246,13 @@ const rows = {
     retryable: true,
     retryAfterSeconds: 2,
   },
+  HISTORY_UNAVAILABLE: {
+    status: 503,
+    sentence: () => 'The history is not indexed yet, or its database cannot be reached.',
+    remedy: 'Try again in a moment; `history` of /health/ready shows how far the index is.',
+    retryable: true,
+    retryAfterSeconds: 2,
+  },
   CHAIN_NOT_CONFIGURED: {
     status: 500,
     sentence: () => 'This deployment has no chain configuration.',

@@ -40,7 +40,7 @@ function wakeOnce() {
 }
 function wake() {
   context.keeper?.wake()
-  context.history?.wake()
+  if (config.chain) context.history.wake()
 }
 
 export default {

@@ -81,16 +81,32 @@ export async function getOpenPositions(chain: TradingChain, agentId: bigint) {
   return { block, positions: positions.flatMap(position => positionOf(position) ?? []) }
 }
 
+/** How many of all agents' newest positions the reader's scan looks at. */
+export const SCAN_WINDOW = 500
+
 /**
  * Reads the agent's closed positions among the newest 500 of all agents, newest first, at most `limit`.
  * Throws AGENT_NOT_FOUND.
  */
-export async function getClosedPositions(chain: TradingChain, agentId: bigint, limit: number) {
+export async function getRecentClosedPositions(chain: TradingChain, agentId: bigint, limit: number) {
   const { block, answers } = await askReader(chain, 'closedPositions', agentId, BigInt(limit))
   const [agent, count, positions] = answers
   if (agentOf(agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId: `${agentId}` })
   must(outcomeOf(positionManagerAbi, 'positionCount', count))
   return { block, positions: positions.flatMap(position => positionOf(position) ?? []) }
+}
+
+/** Reads positions by their ids, in that order; one that there is not is left out. */
+export async function getPositions(chain: TradingChain, ids: readonly bigint[]): Promise<Position[]> {
+  if (ids.length === 0) return []
+  const { results } = await read(
+    chain,
+    ids.flatMap(id => [...positionCalls(chain, id)]),
+  )
+  return ids.flatMap((_, index) => {
+    const [record, exitRules, unrealized] = results.slice(3 * index) as unknown as Parameters<typeof toPosition>
+    return toPosition(record, exitRules, unrealized) ?? []
+  })
 }
 
 /** Reads one position of an agent. Throws AGENT_NOT_FOUND or POSITION_NOT_FOUND, also for another agent's position. */

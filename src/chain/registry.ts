@@ -1,10 +1,9 @@
-import { type Address, type Hex, pad, toEventSelector } from 'viem'
+import type { Address, Hex } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { feeManagerAbi } from '../../contracts-abi/fee-manager.ts'
 import { refuse } from '../errors.ts'
 import { type Answer, type Outcome, outcomeOf } from './calls.ts'
 import { type Block, type Chain, must, read } from './client.ts'
-import { getLogs } from './logs.ts'
 import { askReader } from './reader.ts'
 import { type Domain, domainAbi, toDomain } from './typed-data.ts'
 
@@ -69,42 +68,11 @@ export async function getAgentByERC8004(chain: Chain, erc8004AgentId: bigint) {
   return { block, agentId, agent }
 }
 
-const eventOf = (name: 'AgentRegistered' | 'AgentOwnershipTransferred') =>
-  toEventSelector(agentRegistryAbi.find(item => item.type === 'event' && item.name === name) as never)
-// Both events carry in their third topic whose the agent is from then on.
-const OWNER_EVENTS = [eventOf('AgentRegistered'), eventOf('AgentOwnershipTransferred')]
 /** More fit into one call's gas only when their metadata is short. */
 const AGENTS_PER_READ = 200
 
-/**
- * The agents that an owner holds, by id: found by the events that ever made it owner, held against the registry. The
- * registry is read after the events, so the events of the blocks in between are looked at too, until none is new.
- */
-export async function getAgentsByOwner(chain: Chain, owner: Address) {
-  let { block } = await read(chain, [])
-  const ids = new Set(await idsEverOwned(chain, owner, { fromBlock: chain.startBlock, toBlock: block.number }))
-  for (;;) {
-    const answer = await getAgents(
-      chain,
-      [...ids].sort((a, b) => (a < b ? -1 : 1)),
-    )
-    const between = { fromBlock: block.number + 1n, toBlock: answer.block.number }
-    const since = between.fromBlock > between.toBlock ? [] : await idsEverOwned(chain, owner, between)
-    if (since.every(id => ids.has(id)))
-      return { block: answer.block, agents: answer.agents.filter(({ agent }) => agent.owner === owner) }
-    for (const id of since) ids.add(id)
-    block = answer.block
-  }
-}
-
-async function idsEverOwned(chain: Chain, owner: Address, range: { fromBlock: bigint; toBlock: bigint }) {
-  const topics = [OWNER_EVENTS, null, null, pad(owner)]
-  const logs = await getLogs(chain, { address: chain.contracts.AgentRegistry, topics, ...range })
-  return logs.map(({ topics }) => BigInt(topics[1] ?? 0))
-}
-
 /** Reads agents at one block; a further page of them asks the node for the first one's block. */
-async function getAgents(chain: Chain, ids: readonly bigint[]) {
+export async function getAgents(chain: Chain, ids: readonly bigint[]) {
   const first = await getPage(chain, ids.slice(0, AGENTS_PER_READ))
   const agents = first.agents
   for (let from = AGENTS_PER_READ; from < ids.length; from += AGENTS_PER_READ)

@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
-import { maybe, read, type TradingChain, unreachable } from './client.ts'
+import { type Chain, maybe, read, type TradingChain, unreachable } from './client.ts'
 import { firedRule, openedPosition, type Trade, type TradeEvent, type TradeLog, toTrade } from './trade-events.ts'
 import type { ExitRule } from './typed-data.ts'
 
@@ -88,7 +88,7 @@ async function readLadders(
 const learned = new WeakMap<object, Map<Address, number>>()
 
 /** Keeps decimals that were read with something else. */
-export function learnDecimals({ contracts }: TradingChain, tokens: readonly { address: Address; decimals: number }[]) {
+export function learnDecimals({ contracts }: Chain, tokens: readonly { address: Address; decimals: number }[]) {
   const decimals = learned.get(contracts) ?? new Map<Address, number>()
   learned.set(contracts, decimals)
   for (const token of tokens) decimals.set(token.address, token.decimals)

@@ -1,9 +1,9 @@
 import { type Address, type Hex, hexToNumber, numberToHex } from 'viem'
-import { type TradingChain, unreachable } from '../chain/client.ts'
+import type { Chain } from '../chain/client.ts'
 import { readMarket } from '../chain/market.ts'
 import { learnDecimals } from '../chain/trades.ts'
 import { Unreachable } from '../executor/rpc.ts'
-import { type Answer, createNode, type NodeBlock, type NodeLog, type Request } from './node.ts'
+import { type Answer, blockOf, blockRequest, createNode, type NodeLog, type Request, timesOf } from './node.ts'
 import { createRanges, isOverload } from './ranges.ts'
 import { FOLLOWED_TOPICS, followedAddresses, registeredVault, toRows } from './records.ts'
 import type { Cursor, Reorg, Rows, Store } from './store.ts'
@@ -25,7 +25,6 @@ const CONFIRMATIONS = 64
 const LONGEST_REORG = 20_000
 /** The node is asked for its finality once in so many steps. */
 const FINALITY_STEPS = 30
-const HEADERS = 100
 /** Hashes that are compared at once to find the common ancestor: most reorganizations are shorter. */
 const ANCESTORS = 64
 
@@ -39,7 +38,7 @@ export function createFollower({
   store,
   listener,
 }: {
-  chain: TradingChain
+  chain: Chain
   rpcUrls: readonly string[]
   store: Store
   listener: Listener
@@ -107,7 +106,7 @@ export function createFollower({
       for (const vault of added) vaults.add(vault)
       return rest(true) // the same range once more, with their events
     }
-    const rows = await toRows(chain, found, await timesOf(found), store)
+    const rows = await toRows(chain, found, await timesOf(node, found), store)
     const next = { block: to, hash: end.hash, timestamp: end.timestamp, head: head.number, final }
     await store.append(cursor, next, rows)
     cursor = next
@@ -149,23 +148,6 @@ export function createFollower({
     return parts.map(part => part && answers.shift())
   }
 
-  /** Times of the logs' blocks: from the logs, or else from the headers, where a node's logs have none. */
-  async function timesOf(logs: readonly NodeLog[]): Promise<(log: NodeLog) => number> {
-    const times = new Map(logs.map(({ blockNumber, blockTimestamp }) => [blockNumber, blockTimestamp]))
-    const missing = [...times].flatMap(([number, time]) => (time ? [] : [number]))
-    for (let from = 0; from < missing.length; from += HEADERS) {
-      const some = missing.slice(from, from + HEADERS)
-      const answers = await node.ask(some.map(number => blockRequest(hexToNumber(number))))
-      for (const [index, number] of some.entries())
-        times.set(number, (answers[index]?.result as NodeBlock | null | undefined)?.timestamp)
-    }
-    return ({ blockNumber }) => {
-      const time = times.get(blockNumber)
-      if (!time) throw unreachable(new Error(`the node has logs of block ${blockNumber}, and not it`))
-      return hexToNumber(time)
-    }
-  }
-
   async function knownVaults(): Promise<Set<Address>> {
     const { market } = await readMarket(chain)
     learnDecimals(chain, market.tokens)
@@ -176,17 +158,6 @@ export function createFollower({
 }
 
 const now = () => Math.floor(Date.now() / 1000)
-
-const blockRequest = (block: number | 'latest' | 'finalized'): Request => ({
-  method: 'eth_getBlockByNumber',
-  params: [typeof block === 'number' ? numberToHex(block) : block, false],
-})
-
-function blockOf(answer: Answer | undefined): { number: number; hash: Hex; timestamp: number } | undefined {
-  if (!answer?.result) return undefined
-  const { number, hash, timestamp } = answer.result as NodeBlock
-  return { number: hexToNumber(number), hash, timestamp: hexToNumber(timestamp) }
-}
 
 /** The newest block that is taken for final: what the node says, and never one that is young. */
 function finalOf(answer: Answer | undefined, head: number): number {

@@ -1,5 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
-import { createChain, type TradingChain } from '../chain/client.ts'
+import { createChain } from '../chain/client.ts'
 import { parseConfig } from '../config.ts'
 import { Refusal } from '../errors.ts'
 import { logEvent } from '../executor/log.ts'
@@ -29,7 +29,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   #pauseMs = BUSY_MS
   #failures = 0
 
-  /** Arms the alarm unless it is armed for soon; does nothing where there is no trading to follow. */
+  /** Arms the alarm unless it is armed for soon; does nothing where there is no chain to follow. */
   async wake(): Promise<void> {
     await this.#armBefore(Date.now())
   }
@@ -93,12 +93,11 @@ export class HistoryIndexerObject extends DurableObject<Env> {
 
   async #open(): Promise<Follower | undefined> {
     const config = parseConfig({ ...this.env })
-    const chain = config.chain && createChain(config.chain, config.trading)
-    if (config.chain === undefined || chain?.trading === undefined || this.env.HISTORY === undefined) return undefined
-    const store = openStore(this.env.HISTORY, scopeOf(chain as TradingChain))
+    if (config.chain === undefined) return undefined
+    const chain = createChain(config.chain, config.trading)
+    const store = openStore(this.env.HISTORY, scopeOf(chain))
     await store.migrate()
-    const { rpcUrls } = config.chain
-    return createFollower({ chain: chain as TradingChain, rpcUrls, store, listener: this.listener })
+    return createFollower({ chain, rpcUrls: config.chain.rpcUrls, store, listener: this.listener })
   }
 }
 

@@ -1,4 +1,5 @@
-import type { Hex } from 'viem'
+import { type Hex, hexToNumber, numberToHex } from 'viem'
+import { unreachable } from '../chain/client.ts'
 import { type RpcError, Unreachable } from '../executor/rpc.ts'
 
 export type Request = { method: string; params: readonly unknown[] }
@@ -17,7 +18,7 @@ export type NodeLog = {
 }
 
 /** A header as nodes write it, as far as the history needs it. */
-export type NodeBlock = { number: Hex; hash: Hex; timestamp: Hex }
+type NodeBlock = { number: Hex; hash: Hex; timestamp: Hex }
 
 /** The nodes of a chain, asked several things at once. */
 export type Node = {
@@ -86,4 +87,38 @@ function toAnswer(reply: unknown): Answer {
   }
   if (!('result' in reply)) throw new Unreachable()
   return { result: reply.result }
+}
+
+export const blockRequest = (block: number | 'latest' | 'finalized'): Request => ({
+  method: 'eth_getBlockByNumber',
+  params: [typeof block === 'number' ? numberToHex(block) : block, false],
+})
+
+/** The block that a node answered; undefined where it has none such. */
+export function blockOf(answer: Answer | undefined): { number: number; hash: Hex; timestamp: number } | undefined {
+  if (!answer?.result) return undefined
+  const { number, hash, timestamp } = answer.result as NodeBlock
+  return { number: hexToNumber(number), hash, timestamp: hexToNumber(timestamp) }
+}
+
+const HEADERS = 100
+
+/**
+ * Times of the logs' blocks in Unix seconds: from the logs, or else from the headers, where a node's logs have none.
+ * Throws CHAIN_UNREACHABLE where the node has logs of a block and not the block.
+ */
+export async function timesOf(node: Node, logs: readonly NodeLog[]): Promise<(log: NodeLog) => number> {
+  const times = new Map(logs.map(({ blockNumber, blockTimestamp }) => [blockNumber, blockTimestamp]))
+  const missing = [...times].flatMap(([number, time]) => (time ? [] : [number]))
+  for (let from = 0; from < missing.length; from += HEADERS) {
+    const some = missing.slice(from, from + HEADERS)
+    const answers = await node.ask(some.map(number => blockRequest(hexToNumber(number))))
+    for (const [index, number] of some.entries())
+      times.set(number, (answers[index]?.result as NodeBlock | null | undefined)?.timestamp)
+  }
+  return ({ blockNumber }) => {
+    const time = times.get(blockNumber)
+    if (!time) throw unreachable(new Error(`the node has logs of block ${blockNumber}, and not it`))
+    return hexToNumber(time)
+  }
 }

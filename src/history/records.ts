@@ -4,8 +4,8 @@ import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
-import type { TradingChain } from '../chain/client.ts'
-import { TRADE_TOPICS, toTradeEvents } from '../chain/trade-events.ts'
+import type { Chain, TradingChain } from '../chain/client.ts'
+import { TRADE_TOPICS, type Trade, toTradeEvents } from '../chain/trade-events.ts'
 import { completeTrades, type TradedPosition } from '../chain/trades.ts'
 import type { NodeLog } from './node.ts'
 import type { AgentRow, EventRow, PriceRow, Rows } from './store.ts'
@@ -40,17 +40,17 @@ export const FOLLOWED_TOPICS: readonly Hex[] = [
 ]
 
 /** Whose events are followed: the deployment's contracts and the vaults that are known. */
-export function followedAddresses({ contracts, trading }: TradingChain, vaults: Iterable<Address>): Address[] {
+export function followedAddresses({ contracts, trading }: Chain, vaults: Iterable<Address>): Address[] {
   return [
-    ...[trading.TradeRouter, trading.PositionManager, trading.AllocationManager, contracts.AgentRegistry],
-    ...[contracts.VaultTrackRegistry, contracts.PriceOracle, ...vaults],
+    ...(trading ? [trading.TradeRouter, trading.PositionManager, trading.AllocationManager] : []),
+    ...[contracts.AgentRegistry, contracts.VaultTrackRegistry, contracts.PriceOracle, ...vaults],
   ]
 }
 
 const [VAULT_REGISTERED] = topicsOf(abiOf(vaultTrackRegistryAbi, ['VaultRegistered']))
 
 /** The vault that a log says is registered; undefined for any other log. */
-export function registeredVault({ contracts }: TradingChain, { address, topics }: NodeLog): Address | undefined {
+export function registeredVault({ contracts }: Chain, { address, topics }: NodeLog): Address | undefined {
   const [event, vault] = topics
   if (event !== VAULT_REGISTERED || vault === undefined) return undefined
   return address.toLowerCase() === contracts.VaultTrackRegistry.toLowerCase()
@@ -66,23 +66,13 @@ export type Known = {
 
 /** The rows that the logs of a range of blocks mean; `timeOf` tells the time of a log's block. Throws CHAIN_UNREACHABLE. */
 export async function toRows(
-  chain: TradingChain,
+  chain: Chain,
   logs: readonly NodeLog[],
   timeOf: (log: NodeLog) => number,
   known: Known,
 ): Promise<Rows> {
-  const { contracts, trading } = chain
-  const isFrom = (...addresses: Address[]) => {
-    const lower = addresses.map(address => address.toLowerCase())
-    return ({ address }: NodeLog) => lower.includes(address.toLowerCase())
-  }
-  const tradeLogs = logs.filter(isFrom(trading.TradeRouter, trading.PositionManager)).map(toLog)
-  const events = toTradeEvents(tradeLogs)
-  const opened = new Set(events.flatMap(({ type, positionId }) => (type === 'PositionOpened' ? [positionId] : [])))
-  const older = [...new Set(events.map(({ positionId }) => positionId))].filter(id => !opened.has(id))
-  const positions = await known.positionsOf(older)
-  const trades = await completeTrades(chain, events, positions, ({ log }) => BigInt(timeOf(log)))
-
+  const { contracts } = chain
+  const trades = await toTrades(chain, logs, timeOf, known.positionsOf)
   const decoded = logs.flatMap((log): EventRow[] => {
     const source = sourceOf(chain, log.address)
     const event = source && decode(sources[source], log)
@@ -120,18 +110,35 @@ export async function toRows(
   }
 }
 
-function sourceOf({ contracts, trading }: TradingChain, address: Hex): keyof typeof sources | undefined {
+/** The trades that the logs of whole transactions mean, oldest first. Throws CHAIN_UNREACHABLE. */
+export async function toTrades(
+  chain: Chain,
+  logs: readonly NodeLog[],
+  timeOf: (log: NodeLog) => number,
+  positionsOf: Known['positionsOf'],
+): Promise<Trade[]> {
+  const { trading } = chain
+  if (trading === undefined) return []
+  const addresses = [trading.TradeRouter, trading.PositionManager].map(address => address.toLowerCase())
+  const events = toTradeEvents(logs.filter(({ address }) => addresses.includes(address.toLowerCase())).map(toLog))
+  const opened = new Set(events.flatMap(({ type, positionId }) => (type === 'PositionOpened' ? [positionId] : [])))
+  const older = [...new Set(events.map(({ positionId }) => positionId))].filter(id => !opened.has(id))
+  const positions = older.length > 0 ? await positionsOf(older) : new Map<bigint, TradedPosition>()
+  return completeTrades(chain as TradingChain, events, positions, ({ log }) => BigInt(timeOf(log)))
+}
+
+function sourceOf({ contracts, trading }: Chain, address: Hex): keyof typeof sources | undefined {
   switch (address.toLowerCase()) {
     case contracts.AgentRegistry.toLowerCase():
       return 'registry'
-    case trading.AllocationManager.toLowerCase():
+    case trading?.AllocationManager.toLowerCase():
       return 'allocations'
     case contracts.VaultTrackRegistry.toLowerCase():
       return 'vaultRegistry'
     case contracts.PriceOracle.toLowerCase():
       return 'oracle'
-    case trading.TradeRouter.toLowerCase():
-    case trading.PositionManager.toLowerCase():
+    case trading?.TradeRouter.toLowerCase():
+    case trading?.PositionManager.toLowerCase():
       return undefined
     default:
       return 'vault'

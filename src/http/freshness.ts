@@ -3,9 +3,11 @@ import { VERSION } from '../config.ts'
 
 type AsOf = { blockNumber: string; blockTimestamp: string }
 
-/** What an answer is true of: the block that it says it describes; undefined where it describes none. */
-const blockOf = (answer: unknown): AsOf | undefined =>
-  typeof answer === 'object' && answer !== null && 'asOf' in answer ? (answer.asOf as AsOf) : undefined
+/** What an answer is true of: the block that it says it describes; undefined where it describes none, or is behind. */
+function blockOf(answer: unknown): AsOf | undefined {
+  if (typeof answer !== 'object' || answer === null || !('asOf' in answer)) return undefined
+  return 'lagBlocks' in answer && answer.lagBlocks !== 0 ? undefined : (answer.asOf as AsOf)
+}
 
 /** A quote ages with the signature it is made for, and what the keeper did is no matter of the block: never kept. */
 export const isNeverKept = (path: string) => /\/(quote|automation)$/.test(path)

@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { getAgentsByOwner } from '../chain/registry.ts'
 import { agentRecord, ownerParams, presentAgent } from '../resources/agent.ts'
-import { addressOut, asOf, digits } from '../resources/primitives.ts'
+import { addressOut, asOf, digits, lagBlocks } from '../resources/primitives.ts'
 import { defineOperation } from './operation.ts'
 import { presentBlock } from './quoting.ts'
 
@@ -23,18 +22,20 @@ export const listAgentsByOwner = defineOperation(
         count: z.int(),
         agents: z.array(z.object({ agentId: digits('Agent id'), agent: agentRecord })),
         asOf,
+        lagBlocks,
       })
       .meta({ id: 'AgentsOfOwner' }),
-    errors: [400, 500, 502],
+    errors: [400, 500, 502, 503],
   },
-  async ({ chain }, { owner }) => {
-    const { block, agents } = await getAgentsByOwner(chain, owner)
+  async ({ chain, history }, { owner }) => {
+    const { agents, asOf, lagBlocks } = await history.agentsOf(owner)
     return {
       owner,
       agentRegistry: chain.contracts.AgentRegistry,
       count: agents.length,
       agents: agents.map(({ agentId, agent }) => ({ agentId: `${agentId}`, agent: presentAgent(agent) })),
-      asOf: presentBlock(block),
+      asOf: presentBlock(asOf),
+      lagBlocks,
     }
   },
 )

@@ -1,13 +1,23 @@
 import { z } from 'zod'
+import type { TradingChain } from '../chain/client.ts'
 import {
-  getClosedPositions as readClosed,
+  getRecentClosedPositions,
   getOpenPositions as readOpen,
   getPosition as readPosition,
+  SCAN_WINDOW,
 } from '../chain/positions.ts'
 import { symbolsOf } from '../chain/symbols.ts'
 import { refuse } from '../errors.ts'
+import { unlessUnavailable } from '../history/view.ts'
 import { agentParams } from '../resources/agent.ts'
-import { positionAnswer, positionList, presentPosition } from '../resources/position.ts'
+import {
+  closedCursor,
+  closedPositionList,
+  positionAnswer,
+  positionList,
+  presentClosedCursor,
+  presentPosition,
+} from '../resources/position.ts'
 import { agentId, positionId } from '../resources/primitives.ts'
 import { defineOperation } from './operation.ts'
 import { presentBlock } from './quoting.ts'
@@ -48,20 +58,24 @@ export const listClosedPositions = defineOperation(
     path: '/agents/{agentId}/closed-positions',
     tag: 'Positions',
     summary: "An agent's closed positions",
-    description: 'Closed positions, newest first, among the newest 500 positions of all agents.',
+    description:
+      'Closed positions, newest first by id. `window` says where only so many positions of all agents were looked at.',
     params: agentParams,
     query: z.object({
       limit: z.coerce.number<string | number>().int().min(1).max(100).default(50).meta({
         description: 'How many positions at most',
       }),
+      cursor: closedCursor.optional(),
     }),
     status: 200,
-    output: positionList,
+    output: closedPositionList,
     errors: [400, 404, 502, 503],
   },
-  async ({ trading, config }, { agentId, limit }) => {
+  async ({ trading, config, history }, { agentId, limit, cursor }) => {
     if (config.executorKeys.length === 0) throw refuse('EXECUTOR_NOT_CONFIGURED')
-    const { block, positions } = await readClosed(trading, agentId, limit)
+    const found = await history.closedPositions(trading, { agentId, limit, below: cursor }).catch(unlessUnavailable)
+    const whole = found && (found.lagBlocks === 0 || cursor !== undefined) ? found : undefined
+    const { positions, next, asOf, lagBlocks } = whole ?? (await recentlyClosed(trading, agentId, limit, cursor))
     const symbol = await symbolsOf(
       trading,
       positions.map(({ token }) => token),
@@ -69,10 +83,21 @@ export const listClosedPositions = defineOperation(
     return {
       agentId: `${agentId}`,
       positions: positions.map(position => presentPosition(position, symbol(position.token))),
-      asOf: presentBlock(block),
+      nextCursor: next === undefined ? null : presentClosedCursor(next),
+      window: whole ? null : SCAN_WINDOW,
+      asOf: presentBlock(asOf),
+      lagBlocks,
     }
   },
 )
+
+/** Without an index that is near the head: the newest positions of all agents, in which further pages have no end. */
+async function recentlyClosed(trading: TradingChain, agentId: bigint, limit: number, below: bigint | undefined) {
+  if (below !== undefined) throw refuse('HISTORY_UNAVAILABLE')
+  const { block, positions } = await getRecentClosedPositions(trading, agentId, limit)
+  const last = positions.at(-1)
+  return { positions, next: last?.positionId, asOf: block, lagBlocks: 0 }
+}
 
 export const getPosition = defineOperation(
   {
@@ -88,12 +113,17 @@ export const getPosition = defineOperation(
     output: positionAnswer,
     errors: [400, 404, 502, 503],
   },
-  async ({ trading }, { agentId, positionId }) => {
+  async ({ trading, history }, { agentId, positionId }) => {
     const { block, position } = await readPosition(trading, agentId, positionId)
+    const isClosed = position.status !== 0
+    const investedUsdc = isClosed ? await history.invested(trading, { agentId, positionId }, block) : undefined
     const symbol = await symbolsOf(trading, [position.token])
     return {
       agentId: `${agentId}`,
-      position: presentPosition(position, symbol(position.token)),
+      position: presentPosition(
+        { ...position, ...(investedUsdc !== undefined && { investedUsdc }) },
+        symbol(position.token),
+      ),
       asOf: presentBlock(block),
     }
   },

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { symbolsOf, tokenBySymbol } from '../chain/symbols.ts'
 import { TRADE_TYPES } from '../chain/trade-events.ts'
-import { getTrades } from '../chain/trade-walk.ts'
 import { agentParams } from '../resources/agent.ts'
 import { positionId } from '../resources/primitives.ts'
 import { presentCursor, presentTrade, tradeCursor, tradeList } from '../resources/trade.ts'
@@ -30,16 +29,10 @@ export const getTradeHistory = defineOperation(
     output: tradeList,
     errors: [400, 404, 502, 503],
   },
-  async ({ trading }, { agentId, limit, cursor, type, symbol, positionId }) => {
+  async ({ trading, history }, { agentId, limit, cursor, type, symbol, positionId }) => {
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
-    const { block, trades, next } = await getTrades(trading, {
-      agentId,
-      limit,
-      before: cursor,
-      type,
-      token,
-      positionId,
-    })
+    const query = { agentId, limit, before: cursor, type, token, positionId }
+    const { trades, next, asOf, lagBlocks } = await history.trades(trading, query)
     const symbolOf = await symbolsOf(
       trading,
       trades.map(({ token }) => token),
@@ -48,7 +41,8 @@ export const getTradeHistory = defineOperation(
       agentId: `${agentId}`,
       trades: trades.map(trade => presentTrade(trade, symbolOf(trade.token))),
       nextCursor: next ? presentCursor(next) : null,
-      asOf: presentBlock(block),
+      asOf: presentBlock(asOf),
+      lagBlocks,
     }
   },
 )

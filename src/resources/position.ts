@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Position } from '../chain/positions.ts'
 import type { ExitRule } from '../chain/typed-data.ts'
-import { addressOut, amount, asOf, bps, digits, unixSeconds, usdc } from './primitives.ts'
+import { addressOut, amount, asOf, bps, digits, lagBlocks, nextCursor, unixSeconds, usdc } from './primitives.ts'
 
 export const exitRule = z
   .strictObject({
@@ -18,10 +18,10 @@ export const exitRule = z
 export const positionDerived = z
   .object({
     totalPnlUsdc: usdc('Realized plus unrealized PnL; realized alone while priceStale'),
-    returnBps: z
-      .int()
-      .nullable()
-      .meta({ description: 'Unrealized return on the cost basis; basis points; null when closed or while priceStale' }),
+    returnBps: z.int().nullable().meta({
+      description:
+        'Unrealized return on the cost basis; of a closed position in its list the realized one on all that was paid; basis points; null where unknown or while priceStale',
+    }),
   })
   .meta({ id: 'PositionDerived' })
 
@@ -51,6 +51,28 @@ export const agentPosition = z
 export const positionList = z
   .object({ agentId: digits('Agent id'), positions: z.array(agentPosition), asOf })
   .meta({ id: 'PositionList' })
+export const closedPositionList = z
+  .object({
+    agentId: digits('Agent id'),
+    positions: z.array(agentPosition),
+    nextCursor,
+    window: z.int().nullable().meta({
+      description: 'While the history is being indexed: how many of the newest positions of all agents were looked at',
+    }),
+    asOf,
+    lagBlocks,
+  })
+  .meta({ id: 'ClosedPositionList' })
+
+/** A cursor of closed positions; the id below which the page begins inside. */
+export const closedCursor = z
+  .string()
+  .regex(/^p[1-9]\d{0,15}$/, 'is not a cursor of an answer')
+  .transform(text => BigInt(text.slice(1)))
+  .meta({ description: 'nextCursor of the page before' })
+
+export const presentClosedCursor = (positionId: bigint): string => `p${positionId}`
+
 export const positionAnswer = z
   .object({ agentId: digits('Agent id'), position: agentPosition, asOf })
   .meta({ id: 'PositionAnswer' })
@@ -61,7 +83,11 @@ export const presentExitRule = ({ triggerType, triggerBps, exitBps }: ExitRule):
   exitBps,
 })
 
-export function presentPosition(position: Position, symbol: string): z.input<typeof agentPosition> {
+/** `investedUsdc`: all that was paid for a position that is closed. */
+export function presentPosition(
+  position: Position & { investedUsdc?: bigint },
+  symbol: string,
+): z.input<typeof agentPosition> {
   const { unrealizedPnlUsdc, realizedPnlUsdc, usdcCostBasis, nextRuleIndex } = position
   const isOpen = position.status === 0
   const rules = position.exitRules.map(presentExitRule)
@@ -85,10 +111,11 @@ export function presentPosition(position: Position, symbol: string): z.input<typ
     priceStale: isOpen && unrealizedPnlUsdc === undefined,
     derived: {
       totalPnlUsdc: `${realizedPnlUsdc + (unrealizedPnlUsdc ?? 0n)}`,
-      returnBps:
-        unrealizedPnlUsdc === undefined || usdcCostBasis === 0n
-          ? null
-          : Number((unrealizedPnlUsdc * 10_000n) / usdcCostBasis),
+      returnBps: isOpen ? returnOn(usdcCostBasis, unrealizedPnlUsdc) : returnOn(position.investedUsdc, realizedPnlUsdc),
     },
   }
 }
+
+/** In basis points; null where one of the two is unknown. */
+const returnOn = (paid: bigint | undefined, pnl: bigint | undefined): number | null =>
+  paid === undefined || pnl === undefined || paid === 0n ? null : Number((pnl * 10_000n) / paid)

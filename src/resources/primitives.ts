@@ -95,3 +95,9 @@ export const asOf = z
     blockTimestamp: unixSeconds('Time of that block'),
   })
   .meta({ id: 'AsOf', description: 'The one block that the answer describes' })
+
+/** How far an answer from the history is behind the chain. */
+export const lagBlocks = z.int().meta({
+  description: 'Blocks of the chain after asOf that are not looked at yet; 0 unless the index is far behind',
+})
+export const nextCursor = z.string().nullable().meta({ description: 'Where the next page begins; null at the end' })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Place, TRADE_SOURCES, TRADE_TYPES, type Trade } from '../chain/trade-events.ts'
 import { exitRule, presentExitRule } from './position.ts'
-import { addressOut, amount, asOf, digits, hashOut, unixSeconds, usdc } from './primitives.ts'
+import { addressOut, amount, asOf, digits, hashOut, lagBlocks, nextCursor, unixSeconds, usdc } from './primitives.ts'
 
 const trade = z
   .object({
@@ -37,10 +37,9 @@ export const tradeList = z
   .object({
     agentId: digits('Agent id'),
     trades: z.array(trade),
-    nextCursor: z.string().nullable().meta({
-      description: 'Null at the end; a short page may have one',
-    }),
+    nextCursor,
     asOf,
+    lagBlocks,
   })
   .meta({ id: 'TradeList' })
 

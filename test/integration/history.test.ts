@@ -2,7 +2,7 @@ import { evictDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { newTrader, openPosition, submit, type Trader } from '../actors.ts'
-import { type Body, call, deployment } from '../surfaces.ts'
+import { appWith, type Body, call, deployment } from '../surfaces.ts'
 
 // The index itself, in the database; what the service answers from it is in trades.test.ts and history-reads.test.ts.
 
@@ -48,5 +48,27 @@ describe('the index', () => {
     await openPosition(trader, { symbol: 'AAPL', usdcAmount: '100' })
     await indexer().catchUp()
     expect(await all('SELECT * FROM trades')).toHaveLength(before + 1)
+  })
+})
+
+describe('without an index of the same contracts', () => {
+  const { contracts, accounts } = deployment
+  const elsewhere = appWith({
+    CONTRACTS: JSON.stringify({ ...contracts, TradeRouter: accounts.relayer.address }),
+  })
+
+  it('there is no history', async () => {
+    const answers = [
+      await call('getTradeHistory', { agentId: trader.agentId }, elsewhere),
+      await call('listAgentsByOwner', { owner: trader.account.address }, elsewhere),
+      await call('listClosedPositions', { agentId: trader.agentId, cursor: 'p9' }, elsewhere),
+    ]
+    for (const answer of answers)
+      expect(answer).toMatchObject({ status: 503, body: { code: 'HISTORY_UNAVAILABLE', retryable: true } })
+  })
+
+  it('the newest positions of all agents are looked at for closed ones', async () => {
+    const { body } = await call('listClosedPositions', { agentId: trader.agentId }, elsewhere)
+    expect(body).toMatchObject({ positions: [{ positionId }], nextCursor: `p${positionId}`, window: 500, lagBlocks: 0 })
   })
 })

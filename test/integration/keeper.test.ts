@@ -9,7 +9,7 @@ import {
 } from 'cloudflare:test'
 import { env, exports } from 'cloudflare:workers'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { createTestClient, getAbiItem, http, numberToHex, toEventSelector, toFunctionSelector } from 'viem'
+import { createTestClient, getAbiItem, http, toFunctionSelector } from 'viem'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
@@ -18,7 +18,6 @@ import { workerVars } from '../../devnet/worker-vars.ts'
 import { marketHours } from '../../src/catalog/sessions.ts'
 import { createChain, type TradingChain } from '../../src/chain/client.ts'
 import { simulateExits } from '../../src/chain/keeper.ts'
-import { getLogs } from '../../src/chain/logs.ts'
 import { parseConfig } from '../../src/config.ts'
 import worker from '../../src/index.ts'
 import { chain, FRONTIER, GENESIS, newTrader, openPosition, submit, type Trader } from '../actors.ts'
@@ -65,13 +64,13 @@ async function bought(symbol: string, input = {}) {
 
 const config = parseConfig(workerVars(deployment))
 const onChain = createChain(config.chain as NonNullable<typeof config.chain>, config.trading) as TradingChain
-const EXIT_EXECUTED = toEventSelector(getAbiItem({ abi: tradeRouterAbi, name: 'ExitExecuted' }))
 
 /** How often a rule of the position has fired, whoever fired it. */
 async function exitsOf(positionId: string): Promise<number> {
-  const topics = [EXIT_EXECUTED, numberToHex(BigInt(positionId), { size: 32 })]
-  const toBlock = await onChain.client.getBlockNumber()
-  const logs = await getLogs(onChain, { address: onChain.trading.TradeRouter, topics, fromBlock: 0n, toBlock })
+  const logs = await onChain.client.getContractEvents({
+    ...{ address: onChain.trading.TradeRouter, abi: tradeRouterAbi, eventName: 'ExitExecuted' },
+    ...{ args: { positionId: BigInt(positionId) }, fromBlock: 0n },
+  })
   return logs.length
 }
 

@@ -36,13 +36,15 @@ async function requestsOf(run: () => Promise<{ status: number }>): Promise<strin
 const original = globalThis.fetch.bind(globalThis)
 afterEach(() => vi.restoreAllMocks())
 
+const indexed = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+
 let trader: Trader
 let positionId: string
 let txHash: string
 beforeAll(async () => {
   trader = await newTrader()
   // What the indexer asks once, it has asked.
-  await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+  await indexed()
   const { body } = await call(
     'submitTradeIntent',
     await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '50' }),
@@ -73,7 +75,6 @@ describe('round trips to the node', () => {
     ['getPosition', position, 1],
     ['getPositionAutomation', position, 1],
     ['listPositions', agent, 1],
-    ['listClosedPositions', agent, 1],
     ['getRiskState', agent, 1],
     ['getTradeIntentQuote', agent, 1],
     ['getTradeIntentQuote', () => ({ ...agent(), symbol: 'AAPL', usdcAmount: '10' }), 1],
@@ -86,6 +87,17 @@ describe('round trips to the node', () => {
       const requests = await requestsOf(() => call(id, input(), app))
       expect(requests).toEqual(Array.from({ length: expected }, () => 'eth_call'))
     }
+  })
+
+  // The index says what there is up to its cursor; one batch of headers and logs beside closes the gap to the head.
+  it.each<[OperationId, () => Input, number]>([
+    ['getTradeHistory', agent, 1],
+    ['listClosedPositions', agent, 2],
+    ['listAgentsByOwner', () => ({ owner: trader.account.address }), 2],
+  ])('of %s %o, from the history', async (id, input, calls) => {
+    await indexed()
+    const requests = await requestsOf(() => call(id, input(), appWith({})))
+    expect(requests).toEqual(Array.from({ length: calls }, () => 'eth_call'))
   })
 
   it('of a transaction are its own, its receipt and the head at once, then its block', async () => {

@@ -1,3 +1,4 @@
+import { env } from 'cloudflare:workers'
 import { createPublicClient, erc20Abi, type Hex, http, parseEventLogs } from 'viem'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
@@ -289,80 +290,71 @@ describe('a node', () => {
   const original = globalThis.fetch.bind(globalThis)
   afterEach(() => vi.restoreAllMocks())
 
-  /** Lets the node give logs of few blocks at a time and without their times; answers the methods it was asked. */
+  /** Lets the node give logs of so many blocks at a time and without their times; answers the methods that were asked. */
   function hosted(mostBlocks: number): string[] {
     const asked: string[] = []
     vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
       const request = new Request(input as RequestInfo, init as RequestInit)
       if (!request.url.startsWith(deployment.rpcUrl)) return original(request)
-      const sent = await request.clone().json<Body>()
-      asked.push(
-        [sent]
-          .flat()
-          .map(({ method }) => method)
-          .join('+'),
-      )
-      if (sent.method !== 'eth_getLogs') return original(request)
-      const [{ fromBlock, toBlock }] = sent.params
-      if (Number(toBlock) - Number(fromBlock) + 1 > mostBlocks)
-        return Response.json({ jsonrpc: '2.0', id: sent.id, error: { code: -32005, message: 'block range too large' } })
-      const { result } = await (await original(request)).json<Body>()
-      const logs = result.map(({ blockTimestamp: _, ...log }: Body) => log)
-      return Response.json({ jsonrpc: '2.0', id: sent.id, result: logs })
+      const sent = [await request.clone().json<Body>()].flat()
+      asked.push(sent.map(({ method }) => method).join('+'))
+      const answer = await (await original(request)).json<Body>()
+      for (const [index, { id, method, params }] of sent.entries()) {
+        if (method !== 'eth_getLogs') continue
+        const [{ fromBlock, toBlock }] = params
+        const isTooLarge = Number(toBlock) - Number(fromBlock) + 1 > mostBlocks
+        answer[index] = isTooLarge
+          ? { jsonrpc: '2.0', id, error: { code: -32005, message: 'block range too large' } }
+          : { ...answer[index], result: answer[index].result.map(({ blockTimestamp: _, ...log }: Body) => log) }
+      }
+      return Response.json(answer)
     })
     return asked
   }
 
-  it('whose logs have no times is asked for those of the page in one batch', async () => {
-    const { trades: expected } = await history(agentId)
-    const asked = hosted(Number.POSITIVE_INFINITY)
-    const { trades } = await history(agentId, {}, appWith({}))
-    expect(trades).toEqual(expected)
-    const blocks = new Set(trades.map(({ blockNumber }: Body) => blockNumber)).size
-    expect(asked.filter(methods => methods.startsWith('eth_getBlockByNumber'))).toEqual([
-      Array(blocks).fill('eth_getBlockByNumber').join('+'),
-    ])
-    expect(asked.filter(method => method === 'eth_getLogs')).toHaveLength(1)
-  })
-
-  it('is asked for who the agent is, its logs, and its positions', async () => {
-    const asked = hosted(Number.POSITIVE_INFINITY)
+  it('is asked who the agent is, and once for what the index does not have yet', async () => {
     const app = appWith({})
     await history(agentId, { limit: 1 }, app)
-    asked.length = 0
+    const asked = hosted(Number.POSITIVE_INFINITY)
     await history(agentId, { limit: 1 }, app)
-    expect(asked.filter(method => method !== 'eth_getBlockByNumber')).toEqual(['eth_call', 'eth_getLogs', 'eth_call'])
+    const own = asked.filter(methods => !INDEXER.test(methods))
+    expect(own).toEqual([
+      'eth_call',
+      expect.stringMatching(/^eth_getBlockByNumber\+eth_getBlockByNumber(\+eth_getLogs)?$/),
+    ])
   })
 
-  it('that gives few blocks at a time is asked for no more of them than fill the page', async () => {
+  it('whose logs have no times is asked for those of their blocks', async () => {
+    const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '20' })
     const { trades: expected } = await history(agentId)
-    const asked = hosted(40)
-    const requests = async (limit: number) => {
-      asked.length = 0
-      expect((await history(agentId, { limit }, appWith({}))).trades).toEqual(expected.slice(0, limit))
-      return asked.filter(method => method === 'eth_getLogs').length
-    }
-    expect(await requests(2)).toBeLessThan(await requests(100))
+    hosted(Number.POSITIVE_INFINITY)
+    const hash = await act(trader, 'submitExitLadderIntent', { positionId, exits: '-800:10000' })
+    const { trades } = await history(agentId, {}, appWith({}))
+    expect(trades.slice(1)).toEqual(expected)
+    const { blockNumber } = await node.getTransactionReceipt({ hash })
+    const { timestamp } = await node.getBlock({ blockNumber })
+    expect(trades[0]).toMatchObject({ transactionHash: hash, timestamp: `${timestamp}` })
   })
 
-  it('that gives too few for the whole history answers it in pages all the same', async () => {
+  it('that gives no logs leaves the answer at what is indexed, which says so', async () => {
+    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
     const { trades: expected } = await history(agentId)
-    await node.request<Body>({ method: 'anvil_mine', params: ['0x4b0', '0x0'] })
-    await chain.refreshPrices()
-    const asked = hosted(10)
-    const { trades, lengths } = await paged(agentId, {}, appWith({}))
-    expect(trades).toEqual(expected)
-    expect(lengths[0]).toBe(0)
-    const requests = asked.filter(method => method === 'eth_getLogs').length
-    expect(requests).toBeLessThanOrEqual(100 * lengths.length)
-  })
-
-  it('that gives no logs is unreachable', async () => {
     hosted(0)
-    const answer = await call('getTradeHistory', { agentId }, appWith({}))
+    await node.request<Body>({ method: 'anvil_mine', params: ['0x4', '0x0'] })
+    const { trades, asOf, lagBlocks } = await history(agentId, {}, appWith({}))
+    expect(trades).toEqual(expected)
+    expect(lagBlocks).toBeGreaterThan(0)
+    expect(BigInt(asOf.blockNumber)).toBeLessThan(await node.getBlockNumber())
+  })
+
+  it('that does not answer is unreachable', async () => {
+    const answer = await call('getTradeHistory', { agentId }, appWith({ RPC_URL: 'http://127.0.0.1:9' }))
     expect(answer).toMatchObject({ status: 502, body: { code: 'CHAIN_UNREACHABLE' } })
   })
 })
+
+/** Batches of the indexer, which asks in the background. */
+const INDEXER = /^(eth_getBlockByNumber\+){3}eth_getLogs|eth_getLogs\+eth_getBlockByNumber$/
 
 describe('there are no trades', () => {
   it('of an unknown agent', async () => {

@@ -1,0 +1,147 @@
+import { type Address, type Hex, numberToHex } from 'viem'
+import type { Block, TradingChain } from '../chain/client.ts'
+import { comparePlaces, type Place, TRADE_TOPICS, type Trade, type TradeType } from '../chain/trade-events.ts'
+import type { TradedPosition } from '../chain/trades.ts'
+import { type Node, timesOf } from './node.ts'
+import { toTrades } from './records.ts'
+import type { View, Viewer } from './view.ts'
+
+export type TradeQuery = {
+  agentId: bigint
+  limit: number
+  /** Only what is older than this. */
+  before?: Place | undefined
+  type?: TradeType | undefined
+  token?: Address | undefined
+  positionId?: bigint | undefined
+}
+
+/** Ids of agents and positions are counted by the contracts: none that SQLite could not hold was ever given. */
+export const isIndexable = (id: bigint | undefined): boolean => id === undefined || id <= Number.MAX_SAFE_INTEGER
+
+/** The topics of an agent's trades, or of one position's. */
+export const tradeTopics = (agentId: bigint, positionId?: bigint) => [
+  TRADE_TOPICS,
+  positionId === undefined ? null : numberToHex(positionId, { size: 32 }),
+  numberToHex(agentId, { size: 32 }),
+]
+
+export const tradeAddresses = ({ trading }: TradingChain) => [trading.TradeRouter, trading.PositionManager]
+
+/**
+ * A page of an agent's trades, newest first, complete to `asOf`; `next` is the place before which there are more. `head`
+ * is the node's newest block. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ */
+export async function readTrades(
+  { viewer, chain, node, db }: { viewer: Viewer; chain: TradingChain; node: Node; db: D1Database },
+  query: TradeQuery,
+  head: Promise<Block>,
+): Promise<{ trades: Trade[]; next: Place | undefined; asOf: Block; lagBlocks: number }> {
+  const { agentId, limit, before, positionId } = query
+  const isAsked = isIndexable(agentId) && isIndexable(positionId)
+  const view = await viewer.view({
+    queries: session => (isAsked ? [pageOf(session, query)] : []),
+    head,
+    filter: { address: tradeAddresses(chain), topics: tradeTopics(agentId, positionId) },
+    until: before?.blockNumber,
+  })
+  const recent = await recentTrades({ chain, node, db }, view)
+  const page = [
+    ...recent.filter(trade => isWanted(trade, query)).reverse(),
+    ...(view.results[0]?.results ?? []).map(row => toTrade(agentId, row as TradeRow)),
+  ]
+  const trades = page.slice(0, limit)
+  return { trades, next: page.length > limit ? trades.at(-1) : undefined, asOf: view.asOf, lagBlocks: view.lagBlocks }
+}
+
+/** The trades of a view's logs, oldest first. */
+export async function recentTrades(
+  { chain, node, db }: { chain: TradingChain; node: Node; db: D1Database },
+  { logs }: View,
+): Promise<Trade[]> {
+  if (logs.length === 0) return []
+  return toTrades(chain, logs, await timesOf(node, logs), ids => positionsOf(db, ids))
+}
+
+/** What the index knows of positions; those that it does not know are left out. */
+export async function positionsOf(
+  db: Pick<D1Database, 'prepare'>,
+  ids: readonly bigint[],
+): Promise<Map<bigint, TradedPosition>> {
+  const { results } = await db
+    .prepare('SELECT position_id, token, vault FROM positions WHERE position_id IN (SELECT value FROM json_each(?1))')
+    .bind(JSON.stringify(ids.map(Number)))
+    .all<TradedPosition & { position_id: number }>()
+  return new Map(results.map(({ position_id, token, vault }) => [BigInt(position_id), { token, vault }]))
+}
+
+/** One more than the page, so that it is known whether there is another; each filter has its index. */
+function pageOf(db: Pick<D1Database, 'prepare'>, query: TradeQuery): D1PreparedStatement {
+  const { agentId, limit, before, type, token, positionId } = query
+  const filters: [sql: string, value: string | number][] = [['agent_id = ?', Number(agentId)]]
+  if (positionId !== undefined) filters.push(['position_id = ?', Number(positionId)])
+  if (token !== undefined) filters.push(['token = ?', token])
+  if (type !== undefined) filters.push(['type = ?', type])
+  const place = before ? ` AND (block, log_index) < (?, ?)` : ''
+  return db
+    .prepare(
+      `SELECT * FROM trades ${indexFor(query)} WHERE ${filters.map(([sql]) => sql).join(' AND ')}${place}
+      ORDER BY block DESC, log_index DESC LIMIT ?`,
+    )
+    .bind(
+      ...filters.map(([, value]) => value),
+      ...(before ? [Number(before.blockNumber), before.logIndex] : []),
+      limit + 1,
+    )
+}
+
+/** A planner without statistics would have to guess. */
+function indexFor({ type, token, positionId }: TradeQuery): string {
+  if (positionId !== undefined) return 'INDEXED BY trades_position'
+  if (token !== undefined) return type === undefined ? 'INDEXED BY trades_token' : 'INDEXED BY trades_token_type'
+  return type === undefined ? '' : 'INDEXED BY trades_type'
+}
+
+function isWanted(trade: Trade, { before, type, token, positionId }: TradeQuery): boolean {
+  if (before !== undefined && comparePlaces(trade, before) >= 0) return false
+  if (type !== undefined && trade.type !== type) return false
+  return (token === undefined || trade.token === token) && (positionId === undefined || trade.positionId === positionId)
+}
+
+type TradeRow = {
+  block: number
+  log_index: number
+  position_id: number
+  type: Trade['type']
+  source: Trade['source']
+  token: Address
+  vault: Address
+  usdc_amount: string | null
+  token_amount: string | null
+  price_usdc: string | null
+  realized_pnl_usdc: string | null
+  exit_bps: number | null
+  rule_index: number | null
+  trigger_type: number | null
+  trigger_bps: number | null
+  transaction_hash: Hex
+  timestamp: number
+}
+
+function toTrade(agentId: bigint, row: TradeRow): Trade {
+  const { block, log_index, position_id, type, source, token, vault, exit_bps, rule_index, trigger_type } = row
+  return {
+    ...{ agentId, positionId: BigInt(position_id), type, source, token, vault },
+    ...{ blockNumber: BigInt(block), logIndex: log_index, timestamp: BigInt(row.timestamp) },
+    transactionHash: row.transaction_hash,
+    ...(row.usdc_amount !== null && { usdcAmount: BigInt(row.usdc_amount) }),
+    ...(row.token_amount !== null && { tokenAmount: BigInt(row.token_amount) }),
+    ...(row.price_usdc !== null && { priceUsdc: BigInt(row.price_usdc) }),
+    ...(row.realized_pnl_usdc !== null && { realizedPnlUsdc: BigInt(row.realized_pnl_usdc) }),
+    ...(exit_bps !== null && { exitBps: exit_bps }),
+    ...(rule_index !== null && { ruleIndex: rule_index }),
+    ...(trigger_type !== null && {
+      rule: { triggerType: trigger_type, triggerBps: BigInt(row.trigger_bps ?? 0), exitBps: exit_bps ?? 0 },
+    }),
+  }
+}
