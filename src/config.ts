@@ -44,12 +44,15 @@ const priceProvider = z.discriminatedUnion('PRICE_PROVIDER', [
   }),
 ])
 // It passes what the oracle holds off as observed now: on a chain with real money that would be a lie.
-const REAL_MONEY = [42161]
+const chainsOfRealMoney = [42161]
 const priceProviderOf = (chainId: number | undefined) =>
-  priceProvider.refine(({ PRICE_PROVIDER }) => PRICE_PROVIDER !== 'local' || !REAL_MONEY.includes(chainId ?? 0), {
-    path: ['PRICE_PROVIDER'],
-    message: 'must not be local on a chain with real money',
-  })
+  priceProvider.refine(
+    ({ PRICE_PROVIDER }) => PRICE_PROVIDER !== 'local' || !chainsOfRealMoney.includes(chainId ?? 0),
+    {
+      path: ['PRICE_PROVIDER'],
+      message: 'must not be local on a chain with real money',
+    },
+  )
 const symbolIds = json(z.record(z.string(), z.string().min(1)))
 
 function httpUrl() {

@@ -67,7 +67,7 @@ it('names every variable that the Worker reads, and no other', () => {
     'REQUIRED_ELSEWHERE',
     'SUBMISSION_UNKNOWN',
   ])
-  const isBinding = (name: string) => /^(EXECUTOR_LANE|PAYMENT_LEDGER|MCP_)/.test(name)
+  const isBinding = (name: string) => /^(EXECUTOR_LANE|HISTORY_INDEXER|PAYMENT_LEDGER|MCP_)/.test(name)
   const isRefusal = (name: string) => source.includes(`refuse('${name}'`)
   const unnamed = [...read].filter(name => !known.has(name) && !notVariables.has(name) && !isBinding(name))
   expect(unnamed.filter(name => !isRefusal(name))).toEqual([])

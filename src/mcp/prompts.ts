@@ -50,7 +50,7 @@ ${facts({ agentId, symbol, usdcAmount, exits })}
 1. Call svc_get_trade_intent_quote with agentId and symbol. ${exits === undefined ? 'Take defaultExit as the ladder and explain it.' : 'Compare the ladder with exitBounds.'} Compare the amount with maxUsdcAmount (base units, 6 decimals).
 2. Call it again with usdcAmount and exits. If a check does not pass, stop and explain its problem and remedy. Otherwise say what the estimate promises and ask for consent.
 3. Have typedData of the quote signed with the agent's signer key (eth_signTypedData_v4). Never ask for the private key.
-4. Call svc_submit_trade_intent with agentId, the body of the quote and the signature. After a SUBMISSION_UNKNOWN send exactly the same again.
+4. Call svc_submit_trade_intent with agentId, the body of the quote and the signature. After a SUBMISSION_UNKNOWN send exactly the same again; svc_get_intent with the digest tells it too.
 5. Call svc_get_agent_position with the positionId of the answer and report entry price, cost and ladder.`,
   },
   explain_refusal: {

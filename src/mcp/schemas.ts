@@ -8,12 +8,15 @@ const isSchema = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const meaningless = new Set(['$schema', '$defs', 'id', 'example', 'minLength', 'maxLength'])
+const DIGITS = ['^[0-9]+$', '^[1-9][0-9]*$']
 const isMeaningless = (key: string, value: unknown) =>
   meaningless.has(key) ||
+  // The instructions of the server say once that ids and amounts are digits.
+  (key === 'pattern' && DIGITS.includes(`${value}`)) ||
   // The bounds of a double.
   ((key === 'minimum' || key === 'maximum') && Math.abs(Number(value)) >= Number.MAX_SAFE_INTEGER)
 
-/** The input of a tool with every constraint but the lengths of texts, and without references. */
+/** The input of a tool with every constraint but the lengths and digits of texts, and without references. */
 export function inputSchema(input: z.ZodType): ToolSchema {
   const root: Schema = z.toJSONSchema(input, { io: 'input', unrepresentable: 'any' })
   const definitions = isSchema(root.$defs) ? root.$defs : {}
