@@ -191,6 +191,13 @@ const rows = {
     retryable: true,
     retryAfterSeconds: 60,
   },
+  EXECUTOR_PAUSED: {
+    status: 503,
+    sentence: () => 'The executor account is used by somebody else too; the intent was not taken.',
+    remedy: 'The operator must replace the key. Send the identical signed body again later.',
+    retryable: true,
+    retryAfterSeconds: 60,
+  },
   PAYMENT_REQUIRED: {
     status: 402,
     sentence: () => 'The registration fee must be paid.',

@@ -1,3 +1,4 @@
+import type { Hex } from 'viem'
 import type { Admission } from './admission.ts'
 import type { Attempt, Journal } from './journal.ts'
 import { type Receipt, type Rpc, type Submission, Unreachable } from './rpc.ts'
@@ -12,6 +13,8 @@ const POLL_MS = [50, 100, 200, 400, 800]
 const LONGEST_POLL_MS = 1_600
 /** An inclusion that takes longer than this is trouble for the depth. */
 const SLOW_MS = 2_000
+/** Bytes that were refused this often for a reason that nobody knows will not be taken: another transaction goes first. */
+const REFUSALS = 5
 
 /** Brings signed bytes to the chain. The same bytes may be sent any number of times; other bytes only at the same nonce. */
 export function createDelivery({
@@ -35,11 +38,25 @@ export function createDelivery({
   /** The account could not pay this many wei. */
   onUnfunded: (cost: bigint) => void
 }) {
+  /** How often open attempts were refused for an unknown reason. */
+  const refusals = new Map<Hex, number>()
+  /** The attempts that a node is hearing of at this moment. */
+  const onTheWay = new Set<Hex>()
+
+  async function submit(attempt: Attempt, options: Parameters<Rpc['submit']>[1]): Promise<Submission> {
+    onTheWay.add(attempt.hash)
+    try {
+      return await rpc.submit(attempt.raw, options)
+    } finally {
+      onTheWay.delete(attempt.hash)
+    }
+  }
+
   /** Sends an attempt and follows it until it is included or the wait is over; the reconciliation goes on after that. */
   async function deliver(attempt: Attempt): Promise<void> {
     const until = Date.now() + inclusionTimeoutMs
     for (let tries = 1; tries <= RETRIES && journal.isOpen(attempt.hash); tries++) {
-      const submission = await rpc.submit(attempt.raw, { waitMs: Math.max(1, until - Date.now()), sync: true })
+      const submission = await submit(attempt, { waitMs: Math.max(1, until - Date.now()), sync: true })
       if (await conclude(attempt, submission)) break
       await scheduler.wait(Math.min(RETRY_MS * tries, Math.max(0, until - Date.now())))
     }
@@ -50,7 +67,7 @@ export function createDelivery({
 
   /** Sends an attempt's bytes again without waiting for the inclusion; answers whether a node said anything to them. */
   async function resend(attempt: Attempt): Promise<boolean> {
-    const submission = await rpc.submit(attempt.raw, { waitMs: inclusionTimeoutMs, sync: false })
+    const submission = await submit(attempt, { waitMs: inclusionTimeoutMs, sync: false })
     await conclude(attempt, submission)
     return submission.is !== 'unknown'
   }
@@ -66,6 +83,7 @@ export function createDelivery({
       return true
     }
     if (submission.is === 'unknown') return false
+    if (submission.is === 'unclassified') return isGivenUp(attempt, submission.message)
     if (submission.is === 'malformed') {
       await cancel(attempt, submission.message)
       return true
@@ -82,6 +100,18 @@ export function createDelivery({
       onDisorder()
     }
     return submission.is !== 'nonce-too-high'
+  }
+
+  /** Counts a refusal for an unknown reason; after several the nonce is given to a transfer of nothing. */
+  async function isGivenUp(attempt: Attempt, reason: string): Promise<boolean> {
+    const count = (refusals.get(attempt.hash) ?? 0) + 1
+    if (count < REFUSALS || attempt.purpose === 'noop') {
+      refusals.set(attempt.hash, count)
+      return false
+    }
+    refusals.delete(attempt.hash)
+    await cancel(attempt, reason)
+    return true
   }
 
   /** The base fee outgrew the bid: the same call at the same nonce with a higher one. */
@@ -121,7 +151,7 @@ export function createDelivery({
     }
   }
 
-  return { deliver, resend, raiseFee, cancel }
+  return { deliver, resend, raiseFee, cancel, isOnTheWay: (hash: Hex) => onTheWay.has(hash) }
 }
 
 /** A node that is away leaves everything as it is: the next reconciliation asks again. */

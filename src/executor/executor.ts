@@ -41,6 +41,8 @@ export type Outcome =
   | { state: 'busy'; retryAfterSeconds: number; why?: 'reverts' }
   /** The executor account cannot pay for gas; nothing was signed. */
   | { state: 'unfunded' }
+  /** Somebody else sends from the executor account; nothing was signed. */
+  | { state: 'paused'; retryAfterSeconds: number }
 
 export type IntentState = 'received' | 'rejected' | 'prepared' | 'sent' | 'mined' | 'reverted' | 'final'
 
@@ -93,8 +95,8 @@ export type LaneStatus = {
   depth: number
   /** Absent while the node has never answered. */
   balanceWei?: bigint
-  /** Whether the lane refuses intents because its account cannot pay. */
-  paused: boolean
+  /** Why the lane refuses intents; absent while it takes them. */
+  pausedFor?: 'funds' | 'shared key'
 }
 
 export interface Executor {

@@ -68,6 +68,8 @@ const DAY_SECONDS = 86_400
 const LONGEST_DEADLINE_SECONDS = 7 * DAY_SECONDS
 
 type Row = Record<string, SqlStorageValue>
+/** What a lane remembers beside its intents; `foreign` lists when others used its key, in milliseconds. */
+type Fact = 'address' | 'genesis' | 'foreign'
 
 /** The lane's tables. Every function is synchronous: what one turn writes becomes durable before a byte leaves. */
 export function openJournal(sql: SqlStorage) {
@@ -91,9 +93,8 @@ export function openJournal(sql: SqlStorage) {
   }
 
   return {
-    get: (name: 'address' | 'genesis') =>
-      rows('SELECT value FROM lane WHERE name = ?', name)[0]?.value as string | undefined,
-    set: (name: 'address' | 'genesis', value: string) =>
+    get: (name: Fact) => rows('SELECT value FROM lane WHERE name = ?', name)[0]?.value as string | undefined,
+    set: (name: Fact, value: string) =>
       run('INSERT INTO lane VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2', name, value),
     /** Forgets everything: the journal of a chain that no longer exists. */
     clear() {

@@ -20,6 +20,8 @@ const LONGEST_WATCH_MS = 60_000
 const PRUNING_MS = 60_000
 /** A group whose transactions reverted this often in this time waits, for every revert costs gas. */
 const REVERT_BUDGET = { count: 3, windowMs: 600_000 }
+/** An account that others used this often in this time has a key that is not ours alone. */
+const FOREIGN_LIMIT = { count: 2, windowMs: 600_000 }
 /** Kinds that nobody but the service itself asks for. */
 const ownKinds: readonly Kind[] = ['prices', 'exit', 'settle']
 /** A paused lane resumes when its balance covers what it lacked this many times. */
@@ -41,6 +43,8 @@ export class ExecutorLane extends DurableObject<Env> {
   #lacking: bigint | undefined
   #alarmAt: number | undefined
   #watchMs = WATCH_MS
+  /** The head at the last look after transactions that are not final. */
+  #watchedAt: number | undefined
   #prunedAt = 0
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -62,7 +66,10 @@ export class ExecutorLane extends DurableObject<Env> {
     const intent = this.#journal.intent(digest)
     const running = this.#running.get(digest)
     if (running && (intent === undefined || isRetryable(intent))) return received(running.relay, running.since, intent)
-    return intent && toRecord(intent, this.#journal.attemptsOf(digest))
+    if (intent === undefined) return undefined
+    const attempts = this.#journal.attemptsOf(digest)
+    const isSent = intent.state === 'prepared' && attempts.some(({ hash }) => this.#parts?.delivery.isOnTheWay(hash))
+    return toRecord(isSent ? { ...intent, state: 'sent' } : intent, attempts)
   }
 
   /** A transaction of this lane, or undefined. */
@@ -89,7 +96,8 @@ export class ExecutorLane extends DurableObject<Env> {
       oldestPendingSeconds: oldest === undefined ? 0 : Math.floor((Date.now() - oldest) / 1000),
       depth: admission.depth(),
       ...(balance !== undefined && { balanceWei: balance }),
-      paused: this.#lacking !== undefined,
+      ...(this.#lacking !== undefined && { pausedFor: 'funds' as const }),
+      ...(this.#secondsOfForeignUse() > 0 && { pausedFor: 'shared key' as const }),
     }
   }
 
@@ -115,6 +123,8 @@ export class ExecutorLane extends DurableObject<Env> {
     const claim = `${relay.group} ${relay.groupNonce}`
     const holder = this.#claims.get(claim) ?? this.#journal.holder(relay.group, relay.groupNonce)
     if (holder !== undefined && holder !== relay.digest) return { state: 'conflict', digest: holder }
+    const foreign = this.#secondsOfForeignUse()
+    if (foreign > 0) return { state: 'paused', retryAfterSeconds: foreign }
     const wait = this.#secondsOfRevertBudget(relay)
     if (wait > 0) return { state: 'busy', retryAfterSeconds: wait, why: 'reverts' }
     const { oldest } = this.#journal.pending()
@@ -202,6 +212,18 @@ export class ExecutorLane extends DurableObject<Env> {
     return oldest === undefined ? 0 : Math.ceil((oldest + REVERT_BUDGET.windowMs - Date.now()) / 1000)
   }
 
+  /** How long nothing is taken in because others use the account's key; it is theirs to outrun us as long as they do. */
+  #secondsOfForeignUse(): number {
+    const times = this.#foreignUses()
+    const first = times.at(-FOREIGN_LIMIT.count)
+    return first === undefined ? 0 : Math.ceil((first + FOREIGN_LIMIT.windowMs - Date.now()) / 1000)
+  }
+
+  #foreignUses(): number[] {
+    const times: number[] = JSON.parse(this.#journal.get('foreign') ?? '[]')
+    return times.filter(time => time > Date.now() - FOREIGN_LIMIT.windowMs)
+  }
+
   #prune() {
     const now = Date.now()
     if (now - this.#prunedAt < PRUNING_MS) return
@@ -229,6 +251,7 @@ export class ExecutorLane extends DurableObject<Env> {
     const parts = assemble(address, this.env, this.#journal, {
       sync: () => this.ctx.storage.sync(),
       onUnfunded: cost => this.#pause(cost),
+      onForeign: () => this.#journal.set('foreign', JSON.stringify([...this.#foreignUses(), Date.now()])),
     })
     this.#parts = parts
     const unsettled = this.#journal.unsettled()
@@ -254,7 +277,9 @@ export class ExecutorLane extends DurableObject<Env> {
     if (this.#journal.pending().count > 0 || this.#journal.orphans().length > 0) return this.#armBefore(now + ALARM_MS)
     if (this.#journal.isWatching()) {
       // A chain that makes no blocks makes nothing final: ask it ever less often.
-      this.#watchMs = Math.min(this.#watchMs * 2, LONGEST_WATCH_MS)
+      const number = this.#parts?.sequencer.lastHead()?.number
+      this.#watchMs = number === this.#watchedAt ? Math.min(this.#watchMs * 2, LONGEST_WATCH_MS) : WATCH_MS
+      this.#watchedAt = number
       return this.#armBefore(now + this.#watchMs)
     }
     const pruning = this.#journal.nextPruning()

@@ -18,7 +18,11 @@ export function assemble(
   address: Address,
   env: Env,
   journal: Journal,
-  { sync, onUnfunded }: { sync: () => Promise<void>; onUnfunded: (cost: bigint) => void },
+  {
+    sync,
+    onUnfunded,
+    onForeign,
+  }: { sync: () => Promise<void>; onUnfunded: (cost: bigint) => void; onForeign: () => void },
 ) {
   const variables: Partial<Record<string, unknown>> = { ...env }
   const config = parseConfig(variables)
@@ -43,6 +47,9 @@ export function assemble(
     onDisorder: () => void reconciliation.reconcile().catch(logUnexpected),
     onUnfunded,
   })
-  const reconciliation = createReconciliation({ rpc, journal, sequencer, settlement, delivery, simulate, address })
+  const reconciliation = createReconciliation({
+    ...{ rpc, journal, sequencer, settlement, delivery, simulate, address },
+    onForeign,
+  })
   return { account, admission, sequencer, settlement, simulate, delivery, reconciliation, inclusionTimeoutMs }
 }

@@ -14,6 +14,8 @@ const RESEND_MS = 1_000
 const LONGEST_RESEND_MS = 15_000
 /** How many transactions one pass sends again, lowest nonces first. */
 const RESENDS = 32
+/** How many of them are on the way at once; a node may answer each only when it is mined. */
+const RESENDS_AT_ONCE = 6
 const REPAIRS = 64
 const RECEIPTS = 100
 const BLOCKS = 32
@@ -28,6 +30,7 @@ export function createReconciliation({
   delivery,
   simulate,
   address,
+  onForeign,
 }: {
   rpc: Rpc
   journal: Journal
@@ -36,8 +39,12 @@ export function createReconciliation({
   delivery: Delivery
   simulate: ReturnType<typeof createSimulator>
   address: Hex
+  /** Somebody else has used the account's key. */
+  onForeign: () => void
 }) {
   const resends = new Map<Hex, { at: number; times: number }>()
+  /** Nonce and balance of the account at the last pass: once they change, what was refused may be taken. */
+  let standing = ''
   /** Nonces that the chain has used and of which no receipt is ours, with the block at which that was first seen. */
   const suspects = new Map<number, number>()
   /** The highest block whose hash has been confirmed, with everything below it. */
@@ -106,6 +113,7 @@ export function createReconciliation({
     else if (number > seenAt) {
       suspects.delete(nonce)
       journal.supersede(nonce)
+      onForeign()
       logEvent('foreign transaction', { executor: address, nonce })
     }
   }
@@ -114,28 +122,32 @@ export function createReconciliation({
   async function repairGap(head: Head) {
     const lowest = journal.open()[0]?.nonce
     if (lowest === undefined) return
+    const missing: Attempt[] = []
     for (let nonce = head.nonce; nonce < Math.min(lowest, head.nonce + REPAIRS); nonce++) {
       const attempts = journal.attemptsAt(nonce)
       const included = attempts.find(({ state }) => state === 'mined' || state === 'reverted')
       if (included && !included.final) continue // newer than the head, or lost with its block, which the watch will see
-      const attempt = included ?? attempts.at(-1) ?? (await sequencer.fill(nonce))
-      if (!(await delivery.resend(attempt))) return
+      missing.push(included ?? attempts.at(-1) ?? (await sequencer.fill(nonce)))
     }
+    await inTurn(missing, delivery.resend)
   }
 
   /** Sends open attempts again in the order of their nonces; cancels those whose deadline has passed. */
   async function sendAgain(head: Head) {
+    if (standing !== `${head.nonce} ${head.balance}`) for (const resend of resends.values()) resend.times = 0
+    standing = `${head.nonce} ${head.balance}`
     const latest = new Map<number, Attempt>()
     for (const attempt of journal.open()) if (attempt.nonce >= head.nonce) latest.set(attempt.nonce, attempt)
     const due = [...latest.values()].filter(isDue).slice(0, RESENDS)
-    for (const attempt of due) {
-      if (!journal.isOpen(attempt.hash)) continue
+    await inTurn(due, async attempt => {
+      if (!journal.isOpen(attempt.hash)) return true
       // A replacement is followed on its own; the pass goes on.
       if (isExpired(attempt, head)) delivery.cancel(attempt, EXPIRED).catch(logUnexpected)
       else if (attempt.maxFee < head.baseFee) delivery.raiseFee(attempt).catch(logUnexpected)
-      else if (!(await delivery.resend(attempt))) break
+      else if (!(await delivery.resend(attempt))) return false
       resends.set(attempt.hash, { at: Date.now(), times: (resends.get(attempt.hash)?.times ?? 0) + 1 })
-    }
+      return true
+    })
     for (const hash of resends.keys()) if (!journal.isOpen(hash)) resends.delete(hash)
   }
 
@@ -198,4 +210,17 @@ export function createReconciliation({
   }
 
   return { reconcile }
+}
+
+/** Works on attempts in their order, some at once, and begins no more after the first that comes to nothing. */
+async function inTurn(attempts: readonly Attempt[], work: (attempt: Attempt) => Promise<boolean>): Promise<void> {
+  const rest = attempts.values()
+  let isOver = false
+  const worker = async () => {
+    for (const attempt of rest) {
+      if (isOver) return
+      isOver ||= !(await work(attempt))
+    }
+  }
+  await Promise.all(Array.from({ length: RESENDS_AT_ONCE }, worker))
 }

@@ -19,11 +19,11 @@ export class Unreachable extends Error {
   override name = 'Unreachable'
 }
 
-/** What a node said to signed bytes; all but `malformed` leave open whether another node holds them. */
+/** What a node said to signed bytes; all but `malformed` leave open whether another node holds them. `unknown` said nothing. */
 export type Submission =
   | { is: 'mined'; receipt: Receipt }
   | { is: 'accepted' | 'nonce-too-low' | 'nonce-too-high' | 'fee-too-low' | 'underpriced' | 'unfunded' | 'unknown' }
-  | { is: 'malformed'; message: string }
+  | { is: 'malformed' | 'unclassified'; message: string }
 
 export type Rpc = {
   /** Asks the nodes in turn until one answers; throws Unreachable. */
@@ -132,7 +132,7 @@ export function createRpc(urls: readonly string[]): Rpc {
         return submit(raw, { waitMs, sync: false })
       }
       const submission = classify(answer.error)
-      if (submission.is === 'unknown') rest(endpoint)
+      if (submission.is === 'unknown' || submission.is === 'unclassified') rest(endpoint)
       return submission
     } catch (error) {
       // A node that is only slow to include is not at fault: the wait was ours.
@@ -203,8 +203,13 @@ const malformed =
 export function classify({ code, message }: RpcError): Submission {
   for (const [text, is] of texts) if (text.test(message)) return { is }
   if (malformed.test(message)) return { is: 'malformed', message: redact(message) }
-  return { is: code === 4 ? 'accepted' : 'unknown' }
+  if (code === 4) return { is: 'accepted' }
+  return isLimit({ code, message }) || isWrongChain(message)
+    ? { is: 'unknown' }
+    : { is: 'unclassified', message: redact(message) }
 }
+
+const isWrongChain = (message: string) => /chain ?id/i.test(message)
 
 /** A node's text without what could name a URL or hold a key, cut to a sentence's length. */
 export function redact(message: string): string {

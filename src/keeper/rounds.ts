@@ -259,6 +259,7 @@ const failureOf: Record<Exclude<Outcome['state'], 'unknown' | 'reverted'>, Refus
   unsent: 'SUBMISSION_FAILED',
   busy: 'EXECUTOR_BUSY',
   unfunded: 'EXECUTOR_OUT_OF_FUNDS',
+  paused: 'EXECUTOR_PAUSED',
 }
 const facts: Partial<Record<Outcome['state'], Record<string, string>>> = {
   mined: { problem: 'the transaction was mined without this exit' },

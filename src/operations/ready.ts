@@ -107,7 +107,8 @@ async function lookAtFacilitator({ payment }: Config): Promise<z.input<typeof re
   return { kind: 'hosted', reachable: await isReachable(facilitatorUrl) }
 }
 
-const canSend = ({ paused, oldestPendingSeconds }: LaneStatus) => !paused && oldestPendingSeconds < MOST_PENDING_SECONDS
+const canSend = ({ pausedFor, oldestPendingSeconds }: LaneStatus) =>
+  pausedFor === undefined && oldestPendingSeconds < MOST_PENDING_SECONDS
 
 const hasLooked = ({ lastEvaluation }: KeeperStatus, { timestamp }: Block) =>
   lastEvaluation !== undefined && timestamp - BigInt(lastEvaluation.at) <= MOST_KEEPER_SECONDS

@@ -131,6 +131,8 @@ export async function mine(
         digest,
         retryAfterSeconds: outcome.retryAfterSeconds,
       })
+    case 'paused':
+      throw refuse('EXECUTOR_PAUSED', { digest, retryAfterSeconds: outcome.retryAfterSeconds })
     case 'unfunded':
       throw refuse('EXECUTOR_OUT_OF_FUNDS', { digest })
   }

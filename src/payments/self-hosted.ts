@@ -36,6 +36,7 @@ export function selfHostedFacilitator(client: PublicClient, relayer: Executor): 
         case 'unsent':
         case 'busy':
         case 'unfunded':
+        case 'paused':
           return { is: 'untouched' }
         default:
           return chain.wasUnreachable() ? { is: 'untouched' } : { is: 'refused', reason: reasonOf(errorReason) }

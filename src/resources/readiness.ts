@@ -10,7 +10,11 @@ export const lane = z
     pending: z.int().meta({ description: 'Transactions whose outcome is open' }),
     oldestPendingSeconds: z.int().meta({ description: 'Age of the oldest of them in seconds' }),
     depth: z.int().meta({ description: 'How many transactions it lets into flight at present; it adapts' }),
-    paused: z.boolean().meta({ description: 'The account cannot pay for gas' }),
+    paused: z.boolean().meta({ description: 'Nothing more is sent from the account' }),
+    pausedFor: z
+      .enum(['funds', 'shared key'])
+      .nullable()
+      .meta({ description: 'Why: it cannot pay for gas, or somebody else sends from it' }),
   })
   .meta({ id: 'Lane' })
 
@@ -20,7 +24,8 @@ export const presentLane = (status: LaneStatus): z.input<typeof lane> => ({
   pending: status.pending,
   oldestPendingSeconds: status.oldestPendingSeconds,
   depth: status.depth,
-  paused: status.paused,
+  paused: status.pausedFor !== undefined,
+  pausedFor: status.pausedFor ?? null,
 })
 
 export const presentKeeper = (status: KeeperStatus | undefined): z.input<typeof readiness>['keeper'] => ({

@@ -1,7 +1,7 @@
-import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm } from 'cloudflare:test'
+import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { type Address, bytesToHex, type Hex, hexToBigInt, numberToHex, pad } from 'viem'
-import { privateKeyToAccount } from 'viem/accounts'
+import { type Address, bytesToHex, type Hex, hexToBigInt, numberToHex, pad, parseTransaction } from 'viem'
+import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { createExecutor, type Executor, type Outcome, type Relay } from '../../src/executor/executor.ts'
 
@@ -28,7 +28,7 @@ async function chain<T = unknown>(method: string, ...params: unknown[]): Promise
 
 /** What happens to a request of the lane on its way; `forward` hands it to the node. */
 type Fault = (
-  request: { method: string; isSpare: boolean; signal: AbortSignal },
+  request: { method: string; params: readonly unknown[]; isSpare: boolean; signal: AbortSignal },
   forward: () => Promise<Response>,
 ) => Promise<Response>
 let fault: Fault | undefined
@@ -44,11 +44,13 @@ setInterval(() => isMining && void mine(), 250)
 beforeAll(async () => {
   vi.spyOn(globalThis, 'fetch').mockImplementation((input, init) => {
     const forward = () => node(inject('laneRpcUrl'), init)
-    const body = JSON.parse(String(init?.body)) as { method: string } | { method: string }[]
+    type Request = { method: string; params: unknown[] }
+    const body = JSON.parse(String(init?.body)) as Request | Request[]
+    const params = Array.isArray(body) ? [] : body.params
     const method = Array.isArray(body) ? `batch ${body.map(({ method }) => method).join(' ')}` : body.method
     requests.push(method)
     const isSpare = String(input).endsWith(inject('laneSpare'))
-    return fault ? fault({ method, isSpare, signal: init?.signal as AbortSignal }, forward) : forward()
+    return fault ? fault({ method, params, isSpare, signal: init?.signal as AbortSignal }, forward) : forward()
   })
   await chain('anvil_setCode', COUNTER, COUNTER_CODE)
 })
@@ -107,6 +109,15 @@ function intent(facts: Partial<Relay> = {}): Relay {
 const executions = async ({ call }: Relay) =>
   hexToBigInt(await chain<Hex>('eth_getStorageAt', COUNTER, call.data, 'latest'))
 const nonceOf = async (address: Address) => Number(await chain<Hex>('eth_getTransactionCount', address, 'latest'))
+
+/** Uses an account's nonce for a transfer of nothing, as somebody else who has the key. */
+async function foreignTransaction(account: PrivateKeyAccount, nonce: number) {
+  const gasPrice = 100_000_000_000n
+  const fees = { maxFeePerGas: gasPrice, maxPriorityFeePerGas: gasPrice }
+  const transaction = { chainId: 31337, nonce, gas: 21_000n, to: account.address, ...fees }
+  await chain('eth_sendRawTransaction', await account.signTransaction(transaction))
+  await vi.waitFor(async () => expect(await nonceOf(account.address)).toBe(nonce + 1), { timeout: 5_000 })
+}
 
 function hashOf(outcome: Outcome): Hex {
   if (!('hash' in outcome) || outcome.hash === undefined) throw new Error(`no transaction: ${outcome.state}`)
@@ -367,6 +378,64 @@ describe('a node', () => {
     expect(sends()).toEqual(['eth_sendRawTransaction'])
   })
 
+  test('that answers a send only when it is mined gets several again at once, in the order of their nonces', async () => {
+    const { executor } = freshLane()
+    await mined(executor, intent())
+    let isCut = true
+    const held: Hex[] = []
+    const released = Promise.withResolvers<void>()
+    fault = async ({ method, params }, forward) => {
+      if (!isSend(method)) return forward()
+      if (isCut) return lost()
+      held.push(params[0] as Hex)
+      await released.promise
+      return forward()
+    }
+    const relays = Array.from({ length: 8 }, () => intent())
+    await Promise.all(relays.map(relay => executor.relay(relay)))
+    isCut = false
+    const running = relays.map(relay => mined(executor, relay))
+    await vi.waitFor(() => expect(held.length).toBeGreaterThanOrEqual(6), { timeout: 5_000 })
+    expect(held.slice(0, 6).map(raw => parseTransaction(raw).nonce)).toEqual([1, 2, 3, 4, 5, 6])
+    released.resolve()
+    await Promise.all(running)
+    expect(await Promise.all(relays.map(executions))).toEqual(relays.map(() => 1n))
+  })
+
+  test('that refuses bytes for a reason nobody knows gets a transfer of nothing in their place, and the lane goes on', async () => {
+    const { executor, account } = freshLane()
+    await mined(executor, intent())
+    const [cursed, other] = [intent(), intent()]
+    const error = { code: -32000, message: 'the moon is in the wrong house' }
+    fault = async ({ method, params }, forward) =>
+      isSend(method) && parseTransaction(params[0] as Hex).data === cursed.call.data
+        ? Response.json({ jsonrpc: '2.0', id: 1, error })
+        : forward()
+    const running = executor.relay(cursed)
+    await firstSend()
+    await mined(executor, other)
+    await running
+    await vi.waitFor(
+      async () => expect(await executor.find(cursed.group, cursed.digest)).toMatchObject({ state: 'rejected' }),
+      { timeout: 10_000 },
+    )
+    expect(await Promise.all([cursed, other].map(executions))).toEqual([0n, 1n])
+    expect(await nonceOf(account.address)).toBe(3)
+  })
+
+  test('that has been handed a transaction shows its intent as sent', async () => {
+    const { executor } = freshLane()
+    isMining = false
+    const relay = intent()
+    const running = executor.relay(relay)
+    await firstSend()
+    await vi.waitFor(async () =>
+      expect(await executor.find(relay.group, relay.digest)).toMatchObject({ state: 'sent' }),
+    )
+    isMining = true
+    await running
+  })
+
   test('that refuses future nonces gets the missing one first', async () => {
     const { executor, account } = freshLane()
     await mined(executor, intent())
@@ -463,7 +532,7 @@ describe('the chain', () => {
     isMining = false
     const unknown = await executor.relay(relay)
     expect(unknown).toEqual({ state: 'unknown', hash: hashOf(unknown) })
-    expect(await executor.status()).toMatchObject([{ address: executor.address, pending: 1, paused: false }])
+    expect(await executor.status()).toMatchObject([{ address: executor.address, pending: 1 }])
     isMining = true
     expect((await mined(executor, relay)).hash).toBe(hashOf(unknown))
     expect(await executions(relay)).toBe(1n)
@@ -509,17 +578,7 @@ describe('the chain', () => {
   test('that mined a foreign transaction of the same key makes the lane sign anew', async () => {
     const { executor, account } = freshLane()
     await mined(executor, intent())
-    const gasPrice = 100_000_000_000n
-    const transaction = {
-      chainId: 31337,
-      nonce: 1,
-      gas: 21_000n,
-      to: account.address,
-      maxFeePerGas: gasPrice,
-      maxPriorityFeePerGas: gasPrice,
-    }
-    await chain('eth_sendRawTransaction', await account.signTransaction(transaction))
-    await vi.waitFor(async () => expect(await nonceOf(account.address)).toBe(2), { timeout: 5_000 })
+    await foreignTransaction(account, 1)
     const relays = [intent(), intent()]
     await Promise.all(relays.map(relay => mined(executor, relay)))
     expect(await Promise.all(relays.map(executions))).toEqual([1n, 1n])
@@ -560,6 +619,17 @@ describe('the chain', () => {
     expect(await executions(relay)).toBe(1n)
     expect((await mined(executor, relay)).hash).toBe(hash)
     await vi.waitFor(async () => expect(await nonceOf(account.address)).toBe(2), { timeout: 10_000 })
+  })
+
+  test('that goes on is watched every few seconds until a transaction is final', async () => {
+    const { executor, stub } = freshLane()
+    await mined(executor, intent())
+    for (let round = 0; round < 5; round++) {
+      await mine()
+      await runDurableObjectAlarm(stub)
+    }
+    const alarm = await runInDurableObject(stub, (_, { storage }) => storage.getAlarm())
+    expect((alarm ?? 0) - Date.now()).toBeLessThan(3_000)
   })
 
   test('whose base fee outgrows the bid gets a higher one at the same nonce', async () => {
@@ -623,12 +693,47 @@ describe('an account', () => {
     await chain('anvil_setBalance', account.address, '0x0')
     const relay = intent()
     expect(await executor.relay(relay)).toEqual({ state: 'unfunded' })
-    expect(await executor.status()).toMatchObject([{ paused: true, pending: 0 }])
+    expect(await executor.status()).toMatchObject([{ pausedFor: 'funds', pending: 0 }])
     expect(await nonceOf(account.address)).toBe(1)
     await chain('anvil_setBalance', account.address, numberToHex(10n ** 18n))
     await mined(executor, relay)
     expect(await executions(relay)).toBe(1n)
-    expect(await executor.status()).toMatchObject([{ paused: false }])
+    expect(await executor.status()).toEqual([expect.not.objectContaining({ pausedFor: expect.anything() })])
+  })
+
+  test('that can pay again gets its open transactions through at once', async () => {
+    const { executor, account } = freshLane()
+    await mined(executor, intent())
+    let isPoor = true
+    const error = { code: -32003, message: 'Insufficient funds for gas * price + value' }
+    const times: number[] = []
+    fault = async ({ method }, forward) => {
+      if (!isSend(method) || !isPoor) return forward()
+      times.push(Date.now())
+      return Response.json({ jsonrpc: '2.0', id: 1, error })
+    }
+    const relay = intent()
+    await executor.relay(relay)
+    // By now it waits for long between two tries.
+    await vi.waitFor(() => expect(times.length).toBeGreaterThanOrEqual(4), { timeout: 15_000 })
+    isPoor = false
+    await chain('anvil_setBalance', account.address, numberToHex(10n ** 19n))
+    await vi.waitFor(async () => expect(await executions(relay)).toBe(1n), { timeout: 3_000 })
+  })
+
+  test('that somebody else uses too takes in nothing more, and what is open is brought to its end', async () => {
+    const { executor, account, stub } = freshLane()
+    await mined(executor, intent())
+    await foreignTransaction(account, 1)
+    await mined(executor, intent())
+    await foreignTransaction(account, 3)
+    const relay = intent()
+    await mined(executor, relay)
+    expect(await executor.relay(intent())).toEqual({ state: 'paused', retryAfterSeconds: expect.any(Number) })
+    expect(await executor.status()).toMatchObject([{ pausedFor: 'shared key', pending: 0 }])
+    await evictDurableObject(stub)
+    expect(await executor.relay(intent())).toMatchObject({ state: 'paused' })
+    expect(await executor.relay(relay)).toMatchObject({ state: 'mined' })
   })
 
   test('that is one of several serves its groups alone', async () => {
