@@ -1,6 +1,7 @@
 import type { Hex } from 'viem'
 import type { Admission } from './admission.ts'
 import type { Attempt, Journal } from './journal.ts'
+import { logUnexpected } from './log.ts'
 import { type Receipt, type Rpc, type Submission, Unreachable } from './rpc.ts'
 import type { Sequencer } from './sequencer.ts'
 import type { Settlement } from './settlement.ts'
@@ -84,12 +85,13 @@ export function createDelivery({
     }
     if (submission.is === 'unknown') return false
     if (submission.is === 'unclassified') return isGivenUp(attempt, submission.message)
+    // A replacement is followed on its own: whoever sends in turn must not wait for its inclusion.
     if (submission.is === 'malformed') {
-      await cancel(attempt, submission.message)
+      cancel(attempt, submission.message).catch(logUnexpected)
       return true
     }
     if (submission.is === 'fee-too-low') {
-      await raiseFee(attempt)
+      raiseFee(attempt).catch(logUnexpected)
       return true
     }
     if (submission.is === 'unfunded') onUnfunded(BigInt(attempt.gas) * attempt.maxFee)
@@ -103,14 +105,14 @@ export function createDelivery({
   }
 
   /** Counts a refusal for an unknown reason; after several the nonce is given to a transfer of nothing. */
-  async function isGivenUp(attempt: Attempt, reason: string): Promise<boolean> {
+  function isGivenUp(attempt: Attempt, reason: string): boolean {
     const count = (refusals.get(attempt.hash) ?? 0) + 1
     if (count < REFUSALS || attempt.purpose === 'noop') {
       refusals.set(attempt.hash, count)
       return false
     }
     refusals.delete(attempt.hash)
-    await cancel(attempt, reason)
+    cancel(attempt, reason).catch(logUnexpected)
     return true
   }
 

@@ -50,6 +50,9 @@ export function createReconciliation({
   /** The highest block whose hash has been confirmed, with everything below it. */
   let checkpoint: { number: number; hash: Hex } | undefined
   let running: Promise<void> | undefined
+  let isSending = false
+  /** The head that the next round of sending is for. */
+  let sendFor: Head | undefined
   let isWanted = false
 
   /** Runs a pass, or another one after the pass that is running. Throws Unreachable when no node answers. */
@@ -71,10 +74,25 @@ export function createReconciliation({
   async function pass() {
     const head = await sequencer.refresh()
     await settleUsedNonces(head)
-    await repairGap(head)
-    await sendAgain(head)
     await watchBlocks(head)
+    send(head).catch(logUnexpected)
     for (const orphan of journal.orphans()) await renew(orphan, head)
+  }
+
+  /** Sends what the chain misses beside the passes, for a node may take its time over each answer; one round at a time. */
+  async function send(head: Head) {
+    sendFor = head
+    if (isSending) return
+    isSending = true
+    try {
+      for (let next: Head | undefined = head; next; next = sendFor) {
+        sendFor = undefined
+        await repairGap(next)
+        await sendAgain(next)
+      }
+    } finally {
+      isSending = false
+    }
   }
 
   /** Settles open attempts whose nonce the chain has used: by our receipt, or by somebody else's transaction. */
@@ -181,18 +199,25 @@ export function createReconciliation({
     for (const number of numbers) {
       const hash = hashes.get(number)
       if (hash === undefined) break
-      for (const attempt of journal.watchedIn(number)) if (attempt.blockHash !== hash) await verify(attempt)
+      await verify(journal.watchedIn(number).filter(({ blockHash }) => blockHash !== hash))
       checkpoint = { number, hash }
     }
     journal.finalize(Math.min(head.number - CONFIRMATIONS, checkpoint?.number ?? -1))
   }
 
-  async function verify(attempt: Attempt) {
-    const { result } = await rpc.call('eth_getTransactionReceipt', [attempt.hash])
-    journal.reopen(attempt.nonce)
-    if (attempt.digest !== null) journal.setIntent(attempt.digest, 'sent')
-    if (result) await settlement.include(attempt, result as Receipt)
-    else resends.set(attempt.hash, { at: 0, times: 0 })
+  /** Looks where attempts are that were in a block which is not the chain's, or not known by its hash. */
+  async function verify(attempts: readonly Attempt[]) {
+    if (attempts.length === 0) return
+    const answers = await rpc.batch(
+      attempts.map(({ hash }) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
+    )
+    for (const [index, attempt] of attempts.entries()) {
+      journal.reopen(attempt.nonce)
+      if (attempt.digest !== null) journal.setIntent(attempt.digest, 'sent')
+      const receipt = answers[index]?.result as Receipt | null | undefined
+      if (receipt) await settlement.include(attempt, receipt)
+      else resends.set(attempt.hash, { at: 0, times: 0 })
+    }
   }
 
   /** Gives an intent whose nonce was taken by a foreign transaction a new one, if the chain still accepts it. */
@@ -200,7 +225,7 @@ export function createReconciliation({
     const attempts = journal.attemptsOf(digest)
     const receipts = await receiptsAt(head, attempts)
     const executed = attempts.find((_, index) => receipts[index])
-    if (executed) return verify(executed) // a node that was behind had hidden it
+    if (executed) return verify([executed]) // a node that was behind had hidden it
     if (deadline < head.timestamp) return settlement.end(digest, { reason: EXPIRED })
     const verdict = await simulate(kind, call, sequencer.feesAt(head))
     if (verdict.is === 'refused') return settlement.end(digest, { data: verdict.data, reason: verdict.message })

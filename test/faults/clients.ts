@@ -100,7 +100,7 @@ async function live(world: World, agent: Agent, name: string) {
       return
     }
     if (bad !== undefined) return
-    await sleep(100 * attempt)
+    await sleep(200 * attempt)
   }
   agent.position = undefined // whatever stood in the way: it begins something new
 }

@@ -24,6 +24,7 @@ const history = (changes: Partial<History> = {}): History => ({
   accounts: [{ address: '0x1', mined: 1, nonce: 1, pendingNonce: 1, inPool: 0 }],
   texts: ['{"code":"INVALID_NONCE"}'],
   secrets: ['canary'],
+  lostBlocks: false,
   ...changes,
 })
 const rules = (changes: Partial<History>) => judge(history(changes)).map(({ rule }) => rule)
@@ -47,6 +48,10 @@ describe('the oracle finds nothing wrong with', () => {
         executions: [execution({ positionId: undefined })],
       },
     ],
+    [
+      'an intent whose block was lost and that is in another transaction since',
+      { executions: [execution({ hash: OTHER })], lostBlocks: true },
+    ],
     ['a filler that carries no intent', { executions: [execution(), execution({ hash: OTHER, digest: undefined })] }],
   ])('%s', (_, changes) => {
     expect(judge(history(changes))).toEqual([])
@@ -56,6 +61,7 @@ describe('the oracle finds nothing wrong with', () => {
 describe('the oracle tells of', () => {
   test.each<[string, string, Partial<History>]>([
     ['an intent that ran twice', 'executed twice', { executions: [execution(), execution({ hash: OTHER })] }],
+    ['a success in another transaction than it named', 'false success', { executions: [execution({ hash: OTHER })] }],
     ['a success without a transaction', 'false success', { executions: [] }],
     ['a success that reverted', 'false success', { executions: [execution({ succeeded: false })] }],
     ['a success with the id of another position', 'false success', { executions: [execution({ positionId: '8' })] }],

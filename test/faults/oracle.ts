@@ -30,6 +30,8 @@ export type History = {
   intents: Intent[]
   executions: Execution[]
   accounts: AccountState[]
+  /** Whether the chain has lost blocks: what was in them may have been signed anew, with a higher fee or another nonce. */
+  lostBlocks: boolean
   /** Everything that the service has printed and answered. */
   texts: string[]
   /** What must not be in any text. */
@@ -48,7 +50,7 @@ export type Rule =
   | 'secret told'
 
 /** What is wrong with a history; nothing, where every client was told the truth and every intent ran at most once. */
-export function judge({ intents, executions, accounts, texts, secrets }: History): Violation[] {
+export function judge({ intents, executions, accounts, texts, secrets, lostBlocks }: History): Violation[] {
   const violations: Violation[] = []
   const report = (rule: Rule, what: string) => violations.push({ rule, what })
   const successes = Map.groupBy(
@@ -57,13 +59,15 @@ export function judge({ intents, executions, accounts, texts, secrets }: History
   )
   const byHash = new Map(executions.map(execution => [execution.hash, execution]))
 
-  for (const { digest, kind, told } of intents) {
+  for (const intent of intents) {
+    const { digest, kind, told } = intent
     const name = `${kind} ${digest}`
     const executed = successes.get(digest) ?? []
     if (executed.length > 1) report('executed twice', `${name} in ${executed.map(({ hash }) => hash).join(', ')}`)
     for (const answer of told) {
       if (isSuccess(answer)) {
-        const problem = problemOf(kind, digest, bodyOf(answer), byHash)
+        const successor = lostBlocks ? executed[0] : undefined
+        const problem = problemOf(intent, bodyOf(answer), { byHash, successor })
         if (problem) report('false success', `${name}: ${problem}`)
       } else if (isRefusal(answer) && executed.length > 0)
         report(
@@ -105,8 +109,12 @@ export const isRefusal = ({ status }: Told): boolean => typeof status === 'numbe
 export const bodyOf = (told: Told): Body => ('body' in told ? told.body : {})
 
 /** What is not true of a success; the ids must be those of the transaction's own event. */
-function problemOf(kind: Intent['kind'], digest: Hex, body: Body, byHash: Map<Hex, Execution>): string | undefined {
-  const execution = body.transactionHash && byHash.get(body.transactionHash)
+function problemOf(
+  { kind, digest }: Intent,
+  body: Body,
+  { byHash, successor }: { byHash: ReadonlyMap<Hex, Execution>; successor: Execution | undefined },
+): string | undefined {
+  const execution = (body.transactionHash && byHash.get(body.transactionHash)) ?? successor
   if (execution === undefined) return `there is no transaction ${body.transactionHash}`
   if (!execution.succeeded) return `${execution.hash} reverted`
   if (execution.digest !== digest) return `${execution.hash} carries another intent`

@@ -33,7 +33,7 @@ export type Plan = {
   liesAbout(content: string, ordinal: number): boolean
 }
 
-const AGENTS = 25
+const AGENTS = 40
 const eventKinds = [
   'kill',
   'reorg',

@@ -115,7 +115,7 @@ async function runSeed({ devnet, proxy, domains, start, canary }: Ground, plan: 
     const isOpen = ({ told }: Intent) => !told.some(answer => isSuccess(answer) || isRefusal(answer))
     const patient = { ...world, signal: AbortSignal.timeout(REST_MS) }
     await Promise.all(intents.filter(isOpen).map(intent => postAgain(patient, intent)))
-    await rest(devnet, service, accounts)
+    await rest(devnet, service, { accounts, intents })
   } finally {
     proxy.calm()
     await service.stop()
@@ -140,16 +140,36 @@ async function runSeed({ devnet, proxy, domains, start, canary }: Ground, plan: 
     codes: tally(told.map(answer => bodyOf(answer).code ?? `${answer.status}`)),
     events: plan.events.map(({ is }) => is),
     seconds: (Date.now() - began) / 1000,
-    violations: judge({ intents, executions, accounts: states, texts: [...texts, service.logs()], secrets }),
+    violations: judge({
+      ...{ intents, executions, accounts: states, secrets },
+      texts: [...texts, service.logs()],
+      lostBlocks: plan.events.some(({ is }) => is === 'reorg'),
+    }),
   }
 }
 
-/** Waits until nothing of the service's accounts is under way any more; what does not end is the oracle's to tell. */
-async function rest({ client }: Devnet, { url }: Service, accounts: readonly Address[]): Promise<void> {
+/**
+ * Waits until nothing of the service's accounts is under way any more, and what a reorganisation took from clients is back;
+ * what does not end is the oracle's to tell.
+ */
+async function rest(
+  { client }: Devnet,
+  { url }: Service,
+  { accounts, intents }: { accounts: readonly Address[]; intents: readonly Intent[] },
+): Promise<void> {
+  const promised = intents.flatMap(({ told }) =>
+    told.filter(isSuccess).map(answer => bodyOf(answer).transactionHash ?? '0x'),
+  )
+  const isMined = (hash: Hex) =>
+    client.getTransactionReceipt({ hash }).then(
+      () => true,
+      () => false,
+    )
   for (const until = Date.now() + REST_MS; Date.now() < until; await sleep(BLOCK_MS)) {
     const states = await Promise.all(accounts.map(address => readAccount(client, { address, since: 0, mined: 0 })))
     const isQuiet = states.every(({ nonce, pendingNonce, inPool }) => nonce === pendingNonce && inPool === 0)
-    if (isQuiet && (await pendingOf(url)) === 0) return
+    if (!isQuiet || (await pendingOf(url)) > 0) continue
+    if ((await Promise.all(promised.map(isMined))).every(Boolean)) return
   }
 }
 
