@@ -256,7 +256,9 @@ describe('a group', () => {
     }
     fault = undefined
     await setMood(false)
-    expect(await executor.relay(intent({ group: 'agent:1', groupNonce: '3' }))).toMatchObject({ state: 'busy' })
+    expect(await executor.relay(intent({ group: 'agent:1', groupNonce: '3' }))).toMatchObject({
+      ...{ state: 'busy', why: 'reverts' },
+    })
     expect(await executor.relay(intent({ group: 'agent:2' }))).toMatchObject({ state: 'mined' })
   })
 })
