@@ -22,7 +22,8 @@ export function createApp(contextOf: () => Context, assets?: Assets) {
   app.use(requestId())
   app.use((c, next) => (isDocs(c.req.path) ? next() : apiHeaders(c, next)))
   app.use(anyOrigin)
-  app.use(
+  app.post(
+    '*',
     bodyLimit({
       maxSize: BODY_LIMIT_BYTES,
       onError: () => {
