@@ -8,10 +8,12 @@ import { laneVars } from './test/lane-chain.ts'
 // scripts/test.ts starts the embedded chain, says here where it is, and stops it after the run.
 const file = process.env.TEST_DEPLOYMENT
 const deployment: Deployment | undefined = file ? JSON.parse(readFileSync(file, 'utf8')) : undefined
+// Tests change the chain behind the Worker's back and look at once.
+const testVars = { X402_ENABLED: 'false', READ_LEASE_MS: '0' }
 const worker = (changes: Record<string, string>) =>
   cloudflareTest({
     wrangler: { configPath: './wrangler.jsonc' },
-    miniflare: { bindings: deployment ? { ...workerVars(deployment), X402_ENABLED: 'false', ...changes } : {} },
+    miniflare: { bindings: deployment ? { ...workerVars(deployment), ...testVars, ...changes } : {} },
   })
 
 export default defineConfig({

@@ -99,6 +99,12 @@ export const variables: Variable[] = [
     default: '0',
   },
   {
+    name: 'READ_LEASE_MS',
+    group: 'service',
+    meaning: 'how long an isolate may repeat what it read of the newest block; `0` asks the node each time',
+    default: '250',
+  },
+  {
     name: 'INCLUSION_TIMEOUT_MS',
     group: 'service',
     meaning: 'how long a submission waits for its block',

@@ -161,6 +161,8 @@ export type Config = {
   priceRefreshSecret: string | undefined
   /** Base URLs of the service's deployments by chain id, its own among them. */
   deployments: Record<string, string>
+  /** How long an answer about the newest block may be given again without asking the node; 0 asks each time. */
+  readLeaseMs: number
   /** How long a submission waits for its inclusion before it answers SUBMISSION_UNKNOWN. */
   inclusionTimeoutMs: number
   /** What is set and cannot be used, by variable name; never the value, which may be a secret. */
@@ -234,6 +236,7 @@ export function parseConfig(env: Partial<Record<string, unknown>>): Config {
       ...group(json(z.record(z.string(), httpUrl())), isSet('DEPLOYMENTS'), text('DEPLOYMENTS')),
       ...(chain && baseUrl && { [chain.CHAIN_ID]: baseUrl }),
     },
+    readLeaseMs: group(z.coerce.number().int().min(0).max(60_000), isSet('READ_LEASE_MS'), env.READ_LEASE_MS) ?? 250,
     inclusionTimeoutMs:
       group(z.coerce.number().int().min(100).max(60_000), isSet('INCLUSION_TIMEOUT_MS'), env.INCLUSION_TIMEOUT_MS) ??
       15_000,

@@ -1,17 +1,21 @@
+import type { Hex } from 'viem'
 import { type Chain, createChain, type TradingChain } from './chain/client.ts'
 import type { Config } from './config.ts'
 import { refuse } from './errors.ts'
-import { createExecutor, type Executor } from './executor/executor.ts'
+import { createExecutor, type Executor, type Relay } from './executor/executor.ts'
 import { createJournals, type Journals } from './executor/journals.ts'
 import { createHistory, type History } from './history/history.ts'
 import { createWatch, type Watch } from './keeper/watch.ts'
 import { localProvider } from './market/local.ts'
 import { createProvider, type PriceProvider } from './market/provider.ts'
+import { createMemory, type Memory } from './memory.ts'
 import { createPayments, type Payments } from './payments/payments.ts'
 
 /** What an operation may use. A getter throws the refusal of the capability that the deployment lacks. */
 export type Context = {
   readonly config: Config
+  /** What this isolate knows of the newest block. */
+  readonly memory: Memory
   readonly chain: Chain
   /** The chain with its trading contracts. */
   readonly trading: TradingChain
@@ -41,8 +45,19 @@ type Bindings = Pick<Env, 'EXECUTOR_LANE' | 'KEEPER' | 'PAYMENT_LEDGER' | 'HISTO
 
 export function createContext(config: Config, env: Bindings): Context {
   const chain = config.chain && createChain(config.chain, config.trading)
+  const memory = createMemory(config.readLeaseMs)
+  const relaying = (keys: readonly Hex[]): Executor => {
+    const executor = createExecutor(env.EXECUTOR_LANE, keys, config)
+    const relay = async (message: Relay) => {
+      const outcome = await executor.relay(message)
+      memory.forget()
+      return outcome
+    }
+    return { ...executor, relay }
+  }
   return {
     config,
+    memory,
     get chain() {
       if (chain === undefined) throw refuse('CHAIN_NOT_CONFIGURED')
       return chain
@@ -54,15 +69,15 @@ export function createContext(config: Config, env: Bindings): Context {
     get executor() {
       if (chain?.trading === undefined) throw refuse('TRADING_NOT_CONFIGURED')
       if (config.executorKeys.length === 0) throw refuse('EXECUTOR_NOT_CONFIGURED')
-      return createExecutor(env.EXECUTOR_LANE, config.executorKeys, config)
+      return relaying(config.executorKeys)
     },
     get relayer() {
       if (config.relayerKey === undefined) throw refuse('RELAYER_NOT_CONFIGURED')
-      return createExecutor(env.EXECUTOR_LANE, [config.relayerKey], config)
+      return relaying([config.relayerKey])
     },
     get updater() {
       if (config.oracleUpdaterKey === undefined) throw refuse('PRICE_UPDATER_NOT_CONFIGURED')
-      return createExecutor(env.EXECUTOR_LANE, [config.oracleUpdaterKey], config)
+      return relaying([config.oracleUpdaterKey])
     },
     get journals() {
       const { executorKeys, relayerKey, oracleUpdaterKey, keeper } = config

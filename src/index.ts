@@ -2,6 +2,7 @@ import { env } from 'cloudflare:workers'
 import { parseConfig } from './config.ts'
 import { createContext } from './context.ts'
 import { HistoryIndexerObject } from './history/indexer.ts'
+import { givingAgain } from './http/again.ts'
 import { createApp } from './http/app.ts'
 import { KeeperObject } from './keeper/keeper.ts'
 import { announce, announcing } from './mcp/announce.ts'
@@ -18,6 +19,10 @@ export { PaymentLedger } from './payments/ledger.ts'
 const config = parseConfig({ ...env })
 const context = announcing(createContext(config, env), env)
 const app = createApp(() => context, env.ASSETS)
+const serveHttp = givingAgain(
+  request => app.fetch(request),
+  () => context,
+)
 const serve: ServerFactory = serving => createServer(context, serving)
 const mcp = createMcpRoute({ createServer: serve, allowedHosts: config.allowedHosts, namespaces: env })
 
@@ -46,7 +51,7 @@ function wake() {
 export default {
   fetch: request => {
     wakeOnce()
-    return new URL(request.url).pathname === '/mcp' ? mcp(request) : app.fetch(request)
+    return new URL(request.url).pathname === '/mcp' ? mcp(request) : serveHttp(request)
   },
   scheduled: async () => {
     wake()

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { workerVars } from '../devnet/worker-vars.ts'
 import { parseConfig } from '../src/config.ts'
 import { createContext } from '../src/context.ts'
+import { givingAgain } from '../src/http/again.ts'
 import { createApp } from '../src/http/app.ts'
 import { operations } from '../src/operations/index.ts'
 import { paymentRequiredBody } from '../src/resources/registration.ts'
@@ -33,13 +34,17 @@ const worker: Fetch = request => exports.default.fetch(request)
 /** An app over the same contracts whose variables are changed; `undefined` removes one. Bindings may be others too. */
 export function appWith(changes: Record<string, string | undefined>, bindings: Partial<Env> = {}): Fetch {
   const vars = Object.fromEntries(
-    Object.entries({ ...workerVars(deployment), X402_ENABLED: 'false', ...changes }).filter(
+    Object.entries({ ...workerVars(deployment), X402_ENABLED: 'false', READ_LEASE_MS: '0', ...changes }).filter(
       ([, value]) => value !== undefined,
     ),
   )
   const context = createContext(parseConfig(vars), { ...env, ...bindings })
   const app = createApp(() => context, env.ASSETS)
-  return async request => app.fetch(request)
+  const serve = givingAgain(
+    request => app.fetch(request),
+    () => context,
+  )
+  return async request => serve(request)
 }
 
 /**

@@ -1,8 +1,10 @@
 import { createRoute, type OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi'
 import { accepts } from 'hono/accepts'
+import type { Described } from '../memory.ts'
 import { invalidRequest, type Operation, Reply } from '../operations/operation.ts'
 import { errorBody } from '../resources/error.ts'
 import { paymentRequiredBody } from '../resources/registration.ts'
+import { noteAnswer, textOf } from './again.ts'
 import type { AppEnv } from './app.ts'
 import { isNeverKept, isUnchanged } from './freshness.ts'
 import { paymentHeaders, writePayment } from './payment.ts'
@@ -28,6 +30,10 @@ export function addRoute(app: OpenAPIHono<AppEnv>, operation: Operation) {
       if (method !== 'get') c.header('Cache-Control', 'no-store')
       if (markdown && (format === 'md' || prefersMarkdown(c)))
         return c.body(markdown(answer as never), 200, { 'Content-Type': `${MARKDOWN}; charset=utf-8` })
+      if (operation.remembered) {
+        noteAnswer(c.req.raw, answer as Described)
+        return c.body(textOf(answer as Described), 200, { 'Content-Type': JSON_TYPE })
+      }
       if (!(answer instanceof Reply)) return c.json(answer as object, operation.status)
       writePayment(c, answer.payment)
       return c.json(answer.body as object, answer.status)

@@ -13,6 +13,7 @@ export const getAgent = defineOperation(
     summary: 'Get an agent',
     description: "The agent's record in the registry: owner, signer, vault, track and status.",
     params: agentParams,
+    remembered: true,
     status: 200,
     output: agentAnswer,
     errors: [400, 404, 500, 502],

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Context } from '../context.ts'
 import { type Facts, type PaymentAnswer, Refusal, refuse } from '../errors.ts'
+import type { Described } from '../memory.ts'
 
 type Shape = z.ZodObject
 
@@ -45,6 +46,11 @@ export type Definition<
   security?: 'bearer'
   /** Over HTTP `?format=md` and `Accept: text/markdown` answer the output rendered as markdown. */
   markdown?: (output: z.input<O>) => string
+  /**
+   * The answer follows from the input and the newest block, and no intent of an agent changes it: an isolate may give it
+   * again while it knows of no newer block. What an agent trades by is read anew each time.
+   */
+  remembered?: true
   status: 200 | 201
   output: O
   errors: readonly number[]
@@ -95,7 +101,11 @@ export function defineOperation<
     if (!result.success) throw invalidRequest(result.error.issues)
     return result.data as Record<string, unknown>
   }
-  return { ...definition, input, parse, run } as const
+  const recall = (context: Context, asked: Flat<P, Q, B>) => {
+    const key = `${definition.id} ${JSON.stringify(asked, (_, value) => (typeof value === 'bigint' ? `${value}` : value))}`
+    return context.memory.recall(key, () => run(context, asked) as Promise<Described>) as ReturnType<typeof run>
+  }
+  return { ...definition, input, parse, run: definition.remembered ? recall : run } as const
 }
 
 type Issue = { path: PropertyKey[]; message: string; code?: string; keys?: string[] }

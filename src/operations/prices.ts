@@ -22,6 +22,7 @@ export const getPrices = defineOperation(
         .optional()
         .meta({ description: 'Symbols separated by commas', example: 'NVDA,AAPL' }),
     }),
+    remembered: true,
     status: 200,
     output: priceList,
     errors: [400, 500, 502],

@@ -13,6 +13,7 @@ export const listTokens = defineOperation(
     tag: 'Vaults',
     summary: 'List all tokens',
     description: 'Every token of the registry with its state, its price and the vaults that allow it.',
+    remembered: true,
     status: 200,
     output: tokenCatalog,
     errors: [400, 500, 502],

@@ -44,6 +44,7 @@ export const listVaults = defineOperation(
     description:
       'Every registered vault with the risk policy of its tracks. Over HTTP `format=md` (or `Accept: text/markdown`) answers the same as markdown.',
     markdown: vaultsMarkdown,
+    remembered: true,
     status: 200,
     output: vaultList,
     errors: [400, 500, 502],
@@ -61,6 +62,7 @@ export const getVault = defineOperation(
     summary: 'Get one vault',
     description: 'One vault by slug or contract address, with the risk policy of its tracks.',
     params,
+    remembered: true,
     status: 200,
     output: vaultAnswer,
     errors: [400, 404, 500, 502],
@@ -81,6 +83,7 @@ export const listVaultTokens = defineOperation(
     summary: 'List the tokens of a vault',
     description: "Tokens of the vault's mandate that its on-chain allowlist admits, with the oracle's prices.",
     params,
+    remembered: true,
     status: 200,
     output: vaultTokens,
     errors: [400, 404, 500, 502],

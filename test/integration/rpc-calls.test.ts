@@ -4,7 +4,7 @@ import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { newTrader, openPosition, registrationOf, type Submission, signedIntent, type Trader } from '../actors.ts'
 import { appWith, call, deployment, type Input, type OperationId } from '../surfaces.ts'
 
-// HTTP requests to the node per operation: on the first call of an isolate, and on the next one.
+// HTTP requests to the node per operation: on the first call of an isolate, and on the next one of the same block.
 // A read makes its calls one after the other, so the number is also that of its sequential round trips.
 
 /** What lanes and indexer ask on their own, in the background: whether what was sent stands, and what is new. */
@@ -63,27 +63,27 @@ const readSimulateSend = ['eth_call', expect.stringMatching(/^eth_(call|estimate
 describe('round trips to the node', () => {
   const agent = () => ({ agentId: trader.agentId })
   const position = () => ({ ...agent(), positionId })
-  it.each<[OperationId, () => Input, number]>([
-    ['getHealth', () => ({}), 0],
-    ['listVaults', () => ({}), 1],
-    ['getVault', () => ({ id: 'genesis' }), 1],
-    ['listVaultTokens', () => ({ id: 'genesis' }), 1],
-    ['listTokens', () => ({}), 1],
-    ['getPrices', () => ({ symbols: 'NVDA' }), 1],
-    ['getAgent', agent, 1],
-    ['getRegistrationQuote', () => ({ signer: trader.account.address }), 1],
-    ['getPosition', position, 1],
-    ['getPositionAutomation', position, 1],
-    ['listPositions', agent, 1],
-    ['getRiskState', agent, 1],
-    ['getTradeIntentQuote', agent, 1],
-    ['getTradeIntentQuote', () => ({ ...agent(), symbol: 'AAPL', usdcAmount: '10' }), 1],
-    ['getAddIntentQuote', () => ({ ...position(), usdcAmount: '10' }), 1],
-    ['getReduceIntentQuote', () => ({ ...position(), exitBps: 5000 }), 1],
-    ['getExitLadderIntentQuote', () => ({ ...position(), exits: '-900:10000' }), 1],
-  ])('of %s %o, cold and warm', async (id, input, expected) => {
-    const app = appWith({})
-    for (const _ of ['cold', 'warm']) {
+  it.each<[OperationId, () => Input, cold: number, warm: number]>([
+    ['getHealth', () => ({}), 0, 0],
+    ['listVaults', () => ({}), 1, 0],
+    ['getVault', () => ({ id: 'genesis' }), 1, 0],
+    ['listVaultTokens', () => ({ id: 'genesis' }), 1, 0],
+    ['listTokens', () => ({}), 1, 0],
+    ['getPrices', () => ({ symbols: 'NVDA' }), 1, 0],
+    ['getAgent', agent, 1, 0],
+    ['getRegistrationQuote', () => ({ signer: trader.account.address }), 1, 1],
+    ['getPosition', position, 1, 1],
+    ['getPositionAutomation', position, 1, 1],
+    ['listPositions', agent, 1, 1],
+    ['getRiskState', agent, 1, 1],
+    ['getTradeIntentQuote', agent, 1, 1],
+    ['getTradeIntentQuote', () => ({ ...agent(), symbol: 'AAPL', usdcAmount: '10' }), 1, 1],
+    ['getAddIntentQuote', () => ({ ...position(), usdcAmount: '10' }), 1, 1],
+    ['getReduceIntentQuote', () => ({ ...position(), exitBps: 5000 }), 1, 1],
+    ['getExitLadderIntentQuote', () => ({ ...position(), exits: '-900:10000' }), 1, 1],
+  ])('of %s %o, cold and warm', async (id, input, cold, warm) => {
+    const app = appWith({ READ_LEASE_MS: '60000' })
+    for (const expected of [cold, warm]) {
       const requests = await requestsOf(() => call(id, input(), app))
       expect(requests).toEqual(Array.from({ length: expected }, () => 'eth_call'))
     }
