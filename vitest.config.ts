@@ -26,7 +26,12 @@ export default defineConfig({
         test: {
           name: 'worker',
           include: ['test/integration/**/*.test.ts', 'test/conformance/**/*.test.ts'],
-          exclude: ['**/*.node.test.ts', '**/keeper*.test.ts', '**/executor-lane.test.ts'],
+          exclude: [
+            '**/*.node.test.ts',
+            '**/keeper*.test.ts',
+            '**/executor-lane.test.ts',
+            '**/history-property.test.ts',
+          ],
           globalSetup: ['./test/facilitator-setup.ts'],
           provide: { deployment: deployment as Deployment, surface: 'http' },
           testTimeout: 60_000,
@@ -67,6 +72,25 @@ export default defineConfig({
           name: 'lane',
           include: ['test/integration/executor-lane.test.ts'],
           globalSetup: ['./test/lane-chain.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        // A chain of their own, which loses blocks.
+        plugins: [
+          cloudflareTest(({ inject }) => ({
+            wrangler: { configPath: './wrangler.jsonc' },
+            miniflare: {
+              bindings: { ...workerVars(inject('deployment')), X402_ENABLED: 'false', KEEPER_ENABLED: 'false' },
+            },
+          })),
+        ],
+        test: {
+          name: 'history',
+          include: ['test/integration/history-property.test.ts'],
+          globalSetup: ['./test/history-chain.ts'],
+          provide: { surface: 'http' },
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

@@ -88,7 +88,10 @@ async function testEverything(): Promise<Counts[]> {
   const groups = [
     testService(chainId, projects('worker')),
     testService(chainId, projects('worker over MCP', 'keeper')),
-    testContracts().then(async contracts => [contracts, await testService(chainId, projects('lane', 'node'))]),
+    testContracts().then(async contracts => [
+      contracts,
+      await testService(chainId, projects('lane', 'node', 'history')),
+    ]),
     // The same contracts and the same Worker under the id of a known chain: nothing may depend on the embedded one.
     testService(421614, ['test/integration/trading.test.ts']),
   ]

@@ -1,0 +1,197 @@
+import { abortAllDurableObjects, evictDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { privateKeyToAccount } from 'viem/accounts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
+import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import type { Account } from '../../devnet/accounts.ts'
+import { TRADE_TYPES } from '../../src/chain/trade-events.ts'
+import { chain, sign } from '../actors.ts'
+import { type Random, randomOf } from '../faults/random.ts'
+import { closedOf, node, ownedBy, tradesOf } from '../history-oracle.ts'
+import { type Body, call, deployment, type Input, type OperationId } from '../surfaces.ts'
+
+// Random trades, prices, transfers, reorganizations and crashes of the indexer; after each, every answer from the index is
+// the one that the chain itself gives. What happens is sent past the service's lanes: they would send what a
+// reorganization took a second time.
+
+const SEEDS = [1, 2, 3]
+const STEPS = 16
+const { accounts, contracts, tokens, vaults } = deployment
+const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const
+const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi } as const
+const manager = { address: contracts.PositionManager, abi: positionManagerAbi } as const
+const oracle = { address: contracts.PriceOracle, abi: priceOracleAbi } as const
+const symbols = ['NVDA', 'AAPL', 'MSFT'] as const
+const owners = accounts.agents.slice(0, 3)
+const agentIds: string[] = []
+const base: Record<string, bigint> = {}
+const signerOf = (agentId: string) => privateKeyToAccount((owners[agentIds.indexOf(agentId)] as Account).privateKey)
+const indexer = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
+/** What there was to be right about. */
+const seen = { types: new Set<string>(), withdrawn: 0 }
+const anvil = (method: string, params: unknown[]) => node.request({ method, params } as never)
+
+beforeAll(async () => {
+  for (const owner of owners) {
+    const { body } = await call('getRegistrationQuote', {
+      ...{ signer: owner.address, vault: vaults.genesis, name: 'a', metadataURI: 'b' },
+    })
+    const { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline } = body.typedData.message
+    const signature = await sign(privateKeyToAccount(owner.privateKey), body.typedData)
+    const args = [vault, name, metadataURI, signer, linkERC8004, BigInt(erc8004AgentId), BigInt(deadline), signature]
+    await chain.send(accounts.relayer, { ...registry, functionName: 'selfRegisterAgent', args: args as never })
+    agentIds.push(...(await ownedBy(owner.address)))
+  }
+  for (const token of symbols.map(symbol => tokens[symbol] as `0x${string}`))
+    [base[token]] = await node.readContract({ ...oracle, functionName: 'peekPrice', args: [token] })
+  await anvil('anvil_mine', ['0x8', '0x0']) // so deep that no reorganization reaches the registrations
+})
+
+const openIds = async (agentId: string) =>
+  (await node.readContract({ ...manager, functionName: 'getOpenPositionIds', args: [BigInt(agentId)] })).map(String)
+
+/** Signs what a quote suggests and sends it to the router; nothing happens where it is refused. */
+async function trade(agentId: string, quote: OperationId, functionName: string, input: Input) {
+  const { status, body } = await call(quote, { agentId, ...input })
+  if (status !== 200) return
+  const signature = await sign(signerOf(agentId), body.typedData)
+  const rules = (body.body.exits ?? []).map((rule: Body) => ({
+    ...{ triggerType: rule.triggerBps < 0 ? 0 : 1, triggerBps: BigInt(rule.triggerBps), exitBps: rule.exitBps },
+  }))
+  const args = [{ ...body.typedData.message, exits: rules }, signature]
+  await chain.send(accounts.executor, { ...router, functionName, args } as never).catch(() => {})
+}
+
+/** One of the agent's open positions; one is opened where it has none. */
+async function anOpen(random: Random, agentId: string): Promise<string> {
+  const ids = await openIds(agentId)
+  if (ids.length > 0) return random.pick(ids)
+  await actions.open(random, agentId)
+  return `${(await openIds(agentId))[0]}`
+}
+
+type Action = (typeof likely)[number] | 'reorg' | 'crash' | 'evict' | 'follow'
+const likely = ['open', 'add', 'reduce', 'reduce', 'ladder', 'price', 'price', 'transfer'] as const
+const actions: Record<Action, (random: Random, agentId: string) => Promise<void>> = {
+  async open(random, agentId) {
+    const exits = random.pick(['-30:5000,-60:10000', '-40:3000,-50:2500,-90:10000', '120:5000,-35:10000'])
+    const input = { symbol: random.pick(symbols), usdcAmount: `${random.integer(5, 60)}`, exits }
+    await trade(agentId, 'getTradeIntentQuote', 'openPosition', input)
+  },
+  async add(random, agentId) {
+    const positionId = await anOpen(random, agentId)
+    await trade(agentId, 'getAddIntentQuote', 'addToPosition', { positionId, usdcAmount: '7.25' })
+  },
+  async reduce(random, agentId) {
+    const input = { positionId: await anOpen(random, agentId), exitBps: random.pick([2500, 6000, 10_000]) }
+    await trade(agentId, 'getReduceIntentQuote', 'reducePosition', input)
+  },
+  async ladder(random, agentId) {
+    const input = { positionId: await anOpen(random, agentId), exits: '-145:4000,-195:10000' }
+    await trade(agentId, 'getExitLadderIntentQuote', 'updateExitLadder', input)
+  },
+  async price(random) {
+    const token = tokens[random.pick(symbols)] as `0x${string}`
+    // Around where it was, so that the pools, which nobody moves, stay near.
+    const next = ((base[token] ?? 0n) * BigInt(random.pick([9_955, 9_965, 10_000, 10_030]))) / 10_000n
+    await chain.send(accounts.oracleUpdater, { ...oracle, functionName: 'setPrice', args: [token, next] })
+    const ids = (await Promise.all(agentIds.map(openIds))).flat().map(BigInt)
+    await chain.send(accounts.keeper, { ...router, functionName: 'executeExits', args: [ids] })
+  },
+  async transfer(random, agentId) {
+    const owner = await node.readContract({ ...registry, functionName: 'ownerOf', args: [BigInt(agentId)] })
+    const holder = owners.find(({ address }) => address === owner) as Account
+    const args = [BigInt(agentId), random.pick(owners.filter(other => other !== holder)).address] as const
+    await chain.send(holder, { ...registry, functionName: 'transferAgentOwnership', args })
+  },
+  async reorg(random, agentId) {
+    // Of what is taken some has been indexed, and some has not.
+    for (let count = random.integer(1, 2); count > 0; count--) await actions[random.pick(likely)](random, agentId)
+    if (random.chance(0.7)) await indexer().catchUp()
+    const depth = random.integer(1, 5)
+    await anvil('anvil_reorg', [depth, []])
+    const head = Number(await node.getBlockNumber())
+    const lost = env.HISTORY.prepare('SELECT count(*) AS count FROM trades WHERE block > ?').bind(head - depth)
+    seen.withdrawn += (await lost.first<number>('count')) ?? 0
+  },
+  async crash(random) {
+    const following = indexer()
+      .catchUp()
+      .catch(() => {})
+    await scheduler.wait(random.integer(0, 12))
+    await abortAllDurableObjects()
+    await following
+  },
+  async evict() {
+    await indexer().status()
+    await evictDurableObject(indexer())
+  },
+  async follow() {
+    await indexer().catchUp()
+  },
+}
+
+const all = [...likely, ...(['reorg', 'reorg', 'reorg', 'reorg', 'crash', 'crash', 'evict', 'follow'] as const)]
+
+/** All of an answer's pages. */
+async function paged(id: OperationId, input: Input, list: string): Promise<Body[]> {
+  const items: Body[] = []
+  for (let cursor: string | undefined; ; ) {
+    const { status, body } = await call(id, { ...input, ...(cursor && { cursor }) })
+    expect({ status, body }).toMatchObject({ status: 200, body: { lagBlocks: 0 } })
+    items.push(...body[list])
+    cursor = body.nextCursor ?? undefined
+    if (cursor === undefined) return items
+  }
+}
+
+async function expectTruth() {
+  for (const agentId of agentIds) {
+    const trades = await tradesOf(agentId)
+    for (const { type } of trades) seen.types.add(type)
+    expect(await paged('getTradeHistory', { agentId, limit: 7 }, 'trades')).toEqual(trades)
+    const type = 'ExitExecuted'
+    const exits = trades.filter(trade => trade.type === type)
+    expect(await paged('getTradeHistory', { agentId, type, symbol: 'AAPL' }, 'trades')).toEqual(
+      exits.filter(({ symbol }) => symbol === 'AAPL'),
+    )
+    const closed = await paged('listClosedPositions', { agentId, limit: 2 }, 'positions')
+    expect(
+      closed.map(({ positionId, realizedPnlUsdc, derived: { returnBps } }) => ({
+        positionId,
+        realizedPnlUsdc,
+        returnBps,
+      })),
+    ).toEqual(await closedOf(agentId))
+  }
+  for (const { address } of owners) {
+    const { body } = await call('listAgentsByOwner', { owner: address })
+    expect(body.agents.map(({ agentId }: Body) => agentId)).toEqual(await ownedBy(address))
+  }
+}
+
+describe.each(SEEDS)('seed %i', seed => {
+  it('every answer from the index is what the chain says, whatever happens', { timeout: 120_000 }, async () => {
+    const random = randomOf('history', seed)
+    const happened: string[] = []
+    for (let step = 0; step < STEPS; step++) {
+      const action = random.pick(all)
+      happened.push(action)
+      await actions[action](random, random.pick(agentIds))
+      await expectTruth().catch(error => {
+        error.message = `after ${happened.join(', ')}: ${error.message}`
+        throw error
+      })
+    }
+  })
+})
+
+it('that was no matter of course: there was everything, and some of it was taken back', async () => {
+  const { results } = await env.HISTORY.prepare('SELECT ancestor FROM reorgs').all()
+  expect(results.length).toBeGreaterThan(2)
+  expect(seen.withdrawn).toBeGreaterThan(2)
+  expect(seen.types).toEqual(new Set(TRADE_TYPES.filter(type => type !== 'PositionForceClosed')))
+})
