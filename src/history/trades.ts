@@ -1,9 +1,10 @@
-import { type Address, type Hex, numberToHex } from 'viem'
+import { type Address, numberToHex } from 'viem'
 import type { Block, TradingChain } from '../chain/client.ts'
 import { comparePlaces, type Place, TRADE_TOPICS, type Trade, type TradeType } from '../chain/trade-events.ts'
 import type { TradedPosition } from '../chain/trades.ts'
 import { type Node, timesOf } from './node.ts'
 import { toTrades } from './records.ts'
+import { type TradeRow, toTrade } from './trade-rows.ts'
 import type { View, Viewer } from './view.ts'
 
 export type TradeQuery = {
@@ -48,7 +49,7 @@ export async function readTrades(
   const recent = await recentTrades({ chain, node, db }, view)
   const page = [
     ...recent.filter(trade => isWanted(trade, query)).reverse(),
-    ...(view.results[0]?.results ?? []).map(row => toTrade(agentId, row as TradeRow)),
+    ...(view.results[0]?.results ?? []).map(row => toTrade(row as TradeRow)),
   ]
   const trades = page.slice(0, limit)
   return { trades, next: page.length > limit ? trades.at(-1) : undefined, asOf: view.asOf, lagBlocks: view.lagBlocks }
@@ -106,42 +107,4 @@ function isWanted(trade: Trade, { before, type, token, positionId }: TradeQuery)
   if (before !== undefined && comparePlaces(trade, before) >= 0) return false
   if (type !== undefined && trade.type !== type) return false
   return (token === undefined || trade.token === token) && (positionId === undefined || trade.positionId === positionId)
-}
-
-type TradeRow = {
-  block: number
-  log_index: number
-  position_id: number
-  type: Trade['type']
-  source: Trade['source']
-  token: Address
-  vault: Address
-  usdc_amount: string | null
-  token_amount: string | null
-  price_usdc: string | null
-  realized_pnl_usdc: string | null
-  exit_bps: number | null
-  rule_index: number | null
-  trigger_type: number | null
-  trigger_bps: number | null
-  transaction_hash: Hex
-  timestamp: number
-}
-
-function toTrade(agentId: bigint, row: TradeRow): Trade {
-  const { block, log_index, position_id, type, source, token, vault, exit_bps, rule_index, trigger_type } = row
-  return {
-    ...{ agentId, positionId: BigInt(position_id), type, source, token, vault },
-    ...{ blockNumber: BigInt(block), logIndex: log_index, timestamp: BigInt(row.timestamp) },
-    transactionHash: row.transaction_hash,
-    ...(row.usdc_amount !== null && { usdcAmount: BigInt(row.usdc_amount) }),
-    ...(row.token_amount !== null && { tokenAmount: BigInt(row.token_amount) }),
-    ...(row.price_usdc !== null && { priceUsdc: BigInt(row.price_usdc) }),
-    ...(row.realized_pnl_usdc !== null && { realizedPnlUsdc: BigInt(row.realized_pnl_usdc) }),
-    ...(exit_bps !== null && { exitBps: exit_bps }),
-    ...(rule_index !== null && { ruleIndex: rule_index }),
-    ...(trigger_type !== null && {
-      rule: { triggerType: trigger_type, triggerBps: BigInt(row.trigger_bps ?? 0), exitBps: exit_bps ?? 0 },
-    }),
-  }
 }
