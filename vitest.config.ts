@@ -31,6 +31,7 @@ export default defineConfig({
             '**/keeper*.test.ts',
             '**/executor-lane.test.ts',
             '**/history-property.test.ts',
+            '**/events-reorg.test.ts',
           ],
           globalSetup: ['./test/facilitator-setup.ts'],
           provide: { deployment: deployment as Deployment, surface: 'http' },
@@ -88,7 +89,7 @@ export default defineConfig({
         ],
         test: {
           name: 'history',
-          include: ['test/integration/history-property.test.ts'],
+          include: ['test/integration/history-property.test.ts', 'test/integration/events-reorg.test.ts'],
           globalSetup: ['./test/history-chain.ts'],
           provide: { surface: 'http' },
           testTimeout: 60_000,

@@ -6,6 +6,7 @@ import { createExecutor, type Executor, type Relay } from './executor/executor.t
 import { createJournals, type Journals } from './executor/journals.ts'
 import { createHistory, type History } from './history/history.ts'
 import { createWatch, type Watch } from './keeper/watch.ts'
+import { createLive, type Live } from './live/live.ts'
 import { localProvider } from './market/local.ts'
 import { createProvider, type PriceProvider } from './market/provider.ts'
 import { createMemory, type Memory } from './memory.ts'
@@ -31,6 +32,8 @@ export type Context = {
   readonly keeper: Watch | undefined
   /** What has happened on the chain. */
   readonly history: History
+  /** What happens on the chain and to intents, as it happens. */
+  readonly live: Live
   /** Answers market prices by symbol. */
   readonly market: PriceProvider
   /** Takes the registration fee; undefined where registrations are not paid for over x402. */
@@ -41,7 +44,10 @@ export type Context = {
   readonly bearer?: string
 }
 
-type Bindings = Pick<Env, 'EXECUTOR_LANE' | 'KEEPER' | 'PAYMENT_LEDGER' | 'HISTORY' | 'HISTORY_INDEXER'>
+type Bindings = Pick<
+  Env,
+  'EXECUTOR_LANE' | 'KEEPER' | 'PAYMENT_LEDGER' | 'HISTORY' | 'HISTORY_INDEXER' | 'EVENT_STREAMS'
+>
 
 export function createContext(config: Config, env: Bindings): Context {
   const chain = config.chain && createChain(config.chain, config.trading)
@@ -93,6 +99,9 @@ export function createContext(config: Config, env: Bindings): Context {
     get history() {
       if (chain === undefined || config.chain === undefined) throw refuse('CHAIN_NOT_CONFIGURED')
       return createHistory(env, chain, config.chain.rpcUrls)
+    },
+    get live() {
+      return createLive(env.EVENT_STREAMS, this.trading)
     },
     get market() {
       if (config.market === undefined) throw refuse('PRICE_PROVIDER_NOT_CONFIGURED')

@@ -260,6 +260,19 @@ const rows = {
     retryable: true,
     retryAfterSeconds: 2,
   },
+  EVENT_ID_UNKNOWN: {
+    status: 400,
+    sentence: f => `No stream can go on from the event ${f.lastEventId}.`,
+    remedy:
+      'It is too old, or of another deployment. Open the stream without it, and read what happened meanwhile from GET /agents/{agentId}/trades.',
+  },
+  TOO_MANY_STREAMS: {
+    status: 503,
+    sentence: () => 'As many event streams are open as this deployment holds.',
+    remedy: 'Try again in a moment; one stream of GET /events can stand for many of single agents.',
+    retryable: true,
+    retryAfterSeconds: 5,
+  },
   CHAIN_NOT_CONFIGURED: {
     status: 500,
     sentence: () => 'This deployment has no chain configuration.',

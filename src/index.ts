@@ -1,23 +1,29 @@
-import { env } from 'cloudflare:workers'
+import { env, waitUntil } from 'cloudflare:workers'
 import { parseConfig } from './config.ts'
 import { createContext } from './context.ts'
+import type { IntentRecord } from './executor/executor.ts'
+import { ExecutorLane as ExecutorLaneObject } from './executor/lane.ts'
+import type { Listener } from './history/follower.ts'
 import { HistoryIndexerObject } from './history/indexer.ts'
 import { givingAgain } from './http/again.ts'
 import { createApp } from './http/app.ts'
-import { KeeperObject } from './keeper/keeper.ts'
-import { announce, announcing } from './mcp/announce.ts'
+
+import { streamsOf } from './live/live.ts'
+import { EventStreamsObject } from './live/streams.ts'
+import { announce } from './mcp/announce.ts'
 import { McpHubObject } from './mcp/hub.ts'
 import { createMcpRoute } from './mcp/route.ts'
 import { createServer } from './mcp/server.ts'
 import type { ServerFactory } from './mcp/serving.ts'
 import { McpSessionObject } from './mcp/session.ts'
+import { lifeOf } from './operations/intents.ts'
 import { refreshOnSchedule } from './operations/refreshing.ts'
 
-export { ExecutorLane } from './executor/lane.ts'
+export { Keeper } from './keeper/keeper.ts'
 export { PaymentLedger } from './payments/ledger.ts'
 
 const config = parseConfig({ ...env })
-const context = announcing(createContext(config, env), env)
+const context = createContext(config, env)
 const app = createApp(() => context, env.ASSETS)
 const serveHttp = givingAgain(
   request => app.fetch(request),
@@ -26,10 +32,25 @@ const serveHttp = givingAgain(
 const serve: ServerFactory = serving => createServer(context, serving)
 const mcp = createMcpRoute({ createServer: serve, allowedHosts: config.allowedHosts, namespaces: env })
 
-export class Keeper extends KeeperObject {
-  protected override readonly onExit = (agentId: bigint) => announce(`${agentId}`, env)
+const streams = () => config.chain && streamsOf(env.EVENT_STREAMS, config.chain)
+const quietly = (work: Promise<unknown> | undefined) => waitUntil(Promise.resolve(work).catch(() => {}))
+
+export class ExecutorLane extends ExecutorLaneObject {
+  protected override tell = async (records: IntentRecord[]) => streams()?.tell(records)
 }
-export class HistoryIndexer extends HistoryIndexerObject {}
+
+export class HistoryIndexer extends HistoryIndexerObject {
+  protected override readonly listener: Listener = {
+    appended({ trades, prices }) {
+      if (trades.length > 0 || prices.length > 0) quietly(streams()?.advance())
+    },
+    reorganized: () => quietly(streams()?.advance()),
+  }
+}
+export class EventStreams extends EventStreamsObject {
+  protected override readonly present = lifeOf
+  protected override readonly onChange = (agentIds: number[]) => quietly(announce(agentIds, env))
+}
 export class McpSession extends McpSessionObject {
   protected override readonly createServer = serve
 }

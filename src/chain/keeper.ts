@@ -200,7 +200,7 @@ export function exitCall({ trading }: TradingChain, positionIds: readonly bigint
 }
 
 /** An exit that was executed: which rule fired, by its place in the ladder now, and the USDC that the vault got. */
-export type ExecutedExit = { agentId: bigint; ruleIndex: number; usdcOut: bigint }
+export type ExecutedExit = { ruleIndex: number; usdcOut: bigint }
 
 const EXIT_EXECUTED = toEventSelector(getAbiItem({ abi: tradeRouterAbi, name: 'ExitExecuted' }))
 
@@ -230,8 +230,8 @@ export function executedExits(
     if (!isAddressEqual(address, trading.TradeRouter)) continue
     const event = decodeEventLog({ abi: tradeRouterAbi, topics: topics as [Hex, ...Hex[]], data })
     if (event.eventName !== 'ExitExecuted') continue
-    const { positionId, agentId, ruleIndex, usdcOut } = event.args
-    exits.set(positionId, { agentId, ruleIndex, usdcOut })
+    const { positionId, ruleIndex, usdcOut } = event.args
+    exits.set(positionId, { ruleIndex, usdcOut })
   }
   return exits
 }

@@ -71,8 +71,11 @@ type Row = Record<string, SqlStorageValue>
 /** What a lane remembers beside its intents; `foreign` lists when others used its key, in milliseconds. */
 type Fact = 'address' | 'genesis' | 'foreign'
 
-/** The lane's tables. Every function is synchronous: what one turn writes becomes durable before a byte leaves. */
-export function openJournal(sql: SqlStorage) {
+/**
+ * The lane's tables. Every function is synchronous: what one turn writes becomes durable before a byte leaves. `onChange` is
+ * told of every intent whose state changes.
+ */
+export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void = () => {}) {
   sql.exec(schema)
   const rows = (query: string, ...bindings: SqlStorageValue[]) => sql.exec<Row>(query, ...bindings).toArray()
   const run = (query: string, ...bindings: SqlStorageValue[]) => {
@@ -90,6 +93,7 @@ export function openJournal(sql: SqlStorage) {
        ON CONFLICT (digest) DO UPDATE SET state = ?8, revert_data = NULL, reason = NULL, block_number = NULL, updated_at = ?9`,
       ...[digest, kind, group, groupNonce, deadlineSeconds, call.to, call.data, state, now, pruneAt],
     )
+    onChange(digest)
   }
 
   return {
@@ -150,14 +154,17 @@ export function openJournal(sql: SqlStorage) {
         'UPDATE intent SET state = ?, revert_data = ?, reason = ?, block_number = ?, updated_at = ? WHERE digest = ?',
         ...[state, facts.revertData ?? null, facts.reason ?? null, facts.blockNumber ?? null, Date.now(), digest],
       )
+      onChange(digest)
     },
     setReason: (digest: Hex, reason: string) => run('UPDATE intent SET reason = ? WHERE digest = ?', reason, digest),
-    markSent: (digest: Hex) =>
+    markSent(digest: Hex) {
       run(
         `UPDATE intent SET state = 'sent', updated_at = ? WHERE digest = ? AND state = 'prepared'`,
         Date.now(),
         digest,
-      ),
+      )
+      onChange(digest)
+    },
 
     attempt: (hash: Hex) => rows('SELECT * FROM attempt WHERE hash = ?', hash).map(toAttempt)[0],
     attemptsOf: (digest: Hex) =>
@@ -226,11 +233,13 @@ export function openJournal(sql: SqlStorage) {
       rows(`SELECT 1 FROM attempt WHERE final = 0 AND state IN ('mined', 'reverted') LIMIT 1`).length > 0,
     /** Makes final what was mined up to a block. */
     finalize(blockNumber: number) {
-      run(
+      const finals = rows(
         `UPDATE intent SET state = 'final' WHERE state = 'mined' AND digest IN
-         (SELECT digest FROM attempt WHERE final = 0 AND state IN ('mined', 'reverted') AND purpose = 'call' AND block_number <= ?)`,
+         (SELECT digest FROM attempt WHERE final = 0 AND state IN ('mined', 'reverted') AND purpose = 'call' AND block_number <= ?)
+         RETURNING digest`,
         blockNumber,
       )
+      for (const { digest } of finals) onChange(digest as Hex)
       run(
         `UPDATE attempt SET final = 1 WHERE final = 0 AND state IN ('mined', 'reverted') AND block_number <= ?`,
         blockNumber,

@@ -8,6 +8,7 @@ import { type Intent, type Journal, openJournal, toRecord } from './journal.ts'
 import { logEvent, logUnexpected } from './log.ts'
 import { assemble, type Parts } from './parts.ts'
 import { patience } from './patience.ts'
+import { createTelling } from './telling.ts'
 
 /** A head this old is too old to price a transaction and to know the balance. */
 const HEAD_MS = 10_000
@@ -35,6 +36,7 @@ const TYPICAL_GAS = 500_000n
  */
 export class ExecutorLane extends DurableObject<Env> {
   readonly #journal: Journal
+  readonly #changed: (digest: Hex) => void
   #parts: Parts | undefined
   readonly #running = new Map<Hex, { relay: Relay; outcome: Promise<Outcome>; since: number }>()
   /** The digest that holds a group's nonce while it has no row yet. */
@@ -49,8 +51,16 @@ export class ExecutorLane extends DurableObject<Env> {
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
-    this.#journal = openJournal(ctx.storage.sql)
+    const changed = createTelling(
+      digest => this.find(digest),
+      records => this.tell(records),
+    )
+    this.#changed = changed
+    this.#journal = openJournal(ctx.storage.sql, changed)
   }
+
+  /** Told of the intents whose state has changed, a moment later and many at once. */
+  protected async tell(_records: IntentRecord[]): Promise<void> {}
 
   /** Simulates, signs, sends and waits for the inclusion. The same digest joins the run under way, or gets its stored outcome. */
   relay(relay: Relay): Promise<Outcome> {
@@ -58,6 +68,7 @@ export class ExecutorLane extends DurableObject<Env> {
     if (running) return running.outcome
     const outcome = this.#run(relay).finally(() => this.#running.delete(relay.digest))
     this.#running.set(relay.digest, { relay, outcome, since: Date.now() })
+    this.#changed(relay.digest)
     return outcome
   }
 

@@ -5,12 +5,14 @@ import { HTTPException } from 'hono/http-exception'
 import { requestId } from 'hono/request-id'
 import { type Context, withAuthorization, withPayment } from '../context.ts'
 import { logRefusal, type Refusal, refuse } from '../errors.ts'
+import { streams } from '../operations/events.ts'
 import { operations } from '../operations/index.ts'
 import { toRefusal } from '../operations/operation.ts'
 import { type Assets, addDocs } from './docs.ts'
 import { anyOrigin, apiHeaders } from './headers.ts'
 import { paymentOf, writePayment } from './payment.ts'
 import { addRoute } from './route.ts'
+import { addStream } from './stream.ts'
 
 export type AppEnv = { Variables: { requestId: string; context: Context } }
 
@@ -38,6 +40,7 @@ export function createApp(contextOf: () => Context, assets?: Assets) {
   })
 
   for (const operation of operations) addRoute(app, operation)
+  for (const stream of streams) addStream(app, stream)
   addDocs(app, assets)
 
   app.notFound(c => {

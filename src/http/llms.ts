@@ -3,12 +3,14 @@ import { contractCodes } from '../chain/reverts.ts'
 import type { Config } from '../config.ts'
 import { refusalCodes } from '../errors.ts'
 import { DESCRIPTION } from '../operations/discovery.ts'
+import { type Stream, streams } from '../operations/events.ts'
 import { operations } from '../operations/index.ts'
 import { type Operation, tags } from '../operations/operation.ts'
 import { signingWords } from '../resources/signing-words.ts'
 
 const listed = operations as readonly Operation[]
-const endpoint = ({ method, path }: Operation) => `${method.toUpperCase()} ${path}`
+const endpoints: readonly (Operation | Stream)[] = [...listed, ...streams]
+const endpoint = ({ method, path }: Operation | Stream) => `${method.toUpperCase()} ${path}`
 
 const head = ({ service, version, chain }: Config) =>
   `# ${service}
@@ -21,7 +23,7 @@ Amounts are strings of base units (USDC: 6 decimals), fields ending in Bps are b
 export function llmsText(config: Config): string {
   const { baseUrl = '' } = config
   const chapters = Object.entries(tags).map(([tag, about]) => {
-    const rows = listed.filter(operation => operation.tag === tag)
+    const rows = endpoints.filter(operation => operation.tag === tag)
     const lines = rows.map(operation => {
       const tool = operation.tool === undefined ? '' : ` (tool \`${operation.tool}\`)`
       return `- \`${endpoint(operation)}\`: ${operation.summary}${tool}`
@@ -54,7 +56,7 @@ export function llmsFullText(config: Config): string {
 
 ${signingWords}
 
-${listed.map(chapterOf).join('\n\n')}
+${endpoints.map(chapterOf).join('\n\n')}
 
 ## Error codes
 
@@ -62,15 +64,16 @@ ${codes.map(line => line.trimEnd()).join('\n')}
 `
 }
 
-function chapterOf(operation: Operation): string {
-  const { summary, description, params, query, body, output, status, errors } = operation
+function chapterOf(operation: Operation | Stream): string {
+  const { summary, description, params, query, errors } = operation
   const parts = [
     `## ${endpoint(operation)}`,
     `${summary}. ${description}`,
     ...fieldsOf('Path', params),
     ...fieldsOf('Query', query),
-    ...fieldsOf('Body', body),
-    ...fieldsOf(`Answer ${status}`, output),
+    ...('output' in operation
+      ? [...fieldsOf('Body', operation.body), ...fieldsOf(`Answer ${operation.status}`, operation.output)]
+      : []),
     ...(errors.length === 0 ? [] : [`Refusals: ${errors.join(', ')}.`]),
   ]
   return parts.join('\n\n')

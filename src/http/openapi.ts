@@ -3,6 +3,7 @@ import { contractCodes } from '../chain/reverts.ts'
 import type { Config } from '../config.ts'
 import { refusalCodes } from '../errors.ts'
 import { DESCRIPTION } from '../operations/discovery.ts'
+import { streams } from '../operations/events.ts'
 import { operations } from '../operations/index.ts'
 import { type Operation, tags } from '../operations/operation.ts'
 import { paymentRequiredBody } from '../resources/registration.ts'
@@ -44,6 +45,11 @@ function openApiDocument(app: OpenAPIHono<AppEnv>, { service, version, baseUrl }
     const path = document.paths?.[operation.path] as Record<string, Described> | undefined
     const described = path?.[operation.method]
     if (described) addExamples(described, operation)
+  }
+  for (const { path } of streams) {
+    const described = document.paths?.[path] as Record<'get', Described> | undefined
+    for (const [status, { content }] of Object.entries(described?.get.responses ?? {}))
+      if (content?.[JSON_TYPE]) content[JSON_TYPE].example = errorExample(Number(status))
   }
   document.components = {
     ...document.components,

@@ -47,7 +47,7 @@ export function addRoute(app: OpenAPIHono<AppEnv>, operation: Operation) {
 const prefersMarkdown = (c: Parameters<typeof accepts>[0]) =>
   accepts(c, { header: 'Accept', supports: [JSON_TYPE, MARKDOWN], default: JSON_TYPE }) === MARKDOWN
 
-const statusWords: Record<number, string> = {
+export const statusWords: Record<number, string> = {
   200: 'Success',
   201: 'Accepted and executed',
   400: 'Invalid input, signature, deadline or nonce, or refused by the contracts',

@@ -17,9 +17,7 @@ const LONGEST_PAUSE_MS = 30_000
  * Fires exits on its own: its alarm looks at every open position about once a second. Everything that it must not
  * forget is in its book; the alarm and the cron trigger, which arms it, bring it back after an eviction.
  */
-export abstract class KeeperObject extends DurableObject<Env> {
-  /** Told of every agent for whom it executed an exit. */
-  protected abstract readonly onExit: (agentId: bigint) => void
+export class Keeper extends DurableObject<Env> {
   readonly #book: Book
   #rounds: Rounds | undefined
   #round: Promise<void> | undefined
@@ -107,7 +105,6 @@ export abstract class KeeperObject extends DurableObject<Env> {
       executor: createExecutor(this.env.EXECUTOR_LANE, [keeper.key], config),
       book: this.#book,
       respectSessions,
-      onExit: this.onExit,
     })
     return this.#rounds
   }

@@ -44,14 +44,11 @@ export function createRounds({
   executor,
   book,
   respectSessions,
-  onExit,
 }: {
   chain: TradingChain
   executor: Executor
   book: Book
   respectSessions: boolean
-  /** Told of every agent for whom an exit was executed. */
-  onExit: (agentId: bigint) => void
 }) {
   /** Digests whose outcome somebody in this life of the object waits for. */
   const flying = new Set<Hex>()
@@ -128,7 +125,7 @@ export function createRounds({
     const fromBlock = since > RECENT_REORG ? since - RECENT_REORG : 0n
     const exits = await findExits(chain, { positionIds, fromBlock, toBlock }).catch(() => [])
     for (const position of positions) {
-      const { positionId: id, agentId, nextRuleIndex: fired } = position
+      const { positionId: id, nextRuleIndex: fired } = position
       const entry = book.entry(id)
       if (entry === undefined || entry.fired >= fired) continue // its own transaction was heard of meanwhile
       const ruleIndex = fired - 1
@@ -141,7 +138,6 @@ export function createRounds({
       }
       const evaluation = evaluationOf(watch.block, watch.marketOf(position).quote.price)
       book.put({ ...entry, ...calm, fired, evaluation, outcome: executed })
-      onExit(agentId)
     }
   }
 
@@ -219,7 +215,6 @@ export function createRounds({
         const facts = { at, transactionHash: outcome.hash, usdcOut: `${usdcOut}`, ruleIndex }
         const executed: ExitOutcome = { is: 'executed', firedBy: 'keeper', ...facts }
         book.put({ ...entry, ...calm, fired: ruleIndex + 1, evaluation, outcome: executed })
-        onExit(done.agentId)
       } else if (outcome.state === 'reverted' || (outcome.state === 'refused' && outcome.data !== undefined))
         learn(id, verdictOf(outcome.data), BigInt(at))
       else book.put(failed(entry, refuse(failureOf[outcome.state], facts[outcome.state]).body, BigInt(at)))

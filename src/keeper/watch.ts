@@ -2,7 +2,7 @@ import { waitUntil } from 'cloudflare:workers'
 import type { Hex } from 'viem'
 import type { TradingChain } from '../chain/client.ts'
 import type { LaneStatus } from '../executor/executor.ts'
-import type { KeeperObject } from './keeper.ts'
+import type { Keeper } from './keeper.ts'
 
 /** What the keeper saw: block, price with 8 decimals, time in Unix seconds of the chain. */
 export type Evaluation = { blockNumber: string; price: string; at: string }
@@ -46,7 +46,7 @@ export type Watch = {
 }
 
 /** The one keeper of a trade router. */
-export function createWatch(namespace: DurableObjectNamespace<KeeperObject>, { id, trading }: TradingChain): Watch {
+export function createWatch(namespace: DurableObjectNamespace<Keeper>, { id, trading }: TradingChain): Watch {
   const keeper = () => namespace.get(namespace.idFromName(`${id}:${trading.TradeRouter}`))
   return {
     wake: () =>

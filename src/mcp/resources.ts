@@ -10,6 +10,7 @@ import { contractCodes } from '../chain/reverts.ts'
 import { domainAbi, hashExits, type PrimaryType, toDomain } from '../chain/typed-data.ts'
 import type { Context } from '../context.ts'
 import { refusalCodes } from '../errors.ts'
+import { listPositions } from '../operations/positions.ts'
 import { getRiskState } from '../operations/risk-state.ts'
 import { listVaults } from '../operations/vaults.ts'
 import { presentEip712 } from '../resources/intent.ts'
@@ -54,14 +55,23 @@ export const resourceTemplates = [
     uriTemplate: 'svc://agents/{agentId}/risk-state',
     name: 'risk-state',
     title: 'Risk state of an agent',
-    description: 'As svc_get_risk_state answers it. Subscribe to hear when an intent of the agent was executed.',
+    description:
+      'As svc_get_risk_state answers it. Subscribe to hear when the agent has traded, an exit has fired, or a limit is reached or left.',
+    mimeType,
+  },
+  {
+    uriTemplate: 'svc://agents/{agentId}/positions',
+    name: 'positions',
+    title: 'Open positions of an agent',
+    description: 'As svc_get_agent_positions answers them. Subscribe to hear when they change, whoever changes them.',
     mimeType,
   },
 ]
-const RISK_STATE = /^svc:\/\/agents\/([1-9][0-9]{0,77})\/risk-state$/
+const OF_AGENT = /^svc:\/\/agents\/([1-9][0-9]{0,77})\/(risk-state|positions)$/
+const ofAgent = { 'risk-state': getRiskState, positions: listPositions }
 
-/** The resource that changes when an intent of an agent is executed. */
-export const riskStateUri = (agentId: string) => `svc://agents/${agentId}/risk-state`
+/** The resources that change with what an agent holds. */
+export const agentUris = (agentId: number) => Object.keys(ofAgent).map(name => `svc://agents/${agentId}/${name}`)
 
 /** Reads a resource. Throws a protocol error: for an unknown URI, or with the error body of the refusal as its data. */
 export async function readResource(context: Context, uri: string, call: ServerContext): Promise<ReadResourceResult> {
@@ -74,13 +84,14 @@ export async function readResource(context: Context, uri: string, call: ServerCo
 }
 
 /** Whether a URI names a resource that can be read and subscribed to. */
-export const isResource = (uri: string) => Object.hasOwn(readable, uri) || RISK_STATE.test(uri)
+export const isResource = (uri: string) => Object.hasOwn(readable, uri) || OF_AGENT.test(uri)
 
 async function contentsOf(context: Context, uri: string): Promise<unknown> {
   if (Object.hasOwn(readable, uri)) return readable[uri as Uri].read(context)
-  const agentId = RISK_STATE.exec(uri)?.[1]
+  const [, agentId, name] = OF_AGENT.exec(uri) ?? []
   if (agentId === undefined) throw new ResourceNotFoundError(uri)
-  return getRiskState.run(context, getRiskState.parse({ agentId }) as never)
+  const operation = ofAgent[name as keyof typeof ofAgent]
+  return operation.run(context, operation.parse({ agentId }) as never)
 }
 
 async function signing({ trading: chain }: Context): Promise<unknown> {

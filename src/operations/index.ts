@@ -5,6 +5,7 @@ import { listAgentsByOwner } from './agents-by-owner.ts'
 import { getPositionAutomation } from './automation.ts'
 import { discoveryOf } from './discovery.ts'
 import { getERC8004LinkQuote, linkERC8004 } from './erc8004-link.ts'
+import { streams } from './events.ts'
 import { getExitLadderIntentQuote, submitExitLadderIntent } from './exit-ladder-intents.ts'
 import { getFacilitatorSupport, verifyPayment } from './facilitator.ts'
 import { getHealth } from './health.ts'
@@ -63,4 +64,7 @@ const described = [
 ] as const satisfies readonly Operation[]
 
 /** Every operation of the service: the table of contents of the API, over HTTP and as MCP tools. */
-export const operations = [discoveryOf(described), ...described] as const satisfies readonly Operation[]
+export const operations = [
+  discoveryOf([...described, ...streams]),
+  ...described,
+] as const satisfies readonly Operation[]

@@ -29,31 +29,38 @@ export const getIntent = defineOperation(
     const record = await journals.findIntent(digest).catch(error => {
       throw refuse('EXECUTOR_UNREACHABLE', { digest }, error)
     })
-    const kind = signedKinds.find(kind => kind === record?.kind)
-    if (record === undefined || kind === undefined) throw refuse('INTENT_NOT_FOUND', { digest })
-    const { state, groupNonce, deadline, attempts, blockNumber, createdAt, updatedAt } = record
+    const life = record && lifeOf(record)
+    if (record === undefined || life === undefined) throw refuse('INTENT_NOT_FOUND', { digest })
     const included = includedIn(record)
-    return {
-      digest,
-      kind,
-      state,
-      ...partyOf(record),
-      ...(included && state !== 'reverted' && (await resultOf(context, included.hash))),
-      nonce: groupNonce,
-      deadline: `${deadline}`,
-      ...(included && { transactionHash: included.hash }),
-      ...(included && blockNumber !== undefined && { blockNumber: `${blockNumber}` }),
-      attempts: attempts.map(({ hash, sentAt, ...facts }) => ({
-        ...facts,
-        transactionHash: hash,
-        sentAt: `${sentAt}`,
-      })),
-      ...refusalIn(record),
-      createdAt: `${createdAt}`,
-      updatedAt: `${updatedAt}`,
-    }
+    return { ...life, ...(included && record.state !== 'reverted' && (await resultOf(context, included.hash))) }
   },
 )
+
+/** What a lane knows of a signed intent; undefined for what the service has sent of its own accord. */
+export function lifeOf(record: IntentRecord): z.input<typeof intentLife> | undefined {
+  const kind = signedKinds.find(kind => kind === record.kind)
+  if (kind === undefined) return undefined
+  const { digest, state, groupNonce, deadline, attempts, blockNumber, createdAt, updatedAt } = record
+  const included = includedIn(record)
+  return {
+    digest,
+    kind,
+    state,
+    ...partyOf(record),
+    nonce: groupNonce,
+    deadline: `${deadline}`,
+    ...(included && { transactionHash: included.hash }),
+    ...(included && blockNumber !== undefined && { blockNumber: `${blockNumber}` }),
+    attempts: attempts.map(({ hash, sentAt, ...facts }) => ({
+      ...facts,
+      transactionHash: hash,
+      sentAt: `${sentAt}`,
+    })),
+    ...refusalIn(record),
+    createdAt: `${createdAt}`,
+    updatedAt: `${updatedAt}`,
+  }
+}
 
 /** The attempt that decided: the call's own transaction, mined or reverted. */
 const includedIn = ({ state, attempts }: IntentRecord) =>

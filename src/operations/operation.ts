@@ -64,6 +64,7 @@ export const tags = {
   Agents: 'Registration of agents, their records and their ERC-8004 identities.',
   Trading: 'Quotes and signed intents: fetch a quote, sign its typed data, post its body with the signature.',
   Positions: 'Positions of an agent, its risk state and what it has traded.',
+  Live: 'What happens, as it happens: server-sent events.',
   Transactions: 'What became of a transaction.',
   Signing: 'Help with EIP-712 signatures; nothing here reaches the chain.',
 } as const

@@ -15,7 +15,7 @@ const params = z.object({
 })
 
 /** Finds a vault by slug or by address in any case. Throws VAULT_NOT_FOUND. */
-function findVault({ vaults }: Market, id: string): Vault {
+export function findVault({ vaults }: Market, id: string): Vault {
   const address = isAddress(id, { strict: false }) ? getAddress(id) : undefined
   const vault = vaults.find(vault => (address ? vault.address === address : catalogVault(vault).slug === id))
   if (vault === undefined) throw refuse('VAULT_NOT_FOUND', { id })

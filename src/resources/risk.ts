@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { breachesOf } from '../chain/breaches.ts'
 import type { Block } from '../chain/client.ts'
 import type { Risk } from '../chain/risk.ts'
 import { accountRiskBounds, allocation, presentAllocation, presentRiskBounds } from './intent.ts'
@@ -63,9 +64,8 @@ export function presentRisk(
   symbol: (token: `0x${string}`) => string,
 ): z.input<typeof riskState> {
   const { agent, allocation, trackConfig, equity, dailyRealizedPnlUsdc, lifetimeRealizedPnlUsdc } = risk
-  const { maxDailyLossBps, maxDrawdownBps } = trackConfig
-  const maxDailyLoss = (allocation.cap * maxDailyLossBps) / BPS
-  const dailyLoss = dailyRealizedPnlUsdc < 0n ? -dailyRealizedPnlUsdc : 0n
+  const { drawdownBps } = equity
+  const reached = breachesOf({ cap: allocation.cap, drawdownBps, dailyRealizedPnlUsdc }, trackConfig)
   return {
     agentId: `${agentId}`,
     trackId: agent.track,
@@ -82,17 +82,14 @@ export function presentRisk(
       day: `${risk.day}`,
     },
     positions: { opened: Number(risk.opened), closed: Number(risk.closed), openCount: Number(risk.openCount) },
-    breaches: {
-      drawdown: maxDrawdownBps > 0n && equity.drawdownBps >= maxDrawdownBps,
-      dailyLoss: maxDailyLossBps > 0n && dailyLoss >= maxDailyLoss,
-    },
+    breaches: { drawdown: reached.drawdown, dailyLoss: reached.dailyLoss },
     derived: {
       returnBps: share(lifetimeRealizedPnlUsdc + risk.unrealizedPnlUsdc, allocation.cap),
       unrealizedPnlUsdc: `${risk.unrealizedPnlUsdc}`,
-      drawdownUtilizationBps: share(equity.drawdownBps, maxDrawdownBps),
-      maxDailyLossUsdc: `${maxDailyLoss}`,
-      dailyLossUsedUsdc: `${dailyLoss}`,
-      dailyLossUtilizationBps: share(dailyLoss, maxDailyLoss),
+      drawdownUtilizationBps: share(drawdownBps, trackConfig.maxDrawdownBps),
+      maxDailyLossUsdc: `${reached.maxDailyLossUsdc}`,
+      dailyLossUsedUsdc: `${reached.dailyLossUsedUsdc}`,
+      dailyLossUtilizationBps: share(reached.dailyLossUsedUsdc, reached.maxDailyLossUsdc),
     },
     promotionReadiness: presentReadiness(risk, timestamp),
     priceStale: risk.staleTokens.length > 0,

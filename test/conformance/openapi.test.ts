@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { z } from 'zod'
+import { streams } from '../../src/operations/events.ts'
 import { operations } from '../../src/operations/index.ts'
 import { type Operation, tags } from '../../src/operations/operation.ts'
 import { errorBody } from '../../src/resources/error.ts'
@@ -26,10 +27,22 @@ it('the description is OpenAPI 3.1.0 of version 0.1.0, of this deployment', () =
   expect(document.tags.map(({ name }: Body) => name)).toEqual(Object.keys(tags))
 })
 
-it('it has every operation and nothing else', () => {
+it('it has every operation, every stream and nothing else', () => {
   const entries = Object.entries(document.paths as Record<string, object>)
   const found = entries.flatMap(([path, item]) => Object.keys(item).map(method => `${method} ${path}`))
-  expect(found.sort()).toEqual(listed.map(({ method, path }) => `${method} ${path}`).sort())
+  expect(found.sort()).toEqual([...listed, ...streams].map(({ method, path }) => `${method} ${path}`).sort())
+})
+
+it.each(streams)('$path is described as a stream of events', ({ id, path, tag, errors }) => {
+  const entry = document.paths[path].get
+  expect(entry).toMatchObject({ operationId: id, tags: [tag], summary: expect.any(String) })
+  expect(entry.responses[200].content).toEqual({
+    'text/event-stream': { schema: { type: 'string' }, example: expect.any(String) },
+  })
+  expect(Object.keys(entry.responses).map(Number)).toEqual([200, ...errors])
+  expect(entry.parameters.map(({ name }: Body) => name)).toEqual(
+    expect.arrayContaining(['lastEventId', 'last-event-id']),
+  )
 })
 
 it('it says how to sign, in words', () => {

@@ -2,11 +2,13 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'c
 import { env, exports } from 'cloudflare:workers'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { describe, expect, it } from 'vitest'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { parseConfig } from '../../src/config.ts'
 import { type Context, createContext } from '../../src/context.ts'
 import { createMcpRoute } from '../../src/mcp/route.ts'
 import { createServer } from '../../src/mcp/server.ts'
+import { chain } from '../actors.ts'
 import { refused, sign, succeed, type ToolResult, ToolTrader, wholeTrade } from '../mcp.ts'
 import { call, deployment, request } from '../surfaces.ts'
 
@@ -182,21 +184,38 @@ describe.each(ERAS)('protocol %o', (mode, version) => {
     await client.close()
   })
 
-  it('tells a listener when an intent of the agent was executed, by whatever surface it came', async () => {
+  it('tells a listener when what an agent holds has changed, whoever has changed it', async () => {
     const { client, tool } = await connect(mode)
     const trader = new ToolTrader(tool)
-    const uri = `svc://agents/${await trader.register()}/risk-state`
-    const updated = new Promise<string>(resolve =>
-      client.setNotificationHandler('notifications/resources/updated', ({ params }) => resolve(params.uri)),
-    )
-    if (mode === 'legacy') await client.subscribeResource({ uri })
-    else await client.listen({ resourceSubscriptions: [uri] })
+    const of = `svc://agents/${await trader.register()}`
+    const uris = [`${of}/positions`, `${of}/risk-state`]
+    let updated = new Set<string>()
+    let all = Promise.withResolvers<void>()
+    client.setNotificationHandler('notifications/resources/updated', ({ params }) => {
+      if (updated.add(params.uri).size === uris.length) all.resolve()
+    })
+    if (mode === 'legacy') for (const uri of uris) await client.subscribeResource({ uri })
+    else await client.listen({ resourceSubscriptions: uris })
     const { agentId, account } = trader
     const asked = { agentId, symbol: 'NVDA', usdcAmount: '20', exits: '-800:10000,1500:10000' }
     const { body, typedData } = (await call('getTradeIntentQuote', asked)).body
     const signature = await sign(account, typedData)
-    expect((await call('submitTradeIntent', { agentId, ...body, signature })).status).toBe(201)
-    expect(await updated).toBe(uri)
+    const { positionId } = (await call('submitTradeIntent', { agentId, ...body, signature })).body
+    await all.promise
+    expect([...updated].sort()).toEqual(uris)
+
+    updated = new Set()
+    all = Promise.withResolvers<void>()
+    await chain.setAgentStatus(BigInt(agentId), 2)
+    await chain.send(deployment.accounts.operator, {
+      address: deployment.contracts.TradeRouter as `0x${string}`,
+      abi: tradeRouterAbi,
+      functionName: 'forceClose',
+      args: [BigInt(positionId)],
+    })
+    await all.promise
+    const { contents } = await client.readResource({ uri: `${of}/positions` })
+    expect(JSON.parse((contents[0] as { text: string }).text).positions).toEqual([])
     await client.close()
   })
 })

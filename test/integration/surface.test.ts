@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { streams } from '../../src/operations/events.ts'
 import { operations } from '../../src/operations/index.ts'
 import { vaultsMarkdown } from '../../src/resources/vault-markdown.ts'
 import { chain, GENESIS } from '../actors.ts'
@@ -20,7 +21,9 @@ describe('the root', () => {
       state: { tradingPaused: false, registryPaused: false },
       deployments: [{ chainId: deployment.chainId, baseUrl: deployment.baseUrl }],
     })
-    expect(body.endpoints.map(({ path }: { path: string }) => path)).toEqual(operations.map(({ path }) => path))
+    expect(body.endpoints.map(({ path }: { path: string }) => path)).toEqual(
+      [...operations, ...streams].map(({ path }) => path),
+    )
   })
 
   it('answers without a chain, and when the chain cannot be reached', async () => {
@@ -197,7 +200,7 @@ describe('the documents', () => {
   it('for language models name every operation', async () => {
     const index = await text('/llms.txt')
     const full = await text('/llms-full.txt')
-    for (const { method, path } of operations) {
+    for (const { method, path } of [...operations, ...streams]) {
       expect(index).toContain(`${method.toUpperCase()} ${path}`)
       expect(full).toContain(`## ${method.toUpperCase()} ${path}`)
     }

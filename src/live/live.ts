@@ -1,0 +1,26 @@
+import type { Chain } from '../chain/client.ts'
+import { type RefusalCode, refuse } from '../errors.ts'
+import type { EventStreamsObject, Opening } from './streams.ts'
+
+/** What happens, as it happens. */
+export type Live = {
+  /**
+   * Server-sent events from an id on, or from now. Throws EVENT_ID_UNKNOWN where the id is none that can be gone on from,
+   * TOO_MANY_STREAMS, or HISTORY_UNAVAILABLE.
+   */
+  open(opening: Opening, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>
+}
+
+/** The one holder of a chain's streams. */
+export const streamsOf = (namespace: DurableObjectNamespace<EventStreamsObject>, { id }: Pick<Chain, 'id'>) =>
+  namespace.getByName(`${id}`)
+
+export const createLive = (namespace: DurableObjectNamespace<EventStreamsObject>, chain: Chain): Live => ({
+  async open(opening, signal) {
+    const body = JSON.stringify(opening)
+    const response = await streamsOf(namespace, chain).fetch('http://streams/', { method: 'POST', body, signal })
+    if (response.ok && response.body) return response.body
+    const { code } = (await response.json()) as { code: RefusalCode }
+    throw refuse(code, opening.lastEventId === undefined ? {} : { lastEventId: opening.lastEventId })
+  },
+})

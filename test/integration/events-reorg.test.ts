@@ -1,0 +1,137 @@
+import { env } from 'cloudflare:workers'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { chain, newTrader, openPosition, submit, type Trader } from '../actors.ts'
+import { node } from '../history-oracle.ts'
+import { type Listener, listen } from '../streams.ts'
+import { call, deployment, request } from '../surfaces.ts'
+
+// What a stream says of a chain that loses blocks, and of what no log tells.
+
+const { accounts, contracts, tokens } = deployment
+const oracle = { address: contracts.PriceOracle, abi: priceOracleAbi } as const
+const anvil = (method: string, params: unknown[]) => node.request({ method, params } as never)
+const indexer = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
+
+const open: Listener[] = []
+async function connect(path: string, headers: Record<string, string> = {}): Promise<Listener> {
+  const listener = listen(await request(path, { headers }))
+  open.push(listener)
+  await listener.until(() => listener.comments.includes('open'))
+  return listener
+}
+afterEach(async () => {
+  await Promise.all(open.splice(0).map(listener => listener.leave()))
+})
+
+/** Forces a price, in percent of what it is; the pools do not follow. */
+async function movePrice(symbol: string, percent: bigint) {
+  const token = tokens[symbol] as `0x${string}`
+  const [price] = await node.readContract({ ...oracle, functionName: 'peekPrice', args: [token] })
+  await chain.send(accounts.admin, { ...oracle, functionName: 'forcePrice', args: [token, (price * percent) / 100n] })
+  await indexer().catchUp()
+}
+
+let trader: Trader
+let path: string
+beforeAll(async () => {
+  trader = await newTrader()
+  path = `/agents/${trader.agentId}/events`
+  await anvil('anvil_mine', ['0x8', '0x0']) // so deep that no reorganization reaches the registration
+})
+
+describe('blocks that the chain takes back', () => {
+  it('withdraw what was sent of them; what becomes of it follows', async () => {
+    const stream = await connect(path)
+    const other = await connect(`/agents/${(await newTrader()).agentId}/events`)
+    const beginning = stream.lastEventId()
+    await anvil('anvil_mine', ['0x8', '0x0'])
+    const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '100' })
+    const trade = await stream.next('trade')
+    const head = Number(await node.getBlockNumber())
+    await anvil('anvil_reorg', [head - Number(trade.data.blockNumber) + 1, []])
+    await indexer().catchUp()
+    const reorg = await stream.next('reorg')
+    const { commonAncestor, ...facts } = reorg.data
+    expect(facts).toEqual({
+      fromBlock: `${Number(commonAncestor) + 1}`,
+      toBlock: expect.stringMatching(/^\d+$/),
+      withdrawn: [trade.id],
+    })
+    expect(Number(commonAncestor)).toBeLessThan(Number(trade.data.blockNumber))
+    expect((await other.next('reorg')).data).toEqual({ ...reorg.data, withdrawn: [] })
+
+    // The lane finds that its transaction is gone and sends it again.
+    const again = await stream.next('trade')
+    expect(again.data).toMatchObject({ type: 'PositionOpened', symbol: 'NVDA', positionId })
+    expect(again.id).not.toBe(trade.id)
+    const { body } = await call('getTradeHistory', { agentId: trader.agentId })
+    expect(again.data).toMatchObject(body.trades[0])
+
+    const last = stream.events.at(-1)?.id
+    for (const id of [beginning, trade.id, reorg.id]) {
+      const resumed = await connect(`${path}?lastEventId=${id}`)
+      await resumed.until(() => resumed.events.some(event => event.id === last))
+      const seen = stream.events.slice(stream.events.findIndex(event => event.id === id) + 1)
+      expect(resumed.events.slice(0, seen.length)).toEqual(seen)
+    }
+    const ids = stream.events.map(({ id }) => id)
+    expect(new Set(ids).size).toBe(ids.length)
+  })
+})
+
+describe('what no log tells', () => {
+  it('is a limit that an agent reaches or leaves: on the edge, once', async () => {
+    const fresh = await newTrader()
+    const stream = await connect(`/agents/${fresh.agentId}/events`)
+    await openPosition(fresh, { symbol: 'AAPL', usdcAmount: '5000' })
+    await stream.next('trade')
+    await movePrice('AAPL', 70n)
+    const reached = await stream.next('risk')
+    expect(reached.data).toMatchObject({
+      agentId: fresh.agentId,
+      rule: 'drawdown',
+      breached: true,
+      maxDrawdownBps: 1000,
+    })
+    const { body } = await call('getRiskState', { agentId: fresh.agentId })
+    expect(body).toMatchObject({
+      breaches: { drawdown: true, dailyLoss: false },
+      equity: { currentDrawdownBps: reached.data.currentDrawdownBps },
+      derived: { maxDailyLossUsdc: reached.data.maxDailyLossUsdc },
+    })
+    await movePrice('AAPL', 99n)
+    await movePrice('AAPL', 150n)
+    expect((await stream.next('risk')).data).toMatchObject({ rule: 'drawdown', breached: false })
+    expect(stream.events.filter(({ event }) => event === 'risk')).toHaveLength(2)
+  })
+
+  it('is a price that grows stale, and one that is fresh again', async () => {
+    const stream = await connect(path)
+    await chain.increaseTime(2 * 86_400)
+    const quoted = tokens.MSFT as `0x${string}`
+    const [price] = await node.readContract({ ...oracle, functionName: 'peekPrice', args: [quoted] })
+    await chain.send(accounts.oracleUpdater, { ...oracle, functionName: 'setPrice', args: [quoted, price] })
+    await indexer().catchUp()
+    const stale = await stream.next('price-stale')
+    expect(stale.data).toMatchObject({ agentId: trader.agentId, symbol: 'NVDA', token: tokens.NVDA })
+    expect((await call('getRiskState', { agentId: trader.agentId })).body.staleSymbols).toEqual(['NVDA'])
+    await chain.refreshPrices()
+    await indexer().catchUp()
+    expect((await stream.next('price-fresh')).data).toMatchObject({ agentId: trader.agentId, symbol: 'NVDA' })
+    expect(stream.events.map(({ event }) => event).filter(event => event.startsWith('price'))).toHaveLength(2)
+  })
+
+  it('is numbered past every log of its block, and only grows', async () => {
+    const stream = await connect(path)
+    const positionId = (await call('listPositions', { agentId: trader.agentId })).body.positions[0].positionId
+    await submit(trader, 'submitReduceIntent', { positionId, exitBps: 1000 })
+    await submit(trader, 'submitReduceIntent', { positionId, exitBps: 1000 })
+    await stream.next('trade')
+    await stream.next('trade')
+    const places = stream.events.map(({ id }) => id.split(/[-.]/).map(Number))
+    expect(places).toEqual([...places].sort(([a = 0, i = 0], [b = 0, j = 0]) => a - b || i - j))
+    for (const [index, { event }] of stream.events.entries())
+      expect((places[index]?.[1] ?? 0) >= 1_000_000).toBe(event === 'intent')
+  })
+})
