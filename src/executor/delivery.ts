@@ -66,11 +66,14 @@ export function createDelivery({
     else admission.calm()
   }
 
-  /** Sends an attempt's bytes again without waiting for the inclusion; answers whether a node said anything to them. */
+  /**
+   * Sends an attempt's bytes again without waiting for the inclusion; answers whether those of the next nonce may follow: a
+   * node said something to these, and misses none before them.
+   */
   async function resend(attempt: Attempt): Promise<boolean> {
     const submission = await submit(attempt, { waitMs: inclusionTimeoutMs, sync: false })
     await conclude(attempt, submission)
-    return submission.is !== 'unknown'
+    return submission.is !== 'unknown' && submission.is !== 'nonce-too-high'
   }
 
   /** Acts on what the node said; answers whether sending the same bytes again at once is of no use. */

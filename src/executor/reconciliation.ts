@@ -12,6 +12,8 @@ import type { createSimulator } from './simulation.ts'
 const CONFIRMATIONS = 64
 const RESEND_MS = 1_000
 const LONGEST_RESEND_MS = 15_000
+/** Passes and rounds of sending that follow each other at once begin this much apart. */
+const PASS_MS = 100
 /** How many transactions one pass sends again, lowest nonces first. */
 const RESENDS = 32
 /** How many of them are on the way at once; a node may answer each only when it is mined. */
@@ -63,6 +65,7 @@ export function createReconciliation({
         while (isWanted) {
           isWanted = false
           await pass()
+          if (isWanted) await scheduler.wait(PASS_MS)
         }
       } finally {
         running = undefined
@@ -89,6 +92,7 @@ export function createReconciliation({
         sendFor = undefined
         await repairGap(next)
         await sendAgain(next)
+        if (sendFor) await scheduler.wait(PASS_MS)
       }
     } finally {
       isSending = false
@@ -244,7 +248,7 @@ async function inTurn(attempts: readonly Attempt[], work: (attempt: Attempt) => 
   const worker = async () => {
     for (const attempt of rest) {
       if (isOver) return
-      isOver ||= !(await work(attempt))
+      if (!(await work(attempt))) isOver = true
     }
   }
   await Promise.all(Array.from({ length: RESENDS_AT_ONCE }, worker))

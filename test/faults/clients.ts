@@ -41,7 +41,7 @@ type Step = {
 type Position = { id: string; symbol: string }
 
 const SYMBOLS = ['NVDA', 'AAPL', 'MSFT', 'AMZN', 'GOOGL', 'META', 'TSLA']
-const REQUEST_TIMEOUT_MS = 12_000
+const REQUEST_TIMEOUT_MS = 8_000
 const LONGEST_BACKOFF_MS = 400
 const HOUR_SECONDS = 3_600
 /** How often a client signs anew for one wish before it gives up. */

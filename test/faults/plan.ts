@@ -3,8 +3,8 @@ import { type Random, randomOf } from './random.ts'
 /** What the way to the node does to one request. */
 export type Fate =
   | { is: 'forward' }
-  | { is: 'drop' | 'cut' | 'hang' | 'busy' | 'broken' | 'limited' | 'reset' | 'twice' | 'overtaken' }
-  | { is: 'late'; ms: number }
+  | { is: 'drop' | 'cut' | 'busy' | 'broken' | 'limited' | 'reset' | 'twice' | 'overtaken' }
+  | { is: 'late' | 'hang'; ms: number }
 
 /** Something that happens once `after` intents have been answered. */
 export type Event = { after: number } & (
@@ -65,7 +65,9 @@ export function planOf(seed: number, intents: number): Plan {
       const own = randomOf('fate', seed, content, ordinal)
       if (!own.chance(faultRate)) return { is: 'forward' }
       const is = own.pick(fates)
-      return is === 'late' ? { is, ms: own.integer(20, 1_500) } : { is }
+      if (is === 'late') return { is, ms: own.integer(20, 1_500) }
+      // Around the time for which the service waits for an answer.
+      return is === 'hang' ? { is, ms: own.integer(3_000, 6_000) } : { is }
     },
     liesAbout: (content, ordinal) => randomOf('lie', seed, content, ordinal).chance(faultRate / 2),
   }

@@ -31,7 +31,7 @@ export async function startProxy(node: string, { urls, secret }: { urls: number;
   let plan: Plan | undefined
   const seen = new Map<string, number>()
   const counts = new Map<string, number>()
-  const hanging = new Set<ServerResponse>()
+  let calmed = Promise.withResolvers<void>()
 
   const ask = async (body: unknown): Promise<unknown> => {
     const response = await fetch(node, {
@@ -126,8 +126,8 @@ export async function startProxy(node: string, { urls, secret }: { urls: number;
         await answer(body)
         return void request.socket.destroy()
       case 'hang':
-        hanging.add(response) // until the service gives up, or calm comes
-        return void response.once('close', () => hanging.delete(response))
+        await Promise.race([sleep(fate.ms), once(response, 'close'), calmed.promise])
+        return void request.socket.destroy()
       case 'busy':
         return json(429, { error: 'Too Many Requests' })
       case 'broken':
@@ -161,12 +161,13 @@ export async function startProxy(node: string, { urls, secret }: { urls: number;
   const { port } = server.address() as AddressInfo
   const calm = () => {
     plan = undefined
-    for (const response of hanging) response.destroy()
+    calmed.resolve()
   }
   return {
     urls: Array.from({ length: urls }, (_, index) => `http://127.0.0.1:${port}/${index}/${secret}`),
     follow(next) {
       plan = next
+      calmed = Promise.withResolvers()
       seen.clear()
     },
     calm,

@@ -404,6 +404,32 @@ describe('a node', () => {
     expect(await Promise.all(relays.map(executions))).toEqual(relays.map(() => 1n))
   })
 
+  test('that loses the lowest of many gets it again before it has refused all the others', async () => {
+    const { executor } = freshLane()
+    await mined(executor, intent())
+    let isCut = true
+    const nonces: number[] = []
+    const taken = Promise.withResolvers<boolean>()
+    fault = async ({ method, params }, forward) => {
+      if (!isSend(method)) return forward()
+      if (isCut) return lost()
+      const { nonce = 0 } = parseTransaction(params[0] as Hex)
+      nonces.push(nonce)
+      if (nonce === 1 && nonces.indexOf(1) === nonces.length - 1) return lost()
+      if (nonce === 1) taken.resolve(true)
+      // A sequencer holds a future nonce for a second.
+      if (await Promise.race([taken.promise, scheduler.wait(1_000)])) return forward()
+      const error = { code: -32000, message: `nonce too high: address 0x00, tx: ${nonce} state: 1` }
+      return Response.json({ jsonrpc: '2.0', id: 1, error })
+    }
+    const relays = Array.from({ length: 16 }, () => intent())
+    await Promise.all(relays.map(relay => executor.relay(relay)))
+    isCut = false
+    await Promise.all(relays.map(relay => mined(executor, relay)))
+    expect(nonces.indexOf(1, nonces.indexOf(1) + 1)).toBeLessThan(14)
+    expect(await Promise.all(relays.map(executions))).toEqual(relays.map(() => 1n))
+  })
+
   test('that refuses bytes for a reason nobody knows gets a transfer of nothing in their place, and the lane goes on', async () => {
     const { executor, account } = freshLane()
     await mined(executor, intent())
