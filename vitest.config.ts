@@ -30,8 +30,7 @@ export default defineConfig({
             '**/*.node.test.ts',
             '**/keeper*.test.ts',
             '**/executor-lane.test.ts',
-            '**/history-property.test.ts',
-            '**/events-reorg.test.ts',
+            '**/{history-property,history-fresh,events-reorg}.test.ts',
           ],
           globalSetup: ['./test/facilitator-setup.ts'],
           provide: { deployment: deployment as Deployment, surface: 'http' },
@@ -89,7 +88,7 @@ export default defineConfig({
         ],
         test: {
           name: 'history',
-          include: ['test/integration/history-property.test.ts', 'test/integration/events-reorg.test.ts'],
+          include: ['test/integration/{history-property,history-fresh,events-reorg}.test.ts'],
           globalSetup: ['./test/history-chain.ts'],
           provide: { surface: 'http' },
           testTimeout: 60_000,

@@ -1,5 +1,6 @@
 import type { Address } from 'viem'
 import { parseConfig } from '../config.ts'
+import { createHerald } from '../history/relayed.ts'
 import { accountOf } from './account.ts'
 import { createAdmission } from './admission.ts'
 import { createDelivery } from './delivery.ts'
@@ -40,7 +41,12 @@ export function assemble(
       settlement.abandon()
     },
   })
-  const settlement = createSettlement({ rpc, journal, from: address })
+  const { TradeRouter, PositionManager } = config.trading ?? {}
+  const followed = TradeRouter && PositionManager ? [TradeRouter, PositionManager] : []
+  const settlement = createSettlement({
+    ...{ rpc, journal, from: address },
+    onMined: createHerald(env.HISTORY_INDEXER, chainId, followed),
+  })
   const simulate = createSimulator(rpc, address)
   const delivery = createDelivery({
     ...{ rpc, journal, sequencer, settlement, admission, inclusionTimeoutMs },

@@ -7,7 +7,18 @@ import { type Receipt, type Rpc, Unreachable } from './rpc.ts'
 export type Settlement = ReturnType<typeof createSettlement>
 
 /** Turns receipts into outcomes: the receipt decides, and whoever waits for the digest is told. */
-export function createSettlement({ rpc, journal, from }: { rpc: Rpc; journal: Journal; from: Hex }) {
+export function createSettlement({
+  rpc,
+  journal,
+  from,
+  onMined,
+}: {
+  rpc: Rpc
+  journal: Journal
+  from: Hex
+  /** Told of the logs of each transaction that succeeded. */
+  onMined: (logs: Receipt['logs']) => void
+}) {
   const waiting = new Map<Hex, PromiseWithResolvers<Outcome>>()
 
   /** The outcome of an intent that is under way, whenever it comes. */
@@ -33,6 +44,7 @@ export function createSettlement({ rpc, journal, from }: { rpc: Rpc; journal: Jo
     if (attempt.purpose === 'noop') return end(digest, { reason: journal.intent(digest)?.reason ?? 'it was cancelled' })
     if (succeeded) {
       journal.setIntent(digest, 'mined', { blockNumber })
+      onMined(receipt.logs)
       return tell(digest, mined(receipt, hash))
     }
     journal.setIntent(digest, 'reverted', { blockNumber })

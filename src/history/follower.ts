@@ -5,7 +5,7 @@ import { learnDecimals } from '../chain/trades.ts'
 import { Unreachable } from '../executor/rpc.ts'
 import { type Answer, blockOf, blockRequest, createNode, type NodeLog, type Request, timesOf } from './node.ts'
 import { createRanges, isOverload } from './ranges.ts'
-import { FOLLOWED_TOPICS, followedAddresses, registeredVault, toRows } from './records.ts'
+import { FOLLOWED_TOPICS, followedAddresses, registeredVault, toRows, toTrades } from './records.ts'
 import type { Cursor, Reorg, Rows, Store } from './store.ts'
 
 /** Told after the transaction that wrote it; nothing is told twice, but after a crash what was written last may be. */
@@ -115,6 +115,18 @@ export function createFollower({
     return rest(before !== undefined && to < before.number)
   }
 
+  /** Writes trades from receipts, which the next steps find on the chain, or not. */
+  async function addRelayed(logs: readonly NodeLog[]): Promise<void> {
+    const newer = logs.filter(
+      ({ blockNumber, blockHash }) =>
+        hexToNumber(blockNumber) > (cursor?.block ?? -1) && !/^0x0*$/.test(blockHash ?? '0x'),
+    )
+    if (newer.length === 0) return
+    const hashes = new Map(newer.map(({ blockNumber, blockHash }) => [hexToNumber(blockNumber), blockHash]))
+    const trades = await toTrades(chain, newer, await timesOf(node, newer), store.positionsOf)
+    await store.addRelayed(trades.map(trade => ({ trade, blockHash: hashes.get(Number(trade.blockNumber)) ?? '0x' })))
+  }
+
   /** Goes back to the newest block that store and chain have in common; answers whether there was one to go back to. */
   async function goBack(from: Cursor, head: number): Promise<boolean> {
     const kept = (await store.blocks()).filter(({ number }) => number <= head)
@@ -154,7 +166,7 @@ export function createFollower({
     return new Set([...Object.values(chain.vaults), ...market.vaults.map(({ address }) => address)])
   }
 
-  return { step }
+  return { step, addRelayed }
 }
 
 const now = () => Math.floor(Date.now() / 1000)

@@ -4,10 +4,12 @@ import { parseConfig } from '../config.ts'
 import { Refusal } from '../errors.ts'
 import { logEvent } from '../executor/log.ts'
 import { createFollower, type Follower, type Listener, type Step } from './follower.ts'
+import type { NodeLog } from './node.ts'
 import { scopeOf } from './scope.ts'
 import { openStore } from './store.ts'
 
 const BUSY_MS = 1_000
+const SOON_MS = 500
 const IDLE_MS = 5_000
 const LONGEST_PAUSE_MS = 30_000
 /** A backfill goes on for so long within one alarm. */
@@ -26,6 +28,8 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   #follower: Promise<Follower | undefined> | undefined
   #step: Promise<Step | undefined> | undefined
   #last: Step | undefined
+  readonly #relayed: NodeLog[] = []
+  #writing: Promise<void> | undefined
   #pauseMs = BUSY_MS
   #failures = 0
 
@@ -58,6 +62,22 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     const head = step?.head ?? 0
     while (step && (step.cursor?.block ?? -1) < head && Date.now() < until) step = await this.#next()
     return this.status()
+  }
+
+  /** Takes logs from receipts of the service's own transactions, and looks at the chain soon. */
+  async relayed(logs: readonly NodeLog[]): Promise<void> {
+    await this.#armBefore(Date.now() + SOON_MS)
+    this.#relayed.push(...logs)
+    // One write at a time: what comes meanwhile is the next one's.
+    this.#writing ??= this.#writeRelayed().finally(() => {
+      this.#writing = undefined
+    })
+    await this.#writing
+  }
+
+  async #writeRelayed(): Promise<void> {
+    const follower = await this.#prepare()
+    while (this.#relayed.length > 0) await follower?.addRelayed(this.#relayed.splice(0))
   }
 
   status(): IndexerStatus {

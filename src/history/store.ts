@@ -194,6 +194,16 @@ export function openStore(db: D1Database, scope: string) {
     ]
   }
 
+  /** Adds trades from receipts above the cursor; a block's hash says of which branch they are. */
+  async function addRelayed(trades: readonly { trade: Trade; blockHash: Hex }[]): Promise<void> {
+    const rows = trades.map(({ trade, blockHash }) => {
+      const values = tradeValues(trade)
+      const row = Object.fromEntries(TRADE_COLUMNS.map((column, index) => [column, values[index]]))
+      return [Number(trade.agentId), Number(trade.blockNumber), trade.logIndex, blockHash, JSON.stringify(row)]
+    })
+    await db.batch(over(insertInto('relayed', RELAYED_COLUMNS, REPLACED), rows))
+  }
+
   /** Takes back everything above a block that the chain still has, and says so in `reorgs`. */
   async function rollback(from: Cursor, to: Pick<Cursor, 'block' | 'hash' | 'timestamp'>, reorg: Reorg): Promise<void> {
     const { ancestor, ancestorHash, lost, lostHash, at } = reorg
@@ -252,19 +262,23 @@ export function openStore(db: D1Database, scope: string) {
     return results
   }
 
-  return { migrate, cursor, append, rollback, clear, blocks, positionsOf, agentsOf }
+  return { migrate, cursor, append, addRelayed, rollback, clear, blocks, positionsOf, agentsOf }
 }
 
 const MOVED = 'the cursor has moved '
 
-const insertInto = (table: string, columns: readonly string[]) =>
-  `INSERT INTO ${table} (${columns.join(', ')}) SELECT ${columns.map((_, index) => `value ->> ${index}`).join(', ')} FROM json_each(?1) WHERE true ON CONFLICT DO NOTHING`
+const insertInto = (table: string, columns: readonly string[], onConflict = 'NOTHING') =>
+  `INSERT INTO ${table} (${columns.join(', ')}) SELECT ${columns.map((_, index) => `value ->> ${index}`).join(', ')} FROM json_each(?1) WHERE true ON CONFLICT DO ${onConflict}`
 
-const insertTrades = insertInto('trades', [
+const RELAYED_COLUMNS = ['agent_id', 'block', 'log_index', 'block_hash', 'trade']
+// The same transaction in another block than before.
+const REPLACED = 'UPDATE SET block_hash = excluded.block_hash, trade = excluded.trade'
+const TRADE_COLUMNS = [
   ...['agent_id', 'block', 'log_index', 'position_id', 'type', 'source', 'token', 'vault', 'usdc_amount'],
   ...['token_amount', 'price_usdc', 'realized_pnl_usdc', 'exit_bps', 'rule_index', 'trigger_type', 'trigger_bps'],
   ...['transaction_hash', 'timestamp'],
-])
+]
+const insertTrades = insertInto('trades', TRADE_COLUMNS)
 
 const digits = (value: bigint | undefined) => (value === undefined ? null : `${value}`)
 

@@ -1,8 +1,8 @@
-import { type Address, numberToHex } from 'viem'
+import { type Address, type Hex, numberToHex } from 'viem'
 import type { Block, TradingChain } from '../chain/client.ts'
 import { comparePlaces, type Place, TRADE_TOPICS, type Trade, type TradeType } from '../chain/trade-events.ts'
 import type { TradedPosition } from '../chain/trades.ts'
-import { type Node, timesOf } from './node.ts'
+import { blockOf, blockRequest, type Node, timesOf } from './node.ts'
 import { toTrades } from './records.ts'
 import { type TradeRow, toTrade } from './trade-rows.ts'
 import type { View, Viewer } from './view.ts'
@@ -41,12 +41,12 @@ export async function readTrades(
   const { agentId, limit, before, positionId } = query
   const isAsked = isIndexable(agentId) && isIndexable(positionId)
   const view = await viewer.view({
-    queries: session => (isAsked ? [pageOf(session, query)] : []),
+    queries: session => (isAsked ? [pageOf(session, query), relayedOf(session, agentId)] : []),
     head,
     filter: { address: tradeAddresses(chain), topics: tradeTopics(agentId, positionId) },
     until: before?.blockNumber,
   })
-  const recent = await recentTrades({ chain, node, db }, view)
+  const recent = view.lagBlocks > 0 ? await relayedTrades(node, view) : await recentTrades({ chain, node, db }, view)
   const page = [
     ...recent.filter(trade => isWanted(trade, query)).reverse(),
     ...(view.results[0]?.results ?? []).map(row => toTrade(row as TradeRow)),
@@ -62,6 +62,27 @@ export async function recentTrades(
 ): Promise<Trade[]> {
   if (logs.length === 0) return []
   return toTrades(chain, logs, await timesOf(node, logs), ids => positionsOf(db, ids))
+}
+
+/** Trades of the service's own above the cursor: where the chain is not asked for all of them, those are known. */
+const relayedOf = (db: Pick<D1Database, 'prepare'>, agentId: bigint) =>
+  db
+    .prepare('SELECT block, block_hash, trade FROM relayed WHERE agent_id = ? ORDER BY block DESC LIMIT ?')
+    .bind(Number(agentId), MOST_RELAYED)
+const MOST_RELAYED = 100
+
+/** The relayed trades whose blocks the chain still has, oldest first. */
+async function relayedTrades(node: Node, { results, cursor }: View): Promise<Trade[]> {
+  const rows = (results[1]?.results ?? []) as { block: number; block_hash: Hex; trade: string }[]
+  const newer = rows.filter(({ block }) => block > cursor.block)
+  const blocks = [...new Set(newer.map(({ block }) => block))]
+  if (blocks.length === 0) return []
+  const answers = await node.ask(blocks.map(block => blockRequest(block)))
+  const hashes = new Map(blocks.map((block, index) => [block, blockOf(answers[index])?.hash]))
+  return newer
+    .filter(({ block, block_hash }) => hashes.get(block) === block_hash)
+    .map(({ trade }) => toTrade(JSON.parse(trade) as TradeRow))
+    .sort(comparePlaces)
 }
 
 /** What the index knows of positions; those that it does not know are left out. */

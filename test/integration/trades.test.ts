@@ -348,6 +348,24 @@ describe('a node', () => {
     expect(BigInt(asOf.blockNumber)).toBeLessThan(await node.getBlockNumber())
   })
 
+  it('that gives no logs hides nothing that the service itself has sent', async () => {
+    await openPosition(trader, { symbol: 'META', usdcAmount: '20' })
+    const indexer = env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
+    await indexer.catchUp()
+    hosted(0)
+    const hash = await act(trader, 'submitTradeIntent', { symbol: 'MSFT', usdcAmount: '20' })
+    const relayed = env.HISTORY.prepare('SELECT count(*) AS count FROM relayed')
+    await vi.waitUntil(async () => (await relayed.first<number>('count')) === 1)
+    const { trades, lagBlocks } = await history(agentId, {}, appWith({}))
+    expect(lagBlocks).toBeGreaterThan(0)
+    expect(trades[0]).toMatchObject({ type: 'PositionOpened', symbol: 'MSFT', transactionHash: hash })
+    expect(trades[1]).toMatchObject({ symbol: 'META' })
+    vi.restoreAllMocks()
+    await indexer.catchUp()
+    expect((await history(agentId)).trades.slice(0, 1)).toEqual(trades.slice(0, 1))
+    expect(await relayed.first<number>('count')).toBe(0)
+  })
+
   it('that does not answer is unreachable', async () => {
     const answer = await call('getTradeHistory', { agentId }, appWith({ RPC_URL: 'http://127.0.0.1:9' }))
     expect(answer).toMatchObject({ status: 502, body: { code: 'CHAIN_UNREACHABLE' } })
