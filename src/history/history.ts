@@ -38,7 +38,8 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: Bindings, chain:
           .wake()
           .catch(() => {}),
       ),
-    status: (): Promise<IndexerStatus> => indexer().status(),
+    /** The block that the index is whole to; undefined where there is none yet, or it cannot be read. */
+    reach: viewer.reach,
 
     /** A page of an agent's trades, newest first. Throws AGENT_NOT_FOUND, HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     trades: (trading: TradingChain, query: TradeQuery) =>

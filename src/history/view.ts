@@ -32,7 +32,7 @@ export type Look = {
 export type Viewer = ReturnType<typeof createViewer>
 
 /** More blocks than this are not read for one answer: it is complete to the cursor instead, and says so. */
-const MOST_GAP = 1_000
+export const MOST_GAP = 1_000
 const ATTEMPTS = 3
 
 /** Reads the index, and the chain where the index ends. `catchUp` makes the indexer look at the chain at once. */
@@ -65,7 +65,7 @@ export function createViewer({
   }
 
   /** Cursor and results of one snapshot; undefined where there is no index of these contracts yet. */
-  async function ask({ queries }: Look): Promise<Pick<View, 'cursor' | 'results'> | undefined> {
+  async function ask({ queries }: Pick<Look, 'queries'>): Promise<Pick<View, 'cursor' | 'results'> | undefined> {
     // A replica that is behind does no harm: the gap is counted from its own cursor.
     const session = db.withSession('first-unconstrained')
     const where = session.prepare('SELECT scope, block, hash, timestamp, head, final FROM cursor')
@@ -118,7 +118,10 @@ export function createViewer({
       throw error instanceof Unreachable ? unreachable(error) : error
     })
 
-  return { view }
+  /** The block that the index is whole to; undefined where there is none of these contracts, or it cannot be read. */
+  const reach = async (): Promise<number | undefined> => (await ask({ queries: () => [] }))?.cursor.block
+
+  return { view, reach }
 }
 
 /** A database that is not there yet is no event: the indexer creates its tables. */

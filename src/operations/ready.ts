@@ -8,9 +8,10 @@ import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { Refusal, refuse } from '../errors.ts'
 import type { LaneStatus } from '../executor/executor.ts'
+import { MOST_GAP } from '../history/view.ts'
 import type { KeeperStatus } from '../keeper/watch.ts'
 import { isReachable } from '../payments/facilitator.ts'
-import { presentKeeper, presentLane, readiness } from '../resources/readiness.ts'
+import { presentHistory, presentKeeper, presentLane, readiness } from '../resources/readiness.ts'
 import { defineOperation } from './operation.ts'
 
 /** A chain whose newest block is older than this is not followed, or stands still. */
@@ -37,7 +38,7 @@ export const getReadiness = defineOperation(
     const { config } = context
     if (config.chain === undefined) throw refuse('NOT_READY', { problem: 'no chain is configured' })
     const { chain } = context
-    const [{ block, market }, { terms }, missing, executors, relayers, updaters, keeper, facilitator] =
+    const [{ block, market }, { terms }, missing, executors, relayers, updaters, keeper, facilitator, reach] =
       await Promise.all([
         readMarket(chain),
         getRegistrationTerms(chain),
@@ -47,6 +48,7 @@ export const getReadiness = defineOperation(
         lanesOf(config.oracleUpdaterKey ? () => context.updater : undefined),
         context.keeper?.status(),
         lookAtFacilitator(config),
+        context.history.reach(),
       ]).catch((error: unknown) => {
         if (!(error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE')) throw error
         throw refuse('NOT_READY', { problem: 'the node cannot be reached' }, error.cause)
@@ -62,6 +64,7 @@ export const getReadiness = defineOperation(
       relayer: { configured: relayers !== undefined, lanes: (relayers ?? []).map(presentLane) },
       updater: { configured: updaters !== undefined, lanes: (updaters ?? []).map(presentLane) },
       keeper: presentKeeper(keeper),
+      history: presentHistory(reach, block),
       oracle: { stale },
       facilitator,
       paused: { registry: terms.paused, vaults: pausedVaults.map(vault => catalogVault(vault).slug) },
@@ -86,6 +89,8 @@ export const getReadiness = defineOperation(
       'no keeper is configured': keeper === undefined,
       'the keeper does not look at the positions': keeper !== undefined && !hasLooked(keeper, block),
       'the keeper cannot send': keeper !== undefined && !keeper.lanes.some(canSend),
+      'there is no history yet': reach === undefined,
+      [`the history is ${look.history.lagBlocks} blocks behind`]: (look.history.lagBlocks ?? 0) > MOST_GAP,
       'the facilitator does not answer': !facilitator.reachable,
       'registration fees cannot be taken': facilitator.kind === 'unusable',
       'an executor account cannot send': executors?.every(canSend) === false,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Block } from '../chain/client.ts'
 import type { LaneStatus } from '../executor/executor.ts'
 import type { KeeperStatus } from '../keeper/watch.ts'
 import { addressOut, digits, unixSeconds } from './primitives.ts'
@@ -36,6 +37,13 @@ export const presentKeeper = (status: KeeperStatus | undefined): z.input<typeof 
   lanes: (status?.lanes ?? []).map(presentLane),
 })
 
+/** `reach` is the block that the history is indexed to. */
+export const presentHistory = (reach: number | undefined, head: Block): z.input<typeof readiness>['history'] => ({
+  cursor: reach === undefined ? null : `${reach}`,
+  headBlock: `${head.number}`,
+  lagBlocks: reach === undefined ? null : Math.max(0, Number(head.number) - reach),
+})
+
 export const readiness = z
   .object({
     status: z.enum(['ready']).meta({ description: 'A deployment that cannot trade answers 503 with the same look' }),
@@ -63,6 +71,13 @@ export const readiness = z
         lanes: z.array(lane),
       })
       .meta({ description: 'What fires exits on its own' }),
+    history: z
+      .object({
+        cursor: digits('Block that the index is whole to; null before the first').nullable(),
+        headBlock: digits('Newest block'),
+        lagBlocks: z.int().nullable().meta({ description: 'Blocks between the two' }),
+      })
+      .meta({ description: 'What answers trades, closed positions and agents by owner' }),
     oracle: z.object({ stale: z.array(z.string()).meta({ description: 'Symbols without a fresh price' }) }),
     facilitator: z
       .object({

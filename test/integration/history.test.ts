@@ -51,6 +51,15 @@ describe('the index', () => {
   })
 })
 
+it('readiness tells how far the index is', async () => {
+  const { cursor } = await indexer().catchUp()
+  const { status, body } = await call('getReadiness')
+  const { history } = body.details ?? body
+  expect({ status, history }).toMatchObject({ status: 200, history: { headBlock: body.rpc.blockNumber } })
+  expect(Number(history.cursor)).toBeGreaterThanOrEqual(cursor ?? 0)
+  expect(history.lagBlocks).toBe(Math.max(0, Number(history.headBlock) - Number(history.cursor)))
+})
+
 describe('without an index of the same contracts', () => {
   const { contracts, accounts } = deployment
   const elsewhere = appWith({
