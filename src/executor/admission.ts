@@ -47,6 +47,7 @@ export function createAdmission() {
   function enter(group: string): Ticket | undefined {
     const queue = groups.get(group) ?? { count: 0, tail: Promise.resolve() }
     if (queue.count >= GROUP_LIMIT || admitted >= depth + QUEUE_LIMIT) return undefined
+    const isFirst = queue.count === 0
     const before = queue.tail
     const done = Promise.withResolvers<void>()
     queue.count++
@@ -57,7 +58,7 @@ export function createAdmission() {
     let hasRoom = false
     let hasLeft = false
     return {
-      turn: until => inTime(before, until),
+      turn: async until => isFirst || inTime(before, until),
       async room(until) {
         wasFull ||= held >= depth
         if (held < depth && waiting.length === 0) held++

@@ -11,6 +11,8 @@ import type { createSimulator } from './simulation.ts'
 /** The last block that a reorganisation is looked for is this far behind the head. */
 const CONFIRMATIONS = 64
 const RESEND_MS = 1_000
+/** An answer that has not come after this long may never come. */
+const AWAITED_MS = 3_000
 const LONGEST_RESEND_MS = 15_000
 /** Passes and rounds of sending that follow each other at once begin this much apart. */
 const PASS_MS = 100
@@ -101,7 +103,7 @@ export function createReconciliation({
 
   /** Settles open attempts whose nonce the chain has used: by our receipt, or by somebody else's transaction. */
   async function settleUsedNonces(head: Head) {
-    const used = journal.open().filter(({ nonce }) => nonce < head.nonce)
+    const used = journal.open().filter(attempt => attempt.nonce < head.nonce && !isAwaited(attempt))
     for (let i = 0; i < used.length; i += RECEIPTS) {
       const attempts = used.slice(i, i + RECEIPTS)
       const receipts = await receiptsAt(head, attempts)
@@ -160,8 +162,9 @@ export function createReconciliation({
     standing = `${head.nonce} ${head.balance}`
     const latest = new Map<number, Attempt>()
     for (const attempt of journal.open()) if (attempt.nonce >= head.nonce) latest.set(attempt.nonce, attempt)
-    const due = [...latest.values()].filter(isDue).slice(0, RESENDS)
-    await inTurn(due, async attempt => {
+    const isNext = ({ nonce }: Attempt) => nonce === head.nonce
+    const due = [...latest.values()].filter(attempt => isDue(attempt) && (isNext(attempt) || !isAwaited(attempt)))
+    await inTurn(due.slice(0, RESENDS), async attempt => {
       if (!journal.isOpen(attempt.hash)) return true
       // A replacement is followed on its own; the pass goes on.
       if (isExpired(attempt, head)) delivery.cancel(attempt, EXPIRED).catch(logUnexpected)
@@ -172,6 +175,9 @@ export function createReconciliation({
     })
     for (const hash of resends.keys()) if (!journal.isOpen(hash)) resends.delete(hash)
   }
+
+  /** Whether a node is about to say that it is included: asking beside it only makes a busy lane busier. */
+  const isAwaited = ({ hash, sentAt }: Attempt) => delivery.isOnTheWay(hash) && Date.now() - sentAt < AWAITED_MS
 
   function isDue({ hash, sentAt }: Attempt): boolean {
     const past = resends.get(hash)
