@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import {
+  decodeEventLog,
   encodeAbiParameters,
+  encodeEventTopics,
   encodeFunctionData,
   encodeFunctionResult,
   type Hex,
@@ -10,7 +12,9 @@ import {
   parseAbi,
 } from 'viem'
 import { describe, expect, it } from 'vitest'
+import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import { decodeBatch, encodeBatch, encodeCall, outcomeOf } from '../src/chain/calls.ts'
+import { decodeEvent } from '../src/chain/events.ts'
 import { digestOf, hashExits, type Message, type PrimaryType, signingTypes } from '../src/chain/typed-data.ts'
 
 // What is encoded without viem's coders must be what they make of it, to the bit.
@@ -59,6 +63,18 @@ describe('typed data', () => {
       { numRuns: 50 },
     )
   })
+})
+
+it('reads an event as its ABI says', () => {
+  const topics = encodeEventTopics({
+    abi: tradeRouterAbi,
+    eventName: 'PositionOpenedFromIntent',
+    args: { positionId: 7n, agentId: 2n, vault: `0x${'aa'.repeat(20)}` },
+  }) as [Hex]
+  const types = [{ type: 'address' }, { type: 'uint256' }] as const
+  const log = { topics, data: encodeAbiParameters(types, [`0x${'bb'.repeat(20)}`, 5n]) }
+  expect(decodeEvent(tradeRouterAbi, log)).toEqual(decodeEventLog({ abi: tradeRouterAbi, ...log }))
+  expect(() => decodeEvent(tradeRouterAbi, { topics: [`0x${'00'.repeat(32)}`], data: '0x' })).toThrow('no event')
 })
 
 describe('a batch of calls', () => {

@@ -1,6 +1,7 @@
-import { type Address, decodeEventLog, type Hex, hexToBigInt, toEventSelector } from 'viem'
+import { type Address, type Hex, hexToBigInt, toEventSelector } from 'viem'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { decodeEvent } from './events.ts'
 import type { ExitRule } from './typed-data.ts'
 
 /** A place in the history of the chain; what is before it is older. */
@@ -188,8 +189,7 @@ function factsOf({ log, change }: TradeEvent): Partial<Trade> {
   }
 }
 
-const decode = ({ topics, data }: TradeLog) =>
-  decodeEventLog({ abi: eventsAbi, topics: topics as [Hex, ...Hex[]], data })
+const decode = (log: TradeLog) => decodeEvent(eventsAbi, log)
 
 function saleOf(changed: ReturnType<typeof decode> | undefined, usdcAmount: bigint): Partial<Trade> {
   if (changed?.eventName !== 'PositionReduced' && changed?.eventName !== 'PositionLadderExitApplied')

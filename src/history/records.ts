@@ -1,10 +1,11 @@
-import { type Abi, type Address, decodeEventLog, getAddress, type Hex, toEventSelector } from 'viem'
+import { type Abi, type Address, getAddress, type Hex, toEventSelector } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import type { Chain, TradingChain } from '../chain/client.ts'
+import { decodeEvent } from '../chain/events.ts'
 import { TRADE_TOPICS, type Trade, toTradeEvents } from '../chain/trade-events.ts'
 import { completeTrades, type TradedPosition } from '../chain/trades.ts'
 import type { NodeLog } from './node.ts'
@@ -151,9 +152,9 @@ const toLog = (log: NodeLog) => ({
 })
 
 /** What an event says, with its integers as digits; undefined where it is none that is followed. */
-function decode(abi: Abi, { topics, data }: NodeLog): { eventName: string; args: Record<string, unknown> } | undefined {
+function decode(abi: Abi, log: NodeLog): { eventName: string; args: Record<string, unknown> } | undefined {
   try {
-    const { eventName, args } = decodeEventLog({ abi, topics: topics as [Hex, ...Hex[]], data })
+    const { eventName, args } = decodeEvent(abi, log)
     return { eventName: eventName ?? '', args: plain(args ?? {}) as Record<string, unknown> }
   } catch {
     return undefined // another contract's event under the same first topic
