@@ -105,6 +105,12 @@ function ownBundle(): Promise<string> {
 /** What wrangler.jsonc binds, in the words of miniflare. Wrangler is only loaded where it is needed: it takes a second. */
 async function bindings() {
   const { unstable_getMiniflareWorkerOptions } = await import('wrangler')
-  const { cronTriggers: _, modulesRules: __, ...options } = unstable_getMiniflareWorkerOptions(CONFIG).workerOptions
+  // The pages are left out: miniflare puts a Worker before ours for them, and that is no part of what is measured.
+  const {
+    cronTriggers: _,
+    modulesRules: __,
+    assets: ___,
+    ...options
+  } = unstable_getMiniflareWorkerOptions(CONFIG).workerOptions
   return options
 }
