@@ -40,11 +40,16 @@ export class ExecutorLane extends ExecutorLaneObject {
 }
 
 export class HistoryIndexer extends HistoryIndexerObject {
+  #isFollowed = false
   protected override readonly listener: Listener = {
-    appended({ trades, prices }) {
-      if (trades.length > 0 || prices.length > 0) quietly(streams()?.advance())
+    appended: ({ trades, prices }) => {
+      if (!this.#isFollowed || trades.length > 0 || prices.length > 0) this.#poke()
     },
-    reorganized: () => quietly(streams()?.advance()),
+    reorganized: () => this.#poke(),
+  }
+  #poke() {
+    const advanced = streams()?.advance()
+    quietly(advanced?.then(hasBegun => (this.#isFollowed = hasBegun)))
   }
 }
 export class EventStreams extends EventStreamsObject {

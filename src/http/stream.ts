@@ -26,10 +26,9 @@ export function addStream(app: OpenAPIHono<AppEnv>, stream: Stream) {
       const subject = await stream.subject(context, { ...(stream.params && valid('param')), ...query } as never)
       // A browser comes back to the URL of its first connection, with a newer id in the header.
       const lastEventId = (valid('header')['last-event-id'] ?? asked) as string | undefined
-      const { signal, method } = c.req.raw
-      if (method === 'HEAD') return c.body(null, 200, headers)
+      if (c.req.raw.method === 'HEAD') return c.body(null, 200, headers)
       const opening = { subject, ...(lastEventId !== undefined && { lastEventId }) }
-      return c.body(await context.live.open(opening, signal), 200, headers)
+      return c.body(await context.live.open(opening), 200, headers)
     },
     result => {
       if (!result.success) throw invalidRequest((result.error as z.ZodError).issues)

@@ -73,7 +73,10 @@ export function createAudience(log: Log) {
             enqueue(stream, openingOf(id, RETRY_MS))
             catchUp(stream)
           },
-          pull: () => catchUp(stream),
+          pull() {
+            stream.stalls = 0 // something was read
+            catchUp(stream)
+          },
           cancel: () => leave(stream),
         },
         new ByteLengthQueuingStrategy({ highWaterMark: QUEUE_BYTES }),

@@ -1,6 +1,6 @@
 import type { Chain } from '../chain/client.ts'
 import { type RefusalCode, refuse } from '../errors.ts'
-import type { EventStreamsObject, Opening } from './streams.ts'
+import type { EventStreamsObject, Opening, StreamsStatus } from './streams.ts'
 
 /** What happens, as it happens. */
 export type Live = {
@@ -8,7 +8,8 @@ export type Live = {
    * Server-sent events from an id on, or from now. Throws EVENT_ID_UNKNOWN where the id is none that can be gone on from,
    * TOO_MANY_STREAMS, or HISTORY_UNAVAILABLE.
    */
-  open(opening: Opening, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>
+  open(opening: Opening): Promise<ReadableStream<Uint8Array>>
+  status(): Promise<StreamsStatus>
 }
 
 /** The one holder of a chain's streams. */
@@ -16,11 +17,12 @@ export const streamsOf = (namespace: DurableObjectNamespace<EventStreamsObject>,
   namespace.getByName(`${id}`)
 
 export const createLive = (namespace: DurableObjectNamespace<EventStreamsObject>, chain: Chain): Live => ({
-  async open(opening, signal) {
+  async open(opening) {
     const body = JSON.stringify(opening)
-    const response = await streamsOf(namespace, chain).fetch('http://streams/', { method: 'POST', body, signal })
+    const response = await streamsOf(namespace, chain).fetch('http://streams/', { method: 'POST', body })
     if (response.ok && response.body) return response.body
     const { code } = (await response.json()) as { code: RefusalCode }
     throw refuse(code, opening.lastEventId === undefined ? {} : { lastEventId: opening.lastEventId })
   },
+  status: () => streamsOf(namespace, chain).status(),
 })

@@ -19,8 +19,14 @@ export const HEARTBEAT_MS = 15_000
 /** After a failure the index is asked again, whether or not it has more by then. */
 const AGAIN_MS = 2_000
 
+/** The index is asked for what was relayed at most this often. */
+const HASTE_MS = 300
+
 /** Where a stream begins: after the event of an id, or now. */
 export type Opening = { subject: Subject; lastEventId?: string }
+
+/** How many streams are open, and the block to which they were told everything; undefined before the first. */
+export type StreamsStatus = { streams: number; block: number | undefined }
 
 type Parts = { chain: TradingChain; scope: string; db: D1Database; edges: Edges }
 
@@ -43,6 +49,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   #parts: Parts | undefined
   #advance: Promise<void> | undefined
   #isWanted = false
+  #isHastening = false
   #heart: ReturnType<typeof setInterval> | undefined
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -55,22 +62,25 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   override async fetch(request: Request): Promise<Response> {
     const { subject, lastEventId } = (await request.json()) as Opening
     if (this.#audience.isFull()) return refusal('TOO_MANY_STREAMS')
-    if (this.#log.mark() === undefined) await this.#catchUp()
-    if (this.#log.mark() === undefined) return refusal('HISTORY_UNAVAILABLE')
-    let after: number | 'ahead' | 'forgotten' = this.#log.tip().seq
-    if (lastEventId !== undefined) {
-      // A list of trades reads beyond the index: what it names is an event in a moment.
-      if (this.#log.resolve(lastEventId) === 'ahead') await this.#catchUp()
-      after = this.#log.resolve(lastEventId)
+    const resolve = () => {
+      if (this.#log.mark() === undefined) return 'ahead'
+      return lastEventId === undefined ? this.#log.tip().seq : this.#log.resolve(lastEventId)
     }
+    // A list of trades reads beyond the index: what it names is an event in a moment.
+    if (resolve() === 'ahead' && !(await this.#catchUp())) return refusal('HISTORY_UNAVAILABLE')
+    const after = resolve()
     if (after === 'ahead' || after === 'forgotten') return refusal('EVENT_ID_UNKNOWN')
     const body = this.#audience.open(subject, after, lastEventId ?? this.#log.tip().id)
     this.#heart ??= setInterval(() => this.#beat(), HEARTBEAT_MS)
     return new Response(body)
   }
 
-  /** Takes over what the index has and the log has not. */
-  advance(): Promise<void> {
+  status(): StreamsStatus {
+    return { streams: this.#audience.size(), block: this.#log.mark()?.block }
+  }
+
+  /** Takes over what the index has and the log has not; answers whether the log has begun. */
+  async advance(): Promise<boolean> {
     this.#isWanted = true
     this.#advance ??= (async () => {
       try {
@@ -85,7 +95,8 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
         this.#advance = undefined
       }
     })()
-    return this.#advance
+    await this.#advance
+    return this.#log.mark() !== undefined
   }
 
   override async alarm(): Promise<void> {
@@ -104,7 +115,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
       return { type: 'intent', agentId, vault: agentId === undefined ? undefined : this.#vaults.get(agentId), data }
     })
     this.#audience.publish(this.#log.addFacts(facts))
-    if (records.some(({ state }) => state === 'mined')) this.ctx.waitUntil(this.#indexer().catchUp().catch(logFailure))
+    if (records.some(({ state }) => state === 'mined')) this.ctx.waitUntil(this.#hasten())
   }
 
   async #follow(): Promise<void> {
@@ -156,9 +167,19 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     }
   }
 
-  async #catchUp() {
-    await this.#indexer().catchUp()
-    await this.advance()
+  /** Has the index look at the chain at once; answers whether it could, and there is a log then. */
+  async #catchUp(): Promise<boolean> {
+    const status = await this.#indexer().catchUp().catch(logFailure)
+    return (await this.advance()) && status !== undefined
+  }
+
+  /** The index looks at the chain every second; what was relayed is told sooner. */
+  async #hasten() {
+    if (this.#isHastening) return
+    this.#isHastening = true
+    await this.#catchUp()
+    await scheduler.wait(HASTE_MS)
+    this.#isHastening = false
   }
 
   #beat() {

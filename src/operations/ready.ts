@@ -38,7 +38,7 @@ export const getReadiness = defineOperation(
     const { config } = context
     if (config.chain === undefined) throw refuse('NOT_READY', { problem: 'no chain is configured' })
     const { chain } = context
-    const [{ block, market }, { terms }, missing, executors, relayers, updaters, keeper, facilitator, reach] =
+    const [{ block, market }, { terms }, missing, executors, relayers, updaters, keeper, facilitator, reach, events] =
       await Promise.all([
         readMarket(chain),
         getRegistrationTerms(chain),
@@ -49,6 +49,7 @@ export const getReadiness = defineOperation(
         context.keeper?.status(),
         lookAtFacilitator(config),
         context.history.reach(),
+        config.trading && context.live.status(),
       ]).catch((error: unknown) => {
         if (!(error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE')) throw error
         throw refuse('NOT_READY', { problem: 'the node cannot be reached' }, error.cause)
@@ -67,6 +68,7 @@ export const getReadiness = defineOperation(
       history: presentHistory(reach, block),
       oracle: { stale },
       facilitator,
+      events: { streams: events?.streams ?? 0, blockNumber: events?.block === undefined ? null : `${events.block}` },
       paused: { registry: terms.paused, vaults: pausedVaults.map(vault => catalogVault(vault).slug) },
     } satisfies Partial<z.input<typeof readiness>>
 

@@ -87,6 +87,12 @@ export const readiness = z
         reachable: z.boolean().meta({ description: 'Whether a hosted one answers; true where there is none' }),
       })
       .meta({ description: 'Payment of the registration fee' }),
+    events: z
+      .object({
+        streams: z.int().meta({ description: 'Open streams of events' }),
+        blockNumber: digits('Block to which they were told what happened').nullable(),
+      })
+      .meta({ description: 'What is told live' }),
     paused: z.object({ registry: z.boolean(), vaults: z.array(z.string()).meta({ description: 'Paused vaults' }) }),
     problems: z.array(z.string()).meta({ description: 'What an operator should look at though trading is possible' }),
   })
