@@ -33,7 +33,7 @@ afterAll(async () => {
   rmSync(scratch, { recursive: true, force: true })
 })
 
-it('trades with curl, then with MCP, as the README shows', async () => {
+it('trades with curl, listens, then trades with MCP, as the README shows', async () => {
   // The README's reader has the devnet's payer in .devnet/deployment.json; here it is named.
   const script = blockAfter('A first trade with curl', 'sh').replace(
     '--name first',
@@ -46,6 +46,13 @@ it('trades with curl, then with MCP, as the README shows', async () => {
 
   const [, KEY] = /KEY=(0x[0-9a-f]{64})/.exec(stdout) ?? []
   const [, AGENT] = /AGENT=(\d+)/.exec(stdout) ?? []
+  const listening = blockAfter('As it happens', 'sh').replace('curl -sN', 'curl -sN --max-time 3')
+  const { stdout: events } = await run('bash', ['-c', `${listening}|| [ $? = 28 ]`.replace(/ +#.*\n/, '')], {
+    cwd: root,
+    env: { ...env, KEY, AGENT },
+  })
+  expect(events.match(/"type":"\w+"/g)).toEqual(['"type":"PositionClosed"', '"type":"PositionReduced"'])
+
   const file = join(scratch, 'trade.mjs')
   writeFileSync(file, blockAfter('The same with MCP', 'ts'))
   const { stdout: answer } = await run(process.execPath, [file], { cwd: root, env: { ...env, KEY, AGENT } })
@@ -67,7 +74,7 @@ it('names every variable that the Worker reads, and no other', () => {
     'REQUIRED_ELSEWHERE',
     'SUBMISSION_UNKNOWN',
   ])
-  const isBinding = (name: string) => /^(EXECUTOR_LANE|HISTORY_INDEXER|PAYMENT_LEDGER|MCP_)/.test(name)
+  const isBinding = (name: string) => /^(EXECUTOR_LANE|EVENT_STREAMS|HISTORY_INDEXER|PAYMENT_LEDGER|MCP_)/.test(name)
   const isRefusal = (name: string) => source.includes(`refuse('${name}'`)
   const unnamed = [...read].filter(name => !known.has(name) && !notVariables.has(name) && !isBinding(name))
   expect(unnamed.filter(name => !isRefusal(name))).toEqual([])
