@@ -91,9 +91,10 @@ async function live(world: World, agent: Agent, name: string) {
     const step = stepOf(world, agent, wish, nonce, bad)
     const account = bad === 'signature' ? privateKeyToAccount(keyOf(random)) : agent.account
     const signed = await sign(world, account, step, `${name} ${agent.id}`)
-    const twin = hasTwin ? post(world, signed) : undefined
-    const [told] = await Promise.all([post(world, signed), twin])
-    if (isSuccess(told)) {
+    signed.intent.hasTwin = hasTwin
+    const posts = hasTwin ? [post(world, signed), post(world, signed)] : [post(world, signed)]
+    const told = (await Promise.all(posts)).find(isSuccess)
+    if (told) {
       const { positionId } = bodyOf(told)
       if (wish.is === 'open' && positionId) agent.position = { id: positionId, symbol: wish.symbol }
       if (wish.is === 'reduce' && wish.exitBps === 10_000) agent.position = undefined
@@ -183,7 +184,7 @@ async function sign(
   const { deadline, nonce } = message
   const fields = kind === 'register' ? { ...body, signature } : { ...body, deadline, nonce, signature }
   const json = JSON.stringify(fields, (_, value) => (typeof value === 'bigint' ? `${value}` : value))
-  const intent: Intent = { digest: digestOf(domain, primaryType, message), kind, wish, told: [] }
+  const intent: Intent = { digest: digestOf(domain, primaryType, message), kind, wish, hasTwin: false, told: [] }
   onIntent(intent)
   bodies.set(intent, { path, json })
   return { path, json, intent }

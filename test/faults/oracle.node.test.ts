@@ -11,6 +11,7 @@ const intent = (changes: Partial<Intent> = {}): Intent => ({
   digest: A,
   kind: 'open',
   wish: 'w',
+  hasTwin: false,
   told: [success],
   ...changes,
 })
@@ -52,6 +53,10 @@ describe('the oracle finds nothing wrong with', () => {
       'an intent whose block was lost and that is in another transaction since',
       { executions: [execution({ hash: OTHER })], lostBlocks: true },
     ],
+    [
+      'a refusal beside the success of a body that was posted twice at once',
+      { intents: [intent({ hasTwin: true, told: [refusal, success] })] },
+    ],
     ['a filler that carries no intent', { executions: [execution(), execution({ hash: OTHER, digest: undefined })] }],
   ])('%s', (_, changes) => {
     expect(judge(history(changes))).toEqual([])
@@ -69,6 +74,11 @@ describe('the oracle tells of', () => {
       'a registration with the id of another agent',
       'false success',
       { intents: [intent({ kind: 'register' })], executions: [execution({ agentId: '2' })] },
+    ],
+    [
+      'the refusals of a body that was posted twice at once and was executed',
+      'false refusal',
+      { intents: [intent({ hasTwin: true, told: [refusal] })] },
     ],
     ['a refusal of what was executed', 'false refusal', { intents: [intent({ told: [refusal] })] }],
     ['a success that was refused before', 'false refusal', { intents: [intent({ told: [refusal, success] })] }],

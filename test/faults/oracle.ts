@@ -10,6 +10,8 @@ export type Intent = {
   kind: 'register' | 'open' | 'add' | 'reduce' | 'ladder'
   /** The wish of the client that this body is one try at: a client signs anew when it is told that nothing was executed. */
   wish: string
+  /** Whether it was posted twice at once: then one may be refused before the other becomes due, and the success counts. */
+  hasTwin: boolean
   told: Told[]
 }
 
@@ -69,14 +71,11 @@ export function judge({ intents, executions, accounts, texts, secrets, lostBlock
         const successor = lostBlocks ? executed[0] : undefined
         const problem = problemOf(intent, bodyOf(answer), { byHash, successor })
         if (problem) report('false success', `${name}: ${problem}`)
-      } else if (isRefusal(answer) && executed.length > 0)
-        report(
-          'false refusal',
-          `${name} was answered ${answer.status} ${bodyOf(answer).code ?? ''} and is in ${executed[0]?.hash}`,
-        )
+      } else if (isRefusal(answer) && executed.length > 0 && !(intent.hasTwin && told.some(isSuccess)))
+        report('false refusal', `${name} was told ${told.map(nameOf).join(', ')} and is in ${executed[0]?.hash}`)
     }
     if (!told.some(answer => isSuccess(answer) || isRefusal(answer)))
-      report('no verdict', `${name} was told ${told.map(({ status }) => status).join(', ') || 'nothing'}`)
+      report('no verdict', `${name} was told ${told.map(nameOf).join(', ') || 'nothing'}`)
   }
 
   const granted = Map.groupBy(
@@ -107,6 +106,8 @@ export const isSuccess = ({ status }: Told): boolean => status === 200 || status
 export const isRefusal = ({ status }: Told): boolean => typeof status === 'number' && status >= 400 && status < 500
 /** The body of an answer; an empty one where there was none. */
 export const bodyOf = (told: Told): Body => ('body' in told ? told.body : {})
+
+const nameOf = (told: Told) => `${told.status} ${bodyOf(told).code ?? ''}`.trim()
 
 /** What is not true of a success; the ids must be those of the transaction's own event. */
 function problemOf(
