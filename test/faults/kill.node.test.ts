@@ -1,0 +1,79 @@
+import type { TypedDataDefinition } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { type Devnet, startDevnet } from '../../devnet/index.ts'
+import { workerVars } from '../../devnet/worker-vars.ts'
+import { prepareService, type Service } from './service.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of the API, read as they come
+type Json = any
+
+const AGENTS = 8
+let devnet: Devnet
+let service: Service
+let remove = () => {}
+
+beforeAll(async () => {
+  devnet = await startDevnet({ mineEveryMs: 150 })
+  const prepared = await prepareService()
+  remove = prepared.remove
+  service = await prepared.start({
+    ...workerVars(devnet.deployment),
+    ...{ X402_ENABLED: 'false', KEEPER_ENABLED: 'false', INCLUSION_TIMEOUT_MS: '20000' },
+  })
+})
+afterAll(async () => {
+  await service?.stop()
+  await devnet?.stop()
+  remove()
+})
+
+const get = async (path: string): Promise<Json> => (await fetch(`${service.url}${path}`)).json()
+async function post(path: string, body: Json): Promise<{ status: number; body: Json }> {
+  const headers = { 'content-type': 'application/json' }
+  const response = await fetch(`${service.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+  return { status: response.status, body: await response.json() }
+}
+
+/** Registers an agent and answers the signed body of its first trade. */
+async function readyToTrade() {
+  const account = privateKeyToAccount(generatePrivateKey())
+  const signed = async ({ body, typedData: { types, ...rest } }: Json) => {
+    const { EIP712Domain: _, ...own } = types
+    return { ...body, signature: await account.signTypedData({ ...rest, types: own } as TypedDataDefinition) }
+  }
+  const facts = { vault: `${devnet.deployment.vaults.genesis}`, name: 'agent', metadataURI: 'https://agents.example/a' }
+  const query = new URLSearchParams({ signer: account.address, ...facts })
+  const { body } = await post('/agents/register', await signed(await get(`/agents/register/quote?${query}`)))
+  const path = `/agents/${body.agentId}/trade-intents`
+  return { path, body: await signed(await get(`${path}/quote?symbol=NVDA&usdcAmount=25`)) }
+}
+
+test('after kill -9 what was accepted is mined without anybody asking, and the same bodies get their answers', async () => {
+  const { client, deployment } = devnet
+  const { address } = deployment.accounts.executor
+  const rpc = (method: string, ...params: unknown[]) =>
+    client.request<{ Method: string; Parameters: unknown[]; ReturnType: unknown }>({ method, params })
+  const trades = await Promise.all(Array.from({ length: AGENTS }, readyToTrade))
+  const before = await client.getTransactionCount({ address })
+
+  await devnet.setMining(false)
+  const broken = trades.map(({ path, body }) => post(path, body).catch(() => 'the connection ended'))
+  await vi.waitFor(
+    async () => expect(await client.getTransactionCount({ address, blockTag: 'pending' })).toBe(before + AGENTS),
+    { timeout: 10_000 },
+  )
+  await rpc('anvil_dropAllTransactions') // what was handed over is gone too
+  await service.kill()
+  expect(new Set(await Promise.all(broken))).toEqual(new Set(['the connection ended']))
+  await devnet.setMining(true)
+
+  await vi.waitFor(async () => expect(await client.getTransactionCount({ address })).toBe(before + AGENTS), {
+    timeout: 5_000,
+    interval: 50,
+  })
+  const answers = await Promise.all(trades.map(({ path, body }) => post(path, body)))
+  expect(answers.map(({ status }) => status)).toEqual(trades.map(() => 201))
+  expect(new Set(answers.map(({ body }) => body.positionId)).size).toBe(AGENTS)
+  expect(await client.getTransactionCount({ address })).toBe(before + AGENTS)
+})
