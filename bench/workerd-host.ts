@@ -33,3 +33,4 @@ process.on('message', (order: Order) => {
   obey(order).catch(error => report({ problem: error instanceof Error ? error.message : String(error) }))
 })
 process.on('disconnect', () => process.exit())
+if (!process.connected) process.exit() // whoever started this ended while it was loading
