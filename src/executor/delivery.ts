@@ -56,13 +56,16 @@ export function createDelivery({
   /** Sends an attempt and follows it until it is included or the wait is over; the reconciliation goes on after that. */
   async function deliver(attempt: Attempt): Promise<void> {
     const until = Date.now() + inclusionTimeoutMs
-    for (let tries = 1; tries <= RETRIES && journal.isOpen(attempt.hash); tries++) {
+    let isOpen = true
+    for (let tries = 1; tries <= RETRIES && isOpen; tries++) {
       const submission = await submit(attempt, { waitMs: Math.max(1, until - Date.now()), sync: true })
-      if (await conclude(attempt, submission)) break
-      await scheduler.wait(Math.min(RETRY_MS * tries, Math.max(0, until - Date.now())))
+      const isOver = await conclude(attempt, submission)
+      if (!isOver) await scheduler.wait(Math.min(RETRY_MS * tries, Math.max(0, until - Date.now())))
+      isOpen = journal.isOpen(attempt.hash)
+      if (isOver) break
     }
-    await poll(attempt, until)
-    if (journal.isOpen(attempt.hash) || Date.now() - attempt.sentAt > SLOW_MS) admission.trouble()
+    if (isOpen) isOpen = await isOpenAfterPolling(attempt, until)
+    if (isOpen || Date.now() - attempt.sentAt > SLOW_MS) admission.trouble()
     else admission.calm()
   }
 
@@ -138,13 +141,15 @@ export function createDelivery({
     return open.at(-1)?.hash === hash
   }
 
-  async function poll(attempt: Attempt, until: number): Promise<void> {
+  /** Asks after a receipt until it is there or the wait is over; answers whether the attempt is still open. */
+  async function isOpenAfterPolling(attempt: Attempt, until: number): Promise<boolean> {
     for (let turn = 0; journal.isOpen(attempt.hash) && Date.now() < until; turn++) {
       await scheduler.wait(Math.min(POLL_MS[turn] ?? LONGEST_POLL_MS, Math.max(0, until - Date.now())))
-      if (!journal.isOpen(attempt.hash)) return
+      if (!journal.isOpen(attempt.hash)) return false
       const receipt = await receiptOf(attempt)
       if (receipt) await settlement.include(attempt, receipt)
     }
+    return journal.isOpen(attempt.hash)
   }
 
   async function receiptOf({ hash }: Attempt): Promise<Receipt | null> {

@@ -192,6 +192,11 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void = (
         cost: BigInt(Math.ceil((row?.cost ?? 0) as number)),
       }
     },
+    /** Milliseconds at which the open transaction that all others wait for was sent first; it is the lowest nonce's. */
+    oldestOpen: () =>
+      rows(`SELECT sent_at FROM attempt WHERE state = 'open' ORDER BY nonce, sent_at LIMIT 1`)[0]?.sent_at as
+        | number
+        | undefined,
     isOpen: (hash: Hex) => rows(`SELECT 1 FROM attempt WHERE hash = ? AND state = 'open'`, hash).length > 0,
     highestNonce: () => (rows('SELECT MAX(nonce) AS nonce FROM attempt')[0]?.nonce ?? -1) as number,
 

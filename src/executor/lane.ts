@@ -138,7 +138,7 @@ export class ExecutorLane extends DurableObject<Env> {
     if (foreign > 0) return { state: 'paused', retryAfterSeconds: foreign }
     const wait = this.#secondsOfRevertBudget(relay)
     if (wait > 0) return { state: 'busy', retryAfterSeconds: wait, why: 'reverts' }
-    const { oldest } = this.#journal.pending()
+    const oldest = this.#journal.oldestOpen()
     const isClogged = oldest !== undefined && Date.now() - oldest > CLOGGED_MS
     const ticket = isClogged ? undefined : admission.enter(relay.group)
     if (ticket === undefined) return { state: 'busy', retryAfterSeconds: 1 }
