@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { startPeer } from '../../bench/peers/express/start.ts'
 import { bundleWorker, startWorkerd } from '../../bench/workerd.ts'
 import { freePort } from '../../devnet/anvil.ts'
@@ -43,6 +44,10 @@ export const startExpress: StartService = async vars => {
   return restartable(() => startPeer({ vars, port }), { evict: async () => {}, abort: async () => {} })
 }
 
+const PATIENCE_MS = 3_000
+const inTime = (work: Promise<void>): Promise<boolean> =>
+  Promise.race([work.then(() => true), sleep(PATIENCE_MS, false, { ref: false })])
+
 type Running = { url: string; logs(): string; kill9(): Promise<void>; stop(): Promise<void> }
 
 async function restartable<R extends Running>(
@@ -51,16 +56,22 @@ async function restartable<R extends Running>(
 ): Promise<Service> {
   let running = await start()
   let earlier = ''
+  const kill = async () => {
+    await running.kill9()
+    earlier += running.logs()
+    running = await start()
+  }
   return {
     url: running.url,
     logs: () => earlier + running.logs(),
-    async kill() {
-      await running.kill9()
-      earlier += running.logs()
-      running = await start()
-    },
+    kill,
     abort: lane => doors.abort(running, lane),
-    evict: lane => doors.evict(running, lane),
-    stop: () => running.stop(),
+    // Throwing out an object that is at work can block the host of workerd for ever: then all of it goes.
+    async evict(lane) {
+      if (!(await inTime(doors.evict(running, lane)))) await kill()
+    },
+    async stop() {
+      if (!(await inTime(running.stop()))) await running.kill9()
+    },
   }
 }

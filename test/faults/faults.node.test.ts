@@ -1,0 +1,40 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { planOf } from './plan.ts'
+import { type Rig, startRig } from './rig.ts'
+import { prepareService } from './service.ts'
+
+const SEEDS = 20
+const INTENTS = 300
+/** So many chains and services run side by side: most of a seed's time is waiting. */
+const RIGS = 3
+
+let rigs: Rig[] = []
+let remove = () => {}
+beforeAll(async () => {
+  const prepared = await prepareService()
+  remove = prepared.remove
+  rigs = await Promise.all(Array.from({ length: RIGS }, () => startRig(prepared.start)))
+})
+afterAll(async () => {
+  await Promise.all(rigs.map(rig => rig.stop()))
+  remove()
+})
+
+describe('under every fault that a seed can draw', () => {
+  test(`each of ${SEEDS} times ${INTENTS} intents is executed at most once, and every answer is true`, {
+    timeout: 900_000,
+  }, async () => {
+    const seeds = Array.from({ length: SEEDS }, (_, index) => index + 1)
+    const failed: string[] = []
+    const work = async (rig: Rig) => {
+      for (let seed = seeds.shift(); seed !== undefined; seed = seeds.shift()) {
+        const { violations, intents } = await rig.run(planOf(seed, INTENTS))
+        expect(intents).toBeGreaterThanOrEqual(INTENTS)
+        for (const { rule, what } of violations)
+          failed.push(`${rule}: ${what} (npm run faults -- --seed ${seed} --intents ${INTENTS})`)
+      }
+    }
+    await Promise.all(rigs.map(work))
+    expect(failed).toEqual([])
+  })
+})
