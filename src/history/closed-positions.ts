@@ -11,7 +11,7 @@ export type ClosedPosition = Position & { investedUsdc: bigint }
 
 export type ClosedQuery = { agentId: bigint; limit: number; below?: bigint | undefined }
 
-const CLOSED = `SELECT position_id FROM trades INDEXED BY trades_closed
+export const CLOSED = `SELECT position_id FROM trades INDEXED BY trades_closed
   WHERE agent_id = ?1 AND type = 'PositionClosed' AND position_id < ?2 ORDER BY position_id DESC LIMIT ?3`
 const PAID = `SELECT position_id, usdc_amount FROM trades INDEXED BY trades_position
   WHERE agent_id = ?1 AND position_id IN (${CLOSED}) AND type IN ('PositionOpened', 'PositionIncreased')`

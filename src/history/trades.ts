@@ -98,7 +98,7 @@ export async function positionsOf(
 }
 
 /** One more than the page, so that it is known whether there is another; each filter has its index. */
-function pageOf(db: Pick<D1Database, 'prepare'>, query: TradeQuery): D1PreparedStatement {
+export function pageOf(db: Pick<D1Database, 'prepare'>, query: TradeQuery): D1PreparedStatement {
   const { agentId, limit, before, type, token, positionId } = query
   const filters: [sql: string, value: string | number][] = [['agent_id = ?', Number(agentId)]]
   if (positionId !== undefined) filters.push(['position_id = ?', Number(positionId)])
