@@ -1,10 +1,11 @@
 import { evictDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { CursorMoved, openStore } from '../../src/history/store.ts'
 import { newTrader, openPosition, submit, type Trader } from '../actors.ts'
 import { appWith, type Body, call, deployment } from '../surfaces.ts'
 
-// The index itself, in the database; what the service answers from it is in trades.test.ts and history-reads.test.ts.
+// The index itself, in the database; what the service answers from it is in trades.test.ts and history-property.test.ts.
 
 const indexer = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
 const all = async (sql: string, ...values: unknown[]): Promise<Body[]> =>
@@ -49,6 +50,19 @@ describe('the index', () => {
     await indexer().catchUp()
     expect(await all('SELECT * FROM trades')).toHaveLength(before + 1)
   })
+})
+
+it('a writer that is behind writes nothing, and moves nothing', async () => {
+  await indexer().catchUp()
+  const [cursor] = await all('SELECT * FROM cursor')
+  const store = openStore(env.HISTORY, cursor.scope)
+  const place = { block: cursor.block + 1_000_000, logIndex: 0, timestamp: 0 }
+  const price = { token: deployment.contracts.USDC, price: 1n, observedAt: 0, ...place }
+  const rows = { trades: [], positions: [], agents: [], prices: [price], events: [], blocks: [] }
+  const next = { ...cursor, block: place.block, hash: '0x01' as const }
+  await expect(store.append({ ...cursor, hash: '0x02' }, next, rows)).rejects.toThrow(CursorMoved)
+  expect(await all('SELECT * FROM prices WHERE block = ?', place.block)).toEqual([])
+  expect((await all('SELECT block FROM cursor'))[0].block).toBeLessThan(place.block)
 })
 
 it('readiness tells how far the index is', async () => {
