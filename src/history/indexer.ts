@@ -15,6 +15,7 @@ const LONGEST_PAUSE_MS = 30_000
 /** A backfill goes on for so long within one alarm. */
 const TURN_MS = 10_000
 const CATCH_UP_MS = 5_000
+const IDLE_STEPS = 3
 
 export type IndexerStatus = { cursor: number | undefined; head: number | undefined }
 
@@ -60,7 +61,12 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     const until = Date.now() + CATCH_UP_MS
     let step = await this.#next()
     const head = step?.head ?? 0
-    while (step && (step.cursor?.block ?? -1) < head && Date.now() < until) step = await this.#next()
+    // A chain that changes, or a node that is behind, makes a step that leads nowhere: it is not asked on and on.
+    for (let idle = 0; step && (step.cursor?.block ?? -1) < head && idle < IDLE_STEPS && Date.now() < until; ) {
+      const before: number | undefined = step.cursor?.block
+      step = await this.#next()
+      idle = step?.more || step?.cursor?.block !== before ? 0 : idle + 1
+    }
     return this.status()
   }
 
