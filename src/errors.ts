@@ -44,6 +44,12 @@ const rows = {
     sentence: f => `${f.method} is not allowed here.`,
     remedy: 'The Allow header names the methods of this path.',
   },
+  TOO_MANY_POINTS: {
+    status: 400,
+    sentence: f =>
+      `The range from ${f.from} to ${f.to} has ${f.points} intervals of ${f.interval}; an answer has at most ${f.limit}.`,
+    remedy: 'Ask for a shorter range, page by page, or with interval=1d.',
+  },
   INVALID_AMOUNT: {
     status: 400,
     sentence: f => `${f.field} ${f.given} is not an amount: ${f.problem}.`,

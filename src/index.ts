@@ -3,11 +3,11 @@ import { parseConfig } from './config.ts'
 import { createContext } from './context.ts'
 import type { IntentRecord } from './executor/executor.ts'
 import { ExecutorLane as ExecutorLaneObject } from './executor/lane.ts'
+import { logEvent } from './executor/log.ts'
 import type { Listener } from './history/follower.ts'
 import { HistoryIndexerObject } from './history/indexer.ts'
 import { givingAgain } from './http/again.ts'
 import { createApp } from './http/app.ts'
-
 import { streamsOf } from './live/live.ts'
 import { EventStreamsObject } from './live/streams.ts'
 import { announce } from './mcp/announce.ts'
@@ -81,6 +81,8 @@ export default {
   },
   scheduled: async () => {
     wake()
+    // Each part logs what becomes of it, and leaves the others alone.
     await refreshOnSchedule(context)
+    if (config.chain && config.trading) await context.history.sample().catch(() => logEvent('sampling failure'))
   },
 } satisfies ExportedHandler<Env>

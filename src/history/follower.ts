@@ -166,7 +166,7 @@ export function createFollower({
     return new Set([...Object.values(chain.vaults), ...market.vaults.map(({ address }) => address)])
   }
 
-  return { step, addRelayed }
+  return { step, addRelayed, vaults: (): Address[] => [...(vaults ?? [])] }
 }
 
 const now = () => Math.floor(Date.now() / 1000)

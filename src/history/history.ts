@@ -3,11 +3,14 @@ import type { Address } from 'viem'
 import { type Block, type Chain, read, type TradingChain } from '../chain/client.ts'
 import { agentCalls, getAgents, toAgent } from '../chain/registry.ts'
 import { refuse } from '../errors.ts'
+import { type AgentQuery, isWanted, readCandidates } from './agents.ts'
 import { type ClosedQuery, readClosedPositions, readInvested } from './closed-positions.ts'
 import type { HistoryIndexerObject, IndexerStatus } from './indexer.ts'
 import { createNode } from './node.ts'
 import { readOwned } from './owners.ts'
+import { type Range, readEquity, readWorths } from './series.ts'
 import { readTrades, type TradeQuery } from './trades.ts'
+import { readVaultAgents } from './vault-agents.ts'
 import { createViewer, unlessUnavailable } from './view.ts'
 
 /** What happened on the chain: from the index, and from the chain where the index ends. */
@@ -29,6 +32,26 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: Bindings, chain:
     return block
   }
 
+  /**
+   * The records of the agents that `find` names. The registry is read after the events, so the events of the blocks in
+   * between are looked at too, until they name nobody new.
+   */
+  async function recordsOf<Found extends { ids: bigint[]; asOf: Block; lagBlocks: number }>(
+    find: (head: Promise<Block>) => Promise<Found>,
+  ) {
+    let found = await find(read(chain, []).then(({ block }) => block))
+    for (;;) {
+      const { block, agents } = await getAgents(chain, found.ids)
+      const known = new Set(found.ids)
+      const isLater = block.number > found.asOf.number && found.lagBlocks === 0
+      const now = isLater ? await find(Promise.resolve(block)) : found
+      const wanted = new Set(now.ids)
+      if (now.ids.every(id => known.has(id)))
+        return { ...now, agents: agents.filter(({ agentId }) => wanted.has(agentId)) }
+      found = now
+    }
+  }
+
   return {
     catchUp,
     /** Makes sure that the chain is followed; nobody waits for that, and the cron trigger asks again. */
@@ -40,6 +63,8 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: Bindings, chain:
       ),
     /** The block that the index is whole to; undefined where there is none yet, or it cannot be read. */
     reach: viewer.reach,
+    /** Samples what is due; the cron trigger waits for it. */
+    sample: () => indexer().sample(),
 
     /** A page of an agent's trades, newest first. Throws AGENT_NOT_FOUND, HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     trades: (trading: TradingChain, query: TradeQuery) =>
@@ -53,25 +78,34 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: Bindings, chain:
     invested: (trading: TradingChain, position: { agentId: bigint; positionId: bigint }, block: Block) =>
       readInvested({ viewer, chain: trading, node, db }, position, Promise.resolve(block)).catch(unlessUnavailable),
 
-    /**
-     * The agents that an owner holds, by id. The registry is read after the events, so the events of the blocks in
-     * between are looked at too, until none is new. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
-     */
+    /** The agents that an owner holds, by id. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     async agentsOf(owner: Address) {
-      let owned = await readOwned(
-        { viewer, chain },
-        owner,
-        read(chain, []).then(({ block }) => block),
-      )
-      for (;;) {
-        const { block, agents } = await getAgents(chain, owned.ids)
-        const known = new Set(owned.ids)
-        const isLater = block.number > owned.asOf.number && owned.lagBlocks === 0
-        const now = isLater ? await readOwned({ viewer, chain }, owner, Promise.resolve(block)) : owned
-        if (now.ids.every(id => known.has(id)))
-          return { ...now, agents: agents.filter(({ agent }) => agent.owner === owner) }
-        owned = now
-      }
+      const { agents, ...found } = await recordsOf(head => readOwned({ viewer, chain }, owner, head))
+      return { ...found, agents: agents.filter(({ agent }) => agent.owner === owner) }
     },
+
+    /**
+     * A page of the agents that are what is asked for, newest first; `next` is the id below which there may be more, of
+     * a short page too. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+     */
+    async agents(query: AgentQuery) {
+      const { agents, end, ...found } = await recordsOf(head => readCandidates({ viewer, chain }, query, head))
+      const wanted = agents.filter(({ agent }) => isWanted(agent, query))
+      const page = wanted.slice(0, query.limit)
+      return { ...found, agents: page, next: wanted.length > page.length ? page.at(-1)?.agentId : end }
+    },
+
+    /** An agent's equity over time, by a range that depends on the time of the newest block. Throws as `trades` does. */
+    async equity(agentId: bigint, rangeAt: (time: bigint) => Range) {
+      const head = await headWith(agentId)
+      return readEquity(viewer, agentId, rangeAt(head.timestamp), head)
+    },
+
+    /** What the shares of a vault were worth over time. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
+    worths: (vault: Address, range: Range, head: Block) => readWorths(viewer, vault, range, head),
+
+    /** Who trades in a vault. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
+    vaultAgents: (trading: TradingChain, vault: Address, head: Block) =>
+      readVaultAgents({ viewer, chain: trading, db }, vault, head),
   }
 }

@@ -1,12 +1,14 @@
 import { DurableObject } from 'cloudflare:workers'
-import { createChain } from '../chain/client.ts'
+import { type Chain, createChain, type TradingChain } from '../chain/client.ts'
 import { parseConfig } from '../config.ts'
 import { Refusal } from '../errors.ts'
 import { logEvent } from '../executor/log.ts'
 import { createFollower, type Follower, type Listener, type Step } from './follower.ts'
-import type { NodeLog } from './node.ts'
+import { createNode, type NodeLog } from './node.ts'
+import { createSampler, type Sampler } from './sampler.ts'
+import { openSamples } from './samples.ts'
 import { scopeOf } from './scope.ts'
-import { openStore } from './store.ts'
+import { type Cursor, openStore } from './store.ts'
 
 const BUSY_MS = 1_000
 const SOON_MS = 500
@@ -16,6 +18,13 @@ const LONGEST_PAUSE_MS = 30_000
 const TURN_MS = 10_000
 const CATCH_UP_MS = 5_000
 const IDLE_STEPS = 3
+/** What changes is sampled at once, and not again for so long: a busy agent's samples of a minute tell nothing more. */
+const SAMPLING_PAUSE_MS = 5_000
+/** Steps that bring the index to a block that the node had just now: one sees it, the next one reads to it. */
+const MOST_STEPS = 4
+
+/** Who works for the index; nobody samples where there is no trading. */
+type Workers = { follower: Follower; sampler: Sampler | undefined }
 
 export type IndexerStatus = { cursor: number | undefined; head: number | undefined }
 
@@ -26,7 +35,9 @@ export type IndexerStatus = { cursor: number | undefined; head: number | undefin
 export class HistoryIndexerObject extends DurableObject<Env> {
   /** Told of what was written; the events of one call are of one transaction. */
   protected readonly listener: Listener = { appended() {}, reorganized() {} }
-  #follower: Promise<Follower | undefined> | undefined
+  #workers: Promise<Workers | undefined> | undefined
+  #sampling: Promise<void> | undefined
+  #sampledAt = 0
   #step: Promise<Step | undefined> | undefined
   #last: Step | undefined
   readonly #relayed: NodeLog[] = []
@@ -48,6 +59,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
       while (step?.more && Date.now() < until) step = await this.#next()
       this.#failures = 0
       this.#pauseMs = step?.head === head ? Math.min(this.#pauseMs * 1.5, IDLE_MS) : BUSY_MS
+      if (!step?.more && Date.now() > this.#sampledAt + SAMPLING_PAUSE_MS) await this.#sampleSome(until)
       await this.#armBefore(Date.now() + (step?.more ? 0 : this.#pauseMs))
     } catch (error) {
       this.#failures++
@@ -82,8 +94,14 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   }
 
   async #writeRelayed(): Promise<void> {
-    const follower = await this.#prepare()
-    while (this.#relayed.length > 0) await follower?.addRelayed(this.#relayed.splice(0))
+    const workers = await this.#prepare()
+    while (this.#relayed.length > 0) await workers?.follower.addRelayed(this.#relayed.splice(0))
+  }
+
+  /** Follows to the newest block and samples everything that is due there. */
+  async sample(): Promise<void> {
+    await this.catchUp()
+    await this.#sampleSome(Date.now() + TURN_MS)
   }
 
   status(): IndexerStatus {
@@ -93,7 +111,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   /** One step at a time, whoever asks for it. */
   #next(): Promise<Step | undefined> {
     this.#step ??= this.#prepare()
-      .then(follower => follower?.step())
+      .then(workers => workers?.follower.step())
       .then(step => {
         this.#last = step ?? this.#last
         return step
@@ -109,23 +127,73 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     if (armed === null || armed > time) await this.ctx.storage.setAlarm(time)
   }
 
-  #prepare(): Promise<Follower | undefined> {
-    this.#follower ??= this.#open().catch(error => {
-      this.#follower = undefined
-      throw error
-    })
-    return this.#follower
+  /** Samples what is due, one round at a time. That it fails is no matter of the index: it is tried again. */
+  #sampleSome(until: number): Promise<void> {
+    this.#sampling ??= this.#sample(until)
+      .catch(error => logEvent('sampling failure', { cause: causeOf(error) }))
+      .finally(() => {
+        this.#sampling = undefined
+        this.#sampledAt = Date.now()
+      })
+    return this.#sampling
   }
 
-  async #open(): Promise<Follower | undefined> {
+  async #sample(until: number): Promise<void> {
+    const sampler = (await this.#prepare())?.sampler
+    for (let isMore = true; isMore && Date.now() < until; ) {
+      const cursor = this.#last?.cursor
+      if (cursor === undefined || !sampler?.isDue(cursor)) return
+      isMore = await sampler.turn(cursor, block => this.#follow(block))
+    }
+  }
+
+  /** Brings the index to a block; undefined where it does not come there. */
+  async #follow(block: number): Promise<Cursor | undefined> {
+    let cursor = this.#last?.cursor
+    for (let steps = 0; steps < MOST_STEPS && (cursor?.block ?? -1) < block; steps++)
+      cursor = (await this.#next())?.cursor
+    return cursor !== undefined && cursor.block >= block ? cursor : undefined
+  }
+
+  #prepare(): Promise<Workers | undefined> {
+    this.#workers ??= this.#open().catch(error => {
+      this.#workers = undefined
+      throw error
+    })
+    return this.#workers
+  }
+
+  async #open(): Promise<Workers | undefined> {
     const config = parseConfig({ ...this.env })
     if (config.chain === undefined) return undefined
+    const { rpcUrls } = config.chain
     const chain = createChain(config.chain, config.trading)
     const store = openStore(this.env.HISTORY, scopeOf(chain))
     await store.migrate()
-    return createFollower({ chain, rpcUrls: config.chain.rpcUrls, store, listener: this.listener })
+    const listener: Listener = {
+      appended: (rows, cursor) => {
+        sampler?.noticed(rows)
+        this.listener.appended(rows, cursor)
+      },
+      reorganized: reorg => {
+        sampler?.forget()
+        this.listener.reorganized(reorg)
+      },
+    }
+    const follower = createFollower({ chain, rpcUrls, store, listener })
+    const sampler = isTrading(chain)
+      ? createSampler({
+          chain,
+          node: createNode(rpcUrls),
+          samples: openSamples(this.env.HISTORY, store),
+          vaults: follower.vaults,
+        })
+      : undefined
+    return { follower, sampler }
   }
 }
+
+const isTrading = (chain: Chain): chain is TradingChain => chain.trading !== undefined
 
 const causeOf = (error: unknown) =>
   error instanceof Refusal ? error.body.code : error instanceof Error ? error.name : typeof error

@@ -61,7 +61,7 @@ export class CursorMoved extends Error {
 
 export type Store = ReturnType<typeof openStore>
 
-const TABLES = ['trades', 'positions', 'agents', 'prices', 'events', 'relayed'] as const
+const TABLES = ['trades', 'positions', 'agents', 'prices', 'events', 'relayed', 'equity', 'vault_worth'] as const
 /** Rows of one statement: far below the 2 MB that a parameter may have. */
 const CHUNK = 2_000
 const MOST_REORGS = 1_000
@@ -211,6 +211,8 @@ export function openStore(db: D1Database, scope: string) {
       unmoved(from.hash),
       ...TABLES.map(table => db.prepare(`DELETE FROM ${table} WHERE block > ?1`).bind(to.block)),
       db.prepare('UPDATE agents SET until = NULL WHERE until > ?1').bind(to.block),
+      db.prepare('UPDATE equity SET until = NULL WHERE until > ?1').bind(to.block),
+      db.prepare('UPDATE sampling SET changed_to = min(changed_to, ?1)').bind(to.block),
       db.prepare('DELETE FROM blocks WHERE number > ?1').bind(to.block),
       db
         .prepare('INSERT INTO reorgs (ancestor, ancestor_hash, lost, lost_hash, at) VALUES (?1, ?2, ?3, ?4, ?5)')
@@ -224,7 +226,7 @@ export function openStore(db: D1Database, scope: string) {
 
   /** Forgets everything: the rows were of another chain, or of other contracts. */
   async function clear(): Promise<void> {
-    await db.batch([...TABLES, 'blocks', 'cursor'].map(table => db.prepare(`DELETE FROM ${table}`)))
+    await db.batch([...TABLES, 'sampling', 'blocks', 'cursor'].map(table => db.prepare(`DELETE FROM ${table}`)))
   }
 
   /** Blocks that could still be taken back, newest first. */
@@ -262,7 +264,7 @@ export function openStore(db: D1Database, scope: string) {
     return results
   }
 
-  return { migrate, cursor, append, addRelayed, rollback, clear, blocks, positionsOf, agentsOf }
+  return { migrate, cursor, transaction, unmoved, append, addRelayed, rollback, clear, blocks, positionsOf, agentsOf }
 }
 
 const MOVED = 'the cursor has moved '

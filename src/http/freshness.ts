@@ -9,8 +9,8 @@ function blockOf(answer: unknown): AsOf | undefined {
   return 'lagBlocks' in answer && answer.lagBlocks !== 0 ? undefined : (answer.asOf as AsOf)
 }
 
-/** A quote ages with the signature it is made for, and what the keeper did is no matter of the block: never kept. */
-export const isNeverKept = (path: string) => /\/(quote|automation)$/.test(path)
+/** A quote ages with the signature it is made for; what the keeper did and what was sampled is no matter of the block. */
+export const isNeverKept = (path: string) => /\/(quote|automation|equity-history|stats)$/.test(path)
 
 /**
  * Sets the caching headers of a read: one that describes a block has it as its ETag and must be asked for again, what

@@ -32,7 +32,8 @@ export const docsHeaders = secureHeaders({
 })
 
 const EXPOSED = [
-  ...['X-Request-Id', 'ETag', 'Retry-After', 'Allow', 'WWW-Authenticate'],
+  ...['X-Request-Id', 'ETag', 'Retry-After', 'Allow', 'WWW-Authenticate', 'Link'],
+  ...['X-As-Of-Block', 'X-Lag-Blocks'],
   ...['PAYMENT-REQUIRED', 'PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE'],
 ]
 const preflight = cors({

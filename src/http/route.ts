@@ -1,23 +1,20 @@
 import { createRoute, type OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi'
-import { accepts } from 'hono/accepts'
 import type { Described } from '../memory.ts'
 import { invalidRequest, type Operation, Reply } from '../operations/operation.ts'
 import { errorBody } from '../resources/error.ts'
 import { paymentRequiredBody } from '../resources/registration.ts'
 import { noteAnswer, textOf } from './again.ts'
 import type { AppEnv } from './app.ts'
+import { formatOf, isAskedFor } from './formats.ts'
 import { isNeverKept, isUnchanged } from './freshness.ts'
 import { paymentHeaders, writePayment } from './payment.ts'
 
-const MARKDOWN = 'text/markdown'
 const JSON_TYPE = 'application/json'
-const formatQuery = z.object({
-  format: z.enum(['md']).optional().meta({ description: '`md` answers markdown instead of JSON' }),
-})
 
-/** Serves an operation over HTTP: input from path, query and JSON body, the output as JSON or as markdown. */
+/** Serves an operation over HTTP: input from path, query and JSON body, the output as JSON or in its other format. */
 export function addRoute(app: OpenAPIHono<AppEnv>, operation: Operation) {
-  const { params, body, method, path, markdown } = operation
+  const { params, body, method, path } = operation
+  const other = formatOf(operation)
   app.openapi(
     createRoute(routeOf(operation)),
     async c => {
@@ -25,11 +22,11 @@ export function addRoute(app: OpenAPIHono<AppEnv>, operation: Operation) {
       const { format, ...asked } = valid('query')
       const input = { ...(params && valid('param')), ...asked, ...(body && valid('json')) }
       const answer = await operation.run(c.var.context, input as never)
-      if (markdown) c.header('Vary', 'Accept', { append: true })
+      if (other) c.header('Vary', 'Accept', { append: true })
       if (method === 'get' && isUnchanged(c, path, answer)) return c.body(null, 304)
       if (method !== 'get') c.header('Cache-Control', 'no-store')
-      if (markdown && (format === 'md' || prefersMarkdown(c)))
-        return c.body(markdown(answer as never), 200, { 'Content-Type': `${MARKDOWN}; charset=utf-8` })
+      if (other && isAskedFor(other, c, format))
+        return c.body(other.write(c, answer as never), 200, { 'Content-Type': `${other.mediaType}; charset=utf-8` })
       if (operation.remembered) {
         noteAnswer(c.req.raw, answer as Described)
         return c.body(textOf(answer as Described), 200, { 'Content-Type': JSON_TYPE })
@@ -43,9 +40,6 @@ export function addRoute(app: OpenAPIHono<AppEnv>, operation: Operation) {
     },
   )
 }
-
-const prefersMarkdown = (c: Parameters<typeof accepts>[0]) =>
-  accepts(c, { header: 'Accept', supports: [JSON_TYPE, MARKDOWN], default: JSON_TYPE }) === MARKDOWN
 
 export const statusWords: Record<number, string> = {
   200: 'Success',
@@ -72,7 +66,7 @@ const ownWords: Record<string, Record<number, string>> = {
 const repeatable = ['registerAgent', 'linkErc8004']
 
 function routeOf(operation: Operation) {
-  const { id, method, path, tag, summary, description, params, query, body, status, errors, markdown } = operation
+  const { id, method, path, tag, summary, description, params, query, body, status, errors } = operation
   const words = (code: number) => ownWords[id]?.[code] ?? statusWords[code] ?? 'Refused'
   const isPaid = errors.includes(402)
   const responses: RouteConfig['responses'] = {}
@@ -90,7 +84,7 @@ function routeOf(operation: Operation) {
       content: { [JSON_TYPE]: { schema: code === 402 ? paymentRequiredBody : errorBody } },
       ...(code === 402 && { headers: paymentHeaders.required }),
     }
-  const asked = z.object({ ...query?.shape, ...(markdown && formatQuery.shape) })
+  const asked = z.object({ ...query?.shape, ...formatOf(operation)?.query.shape })
   return {
     operationId: id,
     method,
@@ -114,9 +108,12 @@ function routeOf(operation: Operation) {
   } as RouteConfig
 }
 
-const contentOf = ({ output, markdown }: Operation) => ({
-  [JSON_TYPE]: { schema: output },
-  ...(markdown && { [MARKDOWN]: { schema: z.string(), example: '# Vaults\n' } }),
-})
+function contentOf(operation: Operation) {
+  const other = formatOf(operation)
+  return {
+    [JSON_TYPE]: { schema: operation.output },
+    ...(other && { [other.mediaType]: { schema: z.string(), example: other.example } }),
+  }
+}
 
 const describesBlock = ({ output }: Operation) => output instanceof z.ZodObject && 'asOf' in output.shape

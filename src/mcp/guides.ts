@@ -13,6 +13,8 @@ const guides = {
     'One vault, by slug or contract address, with the risk policy of its tracks. Example: {"id":"genesis"}',
   svc_list_vault_tokens:
     'The tokens that may be traded in a vault, with prices in US dollars. svc_get_trade_intent_quote takes the symbol. Example: {"id":"genesis"}',
+  svc_get_vault_stats:
+    'What a vault has, where it is, its share price now and over time, and its agents. Example: {"id":"genesis","interval":"1d"}',
   svc_list_tokens:
     'Every token with its price in US dollars and the vaults that allow it. An agent trades only what its vault allows.',
   svc_get_prices:
@@ -24,6 +26,8 @@ const guides = {
     'Registers an agent. Before: svc_get_agent_registration_quote; send its body with signature. Where x402 is enabled it first answers PAYMENT_REQUIRED: call again with the same input and the payment in _meta["x402/payment"]. After: every other tool takes the agentId. The identical body again is safe and never charged twice.',
   svc_get_agent:
     'The record of an agent: owner, signer, vault, track and status; only status 1 (Active) may take new risk. Example: {"agentId":"1"}',
+  svc_list_agents:
+    'Lists agents, newest first, by vault, track or status. Example: {"vault":"genesis","status":"Active"}',
   svc_list_agents_by_owner:
     'The agents that an address owns now, with the agentId that other tools take. Example: {"owner":"0x…"}',
   svc_get_agent_by_erc8004:
@@ -46,6 +50,7 @@ const guides = {
     'What fires each exit rule of a position and how far that is, and what the keeper saw last. Look here when an exit was expected and did not happen. Example: {"agentId":"1","positionId":"3"}',
   svc_get_risk_state:
     'Allocation, equity, drawdown, PnL and limits of an agent, and what its promotion needs. Look here before a trade and after a refusal. Example: {"agentId":"1"}',
+  svc_get_equity_history: 'Equity, PnL and drawdown of an agent over time. Example: {"agentId":"1","interval":"1d"}',
   svc_get_trade_history:
     'What an agent has traded, newest first, with PnL and the exits that fired; filters by type, symbol, positionId. Example: {"agentId":"1","type":"ExitExecuted"}',
   svc_get_intent:

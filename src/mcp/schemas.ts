@@ -39,7 +39,7 @@ const DEPTH = 2
 
 /**
  * The output schemas of one tool list, kept short: names and types to the second level, the first sentence about those of
- * the first, and no constraints (nor which fields are always there), which are the service's business. A component that occurs again is
+ * the first and its enums, and no constraints (nor which fields are always there), which are the service's business. A component that occurs again is
  * spelled out where the list first has it and bears only its title afterwards; a text is said once.
  */
 export function outputSchemas(outputs: readonly z.ZodType[]): ToolSchema[] {
@@ -63,25 +63,28 @@ function compactOutputs(outputs: readonly z.ZodType[], isTitled: (title: string)
   }
   const isKept = (key: string, value: unknown, depth: number) => {
     if (key === 'description') return isWorthSaying(value, depth)
-    if (key === 'properties') return depth < DEPTH
+    if (key === 'properties' || key === 'enum') return depth < DEPTH
     if (key === 'additionalProperties') return isSchema(value) && depth < DEPTH && Object.keys(value).length > 0
     return structure.includes(key)
   }
   return outputs.map(output => {
     const root: Schema = z.toJSONSchema(output, { io: 'output', unrepresentable: 'any' })
     const definitions = isSchema(root.$defs) ? root.$defs : {}
-    const compact = (schema: Schema, depth: number): Schema => {
+    const compact = (schema: Schema, depth: number, isItem = false): Schema => {
       const component = typeof schema.$ref === 'string' ? nameOf(schema.$ref) : undefined
       const title = component !== undefined && isTitled(component) && { title: component }
       const source = resolve(schema, definitions)
       if (component !== undefined && spelledOut.has(component)) return title || { type: source.type }
       if (component !== undefined && depth < DEPTH) spelledOut.add(component)
-      const kept = Object.entries(source).filter(([key, value]) => isKept(key, value, depth))
+      // Of a list its own description says enough.
+      const kept = Object.entries(source).filter(
+        ([key, value]) => isKept(key, value, depth) && !(isItem && key === 'description' && !MARKED.test(`${value}`)),
+      )
       const inside = kept.map(([key, value]) => [
         key,
         key === 'description'
           ? firstSentence(value)
-          : nested(key, value, inner => compact(inner, key === 'items' ? depth : depth + 1)),
+          : nested(key, value, inner => (key === 'items' ? compact(inner, depth, true) : compact(inner, depth + 1))),
       ])
       return orNull({ ...title, ...Object.fromEntries(inside) })
     }
@@ -89,7 +92,9 @@ function compactOutputs(outputs: readonly z.ZodType[], isTitled: (title: string)
   })
 }
 
-const firstSentence = (text: unknown) => `${text}`.split('. ')[0]
+/** What the instructions of the server say of all amounts and times is not repeated. */
+const UNITS = /; (USDC base units \(6 decimals\)|Unix seconds)$/
+const firstSentence = (text: unknown) => `${text}`.split('. ')[0]?.replace(UNITS, '')
 
 /** What may also be null says so in its type, the shorter way, where it has a plain one. */
 function orNull({ anyOf, ...beside }: Schema): Schema {

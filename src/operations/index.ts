@@ -1,9 +1,10 @@
 import { getAddIntentQuote, submitAddIntent } from './add-intents.ts'
-import { getAgent } from './agents.ts'
+import { getAgent, listAgents } from './agents.ts'
 import { getAgentByERC8004 } from './agents-by-erc8004.ts'
 import { listAgentsByOwner } from './agents-by-owner.ts'
 import { getPositionAutomation } from './automation.ts'
 import { discoveryOf } from './discovery.ts'
+import { getEquityHistory } from './equity-history.ts'
 import { getERC8004LinkQuote, linkERC8004 } from './erc8004-link.ts'
 import { streams } from './events.ts'
 import { getExitLadderIntentQuote, submitExitLadderIntent } from './exit-ladder-intents.ts'
@@ -23,6 +24,7 @@ import { listTokens } from './tokens.ts'
 import { getTradeIntentQuote, submitTradeIntent } from './trade-intents.ts'
 import { getTradeHistory } from './trades.ts'
 import { getTransaction } from './transactions.ts'
+import { getVaultStats } from './vault-stats.ts'
 import { getVault, listVaults, listVaultTokens } from './vaults.ts'
 
 const described = [
@@ -31,6 +33,7 @@ const described = [
   listVaults,
   getVault,
   listVaultTokens,
+  getVaultStats,
   listTokens,
   getPrices,
   refreshPrices,
@@ -38,6 +41,7 @@ const described = [
   registerAgent,
   getFacilitatorSupport,
   verifyPayment,
+  listAgents,
   getAgent,
   listAgentsByOwner,
   getAgentByERC8004,
@@ -56,6 +60,7 @@ const described = [
   getPosition,
   getPositionAutomation,
   getRiskState,
+  getEquityHistory,
   getTradeHistory,
   getTransaction,
   getIntent,

@@ -46,6 +46,8 @@ export type Definition<
   security?: 'bearer'
   /** Over HTTP `?format=md` and `Accept: text/markdown` answer the output rendered as markdown. */
   markdown?: (output: z.input<O>) => string
+  /** Over HTTP `?format=csv` and `Accept: text/csv` answer the list of that name as CSV, a column for each field. */
+  csv?: keyof z.input<O> & string
   /**
    * The answer follows from the input and the newest block, and no intent of an agent changes it: an isolate may give it
    * again while it knows of no newer block. What an agent trades by is read anew each time.
@@ -70,8 +72,9 @@ export const tags = {
 } as const
 export type Tag = keyof typeof tags
 
-export type Operation = Omit<Definition, 'markdown'> & {
+export type Operation = Omit<Definition, 'markdown' | 'csv'> & {
   markdown?: (output: never) => string
+  csv?: string
   /** Path, query and body in one flat object; unknown fields are refused. */
   input: z.ZodType
   /** Parses flat raw input (path, query and body in one object); throws the refusal INVALID_REQUEST. */

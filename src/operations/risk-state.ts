@@ -21,6 +21,6 @@ export const getRiskState = defineOperation(
   },
   async ({ trading }, { agentId }) => {
     const { block, risk } = await getRisk(trading, agentId)
-    return presentRisk(agentId, block, risk, await symbolsOf(trading, risk.staleTokens))
+    return presentRisk(agentId, block, risk, await symbolsOf(trading, risk.equity.staleTokens))
   },
 )

@@ -16,7 +16,7 @@ export const getTradeHistory = defineOperation(
     tag: 'Positions',
     summary: 'Trade history',
     description:
-      'One record for each open, add, reduce, ladder change, exit and force close, newest first, with amounts, price and realized PnL; complete to the block of asOf. `type`, `symbol` and `positionId` leave only what they name; `cursor` goes on where a page ended.',
+      'One record for each open, add, reduce, ladder change, exit and force close, newest first, with amounts, price and realized PnL; complete to the block of asOf. `type`, `symbol` and `positionId` leave only what they name; `cursor` goes on where a page ended. Over HTTP `format=csv` (or `Accept: text/csv`) answers the trades as CSV, with the next page in the `Link` header.',
     params: agentParams,
     query: z.object({
       limit: z.coerce.number<string | number>().int().min(1).max(100).default(50),
@@ -25,6 +25,7 @@ export const getTradeHistory = defineOperation(
       symbol: z.string().min(1).optional().meta({ example: 'NVDA' }),
       positionId: positionId.optional(),
     }),
+    csv: 'trades',
     status: 200,
     output: tradeList,
     errors: [400, 404, 502, 503],

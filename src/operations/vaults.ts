@@ -10,7 +10,7 @@ import { vaultsMarkdown } from '../resources/vault-markdown.ts'
 import { defineOperation } from './operation.ts'
 import { presentBlock } from './quoting.ts'
 
-const params = z.object({
+export const vaultParams = z.object({
   id: z.string().min(1).max(128).meta({ description: 'Slug or contract address of the vault', example: 'genesis' }),
 })
 
@@ -61,7 +61,7 @@ export const getVault = defineOperation(
     tag: 'Vaults',
     summary: 'Get one vault',
     description: 'One vault by slug or contract address, with the risk policy of its tracks.',
-    params,
+    params: vaultParams,
     remembered: true,
     status: 200,
     output: vaultAnswer,
@@ -82,7 +82,7 @@ export const listVaultTokens = defineOperation(
     tag: 'Vaults',
     summary: 'List the tokens of a vault',
     description: "Tokens of the vault's mandate that its on-chain allowlist admits, with the oracle's prices.",
-    params,
+    params: vaultParams,
     remembered: true,
     status: 200,
     output: vaultTokens,

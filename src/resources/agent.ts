@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Agent } from '../chain/registry.ts'
-import { address, addressOut, agentId, asOf, digits, unixSeconds } from './primitives.ts'
+import { address, addressOut, agentId, asOf, digits, lagBlocks, nextCursor, unixSeconds } from './primitives.ts'
 
 export const TRACKS = ['CHALLENGE', 'FUNDED', 'PRIME'] as const
 export const AGENT_STATUSES = ['Draft', 'Active', 'Suspended', 'Failed', 'Graduated', 'Exited'] as const
@@ -56,3 +56,40 @@ export const presentAgent = (agent: Agent): z.input<typeof agentRecord> => ({
 
 export const agentParams = z.object({ agentId })
 export const ownerParams = z.object({ owner: address })
+
+/** A number of the chain's, or its name in any case. */
+const numberOf = (names: readonly string[], what: string) =>
+  z
+    .string()
+    .transform((text, ctx): number => {
+      const named = names.findIndex(name => name.toLowerCase() === text.toLowerCase())
+      if (named >= 0 || /^\d{1,3}$/.test(text)) return named >= 0 ? named : Number(text)
+      ctx.addIssue({ code: 'custom', message: `is no ${what}: one of ${names.join(', ')}, or its number` })
+      return z.NEVER
+    })
+    .meta({ description: `Number or name: ${names.join(', ')}` })
+
+export const agentQuery = z.object({
+  vault: z.string().min(1).max(128).optional().meta({ description: 'Slug or contract address', example: 'genesis' }),
+  track: numberOf(TRACKS, 'track').optional(),
+  status: numberOf(AGENT_STATUSES, 'status').optional(),
+  limit: z.coerce.number<string | number>().int().min(1).max(100).default(50),
+  cursor: z
+    .string()
+    .regex(/^a[1-9]\d{0,15}$/, 'is not a cursor of an answer')
+    .transform(text => BigInt(text.slice(1)))
+    .optional()
+    .meta({ description: 'nextCursor of the page before' }),
+})
+
+export const presentAgentCursor = (agentId: bigint): string => `a${agentId}`
+
+export const agentList = z
+  .object({
+    chainId: z.int(),
+    agents: z.array(z.object({ agentId: digits('Agent id'), agent: agentRecord })),
+    nextCursor,
+    asOf,
+    lagBlocks,
+  })
+  .meta({ id: 'AgentList' })

@@ -98,6 +98,6 @@ export const asOf = z
 
 /** How far an answer from the history is behind the chain. */
 export const lagBlocks = z.int().meta({
-  description: 'Blocks of the chain after asOf that are not looked at yet; 0 unless the index is far behind',
+  description: 'Blocks after asOf that are not looked at yet; 0 unless the index is far behind',
 })
 export const nextCursor = z.string().nullable().meta({ description: 'Where the next page begins; null at the end' })

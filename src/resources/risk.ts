@@ -63,7 +63,7 @@ export function presentRisk(
   risk: Risk,
   symbol: (token: `0x${string}`) => string,
 ): z.input<typeof riskState> {
-  const { agent, allocation, trackConfig, equity, dailyRealizedPnlUsdc, lifetimeRealizedPnlUsdc } = risk
+  const { agent, allocation, trackConfig, equity, dailyRealizedPnlUsdc } = risk
   const { drawdownBps } = equity
   const reached = breachesOf({ cap: allocation.cap, drawdownBps, dailyRealizedPnlUsdc }, trackConfig)
   return {
@@ -77,23 +77,23 @@ export function presentRisk(
       currentDrawdownBps: Number(equity.drawdownBps),
     },
     pnl: {
-      lifetimeRealizedUsdc: `${lifetimeRealizedPnlUsdc}`,
+      lifetimeRealizedUsdc: `${equity.realized}`,
       dailyRealizedUsdc: `${dailyRealizedPnlUsdc}`,
       day: `${risk.day}`,
     },
-    positions: { opened: Number(risk.opened), closed: Number(risk.closed), openCount: Number(risk.openCount) },
+    positions: { opened: Number(risk.opened), closed: Number(risk.closed), openCount: equity.openCount },
     breaches: { drawdown: reached.drawdown, dailyLoss: reached.dailyLoss },
     derived: {
-      returnBps: share(lifetimeRealizedPnlUsdc + risk.unrealizedPnlUsdc, allocation.cap),
-      unrealizedPnlUsdc: `${risk.unrealizedPnlUsdc}`,
+      returnBps: share(equity.realized + equity.unrealized, allocation.cap),
+      unrealizedPnlUsdc: `${equity.unrealized}`,
       drawdownUtilizationBps: share(drawdownBps, trackConfig.maxDrawdownBps),
       maxDailyLossUsdc: `${reached.maxDailyLossUsdc}`,
       dailyLossUsedUsdc: `${reached.dailyLossUsedUsdc}`,
       dailyLossUtilizationBps: share(reached.dailyLossUsedUsdc, reached.maxDailyLossUsdc),
     },
     promotionReadiness: presentReadiness(risk, timestamp),
-    priceStale: risk.staleTokens.length > 0,
-    staleSymbols: risk.staleTokens.map(symbol),
+    priceStale: equity.staleTokens.length > 0,
+    staleSymbols: equity.staleTokens.map(symbol),
     asOf: { blockNumber: `${number}`, blockTimestamp: `${timestamp}` },
   }
 }

@@ -107,7 +107,7 @@ export const priceRefresh = z
   .meta({ id: 'PriceRefresh' })
 
 /** Oracle prices have 8 decimals. */
-const ORACLE_DECIMALS = 8
+export const ORACLE_DECIMALS = 8
 export const presentPrice = (quote: Quote): z.input<typeof price> => ({
   priceUsd: formatUnits(quote.price, ORACLE_DECIMALS),
   updatedAt: `${quote.updatedAt}`,

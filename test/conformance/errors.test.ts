@@ -269,6 +269,7 @@ const elsewhere: Record<string, readonly string[]> = {
     ...['ERC8004_IDENTITY_NOT_FOUND', 'ERC8004_OWNER_MISMATCH', 'ERC8004_ALREADY_LINKED'],
   ],
   'integration/history.test.ts': ['HISTORY_UNAVAILABLE'],
+  'integration/equity-history.test.ts': ['TOO_MANY_POINTS'],
   'integration/payment.test.ts': [
     ...['PAYMENT_REQUIRED', 'INVALID_PAYMENT', 'PAYMENT_REFUSED', 'PAYMENT_ALREADY_USED', 'PAYMENT_PENDING'],
     ...['FACILITATOR_UNAVAILABLE', 'REGISTRATION_IN_FLIGHT', 'PAYMENT_NOT_CONFIGURED'],

@@ -103,6 +103,9 @@ describe('round trips to the node', () => {
     ['getTradeHistory', agent, 1],
     ['listClosedPositions', agent, 2],
     ['listAgentsByOwner', () => ({ owner: trader.account.address }), 2],
+    ['listAgents', () => ({ track: '0' }), 2],
+    ['getEquityHistory', agent, 1],
+    ['getVaultStats', () => ({ id: 'genesis' }), 2],
   ])('of %s %o, from the history', async (id, input, calls) => {
     await indexed()
     const requests = await requestsOf(() => call(id, input(), app()))

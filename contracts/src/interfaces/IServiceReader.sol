@@ -109,25 +109,73 @@ interface IServiceReader {
         uint256 amountOut;
     }
 
-    /// @param lastRounds `latestRoundData` of the positions' tokens, asked where the unrealized PnL is not answered
-    /// @param decimals `tokenDecimals` of the same tokens
     struct Risk {
         AgentAnswers agent;
         Answer allocation;
         Answer trackConfig;
-        Answer lifetimeRealizedPnl;
+        Equity equity;
         uint256 day;
         Answer dailyRealizedPnl;
-        Answer peakEquity;
-        Answer currentEquity;
-        Answer currentDrawdown;
         Answer tradeCount;
         Answer positionsOpened;
         Answer positionsClosed;
-        Answer openPositionIds;
-        PositionAnswers[] positions;
-        Answer[] lastRounds;
-        Answer[] decimals;
+    }
+
+    /// @notice What an agent's allocation has become; USDC base units
+    /// @param isKnown Whether realized PnL and open positions were answered
+    /// @param used What of the cap is in open positions
+    /// @param peak The lens's, and never below `current`
+    /// @param current The lens's; cap and PnL, at least zero, where it has none
+    /// @param drawdownBps The lens's; from peak and current where it has none
+    /// @param unrealized Of a token without a fresh price at the last known one; nothing where there was none
+    /// @param openCount How many positions are open
+    /// @param staleTokens Tokens of open positions that have no fresh price
+    struct Equity {
+        bool isKnown;
+        uint256 cap;
+        uint256 used;
+        uint256 peak;
+        uint256 current;
+        uint256 drawdownBps;
+        int256 realized;
+        int256 unrealized;
+        uint256 openCount;
+        address[] staleTokens;
+    }
+
+    /// @notice What a vault's shares are worth; base units
+    /// @param isKnown Whether all of it was answered
+    /// @param sharePrice What one whole share is worth
+    struct Worth {
+        bool isKnown;
+        uint256 totalAssets;
+        uint256 idleAssets;
+        uint256 totalShares;
+        uint256 sharePrice;
+    }
+
+    /// @param amount What the vault's ledger holds of the token; its balance where the vault keeps no ledger
+    /// @param round `latestRoundData`
+    /// @param maxAge `maxAgeOf` of the oracle, which not every deployment has
+    /// @param decimals `tokenDecimals`
+    struct Holding {
+        address token;
+        uint256 amount;
+        Answer round;
+        Answer maxAge;
+        Answer decimals;
+    }
+
+    /// @param holdings The tokens that the vault allows or ever allowed
+    /// @param used The sum of `allocationUsed` over the first `counted` agents
+    /// @param counted Fewer than all of them where the call's gas ends before
+    struct VaultFigures {
+        Worth worth;
+        Answer maxPriceAge;
+        Answer totalAgentCaps;
+        Holding[] holdings;
+        uint256 used;
+        uint256 counted;
     }
 
     /// @notice What the router judges an agent's next intent by
@@ -157,6 +205,20 @@ interface IServiceReader {
     function riskFigures(Contracts calldata contracts, uint256 agentId)
         external
         returns (Block memory at, Risk memory risk);
+
+    /// @notice The equity of agents and the worth of vaults
+    /// @return at The block of the answer
+    /// @return found Of the agents in their order; of fewer where the call's gas ends before
+    /// @return worths Of the vaults in their order
+    function equities(Contracts calldata contracts, uint256[] calldata agentIds, address[] calldata vaults)
+        external
+        returns (Block memory at, Equity[] memory found, Worth[] memory worths);
+
+    /// @notice What a vault is worth and holds, and how much of it is allocated
+    /// @param agentIds The agents whose use of their allocations is added up
+    function vaultFigures(Contracts calldata contracts, address vault, uint256[] calldata agentIds)
+        external
+        returns (Block memory at, VaultFigures memory figures);
 
     /// @notice The agent that is linked to an ERC-8004 identity
     /// @return at The block of the answer

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {IERC20Metadata} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Metadata.sol";
 import {IERC4626} from "@openzeppelin/contracts/interfaces/IERC4626.sol";
 import {IERC5267} from "@openzeppelin/contracts/interfaces/IERC5267.sol";
 import {IAgentRegistry} from "../interfaces/IAgentRegistry.sol";
@@ -15,6 +17,7 @@ import {ITradeRouterLens} from "../interfaces/ITradeRouterLens.sol";
 import {IUniswapV3QuoterV2} from "../interfaces/IUniswapV3QuoterV2.sol";
 import {IUniswapV3SwapAdapter} from "../interfaces/IUniswapV3SwapAdapter.sol";
 import {IVaultTrackRegistry} from "../interfaces/IVaultTrackRegistry.sol";
+import {PriceMath} from "../libraries/PriceMath.sol";
 
 /// @title The reads of the service, each in one call
 /// @dev What the functions do is said in `IServiceReader`. Answers are read word by word where a further read depends
@@ -31,13 +34,16 @@ contract ServiceReader is IServiceReader {
     uint256 private constant POSITION_AGENT = 1;
     uint256 private constant POSITION_TOKEN = 3;
     uint256 private constant POSITION_AMOUNT = 4;
+    uint256 private constant POSITION_COST = 6;
     uint256 private constant POSITION_STATUS = 8;
+    uint256 private constant ROUND_ANSWER = 1;
     uint256 private constant ALLOCATION_CAP = 3;
     uint256 private constant ALLOCATION_USED = 4;
 
     uint256 private constant BPS = 10_000;
     uint256 private constant SCAN_WINDOW = 500;
     uint256 private constant MAX_ALLOWED_TOKENS = 255;
+    uint256 private constant MOST_DECIMALS = 18;
 
     /// @dev The venue is asked how deep it is at sixteenths of the allocation's room, and then at halves of the
     /// smallest as long as they are above one USDC.
@@ -122,28 +128,55 @@ contract ServiceReader is IServiceReader {
         risk.agent = _agent(contracts, agentId);
         risk.allocation = _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.getAllocation, (agentId)));
         risk.trackConfig = _trackConfig(contracts, risk.agent);
-        risk.lifetimeRealizedPnl =
-            _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.lifetimeRealizedPnlUsdc, (agentId)));
+        risk.equity = _equity(contracts, agentId);
         risk.day = block.timestamp / 1 days;
         risk.dailyRealizedPnl = _dailyRealizedPnl(contracts, agentId);
 
         address lens = contracts.tradeRouterLens;
-        risk.peakEquity = _ask(lens, abi.encodeCall(ITradeRouterLens.peakEquityUsdc, (agentId)));
-        risk.currentEquity = _ask(lens, abi.encodeCall(ITradeRouterLens.currentEquityUsdc, (agentId)));
-        risk.currentDrawdown = _ask(lens, abi.encodeCall(ITradeRouterLens.currentDrawdownBps, (agentId)));
         risk.tradeCount = _ask(lens, abi.encodeCall(ITradeRouterLens.tradeCount, (agentId)));
         risk.positionsOpened = _ask(lens, abi.encodeCall(ITradeRouterLens.positionsOpened, (agentId)));
         risk.positionsClosed = _ask(lens, abi.encodeCall(ITradeRouterLens.positionsClosed, (agentId)));
+    }
 
-        (risk.openPositionIds, risk.positions) = _openPositions(contracts, agentId);
-        risk.lastRounds = new Answer[](risk.positions.length);
-        risk.decimals = new Answer[](risk.positions.length);
-        for (uint256 i; i < risk.positions.length; ++i) {
-            if (risk.positions[i].unrealizedPnl.success) continue;
-            address token = _address(risk.positions[i].record, POSITION_TOKEN);
-            risk.lastRounds[i] = _round(contracts, token);
-            risk.decimals[i] = _decimals(contracts, token);
+    /// @inheritdoc IServiceReader
+    function equities(Contracts calldata contracts, uint256[] calldata agentIds, address[] calldata vaults)
+        external
+        returns (Block memory at, Equity[] memory found, Worth[] memory worths)
+    {
+        at = _block();
+        worths = new Worth[](vaults.length);
+        for (uint256 i; i < vaults.length; ++i) {
+            worths[i] = _worth(vaults[i]);
         }
+        found = new Equity[](agentIds.length);
+        uint256 count;
+        uint256 dearest;
+        while (count < agentIds.length) {
+            uint256 gas = gasleft();
+            // What an agent costs grows with its positions: the next may have some more than any before.
+            if (count != 0 && gas < 2 * dearest + RESERVED_GAS) break;
+            found[count] = _equity(contracts, agentIds[count]);
+            ++count;
+            uint256 spent = gas - gasleft();
+            if (spent > dearest) dearest = spent;
+        }
+        assembly ("memory-safe") {
+            mstore(found, count)
+        }
+    }
+
+    /// @inheritdoc IServiceReader
+    function vaultFigures(Contracts calldata contracts, address vault, uint256[] calldata agentIds)
+        external
+        returns (Block memory at, VaultFigures memory figures)
+    {
+        at = _block();
+        figures.worth = _worth(vault);
+        figures.maxPriceAge = _ask(vault, abi.encodeCall(IMandateVault.maxPriceAge, ()));
+        figures.totalAgentCaps =
+            _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.totalAgentCaps, (vault)));
+        figures.holdings = _holdings(contracts, vault);
+        (figures.used, figures.counted) = _used(contracts, agentIds);
     }
 
     /// @inheritdoc IServiceReader
@@ -210,10 +243,134 @@ contract ServiceReader is IServiceReader {
         answers.asset = _ask(vault, abi.encodeCall(IERC4626.asset, ()));
         answers.maxPriceAge = _ask(vault, abi.encodeCall(IMandateVault.maxPriceAge, ()));
 
+        answers.allowedTokens = _allowedTokens(vault);
+    }
+
+    function _allowedTokens(address vault) private returns (address[] memory tokens) {
         uint256 count = _word(_ask(vault, abi.encodeCall(IMandateVault.allowedTokenCount, ())), 0);
-        answers.allowedTokens = new address[](count < MAX_ALLOWED_TOKENS ? count : MAX_ALLOWED_TOKENS);
-        for (uint256 i; i < answers.allowedTokens.length; ++i) {
-            answers.allowedTokens[i] = _address(_ask(vault, abi.encodeCall(IMandateVault.allowedTokenAt, (i))), 0);
+        tokens = new address[](count < MAX_ALLOWED_TOKENS ? count : MAX_ALLOWED_TOKENS);
+        for (uint256 i; i < tokens.length; ++i) {
+            tokens[i] = _address(_ask(vault, abi.encodeCall(IMandateVault.allowedTokenAt, (i))), 0);
+        }
+    }
+
+    function _holdings(Contracts calldata contracts, address vault) private returns (Holding[] memory holdings) {
+        address[] memory tokens = _allowedTokens(vault);
+        holdings = new Holding[](tokens.length);
+        for (uint256 i; i < tokens.length; ++i) {
+            address token = tokens[i];
+            Answer memory amount = _ask(vault, abi.encodeCall(IMandateVault.tokenLedger, (token)));
+            if (!amount.success) amount = _ask(token, abi.encodeCall(IERC20.balanceOf, (vault)));
+            holdings[i] = Holding({
+                token: token,
+                amount: _word(amount, 0),
+                round: _round(contracts, token),
+                maxAge: _ask(contracts.priceOracle, abi.encodeCall(IPriceOracle.maxAgeOf, (token))),
+                decimals: _decimals(contracts, token)
+            });
+        }
+    }
+
+    function _used(Contracts calldata contracts, uint256[] calldata agentIds)
+        private
+        returns (uint256 used, uint256 counted)
+    {
+        for (; counted < agentIds.length && gasleft() > RESERVED_GAS; ++counted) {
+            bytes memory call = abi.encodeCall(IAllocationManager.allocationUsed, (agentIds[counted]));
+            unchecked {
+                used += _word(_ask(contracts.allocationManager, call), 0);
+            }
+        }
+    }
+
+    function _worth(address vault) private returns (Worth memory worth) {
+        Answer memory assets = _ask(vault, abi.encodeCall(IERC4626.totalAssets, ()));
+        Answer memory idle = _ask(vault, abi.encodeCall(IMandateVault.idleAssets, ()));
+        Answer memory shares = _ask(vault, abi.encodeCall(IERC20.totalSupply, ()));
+        Answer memory decimals = _ask(vault, abi.encodeCall(IERC20Metadata.decimals, ()));
+        uint256 power = _word(decimals, 0);
+        Answer memory price = _ask(
+            vault, abi.encodeCall(IERC4626.convertToAssets, (10 ** (power < MOST_DECIMALS ? power : MOST_DECIMALS)))
+        );
+        worth = Worth({
+            isKnown: assets.success && idle.success && shares.success && decimals.success && price.success,
+            totalAssets: _word(assets, 0),
+            idleAssets: _word(idle, 0),
+            totalShares: _word(shares, 0),
+            sharePrice: _word(price, 0)
+        });
+    }
+
+    function _equity(Contracts calldata contracts, uint256 agentId) private returns (Equity memory equity) {
+        Answer memory allocation =
+            _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.getAllocation, (agentId)));
+        Answer memory realized =
+            _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.lifetimeRealizedPnlUsdc, (agentId)));
+        Answer memory ids =
+            _ask(contracts.positionManager, abi.encodeCall(IPositionManager.getOpenPositionIds, (agentId)));
+        equity.isKnown = realized.success && ids.success;
+        if (!equity.isKnown) return equity;
+        equity.cap = _word(allocation, ALLOCATION_CAP);
+        equity.used = _word(allocation, ALLOCATION_USED);
+        equity.realized = _signed(_word(realized, 0));
+        _unrealized(contracts, ids, equity);
+
+        address lens = contracts.tradeRouterLens;
+        Answer memory peak = _ask(lens, abi.encodeCall(ITradeRouterLens.peakEquityUsdc, (agentId)));
+        Answer memory current = _ask(lens, abi.encodeCall(ITradeRouterLens.currentEquityUsdc, (agentId)));
+        Answer memory drawdown = _ask(lens, abi.encodeCall(ITradeRouterLens.currentDrawdownBps, (agentId)));
+        // Unchecked: an answer that is no amount must not take the others with it.
+        unchecked {
+            int256 sum = _signed(equity.cap) + equity.realized + equity.unrealized;
+            // forge-lint: disable-next-line(unsafe-typecast)
+            equity.current = current.success ? _word(current, 0) : sum > 0 ? uint256(sum) : 0;
+            equity.peak = peak.success ? _word(peak, 0) : equity.cap;
+            if (drawdown.success) {
+                equity.drawdownBps = _word(drawdown, 0);
+            } else if (equity.current < equity.peak) {
+                equity.drawdownBps = (equity.peak - equity.current) * BPS / equity.peak;
+            }
+        }
+        if (equity.peak < equity.current) equity.peak = equity.current;
+    }
+
+    /// @dev Adds up the open positions, at the last known price where there is no fresh one.
+    function _unrealized(Contracts calldata contracts, Answer memory ids, Equity memory equity) private {
+        uint256 count = _listed(ids);
+        address[] memory stale = new address[](count);
+        uint256 staleCount;
+        for (uint256 i; i < count; ++i) {
+            uint256 id = _word(ids, i + 2);
+            ++equity.openCount;
+            Answer memory pnl =
+                _ask(contracts.tradeRouterLens, abi.encodeCall(ITradeRouterLens.positionUnrealizedPnlUsdc, (id)));
+            int256 value = _signed(_word(pnl, 0));
+            if (!pnl.success) {
+                Answer memory record = _record(contracts, id);
+                address token = _address(record, POSITION_TOKEN);
+                stale[staleCount++] = token; // an agent has one open position of a token
+                value = _lastKnownPnl(contracts, token, record);
+            }
+            unchecked {
+                equity.unrealized += value;
+            }
+        }
+        assembly ("memory-safe") {
+            mstore(stale, staleCount)
+        }
+        equity.staleTokens = stale;
+    }
+
+    function _lastKnownPnl(Contracts calldata contracts, address token, Answer memory record) private returns (int256) {
+        Answer memory round = _round(contracts, token);
+        Answer memory decimals = _decimals(contracts, token);
+        if (!round.success || !decimals.success) return 0;
+        uint256 amount = _word(record, POSITION_AMOUNT);
+        uint256 price = _word(round, ROUND_ANSWER);
+        uint256 power = _word(decimals, 0);
+        if (amount > MOST_ROOM || price >= MOST_ROOM || power > MOST_DECIMALS) return 0;
+        unchecked {
+            return _signed(PriceMath.usdcValue(amount, price, power)) - _signed(_word(record, POSITION_COST));
         }
     }
 
@@ -242,13 +399,16 @@ contract ServiceReader is IServiceReader {
         returns (Answer memory ids, PositionAnswers[] memory positions)
     {
         ids = _ask(contracts.positionManager, abi.encodeCall(IPositionManager.getOpenPositionIds, (agentId)));
-        // A list stands behind its offset and its length.
-        uint256 most = ids.data.length / 32;
-        uint256 count = _word(ids, 1);
-        positions = new PositionAnswers[](count < most ? count : 0);
+        positions = new PositionAnswers[](_listed(ids));
         for (uint256 i; i < positions.length; ++i) {
             positions[i] = _position(contracts, _word(ids, i + 2));
         }
+    }
+
+    /// @dev How long an answered list is: it stands behind its offset and its length.
+    function _listed(Answer memory list) private pure returns (uint256) {
+        uint256 count = _word(list, 1);
+        return count < list.data.length / 32 ? count : 0;
     }
 
     function _position(Contracts calldata contracts, uint256 id) private returns (PositionAnswers memory position) {
@@ -340,6 +500,11 @@ contract ServiceReader is IServiceReader {
         assembly ("memory-safe") {
             word := mload(add(add(data, 32), mul(index, 32)))
         }
+    }
+
+    function _signed(uint256 word) private pure returns (int256) {
+        // forge-lint: disable-next-line(unsafe-typecast)
+        return int256(word);
     }
 
     function _address(Answer memory answer, uint256 index) private pure returns (address) {

@@ -6,37 +6,10 @@ import {IAllocationManager} from "../../src/interfaces/IAllocationManager.sol";
 import {IServiceReader} from "../../src/interfaces/IServiceReader.sol";
 import {IUniswapV3QuoterV2} from "../../src/interfaces/IUniswapV3QuoterV2.sol";
 import {StockToken} from "../../src/embedded/StockToken.sol";
-import {ServiceReader} from "../../src/reader/ServiceReader.sol";
-import {ProtocolTest} from "../router/ProtocolTest.sol";
+import {ReaderTest} from "./ReaderTest.sol";
 
-contract ServiceReaderTest is ProtocolTest {
+contract ServiceReaderTest is ReaderTest {
     address private constant ARB_SYS = address(0x64);
-    uint256 private constant NOBODY = 99;
-
-    ServiceReader private reader;
-    IServiceReader.Contracts private contracts;
-
-    function setUp() public override {
-        super.setUp();
-        reader = new ServiceReader();
-        address quoter = deployCode(
-            "../node_modules/@uniswap/v3-periphery/artifacts/contracts/lens/QuoterV2.sol/QuoterV2.json",
-            abi.encode(market.factory(), address(1))
-        );
-        contracts = IServiceReader.Contracts({
-            agentRegistry: address(agents),
-            vaultTrackRegistry: address(tracks),
-            tokenRegistry: address(tokens),
-            priceOracle: address(oracle),
-            tradeRouter: address(router),
-            tradeRouterLens: address(lens),
-            positionManager: address(positions),
-            allocationManager: address(allocations),
-            swapAdapter: address(adapter),
-            quoter: quoter,
-            usdc: address(usdc)
-        });
-    }
 
     function test_TermsAreTheDirectReads() public {
         _open(nvda, 10_000 * USDC);
@@ -197,35 +170,16 @@ contract ServiceReaderTest is ProtocolTest {
     }
 
     function test_RiskFiguresAreTheDirectReads() public {
-        uint256 id = _open(nvda, 10_000 * USDC);
+        _open(nvda, 10_000 * USDC);
         _closed(tsla);
         IServiceReader.Risk memory risk = _risk();
         _same(risk.allocation, address(allocations), abi.encodeCall(allocations.getAllocation, (agentId)));
         _same(risk.trackConfig, address(tracks), abi.encodeCall(tracks.getVaultTrackConfig, (address(vault), 0)));
-        _same(risk.lifetimeRealizedPnl, address(router), abi.encodeCall(router.lifetimeRealizedPnlUsdc, (agentId)));
         assertEq(risk.day, _today());
         _same(risk.dailyRealizedPnl, address(router), abi.encodeCall(router.dailyRealizedPnlUsdc, (agentId, _today())));
-        _same(risk.peakEquity, address(lens), abi.encodeCall(lens.peakEquityUsdc, (agentId)));
-        _same(risk.currentEquity, address(lens), abi.encodeCall(lens.currentEquityUsdc, (agentId)));
-        _same(risk.currentDrawdown, address(lens), abi.encodeCall(lens.currentDrawdownBps, (agentId)));
         _same(risk.tradeCount, address(lens), abi.encodeCall(lens.tradeCount, (agentId)));
         _same(risk.positionsOpened, address(lens), abi.encodeCall(lens.positionsOpened, (agentId)));
         _same(risk.positionsClosed, address(lens), abi.encodeCall(lens.positionsClosed, (agentId)));
-        _same(risk.openPositionIds, address(positions), abi.encodeCall(positions.getOpenPositionIds, (agentId)));
-        assertEq(risk.positions.length, 1);
-        _samePosition(risk.positions[0], id);
-        assertFalse(risk.lastRounds[0].success);
-    }
-
-    function test_APositionWithoutAFreshPriceHasItsLastOne() public {
-        uint256 id = _open(nvda, 10_000 * USDC);
-        skip(2 hours);
-        IServiceReader.Risk memory risk = _risk();
-        _same(risk.positions[0].record, address(positions), abi.encodeCall(positions.getPosition, (id)));
-        assertFalse(risk.positions[0].unrealizedPnl.success);
-        assertFalse(risk.currentEquity.success);
-        _same(risk.lastRounds[0], address(oracle), abi.encodeCall(oracle.latestRoundData, (address(nvda))));
-        _same(risk.decimals[0], address(tokens), abi.encodeCall(tokens.tokenDecimals, (address(nvda))));
     }
 
     function test_LinkTermsAreTheDirectReads() public {
@@ -303,12 +257,5 @@ contract ServiceReaderTest is ProtocolTest {
         _same(answers.record, address(positions), abi.encodeCall(positions.getPosition, (id)));
         _same(answers.exitRules, address(positions), abi.encodeCall(positions.getExitRules, (id)));
         _same(answers.unrealizedPnl, address(lens), abi.encodeCall(lens.positionUnrealizedPnlUsdc, (id)));
-    }
-
-    /// @dev The reader passes on what the contract itself answers.
-    function _same(IServiceReader.Answer memory answer, address target, bytes memory call) private view {
-        (bool success, bytes memory data) = target.staticcall(call);
-        assertTrue(success && answer.success, "no answer");
-        assertEq(answer.data, data);
     }
 }

@@ -1,0 +1,104 @@
+import { env } from 'cloudflare:workers'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { pageOf } from '../../src/history/agents.ts'
+import { chain, FRONTIER, GENESIS, newTrader, type Trader } from '../actors.ts'
+import { type Body, call, deployment, type Input } from '../surfaces.ts'
+
+const list = async (input: Input = {}): Promise<Body> => {
+  const { status, body } = await call('listAgents', input)
+  expect({ status, body }).toMatchObject({ status: 200 })
+  return body
+}
+const idsOf = ({ agents }: Body): string[] => agents.map(({ agentId }: Body) => agentId)
+
+let first: Trader
+let second: Trader
+let elsewhere: Trader
+beforeAll(async () => {
+  first = await newTrader()
+  second = await newTrader()
+  elsewhere = await newTrader({ vault: FRONTIER })
+})
+
+describe('the list of agents', () => {
+  it('has the newest first, at once, each as it is read alone', async () => {
+    const { chainId, agents, lagBlocks, asOf } = await list({ limit: 3 })
+    expect({ chainId, lagBlocks, ids: idsOf({ agents }) }).toEqual({
+      chainId: deployment.chainId,
+      lagBlocks: 0,
+      ids: [elsewhere, second, first].map(({ agentId }) => agentId),
+    })
+    expect(Number(asOf.blockNumber)).toBeGreaterThan(0)
+    const { body } = await call('getAgent', { agentId: second.agentId })
+    expect(agents[1].agent).toEqual(body.agent)
+  })
+
+  it('has everybody once, page by page', async () => {
+    const seen: string[] = []
+    let cursor: string | undefined
+    do {
+      const page = await list({ limit: 2, cursor })
+      seen.push(...idsOf(page))
+      cursor = page.nextCursor ?? undefined
+    } while (cursor)
+    expect(seen).toEqual(Array.from({ length: Number(elsewhere.agentId) }, (_, index) => `${seen.length - index}`))
+  })
+
+  it.each<[string, () => Input, (agent: Body) => boolean]>([
+    ['vault by slug', () => ({ vault: 'frontier' }), ({ vault }) => vault === FRONTIER],
+    ['vault by address', () => ({ vault: GENESIS.toLowerCase() }), ({ vault }) => vault === GENESIS],
+    ['track', () => ({ track: '0' }), ({ track }) => track === 0],
+    ['track by name', () => ({ track: 'funded' }), ({ track }) => track === 1],
+    ['status', () => ({ status: '1' }), ({ status }) => status === 1],
+    [
+      'vault and track',
+      () => ({ vault: 'genesis', track: '0' }),
+      ({ vault, track }) => vault === GENESIS && track === 0,
+    ],
+    [
+      'vault and status',
+      () => ({ vault: 'frontier', status: 'Active' }),
+      ({ vault, status }) => vault === FRONTIER && status === 1,
+    ],
+    ['track and status', () => ({ track: '0', status: '1' }), ({ track, status }) => track === 0 && status === 1],
+    [
+      'all three',
+      () => ({ vault: 'genesis', track: '0', status: '1' }),
+      ({ vault, track, status }) => vault === GENESIS && track === 0 && status === 1,
+    ],
+  ])('by %s', async (_, input, isWanted) => {
+    const everybody = await list({ limit: 100 })
+    const wanted = everybody.agents.filter(({ agent }: Body) => isWanted(agent))
+    expect(idsOf(await list({ limit: 100, ...input() }))).toEqual(idsOf({ agents: wanted }))
+  })
+
+  it('follows a status at once', async () => {
+    expect(idsOf(await list({ status: 'Suspended' }))).not.toContain(first.agentId)
+    await chain.setAgentStatus(BigInt(first.agentId), 2)
+    expect(idsOf(await list({ status: 'Suspended' }))).toContain(first.agentId)
+    expect(idsOf(await list({ status: 'Active' }))).not.toContain(first.agentId)
+    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+    expect(idsOf(await list({ status: 'Suspended' }))).toContain(first.agentId)
+    await chain.setAgentStatus(BigInt(first.agentId), 1)
+    expect(idsOf(await list({ status: 'Active' }))).toContain(first.agentId)
+  })
+
+  it.each<[Input, number, string]>([
+    [{ status: 'Asleep' }, 400, 'INVALID_REQUEST'],
+    [{ track: '-1' }, 400, 'INVALID_REQUEST'],
+    [{ limit: 101 }, 400, 'INVALID_REQUEST'],
+    [{ cursor: 'p3' }, 400, 'INVALID_REQUEST'],
+    [{ vault: 'nowhere' }, 404, 'VAULT_NOT_FOUND'],
+  ])('refuses %o', async (input, expected, code) => {
+    const { status, body } = await call('listAgents', input)
+    expect({ status, code: body.code }).toEqual({ status: expected, code })
+  })
+
+  it('reads no more rows for a page than it has, whatever the filter', async () => {
+    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+    for (const filter of [{}, { vault: GENESIS }, { status: 1 }, { vault: GENESIS, track: 0, status: 1 }]) {
+      const { meta, results } = await pageOf(env.HISTORY, { ...filter, limit: 2 }).all()
+      expect({ rows: results.length, read: meta.rows_read }).toEqual({ rows: 3, read: 3 })
+    }
+  })
+})

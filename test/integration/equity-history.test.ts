@@ -1,0 +1,182 @@
+import {
+  createExecutionContext,
+  createScheduledController,
+  evictDurableObject,
+  waitOnExecutionContext,
+} from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { workerVars } from '../../devnet/worker-vars.ts'
+import { createChain } from '../../src/chain/client.ts'
+import { parseConfig } from '../../src/config.ts'
+import { scopeOf } from '../../src/history/scope.ts'
+import { openStore } from '../../src/history/store.ts'
+import worker from '../../src/index.ts'
+import { chain, newTrader, openPosition, submit, type Trader } from '../actors.ts'
+import { type Body, call, deployment } from '../surfaces.ts'
+
+const QUARTER = 900
+const HOUR = 3_600
+const indexer = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
+const sample = () => indexer().sample()
+const history = async (trader: Trader, input: Record<string, unknown> = {}): Promise<Body> => {
+  const { status, body } = await call('getEquityHistory', { agentId: trader.agentId, ...input })
+  expect({ status, body }).toMatchObject({ status: 200 })
+  return body
+}
+const newest = async (trader: Trader): Promise<Body> => (await history(trader)).points.at(-1)
+const riskOf = async ({ agentId }: Trader): Promise<Body> => (await call('getRiskState', { agentId })).body
+
+/** A point says of its block what the risk state says; nothing but time has passed since. */
+function expectSame(point: Body, { equity, pnl, derived, positions }: Body) {
+  expect(point).toMatchObject({
+    equityUsdc: equity.currentUsdc,
+    realizedPnlUsdc: pnl.lifetimeRealizedUsdc,
+    unrealizedPnlUsdc: derived.unrealizedPnlUsdc,
+    drawdownBps: equity.currentDrawdownBps,
+    openCount: positions.openCount,
+  })
+}
+
+const { chain: configured, trading } = parseConfig(workerVars(deployment))
+if (configured === undefined) throw new Error('the tests need a chain')
+const store = openStore(env.HISTORY, scopeOf(createChain(configured, trading)))
+
+let trader: Trader
+let price: number
+beforeAll(async () => {
+  price = Number((await call('getPrices', { symbols: 'NVDA' })).body.prices.NVDA.priceUsd)
+  trader = await newTrader()
+})
+
+describe('the equity of an agent over time', () => {
+  it('begins with its registration', async () => {
+    await sample()
+    const { points, opening } = await history(trader)
+    expect({ count: points.length, opening }).toEqual({ count: 1, opening: null })
+    expectSame(points[0], await riskOf(trader))
+  })
+
+  it('has what a trade has made of it', async () => {
+    const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '100' })
+    await sample()
+    const opened = await newest(trader)
+    expect(opened.openCount).toBe(1)
+    expectSame(opened, await riskOf(trader))
+    await submit(trader, 'submitReduceIntent', { positionId, exitBps: 2500 })
+    await sample()
+    expectSame(await newest(trader), await riskOf(trader))
+  })
+
+  it('is sampled in every quarter of an hour while a position is open', async () => {
+    const before = await newest(trader)
+    await chain.increaseTime(QUARTER)
+    await chain.setPrice('NVDA', (price * 0.97).toFixed(2))
+    await sample()
+    const after = await newest(trader)
+    expect(Number(after.timestamp)).toBeGreaterThanOrEqual(Number(before.timestamp) + QUARTER)
+    expect(BigInt(after.equityUsdc)).toBeLessThan(BigInt(before.equityUsdc))
+    expectSame(after, await riskOf(trader))
+  })
+
+  it('is sampled by the cron trigger', async () => {
+    const before = await newest(trader)
+    await chain.increaseTime(QUARTER)
+    const execution = createExecutionContext()
+    await (worker as ExportedHandler<Env>).scheduled?.(createScheduledController(), env, execution)
+    await waitOnExecutionContext(execution)
+    expect(Number((await newest(trader)).blockNumber)).toBeGreaterThan(Number(before.blockNumber))
+  })
+
+  it('has one point for each hour or day that was sampled, and none for the others', async () => {
+    await chain.increaseTime(3 * HOUR)
+    await sample()
+    const { points } = await history(trader)
+    const hours = points.map(({ timestamp }: Body) => Math.floor(Number(timestamp) / HOUR))
+    expect(new Set(hours).size).toBe(hours.length)
+    expect(hours.at(-1) - hours.at(-2)).toBeGreaterThanOrEqual(2)
+    const days = (await history(trader, { interval: '1d' })).points
+    expect(days.at(-1)).toEqual(points.at(-1))
+    expect(days.length).toBeLessThan(points.length)
+  })
+
+  it('says what was the case before the range', async () => {
+    const { points } = await history(trader)
+    const [first, second] = points.slice(-2)
+    const part = await history(trader, { from: second.timestamp, to: second.timestamp })
+    expect(part).toMatchObject({ points: [second], opening: first })
+    const later = await history(trader, { from: Number(second.timestamp) + 1, to: Number(second.timestamp) + HOUR })
+    expect(later).toMatchObject({ points: [], opening: second })
+  })
+
+  it('counts a position without a fresh price at the last known one, and says so', async () => {
+    await chain.increaseTime(2 * 86_400)
+    await sample()
+    const point = await newest(trader)
+    expect(point.priceStale).toBe(true)
+    expectSame(point, await riskOf(trader))
+    await chain.refreshPrices()
+    await chain.increaseTime(QUARTER)
+    await sample()
+    expect((await newest(trader)).priceStale).toBe(false)
+    await chain.setPrice('NVDA', price)
+  })
+
+  it('leaves out an agent without positions until it does something', async () => {
+    const idle = await newTrader()
+    await sample()
+    const point = await newest(idle)
+    await chain.increaseTime(QUARTER)
+    await sample()
+    expect(await newest(idle)).toEqual(point)
+  })
+
+  it.each([
+    [{ from: '1000', to: '999' }, 'INVALID_REQUEST'],
+    [{ from: '0', to: `${1_000 * HOUR}` }, 'TOO_MANY_POINTS'],
+    [{ from: '1790000000000' }, 'INVALID_REQUEST'],
+    [{ interval: '1w' }, 'INVALID_REQUEST'],
+  ])('refuses %o', async (input, code) => {
+    const { status, body } = await call('getEquityHistory', { agentId: trader.agentId, ...input })
+    expect({ status, code: body.code }).toEqual({ status: 400, code })
+  })
+
+  it('may be of a thousand points', async () => {
+    const { status } = await call('getEquityHistory', { agentId: trader.agentId, from: '0', to: `${1_000 * HOUR - 1}` })
+    expect(status).toBe(200)
+  })
+
+  it('is not of an agent that there is none', async () => {
+    const { status, body } = await call('getEquityHistory', { agentId: '999999' })
+    expect({ status, code: body.code }).toEqual({ status: 404, code: 'AGENT_NOT_FOUND' })
+  })
+})
+
+describe('the samples of blocks that the chain takes back', () => {
+  it('go with them, and what had changed is sampled again', async () => {
+    await submit(trader, 'submitTradeIntent', { symbol: 'AAPL', usdcAmount: '50' })
+    await sample()
+    const kept = await newest(trader)
+    const cursor = await store.cursor()
+    if (cursor === undefined) throw new Error('the index is empty')
+    await submit(trader, 'submitTradeIntent', { symbol: 'MSFT', usdcAmount: '50' })
+    await sample()
+    const lost = await newest(trader)
+    expect(Number(lost.blockNumber)).toBeGreaterThan(cursor.block)
+
+    const from = await store.cursor()
+    if (from === undefined) throw new Error('the index is empty')
+    const reorg = { ancestor: cursor.block, ancestorHash: cursor.hash, lost: from.block, lostHash: from.hash, at: 0 }
+    await store.rollback(from, cursor, reorg)
+    const { results } = await env.HISTORY.prepare('SELECT block FROM equity WHERE agent_id = ? AND until IS NULL')
+      .bind(Number(trader.agentId))
+      .all()
+    expect(results).toEqual([{ block: Number(kept.blockNumber) }])
+
+    await evictDurableObject(indexer())
+    await sample()
+    const again = await newest(trader)
+    expect(again.openCount).toBe(lost.openCount)
+    expect(Number(again.blockNumber)).toBeGreaterThanOrEqual(Number(lost.blockNumber))
+  })
+})

@@ -1,0 +1,113 @@
+import { env } from 'cloudflare:workers'
+import { erc20Abi } from 'viem'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
+import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
+import { chain, GENESIS, newTrader, openPosition, submit, type Trader } from '../actors.ts'
+import { type Body, call, deployment, type Input } from '../surfaces.ts'
+
+const QUARTER = 900
+const { accounts, contracts } = deployment
+const sample = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).sample()
+const stats = async (input: Input = {}): Promise<Body> => {
+  const { status, body } = await call('getVaultStats', { id: 'genesis', ...input })
+  expect({ status, body }).toMatchObject({ status: 200 })
+  return body
+}
+const sum = (values: bigint[]) => values.reduce((total, value) => total + value, 0n)
+
+let trader: Trader
+let positionId: string
+beforeAll(async () => {
+  trader = await newTrader()
+  positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '100' })
+})
+
+describe('the figures of a vault', () => {
+  it('add up to its assets', async () => {
+    const { totalAssets, idleAssets, deployed } = await stats()
+    const { token, tokenAmount, priceStale } = deployed.find(({ symbol }: Body) => symbol === 'NVDA')
+    expect({ token, priceStale }).toEqual({ token: deployment.tokens.NVDA, priceStale: false })
+    expect(BigInt(tokenAmount)).toBeGreaterThan(0n)
+    expect(sum([BigInt(idleAssets), ...deployed.map(({ valueUsdc }: Body) => BigInt(valueUsdc))])).toBe(
+      BigInt(totalAssets),
+    )
+    const { body } = await call('getVault', { id: 'genesis' })
+    expect(body.vault).toMatchObject({ totalAssets, idleAssets })
+  })
+
+  it('know at once what its agents use, and how many they are', async () => {
+    const before = await stats()
+    await submit(trader, 'submitAddIntent', { positionId, usdcAmount: '50' })
+    const after = await stats()
+    expect(BigInt(after.allocation.used) - BigInt(before.allocation.used)).toBe(50_000_000n)
+    const newcomer = await newTrader()
+    await openPosition(newcomer, { symbol: 'AAPL', usdcAmount: '70' })
+    const { agents, allocation } = await stats()
+    expect(agents.total).toBe(after.agents.total + 1)
+    expect(BigInt(allocation.used) - BigInt(after.allocation.used)).toBe(70_000_000n)
+    await sample()
+    expect((await stats()).allocation).toEqual(allocation)
+    const { cap } = (await call('getRiskState', { agentId: newcomer.agentId })).body.allocation
+    expect(BigInt(allocation.cap) - BigInt(after.allocation.cap)).toBe(BigInt(cap))
+  })
+
+  it('count agents by their status', async () => {
+    const count = async (status: number) =>
+      (await stats()).agents.byStatus.find((row: Body) => row.status === status)?.count ?? 0
+    const [active, suspended] = [await count(1), await count(2)]
+    await chain.setAgentStatus(BigInt(trader.agentId), 2)
+    expect([await count(1), await count(2)]).toEqual([active - 1, suspended + 1])
+    await sample()
+    expect([await count(1), await count(2)]).toEqual([active - 1, suspended + 1])
+    await chain.setAgentStatus(BigInt(trader.agentId), 1)
+  })
+
+  it('follow the share price through trades, deposits and time', async () => {
+    await sample()
+    const before = await stats()
+    const [opened] = before.sharePrices.slice(-1)
+    expect(opened).toMatchObject({ sharePriceUsdc: before.sharePriceUsdc, totalShares: before.totalShares })
+    await deposit(1_000_000n)
+    await sample()
+    const after = await stats()
+    expect(BigInt(after.totalShares)).toBeGreaterThan(BigInt(before.totalShares))
+    expect(after.sharePrices.at(-1)).toMatchObject({
+      totalShares: after.totalShares,
+      totalAssets: after.totalAssets,
+    })
+    await chain.increaseTime(QUARTER)
+    await sample()
+    const [later] = (await stats()).sharePrices.slice(-1)
+    expect(Number(later.timestamp)).toBeGreaterThanOrEqual(Number(opened.timestamp) + QUARTER)
+  })
+
+  it('say which prices are stale', async () => {
+    await chain.increaseTime(2 * 86_400)
+    const { deployed } = await stats()
+    expect(deployed.every(({ priceStale }: Body) => priceStale)).toBe(true)
+    await chain.refreshPrices()
+    expect((await stats()).deployed.every(({ priceStale }: Body) => !priceStale)).toBe(true)
+  })
+
+  it.each<[Input, number, string]>([
+    [{ id: 'nowhere' }, 404, 'VAULT_NOT_FOUND'],
+    [{ from: '0' }, 400, 'TOO_MANY_POINTS'],
+  ])('refuse %o', async (input, expected, code) => {
+    const { status, body } = await call('getVaultStats', { id: GENESIS, ...input })
+    expect({ status, code: body.code }).toEqual({ status: expected, code })
+  })
+})
+
+async function deposit(assets: bigint) {
+  const { admin } = accounts
+  const usdc = contracts.USDC as `0x${string}`
+  await chain.send(admin, { address: usdc, abi: usdcTokenAbi, functionName: 'mint', args: [admin.address, assets] })
+  await chain.send(admin, { address: usdc, abi: erc20Abi, functionName: 'approve', args: [GENESIS, assets] })
+  await chain.send(admin, {
+    address: GENESIS,
+    abi: mandateVaultAbi,
+    functionName: 'deposit',
+    args: [assets, admin.address],
+  })
+}
