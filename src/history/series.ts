@@ -34,7 +34,7 @@ export const readEquity = (viewer: Viewer, agentId: bigint, range: Range, head: 
 export const readWorths = (viewer: Viewer, vault: Address, range: Range, head: Block): Promise<Series<WorthPoint>> =>
   readSeries(viewer, { table: 'vault_worth', key: 'vault', of: vault }, range, head, toWorth)
 
-type Source = { table: string; key: string; of: number | string }
+type Source = { table: 'equity' | 'vault_worth'; key: 'agent_id' | 'vault'; of: number | string }
 
 async function readSeries<Row, Point>(
   viewer: Viewer,
@@ -61,7 +61,7 @@ async function readSeries<Row, Point>(
 }
 
 /** One look into the table's key per interval, however many samples there are. */
-const lastOfEach = (table: string, key: string) =>
+export const lastOfEach = (table: 'equity' | 'vault_worth', key: 'agent_id' | 'vault') =>
   `WITH RECURSIVE intervals (start) AS (VALUES (?2) UNION ALL SELECT start + ?3 FROM intervals WHERE start + ?3 <= ?5)
   SELECT sample.* FROM intervals CROSS JOIN ${table} AS sample
   WHERE sample.${key} = ?1 AND (sample.timestamp, sample.block) = (

@@ -10,6 +10,7 @@ import { workerVars } from '../../devnet/worker-vars.ts'
 import { createChain } from '../../src/chain/client.ts'
 import { parseConfig } from '../../src/config.ts'
 import { scopeOf } from '../../src/history/scope.ts'
+import { lastOfEach } from '../../src/history/series.ts'
 import { openStore } from '../../src/history/store.ts'
 import worker from '../../src/index.ts'
 import { chain, newTrader, openPosition, submit, type Trader } from '../actors.ts'
@@ -144,6 +145,22 @@ describe('the equity of an agent over time', () => {
   it('may be of a thousand points', async () => {
     const { status } = await call('getEquityHistory', { agentId: trader.agentId, from: '0', to: `${1_000 * HOUR - 1}` })
     expect(status).toBe(200)
+  })
+
+  it('costs the same for each interval, however many samples there are', async () => {
+    await env.HISTORY.prepare(
+      `WITH RECURSIVE n (n) AS (VALUES (0) UNION ALL SELECT n + 1 FROM n WHERE n < 40000)
+      INSERT INTO equity (agent_id, timestamp, block, until, vault, cap, used, equity, realized, unrealized, drawdown_bps, open_count, stale)
+      SELECT -1, n * 90, n, n + 1, '', '0', '0', n, '0', '0', 0, 0, 0 FROM n`,
+    ).run()
+    const { results, meta } = await env.HISTORY.prepare(lastOfEach('equity', 'agent_id'))
+      .bind(-1, 0, HOUR, 0, 1_000 * HOUR - 1)
+      .all<{ timestamp: number }>()
+    expect(results.map(({ timestamp }) => timestamp)).toEqual(
+      Array.from({ length: 1_000 }, (_, hour) => (hour + 1) * HOUR - 90),
+    )
+    expect(meta.rows_read).toBeLessThanOrEqual(5 * 1_000 + 1)
+    await env.HISTORY.prepare('DELETE FROM equity WHERE agent_id = -1').run()
   })
 
   it('is not of an agent that there is none', async () => {
