@@ -2,6 +2,7 @@ import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../devnet/anvil.ts'
+import type { Devnet } from '../devnet/index.ts'
 import type { Hit } from './load.ts'
 import type { Loader } from './loader.ts'
 import { type Ground, posted } from './relaying.ts'
@@ -18,9 +19,11 @@ const INTENTS = 600
 const CLIENTS = 128
 /** So many are relayed before, for what is cold has taken in nothing when it is killed. */
 const WARM_UP = 256
-const KILL_AFTER_MS = 600
+/** The kill comes once so many transactions of the executor wait for their block. */
+const IN_FLIGHT = 16
 const PATIENCE_MS = 20_000
 const TRIES = 5
+const LOOK_MS = 50
 const settled: (string | undefined)[] = ['mined', 'final', 'reverted', 'rejected']
 
 /** Kills workerd under load, at a moment at which it holds intents that nobody was told about. */
@@ -32,17 +35,19 @@ export async function measureRecovery(ground: Ground, loader: Loader): Promise<R
 }
 
 /** Kills workerd, starts it again on its storage, and follows what it had taken until that is mined. */
-async function killAndRestart({ signed, vars, storage }: Ground, loader: Loader): Promise<Recovery> {
+async function killAndRestart({ devnet, signed, vars, storage }: Ground, loader: Loader): Promise<Recovery> {
   const all = await signed(WARM_UP + INTENTS)
   const opens = all.slice(WARM_UP)
   const options = { vars, persistTo: mkdtempSync(join(storage, 'recovery-')), port: await freePort() }
   let workerd = await startWorkerd(options)
   await loader.fire({ origin: workerd.url, shots: posted(all.slice(0, WARM_UP)), clients: CLIENTS })
+  const began = performance.now()
   const load = loader.fire({ origin: workerd.url, shots: posted(opens), clients: CLIENTS })
-  await sleep(KILL_AFTER_MS)
+  await inFlight(devnet, IN_FLIGHT)
+  const killedAt = performance.now() - began
   await workerd.kill9()
   const { hits } = await load
-  const isCutOff = (hit: Hit | undefined) => hit?.status === 0 && hit.at < KILL_AFTER_MS
+  const isCutOff = (hit: Hit | undefined) => hit?.status === 0 && hit.at < killedAt
   const cutOff = opens.filter((_, index) => isCutOff(hits[index]))
 
   workerd = await startWorkerd(options)
@@ -58,10 +63,24 @@ async function killAndRestart({ signed, vars, storage }: Ground, loader: Loader)
       const states = await Promise.all(open.map(stateOf))
       accepted ??= states.filter(state => state !== undefined).length
       open = open.filter((_, index) => states[index] !== undefined && !settled.includes(states[index]))
+      if (open.length > 0) await sleep(LOOK_MS)
     }
     const seconds = open.length > 0 ? Number.POSITIVE_INFINITY : (performance.now() - restarted) / 1_000
     return { accepted: accepted ?? 0, seconds }
   } finally {
     await workerd.stop()
   }
+}
+
+/** Resolves once so many of the executor's transactions are in the pool. */
+async function inFlight({ client, deployment }: Devnet, count: number): Promise<void> {
+  const { address } = deployment.accounts.executor
+  const countAt = (blockTag: 'pending' | 'latest') => client.getTransactionCount({ address, blockTag })
+  const until = performance.now() + PATIENCE_MS
+  while (performance.now() < until) {
+    const [pending, latest] = await Promise.all([countAt('pending'), countAt('latest')])
+    if (pending - latest >= count) return
+    await sleep(5)
+  }
+  throw new Error('nothing was in flight when workerd was to be killed')
 }
