@@ -11,6 +11,8 @@ import { call, deployment, request } from '../surfaces.ts'
 const { accounts, contracts, tokens } = deployment
 const oracle = { address: contracts.PriceOracle, abi: priceOracleAbi } as const
 const anvil = (method: string, params: unknown[]) => node.request({ method, params } as never)
+/** More blocks than come between two requests, and fewer than are mined before the trade. */
+const MARGIN = 32
 const indexer = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
 
 const open: Listener[] = []
@@ -45,11 +47,12 @@ describe('blocks that the chain takes back', () => {
     const stream = await connect(path)
     const other = await connect(`/agents/${(await newTrader()).agentId}/events`)
     const beginning = stream.lastEventId()
-    await anvil('anvil_mine', ['0x8', '0x0'])
+    await anvil('anvil_mine', ['0x40', '0x0'])
     const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '100' })
     const trade = await stream.next('trade')
     const head = Number(await node.getBlockNumber())
-    await anvil('anvil_reorg', [head - Number(trade.data.blockNumber) + 1, []])
+    // Blocks come meanwhile, and the depth is counted from the newest.
+    await anvil('anvil_reorg', [head - Number(trade.data.blockNumber) + MARGIN, []])
     await indexer().catchUp()
     const reorg = await stream.next('reorg')
     const { commonAncestor, ...facts } = reorg.data
