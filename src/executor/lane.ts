@@ -16,6 +16,8 @@ const FRESH_HEAD_MS = 1_000
 /** While the oldest transaction is open for longer than this, nothing more is taken in. */
 const CLOGGED_MS = 5_000
 const ALARM_MS = 1_000
+/** What was in flight at a restart is mined a block later: the second look comes this soon. */
+const WAKING_MS = 300
 const WATCH_MS = 2_000
 const LONGEST_WATCH_MS = 60_000
 const PRUNING_MS = 60_000
@@ -271,7 +273,7 @@ export class ExecutorLane extends DurableObject<Env> {
       if (ticket) void parts.settlement.outcomeOf(digest).finally(ticket.leave)
     }
     if (unsettled.length > 0) {
-      void this.#armBefore(Date.now() + ALARM_MS)
+      void this.#armBefore(Date.now() + WAKING_MS)
       parts.reconciliation.reconcile().catch(logUnexpected)
     }
     return parts
