@@ -71,6 +71,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   /** Follows to the block that is the newest now, unless that takes too long; answers where the index is. */
   async catchUp(): Promise<IndexerStatus> {
     const until = Date.now() + CATCH_UP_MS
+    await this.#step?.catch(() => {}) // it may have asked before what the caller has seen
     let step = await this.#next()
     const head = step?.head ?? 0
     // A chain that changes, or a node that is behind, makes a step that leads nowhere: it is not asked on and on.

@@ -33,7 +33,8 @@ export type Viewer = ReturnType<typeof createViewer>
 
 /** More blocks than this are not read for one answer: it is complete to the cursor instead, and says so. */
 export const MOST_GAP = 1_000
-const ATTEMPTS = 3
+const ATTEMPTS = 4
+const PAUSE_MS = 50
 
 /** Reads the index, and the chain where the index ends. `catchUp` makes the indexer look at the chain at once. */
 export function createViewer({
@@ -55,13 +56,18 @@ export function createViewer({
    */
   async function view(look: Look): Promise<View> {
     const head = look.head
+    let failure: unknown
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       const [indexed, newest] = await Promise.all([ask(look), head])
       const found = indexed && (await attach(indexed, attempt === 1 ? newest : undefined, look))
       if (found) return found
-      await catchUp().catch(() => {})
+      failure = await catchUp().then(
+        () => new Error('index and node are of different branches, or there is no index'),
+        error => error,
+      )
+      if (attempt > 1) await scheduler.wait(PAUSE_MS * attempt) // blocks are being taken back, or a node is behind
     }
-    throw refuse('HISTORY_UNAVAILABLE')
+    throw refuse('HISTORY_UNAVAILABLE', {}, failure)
   }
 
   /** Cursor and results of one snapshot; undefined where there is no index of these contracts yet. */
