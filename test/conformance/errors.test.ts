@@ -194,6 +194,7 @@ const provoked: Record<string, () => Promise<string>> = {
   SUBMISSION_REVERTED: () => ofOutcome({ state: 'reverted', hash: '0x00' }),
   SUBMISSION_UNKNOWN: () => ofOutcome({ state: 'unknown' }),
   SUBMISSION_FAILED: () => ofOutcome({ state: 'unsent' }),
+  EXECUTOR_PAUSED: () => ofOutcome({ state: 'paused', retryAfterSeconds: 1 }),
   EXECUTOR_BUSY: () => ofOutcome({ state: 'busy', retryAfterSeconds: 1 }),
   TOO_MANY_REVERTS: () => ofOutcome({ state: 'busy', retryAfterSeconds: 600, why: 'reverts' }),
   EXECUTOR_UNREACHABLE: () => {
@@ -268,6 +269,7 @@ const elsewhere: Record<string, readonly string[]> = {
   'integration/surface-agents.test.ts': [
     ...['ERC8004_IDENTITY_NOT_FOUND', 'ERC8004_OWNER_MISMATCH', 'ERC8004_ALREADY_LINKED'],
   ],
+  'integration/events.test.ts': ['EVENT_ID_UNKNOWN', 'TOO_MANY_STREAMS'],
   'integration/history.test.ts': ['HISTORY_UNAVAILABLE'],
   'integration/equity-history.test.ts': ['TOO_MANY_POINTS'],
   'integration/payment.test.ts': [

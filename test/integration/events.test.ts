@@ -1,4 +1,4 @@
-import { evictDurableObject } from 'cloudflare:test'
+import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { GENESIS, newTrader, openPosition, submit, type Trader } from '../actors.ts'
@@ -65,6 +65,18 @@ describe('a stream', () => {
     const posted = await request('/events', { method: 'POST' })
     expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   })
+})
+
+it('a stream more than the object may hold is refused', async () => {
+  const opening = { method: 'POST', body: JSON.stringify({ subject: {} }) }
+  let held: Response[] = []
+  await runInDurableObject(streams(), async object => {
+    const requests = Array.from({ length: 4_000 }, () => new Request('http://streams/', opening))
+    held = await Promise.all(requests.map(request => object.fetch(request)))
+  })
+  const response = await request('/events')
+  await runInDurableObject(streams(), () => Promise.all(held.map(({ body }) => body?.cancel())))
+  expect([response.status, (await response.json<Body>()).code]).toEqual([503, 'TOO_MANY_STREAMS'])
 })
 
 describe('what an agent does', () => {
