@@ -20,6 +20,16 @@ beforeAll(async () => {
   elsewhere = await newTrader({ vault: FRONTIER })
 })
 
+async function allPages(input: Input): Promise<Body[]> {
+  const agents: Body[] = []
+  for (let cursor: string | undefined, isFirst = true; cursor || isFirst; isFirst = false) {
+    const page = await list({ ...input, cursor })
+    agents.push(...page.agents)
+    cursor = page.nextCursor ?? undefined
+  }
+  return agents
+}
+
 describe('the list of agents', () => {
   it('has the newest first, at once, each as it is read alone', async () => {
     const { chainId, agents, lagBlocks, asOf } = await list({ limit: 3 })
@@ -34,13 +44,7 @@ describe('the list of agents', () => {
   })
 
   it('has everybody once, page by page', async () => {
-    const seen: string[] = []
-    let cursor: string | undefined
-    do {
-      const page = await list({ limit: 2, cursor })
-      seen.push(...idsOf(page))
-      cursor = page.nextCursor ?? undefined
-    } while (cursor)
+    const seen = idsOf({ agents: await allPages({ limit: 7 }) })
     expect(seen).toEqual(Array.from({ length: Number(elsewhere.agentId) }, (_, index) => `${seen.length - index}`))
   })
 
@@ -67,9 +71,8 @@ describe('the list of agents', () => {
       ({ vault, track, status }) => vault === GENESIS && track === 0 && status === 1,
     ],
   ])('by %s', async (_, input, isWanted) => {
-    const everybody = await list({ limit: 100 })
-    const wanted = everybody.agents.filter(({ agent }: Body) => isWanted(agent))
-    expect(idsOf(await list({ limit: 100, ...input() }))).toEqual(idsOf({ agents: wanted }))
+    const wanted = (await allPages({ limit: 100 })).filter(({ agent }) => isWanted(agent))
+    expect(idsOf({ agents: await allPages({ limit: 100, ...input() }) })).toEqual(idsOf({ agents: wanted }))
   })
 
   it('follows a status at once', async () => {
