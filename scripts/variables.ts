@@ -102,7 +102,7 @@ export const variables: Variable[] = [
     name: 'READ_LEASE_MS',
     group: 'service',
     meaning: 'how long an isolate may repeat what it read of the newest block; `0` asks the node each time',
-    default: '250',
+    default: '100',
   },
   {
     name: 'INCLUSION_TIMEOUT_MS',

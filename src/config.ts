@@ -236,7 +236,7 @@ export function parseConfig(env: Partial<Record<string, unknown>>): Config {
       ...group(json(z.record(z.string(), httpUrl())), isSet('DEPLOYMENTS'), text('DEPLOYMENTS')),
       ...(chain && baseUrl && { [chain.CHAIN_ID]: baseUrl }),
     },
-    readLeaseMs: group(z.coerce.number().int().min(0).max(60_000), isSet('READ_LEASE_MS'), env.READ_LEASE_MS) ?? 250,
+    readLeaseMs: group(z.coerce.number().int().min(0).max(60_000), isSet('READ_LEASE_MS'), env.READ_LEASE_MS) ?? 100,
     inclusionTimeoutMs:
       group(z.coerce.number().int().min(100).max(60_000), isSet('INCLUSION_TIMEOUT_MS'), env.INCLUSION_TIMEOUT_MS) ??
       15_000,

@@ -29,12 +29,12 @@ describe('a node', () => {
     const { agentId } = await newTrader()
     const log = nodeAnswers(({ method, params }) => (method === 'eth_call' && params[2] ? answer : undefined))
     const app = appWith({})
-    for (const id of ['listPositions', 'listClosedPositions', 'getRiskState', 'getTradeIntentQuote'] as const) {
+    for (const id of ['listPositions', 'getRiskState', 'getTradeIntentQuote'] as const) {
       const { status, body } = await call(id, { agentId }, app)
       expect({ id, status, body }).toMatchObject({ status: 502, body: { code: 'CHAIN_UNREACHABLE', retryable: true } })
     }
     const logged = log.mock.calls.map(([line]) => String(line)).filter(line => line.includes('refused the read'))
-    expect(logged).toHaveLength(4)
+    expect(logged).toHaveLength(3)
     expect(logged.every(line => line.includes(said) && !line.includes(deployment.rpcUrl))).toBe(true)
   })
 
