@@ -101,7 +101,7 @@ function judge(results: Awaited<ReturnType<typeof relay>>[], verdicts: Record<'s
       target: '5 ms',
       met: pacedOverhead <= 5,
       limit:
-        'three round trips to the node stand before the send, and what arrives in the last milliseconds of a block waits for the next',
+        'a read, a simulation, two signatures and a commit stand before the send (11 ms when nothing else runs), and what arrives in the last milliseconds of a block waits for the next',
     },
     {
       what: 'the same in a closed loop of 64 clients',
@@ -122,7 +122,14 @@ function judge(results: Awaited<ReturnType<typeof relay>>[], verdicts: Record<'s
       target: '0',
       met: verdicts.service.wrong === 0,
     },
-    { what: 'CPU of workerd per intent', figure: `${cpu.toFixed(2)} ms`, target: '2.5 ms', met: cpu <= 2.5 },
+    {
+      what: 'CPU of workerd per intent',
+      figure: `${cpu.toFixed(2)} ms`,
+      target: '2.5 ms',
+      met: cpu <= 2.5,
+      limit:
+        "signature and recovery, the journal's SQLite and three requests to the node share it about equally: no single part would do",
+    },
     ...['/agents/1', '/prices'].map((path): Row => {
       const { perSecond, ofBare } = readsOf(path)
       return {
