@@ -1,5 +1,6 @@
 import { type Address, type Hex, keccak256, stringToBytes } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
+import { refuse } from '../errors.ts'
 import type { ExecutorLane } from './lane.ts'
 import { patience } from './patience.ts'
 
@@ -131,7 +132,16 @@ export function createExecutor(
         Date.now() + inclusionTimeoutMs + LANE_GRACE_MS,
         (): Outcome => ({ state: 'unknown' }),
       ),
-    find: (group, digest) => lane(addressOf(group)).find(digest),
+    async find(group, digest) {
+      const address = addressOf(group)
+      try {
+        return await lane(address)
+          .find(digest)
+          .catch(() => lane(address).find(digest))
+      } catch (error) {
+        throw refuse('EXECUTOR_UNREACHABLE', {}, error)
+      }
+    },
     status: () => Promise.all(addresses.map(address => lane(address).status())),
   }
 }

@@ -90,7 +90,8 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void = (
     run(
       `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, state, created_at, updated_at, prune_at)
        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10)
-       ON CONFLICT (digest) DO UPDATE SET state = ?8, revert_data = NULL, reason = NULL, block_number = NULL, updated_at = ?9`,
+       ON CONFLICT (digest) DO UPDATE SET target = ?6, data = ?7, state = ?8, revert_data = NULL, reason = NULL,
+         block_number = NULL, updated_at = ?9, prune_at = ?10`,
       ...[digest, kind, group, groupNonce, deadlineSeconds, call.to, call.data, state, now, pruneAt],
     )
     onChange(digest)

@@ -209,25 +209,34 @@ export function createReconciliation({
     for (const number of numbers) {
       const hash = hashes.get(number)
       if (hash === undefined) break
-      await verify(journal.watchedIn(number).filter(({ blockHash }) => blockHash !== hash))
+      if (!(await verify(journal.watchedIn(number).filter(({ blockHash }) => blockHash !== hash)))) break
       checkpoint = { number, hash }
     }
     journal.finalize(Math.min(head.number - CONFIRMATIONS, checkpoint?.number ?? -1))
   }
 
-  /** Looks where attempts are that were in a block which is not the chain's, or not known by its hash. */
-  async function verify(attempts: readonly Attempt[]) {
-    if (attempts.length === 0) return
+  /**
+   * Looks where attempts are that were in a block which is not the chain's, or not known by its hash; answers whether the
+   * node said it of all of them. What became of one that is in a block as before is known, and stays.
+   */
+  async function verify(attempts: readonly Attempt[]): Promise<boolean> {
+    if (attempts.length === 0) return true
     const answers = await rpc.batch(
       attempts.map(({ hash }) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
     )
+    let isAnswered = true
     for (const [index, attempt] of attempts.entries()) {
-      journal.reopen(attempt.nonce)
-      if (attempt.digest !== null) journal.setIntent(attempt.digest, 'sent')
       const receipt = answers[index]?.result as Receipt | null | undefined
-      if (receipt) await settlement.include(attempt, receipt)
-      else resends.set(attempt.hash, { at: 0, times: 0 })
+      if (receipt === undefined) isAnswered = false
+      else if (receipt !== null && settlement.isStill(attempt, receipt)) settlement.move(attempt, receipt)
+      else {
+        journal.reopen(attempt.nonce)
+        if (attempt.digest !== null) journal.setIntent(attempt.digest, 'sent')
+        if (receipt) await settlement.include(attempt, receipt)
+        else resends.set(attempt.hash, { at: 0, times: 0 })
+      }
     }
+    return isAnswered
   }
 
   /** Gives an intent whose nonce was taken by a foreign transaction a new one, if the chain still accepts it. */
@@ -235,7 +244,8 @@ export function createReconciliation({
     const attempts = journal.attemptsOf(digest)
     const receipts = await receiptsAt(head, attempts)
     const executed = attempts.find((_, index) => receipts[index])
-    if (executed) return verify([executed]) // a node that was behind had hidden it
+    if (executed) return void (await verify([executed])) // a node that was behind had hidden it
+    if (receipts.includes(undefined)) return // what was not answered may have been executed
     if (deadline < head.timestamp) return settlement.end(digest, { reason: EXPIRED })
     const verdict = await simulate(kind, call, sequencer.feesAt(head))
     if (verdict.is === 'refused') return settlement.end(digest, { data: verdict.data, reason: verdict.message })

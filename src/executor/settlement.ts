@@ -49,9 +49,25 @@ export function createSettlement({
     }
     journal.setIntent(digest, 'reverted', { blockNumber })
     const intent = journal.intent(digest)
+    const waiter = waiting.get(digest) // while it is run again another try may begin, and wait for its own outcome
+    waiting.delete(digest)
     const revertData = intent && (await replay(intent, attempt, blockNumber))
-    if (revertData !== undefined) journal.setIntent(digest, 'reverted', { blockNumber, revertData })
-    tell(digest, { state: 'reverted', hash, ...(revertData !== undefined && { data: revertData }) })
+    const isLatest = journal.attemptsOf(digest).at(-1)?.hash === hash && journal.intent(digest)?.state === 'reverted'
+    if (revertData !== undefined && isLatest) journal.setIntent(digest, 'reverted', { blockNumber, revertData })
+    waiter?.resolve({ state: 'reverted', hash, ...(revertData !== undefined && { data: revertData }) })
+  }
+
+  /** Whether a receipt says of an attempt what is known of it. */
+  const isStill = ({ state }: Attempt, { status }: Receipt): boolean =>
+    state === (BigInt(status) === 1n ? 'mined' : 'reverted')
+
+  /** Records the block of an attempt whose fate has not changed. */
+  function move(attempt: Attempt, receipt: Receipt) {
+    const blockNumber = Number(receipt.blockNumber)
+    const isMined = attempt.state === 'mined'
+    journal.include(attempt, { number: blockNumber, hash: blockHashOf(receipt) }, isMined ? 'mined' : 'reverted')
+    if (isMined && attempt.purpose === 'call' && attempt.digest !== null)
+      journal.setIntent(attempt.digest, 'mined', { blockNumber })
   }
 
   /** Ends an intent that can no longer execute and of which nothing was executed. */
@@ -96,7 +112,7 @@ export function createSettlement({
     for (const digest of [...waiting.keys()]) tell(digest, { state: 'unknown' })
   }
 
-  return { outcomeOf, include, end, answer, abandon }
+  return { outcomeOf, include, isStill, move, end, answer, abandon }
 }
 
 function mined({ blockNumber, logs }: Receipt, hash: Hex): Outcome {

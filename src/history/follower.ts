@@ -71,11 +71,12 @@ export function createFollower({
     const wantsFinality = steps++ % FINALITY_STEPS === 0
     const filter = { address: followedAddresses(chain, vaults), topics: [FOLLOWED_TOPICS] }
     const range = { fromBlock: numberToHex(first), toBlock: numberToHex(Math.max(to, 0)) }
-    const [latest, attached, target, logs, finalized] = await askParts([
+    // Whether the chain still has the cursor's block is asked last: logs of a branch that came meanwhile do not fit it.
+    const [latest, target, logs, attached, finalized] = await askParts([
       blockRequest('latest'),
-      cursor && blockRequest(cursor.block),
       to >= first ? blockRequest(to) : undefined,
       to >= first ? { method: 'eth_getLogs', params: [{ ...filter, ...range }] } : undefined,
+      cursor && blockRequest(cursor.block),
       wantsFinality ? blockRequest('finalized') : undefined,
     ]).catch(error => {
       ranges.refuse(to - first + 1, '') // an answer that does not come may be one that is too large

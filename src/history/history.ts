@@ -18,6 +18,9 @@ export type History = ReturnType<typeof createHistory>
 
 type Bindings = { HISTORY: D1Database; HISTORY_INDEXER: DurableObjectNamespace<HistoryIndexerObject> }
 
+/** Somebody new in each of so many looks: the chain changes faster than it is read. */
+export const MOST_ROUNDS = 5
+
 export function createHistory({ HISTORY: db, HISTORY_INDEXER }: Bindings, chain: Chain, rpcUrls: readonly string[]) {
   const indexer = () => HISTORY_INDEXER.getByName(`${chain.id}`)
   const node = createNode(rpcUrls)
@@ -40,7 +43,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: Bindings, chain:
     find: (head: Promise<Block>) => Promise<Found>,
   ) {
     let found = await find(read(chain, []).then(({ block }) => block))
-    for (;;) {
+    for (let round = 0; round < MOST_ROUNDS; round++) {
       const { block, agents } = await getAgents(chain, found.ids)
       const known = new Set(found.ids)
       const isLater = block.number > found.asOf.number && found.lagBlocks === 0
@@ -50,6 +53,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: Bindings, chain:
         return { ...now, agents: agents.filter(({ agentId }) => wanted.has(agentId)) }
       found = now
     }
+    throw refuse('HISTORY_UNAVAILABLE')
   }
 
   return {

@@ -62,17 +62,28 @@ export class CursorMoved extends Error {
 export type Store = ReturnType<typeof openStore>
 
 const TABLES = ['trades', 'positions', 'agents', 'prices', 'events', 'relayed', 'equity', 'vault_worth'] as const
-/** Rows of one statement: far below the 2 MB that a parameter may have. */
+/** Rows of one statement, and the bytes that they may come to: far below the 2 MB that a parameter may have. */
 const CHUNK = 2_000
+const CHUNK_BYTES = 1_000_000
+/** Of a UTF-16 unit in UTF-8. */
+const MOST_BYTES = 3
 const MOST_REORGS = 1_000
 
 /** The index as its one writer sees it. `scope` says whose events it holds: rows of another scope are dropped. */
 export function openStore(db: D1Database, scope: string) {
   const over = (sql: string, rows: readonly unknown[]): D1PreparedStatement[] => {
-    const statements: D1PreparedStatement[] = []
-    for (let from = 0; from < rows.length; from += CHUNK)
-      statements.push(db.prepare(sql).bind(JSON.stringify(rows.slice(from, from + CHUNK))))
-    return statements
+    const chunks: string[][] = []
+    let bytes = 0
+    for (const row of rows.map(row => JSON.stringify(row))) {
+      const chunk = chunks.at(-1)
+      bytes += row.length * MOST_BYTES
+      if (chunk && chunk.length < CHUNK && bytes <= CHUNK_BYTES) chunk.push(row)
+      else {
+        chunks.push([row])
+        bytes = row.length * MOST_BYTES
+      }
+    }
+    return chunks.map(chunk => db.prepare(sql).bind(`[${chunk.join(',')}]`))
   }
 
   /** A statement that fails, and the whole transaction with it, unless the cursor is where it is thought to be. */

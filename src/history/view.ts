@@ -95,11 +95,10 @@ export function createViewer({
     const isClosable = head > cursor.block && head - cursor.block <= MOST_GAP
     const isNeeded = until === undefined || until > BigInt(cursor.block)
     const range = { fromBlock: numberToHex(cursor.block + 1), toBlock: numberToHex(head) }
-    const [own, end, gap] = await askNode([
-      blockRequest(cursor.block),
-      blockRequest(head),
-      ...(isClosable && isNeeded ? [{ method: 'eth_getLogs', params: [{ ...filter, ...range }] }] : []),
-    ])
+    const gapRequests = isClosable && isNeeded ? [{ method: 'eth_getLogs', params: [{ ...filter, ...range }] }] : []
+    // The cursor's block is asked after the logs: those of a branch that came meanwhile do not fit it.
+    const answers = await askNode([blockRequest(head), ...gapRequests, blockRequest(cursor.block)])
+    const [end, own, gap] = [answers[0], answers.at(-1), gapRequests.length > 0 ? answers[1] : undefined]
     const at = blockOf(own)
     const last = blockOf(end)
     if (head >= cursor.block && at?.hash !== cursor.hash) return undefined

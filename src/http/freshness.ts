@@ -9,8 +9,12 @@ function blockOf(answer: unknown): AsOf | undefined {
   return 'lagBlocks' in answer && answer.lagBlocks !== 0 ? undefined : (answer.asOf as AsOf)
 }
 
-/** A quote ages with the signature it is made for; what the keeper did and what was sampled is no matter of the block. */
-export const isNeverKept = (path: string) => /\/(quote|automation|equity-history|stats)$/.test(path)
+/**
+ * A quote ages with the signature it is made for; what the keeper did and what was sampled is no matter of the block; and
+ * of two branches, which may have a block of the same number and second, the history is not the same.
+ */
+export const isNeverKept = (path: string) =>
+  /\/(quote|automation|equity-history|stats|trades|closed-positions)$|^\/agents$|\/by-owner\//.test(path)
 
 /**
  * Sets the caching headers of a read: one that describes a block has it as its ETag and must be asked for again, what

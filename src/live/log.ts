@@ -45,6 +45,9 @@ const schema = `
 
 type Row = Record<string, SqlStorageValue>
 
+/** A reorganization names so many of the events that it withdraws, the newest; `commonAncestor` tells them all. */
+const MOST_NAMED = 10_000
+
 /**
  * What was sent to streams, in the order in which it was sent: nothing in it ever changes its place, so whoever comes
  * back is sent what comes after what it has. Every function is synchronous: what one turn writes is there whole or not.
@@ -138,7 +141,7 @@ export function openLog(sql: SqlStorage) {
         'UPDATE entry SET withdrawn = 1 WHERE block > ? AND place < ? AND withdrawn = 0 RETURNING seq, id, agent, vault',
         ...[ancestor, FIRST_FACT],
       ).sort((a, b) => Number(a.seq) - Number(b.seq))
-      const withdrawn = gone.map(
+      const withdrawn = gone.slice(-MOST_NAMED).map(
         (row): Withdrawn => ({
           id: row.id as string,
           agentId: row.agent as number | null,
@@ -152,6 +155,7 @@ export function openLog(sql: SqlStorage) {
           toBlock: `${lost}`,
           commonAncestor: ancestor < 0 ? null : `${ancestor}`,
           withdrawn,
+          ...(gone.length > MOST_NAMED && { isComplete: false }),
         },
       })
       nextFact = undefined

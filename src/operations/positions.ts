@@ -75,7 +75,10 @@ export const listClosedPositions = defineOperation(
     if (config.executorKeys.length === 0) throw refuse('EXECUTOR_NOT_CONFIGURED')
     const found = await history.closedPositions(trading, { agentId, limit, below: cursor }).catch(unlessUnavailable)
     const whole = found && (found.lagBlocks === 0 || cursor !== undefined) ? found : undefined
-    const { positions, next, asOf, lagBlocks } = whole ?? (await recentlyClosed(trading, agentId, limit, cursor))
+    const recent = whole ?? (await recentlyClosed(trading, agentId, limit, cursor))
+    // Where the newest of all agents are none of this one's, an index that is behind still knows its older ones.
+    const isRecent = whole === undefined && (found === undefined || recent.positions.length > 0)
+    const { positions, next, asOf, lagBlocks } = isRecent ? recent : (found ?? recent)
     const symbol = await symbolsOf(
       trading,
       positions.map(({ token }) => token),
@@ -84,7 +87,7 @@ export const listClosedPositions = defineOperation(
       agentId: `${agentId}`,
       positions: positions.map(position => presentPosition(position, symbol(position.token))),
       nextCursor: next === undefined ? null : presentClosedCursor(next),
-      window: whole ? null : SCAN_WINDOW,
+      window: isRecent ? SCAN_WINDOW : null,
       asOf: presentBlock(asOf),
       lagBlocks,
     }

@@ -2,7 +2,8 @@ import { catalogVault } from '../catalog/vaults.ts'
 import type { Block, TradingChain } from '../chain/client.ts'
 import { readMarket, type Vault } from '../chain/market.ts'
 import { getVaultFigures } from '../chain/vault-figures.ts'
-import type { History } from '../history/history.ts'
+import { refuse } from '../errors.ts'
+import { type History, MOST_ROUNDS } from '../history/history.ts'
 import { chartQuery, presentWorth } from '../resources/series.ts'
 import { presentHolding, presentStatuses, vaultStats } from '../resources/vault-stats.ts'
 import { toRange } from './charting.ts'
@@ -60,10 +61,11 @@ export const getVaultStats = defineOperation(
 /** The figures of a vault with all agents that trade in it: read again while somebody has joined them in between. */
 async function figuresOf(trading: TradingChain, history: History, { address }: Vault, block: Block) {
   let agents = await history.vaultAgents(trading, address, block)
-  for (;;) {
+  for (let round = 0; round < MOST_ROUNDS; round++) {
     const figures = await getVaultFigures(trading, address, agents.trading)
     const asked = new Set(agents.trading)
     if (figures.block.number > agents.asOf.number) agents = await history.vaultAgents(trading, address, figures.block)
     if (agents.trading.every(id => asked.has(id))) return { figures, agents }
   }
+  throw refuse('HISTORY_UNAVAILABLE')
 }

@@ -353,7 +353,7 @@ describe('many positions', () => {
     await chain.setPrice('PLTR', (Number(priceUsd) * 0.9).toFixed(2))
     const requests = countRequests()
     await keeper().look()
-    expect(requests).toEqual(['eth_call', 'eth_call', 'eth_call', 'eth_sendRawTransactionSync']) // look, simulate, the lane's two
+    expect(requests.filter(method => method === 'eth_sendRawTransactionSync')).toHaveLength(1)
     const outcomes = await Promise.all(ids.map((id, index) => automation(traders[index] as Trader, id)))
     expect(new Set(outcomes.map(({ lastOutcome }) => lastOutcome.transactionHash)).size).toBe(1)
     for (const { lastOutcome } of outcomes) expect(lastOutcome).toMatchObject({ outcome: 'executed' })
