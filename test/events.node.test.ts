@@ -16,7 +16,7 @@ const STREAMS = 1_000
 /** What a stream may take of workerd: its socket, the Worker's and the object's end. */
 const STREAM_BYTES = 400 * 1024
 /** What an event may leave behind, with a thousand streams to send it to. */
-const EVENT_BYTES = 4 * 1024 * 1024
+const EVENT_BYTES = 6 * 1024 * 1024
 const state = mkdtempSync(join(tmpdir(), 'agent-trading-service-events-'))
 let options: Parameters<typeof startWorkerd>[0]
 let workerd: Workerd

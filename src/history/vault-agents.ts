@@ -57,7 +57,7 @@ const BY_STATUS = `SELECT status, count(*) AS agents FROM agents INDEXED BY agen
 /** Who had an open position when sampled last, or has traded since. */
 const TRADING = `SELECT agent_id FROM equity INDEXED BY equity_open WHERE vault = ?1 AND until IS NULL AND open_count > 0
   UNION SELECT agent_id FROM trades INDEXED BY trades_place
-  WHERE block > (SELECT changed_to FROM sampling) AND vault = ?1`
+  WHERE block > coalesce((SELECT changed_to FROM sampling), -1) AND vault = ?1`
 
 /** The agents of a vault that the registry's logs speak of; an agent never changes its vault. */
 async function membersOf(db: D1Database, vault: Address, logs: readonly NodeLog[]): Promise<Set<bigint>> {

@@ -18,8 +18,6 @@ import { readMandates, readNews } from './news.ts'
 export const HEARTBEAT_MS = 15_000
 /** After a failure the index is asked again, whether or not it has more by then. */
 const AGAIN_MS = 2_000
-/** Limits and the age of prices are looked at this often at most, however many blocks come in between. */
-const LOOK_MS = 1_000
 
 /** The index is asked for what was relayed at most this often. */
 const HASTE_MS = 300
@@ -52,7 +50,6 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   #advance: Promise<void> | undefined
   #isWanted = false
   #isHastening = false
-  #lookedAt = 0
   #heart: ReturnType<typeof setInterval> | undefined
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -159,9 +156,6 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
       for (const token of news.prices) priced.add(token)
       if (!news.isWhole) continue
       if (traded.size > 0) this.onChange([...traded])
-      const due = this.#lookedAt + LOOK_MS
-      if (Date.now() < due) return this.ctx.storage.setAlarm(due)
-      this.#lookedAt = Date.now()
       const { facts: found, settle } = await edges.look({ traded, priced, timestamp: news.timestamp })
       settle()
       traded.clear()

@@ -321,7 +321,7 @@ describe('a node', () => {
     await history(agentId, { limit: 1 }, appWith({ RPC_URL: OWN }))
     expect(asked).toEqual([
       'eth_call',
-      expect.stringMatching(/^eth_getBlockByNumber\+eth_getBlockByNumber(\+eth_getLogs)?$/),
+      expect.stringMatching(/^eth_getBlockByNumber(\+eth_getLogs)?\+eth_getBlockByNumber$/),
     ])
   })
 
