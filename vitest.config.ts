@@ -3,7 +3,7 @@ import { cloudflareTest } from '@cloudflare/vitest-plugin'
 import { defineConfig } from 'vitest/config'
 import type { Deployment } from './devnet/deployment.ts'
 import { workerVars } from './devnet/worker-vars.ts'
-import { laneVars } from './test/lane-chain.ts'
+import { laneVars } from './test/support/lane-chain.ts'
 
 // scripts/test.ts starts the embedded chain, says here where it is, and stops it after the run.
 const file = process.env.TEST_DEPLOYMENT
@@ -32,7 +32,7 @@ export default defineConfig({
             '**/executor-lane.test.ts',
             '**/{history-property,history-fresh,events-reorg}.test.ts',
           ],
-          globalSetup: ['./test/facilitator-setup.ts'],
+          globalSetup: ['./test/support/facilitator-setup.ts'],
           provide: { deployment: deployment as Deployment, surface: 'http' },
           testTimeout: 60_000,
           hookTimeout: 60_000,
@@ -74,7 +74,7 @@ export default defineConfig({
         test: {
           name: 'lane',
           include: ['test/integration/executor-lane.test.ts'],
-          globalSetup: ['./test/lane-chain.ts'],
+          globalSetup: ['./test/support/lane-chain.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
@@ -92,7 +92,7 @@ export default defineConfig({
         test: {
           name: 'history',
           include: ['test/integration/{history-property,history-fresh,events-reorg}.test.ts'],
-          globalSetup: ['./test/history-chain.ts'],
+          globalSetup: ['./test/support/history-chain.ts'],
           provide: { surface: 'http' },
           testTimeout: 60_000,
           hookTimeout: 60_000,

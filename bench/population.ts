@@ -3,7 +3,7 @@ import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import type { Devnet } from '../devnet/index.ts'
-import { digestOf, hashExits, signingTypes } from '../src/chain/typed-data.ts'
+import { digestOf, hashExits, signingTypes } from '../src/protocol/typed-data.ts'
 
 type Chain = Pick<Devnet, 'client' | 'deployment'>
 

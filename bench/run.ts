@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util'
-import { type Loader, median, startLoader } from './loader.ts'
-import { measureReads, type Reads } from './reading.ts'
-import { measureRecovery, type Recovery } from './recovering.ts'
-import { type Measured, startGround } from './relaying.ts'
+import { measureRecovery, type Recovery } from './crash-recovery.ts'
+import { type Loader, median, startLoader } from './load-process.ts'
+import { measureReads, type Reads } from './read-throughput.ts'
+import { type Measured, startGround } from './relay-throughput.ts'
 import { describeMachine, table, writeSection } from './results.ts'
 import { measureVerdicts, type Verdicts } from './verdicts.ts'
 

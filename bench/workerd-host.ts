@@ -1,5 +1,5 @@
 import { convertV4MiniflareOptions, Miniflare, type V4MiniflareOptions } from 'miniflare'
-import type { Report } from './child.ts'
+import type { Report } from './child-report.ts'
 
 // The child process of bench/workerd.ts: it keeps one workerd running until it is told to stop. Its options come as a
 // message, because arguments and environment of a process can be read by others.

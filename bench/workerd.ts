@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import type { V4MiniflareOptions } from 'miniflare'
 import { freePort } from '../devnet/anvil.ts'
-import { childOf, cpuSeconds, startChild } from './child.ts'
+import { childOf, cpuSeconds, startChild } from './child-report.ts'
 import type { Order } from './workerd-host.ts'
 
 export type Workerd = {

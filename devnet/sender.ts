@@ -24,7 +24,7 @@ import {
   RawContractError,
 } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
-import { steady } from '../src/chain/steady.ts'
+import { steady } from '../src/rpc/retry-latest.ts'
 import { bytecodeOf } from './bytecode.ts'
 
 export const MULTICALL3 = '0xcA11bde05977b3631167028862bE2a173976CA11'

@@ -16,7 +16,7 @@ const root = join(import.meta.dirname, '..')
 const require = createRequire(import.meta.url)
 const abiFolder = join(root, 'contracts-abi')
 const bytecodeFile = join(root, 'contracts/bytecode.json')
-const readerFile = join(root, 'src/chain/reader-code.ts')
+const readerFile = join(root, 'src/chain/service-reader-bytecode.ts')
 
 // Never deployed: only its runtime bytecode is used.
 const READER = 'ServiceReader'

@@ -1,6 +1,6 @@
 import type { Address, Hex } from 'viem'
-import { TRADE_TYPES, type Trade } from '../../src/chain/trade-events.ts'
 import type { Rows } from '../../src/history/store.ts'
+import { TRADE_TYPES, type Trade } from '../../src/protocol/trade-events.ts'
 
 // Synthetic events: one trade a block, of one agent after the other, each position opened, changed and closed in turn.
 

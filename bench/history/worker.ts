@@ -1,8 +1,8 @@
-import { TRADE_TYPES, type TradeType } from '../../src/chain/trade-events.ts'
 import { CLOSED } from '../../src/history/closed-positions.ts'
 import { openStore } from '../../src/history/store.ts'
 import { pageOf, type TradeQuery } from '../../src/history/trades.ts'
 import service from '../../src/index.ts'
+import { TRADE_TYPES, type TradeType } from '../../src/protocol/trade-events.ts'
 import { AGENTS, rowsOf, SCOPE, TOKENS } from './events.ts'
 
 // The service with two more doors to its database: one that fills it, and one that reads pages as the service does.

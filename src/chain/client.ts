@@ -9,9 +9,9 @@ import {
   parseAbi,
 } from 'viem'
 import type { Config, TradingContracts } from '../config.ts'
-import { refuse } from '../errors.ts'
-import { decodeBatch, encodeBatch, type FunctionCall, type Outcome, type Outcomes, outcomeOf } from './calls.ts'
-import { steady } from './steady.ts'
+import { refuse } from '../errors/catalogue.ts'
+import { steady } from '../rpc/retry-latest.ts'
+import { decodeBatch, encodeBatch, type FunctionCall, type Outcome, type Outcomes, outcomeOf } from './multicall.ts'
 
 type ChainConfig = NonNullable<Config['chain']>
 

@@ -1,6 +1,6 @@
 import type { Address, Hex } from 'viem'
 import { type Block, type TradingChain, unreachable } from './client.ts'
-import { askReader } from './reader.ts'
+import { askReader } from './service-reader.ts'
 
 /** What an agent's allocation has become; USDC base units, signed where PnL. */
 export type Equity = {

@@ -1,12 +1,12 @@
 import type { Address } from 'viem'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
-import { refuse } from '../errors.ts'
-import { type Answer, type Outcome, outcomeOf } from './calls.ts'
+import { refuse } from '../errors/catalogue.ts'
+import type { ExitRule } from '../protocol/typed-data.ts'
+import { agentCalls, agentOf, toAgent } from './agents.ts'
 import { maybe, must, read, type TradingChain } from './client.ts'
-import { askReader } from './reader.ts'
-import { agentCalls, agentOf, toAgent } from './registry.ts'
-import type { ExitRule } from './typed-data.ts'
+import { type Answer, type Outcome, outcomeOf } from './multicall.ts'
+import { askReader } from './service-reader.ts'
 
 /** A position with its ladder. `exitRules` before `nextRuleIndex` have fired, the others are pending. */
 export type Position = {

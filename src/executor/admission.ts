@@ -1,4 +1,4 @@
-import { patience } from './patience.ts'
+import { patience } from '../timeout.ts'
 
 /** What an intent holds while it is under way; each part is released exactly once. */
 export type Ticket = {

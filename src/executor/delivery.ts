@@ -1,10 +1,10 @@
 import type { Hex } from 'viem'
+import { logUnexpected } from '../log.ts'
+import { type Receipt, type Rpc, type Submission, Unreachable } from '../rpc/json-rpc.ts'
 import type { Admission } from './admission.ts'
-import type { Attempt, Journal } from './journal.ts'
-import { logUnexpected } from './log.ts'
-import { type Receipt, type Rpc, type Submission, Unreachable } from './rpc.ts'
-import type { Sequencer } from './sequencer.ts'
+import type { Sequencer } from './nonce-sequencer.ts'
 import type { Settlement } from './settlement.ts'
+import type { Attempt, Journal } from './store.ts'
 
 export type Delivery = ReturnType<typeof createDelivery>
 

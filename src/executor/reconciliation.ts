@@ -1,12 +1,12 @@
 import { type Hex, numberToHex } from 'viem'
+import { logEvent, logUnexpected } from '../log.ts'
+import type { Receipt, Rpc } from '../rpc/json-rpc.ts'
+import type { Head } from './chain-head.ts'
 import type { Delivery } from './delivery.ts'
-import type { Head } from './head.ts'
-import type { Attempt, Intent, Journal } from './journal.ts'
-import { logEvent, logUnexpected } from './log.ts'
-import type { Receipt, Rpc } from './rpc.ts'
-import type { Sequencer } from './sequencer.ts'
+import type { Sequencer } from './nonce-sequencer.ts'
 import type { Settlement } from './settlement.ts'
 import type { createSimulator } from './simulation.ts'
+import type { Attempt, Intent, Journal } from './store.ts'
 
 /** The last block that a reorganisation is looked for is this far behind the head. */
 const CONFIRMATIONS = 64

@@ -1,8 +1,8 @@
 import { type Hex, numberToHex } from 'viem'
 import { tracedRevert } from '../chain/transactions.ts'
-import type { Log, Outcome } from './executor.ts'
-import type { Attempt, Intent, Journal } from './journal.ts'
-import { type Receipt, type Rpc, Unreachable } from './rpc.ts'
+import { type Receipt, type Rpc, Unreachable } from '../rpc/json-rpc.ts'
+import type { Log, Outcome } from './client.ts'
+import type { Attempt, Intent, Journal } from './store.ts'
 
 export type Settlement = ReturnType<typeof createSettlement>
 

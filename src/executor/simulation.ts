@@ -1,7 +1,7 @@
 import { type Address, type Hex, numberToHex } from 'viem'
-import type { Fees } from './account.ts'
-import type { Call, Kind } from './executor.ts'
-import { type Rpc, type RpcError, redact, Unreachable } from './rpc.ts'
+import { type Rpc, type RpcError, redact, Unreachable } from '../rpc/json-rpc.ts'
+import type { Call, Kind } from './client.ts'
+import type { Fees } from './signing-account.ts'
 
 type Verdict =
   | { is: 'passes'; gas: number }

@@ -1,8 +1,8 @@
 import { type Address, type Hex, toEventSelector } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import type { Block, Chain } from '../chain/client.ts'
-import type { NodeLog } from './node.ts'
-import type { Viewer } from './view.ts'
+import type { NodeLog } from '../rpc/log-node.ts'
+import type { Viewer } from './consistent-read.ts'
 
 export type AgentFilter = { vault?: Address | undefined; track?: number | undefined; status?: number | undefined }
 export type AgentQuery = AgentFilter & { limit: number; below?: bigint | undefined }

@@ -1,10 +1,10 @@
 import type { Block, TradingChain } from '../chain/client.ts'
 import { getPositions, type Position } from '../chain/positions.ts'
-import type { Trade } from '../chain/trade-events.ts'
-import { refuse } from '../errors.ts'
-import type { Node } from './node.ts'
+import { refuse } from '../errors/catalogue.ts'
+import type { Trade } from '../protocol/trade-events.ts'
+import type { Node } from '../rpc/log-node.ts'
+import type { Viewer } from './consistent-read.ts'
 import { isIndexable, recentTrades, tradeAddresses, tradeTopics } from './trades.ts'
-import type { Viewer } from './view.ts'
 
 /** A closed position and what its agent paid for it in all, in USDC base units. */
 export type ClosedPosition = Position & { investedUsdc: bigint }

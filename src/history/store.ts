@@ -1,6 +1,6 @@
 import type { Address, Hex } from 'viem'
-import type { Trade } from '../chain/trade-events.ts'
-import type { TradedPosition } from '../chain/trades.ts'
+import type { TradedPosition } from '../chain/trade-details.ts'
+import type { Trade } from '../protocol/trade-events.ts'
 import { migrations } from './migrations.ts'
 
 /** The block to which the index is whole, the newest one it knew of then, and the newest that cannot be taken back. */

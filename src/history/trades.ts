@@ -1,11 +1,11 @@
 import { type Address, type Hex, numberToHex } from 'viem'
 import type { Block, TradingChain } from '../chain/client.ts'
-import { comparePlaces, type Place, TRADE_TOPICS, type Trade, type TradeType } from '../chain/trade-events.ts'
-import type { TradedPosition } from '../chain/trades.ts'
-import { blockOf, blockRequest, type Node, timesOf } from './node.ts'
-import { toTrades } from './records.ts'
-import { type TradeRow, toTrade } from './trade-rows.ts'
-import type { View, Viewer } from './view.ts'
+import type { TradedPosition } from '../chain/trade-details.ts'
+import { comparePlaces, type Place, TRADE_TOPICS, type Trade, type TradeType } from '../protocol/trade-events.ts'
+import { blockOf, blockRequest, type Node, timesOf } from '../rpc/log-node.ts'
+import type { View, Viewer } from './consistent-read.ts'
+import { toTrades } from './index-rows.ts'
+import { type TradeRow, toTrade } from './tables/trades.ts'
 
 export type TradeQuery = {
   agentId: bigint

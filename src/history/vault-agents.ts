@@ -2,8 +2,8 @@ import { type Address, type Hex, pad, toEventSelector } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import type { Block, TradingChain } from '../chain/client.ts'
-import type { NodeLog } from './node.ts'
-import type { Viewer } from './view.ts'
+import type { NodeLog } from '../rpc/log-node.ts'
+import type { Viewer } from './consistent-read.ts'
 
 const selectorOf = (abi: typeof agentRegistryAbi | typeof positionManagerAbi, name: string) =>
   toEventSelector(abi.find(item => item.type === 'event' && item.name === name) as never)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { refusalCodes } from '../errors.ts'
+import { refusalCodes } from '../errors/catalogue.ts'
 
 type Schema = {
   $ref?: string

@@ -1,6 +1,6 @@
 import type { ServerContext } from '@modelcontextprotocol/server'
 import type { Context } from '../context.ts'
-import { aroundRelays } from './relays.ts'
+import { aroundRelays } from './after-relay.ts'
 
 const STILL_WAITING_EVERY_MS = 1000
 

@@ -1,6 +1,6 @@
 import { type GetPromptResult, type Prompt, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import { contractCodes } from '../chain/reverts.ts'
-import { refusalCodes } from '../errors.ts'
+import { refusalCodes } from '../errors/catalogue.ts'
+import { contractCodes } from '../protocol/contract-errors.ts'
 
 type Argument = { description: string; required: boolean }
 type Row = {

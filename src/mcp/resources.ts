@@ -6,13 +6,13 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import { must, read } from '../chain/client.ts'
-import { contractCodes } from '../chain/reverts.ts'
-import { domainAbi, hashExits, type PrimaryType, toDomain } from '../chain/typed-data.ts'
 import type { Context } from '../context.ts'
-import { refusalCodes } from '../errors.ts'
+import { refusalCodes } from '../errors/catalogue.ts'
 import { listPositions } from '../operations/positions.ts'
 import { getRiskState } from '../operations/risk-state.ts'
 import { listVaults } from '../operations/vaults.ts'
+import { contractCodes } from '../protocol/contract-errors.ts'
+import { domainAbi, hashExits, type PrimaryType, toDomain } from '../protocol/typed-data.ts'
 import { presentEip712 } from '../resources/intent.ts'
 import { refusalBody } from './tools.ts'
 

@@ -5,8 +5,8 @@ import {
   isLegacyRequest,
   readRequestBody,
 } from '@modelcontextprotocol/server'
-import { hubOf } from './hub.ts'
-import { rpcError, type ServerFactory, sessionNotFound } from './serving.ts'
+import { hubOf } from './hub-object.ts'
+import { rpcError, type ServerFactory, sessionNotFound } from './server-factory.ts'
 
 const BODY_LIMIT_BYTES = 4 * 1024 * 1024
 const METHODS = ['POST', 'GET', 'DELETE']

@@ -3,7 +3,7 @@ import { SERVICE_NAME, VERSION } from '../config.ts'
 import type { Context } from '../context.ts'
 import { getPrompt, prompts } from './prompts.ts'
 import { isResource, readResource, resources, resourceTemplates } from './resources.ts'
-import type { Serving } from './serving.ts'
+import type { Serving } from './server-factory.ts'
 import { callTool, listTools, selectionOf } from './tools.ts'
 
 const HOUR_MS = 3_600_000

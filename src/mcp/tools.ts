@@ -6,13 +6,13 @@ import {
   type Tool,
 } from '@modelcontextprotocol/server'
 import { type Context, withAuthorization, withPayment } from '../context.ts'
-import { logRefusal, Refusal } from '../errors.ts'
+import { logRefusal, Refusal } from '../errors/catalogue.ts'
+import { type Operation, Reply, toRefusal } from '../operations/define-operation.ts'
 import { operations } from '../operations/index.ts'
-import { type Operation, Reply, toRefusal } from '../operations/operation.ts'
-import { guideOf, type ToolName } from './guides.ts'
-import { paymentMeta, paymentOf } from './payment.ts'
+import { paymentMeta, paymentOf } from './payment-meta.ts'
 import { reportingProgress } from './progress.ts'
-import { inputSchema, outputSchemas } from './schemas.ts'
+import { guideOf, type ToolName } from './tool-descriptions.ts'
+import { inputSchema, outputSchemas } from './tool-schemas.ts'
 
 type ToolOperation = Operation & { tool: ToolName }
 const offered = (operations as readonly Operation[]).filter(

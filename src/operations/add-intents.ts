@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { encodeCall } from '../chain/calls.ts'
-import { addChecks, maxUsdcAmount } from '../chain/checks.ts'
-import { getPositionTerms } from '../chain/terms.ts'
+import { encodeCall } from '../chain/multicall.ts'
+import { getPositionTerms } from '../chain/trading-terms.ts'
+import { addChecks, maxUsdcAmount } from '../protocol/checks.ts'
 import { agentParams } from '../resources/agent.ts'
 import {
   addIntentQuote,
@@ -16,9 +16,9 @@ import {
 } from '../resources/intent.ts'
 import { presentPosition } from '../resources/position.ts'
 import { positionId } from '../resources/primitives.ts'
-import { defineOperation } from './operation.ts'
-import { estimateBuy, presentQuote } from './quoting.ts'
-import { relayIntent } from './submission.ts'
+import { defineOperation } from './define-operation.ts'
+import { estimateBuy, presentQuote } from './present-quote.ts'
+import { relayIntent } from './relay-intent.ts'
 
 export const getAddIntentQuote = defineOperation(
   {

@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { getAgentByERC8004 as readAgent } from '../chain/registry.ts'
+import { getAgentByERC8004 as readAgent } from '../chain/agents.ts'
 import { agentAnswer, presentAgent } from '../resources/agent.ts'
 import { erc8004AgentId } from '../resources/primitives.ts'
-import { defineOperation } from './operation.ts'
-import { presentBlock } from './quoting.ts'
+import { defineOperation } from './define-operation.ts'
+import { presentBlock } from './present-quote.ts'
 
 export const getAgentByERC8004 = defineOperation(
   {

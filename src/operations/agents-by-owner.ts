@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { agentRecord, ownerParams, presentAgent } from '../resources/agent.ts'
 import { addressOut, asOf, digits, lagBlocks } from '../resources/primitives.ts'
-import { defineOperation } from './operation.ts'
-import { presentBlock } from './quoting.ts'
+import { defineOperation } from './define-operation.ts'
+import { presentBlock } from './present-quote.ts'
 
 export const listAgentsByOwner = defineOperation(
   {

@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
+import { getAgent as readAgent } from '../chain/agents.ts'
 import type { Chain } from '../chain/client.ts'
-import { readMarket } from '../chain/market.ts'
-import { getAgent as readAgent } from '../chain/registry.ts'
+import { readMarket } from '../chain/listings.ts'
 import {
   agentAnswer,
   agentList,
@@ -10,8 +10,8 @@ import {
   presentAgent,
   presentAgentCursor,
 } from '../resources/agent.ts'
-import { defineOperation } from './operation.ts'
-import { presentBlock } from './quoting.ts'
+import { defineOperation } from './define-operation.ts'
+import { presentBlock } from './present-quote.ts'
 import { findVault } from './vaults.ts'
 
 export const listAgents = defineOperation(

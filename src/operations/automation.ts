@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { readWatch } from '../chain/keeper.ts'
+import { readWatch } from '../chain/exit-execution.ts'
 import { getPosition } from '../chain/positions.ts'
-import { symbolsOf } from '../chain/symbols.ts'
-import { refuse } from '../errors.ts'
+import { symbolsOf } from '../chain/token-symbols.ts'
+import { refuse } from '../errors/catalogue.ts'
 import { automation, presentAutomation } from '../resources/automation.ts'
 import { agentId, positionId } from '../resources/primitives.ts'
-import { defineOperation } from './operation.ts'
-import { presentBlock } from './quoting.ts'
+import { defineOperation } from './define-operation.ts'
+import { presentBlock } from './present-quote.ts'
 
 export const getPositionAutomation = defineOperation(
   {

@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import { readMarket } from '../chain/market.ts'
-import { getRegistrationTerms } from '../chain/registry.ts'
+import { getRegistrationTerms } from '../chain/agents.ts'
+import { readMarket } from '../chain/listings.ts'
 import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
-import { Refusal } from '../errors.ts'
+import { Refusal } from '../errors/catalogue.ts'
 import { addressOut } from '../resources/primitives.ts'
-import { type Definition, defineOperation, type Operation } from './operation.ts'
+import { type Definition, defineOperation, type Operation } from './define-operation.ts'
 
 const endpoint = z.object({
   method: z.enum(['GET', 'POST']),

@@ -1,8 +1,8 @@
 import { agentParams } from '../resources/agent.ts'
-import { chartQuery, equityHistory, presentEquity } from '../resources/series.ts'
-import { toRange } from './charting.ts'
-import { defineOperation } from './operation.ts'
-import { presentBlock } from './quoting.ts'
+import { chartQuery, equityHistory, presentEquity } from '../resources/time-series.ts'
+import { defineOperation } from './define-operation.ts'
+import { presentBlock } from './present-quote.ts'
+import { toRange } from './time-range.ts'
 
 export const getEquityHistory = defineOperation(
   {

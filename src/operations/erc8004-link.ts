@@ -1,11 +1,11 @@
 import { encodeFunctionData } from 'viem'
 import { z } from 'zod'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import { getAgent, getLinkTerms } from '../chain/registry.ts'
-import { verifySignature } from '../chain/signatures.ts'
-import { digestOf } from '../chain/typed-data.ts'
-import { refuse } from '../errors.ts'
-import type { Relay } from '../executor/executor.ts'
+import { getAgent, getLinkTerms } from '../chain/agents.ts'
+import { verifySignature } from '../chain/verify-signature.ts'
+import { refuse } from '../errors/catalogue.ts'
+import type { Relay } from '../executor/client.ts'
+import { digestOf } from '../protocol/typed-data.ts'
 import { agentParams, agentRecord, presentAgent } from '../resources/agent.ts'
 import { eip712Info, presentEip712, presentTypedData, typedData } from '../resources/intent.ts'
 import {
@@ -18,10 +18,10 @@ import {
   signature,
   unixSeconds,
 } from '../resources/primitives.ts'
-import { defineOperation, Reply } from './operation.ts'
-import { presentBlock } from './quoting.ts'
+import { defineOperation, Reply } from './define-operation.ts'
+import { presentBlock } from './present-quote.ts'
 import { signedNonce } from './register.ts'
-import { deadlineRefusal, deadlineWarnings, isKnown, mine } from './submission.ts'
+import { deadlineRefusal, deadlineWarnings, isKnown, mine } from './relay-intent.ts'
 
 const QUOTED_DEADLINE_SECONDS = 600n
 

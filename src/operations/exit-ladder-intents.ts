@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { encodeCall } from '../chain/calls.ts'
-import { ladderUpdateChecks } from '../chain/checks.ts'
-import { getPositionTerms } from '../chain/terms.ts'
-import { hashExits } from '../chain/typed-data.ts'
+import { encodeCall } from '../chain/multicall.ts'
+import { getPositionTerms } from '../chain/trading-terms.ts'
+import { ladderUpdateChecks } from '../protocol/checks.ts'
+import { hashExits } from '../protocol/typed-data.ts'
 import { agentParams } from '../resources/agent.ts'
 import {
   exitLadderQuote,
@@ -18,9 +18,9 @@ import {
 } from '../resources/intent.ts'
 import { presentPosition } from '../resources/position.ts'
 import { deadline, positionId } from '../resources/primitives.ts'
-import { defineOperation } from './operation.ts'
-import { presentQuote } from './quoting.ts'
-import { assertLadderShape, relayIntent } from './submission.ts'
+import { defineOperation } from './define-operation.ts'
+import { presentQuote } from './present-quote.ts'
+import { assertLadderShape, relayIntent } from './relay-intent.ts'
 
 export const getExitLadderIntentQuote = defineOperation(
   {

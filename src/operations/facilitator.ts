@@ -1,11 +1,11 @@
-import { getRegistrationTerms } from '../chain/registry.ts'
+import { getRegistrationTerms } from '../chain/agents.ts'
 import type { Context } from '../context.ts'
-import { refuse } from '../errors.ts'
-import { type Payment, parsePayment } from '../payments/payment.ts'
+import { refuse } from '../errors/catalogue.ts'
+import { type Payment, parsePayment } from '../payments/parse-payment.ts'
 import { type PaymentRequirements, requirementsOf } from '../payments/requirements.ts'
-import { selfHostedFacilitator } from '../payments/self-hosted.ts'
+import { selfHostedFacilitator } from '../payments/self-hosted-facilitator.ts'
 import { facilitatorBody, supported, verification } from '../resources/facilitator.ts'
-import { defineOperation } from './operation.ts'
+import { defineOperation } from './define-operation.ts'
 
 // The facilitator that the Worker is to itself, as far as others may use it: it says what it takes and whether a payment
 // of the registration fee would pass. It settles only with the registration that is paid for: a payment that was settled

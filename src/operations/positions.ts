@@ -6,9 +6,9 @@ import {
   getPosition as readPosition,
   SCAN_WINDOW,
 } from '../chain/positions.ts'
-import { symbolsOf } from '../chain/symbols.ts'
-import { refuse } from '../errors.ts'
-import { unlessUnavailable } from '../history/view.ts'
+import { symbolsOf } from '../chain/token-symbols.ts'
+import { refuse } from '../errors/catalogue.ts'
+import { unlessUnavailable } from '../history/consistent-read.ts'
 import { agentParams } from '../resources/agent.ts'
 import {
   closedCursor,
@@ -19,8 +19,8 @@ import {
   presentPosition,
 } from '../resources/position.ts'
 import { agentId, positionId } from '../resources/primitives.ts'
-import { defineOperation } from './operation.ts'
-import { presentBlock } from './quoting.ts'
+import { defineOperation } from './define-operation.ts'
+import { presentBlock } from './present-quote.ts'
 
 export const listPositions = defineOperation(
   {

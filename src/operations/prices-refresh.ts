@@ -2,10 +2,10 @@ import { timingSafeEqual } from 'node:crypto'
 import { sha256, stringToBytes } from 'viem'
 import { z } from 'zod'
 import type { Context } from '../context.ts'
-import { refuse } from '../errors.ts'
+import { refuse } from '../errors/catalogue.ts'
 import { priceRefresh } from '../resources/token.ts'
-import { defineOperation } from './operation.ts'
-import { refresh } from './refreshing.ts'
+import { defineOperation } from './define-operation.ts'
+import { refresh } from './refresh-job.ts'
 
 export const refreshPrices = defineOperation(
   {

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { readMarket } from '../chain/market.ts'
+import { readMarket } from '../chain/listings.ts'
 import { presentOracleQuote, priceList } from '../resources/token.ts'
-import { defineOperation } from './operation.ts'
-import { presentBlock } from './quoting.ts'
+import { defineOperation } from './define-operation.ts'
+import { presentBlock } from './present-quote.ts'
 
 export const getPrices = defineOperation(
   {

@@ -1,15 +1,15 @@
 import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { encodeCall } from '../chain/calls.ts'
-import { reduceChecks, saleOf } from '../chain/checks.ts'
-import { getPositionTerms } from '../chain/terms.ts'
+import { encodeCall } from '../chain/multicall.ts'
+import { getPositionTerms } from '../chain/trading-terms.ts'
+import { reduceChecks, saleOf } from '../protocol/checks.ts'
 import { agentParams } from '../resources/agent.ts'
 import { exitBpsQuery, intentReceipt, positionQuery, reduceIntentQuote, signed } from '../resources/intent.ts'
 import { presentPosition } from '../resources/position.ts'
 import { deadline, positionId } from '../resources/primitives.ts'
-import { defineOperation } from './operation.ts'
-import { estimateSale, presentQuote } from './quoting.ts'
-import { relayIntent } from './submission.ts'
+import { defineOperation } from './define-operation.ts'
+import { estimateSale, presentQuote } from './present-quote.ts'
+import { relayIntent } from './relay-intent.ts'
 
 const exitBps = z.int().min(1).max(10_000).meta({
   description: 'Share of the remaining tokens to sell in basis points; 10000 closes',

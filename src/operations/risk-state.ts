@@ -1,8 +1,8 @@
-import { getRisk } from '../chain/risk.ts'
-import { symbolsOf } from '../chain/symbols.ts'
+import { getRisk } from '../chain/risk-state.ts'
+import { symbolsOf } from '../chain/token-symbols.ts'
 import { agentParams } from '../resources/agent.ts'
 import { presentRisk, riskState } from '../resources/risk.ts'
-import { defineOperation } from './operation.ts'
+import { defineOperation } from './define-operation.ts'
 
 export const getRiskState = defineOperation(
   {

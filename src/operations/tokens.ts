@@ -1,7 +1,7 @@
-import { readMarket } from '../chain/market.ts'
+import { readMarket } from '../chain/listings.ts'
 import { presentToken, tokenCatalog } from '../resources/token.ts'
-import { defineOperation } from './operation.ts'
-import { presentBlock } from './quoting.ts'
+import { defineOperation } from './define-operation.ts'
+import { presentBlock } from './present-quote.ts'
 import { vaultIdsOf } from './vaults.ts'
 
 export const listTokens = defineOperation(

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { encodeCall } from '../chain/calls.ts'
-import { maxUsdcAmount, openChecks } from '../chain/checks.ts'
-import { defaultExit } from '../chain/ladder.ts'
-import { symbolsOf, tokenBySymbol } from '../chain/symbols.ts'
-import { getTerms } from '../chain/terms.ts'
-import { hashExits } from '../chain/typed-data.ts'
+import { encodeCall } from '../chain/multicall.ts'
+import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
+import { getTerms } from '../chain/trading-terms.ts'
+import { maxUsdcAmount, openChecks } from '../protocol/checks.ts'
+import { defaultExit } from '../protocol/exit-ladder.ts'
+import { hashExits } from '../protocol/typed-data.ts'
 import { agentParams } from '../resources/agent.ts'
 import {
   entry,
@@ -22,9 +22,9 @@ import {
   toRules,
   tradeIntentQuote,
 } from '../resources/intent.ts'
-import { defineOperation } from './operation.ts'
-import { estimateBuy, presentQuote } from './quoting.ts'
-import { assertLadderShape, relayIntent } from './submission.ts'
+import { defineOperation } from './define-operation.ts'
+import { estimateBuy, presentQuote } from './present-quote.ts'
+import { assertLadderShape, relayIntent } from './relay-intent.ts'
 
 const symbol = z.string().min(1).max(64).meta({ description: 'Token symbol', example: 'NVDA' })
 

@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import { symbolsOf, tokenBySymbol } from '../chain/symbols.ts'
-import { TRADE_TYPES } from '../chain/trade-events.ts'
+import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
+import { TRADE_TYPES } from '../protocol/trade-events.ts'
 import { agentParams } from '../resources/agent.ts'
 import { positionId } from '../resources/primitives.ts'
 import { presentCursor, presentTrade, tradeCursor, tradeList } from '../resources/trade.ts'
-import { defineOperation } from './operation.ts'
-import { presentBlock } from './quoting.ts'
+import { defineOperation } from './define-operation.ts'
+import { presentBlock } from './present-quote.ts'
 
 export const getTradeHistory = defineOperation(
   {

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { findTransaction } from '../chain/transactions.ts'
-import { refuse } from '../errors.ts'
+import { refuse } from '../errors/catalogue.ts'
 import { txHash } from '../resources/primitives.ts'
 import { presentPending, presentTransaction, transactionStatus } from '../resources/transaction.ts'
-import { defineOperation } from './operation.ts'
+import { defineOperation } from './define-operation.ts'
 
 export const getTransaction = defineOperation(
   {

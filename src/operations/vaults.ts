@@ -1,14 +1,14 @@
 import { getAddress, isAddress } from 'viem'
 import { z } from 'zod'
-import { catalogVault } from '../catalog/vaults.ts'
+import { catalogVault } from '../catalog/vault-texts.ts'
 import type { Chain } from '../chain/client.ts'
-import { type Market, readMarket, type Vault } from '../chain/market.ts'
-import { refuse } from '../errors.ts'
+import { type Market, readMarket, type Vault } from '../chain/listings.ts'
+import { refuse } from '../errors/catalogue.ts'
 import { presentToken, vaultTokens } from '../resources/token.ts'
 import { presentVault, vaultAnswer, vaultList } from '../resources/vault.ts'
 import { vaultsMarkdown } from '../resources/vault-markdown.ts'
-import { defineOperation } from './operation.ts'
-import { presentBlock } from './quoting.ts'
+import { defineOperation } from './define-operation.ts'
+import { presentBlock } from './present-quote.ts'
 
 export const vaultParams = z.object({
   id: z.string().min(1).max(128).meta({ description: 'Slug or contract address of the vault', example: 'genesis' }),

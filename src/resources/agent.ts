@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Agent } from '../chain/registry.ts'
+import type { Agent } from '../chain/agents.ts'
 import { address, addressOut, agentId, asOf, digits, lagBlocks, nextCursor, unixSeconds } from './primitives.ts'
 
 export const TRACKS = ['CHALLENGE', 'FUNDED', 'PRIME'] as const

@@ -1,9 +1,10 @@
 import { parseUnits } from 'viem'
 import { z } from 'zod'
-import type { Check } from '../chain/checks.ts'
-import type { ExitBounds } from '../chain/ladder.ts'
-import { codeOf, remedyOf } from '../chain/reverts.ts'
-import type { Terms } from '../chain/terms.ts'
+import type { Terms } from '../chain/trading-terms.ts'
+import { refuse } from '../errors/catalogue.ts'
+import type { Check } from '../protocol/checks.ts'
+import { codeOf, remedyOf } from '../protocol/contract-errors.ts'
+import type { ExitBounds } from '../protocol/exit-ladder.ts'
 import {
   type Domain,
   digestOf,
@@ -11,8 +12,7 @@ import {
   type Message,
   type PrimaryType,
   signingTypes,
-} from '../chain/typed-data.ts'
-import { refuse } from '../errors.ts'
+} from '../protocol/typed-data.ts'
 import { agentPosition, exitRule, presentExitRule } from './position.ts'
 import {
   addressOut,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Position } from '../chain/positions.ts'
-import type { ExitRule } from '../chain/typed-data.ts'
+import type { ExitRule } from '../protocol/typed-data.ts'
 import { addressOut, amount, asOf, bps, digits, lagBlocks, nextCursor, unixSeconds, usdc } from './primitives.ts'
 
 export const exitRule = z

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Block } from '../chain/client.ts'
-import type { LaneStatus } from '../executor/executor.ts'
-import type { KeeperStatus } from '../keeper/watch.ts'
+import type { LaneStatus } from '../executor/client.ts'
+import type { KeeperStatus } from '../keeper/client.ts'
 import { addressOut, digits, unixSeconds } from './primitives.ts'
 
 export const lane = z

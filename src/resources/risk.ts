@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { breachesOf } from '../chain/breaches.ts'
 import type { Block } from '../chain/client.ts'
-import type { Risk } from '../chain/risk.ts'
+import { breachesOf } from '../chain/limit-breaches.ts'
+import type { Risk } from '../chain/risk-state.ts'
 import { accountRiskBounds, allocation, presentAllocation, presentRiskBounds } from './intent.ts'
 import { asOf, bps, digits, usdc } from './primitives.ts'
 

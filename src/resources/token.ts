@@ -1,8 +1,8 @@
 import { formatUnits } from 'viem'
 import { z } from 'zod'
-import { marketHours } from '../catalog/sessions.ts'
-import type { Token } from '../chain/market.ts'
-import type { Quote } from '../chain/oracle.ts'
+import { marketHours } from '../catalog/market-hours.ts'
+import type { Token } from '../chain/listings.ts'
+import type { Quote } from '../protocol/price-quote.ts'
 import { addressOut, asOf, hashOut, unixSeconds } from './primitives.ts'
 
 export const price = z

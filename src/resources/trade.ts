@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Place, TRADE_SOURCES, TRADE_TYPES, type Trade } from '../chain/trade-events.ts'
+import { type Place, TRADE_SOURCES, TRADE_TYPES, type Trade } from '../protocol/trade-events.ts'
 import { exitRule, presentExitRule } from './position.ts'
 import { addressOut, amount, asOf, digits, hashOut, lagBlocks, nextCursor, unixSeconds, usdc } from './primitives.ts'
 

@@ -1,7 +1,7 @@
 import { getAddress, type Hex } from 'viem'
 import { z } from 'zod'
-import { ofRevert } from '../chain/reverts.ts'
 import type { Transaction } from '../chain/transactions.ts'
+import { ofRevert } from '../protocol/contract-errors.ts'
 import { addressOut, digits, hashOut, unixSeconds } from './primitives.ts'
 
 export const transactionStatus = z

@@ -1,9 +1,9 @@
 import { formatUnits } from 'viem'
 import { z } from 'zod'
-import type { Holding } from '../chain/vault-figures.ts'
+import type { Holding } from '../chain/vault-stats.ts'
 import { AGENT_STATUSES, nameOf } from './agent.ts'
 import { addressOut, amount, asOf, lagBlocks, usdc } from './primitives.ts'
-import { sharePrices } from './series.ts'
+import { sharePrices } from './time-series.ts'
 import { ORACLE_DECIMALS } from './token.ts'
 
 const holding = z

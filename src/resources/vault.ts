@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { catalogVault } from '../catalog/vaults.ts'
-import type { Vault } from '../chain/market.ts'
+import { catalogVault } from '../catalog/vault-texts.ts'
+import type { Vault } from '../chain/listings.ts'
 import { nameOf, TRACKS } from './agent.ts'
 import { addressOut, asOf, bps, digits, usdc } from './primitives.ts'
 

@@ -15,11 +15,11 @@ import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { Account } from '../../devnet/accounts.ts'
-import { codeOf, contractCodes } from '../../src/chain/reverts.ts'
-import { hashExits } from '../../src/chain/typed-data.ts'
-import { refusalCodes } from '../../src/errors.ts'
-import type { Executor, Outcome, Relay } from '../../src/executor/executor.ts'
-import { mine } from '../../src/operations/submission.ts'
+import { refusalCodes } from '../../src/errors/catalogue.ts'
+import type { Executor, Outcome, Relay } from '../../src/executor/client.ts'
+import { mine } from '../../src/operations/relay-intent.ts'
+import { codeOf, contractCodes } from '../../src/protocol/contract-errors.ts'
+import { hashExits } from '../../src/protocol/typed-data.ts'
 import {
   chain,
   FRONTIER,
@@ -30,8 +30,8 @@ import {
   sign,
   signedIntent,
   type Trader,
-} from '../actors.ts'
-import { appWith, type Body, callOverHttp as call, deployment, type Input, request } from '../surfaces.ts'
+} from '../support/actors.ts'
+import { appWith, type Body, callOverHttp as call, deployment, type Input, request } from '../support/surfaces.ts'
 
 // Every code that a caller can meet, and the request that provokes it: here, or in the test file that is named. What
 // only a wrongly wired or wrongly administered deployment can meet is named as such.

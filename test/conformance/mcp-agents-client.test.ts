@@ -3,7 +3,7 @@ import { env, exports } from 'cloudflare:workers'
 import { Lifecycle } from 'agents/lifecycle'
 import { MCPClientManager } from 'agents/mcp/client'
 import { expect, it } from 'vitest'
-import { type ToolResult, wholeTrade } from '../mcp.ts'
+import { type ToolResult, wholeTrade } from '../support/mcp-client.ts'
 
 // The client connects to public addresses alone, which the tested Worker has none of.
 const ADDRESS = 'https://trading.example'

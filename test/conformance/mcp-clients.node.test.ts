@@ -13,7 +13,7 @@ import { payerOf } from '../../client/payer.ts'
 import { freePort } from '../../devnet/anvil.ts'
 import { startWorker, type Worker } from '../../devnet/worker.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
-import { type CallTool, type Pay, type ToolResult, wholeTrade } from '../mcp.ts'
+import { type CallTool, type Pay, type ToolResult, wholeTrade } from '../support/mcp-client.ts'
 
 const deployment = inject('deployment')
 const { sign } = payerOf(privateKeyToAccount(deployment.accounts.payer.privateKey), {

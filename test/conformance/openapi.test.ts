@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { z } from 'zod'
-import { streams } from '../../src/operations/events.ts'
+import { type Operation, tags } from '../../src/operations/define-operation.ts'
+import { streams } from '../../src/operations/event-streams.ts'
 import { operations } from '../../src/operations/index.ts'
-import { type Operation, tags } from '../../src/operations/operation.ts'
 import { errorBody } from '../../src/resources/error.ts'
-import { type Body, deployment, request } from '../surfaces.ts'
+import { type Body, deployment, request } from '../support/surfaces.ts'
 
 type Schema = Body
 let document: Body

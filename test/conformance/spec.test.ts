@@ -1,8 +1,8 @@
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, describe, expect, it } from 'vitest'
+import type { Operation } from '../../src/operations/define-operation.ts'
 import { operations } from '../../src/operations/index.ts'
-import type { Operation } from '../../src/operations/operation.ts'
-import { GENESIS, newTrader, registrationOf, signedIntent, type Trader } from '../actors.ts'
+import { GENESIS, newTrader, registrationOf, signedIntent, type Trader } from '../support/actors.ts'
 import {
   appWith,
   type Body,
@@ -11,7 +11,7 @@ import {
   type Input,
   type OperationId,
   request,
-} from '../surfaces.ts'
+} from '../support/surfaces.ts'
 import { answers, endpoints, type Kind, type Shape, signingTypes, statuses } from './spec.ts'
 
 // Every row of the specification's tables, found in the running service.

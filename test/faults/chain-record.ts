@@ -8,7 +8,7 @@ import {
   hashExits,
   type Message,
   type PrimaryType,
-} from '../../src/chain/typed-data.ts'
+} from '../../src/protocol/typed-data.ts'
 import type { AccountState, Execution } from './oracle.ts'
 
 export type Domains = { registry: Domain; router: Domain }

@@ -9,7 +9,7 @@ import {
   type Message,
   type PrimaryType,
   signingTypes,
-} from '../../src/chain/typed-data.ts'
+} from '../../src/protocol/typed-data.ts'
 import type { Domains } from './chain-record.ts'
 import { bodyOf, type Intent, isRefusal, isSuccess, type Told } from './oracle.ts'
 import { type Random, randomOf } from './random.ts'

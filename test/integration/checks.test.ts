@@ -1,7 +1,15 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { chain, FRONTIER, newTrader, openPosition, type Submission, signedIntent, type Trader } from '../actors.ts'
-import { type Body, call, type Input } from '../surfaces.ts'
+import {
+  chain,
+  FRONTIER,
+  newTrader,
+  openPosition,
+  type Submission,
+  signedIntent,
+  type Trader,
+} from '../support/actors.ts'
+import { type Body, call, type Input } from '../support/surfaces.ts'
 
 // What the quote's checks pass the router accepts; what they fail it refuses, with the error of the first failing rule.
 

@@ -9,12 +9,12 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { createChain } from '../../src/chain/client.ts'
 import { parseConfig } from '../../src/config.ts'
-import { scopeOf } from '../../src/history/scope.ts'
-import { lastOfEach } from '../../src/history/series.ts'
+import { scopeOf } from '../../src/history/index-key.ts'
 import { openStore } from '../../src/history/store.ts'
+import { lastOfEach } from '../../src/history/time-series.ts'
 import worker from '../../src/index.ts'
-import { chain, newTrader, openPosition, submit, type Trader } from '../actors.ts'
-import { type Body, call, deployment } from '../surfaces.ts'
+import { chain, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
+import { type Body, call, deployment } from '../support/surfaces.ts'
 
 const QUARTER = 900
 const HOUR = 3_600

@@ -1,10 +1,10 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, it, vi } from 'vitest'
-import { createAudience } from '../../src/live/audience.ts'
-import { type Fact, FIRST_FACT } from '../../src/live/entry.ts'
-import { type Log, openLog } from '../../src/live/log.ts'
-import { listen } from '../streams.ts'
+import { type Fact, FIRST_FACT } from '../../src/live/event.ts'
+import { type Log, openLog } from '../../src/live/store.ts'
+import { createAudience } from '../../src/live/subscribers.ts'
+import { listen } from '../support/event-stream.ts'
 
 // What streams are made of, over the storage of an object of its own.
 

@@ -1,10 +1,10 @@
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
-import { chain, newTrader, openPosition, submit, type Trader } from '../actors.ts'
-import { node } from '../history-oracle.ts'
-import { type Listener, listen } from '../streams.ts'
-import { call, deployment, request } from '../surfaces.ts'
+import { chain, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
+import { type Listener, listen } from '../support/event-stream.ts'
+import { node } from '../support/history-oracle.ts'
+import { call, deployment, request } from '../support/surfaces.ts'
 
 // What a stream says of a chain that loses blocks, and of what no log tells.
 

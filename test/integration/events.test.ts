@@ -1,9 +1,9 @@
 import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { GENESIS, newTrader, openPosition, submit, type Trader } from '../actors.ts'
-import { type Listener, listen } from '../streams.ts'
-import { type Body, call, deployment, request } from '../surfaces.ts'
+import { GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
+import { type Listener, listen } from '../support/event-stream.ts'
+import { type Body, call, deployment, request } from '../support/surfaces.ts'
 
 const open: Listener[] = []
 /** Opens a stream and reads its first words. */

@@ -3,7 +3,7 @@ import { env } from 'cloudflare:workers'
 import { type Address, bytesToHex, type Hex, hexToBigInt, numberToHex, pad, parseTransaction } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest'
-import { createExecutor, type Executor, type Outcome, type Relay } from '../../src/executor/executor.ts'
+import { createExecutor, type Executor, type Outcome, type Relay } from '../../src/executor/client.ts'
 
 /** Adds one to the slot that the call data name and logs it; reverts with 42 while slot 0 is set. */
 const COUNTER: Address = '0x00000000000000000000000000000000000c0de0'

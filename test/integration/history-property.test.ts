@@ -7,11 +7,11 @@ import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { Account } from '../../devnet/accounts.ts'
-import { TRADE_TYPES } from '../../src/chain/trade-events.ts'
-import { chain, sign } from '../actors.ts'
+import { TRADE_TYPES } from '../../src/protocol/trade-events.ts'
 import { type Random, randomOf } from '../faults/random.ts'
-import { closedOf, node, ownedBy, tradesOf } from '../history-oracle.ts'
-import { type Body, call, deployment, type Input, type OperationId } from '../surfaces.ts'
+import { chain, sign } from '../support/actors.ts'
+import { closedOf, node, ownedBy, tradesOf } from '../support/history-oracle.ts'
+import { type Body, call, deployment, type Input, type OperationId } from '../support/surfaces.ts'
 
 // Random trades, prices, transfers, reorganizations and crashes of the indexer; after each, every answer from the index is
 // the one that the chain itself gives. What happens is sent past the service's lanes: they would send what a

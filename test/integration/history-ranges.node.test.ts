@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { blocksAllowed, createRanges, isOverload } from '../../src/history/ranges.ts'
+import { blocksAllowed, createRanges, isOverload } from '../../src/rpc/log-range.ts'
 
 // Refusals of `eth_getLogs`, as providers document them or were seen to send them.
 it.each([

@@ -3,10 +3,10 @@ import { createPublicClient, http } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, expect, it } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { steady } from '../../src/chain/steady.ts'
 import { operations } from '../../src/operations/index.ts'
-import { newTrader, openPosition, registrationOf, signedIntent, type Trader } from '../actors.ts'
-import { deployment, type Input, request } from '../surfaces.ts'
+import { steady } from '../../src/rpc/retry-latest.ts'
+import { newTrader, openPosition, registrationOf, signedIntent, type Trader } from '../support/actors.ts'
+import { deployment, type Input, request } from '../support/surfaces.ts'
 
 // Thousands of random and mutated requests over every operation: never a 5xx, never a moved nonce.
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { marketHours } from '../../src/catalog/sessions.ts'
-import type { ExitMarket, WatchedPosition } from '../../src/chain/keeper.ts'
-import { judge } from '../../src/keeper/judgement.ts'
+import { marketHours } from '../../src/catalog/market-hours.ts'
+import type { ExitMarket, WatchedPosition } from '../../src/chain/exit-execution.ts'
+import { judge } from '../../src/keeper/exit-decision.ts'
 
 const at = (time: string) => Date.parse(time) / 1000
 const hours = (time: string, symbol = 'NVDA') => {

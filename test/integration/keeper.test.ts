@@ -15,13 +15,13 @@ import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
-import { marketHours } from '../../src/catalog/sessions.ts'
+import { marketHours } from '../../src/catalog/market-hours.ts'
 import { createChain, type TradingChain } from '../../src/chain/client.ts'
-import { simulateExits } from '../../src/chain/keeper.ts'
+import { simulateExits } from '../../src/chain/exit-execution.ts'
 import { parseConfig } from '../../src/config.ts'
 import worker from '../../src/index.ts'
-import { chain, FRONTIER, GENESIS, newTrader, openPosition, submit, type Trader } from '../actors.ts'
-import { appWith, type Body, call, deployment } from '../surfaces.ts'
+import { chain, FRONTIER, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
+import { appWith, type Body, call, deployment } from '../support/surfaces.ts'
 
 const keeperNamed = (name: string) => env.KEEPER.get(env.KEEPER.idFromName(name))
 /** A new stub each time: one whose object was aborted stays broken. */

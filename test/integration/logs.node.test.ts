@@ -4,8 +4,8 @@ import { pad, toEventSelector } from 'viem'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { createChain } from '../../src/chain/client.ts'
-import { getLogs } from '../../src/chain/logs.ts'
 import { parseConfig } from '../../src/config.ts'
+import { getLogs } from '../../src/rpc/logs.ts'
 
 // A node that gives logs of few blocks at a time, as hosted ones do.
 

@@ -1,10 +1,10 @@
 import { exports } from 'cloudflare:workers'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { beforeAll, describe, expect, it } from 'vitest'
+import type { Operation } from '../../src/operations/define-operation.ts'
 import { operations } from '../../src/operations/index.ts'
-import type { Operation } from '../../src/operations/operation.ts'
-import { succeed, type ToolResult, ToolTrader } from '../mcp.ts'
-import { call } from '../surfaces.ts'
+import { succeed, type ToolResult, ToolTrader } from '../support/mcp-client.ts'
+import { call } from '../support/surfaces.ts'
 
 const fetchWorker = (async (input, init) => exports.default.fetch(new Request(input as string, init))) as typeof fetch
 const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } })

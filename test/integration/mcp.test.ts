@@ -8,9 +8,9 @@ import { parseConfig } from '../../src/config.ts'
 import { type Context, createContext } from '../../src/context.ts'
 import { createMcpRoute } from '../../src/mcp/route.ts'
 import { createServer } from '../../src/mcp/server.ts'
-import { chain } from '../actors.ts'
-import { refused, sign, succeed, type ToolResult, ToolTrader, wholeTrade } from '../mcp.ts'
-import { call, deployment, request } from '../surfaces.ts'
+import { chain } from '../support/actors.ts'
+import { refused, sign, succeed, type ToolResult, ToolTrader, wholeTrade } from '../support/mcp-client.ts'
+import { call, deployment, request } from '../support/surfaces.ts'
 
 const fetchWorker = (async (input, init) => exports.default.fetch(new Request(input as string, init))) as typeof fetch
 

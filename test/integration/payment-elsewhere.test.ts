@@ -3,9 +3,9 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, expect, inject, test } from 'vitest'
 import { payerOf } from '../../client/payer.ts'
 import { connect } from '../../devnet/sender.ts'
-import { registrationOf } from '../actors.ts'
-import type { FeeNetwork } from '../facilitator.ts'
-import { appWith, type Body, call, deployment, type Fetch } from '../surfaces.ts'
+import { registrationOf } from '../support/actors.ts'
+import type { FeeNetwork } from '../support/facilitator.ts'
+import { appWith, type Body, call, deployment, type Fetch } from '../support/surfaces.ts'
 
 // The fee is paid on Base Sepolia's chain id, and the agent registers on the deployment's chain.
 

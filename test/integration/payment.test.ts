@@ -7,10 +7,10 @@ import { afterEach, beforeEach, describe, expect, inject, test, vi } from 'vites
 import { payerOf } from '../../client/payer.ts'
 import { feeManagerAbi } from '../../contracts-abi/fee-manager.ts'
 import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
-import { chain as devnet, FRONTIER, registrationOf } from '../actors.ts'
-import { type Books, balanceOf, openBooks, purse } from '../books.ts'
-import type { Behaviour } from '../facilitator.ts'
-import { appWith, type Body, call, deployment, type Fetch, type Input, request } from '../surfaces.ts'
+import { chain as devnet, FRONTIER, registrationOf } from '../support/actors.ts'
+import type { Behaviour } from '../support/facilitator.ts'
+import { type Books, balanceOf, openBooks, purse } from '../support/fee-ledger.ts'
+import { appWith, type Body, call, deployment, type Fetch, type Input, request } from '../support/surfaces.ts'
 
 const { contracts, chainId, accounts } = deployment
 const FEE = { network: `eip155:${chainId}`, asset: contracts.USDC } as const

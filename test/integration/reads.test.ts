@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { chain, FRONTIER, GENESIS } from '../actors.ts'
-import { appWith, call, deployment, request } from '../surfaces.ts'
+import { chain, FRONTIER, GENESIS } from '../support/actors.ts'
+import { appWith, call, deployment, request } from '../support/surfaces.ts'
 
 describe('health', () => {
   it('answers without any configuration', async () => {

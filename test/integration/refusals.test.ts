@@ -6,7 +6,7 @@ import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
-import { steady } from '../../src/chain/steady.ts'
+import { steady } from '../../src/rpc/retry-latest.ts'
 import {
   chain,
   FRONTIER,
@@ -19,8 +19,8 @@ import {
   signedIntent,
   submit,
   type Trader,
-} from '../actors.ts'
-import { type Answer, appWith, type Body, call, deployment, type Input } from '../surfaces.ts'
+} from '../support/actors.ts'
+import { type Answer, appWith, type Body, call, deployment, type Input } from '../support/surfaces.ts'
 
 const { contracts, accounts } = deployment
 const client = createTestClient({ mode: 'anvil', transport: steady(http(deployment.rpcUrl)) }).extend(publicActions)

@@ -1,8 +1,15 @@
 import { env } from 'cloudflare:workers'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { newTrader, openPosition, registrationOf, type Submission, signedIntent, type Trader } from '../actors.ts'
-import { appWith, call, deployment, type Input, type OperationId } from '../surfaces.ts'
+import {
+  newTrader,
+  openPosition,
+  registrationOf,
+  type Submission,
+  signedIntent,
+  type Trader,
+} from '../support/actors.ts'
+import { appWith, call, deployment, type Input, type OperationId } from '../support/surfaces.ts'
 
 // HTTP requests to the node per operation: on the first call of an isolate, and on the next one of the same block.
 // A read makes its calls one after the other, so the number is also that of its sequential round trips.

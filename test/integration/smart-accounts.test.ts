@@ -3,9 +3,9 @@ import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 
 import { describe, expect, it } from 'vitest'
 import bytecode from '../../contracts/bytecode.json'
 import { smartAccountAbi } from '../../contracts-abi/smart-account.ts'
-import { steady } from '../../src/chain/steady.ts'
-import { openPosition, registrationOf, signedIntent, submit } from '../actors.ts'
-import { call, deployment, REPEATED } from '../surfaces.ts'
+import { steady } from '../../src/rpc/retry-latest.ts'
+import { openPosition, registrationOf, signedIntent, submit } from '../support/actors.ts'
+import { call, deployment, REPEATED } from '../support/surfaces.ts'
 
 // Agents whose signer is a contract (ERC-1271), and a key whose account has code of its own (EIP-7702).
 

@@ -3,10 +3,10 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { steady } from '../../src/chain/steady.ts'
-import { type ExitRule, hashExits } from '../../src/chain/typed-data.ts'
-import { newTrader, openPosition, registrationOf, sign, signedIntent, type Trader } from '../actors.ts'
-import { type Body, call, deployment, type Input } from '../surfaces.ts'
+import { type ExitRule, hashExits } from '../../src/protocol/typed-data.ts'
+import { steady } from '../../src/rpc/retry-latest.ts'
+import { newTrader, openPosition, registrationOf, sign, signedIntent, type Trader } from '../support/actors.ts'
+import { type Body, call, deployment, type Input } from '../support/surfaces.ts'
 
 const { contracts } = deployment
 const client = createPublicClient({ transport: steady(http(deployment.rpcUrl)) })

@@ -2,9 +2,9 @@ import { env } from 'cloudflare:workers'
 import { createPublicClient, erc20Abi, type Hex, http, parseEventLogs } from 'viem'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { chain, GENESIS, newTrader, openPosition, submit, type Trader } from '../actors.ts'
-import { callTool } from '../mcp-surface.ts'
-import { appWith, type Body, call, deployment, type Fetch, type Input } from '../surfaces.ts'
+import { chain, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
+import { callTool } from '../support/mcp-surface.ts'
+import { appWith, type Body, call, deployment, type Fetch, type Input } from '../support/surfaces.ts'
 
 const { accounts, contracts, tokens } = deployment
 const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const

@@ -3,8 +3,8 @@ import { privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, it } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { connect } from '../../devnet/sender.ts'
-import { newTrader, openPosition } from '../actors.ts'
-import { call, deployment } from '../surfaces.ts'
+import { newTrader, openPosition } from '../support/actors.ts'
+import { call, deployment } from '../support/surfaces.ts'
 
 const client = connect(deployment.rpcUrl, deployment.chainId)
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type Child, cpuSeconds, startChild } from '../../child.ts'
+import { type Child, cpuSeconds, startChild } from '../../child-report.ts'
 
 export type Peer = Pick<Child, 'pid' | 'logs' | 'kill9'> & {
   url: string

@@ -1,0 +1,17 @@
+import type { Context } from '../context.ts'
+import type { Executor, Outcome, Relay } from '../executor/client.ts'
+
+/** Runs around every relay of a context: it gets the message and must answer the outcome of `relay`. */
+type Around = (message: Relay, relay: () => Promise<Outcome>) => Promise<Outcome>
+
+/** The context with something done around every relay; everything else is the given context's. */
+export function aroundRelays(context: Context, around: Around): Context {
+  const wrap = (executor: Executor): Executor => ({
+    ...executor,
+    relay: message => around(message, () => executor.relay(message)),
+  })
+  return Object.create(context, {
+    executor: { get: () => wrap(context.executor) },
+    relayer: { get: () => wrap(context.relayer) },
+  })
+}

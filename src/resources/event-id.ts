@@ -1,0 +1,8 @@
+import { z } from 'zod'
+import { isEventId } from '../live/event.ts'
+
+/** The id of an event, to go on after it. */
+export const eventId = z
+  .string()
+  .refine(isEventId, 'must be the id of an event, such as 1234-5')
+  .meta({ example: '1234-5' })

@@ -1,8 +1,0 @@
-import { z } from 'zod'
-import { isEventId } from '../live/entry.ts'
-
-/** The id of an event, to go on after it. */
-export const eventId = z
-  .string()
-  .refine(isEventId, 'must be the id of an event, such as 1234-5')
-  .meta({ example: '1234-5' })

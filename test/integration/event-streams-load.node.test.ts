@@ -1,0 +1,118 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { get, type IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { createParser } from 'eventsource-parser'
+import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest'
+import { startWorkerd, type Workerd } from '../../bench/workerd.ts'
+import { freePort } from '../../devnet/anvil.ts'
+import { workerVars } from '../../devnet/worker-vars.ts'
+import { type ToolResult, ToolTrader } from '../support/mcp-client.ts'
+
+// A thousand clients on one object, over real sockets to a workerd that nothing stands before.
+
+const STREAMS = 1_000
+/** What a stream may take of workerd: its socket, the Worker's and the object's end. */
+const STREAM_BYTES = 400 * 1024
+/** What an event may leave behind, with a thousand streams to send it to. */
+const EVENT_BYTES = 6 * 1024 * 1024
+const state = mkdtempSync(join(tmpdir(), 'agent-trading-service-events-'))
+let options: Parameters<typeof startWorkerd>[0]
+let workerd: Workerd
+let trader: ToolTrader
+
+type Stream = { response: IncomingMessage; events: { id: string; event: string; data: string }[]; wake: () => void }
+
+const open = (path: string, headers: Record<string, string> = {}) =>
+  new Promise<Stream>((resolve, reject) => {
+    const request = get(`${workerd.url}${path}`, { agent: false, headers }, response => {
+      const stream: Stream = { response, events: [], wake: () => {} }
+      const parser = createParser({
+        onEvent: ({ id = '', event = '', data }) => stream.events.push({ id, event, data }),
+      })
+      response.setEncoding('utf8').on('data', (text: string) => {
+        parser.feed(text)
+        stream.wake()
+      })
+      response.on('error', () => {}) // workerd has ended
+      if (response.statusCode === 200) resolve(stream)
+      else reject(new Error(`${path} answered ${response.statusCode}`))
+    })
+    request.on('error', reject)
+  })
+const untilEvent = (stream: Stream, is: (event: Stream['events'][number]) => boolean) =>
+  new Promise<void>(resolve => {
+    stream.wake = () => stream.events.some(is) && resolve()
+    stream.wake()
+  })
+const isOpening = (positionId: string) => (event: Stream['events'][number]) =>
+  event.event === 'trade' && JSON.parse(event.data).positionId === positionId
+
+/** Resident memory of workerd. */
+const memory = () => 1024 * Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${workerd.pid}/status`, 'utf8'))?.[1])
+const openStreams = async () => {
+  const response = await fetch(`${workerd.url}/health/ready`)
+  return ((await response.json()) as { events: { streams: number } }).events.streams
+}
+
+async function connect(): Promise<ToolTrader> {
+  const client = new Client({ name: 'events', version: '1' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } })
+  await client.connect(new StreamableHTTPClientTransport(new URL('/mcp', workerd.url)))
+  return new ToolTrader((name, input) => client.callTool({ name, arguments: input }) as Promise<ToolResult>)
+}
+
+beforeAll(async () => {
+  const vars = { ...workerVars(inject('deployment')), X402_ENABLED: 'false', KEEPER_ENABLED: 'false' }
+  options = { vars, persistTo: state, port: await freePort() }
+  workerd = await startWorkerd(options)
+  trader = await connect()
+  await trader.register()
+})
+afterAll(async () => {
+  await workerd?.stop()
+  rmSync(state, { recursive: true, force: true, maxRetries: 5 })
+})
+
+const exits = '-800:10000,1500:10000'
+
+it('a thousand open streams of one object are all told, with bounded memory, and given up when their clients leave', async () => {
+  const before = memory()
+  const streams = await Promise.all(
+    Array.from({ length: STREAMS }, (_, index) => open(index % 2 ? '/events' : `/agents/${trader.agentId}/events`)),
+  )
+  expect(await openStreams()).toBe(STREAMS)
+  const { positionId } = await trader.trade('trade', { symbol: 'NVDA', usdcAmount: '20', exits })
+  await Promise.all(streams.map(stream => untilEvent(stream, isOpening(positionId))))
+  const opened = memory()
+  expect((opened - before) / STREAMS).toBeLessThan(STREAM_BYTES)
+
+  for (let times = 0; times < 4; times++) await trader.trade('reduce', { positionId, exitBps: 1000 })
+  await trader.trade('reduce', { positionId, exitBps: 10000 })
+  const isClosing = ({ event, data }: Stream['events'][number]) => event === 'trade' && data.includes('PositionClosed')
+  await Promise.all(streams.map(stream => untilEvent(stream, isClosing)))
+  const told = streams.map(({ events }) => events.slice(0, events.findIndex(isClosing) + 1).map(({ id }) => id))
+  expect(new Set(told.map(ids => ids.join())).size).toBe(1)
+  expect(memory() - opened).toBeLessThan((told[0]?.length ?? 0) * EVENT_BYTES)
+
+  for (const { response } of streams) response.destroy()
+  await vi.waitUntil(async () => (await openStreams()) === 0, { timeout: 30_000, interval: 100 })
+})
+
+it('a client goes on after its last event when the process that it listened to was killed', async () => {
+  const path = `/agents/${trader.agentId}/events`
+  const before = await open(path)
+  const { positionId } = await trader.trade('trade', { symbol: 'AAPL', usdcAmount: '20', exits })
+  await untilEvent(before, isOpening(positionId))
+  const { id = '' } = before.events.find(isOpening(positionId)) ?? {}
+  await workerd.kill9()
+  workerd = await startWorkerd(options)
+  const { agentId, account } = trader
+  trader = Object.assign(await connect(), { agentId, account })
+  const { positionId: next } = await trader.trade('trade', { symbol: 'MSFT', usdcAmount: '20', exits })
+  const after = await open(path, { 'last-event-id': id })
+  await untilEvent(after, isOpening(next))
+  const trades = after.events.filter(({ event }) => event === 'trade')
+  expect(trades.map(({ data }) => JSON.parse(data).positionId)).toEqual([next])
+  after.response.destroy()
+})

@@ -1,0 +1,234 @@
+import { describe, expect, it } from 'vitest'
+import { streams } from '../../src/operations/event-streams.ts'
+import { operations } from '../../src/operations/index.ts'
+import { vaultsMarkdown } from '../../src/resources/vault-markdown.ts'
+import { chain, GENESIS } from '../support/actors.ts'
+import { appWith, call, deployment, request } from '../support/surfaces.ts'
+
+const noChain = () => appWith({ CHAIN_ID: undefined, RPC_URL: undefined, CONTRACTS: undefined })
+const text = async (path: string, init?: RequestInit) => (await request(path, init)).text()
+
+describe('the root', () => {
+  it('says what this deployment is, with every operation', async () => {
+    const { body } = await call('getDiscovery')
+    expect(body).toMatchObject({
+      service: 'agent-trading-service',
+      version: '0.1.0',
+      chainId: deployment.chainId,
+      links: { openapi: `${deployment.baseUrl}/docs/swagger.json`, mcp: `${deployment.baseUrl}/mcp` },
+      contracts: { AgentRegistry: deployment.contracts.AgentRegistry, TradeRouter: deployment.contracts.TradeRouter },
+      features: { trading: true, registration: true, docs: true },
+      state: { tradingPaused: false, registryPaused: false },
+      deployments: [{ chainId: deployment.chainId, baseUrl: deployment.baseUrl }],
+    })
+    expect(body.endpoints.map(({ path }: { path: string }) => path)).toEqual(
+      [...operations, ...streams].map(({ path }) => path),
+    )
+  })
+
+  it('answers without a chain, and when the chain cannot be reached', async () => {
+    const without = await call('getDiscovery', {}, noChain())
+    expect(without.body).toMatchObject({ chainId: null, features: { trading: false }, state: { registryPaused: null } })
+    const dead = await call('getDiscovery', {}, appWith({ RPC_URL: 'http://127.0.0.1:1' }))
+    expect(dead.body).toMatchObject({ state: { tradingPaused: null, registryPaused: null } })
+  })
+
+  it('says what is paused', async () => {
+    await chain.pauseRegistry(true)
+    expect((await call('getDiscovery')).body.state.registryPaused).toBe(true)
+    await chain.pauseRegistry(false)
+  })
+})
+
+describe('readiness', () => {
+  it('looks at node, contracts, accounts, prices and pauses', async () => {
+    const { status, body } = await call('getReadiness')
+    expect({ status, body }).toMatchObject({
+      status: 200,
+      body: {
+        status: 'ready',
+        contracts: { missing: [] },
+        executor: {
+          configured: true,
+          lanes: [{ address: deployment.accounts.executor.address, paused: false, depth: expect.any(Number) }],
+        },
+        updater: { configured: true, lanes: [{ address: deployment.accounts.oracleUpdater.address, paused: false }] },
+        paused: { registry: false, vaults: [] },
+      },
+    })
+    expect(BigInt(body.executor.lanes[0].balanceWei)).toBeGreaterThan(0n)
+  })
+
+  it.each([
+    ['no chain', { CHAIN_ID: undefined }, 'no chain is configured'],
+    ['a node that is away', { RPC_URL: 'http://127.0.0.1:1' }, 'the node cannot be reached'],
+    ['no executor', { EXECUTOR_PRIVATE_KEY: undefined }, 'no executor account is configured'],
+    [
+      'a contract without code',
+      { CONTRACTS: JSON.stringify({ ...deployment.contracts, QuoterV2: `0x${'ab'.repeat(20)}` }) },
+      'contracts have no code: QuoterV2',
+    ],
+  ])('is refused with %s', async (_, changes, problem) => {
+    const { status, body } = await call('getReadiness', {}, appWith(changes))
+    expect({ status, body }).toMatchObject({ status: 503, body: { code: 'NOT_READY', details: { problem } } })
+  })
+
+  it.each([
+    ['off', {}, { kind: 'none', reachable: true }],
+    ['its own', { X402_ENABLED: 'true' }, { kind: 'own', reachable: true }],
+    [
+      'a hosted one that is away',
+      { X402_ENABLED: 'true', X402_FACILITATOR_URL: 'http://127.0.0.1:1' },
+      { kind: 'hosted', reachable: false },
+    ],
+    ['one that cannot be used', { X402_ENABLED: 'true', X402_NETWORK: 'base' }, { kind: 'unusable', reachable: true }],
+  ])('looks at the facilitator: %s', async (_, changes, facilitator) => {
+    const { status, body } = await call('getReadiness', {}, appWith(changes))
+    expect({ status, body }).toMatchObject({ status: 200, body: { facilitator } })
+    expect(body.problems.includes('the facilitator does not answer')).toBe(!facilitator.reachable)
+  })
+
+  it('is refused while the registry or every vault is paused, and warns when one vault is', async () => {
+    await chain.pauseTrading('genesis', true)
+    const { body } = await call('getReadiness')
+    expect(body).toMatchObject({ status: 'ready', paused: { vaults: ['genesis'] } })
+    expect(body.problems).toContain('trading is paused in a vault')
+    await chain.pauseTrading('frontier', true)
+    expect(await call('getReadiness')).toMatchObject({ status: 503, body: { code: 'NOT_READY' } })
+    await chain.pauseTrading('genesis', false)
+    await chain.pauseTrading('frontier', false)
+    await chain.pauseRegistry(true)
+    expect((await call('getReadiness')).body.details.paused.registry).toBe(true)
+    await chain.pauseRegistry(false)
+  })
+})
+
+describe('markdown', () => {
+  it.each([
+    ['format=md', '/vaults?format=md', {}],
+    ['an Accept header', '/vaults', { headers: { accept: 'text/markdown, application/json;q=0.5' } }],
+  ])('of the vaults is answered for %s', async (_, path, init) => {
+    const response = await request(path, init)
+    expect(response.headers.get('content-type')).toBe('text/markdown; charset=utf-8')
+    const markdown = await response.text()
+    expect(markdown).toContain('# Vaults')
+    expect(markdown).toContain('## Genesis')
+    expect(markdown).toContain(GENESIS)
+    expect(markdown).toContain('CHALLENGE')
+  })
+
+  it('is not answered to a browser or to who asks for anything', async () => {
+    for (const accept of ['*/*', 'text/html,application/xhtml+xml,*/*;q=0.8', 'application/json, text/markdown;q=0.9'])
+      expect((await request('/vaults', { headers: { accept } })).headers.get('content-type')).toContain('json')
+  })
+
+  it('takes no text of a vault for markdown or HTML', () => {
+    const hostile = '<img src=x onerror=alert(1)> [a](javascript:1) | `x` **b**\n# c\u2028- d &lt;'
+    const [vault] = [{ id: 'v', slug: 'v', name: hostile, tagline: hostile, description: hostile }]
+    const markdown = vaultsMarkdown({
+      ...{ chainId: 1, total: 1, asOf: { blockNumber: '1', blockTimestamp: '1' } },
+      vaults: [
+        {
+          ...{ ...vault, vaultTrackConfigs: [], chainId: 1, contractAddress: GENESIS, asset: GENESIS },
+          ...{ totalAssets: '0', idleAssets: '0', tradingPaused: false },
+        } as never,
+      ],
+    })
+    expect(markdown).not.toMatch(/(?<!\\)[<>[\]]|\n# c|\n- d|(?<!\\)\*\*b|(?<!\\)&/)
+    expect(markdown).toContain('\\<img src=x')
+  })
+
+  it.each(['json', 'MD', 'html', ''])('is the only other format: %s', async format => {
+    const response = await request(`/vaults?format=${format}`)
+    expect([response.status, await response.json()]).toMatchObject([400, { code: 'INVALID_REQUEST' }])
+  })
+})
+
+describe('an answer', () => {
+  it('has its block as ETag, and is not sent again while that is the newest', async () => {
+    const first = await request('/vaults')
+    const etag = first.headers.get('etag') ?? ''
+    expect(first.headers.get('cache-control')).toBe('no-cache')
+    const { asOf } = (await first.json()) as { asOf: { blockNumber: string; blockTimestamp: string } }
+    expect(etag).toBe(`W/"0.1.0-${asOf.blockNumber}-${asOf.blockTimestamp}"`)
+    for (const given of [etag, etag.slice(2), `"other", ${etag}`, '*']) {
+      const again = await request('/vaults', { headers: { 'if-none-match': given } })
+      const isSame = again.headers.get('etag') === etag || given === '*'
+      expect(again.status).toBe(isSame ? 304 : 200)
+      if (isSame) expect(await again.text()).toBe('')
+    }
+    await chain.setPrice('META', '600')
+    expect((await request('/vaults', { headers: { 'if-none-match': etag } })).status).toBe(200)
+  })
+
+  it.each([
+    ['a quote', '/agents/register/quote'],
+    ['a refusal', '/agents/999999'],
+    ['an unknown path', '/nowhere'],
+  ])('that is %s is never stored', async (_, path) => {
+    const { headers } = await request(path)
+    expect([headers.get('cache-control'), headers.get('etag')]).toEqual(['no-store', null])
+  })
+
+  it('may be read from any page, with the headers that matter', async () => {
+    const { headers } = await request('/vaults', { headers: { origin: 'https://agents.example' } })
+    expect(headers.get('access-control-allow-origin')).toBe('*')
+    for (const name of ['ETag', 'X-Request-Id', 'PAYMENT-REQUIRED', 'X-PAYMENT-RESPONSE'])
+      expect(headers.get('access-control-expose-headers')).toContain(name)
+    const preflight = await request('/agents/register', {
+      method: 'OPTIONS',
+      headers: {
+        origin: 'https://agents.example',
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'content-type,payment-signature',
+      },
+    })
+    expect(preflight.status).toBe(204)
+    expect(preflight.headers.get('access-control-allow-headers')).toContain('payment-signature')
+  })
+
+  it('carries the security headers', async () => {
+    const { headers } = await request('/health')
+    expect(headers.get('content-security-policy')).toBe("default-src 'none'; frame-ancestors 'none'")
+    expect(headers.get('x-content-type-options')).toBe('nosniff')
+    expect(headers.get('x-frame-options')).toBe('DENY')
+    expect(headers.get('strict-transport-security')).toContain('max-age=')
+  })
+})
+
+describe('the documents', () => {
+  it('for language models name every operation', async () => {
+    const index = await text('/llms.txt')
+    const full = await text('/llms-full.txt')
+    for (const { method, path } of [...operations, ...streams]) {
+      expect(index).toContain(`${method.toUpperCase()} ${path}`)
+      expect(full).toContain(`## ${method.toUpperCase()} ${path}`)
+    }
+    expect(full).toContain('OpenPosition(uint256 agentId,address vault')
+    expect(full).toContain('EXCEEDS_ALLOCATION_CAP')
+  })
+
+  it('show the interactive page, with everything from this server', async () => {
+    for (const path of ['/docs', '/docs/']) {
+      const page = await request(path)
+      expect([page.status, page.headers.get('content-type')]).toEqual([200, expect.stringContaining('text/html')])
+      expect(page.headers.get('content-security-policy')).toContain("default-src 'none'; script-src 'self'")
+      expect((await page.text()).match(/(src|href)="([^"]*)"/g)?.every(link => link.includes('"/docs/'))).toBe(true)
+    }
+  })
+
+  it('are gone when they are switched off, though the description stays', async () => {
+    const app = appWith({ DOCS_ENABLED: 'false' })
+    for (const path of ['/docs', '/docs/', '/docs/init.js', '/docs/swagger-ui.css']) {
+      const response = await request(path, {}, app)
+      expect([response.status, await response.json()]).toMatchObject([404, { code: 'UNKNOWN_PATH' }])
+    }
+    expect((await request('/docs/swagger.json', {}, app)).status).toBe(200)
+    expect((await call('getDiscovery', {}, app)).body.links.docs).toBeNull()
+  })
+
+  it('answer what does not exist with a refusal', async () => {
+    const response = await request('/docs/nothing.js')
+    expect([response.status, await response.json()]).toMatchObject([404, { code: 'UNKNOWN_PATH' }])
+  })
+})

@@ -1,0 +1,273 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
+import { freePort } from '../../devnet/anvil.ts'
+import { controls } from '../../devnet/controls.ts'
+import { startWorker, type Worker } from '../../devnet/worker.ts'
+import { workerVars } from '../../devnet/worker-vars.ts'
+import { createProvider, type ProviderConfig } from '../../src/price-providers/provider.ts'
+
+// The provider is a small HTTP server here, and the service a Worker of its own that has it configured.
+
+type Reply = { status?: number; body: string; headers?: Record<string, string> }
+let reply: (request: IncomingMessage) => Reply | 'hang'
+const seen: IncomingMessage[] = []
+const server: Server = createServer((request: IncomingMessage, response: ServerResponse) => {
+  seen.push(request)
+  const answer = reply(request)
+  if (answer === 'hang') return request.socket.destroy()
+  response.writeHead(answer.status ?? 200, { 'content-type': 'application/json', ...answer.headers }).end(answer.body)
+})
+let url: string
+
+beforeAll(async () => {
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+})
+afterAll(() => new Promise(resolve => server.close(resolve)))
+beforeEach(() => {
+  seen.length = 0
+})
+
+const provider = (config: Partial<ProviderConfig>) =>
+  createProvider({ provider: 'http', url, key: undefined, ids: {}, ...config })
+
+describe('CoinGecko', () => {
+  const body =
+    '{"bitcoin":{"usd":67187.3358936566,"last_updated_at":1711356300},"tiny":{"usd":1.5e-7,"last_updated_at":1711356300},"old":{"usd":3}}'
+  const observe = (symbols: string[], config: Partial<ProviderConfig> = {}) =>
+    provider({ provider: 'coingecko', ids: { BTC: 'bitcoin' }, ...config }).observe(symbols)
+
+  it('is asked for all coins at once, and its digits are taken as they are written', async () => {
+    reply = () => ({ body })
+    expect(await observe(['BTC', 'TINY', 'OLD', 'NONE'], { key: 'k' })).toEqual([
+      { symbol: 'BTC', price: 6_718_733_589_365n, observedAt: 1_711_356_300n },
+      { symbol: 'TINY', price: 15n, observedAt: 1_711_356_300n },
+      { symbol: 'OLD', reason: 'noTime' },
+      { symbol: 'NONE', reason: 'notKnown' },
+    ])
+    expect(seen).toHaveLength(1)
+    expect(seen[0]?.headers['x-cg-demo-api-key']).toBe('k')
+    const asked = new URL(seen[0]?.url ?? '', url)
+    expect(asked.pathname).toBe('/simple/price')
+    expect(Object.fromEntries(asked.searchParams)).toEqual({
+      ids: 'bitcoin,tiny,old,none',
+      vs_currencies: 'usd',
+      include_last_updated_at: 'true',
+      precision: 'full',
+    })
+  })
+})
+
+describe('Finnhub', () => {
+  it('is asked symbol by symbol, and zeros are an unknown symbol', async () => {
+    reply = ({ url: path = '' }) => ({
+      body: path.includes('AAPL')
+        ? '{"c":182.63,"d":1.85,"dp":1.0239,"h":183.12,"l":180.97,"o":181.05,"pc":180.78,"t":1704067200}'
+        : '{"c":0,"d":null,"dp":null,"h":0,"l":0,"o":0,"pc":0,"t":0}',
+    })
+    expect(await provider({ provider: 'finnhub', key: 'secret' }).observe(['AAPL', 'NOPE'])).toEqual([
+      { symbol: 'AAPL', price: 18_263_000_000n, observedAt: 1_704_067_200n },
+      { symbol: 'NOPE', reason: 'invalidPrice' },
+    ])
+    expect(seen.map(request => [request.url, request.headers['x-finnhub-token']])).toEqual([
+      ['/quote?symbol=AAPL', 'secret'],
+      ['/quote?symbol=NOPE', 'secret'],
+    ])
+  })
+})
+
+describe('a provider', () => {
+  const observe = (price: string, time = '1790000000') => {
+    reply = () => ({ body: `{"A":{"price":${price},"time":${time}}}` })
+    return provider({}).observe(['A'])
+  }
+
+  it.each([
+    ['182.63', 18_263_000_000n],
+    ['"182.63"', 18_263_000_000n],
+    ['0.00000001', 1n],
+    ['0.1', 10_000_000n],
+    ['123456789012345678901234.5', 12_345_678_901_234_567_890_123_450_000_000n],
+    ['9007199254740993', 900_719_925_474_099_300_000_000n],
+    ['1E2', 10_000_000_000n],
+    ['2.123456789', 212_345_678n],
+  ])('whose price is %s is read without a float', async (price, value) => {
+    expect(await observe(price)).toEqual([{ symbol: 'A', price: value, observedAt: 1_790_000_000n }])
+  })
+
+  it.each([
+    ['a price of zero', '0', '1790000000', 'invalidPrice'],
+    ['a price that rounds to zero', '0.000000001', '1790000000', 'invalidPrice'],
+    ['a negative price', '-1', '1790000000', 'invalidPrice'],
+    ['a price that is no number', '"free"', '1790000000', 'invalidPrice'],
+    ['a huge exponent', '1e999', '1790000000', 'invalidPrice'],
+    ['a price in an object', '{"usd":1}', '1790000000', 'invalidPrice'],
+    ['no price', 'null', '1790000000', 'notKnown'],
+    ['no time', '1', 'null', 'noTime'],
+    ['a time in milliseconds', '1', '1790000000000', 'noTime'],
+    ['a time with a fraction', '1', '1790000000.5', 'noTime'],
+  ])('with %s is not believed', async (_, price, time, reason) => {
+    expect(await observe(price, time)).toEqual([{ symbol: 'A', reason }])
+  })
+
+  it.each([
+    ['does not answer', () => 'hang' as const],
+    ['answers with an error', () => ({ status: 500, body: '{"key":"secret"}' })],
+    ['refuses the key', () => ({ status: 401, body: '{}' })],
+    ['redirects', () => ({ status: 302, body: '', headers: { location: 'http://127.0.0.1:1/' } })],
+    ['answers what is no JSON', () => ({ body: '<html>' })],
+  ])('that %s is a refusal that tells nothing of it', async (_, answer) => {
+    reply = answer
+    const refusal = await provider({ key: 'secret' })
+      .observe(['A'])
+      .then(
+        () => undefined,
+        error => error,
+      )
+    expect(refusal).toMatchObject({ status: 502, body: { code: 'PRICE_PROVIDER_FAILED', retryable: true } })
+    expect(JSON.stringify(refusal.body)).not.toMatch(/secret|127\.0\.0\.1/)
+  })
+
+  it.each([
+    ['null', 'null'],
+    ['an array', '[]'],
+    ['a text', '"A"'],
+    ['prototype members', '{"__proto__":{"price":1}}'],
+  ])('that answers %s knows nothing', async (_, body) => {
+    reply = () => ({ body })
+    expect(await provider({}).observe(['A', 'constructor'])).toEqual([
+      { symbol: 'A', reason: 'notKnown' },
+      { symbol: 'constructor', reason: 'notKnown' },
+    ])
+  })
+})
+
+describe('POST /prices/refresh', () => {
+  const deployment = inject('deployment')
+  const chain = controls(deployment)
+  const SECRET = 'a refresh secret'.replaceAll(' ', '-')
+  let worker: Worker
+  /** USD by symbol, as the provider quotes it; the time is now unless it is said. */
+  let market: Record<string, { price: string; time?: number }>
+  let now: number
+
+  beforeAll(async () => {
+    worker = await startWorker({
+      port: await freePort(),
+      vars: {
+        ...workerVars(deployment),
+        PRICE_PROVIDER: 'http',
+        PRICE_PROVIDER_URL: url,
+        PRICE_REFRESH_SECRET: SECRET,
+      },
+    })
+  })
+  afterAll(async () => {
+    await worker.stop()
+    await chain.refreshPrices()
+  })
+  beforeEach(async () => {
+    now = await chain.increaseTime(2)
+    market = {}
+    reply = () => ({
+      body: JSON.stringify(
+        Object.fromEntries(Object.entries(market).map(([name, quote]) => [name, { time: now, ...quote }])),
+      ),
+    })
+  })
+
+  const refresh = async (body?: object, authorization = `Bearer ${SECRET}`) => {
+    const response = await fetch(`${worker.url}/prices/refresh`, {
+      method: 'POST',
+      headers: { authorization, ...(body && { 'content-type': 'application/json' }) },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    // biome-ignore lint/suspicious/noExplicitAny: the answer of an API that the tests check as they read it
+    return { status: response.status, headers: response.headers, body: (await response.json()) as any }
+  }
+  const priceOf = async (symbol: string) => {
+    const response = await fetch(`${worker.url}/prices?symbols=${symbol}`)
+    const { prices } = (await response.json()) as { prices: Record<string, { priceUsd: string; updatedAt: string }> }
+    return prices[symbol]
+  }
+
+  it('posts what the provider quotes, with its time, in one transaction', async () => {
+    market = { NVDA: { price: '181.07' }, AAPL: { price: '231.5' } }
+    const { status, body } = await refresh({ symbols: ['NVDA', 'AAPL'] })
+    expect({ status, body }).toMatchObject({
+      status: 200,
+      body: { updated: expect.arrayContaining(['NVDA', 'AAPL']), skipped: [], provider: 'http' },
+    })
+    expect(body.prices.NVDA).toMatchObject({ priceUsd: '181.07', updatedAt: `${now}` })
+    expect(await priceOf('AAPL')).toMatchObject({ priceUsd: '231.5', updatedAt: `${now}` })
+    const transaction = await fetch(`${worker.url}/transactions/${body.transactionHash}`)
+    expect(await transaction.json()).toMatchObject({
+      status: 'success',
+      from: deployment.accounts.oracleUpdater.address,
+    })
+  })
+
+  it('without a body refreshes every token, and names what it leaves out', async () => {
+    const { priceUsd = '0' } = (await priceOf('MSFT')) ?? {}
+    market = {
+      NVDA: { price: '182' },
+      MSFT: { price: `${Number(priceUsd) * 3}` },
+      TSLA: { price: '0' },
+      META: { price: '600', time: 1_700_000_000 },
+      AMZN: { price: '240', time: now + 3600 },
+    }
+    const { status, body } = await refresh()
+    expect(status).toBe(200)
+    expect(body.updated).toEqual(['NVDA'])
+    const reasons = Object.fromEntries(
+      body.skipped.map(({ symbol, reason }: { symbol: string; reason: string }) => [symbol, reason]),
+    )
+    expect(reasons).toMatchObject({
+      MSFT: 'deviationTooLarge',
+      TSLA: 'invalidPrice',
+      META: 'notNewer',
+      AMZN: 'fromFuture',
+      AAPL: 'notKnown',
+    })
+    expect(await priceOf('MSFT')).toMatchObject({ priceUsd })
+  })
+
+  it('posts an unmoved price again only when it is forced or has aged', async () => {
+    market = { NVDA: { price: '183' } }
+    expect((await refresh({ symbols: ['NVDA'] })).body.updated).toEqual(['NVDA'])
+    now = await chain.increaseTime(2)
+    const unmoved = await refresh({ symbols: ['NVDA'] })
+    expect(unmoved.body).toMatchObject({ updated: [], skipped: [{ symbol: 'NVDA', reason: 'unchanged' }] })
+    expect(unmoved.body).not.toHaveProperty('transactionHash')
+    expect((await refresh({ symbols: ['NVDA'], force: true })).body.updated).toEqual(['NVDA'])
+    now = await chain.increaseTime(61)
+    expect((await refresh({ symbols: ['NVDA'] })).body.updated).toEqual(['NVDA'])
+  })
+
+  it.each([
+    ['no secret', ''],
+    ['another secret', 'Bearer another'],
+    ['a longer secret', `Bearer ${SECRET}x`],
+    ['another scheme', `Basic ${SECRET}`],
+  ])('with %s is a 401', async (_, authorization) => {
+    const { status, headers, body } = await refresh({}, authorization)
+    expect({ status, body }).toMatchObject({ status: 401, body: { code: 'UNAUTHORIZED' } })
+    expect([headers.get('www-authenticate'), headers.get('cache-control')]).toEqual(['Bearer', 'no-store'])
+    expect(seen).toHaveLength(0)
+  })
+
+  it('refuses an unknown symbol, and what it does not know', async () => {
+    expect(await refresh({ symbols: ['NOPE'] })).toMatchObject({ status: 400, body: { code: 'UNKNOWN_SYMBOL' } })
+    expect(await refresh({ all: true })).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
+  })
+
+  it('is a 502 when the provider is down or none of its quotes can be used', async () => {
+    expect(await refresh({ symbols: ['NVDA'] })).toMatchObject({
+      status: 502,
+      body: { code: 'PRICE_PROVIDER_FAILED', details: { skipped: [{ symbol: 'NVDA', reason: 'notKnown' }] } },
+    })
+    reply = () => 'hang'
+    expect(await refresh()).toMatchObject({ status: 502, body: { code: 'PRICE_PROVIDER_FAILED', retryable: true } })
+  })
+})

@@ -1,0 +1,74 @@
+import type { Hex, TypedDataDefinition } from 'viem'
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { expect } from 'vitest'
+import { controls } from '../../devnet/controls.ts'
+import { type Answer, type Body, call, deployment, type Fetch, type Input, type OperationId } from './surfaces.ts'
+
+/** What may be done to the chain beside the service: prices, time, pauses, statuses. */
+export const chain = controls(deployment)
+
+/** A registered agent and the key that signs for it. */
+export type Trader = { agentId: string; account: PrivateKeyAccount }
+
+export const GENESIS = deployment.vaults.genesis as `0x${string}`
+export const FRONTIER = deployment.vaults.frontier as `0x${string}`
+
+/** Signs typed data as a wallet would, from the JSON that a quote answers. */
+export function sign(account: PrivateKeyAccount, typedData: Body): Promise<Hex> {
+  const { EIP712Domain: _, ...types } = typedData.types
+  return account.signTypedData({ ...typedData, types } as TypedDataDefinition)
+}
+
+/** A registration body for a fresh key, ready to post, as the quote suggests it. */
+export async function registrationOf(account: PrivateKeyAccount, changes: Input = {}): Promise<Body> {
+  const { body } = await call('getRegistrationQuote', {
+    signer: account.address,
+    vault: GENESIS,
+    name: 'test agent',
+    metadataURI: 'https://agents.example/test.json',
+    ...changes,
+  })
+  return { ...body.body, signature: await sign(account, body.typedData) }
+}
+
+/** Registers a fresh key as an agent. */
+export async function newTrader(changes: Input = {}): Promise<Trader> {
+  const account = privateKeyToAccount(generatePrivateKey())
+  const { status, body } = await call('registerAgent', await registrationOf(account, changes))
+  expect(body).toMatchObject({ agentId: expect.stringMatching(/^[1-9]\d*$/) })
+  expect(status).toBe(201)
+  return { agentId: body.agentId, account }
+}
+
+const quotes = {
+  submitTradeIntent: 'getTradeIntentQuote',
+  submitAddIntent: 'getAddIntentQuote',
+  submitReduceIntent: 'getReduceIntentQuote',
+  submitExitLadderIntent: 'getExitLadderIntentQuote',
+} as const satisfies Partial<Record<OperationId, OperationId>>
+export type Submission = keyof typeof quotes
+
+/** The signed body of an intent, from its quote; `changes` are made after signing. */
+export async function signedIntent(
+  trader: Trader,
+  submission: Submission,
+  input: Input,
+  changes: Input = {},
+): Promise<Input> {
+  const { agentId, account } = trader
+  const { status, body } = await call(quotes[submission], { agentId, ...input })
+  expect({ status, body }).toMatchObject({ status: 200, body: { typedData: {} } })
+  return { agentId, ...body.body, signature: await sign(account, body.typedData), ...changes }
+}
+
+/** Quotes, signs and posts an intent. */
+export async function submit(trader: Trader, submission: Submission, input: Input, fetch?: Fetch): Promise<Answer> {
+  return call(submission, await signedIntent(trader, submission, input), fetch)
+}
+
+/** Opens a position and answers its id. */
+export async function openPosition(trader: Trader, input: Input = {}): Promise<string> {
+  const { status, body } = await submit(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '250', ...input })
+  expect({ status, body }).toMatchObject({ status: 201, body: { positionId: expect.stringMatching(/^\d+$/) } })
+  return body.positionId
+}

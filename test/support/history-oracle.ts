@@ -1,0 +1,146 @@
+import { createPublicClient, type Hex, http, type Log, parseEventLogs } from 'viem'
+import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { type Body, deployment } from './surfaces.ts'
+
+// What the chain says of an agent's history, read in the simplest way: all logs from the first block on, and one call per fact.
+
+const { contracts, tokens } = deployment
+export const node = createPublicClient({ transport: http(deployment.rpcUrl, { batch: true }) })
+const manager = { address: contracts.PositionManager, abi: positionManagerAbi } as const
+const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi } as const
+
+const kinds: Record<string, [type: string, source: string]> = {
+  PositionOpenedFromIntent: ['PositionOpened', 'intent'],
+  PositionIncreasedFromIntent: ['PositionIncreased', 'intent'],
+  PositionReducedFromIntent: ['PositionReduced', 'intent'],
+  PositionExitLadderUpdatedFromIntent: ['ExitLadderUpdated', 'intent'],
+  ExitExecuted: ['ExitExecuted', 'automation'],
+  PositionForceClosed: ['PositionForceClosed', 'operator'],
+}
+const NOTHING = {
+  ...{ usdcAmount: null, tokenAmount: null, priceUsdc: null, realizedPnlUsdc: null, exitBps: null },
+  ...{ ruleIndex: null, triggerType: null, triggerBps: null },
+}
+
+type Event = Log<bigint, number, false> & { eventName: string; args: Body }
+
+async function eventsOf(agentId: string): Promise<Event[]> {
+  const address = [contracts.TradeRouter, contracts.PositionManager]
+  const logs = await node.getLogs({ address, fromBlock: 0n })
+  const events = parseEventLogs({ abi: [...tradeRouterAbi, ...positionManagerAbi], logs }) as unknown as Event[]
+  return events.filter(({ args }) => `${args.agentId}` === agentId)
+}
+
+/** Records of all trades of an agent, newest first. */
+export async function tradesOf(agentId: string): Promise<Body[]> {
+  const events = await eventsOf(agentId)
+  const records = events.map(async (event, at) => {
+    const { eventName, args, transactionHash, blockNumber, logIndex } = event
+    const isSame = (other: Event) =>
+      other.transactionHash === transactionHash && other.args.positionId === args.positionId
+    // The position manager speaks before the router does.
+    const before = events.slice(0, at).filter(isSame)
+    const after = events.slice(at + 1).filter(isSame)
+    const kind =
+      eventName === 'PositionClosed'
+        ? ['PositionClosed', kinds[after.find(({ eventName }) => eventName in kinds)?.eventName ?? '']?.[1]]
+        : kinds[eventName]
+    if (kind === undefined) return []
+    const [type, source] = kind
+    const position = await node.readContract({
+      ...manager,
+      functionName: 'getPosition',
+      args: [args.positionId],
+    })
+    const [symbol, token] = Object.entries(tokens).find(([, token]) => token === position.token) ?? []
+    const block = await node.getBlock({ blockNumber: blockNumber })
+    const change = before.findLast(({ eventName }) => /^Position(Opened|Reduced|LadderExitApplied)$/.test(eventName))
+    return [
+      {
+        ...NOTHING,
+        ...{ id: `${transactionHash}-${logIndex}`, type, source, positionId: `${args.positionId}`, symbol, token },
+        ...{ vault: position.vault, transactionHash, blockNumber: `${blockNumber}`, logIndex },
+        timestamp: `${block.timestamp}`,
+        ...(await factsOf(event, change)),
+      },
+    ]
+  })
+  return (await Promise.all(records)).flat().reverse()
+}
+
+const price = (usdc: bigint, amount: bigint) => `${(usdc * 10n ** 18n) / amount}`
+
+/** Only tokens of 18 decimals are traded here. */
+async function factsOf({ eventName, args }: Event, change: Event | undefined): Promise<Body> {
+  const bought = (usdc: bigint, amount: bigint) => ({ usdcAmount: `${usdc}`, tokenAmount: `${amount}` })
+  const sold = () => {
+    const { tokenSold = 1n, usdcReleased = 0n } = change?.args ?? {}
+    const usdc = args.usdcOut
+    return { ...bought(usdc, tokenSold), priceUsdc: price(usdc, tokenSold), realizedPnlUsdc: `${usdc - usdcReleased}` }
+  }
+  switch (eventName) {
+    case 'PositionOpenedFromIntent':
+      return {
+        ...bought(args.usdcIn, change?.args.tokenAmount),
+        priceUsdc: `${change?.args.entryPriceUsdc}`,
+      }
+    case 'PositionIncreasedFromIntent': {
+      const [usdc, amount] = [args.usdcIn, args.tokensAdded]
+      return { ...bought(usdc, amount), priceUsdc: price(usdc, amount) }
+    }
+    case 'PositionReducedFromIntent':
+      return { ...sold(), exitBps: args.exitBps }
+    case 'PositionForceClosed':
+      return { ...sold(), exitBps: 10_000 }
+    case 'PositionClosed':
+      return { realizedPnlUsdc: `${args.realizedPnlUsdc}` }
+    case 'ExitExecuted': {
+      const rules = await node.readContract({
+        ...manager,
+        functionName: 'getExitRules',
+        args: [args.positionId],
+      })
+      const { triggerType, triggerBps, exitBps } = rules[args.ruleIndex] ?? {}
+      const rule = {
+        triggerType: triggerType === 0 ? 'StopLoss' : 'TakeProfit',
+        triggerBps: Number(triggerBps),
+        exitBps,
+      }
+      return { ...sold(), ruleIndex: args.ruleIndex, ...rule }
+    }
+    default:
+      return {}
+  }
+}
+
+/** Closed positions of an agent with what they returned on all that was paid, newest first. */
+export async function closedOf(agentId: string): Promise<Body[]> {
+  const trades = await tradesOf(agentId)
+  const count = await node.readContract({ ...manager, functionName: 'positionCount' })
+  const ids = Array.from({ length: Number(count) }, (_, index) => BigInt(index + 1))
+  const positions = await Promise.all(
+    ids.map(id => node.readContract({ ...manager, functionName: 'getPosition', args: [id] })),
+  )
+  return positions
+    .filter(position => `${position.agentId}` === agentId && position.status === 1)
+    .map(({ positionId, realizedPnlUsdc }) => {
+      const paid = trades
+        .filter(trade => trade.positionId === `${positionId}` && /Opened|Increased/.test(trade.type))
+        .reduce((sum, { usdcAmount }) => sum + BigInt(usdcAmount), 0n)
+      const returnBps = Number((realizedPnlUsdc * 10_000n) / paid)
+      return { positionId: `${positionId}`, realizedPnlUsdc: `${realizedPnlUsdc}`, returnBps }
+    })
+    .reverse()
+}
+
+/** Ids of the agents whose owner an address is now. */
+export async function ownedBy(owner: Hex): Promise<string[]> {
+  const next = await node.readContract({ ...registry, functionName: 'nextAgentId' })
+  const ids = Array.from({ length: Number(next) - 1 }, (_, index) => BigInt(index + 1))
+  const owners = await Promise.all(
+    ids.map(id => node.readContract({ ...registry, functionName: 'ownerOf', args: [id] })),
+  )
+  return ids.filter((_, index) => owners[index] === owner).map(String)
+}
