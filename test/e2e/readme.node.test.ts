@@ -46,7 +46,7 @@ it('trades with curl, listens, then trades with MCP, as the README shows', async
 
   const [, KEY] = /KEY=(0x[0-9a-f]{64})/.exec(stdout) ?? []
   const [, AGENT] = /AGENT=(\d+)/.exec(stdout) ?? []
-  const listening = blockAfter('As it happens', 'sh').replace('curl -sN', 'curl -sN --max-time 3')
+  const listening = blockAfter('Event streams', 'sh').replace('curl -sN', 'curl -sN --max-time 3')
   const { stdout: events } = await run('bash', ['-c', `${listening}|| [ $? = 28 ]`.replace(/ +#.*\n/, '')], {
     cwd: root,
     env: { ...env, KEY, AGENT },
