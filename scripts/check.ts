@@ -9,6 +9,7 @@ const node = process.execPath
 
 const BUDGETS = 'budgets of bundle and start-up'
 const steps: [name: string, command: string, args: string[]][] = [
+  ['layer rules are fresh', node, ['scripts/generate-layer-rules.ts', '--check']],
   ['format and lint', bin('biome'), ['ci', '--error-on-warnings', '--colors=off', '--max-diagnostics=20']],
   ['Worker types', bin('wrangler'), ['types', '--include-runtime']],
   ['types', bin('tsc'), ['-p', '.']],

@@ -1,5 +1,6 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { writeGenerated } from './generated-file.ts'
 import { variables } from './variables.ts'
 
 // Writes README's table of configuration between its markers; --check writes nothing and exits 1 when it differs.
@@ -18,8 +19,4 @@ const [before, rest] = readme.split(start)
 const [, after] = rest?.split(end) ?? []
 if (before === undefined || after === undefined) throw new Error('README.md has lost its markers of the configuration')
 const fresh = `${before}${start}${table}${end}${after}`
-if (!process.argv.includes('--check')) writeFileSync(file, fresh)
-else if (fresh !== readme) {
-  console.error("README.md's table of configuration is stale: run `npm run readme`")
-  process.exitCode = 1
-}
+writeGenerated(file, fresh, 'readme')

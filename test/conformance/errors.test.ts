@@ -31,7 +31,8 @@ import {
   signedIntent,
   type Trader,
 } from '../support/actors.ts'
-import { appWith, type Body, callOverHttp as call, deployment, type Input, request } from '../support/surfaces.ts'
+import type { Body } from '../support/body.ts'
+import { appWith, callOverHttp as call, deployment, type Input, request } from '../support/surfaces.ts'
 
 // Every code that a caller can meet, and the request that provokes it: here, or in the test file that is named. What
 // only a wrongly wired or wrongly administered deployment can meet is named as such.

@@ -4,7 +4,8 @@ import { type Operation, tags } from '../../src/operations/define-operation.ts'
 import { streams } from '../../src/operations/event-streams.ts'
 import { operations } from '../../src/operations/index.ts'
 import { errorBody } from '../../src/resources/error.ts'
-import { type Body, deployment, request } from '../support/surfaces.ts'
+import type { Body } from '../support/body.ts'
+import { deployment, request } from '../support/surfaces.ts'
 
 type Schema = Body
 let document: Body

@@ -3,9 +3,9 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import type { Operation } from '../../src/operations/define-operation.ts'
 import { operations } from '../../src/operations/index.ts'
 import { GENESIS, newTrader, registrationOf, signedIntent, type Trader } from '../support/actors.ts'
+import type { Body } from '../support/body.ts'
 import {
   appWith,
-  type Body,
   callOverHttp as call,
   deployment,
   type Input,

@@ -2,7 +2,8 @@ import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { pageOf } from '../../src/history/agents.ts'
 import { chain, FRONTIER, GENESIS, newTrader, type Trader } from '../support/actors.ts'
-import { type Body, call, deployment, type Input } from '../support/surfaces.ts'
+import type { Body } from '../support/body.ts'
+import { call, deployment, type Input } from '../support/surfaces.ts'
 
 const list = async (input: Input = {}): Promise<Body> => {
   const { status, body } = await call('listAgents', input)

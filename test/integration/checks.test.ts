@@ -9,7 +9,8 @@ import {
   signedIntent,
   type Trader,
 } from '../support/actors.ts'
-import { type Body, call, type Input } from '../support/surfaces.ts'
+import type { Body } from '../support/body.ts'
+import { call, type Input } from '../support/surfaces.ts'
 
 // What the quote's checks pass the router accepts; what they fail it refuses, with the error of the first failing rule.
 

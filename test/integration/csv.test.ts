@@ -2,7 +2,8 @@ import { csvParseRows } from 'd3-dsv'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { csvOf } from '../../src/http/csv.ts'
 import { newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
-import { type Body, call, request } from '../support/surfaces.ts'
+import type { Body } from '../support/body.ts'
+import { call, request } from '../support/surfaces.ts'
 
 let trader: Trader
 beforeAll(async () => {

@@ -14,7 +14,8 @@ import { openStore } from '../../src/history/store.ts'
 import { lastOfEach } from '../../src/history/time-series.ts'
 import worker from '../../src/index.ts'
 import { chain, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
-import { type Body, call, deployment } from '../support/surfaces.ts'
+import type { Body } from '../support/body.ts'
+import { call, deployment } from '../support/surfaces.ts'
 
 const QUARTER = 900
 const HOUR = 3_600

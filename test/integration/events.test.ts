@@ -2,8 +2,9 @@ import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
+import type { Body } from '../support/body.ts'
 import { type Listener, listen } from '../support/event-stream.ts'
-import { type Body, call, deployment, request } from '../support/surfaces.ts'
+import { call, deployment, request } from '../support/surfaces.ts'
 
 const open: Listener[] = []
 /** Opens a stream and reads its first words. */

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { newTrader, openPosition, sign } from '../support/actors.ts'
-import { type Body, call } from '../support/surfaces.ts'
+import type { Body } from '../support/body.ts'
+import { call } from '../support/surfaces.ts'
 
 // Many agents at once, so that blocks, index and reads run into each other all the time.
 const AGENTS = 25

@@ -3,7 +3,8 @@ import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { CursorMoved, openStore } from '../../src/history/store.ts'
 import { newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
-import { appWith, type Body, call, deployment } from '../support/surfaces.ts'
+import type { Body } from '../support/body.ts'
+import { appWith, call, deployment } from '../support/surfaces.ts'
 
 // The index itself, in the database; what the service answers from it is in trades.test.ts and history-property.test.ts.
 

@@ -1,7 +1,8 @@
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { chain, newTrader, registrationOf, sign, signedIntent, type Trader } from '../support/actors.ts'
-import { type Body, call, deployment, type Input } from '../support/surfaces.ts'
+import type { Body } from '../support/body.ts'
+import { call, deployment, type Input } from '../support/surfaces.ts'
 
 const UNKNOWN = `0x${'ab'.repeat(32)}`
 const intentOf = async (digest: string): Promise<Body> => {

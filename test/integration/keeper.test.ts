@@ -21,7 +21,8 @@ import { simulateExits } from '../../src/chain/exit-execution.ts'
 import { parseConfig } from '../../src/config.ts'
 import worker from '../../src/index.ts'
 import { chain, FRONTIER, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
-import { appWith, type Body, call, deployment } from '../support/surfaces.ts'
+import type { Body } from '../support/body.ts'
+import { appWith, call, deployment } from '../support/surfaces.ts'
 
 const keeperNamed = (name: string) => env.KEEPER.get(env.KEEPER.idFromName(name))
 /** A new stub each time: one whose object was aborted stays broken. */

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { marketHours } from '../../src/catalog/market-hours.ts'
 import { chain, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
-import { appWith, type Body, call } from '../support/surfaces.ts'
+import type { Body } from '../support/body.ts'
+import { appWith, call } from '../support/surfaces.ts'
 
 const HOUR = 3_600
 const enforcing = appWith({ MARKET_SESSIONS: 'enforced' })

@@ -4,8 +4,9 @@ import { beforeAll, expect, inject, test } from 'vitest'
 import { payerOf } from '../../client/payer.ts'
 import { connect } from '../../devnet/sender.ts'
 import { registrationOf } from '../support/actors.ts'
+import type { Body } from '../support/body.ts'
 import type { FeeNetwork } from '../support/facilitator.ts'
-import { appWith, type Body, call, deployment, type Fetch } from '../support/surfaces.ts'
+import { appWith, call, deployment, type Fetch } from '../support/surfaces.ts'
 
 // The fee is paid on Base Sepolia's chain id, and the agent registers on the deployment's chain.
 

@@ -8,9 +8,10 @@ import { payerOf } from '../../client/payer.ts'
 import { feeManagerAbi } from '../../contracts-abi/fee-manager.ts'
 import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
 import { chain as devnet, FRONTIER, registrationOf } from '../support/actors.ts'
+import type { Body } from '../support/body.ts'
 import type { Behaviour } from '../support/facilitator.ts'
 import { type Books, balanceOf, openBooks, purse } from '../support/fee-ledger.ts'
-import { appWith, type Body, call, deployment, type Fetch, type Input, request } from '../support/surfaces.ts'
+import { appWith, call, deployment, type Fetch, type Input, request } from '../support/surfaces.ts'
 
 const { contracts, chainId, accounts } = deployment
 const FEE = { network: `eip155:${chainId}`, asset: contracts.USDC } as const

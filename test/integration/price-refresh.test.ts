@@ -8,7 +8,8 @@ import { createContext } from '../../src/context.ts'
 import worker from '../../src/index.ts'
 import { refreshOnSchedule } from '../../src/operations/refresh-job.ts'
 import { chain } from '../support/actors.ts'
-import { type Body, call, deployment } from '../support/surfaces.ts'
+import type { Body } from '../support/body.ts'
+import { call, deployment } from '../support/surfaces.ts'
 
 const A_DAY_AND_MORE = 90_000
 const prices = async (): Promise<Body> => (await call('getPrices')).body

@@ -20,7 +20,8 @@ import {
   submit,
   type Trader,
 } from '../support/actors.ts'
-import { type Answer, appWith, type Body, call, deployment, type Input } from '../support/surfaces.ts'
+import type { Body } from '../support/body.ts'
+import { type Answer, appWith, call, deployment, type Input } from '../support/surfaces.ts'
 
 const { contracts, accounts } = deployment
 const client = createTestClient({ mode: 'anvil', transport: steady(http(deployment.rpcUrl)) }).extend(publicActions)

@@ -6,7 +6,8 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { type ExitRule, hashExits } from '../../src/protocol/typed-data.ts'
 import { steady } from '../../src/rpc/retry-latest.ts'
 import { newTrader, openPosition, registrationOf, sign, signedIntent, type Trader } from '../support/actors.ts'
-import { type Body, call, deployment, type Input } from '../support/surfaces.ts'
+import type { Body } from '../support/body.ts'
+import { call, deployment, type Input } from '../support/surfaces.ts'
 
 const { contracts } = deployment
 const client = createPublicClient({ transport: steady(http(deployment.rpcUrl)) })

@@ -3,8 +3,9 @@ import { createPublicClient, erc20Abi, type Hex, http, parseEventLogs } from 'vi
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { chain, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
+import type { Body } from '../support/body.ts'
 import { callTool } from '../support/mcp-surface.ts'
-import { appWith, type Body, call, deployment, type Fetch, type Input } from '../support/surfaces.ts'
+import { appWith, call, deployment, type Fetch, type Input } from '../support/surfaces.ts'
 
 const { accounts, contracts, tokens } = deployment
 const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const

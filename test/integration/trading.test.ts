@@ -2,7 +2,8 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, it } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { chain, GENESIS, newTrader, openPosition, registrationOf, signedIntent, submit } from '../support/actors.ts'
-import { type Body, call, deployment, REPEATED } from '../support/surfaces.ts'
+import type { Body } from '../support/body.ts'
+import { call, deployment, REPEATED } from '../support/surfaces.ts'
 
 const position = async (agentId: string, positionId: string): Promise<Body> =>
   (await call('getPosition', { agentId, positionId })).body.position

@@ -4,7 +4,8 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
 import { chain, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
-import { type Body, call, deployment, type Input } from '../support/surfaces.ts'
+import type { Body } from '../support/body.ts'
+import { call, deployment, type Input } from '../support/surfaces.ts'
 
 const QUARTER = 900
 const { accounts, contracts } = deployment

@@ -2,7 +2,8 @@ import type { Hex, TypedDataDefinition } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { expect } from 'vitest'
 import { controls } from '../../devnet/controls.ts'
-import { type Answer, type Body, call, deployment, type Fetch, type Input, type OperationId } from './surfaces.ts'
+import type { Body } from './body.ts'
+import { type Answer, call, deployment, type Fetch, type Input, type OperationId } from './surfaces.ts'
 
 /** What may be done to the chain beside the service: prices, time, pauses, statuses. */
 export const chain = controls(deployment)

@@ -2,7 +2,8 @@ import { createPublicClient, type Hex, http, type Log, parseEventLogs } from 'vi
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { type Body, deployment } from './surfaces.ts'
+import type { Body } from './body.ts'
+import { deployment } from './surfaces.ts'
 
 // What the chain says of an agent's history, read in the simplest way: all logs from the first block on, and one call per fact.
 

@@ -1,7 +1,7 @@
 import type { Hex, TypedDataDefinition } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { expect } from 'vitest'
-import type { Body } from './surfaces.ts'
+import type { Body } from './body.ts'
 
 /** A tool's result, whichever client brought it. */
 export type ToolResult = { content: { type: string; text?: string }[]; structuredContent?: Body; isError?: boolean }

@@ -8,13 +8,12 @@ import { createApp } from '../../src/http/app.ts'
 import { givingAgain } from '../../src/http/response-cache.ts'
 import { operations } from '../../src/operations/index.ts'
 import { paymentRequiredBody } from '../../src/resources/registration.ts'
+import type { Body } from './body.ts'
 import { callTool } from './mcp-surface.ts'
 
 type Operations = (typeof operations)[number]
 export type OperationId = Operations['id']
 export type Input = Record<string, unknown>
-// biome-ignore lint/suspicious/noExplicitAny: a test reads any field of an answer; its shape is held by the strict schema
-export type Body = any
 
 /** What a surface answered: an HTTP status and the JSON body. Over MCP a refusal has the status of its code. */
 export type Answer = { status: number; body: Body; headers: Headers }
