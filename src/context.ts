@@ -2,8 +2,9 @@ import type { Hex } from 'viem'
 import { type Chain, createChain, type TradingChain } from './chain/client.ts'
 import type { Config } from './config.ts'
 import { refuse } from './errors/catalogue.ts'
-import { createExecutor, type Executor, type Relay } from './executor/client.ts'
+import { createExecutor, type Executor } from './executor/client.ts'
 import { createJournals, type Journals } from './executor/find-intent.ts'
+import type { RelayRequest } from './executor/intent.ts'
 import { createHistory, type History } from './history/client.ts'
 import { createWatch, type Watch } from './keeper/client.ts'
 import { createLive, type Live } from './live/client.ts'
@@ -54,7 +55,7 @@ export function createContext(config: Config, env: Bindings): Context {
   const memory = createMemory(config.readLeaseMs)
   const relaying = (keys: readonly Hex[]): Executor => {
     const executor = createExecutor(env.EXECUTOR_LANE, keys, config)
-    const relay = async (message: Relay) => {
+    const relay = async (message: RelayRequest) => {
       const outcome = await executor.relay(message)
       memory.forget()
       return outcome

@@ -1,7 +1,7 @@
 import { env, waitUntil } from 'cloudflare:workers'
 import { parseConfig } from './config.ts'
 import { createContext } from './context.ts'
-import type { IntentRecord } from './executor/client.ts'
+import type { IntentRecord } from './executor/intent.ts'
 import { ExecutorLane as ExecutorLaneObject } from './executor/object.ts'
 import type { Listener } from './history/chain-follower.ts'
 import { HistoryIndexerObject } from './history/object.ts'

@@ -4,10 +4,10 @@ import { logUnexpected } from '../log.ts'
 import { createRpc } from '../rpc/json-rpc.ts'
 import { createAdmission } from './admission.ts'
 import { createDelivery } from './delivery.ts'
+import { createInclusion } from './inclusion.ts'
 import { createSequencer } from './nonce-sequencer.ts'
 import { createHerald } from './receipt-forwarder.ts'
 import { createReconciliation } from './reconciliation.ts'
-import { createSettlement } from './settlement.ts'
 import { accountOf } from './signing-account.ts'
 import { createSimulator } from './simulation.ts'
 import type { Journal } from './store.ts'
@@ -38,24 +38,24 @@ export function assemble(
     ...{ account, chainId, rpc, journal, priorityFeeWei, sync },
     onNewChain() {
       journal.clear()
-      settlement.abandon()
+      inclusion.abandon()
     },
   })
   const { TradeRouter, PositionManager } = config.trading ?? {}
   const followed = TradeRouter && PositionManager ? [TradeRouter, PositionManager] : []
-  const settlement = createSettlement({
+  const inclusion = createInclusion({
     ...{ rpc, journal, from: address },
     onMined: createHerald(env.HISTORY_INDEXER, chainId, followed),
   })
   const simulate = createSimulator(rpc, address)
   const delivery = createDelivery({
-    ...{ rpc, journal, sequencer, settlement, admission, inclusionTimeoutMs },
+    ...{ rpc, journal, sequencer, inclusion, admission, inclusionTimeoutMs },
     onDisorder: () => void reconciliation.reconcile().catch(logUnexpected),
     onUnfunded,
   })
   const reconciliation = createReconciliation({
-    ...{ rpc, journal, sequencer, settlement, delivery, simulate, address },
+    ...{ rpc, journal, sequencer, inclusion, delivery, simulate, address },
     onForeign,
   })
-  return { account, admission, sequencer, settlement, simulate, delivery, reconciliation, inclusionTimeoutMs }
+  return { account, admission, sequencer, inclusion, simulate, delivery, reconciliation, inclusionTimeoutMs }
 }

@@ -2,9 +2,10 @@ import type { Hex } from 'viem'
 import { logUnexpected } from '../log.ts'
 import { type Receipt, type Rpc, type Submission, Unreachable } from '../rpc/json-rpc.ts'
 import type { Admission } from './admission.ts'
+import type { Attempt } from './attempt-table.ts'
+import type { Inclusion } from './inclusion.ts'
 import type { Sequencer } from './nonce-sequencer.ts'
-import type { Settlement } from './settlement.ts'
-import type { Attempt, Journal } from './store.ts'
+import type { Journal } from './store.ts'
 
 export type Delivery = ReturnType<typeof createDelivery>
 
@@ -22,7 +23,7 @@ export function createDelivery({
   rpc,
   journal,
   sequencer,
-  settlement,
+  inclusion,
   admission,
   inclusionTimeoutMs,
   onDisorder,
@@ -31,7 +32,7 @@ export function createDelivery({
   rpc: Rpc
   journal: Journal
   sequencer: Sequencer
-  settlement: Settlement
+  inclusion: Inclusion
   admission: Admission
   inclusionTimeoutMs: number
   /** Asks for a reconciliation: the chain and the journal disagree about a nonce. */
@@ -61,7 +62,7 @@ export function createDelivery({
       const submission = await submit(attempt, { waitMs: Math.max(1, until - Date.now()), sync: true })
       const isOver = await conclude(attempt, submission)
       if (!isOver) await scheduler.wait(Math.min(RETRY_MS * tries, Math.max(0, until - Date.now())))
-      isOpen = journal.isOpen(attempt.hash)
+      isOpen = journal.attempts.isPending(attempt.hash)
       if (isOver) break
     }
     if (isOpen) isOpen = await isOpenAfterPolling(attempt, until)
@@ -82,11 +83,11 @@ export function createDelivery({
   /** Acts on what the node said; answers whether sending the same bytes again at once is of no use. */
   async function conclude(attempt: Attempt, submission: Submission): Promise<boolean> {
     if (submission.is === 'mined') {
-      await settlement.include(attempt, submission.receipt)
+      await inclusion.include(attempt, submission.receipt)
       return true
     }
     if (submission.is === 'accepted') {
-      if (attempt.digest !== null) journal.markSent(attempt.digest)
+      if (attempt.digest !== null) journal.intents.markSent(attempt.digest)
       return true
     }
     if (submission.is === 'unknown') return false
@@ -113,7 +114,7 @@ export function createDelivery({
   /** Counts a refusal for an unknown reason; after several the nonce is given to a transfer of nothing. */
   function isGivenUp(attempt: Attempt, reason: string): boolean {
     const count = (refusals.get(attempt.hash) ?? 0) + 1
-    if (count < REFUSALS || attempt.purpose === 'noop') {
+    if (count < REFUSALS || attempt.purpose === 'cancel') {
       refusals.set(attempt.hash, count)
       return false
     }
@@ -124,32 +125,33 @@ export function createDelivery({
 
   /** The base fee outgrew the bid: the same call at the same nonce with a higher one. */
   async function raiseFee(attempt: Attempt): Promise<void> {
-    const intent = attempt.digest === null || attempt.purpose === 'noop' ? undefined : journal.intent(attempt.digest)
+    const intent =
+      attempt.digest === null || attempt.purpose === 'cancel' ? undefined : journal.intents.find(attempt.digest)
     await sequencer.refresh().catch(ignoreUnreachable)
     if (isLatest(attempt)) await deliver(await sequencer.replace(attempt, intent?.call))
   }
 
   /** Gives the attempt's nonce to a transfer of nothing: whichever of the two is mined decides. */
   async function cancel(attempt: Attempt, reason: string): Promise<void> {
-    if (attempt.purpose === 'noop' || !isLatest(attempt)) return
-    if (attempt.digest !== null) journal.setReason(attempt.digest, reason)
+    if (attempt.purpose === 'cancel' || !isLatest(attempt)) return
+    if (attempt.digest !== null) journal.intents.setReason(attempt.digest, reason)
     await deliver(await sequencer.replace(attempt))
   }
 
   const isLatest = ({ nonce, hash }: Attempt) => {
-    const open = journal.attemptsAt(nonce).filter(({ state }) => state === 'open')
+    const open = journal.attempts.atNonce(nonce).filter(({ state }) => state === 'pending')
     return open.at(-1)?.hash === hash
   }
 
   /** Asks after a receipt until it is there or the wait is over; answers whether the attempt is still open. */
   async function isOpenAfterPolling(attempt: Attempt, until: number): Promise<boolean> {
-    for (let turn = 0; journal.isOpen(attempt.hash) && Date.now() < until; turn++) {
+    for (let turn = 0; journal.attempts.isPending(attempt.hash) && Date.now() < until; turn++) {
       await scheduler.wait(Math.min(POLL_MS[turn] ?? LONGEST_POLL_MS, Math.max(0, until - Date.now())))
-      if (!journal.isOpen(attempt.hash)) return false
+      if (!journal.attempts.isPending(attempt.hash)) return false
       const receipt = await receiptOf(attempt)
-      if (receipt) await settlement.include(attempt, receipt)
+      if (receipt) await inclusion.include(attempt, receipt)
     }
-    return journal.isOpen(attempt.hash)
+    return journal.attempts.isPending(attempt.hash)
   }
 
   async function receiptOf({ hash }: Attempt): Promise<Receipt | null> {

@@ -1,5 +1,6 @@
 import type { Hex } from 'viem'
-import { addressOfKey, type IntentRecord, type SentTransaction } from './client.ts'
+import { addressOfKey } from './client.ts'
+import type { IntentRecord, SentTransaction } from './intent.ts'
 import type { ExecutorLane } from './object.ts'
 
 /** What all lanes of a deployment remember together, for who knows neither group nor account. */

@@ -1,8 +1,9 @@
 import type { Rpc } from '../rpc/json-rpc.ts'
+import type { Attempt } from './attempt-table.ts'
 import { type Head, readHead } from './chain-head.ts'
-import type { Call, Relay } from './client.ts'
+import type { Call, RelayRequest } from './intent.ts'
 import type { Account, Fees } from './signing-account.ts'
-import type { Attempt, Journal, NewAttempt } from './store.ts'
+import type { Journal } from './store.ts'
 
 export type Sequencer = ReturnType<typeof createSequencer>
 
@@ -37,11 +38,11 @@ export function createSequencer({
   onNewChain: () => void
 }) {
   const noop: Call = { to: account.address, data: '0x' }
-  let next = journal.highestNonce() + 1
+  let next = journal.attempts.highestNonce() + 1
   let head: Head | undefined
   let reading: Promise<Head> | undefined
   let isDraining = false
-  const queue: { relay: Relay; gas: number; prepared: PromiseWithResolvers<Attempt> }[] = []
+  const queue: { relay: RelayRequest; gas: number; prepared: PromiseWithResolvers<Attempt> }[] = []
 
   /** Reads the head anew, one read at a time; throws Unreachable. */
   function refresh(): Promise<Head> {
@@ -85,15 +86,15 @@ export function createSequencer({
 
   async function sign(
     { nonce, gas, call, fees }: { nonce: number; gas: number; call: Call; fees: Fees },
-    { digest, purpose }: Pick<NewAttempt, 'digest' | 'purpose'>,
+    { digest, purpose }: Pick<Attempt, 'digest' | 'purpose'>,
   ): Promise<Attempt> {
     const signed = await account.sign({ nonce, gas: BigInt(gas), fees, call })
     const facts = { nonce, gas, digest, purpose, maxFee: fees.maxFeePerGas, sentAt: Date.now() }
-    return { ...signed, ...facts, state: 'open', blockNumber: null, blockHash: null, final: false }
+    return { ...signed, ...facts, state: 'pending', blockNumber: null, blockHash: null, final: false }
   }
 
   /** Gives an intent the next nonce; resolves once its signed bytes are in the journal. */
-  function prepare(relay: Relay, gas: number): Promise<Attempt> {
+  function prepare(relay: RelayRequest, gas: number): Promise<Attempt> {
     const prepared = Promise.withResolvers<Attempt>()
     queue.push({ relay, gas, prepared })
     void drain()
@@ -106,7 +107,7 @@ export function createSequencer({
     try {
       while (queue.length > 0) {
         const fees = feesAt(head ?? (await refresh()))
-        const signed: { relay: Relay; attempt: Attempt; prepared: PromiseWithResolvers<Attempt> }[] = []
+        const signed: { relay: RelayRequest; attempt: Attempt; prepared: PromiseWithResolvers<Attempt> }[] = []
         // Signing is synchronous work behind a promise: only microtasks run until the rows are written.
         for (const { relay, gas, prepared } of queue.splice(0, BATCH)) {
           try {
@@ -137,20 +138,20 @@ export function createSequencer({
     const bid = (attempt.maxFee * REPLACEMENT_PERCENT) / 100n + 1n
     const raised = { ...fees, maxFeePerGas: bid > fees.maxFeePerGas ? bid : fees.maxFeePerGas }
     const content = call === undefined ? { gas: NOOP_GAS, call: noop } : { gas: attempt.gas, call }
-    const purpose = call === undefined ? 'noop' : 'call'
+    const purpose = call === undefined ? 'cancel' : 'call'
     const replacement = await sign(
       { nonce: attempt.nonce, fees: raised, ...content },
       { digest: attempt.digest, purpose },
     )
-    journal.insertAttempt(replacement)
+    journal.attempts.insert(replacement)
     return replacement
   }
 
   /** Signs a transfer of nothing for a nonce that no row covers, so that its successors can be mined. */
   async function fill(nonce: number): Promise<Attempt> {
     const fees = feesAt(await headWithin(1_000))
-    const filler = await sign({ nonce, gas: NOOP_GAS, call: noop, fees }, { digest: null, purpose: 'noop' })
-    journal.insertAttempt(filler)
+    const filler = await sign({ nonce, gas: NOOP_GAS, call: noop, fees }, { digest: null, purpose: 'cancel' })
+    journal.attempts.insert(filler)
     return filler
   }
 

@@ -5,10 +5,12 @@ import { patience } from '../timeout.ts'
 import type { Ticket } from './admission.ts'
 import { assemble, type Parts } from './assemble-lane.ts'
 import type { Head } from './chain-head.ts'
-import type { IntentRecord, Kind, LaneStatus, Outcome, Relay, SentTransaction } from './client.ts'
 import { ignoreUnreachable } from './delivery.ts'
+import type { IntentKind, IntentRecord, LaneStatus, RelayOutcome, RelayRequest, SentTransaction } from './intent.ts'
+import { findSentTransaction, toIntentRecord, toReceivedRecord } from './intent-record.ts'
+import type { JournalIntent } from './intent-table.ts'
 import { createTelling } from './state-notifier.ts'
-import { type Intent, type Journal, openJournal, toRecord } from './store.ts'
+import { type Journal, openJournal } from './store.ts'
 
 /** A head this old is too old to price a transaction and to know the balance. */
 const HEAD_MS = 10_000
@@ -26,7 +28,7 @@ const REVERT_BUDGET = { count: 3, windowMs: 600_000 }
 /** An account that others used this often in this time has a key that is not ours alone. */
 const FOREIGN_LIMIT = { count: 2, windowMs: 600_000 }
 /** Kinds that nobody but the service itself asks for. */
-const ownKinds: readonly Kind[] = ['prices', 'exit', 'settle']
+const ownKinds: readonly IntentKind[] = ['prices', 'exit', 'settle']
 /** A paused lane resumes when its balance covers what it lacked this many times. */
 const RESUME_FACTOR = 2n
 /** What a lane that lacks funds for an unknown amount of gas is assumed to need. */
@@ -40,7 +42,7 @@ export class ExecutorLane extends DurableObject<Env> {
   readonly #journal: Journal
   readonly #changed: (digest: Hex) => void
   #parts: Parts | undefined
-  readonly #running = new Map<Hex, { relay: Relay; outcome: Promise<Outcome>; since: number }>()
+  readonly #running = new Map<Hex, { relay: RelayRequest; outcome: Promise<RelayOutcome>; since: number }>()
   /** The digest that holds a group's nonce while it has no row yet. */
   readonly #claims = new Map<string, Hex>()
   /** Wei that the account lacked when the lane paused. */
@@ -65,7 +67,7 @@ export class ExecutorLane extends DurableObject<Env> {
   protected async tell(_records: IntentRecord[]): Promise<void> {}
 
   /** Simulates, signs, sends and waits for the inclusion. The same digest joins the run under way, or gets its stored outcome. */
-  relay(relay: Relay): Promise<Outcome> {
+  relay(relay: RelayRequest): Promise<RelayOutcome> {
     const running = this.#running.get(relay.digest)
     if (running) return running.outcome
     const outcome = this.#run(relay).finally(() => this.#running.delete(relay.digest))
@@ -76,32 +78,27 @@ export class ExecutorLane extends DurableObject<Env> {
 
   /** The life of an intent, or undefined when the lane does not know it (any more). */
   find(digest: Hex): IntentRecord | undefined {
-    const intent = this.#journal.intent(digest)
+    const intent = this.#journal.intents.find(digest)
     const running = this.#running.get(digest)
-    if (running && (intent === undefined || isRetryable(intent))) return received(running.relay, running.since, intent)
+    if (running && (intent === undefined || isRetryable(intent)))
+      return toReceivedRecord(running.relay, running.since, intent)
     if (intent === undefined) return undefined
-    const attempts = this.#journal.attemptsOf(digest)
+    const attempts = this.#journal.attempts.ofIntent(digest)
     const isSent = intent.state === 'prepared' && attempts.some(({ hash }) => this.#parts?.delivery.isOnTheWay(hash))
-    return toRecord(isSent ? { ...intent, state: 'sent' } : intent, attempts)
+    return toIntentRecord(isSent ? { ...intent, state: 'sent' } : intent, attempts)
   }
 
   /** A transaction of this lane, or undefined. */
   findTransaction(hash: Hex): SentTransaction | undefined {
-    const attempt = this.#journal.attempt(hash)
     const from = this.ctx.id.name ?? this.#journal.get('address')
-    const call = attempt?.digest ? this.#journal.intent(attempt.digest)?.call : undefined
-    const to = attempt?.purpose === 'noop' ? from : call?.to
-    if (attempt === undefined || from === undefined || to === undefined) return undefined
-    const replacedBy = this.#journal.successorOf(attempt)?.hash
-    const facts = { hash, from: getAddress(from), to: getAddress(to), isOpen: attempt.state === 'open' }
-    return { ...facts, ...(replacedBy !== undefined && { replacedBy }) }
+    return from === undefined ? undefined : findSentTransaction(this.#journal, hash, getAddress(from))
   }
 
   async status(): Promise<LaneStatus> {
     const { account, admission, sequencer } = this.#wake()
     const head = await sequencer.headWithin(2 * FRESH_HEAD_MS).catch(ignoreUnreachable)
     if (head) this.#resumeAt(head)
-    const { count, oldest } = this.#journal.pending()
+    const { count, oldest } = this.#journal.attempts.pendingTotals()
     const balance = sequencer.lastHead()?.balance
     return {
       address: account.address,
@@ -127,20 +124,20 @@ export class ExecutorLane extends DurableObject<Env> {
     }
   }
 
-  async #run(relay: Relay): Promise<Outcome> {
-    const { admission, settlement, inclusionTimeoutMs } = this.#wake()
+  async #run(relay: RelayRequest): Promise<RelayOutcome> {
+    const { admission, inclusion, inclusionTimeoutMs } = this.#wake()
     const until = Date.now() + inclusionTimeoutMs
-    const known = this.#journal.intent(relay.digest)
+    const known = this.#journal.intents.find(relay.digest)
     if (known && !isRetryable(known)) return this.#resume(known, until)
 
     const claim = `${relay.group} ${relay.groupNonce}`
-    const holder = this.#claims.get(claim) ?? this.#journal.holder(relay.group, relay.groupNonce)
+    const holder = this.#claims.get(claim) ?? this.#journal.intents.holderOf(relay.group, relay.groupNonce)
     if (holder !== undefined && holder !== relay.digest) return { state: 'conflict', digest: holder }
     const foreign = this.#secondsOfForeignUse()
     if (foreign > 0) return { state: 'paused', retryAfterSeconds: foreign }
     const wait = this.#secondsOfRevertBudget(relay)
     if (wait > 0) return { state: 'busy', retryAfterSeconds: wait, why: 'reverts' }
-    const oldest = this.#journal.oldestOpen()
+    const oldest = this.#journal.attempts.lowestPendingSince()
     const isClogged = oldest !== undefined && Date.now() - oldest > CLOGGED_MS
     const ticket = isClogged ? undefined : admission.enter(relay.group)
     if (ticket === undefined) return { state: 'busy', retryAfterSeconds: 1 }
@@ -149,9 +146,9 @@ export class ExecutorLane extends DurableObject<Env> {
     let isFlying = false
     try {
       const result = await this.#launch(relay, ticket, until)
-      if (result !== 'flying') return known?.state === 'reverted' ? settlement.answer(known) : result
+      if (result !== 'flying') return known?.state === 'reverted' ? inclusion.answer(known) : result
       isFlying = true
-      const outcome = settlement.outcomeOf(relay.digest)
+      const outcome = inclusion.outcomeOf(relay.digest)
       void outcome.finally(ticket.leave)
       return await this.#inTime(relay.digest, outcome, until)
     } finally {
@@ -161,7 +158,7 @@ export class ExecutorLane extends DurableObject<Env> {
   }
 
   /** Takes an intent from admission to the air; answers why not where the chain or the account says no. */
-  async #launch(relay: Relay, ticket: Ticket, until: number): Promise<Outcome | 'flying'> {
+  async #launch(relay: RelayRequest, ticket: Ticket, until: number): Promise<RelayOutcome | 'flying'> {
     const { sequencer, simulate, delivery } = this.#wake()
     if (!(await ticket.turn(until)) || !(await ticket.room(until))) return { state: 'busy', retryAfterSeconds: 1 }
     const head = await sequencer
@@ -181,16 +178,16 @@ export class ExecutorLane extends DurableObject<Env> {
     if (verdict.is === 'refused') {
       const { data, message } = verdict
       // A revert stays the answer until another try succeeds.
-      if (this.#journal.intent(relay.digest)?.state !== 'reverted')
-        this.#journal.reject(relay, { data, reason: message })
+      if (this.#journal.intents.find(relay.digest)?.state !== 'reverted')
+        this.#journal.intents.reject(relay, { data, reason: message })
       await this.#armBefore(Date.now() + LONGEST_WATCH_MS)
-      return { state: 'refused', message, ...(data !== undefined && { data }) }
+      return { state: 'rejected', message, ...(data !== undefined && { data }) }
     }
     const cost = BigInt(verdict.gas) * fees.maxFeePerGas
-    if (head.balance < this.#journal.pending().cost + cost) {
+    if (head.balance < this.#journal.attempts.pendingTotals().cost + cost) {
       const now = await sequencer.refresh().catch(ignoreUnreachable)
       if (now === undefined) return { state: 'unsent' }
-      if (now.balance < this.#journal.pending().cost + cost) {
+      if (now.balance < this.#journal.attempts.pendingTotals().cost + cost) {
         this.#pause(cost)
         return { state: 'unfunded' }
       }
@@ -203,24 +200,24 @@ export class ExecutorLane extends DurableObject<Env> {
   }
 
   /** What became of an intent that was signed before: its outcome when it has one, or the wait for it. */
-  async #resume(known: Intent, until: number): Promise<Outcome> {
-    const { settlement, reconciliation } = this.#wake()
-    if (known.state === 'mined' || known.state === 'final') return settlement.answer(known)
-    const outcome = settlement.outcomeOf(known.digest)
+  async #resume(known: JournalIntent, until: number): Promise<RelayOutcome> {
+    const { inclusion, reconciliation } = this.#wake()
+    if (known.state === 'mined' || known.state === 'final') return inclusion.answer(known)
+    const outcome = inclusion.outcomeOf(known.digest)
     reconciliation.reconcile().catch(logUnexpected)
     return this.#inTime(known.digest, outcome, until)
   }
 
-  #inTime(digest: Hex, outcome: Promise<Outcome>, until: number): Promise<Outcome> {
-    return patience(outcome, until, (): Outcome => {
-      const hash = this.#journal.attemptsOf(digest).at(-1)?.hash
+  #inTime(digest: Hex, outcome: Promise<RelayOutcome>, until: number): Promise<RelayOutcome> {
+    return patience(outcome, until, (): RelayOutcome => {
+      const hash = this.#journal.attempts.ofIntent(digest).at(-1)?.hash
       return { state: 'unknown', ...(hash !== undefined && { hash }) }
     })
   }
 
-  #secondsOfRevertBudget({ kind, group }: Relay): number {
+  #secondsOfRevertBudget({ kind, group }: RelayRequest): number {
     if (ownKinds.includes(kind)) return 0
-    const reverts = this.#journal.revertsSince(group, Date.now() - REVERT_BUDGET.windowMs)
+    const reverts = this.#journal.attempts.revertsSince(group, Date.now() - REVERT_BUDGET.windowMs)
     const oldest = reverts[REVERT_BUDGET.count - 1]
     return oldest === undefined ? 0 : Math.ceil((oldest + REVERT_BUDGET.windowMs - Date.now()) / 1000)
   }
@@ -267,10 +264,10 @@ export class ExecutorLane extends DurableObject<Env> {
       onForeign: () => this.#journal.set('foreign', JSON.stringify([...this.#foreignUses(), Date.now()])),
     })
     this.#parts = parts
-    const unsettled = this.#journal.unsettled()
+    const unsettled = this.#journal.intents.unsettled()
     for (const { digest, group } of unsettled) {
       const ticket = parts.admission.enter(group)
-      if (ticket) void parts.settlement.outcomeOf(digest).finally(ticket.leave)
+      if (ticket) void parts.inclusion.outcomeOf(digest).finally(ticket.leave)
     }
     if (unsettled.length > 0) {
       void this.#armBefore(Date.now() + WAKING_MS)
@@ -287,28 +284,19 @@ export class ExecutorLane extends DurableObject<Env> {
 
   async #armNext() {
     const now = Date.now()
-    if (this.#journal.pending().count > 0 || this.#journal.orphans().length > 0) return this.#armBefore(now + ALARM_MS)
-    if (this.#journal.isWatching()) {
+    if (this.#journal.attempts.pendingTotals().count > 0 || this.#journal.intents.withoutPendingAttempt().length > 0)
+      return this.#armBefore(now + ALARM_MS)
+    if (this.#journal.attempts.hasWatched()) {
       // A chain that makes no blocks makes nothing final: ask it ever less often.
       const number = this.#parts?.sequencer.lastHead()?.number
       this.#watchMs = number === this.#watchedAt ? Math.min(this.#watchMs * 2, LONGEST_WATCH_MS) : WATCH_MS
       this.#watchedAt = number
       return this.#armBefore(now + this.#watchMs)
     }
-    const pruning = this.#journal.nextPruning()
+    const pruning = this.#journal.intents.nextPruneAt()
     if (pruning !== undefined) await this.#armBefore(Math.max(pruning * 1000, now + LONGEST_WATCH_MS))
   }
 }
 
 /** An intent of which nothing was executed and nothing is open. */
-const isRetryable = ({ state }: Intent) => state === 'rejected' || state === 'reverted'
-
-const received = (
-  { digest, kind, group, groupNonce, deadline }: Relay,
-  since: number,
-  known?: Intent,
-): IntentRecord => ({
-  ...{ digest, kind, group, groupNonce, deadline, state: 'received', attempts: [] },
-  createdAt: Math.floor((known?.createdAt ?? since) / 1000),
-  updatedAt: Math.floor(since / 1000),
-})
+const isRetryable = ({ state }: JournalIntent) => state === 'rejected' || state === 'reverted'

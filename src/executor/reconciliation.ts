@@ -1,12 +1,14 @@
 import { type Hex, numberToHex } from 'viem'
 import { logEvent, logUnexpected } from '../log.ts'
 import type { Receipt, Rpc } from '../rpc/json-rpc.ts'
+import type { Attempt } from './attempt-table.ts'
 import type { Head } from './chain-head.ts'
 import type { Delivery } from './delivery.ts'
+import type { Inclusion } from './inclusion.ts'
+import type { JournalIntent } from './intent-table.ts'
 import type { Sequencer } from './nonce-sequencer.ts'
-import type { Settlement } from './settlement.ts'
 import type { createSimulator } from './simulation.ts'
-import type { Attempt, Intent, Journal } from './store.ts'
+import type { Journal } from './store.ts'
 
 /** The last block that a reorganisation is looked for is this far behind the head. */
 const CONFIRMATIONS = 64
@@ -30,7 +32,7 @@ export function createReconciliation({
   rpc,
   journal,
   sequencer,
-  settlement,
+  inclusion,
   delivery,
   simulate,
   address,
@@ -39,7 +41,7 @@ export function createReconciliation({
   rpc: Rpc
   journal: Journal
   sequencer: Sequencer
-  settlement: Settlement
+  inclusion: Inclusion
   delivery: Delivery
   simulate: ReturnType<typeof createSimulator>
   address: Hex
@@ -81,7 +83,7 @@ export function createReconciliation({
     await settleUsedNonces(head)
     await watchBlocks(head)
     send(head).catch(logUnexpected)
-    for (const orphan of journal.orphans()) await renew(orphan, head)
+    for (const orphan of journal.intents.withoutPendingAttempt()) await renew(orphan, head)
   }
 
   /** Sends what the chain misses beside the passes, for a node may take its time over each answer; one round at a time. */
@@ -103,14 +105,14 @@ export function createReconciliation({
 
   /** Settles open attempts whose nonce the chain has used: by our receipt, or by somebody else's transaction. */
   async function settleUsedNonces(head: Head) {
-    const used = journal.open().filter(attempt => attempt.nonce < head.nonce && !isAwaited(attempt))
+    const used = journal.attempts.pending().filter(attempt => attempt.nonce < head.nonce && !isAwaited(attempt))
     for (let i = 0; i < used.length; i += RECEIPTS) {
       const attempts = used.slice(i, i + RECEIPTS)
       const receipts = await receiptsAt(head, attempts)
       const missing = new Set<number>()
       for (const [index, attempt] of attempts.entries()) {
         const receipt = receipts[index]
-        if (receipt) await settlement.include(attempt, receipt)
+        if (receipt) await inclusion.include(attempt, receipt)
         else if (receipt === null) missing.add(attempt.nonce)
       }
       for (const nonce of missing) supersedeWhenCertain(nonce, head)
@@ -131,12 +133,12 @@ export function createReconciliation({
   }
 
   function supersedeWhenCertain(nonce: number, { number }: Head) {
-    if (journal.attemptsAt(nonce).every(({ state }) => state !== 'open')) return
+    if (journal.attempts.atNonce(nonce).every(({ state }) => state !== 'pending')) return
     const seenAt = suspects.get(nonce)
     if (seenAt === undefined) suspects.set(nonce, number)
     else if (number > seenAt) {
       suspects.delete(nonce)
-      journal.supersede(nonce)
+      journal.attempts.markNonceUsedElsewhere(nonce)
       onForeign()
       logEvent('foreign transaction', { executor: address, nonce })
     }
@@ -144,11 +146,11 @@ export function createReconciliation({
 
   /** Sends or fills the nonces that the chain still misses below the lowest open one: nothing behind them can be mined. */
   async function repairGap(head: Head) {
-    const lowest = journal.open()[0]?.nonce
+    const lowest = journal.attempts.pending()[0]?.nonce
     if (lowest === undefined) return
     const missing: Attempt[] = []
     for (let nonce = head.nonce; nonce < Math.min(lowest, head.nonce + REPAIRS); nonce++) {
-      const attempts = journal.attemptsAt(nonce)
+      const attempts = journal.attempts.atNonce(nonce)
       const included = attempts.find(({ state }) => state === 'mined' || state === 'reverted')
       if (included && !included.final) continue // newer than the head, or lost with its block, which the watch will see
       missing.push(included ?? attempts.at(-1) ?? (await sequencer.fill(nonce)))
@@ -161,11 +163,12 @@ export function createReconciliation({
     if (standing !== `${head.nonce} ${head.balance}`) for (const resend of resends.values()) resend.times = 0
     standing = `${head.nonce} ${head.balance}`
     const latest = new Map<number, Attempt>()
-    for (const attempt of journal.open()) if (attempt.nonce >= head.nonce) latest.set(attempt.nonce, attempt)
+    for (const attempt of journal.attempts.pending())
+      if (attempt.nonce >= head.nonce) latest.set(attempt.nonce, attempt)
     const isNext = ({ nonce }: Attempt) => nonce === head.nonce
     const due = [...latest.values()].filter(attempt => isDue(attempt) && (isNext(attempt) || !isAwaited(attempt)))
     await inTurn(due.slice(0, RESENDS), async attempt => {
-      if (!journal.isOpen(attempt.hash)) return true
+      if (!journal.attempts.isPending(attempt.hash)) return true
       // A replacement is followed on its own; the pass goes on.
       if (isExpired(attempt, head)) delivery.cancel(attempt, EXPIRED).catch(logUnexpected)
       else if (attempt.maxFee < head.baseFee) delivery.raiseFee(attempt).catch(logUnexpected)
@@ -173,7 +176,7 @@ export function createReconciliation({
       resends.set(attempt.hash, { at: Date.now(), times: (resends.get(attempt.hash)?.times ?? 0) + 1 })
       return true
     })
-    for (const hash of resends.keys()) if (!journal.isOpen(hash)) resends.delete(hash)
+    for (const hash of resends.keys()) if (!journal.attempts.isPending(hash)) resends.delete(hash)
   }
 
   /** Whether a node is about to say that it is included: asking beside it only makes a busy lane busier. */
@@ -186,15 +189,15 @@ export function createReconciliation({
   }
 
   function isExpired({ digest, purpose }: Attempt, head: Head): boolean {
-    if (digest === null || purpose === 'noop') return false
-    const intent = journal.intent(digest)
+    if (digest === null || purpose === 'cancel') return false
+    const intent = journal.intents.find(digest)
     return intent !== undefined && intent.deadline < head.timestamp
   }
 
   /** Finds blocks of ours that the chain has lost: their transactions are open again, and are sent again. */
   async function watchBlocks(head: Head) {
-    if (!journal.isWatching()) return
-    const numbers = journal.watchedBlocks(checkpoint === undefined ? 0 : checkpoint.number + 1, BLOCKS)
+    if (!journal.attempts.hasWatched()) return
+    const numbers = journal.attempts.watchedBlocks(checkpoint === undefined ? 0 : checkpoint.number + 1, BLOCKS)
     const asked = [...(checkpoint === undefined ? [] : [checkpoint.number]), ...numbers].filter(n => n <= head.number)
     if (asked.length === 0) return
     const answers = await rpc.batch(
@@ -209,7 +212,7 @@ export function createReconciliation({
     for (const number of numbers) {
       const hash = hashes.get(number)
       if (hash === undefined) break
-      if (!(await verify(journal.watchedIn(number).filter(({ blockHash }) => blockHash !== hash)))) break
+      if (!(await verify(journal.attempts.watchedIn(number).filter(({ blockHash }) => blockHash !== hash)))) break
       checkpoint = { number, hash }
     }
     journal.finalize(Math.min(head.number - CONFIRMATIONS, checkpoint?.number ?? -1))
@@ -228,11 +231,11 @@ export function createReconciliation({
     for (const [index, attempt] of attempts.entries()) {
       const receipt = answers[index]?.result as Receipt | null | undefined
       if (receipt === undefined) isAnswered = false
-      else if (receipt !== null && settlement.isStill(attempt, receipt)) settlement.move(attempt, receipt)
+      else if (receipt !== null && inclusion.isStill(attempt, receipt)) inclusion.move(attempt, receipt)
       else {
-        journal.reopen(attempt.nonce)
-        if (attempt.digest !== null) journal.setIntent(attempt.digest, 'sent')
-        if (receipt) await settlement.include(attempt, receipt)
+        journal.attempts.reopen(attempt.nonce)
+        if (attempt.digest !== null) journal.intents.setState(attempt.digest, 'sent')
+        if (receipt) await inclusion.include(attempt, receipt)
         else resends.set(attempt.hash, { at: 0, times: 0 })
       }
     }
@@ -240,15 +243,15 @@ export function createReconciliation({
   }
 
   /** Gives an intent whose nonce was taken by a foreign transaction a new one, if the chain still accepts it. */
-  async function renew({ digest, kind, group, groupNonce, deadline, call }: Intent, head: Head) {
-    const attempts = journal.attemptsOf(digest)
+  async function renew({ digest, kind, group, groupNonce, deadline, call }: JournalIntent, head: Head) {
+    const attempts = journal.attempts.ofIntent(digest)
     const receipts = await receiptsAt(head, attempts)
     const executed = attempts.find((_, index) => receipts[index])
     if (executed) return void (await verify([executed])) // a node that was behind had hidden it
     if (receipts.includes(undefined)) return // what was not answered may have been executed
-    if (deadline < head.timestamp) return settlement.end(digest, { reason: EXPIRED })
+    if (deadline < head.timestamp) return inclusion.end(digest, { reason: EXPIRED })
     const verdict = await simulate(kind, call, sequencer.feesAt(head))
-    if (verdict.is === 'refused') return settlement.end(digest, { data: verdict.data, reason: verdict.message })
+    if (verdict.is === 'refused') return inclusion.end(digest, { data: verdict.data, reason: verdict.message })
     if (verdict.is !== 'passes') return
     const relay = { digest, kind, group, groupNonce, deadline: BigInt(deadline), call }
     delivery.deliver(await sequencer.prepare(relay, verdict.gas)).catch(logUnexpected)

@@ -1,6 +1,6 @@
 import { type Address, type Hex, isAddressEqual, keccak256 } from 'viem'
 import { privateKeyToAddress, signTransaction } from 'viem/accounts'
-import type { Call } from './client.ts'
+import type { Call } from './intent.ts'
 
 /** The variables that hold keys, each one key or a comma list. */
 const keyVariables = ['EXECUTOR_PRIVATE_KEY', 'RELAYER_PRIVATE_KEY', 'ORACLE_UPDATER_PRIVATE_KEY', 'KEEPER_PRIVATE_KEY']

@@ -1,6 +1,6 @@
 import { type Address, type Hex, numberToHex } from 'viem'
 import { type Rpc, type RpcError, redact, Unreachable } from '../rpc/json-rpc.ts'
-import type { Call, Kind } from './client.ts'
+import type { Call, IntentKind } from './intent.ts'
 import type { Fees } from './signing-account.ts'
 
 type Verdict =
@@ -10,7 +10,7 @@ type Verdict =
   | { is: 'unreachable' }
 
 /** The most gas that one transaction of a kind may need; what needs more is refused, never clamped. */
-const ceilings: Record<Kind, number> = {
+const ceilings: Record<IntentKind, number> = {
   open: 2_000_000,
   add: 1_500_000,
   reduce: 1_500_000,
@@ -38,7 +38,7 @@ const SIMULATED_PERCENT = 110
 export function createSimulator(rpc: Rpc, from: Address) {
   const estimates = new Map<string, number>()
 
-  async function ask(kind: Kind, call: Call, fees: Fees): Promise<Verdict> {
+  async function ask(kind: IntentKind, call: Call, fees: Fees): Promise<Verdict> {
     const ceiling = ceilings[kind]
     if (kind === 'exit' || kind === 'prices' || kind === 'settle') {
       const error = await callWith(call, fees, ceiling)
@@ -68,7 +68,7 @@ export function createSimulator(rpc: Rpc, from: Address) {
   }
   const request = ({ to, data }: Call) => ({ from, to, data })
 
-  return async (kind: Kind, call: Call, fees: Fees): Promise<Verdict> => {
+  return async (kind: IntentKind, call: Call, fees: Fees): Promise<Verdict> => {
     try {
       return await ask(kind, call, fees)
     } catch (error) {

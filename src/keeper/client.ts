@@ -1,7 +1,7 @@
 import { waitUntil } from 'cloudflare:workers'
 import type { Hex } from 'viem'
 import type { TradingChain } from '../chain/client.ts'
-import type { LaneStatus } from '../executor/client.ts'
+import type { LaneStatus } from '../executor/intent.ts'
 import type { Keeper } from './object.ts'
 
 /** What the keeper saw: block, price with 8 decimals, time in Unix seconds of the chain. */

@@ -13,7 +13,8 @@ import {
 } from '../chain/exit-execution.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { Refusal, type RefusalBody, type RefusalCode, refuse } from '../errors/catalogue.ts'
-import type { Executor, Outcome, Relay } from '../executor/client.ts'
+import type { Executor } from '../executor/client.ts'
+import type { RelayOutcome, RelayRequest } from '../executor/intent.ts'
 import { logUnexpected } from '../log.ts'
 import { ofRevert } from '../protocol/contract-errors.ts'
 import { patience } from '../timeout.ts'
@@ -195,12 +196,12 @@ export function createRounds({
     if (record === undefined) return book.settle(digest) // the lane never had it: this look judges anew
     if (record.state === 'rejected' || record.state === 'reverted') {
       const { revertData: data } = record
-      return settle(sending, { state: 'refused', ...(data !== undefined && { data }) })
+      return settle(sending, { state: 'rejected', ...(data !== undefined && { data }) })
     }
     if (record.state === 'mined' || record.state === 'final') settle(sending, await executor.relay(relayOf(sending)))
   }
 
-  function settle(sending: Sending, outcome: Outcome) {
+  function settle(sending: Sending, outcome: RelayOutcome) {
     if (outcome.state === 'unknown') return
     book.settle(sending.digest)
     const exits = outcome.state === 'mined' ? executedExits(chain, outcome.logs) : undefined
@@ -215,7 +216,7 @@ export function createRounds({
         const facts = { at, transactionHash: outcome.hash, usdcOut: `${usdcOut}`, ruleIndex }
         const executed: ExitOutcome = { is: 'executed', firedBy: 'keeper', ...facts }
         book.put({ ...entry, ...calm, fired: ruleIndex + 1, evaluation, outcome: executed })
-      } else if (outcome.state === 'reverted' || (outcome.state === 'refused' && outcome.data !== undefined))
+      } else if (outcome.state === 'reverted' || (outcome.state === 'rejected' && outcome.data !== undefined))
         learn(id, verdictOf(outcome.data), BigInt(at))
       else book.put(failed(entry, refuse(failureOf[outcome.state], facts[outcome.state]).body, BigInt(at)))
     }
@@ -232,7 +233,7 @@ export function createRounds({
     if (is === 'failed') book.put(failed(entry, ofRevert(data).body, at))
   }
 
-  const relayOf = (sending: Sending): Relay => ({
+  const relayOf = (sending: Sending): RelayRequest => ({
     digest: sending.digest,
     kind: 'exit',
     group: groupOf(sending),
@@ -247,18 +248,18 @@ export function createRounds({
 /** Batches do not wait for each other, so each is a group of its own. */
 const groupOf = ({ ids: [first] }: Sending) => `exit:${first}`
 
-const failureOf: Record<Exclude<Outcome['state'], 'unknown' | 'reverted'>, RefusalCode> = {
+const failureOf: Record<Exclude<RelayOutcome['state'], 'unknown' | 'reverted'>, RefusalCode> = {
   mined: 'INTENT_REFUSED',
-  refused: 'INTENT_REFUSED',
+  rejected: 'INTENT_REFUSED',
   conflict: 'SUBMISSION_FAILED',
   unsent: 'SUBMISSION_FAILED',
   busy: 'EXECUTOR_BUSY',
   unfunded: 'EXECUTOR_OUT_OF_FUNDS',
   paused: 'EXECUTOR_PAUSED',
 }
-const facts: Partial<Record<Outcome['state'], Record<string, string>>> = {
+const facts: Partial<Record<RelayOutcome['state'], Record<string, string>>> = {
   mined: { problem: 'the transaction was mined without this exit' },
-  refused: { problem: 'the transaction was not sent' },
+  rejected: { problem: 'the transaction was not sent' },
 }
 
 const calm = { failures: 0, nextTryAt: 0, triedRound: null }

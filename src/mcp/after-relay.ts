@@ -1,8 +1,9 @@
 import type { Context } from '../context.ts'
-import type { Executor, Outcome, Relay } from '../executor/client.ts'
+import type { Executor } from '../executor/client.ts'
+import type { RelayOutcome, RelayRequest } from '../executor/intent.ts'
 
 /** Runs around every relay of a context: it gets the message and must answer the outcome of `relay`. */
-type Around = (message: Relay, relay: () => Promise<Outcome>) => Promise<Outcome>
+type Around = (message: RelayRequest, relay: () => Promise<RelayOutcome>) => Promise<RelayOutcome>
 
 /** The context with something done around every relay; everything else is the given context's. */
 export function aroundRelays(context: Context, around: Around): Context {

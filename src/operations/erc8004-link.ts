@@ -4,7 +4,7 @@ import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { getAgent, getLinkTerms } from '../chain/agents.ts'
 import { verifySignature } from '../chain/verify-signature.ts'
 import { refuse } from '../errors/catalogue.ts'
-import type { Relay } from '../executor/client.ts'
+import type { RelayRequest } from '../executor/intent.ts'
 import { digestOf } from '../protocol/typed-data.ts'
 import { agentParams, agentRecord, presentAgent } from '../resources/agent.ts'
 import { eip712Info, presentEip712, presentTypedData, typedData } from '../resources/intent.ts'
@@ -114,7 +114,7 @@ export const linkERC8004 = defineOperation(
       args: [agentId, erc8004AgentId, deadline, signature],
     })
     const messageOf = (nonce: bigint) => ({ agentId, erc8004AgentId, nonce, deadline })
-    const relayOf = (nonce: bigint): Relay => ({
+    const relayOf = (nonce: bigint): RelayRequest => ({
       digest: digestOf(domain, 'LinkERC8004', messageOf(nonce)),
       kind: 'link',
       group: `signer:${agent.owner}`,

@@ -2,7 +2,7 @@ import { getAddress } from 'viem'
 import { z } from 'zod'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
-import type { IntentRecord } from '../executor/client.ts'
+import type { IntentRecord } from '../executor/intent.ts'
 import { agentIdIn, positionIdIn, readLogs } from '../protocol/receipt-events.ts'
 import { digest, intentLife, signedKinds } from '../resources/intent-status.ts'
 import { defineOperation } from './define-operation.ts'
@@ -92,7 +92,7 @@ function refusalIn(record: IntentRecord) {
   const { code, error, remedy } = (
     state === 'reverted' && hash !== undefined
       ? refusalOf({ state, hash, ...facts })
-      : refusalOf({ state: 'refused', ...facts })
+      : refusalOf({ state: 'rejected', ...facts })
   ).body
   return { refusal: { code, error, ...(remedy !== undefined && { remedy }) } }
 }

@@ -7,7 +7,7 @@ import { simulate } from '../chain/simulate.ts'
 import { acceptedByAccount, recover, verifySignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
 import { Refusal, refuse } from '../errors/catalogue.ts'
-import type { Relay } from '../executor/client.ts'
+import type { RelayRequest } from '../executor/intent.ts'
 import { ofRevert } from '../protocol/contract-errors.ts'
 import { agentIdIn } from '../protocol/receipt-events.ts'
 import { digestOf } from '../protocol/typed-data.ts'
@@ -125,7 +125,7 @@ export const registerAgent = defineOperation(
       functionName: 'selfRegisterAgent',
       args: [vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline, signature],
     })
-    const relayOf = (nonce: bigint): Relay => ({
+    const relayOf = (nonce: bigint): RelayRequest => ({
       digest: digestOf(terms.domain, 'SelfRegister', { ...sent, nonce }),
       kind: 'register',
       group: `signer:${signer}`,
@@ -176,7 +176,7 @@ export const registerAgent = defineOperation(
 async function takeFee(
   { chain, relayer, payments, payment }: Context,
   { terms, block }: { terms: RegistrationTerms; block: Block },
-  { relay, signer, nonce }: { relay: Relay; signer: Address; nonce: bigint },
+  { relay, signer, nonce }: { relay: RelayRequest; signer: Address; nonce: bigint },
 ) {
   const due = payments?.dueOf(terms.fee, block.timestamp)
   if (payments === undefined || due === undefined) return undefined

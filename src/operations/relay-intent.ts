@@ -5,7 +5,8 @@ import { getIntender, getTerms, type Intender } from '../chain/trading-terms.ts'
 import { verifySignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
 import { type Facts, Refusal, refuse } from '../errors/catalogue.ts'
-import type { Executor, Outcome, Relay } from '../executor/client.ts'
+import type { Executor } from '../executor/client.ts'
+import type { RelayOutcome, RelayRequest } from '../executor/intent.ts'
 import { decodeRevert, ofRevert } from '../protocol/contract-errors.ts'
 import { boundsProblem, shapeProblem } from '../protocol/exit-ladder.ts'
 import { positionIdIn } from '../protocol/receipt-events.ts'
@@ -45,7 +46,7 @@ export function assertLadderShape(exits: readonly ExitRule[]): void {
 
 type Intent = Signed & {
   agentId: bigint
-  kind: Relay['kind']
+  kind: RelayRequest['kind']
   primaryType: PrimaryType
   /** The signed message, from what the chain says of the agent. */
   message: (intender: Intender) => Message
@@ -67,7 +68,7 @@ export async function relayIntent({ trading, executor, keeper, config }: Context
   const digest = digestOf(domain, primaryType, message)
   await verifySignature(trading, agent.signer, { domain, primaryType, message, exits: intent.exits }, signature)
 
-  const relay: Relay = {
+  const relay: RelayRequest = {
     digest,
     kind,
     group: `agent:${agentId}`,
@@ -96,7 +97,7 @@ export async function relayIntent({ trading, executor, keeper, config }: Context
 }
 
 /** Whether the executor has taken this very message before and may know its outcome. */
-export async function isKnown(executor: Executor, { group, digest }: Relay): Promise<boolean> {
+export async function isKnown(executor: Executor, { group, digest }: RelayRequest): Promise<boolean> {
   const record = await executor.find(group, digest)
   return record !== undefined && record.state !== 'rejected'
 }
@@ -104,16 +105,16 @@ export async function isKnown(executor: Executor, { group, digest }: Relay): Pro
 /** Relays and answers the mined transaction; throws the refusal of every other outcome. */
 export async function mine(
   executor: Executor,
-  relay: Relay,
+  relay: RelayRequest,
   onRefused: (refusal: { data: Hex | undefined; facts: Facts }) => Promise<Refusal> = async ({ data, facts }) =>
     ofRevert(data, facts),
-): Promise<Extract<Outcome, { state: 'mined' }>> {
+): Promise<Extract<RelayOutcome, { state: 'mined' }>> {
   const { digest, groupNonce: nonce, group } = relay
   const outcome = await executor.relay(relay)
   switch (outcome.state) {
     case 'mined':
       return outcome
-    case 'refused':
+    case 'rejected':
     case 'reverted': {
       const facts = outcome.state === 'reverted' ? { transactionHash: outcome.hash } : {}
       throw decodeRevert(outcome.data) === undefined
@@ -140,7 +141,7 @@ export async function mine(
 
 /** The refusal of an intent of which nothing was executed: the contracts' own where the revert data say it. */
 export function refusalOf(
-  outcome: { state: 'refused'; data?: Hex; message?: string } | { state: 'reverted'; hash: Hex; data?: Hex },
+  outcome: { state: 'rejected'; data?: Hex; message?: string } | { state: 'reverted'; hash: Hex; data?: Hex },
 ): Refusal {
   const { state, data } = outcome
   if (state === 'reverted')

@@ -28,7 +28,7 @@ export const getTransaction = defineOperation(
     })
     if (found) return presentPending({ ...found, replacedBy: sent?.replacedBy })
     // What can no longer be mined and has no successor is as if it had never been sent.
-    if (!sent?.isOpen && sent?.replacedBy === undefined) throw refuse('TRANSACTION_NOT_FOUND', { txHash })
+    if (!sent?.isPending && sent?.replacedBy === undefined) throw refuse('TRANSACTION_NOT_FOUND', { txHash })
     return presentPending(sent)
   },
 )

@@ -1,6 +1,7 @@
 import type { Address, Hex } from 'viem'
 import { type Facts, type Refusal, refuse } from '../errors/catalogue.ts'
-import type { Executor, Outcome, Relay } from '../executor/client.ts'
+import type { Executor } from '../executor/client.ts'
+import type { RelayOutcome, RelayRequest } from '../executor/intent.ts'
 import type { PaymentLedger, Receipt, Taken } from './object.ts'
 import { parsePayment } from './parse-payment.ts'
 import {
@@ -98,7 +99,7 @@ export function createPayments(
     /** The relayer of a paid registration: it tells the ledger what became of it. */
     relaying: (relayer: Executor, signer: Address): Executor => ({
       ...relayer,
-      async relay(relay: Relay) {
+      async relay(relay: RelayRequest) {
         const outcome = await relayer.relay(relay)
         const executed = executionOf(outcome)
         // The ledger finds out by itself when it is not told.
@@ -110,7 +111,7 @@ export function createPayments(
   }
 }
 
-function executionOf({ state }: Outcome): boolean | undefined {
+function executionOf({ state }: RelayOutcome): boolean | undefined {
   if (state === 'mined') return true
-  return state === 'refused' || state === 'reverted' ? false : undefined
+  return state === 'rejected' || state === 'reverted' ? false : undefined
 }

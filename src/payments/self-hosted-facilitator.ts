@@ -2,7 +2,8 @@ import type { FacilitatorEvmSigner } from '@x402/evm'
 import { ExactEvmScheme } from '@x402/evm/exact/facilitator'
 import { type Abi, type Address, concat, encodeFunctionData, type Hex, keccak256, type PublicClient } from 'viem'
 import { isSilence } from '../chain/client.ts'
-import type { Executor, Outcome } from '../executor/client.ts'
+import type { Executor } from '../executor/client.ts'
+import type { RelayOutcome } from '../executor/intent.ts'
 import { type Facilitator, reasonOf } from './hosted-facilitator.ts'
 import type { Payment } from './parse-payment.ts'
 
@@ -21,7 +22,7 @@ export function selfHostedFacilitator(client: PublicClient, relayer: Executor): 
     },
     async settle(payment, requirements) {
       const chain = observed(client)
-      let outcome: Outcome | undefined
+      let outcome: RelayOutcome | undefined
       const send = async (to: Address, data: Hex) => {
         outcome = await relayer.relay(relayOf(payment, to, data))
         return outcome
@@ -55,7 +56,7 @@ const relayOf = ({ payer, nonce, validBefore }: Payment, to: Address, data: Hex)
   call: { to, data },
 })
 
-type Send = (to: Address, data: Hex) => Promise<Outcome>
+type Send = (to: Address, data: Hex) => Promise<RelayOutcome>
 type Reads = Pick<FacilitatorEvmSigner, 'readContract' | 'getCode'>
 
 const neverSends: Send = async () => {
@@ -64,7 +65,7 @@ const neverSends: Send = async () => {
 
 /** The library's signer over a lane: it has the receipt as soon as it has the hash. */
 function signerOf({ readContract, getCode }: Reads, relayer: Address, send: Send): FacilitatorEvmSigner {
-  let outcome: Outcome | undefined
+  let outcome: RelayOutcome | undefined
   return {
     getAddresses: () => [relayer],
     readContract,

@@ -15,9 +15,9 @@ const attempt = z
     nonce: z.int().meta({ description: "Nonce of the executor's account" }),
     purpose: z
       .enum(['call', 'cancel'])
-      .meta({ description: 'cancel: a transfer of nothing that keeps the call from being mined any more' }),
-    state: z.enum(['open', 'mined', 'reverted', 'superseded']).meta({
-      description: 'Of the transactions at one nonce at most one is ever mined: the others are superseded',
+      .meta({ description: 'cancel: a zero-value transfer that fills the nonce, so the call can no longer be mined' }),
+    state: z.enum(['pending', 'mined', 'reverted', 'replaced']).meta({
+      description: 'Of the transactions at one nonce at most one is mined; the others are replaced',
     }),
     sentAt: unixSeconds("When it was signed and sent first, by the service's clock"),
   })

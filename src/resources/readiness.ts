@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Block } from '../chain/client.ts'
-import type { LaneStatus } from '../executor/client.ts'
+import type { LaneStatus } from '../executor/intent.ts'
 import type { KeeperStatus } from '../keeper/client.ts'
 import { addressOut, digits, unixSeconds } from './primitives.ts'
 

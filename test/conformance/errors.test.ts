@@ -16,7 +16,8 @@ import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { Account } from '../../devnet/accounts.ts'
 import { refusalCodes } from '../../src/errors/catalogue.ts'
-import type { Executor, Outcome, Relay } from '../../src/executor/client.ts'
+import type { Executor } from '../../src/executor/client.ts'
+import type { RelayOutcome, RelayRequest } from '../../src/executor/intent.ts'
 import { mine } from '../../src/operations/relay-intent.ts'
 import { codeOf, contractCodes } from '../../src/protocol/contract-errors.ts'
 import { hashExits } from '../../src/protocol/typed-data.ts'
@@ -112,9 +113,9 @@ const submitOpen = async (input: Input = {}, changes: Input = {}) =>
   code(call('submitTradeIntent', await open(input, changes)))
 
 /** What the service says of an outcome that only an accident of the node or the load brings about. */
-async function ofOutcome(outcome: Outcome): Promise<string> {
+async function ofOutcome(outcome: RelayOutcome): Promise<string> {
   const executor = { relay: async () => outcome } as Partial<Executor> as Executor
-  const relay: Relay = {
+  const relay: RelayRequest = {
     ...{ digest: '0x00', kind: 'open', group: 'agent:1', groupNonce: '0', deadline: 0n },
     call: { to: '0x00', data: '0x' },
   }
@@ -206,7 +207,7 @@ const provoked: Record<string, () => Promise<string>> = {
     const app = appWith({}, { EXECUTOR_LANE: broken as unknown as Env['EXECUTOR_LANE'] })
     return code(call('getIntent', { digest: `0x${'ab'.repeat(32)}` }, app))
   },
-  INTENT_REFUSED: () => ofOutcome({ state: 'refused', data: '0xdeadbeef' }),
+  INTENT_REFUSED: () => ofOutcome({ state: 'rejected', data: '0xdeadbeef' }),
   // The service refuses these before the contracts would; a transaction that went past it says them.
   VAULT_MISMATCH: () => openDirectly({ vault: FRONTIER }),
   INVALID_TRADE_AMOUNT: () => openDirectly({ usdcAmount: '0' }),

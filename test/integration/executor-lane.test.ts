@@ -3,7 +3,8 @@ import { env } from 'cloudflare:workers'
 import { type Address, bytesToHex, type Hex, hexToBigInt, numberToHex, pad, parseTransaction } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest'
-import { createExecutor, type Executor, type Outcome, type Relay } from '../../src/executor/client.ts'
+import { createExecutor, type Executor } from '../../src/executor/client.ts'
+import type { RelayOutcome, RelayRequest } from '../../src/executor/intent.ts'
 
 /** Adds one to the slot that the call data name and logs it; reverts with 42 while slot 0 is set. */
 const COUNTER: Address = '0x00000000000000000000000000000000000c0de0'
@@ -92,9 +93,9 @@ const firstSend = () => vi.waitFor(() => expect(sends()).not.toEqual([]), { time
 
 const random = () => bytesToHex(crypto.getRandomValues(new Uint8Array(WORD)))
 
-function intent(facts: Partial<Relay> = {}): Relay {
+function intent(facts: Partial<RelayRequest> = {}): RelayRequest {
   const digest = random()
-  const relay: Relay = {
+  const relay: RelayRequest = {
     digest,
     kind: 'ladder',
     group: `agent:${digest}`,
@@ -106,7 +107,7 @@ function intent(facts: Partial<Relay> = {}): Relay {
 }
 
 /** How often an intent was executed on the chain. */
-const executions = async ({ call }: Relay) =>
+const executions = async ({ call }: RelayRequest) =>
   hexToBigInt(await chain<Hex>('eth_getStorageAt', COUNTER, call.data, 'latest'))
 const nonceOf = async (address: Address) => Number(await chain<Hex>('eth_getTransactionCount', address, 'latest'))
 
@@ -119,12 +120,12 @@ async function foreignTransaction(account: PrivateKeyAccount, nonce: number) {
   await vi.waitFor(async () => expect(await nonceOf(account.address)).toBe(nonce + 1), { timeout: 5_000 })
 }
 
-function hashOf(outcome: Outcome): Hex {
+function hashOf(outcome: RelayOutcome): Hex {
   if (!('hash' in outcome) || outcome.hash === undefined) throw new Error(`no transaction: ${outcome.state}`)
   return outcome.hash
 }
 
-async function mined(executor: Executor, relay: Relay): Promise<Outcome & { state: 'mined' }> {
+async function mined(executor: Executor, relay: RelayRequest): Promise<RelayOutcome & { state: 'mined' }> {
   const outcome = await vi.waitFor(
     async () => {
       const outcome = await executor.relay(relay)
@@ -133,7 +134,7 @@ async function mined(executor: Executor, relay: Relay): Promise<Outcome & { stat
     },
     { timeout: 20_000, interval: 50 },
   )
-  return outcome as Outcome & { state: 'mined' }
+  return outcome as RelayOutcome & { state: 'mined' }
 }
 
 describe('a relay', () => {
@@ -268,7 +269,7 @@ describe('a refusal', () => {
     const { executor, account } = freshLane()
     const relay = intent()
     await setMood(true)
-    expect(await executor.relay(relay)).toMatchObject({ state: 'refused', data: FORTY_TWO })
+    expect(await executor.relay(relay)).toMatchObject({ state: 'rejected', data: FORTY_TWO })
     expect(sends()).toEqual([])
     expect(await nonceOf(account.address)).toBe(0)
     expect(await executor.find(relay.group, relay.digest)).toMatchObject({
@@ -304,7 +305,7 @@ describe('a refusal', () => {
     const burner: Address = '0x00000000000000000000000000000000000b0e0e'
     await chain('anvil_setCode', burner, '0x5a6216e36010600a57fe5b00') // needs 1,500,000
     const outcome = await executor.relay(intent({ kind: 'ladder', call: { to: burner, data: '0x' } }))
-    expect(outcome).toMatchObject({ state: 'refused' })
+    expect(outcome).toMatchObject({ state: 'rejected' })
     expect(sends()).toEqual([])
   })
 })
@@ -360,7 +361,7 @@ describe('a node', () => {
     const relay = intent()
     const error = { code: -32000, message: 'intrinsic gas too low' }
     fault = onFirstSend(async () => Response.json({ jsonrpc: '2.0', id: 1, error }))
-    expect(await executor.relay(relay)).toEqual({ state: 'refused', message: error.message })
+    expect(await executor.relay(relay)).toEqual({ state: 'rejected', message: error.message })
     expect(await executions(relay)).toBe(0n)
     expect(await nonceOf(account.address)).toBe(2)
     await mined(executor, relay)
@@ -678,7 +679,7 @@ describe('the chain', () => {
     const attempts = (await executor.find(relay.group, relay.digest))?.attempts ?? []
     expect(attempts.at(-1)).toMatchObject({ hash, purpose: 'call', state: 'mined' })
     for (const { hash: replaced } of attempts.slice(0, -1))
-      expect(await stub.findTransaction(replaced)).toMatchObject({ isOpen: false, replacedBy: hash })
+      expect(await stub.findTransaction(replaced)).toMatchObject({ isPending: false, replacedBy: hash })
     expect(attempts.length).toBeGreaterThan(1)
     expect(await stub.findTransaction(hash)).not.toHaveProperty('replacedBy')
   })
@@ -705,7 +706,7 @@ describe('the chain', () => {
         expect(await executor.find(expiring.group, expiring.digest)).toMatchObject({
           state: 'rejected',
           reason: expect.stringContaining('deadline'),
-          attempts: [{ state: 'superseded' }, { purpose: 'cancel', state: 'mined' }],
+          attempts: [{ state: 'replaced' }, { purpose: 'cancel', state: 'mined' }],
         }),
       { timeout: 10_000 },
     )

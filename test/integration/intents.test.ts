@@ -100,7 +100,10 @@ describe('an intent', () => {
     const running = call('submitTradeIntent', body)
     await held.promise
     const underway = await intentOf(digest)
-    expect(underway).toMatchObject({ state: expect.stringMatching(/^(prepared|sent)$/), attempts: [{ state: 'open' }] })
+    expect(underway).toMatchObject({
+      state: expect.stringMatching(/^(prepared|sent)$/),
+      attempts: [{ state: 'pending' }],
+    })
     const [{ transactionHash }] = underway.attempts
     const { status, body: pending } = await call('getTransaction', { txHash: transactionHash })
     expect({ status, pending }).toEqual({

@@ -1,13 +1,15 @@
 import { type Hex, numberToHex } from 'viem'
 import { tracedRevert } from '../chain/transactions.ts'
 import { type Receipt, type Rpc, Unreachable } from '../rpc/json-rpc.ts'
-import type { Log, Outcome } from './client.ts'
-import type { Attempt, Intent, Journal } from './store.ts'
+import type { Attempt } from './attempt-table.ts'
+import type { ReceiptLog, RelayOutcome } from './intent.ts'
+import type { JournalIntent } from './intent-table.ts'
+import type { Journal } from './store.ts'
 
-export type Settlement = ReturnType<typeof createSettlement>
+export type Inclusion = ReturnType<typeof createInclusion>
 
 /** Turns receipts into outcomes: the receipt decides, and whoever waits for the digest is told. */
-export function createSettlement({
+export function createInclusion({
   rpc,
   journal,
   from,
@@ -19,41 +21,47 @@ export function createSettlement({
   /** Told of the logs of each transaction that succeeded. */
   onMined: (logs: Receipt['logs']) => void
 }) {
-  const waiting = new Map<Hex, PromiseWithResolvers<Outcome>>()
+  const waiting = new Map<Hex, PromiseWithResolvers<RelayOutcome>>()
 
   /** The outcome of an intent that is under way, whenever it comes. */
-  function outcomeOf(digest: Hex): Promise<Outcome> {
-    const waiter = waiting.get(digest) ?? Promise.withResolvers<Outcome>()
+  function outcomeOf(digest: Hex): Promise<RelayOutcome> {
+    const waiter = waiting.get(digest) ?? Promise.withResolvers<RelayOutcome>()
     waiting.set(digest, waiter)
     return waiter.promise
   }
 
-  function tell(digest: Hex, outcome: Outcome) {
+  function tell(digest: Hex, outcome: RelayOutcome) {
     waiting.get(digest)?.resolve(outcome)
     waiting.delete(digest)
   }
 
   /** Records that an attempt is in a block. A second call for the same attempt changes nothing. */
   async function include(attempt: Attempt, receipt: Receipt): Promise<void> {
-    if (!journal.isOpen(attempt.hash)) return
+    if (!journal.attempts.isPending(attempt.hash)) return
     const succeeded = BigInt(receipt.status) === 1n
     const blockNumber = Number(receipt.blockNumber)
-    journal.include(attempt, { number: blockNumber, hash: blockHashOf(receipt) }, succeeded ? 'mined' : 'reverted')
+    journal.attempts.include(
+      attempt,
+      { number: blockNumber, hash: blockHashOf(receipt) },
+      succeeded ? 'mined' : 'reverted',
+    )
     const { digest, hash } = attempt
     if (digest === null) return
-    if (attempt.purpose === 'noop') return end(digest, { reason: journal.intent(digest)?.reason ?? 'it was cancelled' })
+    if (attempt.purpose === 'cancel')
+      return end(digest, { reason: journal.intents.find(digest)?.reason ?? 'it was cancelled' })
     if (succeeded) {
-      journal.setIntent(digest, 'mined', { blockNumber })
+      journal.intents.setState(digest, 'mined', { blockNumber })
       onMined(receipt.logs)
       return tell(digest, mined(receipt, hash))
     }
-    journal.setIntent(digest, 'reverted', { blockNumber })
-    const intent = journal.intent(digest)
+    journal.intents.setState(digest, 'reverted', { blockNumber })
+    const intent = journal.intents.find(digest)
     const waiter = waiting.get(digest) // while it is run again another try may begin, and wait for its own outcome
     waiting.delete(digest)
     const revertData = intent && (await replay(intent, attempt, blockNumber))
-    const isLatest = journal.attemptsOf(digest).at(-1)?.hash === hash && journal.intent(digest)?.state === 'reverted'
-    if (revertData !== undefined && isLatest) journal.setIntent(digest, 'reverted', { blockNumber, revertData })
+    const isLatest =
+      journal.attempts.ofIntent(digest).at(-1)?.hash === hash && journal.intents.find(digest)?.state === 'reverted'
+    if (revertData !== undefined && isLatest) journal.intents.setState(digest, 'reverted', { blockNumber, revertData })
     waiter?.resolve({ state: 'reverted', hash, ...(revertData !== undefined && { data: revertData }) })
   }
 
@@ -65,20 +73,24 @@ export function createSettlement({
   function move(attempt: Attempt, receipt: Receipt) {
     const blockNumber = Number(receipt.blockNumber)
     const isMined = attempt.state === 'mined'
-    journal.include(attempt, { number: blockNumber, hash: blockHashOf(receipt) }, isMined ? 'mined' : 'reverted')
+    journal.attempts.include(
+      attempt,
+      { number: blockNumber, hash: blockHashOf(receipt) },
+      isMined ? 'mined' : 'reverted',
+    )
     if (isMined && attempt.purpose === 'call' && attempt.digest !== null)
-      journal.setIntent(attempt.digest, 'mined', { blockNumber })
+      journal.intents.setState(attempt.digest, 'mined', { blockNumber })
   }
 
   /** Ends an intent that can no longer execute and of which nothing was executed. */
   function end(digest: Hex, { data, reason }: { data?: Hex | undefined; reason: string }) {
-    journal.setIntent(digest, 'rejected', { reason, ...(data !== undefined && { revertData: data }) })
-    tell(digest, { state: 'refused', message: reason, ...(data !== undefined && { data }) })
+    journal.intents.setState(digest, 'rejected', { reason, ...(data !== undefined && { revertData: data }) })
+    tell(digest, { state: 'rejected', message: reason, ...(data !== undefined && { data }) })
   }
 
   /** What became of an intent that was executed, from the chain; `unknown` while the chain does not show it. */
-  async function answer(intent: Intent): Promise<Outcome> {
-    const attempts = journal.attemptsOf(intent.digest)
+  async function answer(intent: JournalIntent): Promise<RelayOutcome> {
+    const attempts = journal.attempts.ofIntent(intent.digest)
     const included = attempts.findLast(({ state }) => state === 'mined' || state === 'reverted')
     const hash = included?.hash ?? attempts.at(-1)?.hash
     if (included === undefined || hash === undefined) return { state: 'unknown', ...(hash !== undefined && { hash }) }
@@ -94,7 +106,11 @@ export function createSettlement({
   }
 
   /** The revert data of a mined call: run again on the state before its block, and on that of its block. */
-  async function replay({ call }: Intent, { gas, hash }: Attempt, blockNumber: number): Promise<Hex | undefined> {
+  async function replay(
+    { call }: JournalIntent,
+    { gas, hash }: Attempt,
+    blockNumber: number,
+  ): Promise<Hex | undefined> {
     const request = { from, to: call.to, data: call.data, gas: numberToHex(gas) }
     for (const at of [blockNumber - 1, blockNumber]) {
       try {
@@ -115,8 +131,8 @@ export function createSettlement({
   return { outcomeOf, include, isStill, move, end, answer, abandon }
 }
 
-function mined({ blockNumber, logs }: Receipt, hash: Hex): Outcome {
-  const plain = logs.map(({ address, topics, data }): Log => ({ address, topics, data }))
+function mined({ blockNumber, logs }: Receipt, hash: Hex): RelayOutcome {
+  const plain = logs.map(({ address, topics, data }): ReceiptLog => ({ address, topics, data }))
   return { state: 'mined', hash, blockNumber: BigInt(blockNumber), logs: plain }
 }
 
