@@ -12,7 +12,7 @@ const deployment: Deployment | undefined = file ? JSON.parse(readFileSync(file, 
 const testVars = { X402_ENABLED: 'false', READ_LEASE_MS: '0' }
 const worker = (changes: Record<string, string>) =>
   cloudflareTest({
-    wrangler: { configPath: './wrangler.jsonc' },
+    wrangler: { configPath: './wrangler.toml' },
     miniflare: { bindings: deployment ? { ...workerVars(deployment), ...testVars, ...changes } : {} },
   })
 
@@ -67,7 +67,7 @@ export default defineConfig({
         // A chain without contracts that the tests may break.
         plugins: [
           cloudflareTest(({ inject }) => ({
-            wrangler: { configPath: './wrangler.jsonc' },
+            wrangler: { configPath: './wrangler.toml' },
             miniflare: { bindings: laneVars(inject('laneRpcUrl')) },
           })),
         ],
@@ -83,7 +83,7 @@ export default defineConfig({
         // A chain of their own, which loses blocks.
         plugins: [
           cloudflareTest(({ inject }) => ({
-            wrangler: { configPath: './wrangler.jsonc' },
+            wrangler: { configPath: './wrangler.toml' },
             miniflare: {
               bindings: { ...workerVars(inject('deployment')), X402_ENABLED: 'false', KEEPER_ENABLED: 'false' },
             },

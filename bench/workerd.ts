@@ -36,9 +36,9 @@ export type WorkerdOptions = {
 }
 
 const root = join(import.meta.dirname, '..')
-const CONFIG = join(root, 'wrangler.jsonc')
+const CONFIG = join(root, 'wrangler.toml')
 
-/** Serves the Worker with the bindings of wrangler.jsonc in a workerd of its own, and resolves once it listens. */
+/** Serves the Worker with the bindings of wrangler.toml in a workerd of its own, and resolves once it listens. */
 export async function startWorkerd({ vars, persistTo, port, bundle }: WorkerdOptions): Promise<Workerd> {
   const options: V4MiniflareOptions = {
     ...(await bindings()),
@@ -102,7 +102,7 @@ function ownBundle(): Promise<string> {
   return bundled
 }
 
-/** What wrangler.jsonc binds, in the words of miniflare. Wrangler is only loaded where it is needed: it takes a second. */
+/** What wrangler.toml binds, in the words of miniflare. Wrangler is only loaded where it is needed: it takes a second. */
 async function bindings() {
   const { unstable_getMiniflareWorkerOptions } = await import('wrangler')
   // The pages are left out: miniflare puts a Worker before ours for them, and that is no part of what is measured.

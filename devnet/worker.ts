@@ -28,7 +28,7 @@ const STOP_TIMEOUT_MS = 5_000
 export async function startWorker({
   port,
   vars,
-  config = 'wrangler.jsonc',
+  config = 'wrangler.toml',
   output = 'ignore',
 }: WorkerOptions): Promise<Worker> {
   const state = mkdtempSync(join(tmpdir(), 'agent-trading-service-'))

@@ -45,7 +45,7 @@ async function startupMs(config: string): Promise<number> {
 
 try {
   const size = await bundleKib()
-  const [ours, empty] = [await startupMs('wrangler.jsonc'), await startupMs('bench/empty-app/wrangler.jsonc')]
+  const [ours, empty] = [await startupMs('wrangler.toml'), await startupMs('bench/empty-app/wrangler.toml')]
   const ratio = ours / empty
   console.log(`bundle    ${size.toFixed(0)} KiB gzip, minified (budget ${BUNDLE_KIB})`)
   console.log(

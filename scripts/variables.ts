@@ -1,113 +1,229 @@
-type Variable = { name: string; secret?: true; group: string; meaning: string; default?: string }
+export type Variable = {
+  name: string
+  group: Group
+  /** One sentence without a period, in Markdown. */
+  meaning: string
+  secret?: true
+  /** The value that applies when the variable is absent. */
+  default?: string
+  /** What applies when the variable is absent, if that is not a value. */
+  otherwise?: string
+}
 
-/** Every variable that the Worker reads; README's table is made of it, and a test holds it against src/config.ts. */
+/** What the variables of a group configure. */
+export const groups = {
+  chain: 'The chain and the contracts. Everything but the documentation and /health needs them.',
+  trading: 'Relaying signed intents. Without a key the service is read-only.',
+  registration: 'Relaying registrations and settling registration fees.',
+  fee: 'The registration fee over x402.',
+  exits: 'The keeper, which fires exit rules.',
+  prices: 'Market data, and posting it to the oracle.',
+  service: 'The service itself.',
+} as const
+export type Group = keyof typeof groups
+
+/** Every variable that the Worker reads. The table in README and .dev.vars.example are generated from this list. */
 export const variables: Variable[] = [
-  { name: 'CHAIN_ID', group: 'chain', meaning: '42161, 421614, 46630, or that of an embedded chain' },
+  {
+    name: 'CHAIN_ID',
+    group: 'chain',
+    meaning: 'chain id: 42161, 421614, 46630, or the id of an embedded chain',
+  },
   {
     name: 'RPC_URL',
     group: 'chain',
     secret: true,
-    meaning: 'one or more RPC URLs, comma separated; the others are fallbacks',
+    meaning: 'RPC URLs, comma-separated; every URL after the first is a fallback',
   },
-  { name: 'CONTRACTS', group: 'chain', meaning: 'JSON `{name: address}` of the deployment file' },
+  {
+    name: 'CONTRACTS',
+    group: 'chain',
+    meaning: 'JSON `{name: address}` from the deployment file',
+  },
   {
     name: 'TOKENS',
     group: 'chain',
-    meaning: 'JSON `{symbol: address}`; saves a round trip, the registry decides',
-    default: '`{}`',
+    meaning: 'JSON `{symbol: address}`; saves a round trip, and the on-chain registry takes precedence',
+    default: '{}',
   },
   {
     name: 'VAULTS',
     group: 'chain',
-    meaning: 'JSON `{slug: address}`; saves a round trip, the registry decides',
-    default: '`{}`',
+    meaning: 'JSON `{slug: address}`; saves a round trip, and the on-chain registry takes precedence',
+    default: '{}',
   },
-  { name: 'START_BLOCK', group: 'chain', meaning: 'a block before the first event of the contracts', default: '0' },
+  {
+    name: 'START_BLOCK',
+    group: 'chain',
+    meaning: 'block of the deployment, or an earlier one; the indexer starts there',
+    default: '0',
+  },
   {
     name: 'EXECUTOR_PRIVATE_KEY',
     group: 'trading',
     secret: true,
-    meaning: 'key, or keys comma separated, with EXECUTOR_ROLE: relays trades',
+    meaning: 'keys with `EXECUTOR_ROLE`, comma-separated; each one is a lane that relays intents',
   },
   {
     name: 'RELAYER_PRIVATE_KEY',
     group: 'registration',
     secret: true,
-    meaning: "key of FeeManager's relayer: relays registrations and links, settles fees",
+    meaning: "key of FeeManager's relayer; relays registrations and ERC-8004 links, and settles fees",
   },
   {
-    name: 'ORACLE_UPDATER_PRIVATE_KEY',
-    group: 'prices',
+    name: 'X402_ENABLED',
+    group: 'fee',
+    meaning: '`true` charges the registration fee over HTTP 402',
+    default: 'false',
+  },
+  {
+    name: 'X402_NETWORK',
+    group: 'fee',
+    meaning: 'CAIP-2 network of the payment, such as `eip155:8453`',
+    otherwise: "the deployment's chain",
+  },
+  {
+    name: 'X402_ASSET',
+    group: 'fee',
+    meaning: 'address of the EIP-3009 token of the payment',
+    otherwise: "FeeManager's asset",
+  },
+  {
+    name: 'X402_ASSET_NAME',
+    group: 'fee',
+    meaning: "name in the token's EIP-712 domain",
+    default: 'USD Coin',
+  },
+  {
+    name: 'X402_ASSET_VERSION',
+    group: 'fee',
+    meaning: "version in the token's EIP-712 domain",
+    default: '2',
+  },
+  {
+    name: 'X402_PAY_TO',
+    group: 'fee',
+    meaning: 'recipient of the fee',
+    otherwise: "FeeManager's treasury",
+  },
+  {
+    name: 'X402_FACILITATOR_URL',
+    group: 'fee',
+    meaning: 'base URL of a hosted facilitator',
+    otherwise: 'the Worker settles payments itself',
+  },
+  {
+    name: 'X402_FACILITATOR_TIMEOUT_MS',
+    group: 'fee',
+    meaning: 'timeout of a request to the hosted facilitator, in milliseconds',
+    default: '15000',
+  },
+  {
+    name: 'X402_RPC_URL',
+    group: 'fee',
     secret: true,
-    meaning: 'key with ORACLE_UPDATER_ROLE: posts prices',
+    meaning: 'RPC URLs of the payment network, comma-separated',
+    otherwise: '`RPC_URL`',
+  },
+  {
+    name: 'X402_VALIDITY_SECONDS',
+    group: 'fee',
+    meaning: 'longest validity of a payment authorization, in seconds',
+    default: '300',
   },
   {
     name: 'KEEPER_PRIVATE_KEY',
     group: 'exits',
     secret: true,
-    meaning: 'any funded key: fires exit rules and earns the bounty',
+    meaning: 'any funded key; fires exit rules and earns the bounty',
   },
   {
     name: 'KEEPER_ENABLED',
     group: 'exits',
-    meaning: '`false` leaves exits to others though there is a key',
-    default: '`true`',
+    meaning: '`false` turns the keeper off even if there is a key',
+    default: 'true',
   },
   {
     name: 'MARKET_SESSIONS',
     group: 'exits',
-    meaning: '`enforced` or `off`: whether exits and refreshes wait for the market of equities',
-    default: '`enforced`',
+    meaning: '`off` lets exits and price refreshes run outside equity market hours; `enforced` makes them wait',
+    default: 'enforced',
   },
-  { name: 'X402_ENABLED', group: 'fee', meaning: '`true` takes the registration fee over HTTP 402', default: 'off' },
-  { name: 'X402_NETWORK', group: 'fee', meaning: 'CAIP-2 network of the payment', default: "the deployment's chain" },
-  { name: 'X402_ASSET', group: 'fee', meaning: 'EIP-3009 token of the payment', default: "FeeManager's asset" },
-  { name: 'X402_ASSET_NAME', group: 'fee', meaning: "EIP-712 name of that token's domain", default: '`USD Coin`' },
-  { name: 'X402_ASSET_VERSION', group: 'fee', meaning: "EIP-712 version of that token's domain", default: '`2`' },
-  { name: 'X402_PAY_TO', group: 'fee', meaning: 'who receives the fee', default: "FeeManager's treasury" },
-  { name: 'X402_FACILITATOR_URL', group: 'fee', meaning: 'hosted facilitator', default: 'the Worker settles itself' },
-  { name: 'X402_FACILITATOR_TIMEOUT_MS', group: 'fee', meaning: 'how long the facilitator may take', default: '15000' },
-  { name: 'X402_RPC_URL', group: 'fee', secret: true, meaning: 'RPC of the fee network', default: '`RPC_URL`' },
-  { name: 'X402_VALIDITY_SECONDS', group: 'fee', meaning: 'how long a payment may be valid', default: '300' },
   {
     name: 'PRICE_PROVIDER',
     group: 'prices',
-    meaning: "`coingecko`, `finnhub`, `http`, or `local`: the embedded chain's, observes what the oracle holds",
+    meaning:
+      '`coingecko`, `finnhub`, `http` (any URL) or `local` (embedded chains: repeats the price that the oracle holds)',
   },
-  { name: 'PRICE_PROVIDER_URL', group: 'prices', meaning: 'base URL of the provider', default: "the provider's own" },
-  { name: 'PRICE_PROVIDER_KEY', group: 'prices', secret: true, meaning: "the provider's API key" },
+  {
+    name: 'PRICE_PROVIDER_URL',
+    group: 'prices',
+    meaning: 'base URL of the provider; required for `http`',
+    otherwise: "the provider's public URL",
+  },
+  {
+    name: 'PRICE_PROVIDER_KEY',
+    group: 'prices',
+    secret: true,
+    meaning: "the provider's API key",
+  },
   {
     name: 'PRICE_PROVIDER_IDS',
     group: 'prices',
-    meaning: 'JSON `{symbol: id}` where the provider names a symbol otherwise',
+    meaning: "JSON `{symbol: id}` for symbols that differ from the provider's",
+    default: '{}',
+  },
+  {
+    name: 'ORACLE_UPDATER_PRIVATE_KEY',
+    group: 'prices',
+    secret: true,
+    meaning: 'key with `ORACLE_UPDATER_ROLE`; posts prices to the oracle',
   },
   {
     name: 'PRICE_REFRESH_SECRET',
     group: 'prices',
     secret: true,
-    meaning: 'Bearer secret of `POST /prices/refresh`',
-    default: 'open to all',
+    meaning: 'bearer token that `POST /prices/refresh` requires',
+    otherwise: 'anyone may refresh',
   },
-  { name: 'BASE_URL', group: 'service', meaning: 'public address of the deployment' },
-  { name: 'DEPLOYMENTS', group: 'service', meaning: 'JSON `{chainId: baseUrl}` of the sister deployments' },
-  { name: 'ALLOWED_HOSTS', group: 'service', meaning: 'further host names under which `/mcp` may be asked' },
-  { name: 'DOCS_ENABLED', group: 'service', meaning: '`false` hides `/docs`', default: '`true`' },
+  {
+    name: 'BASE_URL',
+    group: 'service',
+    meaning: 'public URL of the deployment',
+  },
+  {
+    name: 'DEPLOYMENTS',
+    group: 'service',
+    meaning: 'JSON `{chainId: baseUrl}` of the deployments on other chains',
+    default: '{}',
+  },
+  {
+    name: 'ALLOWED_HOSTS',
+    group: 'service',
+    meaning: 'host names that `/mcp` accepts besides that of `BASE_URL`, comma-separated',
+  },
+  {
+    name: 'DOCS_ENABLED',
+    group: 'service',
+    meaning: '`false` hides `/docs`',
+    default: 'true',
+  },
   {
     name: 'PRIORITY_FEE_WEI',
     group: 'service',
-    meaning: 'tip of a transaction; the target chains need none',
+    meaning: 'priority fee per gas in wei; the supported chains need none',
     default: '0',
   },
   {
     name: 'READ_LEASE_MS',
     group: 'service',
-    meaning: 'how long an isolate may repeat what it read of the newest block; `0` asks the node each time',
+    meaning: 'milliseconds for which an isolate may reuse a read of the latest block; `0` reads every time',
     default: '100',
   },
   {
     name: 'INCLUSION_TIMEOUT_MS',
     group: 'service',
-    meaning: 'how long a submission waits for its block',
+    meaning: 'milliseconds that a submission waits for its transaction to be mined',
     default: '15000',
   },
 ]

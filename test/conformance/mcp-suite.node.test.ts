@@ -58,7 +58,7 @@ describe('the service', () => {
 describe("its transport with the suite's fixtures", () => {
   let worker: Worker
   beforeAll(async () => {
-    worker = await startWorker({ port: await freePort(), vars: {}, config: 'wrangler.conformance.jsonc' })
+    worker = await startWorker({ port: await freePort(), vars: {}, config: 'wrangler.conformance.toml' })
   })
   afterAll(() => worker?.stop())
 

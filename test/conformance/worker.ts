@@ -21,7 +21,7 @@ import type { ServerFactory, Serving } from '../../src/mcp/server-factory.ts'
 import { McpSessionObject } from '../../src/mcp/session-object.ts'
 
 // The transport of the service with the tools, resources and prompts that the protocol's conformance suite asks for,
-// whose names and texts are the suite's. Never deployed: `wrangler dev --config wrangler.conformance.jsonc`.
+// whose names and texts are the suite's. Never deployed: `wrangler dev --config wrangler.conformance.toml`.
 
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=='
 const WAV = 'UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAAAAA=='
