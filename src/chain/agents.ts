@@ -55,7 +55,7 @@ export const agentOf = ({ record, isOwnerCurrent }: { record: Answer; isOwnerCur
 export async function getAgent(chain: Chain, agentId: bigint): Promise<{ block: Block; agent: Agent }> {
   const { block, results } = await read(chain, agentCalls(chain, agentId))
   const agent = toAgent(results[0], results[1])
-  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId: `${agentId}` })
+  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
   return { block, agent }
 }
 
@@ -64,7 +64,7 @@ export async function getAgentByERC8004(chain: Chain, erc8004AgentId: bigint) {
   const { block, answers } = await askReader(chain, 'agentByERC8004', erc8004AgentId)
   const [agentId, record] = answers
   const agent = agentOf(record)
-  if (agent === undefined) throw refuse('NO_AGENT_FOR_ERC8004', { erc8004AgentId: `${erc8004AgentId}` })
+  if (agent === undefined) throw refuse('NO_AGENT_FOR_ERC8004', { erc8004AgentId })
   return { block, agentId, agent }
 }
 
@@ -101,7 +101,7 @@ export async function getLinkTerms(chain: Chain, agentId: bigint): Promise<{ blo
   const { block, answers } = await askReader(chain, 'linkTerms', agentId)
   const [record, domain, ownerNonce, identityRegistry] = answers
   const agent = agentOf(record)
-  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId: `${agentId}` })
+  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
   return {
     block,
     terms: {

@@ -94,7 +94,7 @@ export async function read<const Calls extends readonly unknown[], const More ex
 }
 
 /** The refusal of a node that cannot be reached; the cause carries URLs and stays in the log. */
-export const unreachable = (cause: unknown) => refuse('CHAIN_UNREACHABLE', {}, cause)
+export const unreachable = (cause: unknown) => refuse('CHAIN_UNREACHABLE', {}, { cause })
 
 /** The value of a call that cannot fail on a deployment that is wired as configured. */
 export function must<T>(outcome: Outcome<T>): T {

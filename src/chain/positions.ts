@@ -76,7 +76,7 @@ type PositionAnswers = { record: Answer; exitRules: Answer; unrealizedPnl: Answe
 export async function getOpenPositions(chain: TradingChain, agentId: bigint) {
   const { block, answers } = await askReader(chain, 'openPositions', agentId)
   const [agent, ids, positions] = answers
-  if (agentOf(agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId: `${agentId}` })
+  if (agentOf(agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
   must(outcomeOf(positionManagerAbi, 'getOpenPositionIds', ids))
   return { block, positions: positions.flatMap(position => positionOf(position) ?? []) }
 }
@@ -91,7 +91,7 @@ export const SCAN_WINDOW = 500
 export async function getRecentClosedPositions(chain: TradingChain, agentId: bigint, limit: number) {
   const { block, answers } = await askReader(chain, 'closedPositions', agentId, BigInt(limit))
   const [agent, count, positions] = answers
-  if (agentOf(agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId: `${agentId}` })
+  if (agentOf(agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
   must(outcomeOf(positionManagerAbi, 'positionCount', count))
   return { block, positions: positions.flatMap(position => positionOf(position) ?? []) }
 }
@@ -115,9 +115,9 @@ export async function getPosition(chain: TradingChain, agentId: bigint, position
     ...agentCalls(chain, agentId),
     ...positionCalls(chain, positionId),
   ] as const)
-  if (toAgent(results[0], results[1]) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId: `${agentId}` })
+  if (toAgent(results[0], results[1]) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
   const position = toPosition(results[2], results[3], results[4])
   if (position === undefined || position.agentId !== agentId)
-    throw refuse('POSITION_NOT_FOUND', { agentId: `${agentId}`, positionId: `${positionId}` })
+    throw refuse('POSITION_NOT_FOUND', { agentId, positionId })
   return { block, position }
 }

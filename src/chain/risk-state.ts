@@ -28,7 +28,7 @@ export async function getRisk(chain: TradingChain, agentId: bigint): Promise<{ b
   const { block, answers } = await askReader(chain, 'riskFigures', agentId)
   const [figures] = answers
   const agent = agentOf(figures.agent)
-  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId: `${agentId}` })
+  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
 
   const equity = equityOf(figures.equity)
   if (equity === undefined) throw new Error('A configured contract refused a read that never fails')

@@ -34,7 +34,7 @@ export async function getIntender(chain: TradingChain, agentId: bigint): Promise
   const calls = [agentCalls(chain, agentId)[0], { ...router, functionName: 'nonces', args: [agentId] }] as const
   const { block, results, more } = await read(chain, calls, undefined, unknown)
   const agent = toRecord(results[0])
-  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId: `${agentId}` })
+  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
   const nonce = must(results[1])
   const [domain] = known ? [known] : more.map(outcome => toDomain(must(outcome)))
   if (domain === undefined) throw new Error('a domain was neither known nor read')
@@ -100,10 +100,10 @@ export async function getTerms(
   const { block, answers } = await askReader(chain, 'intentTerms', asked)
   const [terms] = answers
   const agent = agentOf(terms.agent)
-  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId: `${agentId}` })
+  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
   const position = subject.positionId === undefined ? undefined : positionOf(terms.position)
   if (subject.positionId !== undefined && position?.agentId !== agentId)
-    throw refuse('POSITION_NOT_FOUND', { agentId: `${agentId}`, positionId: `${subject.positionId}` })
+    throw refuse('POSITION_NOT_FOUND', { agentId, positionId: subject.positionId })
 
   const address = subject.token ?? position?.token
   const allowedTokens = terms.vault.allowedTokens.filter(token => token !== zeroAddress)
@@ -166,6 +166,6 @@ export async function getPositionTerms(
   const { block, terms } = await getTerms(chain, agentId, subject)
   const { position, token } = terms
   if (position === undefined || token === undefined)
-    throw refuse('POSITION_NOT_FOUND', { agentId: `${agentId}`, positionId: `${subject.positionId}` })
+    throw refuse('POSITION_NOT_FOUND', { agentId, positionId: subject.positionId })
   return { block, terms: { ...terms, position, token } }
 }

@@ -14,9 +14,10 @@ const erc1271Abi = parseAbi(['function isValidSignature(bytes32 hash, bytes sign
  * Throws INVALID_SIGNATURE with the problem in words: the mistake that was made, where it is a common one.
  */
 export async function verifySignature(chain: Chain, signer: Address, signed: SignedMessage, signature: Hex) {
-  const { isValid, problem, mistake, recovered, digest } = await judgeSignature(chain, signer, signed, signature)
-  if (!isValid)
-    throw refuse('INVALID_SIGNATURE', { problem, ...(mistake !== undefined && { mistake }), signer, recovered, digest })
+  const judgement = await judgeSignature(chain, signer, signed, signature)
+  if (judgement.isValid) return
+  const { problem, mistake, recovered, digest } = judgement
+  throw refuse('INVALID_SIGNATURE', { problem, mistake, signer, recovered, digest })
 }
 
 /** Which of several digests a contract signer accepts a signature of, in one read; none where it has no code. */
@@ -31,13 +32,10 @@ export async function acceptedByAccount(chain: Chain, signer: Address, digests: 
 
 /** What there is to say of a signature: whether it is the signer's, and if not, what is wrong with it. */
 export type Judgement = {
-  isValid: boolean
   digest: Hex
   /** The address of the key that made it, if it is a key's at all. */
   recovered: Address | null
-  problem?: string
-  mistake?: string
-}
+} & ({ isValid: true } | { isValid: false; problem: string; mistake?: string })
 
 /** Judges a signature of a message. Throws CHAIN_UNREACHABLE where a contract signer has to be asked. */
 export async function judgeSignature(

@@ -44,7 +44,7 @@ export function createExecutor(
           .find(digest)
           .catch(() => lane(address).find(digest))
       } catch (error) {
-        throw refuse('EXECUTOR_UNREACHABLE', {}, error)
+        throw refuse('EXECUTOR_UNREACHABLE', {}, { cause: error })
       }
     },
     status: () => Promise.all(addresses.map(address => lane(address).status())),

@@ -31,7 +31,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: Bindings, chain:
   /** The newest block; throws AGENT_NOT_FOUND where the agent is not in it. */
   async function headWith(agentId: bigint): Promise<Block> {
     const { block, results } = await read(chain, agentCalls(chain, agentId))
-    if (toAgent(results[0], results[1]) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId: `${agentId}` })
+    if (toAgent(results[0], results[1]) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
     return block
   }
 

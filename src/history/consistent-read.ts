@@ -1,6 +1,7 @@
 import { type Hex, numberToHex } from 'viem'
 import { type Block, type Chain, unreachable } from '../chain/client.ts'
-import { Refusal, refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/catalogue.ts'
+import { Refusal } from '../errors/refusal.ts'
 import { Unreachable } from '../rpc/json-rpc.ts'
 import { blockOf, blockRequest, type Node, type NodeLog } from '../rpc/log-node.ts'
 import { scopeOf } from './index-key.ts'
@@ -67,7 +68,7 @@ export function createViewer({
       )
       if (attempt > 1) await scheduler.wait(PAUSE_MS * attempt) // blocks are being taken back, or a node is behind
     }
-    throw refuse('HISTORY_UNAVAILABLE', {}, failure)
+    throw refuse('HISTORY_UNAVAILABLE', {}, { cause: failure })
   }
 
   /** Cursor and results of one snapshot; undefined where there is no index of these contracts yet. */

@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { type Chain, createChain, type TradingChain } from '../chain/client.ts'
 import { parseConfig } from '../config.ts'
-import { Refusal } from '../errors/catalogue.ts'
+import { Refusal } from '../errors/refusal.ts'
 import { logEvent } from '../log.ts'
 import { createNode, type NodeLog } from '../rpc/log-node.ts'
 import { createFollower, type Follower, type Listener, type Step } from './chain-follower.ts'

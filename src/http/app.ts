@@ -4,7 +4,9 @@ import { bodyLimit } from 'hono/body-limit'
 import { HTTPException } from 'hono/http-exception'
 import { requestId } from 'hono/request-id'
 import { type Context, withAuthorization, withPayment } from '../context.ts'
-import { logRefusal, type Refusal, refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/catalogue.ts'
+import { logRefusal } from '../errors/log-refusal.ts'
+import type { Refusal } from '../errors/refusal.ts'
 import { toRefusal } from '../operations/define-operation.ts'
 import { streams } from '../operations/event-streams.ts'
 import { operations } from '../operations/index.ts'
@@ -68,8 +70,8 @@ function answerRefusal(c: HonoContext<AppEnv>, refusal: Refusal): Response {
 
 /** Hono's own refusals: a media type that is not JSON, and JSON that does not parse. */
 function ofHono(error: HTTPException): Refusal {
-  if (error.status === 415) return refuse('UNSUPPORTED_CONTENT_TYPE', {}, error)
-  if (error.status === 400) return refuse('MALFORMED_JSON', {}, error)
+  if (error.status === 415) return refuse('UNSUPPORTED_CONTENT_TYPE', {}, { cause: error })
+  if (error.status === 400) return refuse('MALFORMED_JSON', {}, { cause: error })
   return toRefusal(error)
 }
 

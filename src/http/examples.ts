@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { refusalCodes } from '../errors/catalogue.ts'
+import { errorCodes } from '../errors/catalogue.ts'
 
 type Schema = {
   $ref?: string
@@ -57,7 +57,7 @@ function ofPattern(pattern: string): string {
 
 /** The error body that a status is most often answered with. */
 export function errorExample(status: number) {
-  const found = refusalCodes.find(code => code.status === status) ?? { code: 'PAYMENT_REQUIRED', remedy: undefined }
+  const found = errorCodes.find(code => code.status === status) ?? { code: 'PAYMENT_REQUIRED', remedy: undefined }
   return {
     error: 'One sentence that says what is wrong.',
     code: found.code,

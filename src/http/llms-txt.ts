@@ -1,11 +1,10 @@
 import type { z } from 'zod'
 import type { Config } from '../config.ts'
-import { refusalCodes } from '../errors/catalogue.ts'
+import { errorCodes } from '../errors/catalogue.ts'
 import { type Operation, tags } from '../operations/define-operation.ts'
 import { DESCRIPTION } from '../operations/discovery.ts'
 import { type Stream, streams } from '../operations/event-streams.ts'
 import { operations } from '../operations/index.ts'
-import { contractCodes } from '../protocol/contract-errors.ts'
 import { signingWords } from '../resources/typed-data-glossary.ts'
 
 const listed = operations as readonly Operation[]
@@ -47,9 +46,7 @@ ${chapters.join('\n\n')}
 
 /** Everything a language model needs to use the service, in one text. */
 export function llmsFullText(config: Config): string {
-  const codes = [...refusalCodes, ...contractCodes].map(
-    ({ code, status, remedy = '' }) => `- \`${code}\` (${status}) ${remedy}`,
-  )
+  const codes = errorCodes.map(({ code, status, remedy }) => `- \`${code}\` (${status}) ${remedy}`)
   return `${head(config)}
 
 ## Signing

@@ -1,11 +1,10 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Config } from '../config.ts'
-import { refusalCodes } from '../errors/catalogue.ts'
+import { errorCodes } from '../errors/catalogue.ts'
 import { type Operation, tags } from '../operations/define-operation.ts'
 import { DESCRIPTION } from '../operations/discovery.ts'
 import { streams } from '../operations/event-streams.ts'
 import { operations } from '../operations/index.ts'
-import { contractCodes } from '../protocol/contract-errors.ts'
 import { paymentRequiredBody } from '../resources/registration.ts'
 import { signingWords } from '../resources/typed-data-glossary.ts'
 import type { AppEnv } from './app.ts'
@@ -96,7 +95,7 @@ ${codesByStatus()}
 `
 
 function codesByStatus(): string {
-  const all = [...refusalCodes, ...contractCodes]
+  const all = errorCodes
   const statuses = [...new Set(all.map(({ status }) => status))].sort()
   const codesOf = (asked: number) =>
     new Set(all.flatMap(({ code, status }) => (status === asked ? [`\`${code}\``] : [])))

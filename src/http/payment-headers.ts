@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { z } from '@hono/zod-openapi'
 import type { Context as HonoContext } from 'hono'
-import type { PaymentAnswer } from '../errors/catalogue.ts'
+import type { PaymentAnswer } from '../errors/refusal.ts'
 
 // x402 over HTTP: JSON in base64, in the headers of version 2 and under the older names.
 

@@ -12,11 +12,12 @@ import {
   type WatchedPosition,
 } from '../chain/exit-execution.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
-import { Refusal, type RefusalBody, type RefusalCode, refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/catalogue.ts'
+import { Refusal, type RefusalBody } from '../errors/refusal.ts'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/intent.ts'
 import { logUnexpected } from '../log.ts'
-import { ofRevert } from '../protocol/contract-errors.ts'
+import { refusalOfRevert } from '../protocol/contract-errors.ts'
 import { patience } from '../timeout.ts'
 import type { Deferral, Evaluation, ExitOutcome } from './client.ts'
 import { judge } from './exit-decision.ts'
@@ -218,7 +219,7 @@ export function createRounds({
         book.put({ ...entry, ...calm, fired: ruleIndex + 1, evaluation, outcome: executed })
       } else if (outcome.state === 'reverted' || (outcome.state === 'rejected' && outcome.data !== undefined))
         learn(id, verdictOf(outcome.data), BigInt(at))
-      else book.put(failed(entry, refuse(failureOf[outcome.state], facts[outcome.state]).body, BigInt(at)))
+      else book.put(failed(entry, refusalOfOutcome(outcome.state, sending.digest).body, BigInt(at)))
     }
   }
 
@@ -230,7 +231,7 @@ export function createRounds({
     if (is === 'notDue') book.put({ ...entry, ...(roundId !== undefined && { triedRound: `${roundId}` }) })
     if (is === 'stalePrice') book.put({ ...retry, outcome: deferred(entry, 'priceStale', `${at}`) })
     if (is === 'paused') book.put({ ...retry, outcome: deferred(entry, 'tradingPaused', `${at}`) })
-    if (is === 'failed') book.put(failed(entry, ofRevert(data).body, at))
+    if (is === 'failed') book.put(failed(entry, refusalOfRevert(data).body, at))
   }
 
   const relayOf = (sending: Sending): RelayRequest => ({
@@ -248,18 +249,22 @@ export function createRounds({
 /** Batches do not wait for each other, so each is a group of its own. */
 const groupOf = ({ ids: [first] }: Sending) => `exit:${first}`
 
-const failureOf: Record<Exclude<RelayOutcome['state'], 'unknown' | 'reverted'>, RefusalCode> = {
-  mined: 'INTENT_REFUSED',
-  rejected: 'INTENT_REFUSED',
-  conflict: 'SUBMISSION_FAILED',
-  unsent: 'SUBMISSION_FAILED',
-  busy: 'EXECUTOR_BUSY',
-  unfunded: 'EXECUTOR_OUT_OF_FUNDS',
-  paused: 'EXECUTOR_PAUSED',
-}
-const facts: Partial<Record<RelayOutcome['state'], Record<string, string>>> = {
-  mined: { problem: 'the transaction was mined without this exit' },
-  rejected: { problem: 'the transaction was not sent' },
+function refusalOfOutcome(state: Exclude<RelayOutcome['state'], 'unknown' | 'reverted'>, digest: Hex): Refusal {
+  switch (state) {
+    case 'mined':
+      return refuse('INTENT_REFUSED', { problem: 'the transaction was mined without this exit' })
+    case 'rejected':
+      return refuse('INTENT_REFUSED', { problem: 'the transaction was not sent' })
+    case 'conflict':
+    case 'unsent':
+      return refuse('SUBMISSION_FAILED', { digest })
+    case 'busy':
+      return refuse('EXECUTOR_BUSY', { digest })
+    case 'unfunded':
+      return refuse('EXECUTOR_OUT_OF_FUNDS', { digest })
+    case 'paused':
+      return refuse('EXECUTOR_PAUSED', { digest })
+  }
 }
 
 const calm = { failures: 0, nextTryAt: 0, triedRound: null }

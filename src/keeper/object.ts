@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { createChain, type TradingChain } from '../chain/client.ts'
 import { parseConfig } from '../config.ts'
-import { Refusal } from '../errors/catalogue.ts'
+import { Refusal } from '../errors/refusal.ts'
 import { createExecutor } from '../executor/client.ts'
 import { logEvent } from '../log.ts'
 import type { KeeperStatus, Watched } from './client.ts'

@@ -1,6 +1,6 @@
 import type { Chain } from '../chain/client.ts'
-import { type RefusalCode, refuse } from '../errors/catalogue.ts'
-import type { EventStreamsObject, Opening, StreamsStatus } from './object.ts'
+import { refuse } from '../errors/catalogue.ts'
+import type { EventStreamsObject, Opening, OpeningRefusal, StreamsStatus } from './object.ts'
 
 /** What happens, as it happens. */
 export type Live = {
@@ -21,8 +21,8 @@ export const createLive = (namespace: DurableObjectNamespace<EventStreamsObject>
     const body = JSON.stringify(opening)
     const response = await streamsOf(namespace, chain).fetch('http://streams/', { method: 'POST', body })
     if (response.ok && response.body) return response.body
-    const { code } = (await response.json()) as { code: RefusalCode }
-    throw refuse(code, opening.lastEventId === undefined ? {} : { lastEventId: opening.lastEventId })
+    const { code } = (await response.json()) as { code: OpeningRefusal }
+    throw code === 'EVENT_ID_UNKNOWN' ? refuse(code, { lastEventId: opening.lastEventId }) : refuse(code)
   },
   status: () => streamsOf(namespace, chain).status(),
 })

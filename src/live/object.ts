@@ -3,7 +3,7 @@ import type { Address } from 'viem'
 import { createChain, type TradingChain } from '../chain/client.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { parseConfig } from '../config.ts'
-import { Refusal, type RefusalCode } from '../errors/catalogue.ts'
+import { Refusal } from '../errors/refusal.ts'
 import type { IntentRecord } from '../executor/intent.ts'
 import { scopeOf } from '../history/index-key.ts'
 import { logEvent } from '../log.ts'
@@ -215,7 +215,10 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   }
 }
 
-const refusal = (code: RefusalCode) => Response.json({ code }, { status: 400 })
+/** Why a stream cannot be opened. */
+export type OpeningRefusal = 'EVENT_ID_UNKNOWN' | 'TOO_MANY_STREAMS' | 'HISTORY_UNAVAILABLE'
+
+const refusal = (code: OpeningRefusal) => Response.json({ code }, { status: 400 })
 
 function logFailure(error: unknown): undefined {
   const name = error instanceof Error ? error.name : typeof error

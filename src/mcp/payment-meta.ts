@@ -1,4 +1,4 @@
-import type { PaymentAnswer } from '../errors/catalogue.ts'
+import type { PaymentAnswer } from '../errors/refusal.ts'
 
 // x402 over MCP: JSON in the `_meta` of call and result.
 

@@ -1,6 +1,5 @@
 import { type GetPromptResult, type Prompt, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import { refusalCodes } from '../errors/catalogue.ts'
-import { contractCodes } from '../protocol/contract-errors.ts'
+import { errorCodes } from '../errors/catalogue.ts'
 
 type Argument = { description: string; required: boolean }
 type Row = {
@@ -96,7 +95,7 @@ const facts = (given: Record<string, string | undefined>) => `Given (data, not i
 /** Status and remedy of the code that a refusal names. */
 function meaningOf(refusal: string): string {
   const words = new Set(refusal.match(/[A-Z0-9_]+/g))
-  const known = [...refusalCodes, ...contractCodes].find(({ code }) => words.has(code))
+  const known = errorCodes.find(({ code }) => words.has(code))
   if (known === undefined) return 'Read svc://errors to find the code.'
-  return `${known.code} has status ${known.status}.${known.remedy === undefined ? '' : ` Remedy: ${known.remedy}`}`
+  return `${known.code} has status ${known.status}. Remedy: ${known.remedy}`
 }

@@ -7,7 +7,7 @@ import {
 } from '@modelcontextprotocol/server'
 import { must, read } from '../chain/client.ts'
 import type { Context } from '../context.ts'
-import { refusalCodes } from '../errors/catalogue.ts'
+import { errorCodes } from '../errors/catalogue.ts'
 import { listPositions } from '../operations/positions.ts'
 import { getRiskState } from '../operations/risk-state.ts'
 import { listVaults } from '../operations/vaults.ts'
@@ -31,7 +31,10 @@ const readable = {
     title: 'Error codes',
     description:
       'Every code that a refusal can carry: of the service and of the contracts, each with status and remedy.',
-    read: async (): Promise<unknown> => ({ service: refusalCodes, contracts: contractCodes }),
+    read: async (): Promise<unknown> => ({
+      service: errorCodes.filter(({ code }) => !contractCodes.includes(code)),
+      contracts: errorCodes.filter(({ code }) => contractCodes.includes(code)),
+    }),
   },
   'svc://signing': {
     name: 'signing',

@@ -6,7 +6,8 @@ import {
   type Tool,
 } from '@modelcontextprotocol/server'
 import { type Context, withAuthorization, withPayment } from '../context.ts'
-import { logRefusal, Refusal } from '../errors/catalogue.ts'
+import { logRefusal } from '../errors/log-refusal.ts'
+import { Refusal } from '../errors/refusal.ts'
 import { type Operation, Reply, toRefusal } from '../operations/define-operation.ts'
 import { operations } from '../operations/index.ts'
 import { paymentMeta, paymentOf } from './payment-meta.ts'

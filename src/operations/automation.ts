@@ -31,7 +31,7 @@ export const getPositionAutomation = defineOperation(
     const [position] = positions
     if (position?.agentId !== agentId) {
       await getPosition(trading, agentId, positionId) // knows which of the two there is not
-      throw refuse('POSITION_NOT_FOUND', { agentId: `${agentId}`, positionId: `${positionId}` })
+      throw refuse('POSITION_NOT_FOUND', { agentId, positionId })
     }
     const symbol = (await symbolsOf(trading, [position.token]))(position.token)
     return {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Context } from '../context.ts'
-import { type Facts, type PaymentAnswer, Refusal, refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/catalogue.ts'
+import { type PaymentAnswer, Refusal } from '../errors/refusal.ts'
 import type { Described } from '../read-cache.ts'
 
 type Shape = z.ZodObject
@@ -120,8 +121,9 @@ export function invalidRequest(issues: readonly Issue[]): Refusal {
   const [first] = problems
   const problem =
     first === undefined ? 'it does not parse' : first.path === '' ? first.problem : `${first.path}: ${first.problem}`
-  return refuse('INVALID_REQUEST', { problem, problems } satisfies Facts)
+  return refuse('INVALID_REQUEST', { problem, problems })
 }
 
 /** Any error as a refusal: its own when it is one, INTERNAL with the error as cause when it is not. */
-export const toRefusal = (error: unknown): Refusal => (error instanceof Refusal ? error : refuse('INTERNAL', {}, error))
+export const toRefusal = (error: unknown): Refusal =>
+  error instanceof Refusal ? error : refuse('INTERNAL', {}, { cause: error })

@@ -3,7 +3,7 @@ import { getRegistrationTerms } from '../chain/agents.ts'
 import { readMarket } from '../chain/listings.ts'
 import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
-import { Refusal } from '../errors/catalogue.ts'
+import { Refusal } from '../errors/refusal.ts'
 import { addressOut } from '../resources/primitives.ts'
 import { type Definition, defineOperation, type Operation } from './define-operation.ts'
 

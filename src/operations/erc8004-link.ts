@@ -135,7 +135,7 @@ export const linkERC8004 = defineOperation(
     const known = await isKnown(relayer, relay)
     const refused =
       deadlineRefusal(deadline, block) ??
-      (nonce === ownerNonce ? undefined : refuse('INVALID_NONCE', { given: `${nonce}`, expected: `${ownerNonce}` }))
+      (nonce === ownerNonce ? undefined : refuse('INVALID_NONCE', { given: nonce, expected: ownerNonce }))
     if (refused && !known) throw refused
 
     const mined = await mine(relayer, relay)

@@ -27,7 +27,7 @@ export const getIntent = defineOperation(
     const { config, journals } = context
     if (config.executorKeys.length === 0 && config.relayerKey === undefined) throw refuse('EXECUTOR_NOT_CONFIGURED')
     const record = await journals.findIntent(digest).catch(error => {
-      throw refuse('EXECUTOR_UNREACHABLE', { digest }, error)
+      throw refuse('EXECUTOR_UNREACHABLE', { digest }, { cause: error })
     })
     const life = record && lifeOf(record)
     if (record === undefined || life === undefined) throw refuse('INTENT_NOT_FOUND', { digest })

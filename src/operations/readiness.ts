@@ -6,7 +6,8 @@ import { contractsWithoutCode } from '../chain/deployed-code.ts'
 import { readMarket } from '../chain/listings.ts'
 import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
-import { Refusal, refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/catalogue.ts'
+import { Refusal } from '../errors/refusal.ts'
 import type { LaneStatus } from '../executor/intent.ts'
 import { MOST_GAP } from '../history/consistent-read.ts'
 import type { KeeperStatus } from '../keeper/client.ts'
@@ -52,7 +53,7 @@ export const getReadiness = defineOperation(
         config.trading && context.live.status(),
       ]).catch((error: unknown) => {
         if (!(error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE')) throw error
-        throw refuse('NOT_READY', { problem: 'the node cannot be reached' }, error.cause)
+        throw refuse('NOT_READY', { problem: 'the node cannot be reached' }, { cause: error.cause })
       })
     const stale = market.tokens.filter(({ address }) => market.quoteIn(address).stale).map(({ symbol }) => symbol)
     const pausedVaults = market.vaults.filter(({ tradingPaused }) => tradingPaused)

@@ -6,9 +6,10 @@ import type { Block, Chain } from '../chain/client.ts'
 import { simulate } from '../chain/simulate.ts'
 import { acceptedByAccount, recover, verifySignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
-import { Refusal, refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/catalogue.ts'
+import { Refusal } from '../errors/refusal.ts'
 import type { RelayRequest } from '../executor/intent.ts'
-import { ofRevert } from '../protocol/contract-errors.ts'
+import { refusalOfRevert } from '../protocol/contract-errors.ts'
 import { agentIdIn } from '../protocol/receipt-events.ts'
 import { digestOf } from '../protocol/typed-data.ts'
 import { presentEip712, presentTypedData, USDC_DECIMALS } from '../resources/intent.ts'
@@ -146,7 +147,7 @@ export const registerAgent = defineOperation(
     const refused =
       deadlineRefusal(deadline, block) ??
       (terms.paused ? refuse('REGISTRATION_PAUSED') : undefined) ??
-      (nonce === current ? undefined : refuse('INVALID_NONCE', { given: `${nonce}`, expected: `${current}` }))
+      (nonce === current ? undefined : refuse('INVALID_NONCE', { given: nonce, expected: current }))
     if (refused && !known) throw refused
 
     const paid = executed
@@ -182,7 +183,7 @@ async function takeFee(
   if (payments === undefined || due === undefined) return undefined
   const refused = await simulate(chain, relayer.address, relay.call)
   // The identical body, posted meanwhile by somebody else, can be what stands in its way.
-  if (refused && !(await isKnown(relayer, relay))) throw ofRevert(refused.data)
+  if (refused && !(await isKnown(relayer, relay))) throw refusalOfRevert(refused.data)
   return payments.take({ signer, digest: relay.digest, nonce }, due, payment)
 }
 

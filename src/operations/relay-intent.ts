@@ -1,13 +1,14 @@
-import type { Address, Hex } from 'viem'
+import type { Hex } from 'viem'
 import type { Block } from '../chain/client.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { getIntender, getTerms, type Intender } from '../chain/trading-terms.ts'
 import { verifySignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
-import { type Facts, Refusal, refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/catalogue.ts'
+import type { Refusal } from '../errors/refusal.ts'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/intent.ts'
-import { decodeRevert, ofRevert } from '../protocol/contract-errors.ts'
+import { decodeRevert, type RevertContext, refusalOfRevert } from '../protocol/contract-errors.ts'
 import { boundsProblem, shapeProblem } from '../protocol/exit-ladder.ts'
 import { positionIdIn } from '../protocol/receipt-events.ts'
 import { digestOf, type ExitRule, type Message, type PrimaryType } from '../protocol/typed-data.ts'
@@ -23,7 +24,7 @@ export type Signed = { deadline: bigint; nonce: bigint; signature: Hex }
 
 /** Refuses a deadline that has passed at a block or that counts milliseconds. */
 export function deadlineRefusal(deadline: bigint, block: Block): Refusal | undefined {
-  const facts = { given: `${deadline}`, serverTime: `${block.timestamp}` }
+  const facts = { given: deadline, serverTime: block.timestamp }
   if (deadline >= MILLISECONDS_FROM && deadline < MILLISECONDS_TO) return refuse('DEADLINE_IN_MILLISECONDS', facts)
   return deadline < block.timestamp ? refuse('EXPIRED_DEADLINE', facts) : undefined
 }
@@ -78,9 +79,7 @@ export async function relayIntent({ trading, executor, keeper, config }: Context
   }
   const late =
     deadlineRefusal(deadline, block) ??
-    (nonce === intender.nonce
-      ? undefined
-      : refuse('INVALID_NONCE', { given: `${nonce}`, expected: `${intender.nonce}` }))
+    (nonce === intender.nonce ? undefined : refuse('INVALID_NONCE', { given: nonce, expected: intender.nonce }))
   if (late && !(await isKnown(executor, relay))) throw late
 
   const mined = await mine(executor, relay, refusal => explain({ trading, config }, { ...intent, block }, refusal))
@@ -96,6 +95,9 @@ export async function relayIntent({ trading, executor, keeper, config }: Context
   }
 }
 
+/** Revert data, and what is known of the call beside it. */
+type Revert = { data: Hex | undefined; context: RevertContext }
+
 /** Whether the executor has taken this very message before and may know its outcome. */
 export async function isKnown(executor: Executor, { group, digest }: RelayRequest): Promise<boolean> {
   const record = await executor.find(group, digest)
@@ -106,8 +108,7 @@ export async function isKnown(executor: Executor, { group, digest }: RelayReques
 export async function mine(
   executor: Executor,
   relay: RelayRequest,
-  onRefused: (refusal: { data: Hex | undefined; facts: Facts }) => Promise<Refusal> = async ({ data, facts }) =>
-    ofRevert(data, facts),
+  onRefused: (revert: Revert) => Promise<Refusal> = async ({ data, context }) => refusalOfRevert(data, context),
 ): Promise<Extract<RelayOutcome, { state: 'mined' }>> {
   const { digest, groupNonce: nonce, group } = relay
   const outcome = await executor.relay(relay)
@@ -116,24 +117,25 @@ export async function mine(
       return outcome
     case 'rejected':
     case 'reverted': {
-      const facts = outcome.state === 'reverted' ? { transactionHash: outcome.hash } : {}
+      const context = outcome.state === 'reverted' ? { transactionHash: outcome.hash } : {}
       throw decodeRevert(outcome.data) === undefined
         ? refusalOf(outcome)
-        : await onRefused({ data: outcome.data, facts })
+        : await onRefused({ data: outcome.data, context })
     }
     case 'conflict':
       throw refuse('NONCE_IN_FLIGHT', { agentId: group.replace(/^\w+:/, ''), nonce, digest: outcome.digest })
     case 'unknown':
-      throw refuse('SUBMISSION_UNKNOWN', { digest, ...(outcome.hash && { transactionHash: outcome.hash }) })
+      throw refuse('SUBMISSION_UNKNOWN', { digest, transactionHash: outcome.hash })
     case 'unsent':
       throw refuse('SUBMISSION_FAILED', { digest })
     case 'busy':
-      throw refuse(outcome.why === 'reverts' ? 'TOO_MANY_REVERTS' : 'EXECUTOR_BUSY', {
-        digest,
-        retryAfterSeconds: outcome.retryAfterSeconds,
-      })
+      throw refuse(
+        outcome.why === 'reverts' ? 'TOO_MANY_REVERTS' : 'EXECUTOR_BUSY',
+        { digest },
+        { retryAfterSeconds: outcome.retryAfterSeconds },
+      )
     case 'paused':
-      throw refuse('EXECUTOR_PAUSED', { digest, retryAfterSeconds: outcome.retryAfterSeconds })
+      throw refuse('EXECUTOR_PAUSED', { digest }, { retryAfterSeconds: outcome.retryAfterSeconds })
     case 'unfunded':
       throw refuse('EXECUTOR_OUT_OF_FUNDS', { digest })
   }
@@ -150,10 +152,10 @@ export function refusalOf(
           transactionHash: outcome.hash,
           problem: 'the reason could not be replayed',
         })
-      : ofRevert(data, { transactionHash: outcome.hash })
+      : refusalOfRevert(data, { transactionHash: outcome.hash })
   return data === undefined && outcome.message !== undefined
     ? refuse('INTENT_REFUSED', { problem: outcome.message })
-    : ofRevert(data)
+    : refusalOfRevert(data)
 }
 
 /**
@@ -163,16 +165,16 @@ export function refusalOf(
 async function explain(
   { trading, config }: Pick<Context, 'trading' | 'config'>,
   { agentId, exits, block }: Pick<Intent, 'agentId' | 'exits'> & { block: Block },
-  { data, facts }: { data: Hex | undefined; facts: Facts },
+  { data, context }: Revert,
 ): Promise<Refusal> {
-  const { name, args = [] } = decodeRevert(data) ?? {}
-  if (name === 'ExitRulesOutOfBounds' && exits !== undefined) {
+  const error = decodeRevert(data)
+  const refusal = refusalOfRevert(data, context)
+  if (error?.name === 'ExitRulesOutOfBounds' && exits !== undefined) {
     const { terms } = await getTerms(trading, agentId)
-    return ofRevert(data, { ...facts, ...boundsProblem(exits, terms.trackConfig) })
+    return refusal.withDetails({ ...boundsProblem(exits, terms.trackConfig) })
   }
-  const refusal = ofRevert(data, facts)
-  if (name !== 'StalePrice') return refusal
-  const token = args[0] as Address
+  if (error?.name !== 'StalePrice') return refusal
+  const [token] = error.args
   const closure = closureOf(config, (await symbolsOf(trading, [token]))(token), block.timestamp)
-  return closure ? new Refusal(refusal.status, { ...refusal.body, remedy: closure.remedy }) : refusal
+  return closure ? refusal.withRemedy(closure.remedy) : refusal
 }

@@ -24,7 +24,7 @@ export const getTransaction = defineOperation(
     const found = await findTransaction(chain, txHash)
     if (found?.block) return presentTransaction(found, found.block)
     const sent = await journals.findTransaction(txHash).catch(error => {
-      throw refuse('EXECUTOR_UNREACHABLE', { txHash }, error)
+      throw refuse('EXECUTOR_UNREACHABLE', { txHash }, { cause: error })
     })
     if (found) return presentPending({ ...found, replacedBy: sent?.replacedBy })
     // What can no longer be mined and has no successor is as if it had never been sent.

@@ -1,5 +1,6 @@
 import type { Address, Hex } from 'viem'
-import { type Facts, type Refusal, refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/catalogue.ts'
+import type { Refusal } from '../errors/refusal.ts'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/intent.ts'
 import type { PaymentLedger, Receipt, Taken } from './object.ts'
@@ -27,8 +28,7 @@ export function createPayments(
   const ledger = () => namespace.get(namespace.idFromName('registrations'))
   const { rpcUrls, facilitatorUrl, facilitatorTimeoutMs } = config
 
-  const demand = (code: Parameters<typeof refuse>[0], { requirements }: Due, facts: Facts = {}): Refusal => {
-    const refusal = refuse(code, facts)
+  const demand = ({ requirements }: Due, refusal: Refusal): Refusal => {
     refusal.payment = { required: { ...paymentRequired(requirements, resourceUrl), error: refusal.body.error } }
     return refusal
   }
@@ -53,16 +53,16 @@ export function createPayments(
       case 'paid':
         return taken.receipt
       case 'due':
-        if (parsed === undefined) throw demand('PAYMENT_REQUIRED', due)
+        if (parsed === undefined) throw demand(due, refuse('PAYMENT_REQUIRED'))
         if (!('mismatch' in parsed)) throw new Error('The ledger passed over a payment')
-        throw demand('PAYMENT_REFUSED', due, {
-          problem: `${parsed.mismatch.field} is not as required`,
-          ...parsed.mismatch,
-        })
+        throw demand(
+          due,
+          refuse('PAYMENT_REFUSED', { problem: `${parsed.mismatch.field} is not as required`, ...parsed.mismatch }),
+        )
       case 'refused':
-        throw demand('PAYMENT_REFUSED', due, { problem: taken.reason })
+        throw demand(due, refuse('PAYMENT_REFUSED', { problem: taken.reason }))
       case 'used':
-        throw demand('PAYMENT_ALREADY_USED', due)
+        throw demand(due, refuse('PAYMENT_ALREADY_USED'))
       case 'held':
         throw refuse('REGISTRATION_IN_FLIGHT', { digest: taken.digest })
       case 'pending':

@@ -9,7 +9,7 @@ const TIMEOUT_MS = 5_000
  * Throws PRICE_PROVIDER_FAILED; the URL and what the provider said stay out of it, since both may hold a key.
  */
 export async function ask(provider: string, url: URL, headers: Record<string, string>): Promise<unknown> {
-  const failed = (problem: string, cause?: unknown) => refuse('PRICE_PROVIDER_FAILED', { provider, problem }, cause)
+  const failed = (problem: string, cause?: unknown) => refuse('PRICE_PROVIDER_FAILED', { provider, problem }, { cause })
   let response: Response
   let text: string
   try {

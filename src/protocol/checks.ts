@@ -1,14 +1,15 @@
-import type { Terms } from '../chain/trading-terms.ts'
+import type { Terms, TokenTerms } from '../chain/trading-terms.ts'
+import type { Code } from '../errors/catalogue.ts'
 import { boundsProblem, isTriggered, type LadderProblem, pnlBps, shapeProblem } from './exit-ladder.ts'
 import type { ExitRule } from './typed-data.ts'
 
 /**
  * One rule that the router will apply, in its order. `limit`, `used` and `after` are the rule's own figures (amounts in
- * USDC base units); `error` is the contract error that a submission would meet.
+ * USDC base units); `code` is the error that a submission would be refused with.
  */
 export type Check = {
   rule: string
-  error: string
+  code: Code
   pass: boolean
   limit?: bigint | string
   used?: bigint | string
@@ -55,37 +56,23 @@ export function riskLimits({ allocation, trackConfig, vault, dailyTurnoverUsdc, 
   }
 }
 
-/** The checks of an open, in the router's order. Without an amount the amount rules are held against one base unit. */
+/** Returns the checks of an open, in the router's order. Without an amount, one base unit is checked. */
 export function openChecks(terms: Terms, intent: Intent): Check[] {
   const { token, trackConfig } = terms
-  return [
-    ...gateChecks(terms),
-    ...tradingChecks(terms),
-    ...(token ? [{ rule: 'tokenAllowed', error: 'TokenNotAllowed', pass: token.allowed }] : []),
-    ...(intent.exits ? ladderChecks(intent.exits, trackConfig, 0) : []),
-    ...(token
-      ? [
-          {
-            rule: 'oneOpenPositionPerToken',
-            error: 'PositionAlreadyOpen',
-            pass: token.openPositionId === 0n,
-            ...(token.openPositionId !== 0n && { used: token.openPositionId }),
-          },
-        ]
-      : []),
-    ...riskChecks(terms, intent),
-  ]
+  const checks = [...gateChecks(terms), ...tradingChecks(terms)]
+  if (token) checks.push(tokenAllowedCheck(token))
+  if (intent.exits) checks.push(...ladderChecks(intent.exits, trackConfig, 0))
+  if (token) checks.push(onePositionPerTokenCheck(token))
+  checks.push(...riskChecks(terms, intent))
+  return checks
 }
 
-/** The checks of an add, in the router's order. */
+/** Returns the checks of an add, in the router's order. */
 export function addChecks(terms: Terms, intent: Intent): Check[] {
-  return [
-    ...gateChecks(terms),
-    openPositionCheck(terms),
-    ...tradingChecks(terms),
-    ...(terms.token ? [{ rule: 'tokenAllowed', error: 'TokenNotAllowed', pass: terms.token.allowed }] : []),
-    ...riskChecks(terms, intent),
-  ]
+  const checks = [...gateChecks(terms), openPositionCheck(terms), ...tradingChecks(terms)]
+  if (terms.token) checks.push(tokenAllowedCheck(terms.token))
+  checks.push(...riskChecks(terms, intent))
+  return checks
 }
 
 /** The checks of a reduce, in the router's order. */
@@ -94,9 +81,9 @@ export function reduceChecks(terms: Terms, { exitBps }: { exitBps: number }): Ch
   const sale = saleOf(terms, exitBps)
   return [
     openPositionCheck(terms),
-    { rule: 'tradingNotPaused', error: 'TradingPaused', pass: !vault.tradingPaused },
+    { rule: 'tradingNotPaused', code: 'TRADING_PAUSED', pass: !vault.tradingPaused },
     priceCheck(terms),
-    { rule: 'somethingToSell', error: 'InvalidReduceAmount', pass: position !== undefined && sale.tokenIn > 0n },
+    { rule: 'somethingToSell', code: 'INVALID_REDUCE_AMOUNT', pass: position !== undefined && sale.tokenIn > 0n },
     ...(token?.sale === undefined
       ? []
       : [slippageCheck(sale.minUsdcOut, token.sale.usdcOut === undefined ? 0n : token.sale.usdcOut)]),
@@ -125,7 +112,7 @@ export function ladderUpdateChecks(terms: Terms, exits: readonly ExitRule[] | un
     ...ladderChecks(exits, trackConfig, position.nextRuleIndex),
     {
       rule: 'notTriggeredAlready',
-      error: 'PendingRuleAlreadyTriggered',
+      code: 'PENDING_RULE_ALREADY_TRIGGERED',
       pass: ruleIndex === -1,
       used: pnl,
       ...(ruleIndex !== -1 && { problem: { problem: 'the rule would fire at once', ruleIndex } }),
@@ -157,10 +144,10 @@ export function maxUsdcAmount(terms: Terms, checks: readonly Check[], intent: In
 }
 
 const gateChecks = ({ registryPaused, agent }: Terms): Check[] => [
-  { rule: 'registryNotPaused', error: 'RegistryPaused', pass: !registryPaused },
+  { rule: 'registryNotPaused', code: 'REGISTRY_PAUSED', pass: !registryPaused },
   {
     rule: 'agentActive',
-    error: 'AgentNotTradable',
+    code: 'AGENT_NOT_TRADABLE',
     pass: agent.status === ACTIVE,
     used: `${agent.status}`,
     limit: `${ACTIVE}`,
@@ -168,13 +155,26 @@ const gateChecks = ({ registryPaused, agent }: Terms): Check[] => [
 ]
 
 const tradingChecks = ({ vault, trackActive }: Terms): Check[] => [
-  { rule: 'tradingNotPaused', error: 'TradingPaused', pass: !vault.tradingPaused },
-  { rule: 'trackActive', error: 'VaultTrackNotActive', pass: trackActive },
+  { rule: 'tradingNotPaused', code: 'TRADING_PAUSED', pass: !vault.tradingPaused },
+  { rule: 'trackActive', code: 'VAULT_TRACK_NOT_ACTIVE', pass: trackActive },
 ]
+
+const tokenAllowedCheck = ({ allowed }: TokenTerms): Check => ({
+  rule: 'tokenAllowed',
+  code: 'TOKEN_NOT_ALLOWED',
+  pass: allowed,
+})
+
+const onePositionPerTokenCheck = ({ openPositionId }: TokenTerms): Check => ({
+  rule: 'oneOpenPositionPerToken',
+  code: 'POSITION_ALREADY_OPEN',
+  pass: openPositionId === 0n,
+  ...(openPositionId !== 0n && { used: openPositionId }),
+})
 
 const openPositionCheck = ({ position }: Terms): Check => ({
   rule: 'positionOpen',
-  error: 'PositionNotOpen',
+  code: 'POSITION_NOT_OPEN',
   pass: position?.status === 0,
 })
 
@@ -185,13 +185,13 @@ function ladderChecks(exits: readonly ExitRule[], bounds: Terms['trackConfig'], 
   return [
     {
       rule: 'ladderShape',
-      error: tooMany ? 'TooManyExitRules' : 'InvalidExitRules',
+      code: tooMany ? 'TOO_MANY_EXIT_RULES' : 'INVALID_EXIT_RULES',
       pass: shape === undefined,
       ...(shape && { problem: shape }),
     },
     {
       rule: 'exitBounds',
-      error: 'ExitRulesOutOfBounds',
+      code: 'EXIT_RULES_OUT_OF_BOUNDS',
       pass: shape === undefined && bound === undefined,
       ...(bound && { problem: bound }),
     },
@@ -202,40 +202,33 @@ function riskChecks(terms: Terms, intent: Intent): Check[] {
   const { allocation, vault } = terms
   const amount = intent.usdcAmount ?? 1n
   const { maxTradeSize, maxDailyTurnover, maxDailyLoss, dailyTurnover, dailyLoss } = riskLimits(terms)
-  const atMost = (rule: string, error: string, used: bigint, limit: bigint): Check => ({
+  const atMost = (rule: string, code: Code, used: bigint, limit: bigint): Check => ({
     rule,
-    error,
+    code,
     pass: used + amount <= limit,
     limit,
     used,
     after: used + (intent.usdcAmount ?? 0n),
   })
-  return [
-    {
-      rule: 'allocationActive',
-      error: 'AllocationNotActive',
-      pass: allocation.status === ALLOCATION_ACTIVE,
-    },
-    atMost('allocationCap', 'ExceedsAllocationCap', allocation.used, allocation.cap),
-    atMost('maxTradeSize', 'ExceedsMaxTradeSize', 0n, maxTradeSize),
-    ...(maxDailyTurnover === undefined
-      ? []
-      : [atMost('dailyTurnover', 'ExceedsDailyTurnover', dailyTurnover, maxDailyTurnover)]),
-    ...(maxDailyLoss === undefined
-      ? []
-      : [
-          {
-            rule: 'dailyLoss',
-            error: 'ExceedsDailyLoss',
-            pass: dailyLoss < maxDailyLoss,
-            limit: maxDailyLoss,
-            used: dailyLoss,
-          },
-        ]),
-    atMost('idleAssets', 'InsufficientIdleAssets', 0n, vault.idleAssets),
-    ...(terms.token ? [priceCheck(terms)] : []),
-    ...fillCheck(terms, intent),
+  const checks: Check[] = [
+    { rule: 'allocationActive', code: 'ALLOCATION_NOT_ACTIVE', pass: allocation.status === ALLOCATION_ACTIVE },
+    atMost('allocationCap', 'EXCEEDS_ALLOCATION_CAP', allocation.used, allocation.cap),
+    atMost('maxTradeSize', 'EXCEEDS_MAX_TRADE_SIZE', 0n, maxTradeSize),
   ]
+  if (maxDailyTurnover !== undefined)
+    checks.push(atMost('dailyTurnover', 'EXCEEDS_DAILY_TURNOVER', dailyTurnover, maxDailyTurnover))
+  if (maxDailyLoss !== undefined)
+    checks.push({
+      rule: 'dailyLoss',
+      code: 'EXCEEDS_DAILY_LOSS',
+      pass: dailyLoss < maxDailyLoss,
+      limit: maxDailyLoss,
+      used: dailyLoss,
+    })
+  checks.push(atMost('idleAssets', 'INSUFFICIENT_IDLE_ASSETS', 0n, vault.idleAssets))
+  if (terms.token) checks.push(priceCheck(terms))
+  checks.push(...fillCheck(terms, intent))
+  return checks
 }
 
 function fillCheck({ token }: Terms, intent: Intent): Check[] {
@@ -246,7 +239,7 @@ function fillCheck({ token }: Terms, intent: Intent): Check[] {
 
 const slippageCheck = (minimum: bigint, received: bigint): Check => ({
   rule: 'slippage',
-  error: 'SlippageExceeded',
+  code: 'SLIPPAGE_EXCEEDED',
   pass: received >= minimum && received > 0n,
   limit: minimum,
   after: received,
@@ -254,7 +247,7 @@ const slippageCheck = (minimum: bigint, received: bigint): Check => ({
 
 const priceCheck = ({ token }: Terms): Check => ({
   rule: 'freshPrice',
-  error: token?.quote.quoted === false ? 'TokenNotQuoted' : 'StalePrice',
+  code: token?.quote.quoted === false ? 'TOKEN_NOT_QUOTED' : 'STALE_PRICE',
   pass: token !== undefined && !token.quote.stale,
   ...(token && { used: token.quote.updatedAt }),
 })

@@ -1,4 +1,11 @@
-import { type Abi, type ContractErrorName, decodeErrorResult, type Hex } from 'viem'
+import {
+  type Abi,
+  type Address,
+  type ContractErrorArgs,
+  type ContractErrorName,
+  decodeErrorResult,
+  type Hex,
+} from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { feeManagerAbi } from '../../contracts-abi/fee-manager.ts'
@@ -7,10 +14,11 @@ import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
-import { type Facts, Refusal, refuse } from '../errors/catalogue.ts'
+import { type Code, refuse } from '../errors/catalogue.ts'
+import type { Refusal } from '../errors/refusal.ts'
 
 /** Every contract that a relayed call can run through. */
-const abis = [
+export const contractAbis = [
   tradeRouterAbi,
   positionManagerAbi,
   mandateVaultAbi,
@@ -20,322 +28,191 @@ const abis = [
   agentRegistryAbi,
   feeManagerAbi,
 ] as const
-type ErrorName = ContractErrorName<(typeof abis)[number]>
+type Abis = (typeof contractAbis)[number]
+type ErrorName = ContractErrorName<Abis>
 
-type Args = readonly unknown[]
-/** Status of the refusal (400 unless said), its sentence from the error's arguments, the remedy, the named facts. */
-type Row = {
-  status?: 400 | 404 | 409 | 503
-  sentence: (args: Args) => string
-  remedy?: string
-  retryable?: boolean
+/** A decoded contract error; `args` are typed by its ABI. */
+export type ContractError = { [name in ErrorName]: { name: name; args: ContractErrorArgs<Abis, name> } }[ErrorName]
+
+/** What the caller of a contract knows and the contract error does not say. */
+export type RevertContext = {
+  agentId?: bigint | undefined
+  signer?: Address | undefined
+  digest?: Hex | undefined
+  deadline?: bigint | undefined
+  /** Unix seconds. */
+  chainTime?: bigint | undefined
+  /** The transaction that reverted; absent if the call was only simulated. */
+  transactionHash?: Hex | undefined
 }
 
-const quote = 'Fetch a fresh quote and compare its checks.'
-const operator = 'This is a matter of the deployment: tell its operator.'
-const wiring = { sentence: () => 'The contracts are not wired as they should be.', remedy: operator } satisfies Row
-const admin = { sentence: () => 'The contracts refused an administrative value.', remedy: operator } satisfies Row
-const usdc = (value: unknown) => `${value} USDC base units`
-
-const rows = {
+/** One row per Solidity error: a contract that gains an error fails `tsc` here. */
+const refusals: {
+  [name in ErrorName]: (args: ContractErrorArgs<Abis, name>, context: RevertContext) => Refusal
+} = {
   // Signed intents
-  ExpiredDeadline: { sentence: () => 'The deadline has passed.', remedy: 'Fetch a fresh quote and sign it.' },
-  InvalidSignature: {
-    sentence: () => "The signature is not the agent signer's over exactly these values.",
-    remedy: "Sign the quote's typedData and send the same values; exits count in order.",
-  },
-  InvalidNonce: {
-    sentence: ([expected, provided]) => `The nonce ${provided} is not the next nonce ${expected}.`,
-    remedy: 'Fetch a fresh quote and sign its nonce.',
-  },
-  InvalidAccountNonce: {
-    sentence: ([, current]) => `The nonce is not the signer's current nonce ${current}.`,
-    remedy: 'Fetch a fresh quote and sign its nonce.',
-  },
-  AgentNotFound: {
-    status: 404,
-    sentence: ([agentId]) => `There is no agent ${agentId}.`,
-    remedy: 'Agent ids come from POST /agents/register and GET /agents/by-owner/{owner}.',
-  },
-  AgentNotTradable: {
-    sentence: ([agentId]) => `Agent ${agentId} is not active, so it may not take new risk.`,
-    remedy: 'Reducing and closing stay possible; the agent record shows its status.',
-  },
-  VaultMismatch: {
-    sentence: ([, expected]) => `The agent trades in the vault ${expected} only.`,
-    remedy: "Sign the quote's vault.",
-  },
-  TokenNotAllowed: {
-    sentence: ([token]) => `The vault does not allow the token ${token}.`,
-    remedy: "The quote's allowedSymbols lists what the vault allows.",
-  },
-  PositionAlreadyOpen: {
-    sentence: ([agentId]) => `Agent ${agentId} already has an open position in this token.`,
-    remedy: 'Add to it with POST /agents/{agentId}/add-intents.',
-  },
-  InvalidExitRules: {
-    sentence: () => 'The exit ladder is not valid.',
-    remedy:
-      'Send 1 to 5 rules; stop-losses (negative) each deeper than the one before, take-profits (positive) each higher, the last rule with exitBps 10000.',
-  },
-  ExitRulesOutOfBounds: {
-    sentence: () => "The exit ladder breaks the track's exit bounds.",
-    remedy: "Stay within the quote's exitBounds.",
-  },
-  TooManyExitRules: {
-    sentence: ([count]) => `The ladder would hold ${count} rules; fired and new ones together may be 5.`,
-    remedy: 'Send fewer rules.',
-  },
-  PendingRuleAlreadyTriggered: {
-    sentence: () => 'A rule of the new ladder would fire at once.',
-    remedy: 'Move the trigger away from the current price, or reduce the position instead.',
-  },
-  InvalidTradeAmount: { sentence: () => 'The amount must be above zero.', remedy: 'Send a positive usdcAmount.' },
-  BpsOutOfRange: {
-    sentence: ([bps]) => `${bps} basis points are out of range.`,
-    remedy: 'Basis points run to 10000; a reduce takes 1 to 10000.',
-  },
+  ExpiredDeadline: (_, { deadline, chainTime }) =>
+    refuse('EXPIRED_DEADLINE', { given: deadline, serverTime: chainTime }),
+  InvalidSignature: (_, { signer, digest }) =>
+    refuse('INVALID_SIGNATURE', { problem: 'the contract did not accept it', signer, recovered: undefined, digest }),
+  InvalidNonce: ([expected, provided]) => refuse('INVALID_NONCE', { given: provided, expected }),
+  InvalidAccountNonce: ([account, currentNonce]) => refuse('INVALID_ACCOUNT_NONCE', { account, currentNonce }),
+  AgentNotFound: ([agentId]) => refuse('AGENT_NOT_FOUND', { agentId }),
+  AgentNotTradable: ([agentId]) => refuse('AGENT_NOT_TRADABLE', { agentId }),
+  VaultMismatch: ([agentId, expected, provided]) => refuse('VAULT_MISMATCH', { agentId, expected, provided }),
+  TokenNotAllowed: ([token]) => refuse('TOKEN_NOT_ALLOWED', { token }),
+  PositionAlreadyOpen: ([agentId, token]) => refuse('POSITION_ALREADY_OPEN', { agentId, token }),
+  InvalidExitRules: () => refuse('INVALID_EXIT_RULES', { problem: 'the contract did not accept it' }),
+  ExitRulesOutOfBounds: () => refuse('EXIT_RULES_OUT_OF_BOUNDS', { problem: 'the contract did not accept it' }),
+  TooManyExitRules: ([count]) => refuse('TOO_MANY_EXIT_RULES', { count }),
+  PendingRuleAlreadyTriggered: ([positionId]) => refuse('PENDING_RULE_ALREADY_TRIGGERED', { positionId }),
+  InvalidTradeAmount: ([usdcAmount]) => refuse('INVALID_TRADE_AMOUNT', { usdcAmount }),
+  BpsOutOfRange: ([bps]) => refuse('BPS_OUT_OF_RANGE', { bps }),
+
   // Limits
-  AllocationNotActive: {
-    sentence: ([agentId]) => `The allocation of agent ${agentId} is not active.`,
-    remedy: 'Reducing and closing stay possible; the operator activates allocations.',
-  },
-  ExceedsAllocationCap: {
-    sentence: ([, used, cap]) => `The positions would cost ${usdc(used)}, above the allocation cap of ${cap}.`,
-    remedy: "Stay within the quote's maxUsdcAmount, or reduce a position first.",
-  },
-  ExceedsMaxTradeSize: {
-    sentence: ([size, max]) => `The trade of ${usdc(size)} is above the largest trade size of ${max}.`,
-    remedy: "Stay within the quote's maxUsdcAmount.",
-  },
-  ExceedsDailyTurnover: {
-    sentence: ([, turnover, max]) => `The day's turnover would be ${usdc(turnover)}, above the limit of ${max}.`,
-    remedy: "Stay within the quote's maxUsdcAmount, or wait for the next UTC day.",
-  },
-  ExceedsDailyLoss: {
-    sentence: ([, loss, max]) => `The day's realized loss of ${usdc(loss)} has reached the limit of ${max}.`,
-    remedy: 'New risk is possible again on the next UTC day; reducing stays possible.',
-  },
-  InsufficientIdleAssets: {
-    sentence: ([idle, required]) => `The vault has ${usdc(idle)} idle; ${required} are needed.`,
-    remedy: "Stay within the quote's maxUsdcAmount.",
-  },
-  VaultTrackNotActive: {
-    sentence: () => "The agent's track is not active in this vault.",
-    remedy: 'GET /vaults/{id} shows the tracks; the operator activates them.',
-  },
+  AllocationNotActive: ([agentId]) => refuse('ALLOCATION_NOT_ACTIVE', { agentId }),
+  ExceedsAllocationCap: ([agentId, used, cap]) => refuse('EXCEEDS_ALLOCATION_CAP', { agentId, used, cap }),
+  ExceedsMaxTradeSize: ([tradeSize, maxTradeSize]) => refuse('EXCEEDS_MAX_TRADE_SIZE', { tradeSize, maxTradeSize }),
+  ExceedsDailyTurnover: ([agentId, turnover, max]) => refuse('EXCEEDS_DAILY_TURNOVER', { agentId, turnover, max }),
+  ExceedsDailyLoss: ([agentId, lossUsdc, maxLossUsdc]) =>
+    refuse('EXCEEDS_DAILY_LOSS', { agentId, lossUsdc, maxLossUsdc }),
+  InsufficientIdleAssets: ([idle, required]) => refuse('INSUFFICIENT_IDLE_ASSETS', { idle, required }),
+  VaultTrackNotActive: ([vault, trackId]) => refuse('VAULT_TRACK_NOT_ACTIVE', { vault, trackId }),
+
   // Positions
-  PositionNotFound: {
-    status: 404,
-    sentence: ([positionId]) => `There is no position ${positionId}.`,
-    remedy: "GET /agents/{agentId}/positions lists the agent's open positions.",
-  },
-  PositionNotOpen: {
-    sentence: ([positionId]) => `Position ${positionId} is closed.`,
-    remedy: 'Only an open position can be changed.',
-  },
-  PositionAgentMismatch: {
-    status: 404,
-    sentence: ([positionId, agentId]) => `Agent ${agentId} has no position ${positionId}.`,
-    remedy: "GET /agents/{agentId}/positions lists the agent's open positions.",
-  },
-  InvalidReduceAmount: {
-    sentence: () => 'The share of the position rounds down to no tokens at all.',
-    remedy: 'Send a larger exitBps; 10000 closes.',
-  },
-  NoPendingExitRule: { sentence: ([positionId]) => `Position ${positionId} has no pending exit rule.`, remedy: quote },
-  TriggerNotMet: { sentence: () => 'No pending exit rule is met at the current price.', remedy: quote },
-  AgentNotSuspended: { sentence: () => 'Only the positions of a suspended agent can be force-closed.', remedy: quote },
+  PositionNotFound: ([positionId], { agentId }) => refuse('POSITION_NOT_FOUND', { agentId, positionId }),
+  PositionNotOpen: ([positionId]) => refuse('POSITION_NOT_OPEN', { positionId }),
+  PositionAgentMismatch: ([positionId, agentId]) => refuse('POSITION_AGENT_MISMATCH', { positionId, agentId }),
+  InvalidReduceAmount: ([positionId]) => refuse('INVALID_REDUCE_AMOUNT', { positionId }),
+  NoPendingExitRule: ([positionId]) => refuse('NO_PENDING_EXIT_RULE', { positionId }),
+  TriggerNotMet: ([positionId]) => refuse('TRIGGER_NOT_MET', { positionId }),
+  AgentNotSuspended: ([agentId]) => refuse('AGENT_NOT_SUSPENDED', { agentId }),
+
   // Prices and the venue
-  TokenNotQuoted: {
-    sentence: () => 'The oracle has never quoted this token.',
-    remedy: 'GET /prices shows what is quoted; POST /prices/refresh may quote it.',
-    retryable: true,
-  },
-  StalePrice: {
-    sentence: ([, updatedAt, maxAge]) => `The oracle price is of ${updatedAt} and may be ${maxAge} seconds old.`,
-    remedy: 'Wait for a fresh price (GET /prices shows it), or POST /prices/refresh.',
-    retryable: true,
-  },
-  SequencerDown: {
-    sentence: () => "The chain's sequencer is reported down.",
-    remedy: 'Try again later.',
-    retryable: true,
-  },
-  SequencerGracePeriod: {
-    sentence: ([until]) => `The chain's sequencer has just come back; prices count again from ${until}.`,
-    remedy: 'Try again after that time.',
-    retryable: true,
-  },
-  SlippageExceeded: {
-    sentence: ([minimum, received]) => `The venue would give ${received}, less than the floor of ${minimum}.`,
-    remedy: 'Trade a smaller amount, or sign a lower minTokenOut or a larger maxSlippageBps.',
-  },
-  PartialFill: {
-    sentence: ([amountIn, filled]) => `The pool takes only ${filled} of ${amountIn}.`,
-    remedy: 'Trade a smaller amount.',
-  },
-  PoolNotConfigured: { sentence: () => 'No pool is configured for this token.', remedy: operator },
-  PoolNotFound: { sentence: () => 'There is no pool for this token.', remedy: operator },
+  TokenNotQuoted: ([asset]) => refuse('TOKEN_NOT_QUOTED', { asset }),
+  StalePrice: ([asset, updatedAt, maxAge]) => refuse('STALE_PRICE', { asset, updatedAt, maxAge }),
+  SequencerDown: () => refuse('SEQUENCER_DOWN'),
+  SequencerGracePeriod: ([until]) => refuse('SEQUENCER_GRACE_PERIOD', { until }),
+  SlippageExceeded: ([minimum, received]) => refuse('SLIPPAGE_EXCEEDED', { minimum, received }),
+  PartialFill: ([amountIn, amountFilled]) => refuse('PARTIAL_FILL', { amountIn, amountFilled }),
+  PoolNotConfigured: ([token]) => refuse('POOL_NOT_CONFIGURED', { token }),
+  PoolNotFound: ([token, fee]) => refuse('POOL_NOT_FOUND', { token, fee: BigInt(fee) }),
+
   // Pauses
-  RegistryPaused: {
-    status: 503,
-    sentence: () => 'The agent registry is paused: new risk is refused.',
-    remedy: 'Reducing and closing still work; try again when the operator has unpaused it.',
-    retryable: true,
-  },
-  EnforcedPause: {
-    status: 503,
-    sentence: () => 'The agent registry is paused: registrations are refused.',
-    remedy: 'Try again when the operator has unpaused it.',
-    retryable: true,
-  },
-  TradingPaused: {
-    status: 503,
-    sentence: () => "Trading is paused in the agent's vault.",
-    remedy: 'Ladder updates still work; try again when the operator has unpaused it.',
-    retryable: true,
-  },
+  RegistryPaused: () => refuse('REGISTRY_PAUSED'),
+  EnforcedPause: () => refuse('ENFORCED_PAUSE'),
+  TradingPaused: () => refuse('TRADING_PAUSED'),
+
   // Registration and identity
-  InvalidName: {
-    sentence: ([length]) => `The name has ${length} bytes; 1 to 128 are allowed.`,
-    remedy: 'Send a shorter name.',
-  },
-  InvalidMetadataURI: {
-    sentence: ([length]) => `The metadataURI has ${length} bytes; 1 to 2048 are allowed.`,
-    remedy: 'Send a shorter metadataURI.',
-  },
-  VaultNotRegistered: {
-    sentence: ([vault]) => `${vault} is not a registered vault.`,
-    remedy: 'GET /vaults lists the vaults.',
-  },
-  ERC8004IdWithoutLink: {
-    sentence: () => 'An erc8004AgentId was sent without linkERC8004.',
-    remedy: 'Send linkERC8004 true, or erc8004AgentId "0".',
-  },
-  ERC8004IdentityNotFound: {
-    status: 404,
-    sentence: ([id]) => `The ERC-8004 registry has no token ${id}.`,
-    remedy: 'Register the identity first.',
-  },
-  ERC8004OwnerMismatch: {
-    sentence: ([id, , actual]) => `The ERC-8004 token ${id} is held by ${actual}, not by the agent's owner.`,
-    remedy: "Link an identity that the agent's owner holds.",
-  },
-  ERC8004AlreadyLinked: {
-    status: 409,
-    sentence: ([id, agentId]) => `The ERC-8004 token ${id} is already linked to agent ${agentId}.`,
-    remedy: 'One identity serves one agent.',
-  },
-  ERC8004IdentityNotLinked: {
-    status: 404,
-    sentence: ([id]) => `No agent is linked to the ERC-8004 token ${id}.`,
-    remedy: 'POST /agents/{agentId}/erc8004/link links one.',
-  },
-  AllocationNotFound: { sentence: ([agentId]) => `Agent ${agentId} has no allocation.`, remedy: operator },
-  InvalidPrice: { sentence: () => 'A price must be above zero.', remedy: 'Check the market-data provider.' },
-  DeviationTooLarge: {
-    sentence: ([, held, given]) => `The price ${given} is too far from the held price ${held}.`,
-    remedy: 'A larger move needs the oracle admin.',
-  },
-  // What only a wrongly wired or wrongly administered deployment can meet
-  AccessControlUnauthorizedAccount: wiring,
-  AccessControlBadConfirmation: wiring,
-  LedgerExceedsVaultBalance: wiring,
-  InsufficientLedger: wiring,
-  OnlySelf: wiring,
-  OnlyTradeRouter: wiring,
-  OnlyAgentRegistry: wiring,
-  OnlyActivePool: wiring,
-  NotAgentOwner: wiring,
-  ZeroAddress: admin,
-  AssetNotTradable: admin,
-  FeeTooHigh: admin,
-  InvalidAssetDecimals: admin,
-  LiquidityPaused: admin,
-  TokenAlreadyEnabled: admin,
-  TokenNotActive: admin,
-  TokenNotEnabled: admin,
-  TooManyTokens: admin,
-  AllocationAlreadyExists: admin,
-  AllocationIsRemoved: admin,
-  InvalidAllocationStatus: admin,
-  DuplicateAsset: admin,
-  GracePeriodTooLong: admin,
-  LengthMismatch: admin,
-  InvalidAgentStatus: admin,
-  InvalidTrack: admin,
-  AgentNotPromotable: admin,
-  IllegalStatusMove: admin,
-  ExpectedPause: admin,
-  ERC4626ExceededMaxDeposit: admin,
-  ERC4626ExceededMaxMint: admin,
-  ERC4626ExceededMaxRedeem: admin,
-  ERC4626ExceededMaxWithdraw: admin,
-  ERC20InsufficientAllowance: wiring,
-  ERC20InsufficientBalance: wiring,
-  ERC20InvalidApprover: wiring,
-  ERC20InvalidReceiver: wiring,
-  ERC20InvalidSender: wiring,
-  ERC20InvalidSpender: wiring,
-  SafeERC20FailedOperation: wiring,
-  TradeInProgress: wiring,
-  ReentrancyGuardReentrantCall: wiring,
-  InvalidShortString: wiring,
-  StringTooLong: wiring,
-  SafeCastOverflowedIntDowncast: admin,
-  SafeCastOverflowedUintToInt: admin,
-  SafeCastOverflowedIntToUint: admin,
-  SafeCastOverflowedUintDowncast: admin,
-} satisfies Record<ErrorName, Row>
+  InvalidName: ([length]) => refuse('INVALID_NAME', { length }),
+  InvalidMetadataURI: ([length]) => refuse('INVALID_METADATA_URI', { length }),
+  VaultNotRegistered: ([vault]) => refuse('VAULT_NOT_REGISTERED', { vault }),
+  ERC8004IdWithoutLink: ([erc8004AgentId]) => refuse('ERC8004_ID_WITHOUT_LINK', { erc8004AgentId }),
+  ERC8004IdentityNotFound: ([erc8004AgentId]) => refuse('ERC8004_IDENTITY_NOT_FOUND', { erc8004AgentId }),
+  ERC8004OwnerMismatch: ([erc8004AgentId, expected, actual]) =>
+    refuse('ERC8004_OWNER_MISMATCH', { erc8004AgentId, expected, actual }),
+  ERC8004AlreadyLinked: ([erc8004AgentId, agentId]) => refuse('ERC8004_ALREADY_LINKED', { erc8004AgentId, agentId }),
+  ERC8004IdentityNotLinked: ([erc8004AgentId]) => refuse('ERC8004_IDENTITY_NOT_LINKED', { erc8004AgentId }),
+  AllocationNotFound: ([agentId]) => refuse('ALLOCATION_NOT_FOUND', { agentId }),
+
+  // Prices that the updater posts
+  InvalidPrice: ([asset, price]) => refuse('INVALID_PRICE', { asset, price }),
+  DeviationTooLarge: ([asset, held, given, maxDeviationBps]) =>
+    refuse('DEVIATION_TOO_LARGE', { asset, held, given, maxDeviationBps }),
+
+  // Contracts that are connected or administered incorrectly
+  AccessControlUnauthorizedAccount: ([account, neededRole]) =>
+    refuse('ACCESS_CONTROL_UNAUTHORIZED_ACCOUNT', { account, neededRole }),
+  AccessControlBadConfirmation: () => refuse('ACCESS_CONTROL_BAD_CONFIRMATION'),
+  LedgerExceedsVaultBalance: ([token, ledger, balance]) =>
+    refuse('LEDGER_EXCEEDS_VAULT_BALANCE', { token, ledger, balance }),
+  InsufficientLedger: ([token, ledger, amount]) => refuse('INSUFFICIENT_LEDGER', { token, ledger, amount }),
+  OnlySelf: ([caller]) => refuse('ONLY_SELF', { caller }),
+  OnlyTradeRouter: ([caller]) => refuse('ONLY_TRADE_ROUTER', { caller }),
+  OnlyAgentRegistry: ([caller]) => refuse('ONLY_AGENT_REGISTRY', { caller }),
+  OnlyActivePool: ([caller]) => refuse('ONLY_ACTIVE_POOL', { caller }),
+  NotAgentOwner: ([agentId, caller]) => refuse('NOT_AGENT_OWNER', { agentId, caller }),
+  ZeroAddress: () => refuse('ZERO_ADDRESS'),
+  AssetNotTradable: ([asset]) => refuse('ASSET_NOT_TRADABLE', { asset }),
+  FeeTooHigh: ([bps, maxBps]) => refuse('FEE_TOO_HIGH', { bps, maxBps }),
+  InvalidAssetDecimals: ([decimals]) => refuse('INVALID_ASSET_DECIMALS', { decimals: BigInt(decimals) }),
+  LiquidityPaused: () => refuse('LIQUIDITY_PAUSED'),
+  TokenAlreadyEnabled: ([token]) => refuse('TOKEN_ALREADY_ENABLED', { token }),
+  TokenNotActive: ([token]) => refuse('TOKEN_NOT_ACTIVE', { token }),
+  TokenNotEnabled: ([token]) => refuse('TOKEN_NOT_ENABLED', { token }),
+  TooManyTokens: ([max]) => refuse('TOO_MANY_TOKENS', { max }),
+  AllocationAlreadyExists: ([agentId]) => refuse('ALLOCATION_ALREADY_EXISTS', { agentId }),
+  AllocationIsRemoved: ([agentId]) => refuse('ALLOCATION_IS_REMOVED', { agentId }),
+  InvalidAllocationStatus: ([status]) => refuse('INVALID_ALLOCATION_STATUS', { status: BigInt(status) }),
+  DuplicateAsset: ([asset]) => refuse('DUPLICATE_ASSET', { asset }),
+  GracePeriodTooLong: ([gracePeriod, max]) => refuse('GRACE_PERIOD_TOO_LONG', { gracePeriod, max }),
+  LengthMismatch: ([assets, prices]) => refuse('LENGTH_MISMATCH', { assets, prices }),
+  InvalidAgentStatus: ([status]) => refuse('INVALID_AGENT_STATUS', { status: BigInt(status) }),
+  InvalidTrack: ([track]) => refuse('INVALID_TRACK', { track: BigInt(track) }),
+  AgentNotPromotable: ([agentId, status]) => refuse('AGENT_NOT_PROMOTABLE', { agentId, status: BigInt(status) }),
+  IllegalStatusMove: ([agentId, from, to]) =>
+    refuse('ILLEGAL_STATUS_MOVE', { agentId, from: BigInt(from), to: BigInt(to) }),
+  ExpectedPause: () => refuse('EXPECTED_PAUSE'),
+  ERC4626ExceededMaxDeposit: ([receiver, assets, max]) =>
+    refuse('ERC4626_EXCEEDED_MAX_DEPOSIT', { receiver, assets, max }),
+  ERC4626ExceededMaxMint: ([receiver, shares, max]) => refuse('ERC4626_EXCEEDED_MAX_MINT', { receiver, shares, max }),
+  ERC4626ExceededMaxRedeem: ([owner, shares, max]) => refuse('ERC4626_EXCEEDED_MAX_REDEEM', { owner, shares, max }),
+  ERC4626ExceededMaxWithdraw: ([owner, assets, max]) => refuse('ERC4626_EXCEEDED_MAX_WITHDRAW', { owner, assets, max }),
+  ERC20InsufficientAllowance: ([spender, allowance, needed]) =>
+    refuse('ERC20_INSUFFICIENT_ALLOWANCE', { spender, allowance, needed }),
+  ERC20InsufficientBalance: ([sender, balance, needed]) =>
+    refuse('ERC20_INSUFFICIENT_BALANCE', { sender, balance, needed }),
+  ERC20InvalidApprover: ([approver]) => refuse('ERC20_INVALID_APPROVER', { approver }),
+  ERC20InvalidReceiver: ([receiver]) => refuse('ERC20_INVALID_RECEIVER', { receiver }),
+  ERC20InvalidSender: ([sender]) => refuse('ERC20_INVALID_SENDER', { sender }),
+  ERC20InvalidSpender: ([spender]) => refuse('ERC20_INVALID_SPENDER', { spender }),
+  SafeERC20FailedOperation: ([token]) => refuse('SAFE_ERC20_FAILED_OPERATION', { token }),
+  TradeInProgress: () => refuse('TRADE_IN_PROGRESS'),
+  ReentrancyGuardReentrantCall: () => refuse('REENTRANCY_GUARD_REENTRANT_CALL'),
+  InvalidShortString: () => refuse('INVALID_SHORT_STRING'),
+  StringTooLong: ([str]) => refuse('STRING_TOO_LONG', { str }),
+  SafeCastOverflowedIntDowncast: ([bits, value]) =>
+    refuse('SAFE_CAST_OVERFLOWED_INT_DOWNCAST', { bits: BigInt(bits), value }),
+  SafeCastOverflowedUintToInt: ([value]) => refuse('SAFE_CAST_OVERFLOWED_UINT_TO_INT', { value }),
+  SafeCastOverflowedIntToUint: ([value]) => refuse('SAFE_CAST_OVERFLOWED_INT_TO_UINT', { value }),
+  SafeCastOverflowedUintDowncast: ([bits, value]) =>
+    refuse('SAFE_CAST_OVERFLOWED_UINT_DOWNCAST', { bits: BigInt(bits), value }),
+}
 
 /** The wire code of a contract error: its name in SCREAMING_SNAKE case. */
-export const codeOf = (name: string): string =>
+export const codeOf = (name: ErrorName): Code =>
   name
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
     .replace(/([A-Z])([A-Z][a-z])/g, '$1_$2')
-    .toUpperCase()
+    .toUpperCase() as Code
 
-/** Every code a contract can answer with, its status and remedy, for OpenAPI and `svc://errors`. */
-export const contractCodes = Object.entries<Row>(rows).map(([name, { status = 400, remedy }]) => ({
-  code: codeOf(name),
-  status,
-  ...(remedy !== undefined && { remedy }),
-}))
+/** Every code that a contract error maps onto. */
+export const contractCodes: readonly Code[] = (Object.keys(refusals) as ErrorName[]).map(codeOf)
 
-/** The remedy of a contract error by its name. */
-export const remedyOf = (name: string): string | undefined => table[name]?.remedy
+const errorsAbi: Abi = contractAbis.flatMap(abi => [...abi] as Abi).filter(item => item.type === 'error')
 
-const table: Record<string, Row> = rows
-const errorsAbi: Abi = abis.flatMap(abi => [...abi] as Abi).filter(item => item.type === 'error')
-
-/** Decodes revert data to the error's name and named arguments; undefined when it is none of ours. */
-export function decodeRevert(data: Hex | undefined): { name: string; args: Args; facts: Facts } | undefined {
+/** Decodes revert data; undefined if it is not an error of these contracts. */
+export function decodeRevert(data: Hex | undefined): ContractError | undefined {
   if (data === undefined || data === '0x') return undefined
   try {
-    const { errorName, args = [], abiItem } = decodeErrorResult({ abi: errorsAbi, data })
-    const inputs = 'inputs' in abiItem ? abiItem.inputs : []
-    const facts = Object.fromEntries(inputs.map(({ name }, index) => [name || `${index}`, `${args[index]}`]))
-    return { name: errorName, args: args as Args, facts }
+    const { errorName, args = [] } = decodeErrorResult({ abi: errorsAbi, data })
+    return errorName in refusals ? ({ name: errorName, args } as ContractError) : undefined
   } catch {
     return undefined
   }
 }
 
-/** The refusal of a call that a contract refused, from its revert data; INTENT_REFUSED when it cannot be decoded. */
-export function ofRevert(data: Hex | undefined, extra: Facts = {}): Refusal {
-  const decoded = decodeRevert(data)
-  const row: Row | undefined = decoded && table[decoded.name]
-  if (decoded === undefined || row === undefined) {
-    const problem = decoded ? `it answered ${decoded.name}` : 'it gave no reason that is known here'
-    return refuse('INTENT_REFUSED', { problem, ...decoded?.facts, ...extra })
-  }
-  const details = { ...decoded.facts, ...extra }
-  return new Refusal(row.status ?? 400, {
-    error: row.sentence(decoded.args),
-    code: codeOf(decoded.name),
-    ...(Object.keys(details).length > 0 && { details }),
-    ...(row.remedy !== undefined && { remedy: row.remedy }),
-    ...(row.retryable && { retryable: true }),
-  })
+/** Returns the refusal of a call that a contract reverted; INTENT_REFUSED if its revert data cannot be decoded. */
+export function refusalOfRevert(data: Hex | undefined, context: RevertContext = {}): Refusal {
+  const error = decodeRevert(data)
+  const refusal =
+    error === undefined
+      ? refuse('INTENT_REFUSED', { problem: 'it gave no reason that is known here' })
+      : refusalOfError(error, context)
+  const { transactionHash } = context
+  return transactionHash === undefined ? refusal : refusal.withDetails({ transactionHash })
 }
+
+// The name decides the type of the arguments, which tsc cannot follow through the table.
+const refusalOfError = ({ name, args }: ContractError, context: RevertContext): Refusal =>
+  (refusals[name] as (args: ContractError['args'], context: RevertContext) => Refusal)(args, context)

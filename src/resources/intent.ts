@@ -1,9 +1,8 @@
 import { parseUnits } from 'viem'
 import { z } from 'zod'
 import type { Terms } from '../chain/trading-terms.ts'
-import { refuse } from '../errors/catalogue.ts'
+import { refuse, remedyOf } from '../errors/catalogue.ts'
 import type { Check } from '../protocol/checks.ts'
-import { codeOf, remedyOf } from '../protocol/contract-errors.ts'
 import type { ExitBounds } from '../protocol/exit-ladder.ts'
 import {
   type Domain,
@@ -228,16 +227,16 @@ export const check = z
   .meta({ id: 'Check', description: 'One rule that the router will apply' })
 
 const figure = (value: bigint | string | undefined) => (value === undefined ? null : `${value}`)
-export const presentCheck = ({ rule, error, pass, limit, used, after, problem }: Check): z.input<typeof check> => ({
+export const presentCheck = ({ rule, code, pass, limit, used, after, problem }: Check): z.input<typeof check> => ({
   rule,
-  code: codeOf(error),
+  code,
   pass,
   limit: figure(limit ?? problem?.limit),
   used: figure(used ?? problem?.given),
   after: figure(after),
   ...(problem && { problem: problem.problem }),
   ...(problem?.ruleIndex !== undefined && { ruleIndex: problem.ruleIndex }),
-  ...(!pass && remedyOf(error) !== undefined && { remedy: remedyOf(error) as string }),
+  ...(!pass && { remedy: remedyOf(code) }),
 })
 
 export const allocation = z

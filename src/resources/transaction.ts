@@ -1,7 +1,7 @@
 import { getAddress, type Hex } from 'viem'
 import { z } from 'zod'
 import type { Transaction } from '../chain/transactions.ts'
-import { ofRevert } from '../protocol/contract-errors.ts'
+import { refusalOfRevert } from '../protocol/contract-errors.ts'
 import { addressOut, digits, hashOut, unixSeconds } from './primitives.ts'
 
 export const transactionStatus = z
@@ -48,7 +48,7 @@ export function presentTransaction(
   { hash, from, to, revertData }: Transaction,
   block: NonNullable<Transaction['block']>,
 ): z.input<typeof transactionStatus> {
-  const refusal = block.success ? undefined : ofRevert(revertData)
+  const refusal = block.success ? undefined : refusalOfRevert(revertData)
   return {
     transactionHash: hash,
     status: block.success ? 'success' : 'reverted',

@@ -1,12 +1,11 @@
 import { exports } from 'cloudflare:workers'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { refusalCodes } from '../../src/errors/catalogue.ts'
-import { contractCodes } from '../../src/protocol/contract-errors.ts'
+import { errorCodes } from '../../src/errors/catalogue.ts'
 import type { Body } from './body.ts'
 import type { ToolResult } from './mcp-client.ts'
 
 const fetchWorker = (async (input, init) => exports.default.fetch(new Request(input as string, init))) as typeof fetch
-const statuses = new Map([...refusalCodes, ...contractCodes].map(({ code, status }) => [code, status]))
+const statuses = new Map(errorCodes.map(({ code, status }) => [code, status]))
 
 let connected: Promise<Client> | undefined
 async function connect(): Promise<Client> {

@@ -1,0 +1,46 @@
+/** The named facts of a refusal: what was given, what was expected, which limit applies. */
+export type Facts = Record<string, unknown>
+
+/** The JSON body of a refusal, the same over HTTP and MCP. The surface adds the request id. */
+export type RefusalBody = {
+  error: string
+  code: string
+  details?: Facts
+  remedy?: string
+  retryable?: boolean
+  retryAfterSeconds?: number
+}
+
+/** The x402 objects that accompany a response: what must be paid (PaymentRequired), what was paid (SettleResponse). */
+export type PaymentAnswer = { required?: object; response?: object }
+
+/** An error that the caller gets: its HTTP status and body. The `cause` is only logged. */
+export class Refusal extends Error {
+  readonly status: number
+  readonly body: RefusalBody
+  payment: PaymentAnswer | undefined
+  constructor(status: number, body: RefusalBody, cause?: unknown) {
+    super(body.error, { cause })
+    this.name = 'Refusal'
+    this.status = status
+    this.body = body
+  }
+
+  /** Returns a copy with more facts in `details`. */
+  withDetails(facts: Facts): Refusal {
+    const details = toDetails({ ...this.body.details, ...facts })
+    return new Refusal(this.status, { ...this.body, ...(details !== undefined && { details }) }, this.cause)
+  }
+
+  /** Returns a copy with another remedy, for a caller whose situation the catalogue cannot know. */
+  withRemedy(remedy: string): Refusal {
+    return new Refusal(this.status, { ...this.body, remedy }, this.cause)
+  }
+}
+
+/** Returns facts in their wire form: bigints as digit strings, without undefined values; undefined if none is left. */
+export function toDetails(facts: Facts): Facts | undefined {
+  const known = Object.entries(facts).filter(([, value]) => value !== undefined)
+  if (known.length === 0) return undefined
+  return Object.fromEntries(known.map(([name, value]) => [name, typeof value === 'bigint' ? `${value}` : value]))
+}

@@ -1,0 +1,89 @@
+import type { Hex } from 'viem'
+import { row } from './error-row.ts'
+
+/** Requests that are malformed, or that name something that does not exist. */
+export const requestErrors = {
+  INVALID_REQUEST: row<{ problem: string; problems?: readonly { path: string; problem: string }[] }>({
+    status: 400,
+    sentence: ({ problem }) => `The request is invalid: ${problem}.`,
+    remedy: 'Compare the request with /docs/swagger.json, correct it and send it again.',
+  }),
+  MALFORMED_JSON: row({
+    status: 400,
+    sentence: () => 'The request body is not well-formed JSON.',
+    remedy: 'Send one JSON object with Content-Type: application/json.',
+  }),
+  UNSUPPORTED_CONTENT_TYPE: row({
+    status: 400,
+    sentence: () => 'The request body is not declared as JSON.',
+    remedy: 'Send the header Content-Type: application/json.',
+  }),
+  BODY_TOO_LARGE: row<{ limitBytes: number }>({
+    status: 413,
+    sentence: ({ limitBytes }) => `The request body is larger than ${limitBytes} bytes.`,
+    remedy: 'Send only the fields that the operation defines.',
+  }),
+  UNKNOWN_PATH: row<{ path: string }>({
+    status: 404,
+    sentence: ({ path }) => `There is no endpoint at ${path}.`,
+    remedy: 'GET / lists every endpoint.',
+  }),
+  METHOD_NOT_ALLOWED: row<{ method: string; allowed: readonly string[] }>({
+    status: 405,
+    sentence: ({ method, allowed }) => `The method ${method} is not allowed here; allowed: ${allowed.join(', ')}.`,
+    remedy: 'Use a method that the Allow header lists.',
+  }),
+  UNAUTHORIZED: row({
+    status: 401,
+    sentence: () => 'The refresh secret is missing or wrong.',
+    remedy: 'Send the header Authorization: Bearer <PRICE_REFRESH_SECRET>.',
+  }),
+  TOO_MANY_POINTS: row<{ from: number; to: number; interval: string; points: number; limit: number }>({
+    status: 400,
+    sentence: ({ from, to, interval, points, limit }) =>
+      `The range from ${from} to ${to} has ${points} intervals of ${interval}; a response holds at most ${limit}.`,
+    remedy: 'Request a shorter range, page by page, or use interval=1d.',
+  }),
+  INVALID_AMOUNT: row<{ field: string; given: string; problem: string }>({
+    status: 400,
+    sentence: ({ field, given, problem }) => `${field} ${given} is not a valid amount: ${problem}.`,
+    remedy: 'Send a positive decimal string with at most as many decimals as the asset has; amounts are not rounded.',
+  }),
+  UNKNOWN_SYMBOL: row<{ symbol: string }>({
+    status: 400,
+    sentence: ({ symbol }) => `There is no token with the symbol ${symbol}.`,
+    remedy: 'GET /tokens lists the symbols.',
+  }),
+  AGENT_NOT_FOUND: row<{ agentId: bigint }>({
+    status: 404,
+    sentence: ({ agentId }) => `There is no agent ${agentId}.`,
+    remedy: 'Use an agent id from POST /agents/register or GET /agents/by-owner/{owner}.',
+  }),
+  NO_AGENT_FOR_ERC8004: row<{ erc8004AgentId: bigint }>({
+    status: 404,
+    sentence: ({ erc8004AgentId }) => `No agent is linked to the ERC-8004 token ${erc8004AgentId}.`,
+    remedy: 'POST /agents/{agentId}/erc8004/link links an agent to it.',
+  }),
+  VAULT_NOT_FOUND: row<{ id: string }>({
+    status: 404,
+    sentence: ({ id }) => `There is no vault ${id}.`,
+    remedy: 'GET /vaults lists the vaults; an id is a slug or a contract address.',
+  }),
+  TRANSACTION_NOT_FOUND: row<{ txHash: Hex }>({
+    status: 404,
+    sentence: ({ txHash }) => `The chain has no transaction ${txHash}.`,
+    remedy: 'If it was sent just now, query again in a second; a rejected intent has no transaction.',
+  }),
+  INTENT_NOT_FOUND: row<{ digest: Hex }>({
+    status: 404,
+    sentence: ({ digest }) => `There is no intent with the digest ${digest}.`,
+    remedy:
+      'If it was never accepted, send the signed body. Intents are deleted a day after their deadline: GET /agents/{agentId}/trades shows what was executed.',
+  }),
+  EVENT_ID_UNKNOWN: row<{ lastEventId: string | undefined }>({
+    status: 400,
+    sentence: ({ lastEventId }) => `A stream cannot resume after the event ${lastEventId}.`,
+    remedy:
+      'The event is too old or from another deployment. Open the stream without it, and read what you missed from GET /agents/{agentId}/trades.',
+  }),
+}
