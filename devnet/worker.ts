@@ -15,11 +15,16 @@ export type Worker = {
 export type WorkerOptions = {
   port: number
   vars: Record<string, string>
+  /** Folder for the storage of the Durable Objects; a temporary one by default. It is emptied on exit. */
+  storage?: string
   /** Another Worker of this repository, by its wrangler configuration. */
   config?: string
   /** Where wrangler's own lines go; 'ignore' keeps them for the error alone. */
   output?: 'inherit' | 'ignore'
 }
+
+/** Where `npm run dev` keeps the storage of the Durable Objects, for `npm run journal`. */
+export const WORKER_STORAGE = join(import.meta.dirname, '../.devnet/worker')
 
 const START_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 5_000
@@ -28,6 +33,7 @@ const STOP_TIMEOUT_MS = 5_000
 export async function startWorker({
   port,
   vars,
+  storage,
   config = 'wrangler.toml',
   output = 'ignore',
 }: WorkerOptions): Promise<Worker> {
@@ -40,7 +46,13 @@ export async function startWorker({
     [
       join(dirname(manifest), 'bin/wrangler.js'),
       ...['dev', '--config', config, '--local', '--ip', '127.0.0.1', '--port', `${port}`, '--inspector-port', '0'],
-      ...['--env-file', envFile, '--persist-to', join(state, 'state'), '--show-interactive-dev-session=false'],
+      ...[
+        '--env-file',
+        envFile,
+        '--persist-to',
+        storage ?? join(state, 'state'),
+        '--show-interactive-dev-session=false',
+      ],
     ],
     {
       cwd: join(import.meta.dirname, '..'),
@@ -73,7 +85,8 @@ export async function startWorker({
     child.on('exit', (code, signal) => {
       watchdog.kill('SIGKILL')
       endGroup(child.pid, 'SIGKILL')
-      rmSync(state, { recursive: true, force: true, maxRetries: 5 })
+      for (const folder of [state, storage])
+        if (folder !== undefined) rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
       resolve(stopping ? undefined : new Error(`wrangler dev ended (${signal ?? `exit ${code}`}):\n${tail.trim()}`))
     })
   })

@@ -1,6 +1,6 @@
 import { exitWith, portFrom } from '../devnet/environment.ts'
 import { DEPLOYMENT_FILE, startDevnet } from '../devnet/index.ts'
-import { startWorker } from '../devnet/worker.ts'
+import { startWorker, WORKER_STORAGE } from '../devnet/worker.ts'
 import { workerVars } from '../devnet/worker-vars.ts'
 
 // `npm run dev`: the embedded chain on CHAIN_PORT and the Worker on PORT, until Ctrl-C.
@@ -20,7 +20,7 @@ console.log(`chain    ${devnet.rpcUrl} (chain id ${devnet.chainId})`)
 try {
   // Who tries the contracts by hand may want to fire exits alone: KEEPER_ENABLED=false.
   const vars = { ...workerVars(devnet.deployment), KEEPER_ENABLED: process.env.KEEPER_ENABLED || 'true' }
-  const worker = await startWorker({ port, vars, output: 'inherit' })
+  const worker = await startWorker({ port, vars, storage: WORKER_STORAGE, output: 'inherit' })
   stop = async () => {
     await worker.stop()
     await devnet.stop()
