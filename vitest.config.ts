@@ -16,6 +16,9 @@ const worker = (changes: Record<string, string>) =>
     miniflare: { bindings: deployment ? { ...workerVars(deployment), ...testVars, ...changes } : {} },
   })
 
+/** For every project that runs in workerd. */
+const setupFiles = ['./test/support/stop-durable-objects.ts']
+
 export default defineConfig({
   test: {
     fileParallelism: false,
@@ -25,6 +28,7 @@ export default defineConfig({
         plugins: [worker({ KEEPER_ENABLED: 'false' })],
         test: {
           name: 'worker',
+          setupFiles,
           include: ['test/integration/**/*.test.ts', 'test/conformance/**/*.test.ts'],
           exclude: [
             '**/*.node.test.ts',
@@ -43,6 +47,7 @@ export default defineConfig({
         plugins: [worker({ KEEPER_ENABLED: 'false' })],
         test: {
           name: 'worker over MCP',
+          setupFiles,
           include: [
             'trading',
             'trades',
@@ -73,6 +78,7 @@ export default defineConfig({
         ],
         test: {
           name: 'lane',
+          setupFiles,
           include: ['test/integration/executor-lane.test.ts'],
           globalSetup: ['./test/support/lane-chain.ts'],
           testTimeout: 60_000,
@@ -91,6 +97,7 @@ export default defineConfig({
         ],
         test: {
           name: 'history',
+          setupFiles,
           include: ['test/integration/{history-property,history-fresh,events-reorg}.test.ts'],
           globalSetup: ['./test/support/history-chain.ts'],
           provide: { surface: 'http' },
@@ -102,6 +109,7 @@ export default defineConfig({
         plugins: [worker({})],
         test: {
           name: 'keeper',
+          setupFiles,
           include: ['test/integration/keeper*.test.ts'],
           provide: { deployment: deployment as Deployment, surface: 'http' },
           testTimeout: 60_000,
