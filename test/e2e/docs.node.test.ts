@@ -1,40 +1,32 @@
-import { existsSync } from 'node:fs'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { freePort } from '../../devnet/anvil.ts'
 import { startWorker, type Worker } from '../../devnet/worker.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
+import { launchBrowser } from './browser.ts'
 
-// The interactive page in a real browser: it renders, it asks nobody but the service, and it can send an operation.
+// The interactive documentation in a real browser: it renders, requests nothing from other hosts, and sends operations.
 
-const executablePath = [
-  process.env.CHROMIUM_PATH,
-  '/usr/bin/chromium',
-  '/usr/bin/chromium-browser',
-  '/usr/bin/google-chrome',
-].find(path => path !== undefined && existsSync(path))
-if (executablePath === undefined) console.warn('No browser is installed (set CHROMIUM_PATH): /docs is not looked at.')
-
-describe.skipIf(executablePath === undefined)('/docs in a browser', () => {
+describe('/docs in a browser', () => {
   let worker: Worker
   let browser: Browser
   let page: Page
   const hosts = new Set<string>()
-  const complaints: string[] = []
+  const problems: string[] = []
 
   beforeAll(async () => {
     const port = await freePort()
     const deployment = { ...inject('deployment'), baseUrl: `http://127.0.0.1:${port}` }
     worker = await startWorker({ port, vars: workerVars(deployment) })
-    browser = await chromium.launch({ executablePath: executablePath ?? '', args: ['--no-sandbox'] })
+    browser = await launchBrowser()
     page = await browser.newPage({ viewport: { width: 1200, height: 1400 } })
     page.on('request', request => hosts.add(new URL(request.url()).host))
     page.on('console', message => {
-      // The browser's own line about an answer with a status of 404, which one test asks for.
-      const isAnswer = message.text().startsWith('Failed to load resource: the server responded with a status of 404')
-      if (['error', 'warning'].includes(message.type()) && !isAnswer) complaints.push(message.text())
+      // The browser logs every 404, and one test provokes one.
+      const isExpected = message.text().startsWith('Failed to load resource: the server responded with a status of 404')
+      if (['error', 'warning'].includes(message.type()) && !isExpected) problems.push(message.text())
     })
-    page.on('pageerror', error => complaints.push(error.message))
+    page.on('pageerror', error => problems.push(error.message))
     await page.goto(`${worker.url}/docs`)
     await page.waitForSelector('.opblock')
   })
@@ -43,7 +35,7 @@ describe.skipIf(executablePath === undefined)('/docs in a browser', () => {
     await worker?.stop()
   })
 
-  it('shows every operation under its chapter', async () => {
+  it('shows every operation under its tag', async () => {
     const shown = await page.locator('.opblock').count()
     const response = await fetch(`${worker.url}/docs/swagger.json`)
     const { paths, tags } = (await response.json()) as { paths: Record<string, object>; tags: { name: string }[] }
@@ -53,7 +45,7 @@ describe.skipIf(executablePath === undefined)('/docs in a browser', () => {
     if (process.env.SCREENSHOTS) await page.screenshot({ path: `${process.env.SCREENSHOTS}/docs.png` })
   })
 
-  it('sends an operation and shows the answer', async () => {
+  it('sends an operation and shows the response', async () => {
     const operation = page.locator('.opblock', { has: page.locator('[data-path="/vaults/{id}"]') }).first()
     await operation.locator('.opblock-summary').click()
     await operation.locator('.try-out__btn').click()
@@ -77,15 +69,15 @@ describe.skipIf(executablePath === undefined)('/docs in a browser', () => {
     expect(await body.inputValue()).toContain('"primaryType": "ReducePosition"')
     await body.fill((await body.inputValue()).replace('"agentId": "1"', '"agentId": "999999"'))
     await operation.locator('.execute').click()
-    const answer = operation.locator('.live-responses-table').first()
-    await answer.waitFor()
-    expect(await answer.innerText()).toContain('AGENT_NOT_FOUND')
+    const response = operation.locator('.live-responses-table').first()
+    await response.waitFor()
+    expect(await response.innerText()).toContain('AGENT_NOT_FOUND')
     await page.locator('.btn.authorize').first().click()
     await page.locator('.dialog-ux .btn-done').click()
   })
 
-  it('loads nothing from anybody else, and nothing that its policy forbids', () => {
+  it('loads nothing from another host, and nothing that its content security policy forbids', () => {
     expect([...hosts]).toEqual([new URL(worker.url).host])
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
   })
 })
