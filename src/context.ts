@@ -6,7 +6,7 @@ import { createExecutor, type Executor } from './executor/client.ts'
 import { createJournals, type Journals } from './executor/find-intent.ts'
 import type { RelayRequest } from './executor/intent.ts'
 import { createHistory, type History } from './history/client.ts'
-import { createWatch, type Watch } from './keeper/client.ts'
+import { createKeeper, type Keeper } from './keeper/client.ts'
 import { createLive, type Live } from './live/client.ts'
 import { createPayments, type Payments } from './payments/client.ts'
 import { localProvider } from './price-providers/local.ts'
@@ -30,7 +30,7 @@ export type Context = {
   /** What became of intents and transactions that went through an executor; empty where there is none. */
   readonly journals: Journals
   /** Fires exits on its own; undefined where the deployment leaves that to others. */
-  readonly keeper: Watch | undefined
+  readonly keeper: Keeper | undefined
   /** What has happened on the chain. */
   readonly history: History
   /** What happens on the chain and to intents, as it happens. */
@@ -95,7 +95,7 @@ export function createContext(config: Config, env: Bindings): Context {
     },
     get keeper() {
       if (chain?.trading === undefined || config.keeper === undefined) return undefined
-      return createWatch(env.KEEPER, chain as TradingChain)
+      return createKeeper(env.KEEPER, chain as TradingChain)
     },
     get history() {
       if (chain === undefined || config.chain === undefined) throw refuse('CHAIN_NOT_CONFIGURED')

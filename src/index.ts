@@ -19,7 +19,7 @@ import { McpSessionObject } from './mcp/session-object.ts'
 import { lifeOf } from './operations/intent-status.ts'
 import { refreshOnSchedule } from './operations/refresh-job.ts'
 
-export { Keeper } from './keeper/object.ts'
+export { KeeperObject as Keeper } from './keeper/object.ts'
 export { PaymentLedger } from './payments/object.ts'
 
 const config = parseConfig({ ...env })

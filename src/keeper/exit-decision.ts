@@ -1,24 +1,24 @@
 import { marketHours } from '../catalog/market-hours.ts'
 import type { ExitMarket, WatchedPosition } from '../chain/exit-execution.ts'
 import { isTriggered, pnlBps } from '../protocol/exit-ladder.ts'
-import type { Deferral } from './client.ts'
+import type { Deferral } from './exit-outcome.ts'
 
-export type Judgement = 'notReached' | 'due' | Deferral
+export type ExitDecision = 'notReached' | 'due' | Deferral
 
 /**
- * What is to be done about an open position: `due` when a pending rule's trigger is met and nothing stands against it.
- * Without a fresh price nothing is known, so that waits first. Sessions count where `respectSessions` says so.
+ * Returns what to do with an open position: `due` if a pending rule's trigger is met and nothing prevents the exit. A
+ * stale price hides whether a trigger is met, so it defers first. `respectSessions` makes equity market hours count.
  */
-export function judge(
+export function decideExit(
   position: WatchedPosition,
   { quote, tradingPaused }: ExitMarket,
   { symbol, at, respectSessions }: { symbol: string; at: bigint; respectSessions: boolean },
-): Judgement {
+): ExitDecision {
   const pnl = pnlBps(quote.price, position.entryPriceUsdc)
-  const isMet = position.exitRules.slice(position.nextRuleIndex).some(rule => isTriggered(rule, pnl))
-  const isClosed = respectSessions && marketHours(symbol, Number(at)).session === 'closed'
-  if (isClosed && (isMet || quote.stale)) return 'marketClosed'
+  const isTriggerMet = position.exitRules.slice(position.nextRuleIndex).some(rule => isTriggered(rule, pnl))
+  const isMarketClosed = respectSessions && marketHours(symbol, Number(at)).session === 'closed'
+  if (isMarketClosed && (isTriggerMet || quote.stale)) return 'marketClosed'
   if (quote.stale) return 'priceStale'
-  if (!isMet) return 'notReached'
+  if (!isTriggerMet) return 'notReached'
   return tradingPaused ? 'tradingPaused' : 'due'
 }

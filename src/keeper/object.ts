@@ -1,112 +1,85 @@
 import { DurableObject } from 'cloudflare:workers'
-import { createChain, type TradingChain } from '../chain/client.ts'
-import { parseConfig } from '../config.ts'
 import { Refusal } from '../errors/refusal.ts'
-import { createExecutor } from '../executor/client.ts'
 import { logEvent } from '../log.ts'
-import type { KeeperStatus, Watched } from './client.ts'
-import { createRounds, type Rounds } from './cycle.ts'
-import { type Book, openBook } from './store.ts'
+import { assembleKeeper } from './assemble-keeper.ts'
+import type { KeeperCycle } from './cycle.ts'
+import { type ExitRecord, findExitRecord } from './exit-record.ts'
+import { type KeeperStatus, keeperStatusOf } from './keeper-status.ts'
+import { type KeeperStore, openKeeperStore } from './store.ts'
 
-const OPEN_MS = 1_000
-/** Positions may also be opened past this service. */
-const IDLE_MS = 15_000
-const LONGEST_PAUSE_MS = 30_000
+/** The interval between cycles while positions are open. */
+const CYCLE_INTERVAL_MS = 1_000
+/** The interval while none is: positions may also be opened without this service. */
+const IDLE_INTERVAL_MS = 15_000
+const MAX_BACKOFF_MS = 30_000
 
 /**
- * Fires exits on its own: its alarm looks at every open position about once a second. Everything that it must not
- * forget is in its book; the alarm and the cron trigger, which arms it, bring it back after an eviction.
+ * Fires due exit rules. The alarm runs a cycle about once a second. All that must not be lost is in the store; the alarm
+ * and the cron trigger, which arms it, restart the keeper after an eviction.
  */
-export class Keeper extends DurableObject<Env> {
-  readonly #book: Book
-  #rounds: Rounds | undefined
-  #round: Promise<void> | undefined
-  /** Rounds that failed in a row. */
+export class KeeperObject extends DurableObject<Env> {
+  readonly #store: KeeperStore
+  #cycle: KeeperCycle | undefined
+  #running: Promise<void> | undefined
+  /** The number of cycles that failed in a row. */
   #failures = 0
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
-    this.#book = openBook(ctx.storage.sql)
+    this.#store = openKeeperStore(ctx.storage.sql)
   }
 
-  /** Arms the alarm unless it is armed for soon; does nothing where the keeper is not configured. */
+  /** Arms the alarm for the next cycle, unless no keeper is configured. */
   async wake(): Promise<void> {
-    if (this.#prepare() === undefined) return
-    await this.#armBefore(Date.now() + OPEN_MS)
+    if (this.#assembled() === undefined) return
+    await this.#armBefore(Date.now() + CYCLE_INTERVAL_MS)
   }
 
   override async alarm(): Promise<void> {
-    if (this.#prepare() === undefined) return
+    if (this.#assembled() === undefined) return
     try {
-      await this.look()
+      await this.runCycle()
       this.#failures = 0
     } catch (error) {
       this.#failures++
       logEvent('keeper failure', { cause: causeOf(error) })
     } finally {
-      await this.#armBefore(Date.now() + this.#pauseMs())
+      await this.#armBefore(Date.now() + this.#intervalMs())
     }
   }
 
-  /** One look at all open positions; a second caller joins the look under way. */
-  look(): Promise<void> {
-    this.#round ??= (this.#prepare()?.look() ?? Promise.resolve()).finally(() => {
-      this.#round = undefined
+  /** Runs one cycle. A call during a cycle joins it. */
+  runCycle(): Promise<void> {
+    this.#running ??= (this.#assembled()?.run() ?? Promise.resolve()).finally(() => {
+      this.#running = undefined
     })
-    return this.#round
+    return this.#running
   }
 
-  /** What is known of a position; undefined where it was never looked at, or closed long ago. */
-  find(positionId: bigint): Watched | undefined {
-    const entry = this.#book.entry(positionId)
-    const look = this.#book.look()
-    if (entry === undefined) return undefined
-    const { closedAt, token, evaluation, outcome } = entry
-    const price = look?.prices[token]
-    if (closedAt !== null || look === undefined || price === undefined) return { evaluation, outcome }
-    const { blockNumber, at } = look
-    const isOnItsWay = this.#book.sending().some(({ ids }) => ids.includes(positionId))
-    return {
-      evaluation: { blockNumber, price, at },
-      outcome: outcome ?? (isOnItsWay ? undefined : { is: 'notReached', at }),
-    }
+  find(positionId: bigint): ExitRecord | undefined {
+    return findExitRecord(this.#store, positionId)
   }
 
   async status(): Promise<KeeperStatus> {
-    const lanes = await this.#prepare()?.lanes()
-    const { blockNumber, at } = this.#book.look() ?? {}
-    return {
-      lastEvaluation: blockNumber === undefined || at === undefined ? undefined : { blockNumber, at },
-      openPositions: this.#book.openCount(),
-      pendingExits: this.#book.sending().flatMap(({ ids }) => ids).length,
-      lanes: lanes ?? [],
-    }
+    const lanes = await this.#assembled()?.lanes()
+    return keeperStatusOf(this.#store, lanes ?? [])
   }
 
-  /** A wake during a look arms the alarm for sooner than an idle look would. */
+  /** Arms the alarm unless it is armed for an earlier time: a wake during a cycle may have done so. */
   async #armBefore(time: number) {
     const armed = await this.ctx.storage.getAlarm()
     if (armed === null || armed > time) await this.ctx.storage.setAlarm(time)
   }
 
-  #pauseMs(): number {
-    if (this.#failures > 0) return Math.min(OPEN_MS * 2 ** this.#failures, LONGEST_PAUSE_MS)
-    return this.#book.openCount() > 0 || this.#book.sending().length > 0 ? OPEN_MS : IDLE_MS
+  #intervalMs(): number {
+    if (this.#failures > 0) return Math.min(CYCLE_INTERVAL_MS * 2 ** this.#failures, MAX_BACKOFF_MS)
+    const hasWork = this.#store.openCount() > 0 || this.#store.batches().length > 0
+    return hasWork ? CYCLE_INTERVAL_MS : IDLE_INTERVAL_MS
   }
 
-  #prepare(): Rounds | undefined {
-    if (this.#rounds) return this.#rounds
-    const config = parseConfig({ ...this.env })
-    const chain = config.chain && createChain(config.chain, config.trading)
-    if (chain?.trading === undefined || config.keeper === undefined) return undefined
-    const { keeper, respectSessions } = config
-    this.#rounds = createRounds({
-      chain: chain as TradingChain,
-      executor: createExecutor(this.env.EXECUTOR_LANE, [keeper.key], config),
-      book: this.#book,
-      respectSessions,
-    })
-    return this.#rounds
+  #assembled(): KeeperCycle | undefined {
+    this.#cycle ??= assembleKeeper(this.env, this.#store)
+    return this.#cycle
   }
 }
 

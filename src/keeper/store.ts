@@ -1,125 +1,145 @@
 import type { Hex } from 'viem'
-import type { Evaluation, ExitOutcome } from './client.ts'
+import type { Evaluation } from './evaluation.ts'
+import type { ExitOutcome } from './exit-outcome.ts'
+import type { KeeperEntry } from './keeper-entry.ts'
 
-/** What the keeper remembers of a position. Times are milliseconds of the service's clock. */
-export type Entry = {
-  id: bigint
-  token: string
-  /** How many rules had fired when it was last known. */
-  fired: number
-  closedAt: number | null
-  /** The round of the price at which the contracts said that nothing is due. */
-  triedRound: string | null
-  failures: number
-  nextTryAt: number
-  /** What was seen when the exit was executed. */
-  evaluation: Evaluation | undefined
-  outcome: ExitOutcome | undefined
+/** Exits that were handed to the lane in one transaction. `evaluations` are in the order of the positions. */
+export type ExitBatch = {
+  digest: Hex
+  positionIds: bigint[]
+  /** Unix seconds. */
+  deadline: bigint
+  takesBatches: boolean
+  evaluations: Evaluation[]
 }
 
-/** A transaction that was handed to the lane and whose outcome is not written down yet. */
-export type Sending = { digest: Hex; ids: bigint[]; deadline: bigint; takesBatches: boolean; evaluation: Evaluation[] }
+/** What the last cycle saw: block, its time in Unix seconds, and prices with 8 decimals by token. */
+export type LastCycle = { blockNumber: string; at: string; prices: Record<string, string> }
 
-/** The newest look at all open positions: prices with 8 decimals by token. */
-export type Look = { blockNumber: string; at: string; prices: Record<string, string> }
+export type KeeperStore = ReturnType<typeof openKeeperStore>
 
-export type Book = ReturnType<typeof openBook>
+/** A closed position is read for this much longer, because a reorg may open it again. */
+const REORG_WATCH_MS = 60_000
+const CLOSED_RETENTION_MS = 7 * 86_400_000
 
-/** A position that has just closed is still looked at, for a reorganisation may open it again. */
-const SETTLING_MS = 60_000
-/** What became of a closed position is told for this long. */
-const KEEPING_MS = 7 * 86_400_000
-
-const schema = `
+const SCHEMA = `
   CREATE TABLE IF NOT EXISTS keeper (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS position (
     id INTEGER PRIMARY KEY, token TEXT NOT NULL, fired INTEGER NOT NULL, closed_at INTEGER, tried_round TEXT, failures INTEGER NOT NULL DEFAULT 0,
     next_try_at INTEGER NOT NULL DEFAULT 0, evaluation TEXT, outcome TEXT
   );
   CREATE INDEX IF NOT EXISTS position_closed ON position (closed_at);
-  CREATE TABLE IF NOT EXISTS sending (
+  CREATE TABLE IF NOT EXISTS exit_batch (
     digest TEXT PRIMARY KEY, ids TEXT NOT NULL, deadline INTEGER NOT NULL, takes_batches INTEGER NOT NULL, evaluation TEXT NOT NULL
   ) WITHOUT ROWID;
 `
 
-type Row = Record<string, SqlStorageValue>
+/** Version 1 had other names for the table of batches, for the last cycle and for the discriminant of an outcome. */
+const UPGRADE_FROM_VERSION_1 = `
+  ALTER TABLE sending RENAME TO exit_batch;
+  UPDATE keeper SET name = 'last_cycle' WHERE name = 'look';
+  UPDATE position SET outcome = json_remove(json_set(outcome, '$.kind', json_extract(outcome, '$.is')), '$.is')
+    WHERE outcome IS NOT NULL;
+`
 
-/** The keeper's tables. Every function is synchronous. */
-export function openBook(sql: SqlStorage) {
-  sql.exec(schema)
-  const rows = (query: string, ...bindings: SqlStorageValue[]) => sql.exec<Row>(query, ...bindings).toArray()
-  const run = (query: string, ...bindings: SqlStorageValue[]) => {
-    sql.exec(query, ...bindings)
-  }
+type KeeperRow = Record<string, SqlStorageValue>
+
+/** Opens the keeper's tables. Every function is synchronous. */
+export function openKeeperStore(sql: SqlStorage) {
+  const isVersion1 =
+    sql.exec(`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'sending'`).toArray().length > 0
+  if (isVersion1) sql.exec(UPGRADE_FROM_VERSION_1)
+  sql.exec(SCHEMA)
+
+  const rows = (query: string, ...bindings: SqlStorageValue[]) => sql.exec<KeeperRow>(query, ...bindings).toArray()
   const get = (name: string) => rows('SELECT value FROM keeper WHERE name = ?', name)[0]?.value as string | undefined
-  const set = (name: string, value: string) => {
-    if (get(name) !== value) run('INSERT OR REPLACE INTO keeper (name, value) VALUES (?, ?)', name, value)
+  function set(name: string, value: string) {
+    if (get(name) !== value) sql.exec('INSERT OR REPLACE INTO keeper (name, value) VALUES (?, ?)', name, value)
   }
 
   return {
-    /** The highest position id that was looked at. */
+    /** Returns the highest position id that was read. */
     cursor: () => BigInt(get('cursor') ?? 0),
-    advance: (positionId: bigint) => set('cursor', `${positionId}`),
+    advanceCursor: (positionId: bigint) => set('cursor', `${positionId}`),
 
-    look: (): Look | undefined => parsed<Look>(get('look')),
-    saw: (look: Look) => set('look', JSON.stringify(look)),
+    lastCycle: (): LastCycle | undefined => parseJson<LastCycle>(get('last_cycle')),
+    setLastCycle: (cycle: LastCycle) => set('last_cycle', JSON.stringify(cycle)),
 
-    /** Positions to look at: the open ones, and those that have just closed. */
-    watched: (now = Date.now()): Entry[] =>
-      rows('SELECT * FROM position WHERE closed_at IS NULL OR closed_at > ?', now - SETTLING_MS).map(toEntry),
-    entry: (positionId: bigint): Entry | undefined =>
+    /** Returns the entries to read in a cycle: open positions, and those that closed a moment ago. */
+    watched: (now: number): KeeperEntry[] =>
+      rows('SELECT * FROM position WHERE closed_at IS NULL OR closed_at > ?', now - REORG_WATCH_MS).map(toEntry),
+
+    entry: (positionId: bigint): KeeperEntry | undefined =>
       rows('SELECT * FROM position WHERE id = ?', Number(positionId)).map(toEntry)[0],
+
     openCount: () => Number(rows('SELECT count(*) AS count FROM position WHERE closed_at IS NULL')[0]?.count ?? 0),
 
-    put({ id, token, fired, closedAt, triedRound, failures, nextTryAt, evaluation, outcome }: Entry) {
-      run(
-        'INSERT OR REPLACE INTO position (id, token, fired, closed_at, tried_round, failures, next_try_at, evaluation, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
-        ...[Number(id), token, fired, closedAt, triedRound, failures, nextTryAt],
-        ...[evaluation, outcome].map(value => (value === undefined ? null : JSON.stringify(value))),
+    put(entry: KeeperEntry) {
+      sql.exec(
+        `INSERT OR REPLACE INTO position
+         (id, token, fired, closed_at, tried_round, failures, next_try_at, evaluation, outcome)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        Number(entry.positionId),
+        entry.token,
+        entry.firedRules,
+        entry.closedAt,
+        entry.triedRoundId,
+        entry.failures,
+        entry.nextTryAt,
+        entry.evaluation === undefined ? null : JSON.stringify(entry.evaluation),
+        entry.outcome === undefined ? null : JSON.stringify(entry.outcome),
       )
     },
 
-    send({ digest, ids, deadline, takesBatches, evaluation }: Sending) {
-      run(
-        'INSERT INTO sending (digest, ids, deadline, takes_batches, evaluation) VALUES (?, ?, ?, ?, ?)',
-        ...[
-          digest,
-          JSON.stringify(ids.map(String)),
-          Number(deadline),
-          takesBatches ? 1 : 0,
-          JSON.stringify(evaluation),
-        ],
+    /** Records a batch before it is handed to the lane. */
+    addBatch({ digest, positionIds, deadline, takesBatches, evaluations }: ExitBatch) {
+      sql.exec(
+        'INSERT INTO exit_batch (digest, ids, deadline, takes_batches, evaluation) VALUES (?, ?, ?, ?, ?)',
+        digest,
+        JSON.stringify(positionIds.map(String)),
+        Number(deadline),
+        takesBatches ? 1 : 0,
+        JSON.stringify(evaluations),
       )
     },
-    sending: (): Sending[] =>
-      rows('SELECT * FROM sending').map(row => ({
+
+    /** Returns the batches without a recorded outcome. */
+    batches: (): ExitBatch[] =>
+      rows('SELECT * FROM exit_batch').map(row => ({
         digest: row.digest as Hex,
-        ids: (parsed<string[]>(row.ids) ?? []).map(BigInt),
+        positionIds: (parseJson<string[]>(row.ids) ?? []).map(BigInt),
         deadline: BigInt(row.deadline as number),
         takesBatches: row.takes_batches === 1,
-        evaluation: parsed<Evaluation[]>(row.evaluation) ?? [],
+        evaluations: parseJson<Evaluation[]>(row.evaluation) ?? [],
       })),
-    settle: (digest: Hex) => run('DELETE FROM sending WHERE digest = ?', digest),
 
-    prune: (now = Date.now()) => run('DELETE FROM position WHERE closed_at < ?', now - KEEPING_MS),
-    /** Forgets everything: the chain has begun anew. */
+    removeBatch(digest: Hex) {
+      sql.exec('DELETE FROM exit_batch WHERE digest = ?', digest)
+    },
+
+    /** Deletes positions that closed more than a week ago. */
+    prune(now: number) {
+      sql.exec('DELETE FROM position WHERE closed_at < ?', now - CLOSED_RETENTION_MS)
+    },
+
+    /** Deletes everything: it belongs to a chain that no longer exists. */
     clear() {
-      for (const table of ['keeper', 'position', 'sending']) run(`DELETE FROM ${table}`)
+      for (const table of ['keeper', 'position', 'exit_batch']) sql.exec(`DELETE FROM ${table}`)
     },
   }
 }
 
-const parsed = <T>(text: SqlStorageValue | undefined): T | undefined =>
+const parseJson = <T>(text: SqlStorageValue | undefined): T | undefined =>
   typeof text === 'string' ? (JSON.parse(text) as T) : undefined
 
-const toEntry = (row: Row): Entry => ({
-  id: BigInt(row.id as number),
+const toEntry = (row: KeeperRow): KeeperEntry => ({
+  positionId: BigInt(row.id as number),
   token: row.token as string,
-  fired: row.fired as number,
+  firedRules: row.fired as number,
   closedAt: row.closed_at as number | null,
-  triedRound: row.tried_round as string | null,
+  triedRoundId: row.tried_round as string | null,
   failures: row.failures as number,
   nextTryAt: row.next_try_at as number,
-  evaluation: parsed(row.evaluation),
-  outcome: parsed(row.outcome),
+  evaluation: parseJson<Evaluation>(row.evaluation),
+  outcome: parseJson<ExitOutcome>(row.outcome),
 })

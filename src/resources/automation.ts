@@ -1,7 +1,9 @@
 import { formatUnits } from 'viem'
 import { z } from 'zod'
 import type { ExitMarket, WatchedPosition } from '../chain/exit-execution.ts'
-import type { Evaluation, ExitOutcome, Watched } from '../keeper/client.ts'
+import type { Evaluation } from '../keeper/evaluation.ts'
+import type { ExitOutcome } from '../keeper/exit-outcome.ts'
+import type { ExitRecord } from '../keeper/exit-record.ts'
 import { type PendingExit, pendingExits } from '../protocol/pending-exits.ts'
 import { exitRule, presentExitRule } from './position.ts'
 import { amount, asOf, bps, digits, hashOut, unixSeconds, usdc } from './primitives.ts'
@@ -96,14 +98,14 @@ const presentEvaluation = ({ blockNumber, price, at }: Evaluation): z.input<type
   at,
 })
 
-const presentOutcome = ({ is, ...facts }: ExitOutcome): z.input<typeof exitOutcome> => ({ outcome: is, ...facts })
+const presentOutcome = ({ kind, ...facts }: ExitOutcome): z.input<typeof exitOutcome> => ({ outcome: kind, ...facts })
 
 type Automated = {
   position: WatchedPosition
   symbol: string
   market: ExitMarket
   /** What the keeper knows; undefined where there is none, or where it has not looked yet. */
-  watched: Watched | undefined
+  watched: ExitRecord | undefined
 }
 
 /** A position's pending rules against the market as it is now, beside what the keeper saw and did last. */

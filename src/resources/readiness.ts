@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Block } from '../chain/client.ts'
 import type { LaneStatus } from '../executor/intent.ts'
-import type { KeeperStatus } from '../keeper/client.ts'
+import type { KeeperStatus } from '../keeper/keeper-status.ts'
 import { addressOut, digits, unixSeconds } from './primitives.ts'
 
 export const lane = z

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { marketHours } from '../../src/catalog/market-hours.ts'
 import type { ExitMarket, WatchedPosition } from '../../src/chain/exit-execution.ts'
-import { judge } from '../../src/keeper/exit-decision.ts'
+import { decideExit } from '../../src/keeper/exit-decision.ts'
 
 const at = (time: string) => Date.parse(time) / 1000
 const hours = (time: string, symbol = 'NVDA') => {
@@ -9,7 +9,7 @@ const hours = (time: string, symbol = 'NVDA') => {
   return [session, nextOpen && new Date(nextOpen * 1000).toISOString()]
 }
 
-describe('the market of equities', () => {
+describe('the equity market', () => {
   it.each([
     ['a Wednesday at noon', '2026-11-18T12:00:00-05:00', 'regular'],
     ['the opening bell', '2026-11-18T09:30:00-05:00', 'regular'],
@@ -23,7 +23,7 @@ describe('the market of equities', () => {
     ['the opening bell in summer', '2026-07-15T13:30:00Z', 'regular'],
     ['a second before it in summer', '2026-07-15T13:29:59Z', 'extended'],
     ['the opening bell on the Monday after the clocks went forward', '2027-03-15T13:30:00Z', 'regular'],
-    ['the opening bell on the Monday after they went back', '2026-11-02T14:30:00Z', 'regular'],
+    ['the opening bell on the Monday after the clocks went back', '2026-11-02T14:30:00Z', 'regular'],
     ['Thanksgiving', '2026-11-26T12:00:00-05:00', 'closed'],
     ['its eve after 20:00', '2026-11-25T20:00:00-05:00', 'closed'],
     ['its evening, which belongs to Friday', '2026-11-26T20:00:00-05:00', 'extended'],
@@ -43,20 +43,27 @@ describe('the market of equities', () => {
     ['the short Friday', '2026-11-27T18:00:00-05:00', '2026-11-30T01:00:00.000Z'],
     ['a long weekend with Monday off', '2026-09-04T20:00:00-04:00', '2026-09-08T00:00:00.000Z'],
     ['the weekend in which the clocks go forward', '2027-03-13T12:00:00-05:00', '2027-03-15T00:00:00.000Z'],
-    ['the weekend in which they go back', '2026-10-31T12:00:00-04:00', '2026-11-02T01:00:00.000Z'],
+    ['the weekend in which the clocks go back', '2026-10-31T12:00:00-04:00', '2026-11-02T01:00:00.000Z'],
   ])('on %s (%s) opens next at %s', (_, time, next) => {
     expect(hours(time)).toEqual(['closed', next])
   })
 
-  it('is not the market of other tokens', () => {
+  it('does not apply to other tokens', () => {
     expect(hours('2026-11-22T12:00:00-05:00', 'WETH')).toEqual(['continuous', undefined])
   })
 })
 
-describe('the judgement of a position', () => {
+describe('the decision about an exit', () => {
   const position: WatchedPosition = {
-    ...{ positionId: 1n, agentId: 1n, vault: '0x01', token: '0x02', tokenAmount: 10n ** 18n, maxSlippageBps: 100 },
-    ...{ entryPriceUsdc: 100_000_000n, status: 0, nextRuleIndex: 1 },
+    positionId: 1n,
+    agentId: 1n,
+    vault: '0x01',
+    token: '0x02',
+    tokenAmount: 10n ** 18n,
+    maxSlippageBps: 100,
+    entryPriceUsdc: 100_000_000n,
+    status: 0,
+    nextRuleIndex: 1,
     exitRules: [
       { triggerType: 1, triggerBps: 300n, exitBps: 5_000 },
       { triggerType: 0, triggerBps: -800n, exitBps: 10_000 },
@@ -64,26 +71,27 @@ describe('the judgement of a position', () => {
   }
   const market = (usd: bigint, changes: Partial<ExitMarket> = {}, stale = false): ExitMarket => ({
     quote: { price: usd * 10n ** 8n, updatedAt: 0n, roundId: 1n, quoted: true, stale, at: 0n },
-    ...{ decimals: 18, tradingPaused: false },
+    decimals: 18,
+    tradingPaused: false,
     ...changes,
   })
   const weekday = BigInt(at('2026-11-18T12:00:00-05:00'))
   const weekend = BigInt(at('2026-11-21T12:00:00-05:00'))
-  const judged = (with_: ExitMarket, time = weekday, respectSessions = true) =>
-    judge(position, with_, { symbol: 'NVDA', at: time, respectSessions })
+  const decide = (market: ExitMarket, time = weekday, respectSessions = true) =>
+    decideExit(position, market, { symbol: 'NVDA', at: time, respectSessions })
 
   it.each([
-    ['a price between the triggers', judged(market(100n)), 'notReached'],
-    ['a price beyond a rule that has fired', judged(market(104n)), 'notReached'],
-    ['a price at the stop', judged(market(92n)), 'due'],
-    ['a paused vault', judged(market(92n, { tradingPaused: true })), 'tradingPaused'],
-    ['a paused vault with nothing due', judged(market(100n, { tradingPaused: true })), 'notReached'],
-    ['a stale price, whatever it says', judged(market(100n, {}, true)), 'priceStale'],
-    ['a weekend with a stop reached', judged(market(92n), weekend), 'marketClosed'],
-    ['a weekend with a silent feed', judged(market(100n, {}, true), weekend), 'marketClosed'],
-    ['a weekend with nothing due', judged(market(100n), weekend), 'notReached'],
-    ['a weekend where sessions are off', judged(market(92n), weekend, false), 'due'],
-  ])('at %s is %s', (_, judgement, expected) => {
-    expect(judgement).toBe(expected)
+    ['a price between the triggers', decide(market(100n)), 'notReached'],
+    ['a price beyond a rule that has fired', decide(market(104n)), 'notReached'],
+    ['a price at the stop', decide(market(92n)), 'due'],
+    ['a paused vault', decide(market(92n, { tradingPaused: true })), 'tradingPaused'],
+    ['a paused vault with nothing due', decide(market(100n, { tradingPaused: true })), 'notReached'],
+    ['a stale price', decide(market(100n, {}, true)), 'priceStale'],
+    ['a weekend with a stop reached', decide(market(92n), weekend), 'marketClosed'],
+    ['a weekend with a stale price', decide(market(100n, {}, true), weekend), 'marketClosed'],
+    ['a weekend with nothing due', decide(market(100n), weekend), 'notReached'],
+    ['a weekend where sessions are off', decide(market(92n), weekend, false), 'due'],
+  ])('at %s is %s', (_, decision, expected) => {
+    expect(decision).toBe(expected)
   })
 })

@@ -25,22 +25,22 @@ import type { Body } from '../support/body.ts'
 import { appWith, call, deployment } from '../support/surfaces.ts'
 
 const keeperNamed = (name: string) => env.KEEPER.get(env.KEEPER.idFromName(name))
-/** A new stub each time: one whose object was aborted stays broken. */
+/** Returns a new stub each time, because a stub stays broken after its object was aborted. */
 const keeper = () => keeperNamed(`${deployment.chainId}:${deployment.contracts.TradeRouter}`)
 const MAX_PRICE_AGE = 86_400n
 
-/** Runs the alarm now; where it runs already, waits for that look. */
-async function look() {
+/** Runs the alarm now, or waits for the cycle that is already running. */
+async function runAlarm() {
   await keeper().wake()
-  if (!(await runDurableObjectAlarm(keeper()))) await keeper().look()
+  if (!(await runDurableObjectAlarm(keeper()))) await keeper().runCycle()
 }
 const alarmOf = () => runInDurableObject(keeper(), (_, state) => state.storage.getAlarm())
 
 async function disarm() {
-  await keeper().look()
+  await keeper().runCycle()
   await runInDurableObject(keeper(), (_, state) => state.storage.deleteAlarm())
 }
-/** Ends the loop, so that no later test's position is exited by it. */
+/** Stops the keeper, so that it does not exit positions of later tests. */
 afterAll(disarm)
 afterEach(() => vi.restoreAllMocks())
 
@@ -66,18 +66,21 @@ async function bought(symbol: string, input = {}) {
 const config = parseConfig(workerVars(deployment))
 const onChain = createChain(config.chain as NonNullable<typeof config.chain>, config.trading) as TradingChain
 
-/** How often a rule of the position has fired, whoever fired it. */
+/** Returns how many rules of the position have fired, independent of who fired them. */
 async function exitsOf(positionId: string): Promise<number> {
   const logs = await onChain.client.getContractEvents({
-    ...{ address: onChain.trading.TradeRouter, abi: tradeRouterAbi, eventName: 'ExitExecuted' },
-    ...{ args: { positionId: BigInt(positionId) }, fromBlock: 0n },
+    address: onChain.trading.TradeRouter,
+    abi: tradeRouterAbi,
+    eventName: 'ExitExecuted',
+    args: { positionId: BigInt(positionId) },
+    fromBlock: 0n,
   })
   return logs.length
 }
 
 type Rpc = { method: string; params: [Record<string, string> | string] }
 const original = globalThis.fetch.bind(globalThis)
-/** Lets a test see, or stop, what is said to the node. */
+/** Lets a test observe or intercept requests to the node. */
 function onRequest(answer: (request: Rpc, forward: () => Promise<Response>) => Promise<Response>) {
   vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
     const request = new Request(input as RequestInfo, init as RequestInit)
@@ -85,9 +88,9 @@ function onRequest(answer: (request: Rpc, forward: () => Promise<Response>) => P
     return answer(body, () => original(request))
   })
 }
-/** What a lane asks on its own, in the background. */
+/** Methods that a lane calls in the background. */
 const WATCH = new Set(['eth_chainId', 'eth_getTransactionCount', 'eth_getBalance', 'eth_getBlockByNumber'])
-/** The methods of the requests to the node from now on. */
+/** Returns a list that collects the methods of requests to the node from now on. */
 function countRequests(): string[] {
   const requests: string[] = []
   onRequest(({ method }, forward) => {
@@ -102,10 +105,10 @@ const isSimulationOfLane = ({ method, params: [call] }: Rpc) =>
   call.from?.toLowerCase() === deployment.accounts.keeper.address.toLowerCase()
 
 describe('the keeper', () => {
-  it('is armed by an opened position, and fires its stop-loss when the price falls', async () => {
+  it('starts when a position opens and fires its stop-loss when the price falls', async () => {
     const { trader, positionId, entryPriceUsdc, moveTo } = await bought('NVDA', { exits: '-800:10000,1500:10000' })
     await vi.waitFor(async () => expect(await alarmOf()).not.toBeNull())
-    await look()
+    await runAlarm()
     const before = await automation(trader, positionId)
     expect(before).toMatchObject({
       symbol: 'NVDA',
@@ -128,7 +131,7 @@ describe('the keeper', () => {
     expect(Number(stop.minUsdcOut)).toBeCloseTo(92_000_000 * 0.99, -6)
 
     await moveTo(0.9)
-    await look()
+    await runAlarm()
     expect(await position(trader, positionId)).toMatchObject({ status: 'Closed', nextRuleIndex: 1 })
     const after = await automation(trader, positionId)
     expect(after).toMatchObject({
@@ -142,16 +145,16 @@ describe('the keeper', () => {
     await moveTo(1)
   })
 
-  it('fires the take-profit when the price rises, and of a ladder only what is met', async () => {
+  it('fires only the rules of a ladder whose triggers are met', async () => {
     const { trader, positionId, moveTo } = await bought('AAPL', { exits: '-600:5000,-900:10000,700:4000,1500:10000' })
     await moveTo(1.08)
-    await look()
+    await runAlarm()
     expect(await position(trader, positionId)).toMatchObject({
       status: 'Open',
       nextRuleIndex: 1,
       exitRules: [{ triggerBps: 700 }, { triggerBps: -600 }, { triggerBps: -900 }, { triggerBps: 1500 }],
     })
-    await look()
+    await runAlarm()
     const { lastOutcome, pendingRules } = await automation(trader, positionId)
     expect(lastOutcome).toMatchObject({ outcome: 'executed', ruleIndex: 0 })
     expect(pendingRules.map(({ ruleIndex, triggerBps }: Body) => [ruleIndex, triggerBps])).toEqual([
@@ -160,32 +163,32 @@ describe('the keeper', () => {
       [3, 1500],
     ])
     await moveTo(0.93)
-    await look()
+    await runAlarm()
     expect(await position(trader, positionId)).toMatchObject({ status: 'Open', nextRuleIndex: 2 })
     await moveTo(0.85)
-    await look()
+    await runAlarm()
     expect(await position(trader, positionId)).toMatchObject({ status: 'Closed', nextRuleIndex: 3 })
     await moveTo(1)
   })
 
-  it('waits while trading is paused, says so, and fires when it is not', async () => {
+  it('defers an exit while trading is paused and fires it afterwards', async () => {
     const { trader, positionId, moveTo } = await bought('MSFT')
     await chain.pauseTrading('genesis', true)
     await moveTo(0.9)
-    await look()
+    await runAlarm()
     expect((await automation(trader, positionId)).lastOutcome).toMatchObject({
       outcome: 'deferred',
       reason: 'tradingPaused',
     })
     expect((await automation(trader, positionId)).pendingRules[0]).toMatchObject({ distanceBps: 0 })
     await chain.pauseTrading('genesis', false)
-    await look()
+    await runAlarm()
     expect(await position(trader, positionId)).toMatchObject({ status: 'Closed' })
     expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed' })
     await moveTo(1)
   })
 
-  it('waits while the price is stale, says so, and fires on the next fresh one', async () => {
+  it('defers an exit while the price is stale and fires it on the next fresh price', async () => {
     const { trader, positionId, moveTo } = await bought('GOOGL')
     const setMaxPriceAge = (seconds: bigint) =>
       chain.send(deployment.accounts.admin, {
@@ -196,16 +199,16 @@ describe('the keeper', () => {
       })
     await setMaxPriceAge(10n)
     await chain.increaseTime(11)
-    await look()
+    await runAlarm()
     expect(await automation(trader, positionId)).toMatchObject({
       price: { stale: true },
       lastOutcome: { outcome: 'deferred', reason: 'priceStale' },
     })
     await setMaxPriceAge(MAX_PRICE_AGE)
-    await look()
+    await runAlarm()
     expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'notReached' })
     await moveTo(0.9)
-    await look()
+    await runAlarm()
     expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed' })
     await moveTo(1)
   })
@@ -214,11 +217,11 @@ describe('the keeper', () => {
 describe('a crash', () => {
   const crashes: [string, (request: Rpc) => boolean][] = [
     ['before the lane has signed', isSimulationOfLane],
-    ['before the lane has an answer', ({ method }) => method.startsWith('eth_sendRawTransaction')],
+    ['before the lane has a response', ({ method }) => method.startsWith('eth_sendRawTransaction')],
   ]
   it.each(crashes)('%s loses no exit and repeats none', async (_, isCut) => {
     const { trader, positionId, moveTo } = await bought('AMZN', { exits: '-500:5000,-900:10000' })
-    await look()
+    await runAlarm()
     await disarm()
     await moveTo(0.94)
     let cut = false
@@ -229,7 +232,7 @@ describe('a crash', () => {
       return new Promise(() => {})
     })
     void keeper()
-      .look()
+      .runCycle()
       .catch(() => {})
     await vi.waitFor(() => expect(cut).toBe(true), { timeout: 5_000 })
     expect(await keeper().status()).toMatchObject({ pendingExits: 1 })
@@ -238,21 +241,21 @@ describe('a crash', () => {
 
     await vi.waitFor(
       async () => {
-        await keeper().look()
+        await keeper().runCycle()
         expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed', ruleIndex: 0 })
       },
       { timeout: 10_000, interval: 200 },
     )
     expect(await keeper().status()).toMatchObject({ pendingExits: 0 })
-    await keeper().look()
+    await keeper().runCycle()
     expect(await position(trader, positionId)).toMatchObject({ status: 'Open', nextRuleIndex: 1 })
     expect(await exitsOf(positionId)).toBe(1)
     await moveTo(1)
   })
 
-  it('of an idle keeper leaves its alarm and what it knows', async () => {
+  it('of an idle keeper keeps its alarm and its records', async () => {
     const { trader, positionId } = await bought('AMZN')
-    await look()
+    await runAlarm()
     await evictDurableObject(keeper())
     expect(await alarmOf()).not.toBeNull()
     expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'notReached' })
@@ -260,12 +263,12 @@ describe('a crash', () => {
 })
 
 describe('several keepers', () => {
-  it('that look at once, and anybody else who fires, do it once', async () => {
+  it('and an outsider that fire at the same time execute the exit once', async () => {
     const { trader, positionId, moveTo } = await bought('META', { exits: '-500:5000,-900:10000' })
-    await look()
+    await runAlarm()
     await disarm()
     const other = keeperNamed('another')
-    await other.look()
+    await other.runCycle()
     await moveTo(0.94)
     const outsider = chain
       .send(deployment.accounts.depositor, {
@@ -275,18 +278,18 @@ describe('several keepers', () => {
         args: [BigInt(positionId)],
       })
       .catch(() => undefined)
-    await Promise.all([look(), other.look(), keeper().look(), outsider])
-    await Promise.all([keeper().look(), other.look()])
+    await Promise.all([runAlarm(), other.runCycle(), keeper().runCycle(), outsider])
+    await Promise.all([keeper().runCycle(), other.runCycle()])
     expect(await position(trader, positionId)).toMatchObject({ status: 'Open', nextRuleIndex: 1 })
     expect(await exitsOf(positionId)).toBe(1)
     expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed', ruleIndex: 0 })
     await moveTo(1)
   })
 
-  it('tell of an exit that somebody else has fired, and of a close without one nothing', async () => {
+  it('report an exit that someone else fired, and no outcome for a close without an exit', async () => {
     const { trader, positionId, moveTo } = await bought('META', { exits: '-500:5000,-900:10000' })
     const left = await bought('TSLA')
-    await look()
+    await runAlarm()
     await disarm()
     await moveTo(0.94)
     const fire = () =>
@@ -297,16 +300,19 @@ describe('several keepers', () => {
         args: [BigInt(positionId)],
       })
     const partial = await fire()
-    await keeper().look()
+    await keeper().runCycle()
     expect((await automation(trader, positionId)).lastOutcome).toMatchObject({
-      ...{ outcome: 'executed', firedBy: 'others', ruleIndex: 0, transactionHash: partial.transactionHash },
+      outcome: 'executed',
+      firedBy: 'others',
+      ruleIndex: 0,
+      transactionHash: partial.transactionHash,
       usdcOut: expect.stringMatching(/^\d+$/),
     })
     await moveTo(0.89)
     const last = await fire()
     await submit(left.trader, 'submitReduceIntent', { positionId: left.positionId, exitBps: 10_000 })
     const requests = countRequests()
-    await keeper().look()
+    await keeper().runCycle()
     expect(requests.filter(method => method === 'eth_getLogs')).toHaveLength(1)
     expect(await automation(trader, positionId)).toMatchObject({
       status: 'Closed',
@@ -327,21 +333,21 @@ describe('several keepers', () => {
 })
 
 describe('many positions', () => {
-  it('cost one request per look', async () => {
+  it('cost one request per cycle', async () => {
     await Promise.all(
       Array.from({ length: 10 }, async () => {
         const trader = await newTrader({ vault: FRONTIER })
         for (const symbol of ofFrontier) await openPosition(trader, { symbol, usdcAmount: '5' })
       }),
     )
-    await look()
+    await runAlarm()
     await disarm()
     const { openPositions } = await keeper().status()
     expect(openPositions).toBeGreaterThanOrEqual(60)
     const requests = countRequests()
-    await keeper().look()
-    await keeper().look()
-    // A page holds 300 positions, should other tests have left so many.
+    await keeper().runCycle()
+    await keeper().runCycle()
+    // A page holds 300 positions; other tests may have left that many.
     const page = openPositions < 250 ? ['eth_call'] : ['eth_call', 'eth_call']
     expect(requests).toEqual([...page, ...page])
   })
@@ -353,7 +359,7 @@ describe('many positions', () => {
     const { priceUsd } = (await call('getPrices', { symbols: 'PLTR' })).body.prices.PLTR
     await chain.setPrice('PLTR', (Number(priceUsd) * 0.9).toFixed(2))
     const requests = countRequests()
-    await keeper().look()
+    await keeper().runCycle()
     expect(requests.filter(method => method === 'eth_sendRawTransactionSync')).toHaveLength(1)
     const outcomes = await Promise.all(ids.map((id, index) => automation(traders[index] as Trader, id)))
     expect(new Set(outcomes.map(({ lastOutcome }) => lastOutcome.transactionHash)).size).toBe(1)
@@ -361,16 +367,16 @@ describe('many positions', () => {
     await chain.setPrice('PLTR', priceUsd)
   })
 
-  it('do not wait for one that fails, which is tried again later and says why it failed', async () => {
+  it('do not wait for one that fails; it reports why and is tried again', async () => {
     const first = await bought('COST', { usdcAmount: '150', maxSlippageBps: '150', exits: '-500:10000' })
     await chain.setPrice('COST', '921.5')
     const second = await bought('COST', { usdcAmount: '150', maxSlippageBps: '150', exits: '-500:10000' })
     const deep = await bought('TSLA', { exits: '-500:10000' })
-    await look()
+    await runAlarm()
     await disarm()
     await Promise.all([first.moveTo(0.9), deep.moveTo(0.9)])
-    await keeper().look()
-    // What the first one sold is still in the price when the second one is to sell, in the same transaction.
+    await keeper().runCycle()
+    // The first sale moves the pool's price; the second one follows in the same transaction and exceeds its slippage.
     expect(await position(first.trader, first.positionId)).toMatchObject({ status: 'Closed' })
     expect(await position(deep.trader, deep.positionId)).toMatchObject({ status: 'Closed' })
     const { lastOutcome, lastEvaluation } = await automation(second.trader, second.positionId)
@@ -381,12 +387,12 @@ describe('many positions', () => {
     })
     expect(Number(lastOutcome.nextTryAt)).toBe(Number(lastEvaluation.at) + 2)
     const requests = countRequests()
-    await keeper().look()
-    expect(requests).toEqual(['eth_call']) // it is not time for the next try
+    await keeper().runCycle()
+    expect(requests).toEqual(['eth_call']) // the next try is not due yet
     vi.restoreAllMocks()
     await vi.waitFor(
       async () => {
-        await keeper().look()
+        await keeper().runCycle()
         expect((await automation(second.trader, second.positionId)).lastOutcome).toMatchObject({ outcome: 'executed' })
       },
       { timeout: 10_000, interval: 500 },
@@ -395,8 +401,8 @@ describe('many positions', () => {
   })
 })
 
-describe('what the keeper respects', () => {
-  it('is the session of the market, where sessions are enforced', async () => {
+describe('the keeper respects', () => {
+  it('market hours, if they are enforced', async () => {
     const { trader, positionId, moveTo } = await bought('COIN', { exits: '-500:10000' })
     await disarm()
     const enforcing = keeperNamed('enforcing')
@@ -404,34 +410,34 @@ describe('what the keeper respects', () => {
       Object.assign(instance, { env: { ...env, MARKET_SESSIONS: 'enforced' } })
     })
     await moveTo(0.9)
-    await enforcing.look()
+    await enforcing.runCycle()
     const { timestamp } = await onChain.client.getBlock()
     const isClosed = marketHours('COIN', Number(timestamp)).session === 'closed'
     expect((await enforcing.find(BigInt(positionId)))?.outcome).toMatchObject(
-      isClosed ? { is: 'deferred', reason: 'marketClosed' } : { is: 'executed' },
+      isClosed ? { kind: 'deferred', reason: 'marketClosed' } : { kind: 'executed' },
     )
     expect((await position(trader, positionId)).status).toBe(isClosed ? 'Open' : 'Closed')
-    await keeper().look()
+    await keeper().runCycle()
     expect((await position(trader, positionId)).status).toBe('Closed')
     await moveTo(1)
   })
 
-  it('is a price from before the order: it fires nothing', async () => {
+  it('the order of events: a price from before the position opened fires nothing', async () => {
     const trader = await newTrader({ vault: FRONTIER })
     const { priceUsd } = (await call('getPrices', { symbols: 'HOOD' })).body.prices.HOOD
     const positionId = await openPosition(trader, { symbol: 'HOOD', usdcAmount: '100', exits: '-10:10000' })
-    await look()
+    await runAlarm()
     expect(await position(trader, positionId)).toMatchObject({ status: 'Open' })
     expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'notReached' })
     await chain.setPrice('HOOD', (Number(priceUsd) * 0.98).toFixed(2))
-    await look()
+    await runAlarm()
     expect(await position(trader, positionId)).toMatchObject({ status: 'Closed' })
     await chain.setPrice('HOOD', priceUsd)
   })
 })
 
-describe('a router that takes no batches', () => {
-  it('is asked for each exit by itself, in one request', async () => {
+describe('a router without batches', () => {
+  it('simulates each exit separately, in one request', async () => {
     const rest = await bought('MSFT')
     const due = await bought('HOOD', { exits: '-500:10000' })
     await disarm()
@@ -448,11 +454,11 @@ describe('a router that takes no batches', () => {
     await due.moveTo(1)
   })
 
-  it('gets each exit in a transaction of its own', async () => {
+  it('gets one transaction per exit', async () => {
     const test = createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) })
     const { TradeRouter: address } = onChain.trading
     const code = (await onChain.client.getCode({ address })) ?? '0x'
-    // PUSH4 selector EQ: the dispatcher's row of executeExits, made one that no call matches.
+    // PUSH4 selector EQ: replaces the dispatcher's entry for executeExits by one that no call matches.
     const selector = toFunctionSelector(getAbiItem({ abi: tradeRouterAbi, name: 'executeExits' })).slice(2)
     const without = code.replace(`63${selector}14`, '63ffffffff14') as `0x${string}`
     expect(without).not.toBe(code)
@@ -461,7 +467,7 @@ describe('a router that takes no batches', () => {
       const one = await bought('HOOD', { exits: '-500:10000' })
       const two = await bought('HOOD', { exits: '-500:10000' })
       await one.moveTo(0.9)
-      await look()
+      await runAlarm()
       const hashes = await Promise.all(
         [one, two].map(async ({ trader, positionId }) => {
           const { status, lastOutcome } = await automation(trader, positionId)
@@ -478,8 +484,8 @@ describe('a router that takes no batches', () => {
 })
 
 describe('the service', () => {
-  it('says in its readiness what the keeper does', async () => {
-    await look()
+  it('reports the keeper in its readiness', async () => {
+    await runAlarm()
     const { body } = await call('getReadiness')
     expect(body).toMatchObject({
       status: 'ready',
@@ -497,7 +503,7 @@ describe('the service', () => {
     expect(without.body.problems).toContain('no keeper is configured')
   })
 
-  it('tells the pending rules also where nobody fires them', async () => {
+  it('shows pending rules without a keeper too', async () => {
     const { trader, positionId } = await bought('NVDA')
     const { body, headers } = await call(
       'getPositionAutomation',
@@ -506,10 +512,10 @@ describe('the service', () => {
     )
     expect(body).toMatchObject({ keeperEnabled: false, lastEvaluation: null, lastOutcome: null })
     expect(body.pendingRules.length).toBeGreaterThan(0)
-    expect(headers.get('cache-control')).toBe('no-store') // the keeper may know more in the same block
+    expect(headers.get('cache-control')).toBe('no-store') // the keeper's record may change within a block
   })
 
-  it('tells those who listen to an agent over MCP when the keeper has fired', async () => {
+  it('notifies MCP subscribers of an agent when the keeper fires', async () => {
     const { trader, moveTo } = await bought('GOOGL', { exits: '-500:10000' })
     const client = new Client({ name: 'test', version: '1' })
     const fetchWorker = (async (input, init) =>
@@ -521,23 +527,23 @@ describe('the service', () => {
     )
     await client.subscribeResource({ uri })
     await moveTo(0.9)
-    await look()
+    await runAlarm()
     expect(await updated).toBe(uri)
     await client.close()
     await moveTo(1)
   })
 
-  it('refuses agents and positions that there are not', async () => {
+  it('returns an error for unknown agents and positions', async () => {
     const { trader, positionId } = await bought('NVDA')
     const other = await newTrader()
-    const refused = async (agentId: string, positionId: string) =>
+    const codeOf = async (agentId: string, positionId: string) =>
       (await call('getPositionAutomation', { agentId, positionId })).body.code
-    expect(await refused(trader.agentId, '999999')).toBe('POSITION_NOT_FOUND')
-    expect(await refused(other.agentId, positionId)).toBe('POSITION_NOT_FOUND')
-    expect(await refused('999999', positionId)).toBe('AGENT_NOT_FOUND')
+    expect(await codeOf(trader.agentId, '999999')).toBe('POSITION_NOT_FOUND')
+    expect(await codeOf(other.agentId, positionId)).toBe('POSITION_NOT_FOUND')
+    expect(await codeOf('999999', positionId)).toBe('AGENT_NOT_FOUND')
   })
 
-  it('shows the session of the market with prices', async () => {
+  it('shows the market session with prices', async () => {
     const { body } = await call('getPrices', { symbols: 'NVDA' })
     const { session, nextOpen } = marketHours('NVDA', Number(body.asOf.blockTimestamp))
     expect(body.prices.NVDA.market).toEqual({ session, nextOpen: nextOpen === undefined ? null : `${nextOpen}` })

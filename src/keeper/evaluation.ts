@@ -1,0 +1,11 @@
+import type { Watch, WatchedPosition } from '../chain/exit-execution.ts'
+
+/** What the keeper saw at one block: the price has 8 decimals, `at` is the block's time in Unix seconds. */
+export type Evaluation = { blockNumber: string; price: string; at: string }
+
+/** Returns what a cycle saw of a position. */
+export const evaluationOf = ({ block, marketOf }: Watch, position: WatchedPosition): Evaluation => ({
+  blockNumber: `${block.number}`,
+  price: `${marketOf(position).quote.price}`,
+  at: `${block.timestamp}`,
+})

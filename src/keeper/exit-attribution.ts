@@ -1,0 +1,42 @@
+import { isAddressEqual } from 'viem'
+import type { TradingChain } from '../chain/client.ts'
+import { findExits, type Watch, type WatchedPosition } from '../chain/exit-execution.ts'
+import type { Executor } from '../executor/client.ts'
+import { evaluationOf } from './evaluation.ts'
+import { executedEntry } from './keeper-entry.ts'
+import type { KeeperStore } from './store.ts'
+
+/** A reorg may have moved events into blocks that were read before, by this many blocks. */
+const MAX_EVENT_REORG = 8n
+
+/**
+ * Records exits that fired although this keeper has no transaction for them, with one request for their events. `since`
+ * is the block of the previous cycle. Never throws: without the events, exits are recorded as fired by others.
+ */
+export async function attributeExits(
+  { chain, executor, store }: { chain: TradingChain; executor: Executor; store: KeeperStore },
+  { positions, watch, since }: { positions: readonly WatchedPosition[]; watch: Watch; since: bigint },
+): Promise<void> {
+  if (positions.length === 0) return
+  const exits = await findExits(chain, {
+    positionIds: positions.map(({ positionId }) => positionId),
+    fromBlock: since > MAX_EVENT_REORG ? since - MAX_EVENT_REORG : 0n,
+    toBlock: watch.block.number,
+  }).catch(() => [])
+  for (const position of positions) {
+    const { positionId, nextRuleIndex } = position
+    const entry = store.entry(positionId)
+    // The outcome of our own transaction may have been recorded during the request.
+    if (entry === undefined || entry.firedRules >= nextRuleIndex) continue
+    const ruleIndex = nextRuleIndex - 1
+    const exit = exits.findLast(exit => exit.positionId === positionId && exit.ruleIndex === ruleIndex)
+    const executed = executedEntry(entry, evaluationOf(watch, position), {
+      kind: 'executed',
+      firedBy: exit && isAddressEqual(exit.keeper, executor.address) ? 'keeper' : 'others',
+      at: `${watch.block.timestamp}`,
+      ruleIndex,
+      ...(exit && { transactionHash: exit.transactionHash, usdcOut: `${exit.usdcOut}` }),
+    })
+    store.put(executed)
+  }
+}

@@ -1,0 +1,22 @@
+import type { Evaluation } from './evaluation.ts'
+import type { ExitOutcome } from './exit-outcome.ts'
+import type { KeeperStore } from './store.ts'
+
+/** What the keeper knows about one position. Each part is undefined until there is something to report. */
+export type ExitRecord = { evaluation: Evaluation | undefined; outcome: ExitOutcome | undefined }
+
+/** Returns what the keeper knows about a position; undefined if it never saw it or forgot it after it closed. */
+export function findExitRecord(store: KeeperStore, positionId: bigint): ExitRecord | undefined {
+  const entry = store.entry(positionId)
+  if (entry === undefined) return undefined
+  const { closedAt, token, evaluation, outcome } = entry
+  const cycle = store.lastCycle()
+  const price = cycle?.prices[token]
+  if (closedAt !== null || cycle === undefined || price === undefined) return { evaluation, outcome }
+  const { blockNumber, at } = cycle
+  const isInFlight = store.batches().some(({ positionIds }) => positionIds.includes(positionId))
+  return {
+    evaluation: { blockNumber, price, at },
+    outcome: outcome ?? (isInFlight ? undefined : { kind: 'notReached', at }),
+  }
+}

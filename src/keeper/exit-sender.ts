@@ -1,0 +1,179 @@
+import { type Hex, toHex } from 'viem'
+import type { TradingChain } from '../chain/client.ts'
+import {
+  type ExitVerdict,
+  executedExits,
+  exitCall,
+  simulateExits,
+  verdictOf,
+  type Watch,
+  type WatchedPosition,
+} from '../chain/exit-execution.ts'
+import { refuse } from '../errors/catalogue.ts'
+import { Refusal } from '../errors/refusal.ts'
+import type { Executor } from '../executor/client.ts'
+import type { RelayOutcome, RelayRequest } from '../executor/intent.ts'
+import { refusalOfRevert } from '../protocol/contract-errors.ts'
+import { evaluationOf } from './evaluation.ts'
+import { deferredEntry, executedEntry, failedEntry } from './keeper-entry.ts'
+import type { ExitBatch, KeeperStore } from './store.ts'
+
+const DEADLINE_SECONDS = 60n
+
+/**
+ * Sends due exits and records what became of them. A batch is stored before it is handed to the lane, so that a cycle
+ * that is interrupted can be resumed.
+ */
+export function createExitSender({
+  chain,
+  executor,
+  store,
+}: {
+  chain: TradingChain
+  executor: Executor
+  store: KeeperStore
+}) {
+  /** Digests of the batches whose outcome this instance of the object awaits. */
+  const awaited = new Set<Hex>()
+
+  /** Simulates exits and sends those that the router would execute. Resolves with their outcomes recorded. */
+  async function fire(positions: WatchedPosition[], watch: Watch): Promise<void> {
+    const { takesBatches, block } = watch
+    const passing = await passingOf(positions, watch)
+    if (passing === undefined) {
+      // The node cannot run this batch. Halving it isolates the exit at fault from the others.
+      const half = Math.ceil(positions.length / 2)
+      await Promise.all([fire(positions.slice(0, half), watch), fire(positions.slice(half), watch)])
+      return
+    }
+    const batches = takesBatches && passing.length > 0 ? [passing] : passing.map(position => [position])
+    await Promise.all(
+      batches.map(batch =>
+        send({
+          digest: toHex(crypto.getRandomValues(new Uint8Array(32))),
+          positionIds: batch.map(({ positionId }) => positionId),
+          deadline: block.timestamp + DEADLINE_SECONDS,
+          takesBatches,
+          evaluations: batch.map(position => evaluationOf(watch, position)),
+        }),
+      ),
+    )
+  }
+
+  /** Returns the positions whose simulated exit passes and records why others fail; undefined to try smaller batches. */
+  async function passingOf(
+    positions: WatchedPosition[],
+    { takesBatches, block, marketOf }: Watch,
+  ): Promise<WatchedPosition[] | undefined> {
+    const positionIds = positions.map(({ positionId }) => positionId)
+    const verdicts = await simulateExits(chain, positionIds, takesBatches).catch((error: unknown) => {
+      if (positions.length > 1) return undefined
+      const refusal = error instanceof Refusal ? error : refuse('INTERNAL')
+      for (const entry of positionIds.flatMap(id => store.entry(id) ?? []))
+        store.put(failedEntry(entry, refusal.body, block.timestamp))
+      return []
+    })
+    return (
+      verdicts &&
+      positions.filter((position, index) => {
+        const verdict = verdicts[index]
+        if (verdict?.is === 'executed') return true
+        if (verdict) recordVerdict(position.positionId, verdict, block.timestamp, marketOf(position).quote.roundId)
+        return false
+      })
+    )
+  }
+
+  async function send(batch: ExitBatch): Promise<void> {
+    store.addBatch(batch)
+    awaited.add(batch.digest)
+    try {
+      recordOutcome(batch, await executor.relay(toRelayRequest(batch)))
+    } finally {
+      awaited.delete(batch.digest)
+    }
+  }
+
+  /** Records the outcome of a batch that an earlier instance of the object, or an earlier cycle, did not wait for. */
+  async function resume(batch: ExitBatch): Promise<void> {
+    const { digest } = batch
+    if (awaited.has(digest)) return
+    const record = await executor.find(groupOf(batch), digest)
+    if (record === undefined) return store.removeBatch(digest) // it never reached the lane: this cycle decides again
+    if (record.state === 'rejected' || record.state === 'reverted') {
+      const { revertData } = record
+      return recordOutcome(batch, { state: 'rejected', ...(revertData !== undefined && { data: revertData }) })
+    }
+    if (record.state === 'mined' || record.state === 'final')
+      recordOutcome(batch, await executor.relay(toRelayRequest(batch)))
+  }
+
+  function recordOutcome(batch: ExitBatch, outcome: RelayOutcome) {
+    if (outcome.state === 'unknown') return
+    store.removeBatch(batch.digest)
+    const exits = outcome.state === 'mined' ? executedExits(chain, outcome.logs) : undefined
+    for (const [index, positionId] of batch.positionIds.entries()) {
+      const entry = store.entry(positionId)
+      if (entry === undefined) continue
+      const evaluation = batch.evaluations[index]
+      const at = evaluation?.at ?? '0'
+      const exit = exits?.get(positionId)
+      if (outcome.state === 'mined' && exit) {
+        const executed = executedEntry(entry, evaluation, {
+          kind: 'executed',
+          firedBy: 'keeper',
+          at,
+          ruleIndex: exit.ruleIndex,
+          transactionHash: outcome.hash,
+          usdcOut: `${exit.usdcOut}`,
+        })
+        store.put(executed)
+      } else if (outcome.state === 'reverted' || (outcome.state === 'rejected' && outcome.data !== undefined))
+        recordVerdict(positionId, verdictOf(outcome.data), BigInt(at))
+      else store.put(failedEntry(entry, refusalOf(outcome, batch.digest).body, BigInt(at)))
+    }
+  }
+
+  /** Records why the router would not execute an exit. */
+  function recordVerdict(positionId: bigint, { is, data }: ExitVerdict, at: bigint, roundId?: bigint) {
+    const entry = store.entry(positionId)
+    if (entry === undefined) return
+    if (is === 'notDue') store.put({ ...entry, ...(roundId !== undefined && { triedRoundId: `${roundId}` }) })
+    if (is === 'stalePrice') store.put(deferredEntry(entry, 'priceStale', at))
+    if (is === 'paused') store.put(deferredEntry(entry, 'tradingPaused', at))
+    if (is === 'failed') store.put(failedEntry(entry, refusalOfRevert(data).body, at))
+  }
+
+  const toRelayRequest = (batch: ExitBatch): RelayRequest => ({
+    digest: batch.digest,
+    kind: 'exit',
+    group: groupOf(batch),
+    groupNonce: batch.digest,
+    deadline: batch.deadline,
+    call: exitCall(chain, batch.positionIds, batch.takesBatches),
+  })
+
+  return { fire, resume }
+}
+
+/** Batches do not wait for each other, so each is a group of its own. */
+const groupOf = ({ positionIds: [first] }: ExitBatch) => `exit:${first}`
+
+/** Returns the refusal to show for an exit that was not executed. */
+function refusalOf({ state }: Exclude<RelayOutcome, { state: 'unknown' | 'reverted' }>, digest: Hex): Refusal {
+  switch (state) {
+    case 'mined':
+      return refuse('INTENT_REFUSED', { problem: 'the transaction was mined without this exit' })
+    case 'rejected':
+      return refuse('INTENT_REFUSED', { problem: 'the transaction was not sent' })
+    case 'conflict':
+    case 'unsent':
+      return refuse('SUBMISSION_FAILED', { digest })
+    case 'busy':
+      return refuse('EXECUTOR_BUSY', { digest })
+    case 'unfunded':
+      return refuse('EXECUTOR_OUT_OF_FUNDS', { digest })
+    case 'paused':
+      return refuse('EXECUTOR_PAUSED', { digest })
+  }
+}

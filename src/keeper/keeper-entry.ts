@@ -1,0 +1,105 @@
+import type { WatchedPosition } from '../chain/exit-execution.ts'
+import type { RefusalBody } from '../errors/refusal.ts'
+import type { Evaluation } from './evaluation.ts'
+import type { Deferral, ExitOutcome } from './exit-outcome.ts'
+
+/** What the keeper stores about one position. `closedAt` and `nextTryAt` are milliseconds of the service's clock. */
+export type KeeperEntry = {
+  positionId: bigint
+  token: string
+  /** How many rules of the ladder the keeper knows to have fired. */
+  firedRules: number
+  closedAt: number | null
+  /** The oracle round at which the router reported that nothing is due. */
+  triedRoundId: string | null
+  failures: number
+  nextTryAt: number
+  /** What the keeper saw when the last exit was executed. */
+  evaluation: Evaluation | undefined
+  outcome: ExitOutcome | undefined
+}
+
+const MAX_RETRY_SECONDS = 60
+/** How long an exit waits after the router deferred it. */
+const DEFERRED_RETRY_MS = 5_000
+
+const NOT_TRIED = { failures: 0, nextTryAt: 0, triedRoundId: null }
+
+export const newEntry = ({ positionId, token, nextRuleIndex }: WatchedPosition): KeeperEntry => ({
+  ...NOT_TRIED,
+  positionId,
+  token,
+  firedRules: nextRuleIndex,
+  closedAt: null,
+  evaluation: undefined,
+  outcome: undefined,
+})
+
+/** Returns the entry of a position that closed. It keeps its outcome only if that is an executed exit. */
+export const closedEntry = (entry: KeeperEntry, now: number): KeeperEntry => ({
+  ...entry,
+  closedAt: now,
+  outcome: entry.outcome?.kind === 'executed' ? entry.outcome : undefined,
+})
+
+/** Returns the entry of a position with a due exit: without its deferral, unless the router has deferred it just now. */
+export const dueEntry = (entry: KeeperEntry, now: number): KeeperEntry =>
+  entry.outcome?.kind === 'deferred' && entry.nextTryAt <= now ? { ...entry, outcome: undefined } : entry
+
+/**
+ * Returns the entry of a position without a due exit; the same object if nothing changed. An executed exit stays the
+ * outcome until there is more to report than `notReached`.
+ */
+export function waitingEntry(entry: KeeperEntry, decision: 'notReached' | Deferral, at: string): KeeperEntry {
+  if (decision !== 'notReached') {
+    const outcome = deferral(entry, decision, at)
+    return outcome === entry.outcome ? entry : { ...entry, ...NOT_TRIED, outcome }
+  }
+  const keepsOutcome = entry.outcome === undefined || entry.outcome.kind === 'executed'
+  if (keepsOutcome && entry.failures === 0 && entry.triedRoundId === null) return entry
+  return { ...entry, ...NOT_TRIED, outcome: keepsOutcome ? entry.outcome : undefined }
+}
+
+export const executedEntry = (
+  entry: KeeperEntry,
+  evaluation: Evaluation | undefined,
+  outcome: ExitOutcome & { kind: 'executed' },
+): KeeperEntry => ({
+  ...entry,
+  ...NOT_TRIED,
+  firedRules: outcome.ruleIndex + 1,
+  evaluation,
+  outcome,
+})
+
+/** Returns the entry of an exit that the router deferred; it is tried again a few seconds later. */
+export const deferredEntry = (entry: KeeperEntry, reason: Deferral, at: bigint): KeeperEntry => ({
+  ...entry,
+  nextTryAt: Date.now() + DEFERRED_RETRY_MS,
+  outcome: deferral(entry, reason, `${at}`),
+})
+
+/** Returns the entry of an exit that failed; it is tried again with exponential backoff. */
+export function failedEntry(entry: KeeperEntry, { code, error }: RefusalBody, at: bigint): KeeperEntry {
+  const failures = entry.failures + 1
+  const seconds = Math.min(2 ** failures, MAX_RETRY_SECONDS)
+  return {
+    ...entry,
+    failures,
+    nextTryAt: Date.now() + seconds * 1000,
+    outcome: {
+      kind: 'failed',
+      at: `${at}`,
+      code,
+      message: error,
+      nextTryAt: `${at + BigInt(seconds)}`,
+    },
+  }
+}
+
+/** Whether a reorg removed an exit that someone else had fired. */
+export const isExitUndone = ({ firedRules, outcome }: KeeperEntry, { nextRuleIndex }: WatchedPosition): boolean =>
+  outcome?.kind === 'executed' && outcome.firedBy === 'others' && nextRuleIndex < firedRules
+
+const deferral = ({ outcome }: KeeperEntry, reason: Deferral, at: string): ExitOutcome =>
+  outcome?.kind === 'deferred' && outcome.reason === reason ? outcome : { kind: 'deferred', at, reason }
