@@ -11,13 +11,13 @@ import { createLive, type Live } from './live/client.ts'
 import { createPayments, type Payments } from './payments/client.ts'
 import { localProvider } from './price-providers/local.ts'
 import { createProvider, type PriceProvider } from './price-providers/provider.ts'
-import { createMemory, type Memory } from './read-cache.ts'
+import { createReadCache, type ReadCache } from './read-cache.ts'
 
 /** What an operation may use. A getter throws the refusal of the capability that the deployment lacks. */
 export type Context = {
   readonly config: Config
-  /** What this isolate knows of the newest block. */
-  readonly memory: Memory
+  /** Responses about the newest block, cached in this isolate. */
+  readonly readCache: ReadCache
   readonly chain: Chain
   /** The chain with its trading contracts. */
   readonly trading: TradingChain
@@ -52,19 +52,19 @@ type Bindings = Pick<
 
 export function createContext(config: Config, env: Bindings): Context {
   const chain = config.chain && createChain(config.chain, config.trading)
-  const memory = createMemory(config.readLeaseMs)
+  const readCache = createReadCache(config.readLeaseMs)
   const relaying = (keys: readonly Hex[]): Executor => {
     const executor = createExecutor(env.EXECUTOR_LANE, keys, config)
     const relay = async (message: RelayRequest) => {
       const outcome = await executor.relay(message)
-      memory.forget()
+      readCache.clear()
       return outcome
     }
     return { ...executor, relay }
   }
   return {
     config,
-    memory,
+    readCache,
     get chain() {
       if (chain === undefined) throw refuse('CHAIN_NOT_CONFIGURED')
       return chain

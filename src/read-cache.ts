@@ -1,69 +1,83 @@
 import { waitUntil } from 'cloudflare:workers'
 import { patience } from './timeout.ts'
 
-/** An answer that says which block it describes. */
-export type Described = { asOf: { blockNumber: string; blockTimestamp: string } }
+/** A response that names the block it describes. */
+export type CacheableResponse = { asOf: { blockNumber: string; blockTimestamp: string } }
 
-/** Answers of this isolate about the newest block, given again while no newer block is known and the lease runs. */
-export type Memory = {
-  /** The answer under a key, read at most once at a time. Throws what `read` throws, and keeps nothing of it. */
-  recall<T extends Described>(key: string, read: () => Promise<T>): Promise<T>
-  /** Whether an answer that was recalled may still be given. */
-  holds(answer: Described): boolean
-  /** Drops every answer: the isolate has changed the chain, and reads what it wrote. */
-  forget(): void
+/** Caches this isolate's responses about the newest block until a newer block is known or the lease expires. */
+export type ReadCache = {
+  /** Returns the cached response, or calls `read`. Concurrent calls share one `read`; a rejection is not cached. */
+  getOrRead<Value extends CacheableResponse>(key: string, read: () => Promise<Value>): Promise<Value>
+  /** Returns whether the cache would still return this response. */
+  isFresh(response: CacheableResponse): boolean
+  /** Drops every entry, so that this isolate reads its own writes. */
+  clear(): void
 }
 
-type Entry = { key: string; answer: Promise<Described>; settled?: Described; since: number }
+type CacheEntry = {
+  key: string
+  pending: Promise<CacheableResponse>
+  response?: CacheableResponse
+  /** When the read started, in epoch milliseconds. */
+  startedAt: number
+}
 
-const ENTRIES = 1_000
-/** Who began a read may be gone: others wait this long for it before they read themselves. */
-const JOIN_MS = 1_000
+const MAX_ENTRIES = 1_000
+/** How long to wait for another request's read before starting our own. That request may have been canceled. */
+const MAX_SHARED_READ_MS = 1_000
 
-/** A memory whose answers are at most as old as the lease, in milliseconds; without a lease it keeps nothing. */
-export function createMemory(leaseMs: number): Memory {
-  const entries = new Map<string, Entry>()
-  const entryOf = new WeakMap<Described, Entry>()
-  let newest = { number: 0n, at: 0 }
+/** Creates a cache whose responses are at most `leaseMs` old. A lease of 0 disables the cache. */
+export function createReadCache(leaseMs: number): ReadCache {
+  const entries = new Map<string, CacheEntry>()
+  const entryOf = new WeakMap<CacheableResponse, CacheEntry>()
+  let newestBlock = { number: 0n, seenAt: 0 }
 
-  const isCurrent = ({ since, settled }: Entry, now: number) =>
-    now - since < leaseMs &&
-    (settled === undefined || BigInt(settled.asOf.blockNumber) >= newest.number || now - newest.at >= leaseMs)
+  function isUsable({ startedAt, response }: CacheEntry, now: number): boolean {
+    if (now - startedAt >= leaseMs) return false
+    if (response === undefined || now - newestBlock.seenAt >= leaseMs) return true
+    return BigInt(response.asOf.blockNumber) >= newestBlock.number
+  }
 
-  function begin<T extends Described>(key: string, read: () => Promise<T>, now: number): Promise<T> {
-    const answer = read()
-    const entry: Entry = { key, answer, since: now }
+  function startRead<Value extends CacheableResponse>(
+    key: string,
+    read: () => Promise<Value>,
+    now: number,
+  ): Promise<Value> {
+    const pending = read()
+    const entry: CacheEntry = { key, pending, startedAt: now }
     entries.delete(key)
     entries.set(key, entry)
-    const [oldest] = entries.keys()
-    if (entries.size > ENTRIES && oldest !== undefined) entries.delete(oldest)
-    const settle = (settled: Described) => {
-      entry.settled = settled
-      entryOf.set(settled, entry)
-      const number = BigInt(settled.asOf.blockNumber)
-      // A chain that lost blocks, or began anew, is believed again once the lease has run out.
-      if (number >= newest.number || now - newest.at >= leaseMs) newest = { number, at: now }
+    const [oldestKey] = entries.keys()
+    if (entries.size > MAX_ENTRIES && oldestKey !== undefined) entries.delete(oldestKey)
+    const store = (response: CacheableResponse) => {
+      entry.response = response
+      entryOf.set(response, entry)
+      const number = BigInt(response.asOf.blockNumber)
+      // After a reorg or a chain restart a lower block number is accepted once the lease has expired.
+      if (number >= newestBlock.number || now - newestBlock.seenAt >= leaseMs) newestBlock = { number, seenAt: now }
     }
-    const drop = () => {
+    const evict = () => {
       if (entries.get(key) === entry) entries.delete(key)
     }
-    waitUntil(answer.then(settle, drop)) // others wait for it, also when the request that began it is gone
-    return answer
+    // Other requests await this read, so it must outlive the request that started it.
+    waitUntil(pending.then(store, evict))
+    return pending
   }
 
   return {
-    async recall<T extends Described>(key: string, read: () => Promise<T>): Promise<T> {
+    async getOrRead<Value extends CacheableResponse>(key: string, read: () => Promise<Value>): Promise<Value> {
       if (leaseMs === 0) return read()
       const now = Date.now()
       const entry = entries.get(key)
-      if (entry === undefined || !isCurrent(entry, now)) return begin(key, read, now)
-      if (entry.settled) return entry.settled as T
-      return ((await patience(entry.answer, now + JOIN_MS, () => undefined)) as T | undefined) ?? begin(key, read, now)
+      if (entry === undefined || !isUsable(entry, now)) return startRead(key, read, now)
+      if (entry.response) return entry.response as Value
+      const shared = await patience(entry.pending as Promise<Value>, now + MAX_SHARED_READ_MS, () => undefined)
+      return shared ?? startRead(key, read, now)
     },
-    holds(answer) {
-      const entry = entryOf.get(answer)
-      return entry !== undefined && entries.get(entry.key) === entry && isCurrent(entry, Date.now())
+    isFresh(response) {
+      const entry = entryOf.get(response)
+      return entry !== undefined && entries.get(entry.key) === entry && isUsable(entry, Date.now())
     },
-    forget: () => entries.clear(),
+    clear: () => entries.clear(),
   }
 }

@@ -1,6 +1,6 @@
 import { createRoute, type OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi'
 import { invalidRequest, type Operation, Reply } from '../operations/define-operation.ts'
-import type { Described } from '../read-cache.ts'
+import type { CacheableResponse } from '../read-cache.ts'
 import { errorBody } from '../resources/error.ts'
 import { paymentRequiredBody } from '../resources/registration.ts'
 import type { AppEnv } from './app.ts'
@@ -28,8 +28,8 @@ export function addRoute(app: OpenAPIHono<AppEnv>, operation: Operation) {
       if (other && isAskedFor(other, c, format))
         return c.body(other.write(c, answer as never), 200, { 'Content-Type': `${other.mediaType}; charset=utf-8` })
       if (operation.remembered) {
-        noteAnswer(c.req.raw, answer as Described)
-        return c.body(textOf(answer as Described), 200, { 'Content-Type': JSON_TYPE })
+        noteAnswer(c.req.raw, answer as CacheableResponse)
+        return c.body(textOf(answer as CacheableResponse), 200, { 'Content-Type': JSON_TYPE })
       }
       if (!(answer instanceof Reply)) return c.json(answer as object, operation.status)
       writePayment(c, answer.payment)

@@ -1,25 +1,25 @@
 import type { Context } from '../context.ts'
-import type { Described } from '../read-cache.ts'
+import type { CacheableResponse } from '../read-cache.ts'
 
 type Serve = (request: Request) => Response | Promise<Response>
-type Given = { answer: Described; text: string; headers: Headers }
+type Given = { answer: CacheableResponse; text: string; headers: Headers }
 
 const ENTRIES = 1_000
 const REQUEST_ID = /^[\w\-=]{1,255}$/
 
 // What a request was answered with, where the isolate's memory holds it.
-const answers = new WeakMap<Request, Described>()
-const texts = new WeakMap<Described, string>()
+const answers = new WeakMap<Request, CacheableResponse>()
+const texts = new WeakMap<CacheableResponse, string>()
 
 /** The JSON of a remembered answer, written once however often it is given. */
-export function textOf(answer: Described): string {
+export function textOf(answer: CacheableResponse): string {
   const text = texts.get(answer) ?? JSON.stringify(answer)
   texts.set(answer, text)
   return text
 }
 
 /** Notes that a request was answered with the JSON of a remembered answer. */
-export function noteAnswer(request: Request, answer: Described): void {
+export function noteAnswer(request: Request, answer: CacheableResponse): void {
   answers.set(request, answer)
 }
 
@@ -47,7 +47,7 @@ export function givingAgain(serve: Serve, contextOf: () => Context): Serve {
     if (request.method !== 'GET' || request.headers.has('If-None-Match')) return serve(request)
     const key = `${request.headers.get('Accept') ?? ''} ${request.url}`
     const known = given.get(key)
-    if (known === undefined || !contextOf().memory.holds(known.answer)) return serveAndKeep(request, key)
+    if (known === undefined || !contextOf().readCache.isFresh(known.answer)) return serveAndKeep(request, key)
     const response = new Response(known.text, { headers: known.headers })
     const id = request.headers.get('X-Request-Id') ?? ''
     response.headers.set('X-Request-Id', REQUEST_ID.test(id) ? id : crypto.randomUUID())

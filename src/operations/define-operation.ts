@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { type PaymentAnswer, Refusal } from '../errors/refusal.ts'
-import type { Described } from '../read-cache.ts'
+import type { CacheableResponse } from '../read-cache.ts'
 
 type Shape = z.ZodObject
 
@@ -108,7 +108,9 @@ export function defineOperation<
   }
   const recall = (context: Context, asked: Flat<P, Q, B>) => {
     const key = `${definition.id} ${JSON.stringify(asked, (_, value) => (typeof value === 'bigint' ? `${value}` : value))}`
-    return context.memory.recall(key, () => run(context, asked) as Promise<Described>) as ReturnType<typeof run>
+    return context.readCache.getOrRead(key, () => run(context, asked) as Promise<CacheableResponse>) as ReturnType<
+      typeof run
+    >
   }
   return { ...definition, input, parse, run: definition.remembered ? recall : run } as const
 }

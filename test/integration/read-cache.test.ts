@@ -1,28 +1,28 @@
 import { describe, expect, it, vi } from 'vitest'
-import { createMemory, type Described } from '../../src/read-cache.ts'
+import { type CacheableResponse, createReadCache } from '../../src/read-cache.ts'
 import { chain, newTrader, signedIntent } from '../support/actors.ts'
 import { appWith, call, type Fetch, request } from '../support/surfaces.ts'
 
-const remembering = () => appWith({ READ_LEASE_MS: '60000' })
+const cachingApp = () => appWith({ READ_LEASE_MS: '60000' })
 const agentOf = async (app: Fetch, agentId: string) => (await call('getAgent', { agentId }, app)).body
 const blockOf = async (app: Fetch) => BigInt((await call('listVaults', {}, app)).body.asOf.blockNumber)
 
-describe('an answer about the newest block', () => {
-  it('is given again as it was, with a request id of its own', async () => {
-    const app = remembering()
-    const [first, again] = [await request('/prices', {}, app), await request('/prices', {}, app)]
-    const given = async (answer: Response) => ({
-      body: await answer.text(),
-      headers: [...answer.headers].filter(([name]) => name !== 'x-request-id'),
+describe('a cached response', () => {
+  it('is returned unchanged, except for its request id', async () => {
+    const app = cachingApp()
+    const [first, second] = [await request('/prices', {}, app), await request('/prices', {}, app)]
+    const contentOf = async (response: Response) => ({
+      body: await response.text(),
+      headers: [...response.headers].filter(([name]) => name !== 'x-request-id'),
     })
-    expect(again.headers.get('x-request-id')).not.toBe(first.headers.get('x-request-id'))
-    expect(await given(again)).toEqual(await given(first))
+    expect(second.headers.get('x-request-id')).not.toBe(first.headers.get('x-request-id'))
+    expect(await contentOf(second)).toEqual(await contentOf(first))
     const named = await request('/prices', { headers: { 'x-request-id': 'my-id-2' } }, app)
     expect(named.headers.get('x-request-id')).toBe('my-id-2')
   })
 
-  it('is a 304 to who has it, and another representation to who asks for another', async () => {
-    const app = remembering()
+  it('is a 304 for a client that has it, and is not used for another representation', async () => {
+    const app = cachingApp()
     const first = await request('/vaults', {}, app)
     const headers = { 'if-none-match': first.headers.get('etag') ?? '' }
     expect((await request('/vaults', { headers }, app)).status).toBe(304)
@@ -31,8 +31,8 @@ describe('an answer about the newest block', () => {
     expect((await request('/vaults?format=md', {}, app)).headers.get('content-type')).toMatch('text/markdown')
   })
 
-  it('is read anew once this isolate knows a newer block', async () => {
-    const [app, trader] = [remembering(), await newTrader()]
+  it('is read again once this isolate has seen a newer block', async () => {
+    const [app, trader] = [cachingApp(), await newTrader()]
     const before = await agentOf(app, trader.agentId)
     await chain.setAgentStatus(BigInt(trader.agentId), 2)
     expect(await agentOf(app, trader.agentId)).toEqual(before)
@@ -40,8 +40,8 @@ describe('an answer about the newest block', () => {
     expect((await agentOf(app, trader.agentId)).agent.statusName).toBe('Suspended')
   })
 
-  it('is read anew once this isolate has relayed', async () => {
-    const [app, trader] = [remembering(), await newTrader()]
+  it('is read again once this isolate has relayed an intent', async () => {
+    const [app, trader] = [cachingApp(), await newTrader()]
     const before = await agentOf(app, trader.agentId)
     const body = await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '10' })
     const { blockNumber } = (await call('submitTradeIntent', body, app)).body
@@ -51,36 +51,38 @@ describe('an answer about the newest block', () => {
   })
 })
 
-describe('a memory', () => {
-  const at = (blockNumber: number): Described => ({ asOf: { blockNumber: `${blockNumber}`, blockTimestamp: '0' } })
-
-  it('reads once for all who ask at the same time, and keeps no failure', async () => {
-    const memory = createMemory(60_000)
-    const read = vi.fn(async () => at(1))
-    const answers = await Promise.all(['a', 'a', 'a'].map(key => memory.recall(key, read)))
-    expect(read).toHaveBeenCalledOnce()
-    expect(new Set(answers).size).toBe(1)
-    await expect(memory.recall('b', () => Promise.reject(new Error('no')))).rejects.toThrow('no')
-    expect(await memory.recall('b', async () => at(2))).toEqual(at(2))
+describe('the read cache', () => {
+  const at = (blockNumber: number): CacheableResponse => ({
+    asOf: { blockNumber: `${blockNumber}`, blockTimestamp: '0' },
   })
 
-  it('holds an answer until it forgets, knows a newer block or the lease has run out', async () => {
+  it('shares one read between concurrent calls, and does not cache a rejection', async () => {
+    const cache = createReadCache(60_000)
+    const read = vi.fn(async () => at(1))
+    const responses = await Promise.all(['a', 'a', 'a'].map(key => cache.getOrRead(key, read)))
+    expect(read).toHaveBeenCalledOnce()
+    expect(new Set(responses).size).toBe(1)
+    await expect(cache.getOrRead('b', () => Promise.reject(new Error('no')))).rejects.toThrow('no')
+    expect(await cache.getOrRead('b', async () => at(2))).toEqual(at(2))
+  })
+
+  it('keeps a response fresh until it is cleared, sees a newer block or the lease expires', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
-      const memory = createMemory(250)
-      const [a, b] = [await memory.recall('a', async () => at(1)), await memory.recall('b', async () => at(1))]
-      expect([memory.holds(a), memory.holds(b)]).toEqual([true, true])
-      await memory.recall('c', async () => at(2))
-      expect([memory.holds(a), memory.holds(b)]).toEqual([false, false])
-      const c = await memory.recall('c', async () => at(3))
+      const cache = createReadCache(250)
+      const [a, b] = [await cache.getOrRead('a', async () => at(1)), await cache.getOrRead('b', async () => at(1))]
+      expect([cache.isFresh(a), cache.isFresh(b)]).toEqual([true, true])
+      await cache.getOrRead('c', async () => at(2))
+      expect([cache.isFresh(a), cache.isFresh(b)]).toEqual([false, false])
+      const c = await cache.getOrRead('c', async () => at(3))
       vi.advanceTimersByTime(249)
-      expect(memory.holds(c)).toBe(true)
+      expect(cache.isFresh(c)).toBe(true)
       vi.advanceTimersByTime(1)
-      expect(memory.holds(c)).toBe(false)
-      const d = await memory.recall('d', async () => at(1)) // a chain that began anew
-      expect(memory.holds(d)).toBe(true)
-      memory.forget()
-      expect(memory.holds(d)).toBe(false)
+      expect(cache.isFresh(c)).toBe(false)
+      const d = await cache.getOrRead('d', async () => at(1)) // the chain was restarted
+      expect(cache.isFresh(d)).toBe(true)
+      cache.clear()
+      expect(cache.isFresh(d)).toBe(false)
     } finally {
       vi.useRealTimers()
     }
