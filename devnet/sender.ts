@@ -24,8 +24,8 @@ import {
   RawContractError,
 } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
-import { steady } from '../src/rpc/retry-latest.ts'
 import { bytecodeOf } from './bytecode.ts'
+import { retryLatest } from './retry-latest.ts'
 
 export const MULTICALL3 = '0xcA11bde05977b3631167028862bE2a173976CA11'
 
@@ -63,7 +63,7 @@ export function connect(rpcUrl: string, chainId: number): PublicClient {
       rpcUrls: { default: { http: [rpcUrl] } },
       contracts: { multicall3: { address: MULTICALL3 } },
     }),
-    transport: steady(http(rpcUrl, { batch: { batchSize: 200 } })),
+    transport: retryLatest(http(rpcUrl, { batch: { batchSize: 200 } })),
     pollingInterval: 100,
     cacheTime: 0,
   })

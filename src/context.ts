@@ -1,5 +1,5 @@
 import type { Hex } from 'viem'
-import { type Chain, createChain, type TradingChain } from './chain/client.ts'
+import { type Chain, createChain, type TradingChain } from './chain/chain.ts'
 import type { Config } from './config.ts'
 import { refuse } from './errors/catalogue.ts'
 import { createExecutor, type Executor } from './executor/client.ts'
@@ -98,8 +98,8 @@ export function createContext(config: Config, env: Bindings): Context {
       return createKeeper(env.KEEPER, chain as TradingChain)
     },
     get history() {
-      if (chain === undefined || config.chain === undefined) throw refuse('CHAIN_NOT_CONFIGURED')
-      return createHistory(env, chain, config.chain.rpcUrls)
+      if (chain === undefined) throw refuse('CHAIN_NOT_CONFIGURED')
+      return createHistory(env, chain)
     },
     get live() {
       return createLive(env.EVENT_STREAMS, this.trading)

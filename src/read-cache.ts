@@ -1,5 +1,5 @@
 import { waitUntil } from 'cloudflare:workers'
-import { patience } from './timeout.ts'
+import { withDeadline } from './timeout.ts'
 
 /** A response that names the block it describes. */
 export type CacheableResponse = { asOf: { blockNumber: string; blockTimestamp: string } }
@@ -71,7 +71,7 @@ export function createReadCache(leaseMs: number): ReadCache {
       const entry = entries.get(key)
       if (entry === undefined || !isUsable(entry, now)) return startRead(key, read, now)
       if (entry.response) return entry.response as Value
-      const shared = await patience(entry.pending as Promise<Value>, now + MAX_SHARED_READ_MS, () => undefined)
+      const shared = await withDeadline(entry.pending as Promise<Value>, now + MAX_SHARED_READ_MS, () => undefined)
       return shared ?? startRead(key, read, now)
     },
     isFresh(response) {

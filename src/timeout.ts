@@ -1,10 +1,14 @@
-/** Waits for a promise until the given time (milliseconds); when that comes first, answers what `late` says. */
-export async function patience<T, L>(promise: Promise<T>, until: number, late: () => L): Promise<T | L> {
-  const timeout = Promise.withResolvers<L>()
-  const timer = setTimeout(() => timeout.resolve(late()), Math.max(0, until - Date.now()))
+/** Resolves with `promise`, or with `onTimeout()` once `deadline` (epoch milliseconds) passes. */
+export async function withDeadline<Value, Late>(
+  promise: Promise<Value>,
+  deadline: number,
+  onTimeout: () => Late,
+): Promise<Value | Late> {
+  const timeout = Promise.withResolvers<Late>()
+  const timer = setTimeout(() => timeout.resolve(onTimeout()), Math.max(0, deadline - Date.now()))
   try {
     return await Promise.race([promise, timeout.promise])
   } finally {
-    clearTimeout(timer) // a timer that is left would keep the Durable Object in memory
+    clearTimeout(timer) // a pending timer would keep a Durable Object in memory
   }
 }

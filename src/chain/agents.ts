@@ -3,7 +3,7 @@ import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { feeManagerAbi } from '../../contracts-abi/fee-manager.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { type Domain, domainAbi, toDomain } from '../protocol/typed-data.ts'
-import { type Block, type Chain, must, read } from './client.ts'
+import { type Block, type Chain, must, read } from './chain.ts'
 import { type Answer, type Outcome, outcomeOf } from './multicall.ts'
 import { askReader } from './service-reader.ts'
 

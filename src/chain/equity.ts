@@ -1,5 +1,7 @@
 import type { Address, Hex } from 'viem'
-import { type Block, type TradingChain, unreachable } from './client.ts'
+import { unreachable } from '../rpc/node-errors.ts'
+import { blockRequest } from '../rpc/requests.ts'
+import type { Block, TradingChain } from './chain.ts'
 import { askReader } from './service-reader.ts'
 
 /** What an agent's allocation has become; USDC base units, signed where PnL. */
@@ -58,10 +60,9 @@ export async function readWorth(
 ): Promise<Reading> {
   const { block, answers } = await askReader(chain, 'equities', agents, vaults)
   const [found, worths] = answers
-  const header = await chain.client.getBlock({ blockNumber: block.number }).catch(error => {
-    throw unreachable(error)
-  })
-  if (header.timestamp !== block.timestamp) throw unreachable(new Error(`block ${block.number} has changed`))
+  const header = await chain.rpc.read(blockRequest(block.number))
+  if (header === null || BigInt(header.timestamp) !== block.timestamp)
+    throw unreachable(`block ${block.number} was replaced during the read`)
   return {
     block: { ...block, hash: header.hash },
     equities: new Map(agents.flatMap((agent, index) => entry(agent, found[index] && equityOf(found[index])))),

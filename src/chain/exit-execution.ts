@@ -16,8 +16,8 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { decodeRevert } from '../protocol/contract-errors.ts'
 import { type Quote, type RoundData, strictestAge, toQuote } from '../protocol/price-quote.ts'
 import type { ExitRule } from '../protocol/typed-data.ts'
-import { getLogs } from '../rpc/logs.ts'
-import { type Block, maybe, read, type TradingChain } from './client.ts'
+import { getLogs } from '../rpc/get-logs.ts'
+import { type Block, maybe, read, type TradingChain } from './chain.ts'
 
 /** A position as its exits need it; status 0 is open. `exitRules` from `nextRuleIndex` on are pending. */
 export type WatchedPosition = {
@@ -210,7 +210,8 @@ export async function findExits(
   { positionIds, fromBlock, toBlock }: { positionIds: readonly bigint[]; fromBlock: bigint; toBlock: bigint },
 ): Promise<(ExecutedExit & { positionId: bigint; keeper: Address; transactionHash: Hex })[]> {
   const topics = [EXIT_EXECUTED, positionIds.map(id => numberToHex(id, { size: 32 }))]
-  const logs = await getLogs(chain, { address: chain.trading.TradeRouter, topics, fromBlock, toBlock })
+  const filter = { address: chain.trading.TradeRouter, topics }
+  const logs = await getLogs(chain.rpc, filter, { fromBlock, toBlock })
   return logs.map(({ topics, data, transactionHash }) => {
     const { args } = decodeEventLog({
       ...{ abi: tradeRouterAbi, eventName: 'ExitExecuted' as const },

@@ -3,7 +3,7 @@ import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
-import { type Block, maybe, read, type TradingChain } from './client.ts'
+import { type Block, maybe, read, type TradingChain } from './chain.ts'
 import type { TrackConfig } from './listings.ts'
 
 /** What the limits of an account are held against; amounts in USDC base units. */

@@ -4,7 +4,7 @@ import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { type Quote, type RoundData, strictestAge, toQuote } from '../protocol/price-quote.ts'
-import { type Block, type Chain, maybe, read } from './client.ts'
+import { type Block, type Chain, maybe, read } from './chain.ts'
 
 export const erc20Abi = parseAbi([
   'function symbol() view returns (string)',

@@ -4,7 +4,7 @@ import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { ExitRule } from '../protocol/typed-data.ts'
 import { agentCalls, agentOf, toAgent } from './agents.ts'
-import { maybe, must, read, type TradingChain } from './client.ts'
+import { maybe, must, read, type TradingChain } from './chain.ts'
 import { type Answer, type Outcome, outcomeOf } from './multicall.ts'
 import { askReader } from './service-reader.ts'
 

@@ -1,5 +1,4 @@
 import {
-  BaseError,
   type ContractFunctionArgs,
   type ContractFunctionName,
   type ContractFunctionReturnType,
@@ -7,7 +6,10 @@ import {
   zeroAddress,
 } from 'viem'
 import { serviceReaderAbi } from '../../contracts-abi/service-reader.ts'
-import { type Block, type Chain, unreachable } from './client.ts'
+import { logEvent } from '../log.ts'
+import { RefusedByNode, unreachable } from '../rpc/node-errors.ts'
+import { callRequest } from '../rpc/requests.ts'
+import type { Block, Chain } from './chain.ts'
 import { encodeCall } from './multicall.ts'
 import { serviceReaderCode } from './service-reader-bytecode.ts'
 
@@ -35,22 +37,21 @@ export async function askReader<const name extends Functions>(
   functionName: name,
   ...args: Args<name>
 ): Promise<{ block: Block; answers: Answers<name> }> {
-  const { data } = await chain.client
-    .call({
-      to: READER,
-      data: encodeCall(serviceReaderAbi, functionName, [contractsOf(chain), ...args] as never),
-      stateOverride: [{ address: READER, code: serviceReaderCode }],
-    })
-    .catch(error => {
-      logRefusal(chain, functionName, error)
-      throw unreachable(error)
-    })
-  if (data === undefined) throw unreachable(logged(chain, functionName, 'it ignores the state override'))
+  const calldata = encodeCall(serviceReaderAbi, functionName, [contractsOf(chain), ...args] as never)
+  const request = callRequest({ to: READER, data: calldata }, 'latest', { [READER]: { code: serviceReaderCode } })
+  const data = await chain.rpc.read(request).catch(error => {
+    if (error.cause instanceof RefusedByNode) logRefusedRead(chain, functionName, `error ${error.cause.code}`)
+    throw error
+  })
+  if (data === '0x') {
+    logRefusedRead(chain, functionName, 'the node ignores the state override')
+    throw unreachable('the node ignores the state override')
+  }
   const [at, ...answers] = decodeFunctionResult({ abi: serviceReaderAbi, functionName, data } as never) as unknown as [
     Block & { chainId: bigint },
     ...Answers<name>,
   ]
-  if (at.chainId !== BigInt(chain.id)) throw unreachable(new Error(`the node is on chain ${at.chainId}`))
+  if (at.chainId !== BigInt(chain.id)) throw unreachable(`the node is on chain ${at.chainId}`)
   return { block: { number: at.number, timestamp: at.timestamp }, answers: answers as Answers<name> }
 }
 
@@ -70,16 +71,7 @@ function contractsOf({ contracts, trading }: Chain) {
   }
 }
 
-/** A node that answers no to a read is not set up for this service: its operator finds that in the log. */
-function logRefusal(chain: Chain, functionName: string, error: unknown) {
-  const answered =
-    error instanceof BaseError && error.walk(cause => typeof (cause as { code?: unknown }).code === 'number')
-  if (answered)
-    logged(chain, functionName, `it answers with the error ${(answered as unknown as { code: number }).code}`)
-}
-
-function logged({ id }: Chain, functionName: string, problem: string): Error {
-  const message = `the node refused the read ${functionName}: ${problem}`
-  console.error(JSON.stringify({ level: 'error', chainId: id, message }))
-  return new Error(message)
+/** Logs that a node returned an error to a read, because then it is not set up for this service. */
+function logRefusedRead({ id }: Chain, functionName: string, problem: string): void {
+  logEvent('node refused the read', { chainId: id, functionName, problem })
 }

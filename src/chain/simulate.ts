@@ -1,21 +1,16 @@
 import type { Address, Hex } from 'viem'
-import { type Chain, isSilence, unreachable } from './client.ts'
-import { revertDataOf } from './transactions.ts'
+import { callRequest } from '../rpc/requests.ts'
+import type { Chain } from './chain.ts'
 
 /**
- * Asks the chain whether an account's call would succeed now: undefined when it would, otherwise the revert data, where
- * there is some. Throws CHAIN_UNREACHABLE.
+ * Simulates an account's call on the newest block. Returns undefined if it succeeds, otherwise its revert data, which is
+ * undefined if the node gives none. Throws CHAIN_UNREACHABLE.
  */
 export async function simulate(
-  { client }: Chain,
+  { rpc }: Chain,
   account: Address,
-  call: { to: Address; data: Hex },
+  { to, data }: { to: Address; data: Hex },
 ): Promise<{ data: Hex | undefined } | undefined> {
-  try {
-    await client.call({ account, ...call })
-    return undefined
-  } catch (error) {
-    if (isSilence(error)) throw unreachable(error)
-    return { data: revertDataOf(error) }
-  }
+  const { error } = await rpc.call(callRequest({ from: account, to, data }))
+  return error && { data: error.data }
 }

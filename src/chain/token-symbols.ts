@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
 import { refuse } from '../errors/catalogue.ts'
-import { type Chain, maybe, read } from './client.ts'
+import { type Chain, maybe, read } from './chain.ts'
 import { erc20Abi, readMarket } from './listings.ts'
 
 /** Symbols learned from token contracts that the configuration does not name; a symbol never changes. */

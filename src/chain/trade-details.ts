@@ -10,7 +10,8 @@ import {
   toTrade,
 } from '../protocol/trade-events.ts'
 import type { ExitRule } from '../protocol/typed-data.ts'
-import { type Chain, maybe, read, type TradingChain, unreachable } from './client.ts'
+import { unreachable } from '../rpc/node-errors.ts'
+import { type Chain, maybe, read, type TradingChain } from './chain.ts'
 
 /** What never changes of a position. */
 export type TradedPosition = { token: Address; vault: Address }
@@ -42,8 +43,7 @@ export async function completeTrades<log extends TradeLog>(
   return events.map(event => {
     const { positionId, log } = event
     const position = positions.get(positionId)
-    if (position === undefined)
-      throw unreachable(new Error(`the node has events of position ${positionId}, and not it`))
+    if (position === undefined) throw unreachable(`the node has events of position ${positionId}, but not the position`)
     const { token, vault } = position
     const rule = ruleOf(event, ladders)
     return toTrade(event, { token, vault, decimals: decimalsOf(token), rule, timestamp: timeOf(log) })
@@ -58,7 +58,7 @@ function ruleOf(event: TradeEvent, ladders: ReadonlyMap<bigint, Ladder>): ExitRu
   const ladder = ladders.get(event.positionId)
   const rule = ladder?.exitRules[index]
   if (ladder === undefined || rule === undefined || ladder.nextRuleIndex <= index)
-    throw unreachable(new Error(`the node has the exit of position ${event.positionId}, and not its state`))
+    throw unreachable(`the node has the exit of position ${event.positionId}, but not its new state`)
   return rule
 }
 

@@ -1,49 +1,53 @@
 import type { Address, Hex } from 'viem'
-import { type Chain, unreachable } from './client.ts'
+import {
+  blockNumberRequest,
+  blockRequest,
+  callRequest,
+  type NodeLog,
+  type NodeReceipt,
+  type NodeTransaction,
+  receiptRequest,
+  transactionRequest,
+} from '../rpc/requests.ts'
+import { traceRevertData } from '../rpc/revert-data.ts'
+import type { Chain } from './chain.ts'
 
-/** What the chain says of a transaction; without `block` it is pending. */
+/** A transaction as the chain shows it; `block` is undefined while it is pending. Timestamps are Unix seconds. */
 export type Transaction = {
   hash: Hex
   from: Address
   to: Address | null
   block: { number: bigint; timestamp: bigint; confirmations: bigint; success: boolean } | undefined
-  /** Revert data of a reverted transaction; undefined when the node can no longer tell. */
+  /** Revert data of a reverted transaction; undefined when the node no longer has the state or a trace. */
   revertData: Hex | undefined
 }
 
-type RawTransaction = { hash: Hex; from: Address; to: Address | null; input: Hex; blockNumber: Hex | null }
-type RawReceipt = { status: Hex; blockNumber: Hex; from: Address; to: Address | null }
-type RawBlock = { number: Hex; timestamp: Hex }
-
-/** Reads a transaction; undefined when the node does not know it. Throws CHAIN_UNREACHABLE. */
-export async function findTransaction(chain: Chain, hash: Hex): Promise<Transaction | undefined> {
-  const ask = <T>(method: string, params: unknown[]): Promise<T | null> =>
-    (chain.client.request as (args: unknown) => Promise<T | null>)({ method, params }).catch(error => {
-      throw unreachable(error)
-    })
+/** Returns a transaction, or undefined when the node does not know it. Throws CHAIN_UNREACHABLE. */
+export async function findTransaction({ rpc }: Chain, hash: Hex): Promise<Transaction | undefined> {
   const [transaction, receipt, head] = await Promise.all([
-    ask<RawTransaction>('eth_getTransactionByHash', [hash]),
-    ask<RawReceipt>('eth_getTransactionReceipt', [hash]),
-    ask<Hex>('eth_blockNumber', []),
+    rpc.read(transactionRequest(hash)),
+    rpc.read(receiptRequest(hash)),
+    rpc.read(blockNumberRequest),
   ])
-  if (transaction === null && receipt === null) return undefined
-  const { from, to } = (receipt ?? transaction) as RawReceipt
-  if (receipt === null) return { hash, from, to, block: undefined, revertData: undefined }
+  if (receipt === null)
+    return transaction === null
+      ? undefined
+      : { hash, from: transaction.from, to: transaction.to, block: undefined, revertData: undefined }
 
   const success = receipt.status === '0x1'
-  const [block, revertData] = await Promise.all([
-    ask<RawBlock>('eth_getBlockByNumber', [receipt.blockNumber, false]),
-    success || transaction === null ? undefined : replay(chain, transaction, receipt),
-  ])
   const number = BigInt(receipt.blockNumber)
-  const newest = BigInt(head ?? receipt.blockNumber)
+  const newest = BigInt(head)
+  const [block, revertData] = await Promise.all([
+    rpc.read(blockRequest(number)),
+    success || transaction === null ? undefined : findRevertData({ rpc }, transaction, receipt),
+  ])
   return {
     hash,
-    from,
-    to,
+    from: receipt.from,
+    to: receipt.to,
     block: {
       number,
-      timestamp: BigInt(block?.timestamp ?? '0x0'),
+      timestamp: BigInt(block?.timestamp ?? 0),
       confirmations: newest >= number ? newest - number + 1n : 1n,
       success,
     },
@@ -51,47 +55,19 @@ export async function findTransaction(chain: Chain, hash: Hex): Promise<Transact
   }
 }
 
-/** Why a transaction reverted: from its trace where the node has lost the state before its block. */
-async function replay(chain: Chain, transaction: RawTransaction, receipt: RawReceipt): Promise<Hex | undefined> {
-  const request = (method: string, params: readonly unknown[]) =>
-    (chain.client.request as (args: unknown) => Promise<unknown>)({ method, params })
-  return (await calledAgain(chain, transaction, receipt)) ?? (await tracedRevert(request, transaction.hash))
-}
-
-/** Calls a reverted transaction again on the block before it; undefined when it passes there or the node no longer can. */
-async function calledAgain({ client }: Chain, { from, to, input }: RawTransaction, { blockNumber }: RawReceipt) {
-  try {
-    await client.call({
-      account: from,
-      ...(to && { to }),
-      data: input,
-      blockNumber: BigInt(blockNumber) - 1n,
-    })
-    return undefined
-  } catch (error) {
-    return revertDataOf(error)
-  }
-}
-
-/**
- * The revert data of a mined transaction from the node's own trace of it, which anvil keeps without the state; undefined
- * when the node does not trace. The default tracer, since anvil runs the others on the state before.
- */
-export async function tracedRevert(
-  request: (method: string, params: readonly unknown[]) => Promise<unknown>,
-  hash: Hex,
+/** Replays a reverted transaction on the block before its own, or else reads its trace. */
+async function findRevertData(
+  { rpc }: Pick<Chain, 'rpc'>,
+  { hash, from, to, input }: NodeTransaction,
+  { blockNumber }: NodeReceipt,
 ): Promise<Hex | undefined> {
-  const quiet = { disableStack: true, disableStorage: true, enableMemory: false }
-  const trace = await request('debug_traceTransaction', [hash, quiet]).catch(() => undefined)
-  const { failed, returnValue } = (trace ?? {}) as { failed?: boolean; returnValue?: string }
-  if (failed !== true || returnValue === undefined) return undefined
-  return returnValue.startsWith('0x') ? (returnValue as Hex) : `0x${returnValue}`
+  const call = to === null ? { from, data: input } : { from, to, data: input }
+  const replay = await rpc.call(callRequest(call, BigInt(blockNumber) - 1n)).catch(() => undefined)
+  return replay?.error?.data ?? (await traceRevertData(rpc, hash))
 }
 
-/** The revert data that an error of viem carries. */
-export function revertDataOf(error: unknown): Hex | undefined {
-  for (let cause = error as { data?: unknown; cause?: unknown } | undefined; cause; cause = cause.cause as never) {
-    if (typeof cause.data === 'string' && /^0x[0-9a-f]*$/i.test(cause.data)) return cause.data as Hex
-  }
-  return undefined
+/** Returns the logs of a mined transaction, or undefined when no node returns its receipt now. */
+export async function readReceiptLogs({ rpc }: Chain, hash: Hex): Promise<NodeLog[] | undefined> {
+  const receipt = await rpc.read(receiptRequest(hash)).catch(() => undefined)
+  return receipt?.logs
 }

@@ -2,7 +2,7 @@ import { type Address, type Hex, hexToBytes, parseAbi, recoverAddress } from 'vi
 import { refuse } from '../errors/catalogue.ts'
 import { explainSignature, type SignedMessage, type Surroundings } from '../protocol/signature-mistakes.ts'
 import { digestOf, domainAbi, toDomain } from '../protocol/typed-data.ts'
-import { type Chain, maybe, read } from './client.ts'
+import { type Chain, maybe, read } from './chain.ts'
 
 const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 const ERC1271_MAGIC = '0x1626ba7e'

@@ -1,4 +1,4 @@
-import { patience } from '../timeout.ts'
+import { withDeadline } from '../timeout.ts'
 
 /** What an intent holds while it is under way; each part is released exactly once. */
 export type Ticket = {
@@ -117,7 +117,7 @@ export function createAdmission() {
 }
 
 const inTime = (promise: Promise<void>, until: number): Promise<boolean> =>
-  patience(
+  withDeadline(
     promise.then(() => true),
     until,
     () => false,

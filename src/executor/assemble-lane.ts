@@ -1,16 +1,18 @@
 import type { Address } from 'viem'
 import { parseConfig } from '../config.ts'
-import { logUnexpected } from '../log.ts'
-import { createRpc } from '../rpc/json-rpc.ts'
+import { createTransport } from '../rpc/transport.ts'
 import { createAdmission } from './admission.ts'
 import { createDelivery } from './delivery.ts'
 import { createInclusion } from './inclusion.ts'
+import { logUnexpected } from './log-failure.ts'
 import { createSequencer } from './nonce-sequencer.ts'
 import { createHerald } from './receipt-forwarder.ts'
 import { createReconciliation } from './reconciliation.ts'
 import { accountOf } from './signing-account.ts'
 import { createSimulator } from './simulation.ts'
 import type { Journal } from './store.ts'
+
+const RPC_TIMEOUT_MS = 5_000
 
 export type Parts = ReturnType<typeof assemble>
 
@@ -32,7 +34,7 @@ export function assemble(
   const { inclusionTimeoutMs } = config
   const account = accountOf(address, chainId, variables)
   const priorityFeeWei = BigInt(/^\d+$/.exec(String(variables.PRIORITY_FEE_WEI))?.[0] ?? 0)
-  const rpc = createRpc(rpcUrls)
+  const rpc = createTransport(rpcUrls, RPC_TIMEOUT_MS)
   const admission = createAdmission()
   const sequencer = createSequencer({
     ...{ account, chainId, rpc, journal, priorityFeeWei, sync },

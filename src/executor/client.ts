@@ -1,7 +1,7 @@
 import { type Address, type Hex, keccak256, stringToBytes } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
 import { refuse } from '../errors/catalogue.ts'
-import { patience } from '../timeout.ts'
+import { withDeadline } from '../timeout.ts'
 import type { IntentRecord, LaneStatus, RelayOutcome, RelayRequest } from './intent.ts'
 import type { ExecutorLane } from './object.ts'
 
@@ -32,7 +32,7 @@ export function createExecutor(
     address: first,
     addressOf,
     relay: relay =>
-      patience(
+      withDeadline(
         relayTo(lane, addressOf(relay.group), relay),
         Date.now() + inclusionTimeoutMs + LANE_GRACE_MS,
         (): RelayOutcome => ({ state: 'unknown' }),

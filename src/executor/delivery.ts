@@ -1,9 +1,12 @@
 import type { Hex } from 'viem'
-import { logUnexpected } from '../log.ts'
-import { type Receipt, type Rpc, type Submission, Unreachable } from '../rpc/json-rpc.ts'
+import { isUnreachable } from '../rpc/node-errors.ts'
+import { type NodeReceipt, receiptRequest } from '../rpc/requests.ts'
+import { type Submission, type SubmitOptions, submit } from '../rpc/submit.ts'
+import type { RpcTransport } from '../rpc/transport.ts'
 import type { Admission } from './admission.ts'
 import type { Attempt } from './attempt-table.ts'
 import type { Inclusion } from './inclusion.ts'
+import { logUnexpected } from './log-failure.ts'
 import type { Sequencer } from './nonce-sequencer.ts'
 import type { Journal } from './store.ts'
 
@@ -29,7 +32,7 @@ export function createDelivery({
   onDisorder,
   onUnfunded,
 }: {
-  rpc: Rpc
+  rpc: RpcTransport
   journal: Journal
   sequencer: Sequencer
   inclusion: Inclusion
@@ -45,10 +48,10 @@ export function createDelivery({
   /** The attempts that a node is hearing of at this moment. */
   const onTheWay = new Set<Hex>()
 
-  async function submit(attempt: Attempt, options: Parameters<Rpc['submit']>[1]): Promise<Submission> {
+  async function send(attempt: Attempt, options: SubmitOptions): Promise<Submission> {
     onTheWay.add(attempt.hash)
     try {
-      return await rpc.submit(attempt.raw, options)
+      return await submit(rpc, attempt.raw, options)
     } finally {
       onTheWay.delete(attempt.hash)
     }
@@ -59,7 +62,7 @@ export function createDelivery({
     const until = Date.now() + inclusionTimeoutMs
     let isOpen = true
     for (let tries = 1; tries <= RETRIES && isOpen; tries++) {
-      const submission = await submit(attempt, { waitMs: Math.max(1, until - Date.now()), sync: true })
+      const submission = await send(attempt, { waitMs: Math.max(1, until - Date.now()), sync: true })
       const isOver = await conclude(attempt, submission)
       if (!isOver) await scheduler.wait(Math.min(RETRY_MS * tries, Math.max(0, until - Date.now())))
       isOpen = journal.attempts.isPending(attempt.hash)
@@ -75,40 +78,40 @@ export function createDelivery({
    * node said something to these, and misses none before them.
    */
   async function resend(attempt: Attempt): Promise<boolean> {
-    const submission = await submit(attempt, { waitMs: inclusionTimeoutMs, sync: false })
+    const submission = await send(attempt, { waitMs: inclusionTimeoutMs, sync: false })
     await conclude(attempt, submission)
-    return submission.is !== 'unknown' && submission.is !== 'nonce-too-high'
+    return submission.kind !== 'unknown' && submission.kind !== 'nonce-too-high'
   }
 
   /** Acts on what the node said; answers whether sending the same bytes again at once is of no use. */
   async function conclude(attempt: Attempt, submission: Submission): Promise<boolean> {
-    if (submission.is === 'mined') {
+    if (submission.kind === 'mined') {
       await inclusion.include(attempt, submission.receipt)
       return true
     }
-    if (submission.is === 'accepted') {
+    if (submission.kind === 'accepted') {
       if (attempt.digest !== null) journal.intents.markSent(attempt.digest)
       return true
     }
-    if (submission.is === 'unknown') return false
-    if (submission.is === 'unclassified') return isGivenUp(attempt, submission.message)
+    if (submission.kind === 'unknown') return false
+    if (submission.kind === 'unclassified') return isGivenUp(attempt, submission.message)
     // A replacement is followed on its own: whoever sends in turn must not wait for its inclusion.
-    if (submission.is === 'malformed') {
+    if (submission.kind === 'malformed') {
       cancel(attempt, submission.message).catch(logUnexpected)
       return true
     }
-    if (submission.is === 'fee-too-low') {
+    if (submission.kind === 'fee-too-low') {
       raiseFee(attempt).catch(logUnexpected)
       return true
     }
-    if (submission.is === 'unfunded') onUnfunded(BigInt(attempt.gas) * attempt.maxFee)
+    if (submission.kind === 'unfunded') onUnfunded(BigInt(attempt.gas) * attempt.maxFee)
     else {
       // A nonce below the chain's is ours and mined, or was used by someone else with our key; one above it misses a
       // predecessor; a replacement that is underpriced competes with bytes that are not these.
       admission.trouble()
       onDisorder()
     }
-    return submission.is !== 'nonce-too-high'
+    return submission.kind !== 'nonce-too-high'
   }
 
   /** Counts a refusal for an unknown reason; after several the nonce is given to a transfer of nothing. */
@@ -154,9 +157,9 @@ export function createDelivery({
     return journal.attempts.isPending(attempt.hash)
   }
 
-  async function receiptOf({ hash }: Attempt): Promise<Receipt | null> {
+  async function receiptOf({ hash }: Attempt): Promise<NodeReceipt | null> {
     try {
-      return ((await rpc.call('eth_getTransactionReceipt', [hash])).result ?? null) as Receipt | null
+      return (await rpc.call(receiptRequest(hash))).result ?? null
     } catch (error) {
       ignoreUnreachable(error)
       return null
@@ -168,5 +171,5 @@ export function createDelivery({
 
 /** A node that is away leaves everything as it is: the next reconciliation asks again. */
 export function ignoreUnreachable(error: unknown): undefined {
-  if (!(error instanceof Unreachable)) throw error
+  if (!isUnreachable(error)) throw error
 }

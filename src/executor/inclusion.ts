@@ -1,6 +1,8 @@
 import { type Hex, numberToHex } from 'viem'
-import { tracedRevert } from '../chain/transactions.ts'
-import { type Receipt, type Rpc, Unreachable } from '../rpc/json-rpc.ts'
+import { isUnreachable } from '../rpc/node-errors.ts'
+import { callRequest, type NodeReceipt, receiptRequest } from '../rpc/requests.ts'
+import { traceRevertData } from '../rpc/revert-data.ts'
+import type { RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
 import type { ReceiptLog, RelayOutcome } from './intent.ts'
 import type { JournalIntent } from './intent-table.ts'
@@ -15,11 +17,11 @@ export function createInclusion({
   from,
   onMined,
 }: {
-  rpc: Rpc
+  rpc: RpcTransport
   journal: Journal
   from: Hex
   /** Told of the logs of each transaction that succeeded. */
-  onMined: (logs: Receipt['logs']) => void
+  onMined: (logs: NodeReceipt['logs']) => void
 }) {
   const waiting = new Map<Hex, PromiseWithResolvers<RelayOutcome>>()
 
@@ -36,7 +38,7 @@ export function createInclusion({
   }
 
   /** Records that an attempt is in a block. A second call for the same attempt changes nothing. */
-  async function include(attempt: Attempt, receipt: Receipt): Promise<void> {
+  async function include(attempt: Attempt, receipt: NodeReceipt): Promise<void> {
     if (!journal.attempts.isPending(attempt.hash)) return
     const succeeded = BigInt(receipt.status) === 1n
     const blockNumber = Number(receipt.blockNumber)
@@ -66,11 +68,11 @@ export function createInclusion({
   }
 
   /** Whether a receipt says of an attempt what is known of it. */
-  const isStill = ({ state }: Attempt, { status }: Receipt): boolean =>
+  const isStill = ({ state }: Attempt, { status }: NodeReceipt): boolean =>
     state === (BigInt(status) === 1n ? 'mined' : 'reverted')
 
   /** Records the block of an attempt whose fate has not changed. */
-  function move(attempt: Attempt, receipt: Receipt) {
+  function move(attempt: Attempt, receipt: NodeReceipt) {
     const blockNumber = Number(receipt.blockNumber)
     const isMined = attempt.state === 'mined'
     journal.attempts.include(
@@ -97,10 +99,10 @@ export function createInclusion({
     if (included.state === 'reverted')
       return { state: 'reverted', hash, ...(intent.revertData !== null && { data: intent.revertData }) }
     try {
-      const { result } = await rpc.call('eth_getTransactionReceipt', [hash])
-      if (result) return mined(result as Receipt, hash)
+      const { result } = await rpc.call(receiptRequest(hash))
+      if (result) return mined(result, hash)
     } catch (error) {
-      if (!(error instanceof Unreachable)) throw error
+      if (!isUnreachable(error)) throw error
     }
     return { state: 'unknown', hash }
   }
@@ -114,13 +116,13 @@ export function createInclusion({
     const request = { from, to: call.to, data: call.data, gas: numberToHex(gas) }
     for (const at of [blockNumber - 1, blockNumber]) {
       try {
-        const { error } = await rpc.call('eth_call', [request, numberToHex(at)])
+        const { error } = await rpc.call(callRequest(request, at))
         if (error?.data !== undefined) return error.data
       } catch (error) {
-        if (!(error instanceof Unreachable)) throw error
+        if (!isUnreachable(error)) throw error
       }
     }
-    return tracedRevert(async (method, params) => (await rpc.call(method, [...params])).result, hash)
+    return traceRevertData(rpc, hash)
   }
 
   /** Gives up on everything: nothing of it will ever be in a block. */
@@ -131,11 +133,11 @@ export function createInclusion({
   return { outcomeOf, include, isStill, move, end, answer, abandon }
 }
 
-function mined({ blockNumber, logs }: Receipt, hash: Hex): RelayOutcome {
+function mined({ blockNumber, logs }: NodeReceipt, hash: Hex): RelayOutcome {
   const plain = logs.map(({ address, topics, data }): ReceiptLog => ({ address, topics, data }))
   return { state: 'mined', hash, blockNumber: BigInt(blockNumber), logs: plain }
 }
 
 /** A sequencer that answers before the block is sealed writes a zero hash: then it is not known yet. */
-export const blockHashOf = ({ blockHash }: Receipt): Hex | null =>
+export const blockHashOf = ({ blockHash }: NodeReceipt): Hex | null =>
   blockHash === null || /^0x0*$/.test(blockHash) ? null : blockHash

@@ -1,4 +1,4 @@
-import type { Rpc } from '../rpc/json-rpc.ts'
+import type { RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
 import { type Head, readHead } from './chain-head.ts'
 import type { Call, RelayRequest } from './intent.ts'
@@ -29,7 +29,7 @@ export function createSequencer({
 }: {
   account: Account
   chainId: number
-  rpc: Rpc
+  rpc: RpcTransport
   journal: Journal
   priorityFeeWei: bigint
   /** Resolves when everything written so far is durable. */
@@ -44,7 +44,7 @@ export function createSequencer({
   let isDraining = false
   const queue: { relay: RelayRequest; gas: number; prepared: PromiseWithResolvers<Attempt> }[] = []
 
-  /** Reads the head anew, one read at a time; throws Unreachable. */
+  /** Reads the head anew, one read at a time; throws CHAIN_UNREACHABLE. */
   function refresh(): Promise<Head> {
     reading ??= readHead(rpc, account.address, chainId)
       .then(fresh => {

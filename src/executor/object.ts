@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { getAddress, type Hex } from 'viem'
-import { logEvent, logUnexpected } from '../log.ts'
-import { patience } from '../timeout.ts'
+import { logEvent } from '../log.ts'
+import { withDeadline } from '../timeout.ts'
 import type { Ticket } from './admission.ts'
 import { assemble, type Parts } from './assemble-lane.ts'
 import type { Head } from './chain-head.ts'
@@ -9,6 +9,7 @@ import { ignoreUnreachable } from './delivery.ts'
 import type { IntentKind, IntentRecord, LaneStatus, RelayOutcome, RelayRequest, SentTransaction } from './intent.ts'
 import { findSentTransaction, toIntentRecord, toReceivedRecord } from './intent-record.ts'
 import type { JournalIntent } from './intent-table.ts'
+import { logUnexpected } from './log-failure.ts'
 import { createTelling } from './state-notifier.ts'
 import { type Journal, openJournal } from './store.ts'
 
@@ -209,7 +210,7 @@ export class ExecutorLane extends DurableObject<Env> {
   }
 
   #inTime(digest: Hex, outcome: Promise<RelayOutcome>, until: number): Promise<RelayOutcome> {
-    return patience(outcome, until, (): RelayOutcome => {
+    return withDeadline(outcome, until, (): RelayOutcome => {
       const hash = this.#journal.attempts.ofIntent(digest).at(-1)?.hash
       return { state: 'unknown', ...(hash !== undefined && { hash }) }
     })

@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
 import type { HistoryIndexerObject } from '../history/object.ts'
-import type { NodeLog } from '../rpc/log-node.ts'
+import type { NodeLog } from '../rpc/requests.ts'
 
 /** Receipts are handed on this long after the first of them: one call for many. */
 const GATHER_MS = 100

@@ -1,11 +1,13 @@
-import { type Hex, numberToHex } from 'viem'
-import { logEvent, logUnexpected } from '../log.ts'
-import type { Receipt, Rpc } from '../rpc/json-rpc.ts'
+import type { Hex } from 'viem'
+import { logEvent } from '../log.ts'
+import { blockRequest, type NodeReceipt, receiptRequest, transactionCountRequest } from '../rpc/requests.ts'
+import type { RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
 import type { Head } from './chain-head.ts'
 import type { Delivery } from './delivery.ts'
 import type { Inclusion } from './inclusion.ts'
 import type { JournalIntent } from './intent-table.ts'
+import { logUnexpected } from './log-failure.ts'
 import type { Sequencer } from './nonce-sequencer.ts'
 import type { createSimulator } from './simulation.ts'
 import type { Journal } from './store.ts'
@@ -38,7 +40,7 @@ export function createReconciliation({
   address,
   onForeign,
 }: {
-  rpc: Rpc
+  rpc: RpcTransport
   journal: Journal
   sequencer: Sequencer
   inclusion: Inclusion
@@ -61,7 +63,7 @@ export function createReconciliation({
   let sendFor: Head | undefined
   let isWanted = false
 
-  /** Runs a pass, or another one after the pass that is running. Throws Unreachable when no node answers. */
+  /** Runs a pass, or another one after the pass that is running. Throws CHAIN_UNREACHABLE when no node answers. */
   function reconcile(): Promise<void> {
     isWanted = true
     running ??= (async () => {
@@ -121,15 +123,12 @@ export function createReconciliation({
   }
 
   /** Receipts from a node that has seen the nonces used; undefined where it did not answer. */
-  async function receiptsAt(head: Head, attempts: readonly Attempt[]): Promise<(Receipt | null | undefined)[]> {
-    const answers = await rpc.batch(
-      [
-        { method: 'eth_getTransactionCount', params: [address, 'latest'] },
-        ...attempts.map(({ hash }) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
-      ],
-      ([count]) => Number(count?.result) >= head.nonce,
+  async function receiptsAt(head: Head, attempts: readonly Attempt[]): Promise<(NodeReceipt | null | undefined)[]> {
+    const [, ...receipts] = await rpc.batch(
+      [transactionCountRequest(address), ...attempts.map(({ hash }) => receiptRequest(hash))],
+      ([count]) => Number(count.result) >= head.nonce,
     )
-    return answers.slice(1).map(({ result }) => result as Receipt | null | undefined)
+    return receipts.map(({ result }) => result)
   }
 
   function supersedeWhenCertain(nonce: number, { number }: Head) {
@@ -200,10 +199,8 @@ export function createReconciliation({
     const numbers = journal.attempts.watchedBlocks(checkpoint === undefined ? 0 : checkpoint.number + 1, BLOCKS)
     const asked = [...(checkpoint === undefined ? [] : [checkpoint.number]), ...numbers].filter(n => n <= head.number)
     if (asked.length === 0) return
-    const answers = await rpc.batch(
-      asked.map(number => ({ method: 'eth_getBlockByNumber', params: [numberToHex(number), false] })),
-    )
-    const hashes = new Map(asked.map((n, i) => [n, (answers[i]?.result as { hash: Hex } | null | undefined)?.hash]))
+    const answers = await rpc.batch(asked.map(number => blockRequest(number)))
+    const hashes = new Map(asked.map((n, i) => [n, answers[i]?.result?.hash]))
     if (checkpoint !== undefined && hashes.get(checkpoint.number) !== checkpoint.hash) {
       checkpoint = undefined
       isWanted = true // everything that is not final is looked at again
@@ -224,12 +221,10 @@ export function createReconciliation({
    */
   async function verify(attempts: readonly Attempt[]): Promise<boolean> {
     if (attempts.length === 0) return true
-    const answers = await rpc.batch(
-      attempts.map(({ hash }) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
-    )
+    const answers = await rpc.batch(attempts.map(({ hash }) => receiptRequest(hash)))
     let isAnswered = true
     for (const [index, attempt] of attempts.entries()) {
-      const receipt = answers[index]?.result as Receipt | null | undefined
+      const receipt = answers[index]?.result
       if (receipt === undefined) isAnswered = false
       else if (receipt !== null && inclusion.isStill(attempt, receipt)) inclusion.move(attempt, receipt)
       else {

@@ -1,5 +1,8 @@
 import { type Address, type Hex, numberToHex } from 'viem'
-import { type Rpc, type RpcError, redact, Unreachable } from '../rpc/json-rpc.ts'
+import { isUnreachable, type RpcError } from '../rpc/node-errors.ts'
+import { redact } from '../rpc/redact.ts'
+import { callRequest, estimateGasRequest } from '../rpc/requests.ts'
+import type { RpcTransport } from '../rpc/transport.ts'
 import type { Call, IntentKind } from './intent.ts'
 import type { Fees } from './signing-account.ts'
 
@@ -35,7 +38,7 @@ const SIMULATED_PERCENT = 110
  * runs out of it is estimated again. `exit`, `prices` and `settle` take their ceiling: a batch that catches the failure of
  * its items would pass with too little gas and skip them.
  */
-export function createSimulator(rpc: Rpc, from: Address) {
+export function createSimulator(rpc: RpcTransport, from: Address) {
   const estimates = new Map<string, number>()
 
   async function ask(kind: IntentKind, call: Call, fees: Fees): Promise<Verdict> {
@@ -51,7 +54,7 @@ export function createSimulator(rpc: Rpc, from: Address) {
       if (error === undefined) return { is: 'passes', gas: limitOf(known, ceiling) }
       if (!mayBeOutOfGas(error)) return refusal(error)
     }
-    const { result, error } = await rpc.call('eth_estimateGas', [request(call)])
+    const { result, error } = await rpc.call(estimateGasRequest(request(call)))
     if (error !== undefined) return refusal(error)
     const estimate = Number(result)
     if (!(estimate <= ceiling))
@@ -63,7 +66,7 @@ export function createSimulator(rpc: Rpc, from: Address) {
   // Fees make the node check the balance too.
   async function callWith(call: Call, { maxFeePerGas, maxPriorityFeePerGas }: Fees, gas: number) {
     const fees = { maxFeePerGas: numberToHex(maxFeePerGas), maxPriorityFeePerGas: numberToHex(maxPriorityFeePerGas) }
-    const { error } = await rpc.call('eth_call', [{ ...request(call), ...fees, gas: numberToHex(gas) }, 'latest'])
+    const { error } = await rpc.call(callRequest({ ...request(call), ...fees, gas: numberToHex(gas) }))
     return error
   }
   const request = ({ to, data }: Call) => ({ from, to, data })
@@ -72,7 +75,7 @@ export function createSimulator(rpc: Rpc, from: Address) {
     try {
       return await ask(kind, call, fees)
     } catch (error) {
-      if (error instanceof Unreachable) return { is: 'unreachable' }
+      if (isUnreachable(error)) return { is: 'unreachable' }
       throw error
     }
   }

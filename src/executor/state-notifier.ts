@@ -1,6 +1,6 @@
 import type { Hex } from 'viem'
-import { logUnexpected } from '../log.ts'
 import type { IntentRecord } from './intent.ts'
+import { logUnexpected } from './log-failure.ts'
 
 /** An intent goes through several states in one block: it is told of at most once in this time, as it then is. */
 const FLUSH_MS = 200

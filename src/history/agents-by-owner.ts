@@ -1,6 +1,6 @@
 import { type Address, pad, toEventSelector } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import type { Block, Chain } from '../chain/client.ts'
+import type { Block, Chain } from '../chain/chain.ts'
 import type { Viewer } from './consistent-read.ts'
 
 const eventOf = (name: 'AgentRegistered' | 'AgentOwnershipTransferred') =>

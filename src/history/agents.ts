@@ -1,7 +1,7 @@
 import { type Address, type Hex, toEventSelector } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import type { Block, Chain } from '../chain/client.ts'
-import type { NodeLog } from '../rpc/log-node.ts'
+import type { Block, Chain } from '../chain/chain.ts'
+import type { NodeLog } from '../rpc/requests.ts'
 import type { Viewer } from './consistent-read.ts'
 
 export type AgentFilter = { vault?: Address | undefined; track?: number | undefined; status?: number | undefined }

@@ -1,10 +1,11 @@
-import { type Address, type Hex, hexToNumber, numberToHex } from 'viem'
-import type { Chain } from '../chain/client.ts'
+import { type Address, type Hex, hexToNumber } from 'viem'
+import type { Chain } from '../chain/chain.ts'
 import { readMarket } from '../chain/listings.ts'
 import { learnDecimals } from '../chain/trade-details.ts'
-import { Unreachable } from '../rpc/json-rpc.ts'
-import { type Answer, blockOf, blockRequest, createNode, type NodeLog, type Request, timesOf } from '../rpc/log-node.ts'
+import { readBlockTimes } from '../rpc/block-times.ts'
 import { createRanges, isOverload } from '../rpc/log-range.ts'
+import { unreachable } from '../rpc/node-errors.ts'
+import { blockRequest, logsRequest, type NodeBlock, type NodeLog, toHeader } from '../rpc/requests.ts'
 import { FOLLOWED_TOPICS, followedAddresses, registeredVault, toRows, toTrades } from './index-rows.ts'
 import type { Cursor, Reorg, Rows, Store } from './store.ts'
 
@@ -32,18 +33,8 @@ const ANCESTORS = 64
  * Follows the chain into the store, one range of blocks per step. The head that a step sees is where the next one reads
  * to: by then a node behind a balancer has its logs, and the hash of both steps must agree.
  */
-export function createFollower({
-  chain,
-  rpcUrls,
-  store,
-  listener,
-}: {
-  chain: Chain
-  rpcUrls: readonly string[]
-  store: Store
-  listener: Listener
-}) {
-  const node = createNode(rpcUrls)
+export function createFollower({ chain, store, listener }: { chain: Chain; store: Store; listener: Listener }) {
+  const { rpc } = chain
   const ranges = createRanges()
   let cursor: Cursor | undefined
   let isLoaded = false
@@ -52,7 +43,7 @@ export function createFollower({
   let final = -1
   let steps = 0
 
-  /** Reads one range of blocks. Throws Unreachable, a refusal of the chain, or CursorMoved; then nothing has changed. */
+  /** Reads one range of blocks. Throws CHAIN_UNREACHABLE or CursorMoved; then nothing has changed. */
   async function step(): Promise<Step> {
     if (!isLoaded) cursor = await store.cursor()
     isLoaded = true
@@ -70,34 +61,36 @@ export function createFollower({
     const to = seen === undefined ? -1 : Math.min(seen.number, first + ranges.size() - 1)
     const wantsFinality = steps++ % FINALITY_STEPS === 0
     const filter = { address: followedAddresses(chain, vaults), topics: [FOLLOWED_TOPICS] }
-    const range = { fromBlock: numberToHex(first), toBlock: numberToHex(Math.max(to, 0)) }
+    const range = { fromBlock: first, toBlock: to }
     // Whether the chain still has the cursor's block is asked last: logs of a branch that came meanwhile do not fit it.
-    const [latest, target, logs, attached, finalized] = await askParts([
+    const requests = [
       blockRequest('latest'),
       to >= first ? blockRequest(to) : undefined,
-      to >= first ? { method: 'eth_getLogs', params: [{ ...filter, ...range }] } : undefined,
+      to >= first ? logsRequest(filter, range) : undefined,
       cursor && blockRequest(cursor.block),
       wantsFinality ? blockRequest('finalized') : undefined,
-    ]).catch(error => {
+    ] as const
+    const [latest, target, logs, attached, finalized] = await rpc.batch(requests).catch(error => {
       ranges.refuse(to - first + 1, '') // an answer that does not come may be one that is too large
       throw error
     })
-    const head = latest && blockOf(latest)
-    if (head === undefined) throw new Unreachable()
+    const head = toHeader(latest.result)
+    if (head === undefined) throw unreachable('the node has no newest block')
     const before = seen
     seen = head
-    if (wantsFinality) final = finalOf(finalized, head.number)
+    if (wantsFinality) final = finalOf(finalized?.result, head.number)
     final = Math.max(final, head.number - LONGEST_REORG)
     const rest = (more: boolean): Step => ({ cursor, head: head.number, more })
 
-    if (cursor && attached && blockOf(attached)?.hash !== cursor.hash) return rest(await goBack(cursor, head.number))
+    if (cursor && attached && attached.result?.hash !== cursor.hash) return rest(await goBack(cursor, head.number))
     if (target === undefined || logs === undefined) return rest(false)
     if (logs.error) {
-      if (isOverload(logs.error.message) || !ranges.refuse(to - first + 1, logs.error.message)) throw new Unreachable()
+      if (isOverload(logs.error.message) || !ranges.refuse(to - first + 1, logs.error.message))
+        throw unreachable('the node returns no logs')
       return rest(true)
     }
-    const end = blockOf(target)
-    const found = logs.result as NodeLog[]
+    const end = toHeader(target.result)
+    const found = logs.result
     // Not the block of the step before, or the logs of another one: the chain is changing under us.
     if (end === undefined || (to === before?.number && end.hash !== before.hash)) return rest(false)
     if (found.some(log => hexToNumber(log.blockNumber) === to && log.blockHash !== end.hash)) return rest(false)
@@ -107,7 +100,7 @@ export function createFollower({
       for (const vault of added) vaults.add(vault)
       return rest(true) // the same range once more, with their events
     }
-    const rows = await toRows(chain, found, await timesOf(node, found), store)
+    const rows = await toRows(chain, found, await readBlockTimes(rpc, found), store)
     const next = { block: to, hash: end.hash, timestamp: end.timestamp, head: head.number, final }
     await store.append(cursor, next, rows)
     cursor = next
@@ -124,7 +117,7 @@ export function createFollower({
     )
     if (newer.length === 0) return
     const hashes = new Map(newer.map(({ blockNumber, blockHash }) => [hexToNumber(blockNumber), blockHash]))
-    const trades = await toTrades(chain, newer, await timesOf(node, newer), store.positionsOf)
+    const trades = await toTrades(chain, newer, await readBlockTimes(rpc, newer), store.positionsOf)
     await store.addRelayed(trades.map(trade => ({ trade, blockHash: hashes.get(Number(trade.blockNumber)) ?? '0x' })))
   }
 
@@ -133,9 +126,9 @@ export function createFollower({
     const kept = (await store.blocks()).filter(({ number }) => number <= head)
     for (let start = 0; start < kept.length; start += ANCESTORS) {
       const some = kept.slice(start, start + ANCESTORS)
-      const answers = await node.ask(some.map(({ number }) => blockRequest(number)))
+      const answers = await rpc.batch(some.map(({ number }) => blockRequest(number)))
       for (const [index, { number, hash }] of some.entries()) {
-        const block = blockOf(answers[index])
+        const block = toHeader(answers[index]?.result)
         if (block === undefined) return false // a node that is behind
         if (block.hash !== hash) continue
         if (start + index === 0) return false // behind too, or back on our branch meanwhile
@@ -155,12 +148,6 @@ export function createFollower({
     return true
   }
 
-  /** Answers in the places of their requests; undefined where there was none. */
-  async function askParts(parts: readonly (Request | undefined)[]): Promise<(Answer | undefined)[]> {
-    const answers = await node.ask(parts.filter(part => part !== undefined))
-    return parts.map(part => part && answers.shift())
-  }
-
   async function knownVaults(): Promise<Set<Address>> {
     const { market } = await readMarket(chain)
     learnDecimals(chain, market.tokens)
@@ -173,7 +160,7 @@ export function createFollower({
 const now = () => Math.floor(Date.now() / 1000)
 
 /** The newest block that is taken for final: what the node says, and never one that is young. */
-function finalOf(answer: Answer | undefined, head: number): number {
+function finalOf(finalized: NodeBlock | null | undefined, head: number): number {
   const confirmed = head - CONFIRMATIONS
-  return Math.min(blockOf(answer)?.number ?? confirmed, confirmed)
+  return Math.min(toHeader(finalized)?.number ?? confirmed, confirmed)
 }

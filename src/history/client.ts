@@ -1,9 +1,8 @@
 import { waitUntil } from 'cloudflare:workers'
 import type { Address } from 'viem'
 import { agentCalls, getAgents, toAgent } from '../chain/agents.ts'
-import { type Block, type Chain, read, type TradingChain } from '../chain/client.ts'
+import { type Block, type Chain, read, type TradingChain } from '../chain/chain.ts'
 import { refuse } from '../errors/catalogue.ts'
-import { createNode } from '../rpc/log-node.ts'
 import { type AgentQuery, isWanted, readCandidates } from './agents.ts'
 import { readOwned } from './agents-by-owner.ts'
 import { type ClosedQuery, readClosedPositions, readInvested } from './closed-positions.ts'
@@ -21,12 +20,11 @@ type Bindings = { HISTORY: D1Database; HISTORY_INDEXER: DurableObjectNamespace<H
 /** Somebody new in each of so many looks: the chain changes faster than it is read. */
 export const MOST_ROUNDS = 5
 
-export function createHistory({ HISTORY: db, HISTORY_INDEXER }: Bindings, chain: Chain, rpcUrls: readonly string[]) {
+export function createHistory({ HISTORY: db, HISTORY_INDEXER }: Bindings, chain: Chain) {
   const indexer = () => HISTORY_INDEXER.getByName(`${chain.id}`)
-  const node = createNode(rpcUrls)
   /** Resolves when the index has come to the block that is the newest now, or has tried for a while. */
   const catchUp = (): Promise<IndexerStatus> => indexer().catchUp()
-  const viewer = createViewer({ db, chain, node, catchUp })
+  const viewer = createViewer({ db, chain, catchUp })
 
   /** The newest block; throws AGENT_NOT_FOUND where the agent is not in it. */
   async function headWith(agentId: bigint): Promise<Block> {
@@ -72,15 +70,15 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: Bindings, chain:
 
     /** A page of an agent's trades, newest first. Throws AGENT_NOT_FOUND, HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     trades: (trading: TradingChain, query: TradeQuery) =>
-      readTrades({ viewer, chain: trading, node, db }, query, headWith(query.agentId)),
+      readTrades({ viewer, chain: trading, db }, query, headWith(query.agentId)),
 
     /** A page of an agent's closed positions, newest first. Throws as `trades` does. */
     closedPositions: (trading: TradingChain, query: ClosedQuery) =>
-      readClosedPositions({ viewer, chain: trading, node, db }, query, headWith(query.agentId)),
+      readClosedPositions({ viewer, chain: trading, db }, query, headWith(query.agentId)),
 
     /** All that was paid for a position by a block; undefined where that is not known now. */
     invested: (trading: TradingChain, position: { agentId: bigint; positionId: bigint }, block: Block) =>
-      readInvested({ viewer, chain: trading, node, db }, position, Promise.resolve(block)).catch(unlessUnavailable),
+      readInvested({ viewer, chain: trading, db }, position, Promise.resolve(block)).catch(unlessUnavailable),
 
     /** The agents that an owner holds, by id. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     async agentsOf(owner: Address) {

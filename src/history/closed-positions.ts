@@ -1,8 +1,7 @@
-import type { Block, TradingChain } from '../chain/client.ts'
+import type { Block, TradingChain } from '../chain/chain.ts'
 import { getPositions, type Position } from '../chain/positions.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { Trade } from '../protocol/trade-events.ts'
-import type { Node } from '../rpc/log-node.ts'
 import type { Viewer } from './consistent-read.ts'
 import { isIndexable, recentTrades, tradeAddresses, tradeTopics } from './trades.ts'
 
@@ -24,7 +23,7 @@ const HIGHEST = Number.MAX_SAFE_INTEGER
  * more. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
  */
 export async function readClosedPositions(
-  { viewer, chain, node, db }: { viewer: Viewer; chain: TradingChain; node: Node; db: D1Database },
+  { viewer, chain, db }: { viewer: Viewer; chain: TradingChain; db: D1Database },
   { agentId, limit, below }: ClosedQuery,
   head: Promise<Block>,
 ): Promise<{ positions: ClosedPosition[]; next: bigint | undefined; asOf: Block; lagBlocks: number }> {
@@ -35,7 +34,7 @@ export async function readClosedPositions(
     filter: { address: tradeAddresses(chain), topics: tradeTopics(agentId) },
   })
   const [closed, paid] = view.results.map(({ results }) => results as { position_id: number; usdc_amount: string }[])
-  const recent = await recentTrades({ chain, node, db }, view)
+  const recent = await recentTrades({ chain, db }, view)
   const ids = new Set([
     ...recent.filter(({ type }) => type === 'PositionClosed').map(({ positionId }) => positionId),
     ...(closed ?? []).map(({ position_id }) => BigInt(position_id)),
@@ -68,7 +67,7 @@ export async function readClosedPositions(
  * HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
  */
 export async function readInvested(
-  { viewer, chain, node, db }: { viewer: Viewer; chain: TradingChain; node: Node; db: D1Database },
+  { viewer, chain, db }: { viewer: Viewer; chain: TradingChain; db: D1Database },
   { agentId, positionId }: { agentId: bigint; positionId: bigint },
   head: Promise<Block>,
 ): Promise<bigint | undefined> {
@@ -81,7 +80,7 @@ export async function readInvested(
   })
   if (view.lagBlocks > 0) return undefined
   const [paid] = view.results.map(({ results }) => results as { usdc_amount: string }[])
-  const recent = (await recentTrades({ chain, node, db }, view)).filter(isPurchase)
+  const recent = (await recentTrades({ chain, db }, view)).filter(isPurchase)
   return [
     ...(paid ?? []).map(({ usdc_amount }) => BigInt(usdc_amount)),
     ...recent.map(({ usdcAmount = 0n }) => usdcAmount),

@@ -1,9 +1,8 @@
-import { type Hex, numberToHex } from 'viem'
-import { type Block, type Chain, unreachable } from '../chain/client.ts'
+import type { Block, Chain } from '../chain/chain.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { Refusal } from '../errors/refusal.ts'
-import { Unreachable } from '../rpc/json-rpc.ts'
-import { blockOf, blockRequest, type Node, type NodeLog } from '../rpc/log-node.ts'
+import { unreachable } from '../rpc/node-errors.ts'
+import { blockRequest, type LogFilter, logsRequest, type NodeLog } from '../rpc/requests.ts'
 import { scopeOf } from './index-key.ts'
 import type { IndexerStatus } from './object.ts'
 import type { Cursor } from './store.ts'
@@ -26,7 +25,7 @@ export type Look = {
   /** The node's newest block, as the caller's own read found it. */
   head: Promise<Block>
   /** Which logs fill the gap to the head; they are not asked for where the cursor is beyond `until`. */
-  filter: { address: readonly Hex[]; topics: readonly unknown[] }
+  filter: LogFilter
   until?: bigint | undefined
 }
 
@@ -41,12 +40,10 @@ const PAUSE_MS = 50
 export function createViewer({
   db,
   chain,
-  node,
   catchUp,
 }: {
   db: D1Database
   chain: Chain
-  node: Node
   catchUp: () => Promise<IndexerStatus>
 }) {
   const scope = scopeOf(chain)
@@ -95,34 +92,27 @@ export function createViewer({
     const head = known === undefined ? await newestBlock() : Number(known.number)
     const isClosable = head > cursor.block && head - cursor.block <= MOST_GAP
     const isNeeded = until === undefined || until > BigInt(cursor.block)
-    const range = { fromBlock: numberToHex(cursor.block + 1), toBlock: numberToHex(head) }
-    const gapRequests = isClosable && isNeeded ? [{ method: 'eth_getLogs', params: [{ ...filter, ...range }] }] : []
+    const range = { fromBlock: cursor.block + 1, toBlock: head }
+    const gapRequest = isClosable && isNeeded ? logsRequest(filter, range) : undefined
     // The cursor's block is asked after the logs: those of a branch that came meanwhile do not fit it.
-    const answers = await askNode([blockRequest(head), ...gapRequests, blockRequest(cursor.block)])
-    const [end, own, gap] = [answers[0], answers.at(-1), gapRequests.length > 0 ? answers[1] : undefined]
-    const at = blockOf(own)
-    const last = blockOf(end)
-    if (head >= cursor.block && at?.hash !== cursor.hash) return undefined
+    const requests = [blockRequest(head), gapRequest, blockRequest(cursor.block)] as const
+    const [end, gap, own] = await chain.rpc.batch(requests)
+    const last = end.result
+    if (head >= cursor.block && own.result?.hash !== cursor.hash) return undefined
     const cursorBlock = { number: BigInt(cursor.block), timestamp: BigInt(cursor.timestamp) }
-    if (!isClosable || gap?.error || last === undefined)
+    if (!isClosable || gap?.error || !last)
       return { results, cursor, logs: [], asOf: cursorBlock, lagBlocks: Math.max(0, head - cursor.block) }
-    const logs = (gap?.result ?? []) as NodeLog[]
+    const logs = gap?.result ?? []
     if (logs.some(log => Number(log.blockNumber) === head && log.blockHash !== last.hash)) return undefined
     const asOf = { number: BigInt(head), timestamp: BigInt(last.timestamp) }
     return { results, cursor, logs, asOf, lagBlocks: 0 }
   }
 
   async function newestBlock(): Promise<number> {
-    const [answer] = await askNode([blockRequest('latest')])
-    const block = blockOf(answer)
-    if (block === undefined) throw unreachable(new Error('the node has no newest block'))
-    return block.number
+    const [{ result: block }] = await chain.rpc.batch([blockRequest('latest')])
+    if (!block) throw unreachable('the node has no newest block')
+    return Number(block.number)
   }
-
-  const askNode: Node['ask'] = requests =>
-    node.ask(requests).catch(error => {
-      throw error instanceof Unreachable ? unreachable(error) : error
-    })
 
   /** The block that the index is whole to; undefined where there is none of these contracts, or it cannot be read. */
   const reach = async (): Promise<number | undefined> => (await ask({ queries: () => [] }))?.cursor.block

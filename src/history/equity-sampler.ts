@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
-import type { TradingChain } from '../chain/client.ts'
+import type { TradingChain } from '../chain/chain.ts'
 import { readWorth } from '../chain/equity.ts'
-import { blockOf, blockRequest, type Node } from '../rpc/log-node.ts'
+import { blockRequest, toHeader } from '../rpc/requests.ts'
 import type { Cursor, Rows } from './store.ts'
 import { type Due, type Mark, QUARTER_SECONDS, type Samples } from './tables/samples.ts'
 
@@ -16,12 +16,10 @@ export type Sampler = ReturnType<typeof createSampler>
  */
 export function createSampler({
   chain,
-  node,
   samples,
   vaults,
 }: {
   chain: TradingChain
-  node: Node
   samples: Samples
   vaults: () => readonly Address[]
 }) {
@@ -74,9 +72,8 @@ export function createSampler({
 
   /** Whether a block is of the chain that the index is at. */
   async function isOn(at: Cursor, block: { number: bigint; hash: string }): Promise<boolean> {
-    const headers = await node.ask([blockRequest(at.block), blockRequest(Number(block.number))])
-    const [own, sampled] = headers.map(blockOf)
-    return own?.hash === at.hash && sampled?.hash === block.hash
+    const [own, sampled] = await chain.rpc.batch([blockRequest(at.block), blockRequest(block.number)])
+    return toHeader(own.result)?.hash === at.hash && toHeader(sampled.result)?.hash === block.hash
   }
 
   return { noticed, forget, isDue, turn }

@@ -1,4 +1,4 @@
-import type { Chain } from '../chain/client.ts'
+import type { Chain } from '../chain/chain.ts'
 
 /** Whose events an index holds: rows of other contracts are of no use to anybody. */
 export const scopeOf = ({ id, contracts, trading }: Chain): string =>

@@ -4,11 +4,11 @@ import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
-import type { Chain, TradingChain } from '../chain/client.ts'
+import type { Chain, TradingChain } from '../chain/chain.ts'
 import { completeTrades, type TradedPosition } from '../chain/trade-details.ts'
 import { decodeEvent } from '../protocol/decode-event.ts'
 import { TRADE_TOPICS, type Trade, toTradeEvents } from '../protocol/trade-events.ts'
-import type { NodeLog } from '../rpc/log-node.ts'
+import type { NodeLog } from '../rpc/requests.ts'
 import type { AgentRow, EventRow, PriceRow, Rows } from './store.ts'
 
 // What is followed beside trades, by the contract that says it.

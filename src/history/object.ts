@@ -1,9 +1,9 @@
 import { DurableObject } from 'cloudflare:workers'
-import { type Chain, createChain, type TradingChain } from '../chain/client.ts'
+import { type Chain, createChain, type TradingChain } from '../chain/chain.ts'
 import { parseConfig } from '../config.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { logEvent } from '../log.ts'
-import { createNode, type NodeLog } from '../rpc/log-node.ts'
+import type { NodeLog } from '../rpc/requests.ts'
 import { createFollower, type Follower, type Listener, type Step } from './chain-follower.ts'
 import { createSampler, type Sampler } from './equity-sampler.ts'
 import { scopeOf } from './index-key.ts'
@@ -167,7 +167,6 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   async #open(): Promise<Workers | undefined> {
     const config = parseConfig({ ...this.env })
     if (config.chain === undefined) return undefined
-    const { rpcUrls } = config.chain
     const chain = createChain(config.chain, config.trading)
     const store = openStore(this.env.HISTORY, scopeOf(chain))
     await store.migrate()
@@ -181,11 +180,10 @@ export class HistoryIndexerObject extends DurableObject<Env> {
         this.listener.reorganized(reorg)
       },
     }
-    const follower = createFollower({ chain, rpcUrls, store, listener })
+    const follower = createFollower({ chain, store, listener })
     const sampler = isTrading(chain)
       ? createSampler({
           chain,
-          node: createNode(rpcUrls),
           samples: openSamples(this.env.HISTORY, store),
           vaults: follower.vaults,
         })

@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import type { Block } from '../chain/client.ts'
+import type { Block } from '../chain/chain.ts'
 import type { Viewer } from './consistent-read.ts'
 
 /** The part of a history that is asked for: one point in each interval that has a sample, at most MOST_POINTS. */

@@ -1,8 +1,10 @@
 import { type Address, type Hex, numberToHex } from 'viem'
-import type { Block, TradingChain } from '../chain/client.ts'
+import type { Block, TradingChain } from '../chain/chain.ts'
 import type { TradedPosition } from '../chain/trade-details.ts'
 import { comparePlaces, type Place, TRADE_TOPICS, type Trade, type TradeType } from '../protocol/trade-events.ts'
-import { blockOf, blockRequest, type Node, timesOf } from '../rpc/log-node.ts'
+import { readBlockTimes } from '../rpc/block-times.ts'
+import { blockRequest, type LogFilter } from '../rpc/requests.ts'
+import type { RpcTransport } from '../rpc/transport.ts'
 import type { View, Viewer } from './consistent-read.ts'
 import { toTrades } from './index-rows.ts'
 import { type TradeRow, toTrade } from './tables/trades.ts'
@@ -21,7 +23,7 @@ export type TradeQuery = {
 export const isIndexable = (id: bigint | undefined): boolean => id === undefined || id <= Number.MAX_SAFE_INTEGER
 
 /** The topics of an agent's trades, or of one position's. */
-export const tradeTopics = (agentId: bigint, positionId?: bigint) => [
+export const tradeTopics = (agentId: bigint, positionId?: bigint): LogFilter['topics'] => [
   TRADE_TOPICS,
   positionId === undefined ? null : numberToHex(positionId, { size: 32 }),
   numberToHex(agentId, { size: 32 }),
@@ -34,7 +36,7 @@ export const tradeAddresses = ({ trading }: TradingChain) => [trading.TradeRoute
  * is the node's newest block. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
  */
 export async function readTrades(
-  { viewer, chain, node, db }: { viewer: Viewer; chain: TradingChain; node: Node; db: D1Database },
+  { viewer, chain, db }: { viewer: Viewer; chain: TradingChain; db: D1Database },
   query: TradeQuery,
   head: Promise<Block>,
 ): Promise<{ trades: Trade[]; next: Place | undefined; asOf: Block; lagBlocks: number }> {
@@ -46,7 +48,7 @@ export async function readTrades(
     filter: { address: tradeAddresses(chain), topics: tradeTopics(agentId, positionId) },
     until: before?.blockNumber,
   })
-  const recent = view.lagBlocks > 0 ? await relayedTrades(node, view) : await recentTrades({ chain, node, db }, view)
+  const recent = view.lagBlocks > 0 ? await relayedTrades(chain.rpc, view) : await recentTrades({ chain, db }, view)
   const page = [
     ...recent.filter(trade => isWanted(trade, query)).reverse(),
     ...(view.results[0]?.results ?? []).map(row => toTrade(row as TradeRow)),
@@ -57,11 +59,11 @@ export async function readTrades(
 
 /** The trades of a view's logs, oldest first. */
 export async function recentTrades(
-  { chain, node, db }: { chain: TradingChain; node: Node; db: D1Database },
+  { chain, db }: { chain: TradingChain; db: D1Database },
   { logs }: View,
 ): Promise<Trade[]> {
   if (logs.length === 0) return []
-  return toTrades(chain, logs, await timesOf(node, logs), ids => positionsOf(db, ids))
+  return toTrades(chain, logs, await readBlockTimes(chain.rpc, logs), ids => positionsOf(db, ids))
 }
 
 /** Trades of the service's own above the cursor: where the chain is not asked for all of them, those are known. */
@@ -72,13 +74,13 @@ const relayedOf = (db: Pick<D1Database, 'prepare'>, agentId: bigint) =>
 const MOST_RELAYED = 100
 
 /** The relayed trades whose blocks the chain still has, oldest first. */
-async function relayedTrades(node: Node, { results, cursor }: View): Promise<Trade[]> {
+async function relayedTrades(rpc: RpcTransport, { results, cursor }: View): Promise<Trade[]> {
   const rows = (results[1]?.results ?? []) as { block: number; block_hash: Hex; trade: string }[]
   const newer = rows.filter(({ block }) => block > cursor.block)
   const blocks = [...new Set(newer.map(({ block }) => block))]
   if (blocks.length === 0) return []
-  const answers = await node.ask(blocks.map(block => blockRequest(block)))
-  const hashes = new Map(blocks.map((block, index) => [block, blockOf(answers[index])?.hash]))
+  const answers = await rpc.batch(blocks.map(block => blockRequest(block)))
+  const hashes = new Map(blocks.map((block, index) => [block, answers[index]?.result?.hash]))
   return newer
     .filter(({ block, block_hash }) => hashes.get(block) === block_hash)
     .map(({ trade }) => toTrade(JSON.parse(trade) as TradeRow))

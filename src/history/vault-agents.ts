@@ -1,8 +1,8 @@
 import { type Address, type Hex, pad, toEventSelector } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
-import type { Block, TradingChain } from '../chain/client.ts'
-import type { NodeLog } from '../rpc/log-node.ts'
+import type { Block, TradingChain } from '../chain/chain.ts'
+import type { NodeLog } from '../rpc/requests.ts'
 import type { Viewer } from './consistent-read.ts'
 
 const selectorOf = (abi: typeof agentRegistryAbi | typeof positionManagerAbi, name: string) =>

@@ -1,10 +1,10 @@
 import type { Address } from 'viem'
-import type { TradingChain } from '../chain/client.ts'
+import type { TradingChain } from '../chain/chain.ts'
 import { readWatch, type Watch, type WatchedPosition } from '../chain/exit-execution.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Executor } from '../executor/client.ts'
-import { logUnexpected } from '../log.ts'
-import { patience } from '../timeout.ts'
+import { logUnexpected } from '../executor/log-failure.ts'
+import { withDeadline } from '../timeout.ts'
 import { attributeExits } from './exit-attribution.ts'
 import { decideExit } from './exit-decision.ts'
 import { createExitSender } from './exit-sender.ts'
@@ -47,7 +47,7 @@ export function createCycle({
       attributeExits({ chain, executor, store }, { positions: unattributed, watch, since }),
       ...batchesOf(due).map(batch => sender.fire(batch, watch)),
     ])
-    await patience(exits, Date.now() + OUTCOME_TIMEOUT_MS, () => undefined)
+    await withDeadline(exits, Date.now() + OUTCOME_TIMEOUT_MS, () => undefined)
   }
 
   /** Reads all watched and new positions. Clears the store first if the chain has been replaced by another one. */

@@ -1,5 +1,5 @@
 import { isAddressEqual } from 'viem'
-import type { TradingChain } from '../chain/client.ts'
+import type { TradingChain } from '../chain/chain.ts'
 import { findExits, type Watch, type WatchedPosition } from '../chain/exit-execution.ts'
 import type { Executor } from '../executor/client.ts'
 import { evaluationOf } from './evaluation.ts'

@@ -1,5 +1,5 @@
 import { type Hex, toHex } from 'viem'
-import type { TradingChain } from '../chain/client.ts'
+import type { TradingChain } from '../chain/chain.ts'
 import {
   type ExitVerdict,
   executedExits,

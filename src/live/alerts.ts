@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import type { Block, TradingChain } from '../chain/client.ts'
+import type { Block, TradingChain } from '../chain/chain.ts'
 import { readBreaches } from '../chain/limit-breaches.ts'
 import { readMarket } from '../chain/listings.ts'
 import type { Trade } from '../protocol/trade-events.ts'

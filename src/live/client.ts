@@ -1,4 +1,4 @@
-import type { Chain } from '../chain/client.ts'
+import type { Chain } from '../chain/chain.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { EventStreamsObject, Opening, OpeningRefusal, StreamsStatus } from './object.ts'
 

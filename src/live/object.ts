@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { Address } from 'viem'
-import { createChain, type TradingChain } from '../chain/client.ts'
+import { createChain, type TradingChain } from '../chain/chain.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { parseConfig } from '../config.ts'
 import { Refusal } from '../errors/refusal.ts'

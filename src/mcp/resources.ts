@@ -5,7 +5,7 @@ import {
   ResourceNotFoundError,
   type ServerContext,
 } from '@modelcontextprotocol/server'
-import { must, read } from '../chain/client.ts'
+import { must, read } from '../chain/chain.ts'
 import type { Context } from '../context.ts'
 import { errorCodes } from '../errors/catalogue.ts'
 import { listPositions } from '../operations/positions.ts'

@@ -19,7 +19,7 @@ async function ownFacilitator({ config, chain, relayer }: Context) {
   const { block, terms } = await getRegistrationTerms(chain)
   const requirements = requirementsOf(payment, terms.fee, block.timestamp)
   if (requirements === undefined) throw refuse('PAYMENT_NOT_CONFIGURED')
-  return { requirements, now: block.timestamp, facilitator: selfHostedFacilitator(chain.client, relayer) }
+  return { requirements, now: block.timestamp, facilitator: selfHostedFacilitator(chain.rpc, relayer) }
 }
 
 type Asked = { paymentPayload: Record<string, unknown>; paymentRequirements: Record<string, unknown> }

@@ -1,9 +1,10 @@
 import { getAddress } from 'viem'
 import { z } from 'zod'
+import { readReceiptLogs } from '../chain/transactions.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { IntentRecord } from '../executor/intent.ts'
-import { agentIdIn, positionIdIn, readLogs } from '../protocol/receipt-events.ts'
+import { agentIdIn, positionIdIn } from '../protocol/receipt-events.ts'
 import { digest, intentLife, signedKinds } from '../resources/intent-status.ts'
 import { defineOperation } from './define-operation.ts'
 import { refusalOf } from './relay-intent.ts'
@@ -75,7 +76,7 @@ function partyOf({ group }: IntentRecord) {
 
 /** The ids of the receipt's events; nothing where the node does not tell them now. */
 async function resultOf({ chain, config: { trading } }: Context, hash: `0x${string}`) {
-  const logs = await readLogs(chain, hash)
+  const logs = await readReceiptLogs(chain, hash)
   const agentId = logs && agentIdIn(chain.contracts.AgentRegistry, logs)
   const positionId = logs && trading && positionIdIn(trading.TradeRouter, logs)
   return {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { TradingChain } from '../chain/client.ts'
+import type { TradingChain } from '../chain/chain.ts'
 import {
   getRecentClosedPositions,
   getOpenPositions as readOpen,

@@ -1,5 +1,5 @@
 import { formatUnits } from 'viem'
-import type { Block } from '../chain/client.ts'
+import type { Block } from '../chain/chain.ts'
 import type { TokenTerms } from '../chain/trading-terms.ts'
 import type { Context } from '../context.ts'
 import { type Check, minimumTokenOut, worth } from '../protocol/checks.ts'

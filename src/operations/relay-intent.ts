@@ -1,5 +1,5 @@
 import type { Hex } from 'viem'
-import type { Block } from '../chain/client.ts'
+import type { Block } from '../chain/chain.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { getIntender, getTerms, type Intender } from '../chain/trading-terms.ts'
 import { verifySignature } from '../chain/verify-signature.ts'

@@ -1,7 +1,7 @@
 import { getAddress, isAddress } from 'viem'
 import { z } from 'zod'
 import { catalogVault } from '../catalog/vault-texts.ts'
-import type { Chain } from '../chain/client.ts'
+import type { Chain } from '../chain/chain.ts'
 import { type Market, readMarket, type Vault } from '../chain/listings.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { presentToken, vaultTokens } from '../resources/token.ts'

@@ -1,8 +1,9 @@
 import { DurableObject } from 'cloudflare:workers'
-import { type Address, createPublicClient, fallback, type Hex, http, type PublicClient } from 'viem'
+import type { Address, Hex } from 'viem'
 import { parseConfig } from '../config.ts'
 import { createExecutor, type Executor } from '../executor/client.ts'
-import { steady } from '../rpc/retry-latest.ts'
+import { blockRequest } from '../rpc/requests.ts'
+import { createTransport, type RpcTransport } from '../rpc/transport.ts'
 import { type Facilitator, hostedFacilitator } from './hosted-facilitator.ts'
 import type { Payment } from './parse-payment.ts'
 import type { PaymentRequirements } from './requirements.ts'
@@ -159,7 +160,7 @@ export class PaymentLedger extends DurableObject<Env> {
     this.#verifying.set(key, registration.signer)
     try {
       const facilitator = this.#facilitator(route)
-      const block = await newestBlock(clientOf(route))
+      const block = await newestBlock(transportOf(route))
       if (block === undefined) return { is: 'unavailable' }
       const verdict = await facilitator.verify(payment, requirements)
       if (verdict.is !== 'valid') return verdict
@@ -201,7 +202,7 @@ export class PaymentLedger extends DurableObject<Env> {
       this.#accounts.settle(entry, found)
       return 'settled'
     }
-    const block = await newestBlock(clientOf(route))
+    const block = await newestBlock(transportOf(route))
     if (block === undefined) return 'pending'
     if (block.timestamp >= entry.validBefore + GIVE_UP_SECONDS) {
       // Nothing that is made from now on can use it; what was made meanwhile is looked at once more.
@@ -227,7 +228,7 @@ export class PaymentLedger extends DurableObject<Env> {
   async #transferOf(entry: Entry, route: Route): Promise<Hex | 'unknown' | undefined> {
     const { asset, payTo, amount } = entry.requirements
     try {
-      return await findTransfer(clientOf(route), {
+      return await findTransfer(transportOf(route), {
         ...{ payer: entry.payer, nonce: entry.nonce, fromBlock: entry.fromBlock },
         ...{ asset: asset as Address, payTo: payTo as Address, amount: BigInt(amount) },
         seconds: entry.validBefore > entry.fromTime ? entry.validBefore - entry.fromTime : 0n,
@@ -239,7 +240,7 @@ export class PaymentLedger extends DurableObject<Env> {
 
   #facilitator(route: Route): Facilitator {
     return route.facilitatorUrl === undefined
-      ? selfHostedFacilitator(clientOf(route), this.#relayer())
+      ? selfHostedFacilitator(transportOf(route), this.#relayer())
       : hostedFacilitator(route.facilitatorUrl, route.facilitatorTimeoutMs)
   }
 
@@ -255,16 +256,9 @@ const receiptOf = ({ transaction, requirements, payer }: Entry): Receipt => {
   return { success: true, transaction, network: requirements.network, payer }
 }
 
-function clientOf({ rpcUrls }: Route): PublicClient {
-  const transports = rpcUrls.map(url => steady(http(url, { timeout: RPC_TIMEOUT_MS, retryCount: 1 })))
-  return createPublicClient({ transport: fallback(transports, { retryCount: 0 }), cacheTime: 0 })
-}
+const transportOf = ({ rpcUrls }: Route): RpcTransport => createTransport(rpcUrls, RPC_TIMEOUT_MS)
 
-async function newestBlock(client: PublicClient): Promise<{ number: bigint; timestamp: bigint } | undefined> {
-  try {
-    const { number, timestamp } = await client.getBlock()
-    return { number, timestamp }
-  } catch {
-    return undefined
-  }
+async function newestBlock(rpc: RpcTransport): Promise<{ number: bigint; timestamp: bigint } | undefined> {
+  const block = await rpc.read(blockRequest('latest')).catch(() => undefined)
+  return block ? { number: BigInt(block.number), timestamp: BigInt(block.timestamp) } : undefined
 }

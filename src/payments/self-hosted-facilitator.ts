@@ -1,9 +1,10 @@
 import type { FacilitatorEvmSigner } from '@x402/evm'
 import { ExactEvmScheme } from '@x402/evm/exact/facilitator'
-import { type Abi, type Address, concat, encodeFunctionData, type Hex, keccak256, type PublicClient } from 'viem'
-import { isSilence } from '../chain/client.ts'
+import { type Abi, type Address, concat, encodeFunctionData, type Hex, keccak256 } from 'viem'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome } from '../executor/intent.ts'
+import type { RpcTransport } from '../rpc/transport.ts'
+import { createViemClient } from '../rpc/viem-client.ts'
 import { type Facilitator, reasonOf } from './hosted-facilitator.ts'
 import type { Payment } from './parse-payment.ts'
 
@@ -11,17 +12,17 @@ import type { Payment } from './parse-payment.ts'
  * The facilitator inside the Worker: the protocol's own verification, and settlements that go through the relayer's
  * lane as every other transaction does, so that no nonce of the account is lost.
  */
-export function selfHostedFacilitator(client: PublicClient, relayer: Executor): Facilitator {
+export function selfHostedFacilitator(rpc: RpcTransport, relayer: Executor): Facilitator {
   return {
     async verify(payment, requirements) {
-      const chain = observed(client)
+      const chain = observed(rpc)
       const scheme = new ExactEvmScheme(signerOf(chain.client, relayer.address, neverSends))
       const { isValid, invalidReason } = await scheme.verify(payment.payload, requirements)
       if (isValid) return { is: 'valid' }
       return chain.wasUnreachable() ? { is: 'unavailable' } : { is: 'refused', reason: reasonOf(invalidReason) }
     },
     async settle(payment, requirements) {
-      const chain = observed(client)
+      const chain = observed(rpc)
       let outcome: RelayOutcome | undefined
       const send = async (to: Address, data: Hex) => {
         outcome = await relayer.relay(relayOf(payment, to, data))
@@ -88,28 +89,22 @@ function signerOf({ readContract, getCode }: Reads, relayer: Address, send: Send
   }
 }
 
-/** The reads of a client, and whether one of them did not reach the node: the library takes that for a no. */
-function observed(client: PublicClient): { client: Reads; wasUnreachable: () => boolean } {
+/** The reads of a client, and whether one of them did not reach a node: the library takes that for a no. */
+function observed(rpc: RpcTransport): { client: Reads; wasUnreachable: () => boolean } {
   let unreachable = false
-  const note = (error: unknown) => {
-    unreachable ||= isSilence(error)
-  }
+  const client = createViemClient({
+    ...rpc,
+    call: request =>
+      rpc.call(request).catch(error => {
+        unreachable = true
+        throw error
+      }),
+  })
   return {
     client: {
-      async readContract(args) {
-        try {
-          return await client.readContract(args as never)
-        } catch (error) {
-          note(error)
-          throw error
-        }
-      },
+      readContract: args => client.readContract(args as never),
       // The library starts this read and may leave it: it must not fail alone.
-      getCode: args =>
-        client.getCode(args).catch((error: unknown) => {
-          note(error)
-          return undefined
-        }),
+      getCode: args => client.getCode(args).catch(() => undefined),
     },
     wasUnreachable: () => unreachable,
   }

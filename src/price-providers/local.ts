@@ -1,4 +1,4 @@
-import type { Chain } from '../chain/client.ts'
+import type { Chain } from '../chain/chain.ts'
 import { readMarket } from '../chain/listings.ts'
 import type { PriceProvider } from './provider.ts'
 

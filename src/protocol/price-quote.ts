@@ -1,4 +1,4 @@
-import type { Block } from '../chain/client.ts'
+import type { Block } from '../chain/chain.ts'
 
 /** An oracle quote as it is `at` a block's time: price in 8 decimals per whole token, 0 when never quoted; Unix seconds. */
 export type Quote = { price: bigint; updatedAt: bigint; roundId: bigint; quoted: boolean; stale: boolean; at: bigint }

@@ -1,7 +1,6 @@
 import { type Address, type Hex, isAddressEqual, toEventSelector } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import type { Chain } from '../chain/client.ts'
 
 type Logs = readonly { address: Address; topics: readonly Hex[] }[]
 
@@ -23,9 +22,3 @@ export const agentIdIn = (registry: Address, logs: Logs): bigint | undefined =>
   idOf(logs.find(({ address, topics: [event] }) => isAddressEqual(address, registry) && event === AGENT_REGISTERED))
 
 const idOf = (log: Logs[number] | undefined) => (log?.topics[1] === undefined ? undefined : BigInt(log.topics[1]))
-
-/** The logs of a mined transaction; undefined where the node does not tell them now. */
-export async function readLogs({ client }: Chain, hash: Hex): Promise<Logs | undefined> {
-  const receipt = await client.getTransactionReceipt({ hash }).catch(() => undefined)
-  return receipt?.logs
-}

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Block } from '../chain/client.ts'
+import type { Block } from '../chain/chain.ts'
 import { breachesOf } from '../chain/limit-breaches.ts'
 import type { Risk } from '../chain/risk-state.ts'
 import { accountRiskBounds, allocation, presentAllocation, presentRiskBounds } from './intent.ts'

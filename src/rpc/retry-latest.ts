@@ -1,28 +1,24 @@
-import { BaseError, type Transport } from 'viem'
+import type { RpcResponse } from './endpoint.ts'
+import { isBlockLost } from './node-errors.ts'
+import type { RpcRequest } from './requests.ts'
 
-const ATTEMPTS = 3
+const MAX_ATTEMPTS = 3
 
 /**
- * A transport that asks again when the node has lost the newest block while it looked for it: anvil under
- * `--prune-history` turns `latest` into a number first, and a block mined at that moment takes its state away; of nodes
- * behind a balancer one may know a block that the other has not seen.
+ * Sends a request again when the node lost the newest block while it read it. anvil with `--prune-history` resolves
+ * `latest` to a number first, and a block mined at that moment removes that number's state; behind a load balancer one
+ * node may not have seen the block that another reported. A request for a numbered block is not repeated.
  */
-export const steady = <transport extends Transport>(inner: transport): transport =>
-  (options => {
-    const { request, ...rest } = inner(options)
-    const ask: typeof request = async (args, overrides) => {
-      for (let attempt = 1; ; attempt++) {
-        try {
-          return await request(args as never, overrides)
-        } catch (error) {
-          if (attempt === ATTEMPTS || !isOfLatest(args) || !isBetweenBlocks(error)) throw error
-        }
-      }
-    }
-    return { ...rest, request: ask }
-  }) as transport
+export async function retryLatest<Result>(
+  request: RpcRequest<Result>,
+  send: () => Promise<RpcResponse<Result>>,
+): Promise<RpcResponse<Result>> {
+  for (let attempt = 1; ; attempt++) {
+    const response = await send()
+    const isLost = response.error !== undefined && isBlockLost(response.error)
+    if (!isLost || !readsLatest(request) || attempt === MAX_ATTEMPTS) return response
+  }
+}
 
-const isOfLatest = ({ params }: { params?: unknown }) => Array.isArray(params) && params[1] === 'latest'
-
-const isBetweenBlocks = (error: unknown) =>
-  error instanceof BaseError && /BlockOutOfRange|header not found|unknown block/i.test(error.details)
+// A method with a single parameter, such as eth_estimateGas, reads the newest block.
+const readsLatest = ({ params }: RpcRequest) => params.includes('latest') || params.length === 1

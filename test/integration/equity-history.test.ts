@@ -7,7 +7,7 @@ import {
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { workerVars } from '../../devnet/worker-vars.ts'
-import { createChain } from '../../src/chain/client.ts'
+import { createChain } from '../../src/chain/chain.ts'
 import { parseConfig } from '../../src/config.ts'
 import { scopeOf } from '../../src/history/index-key.ts'
 import { openStore } from '../../src/history/store.ts'

@@ -3,14 +3,14 @@ import { createPublicClient, http } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, expect, it } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { retryLatest } from '../../devnet/retry-latest.ts'
 import { operations } from '../../src/operations/index.ts'
-import { steady } from '../../src/rpc/retry-latest.ts'
 import { newTrader, openPosition, registrationOf, signedIntent, type Trader } from '../support/actors.ts'
 import { deployment, type Input, request } from '../support/surfaces.ts'
 
 // Thousands of random and mutated requests over every operation: never a 5xx, never a moved nonce.
 
-const client = createPublicClient({ transport: steady(http(deployment.rpcUrl)) })
+const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 const { executor, relayer } = deployment.accounts
 let trader: Trader
 let positionId: string

@@ -16,10 +16,11 @@ import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { marketHours } from '../../src/catalog/market-hours.ts'
-import { createChain, type TradingChain } from '../../src/chain/client.ts'
+import { createChain, type TradingChain } from '../../src/chain/chain.ts'
 import { simulateExits } from '../../src/chain/exit-execution.ts'
 import { parseConfig } from '../../src/config.ts'
 import worker from '../../src/index.ts'
+import { createViemClient } from '../../src/rpc/viem-client.ts'
 import { chain, FRONTIER, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { appWith, call, deployment } from '../support/surfaces.ts'
@@ -65,10 +66,11 @@ async function bought(symbol: string, input = {}) {
 
 const config = parseConfig(workerVars(deployment))
 const onChain = createChain(config.chain as NonNullable<typeof config.chain>, config.trading) as TradingChain
+const client = createViemClient(onChain.rpc)
 
 /** Returns how many rules of the position have fired, independent of who fired them. */
 async function exitsOf(positionId: string): Promise<number> {
-  const logs = await onChain.client.getContractEvents({
+  const logs = await client.getContractEvents({
     address: onChain.trading.TradeRouter,
     abi: tradeRouterAbi,
     eventName: 'ExitExecuted',
@@ -411,7 +413,7 @@ describe('the keeper respects', () => {
     })
     await moveTo(0.9)
     await enforcing.runCycle()
-    const { timestamp } = await onChain.client.getBlock()
+    const { timestamp } = await client.getBlock()
     const isClosed = marketHours('COIN', Number(timestamp)).session === 'closed'
     expect((await enforcing.find(BigInt(positionId)))?.outcome).toMatchObject(
       isClosed ? { kind: 'deferred', reason: 'marketClosed' } : { kind: 'executed' },
@@ -442,7 +444,7 @@ describe('a router without batches', () => {
     const due = await bought('HOOD', { exits: '-500:10000' })
     await disarm()
     await due.moveTo(0.9)
-    const count = await onChain.client.readContract({
+    const count = await client.readContract({
       address: onChain.trading.PositionManager,
       abi: positionManagerAbi,
       functionName: 'positionCount',
@@ -457,7 +459,7 @@ describe('a router without batches', () => {
   it('gets one transaction per exit', async () => {
     const test = createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) })
     const { TradeRouter: address } = onChain.trading
-    const code = (await onChain.client.getCode({ address })) ?? '0x'
+    const code = (await client.getCode({ address })) ?? '0x'
     // PUSH4 selector EQ: replaces the dispatcher's entry for executeExits by one that no call matches.
     const selector = toFunctionSelector(getAbiItem({ abi: tradeRouterAbi, name: 'executeExits' })).slice(2)
     const without = code.replace(`63${selector}14`, '63ffffffff14') as `0x${string}`

@@ -2,10 +2,9 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { pad, toEventSelector } from 'viem'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
-import { workerVars } from '../../devnet/worker-vars.ts'
-import { createChain } from '../../src/chain/client.ts'
-import { parseConfig } from '../../src/config.ts'
-import { getLogs } from '../../src/rpc/logs.ts'
+import { getLogs } from '../../src/rpc/get-logs.ts'
+import { blockNumberRequest } from '../../src/rpc/requests.ts'
+import { createTransport, type RpcTransport } from '../../src/rpc/transport.ts'
 
 // A node that gives logs of few blocks at a time, as hosted ones do.
 
@@ -27,14 +26,11 @@ const server: Server = createServer(async (request, response) => {
         )
   response.writeHead(200, { 'content-type': 'application/json' }).end(answer)
 })
-let chain: ReturnType<typeof createChain>
+let rpc: RpcTransport
 
 beforeAll(async () => {
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const RPC_URL = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const config = parseConfig({ ...workerVars(deployment), RPC_URL })
-  if (config.chain === undefined) throw new Error(config.problems.join())
-  chain = createChain(config.chain, config.trading)
+  rpc = createTransport([`http://127.0.0.1:${(server.address() as AddressInfo).port}`])
 })
 afterAll(() => new Promise(resolve => server.close(resolve)))
 
@@ -42,9 +38,9 @@ const roleGranted = toEventSelector('RoleGranted(bytes32,address,address)')
 const read = async (limit: number) => {
   mostBlocks = limit
   asked = []
-  const toBlock = await chain.client.getBlockNumber()
+  const toBlock = BigInt(await rpc.read(blockNumberRequest))
   const { AgentRegistry: address } = deployment.contracts
-  return getLogs(chain, { address, topics: [roleGranted], fromBlock: 0n, toBlock })
+  return getLogs(rpc, { address, topics: [roleGranted] }, { fromBlock: 0n, toBlock })
 }
 
 it('logs are read at once where the node allows it', async () => {
@@ -58,7 +54,7 @@ it('logs are read in ever smaller ranges until the node gives them, each block o
   const paged = await read(20)
   expect(paged).toEqual(all)
   const given = asked.filter(range => range <= 20)
-  const blocks = Number(await chain.client.getBlockNumber()) + 1
+  const blocks = Number(await rpc.read(blockNumberRequest)) + 1
   expect(given.reduce((sum, range) => sum + range, 0)).toBeGreaterThanOrEqual(blocks - 5)
   // A range that was refused is not asked for again.
   expect(new Set(asked.filter(range => range > 20)).size).toBe(asked.filter(range => range > 20).length)
@@ -72,5 +68,5 @@ it('only what the filter names is answered', async () => {
   mostBlocks = Number.POSITIVE_INFINITY
   const { AgentRegistry: address } = deployment.contracts
   const topics = [roleGranted, null, pad(deployment.accounts.treasury.address)]
-  expect(await getLogs(chain, { address, topics, fromBlock: 0n, toBlock: 50n })).toEqual([])
+  expect(await getLogs(rpc, { address, topics }, { fromBlock: 0n, toBlock: 50n })).toEqual([])
 })

@@ -6,7 +6,7 @@ import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
-import { steady } from '../../src/rpc/retry-latest.ts'
+import { retryLatest } from '../../devnet/retry-latest.ts'
 import {
   chain,
   FRONTIER,
@@ -24,7 +24,9 @@ import type { Body } from '../support/body.ts'
 import { type Answer, appWith, call, deployment, type Input } from '../support/surfaces.ts'
 
 const { contracts, accounts } = deployment
-const client = createTestClient({ mode: 'anvil', transport: steady(http(deployment.rpcUrl)) }).extend(publicActions)
+const client = createTestClient({ mode: 'anvil', transport: retryLatest(http(deployment.rpcUrl)) }).extend(
+  publicActions,
+)
 
 const nonceOf = (agentId: string) =>
   client.readContract({

@@ -3,7 +3,7 @@ import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 
 import { describe, expect, it } from 'vitest'
 import bytecode from '../../contracts/bytecode.json'
 import { smartAccountAbi } from '../../contracts-abi/smart-account.ts'
-import { steady } from '../../src/rpc/retry-latest.ts'
+import { retryLatest } from '../../devnet/retry-latest.ts'
 import { openPosition, registrationOf, signedIntent, submit } from '../support/actors.ts'
 import { call, deployment, REPEATED } from '../support/surfaces.ts'
 
@@ -12,7 +12,7 @@ import { call, deployment, REPEATED } from '../support/surfaces.ts'
 const client = createTestClient({
   mode: 'anvil',
   pollingInterval: 100,
-  transport: steady(http(deployment.rpcUrl)),
+  transport: retryLatest(http(deployment.rpcUrl)),
 }).extend(publicActions)
 const funded = deployment.accounts.agents[7] as { privateKey: Hex }
 const wallet = createWalletClient({
@@ -23,7 +23,7 @@ const wallet = createWalletClient({
     nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
     rpcUrls: { default: { http: [deployment.rpcUrl] } },
   },
-  transport: steady(http(deployment.rpcUrl)),
+  transport: retryLatest(http(deployment.rpcUrl)),
 })
 
 async function deployAccount(owner: Address): Promise<Address> {

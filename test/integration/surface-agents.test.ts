@@ -4,12 +4,12 @@ import { describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { erc8004IdentityRegistryAbi } from '../../contracts-abi/erc8004-identity-registry.ts'
 import type { Account } from '../../devnet/accounts.ts'
-import { steady } from '../../src/rpc/retry-latest.ts'
+import { retryLatest } from '../../devnet/retry-latest.ts'
 import { chain, newTrader, registrationOf, sign } from '../support/actors.ts'
 import { type Answer, appWith, call, deployment, type Input, REPEATED } from '../support/surfaces.ts'
 
 const { contracts, accounts } = deployment
-const client = createPublicClient({ transport: steady(http(deployment.rpcUrl)) })
+const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 const identities = { address: contracts.ERC8004IdentityRegistry, abi: erc8004IdentityRegistryAbi } as const
 const account = (index: number): Account => {
   const found = accounts.agents.at(index)

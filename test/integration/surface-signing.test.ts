@@ -3,14 +3,14 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { retryLatest } from '../../devnet/retry-latest.ts'
 import { type ExitRule, hashExits } from '../../src/protocol/typed-data.ts'
-import { steady } from '../../src/rpc/retry-latest.ts'
 import { newTrader, openPosition, registrationOf, sign, signedIntent, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { call, deployment, type Input } from '../support/surfaces.ts'
 
 const { contracts } = deployment
-const client = createPublicClient({ transport: steady(http(deployment.rpcUrl)) })
+const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 
 let trader: Trader
 let positionId: string

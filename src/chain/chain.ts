@@ -1,22 +1,14 @@
-import {
-  BaseError,
-  createPublicClient,
-  defineChain,
-  fallback,
-  http,
-  numberToHex,
-  type PublicClient,
-  parseAbi,
-} from 'viem'
+import { type Hex, parseAbi } from 'viem'
 import type { Config, TradingContracts } from '../config.ts'
-import { refuse } from '../errors/catalogue.ts'
-import { steady } from '../rpc/retry-latest.ts'
+import { unreachable } from '../rpc/node-errors.ts'
+import { callRequest } from '../rpc/requests.ts'
+import { createTransport, type RpcTransport } from '../rpc/transport.ts'
 import { decodeBatch, encodeBatch, type FunctionCall, type Outcome, type Outcomes, outcomeOf } from './multicall.ts'
 
 type ChainConfig = NonNullable<Config['chain']>
 
-/** A configured chain: where its contracts are, and the client that speaks to it. */
-export type Chain = Omit<ChainConfig, 'rpcUrls'> & { client: PublicClient; trading: TradingContracts | undefined }
+/** A configured chain: its contracts, and the transport to its nodes. */
+export type Chain = Omit<ChainConfig, 'rpcUrls'> & { rpc: RpcTransport; trading: TradingContracts | undefined }
 
 /** A chain whose trading contracts are configured. */
 export type TradingChain = Chain & { trading: TradingContracts }
@@ -24,22 +16,11 @@ export type TradingChain = Chain & { trading: TradingContracts }
 /** The one block that an answer describes; the timestamp is Unix seconds. */
 export type Block = { number: bigint; timestamp: bigint }
 
-const READ_TIMEOUT_MS = 10_000
-
-export function createChain({ rpcUrls, ...chain }: ChainConfig, trading: TradingContracts | undefined): Chain {
-  const transports = rpcUrls.map(url => steady(http(url, { timeout: READ_TIMEOUT_MS, retryCount: 1, retryDelay: 100 })))
-  const client = createPublicClient({
-    chain: defineChain({
-      id: chain.id,
-      name: `chain ${chain.id}`,
-      nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
-      rpcUrls: { default: { http: rpcUrls } },
-    }),
-    transport: transports.length === 1 && transports[0] ? transports[0] : fallback(transports, { retryCount: 0 }),
-    cacheTime: 0,
-  })
-  return { ...chain, trading, client }
-}
+export const createChain = ({ rpcUrls, ...chain }: ChainConfig, trading: TradingContracts | undefined): Chain => ({
+  ...chain,
+  trading,
+  rpc: createTransport(rpcUrls),
+})
 
 const metaAbi = parseAbi([
   'function getBlockNumber() view returns (uint256)',
@@ -57,7 +38,7 @@ const ARB_SYS = '0x0000000000000000000000000000000000000064'
  * Throws the refusal CHAIN_UNREACHABLE when the node does not answer or answers for another chain.
  */
 export async function read<const Calls extends readonly unknown[], const More extends readonly unknown[] = []>(
-  { client, contracts, id }: Chain,
+  { rpc, contracts, id }: Chain,
   calls: readonly [...Calls],
   at?: Block,
   more?: readonly [...More],
@@ -71,19 +52,11 @@ export async function read<const Calls extends readonly unknown[], const More ex
     { ...meta, address: ARB_SYS, functionName: 'arbBlockNumber' },
     ...wanted,
   ])
-  const answers = await client
-    .request({
-      method: 'eth_call',
-      params: [{ to: contracts.Multicall3, data }, at ? numberToHex(at.number) : 'latest'],
-    })
-    .then(decodeBatch)
-    .catch(error => {
-      throw unreachable(error)
-    })
-  const [number, timestamp, chainId, arbNumber, ...rest] = answers
+  const returned = await rpc.read(callRequest({ to: contracts.Multicall3, data }, at?.number))
+  const [number, timestamp, chainId, arbNumber, ...rest] = decoded(returned)
   if (!number?.success || !timestamp?.success || rest.length !== wanted.length)
-    throw unreachable(new Error('the node answered for other calls'))
-  if (Number(chainId?.data) !== id) throw unreachable(new Error(`the node is on chain ${Number(chainId?.data)}`))
+    throw unreachable('the node answered for other calls')
+  if (Number(chainId?.data) !== id) throw unreachable(`the node is on chain ${Number(chainId?.data)}`)
   const isArbitrum = arbNumber?.success && arbNumber.data !== '0x'
   const outcomes = wanted.map(({ abi, functionName }, index) => outcomeOf(abi, functionName, rest[index]))
   return {
@@ -93,8 +66,13 @@ export async function read<const Calls extends readonly unknown[], const More ex
   }
 }
 
-/** The refusal of a node that cannot be reached; the cause carries URLs and stays in the log. */
-export const unreachable = (cause: unknown) => refuse('CHAIN_UNREACHABLE', {}, { cause })
+function decoded(returned: Hex) {
+  try {
+    return decodeBatch(returned)
+  } catch {
+    throw unreachable('the node did not return the result of aggregate3')
+  }
+}
 
 /** The value of a call that cannot fail on a deployment that is wired as configured. */
 export function must<T>(outcome: Outcome<T>): T {
@@ -106,8 +84,3 @@ export function must<T>(outcome: Outcome<T>): T {
 /** The value of a call, or undefined when it reverted. */
 export const maybe = <T>(outcome: Outcome<T>): T | undefined =>
   outcome.status === 'success' ? outcome.result : undefined
-
-/** Whether an error is the node not answering at all. */
-export const isSilence = (error: unknown): boolean =>
-  error instanceof BaseError &&
-  error.walk(cause => ['HttpRequestError', 'TimeoutError'].includes((cause as Error).name)) !== null

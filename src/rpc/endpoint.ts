@@ -1,0 +1,88 @@
+import { type Hex, isHex } from 'viem'
+import { isLimit, type RpcError } from './node-errors.ts'
+import type { RpcRequest } from './requests.ts'
+
+/** What a node returned to a request: a result, or its error as a value. */
+export type RpcResponse<Result = unknown> =
+  | { result: Result; error?: undefined }
+  | { result?: undefined; error: RpcError }
+
+/** One node, with what is known about it. */
+export type Endpoint = {
+  /** Sends one request. Throws when no valid response arrives in time; see `isTimeout`. */
+  send<Result>(request: RpcRequest<Result>, timeoutMs: number): Promise<RpcResponse<Result>>
+  /** Sends several requests in one HTTP request, or one by one if the node accepts no batches. Throws like `send`. */
+  sendBatch(requests: readonly RpcRequest[], timeoutMs: number): Promise<RpcResponse[]>
+  /** Epoch milliseconds until which the other nodes are preferred. */
+  restUntil: number
+  /** Whether the node may support eth_sendRawTransactionSync. */
+  supportsSyncSend: boolean
+}
+
+/** Creates the client of one node. Nothing is sent yet. */
+export function createEndpoint(url: string): Endpoint {
+  let lastId = 0
+  let acceptsBatches = true
+  const envelope = ({ method, params }: RpcRequest) => ({ jsonrpc: '2.0', id: ++lastId, method, params })
+
+  async function post(body: unknown, timeoutMs: number): Promise<unknown> {
+    const controller = new AbortController()
+    const timer = setTimeout(() => controller.abort(new DOMException('no response in time', 'TimeoutError')), timeoutMs)
+    try {
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+        signal: controller.signal,
+      })
+      return await response.json()
+    } finally {
+      clearTimeout(timer) // a pending timer would keep a Durable Object in memory
+    }
+  }
+
+  async function send<Result>(request: RpcRequest<Result>, timeoutMs: number): Promise<RpcResponse<Result>> {
+    return parseResponse(await post(envelope(request), timeoutMs))
+  }
+
+  async function sendBatch(requests: readonly RpcRequest[], timeoutMs: number): Promise<RpcResponse[]> {
+    if (!acceptsBatches || requests.length <= 1) return sendOneByOne(requests, timeoutMs)
+    const bodies = requests.map(envelope)
+    const replies = await post(bodies, timeoutMs)
+    if (Array.isArray(replies) && replies.length === bodies.length)
+      return bodies.map(body => parseResponse(replies.find(reply => reply?.id === body.id)))
+    const { error } = Array.isArray(replies) ? {} : parseResponse(replies)
+    if (error && isLimit(error)) return bodies.map(() => ({ error }))
+    acceptsBatches = false
+    return sendOneByOne(requests, timeoutMs)
+  }
+
+  async function sendOneByOne(requests: readonly RpcRequest[], timeoutMs: number): Promise<RpcResponse[]> {
+    const responses: RpcResponse[] = []
+    for (const request of requests) responses.push(await send(request, timeoutMs))
+    return responses
+  }
+
+  return { send, sendBatch, restUntil: 0, supportsSyncSend: true }
+}
+
+/** Returns whether `send` or `sendBatch` failed because no response arrived in time. */
+export const isTimeout = (error: unknown): boolean => error instanceof Error && error.name === 'TimeoutError'
+
+/** Parses a JSON-RPC response. Its result has the type that the specification gives the request; that is not verified. */
+function parseResponse<Result>(reply: unknown): RpcResponse<Result> {
+  if (typeof reply !== 'object' || reply === null) throw new TypeError('not a JSON-RPC response')
+  if ('error' in reply && typeof reply.error === 'object' && reply.error !== null)
+    return { error: parseError(reply.error) }
+  if (!('result' in reply)) throw new TypeError('a JSON-RPC response without a result')
+  return { result: reply.result as Result }
+}
+
+function parseError({ code, message, data }: { code?: unknown; message?: unknown; data?: unknown }): RpcError {
+  const revertData: { data?: Hex } = isHex(data) ? { data } : {}
+  return {
+    code: typeof code === 'number' ? code : 0,
+    message: typeof message === 'string' ? message : '',
+    ...revertData,
+  }
+}

@@ -1,0 +1,45 @@
+import type { Hex } from 'viem'
+import { refuse } from '../errors/catalogue.ts'
+import { Refusal } from '../errors/refusal.ts'
+
+/** An error that a node returned; `data` is the revert data of a call. */
+export type RpcError = { code: number; message: string; data?: Hex }
+
+/** The cause of CHAIN_UNREACHABLE when nodes returned errors; it keeps the last code, because messages can contain keys. */
+export class RefusedByNode extends Error {
+  override name = 'RefusedByNode'
+  readonly code: number
+  constructor(method: string, code: number) {
+    super(`the nodes refused ${method}, the last one with the code ${code}`)
+    this.code = code
+  }
+}
+
+/**
+ * Returns the refusal CHAIN_UNREACHABLE: no configured node gave a usable response. The cause must not contain what
+ * `fetch` or a node said, because that can contain URLs with API keys.
+ */
+export const unreachable = (cause: string | RefusedByNode): Refusal =>
+  refuse('CHAIN_UNREACHABLE', {}, { cause: typeof cause === 'string' ? new Error(cause) : cause })
+
+/** Returns whether an error is the refusal CHAIN_UNREACHABLE. */
+export const isUnreachable = (error: unknown): boolean =>
+  error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE'
+
+/** Returns whether the head block was replaced or not yet available during a read; anvil reports this at every block. */
+export const isBlockLost = ({ message }: RpcError): boolean =>
+  /BlockOutOfRange|header not found|unknown block/i.test(message)
+
+/** Returns whether a node rejects requests for now: rate limits, overload, missing state. */
+export const isLimit = ({ code, message }: RpcError): boolean =>
+  [-32005, -32029, 429].includes(code) ||
+  /rate limit|too many requests|missing trie node|timed? ?out|capacity|overloaded|unavailable|internal error/i.test(
+    message,
+  )
+
+/** Returns whether an error is about the node and not about the request, so that another node may succeed. */
+export const isNodeFault = (error: RpcError): boolean => isBlockLost(error) || isLimit(error)
+
+/** Returns whether a node does not know the method. */
+export const isUnsupportedMethod = ({ code, message }: RpcError): boolean =>
+  code === -32601 || /method .*(not found|not available|not supported|does not exist)|unsupported method/i.test(message)

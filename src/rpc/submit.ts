@@ -1,0 +1,83 @@
+import { type Hex, isHex } from 'viem'
+import { isTimeout } from './endpoint.ts'
+import { isLimit, isUnsupportedMethod, type RpcError } from './node-errors.ts'
+import { redact } from './redact.ts'
+import { type NodeReceipt, sendRequest, sendSyncRequest } from './requests.ts'
+import type { RpcTransport } from './transport.ts'
+
+/**
+ * What a node replied to signed bytes. `malformed` bytes can never be mined; every other kind leaves open whether
+ * another node has them. `unknown` means that nothing usable came back. Messages are redacted.
+ */
+export type Submission =
+  | { kind: 'mined'; receipt: NodeReceipt }
+  | { kind: 'accepted' | 'nonce-too-low' | 'nonce-too-high' | 'fee-too-low' | 'underpriced' | 'unfunded' | 'unknown' }
+  | { kind: 'malformed' | 'unclassified'; message: string }
+
+export type SubmitOptions = {
+  /** Milliseconds to wait for the receipt, or for the acceptance where that is shorter. */
+  waitMs: number
+  /** Whether to wait for the receipt with eth_sendRawTransactionSync, where the node supports it. */
+  sync: boolean
+}
+
+const ACCEPTANCE_TIMEOUT_MS = 5_000
+
+/**
+ * Sends signed bytes to one node: the preferred one, which is another one for the next call if this one fails. Never
+ * throws.
+ */
+export async function submit(transport: RpcTransport, raw: Hex, { waitMs, sync }: SubmitOptions): Promise<Submission> {
+  const endpoint = transport.preferred()
+  if (endpoint === undefined) return { kind: 'unknown' }
+  const isSync = sync && endpoint.supportsSyncSend
+  try {
+    const { result, error } = isSync
+      ? await endpoint.send(sendSyncRequest(raw), waitMs)
+      : await endpoint.send(sendRequest(raw), Math.min(waitMs, ACCEPTANCE_TIMEOUT_MS))
+    if (error === undefined) return isReceipt(result) ? { kind: 'mined', receipt: result } : { kind: 'accepted' }
+    if (isSync && isUnsupportedMethod(error)) {
+      endpoint.supportsSyncSend = false
+      return submit(transport, raw, { waitMs, sync: false })
+    }
+    const submission = classifySendError(error)
+    if (submission.kind === 'unknown' || submission.kind === 'unclassified') transport.rest(endpoint)
+    return submission
+  } catch (error) {
+    // A node that is slow to include the transaction is not faulty: the deadline was ours.
+    if (!(isSync && isTimeout(error))) transport.rest(endpoint)
+    return { kind: 'unknown' }
+  }
+}
+
+const isReceipt = (result: NodeReceipt | Hex): result is NodeReceipt =>
+  typeof result === 'object' && result !== null && isHex(result.blockNumber) && isHex(result.status)
+
+// Messages of geth, Nitro, anvil, erigon and reth. The order matters: `replacement transaction underpriced` is not about
+// the base fee.
+const KNOWN_MESSAGES = [
+  [/already known|already imported|already exists|(?<!un)known transaction/i, 'accepted'],
+  [/confirmation timeout|was added to the (mempool|txpool) but/i, 'accepted'],
+  [/nonce (is )?too low|nonce has already been used|old nonce/i, 'nonce-too-low'],
+  [/nonce (is )?too high|nonce gap|nonce .*out of range/i, 'nonce-too-high'],
+  [/replacement transaction underpriced|replacement fee too low/i, 'underpriced'],
+  [/less than (the )?block base fee|fee cap .*base ?fee|transaction underpriced|fee too low/i, 'fee-too-low'],
+  [/insufficient funds/i, 'unfunded'],
+] as const
+
+// No later state of the pool makes such bytes valid. A wrong chain id is not listed: our bytes are right, the node is not.
+const MALFORMED =
+  /intrinsic gas|exceeds block gas limit|gas limit (is )?too high|oversized|max initcode|rlp|type not supported/i
+const WRONG_CHAIN = /chain ?id/i
+/** EIP-7966: the transaction was accepted, but not mined within the node's timeout. */
+const SYNC_TIMEOUT_CODE = 4
+
+/** Returns what a node's error about signed bytes means. An unknown message leaves the outcome open. */
+function classifySendError(error: RpcError): Submission {
+  const { code, message } = error
+  for (const [pattern, kind] of KNOWN_MESSAGES) if (pattern.test(message)) return { kind }
+  if (MALFORMED.test(message)) return { kind: 'malformed', message: redact(message) }
+  if (code === SYNC_TIMEOUT_CODE) return { kind: 'accepted' }
+  if (isLimit(error) || WRONG_CHAIN.test(message)) return { kind: 'unknown' }
+  return { kind: 'unclassified', message: redact(message) }
+}
