@@ -19,6 +19,7 @@ export const layers = [
   ['catalog', 'read-cache'],
   ['timeout', 'log'],
   ['config'],
+  ['environment'],
   ['errors'],
 ] as const satisfies string[][]
 
@@ -29,8 +30,11 @@ export const restrictedPackages: { packages: string[]; layers: Layer[] }[] = [
   { packages: ['hono', 'hono/**', '@hono/**'], layers: ['http'] },
   { packages: ['@modelcontextprotocol/**'], layers: ['mcp'] },
   { packages: ['@x402/**'], layers: ['payments'] },
-  { packages: ['zod', 'zod/**'], layers: ['http', 'mcp', 'operations', 'resources', 'payments', 'config'] },
+  {
+    packages: ['zod', 'zod/**'],
+    layers: ['http', 'mcp', 'operations', 'resources', 'payments', 'config', 'environment'],
+  },
 ]
 
 /** Layers whose files still break the rules; this list only shrinks. */
-export const unfinished: Layer[] = ['config', 'executor', 'http', 'live', 'log', 'price-providers', 'protocol', 'rpc']
+export const unfinished: Layer[] = ['executor', 'http', 'live', 'protocol']

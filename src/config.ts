@@ -1,279 +1,209 @@
-import { getAddress, type Hex, isAddress } from 'viem'
-import { privateKeyToAddress } from 'viem/accounts'
-import { z } from 'zod'
-import type { PaymentConfig } from './payments/requirements.ts'
-
-const json = <T extends z.ZodType>(schema: T) =>
-  z.string().transform((text, ctx): z.output<T> => {
-    try {
-      return schema.parse(JSON.parse(text))
-    } catch {
-      ctx.addIssue({ code: 'custom', message: 'must be the JSON that the deployment file holds' })
-      return z.NEVER
-    }
-  })
-const address = z
-  .string()
-  .refine(value => isAddress(value, { strict: false }), 'must be an address')
-  .transform(value => getAddress(value))
-const privateKey = z
-  .string()
-  .regex(/^0x[0-9a-fA-F]{64}$/)
-  .refine(isUsableKey, 'must be a secp256k1 private key')
-  .transform(value => value.toLowerCase() as Hex)
-
-function isUsableKey(key: string): boolean {
-  try {
-    privateKeyToAddress(key as Hex)
-    return true
-  } catch {
-    return false
-  }
-}
-
-const priceProvider = z.discriminatedUnion('PRICE_PROVIDER', [
-  z.object({ PRICE_PROVIDER: z.literal('local') }),
-  z.object({ PRICE_PROVIDER: z.literal('http'), PRICE_PROVIDER_URL: httpUrl() }),
-  z.object({
-    PRICE_PROVIDER: z.literal('coingecko'),
-    PRICE_PROVIDER_URL: httpUrl().default('https://api.coingecko.com/api/v3'),
-  }),
-  z.object({
-    PRICE_PROVIDER: z.literal('finnhub'),
-    PRICE_PROVIDER_URL: httpUrl().default('https://finnhub.io/api/v1'),
-  }),
-])
-// It passes what the oracle holds off as observed now: on a chain with real money that would be a lie.
-const chainsOfRealMoney = [42161]
-const priceProviderOf = (chainId: number | undefined) =>
-  priceProvider.refine(
-    ({ PRICE_PROVIDER }) => PRICE_PROVIDER !== 'local' || !chainsOfRealMoney.includes(chainId ?? 0),
-    {
-      path: ['PRICE_PROVIDER'],
-      message: 'must not be local on a chain with real money',
-    },
-  )
-const symbolIds = json(z.record(z.string(), z.string().min(1)))
-
-function httpUrl() {
-  return z.url({ protocol: /^https?$/ }).transform(url => url.replace(/\/$/, ''))
-}
-
-const CANONICAL_MULTICALL3 = '0xcA11bde05977b3631167028862bE2a173976CA11'
-
-const chainContracts = z.object({
-  AgentRegistry: address,
-  VaultTrackRegistry: address,
-  FeeManager: address,
-  TokenRegistry: address,
-  PriceOracle: address,
-  Multicall3: address.default(CANONICAL_MULTICALL3),
-  SwapAdapter: address.optional(),
-  QuoterV2: address.optional(),
-  USDC: address.optional(),
-  ERC8004IdentityRegistry: address.optional(),
-})
-const tradingContracts = z.object({
-  TradeRouter: address,
-  TradeRouterLens: address,
-  PositionManager: address,
-  AllocationManager: address,
-})
-
-const chainEnv = z.object({
-  CHAIN_ID: z.coerce.number().int().positive(),
-  RPC_URL: rpcUrls(),
-  CONTRACTS: json(chainContracts),
-  TOKENS: json(z.record(z.string(), address)).default({}),
-  VAULTS: json(z.record(z.string(), address)).default({}),
-  START_BLOCK: z.coerce.bigint().min(0n).default(0n),
-})
-
-const caip2 = z
-  .string()
-  .regex(/^eip155:[1-9][0-9]*$/, 'must be a CAIP-2 network such as eip155:8453')
-  .transform(network => network as `eip155:${number}`)
-const paymentEnv = z.object({
-  X402_ENABLED: z.literal('true', 'must be true or false'),
-  X402_NETWORK: caip2.optional(),
-  X402_ASSET: address.optional(),
-  X402_ASSET_NAME: z.string().default('USD Coin'),
-  X402_ASSET_VERSION: z.string().default('2'),
-  X402_PAY_TO: address.optional(),
-  X402_FACILITATOR_URL: httpUrl().optional(),
-  X402_FACILITATOR_TIMEOUT_MS: z.coerce.number().int().min(100).max(60_000).default(15_000),
-  X402_RPC_URL: rpcUrls().optional(),
-  X402_VALIDITY_SECONDS: z.coerce.number().int().min(30).max(3_600).default(300),
-})
-// The Worker itself can only settle on its own chain, and the contracts' addresses say nothing about another one.
-const REQUIRED_ELSEWHERE = ['X402_ASSET', 'X402_PAY_TO', 'X402_FACILITATOR_URL', 'X402_RPC_URL'] as const
-
-function rpcUrls() {
-  return z
-    .string()
-    .transform(urls => urls.split(',').map(url => url.trim()))
-    .pipe(z.array(z.url({ protocol: /^https?$/ })).min(1))
-}
-
-export type Contracts = z.output<typeof chainContracts>
-export type TradingContracts = z.output<typeof tradingContracts>
-
-/** What the deployment is configured to do, grouped by capability; an absent group is undefined. */
-export type Config = {
-  service: string
-  version: string
-  baseUrl: string | undefined
-  /** Host names under which /mcp may be asked, and from whose pages: a foreign page must not reach a local server. */
-  allowedHosts: string[]
-  docsEnabled: boolean
-  chain:
-    | {
-        id: number
-        rpcUrls: string[]
-        contracts: Contracts
-        tokens: Record<string, `0x${string}`>
-        vaults: Record<string, `0x${string}`>
-        /** The block that the contracts were deployed in, or an earlier one: no event of theirs is older. */
-        startBlock: bigint
-      }
-    | undefined
-  trading: TradingContracts | undefined
-  executorKeys: Hex[]
-  relayerKey: Hex | undefined
-  oracleUpdaterKey: Hex | undefined
-  /** Who fires exits; undefined where nobody does. */
-  keeper: { key: Hex } | undefined
-  /** Whether exits, refreshes and what is said of a stale price count with the hours of the market of equities. */
-  respectSessions: boolean
-  market:
-    | { provider: 'local' }
-    | {
-        provider: 'http' | 'coingecko' | 'finnhub'
-        url: string
-        key: string | undefined
-        /** What the provider calls a symbol, where it is not the symbol itself. */
-        ids: Record<string, string>
-      }
-    | undefined
-  /** How the registration fee is paid; `unusable` when it is to be paid and cannot be: then nobody is registered. */
-  payment: PaymentConfig | 'unusable' | undefined
-  /** Who may refresh prices; anybody when undefined. */
-  priceRefreshSecret: string | undefined
-  /** Base URLs of the service's deployments by chain id, its own among them. */
-  deployments: Record<string, string>
-  /** How long an answer about the newest block may be given again without asking the node; 0 asks each time. */
-  readLeaseMs: number
-  /** How long a submission waits for its inclusion before it answers SUBMISSION_UNKNOWN. */
-  inclusionTimeoutMs: number
-  /** What is set and cannot be used, by variable name; never the value, which may be a secret. */
-  problems: string[]
-}
+import type { Address, Hex } from 'viem'
+import type { z } from 'zod'
+import {
+  type ChainVariables,
+  type Contracts,
+  chainVariables,
+  deployments,
+  inclusionTimeoutMs,
+  paymentVariables,
+  priceProviderIds,
+  priceProviderVariables,
+  privateKeys,
+  readLeaseMs,
+  type TradingContracts,
+  tradingContracts,
+  tradingVariables,
+} from './environment.ts'
 
 export const SERVICE_NAME = 'agent-trading-service'
 export const VERSION = '0.1.0'
 
-/** Parses the Worker's variables once. A group that is absent or malformed is undefined; malformed ones are named. */
-export function parseConfig(env: Partial<Record<string, unknown>>): Config {
+const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
+const DEFAULT_READ_LEASE_MS = 100
+const DEFAULT_INCLUSION_TIMEOUT_MS = 15_000
+
+/** A chain, its nodes in order of preference, and the contracts that every deployment has. */
+export type ChainConfig = {
+  id: number
+  rpcUrls: string[]
+  contracts: Contracts
+  /** Token addresses by symbol. */
+  tokens: Record<string, Address>
+  /** Vault addresses by slug. */
+  vaults: Record<string, Address>
+  /** The block of the deployment, or an earlier one: no contract has an older event. */
+  startBlock: bigint
+}
+
+/** A market-data provider that is queried over HTTP. */
+export type HttpPriceProviderConfig = {
+  kind: 'http' | 'coingecko' | 'finnhub'
+  url: string
+  key: string | undefined
+  /** The provider's ids of symbols, where they differ from the symbol. */
+  ids: Record<string, string>
+}
+
+/** Where prices come from; `local` posts the oracle's own prices again, for development chains. */
+export type PriceProviderConfig = { kind: 'local' } | HttpPriceProviderConfig
+
+/** How the registration fee is paid (x402 scheme `exact`). The FeeManager supplies what is undefined here. */
+export type PaymentConfig = {
+  /** CAIP-2. It may be another chain than the deployment's. */
+  network: `eip155:${number}`
+  asset: Address | undefined
+  /** Name and version of the asset's EIP-712 domain. */
+  assetName: string
+  assetVersion: string
+  payTo: Address | undefined
+  /** Base URL of a hosted facilitator; undefined if the Worker verifies and settles itself. */
+  facilitatorUrl: string | undefined
+  facilitatorTimeoutMs: number
+  /** Nodes of the payment's chain, to look up settlements whose response was lost. */
+  rpcUrls: string[]
+  /** How long a payment may be valid. */
+  validitySeconds: number
+}
+
+/** The capabilities of the deployment. One that is not configured is undefined, or an empty list. */
+export type Config = {
+  service: string
+  version: string
+  baseUrl: string | undefined
+  /** Hosts (and hosts of browser origins) that /mcp accepts, so that foreign pages cannot reach a local server. */
+  allowedHosts: string[]
+  docsEnabled: boolean
+  chain: ChainConfig | undefined
+  trading: TradingContracts | undefined
+  /** Keys of the accounts that relay intents. */
+  executorKeys: Hex[]
+  /** Key of the account that relays registrations and settles payments. */
+  relayerKey: Hex | undefined
+  /** Key of the account that posts prices. */
+  oracleUpdaterKey: Hex | undefined
+  /** The account that fires exits. */
+  keeper: { key: Hex } | undefined
+  /** Whether equity market hours apply to exits, price refreshes and stale-price messages. */
+  respectSessions: boolean
+  priceProvider: PriceProviderConfig | undefined
+  /** `unusable` if payment is enabled but misconfigured: then registrations are rejected instead of being free. */
+  payment: PaymentConfig | 'unusable' | undefined
+  /** Bearer token that price refreshes require; undefined if anyone may refresh prices. */
+  priceRefreshSecret: string | undefined
+  /** Base URLs of the service's deployments by chain id, including this one. */
+  deployments: Record<string, string>
+  /** How long a response about the newest block may be repeated without querying the node; 0 disables the cache. */
+  readLeaseMs: number
+  /** How long a submission waits for its inclusion before the response is SUBMISSION_UNKNOWN. */
+  inclusionTimeoutMs: number
+  /** Variables that are set but unusable: the name and what is wrong, never the value, which may be a secret. */
+  problems: string[]
+}
+
+type Variables = Partial<Record<string, unknown>>
+
+/** Parses the Worker's variables. Never throws: unusable variables are listed in `problems`. */
+export function parseConfig(variables: Variables): Config {
   const problems: string[] = []
-  const group = <T extends z.ZodType>(schema: T, given: boolean, value: unknown): z.output<T> | undefined => {
-    if (!given) return undefined
-    const result = schema.safeParse(value)
-    if (result.success) return result.data
-    problems.push(...result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`))
+  const set = Object.fromEntries(
+    Object.entries(variables).filter((entry): entry is [string, string] => isNonEmptyString(entry[1])),
+  )
+
+  function parse<Schema extends z.ZodType>(schema: Schema, input: unknown, path: string[]) {
+    const { success, data, error } = schema.safeParse(input)
+    if (success) return data
+    problems.push(...error.issues.map(issue => `${[...path, ...issue.path].join('.')}: ${issue.message}`))
     return undefined
   }
-  const isSet = (name: string) => typeof env[name] === 'string' && env[name] !== ''
-  const text = (name: string) => (isSet(name) ? (env[name] as string) : undefined)
-  const keys = (name: string) =>
-    group(
-      z.array(privateKey),
-      isSet(name),
-      text(name)
-        ?.split(',')
-        .map(key => key.trim()),
-    ) ?? []
+  /** Parses one variable; undefined if it is not set. */
+  const parseOne = <Schema extends z.ZodType>(name: string, schema: Schema) =>
+    name in set ? parse(schema, set[name], [name]) : undefined
+  /** Parses several variables at once; undefined unless the named ones are set. */
+  const parseGroup = <Schema extends z.ZodType>(required: string[], schema: Schema) =>
+    required.every(name => name in set) ? parse(schema, set, []) : undefined
 
-  const chain = group(chainEnv, isSet('CHAIN_ID') && isSet('RPC_URL') && isSet('CONTRACTS'), definedOnly(env))
-  const trading = chain && group(z.object({ CONTRACTS: json(tradingContracts.partial()) }), true, definedOnly(env))
-  const tradingWhole = tradingContracts.safeParse(trading?.CONTRACTS)
-  const market = group(priceProviderOf(chain?.CHAIN_ID), isSet('PRICE_PROVIDER'), definedOnly(env))
-  const baseUrl = text('BASE_URL')?.replace(/\/$/, '')
-  const [keeperKey] = text('KEEPER_ENABLED') === 'false' ? [] : keys('KEEPER_PRIVATE_KEY')
-  const isPaid = isSet('X402_ENABLED') && env.X402_ENABLED !== 'false'
-  const payment = chain && group(paymentEnvOf(chain), isPaid, definedOnly(env))
+  const chain = parseGroup(['CHAIN_ID', 'RPC_URL', 'CONTRACTS'], chainVariables)
+  const trading = chain && parse(tradingVariables, set, [])
+  const payment = parsePayment()
+  const priceProvider = parsePriceProvider()
+  const baseUrl = set.BASE_URL?.replace(/\/$/, '')
+  const isKeeperEnabled = set.KEEPER_ENABLED !== 'false'
+  const [keeperKey] = (isKeeperEnabled && parseOne('KEEPER_PRIVATE_KEY', privateKeys)) || []
+
+  function parsePayment(): PaymentConfig | 'unusable' | undefined {
+    if (set.X402_ENABLED === undefined || set.X402_ENABLED === 'false') return undefined
+    const values = chain && parse(paymentVariables(chain), set, [])
+    return chain && values ? toPaymentConfig(values, chain) : 'unusable'
+  }
+
+  function parsePriceProvider(): PriceProviderConfig | undefined {
+    const values = parseGroup(['PRICE_PROVIDER'], priceProviderVariables(chain?.CHAIN_ID))
+    if (values === undefined) return undefined
+    if (values.PRICE_PROVIDER === 'local') return { kind: 'local' }
+    return {
+      kind: values.PRICE_PROVIDER,
+      url: values.PRICE_PROVIDER_URL,
+      key: set.PRICE_PROVIDER_KEY,
+      ids: parseOne('PRICE_PROVIDER_IDS', priceProviderIds) ?? {},
+    }
+  }
+
   return {
     service: SERVICE_NAME,
     version: VERSION,
     baseUrl,
-    allowedHosts: [...LOCAL_HOSTS, ...hostsOf(text('BASE_URL'), text('ALLOWED_HOSTS'))],
-    docsEnabled: text('DOCS_ENABLED') !== 'false',
-    chain: chain && {
-      id: chain.CHAIN_ID,
-      rpcUrls: chain.RPC_URL,
-      contracts: chain.CONTRACTS,
-      tokens: chain.TOKENS,
-      vaults: chain.VAULTS,
-      startBlock: chain.START_BLOCK,
-    },
-    trading: tradingWhole.success ? tradingWhole.data : undefined,
-    executorKeys: keys('EXECUTOR_PRIVATE_KEY'),
-    relayerKey: keys('RELAYER_PRIVATE_KEY')[0],
-    oracleUpdaterKey: keys('ORACLE_UPDATER_PRIVATE_KEY')[0],
+    allowedHosts: [...LOCAL_HOSTS, ...hostsOf(set.BASE_URL, set.ALLOWED_HOSTS)],
+    docsEnabled: set.DOCS_ENABLED !== 'false',
+    chain: chain && toChainConfig(chain),
+    trading: tradingContracts.safeParse(trading?.CONTRACTS).data,
+    executorKeys: parseOne('EXECUTOR_PRIVATE_KEY', privateKeys) ?? [],
+    relayerKey: parseOne('RELAYER_PRIVATE_KEY', privateKeys)?.[0],
+    oracleUpdaterKey: parseOne('ORACLE_UPDATER_PRIVATE_KEY', privateKeys)?.[0],
     keeper: keeperKey && { key: keeperKey },
-    respectSessions: text('MARKET_SESSIONS') !== 'off',
-    market:
-      market?.PRICE_PROVIDER === 'local'
-        ? { provider: 'local' }
-        : market && {
-            provider: market.PRICE_PROVIDER,
-            url: market.PRICE_PROVIDER_URL,
-            key: text('PRICE_PROVIDER_KEY'),
-            ids: group(symbolIds, isSet('PRICE_PROVIDER_IDS'), text('PRICE_PROVIDER_IDS')) ?? {},
-          },
-    payment: isPaid ? (payment ?? 'unusable') : undefined,
-    priceRefreshSecret: text('PRICE_REFRESH_SECRET'),
+    respectSessions: set.MARKET_SESSIONS !== 'off',
+    priceProvider,
+    payment,
+    priceRefreshSecret: set.PRICE_REFRESH_SECRET,
     deployments: {
-      ...group(json(z.record(z.string(), httpUrl())), isSet('DEPLOYMENTS'), text('DEPLOYMENTS')),
+      ...parseOne('DEPLOYMENTS', deployments),
       ...(chain && baseUrl && { [chain.CHAIN_ID]: baseUrl }),
     },
-    readLeaseMs: group(z.coerce.number().int().min(0).max(60_000), isSet('READ_LEASE_MS'), env.READ_LEASE_MS) ?? 100,
-    inclusionTimeoutMs:
-      group(z.coerce.number().int().min(100).max(60_000), isSet('INCLUSION_TIMEOUT_MS'), env.INCLUSION_TIMEOUT_MS) ??
-      15_000,
+    readLeaseMs: parseOne('READ_LEASE_MS', readLeaseMs) ?? DEFAULT_READ_LEASE_MS,
+    inclusionTimeoutMs: parseOne('INCLUSION_TIMEOUT_MS', inclusionTimeoutMs) ?? DEFAULT_INCLUSION_TIMEOUT_MS,
     problems,
   }
 }
 
-/** Payment on the deployment's own chain unless another network is named, with all that is needed there. */
-const paymentEnvOf = ({ CHAIN_ID, RPC_URL }: z.output<typeof chainEnv>) =>
-  paymentEnv
-    .superRefine((vars, ctx) => {
-      if (vars.X402_NETWORK === undefined || vars.X402_NETWORK === `eip155:${CHAIN_ID}`) return
-      for (const name of REQUIRED_ELSEWHERE)
-        if (vars[name] === undefined)
-          ctx.addIssue({ code: 'custom', path: [name], message: 'must be set: the fee is paid on another chain' })
-    })
-    .transform(
-      (vars): PaymentConfig => ({
-        network: vars.X402_NETWORK ?? `eip155:${CHAIN_ID}`,
-        asset: vars.X402_ASSET,
-        assetName: vars.X402_ASSET_NAME,
-        assetVersion: vars.X402_ASSET_VERSION,
-        payTo: vars.X402_PAY_TO,
-        facilitatorUrl: vars.X402_FACILITATOR_URL,
-        facilitatorTimeoutMs: vars.X402_FACILITATOR_TIMEOUT_MS,
-        rpcUrls: vars.X402_RPC_URL ?? RPC_URL,
-        validitySeconds: vars.X402_VALIDITY_SECONDS,
-      }),
-    )
+const toChainConfig = (variables: ChainVariables): ChainConfig => ({
+  id: variables.CHAIN_ID,
+  rpcUrls: variables.RPC_URL,
+  contracts: variables.CONTRACTS,
+  tokens: variables.TOKENS,
+  vaults: variables.VAULTS,
+  startBlock: variables.START_BLOCK,
+})
 
-const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
+/** Fees are paid on the deployment's own chain unless another network is set. */
+const toPaymentConfig = (
+  variables: z.output<ReturnType<typeof paymentVariables>>,
+  { CHAIN_ID, RPC_URL }: ChainVariables,
+): PaymentConfig => ({
+  network: variables.X402_NETWORK ?? `eip155:${CHAIN_ID}`,
+  asset: variables.X402_ASSET,
+  assetName: variables.X402_ASSET_NAME,
+  assetVersion: variables.X402_ASSET_VERSION,
+  payTo: variables.X402_PAY_TO,
+  facilitatorUrl: variables.X402_FACILITATOR_URL,
+  facilitatorTimeoutMs: variables.X402_FACILITATOR_TIMEOUT_MS,
+  rpcUrls: variables.X402_RPC_URL ?? RPC_URL,
+  validitySeconds: variables.X402_VALIDITY_SECONDS,
+})
 
-/** The host of a URL and the hosts of a comma-separated list, in lower case. */
+/** Returns the host of a URL and the hosts of a comma-separated list, in lower case. */
 function hostsOf(url = '', list = ''): string[] {
   const hosts = [URL.parse(url)?.hostname ?? '', ...list.split(',').map(host => host.trim().toLowerCase())]
   return hosts.filter(host => host !== '')
 }
 
-const definedOnly = (env: Partial<Record<string, unknown>>) =>
-  Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value === 'string' && value !== ''))
+const isNonEmptyString = (value: unknown): value is string => typeof value === 'string' && value !== ''

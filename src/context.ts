@@ -9,8 +9,8 @@ import { createHistory, type History } from './history/client.ts'
 import { createKeeper, type Keeper } from './keeper/client.ts'
 import { createLive, type Live } from './live/client.ts'
 import { createPayments, type Payments } from './payments/client.ts'
-import { localProvider } from './price-providers/local.ts'
-import { createProvider, type PriceProvider } from './price-providers/provider.ts'
+import { createPriceProvider } from './price-providers/create-price-provider.ts'
+import type { PriceProvider } from './price-providers/price-provider.ts'
 import { createReadCache, type ReadCache } from './read-cache.ts'
 
 /** What an operation may use. A getter throws the refusal of the capability that the deployment lacks. */
@@ -35,8 +35,8 @@ export type Context = {
   readonly history: History
   /** What happens on the chain and to intents, as it happens. */
   readonly live: Live
-  /** Answers market prices by symbol. */
-  readonly market: PriceProvider
+  /** Where market prices come from. */
+  readonly priceProvider: PriceProvider
   /** Takes the registration fee; undefined where registrations are not paid for over x402. */
   readonly payments: Payments | undefined
   /** The x402 payment that came with the call, as decoded JSON. */
@@ -104,9 +104,9 @@ export function createContext(config: Config, env: Bindings): Context {
     get live() {
       return createLive(env.EVENT_STREAMS, this.trading)
     },
-    get market() {
-      if (config.market === undefined) throw refuse('PRICE_PROVIDER_NOT_CONFIGURED')
-      return config.market.provider === 'local' ? localProvider(this.chain) : createProvider(config.market)
+    get priceProvider() {
+      if (config.priceProvider === undefined) throw refuse('PRICE_PROVIDER_NOT_CONFIGURED')
+      return createPriceProvider(config.priceProvider, this.chain)
     },
     get payments() {
       if (config.payment === undefined) return undefined

@@ -2,8 +2,8 @@ import { hexToString } from 'viem'
 
 type VaultText = { name: string; tagline: string; description: string }
 
-// What is not on chain: the texts of a vault, by the slug that its on-chain name holds.
-const texts: Record<string, VaultText> = {
+/** Texts that are not on chain, by the slug of the vault's on-chain name. */
+const TEXTS: Record<string, VaultText> = {
   genesis: {
     name: 'Genesis',
     tagline: 'Large caps, the first season',
@@ -18,11 +18,14 @@ const texts: Record<string, VaultText> = {
   },
 }
 
-/** Slug and texts of a vault: the slug is its on-chain `vaultName`, the address when that says nothing usable. */
+/**
+ * Returns the slug and the texts of a vault. The slug comes from the on-chain `vaultName` (bytes32), or is the address if
+ * that has no usable characters. A vault without texts gets its on-chain name and empty texts.
+ */
 export function catalogVault(vault: { address: string; vaultName: `0x${string}` }): VaultText & { slug: string } {
   const onChain = hexToString(vault.vaultName, { size: 32 }).replace(/\0+$/, '')
   const slug = slugOf(onChain) || vault.address.toLowerCase()
-  return { slug, ...(texts[slug] ?? { name: onChain || vault.address, tagline: '', description: '' }) }
+  return { slug, ...(TEXTS[slug] ?? { name: onChain || vault.address, tagline: '', description: '' }) }
 }
 
 const slugOf = (name: string) =>

@@ -1,11 +1,10 @@
 import { type Hex, parseAbi } from 'viem'
-import type { Config, TradingContracts } from '../config.ts'
+import type { ChainConfig } from '../config.ts'
+import type { TradingContracts } from '../environment.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { callRequest } from '../rpc/requests.ts'
 import { createTransport, type RpcTransport } from '../rpc/transport.ts'
 import { decodeBatch, encodeBatch, type FunctionCall, type Outcome, type Outcomes, outcomeOf } from './multicall.ts'
-
-type ChainConfig = NonNullable<Config['chain']>
 
 /** A configured chain: its contracts, and the transport to its nodes. */
 export type Chain = Omit<ChainConfig, 'rpcUrls'> & { rpc: RpcTransport; trading: TradingContracts | undefined }

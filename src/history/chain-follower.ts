@@ -3,7 +3,7 @@ import type { Chain } from '../chain/chain.ts'
 import { readMarket } from '../chain/listings.ts'
 import { learnDecimals } from '../chain/trade-details.ts'
 import { readBlockTimes } from '../rpc/block-times.ts'
-import { createRanges, isOverload } from '../rpc/log-range.ts'
+import { createLogRangeSize, isOverload } from '../rpc/log-range.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { blockRequest, logsRequest, type NodeBlock, type NodeLog, toHeader } from '../rpc/requests.ts'
 import { FOLLOWED_TOPICS, followedAddresses, registeredVault, toRows, toTrades } from './index-rows.ts'
@@ -35,7 +35,7 @@ const ANCESTORS = 64
  */
 export function createFollower({ chain, store, listener }: { chain: Chain; store: Store; listener: Listener }) {
   const { rpc } = chain
-  const ranges = createRanges()
+  const rangeSize = createLogRangeSize()
   let cursor: Cursor | undefined
   let isLoaded = false
   let seen: { number: number; hash: Hex } | undefined
@@ -58,7 +58,7 @@ export function createFollower({ chain, store, listener }: { chain: Chain; store
 
   async function advance(vaults: Set<Address>): Promise<Step> {
     const first = cursor === undefined ? Number(chain.startBlock) : cursor.block + 1
-    const to = seen === undefined ? -1 : Math.min(seen.number, first + ranges.size() - 1)
+    const to = seen === undefined ? -1 : Math.min(seen.number, first + rangeSize.blocks() - 1)
     const wantsFinality = steps++ % FINALITY_STEPS === 0
     const filter = { address: followedAddresses(chain, vaults), topics: [FOLLOWED_TOPICS] }
     const range = { fromBlock: first, toBlock: to }
@@ -71,7 +71,7 @@ export function createFollower({ chain, store, listener }: { chain: Chain; store
       wantsFinality ? blockRequest('finalized') : undefined,
     ] as const
     const [latest, target, logs, attached, finalized] = await rpc.batch(requests).catch(error => {
-      ranges.refuse(to - first + 1, '') // an answer that does not come may be one that is too large
+      rangeSize.reject(to - first + 1, '') // an answer that does not come may be one that is too large
       throw error
     })
     const head = toHeader(latest.result)
@@ -85,7 +85,7 @@ export function createFollower({ chain, store, listener }: { chain: Chain; store
     if (cursor && attached && attached.result?.hash !== cursor.hash) return rest(await goBack(cursor, head.number))
     if (target === undefined || logs === undefined) return rest(false)
     if (logs.error) {
-      if (isOverload(logs.error.message) || !ranges.refuse(to - first + 1, logs.error.message))
+      if (isOverload(logs.error.message) || !rangeSize.reject(to - first + 1, logs.error.message))
         throw unreachable('the node returns no logs')
       return rest(true)
     }
@@ -104,7 +104,7 @@ export function createFollower({ chain, store, listener }: { chain: Chain; store
     const next = { block: to, hash: end.hash, timestamp: end.timestamp, head: head.number, final }
     await store.append(cursor, next, rows)
     cursor = next
-    ranges.accept(to - first + 1, found.length)
+    rangeSize.accept(to - first + 1, found.length)
     listener.appended(rows, next)
     return rest(before !== undefined && to < before.number)
   }

@@ -104,7 +104,7 @@ function describe(config: Config) {
       trading: trading !== undefined && config.executorKeys.length > 0,
       registration: chain !== undefined && config.relayerKey !== undefined,
       x402: config.payment !== undefined,
-      priceRefresh: config.market !== undefined && config.oracleUpdaterKey !== undefined,
+      priceRefresh: config.priceProvider !== undefined && config.oracleUpdaterKey !== undefined,
       docs: docsEnabled,
     },
     deployments: Object.entries(config.deployments).map(([id, url]) => ({ chainId: Number(id), baseUrl: url })),

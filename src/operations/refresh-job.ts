@@ -29,7 +29,7 @@ type Asked = {
  * capability that is missing, PRICE_PROVIDER_FAILED, and what a submission is refused with.
  */
 export async function refresh(
-  { chain, market: provider, updater }: Context,
+  { chain, priceProvider: provider, updater }: Context,
   { symbols, force = false, onlyOpen = false }: Asked,
 ): Promise<Answer> {
   const { block, market } = await readMarket(chain)
@@ -103,8 +103,8 @@ const answer = (
 
 /** What the cron trigger does: a refresh where one is configured. A failure is logged and leaves the rest of the schedule. */
 export async function refreshOnSchedule(context: Context): Promise<void> {
-  const { chain, market, oracleUpdaterKey, respectSessions } = context.config
-  if (chain === undefined || market === undefined || oracleUpdaterKey === undefined) return
+  const { chain, priceProvider, oracleUpdaterKey, respectSessions } = context.config
+  if (chain === undefined || priceProvider === undefined || oracleUpdaterKey === undefined) return
   try {
     await refresh(context, { onlyOpen: respectSessions })
   } catch (error) {

@@ -1,17 +1,12 @@
 import type { Address, Hex } from 'viem'
+import type { PaymentConfig } from '../config.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/intent.ts'
 import type { PaymentLedger, Receipt, Taken } from './object.ts'
 import { parsePayment } from './parse-payment.ts'
-import {
-  type Fee,
-  type PaymentConfig,
-  type PaymentRequirements,
-  paymentRequired,
-  requirementsOf,
-} from './requirements.ts'
+import { type Fee, type PaymentRequirements, paymentRequired, requirementsOf } from './requirements.ts'
 import type { Registration } from './store.ts'
 
 export type Payments = ReturnType<typeof createPayments>

@@ -1,26 +1,9 @@
 import type { PaymentRequired, PaymentRequirements as Requirements } from '@x402/core/types'
 import type { Address } from 'viem'
+import type { PaymentConfig } from '../config.ts'
 
 /** What a payment must be, in x402 version 2; `extra` is the signing domain of the asset. */
 export type PaymentRequirements = Requirements & { extra: { name: string; version: string } }
-
-/** Where and in what a fee is paid (x402 scheme `exact`); what is left out comes from the FeeManager. */
-export type PaymentConfig = {
-  /** CAIP-2; it may be another chain than the deployment's. */
-  network: `eip155:${number}`
-  asset: Address | undefined
-  /** Signing domain of the asset. */
-  assetName: string
-  assetVersion: string
-  payTo: Address | undefined
-  /** The Worker itself verifies and settles when undefined. */
-  facilitatorUrl: string | undefined
-  /** Nodes of the fee network: they say what became of a settlement whose answer was lost. */
-  rpcUrls: string[]
-  /** How long a payment may be valid. */
-  validitySeconds: number
-  facilitatorTimeoutMs: number
-}
 
 /** The registration fee of the FeeManager: base units of its asset, and who receives it. */
 export type Fee = { amount: bigint; asset: Address; treasury: Address }

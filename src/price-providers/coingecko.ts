@@ -1,22 +1,28 @@
-import { ask, member, observation } from './fetch-json.ts'
-import type { Observation, ProviderConfig } from './provider.ts'
+import type { HttpPriceProviderConfig } from '../config.ts'
+import { fetchJson } from './fetch-json.ts'
+import { propertyOf, toObservation } from './observation.ts'
+import type { PriceObservation } from './price-provider.ts'
 
 const PRO_HOST = 'pro-api.coingecko.com'
 
-/** CoinGecko's `/simple/price` (docs.coingecko.com): all coins in one request; a coin without an id is its symbol. */
-export async function coingecko({ url, key, ids }: ProviderConfig, symbols: readonly string[]): Promise<Observation[]> {
-  const named = symbols.map(symbol => [symbol, ids[symbol] ?? symbol.toLowerCase()] as const)
+/**
+ * Queries CoinGecko's `/simple/price` (docs.coingecko.com) for all symbols in one request. The id of a coin is the
+ * symbol in lower case unless the configuration names another. Throws PRICE_PROVIDER_FAILED.
+ */
+export async function observeCoinGecko(
+  { url, key, ids }: HttpPriceProviderConfig,
+  symbols: readonly string[],
+): Promise<PriceObservation[]> {
+  const coins = symbols.map(symbol => ({ symbol, id: ids[symbol] ?? symbol.toLowerCase() }))
   const request = new URL(`${url}/simple/price`)
-  request.search = `${new URLSearchParams({
-    ids: named.map(([, id]) => id).join(','),
-    vs_currencies: 'usd',
-    include_last_updated_at: 'true',
-    precision: 'full',
-  })}`
+  request.searchParams.set('ids', coins.map(({ id }) => id).join(','))
+  request.searchParams.set('vs_currencies', 'usd')
+  request.searchParams.set('include_last_updated_at', 'true')
+  request.searchParams.set('precision', 'full')
   const keyHeader = request.hostname === PRO_HOST ? 'x-cg-pro-api-key' : 'x-cg-demo-api-key'
-  const answer = await ask('coingecko', request, key === undefined ? {} : { [keyHeader]: key })
-  return named.map(([symbol, id]) => {
-    const coin = member(answer, id)
-    return observation(symbol, member(coin, 'usd'), member(coin, 'last_updated_at'))
+  const body = await fetchJson('coingecko', request, key === undefined ? {} : { [keyHeader]: key })
+  return coins.map(({ symbol, id }) => {
+    const coin = propertyOf(body, id)
+    return toObservation(symbol, propertyOf(coin, 'usd'), propertyOf(coin, 'last_updated_at'))
   })
 }

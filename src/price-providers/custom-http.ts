@@ -1,14 +1,22 @@
-import { ask, member, observation } from './fetch-json.ts'
-import type { Observation, ProviderConfig } from './provider.ts'
+import type { HttpPriceProviderConfig } from '../config.ts'
+import { fetchJson } from './fetch-json.ts'
+import { propertyOf, toObservation } from './observation.ts'
+import type { PriceObservation } from './price-provider.ts'
 
-/** A server of one's own: `GET {url}?symbols=A,B` answers `{"A": {"price": "182.63", "time": 1790000000}}`. */
-export async function plainHttp({ url, key, ids }: ProviderConfig, symbols: readonly string[]): Promise<Observation[]> {
-  const named = symbols.map(symbol => [symbol, ids[symbol] ?? symbol] as const)
+/**
+ * Queries the operator's own server: `GET {url}?symbols=A,B` returns `{"A": {"price": "182.63", "time": 1790000000}}`.
+ * Throws PRICE_PROVIDER_FAILED.
+ */
+export async function observeCustomHttp(
+  { url, key, ids }: HttpPriceProviderConfig,
+  symbols: readonly string[],
+): Promise<PriceObservation[]> {
+  const quotes = symbols.map(symbol => ({ symbol, id: ids[symbol] ?? symbol }))
   const request = new URL(url)
-  request.searchParams.set('symbols', named.map(([, id]) => id).join(','))
-  const answer = await ask('http', request, key === undefined ? {} : { authorization: `Bearer ${key}` })
-  return named.map(([symbol, id]) => {
-    const quote = member(answer, id)
-    return observation(symbol, member(quote, 'price'), member(quote, 'time'))
+  request.searchParams.set('symbols', quotes.map(({ id }) => id).join(','))
+  const body = await fetchJson('http', request, key === undefined ? {} : { authorization: `Bearer ${key}` })
+  return quotes.map(({ symbol, id }) => {
+    const quote = propertyOf(body, id)
+    return toObservation(symbol, propertyOf(quote, 'price'), propertyOf(quote, 'time'))
   })
 }

@@ -1,20 +1,30 @@
-import { ask, member, observation } from './fetch-json.ts'
-import type { Observation, ProviderConfig } from './provider.ts'
+import type { HttpPriceProviderConfig } from '../config.ts'
+import { fetchJson } from './fetch-json.ts'
+import { propertyOf, toObservation } from './observation.ts'
+import type { PriceObservation } from './price-provider.ts'
 
-/** A Worker may have six requests open at once. */
-const CONCURRENT = 6
+/** A Worker may wait for this many responses at once. */
+const MAX_CONCURRENT_REQUESTS = 6
 
-/** Finnhub's `/quote` (finnhub.io/docs/api/quote): one symbol per request; an unknown symbol is answered with zeros. */
-export async function finnhub({ url, key, ids }: ProviderConfig, symbols: readonly string[]): Promise<Observation[]> {
-  const observations: Observation[] = []
-  for (let from = 0; from < symbols.length; from += CONCURRENT) {
-    const batch = symbols.slice(from, from + CONCURRENT).map(async symbol => {
-      const request = new URL(`${url}/quote`)
-      request.searchParams.set('symbol', ids[symbol] ?? symbol)
-      const quote = await ask('finnhub', request, key === undefined ? {} : { 'x-finnhub-token': key })
-      return observation(symbol, member(quote, 'c'), member(quote, 't'))
-    })
-    observations.push(...(await Promise.all(batch)))
+/**
+ * Queries Finnhub's `/quote` (finnhub.io/docs/api/quote), which takes one symbol per request and returns zeros for an
+ * unknown one. Throws PRICE_PROVIDER_FAILED.
+ */
+export async function observeFinnhub(
+  { url, key, ids }: HttpPriceProviderConfig,
+  symbols: readonly string[],
+): Promise<PriceObservation[]> {
+  async function observe(symbol: string): Promise<PriceObservation> {
+    const request = new URL(`${url}/quote`)
+    request.searchParams.set('symbol', ids[symbol] ?? symbol)
+    const quote = await fetchJson('finnhub', request, key === undefined ? {} : { 'x-finnhub-token': key })
+    return toObservation(symbol, propertyOf(quote, 'c'), propertyOf(quote, 't'))
+  }
+
+  const observations: PriceObservation[] = []
+  for (let from = 0; from < symbols.length; from += MAX_CONCURRENT_REQUESTS) {
+    const page = symbols.slice(from, from + MAX_CONCURRENT_REQUESTS)
+    observations.push(...(await Promise.all(page.map(observe))))
   }
   return observations
 }

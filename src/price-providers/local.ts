@@ -1,19 +1,20 @@
 import type { Chain } from '../chain/chain.ts'
 import { readMarket } from '../chain/listings.ts'
-import type { PriceProvider } from './provider.ts'
+import type { PriceProvider } from './price-provider.ts'
 
 /**
- * The provider of the embedded chain, whose prices are moved by hand: it observes now what the oracle holds, so that a price
- * does not grow old by itself. A price that is posted meanwhile is newer, and the oracle keeps that one.
+ * Creates the provider for development chains, whose prices are set by hand: it observes the oracle's own prices now, so
+ * that they do not become stale. A price that is posted in the meantime is newer, and the oracle keeps that one.
  */
-export const localProvider = (chain: Chain): PriceProvider => ({
+export const createLocalProvider = (chain: Chain): PriceProvider => ({
   name: 'local',
   async observe(symbols) {
     const { block, market } = await readMarket(chain)
-    const held = new Map(market.tokens.map(({ symbol, address }) => [symbol, market.quoteIn(address)]))
+    const quotes = new Map(market.tokens.map(({ symbol, address }) => [symbol, market.quoteIn(address)]))
     return symbols.map(symbol => {
-      const { quoted = false, price = 0n } = held.get(symbol) ?? {}
-      return quoted ? { symbol, price, observedAt: block.timestamp } : { symbol, reason: 'notKnown' }
+      const quote = quotes.get(symbol)
+      if (!quote?.quoted) return { symbol, reason: 'notKnown' }
+      return { symbol, price: quote.price, observedAt: block.timestamp }
     })
   },
 })

@@ -1,10 +1,24 @@
-/** What a node that refuses a range of logs says that it would give: so many blocks, or nothing of use. */
-export function blocksAllowed(message: string): number | undefined {
-  for (const pattern of suggestedRanges) {
+const NUMBER = '(0x[0-9a-f]+|\\d+)'
+const AMOUNT = '(\\d[\\d,_]*)\\s*(k)?'
+
+// "…this block range should work: [0x0, 0xd0]", "Try with this block range [0xBD, 0x10]", "retry with the range 1-63"
+const SUGGESTED_RANGES = [
+  new RegExp(`range[^[\\d]*\\[${NUMBER},\\s*${NUMBER}\\]`, 'i'),
+  new RegExp(`range ${NUMBER}-${NUMBER}`, 'i'),
+]
+const LIMITS = [
+  new RegExp(`(?:limited to|up to) (?:an? )?(?:range of )?${AMOUNT}\\s*(?:blocks?|range)`, 'i'),
+  new RegExp(`max(?:imum)?(?! results| logs| response)[^\\d]*${AMOUNT}`, 'i'),
+  new RegExp(`(?:over|exceeds?|more than|greater than) ${AMOUNT}\\s*blocks?`, 'i'),
+]
+
+/** Returns the number of blocks that a node's error about `eth_getLogs` allows; undefined if the error names none. */
+export function parseBlockLimit(message: string): number | undefined {
+  for (const pattern of SUGGESTED_RANGES) {
     const [, from, to] = pattern.exec(message) ?? []
     if (from !== undefined && to !== undefined) return Math.max(1, Number(to) - Number(from) + 1)
   }
-  for (const pattern of limits) {
+  for (const pattern of LIMITS) {
     const [, digits, unit] = pattern.exec(message) ?? []
     if (digits === undefined) continue
     const count = Number(digits.replaceAll(/[,_]/g, '')) * (unit?.toLowerCase() === 'k' ? 1_000 : 1)
@@ -13,53 +27,46 @@ export function blocksAllowed(message: string): number | undefined {
   return undefined
 }
 
-const number = '(0x[0-9a-f]+|\\d+)'
-// "…this block range should work: [0x0, 0xd0]", "Try with this block range [0xBD, 0x10]", "retry with the range 1-63"
-const suggestedRanges = [
-  new RegExp(`range[^[\\d]*\\[${number},\\s*${number}\\]`, 'i'),
-  new RegExp(`range ${number}-${number}`, 'i'),
-]
-const amount = '(\\d[\\d,_]*)\\s*(k)?'
-const limits = [
-  new RegExp(`(?:limited to|up to) (?:an? )?(?:range of )?${amount}\\s*(?:blocks?|range)`, 'i'),
-  new RegExp(`max(?:imum)?(?! results| logs| response)[^\\d]*${amount}`, 'i'),
-  new RegExp(`(?:over|exceeds?|more than|greater than) ${amount}\\s*blocks?`, 'i'),
-]
-
-/** Whether a node refuses for now, whatever the range. */
-export const isOverload = (message: string) =>
+/** Returns whether a node rejects `eth_getLogs` for now, independent of the range. */
+export const isOverload = (message: string): boolean =>
   /rate.?limit|too many requests|requests? per second|compute units|throughput|capacity|quota|overloaded/i.test(message)
 
-const FIRST = 2_000
-const LARGEST = 1_000_000
-/** After so many ranges without a refusal a larger one is tried again: a limit may be of logs and not of blocks. */
-const PATIENCE = 50
-/** More logs than this at once are more than is good for memory and for the transaction that writes them. */
+const INITIAL_BLOCKS = 2_000
+const MAX_BLOCKS = 1_000_000
+/** After this many ranges without an error a rejected size is tried again: the limit may be of logs, not of blocks. */
+const RANGES_UNTIL_RETRY = 50
+/** A response with more logs than this is too large for memory and for the transaction that writes them. */
 const MANY_LOGS = 10_000
+/** A response with fewer logs than this leaves room for a larger range. */
 const FEW_LOGS = 4_000
 
-/** How many blocks' logs are asked for at once: more while the node gives them, what it allows or half when it refuses. */
-export function createRanges() {
-  let size = FIRST
-  let refused = Number.POSITIVE_INFINITY
-  let given = 0
+export type LogRangeSize = ReturnType<typeof createLogRangeSize>
+
+/**
+ * Creates the adaptive number of blocks per `eth_getLogs` request: it doubles while the node accepts it, and falls to
+ * what the node allows, or to half, when the node rejects it.
+ */
+export function createLogRangeSize() {
+  let size = INITIAL_BLOCKS
+  let rejected = Number.POSITIVE_INFINITY
+  let acceptedInARow = 0
   return {
-    size: () => size,
-    /** A range was given with so many logs. Only one that was asked for in full says anything of larger ones. */
-    accept(blocks: number, logs: number) {
+    blocks: () => size,
+    /** Records that a range of `blocks` returned `logs` logs. Only a range of the full size tells about larger ones. */
+    accept(blocks: number, logs: number): void {
       if (logs > MANY_LOGS) size = Math.max(1, Math.floor(Math.min(size, blocks) / 2))
       if (blocks < size) return
-      if (++given >= PATIENCE) {
-        refused = Number.POSITIVE_INFINITY
-        given = 0
+      if (++acceptedInARow >= RANGES_UNTIL_RETRY) {
+        rejected = Number.POSITIVE_INFINITY
+        acceptedInARow = 0
       }
-      if (logs < FEW_LOGS) size = Math.min(size * 2, LARGEST, Math.max(size, refused - 1))
+      if (logs < FEW_LOGS) size = Math.min(size * 2, MAX_BLOCKS, Math.max(size, rejected - 1))
     },
-    /** A range was refused; answers whether a smaller one can be tried. */
-    refuse(blocks: number, message: string): boolean {
-      refused = blocks
-      given = 0
-      const allowed = blocksAllowed(message)
+    /** Records that the node rejected a range with a message. Returns whether a smaller range can be tried. */
+    reject(blocks: number, message: string): boolean {
+      rejected = blocks
+      acceptedInARow = 0
+      const allowed = parseBlockLimit(message)
       size = Math.max(1, allowed !== undefined && allowed < blocks ? allowed : Math.floor(blocks / 2))
       return blocks > 1
     },

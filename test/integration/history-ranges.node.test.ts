@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { blocksAllowed, createRanges, isOverload } from '../../src/rpc/log-range.ts'
+import { createLogRangeSize, isOverload, parseBlockLimit } from '../../src/rpc/log-range.ts'
 
-// Refusals of `eth_getLogs`, as providers document them or were seen to send them.
+// Errors of eth_getLogs, as providers document or send them.
 it.each([
   ['Under the Free tier plan, you can make eth_getLogs requests with up to a 10 block range.', 10],
   [
@@ -25,8 +25,8 @@ it.each([
   ['query returned more than 10000 results', undefined],
   ['query timeout exceeded', undefined],
   ['response size should not greater than 10000000 bytes', undefined],
-])('a node that says "%s" would give %s blocks', (message, blocks) => {
-  expect(blocksAllowed(message)).toBe(blocks)
+])('the error "%s" allows %s blocks', (message, blocks) => {
+  expect(parseBlockLimit(message)).toBe(blocks)
   expect(isOverload(message)).toBe(false)
 })
 
@@ -35,34 +35,34 @@ it.each([
   'Too Many Requests',
   'Your app has exceeded its compute units per second capacity',
   'daily request count exceeded, request rate limited',
-])('a node that says "%s" wants to be asked later', message => {
+])('the error "%s" is an overload', message => {
   expect(isOverload(message)).toBe(true)
 })
 
-it('what was refused is not asked for again until it has gone well for long', () => {
-  const ranges = createRanges()
-  expect(ranges.size()).toBe(2_000)
-  expect(ranges.refuse(2_000, 'no')).toBe(true)
-  expect(ranges.size()).toBe(1_000)
-  ranges.accept(1_000, 10)
-  expect(ranges.size()).toBe(1_999)
-  for (let time = 0; time < 60; time++) ranges.accept(ranges.size(), 10)
-  expect(ranges.size()).toBeGreaterThan(2_000)
+it('a rejected size is not tried again until many ranges have been accepted', () => {
+  const size = createLogRangeSize()
+  expect(size.blocks()).toBe(2_000)
+  expect(size.reject(2_000, 'no')).toBe(true)
+  expect(size.blocks()).toBe(1_000)
+  size.accept(1_000, 10)
+  expect(size.blocks()).toBe(1_999)
+  for (let time = 0; time < 60; time++) size.accept(size.blocks(), 10)
+  expect(size.blocks()).toBeGreaterThan(2_000)
 })
 
-it('a suggestion is followed, a single block is the end', () => {
-  const ranges = createRanges()
-  expect(ranges.refuse(2_000, 'limited to 10 block range')).toBe(true)
-  expect(ranges.size()).toBe(10)
-  for (const blocks of [10, 5, 2]) expect(ranges.refuse(blocks, 'query timeout exceeded')).toBe(true)
-  expect(ranges.refuse(1, 'query timeout exceeded')).toBe(false)
-  expect(ranges.size()).toBe(1)
+it('a limit in the error is followed, and a single block cannot shrink', () => {
+  const size = createLogRangeSize()
+  expect(size.reject(2_000, 'limited to 10 block range')).toBe(true)
+  expect(size.blocks()).toBe(10)
+  for (const blocks of [10, 5, 2]) expect(size.reject(blocks, 'query timeout exceeded')).toBe(true)
+  expect(size.reject(1, 'query timeout exceeded')).toBe(false)
+  expect(size.blocks()).toBe(1)
 })
 
-it('many logs make the range smaller, a part of a range says nothing of larger ones', () => {
-  const ranges = createRanges()
-  ranges.accept(3, 0)
-  expect(ranges.size()).toBe(2_000)
-  ranges.accept(2_000, 50_000)
-  expect(ranges.size()).toBe(1_000)
+it('many logs shrink the range, and a range below the full size does not grow it', () => {
+  const size = createLogRangeSize()
+  size.accept(3, 0)
+  expect(size.blocks()).toBe(2_000)
+  size.accept(2_000, 50_000)
+  expect(size.blocks()).toBe(1_000)
 })

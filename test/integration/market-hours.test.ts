@@ -10,7 +10,7 @@ const sessionAt = (time: number) => marketHours('NVDA', time).session
 
 let trader: Trader
 let positionId: string
-/** Moves the chain's clock to a time at which the market of equities is closed for another day and more. */
+/** Moves the chain's clock to a time after which the equity market stays closed for more than a day. */
 async function closeMarket() {
   const now = Number((await call('getPrices')).body.asOf.blockTimestamp)
   let time = now
@@ -34,8 +34,8 @@ const quotes = () =>
   ] as const
 const freshPriceOf = ({ checks }: Body) => checks.find(({ rule }: Body) => rule === 'freshPrice')
 
-describe('while the market of a token is closed', () => {
-  it('every quote says so, and passes as long as the price is fresh', async () => {
+describe('while the market of a token is closed,', () => {
+  it('every quote says so, and its checks pass while the price is fresh', async () => {
     for (const [id, input] of quotes()) {
       const { body } = await call(id, { agentId: trader.agentId, ...input }, enforcing)
       const { nextOpen } = body.market
@@ -49,13 +49,15 @@ describe('while the market of a token is closed', () => {
     expect(status).toBe(201)
   })
 
-  it('a stale price is refused as ever, with the time at which it comes back', async () => {
+  it('a stale price is rejected, with the time at which the market opens', async () => {
     await chain.increaseTime(90_000)
     for (const [id, input] of quotes().slice(0, 3)) {
       const { body: quote } = await call(id, { agentId: trader.agentId, ...input }, enforcing)
       const { pass, remedy } = freshPriceOf(quote)
       expect({ id, pass, remedy }).toEqual({
-        ...{ id, pass: false, remedy: expect.stringContaining(`wait for ${quote.market.nextOpen}`) },
+        id,
+        pass: false,
+        remedy: expect.stringContaining(`wait for ${quote.market.nextOpen}`),
       })
     }
     const { body: quote } = await call('getAddIntentQuote', { agentId: trader.agentId, positionId }, enforcing)
@@ -65,8 +67,8 @@ describe('while the market of a token is closed', () => {
   })
 })
 
-describe('where sessions do not count', () => {
-  it('a quote shows them and warns of nothing', async () => {
+describe('without MARKET_SESSIONS=enforced,', () => {
+  it('a quote names the session and has no warnings', async () => {
     await chain.refreshPrices()
     const { body } = await call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'TSLA', usdcAmount: '10' })
     const { session } = marketHours('TSLA', Number(body.asOf.blockTimestamp))

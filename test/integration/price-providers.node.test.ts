@@ -5,9 +5,12 @@ import { freePort } from '../../devnet/anvil.ts'
 import { controls } from '../../devnet/controls.ts'
 import { startWorker, type Worker } from '../../devnet/worker.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
-import { createProvider, type ProviderConfig } from '../../src/price-providers/provider.ts'
+import { createChain } from '../../src/chain/chain.ts'
+import { type HttpPriceProviderConfig, parseConfig } from '../../src/config.ts'
+import type { Refusal } from '../../src/errors/refusal.ts'
+import { createPriceProvider } from '../../src/price-providers/create-price-provider.ts'
 
-// The provider is a small HTTP server here, and the service a Worker of its own that has it configured.
+// The provider is a small HTTP server here; the service is a separate Worker that is configured to use it.
 
 type Reply = { status?: number; body: string; headers?: Record<string, string> }
 let reply: (request: IncomingMessage) => Reply | 'hang'
@@ -29,16 +32,19 @@ beforeEach(() => {
   seen.length = 0
 })
 
-const provider = (config: Partial<ProviderConfig>) =>
-  createProvider({ provider: 'http', url, key: undefined, ids: {}, ...config })
+const { chain: chainConfig } = parseConfig(workerVars(inject('deployment')))
+if (chainConfig === undefined) throw new Error('the deployment has no chain')
+const unusedChain = createChain(chainConfig, undefined)
+const provider = (config: Partial<HttpPriceProviderConfig>) =>
+  createPriceProvider({ kind: 'http', url, key: undefined, ids: {}, ...config }, unusedChain)
 
 describe('CoinGecko', () => {
   const body =
     '{"bitcoin":{"usd":67187.3358936566,"last_updated_at":1711356300},"tiny":{"usd":1.5e-7,"last_updated_at":1711356300},"old":{"usd":3}}'
-  const observe = (symbols: string[], config: Partial<ProviderConfig> = {}) =>
-    provider({ provider: 'coingecko', ids: { BTC: 'bitcoin' }, ...config }).observe(symbols)
+  const observe = (symbols: string[], config: Partial<HttpPriceProviderConfig> = {}) =>
+    provider({ kind: 'coingecko', ids: { BTC: 'bitcoin' }, ...config }).observe(symbols)
 
-  it('is asked for all coins at once, and its digits are taken as they are written', async () => {
+  it('is queried for all coins in one request, and its digits are not rounded', async () => {
     reply = () => ({ body })
     expect(await observe(['BTC', 'TINY', 'OLD', 'NONE'], { key: 'k' })).toEqual([
       { symbol: 'BTC', price: 6_718_733_589_365n, observedAt: 1_711_356_300n },
@@ -60,13 +66,13 @@ describe('CoinGecko', () => {
 })
 
 describe('Finnhub', () => {
-  it('is asked symbol by symbol, and zeros are an unknown symbol', async () => {
+  it('is queried once per symbol, and zeros mean an unknown symbol', async () => {
     reply = ({ url: path = '' }) => ({
       body: path.includes('AAPL')
         ? '{"c":182.63,"d":1.85,"dp":1.0239,"h":183.12,"l":180.97,"o":181.05,"pc":180.78,"t":1704067200}'
         : '{"c":0,"d":null,"dp":null,"h":0,"l":0,"o":0,"pc":0,"t":0}',
     })
-    expect(await provider({ provider: 'finnhub', key: 'secret' }).observe(['AAPL', 'NOPE'])).toEqual([
+    expect(await provider({ kind: 'finnhub', key: 'secret' }).observe(['AAPL', 'NOPE'])).toEqual([
       { symbol: 'AAPL', price: 18_263_000_000n, observedAt: 1_704_067_200n },
       { symbol: 'NOPE', reason: 'invalidPrice' },
     ])
@@ -77,7 +83,7 @@ describe('Finnhub', () => {
   })
 })
 
-describe('a provider', () => {
+describe('an HTTP provider', () => {
   const observe = (price: string, time = '1790000000') => {
     reply = () => ({ body: `{"A":{"price":${price},"time":${time}}}` })
     return provider({}).observe(['A'])
@@ -92,7 +98,7 @@ describe('a provider', () => {
     ['9007199254740993', 900_719_925_474_099_300_000_000n],
     ['1E2', 10_000_000_000n],
     ['2.123456789', 212_345_678n],
-  ])('whose price is %s is read without a float', async (price, value) => {
+  ])('reads the price %s without a float', async (price, value) => {
     expect(await observe(price)).toEqual([{ symbol: 'A', price: value, observedAt: 1_790_000_000n }])
   })
 
@@ -100,33 +106,33 @@ describe('a provider', () => {
     ['a price of zero', '0', '1790000000', 'invalidPrice'],
     ['a price that rounds to zero', '0.000000001', '1790000000', 'invalidPrice'],
     ['a negative price', '-1', '1790000000', 'invalidPrice'],
-    ['a price that is no number', '"free"', '1790000000', 'invalidPrice'],
+    ['a price that is not a number', '"free"', '1790000000', 'invalidPrice'],
     ['a huge exponent', '1e999', '1790000000', 'invalidPrice'],
     ['a price in an object', '{"usd":1}', '1790000000', 'invalidPrice'],
     ['no price', 'null', '1790000000', 'notKnown'],
     ['no time', '1', 'null', 'noTime'],
     ['a time in milliseconds', '1', '1790000000000', 'noTime'],
     ['a time with a fraction', '1', '1790000000.5', 'noTime'],
-  ])('with %s is not believed', async (_, price, time, reason) => {
+  ])('with %s yields no price', async (_, price, time, reason) => {
     expect(await observe(price, time)).toEqual([{ symbol: 'A', reason }])
   })
 
   it.each([
-    ['does not answer', () => 'hang' as const],
-    ['answers with an error', () => ({ status: 500, body: '{"key":"secret"}' })],
-    ['refuses the key', () => ({ status: 401, body: '{}' })],
+    ['closes the connection', () => 'hang' as const],
+    ['returns an error', () => ({ status: 500, body: '{"key":"secret"}' })],
+    ['rejects the key', () => ({ status: 401, body: '{}' })],
     ['redirects', () => ({ status: 302, body: '', headers: { location: 'http://127.0.0.1:1/' } })],
-    ['answers what is no JSON', () => ({ body: '<html>' })],
-  ])('that %s is a refusal that tells nothing of it', async (_, answer) => {
+    ['returns text that is not JSON', () => ({ body: '<html>' })],
+  ])('that %s causes a refusal without its URL and key', async (_, answer) => {
     reply = answer
     const refusal = await provider({ key: 'secret' })
       .observe(['A'])
       .then(
         () => undefined,
-        error => error,
+        (error: Refusal) => error,
       )
     expect(refusal).toMatchObject({ status: 502, body: { code: 'PRICE_PROVIDER_FAILED', retryable: true } })
-    expect(JSON.stringify(refusal.body)).not.toMatch(/secret|127\.0\.0\.1/)
+    expect(JSON.stringify(refusal?.body)).not.toMatch(/secret|127\.0\.0\.1/)
   })
 
   it.each([
@@ -134,7 +140,7 @@ describe('a provider', () => {
     ['an array', '[]'],
     ['a text', '"A"'],
     ['prototype members', '{"__proto__":{"price":1}}'],
-  ])('that answers %s knows nothing', async (_, body) => {
+  ])('that returns %s knows no symbol', async (_, body) => {
     reply = () => ({ body })
     expect(await provider({}).observe(['A', 'constructor'])).toEqual([
       { symbol: 'A', reason: 'notKnown' },
@@ -148,7 +154,7 @@ describe('POST /prices/refresh', () => {
   const chain = controls(deployment)
   const SECRET = 'a refresh secret'.replaceAll(' ', '-')
   let worker: Worker
-  /** USD by symbol, as the provider quotes it; the time is now unless it is said. */
+  /** The provider's quotes in USD by symbol; the default time is now. */
   let market: Record<string, { price: string; time?: number }>
   let now: number
 
@@ -183,7 +189,7 @@ describe('POST /prices/refresh', () => {
       headers: { authorization, ...(body && { 'content-type': 'application/json' }) },
       ...(body && { body: JSON.stringify(body) }),
     })
-    // biome-ignore lint/suspicious/noExplicitAny: the answer of an API that the tests check as they read it
+    // biome-ignore lint/suspicious/noExplicitAny: the tests check the fields they read
     return { status: response.status, headers: response.headers, body: (await response.json()) as any }
   }
   const priceOf = async (symbol: string) => {
@@ -192,7 +198,7 @@ describe('POST /prices/refresh', () => {
     return prices[symbol]
   }
 
-  it('posts what the provider quotes, with its time, in one transaction', async () => {
+  it('posts the quotes of the provider, with their time, in one transaction', async () => {
     market = { NVDA: { price: '181.07' }, AAPL: { price: '231.5' } }
     const { status, body } = await refresh({ symbols: ['NVDA', 'AAPL'] })
     expect({ status, body }).toMatchObject({
@@ -208,7 +214,7 @@ describe('POST /prices/refresh', () => {
     })
   })
 
-  it('without a body refreshes every token, and names what it leaves out', async () => {
+  it('without a body refreshes every token, and names the skipped ones', async () => {
     const { priceUsd = '0' } = (await priceOf('MSFT')) ?? {}
     market = {
       NVDA: { price: '182' },
@@ -233,7 +239,7 @@ describe('POST /prices/refresh', () => {
     expect(await priceOf('MSFT')).toMatchObject({ priceUsd })
   })
 
-  it('posts an unmoved price again only when it is forced or has aged', async () => {
+  it('posts an unchanged price again only when forced, or when the oracle holds an old one', async () => {
     market = { NVDA: { price: '183' } }
     expect((await refresh({ symbols: ['NVDA'] })).body.updated).toEqual(['NVDA'])
     now = await chain.increaseTime(2)
@@ -250,19 +256,19 @@ describe('POST /prices/refresh', () => {
     ['another secret', 'Bearer another'],
     ['a longer secret', `Bearer ${SECRET}x`],
     ['another scheme', `Basic ${SECRET}`],
-  ])('with %s is a 401', async (_, authorization) => {
+  ])('with %s returns 401', async (_, authorization) => {
     const { status, headers, body } = await refresh({}, authorization)
     expect({ status, body }).toMatchObject({ status: 401, body: { code: 'UNAUTHORIZED' } })
     expect([headers.get('www-authenticate'), headers.get('cache-control')]).toEqual(['Bearer', 'no-store'])
     expect(seen).toHaveLength(0)
   })
 
-  it('refuses an unknown symbol, and what it does not know', async () => {
+  it('rejects an unknown symbol and an unknown field', async () => {
     expect(await refresh({ symbols: ['NOPE'] })).toMatchObject({ status: 400, body: { code: 'UNKNOWN_SYMBOL' } })
     expect(await refresh({ all: true })).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
   })
 
-  it('is a 502 when the provider is down or none of its quotes can be used', async () => {
+  it('returns 502 when the provider is down or none of its quotes is usable', async () => {
     expect(await refresh({ symbols: ['NVDA'] })).toMatchObject({
       status: 502,
       body: { code: 'PRICE_PROVIDER_FAILED', details: { skipped: [{ symbol: 'NVDA', reason: 'notKnown' }] } },

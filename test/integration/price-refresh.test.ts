@@ -15,7 +15,7 @@ const A_DAY_AND_MORE = 90_000
 const prices = async (): Promise<Body> => (await call('getPrices')).body
 const staleOf = ({ prices }: Body) => Object.values<Body>(prices).filter(({ stale }) => stale)
 
-/** Fires the cron trigger of the Worker, and waits for all that it does. */
+/** Fires the Worker's cron trigger and waits until its work is done. */
 async function fireCron() {
   const execution = createExecutionContext()
   await (worker as ExportedHandler<Env>).scheduled?.(createScheduledController(), env, execution)
@@ -24,8 +24,8 @@ async function fireCron() {
 
 const PROVIDER = 'http://provider.test/prices'
 const outside = globalThis.fetch.bind(globalThis)
-/** Answers for the provider; everything else goes its way. */
-function provide(answer: (symbols: string[]) => Response) {
+/** Replaces the provider; other requests are sent as usual. */
+function mockProvider(answer: (symbols: string[]) => Response) {
   vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
     const request = new Request(input as RequestInfo, init as RequestInit)
     const { origin, pathname, searchParams } = new URL(request.url)
@@ -41,7 +41,7 @@ const contextWith = (changes: Record<string, string>) =>
 afterEach(() => vi.restoreAllMocks())
 
 describe('the local provider', () => {
-  it('makes the prices that the oracle holds fresh again, and does not move them', async () => {
+  it("renews the oracle's prices without changing them", async () => {
     const before = await prices()
     await chain.increaseTime(A_DAY_AND_MORE)
     expect(staleOf(await prices())).toHaveLength(before.total)
@@ -54,7 +54,7 @@ describe('the local provider', () => {
       expect(after.prices[symbol].priceUsd).toBe(priceUsd)
   })
 
-  it('leaves a price to who posts it', async () => {
+  it('keeps a price that someone else has posted', async () => {
     const { NVDA } = (await prices()).prices
     const moved = (Number(NVDA.priceUsd) * 1.01).toFixed(2)
     await chain.setPrice('NVDA', moved)
@@ -63,10 +63,10 @@ describe('the local provider', () => {
     await chain.setPrice('NVDA', NVDA.priceUsd)
   })
 
-  it('is not for chains with real money', () => {
-    const { market, problems } = parseConfig({ ...workerVars(deployment), CHAIN_ID: '42161' })
-    expect({ market, problems }).toEqual({
-      market: undefined,
+  it('is rejected on chains with real money', () => {
+    const { priceProvider, problems } = parseConfig({ ...workerVars(deployment), CHAIN_ID: '42161' })
+    expect({ priceProvider, problems }).toEqual({
+      priceProvider: undefined,
       problems: ['PRICE_PROVIDER: must not be local on a chain with real money'],
     })
   })
@@ -80,10 +80,10 @@ describe('the cron trigger', () => {
     expect(staleOf(await prices())).toEqual([])
   })
 
-  it('asks the provider for tokens whose market is open', async () => {
-    const asked: string[][] = []
-    provide(symbols => {
-      asked.push(symbols)
+  it('queries the provider only for tokens whose market is open', async () => {
+    const queried: string[][] = []
+    mockProvider(symbols => {
+      queried.push(symbols)
       return Response.json({})
     })
     vi.spyOn(console, 'error').mockImplementation(() => {})
@@ -92,25 +92,25 @@ describe('the cron trigger', () => {
     const { prices: all, asOf } = await prices()
     const symbols = Object.keys(all)
     const open = symbols.filter(symbol => marketHours(symbol, Number(asOf.blockTimestamp)).session !== 'closed')
-    expect(asked).toEqual([...(open.length > 0 ? [open] : []), symbols])
+    expect(queried).toEqual([...(open.length > 0 ? [open] : []), symbols])
   })
 
-  it('logs a provider that fails, without its URL and what it said, and goes on', async () => {
+  it('logs a provider that fails, without its URL and response, and continues', async () => {
     const lines: string[] = []
     vi.spyOn(console, 'error').mockImplementation(line => lines.push(line))
-    provide(() => new Response('key=secret', { status: 500 }))
+    mockProvider(() => new Response('key=secret', { status: 500 }))
     await refreshOnSchedule(contextWith({ MARKET_SESSIONS: 'off' }))
     expect(lines.map(line => JSON.parse(line))).toEqual([
       {
         level: 'error',
         event: 'price refresh failed',
         code: 'PRICE_PROVIDER_FAILED',
-        problem: 'it answers with the status 500',
+        problem: 'it returned the HTTP status 500',
       },
     ])
   })
 
-  it('does nothing where no provider is configured', async () => {
+  it('does nothing without a configured provider', async () => {
     const { PRICE_PROVIDER: _, ...vars } = workerVars(deployment)
     const requests = vi.spyOn(globalThis, 'fetch')
     await refreshOnSchedule(createContext(parseConfig(vars), env))

@@ -3,14 +3,14 @@ import { chain, FRONTIER, GENESIS } from '../support/actors.ts'
 import { appWith, call, deployment, request } from '../support/surfaces.ts'
 
 describe('health', () => {
-  it('answers without any configuration', async () => {
+  it('responds without any configuration', async () => {
     const app = appWith({ CHAIN_ID: undefined, RPC_URL: undefined, CONTRACTS: undefined })
     expect((await call('getHealth', {}, app)).body).toEqual({ status: 'ok', service: 'agent-trading-service' })
   })
 })
 
 describe('vaults', () => {
-  it('are listed from the chain with their texts and tracks', async () => {
+  it('are listed with their texts and tracks', async () => {
     const { body } = await call('listVaults')
     expect(body).toMatchObject({ chainId: deployment.chainId, total: 2 })
     const [genesis] = body.vaults
@@ -33,14 +33,14 @@ describe('vaults', () => {
     expect((await call('getVault', { id })).body.vault.contractAddress).toBe(GENESIS)
   })
 
-  it.each(['listVaultTokens', 'getVault'] as const)('that are unknown are a 404 of %s', async id => {
+  it.each(['listVaultTokens', 'getVault'] as const)('return 404 from %s if unknown', async id => {
     for (const vault of ['nowhere', deployment.contracts.TradeRouter])
       expect(await call(id, { id: vault })).toMatchObject({ status: 404, body: { code: 'VAULT_NOT_FOUND' } })
   })
 })
 
 describe('tokens', () => {
-  it('of a vault are those of its allowlist, with fresh prices', async () => {
+  it('of a vault are its allowed tokens, with fresh prices', async () => {
     const { body } = await call('listVaultTokens', { id: FRONTIER })
     expect(body).toMatchObject({ vaultId: 'frontier', priceOracle: deployment.contracts.PriceOracle })
     const bySymbol = Object.fromEntries(body.tokens.map((token: { symbol: string }) => [token.symbol, token]))
@@ -50,7 +50,7 @@ describe('tokens', () => {
     expect(bySymbol.NVDA.price).toMatchObject({ stale: false, priceUsd: expect.stringMatching(/^\d+(\.\d+)?$/) })
   })
 
-  it('of the whole registry are listed', async () => {
+  it('of the registry are listed', async () => {
     const { body } = await call('listTokens')
     expect(body.total).toBe(body.tokens.length)
     expect(body.tokens.map(({ symbol }: { symbol: string }) => symbol)).toEqual(
@@ -59,7 +59,7 @@ describe('tokens', () => {
     expect(body.tokens[0]).not.toHaveProperty('allowedInVault')
   })
 
-  it('that the configuration does not name are found on the chain', async () => {
+  it('that are not configured are found on the chain', async () => {
     const { NVDA: _, ...others } = deployment.tokens
     const app = appWith({ TOKENS: JSON.stringify(others), VAULTS: '{}' })
     const { body } = await call('listTokens', {}, app)
@@ -69,22 +69,22 @@ describe('tokens', () => {
 })
 
 describe('prices', () => {
-  it('are given by symbol, and unknown symbols are named', async () => {
+  it('are returned by symbol, and unknown symbols are named', async () => {
     const { body } = await call('getPrices', { symbols: 'AAPL,NOPE' })
     expect(Object.keys(body.prices)).toEqual(['AAPL'])
     expect(body).toMatchObject({ total: 1, missing: ['NOPE'] })
     expect(body.prices.AAPL).toMatchObject({ symbol: 'AAPL', address: deployment.tokens.AAPL, quoted: true })
   })
 
-  it('follow the oracle', async () => {
+  it('change with the oracle', async () => {
     await chain.setPrice('MSFT', '520.5')
     expect((await call('getPrices', { symbols: 'MSFT' })).body.prices.MSFT.priceUsd).toBe('520.5')
     await chain.setPrice('MSFT', '512.6')
   })
 })
 
-describe('an answer', () => {
-  it('says which block it is of', async () => {
+describe('a response', () => {
+  it('names the block it describes', async () => {
     const { body } = await call('listTokens')
     expect(body.asOf).toEqual({
       blockNumber: expect.stringMatching(/^[1-9]\d*$/),
@@ -92,7 +92,7 @@ describe('an answer', () => {
     })
   })
 
-  it('keeps a request id that it is given and makes one otherwise', async () => {
+  it('repeats the request id of the caller, or creates one', async () => {
     const given = await request('/agents/0', { headers: { 'x-request-id': 'my-id-1' } })
     expect(given.headers.get('x-request-id')).toBe('my-id-1')
     expect(await given.json()).toMatchObject({ requestId: 'my-id-1' })
