@@ -1,7 +1,7 @@
-import type { Plan } from '../test/faults/plan.ts'
-import { randomOf } from '../test/faults/random.ts'
+import type { FaultPlan } from '../test/faults/plan.ts'
 import { startRig } from '../test/faults/rig.ts'
 import { prepareService, startExpress } from '../test/faults/service.ts'
+import { randomOf } from '../test/support/seeded-random.ts'
 
 export type Verdicts = { intents: number; executed: number; wrong: number; rules: Record<string, number> }
 
@@ -9,17 +9,24 @@ const INTENTS = 300
 const AGENTS = 40
 const EACH = 0.05
 
-/** A node that drops 5 % of the requests before it takes them and 5 % of its answers after it did. */
-const plan: Plan = {
-  ...{ seed: 1, intents: INTENTS, agents: AGENTS, faultRate: 2 * EACH, urls: 1, events: [] },
-  ...{ isSequencer: false, hasZeroHash: false, liesAbout: () => false },
+/** The node drops 5 % of requests before it executes them, and 5 % of responses afterwards. */
+const plan: FaultPlan = {
+  seed: 1,
+  intents: INTENTS,
+  agents: AGENTS,
+  faultRate: 2 * EACH,
+  urls: 1,
+  events: [],
+  isSequencer: false,
+  hasZeroHash: false,
+  isResponseWrong: () => false,
   fateOf(content, ordinal) {
     const share = randomOf('bench', content, ordinal).next()
-    return { is: share < EACH ? 'drop' : share < 2 * EACH ? 'cut' : 'forward' }
+    return { kind: share < EACH ? 'drop' : share < 2 * EACH ? 'cut' : 'forward' }
   },
 }
 
-/** What service and peer tell their clients behind such a node, held against the chain. */
+/** Compares what the service and the baseline relay return to their clients with the chain. */
 export async function measureVerdicts(): Promise<Record<'service' | 'peer', Verdicts>> {
   const { start, remove } = await prepareService()
   const run = async (subject: typeof start): Promise<Verdicts> => {

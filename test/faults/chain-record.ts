@@ -9,7 +9,7 @@ import {
   type Message,
   type PrimaryType,
 } from '../../src/protocol/typed-data.ts'
-import type { AccountState, Execution } from './oracle.ts'
+import type { AccountState, Execution } from './violations.ts'
 
 export type Domains = { registry: Domain; router: Domain }
 
@@ -21,13 +21,13 @@ const primaryTypes: Record<string, PrimaryType> = {
   updateExitLadder: 'UpdateExitLadder',
 }
 
-/** The digest of the intent that a transaction's data carry; undefined where they carry none. */
+/** Returns the digest of the intent in a transaction's call data; undefined if it carries none. */
 export function digestOfCall(data: Hex, { registry, router }: Domains): Hex | undefined {
   if (data === '0x') return undefined
   const { functionName, args } = decodeFunctionData({ abi, data })
   if (functionName === 'selfRegisterAgent') {
     const [vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline] = args
-    // Every client registers a fresh key, whose first nonce is 0.
+    // Every client registers a new key, so its nonce is 0.
     const message = { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline, nonce: 0n }
     return digestOf(registry, 'SelfRegister', message)
   }
@@ -37,7 +37,7 @@ export function digestOfCall(data: Hex, { registry, router }: Domains): Hex | un
   return digestOf(router, primaryType, { ...message, ...(exits && { exitsHash: hashExits(exits) }) })
 }
 
-/** Everything that some accounts have in blocks above `from`, but what the harness itself has sent. */
+/** Returns the transactions of some accounts in blocks above `from`, without those the harness sent itself. */
 export async function readExecutions(
   client: PublicClient,
   {
@@ -78,9 +78,9 @@ export async function readExecutions(
   return { executions, mined }
 }
 
-type Pool = Record<'pending' | 'queued', Record<string, Record<string, unknown>>>
+type PoolContent = Record<'pending' | 'queued', Record<string, Record<string, unknown>>>
 
-/** Where an account stands, beside how many of its transactions have been mined since it had the nonce `since`. */
+/** Returns the state of an account; its nonces are relative to `since`. */
 export async function readAccount(
   client: PublicClient,
   { address, since, mined }: { address: Address; since: number; mined: number },
@@ -88,7 +88,7 @@ export async function readAccount(
   const [nonce, pendingNonce, pool] = await Promise.all([
     client.getTransactionCount({ address }),
     client.getTransactionCount({ address, blockTag: 'pending' }),
-    client.request<{ Method: 'txpool_content'; Parameters: []; ReturnType: Pool }>({
+    client.request<{ Method: 'txpool_content'; Parameters: []; ReturnType: PoolContent }>({
       method: 'txpool_content',
       params: [],
     }),

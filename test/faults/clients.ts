@@ -10,62 +10,70 @@ import {
   type PrimaryType,
   signingTypes,
 } from '../../src/protocol/typed-data.ts'
+import { type Random, randomOf } from '../support/seeded-random.ts'
 import type { Domains } from './chain-record.ts'
-import { bodyOf, type Intent, isRefusal, isSuccess, type Told } from './oracle.ts'
-import { type Random, randomOf } from './random.ts'
+import { bodyOf, type ClientResponse, isSuccess, isVerdict, type SignedIntent } from './violations.ts'
 
-export type World = {
-  /** Where the service answers at present. */
+/** What the simulated agents share. */
+export type AgentWorld = {
+  /** Returns the current URL of the service. */
   url(): string
   client: PublicClient
   domains: Domains
   router: Address
   vault: Address
   tokens: Record<string, Address>
-  /** Told of every intent that is first signed, and of everything that was answered. */
-  onIntent(intent: Intent): void
-  onAnswer(text: string): void
+  /** Called for every body that is signed. */
+  onIntent(intent: SignedIntent): void
+  /** Called with the text of every response. */
+  onResponse(text: string): void
   onVerdict(): void
   onRegistered(): void
   signal: AbortSignal
 }
 
-type Step = {
+type IntentDraft = {
   path: string
-  kind: Intent['kind']
+  kind: SignedIntent['kind']
   primaryType: PrimaryType
   message: Message
   body: object
   exits?: ExitRule[]
 }
-type Position = { id: string; symbol: string }
+type OpenPosition = { id: string; symbol: string }
 
 const SYMBOLS = ['NVDA', 'AAPL', 'MSFT', 'AMZN', 'GOOGL', 'META', 'TSLA']
 const REQUEST_TIMEOUT_MS = 8_000
-const LONGEST_BACKOFF_MS = 400
+const MAX_BACKOFF_MS = 400
 const HOUR_SECONDS = 3_600
-/** How often a client signs anew for one wish before it gives up. */
-const TRIES = 6
-const BAD_SHARE = 0.12
+/** How many bodies a client signs for one goal before it gives up. */
+const MAX_TRIES = 6
+const INVALID_SHARE = 0.12
 const TWIN_SHARE = 0.08
 
-/** One agent with a mind of its own: it registers, then has one intent after the other executed, as a careful client would. */
+/** Simulates an agent with a careful client: it registers, then executes one intent after the other. */
 export async function runAgent(
-  world: World,
+  world: AgentWorld,
   { seed, index, intents }: { seed: number; index: number; intents: number },
 ) {
   const random = randomOf('agent', seed, index)
   const account = privateKeyToAccount(keyOf(random))
   const agentId = await register(world, account, `${seed}-${index}`).finally(world.onRegistered)
   if (agentId === undefined) return
-  const agent = { id: BigInt(agentId), account, position: undefined as Position | undefined, random }
-  for (let step = 1; step < intents && !world.signal.aborted; step++) await live(world, agent, `${index}/${step}`)
+  const agent = { id: BigInt(agentId), account, position: undefined as OpenPosition | undefined, random }
+  for (let step = 1; step < intents && !world.signal.aborted; step++) await reachGoal(world, agent, `${index}/${step}`)
 }
 
-async function register(world: World, account: PrivateKeyAccount, name: string): Promise<string | undefined> {
+async function register(world: AgentWorld, account: PrivateKeyAccount, name: string): Promise<string | undefined> {
   const message = {
-    ...{ vault: world.vault, name, metadataURI: 'https://agents.example/fault.json', signer: account.address },
-    ...{ linkERC8004: false, erc8004AgentId: 0n, nonce: 0n, deadline: inAnHour() },
+    vault: world.vault,
+    name,
+    metadataURI: 'https://agents.example/fault.json',
+    signer: account.address,
+    linkERC8004: false,
+    erc8004AgentId: 0n,
+    nonce: 0n,
+    deadline: inAnHour(),
   }
   const { nonce: _, ...body } = message
   const signed = await sign(
@@ -74,85 +82,89 @@ async function register(world: World, account: PrivateKeyAccount, name: string):
     { path: '/agents/register', kind: 'register', primaryType: 'SelfRegister', message, body },
     name,
   )
-  const told = await post(world, signed)
-  return isSuccess(told) ? bodyOf(told).agentId : undefined
+  const response = await post(world, signed)
+  return isSuccess(response) ? bodyOf(response).agentId : undefined
 }
 
-type Agent = { id: bigint; account: PrivateKeyAccount; position: Position | undefined; random: Random }
+type SimulatedAgent = { id: bigint; account: PrivateKeyAccount; position: OpenPosition | undefined; random: Random }
 
-/** One wish: signed, posted until there is a verdict, and signed anew where that says that nothing was executed. */
-async function live(world: World, agent: Agent, name: string) {
+/** Signs a body for one goal and posts it until there is a verdict. Signs another body if nothing was executed. */
+async function reachGoal(world: AgentWorld, agent: SimulatedAgent, name: string) {
   const { random } = agent
-  const bad = random.chance(BAD_SHARE) ? random.pick(badKinds) : undefined
-  const wish = wishOf(agent)
+  const flaw = random.chance(INVALID_SHARE) ? random.pick(FLAWS) : undefined
+  const goal = nextGoal(agent)
   const hasTwin = random.chance(TWIN_SHARE)
-  for (let attempt = 1; attempt <= TRIES && !world.signal.aborted; attempt++) {
+  for (let attempt = 1; attempt <= MAX_TRIES && !world.signal.aborted; attempt++) {
     const nonce = await nonceOf(world, agent.id)
-    const step = stepOf(world, agent, wish, nonce, bad)
-    const account = bad === 'signature' ? privateKeyToAccount(keyOf(random)) : agent.account
-    const signed = await sign(world, account, step, `${name} ${agent.id}`)
+    const draft = draftOf(world, agent, { goal, nonce, flaw })
+    const account = flaw === 'signature' ? privateKeyToAccount(keyOf(random)) : agent.account
+    const signed = await sign(world, account, draft, `${name} ${agent.id}`)
     signed.intent.hasTwin = hasTwin
     const posts = hasTwin ? [post(world, signed), post(world, signed)] : [post(world, signed)]
-    const told = (await Promise.all(posts)).find(isSuccess)
-    if (told) {
-      const { positionId } = bodyOf(told)
-      if (wish.is === 'open' && positionId) agent.position = { id: positionId, symbol: wish.symbol }
-      if (wish.is === 'reduce' && wish.exitBps === 10_000) agent.position = undefined
+    const success = (await Promise.all(posts)).find(isSuccess)
+    if (success) {
+      const { positionId } = bodyOf(success)
+      if (goal.kind === 'open' && positionId) agent.position = { id: positionId, symbol: goal.symbol }
+      if (goal.kind === 'reduce' && goal.exitBps === 10_000) agent.position = undefined
       return
     }
-    if (bad !== undefined) return
+    if (flaw !== undefined) return
     await sleep(200 * attempt)
   }
-  agent.position = undefined // whatever stood in the way: it begins something new
+  agent.position = undefined // continue with a new position
 }
 
-type Wish =
-  | { is: 'open'; symbol: string; usdc: string }
-  | { is: 'add'; usdc: string }
-  | { is: 'reduce'; exitBps: number }
-  | { is: 'ladder'; stopBps: number }
+type Goal =
+  | { kind: 'open'; symbol: string; usdc: string }
+  | { kind: 'add'; usdc: string }
+  | { kind: 'reduce'; exitBps: number }
+  | { kind: 'ladder'; stopBps: number }
 
-function wishOf({ position, random }: Agent): Wish {
+function nextGoal({ position, random }: SimulatedAgent): Goal {
   const usdc = `${random.integer(5, 40)}.${random.integer(10, 99)}`
-  if (position === undefined) return { is: 'open', symbol: random.pick(SYMBOLS), usdc }
-  const is = random.pick(['add', 'add', 'ladder', 'ladder', 'ladder', 'reduce', 'reduce', 'close'] as const)
-  if (is === 'add') return { is, usdc }
-  if (is === 'ladder') return { is, stopBps: -random.integer(500, 3_000) }
-  return { is: 'reduce', exitBps: is === 'close' ? 10_000 : random.integer(500, 5_000) }
+  if (position === undefined) return { kind: 'open', symbol: random.pick(SYMBOLS), usdc }
+  const kind = random.pick(['add', 'add', 'ladder', 'ladder', 'ladder', 'reduce', 'reduce', 'close'] as const)
+  if (kind === 'add') return { kind, usdc }
+  if (kind === 'ladder') return { kind, stopBps: -random.integer(500, 3_000) }
+  return { kind: 'reduce', exitBps: kind === 'close' ? 10_000 : random.integer(500, 5_000) }
 }
 
-/** Ways in which a body can be wrong: none of them may ever be executed. */
-const badKinds = ['nonce', 'deadline', 'position', 'amount', 'signature'] as const
+/** What can be invalid about a body. A flawed body must never be executed. */
+const FLAWS = ['nonce', 'deadline', 'position', 'amount', 'signature'] as const
 
-function stepOf(world: World, agent: Agent, wish: Wish, due: bigint, bad: (typeof badKinds)[number] | undefined): Step {
-  const nonce = bad === 'nonce' ? due + 7n : due
-  const deadline = bad === 'deadline' ? BigInt(agent.random.integer(1_600_000_000, 1_700_000_000)) : inAnHour()
+function draftOf(
+  world: AgentWorld,
+  agent: SimulatedAgent,
+  { goal, nonce: nextNonce, flaw }: { goal: Goal; nonce: bigint; flaw: (typeof FLAWS)[number] | undefined },
+): IntentDraft {
+  const nonce = flaw === 'nonce' ? nextNonce + 7n : nextNonce
+  const deadline = flaw === 'deadline' ? BigInt(agent.random.integer(1_600_000_000, 1_700_000_000)) : inAnHour()
   const signed = { agentId: agent.id, nonce, deadline }
-  const positionId = bad === 'position' ? 2n ** 40n : BigInt(agent.position?.id ?? 2n ** 41n)
+  const positionId = flaw === 'position' ? 2n ** 40n : BigInt(agent.position?.id ?? 2n ** 41n)
   const at = (segment: string) => `/agents/${agent.id}/${segment}`
-  // More than any vault holds.
-  const usdcAmount = (usdc: string) => (bad === 'amount' ? '900000000.01' : usdc)
+  // The flawed amount is more than any vault holds.
+  const usdcAmount = (usdc: string) => (flaw === 'amount' ? '900000000.01' : usdc)
   const bought = (usdc: string) => ({ usdcAmount: usdcAmount(usdc), minTokenOut: '0', maxSlippageBps: 100 })
   const spent = (usdc: string) => ({
     usdcAmount: parseUnits(usdcAmount(usdc), 6),
     minTokenOut: 0n,
     maxSlippageBps: 100,
   })
-  switch (wish.is) {
+  switch (goal.kind) {
     case 'open': {
       const rules = ladder(-1_000)
-      const token = world.tokens[wish.symbol] as Address
-      const message = { ...signed, ...spent(wish.usdc), vault: world.vault, token, exitsHash: hashExits(rules) }
-      const body = { ...bought(wish.usdc), symbol: wish.symbol, exits: sent(rules) }
+      const token = world.tokens[goal.symbol] as Address
+      const message = { ...signed, ...spent(goal.usdc), vault: world.vault, token, exitsHash: hashExits(rules) }
+      const body = { ...bought(goal.usdc), symbol: goal.symbol, exits: toBodyRules(rules) }
       return { path: at('trade-intents'), kind: 'open', primaryType: 'OpenPosition', message, body }
     }
     case 'add': {
-      const message = { ...signed, ...spent(wish.usdc), positionId }
-      const body = { ...bought(wish.usdc), positionId }
+      const message = { ...signed, ...spent(goal.usdc), positionId }
+      const body = { ...bought(goal.usdc), positionId }
       return { path: at('add-intents'), kind: 'add', primaryType: 'AddToPosition', message, body }
     }
     case 'reduce': {
-      const { exitBps } = wish
+      const { exitBps } = goal
       const terms = { positionId, exitBps }
       return {
         path: at('reduce-intents'),
@@ -163,56 +175,62 @@ function stepOf(world: World, agent: Agent, wish: Wish, due: bigint, bad: (typeo
       }
     }
     case 'ladder': {
-      const rules = ladder(wish.stopBps)
+      const rules = ladder(goal.stopBps)
       const message = { ...signed, positionId, exitsHash: hashExits(rules) }
-      const body = { positionId, exits: sent(rules) }
+      const body = { positionId, exits: toBodyRules(rules) }
       return { path: at('exit-ladder-intents'), kind: 'ladder', primaryType: 'UpdateExitLadder', message, body }
     }
   }
 }
 
-type Signed = { path: string; json: string; intent: Intent }
+type SignedBody = { path: string; json: string; intent: SignedIntent }
 
 async function sign(
-  { domains, onIntent }: World,
+  { domains, onIntent }: AgentWorld,
   account: PrivateKeyAccount,
-  { path, kind, primaryType, message, body }: Step,
-  wish: string,
-): Promise<Signed> {
+  { path, kind, primaryType, message, body }: IntentDraft,
+  goal: string,
+): Promise<SignedBody> {
   const domain = kind === 'register' ? domains.registry : domains.router
   const signature = await account.signTypedData({ domain, types: signingTypes, primaryType, message } as never)
   const { deadline, nonce } = message
   const fields = kind === 'register' ? { ...body, signature } : { ...body, deadline, nonce, signature }
   const json = JSON.stringify(fields, (_, value) => (typeof value === 'bigint' ? `${value}` : value))
-  const intent: Intent = { digest: digestOf(domain, primaryType, message), kind, wish, hasTwin: false, told: [] }
+  const intent: SignedIntent = {
+    digest: digestOf(domain, primaryType, message),
+    kind,
+    goal,
+    hasTwin: false,
+    responses: [],
+  }
   onIntent(intent)
   bodies.set(intent, { path, json })
   return { path, json, intent }
 }
 
-const bodies = new WeakMap<Intent, { path: string; json: string }>()
+const bodies = new WeakMap<SignedIntent, { path: string; json: string }>()
 
-/** Posts the identical body until there is a verdict, and answers that; without one after `until`, the last thing told. */
-async function post(world: World, { path, json, intent }: Signed): Promise<Told> {
+/** Posts the same body until there is a verdict. Returns it, or the last response if the run is aborted. */
+async function post(world: AgentWorld, { path, json, intent }: SignedBody): Promise<ClientResponse> {
   for (let attempt = 1; ; attempt++) {
-    const told = await postOnce(world, path, json)
-    intent.told.push(told)
-    if (isSuccess(told) || isRefusal(told)) {
+    const response = await postOnce(world, path, json)
+    intent.responses.push(response)
+    if (isVerdict(response)) {
       world.onVerdict()
-      return told
+      return response
     }
-    if (world.signal.aborted) return told
-    await sleep(Math.min(50 * attempt, LONGEST_BACKOFF_MS))
+    if (world.signal.aborted) return response
+    await sleep(Math.min(50 * attempt, MAX_BACKOFF_MS))
   }
 }
 
-/** Posts the body of an intent once more; for those that got no verdict while the faults lasted. */
-export async function postAgain(world: World, intent: Intent): Promise<void> {
+/** Posts the body of an intent until there is a verdict; for intents without one when the faults end. */
+export async function postAgain(world: AgentWorld, intent: SignedIntent): Promise<void> {
   const body = bodies.get(intent)
   if (body) await post(world, { ...body, intent })
 }
 
-async function postOnce({ url, onAnswer }: World, path: string, json: string): Promise<Told> {
+async function postOnce({ url, onResponse }: AgentWorld, path: string, json: string): Promise<ClientResponse> {
   try {
     const response = await fetch(`${url()}${path}`, {
       method: 'POST',
@@ -221,21 +239,21 @@ async function postOnce({ url, onAnswer }: World, path: string, json: string): P
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
     })
     const text = await response.text()
-    onAnswer(text)
+    onResponse(text)
     return { status: response.status, body: JSON.parse(text) }
   } catch {
-    return { status: 'no answer' } // it may have been executed all the same
+    return { status: 'no response' } // the intent may have been executed
   }
 }
 
-const nonceOf = ({ client, router }: World, agentId: bigint) =>
+const nonceOf = ({ client, router }: AgentWorld, agentId: bigint) =>
   client.readContract({ address: router, abi: tradeRouterAbi, functionName: 'nonces', args: [agentId] })
 
-let signed = 0
-/** Never the same one twice: what is signed anew is another intent, also within a second. */
-const inAnHour = () => BigInt(Math.floor(Date.now() / 1000) + HOUR_SECONDS + signed++)
+let deadlines = 0
+/** Returns a unique deadline, so that signing again within a second yields another digest. */
+const inAnHour = () => BigInt(Math.floor(Date.now() / 1000) + HOUR_SECONDS + deadlines++)
 const keyOf = (random: Random): Hex =>
   `0x${Array.from({ length: 8 }, () => random.integer(1, 0xfffffffe).toString(16).padStart(8, '0')).join('')}`
 const ladder = (stopBps: number): ExitRule[] => [{ triggerType: 0, triggerBps: BigInt(stopBps), exitBps: 10_000 }]
-const sent = (rules: ExitRule[]) =>
+const toBodyRules = (rules: ExitRule[]) =>
   rules.map(({ triggerBps, exitBps }) => ({ triggerBps: Number(triggerBps), exitBps }))

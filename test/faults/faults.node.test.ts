@@ -5,7 +5,7 @@ import { prepareService } from './service.ts'
 
 const SEEDS = 20
 const INTENTS = 300
-/** So many chains and services run side by side: most of a seed's time is waiting. */
+/** The number of chains with a service that run in parallel. A seed mostly waits. */
 const RIGS = 3
 
 let rigs: Rig[] = []
@@ -20,8 +20,8 @@ afterAll(async () => {
   remove()
 })
 
-describe('under every fault that a seed can draw', () => {
-  test(`each of ${SEEDS} times ${INTENTS} intents is executed at most once, and every answer is true`, {
+describe('under all faults of a seed', () => {
+  test(`in each of ${SEEDS} seeds ${INTENTS} intents are executed at most once, and every response is true`, {
     timeout: 900_000,
   }, async () => {
     const seeds = Array.from({ length: SEEDS }, (_, index) => index + 1)

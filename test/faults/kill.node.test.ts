@@ -5,7 +5,7 @@ import { type Devnet, startDevnet } from '../../devnet/index.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { prepareService, type Service } from './service.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of the API, read as they come
+// biome-ignore lint/suspicious/noExplicitAny: responses of the API
 type Json = any
 
 const AGENTS = 8
@@ -19,7 +19,9 @@ beforeAll(async () => {
   remove = prepared.remove
   service = await prepared.start({
     ...workerVars(devnet.deployment),
-    ...{ X402_ENABLED: 'false', KEEPER_ENABLED: 'false', INCLUSION_TIMEOUT_MS: '20000' },
+    X402_ENABLED: 'false',
+    KEEPER_ENABLED: 'false',
+    INCLUSION_TIMEOUT_MS: '20000',
   })
 })
 afterAll(async () => {
@@ -35,8 +37,8 @@ async function post(path: string, body: Json): Promise<{ status: number; body: J
   return { status: response.status, body: await response.json() }
 }
 
-/** Registers an agent and answers the signed body of its first trade. */
-async function readyToTrade() {
+/** Registers an agent and returns the signed body of its first trade. */
+async function signFirstTrade() {
   const account = privateKeyToAccount(generatePrivateKey())
   const signed = async ({ body, typedData: { types, ...rest } }: Json) => {
     const { EIP712Domain: _, ...own } = types
@@ -49,31 +51,31 @@ async function readyToTrade() {
   return { path, body: await signed(await get(`${path}/quote?symbol=NVDA&usdcAmount=25`)) }
 }
 
-test('after kill -9 what was accepted is mined without anybody asking, and the same bodies get their answers', async () => {
+test('after kill -9 accepted intents are mined without another request, and the same bodies return their results', async () => {
   const { client, deployment } = devnet
   const { address } = deployment.accounts.executor
   const rpc = (method: string, ...params: unknown[]) =>
     client.request<{ Method: string; Parameters: unknown[]; ReturnType: unknown }>({ method, params })
-  const trades = await Promise.all(Array.from({ length: AGENTS }, readyToTrade))
+  const trades = await Promise.all(Array.from({ length: AGENTS }, signFirstTrade))
   const before = await client.getTransactionCount({ address })
 
   await devnet.setMining(false)
-  const broken = trades.map(({ path, body }) => post(path, body).catch(() => 'the connection ended'))
+  const interrupted = trades.map(({ path, body }) => post(path, body).catch(() => 'the connection closed'))
   await vi.waitFor(
     async () => expect(await client.getTransactionCount({ address, blockTag: 'pending' })).toBe(before + AGENTS),
     { timeout: 10_000 },
   )
-  await rpc('anvil_dropAllTransactions') // what was handed over is gone too
+  await rpc('anvil_dropAllTransactions') // so the node does not have them either
   await service.kill()
-  expect(new Set(await Promise.all(broken))).toEqual(new Set(['the connection ended']))
+  expect(new Set(await Promise.all(interrupted))).toEqual(new Set(['the connection closed']))
   await devnet.setMining(true)
 
   await vi.waitFor(async () => expect(await client.getTransactionCount({ address })).toBe(before + AGENTS), {
     timeout: 5_000,
     interval: 50,
   })
-  const answers = await Promise.all(trades.map(({ path, body }) => post(path, body)))
-  expect(answers.map(({ status }) => status)).toEqual(trades.map(() => 201))
-  expect(new Set(answers.map(({ body }) => body.positionId)).size).toBe(AGENTS)
+  const responses = await Promise.all(trades.map(({ path, body }) => post(path, body)))
+  expect(responses.map(({ status }) => status)).toEqual(trades.map(() => 201))
+  expect(new Set(responses.map(({ body }) => body.positionId)).size).toBe(AGENTS)
   expect(await client.getTransactionCount({ address })).toBe(before + AGENTS)
 })

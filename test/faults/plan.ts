@@ -1,40 +1,40 @@
-import { type Random, randomOf } from './random.ts'
+import { type Random, randomOf } from '../support/seeded-random.ts'
 
-/** What the way to the node does to one request. */
-export type Fate =
-  | { is: 'forward' }
-  | { is: 'drop' | 'cut' | 'busy' | 'broken' | 'limited' | 'reset' | 'twice' | 'overtaken' }
-  | { is: 'late' | 'hang'; ms: number }
+/** What the proxy does with one request to the node. */
+export type RequestFate =
+  | { kind: 'forward' }
+  | { kind: 'drop' | 'cut' | 'busy' | 'broken' | 'limited' | 'reset' | 'twice' | 'overtaken' }
+  | { kind: 'late' | 'hang'; ms: number }
 
-/** Something that happens once `after` intents have been answered. */
-export type Event = { after: number } & (
-  | { is: 'drop-transaction' | 'fee-spike' | 'foreign-transaction' | 'abort' | 'evict' | 'kill' }
-  | { is: 'reorg'; depth: number }
-  | { is: 'standstill' | 'empty-account'; ms: number }
+/** An event that happens once `after` intents have a verdict. */
+export type FaultEvent = { after: number } & (
+  | { kind: 'drop-transaction' | 'fee-spike' | 'foreign-transaction' | 'abort' | 'evict' | 'kill' }
+  | { kind: 'reorg'; depth: number }
+  | { kind: 'standstill' | 'empty-account'; ms: number }
 )
 
-/** Everything that a seed decides about the world around the service. */
-export type Plan = {
+/** Everything that a seed decides about the environment of the service. */
+export type FaultPlan = {
   seed: number
   intents: number
   agents: number
-  /** The share of the requests to the node that do not just pass. */
+  /** The share of requests to the node that fail in some way. */
   faultRate: number
-  /** How many ways lead to the node; each has faults of its own. */
+  /** The number of RPC URLs; each fails independently. */
   urls: number
-  /** Whether the node takes transactions as a sequencer does: no future nonce, an answer only with the inclusion. */
+  /** Whether the node behaves as a sequencer: it rejects future nonces and responds only after inclusion. */
   isSequencer: boolean
-  /** Whether receipts of synchronous sends have no block hash yet. */
+  /** Whether receipts of synchronous sends lack the block hash. */
   hasZeroHash: boolean
-  events: Event[]
-  /** What happens to a request, by what it says and how often that has been said. */
-  fateOf(content: string, ordinal: number): Fate
-  /** Whether a question after nonce or chain id is answered with yesterday's nonce, or by a node of another chain. */
-  liesAbout(content: string, ordinal: number): boolean
+  events: FaultEvent[]
+  /** Returns the fate of a request, by its content and by how often that content has been sent. */
+  fateOf(content: string, ordinal: number): RequestFate
+  /** Whether a response about a nonce or the chain id is wrong: the previous nonce, or the id of another chain. */
+  isResponseWrong(content: string, ordinal: number): boolean
 }
 
-const AGENTS = 40
-const eventKinds = [
+const MAX_AGENTS = 40
+const EVENT_KINDS = [
   'kill',
   'reorg',
   'drop-transaction',
@@ -45,17 +45,17 @@ const eventKinds = [
   'evict',
   'empty-account',
 ] as const
-/** The chain stands still this long where a seed is thorough about it. */
 const LONG_STANDSTILL_MS = 10_000
 
-export function planOf(seed: number, intents: number): Plan {
+/** Returns the plan of a seed. The same seed always yields the same plan. */
+export function planOf(seed: number, intents: number): FaultPlan {
   const random = randomOf('plan', seed)
   const faultRate = 0.01 + 0.09 * random.next()
   const fates = fatesOf(random)
   return {
     seed,
     intents,
-    agents: Math.min(AGENTS, Math.ceil(intents / 4)),
+    agents: Math.min(MAX_AGENTS, Math.ceil(intents / 4)),
     faultRate,
     urls: random.integer(1, 2),
     isSequencer: random.chance(0.5),
@@ -63,19 +63,19 @@ export function planOf(seed: number, intents: number): Plan {
     events: eventsOf(random, seed, intents),
     fateOf(content, ordinal) {
       const own = randomOf('fate', seed, content, ordinal)
-      if (!own.chance(faultRate)) return { is: 'forward' }
-      const is = own.pick(fates)
-      if (is === 'late') return { is, ms: own.integer(20, 1_500) }
-      // Around the time for which the service waits for an answer.
-      return is === 'hang' ? { is, ms: own.integer(3_000, 6_000) } : { is }
+      if (!own.chance(faultRate)) return { kind: 'forward' }
+      const kind = own.pick(fates)
+      if (kind === 'late') return { kind, ms: own.integer(20, 1_500) }
+      // Close to the service's own timeout for a response.
+      return kind === 'hang' ? { kind, ms: own.integer(3_000, 6_000) } : { kind }
     },
-    liesAbout: (content, ordinal) => randomOf('lie', seed, content, ordinal).chance(faultRate / 2),
+    isResponseWrong: (content, ordinal) => randomOf('lie', seed, content, ordinal).chance(faultRate / 2),
   }
 }
 
-/** Each seed is rich in a few kinds of faults: a mixture of everything would look the same every time. */
+/** Returns fates to pick from. Each seed has many of two kinds, because an even mixture would make all seeds alike. */
 function fatesOf(random: Random) {
-  const rich = () =>
+  const frequent = () =>
     random.pick(['drop', 'cut', 'busy', 'broken', 'limited', 'reset', 'twice', 'overtaken', 'late'] as const)
   const always = [
     'drop',
@@ -90,30 +90,30 @@ function fatesOf(random: Random) {
     'late',
     'hang',
   ] as const
-  return [...always, ...[rich(), rich()].flatMap(is => [is, is, is, is])]
+  return [...always, ...[frequent(), frequent()].flatMap(kind => [kind, kind, kind, kind])]
 }
 
-function eventsOf(random: Random, seed: number, intents: number): Event[] {
-  // Consecutive seeds begin with different kinds, so that a few of them meet all.
-  const rest = eventKinds.filter((_, index) => index !== seed % eventKinds.length)
-  const kinds = [eventKinds[seed % eventKinds.length] ?? 'kill']
+function eventsOf(random: Random, seed: number, intents: number): FaultEvent[] {
+  // Consecutive seeds start with different kinds, so that a few seeds cover all of them.
+  const rest = EVENT_KINDS.filter((_, index) => index !== seed % EVENT_KINDS.length)
+  const kinds = [EVENT_KINDS[seed % EVENT_KINDS.length] ?? 'kill']
   const count = random.integer(3, 6)
   while (kinds.length < count) {
     const kind = random.pick(rest)
-    // A key that others use more than once is taken out of service, as it must be: one foreign transaction is the most. One
-    // at a nonce whose block was lost gives positions other ids than were told, which nobody can help (docs/decisions.md).
+    // A lane pauses after two foreign transactions, so a plan has at most one. A foreign transaction at a nonce whose
+    // block was lost changes the ids of positions, which the service cannot prevent (docs/decisions.md).
     const excluded = kind === 'foreign-transaction' ? ['reorg', kind] : kind === 'reorg' ? ['foreign-transaction'] : []
     if (!kinds.some(drawn => excluded.includes(drawn))) kinds.push(kind)
   }
   const order: typeof kinds = []
   while (kinds.length > 0) order.push(...kinds.splice(random.integer(0, kinds.length - 1), 1))
   const spacing = (0.75 * intents) / order.length
-  return order.map((is, index): Event => {
+  return order.map((kind, index): FaultEvent => {
     const after = Math.round(0.12 * intents + spacing * (index + random.next()))
-    if (is === 'reorg') return { after, is, depth: random.integer(1, 3) }
-    if (is === 'standstill')
-      return { after, is, ms: random.chance(0.25) ? LONG_STANDSTILL_MS : random.integer(800, 2_500) }
-    if (is === 'empty-account') return { after, is, ms: random.integer(500, 2_000) }
-    return { after, is }
+    if (kind === 'reorg') return { after, kind, depth: random.integer(1, 3) }
+    if (kind === 'standstill')
+      return { after, kind, ms: random.chance(0.25) ? LONG_STANDSTILL_MS : random.integer(800, 2_500) }
+    if (kind === 'empty-account') return { after, kind, ms: random.integer(500, 2_000) }
+    return { after, kind }
   })
 }

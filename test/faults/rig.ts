@@ -5,21 +5,30 @@ import { type Devnet, startDevnet } from '../../devnet/index.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { domainAbi, toDomain } from '../../src/protocol/typed-data.ts'
 import { type Domains, readAccount, readExecutions } from './chain-record.ts'
-import { postAgain, runAgent, type World } from './clients.ts'
-import { enrich, happen } from './events.ts'
-import { bodyOf, type Intent, isRefusal, isSuccess, judge, type Violation } from './oracle.ts'
-import type { Plan } from './plan.ts'
-import { type RpcProxy, startProxy } from './proxy.ts'
+import { type AgentWorld, postAgain, runAgent } from './clients.ts'
+import type { FaultPlan } from './plan.ts'
+import { type RpcProxy, startProxy } from './rpc-proxy.ts'
 import type { Service, StartService } from './service.ts'
+import { refill, triggerEvent } from './trigger-event.ts'
+import {
+  bodyOf,
+  findViolations,
+  isClientError,
+  isSuccess,
+  isVerdict,
+  type SignedIntent,
+  type Violation,
+} from './violations.ts'
 
-export type Result = {
+export type SeedResult = {
   seed: number
   intents: number
   executed: number
-  refused: number
-  /** Requests that a client had to repeat. */
+  /** Intents with a 4xx response. */
+  rejected: number
+  /** Requests that clients had to repeat. */
   repeated: number
-  /** How often each fate befell a request to the node, and each code was answered. */
+  /** How often each fault was injected, and each error code was returned. */
   faults: Record<string, number>
   codes: Record<string, number>
   events: string[]
@@ -28,25 +37,26 @@ export type Result = {
 }
 
 export type Rig = {
-  run(plan: Plan): Promise<Result>
+  run(plan: FaultPlan): Promise<SeedResult>
   stop(): Promise<void>
 }
 
 const BLOCK_MS = 150
-const MOST_URLS = 2
+const MAX_URLS = 2
 const INCLUSION_TIMEOUT_MS = 3_000
-/** A seed that has no verdicts after this long will not get them. */
-const PATIENCE_MS = 120_000
-const REST_MS = 40_000
-/** A reorganisation takes three blocks at most. */
-const SETTLED_MS = 5 * BLOCK_MS
+/** How long clients post without a verdict. */
+const RUN_TIMEOUT_MS = 120_000
+/** How long the service has to finish after the faults end. */
+const IDLE_TIMEOUT_MS = 40_000
+/** Longer than the three blocks of the deepest reorg. */
+const REORG_SAFE_MS = 5 * BLOCK_MS
 
-/** A chain and a way to it that the seeds share, one after the other; each gets a service with storage of its own. */
+/** Starts a chain and a proxy that seeds use one after the other. Each seed gets a service with new storage. */
 export async function startRig(start: StartService): Promise<Rig> {
   const devnet = await startDevnet({ mineEveryMs: BLOCK_MS })
-  devnet.marketMaker.pause() // its trades would be lost in reorganisations, and the amounts here move no pool
+  devnet.marketMaker.pause() // a reorg would remove its trades, and the amounts here hardly move a pool
   const canary = `canary${randomBytes(8).toString('hex')}`
-  const proxy = await startProxy(devnet.rpcUrl, { urls: MOST_URLS, secret: canary })
+  const proxy = await startProxy(devnet.rpcUrl, { urls: MAX_URLS, secret: canary })
   const domains = await domainsOf(devnet)
   return {
     run: plan => runSeed({ devnet, proxy, domains, start, canary }, plan),
@@ -57,9 +67,9 @@ export async function startRig(start: StartService): Promise<Rig> {
   }
 }
 
-type Ground = { devnet: Devnet; proxy: RpcProxy; domains: Domains; start: StartService; canary: string }
+type RigParts = { devnet: Devnet; proxy: RpcProxy; domains: Domains; start: StartService; canary: string }
 
-async function runSeed({ devnet, proxy, domains, start, canary }: Ground, plan: Plan): Promise<Result> {
+async function runSeed({ devnet, proxy, domains, start, canary }: RigParts, plan: FaultPlan): Promise<SeedResult> {
   const { client, deployment } = devnet
   const { executor, relayer } = deployment.accounts
   const vars = {
@@ -78,23 +88,27 @@ async function runSeed({ devnet, proxy, domains, start, canary }: Ground, plan: 
   const service = await start(vars)
   proxy.counts.clear()
   const foreign = new Set<Hex>()
-  const intents: Intent[] = []
+  const intents: SignedIntent[] = []
   const texts: string[] = []
   const progress = createProgress()
   const registrations = createProgress()
-  const world: World = {
-    ...{ url: () => service.url, client, domains, router: deployment.contracts.TradeRouter },
-    ...{ vault: deployment.vaults.genesis as Address, tokens: deployment.tokens },
+  const world: AgentWorld = {
+    url: () => service.url,
+    client,
+    domains,
+    router: deployment.contracts.TradeRouter,
+    vault: deployment.vaults.genesis as Address,
+    tokens: deployment.tokens,
     onIntent: intent => intents.push(intent),
-    onAnswer: text => texts.push(text),
+    onResponse: text => texts.push(text),
     onVerdict: progress.advance,
     onRegistered: registrations.advance,
-    signal: AbortSignal.timeout(PATIENCE_MS),
+    signal: AbortSignal.timeout(RUN_TIMEOUT_MS),
   }
   try {
-    proxy.follow(plan)
-    const registered = registrations.until(plan.agents).then(() => sleep(SETTLED_MS))
-    const scene = { client, setMining: devnet.setMining, service, executor, foreign, settled: registered }
+    proxy.startFaults(plan)
+    const registered = registrations.until(plan.agents).then(() => sleep(REORG_SAFE_MS))
+    const targets = { client, setMining: devnet.setMining, service, executor, foreign, settled: registered }
     const each = Math.ceil(plan.intents / plan.agents)
     const agents = Array.from({ length: plan.agents }, (_, index) =>
       runAgent(world, { seed: plan.seed, index, intents: each }),
@@ -102,22 +116,22 @@ async function runSeed({ devnet, proxy, domains, start, canary }: Ground, plan: 
     const events = (async () => {
       for (const event of plan.events) {
         await progress.until(event.after)
-        await happen(event, scene)
+        await triggerEvent(event, targets)
       }
     })()
     await Promise.all(agents)
     progress.end()
     await events
 
-    proxy.calm()
+    proxy.stopFaults()
     await devnet.setMining(true)
-    for (const address of accounts) await enrich(client, address)
-    const isOpen = ({ told }: Intent) => !told.some(answer => isSuccess(answer) || isRefusal(answer))
-    const patient = { ...world, signal: AbortSignal.timeout(REST_MS) }
-    await Promise.all(intents.filter(isOpen).map(intent => postAgain(patient, intent)))
-    await rest(devnet, service, { accounts, intents })
+    for (const address of accounts) await refill(client, address)
+    const lacksVerdict = ({ responses }: SignedIntent) => !responses.some(isVerdict)
+    const faultless = { ...world, signal: AbortSignal.timeout(IDLE_TIMEOUT_MS) }
+    await Promise.all(intents.filter(lacksVerdict).map(intent => postAgain(faultless, intent)))
+    await waitUntilIdle(devnet, service, { accounts, intents })
   } finally {
-    proxy.calm()
+    proxy.stopFaults()
     await service.stop()
   }
 
@@ -129,57 +143,60 @@ async function runSeed({ devnet, proxy, domains, start, canary }: Ground, plan: 
   )
   const keys = Object.entries(vars).filter(([name]) => name.endsWith('PRIVATE_KEY'))
   const secrets = [canary, ...keys.map(([, key]) => key.replace('0x', ''))]
-  const told = intents.flatMap(intent => intent.told)
+  const responses = intents.flatMap(intent => intent.responses)
   return {
     seed: plan.seed,
     intents: intents.length,
     executed: executions.filter(({ succeeded, digest }) => succeeded && digest !== undefined).length,
-    refused: intents.filter(intent => intent.told.some(isRefusal)).length,
-    repeated: told.length - intents.length,
+    rejected: intents.filter(intent => intent.responses.some(isClientError)).length,
+    repeated: responses.length - intents.length,
     faults: Object.fromEntries(proxy.counts),
-    codes: tally(told.map(answer => bodyOf(answer).code ?? `${answer.status}`)),
-    events: plan.events.map(({ is }) => is),
+    codes: tally(responses.map(response => bodyOf(response).code ?? `${response.status}`)),
+    events: plan.events.map(({ kind }) => kind),
     seconds: (Date.now() - began) / 1000,
-    violations: judge({
-      ...{ intents, executions, accounts: states, secrets },
+    violations: findViolations({
+      intents,
+      executions,
+      accounts: states,
+      secrets,
       texts: [...texts, service.logs()],
-      lostBlocks: plan.events.some(({ is }) => is === 'reorg'),
+      lostBlocks: plan.events.some(({ kind }) => kind === 'reorg'),
     }),
   }
 }
 
 /**
- * Waits until nothing of the service's accounts is under way any more, and what a reorganisation took from clients is back;
- * what does not end is the oracle's to tell.
+ * Waits until the service's accounts have no pending transactions and every transaction that a client was told of is
+ * mined. Returns after a timeout too: findViolations reports what is left.
  */
-async function rest(
+async function waitUntilIdle(
   { client }: Devnet,
   { url }: Service,
-  { accounts, intents }: { accounts: readonly Address[]; intents: readonly Intent[] },
+  { accounts, intents }: { accounts: readonly Address[]; intents: readonly SignedIntent[] },
 ): Promise<void> {
-  const promised = intents.flatMap(({ told }) =>
-    told.filter(isSuccess).map(answer => bodyOf(answer).transactionHash ?? '0x'),
+  const confirmed = intents.flatMap(({ responses }) =>
+    responses.filter(isSuccess).map(response => bodyOf(response).transactionHash ?? '0x'),
   )
   const isMined = (hash: Hex) =>
     client.getTransactionReceipt({ hash }).then(
       () => true,
       () => false,
     )
-  for (const until = Date.now() + REST_MS; Date.now() < until; await sleep(BLOCK_MS)) {
+  for (const until = Date.now() + IDLE_TIMEOUT_MS; Date.now() < until; await sleep(BLOCK_MS)) {
     const states = await Promise.all(accounts.map(address => readAccount(client, { address, since: 0, mined: 0 })))
-    const isQuiet = states.every(({ nonce, pendingNonce, inPool }) => nonce === pendingNonce && inPool === 0)
-    if (!isQuiet || (await pendingOf(url)) > 0) continue
-    if ((await Promise.all(promised.map(isMined))).every(Boolean)) return
+    const isIdle = states.every(({ nonce, pendingNonce, inPool }) => nonce === pendingNonce && inPool === 0)
+    if (!isIdle || (await pendingOf(url)) > 0) continue
+    if ((await Promise.all(confirmed.map(isMined))).every(Boolean)) return
   }
 }
 
-type Lanes = Record<'executor' | 'relayer', { lanes: { pending: number }[] }>
+type LanesReport = Record<'executor' | 'relayer', { lanes: { pending: number }[] }>
 
-/** How many transactions the service waits for; none where it does not say. */
+/** Returns the service's number of pending transactions; 0 if it does not report it. */
 async function pendingOf(url: string): Promise<number> {
   const response = await fetch(`${url}/health/ready`)
   if (response.status === 404) return 0
-  const { executor, relayer, details } = (await response.json()) as Lanes & { details?: Lanes }
+  const { executor, relayer, details } = (await response.json()) as LanesReport & { details?: LanesReport }
   const lanes = [executor ?? details?.executor, relayer ?? details?.relayer].flatMap(group => group?.lanes ?? [])
   return lanes.reduce((sum, { pending }) => sum + pending, 0)
 }
@@ -198,7 +215,7 @@ function createProgress() {
       count++
       wake()
     },
-    /** Resolves once so many verdicts are there, or there will be no more. */
+    /** Resolves at the given count, or when the run ends. */
     until: (at: number) => new Promise<void>(resolve => (count >= at ? resolve() : waiting.push({ at, resolve }))),
     end() {
       count = Number.POSITIVE_INFINITY

@@ -6,23 +6,23 @@ import { startPeer } from '../../bench/peers/express/start.ts'
 import { bundleWorker, startWorkerd } from '../../bench/workerd.ts'
 import { freePort } from '../../devnet/anvil.ts'
 
-/** What is tested, in a process of its own that can be killed and started again on what it has stored. */
+/** The service under test, in its own process that can be killed and restarted on its storage. */
 export type Service = {
   url: string
-  /** Everything that it has printed, before its restarts too. */
+  /** Returns everything it printed, including before restarts. */
   logs(): string
-  /** Ends it without a warning and starts it again. */
+  /** Kills it with SIGKILL and starts it again. */
   kill(): Promise<void>
-  /** Breaks the object of a lane off in the middle of what it does. */
+  /** Aborts the Durable Object of a lane. */
   abort(lane: string): Promise<void>
-  /** Throws the object of a lane out of memory. */
+  /** Evicts the Durable Object of a lane from memory. */
   evict(lane: string): Promise<void>
   stop(): Promise<void>
 }
 
 export type StartService = (vars: Record<string, string>) => Promise<Service>
 
-/** Bundles the service once, with the door for the harness, and answers how to start it on fresh storage. */
+/** Bundles the service with the harness's route. Returns a function that starts it on new storage. */
 export async function prepareService(): Promise<{ start: StartService; remove(): void }> {
   const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-faults-'))
   const bundle = await bundleWorker(join(import.meta.dirname, 'worker.ts'), folder)
@@ -38,21 +38,22 @@ export async function prepareService(): Promise<{ start: StartService; remove():
   }
 }
 
-/** The Express relay in the service's place; it has no objects that could be thrown out. */
+/** Starts the baseline relay (Express) instead of the service. It has no Durable Objects to abort or evict. */
 export const startExpress: StartService = async vars => {
   const port = await freePort()
   return restartable(() => startPeer({ vars, port }), { evict: async () => {}, abort: async () => {} })
 }
 
-const PATIENCE_MS = 3_000
-const inTime = (work: Promise<void>): Promise<boolean> =>
-  Promise.race([work.then(() => true), sleep(PATIENCE_MS, false, { ref: false })])
+const SHUTDOWN_TIMEOUT_MS = 3_000
+/** Resolves to whether the work ends within the timeout. */
+const endsInTime = (work: Promise<void>): Promise<boolean> =>
+  Promise.race([work.then(() => true), sleep(SHUTDOWN_TIMEOUT_MS, false, { ref: false })])
 
-type Running = { url: string; logs(): string; kill9(): Promise<void>; stop(): Promise<void> }
+type RunningProcess = { url: string; logs(): string; kill9(): Promise<void>; stop(): Promise<void> }
 
-async function restartable<R extends Running>(
+async function restartable<R extends RunningProcess>(
   start: () => Promise<R>,
-  doors: Record<'abort' | 'evict', (running: R, lane: string) => Promise<void>>,
+  hooks: Record<'abort' | 'evict', (running: R, lane: string) => Promise<void>>,
 ): Promise<Service> {
   let running = await start()
   let earlier = ''
@@ -65,13 +66,13 @@ async function restartable<R extends Running>(
     url: running.url,
     logs: () => earlier + running.logs(),
     kill,
-    abort: lane => doors.abort(running, lane),
-    // Throwing out an object that is at work can block the host of workerd for ever: then all of it goes.
+    abort: lane => hooks.abort(running, lane),
+    // Evicting a busy object can block workerd forever. In that case the whole process is killed.
     async evict(lane) {
-      if (!(await inTime(doors.evict(running, lane)))) await kill()
+      if (!(await endsInTime(hooks.evict(running, lane)))) await kill()
     },
     async stop() {
-      if (!(await inTime(running.stop()))) await running.kill9()
+      if (!(await endsInTime(running.stop()))) await running.kill9()
     },
   }
 }

@@ -1,11 +1,11 @@
 import service, { ExecutorLane as Lane } from '../../src/index.ts'
 
-// The service with one more door: the platform may break an object off at any moment, and here the harness can.
+// The service with one more route: it aborts a lane's object, as the platform may do at any moment.
 export * from '../../src/index.ts'
 
 export class ExecutorLane extends Lane {
   override async fetch(): Promise<Response> {
-    this.ctx.abort('broken off by the harness')
+    this.ctx.abort('aborted by the fault harness')
     return new Response()
   }
 }
@@ -17,6 +17,6 @@ export default {
     if (pathname !== '/faults/abort') return service.fetch(request)
     const lane = env.EXECUTOR_LANE.get(env.EXECUTOR_LANE.idFromName(searchParams.get('lane') ?? ''))
     await lane.fetch(request).catch(() => {})
-    return new Response('broken off')
+    return new Response('aborted')
   },
 } satisfies ExportedHandler<Env>

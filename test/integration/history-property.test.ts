@@ -8,10 +8,10 @@ import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { Account } from '../../devnet/accounts.ts'
 import { TRADE_TYPES } from '../../src/protocol/trade-events.ts'
-import { type Random, randomOf } from '../faults/random.ts'
 import { chain, sign } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { closedOf, node, ownedBy, tradesOf } from '../support/history-oracle.ts'
+import { type Random, randomOf } from '../support/seeded-random.ts'
 import { call, deployment, type Input, type OperationId } from '../support/surfaces.ts'
 
 // Random trades, prices, transfers, reorganizations and crashes of the indexer; after each, every answer from the index is

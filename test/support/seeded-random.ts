@@ -1,14 +1,14 @@
 export type Random = {
-  /** From 0 to below 1. */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   next(): number
-  /** Whether something of this probability happens. */
+  /** Returns true with the given probability. */
   chance(probability: number): boolean
-  /** A whole number from `from` to `to`, both included. */
+  /** Returns an integer from `from` to `to`, both inclusive. */
   integer(from: number, to: number): number
-  pick<T>(choices: readonly T[]): T
+  pick<Choice>(choices: readonly Choice[]): Choice
 }
 
-/** A generator whose numbers depend on its seeds alone (mulberry32 over their FNV-1a hash). */
+/** Returns a generator whose numbers depend only on its seeds (mulberry32 over their FNV-1a hash). */
 export function randomOf(...seeds: (string | number)[]): Random {
   let state = hashOf(seeds.join(' '))
   const next = () => {

@@ -2,29 +2,30 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Address, type Hex, numberToHex, type PublicClient, parseEther } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import type { Account } from '../../devnet/accounts.ts'
-import type { Event } from './plan.ts'
+import type { FaultEvent } from './plan.ts'
 import type { Service } from './service.ts'
 
-export type Scene = {
+/** What an event acts on. */
+export type EventTargets = {
   client: PublicClient
   setMining(isOn: boolean): Promise<void>
   service: Service
   executor: Account
-  /** Resolves once nothing that the agents need lies in blocks that a reorganisation could take. */
+  /** Resolves once the registrations are too deep for the reorgs of a plan. */
   settled: Promise<unknown>
-  /** The transactions that the harness sends with the service's key. */
+  /** Collects the transactions that the harness sends with the service's key. */
   foreign: Set<Hex>
 }
 
-const WEALTH = numberToHex(parseEther('10000'))
-const POOL_PATIENCE_MS = 2_000
+const FULL_BALANCE = numberToHex(parseEther('10000'))
+const POOL_TIMEOUT_MS = 2_000
 
-/** Lets an event happen and resolves when it is over. */
-export async function happen(event: Event, scene: Scene): Promise<void> {
-  const { service, executor } = scene
+/** Triggers an event and resolves when it is over. */
+export async function triggerEvent(event: FaultEvent, targets: EventTargets): Promise<void> {
+  const { client, setMining, service, executor } = targets
   const rpc = <T = unknown>(method: string, ...params: unknown[]) =>
-    scene.client.request<{ Method: string; Parameters: unknown[]; ReturnType: T }>({ method, params })
-  switch (event.is) {
+    client.request<{ Method: string; Parameters: unknown[]; ReturnType: T }>({ method, params })
+  switch (event.kind) {
     case 'kill':
       return service.kill()
     case 'abort':
@@ -32,45 +33,46 @@ export async function happen(event: Event, scene: Scene): Promise<void> {
     case 'evict':
       return service.evict(executor.address)
     case 'standstill':
-      await scene.setMining(false)
+      await setMining(false)
       await sleep(event.ms)
-      return scene.setMining(true)
+      return setMining(true)
     case 'empty-account':
       await rpc('anvil_setBalance', executor.address, '0x0')
       await sleep(event.ms)
-      return enrich(scene.client, executor.address)
+      return refill(client, executor.address)
     case 'fee-spike': {
-      const { baseFeePerGas } = await scene.client.getBlock()
+      const { baseFeePerGas } = await client.getBlock()
       await rpc('anvil_setNextBlockBaseFeePerGas', numberToHex(10n * (baseFeePerGas ?? 0n) + 1n))
       return
     }
     case 'reorg':
-      await scene.settled
-      await scene.setMining(false)
+      await targets.settled
+      await setMining(false)
       await rpc('anvil_reorg', event.depth, [])
-      await enrich(scene.client, executor.address) // a balance that was set belongs to the blocks that are gone
-      return scene.setMining(true)
+      await refill(client, executor.address) // the reorg also removes a balance that was set in the lost blocks
+      return setMining(true)
     case 'drop-transaction': {
-      const hash = await pooled(scene, executor.address)
+      const hash = await firstPooled(client, executor.address)
       if (hash) await rpc('anvil_dropTransaction', hash)
       return
     }
     case 'foreign-transaction':
-      return useKey(scene)
+      return sendForeignTransaction(targets)
   }
 }
 
-export const enrich = async (client: PublicClient, address: Address): Promise<void> => {
+/** Sets the balance of an account to what it had at the start. */
+export const refill = async (client: PublicClient, address: Address): Promise<void> => {
   await client.request<{ Method: string; Parameters: unknown[]; ReturnType: unknown }>({
     method: 'anvil_setBalance',
-    params: [address, WEALTH],
+    params: [address, FULL_BALANCE],
   })
 }
 
-/** A transaction of an account that waits for its block. */
-async function pooled({ client }: Scene, address: Address): Promise<Hex | undefined> {
+/** Waits for a pending transaction of an account. Returns undefined if there is none in time. */
+async function firstPooled(client: PublicClient, address: Address): Promise<Hex | undefined> {
   type Content = { pending: Record<string, Record<string, { hash: Hex }>> }
-  for (const until = Date.now() + POOL_PATIENCE_MS; Date.now() < until; await sleep(20)) {
+  for (const until = Date.now() + POOL_TIMEOUT_MS; Date.now() < until; await sleep(20)) {
     const { pending } = await client.request<{ Method: string; Parameters: []; ReturnType: Content }>({
       method: 'txpool_content',
       params: [],
@@ -82,18 +84,23 @@ async function pooled({ client }: Scene, address: Address): Promise<Hex | undefi
   return undefined
 }
 
-/** Sends a transfer of nothing with the executor's key at the next nonce, in place of what may wait there. */
-async function useKey({ client, executor, foreign }: Scene): Promise<void> {
+/** Sends a zero-value transfer with the executor's key at the next nonce, which replaces a pending transaction there. */
+async function sendForeignTransaction({ client, executor, foreign }: EventTargets): Promise<void> {
   const account = privateKeyToAccount(executor.privateKey)
   const [nonce, { baseFeePerGas }] = await Promise.all([
     client.getTransactionCount({ address: account.address }),
     client.getBlock(),
   ])
   const serializedTransaction = await account.signTransaction({
-    ...{ type: 'eip1559', chainId: client.chain?.id ?? 0, nonce, to: account.address, gas: 21_000n },
-    ...{ maxFeePerGas: 100n * (baseFeePerGas ?? 1n) + 10n ** 12n, maxPriorityFeePerGas: 10n ** 11n },
+    type: 'eip1559',
+    chainId: client.chain?.id ?? 0,
+    nonce,
+    to: account.address,
+    gas: 21_000n,
+    maxFeePerGas: 100n * (baseFeePerGas ?? 1n) + 10n ** 12n,
+    maxPriorityFeePerGas: 10n ** 11n,
   })
-  // A nonce that has just been used is no fault: then nothing foreign happens.
+  // If the service used the nonce first, the event has no effect.
   await client.sendRawTransaction({ serializedTransaction }).then(
     hash => foreign.add(hash),
     () => {},

@@ -1,0 +1,131 @@
+import { pad } from 'viem'
+import { describe, expect, test } from 'vitest'
+import { type Execution, findViolations, type RunRecord, type SignedIntent } from './violations.ts'
+
+const [A, B, TX, OTHER] = [pad('0xa'), pad('0xb'), pad('0x1'), pad('0x2')]
+const success = { status: 201, body: { agentId: '1', positionId: '7', transactionHash: TX } }
+const error = { status: 400, body: { code: 'INVALID_NONCE' } }
+const lost = { status: 'no response' } as const
+
+const intent = (changes: Partial<SignedIntent> = {}): SignedIntent => ({
+  digest: A,
+  kind: 'open',
+  goal: 'g',
+  hasTwin: false,
+  responses: [success],
+  ...changes,
+})
+const execution = (changes: Partial<Execution> = {}): Execution => ({
+  hash: TX,
+  digest: A,
+  succeeded: true,
+  agentId: '1',
+  positionId: '7',
+  ...changes,
+})
+const run = (changes: Partial<RunRecord> = {}): RunRecord => ({
+  intents: [intent()],
+  executions: [execution()],
+  accounts: [{ address: '0x1', mined: 1, nonce: 1, pendingNonce: 1, inPool: 0 }],
+  texts: ['{"code":"INVALID_NONCE"}'],
+  secrets: ['canary'],
+  lostBlocks: false,
+  ...changes,
+})
+const rules = (changes: Partial<RunRecord>) => findViolations(run(changes)).map(({ rule }) => rule)
+
+describe('no violation is reported for', () => {
+  test.each<[string, Partial<RunRecord>]>([
+    ['an intent that was executed and confirmed', {}],
+    [
+      'responses that were lost before a correct one arrived',
+      { intents: [intent({ responses: [lost, { status: 502, body: {} }, success] })] },
+    ],
+    ['an intent that got an error and was not executed', { intents: [intent({ responses: [error] })], executions: [] }],
+    [
+      'an error for an intent that reverted on chain',
+      { intents: [intent({ responses: [error] })], executions: [execution({ succeeded: false })] },
+    ],
+    [
+      'a registration, which has no position',
+      {
+        intents: [intent({ kind: 'register' })],
+        executions: [execution({ positionId: undefined })],
+      },
+    ],
+    [
+      'an intent that was signed again in another transaction after a reorg',
+      { executions: [execution({ hash: OTHER })], lostBlocks: true },
+    ],
+    [
+      'an error and a success for a body that was posted twice at once',
+      { intents: [intent({ hasTwin: true, responses: [error, success] })] },
+    ],
+    [
+      'a zero-value transfer that fills a nonce',
+      { executions: [execution(), execution({ hash: OTHER, digest: undefined })] },
+    ],
+  ])('%s', (_, changes) => {
+    expect(findViolations(run(changes))).toEqual([])
+  })
+})
+
+describe('a violation is reported for', () => {
+  test.each<[string, string, Partial<RunRecord>]>([
+    ['an intent that was executed twice', 'executed twice', { executions: [execution(), execution({ hash: OTHER })] }],
+    ['a success that names another transaction', 'false success', { executions: [execution({ hash: OTHER })] }],
+    ['a success without a transaction', 'false success', { executions: [] }],
+    ['a success that reverted', 'false success', { executions: [execution({ succeeded: false })] }],
+    ['a success with the id of another position', 'false success', { executions: [execution({ positionId: '8' })] }],
+    [
+      'a registration with the id of another agent',
+      'false success',
+      { intents: [intent({ kind: 'register' })], executions: [execution({ agentId: '2' })] },
+    ],
+    [
+      'errors only for a body that was posted twice at once and executed',
+      'false error',
+      { intents: [intent({ hasTwin: true, responses: [error] })] },
+    ],
+    ['an error for an executed intent', 'false error', { intents: [intent({ responses: [error] })] }],
+    ['a success after an error', 'false error', { intents: [intent({ responses: [error, success] })] }],
+    [
+      'an intent without a definite response',
+      'no verdict',
+      { intents: [intent({ responses: [lost] })], executions: [] },
+    ],
+    [
+      'an execution that no client requested',
+      'unknown execution',
+      {
+        executions: [execution(), execution({ hash: OTHER, digest: B })],
+      },
+    ],
+    [
+      'a nonce that was used elsewhere',
+      'not idle',
+      {
+        accounts: [{ address: '0x1', mined: 1, nonce: 2, pendingNonce: 2, inPool: 0 }],
+      },
+    ],
+    [
+      'a transaction that is still in the pool',
+      'not idle',
+      {
+        accounts: [{ address: '0x1', mined: 1, nonce: 1, pendingNonce: 1, inPool: 1 }],
+      },
+    ],
+    ['a secret in a log', 'secret leaked', { texts: ['fetch failed: http://127.0.0.1/canary'] }],
+  ])('%s', (_, rule, changes) => {
+    expect(rules(changes)).toEqual([rule])
+  })
+
+  test('a goal that was reached twice because a client signed again after a false error', () => {
+    const intents = [
+      intent({ responses: [error] }),
+      intent({ digest: B, responses: [{ ...success, body: { ...success.body, transactionHash: OTHER } }] }),
+    ]
+    const executions = [execution(), execution({ hash: OTHER, digest: B })]
+    expect(rules({ intents, executions })).toEqual(['false error', 'goal reached twice'])
+  })
+})

@@ -1,0 +1,136 @@
+import type { Hex } from 'viem'
+
+type ResponseBody = { code?: string; agentId?: string; positionId?: string; transactionHash?: Hex }
+
+/** What a client received for one signed body. */
+export type ClientResponse = { status: number; body: ResponseBody } | { status: 'no response' }
+
+/** One signed body and every response to it, in order. */
+export type SignedIntent = {
+  digest: Hex
+  kind: 'register' | 'open' | 'add' | 'reduce' | 'ladder'
+  /** The goal this body tries to reach. A client signs another body for the same goal after an error. */
+  goal: string
+  /** Whether the body was posted twice at once. One post may then get an error although the other one succeeds. */
+  hasTwin: boolean
+  responses: ClientResponse[]
+}
+
+/** A transaction of the service's accounts in a block, with the ids of its event. */
+export type Execution = {
+  hash: Hex
+  /** Undefined if the transaction carries no intent. */
+  digest?: Hex | undefined
+  succeeded: boolean
+  agentId?: string | undefined
+  positionId?: string | undefined
+}
+
+/** An account after a run: transactions mined in the run, nonces relative to its start, and transactions in the pool. */
+export type AccountState = { address: string; mined: number; nonce: number; pendingNonce: number; inPool: number }
+
+/** Everything that is known about a run after the service has become idle. */
+export type RunRecord = {
+  intents: SignedIntent[]
+  executions: Execution[]
+  accounts: AccountState[]
+  /** Whether a reorg removed blocks. Their transactions may be signed again, with a higher fee or another nonce. */
+  lostBlocks: boolean
+  /** Everything the service printed and returned. */
+  texts: string[]
+  /** What no text may contain. */
+  secrets: string[]
+}
+
+export type Violation = { rule: ViolatedRule; what: string }
+export type ViolatedRule =
+  | 'executed twice'
+  | 'goal reached twice'
+  | 'false success'
+  | 'false error'
+  | 'no verdict'
+  | 'not idle'
+  | 'unknown execution'
+  | 'secret leaked'
+
+/** Returns what the service did wrong in a run: intents executed more than once, false responses, leaked secrets. */
+export function findViolations(run: RunRecord): Violation[] {
+  const { intents, executions, accounts, texts, secrets, lostBlocks } = run
+  const violations: Violation[] = []
+  const report = (rule: ViolatedRule, what: string) => violations.push({ rule, what })
+  const successes = Map.groupBy(
+    executions.filter(({ succeeded }) => succeeded),
+    ({ digest }) => digest,
+  )
+  const byHash = new Map(executions.map(execution => [execution.hash, execution]))
+
+  for (const intent of intents) {
+    const { digest, kind, responses } = intent
+    const name = `${kind} ${digest}`
+    const executed = successes.get(digest) ?? []
+    if (executed.length > 1) report('executed twice', `${name} in ${executed.map(({ hash }) => hash).join(', ')}`)
+    for (const response of responses) {
+      if (isSuccess(response)) {
+        const resent = lostBlocks ? executed[0] : undefined
+        const problem = problemWith(intent, bodyOf(response), { byHash, resent })
+        if (problem) report('false success', `${name}: ${problem}`)
+      } else if (isClientError(response) && executed.length > 0 && !(intent.hasTwin && responses.some(isSuccess)))
+        report(
+          'false error',
+          `${name} got ${responses.map(nameOf).join(', ')} and was executed in ${executed[0]?.hash}`,
+        )
+    }
+    if (!responses.some(isVerdict))
+      report('no verdict', `${name} got ${responses.map(nameOf).join(', ') || 'no response'}`)
+  }
+
+  const reached = Map.groupBy(
+    intents.filter(({ digest }) => successes.has(digest)),
+    ({ goal }) => goal,
+  )
+  for (const [goal, bodies] of reached)
+    if (bodies.length > 1) report('goal reached twice', `${goal} by ${bodies.map(({ digest }) => digest).join(', ')}`)
+  const known = new Set(intents.map(({ digest }) => digest))
+  for (const { digest, hash } of executions)
+    if (digest !== undefined && !known.has(digest)) report('unknown execution', `${digest} in ${hash}`)
+
+  for (const { address, mined, nonce, pendingNonce, inPool } of accounts)
+    if (nonce !== mined || pendingNonce !== nonce || inPool > 0)
+      report(
+        'not idle',
+        `${address} has nonce ${nonce}, pending nonce ${pendingNonce}, ${mined} mined and ${inPool} in the pool`,
+      )
+  for (const text of texts) {
+    const secret = secrets.find(secret => text.includes(secret))
+    if (secret !== undefined) report('secret leaked', text.slice(Math.max(0, text.indexOf(secret) - 60)).slice(0, 160))
+  }
+  return violations
+}
+
+export const isSuccess = ({ status }: ClientResponse): boolean => status === 200 || status === 201
+
+/** Whether a response says that nothing was executed and nothing will be. */
+export const isClientError = ({ status }: ClientResponse): boolean =>
+  typeof status === 'number' && status >= 400 && status < 500
+
+/** Whether a response is definite, so that a client stops posting the body. */
+export const isVerdict = (response: ClientResponse): boolean => isSuccess(response) || isClientError(response)
+
+/** Returns the body of a response; empty without one. */
+export const bodyOf = (response: ClientResponse): ResponseBody => ('body' in response ? response.body : {})
+
+const nameOf = (response: ClientResponse) => `${response.status} ${bodyOf(response).code ?? ''}`.trim()
+
+/** Returns what is wrong with a success: its ids must be those of the transaction's event. */
+function problemWith(
+  { kind, digest }: SignedIntent,
+  body: ResponseBody,
+  { byHash, resent }: { byHash: ReadonlyMap<Hex, Execution>; resent: Execution | undefined },
+): string | undefined {
+  const execution = (body.transactionHash && byHash.get(body.transactionHash)) ?? resent
+  if (execution === undefined) return `there is no transaction ${body.transactionHash}`
+  if (!execution.succeeded) return `${execution.hash} reverted`
+  if (execution.digest !== digest) return `${execution.hash} carries another intent`
+  const id = kind === 'register' ? 'agentId' : 'positionId'
+  return body[id] === execution[id] ? undefined : `it returned ${id} ${body[id]} instead of ${execution[id]}`
+}
