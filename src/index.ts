@@ -6,18 +6,18 @@ import { ExecutorLane as ExecutorLaneObject } from './executor/object.ts'
 import type { Listener } from './history/chain-follower.ts'
 import { HistoryIndexerObject } from './history/object.ts'
 import { createApp } from './http/app.ts'
-import { givingAgain } from './http/response-cache.ts'
+import { withResponseCache } from './http/response-cache.ts'
 import { streamsOf } from './live/client.ts'
 import { EventStreamsObject } from './live/object.ts'
 import { logEvent } from './log.ts'
 import { McpHubObject } from './mcp/hub-object.ts'
-import { announce } from './mcp/notify-subscribers.ts'
+import { notifySubscribers } from './mcp/notify-subscribers.ts'
 import { createMcpRoute } from './mcp/route.ts'
 import { createServer } from './mcp/server.ts'
 import type { ServerFactory } from './mcp/server-factory.ts'
 import { McpSessionObject } from './mcp/session-object.ts'
-import { lifeOf } from './operations/intent-status.ts'
-import { refreshOnSchedule } from './operations/refresh-job.ts'
+import { presentIntentRecord } from './operations/intent-status.ts'
+import { refreshPricesOnSchedule } from './operations/scheduled-price-refresh.ts'
 
 export { KeeperObject as Keeper } from './keeper/object.ts'
 export { PaymentLedger } from './payments/object.ts'
@@ -25,12 +25,12 @@ export { PaymentLedger } from './payments/object.ts'
 const config = parseConfig({ ...env })
 const context = createContext(config, env)
 const app = createApp(() => context, env.ASSETS)
-const serveHttp = givingAgain(
+const serveHttp = withResponseCache(
   request => app.fetch(request),
   () => context,
 )
-const serve: ServerFactory = serving => createServer(context, serving)
-const mcp = createMcpRoute({ createServer: serve, allowedHosts: config.allowedHosts, namespaces: env })
+const createMcpServer: ServerFactory = options => createServer(context, options)
+const serveMcp = createMcpRoute({ createServer: createMcpServer, allowedHosts: config.allowedHosts, namespaces: env })
 
 const streams = () => config.chain && streamsOf(env.EVENT_STREAMS, config.chain)
 const quietly = (work: Promise<unknown> | undefined) => waitUntil(Promise.resolve(work).catch(() => {}))
@@ -53,14 +53,14 @@ export class HistoryIndexer extends HistoryIndexerObject {
   }
 }
 export class EventStreams extends EventStreamsObject {
-  protected override readonly present = lifeOf
-  protected override readonly onChange = (agentIds: number[]) => quietly(announce(agentIds, env))
+  protected override readonly present = presentIntentRecord
+  protected override readonly onChange = (agentIds: number[]) => quietly(notifySubscribers(agentIds, env))
 }
 export class McpSession extends McpSessionObject {
-  protected override readonly createServer = serve
+  protected override readonly createServer = createMcpServer
 }
 export class McpHub extends McpHubObject {
-  protected override readonly createServer = serve
+  protected override readonly createServer = createMcpServer
 }
 
 let isAwake = false
@@ -77,12 +77,12 @@ function wake() {
 export default {
   fetch: request => {
     wakeOnce()
-    return new URL(request.url).pathname === '/mcp' ? mcp(request) : serveHttp(request)
+    return new URL(request.url).pathname === '/mcp' ? serveMcp(request) : serveHttp(request)
   },
   scheduled: async () => {
     wake()
     // Each part logs what becomes of it, and leaves the others alone.
-    await refreshOnSchedule(context)
+    await refreshPricesOnSchedule(context)
     if (config.chain && config.trading) await context.history.sample().catch(() => logEvent('sampling failure'))
   },
 } satisfies ExportedHandler<Env>

@@ -1,47 +1,52 @@
 import type { Context } from 'hono'
 import { accepts } from 'hono/accepts'
 import { z } from 'zod'
-import type { Operation } from '../operations/define-operation.ts'
+import type { JsonOperation } from '../operations/operation.ts'
 import { csvOf } from './csv.ts'
 
-/** What a read also answers over HTTP, besides JSON. */
-export type Format = {
+/** A format besides JSON in which an operation can respond. */
+export type AlternativeFormat = {
   name: 'md' | 'csv'
   mediaType: string
-  /** The query parameter that asks for it. */
+  /** The query parameter that requests it. */
   query: z.ZodObject
   example: string
-  /** The text of an answer; what has no place in it goes into headers. */
-  write(c: Context, answer: never): string
+  /** Renders the output; sets headers for what has no place in the text. */
+  write(c: Context, output: unknown): string
 }
 
 const JSON_TYPE = 'application/json'
 
-/** The other format of an operation; undefined where it has none. */
-export const formatOf = (operation: Operation): Format | undefined => markdownOf(operation) ?? tableOf(operation)
+/** Returns the alternative format of an operation; undefined if it only has JSON. */
+export const alternativeFormat = (operation: JsonOperation): AlternativeFormat | undefined =>
+  markdownFormat(operation) ?? csvFormat(operation)
 
-/** Whether a request asks for a format, by its query or by what it accepts; JSON where it has no preference. */
-export const isAskedFor = ({ name, mediaType }: Format, c: Context, asked: unknown): boolean =>
-  asked === name || accepts(c, { header: 'Accept', supports: [JSON_TYPE, mediaType], default: JSON_TYPE }) === mediaType
+/** Tells whether a request prefers the format, by its query or its Accept header. JSON wins without a preference. */
+export const acceptsFormat = ({ name, mediaType }: AlternativeFormat, c: Context, requested: unknown): boolean =>
+  requested === name ||
+  accepts(c, { header: 'Accept', supports: [JSON_TYPE, mediaType], default: JSON_TYPE }) === mediaType
 
-const queryOf = (name: Format['name'], what: string) =>
+const formatQuery = (name: AlternativeFormat['name'], label: string) =>
   z.object({
     format: z
       .enum([name])
       .optional()
-      .meta({ description: `\`${name}\` answers ${what} instead of JSON` }),
+      .meta({ description: `\`${name}\` returns ${label} instead of JSON` }),
   })
 
-const markdownOf = ({ markdown }: Operation): Format | undefined =>
-  markdown && {
+function markdownFormat(operation: JsonOperation): AlternativeFormat | undefined {
+  if (operation.markdown === undefined) return undefined
+  const { markdown } = operation
+  return {
     name: 'md',
     mediaType: 'text/markdown',
-    query: queryOf('md', 'markdown'),
+    query: formatQuery('md', 'Markdown'),
     example: '# Vaults\n',
-    write: (_, answer) => markdown(answer),
+    write: (_, output) => markdown(output),
   }
+}
 
-function tableOf({ csv, output }: Operation): Format | undefined {
+function csvFormat({ csv, output }: JsonOperation): AlternativeFormat | undefined {
   const list = csv !== undefined && output instanceof z.ZodObject ? output.shape[csv] : undefined
   const row = list instanceof z.ZodArray ? list.element : undefined
   if (csv === undefined || !(row instanceof z.ZodObject)) return undefined
@@ -49,20 +54,25 @@ function tableOf({ csv, output }: Operation): Format | undefined {
   return {
     name: 'csv',
     mediaType: 'text/csv',
-    query: queryOf('csv', 'CSV'),
+    query: formatQuery('csv', 'CSV'),
     example: `${columns.join(',')}\r\n`,
-    write(c, answer: Record<string, unknown>) {
-      const { nextCursor, asOf, lagBlocks } = answer as Partial<Around>
-      if (nextCursor) c.header('Link', `<${withCursor(c.req.url, nextCursor)}>; rel="next"`)
-      if (asOf) c.header('X-As-Of-Block', asOf.blockNumber)
-      if (lagBlocks !== undefined) c.header('X-Lag-Blocks', `${lagBlocks}`)
-      return csvOf(columns, answer[csv] as Record<string, unknown>[])
+    write(c, output) {
+      const page = output as ListPage
+      if (page.nextCursor) c.header('Link', `<${withCursor(c.req.url, page.nextCursor)}>; rel="next"`)
+      if (page.asOf) c.header('X-As-Of-Block', page.asOf.blockNumber)
+      if (page.lagBlocks !== undefined) c.header('X-Lag-Blocks', `${page.lagBlocks}`)
+      return csvOf(columns, page[csv] as Record<string, unknown>[])
     },
   }
 }
 
-/** What an answer says around its list. */
-type Around = { nextCursor: string | null; asOf: { blockNumber: string }; lagBlocks: number }
+/** The fields around the list of an output, which become headers of its CSV. */
+type ListPage = {
+  nextCursor?: string | null
+  asOf?: { blockNumber: string }
+  lagBlocks?: number
+  [list: string]: unknown
+}
 
 function withCursor(url: string, cursor: string): string {
   const { pathname, searchParams } = new URL(url)

@@ -1,12 +1,12 @@
 import { csvFormatRow } from 'd3-dsv'
 
-// What a spreadsheet takes for the begin of a formula, also in the forms that Asian keyboards write.
-const FORMULA = /^[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/
+// Characters that start a formula in a spreadsheet, including their full-width forms.
+const FORMULA_START = /^[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/
 const NUMBER = /^-?\d+$/
 
 /**
- * A table as RFC 4180 wants it, with a row of names first. Amounts are the digits of the JSON; null is empty. Text that
- * a spreadsheet would run as a formula gets an apostrophe before it: symbols are written by strangers.
+ * Returns a table as RFC 4180 CSV with a header row. Amounts keep the digits of the JSON; null is an empty cell. Text
+ * that a spreadsheet would run as a formula is prefixed with an apostrophe, because third parties choose the symbols.
  */
 export function csvOf(columns: readonly string[], rows: readonly Record<string, unknown>[]): string {
   const lines = [columns, ...rows.map(row => columns.map(column => cell(row[column])))]
@@ -15,5 +15,5 @@ export function csvOf(columns: readonly string[], rows: readonly Record<string, 
 
 function cell(value: unknown): string {
   const text = value === null || value === undefined ? '' : `${value}`
-  return FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text
+  return FORMULA_START.test(text) && !NUMBER.test(text) ? `'${text}` : text
 }

@@ -3,9 +3,9 @@ import { z } from '@hono/zod-openapi'
 import type { Context as HonoContext } from 'hono'
 import type { PaymentAnswer } from '../errors/refusal.ts'
 
-// x402 over HTTP: JSON in base64, in the headers of version 2 and under the older names.
+// x402 over HTTP: JSON in base64, in the headers of version 2 and of version 1.
 
-/** The payment that came with a request; one that cannot be decoded stays the text that it is. */
+/** Returns the payment of a request as decoded JSON, or as the raw text if it cannot be decoded. */
 export function paymentOf(headers: Headers): unknown {
   const text = headers.get('PAYMENT-SIGNATURE') ?? headers.get('X-PAYMENT')
   if (text === null) return undefined
@@ -16,7 +16,7 @@ export function paymentOf(headers: Headers): unknown {
   }
 }
 
-/** Writes what x402 says beside an answer into its headers. */
+/** Sets the x402 headers of a response: the requirements, or the receipt. */
 export function writePayment(c: HonoContext, { required, response }: PaymentAnswer = {}): void {
   if (required) c.header('PAYMENT-REQUIRED', encode(required))
   if (response === undefined) return
@@ -26,17 +26,17 @@ export function writePayment(c: HonoContext, { required, response }: PaymentAnsw
 
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64')
 
-const text = (description: string) => ({ description, schema: { type: 'string' as const } })
-const receipt = text('The x402 SettleResponse of the fee, base64 of JSON; absent where nothing was paid')
+const textHeader = (description: string) => ({ description, schema: { type: 'string' as const } })
+const receipt = textHeader('The x402 SettleResponse of the fee, base64 of JSON; absent if nothing was paid')
 
-/** What the OpenAPI document says of the headers of an operation that is paid for, by direction. */
+/** The headers of a paid operation in the OpenAPI document. */
 export const paymentHeaders = {
   request: z.object({
     'payment-signature': z
       .string()
       .optional()
-      .meta({ description: 'The x402 PaymentPayload, base64 of JSON; `X-PAYMENT` is understood too' }),
+      .meta({ description: 'The x402 PaymentPayload, base64 of JSON; `X-PAYMENT` is accepted too' }),
   }),
   success: { 'PAYMENT-RESPONSE': receipt, 'X-PAYMENT-RESPONSE': receipt },
-  required: { 'PAYMENT-REQUIRED': text('What to pay, the same as in the body: base64 of JSON') },
+  required: { 'PAYMENT-REQUIRED': textHeader('The payment requirements, as in the body: base64 of JSON') },
 }

@@ -2,53 +2,53 @@ import type { Context } from '../context.ts'
 import type { CacheableResponse } from '../read-cache.ts'
 
 type Serve = (request: Request) => Response | Promise<Response>
-type Given = { answer: CacheableResponse; text: string; headers: Headers }
+type CachedResponse = { output: CacheableResponse; json: string; headers: Headers }
 
-const ENTRIES = 1_000
+const MAX_ENTRIES = 1_000
 const REQUEST_ID = /^[\w\-=]{1,255}$/
 
-// What a request was answered with, where the isolate's memory holds it.
-const answers = new WeakMap<Request, CacheableResponse>()
-const texts = new WeakMap<CacheableResponse, string>()
+// The output behind a response, for requests that were served from the read cache.
+const outputs = new WeakMap<Request, CacheableResponse>()
+const serialized = new WeakMap<CacheableResponse, string>()
 
-/** The JSON of a remembered answer, written once however often it is given. */
-export function textOf(answer: CacheableResponse): string {
-  const text = texts.get(answer) ?? JSON.stringify(answer)
-  texts.set(answer, text)
-  return text
+/** Returns the JSON of an output, serialized once per object. */
+export function jsonOf(output: CacheableResponse): string {
+  const json = serialized.get(output) ?? JSON.stringify(output)
+  serialized.set(output, json)
+  return json
 }
 
-/** Notes that a request was answered with the JSON of a remembered answer. */
-export function noteAnswer(request: Request, answer: CacheableResponse): void {
-  answers.set(request, answer)
+/** Marks the response to a request as cacheable: it is the JSON of an output in the read cache. */
+export function markCacheable(request: Request, output: CacheableResponse): void {
+  outputs.set(request, output)
 }
 
 /**
- * Serves an app, and gives an answer again as it was given, with its own request id, for as long as the memory holds it:
- * neither routed nor validated nor written anew.
+ * Wraps an app with a cache of whole responses. A cached response is reused with a fresh request id for as long as the
+ * read cache holds its output, without routing, validating or serializing again.
  */
-export function givingAgain(serve: Serve, contextOf: () => Context): Serve {
-  const given = new Map<string, Given>()
+export function withResponseCache(serve: Serve, contextOf: () => Context): Serve {
+  const cache = new Map<string, CachedResponse>()
 
-  async function serveAndKeep(request: Request, key: string): Promise<Response> {
+  async function serveAndStore(request: Request, key: string): Promise<Response> {
     const response = await serve(request)
-    const answer = answers.get(request)
-    if (answer === undefined || response.status !== 200) return response
+    const output = outputs.get(request)
+    if (output === undefined || response.status !== 200) return response
     const headers = new Headers(response.headers)
     headers.delete('X-Request-Id')
-    given.delete(key)
-    given.set(key, { answer, text: textOf(answer), headers })
-    const [oldest] = given.keys()
-    if (given.size > ENTRIES && oldest !== undefined) given.delete(oldest)
+    cache.delete(key)
+    cache.set(key, { output, json: jsonOf(output), headers })
+    const [oldest] = cache.keys()
+    if (cache.size > MAX_ENTRIES && oldest !== undefined) cache.delete(oldest)
     return response
   }
 
   return request => {
     if (request.method !== 'GET' || request.headers.has('If-None-Match')) return serve(request)
     const key = `${request.headers.get('Accept') ?? ''} ${request.url}`
-    const known = given.get(key)
-    if (known === undefined || !contextOf().readCache.isFresh(known.answer)) return serveAndKeep(request, key)
-    const response = new Response(known.text, { headers: known.headers })
+    const cached = cache.get(key)
+    if (cached === undefined || !contextOf().readCache.isFresh(cached.output)) return serveAndStore(request, key)
+    const response = new Response(cached.json, { headers: cached.headers })
     const id = request.headers.get('X-Request-Id') ?? ''
     response.headers.set('X-Request-Id', REQUEST_ID.test(id) ? id : crypto.randomUUID())
     return response

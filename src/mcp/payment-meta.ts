@@ -1,8 +1,8 @@
 import type { PaymentAnswer } from '../errors/refusal.ts'
 
-// x402 over MCP: JSON in the `_meta` of call and result.
+// x402 over MCP: JSON in `_meta` of the call and of the result.
 
-/** The payment of a call: an object, or as some clients send it JSON in base64; what cannot be decoded stays as it is. */
+/** Returns the payment of a call: an object, or base64 of JSON, as some clients send it. Returns undecodable text as it is. */
 export function paymentOf(meta: Record<string, unknown> | undefined): unknown {
   const payment = meta?.['x402/payment']
   if (typeof payment !== 'string') return payment
@@ -13,7 +13,7 @@ export function paymentOf(meta: Record<string, unknown> | undefined): unknown {
   }
 }
 
-/** What x402 says beside a result: the receipt, or the requirements where the `agents` client looks for them. */
+/** Returns the `_meta` field of a result: the receipt, or the requirements under the key that the `agents` client reads. */
 export function paymentMeta({ required, response }: PaymentAnswer = {}) {
   const meta = {
     ...(required && { 'x402/error': required }),

@@ -1,19 +1,19 @@
 import type { McpServer, Server } from '@modelcontextprotocol/server'
 
-/** Where resource subscriptions of one session of the 2025 revisions are kept. */
+/** The resource subscriptions of a session (2025 revisions of the protocol). */
 export type Subscriptions = {
-  /** False when the session has as many as it may. */
+  /** Returns false if the session has reached its maximum. */
   subscribe(uri: string): Promise<boolean>
   unsubscribe(uri: string): Promise<void>
 }
 
-/** What a server is made for: the URL it was asked at, and a session's subscriptions where there is a session. */
-export type Serving = { url: URL; subscriptions?: Subscriptions }
+/** What a server is created for: the URL of the request, and the subscriptions if there is a session. */
+export type ServerOptions = { url: URL; subscriptions?: Subscriptions }
 
-/** Makes the server that both protocol eras are served by: for one request of 2026, or for one session of 2025. */
-export type ServerFactory = (serving: Serving) => McpServer | Server
+/** Creates a server: for one request (2026 revision of the protocol) or for one session (2025 revisions). */
+export type ServerFactory = (options: ServerOptions) => McpServer | Server
 
-/** A JSON-RPC error outside of any request, as the transport answers it. */
+/** Returns a JSON-RPC error response without a request id, as the transport sends it. */
 export const rpcError = (status: number, code: number, message: string, headers: HeadersInit = {}): Response =>
   Response.json({ jsonrpc: '2.0', id: null, error: { code, message } }, { status, headers })
 

@@ -5,21 +5,21 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server'
 import { hubOf } from './hub-object.ts'
-import { EventLog } from './resumable-events.ts'
 import { type ServerFactory, type Subscriptions, sessionNotFound } from './server-factory.ts'
+import { SessionEventLog } from './session-event-log.ts'
 
-const IDLE_MS = 30 * 60_000
-/** A session that is begun and not used: anybody can begin one, and each takes storage. */
-const UNUSED_MS = 2 * 60_000
-const TOUCH_EVERY_MS = 60_000
+const IDLE_TIMEOUT_MS = 30 * 60_000
+/** The timeout of a session that was never used after initialize. Short, because anybody can open sessions and each uses storage. */
+const UNUSED_TIMEOUT_MS = 2 * 60_000
+const TOUCH_INTERVAL_MS = 60_000
 
-/** What rebuilds a session: the client's initialize request, and the URL that it was posted to. */
-type Opening = { url: string; initialize: unknown }
+/** What a session is rebuilt from: the client's initialize request and its URL. */
+type SessionOpening = { url: string; initialize: unknown }
 
 /**
- * One session of the protocol's 2025 revisions. The object's id is the session id, so any isolate anywhere finds it.
- * The transport lives in memory. After an eviction or a deploy it is rebuilt by replaying the client's initialize
- * request through the public API; what was sent on its streams is kept beside it.
+ * One session of the protocol's 2025 revisions. The object's id is the session id, so that every isolate finds it. The
+ * transport lives in memory; after an eviction or a deploy it is rebuilt by replaying the client's initialize request.
+ * The events of its streams are stored.
  */
 export abstract class McpSessionObject extends DurableObject<Env> {
   protected abstract readonly createServer: ServerFactory
@@ -30,21 +30,21 @@ export abstract class McpSessionObject extends DurableObject<Env> {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
     void ctx.blockConcurrencyWhile(async () => {
-      const opening = await ctx.storage.get<Opening>('opening')
+      const opening = await ctx.storage.get<SessionOpening>('opening')
       if (opening !== undefined) await this.reopen(opening)
     })
   }
 
   override async fetch(request: Request): Promise<Response> {
     const parsedBody: unknown = request.method === 'POST' ? await request.json() : undefined
-    if (this.transport === undefined) return this.begin(request, parsedBody)
+    if (this.transport === undefined) return this.initialize(request, parsedBody)
     await this.touch()
-    // A new listen stream replaces the old one, whose client may be gone without workerd having noticed yet.
+    // A new listen stream replaces the old one: its client may have disconnected without workerd noticing yet.
     if (request.method === 'GET' && !request.headers.has('last-event-id')) this.transport.closeStandaloneSSEStream()
     return this.transport.handleRequest(request, { parsedBody })
   }
 
-  /** Tells the client that a resource which it subscribed to has changed. */
+  /** Notifies the client that a resource it subscribed to has changed. */
   async resourceUpdated(uri: string): Promise<void> {
     await this.server?.sendResourceUpdated({ uri })
   }
@@ -65,13 +65,13 @@ export abstract class McpSessionObject extends DurableObject<Env> {
     }
   }
 
-  private async begin(request: Request, initialize: unknown) {
-    if (!isInitializeRequest(initialize)) return sessionNotFound()
+  private async initialize(request: Request, parsedBody: unknown) {
+    if (!isInitializeRequest(parsedBody)) return sessionNotFound()
     this.transport = await this.open(request.url)
-    const response = await this.transport.handleRequest(request, { parsedBody: initialize })
+    const response = await this.transport.handleRequest(request, { parsedBody })
     if (response.ok) {
-      await this.ctx.storage.put<Opening>('opening', { url: request.url, initialize })
-      await this.ctx.storage.setAlarm(Date.now() + UNUSED_MS)
+      await this.ctx.storage.put<SessionOpening>('opening', { url: request.url, initialize: parsedBody })
+      await this.ctx.storage.setAlarm(Date.now() + UNUSED_TIMEOUT_MS)
     } else await this.end()
     return response
   }
@@ -79,17 +79,17 @@ export abstract class McpSessionObject extends DurableObject<Env> {
   private async open(url: string) {
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => this.id,
-      eventStore: new EventLog(this.ctx.storage.sql),
+      eventStore: new SessionEventLog(this.ctx.storage.sql),
       retryInterval: 1000,
       onsessionclosed: () => this.end(),
     })
-    const served = this.createServer({ url: new URL(url), subscriptions: this.subscriptions })
-    this.server = 'server' in served ? served.server : served
-    await served.connect(transport)
+    const created = this.createServer({ url: new URL(url), subscriptions: this.subscriptions })
+    this.server = 'server' in created ? created.server : created
+    await created.connect(transport)
     return transport
   }
 
-  private async reopen({ url, initialize }: Opening) {
+  private async reopen({ url, initialize }: SessionOpening) {
     const transport = await this.open(url)
     const post = async (parsedBody: unknown, headers: Record<string, string>) => {
       const request = new Request(url, {
@@ -106,9 +106,9 @@ export abstract class McpSessionObject extends DurableObject<Env> {
 
   private async touch() {
     const now = Date.now()
-    if (now - this.touchedAt < TOUCH_EVERY_MS) return
+    if (now - this.touchedAt < TOUCH_INTERVAL_MS) return
     this.touchedAt = now
-    await this.ctx.storage.setAlarm(now + IDLE_MS)
+    await this.ctx.storage.setAlarm(now + IDLE_TIMEOUT_MS)
   }
 
   private async end() {

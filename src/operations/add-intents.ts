@@ -4,37 +4,38 @@ import { encodeCall } from '../chain/multicall.ts'
 import { getPositionTerms } from '../chain/trading-terms.ts'
 import { addChecks, maxUsdcAmount } from '../protocol/checks.ts'
 import { agentParams } from '../resources/agent.ts'
-import {
-  addIntentQuote,
-  entry,
-  entryQuery,
-  intentReceipt,
-  parseUsdc,
-  positionQuery,
-  presentAllocation,
-  signed,
-} from '../resources/intent.ts'
+import { positionQuery, purchaseFields, purchaseQuery, signedFields } from '../resources/intent-input.ts'
+import { addIntentQuote } from '../resources/intent-quote.ts'
+import { intentReceipt } from '../resources/intent-receipt.ts'
 import { presentPosition } from '../resources/position.ts'
 import { positionId } from '../resources/primitives.ts'
+import { presentAllocation } from '../resources/risk-limits.ts'
+import { parseUsdc } from '../resources/usdc-amount.ts'
 import { defineOperation } from './define-operation.ts'
-import { estimateBuy, presentQuote } from './present-quote.ts'
+import { estimatePurchase } from './fill-estimate.ts'
+import { presentQuote } from './quote-response.ts'
 import { relayIntent } from './relay-intent.ts'
 
 export const getAddIntentQuote = defineOperation(
   {
     id: 'getAddIntentQuote',
-    tool: 'svc_get_add_intent_quote',
+    tool: {
+      name: 'svc_get_add_intent_quote',
+      description:
+        'First step of adding to a position; its ladder stays. Pass usdcAmount (human USDC), sign typedData in a wallet (EIP-712), then call svc_submit_add_intent. Example: {"agentId":"1","positionId":"3","usdcAmount":"100"}',
+    },
     method: 'get',
     path: '/agents/{agentId}/add-intents/quote',
     tag: 'Trading',
-    summary: 'Quote for adding to a position',
+    summary: 'Get a quote for adding to a position',
     description:
-      'What the next AddToPosition intent must match, every rule the router will apply and the most that passes now. With `usdcAmount` it also answers the typed data to sign, its digest, an estimate and the body to post.',
+      'Returns what the next AddToPosition intent must match, every rule the router will apply, and the largest amount that passes now. With `usdcAmount`, also returns the typed data to sign, its digest, an estimate and the body to post.',
     params: agentParams,
-    query: z.object({ ...positionQuery, ...entryQuery }),
+    query: z.object({ ...positionQuery, ...purchaseQuery }),
+    cache: 'none',
     status: 200,
     output: addIntentQuote,
-    errors: [400, 404, 502, 503],
+    errors: [404, 502, 503],
   },
   async ({ trading, config }, { agentId, positionId, usdcAmount, minTokenOut, maxSlippageBps, deadline }) => {
     const amount = usdcAmount === undefined ? undefined : parseUsdc(usdcAmount)
@@ -42,7 +43,7 @@ export const getAddIntentQuote = defineOperation(
     const { position, token } = terms
     const intent = { usdcAmount: amount, minTokenOut, maxSlippageBps }
     const checks = addChecks(terms, intent)
-    const estimate = amount === undefined ? undefined : estimateBuy(token, amount, maxSlippageBps)
+    const estimate = amount === undefined ? undefined : estimatePurchase(token, amount, maxSlippageBps)
     const { exitRules: _, pendingRules: __, ...withoutLadder } = presentPosition(position, token.symbol)
     return {
       ...presentQuote({ trading, config }, block, {
@@ -72,23 +73,28 @@ export const getAddIntentQuote = defineOperation(
 export const submitAddIntent = defineOperation(
   {
     id: 'submitAddIntent',
-    tool: 'svc_submit_add_intent',
+    tool: {
+      name: 'svc_submit_add_intent',
+      description:
+        'Adds to a position; the entry price is averaged. Before: svc_get_add_intent_quote; send its body with agentId and signature. Repeating the identical body is safe: it executes once.',
+    },
     method: 'post',
     path: '/agents/{agentId}/add-intents',
     tag: 'Trading',
     summary: 'Add to a position',
     description:
-      "Verifies an AddToPosition message signed by the agent's signer and relays it. The entry price is averaged by cost; the ladder stays as it is.",
+      "Verifies an AddToPosition message signed by the agent's signer and relays it. The entry price becomes the average by cost; the ladder stays as it is.",
     params: agentParams,
-    body: z.object({ positionId, ...entry, ...signed }),
+    body: z.object({ positionId, ...purchaseFields, ...signedFields }),
+    cache: 'none',
     status: 201,
     output: intentReceipt,
-    errors: [400, 404, 502, 503],
+    errors: [404, 502, 503],
   },
-  async (context, { usdcAmount, signature, ...sent }) => {
-    const message = { ...sent, usdcAmount: parseUsdc(usdcAmount) }
+  async (context, { usdcAmount, signature, ...intent }) => {
+    const message = { ...intent, usdcAmount: parseUsdc(usdcAmount) }
     return relayIntent(context, {
-      ...sent,
+      ...intent,
       signature,
       kind: 'add',
       primaryType: 'AddToPosition',

@@ -1,19 +1,23 @@
 import { z } from 'zod'
 import { agentRecord, ownerParams, presentAgent } from '../resources/agent.ts'
-import { addressOut, asOf, digits, lagBlocks } from '../resources/primitives.ts'
+import { addressOut, asOf, digits, lagBlocks, presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
-import { presentBlock } from './present-quote.ts'
 
 export const listAgentsByOwner = defineOperation(
   {
     id: 'listAgentsByOwner',
-    tool: 'svc_list_agents_by_owner',
+    tool: {
+      name: 'svc_list_agents_by_owner',
+      description:
+        'Lists the agents an address currently owns, with the agentId that other tools take. Example: {"owner":"0x…"}',
+    },
     method: 'get',
     path: '/agents/by-owner/{owner}',
     tag: 'Agents',
     summary: 'List the agents of an owner',
-    description: 'The agents that an address owns now; one that it gave away is not among them.',
+    description: 'Returns the agents that an address currently owns. Agents it has transferred away are not included.',
     params: ownerParams,
+    cache: 'none',
     status: 200,
     output: z
       .object({
@@ -25,7 +29,7 @@ export const listAgentsByOwner = defineOperation(
         lagBlocks,
       })
       .meta({ id: 'AgentsOfOwner' }),
-    errors: [400, 500, 502, 503],
+    errors: [502, 503],
   },
   async ({ chain, history }, { owner }) => {
     const { agents, asOf, lagBlocks } = await history.agentsOf(owner)
@@ -34,7 +38,7 @@ export const listAgentsByOwner = defineOperation(
       agentRegistry: chain.contracts.AgentRegistry,
       count: agents.length,
       agents: agents.map(({ agentId, agent }) => ({ agentId: `${agentId}`, agent: presentAgent(agent) })),
-      asOf: presentBlock(asOf),
+      asOf: presentAsOf(asOf),
       lagBlocks,
     }
   },

@@ -3,47 +3,52 @@ import { getAgent as readAgent } from '../chain/agents.ts'
 import type { Chain } from '../chain/chain.ts'
 import { readMarket } from '../chain/listings.ts'
 import {
-  agentAnswer,
   agentList,
   agentParams,
   agentQuery,
+  agentResponse,
   presentAgent,
   presentAgentCursor,
 } from '../resources/agent.ts'
+import { presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
-import { presentBlock } from './present-quote.ts'
 import { findVault } from './vaults.ts'
 
 export const listAgents = defineOperation(
   {
     id: 'listAgents',
-    tool: 'svc_list_agents',
+    tool: {
+      name: 'svc_list_agents',
+      description:
+        'Lists agents, newest first, by vault, track or status. Example: {"vault":"genesis","status":"Active"}',
+    },
     method: 'get',
     path: '/agents',
     tag: 'Agents',
-    summary: 'List the agents',
+    summary: 'List agents',
     description:
-      'Agents, newest first, as the registry holds them now; `vault`, `track` and `status` leave only what they name. `cursor` goes on where a page ended; a short page may have a next one.',
+      'Returns agents with their current records, newest first. `vault`, `track` and `status` filter the list. `cursor` continues a previous page; a page may be short and still have a next one.',
     query: agentQuery,
+    cache: 'none',
     status: 200,
     output: agentList,
-    errors: [400, 404, 500, 502, 503],
+    errors: [404, 502, 503],
   },
   async ({ chain, history }, { vault: id, cursor, ...filter }) => {
-    const vault = id === undefined ? undefined : await vaultAt(chain, id)
+    const vault = id === undefined ? undefined : await vaultAddress(chain, id)
     const { agents, next, asOf, lagBlocks } = await history.agents({ ...filter, vault, below: cursor })
     return {
       chainId: chain.id,
       agents: agents.map(({ agentId, agent }) => ({ agentId: `${agentId}`, agent: presentAgent(agent) })),
       nextCursor: next === undefined ? null : presentAgentCursor(next),
-      asOf: presentBlock(asOf),
+      asOf: presentAsOf(asOf),
       lagBlocks,
     }
   },
 )
 
-/** The address of a vault by slug or address. Throws VAULT_NOT_FOUND. */
-async function vaultAt(chain: Chain, id: string): Promise<Address> {
+/** Returns the contract address of a vault, given by slug or address. Throws VAULT_NOT_FOUND. */
+async function vaultAddress(chain: Chain, id: string): Promise<Address> {
   const { market } = await readMarket(chain)
   return findVault(market, id).address
 }
@@ -51,17 +56,21 @@ async function vaultAt(chain: Chain, id: string): Promise<Address> {
 export const getAgent = defineOperation(
   {
     id: 'getAgent',
-    tool: 'svc_get_agent',
+    tool: {
+      name: 'svc_get_agent',
+      description:
+        'Returns the record of an agent: owner, signer, vault, track and status; only status 1 (Active) may take new risk. Example: {"agentId":"1"}',
+    },
     method: 'get',
     path: '/agents/{agentId}',
     tag: 'Agents',
     summary: 'Get an agent',
-    description: "The agent's record in the registry: owner, signer, vault, track and status.",
+    description: "Returns the agent's record in the registry: owner, signer, vault, track and status.",
     params: agentParams,
-    remembered: true,
+    cache: 'isolate',
     status: 200,
-    output: agentAnswer,
-    errors: [400, 404, 500, 502],
+    output: agentResponse,
+    errors: [404, 502],
   },
   async ({ chain }, { agentId }) => {
     const { block, agent } = await readAgent(chain, agentId)
@@ -69,7 +78,7 @@ export const getAgent = defineOperation(
       agentId: `${agentId}`,
       agent: presentAgent(agent),
       agentRegistry: chain.contracts.AgentRegistry,
-      asOf: presentBlock(block),
+      asOf: presentAsOf(block),
     }
   },
 )

@@ -5,20 +5,22 @@ import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { addressOut } from '../resources/primitives.ts'
-import { type Definition, defineOperation, type Operation } from './define-operation.ts'
+import { SERVICE_DESCRIPTION } from './api-overview.ts'
+import { defineOperation } from './define-operation.ts'
+import type { Operation, OperationDefinition } from './operation.ts'
 
 const endpoint = z.object({
   method: z.enum(['GET', 'POST']),
   path: z.string().meta({ example: '/vaults' }),
   summary: z.string(),
-  tool: z.string().nullable().meta({ description: 'The same as an MCP tool; null where there is none' }),
+  tool: z.string().nullable().meta({ description: 'The MCP tool of the same operation; null if there is none' }),
 })
 
 const discovery = z
   .object({
     service: z.string(),
     version: z.string().meta({ example: '0.1.0' }),
-    chainId: z.int().nullable().meta({ description: 'Chain of this deployment; null when none is configured' }),
+    chainId: z.int().nullable().meta({ description: 'Chain of this deployment; null if none is configured' }),
     description: z.string(),
     links: z
       .object({
@@ -29,7 +31,7 @@ const discovery = z
         health: z.string(),
         app: z.string().nullable(),
       })
-      .meta({ description: 'Where to go on; null what this deployment does not serve' }),
+      .meta({ description: 'URLs of related documents; null if this deployment does not serve them' }),
     contracts: z.record(z.string(), addressOut).meta({ description: 'Addresses by contract name' }),
     features: z
       .object({
@@ -39,56 +41,55 @@ const discovery = z
         priceRefresh: z.boolean(),
         docs: z.boolean(),
       })
-      .meta({ description: 'What this deployment is configured to do' }),
+      .meta({ description: 'What this deployment is configured for' }),
     state: z
       .object({
         tradingPaused: z.boolean().nullable().meta({ description: 'Whether trading is paused in every vault' }),
         registryPaused: z.boolean().nullable(),
       })
-      .meta({ description: 'Null where the chain cannot be read' }),
+      .meta({ description: 'Null if the chain cannot be read' }),
     endpoints: z.array(endpoint),
     deployments: z.array(z.object({ chainId: z.int(), baseUrl: z.string() })),
   })
   .meta({ id: 'Discovery' })
-
-export const DESCRIPTION =
-  'Registry and trading interface for autonomous agents that open and manage token positions inside thematic vaults, over HTTP and as an MCP server.'
 
 const definition = {
   id: 'getDiscovery',
   method: 'get',
   path: '/',
   tag: 'Discovery',
-  summary: 'What this deployment is',
+  summary: 'Describe this deployment',
   description:
-    'Name, chain, contracts, features and every endpoint with its MCP tool. It answers also when the chain cannot be read.',
+    'Returns name, chain, contracts, features and every endpoint with its MCP tool. Works even if the chain cannot be read.',
+  cache: 'none',
   status: 200,
   output: discovery,
   errors: [],
-} as const satisfies Definition
+} as const satisfies OperationDefinition
 
-type Row = Pick<Operation, 'method' | 'path' | 'summary' | 'tool'>
+type ListedEndpoint = Pick<Operation, 'method' | 'path' | 'summary'> & { tool?: { name: string } }
 
-/** The service's description of itself, made from the operations beside it. */
-export const discoveryOf = (others: readonly Row[]) =>
+/** Defines the discovery operation over the list of all other operations. */
+export const defineDiscovery = (others: readonly ListedEndpoint[]) =>
   defineOperation(definition, async context => ({
-    ...describe(context.config),
-    state: await stateOf(context),
-    endpoints: [definition as Row, ...others].map(({ method, path, summary, tool }) => ({
+    ...describeDeployment(context.config),
+    state: await readPauses(context),
+    endpoints: [definition, ...others].map(({ method, path, summary, tool }: ListedEndpoint) => ({
       method: method === 'get' ? ('GET' as const) : ('POST' as const),
       path,
       summary,
-      tool: tool ?? null,
+      tool: tool?.name ?? null,
     })),
   }))
 
-function describe(config: Config) {
+function describeDeployment(config: Config) {
   const { service, version, chain, trading, baseUrl = '', docsEnabled } = config
+  const contracts = Object.entries({ ...chain?.contracts, ...trading })
   return {
     service,
     version,
     chainId: chain?.id ?? null,
-    description: DESCRIPTION,
+    description: SERVICE_DESCRIPTION,
     links: {
       openapi: `${baseUrl}/docs/swagger.json`,
       docs: docsEnabled ? `${baseUrl}/docs` : null,
@@ -97,9 +98,7 @@ function describe(config: Config) {
       health: `${baseUrl}/health/ready`,
       app: null,
     },
-    contracts: Object.fromEntries(
-      Object.entries({ ...chain?.contracts, ...trading }).flatMap(([name, at]) => (at ? [[name, at] as const] : [])),
-    ),
+    contracts: Object.fromEntries(contracts.flatMap(([name, address]) => (address ? [[name, address]] : []))),
     features: {
       trading: trading !== undefined && config.executorKeys.length > 0,
       registration: chain !== undefined && config.relayerKey !== undefined,
@@ -111,7 +110,8 @@ function describe(config: Config) {
   }
 }
 
-async function stateOf(context: Context) {
+/** Reads the pause switches; null if the chain cannot be read. */
+async function readPauses(context: Context) {
   try {
     const { chain } = context
     const [{ market }, { terms }] = await Promise.all([readMarket(chain), getRegistrationTerms(chain)])

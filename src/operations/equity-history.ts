@@ -1,33 +1,37 @@
 import { agentParams } from '../resources/agent.ts'
-import { chartQuery, equityHistory, presentEquity } from '../resources/time-series.ts'
+import { presentAsOf } from '../resources/primitives.ts'
+import { equityHistory, presentEquity, timeSeriesQuery } from '../resources/time-series.ts'
 import { defineOperation } from './define-operation.ts'
-import { presentBlock } from './present-quote.ts'
-import { toRange } from './time-range.ts'
+import { parseTimeRange } from './time-range.ts'
 
 export const getEquityHistory = defineOperation(
   {
     id: 'getEquityHistory',
-    tool: 'svc_get_equity_history',
+    tool: {
+      name: 'svc_get_equity_history',
+      description: 'Returns equity, PnL and drawdown of an agent over time. Example: {"agentId":"1","interval":"1d"}',
+    },
     method: 'get',
     path: '/agents/{agentId}/equity-history',
     tag: 'Positions',
-    summary: 'Equity over time',
+    summary: 'Get equity over time',
     description:
-      'Equity, PnL and drawdown as the risk state had them, sampled after each trade and, while a position is open, every 15 minutes. The last sample of each hour or day is its point; nothing is filled in. What was before the service began to look is not known. Over HTTP `format=csv` (or `Accept: text/csv`) answers the points as CSV.',
+      'Returns equity, PnL and drawdown, sampled from the risk state after each trade and every 15 minutes while a position is open. A point is the last sample of its hour or day; gaps are not filled. There are no samples from before the service started sampling. Over HTTP, `format=csv` (or `Accept: text/csv`) returns the points as CSV.',
     params: agentParams,
-    query: chartQuery,
+    query: timeSeriesQuery,
     csv: 'points',
+    cache: 'none',
     status: 200,
     output: equityHistory,
-    errors: [400, 404, 502, 503],
+    errors: [404, 502, 503],
   },
-  async ({ trading: _, history }, { agentId, ...asked }) => {
-    const { points, opening, asOf, lagBlocks } = await history.equity(agentId, now => toRange(asked, now))
+  async ({ trading: _, history }, { agentId, ...requested }) => {
+    const { points, opening, asOf, lagBlocks } = await history.equity(agentId, now => parseTimeRange(requested, now))
     return {
       agentId: `${agentId}`,
       points: points.map(presentEquity),
       opening: opening ? presentEquity(opening) : null,
-      asOf: presentBlock(asOf),
+      asOf: presentAsOf(asOf),
       lagBlocks,
     }
   },

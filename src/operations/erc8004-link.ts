@@ -2,12 +2,7 @@ import { encodeFunctionData } from 'viem'
 import { z } from 'zod'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { getAgent, getLinkTerms } from '../chain/agents.ts'
-import { verifySignature } from '../chain/verify-signature.ts'
-import { refuse } from '../errors/catalogue.ts'
-import type { RelayRequest } from '../executor/intent.ts'
-import { digestOf } from '../protocol/typed-data.ts'
 import { agentParams, agentRecord, presentAgent } from '../resources/agent.ts'
-import { eip712Info, presentEip712, presentTypedData, typedData } from '../resources/intent.ts'
 import {
   addressOut,
   asOf,
@@ -15,15 +10,15 @@ import {
   digits,
   erc8004AgentId,
   hashOut,
+  presentAsOf,
   signature,
   unixSeconds,
 } from '../resources/primitives.ts'
-import { defineOperation, Reply } from './define-operation.ts'
-import { presentBlock } from './present-quote.ts'
-import { signedNonce } from './register.ts'
-import { deadlineRefusal, deadlineWarnings, isKnown, mine } from './relay-intent.ts'
-
-const QUOTED_DEADLINE_SECONDS = 600n
+import { eip712Info, presentEip712, presentTypedData, signableFields } from '../resources/typed-data.ts'
+import { deadlineRefusal, deadlineWarnings, suggestedDeadline } from './deadline.ts'
+import { defineOperation, OperationReply } from './define-operation.ts'
+import { verifyRegistryMessage } from './registry-message.ts'
+import { relayUntilMined, wasAccepted } from './relay-outcome.ts'
 
 export const getERC8004LinkQuote = defineOperation(
   {
@@ -31,11 +26,12 @@ export const getERC8004LinkQuote = defineOperation(
     method: 'get',
     path: '/agents/{agentId}/erc8004/link/quote',
     tag: 'Agents',
-    summary: 'Quote for linking an ERC-8004 identity',
+    summary: 'Get a quote for linking an ERC-8004 identity',
     description:
-      'What a LinkERC8004 message must match. With `erc8004AgentId` it also answers the typed data that the owner signs, its digest and the body to post.',
+      "Returns what the owner's LinkERC8004 message must match. With `erc8004AgentId`, also returns the typed data to sign, its digest and the body to post.",
     params: agentParams,
     query: z.object({ erc8004AgentId: erc8004AgentId.optional(), deadline: deadline.optional() }),
+    cache: 'none',
     status: 200,
     output: z
       .object({
@@ -45,22 +41,18 @@ export const getERC8004LinkQuote = defineOperation(
         eip712: eip712Info,
         agentRegistry: addressOut.meta({ description: 'Verifying contract of the signature' }),
         identityRegistry: addressOut.meta({ description: 'The ERC-8004 identity registry' }),
-        serverTime: unixSeconds("The chain's time"),
+        serverTime: unixSeconds('Current block time'),
         suggestedDeadline: unixSeconds('A deadline ten minutes ahead'),
-        typedData: typedData.optional(),
-        digest: z.string().optional().meta({ description: 'EIP-712 digest of typedData' }),
-        body: z.record(z.string(), z.unknown()).optional().meta({
-          description: 'The body to post once the signature of typedData is added as `signature`',
-        }),
+        ...signableFields,
         asOf,
       })
       .meta({ id: 'Erc8004LinkQuote' }),
-    errors: [400, 404, 500, 502],
+    errors: [404, 502],
   },
-  async ({ chain }, { agentId, erc8004AgentId, ...asked }) => {
+  async ({ chain }, { agentId, erc8004AgentId, ...requested }) => {
     const { block, terms } = await getLinkTerms(chain, agentId)
     const { agent, domain, ownerNonce: nonce, identityRegistry } = terms
-    const deadline = asked.deadline ?? block.timestamp + QUOTED_DEADLINE_SECONDS
+    const deadline = requested.deadline ?? suggestedDeadline(block)
     return {
       agentId: `${agentId}`,
       owner: agent.owner,
@@ -74,7 +66,7 @@ export const getERC8004LinkQuote = defineOperation(
         ...presentTypedData(domain, 'LinkERC8004', { agentId, erc8004AgentId, nonce, deadline }),
         body: { erc8004AgentId: `${erc8004AgentId}`, deadline: `${deadline}` },
       }),
-      asOf: presentBlock(block),
+      asOf: presentAsOf(block),
     }
   },
 )
@@ -82,16 +74,22 @@ export const getERC8004LinkQuote = defineOperation(
 export const linkERC8004 = defineOperation(
   {
     id: 'linkErc8004',
-    tool: 'svc_link_agent_erc8004',
+    tool: {
+      name: 'svc_link_agent_erc8004',
+      description:
+        'Links an agent to an ERC-8004 identity that its owner holds. Before: the owner signs LinkERC8004 (type and domain in svc://signing; the nonce is signerNonce of svc_get_agent_registration_quote for the owner). Repeating the identical body is safe: it executes once. After: svc_get_agent shows it.',
+    },
     method: 'post',
     path: '/agents/{agentId}/erc8004/link',
     tag: 'Agents',
     summary: 'Link an agent to an ERC-8004 identity',
     description:
-      "Verifies a LinkERC8004 message signed by the agent's owner, who must hold the identity token, and relays it. The identical signed body again answers 200 with the same.",
+      "Verifies a LinkERC8004 message signed by the agent's owner, who must hold the identity token, and relays it. Posting the identical body again responds 200 with the same result.",
     params: agentParams,
     body: z.object({ erc8004AgentId, deadline, signature }),
+    cache: 'none',
     status: 201,
+    replay: 200,
     output: z
       .object({
         agentId: digits('Agent id'),
@@ -102,52 +100,39 @@ export const linkERC8004 = defineOperation(
         asOf,
       })
       .meta({ id: 'Erc8004Link' }),
-    errors: [400, 404, 409, 500, 502, 503],
+    errors: [404, 409, 502, 503],
   },
   async ({ chain, relayer }, { agentId, erc8004AgentId, deadline, signature }) => {
     const { block, terms } = await getLinkTerms(chain, agentId)
-    const { agent, domain, ownerNonce } = terms
     const to = chain.contracts.AgentRegistry
     const data = encodeFunctionData({
       abi: agentRegistryAbi,
       functionName: 'linkERC8004IdentityWithSignature',
       args: [agentId, erc8004AgentId, deadline, signature],
     })
-    const messageOf = (nonce: bigint) => ({ agentId, erc8004AgentId, nonce, deadline })
-    const relayOf = (nonce: bigint): RelayRequest => ({
-      digest: digestOf(domain, 'LinkERC8004', messageOf(nonce)),
-      kind: 'link',
-      group: `signer:${agent.owner}`,
-      groupNonce: `${nonce}`,
-      deadline,
-      call: { to, data },
+    const { relay, nonceRefusal } = await verifyRegistryMessage(chain, {
+      primaryType: 'LinkERC8004',
+      domain: terms.domain,
+      signer: terms.agent.owner,
+      currentNonce: terms.ownerNonce,
+      messageOf: nonce => ({ agentId, erc8004AgentId, nonce, deadline }),
+      signature,
+      relay: { kind: 'link', deadline, call: { to, data } },
     })
-    const nonce =
-      (await signedNonce(chain, ownerNonce, agent.owner, signature, nonce => relayOf(nonce).digest)) ?? ownerNonce
-    const relay = relayOf(nonce)
-    if (nonce === ownerNonce)
-      await verifySignature(
-        chain,
-        agent.owner,
-        { domain, primaryType: 'LinkERC8004', message: messageOf(nonce) },
-        signature,
-      )
-    const known = await isKnown(relayer, relay)
-    const refused =
-      deadlineRefusal(deadline, block) ??
-      (nonce === ownerNonce ? undefined : refuse('INVALID_NONCE', { given: nonce, expected: ownerNonce }))
-    if (refused && !known) throw refused
+    const isReplay = await wasAccepted(relayer, relay)
+    const invalid = deadlineRefusal(deadline, block) ?? nonceRefusal
+    if (invalid && !isReplay) throw invalid
 
-    const mined = await mine(relayer, relay)
+    const mined = await relayUntilMined(relayer, relay)
     const linked = await getAgent(chain, agentId)
-    const answer = {
+    const response = {
       agentId: `${agentId}`,
       agent: presentAgent(linked.agent),
       agentRegistry: to,
       transactionHash: mined.hash,
       ...deadlineWarnings(deadline, block),
-      asOf: presentBlock(linked.block),
+      asOf: presentAsOf(linked.block),
     }
-    return known ? new Reply(200, answer) : answer
+    return new OperationReply(response, { isReplay })
   },
 )

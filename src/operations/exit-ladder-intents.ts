@@ -5,38 +5,37 @@ import { getPositionTerms } from '../chain/trading-terms.ts'
 import { ladderUpdateChecks } from '../protocol/checks.ts'
 import { hashExits } from '../protocol/typed-data.ts'
 import { agentParams } from '../resources/agent.ts'
-import {
-  exitLadderQuote,
-  exits,
-  exitsQuery,
-  intentReceipt,
-  positionQuery,
-  presentExitBounds,
-  presentRules,
-  signed,
-  toRules,
-} from '../resources/intent.ts'
+import { exits, exitsQuery, presentExitRule, toExitRules } from '../resources/exit-rule.ts'
+import { positionQuery, signedFields } from '../resources/intent-input.ts'
+import { exitLadderQuote } from '../resources/intent-quote.ts'
+import { intentReceipt } from '../resources/intent-receipt.ts'
 import { presentPosition } from '../resources/position.ts'
 import { deadline, positionId } from '../resources/primitives.ts'
+import { presentExitBounds } from '../resources/risk-limits.ts'
 import { defineOperation } from './define-operation.ts'
-import { presentQuote } from './present-quote.ts'
+import { presentQuote } from './quote-response.ts'
 import { assertLadderShape, relayIntent } from './relay-intent.ts'
 
 export const getExitLadderIntentQuote = defineOperation(
   {
     id: 'getExitLadderIntentQuote',
-    tool: 'svc_get_exit_ladder_intent_quote',
+    tool: {
+      name: 'svc_get_exit_ladder_intent_quote',
+      description:
+        'First step of replacing the pending exit rules of a position. Pass exits within exitBounds, sign typedData in a wallet (EIP-712), then call svc_submit_exit_ladder_intent. Example: {"agentId":"1","positionId":"3","exits":"-500:10000,2000:10000"}',
+    },
     method: 'get',
     path: '/agents/{agentId}/exit-ladder-intents/quote',
     tag: 'Trading',
-    summary: 'Quote for changing the exit ladder of a position',
+    summary: 'Get a quote for changing the exit ladder of a position',
     description:
-      'What the next UpdateExitLadder intent must match, the rules that stand and the bounds of new ones. With `exits` it also answers the typed data to sign, its digest and the body to post.',
+      'Returns what the next UpdateExitLadder intent must match, the current rules and the bounds of new ones. With `exits`, also returns the typed data to sign, its digest and the body to post.',
     params: agentParams,
     query: z.object({ ...positionQuery, exits: exitsQuery.optional(), deadline: deadline.optional() }),
+    cache: 'none',
     status: 200,
     output: exitLadderQuote,
-    errors: [400, 404, 502, 503],
+    errors: [404, 502, 503],
   },
   async ({ trading, config }, { agentId, positionId, exits, deadline }) => {
     const { block, terms } = await getPositionTerms(trading, agentId, { positionId })
@@ -54,7 +53,7 @@ export const getExitLadderIntentQuote = defineOperation(
             ? undefined
             : ({ nonce, deadline }) => ({
                 message: { agentId, positionId, exitsHash: hashExits(exits), deadline, nonce },
-                body: { positionId: `${positionId}`, exits: presentRules(exits) },
+                body: { positionId: `${positionId}`, exits: exits.map(presentExitRule) },
               }),
       }),
       positionId: `${positionId}`,
@@ -69,29 +68,34 @@ export const getExitLadderIntentQuote = defineOperation(
 export const submitExitLadderIntent = defineOperation(
   {
     id: 'submitExitLadderIntent',
-    tool: 'svc_submit_exit_ladder_intent',
+    tool: {
+      name: 'svc_submit_exit_ladder_intent',
+      description:
+        'Replaces the pending exit rules of a position; fired rules stay. Before: svc_get_exit_ladder_intent_quote; send its body with agentId and signature. Repeating the identical body is safe: it executes once.',
+    },
     method: 'post',
     path: '/agents/{agentId}/exit-ladder-intents',
     tag: 'Trading',
     summary: 'Replace the pending exit rules of a position',
     description:
-      "Verifies an UpdateExitLadder message signed by the agent's signer and relays it. The new rules replace what is pending; rules that have fired stay.",
+      "Verifies an UpdateExitLadder message signed by the agent's signer and relays it. The new rules replace the pending ones; rules that have fired stay.",
     params: agentParams,
-    body: z.object({ positionId, exits, ...signed }),
+    body: z.object({ positionId, exits, ...signedFields }),
+    cache: 'none',
     status: 201,
     output: intentReceipt,
-    errors: [400, 404, 502, 503],
+    errors: [404, 502, 503],
   },
-  async (context, { exits, signature, ...sent }) => {
-    const rules = toRules(exits)
+  async (context, { exits, signature, ...intent }) => {
+    const rules = toExitRules(exits)
     assertLadderShape(rules)
     return relayIntent(context, {
-      ...sent,
+      ...intent,
       signature,
       kind: 'ladder',
       primaryType: 'UpdateExitLadder',
-      message: () => ({ ...sent, exitsHash: hashExits(rules) }),
-      data: () => encodeCall(tradeRouterAbi, 'updateExitLadder', [{ ...sent, exits: rules }, signature]),
+      message: () => ({ ...intent, exitsHash: hashExits(rules) }),
+      data: () => encodeCall(tradeRouterAbi, 'updateExitLadder', [{ ...intent, exits: rules }, signature]),
       exits: rules,
     })
   },

@@ -7,12 +7,11 @@ import { selfHostedFacilitator } from '../payments/self-hosted-facilitator.ts'
 import { facilitatorBody, supported, verification } from '../resources/facilitator.ts'
 import { defineOperation } from './define-operation.ts'
 
-// The facilitator that the Worker is to itself, as far as others may use it: it says what it takes and whether a payment
-// of the registration fee would pass. It settles only with the registration that is paid for: a payment that was settled
-// beside the ledger could not be told from one that was spent.
+// The public part of the facilitator inside the Worker: supported kinds and verification. It does not offer settlement,
+// because the ledger could not tell a payment that was settled separately from one that a registration has used.
 
-/** The facilitator and what it settles. Throws PAYMENT_NOT_CONFIGURED where fees are not taken, or by a hosted one. */
-async function ownFacilitator({ config, chain, relayer }: Context) {
+/** Returns this Worker's facilitator and the current fee. Throws PAYMENT_NOT_CONFIGURED without fees or with a hosted facilitator. */
+async function selfHosted({ config, chain, relayer }: Context) {
   const { payment } = config
   if (payment === undefined || payment === 'unusable' || payment.facilitatorUrl !== undefined)
     throw refuse('PAYMENT_NOT_CONFIGURED')
@@ -22,36 +21,40 @@ async function ownFacilitator({ config, chain, relayer }: Context) {
   return { requirements, now: block.timestamp, facilitator: selfHostedFacilitator(chain.rpc, relayer) }
 }
 
-type Asked = { paymentPayload: Record<string, unknown>; paymentRequirements: Record<string, unknown> }
+type VerifyRequest = { paymentPayload: Record<string, unknown>; paymentRequirements: Record<string, unknown> }
 
-/** The payment when it is one for this deployment's fee, or why it is not. */
-function readPayment(asked: Asked, own: PaymentRequirements, now: bigint): { payment: Payment } | { reason: string } {
+/** Returns the payment if it is for this deployment's fee, otherwise the x402 reason why not. */
+function readPayment(
+  request: VerifyRequest,
+  own: PaymentRequirements,
+  now: bigint,
+): { payment: Payment } | { reason: string } {
   for (const field of ['scheme', 'network', 'asset', 'payTo'] as const)
-    if (`${asked.paymentRequirements[field]}`.toLowerCase() !== own[field].toLowerCase())
+    if (`${request.paymentRequirements[field]}`.toLowerCase() !== own[field].toLowerCase())
       return { reason: `invalid_payment_requirements: ${field}` }
-  const parsed = parsePayment(asked.paymentPayload, own, now)
+  const parsed = parsePayment(request.paymentPayload, own, now)
   if ('payment' in parsed) return parsed
   return {
     reason: 'malformed' in parsed ? 'invalid_payload' : `invalid_payment_requirements: ${parsed.mismatch.field}`,
   }
 }
 
-const common = { tag: 'Agents', errors: [400, 500, 502, 503] } as const
-
 export const getFacilitatorSupport = defineOperation(
   {
     id: 'getFacilitatorSupport',
     method: 'get',
     path: '/facilitator/supported',
-    summary: 'What the own x402 facilitator settles',
+    tag: 'Agents',
+    summary: 'List the supported payment kinds',
     description:
-      'The payment kinds of the facilitator inside the Worker, where no hosted one is configured. It settles only as part of POST /agents/register.',
-    ...common,
+      "Returns the payment kinds of this Worker's own x402 facilitator, which is used if no hosted one is configured. It settles only as part of POST /agents/register.",
+    cache: 'none',
     status: 200,
     output: supported,
+    errors: [502, 503],
   },
   async context => {
-    const { requirements } = await ownFacilitator(context)
+    const { requirements } = await selfHosted(context)
     const { scheme, network } = requirements
     return {
       kinds: [{ x402Version: 2, scheme, network }],
@@ -66,16 +69,18 @@ export const verifyPayment = defineOperation(
     id: 'verifyPayment',
     method: 'post',
     path: '/facilitator/verify',
+    tag: 'Agents',
     summary: 'Verify a payment of the registration fee',
-    description: 'Says whether a payment of this deployment’s registration fee would be settled; nothing moves.',
-    ...common,
+    description: "Tells whether a payment of this deployment's registration fee would settle. Moves no money.",
     body: facilitatorBody,
+    cache: 'none',
     status: 200,
     output: verification,
+    errors: [502, 503],
   },
-  async (context, asked) => {
-    const { requirements, now, facilitator } = await ownFacilitator(context)
-    const read = readPayment(asked, requirements, now)
+  async (context, request) => {
+    const { requirements, now, facilitator } = await selfHosted(context)
+    const read = readPayment(request, requirements, now)
     if ('reason' in read) return { isValid: false, invalidReason: read.reason }
     const verdict = await facilitator.verify(read.payment, requirements)
     if (verdict.is === 'unavailable') throw refuse('FACILITATOR_UNAVAILABLE')

@@ -2,16 +2,16 @@ import { getAddIntentQuote, submitAddIntent } from './add-intents.ts'
 import { getAgent, listAgents } from './agents.ts'
 import { getAgentByERC8004 } from './agents-by-erc8004.ts'
 import { listAgentsByOwner } from './agents-by-owner.ts'
-import { getPositionAutomation } from './automation.ts'
-import type { Operation } from './define-operation.ts'
-import { discoveryOf } from './discovery.ts'
+import { defineDiscovery } from './discovery.ts'
 import { getEquityHistory } from './equity-history.ts'
 import { getERC8004LinkQuote, linkERC8004 } from './erc8004-link.ts'
-import { streams } from './event-streams.ts'
+import { streamAgentEvents, streamEvents } from './event-streams.ts'
 import { getExitLadderIntentQuote, submitExitLadderIntent } from './exit-ladder-intents.ts'
 import { getFacilitatorSupport, verifyPayment } from './facilitator.ts'
 import { getHealth } from './health.ts'
 import { getIntent } from './intent-status.ts'
+import type { Operation } from './operation.ts'
+import { getPositionAutomation } from './position-automation.ts'
 import { getPosition, listClosedPositions, listPositions } from './positions.ts'
 import { getPrices } from './prices.ts'
 import { refreshPrices } from './prices-refresh.ts'
@@ -19,7 +19,8 @@ import { getReadiness } from './readiness.ts'
 import { getReduceIntentQuote, submitReduceIntent } from './reduce-intents.ts'
 import { getRegistrationQuote, registerAgent } from './register.ts'
 import { getRiskState } from './risk-state.ts'
-import { getSigningVectors, verifySignedMessage } from './signature-check.ts'
+import { verifySignedMessage } from './signature-check.ts'
+import { getSigningVectors } from './signing-vectors.ts'
 import { listTokens } from './tokens.ts'
 import { getTradeIntentQuote, submitTradeIntent } from './trade-intents.ts'
 import { getTradeHistory } from './trades.ts'
@@ -27,7 +28,7 @@ import { getTransaction } from './transactions.ts'
 import { getVaultStats } from './vault-stats.ts'
 import { getVault, listVaults, listVaultTokens } from './vaults.ts'
 
-const described = [
+const endpoints = [
   getHealth,
   getReadiness,
   listVaults,
@@ -66,10 +67,9 @@ const described = [
   getIntent,
   verifySignedMessage,
   getSigningVectors,
+  streamAgentEvents,
+  streamEvents,
 ] as const satisfies readonly Operation[]
 
-/** Every operation of the service: the table of contents of the API, over HTTP and as MCP tools. */
-export const operations = [
-  discoveryOf([...described, ...streams]),
-  ...described,
-] as const satisfies readonly Operation[]
+/** Every operation of the service, in the order of the API reference. HTTP routes, MCP tools and documents derive from it. */
+export const operations = [defineDiscovery(endpoints), ...endpoints] as const satisfies readonly Operation[]

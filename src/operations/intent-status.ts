@@ -5,24 +5,29 @@ import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { IntentRecord } from '../executor/intent.ts'
 import { agentIdIn, positionIdIn } from '../protocol/receipt-events.ts'
-import { digest, intentLife, signedKinds } from '../resources/intent-status.ts'
+import { digest, intentStatus, signedKinds } from '../resources/intent-status.ts'
 import { defineOperation } from './define-operation.ts'
-import { refusalOf } from './relay-intent.ts'
+import { refusalOf } from './relay-outcome.ts'
 
 export const getIntent = defineOperation(
   {
     id: 'getIntent',
-    tool: 'svc_get_intent',
+    tool: {
+      name: 'svc_get_intent',
+      description:
+        'Returns what became of a signed intent, by the digest from its quote: executed, in flight, or rejected and why. Use it when a submission got no clear answer. Example: {"digest":"0x…"}',
+    },
     method: 'get',
     path: '/intents/{digest}',
     tag: 'Transactions',
-    summary: 'What became of a signed intent',
+    summary: 'Get the status of an intent',
     description:
-      "The life of an intent by the EIP-712 digest of what was signed, which can be computed before it is posted: its state, every transaction that was signed for it, what it brought about, or why it was refused. 404 means that it was never taken, or that it was forgotten, a day after its deadline. What is refused before it reaches the executor (input, signature, deadline, nonce) leaves no trace. Times are those of the service's clock, the deadline is of the chain's.",
+      "Returns the status of a signed intent by its EIP-712 digest: its state, every transaction signed for it, and its result or the reason why it failed. The digest can be computed before posting. Responds 404 if the executor never accepted the intent, or forgot it, which happens a day after its deadline. A request that is rejected before it reaches the executor (input, signature, deadline, nonce) leaves no trace. Times are of the service's clock; the deadline is in block time.",
     params: z.object({ digest }),
+    cache: 'none',
     status: 200,
-    output: intentLife,
-    errors: [400, 404, 500, 502, 503],
+    output: intentStatus,
+    errors: [404, 502, 503],
   },
   async (context, { digest }) => {
     const { config, journals } = context
@@ -30,52 +35,51 @@ export const getIntent = defineOperation(
     const record = await journals.findIntent(digest).catch(error => {
       throw refuse('EXECUTOR_UNREACHABLE', { digest }, { cause: error })
     })
-    const life = record && lifeOf(record)
-    if (record === undefined || life === undefined) throw refuse('INTENT_NOT_FOUND', { digest })
-    const included = includedIn(record)
-    return { ...life, ...(included && record.state !== 'reverted' && (await resultOf(context, included.hash))) }
+    const status = record && presentIntentRecord(record)
+    if (record === undefined || status === undefined) throw refuse('INTENT_NOT_FOUND', { digest })
+    const included = includedAttempt(record)
+    return { ...status, ...(included && record.state !== 'reverted' && (await readResult(context, included.hash))) }
   },
 )
 
-/** What a lane knows of a signed intent; undefined for what the service has sent of its own accord. */
-export function lifeOf(record: IntentRecord): z.input<typeof intentLife> | undefined {
+/** Presents a journalled intent; undefined for transactions that the service sent on its own. */
+export function presentIntentRecord(record: IntentRecord): z.input<typeof intentStatus> | undefined {
   const kind = signedKinds.find(kind => kind === record.kind)
   if (kind === undefined) return undefined
-  const { digest, state, groupNonce, deadline, attempts, blockNumber, createdAt, updatedAt } = record
-  const included = includedIn(record)
+  const included = includedAttempt(record)
   return {
-    digest,
+    digest: record.digest,
     kind,
-    state,
-    ...partyOf(record),
-    nonce: groupNonce,
-    deadline: `${deadline}`,
+    state: record.state,
+    ...presentParty(record),
+    nonce: record.groupNonce,
+    deadline: `${record.deadline}`,
     ...(included && { transactionHash: included.hash }),
-    ...(included && blockNumber !== undefined && { blockNumber: `${blockNumber}` }),
-    attempts: attempts.map(({ hash, sentAt, ...facts }) => ({
+    ...(included && record.blockNumber !== undefined && { blockNumber: `${record.blockNumber}` }),
+    attempts: record.attempts.map(({ hash, sentAt, ...facts }) => ({
       ...facts,
       transactionHash: hash,
       sentAt: `${sentAt}`,
     })),
-    ...refusalIn(record),
-    createdAt: `${createdAt}`,
-    updatedAt: `${updatedAt}`,
+    ...presentRefusal(record),
+    createdAt: `${record.createdAt}`,
+    updatedAt: `${record.updatedAt}`,
   }
 }
 
-/** The attempt that decided: the call's own transaction, mined or reverted. */
-const includedIn = ({ state, attempts }: IntentRecord) =>
+/** Returns the attempt that decided the intent: the call's own transaction, mined or reverted. */
+const includedAttempt = ({ state, attempts }: IntentRecord) =>
   ['mined', 'final', 'reverted'].includes(state)
     ? attempts.findLast(({ purpose, state }) => purpose === 'call' && (state === 'mined' || state === 'reverted'))
     : undefined
 
-function partyOf({ group }: IntentRecord) {
-  const [of, id = ''] = group.split(':')
-  return of === 'agent' ? { agentId: id } : { signer: getAddress(id) }
+function presentParty({ group }: IntentRecord) {
+  const [party, id = ''] = group.split(':')
+  return party === 'agent' ? { agentId: id } : { signer: getAddress(id) }
 }
 
-/** The ids of the receipt's events; nothing where the node does not tell them now. */
-async function resultOf({ chain, config: { trading } }: Context, hash: `0x${string}`) {
+/** Reads the resulting ids from the transaction's events; none if the node does not return them now. */
+async function readResult({ chain, config: { trading } }: Context, hash: `0x${string}`) {
   const logs = await readReceiptLogs(chain, hash)
   const agentId = logs && agentIdIn(chain.contracts.AgentRegistry, logs)
   const positionId = logs && trading && positionIdIn(trading.TradeRouter, logs)
@@ -85,11 +89,11 @@ async function resultOf({ chain, config: { trading } }: Context, hash: `0x${stri
   }
 }
 
-function refusalIn(record: IntentRecord) {
+function presentRefusal(record: IntentRecord) {
   const { state, revertData: data, reason: message } = record
   if (state !== 'rejected' && state !== 'reverted') return {}
   const facts = { ...(data !== undefined && { data }), ...(message !== undefined && { message }) }
-  const hash = includedIn(record)?.hash
+  const hash = includedAttempt(record)?.hash
   const { code, error, remedy } = (
     state === 'reverted' && hash !== undefined
       ? refusalOf({ state, hash, ...facts })

@@ -1,16 +1,19 @@
 import { marketHours } from '../catalog/market-hours.ts'
 import type { Config } from '../config.ts'
 
-/** That the market of a token is closed, in words: for a price that is stale, and for one that is not yet. */
-export type Closure = { remedy: string; warning: string }
+/** Messages about a closed market: the remedy of a stale price, and the warning while the price is still fresh. */
+export type MarketClosure = { remedy: string; warning: string }
 
-/** What a closed market means for a token at a time in Unix seconds; undefined while it is open or where sessions do not count. */
-export function closureOf({ respectSessions }: Config, symbol: string, at: bigint): Closure | undefined {
+/**
+ * Returns the messages about a token whose market is closed at a time in Unix seconds; undefined while it is open, or if
+ * the deployment ignores market sessions.
+ */
+export function marketClosure({ respectSessions }: Config, symbol: string, at: bigint): MarketClosure | undefined {
   const { session, nextOpen } = marketHours(symbol, Number(at))
   if (!respectSessions || session !== 'closed') return undefined
   const until = nextOpen === undefined ? 'its next session' : `${nextOpen} (Unix seconds)`
   return {
-    remedy: `The market of ${symbol} is closed: wait for ${until}, when its price comes back.`,
-    warning: `The market of ${symbol} is closed: until ${until} its price stands still, and exits wait.`,
+    remedy: `The market of ${symbol} is closed. Wait until ${until}, when prices resume.`,
+    warning: `The market of ${symbol} is closed: its price does not move and exits wait until ${until}.`,
   }
 }

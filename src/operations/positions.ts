@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { TradingChain } from '../chain/chain.ts'
 import {
   getRecentClosedPositions,
   getOpenPositions as readOpen,
@@ -7,45 +6,57 @@ import {
   SCAN_WINDOW,
 } from '../chain/positions.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
+import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { unlessUnavailable } from '../history/consistent-read.ts'
 import { agentParams } from '../resources/agent.ts'
 import {
   closedCursor,
   closedPositionList,
-  positionAnswer,
   positionList,
+  positionResponse,
   presentClosedCursor,
   presentPosition,
 } from '../resources/position.ts'
-import { agentId, positionId } from '../resources/primitives.ts'
+import { agentId, pageLimit, positionId, presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
-import { presentBlock } from './present-quote.ts'
 
 export const listPositions = defineOperation(
   {
     id: 'listPositions',
-    tool: 'svc_get_agent_positions',
+    tool: {
+      name: 'svc_get_agent_positions',
+      description:
+        'Lists the open positions of an agent with ladders and PnL; add, reduce and ladder quotes take the positionId. Example: {"agentId":"1"}',
+    },
+    resource: {
+      uri: 'svc://agents/{agentId}/positions',
+      name: 'positions',
+      title: 'Open positions of an agent',
+      description:
+        'The output of svc_get_agent_positions. Subscribe to be notified when the positions change, whoever changes them.',
+    },
     method: 'get',
     path: '/agents/{agentId}/positions',
     tag: 'Positions',
-    summary: "An agent's open positions",
-    description: 'Open positions with their exit ladders and mark-to-market PnL.',
+    summary: 'List open positions',
+    description: "Returns an agent's open positions with their exit ladders and mark-to-market PnL.",
     params: agentParams,
+    cache: 'etag',
     status: 200,
     output: positionList,
-    errors: [400, 404, 502, 503],
+    errors: [404, 502, 503],
   },
   async ({ trading }, { agentId }) => {
     const { block, positions } = await readOpen(trading, agentId)
-    const symbol = await symbolsOf(
+    const symbolOf = await symbolsOf(
       trading,
       positions.map(({ token }) => token),
     )
     return {
       agentId: `${agentId}`,
-      positions: positions.map(position => presentPosition(position, symbol(position.token))),
-      asOf: presentBlock(block),
+      positions: positions.map(position => presentPosition(position, symbolOf(position.token))),
+      asOf: presentAsOf(block),
     }
   },
 )
@@ -53,81 +64,95 @@ export const listPositions = defineOperation(
 export const listClosedPositions = defineOperation(
   {
     id: 'listClosedPositions',
-    tool: 'svc_list_closed_positions',
+    tool: {
+      name: 'svc_list_closed_positions',
+      description: 'Lists the closed positions of an agent, newest first. Example: {"agentId":"1","limit":10}',
+    },
     method: 'get',
     path: '/agents/{agentId}/closed-positions',
     tag: 'Positions',
-    summary: "An agent's closed positions",
+    summary: 'List closed positions',
     description:
-      'Closed positions, newest first by id. `window` says where only so many positions of all agents were looked at.',
+      "Returns an agent's closed positions, newest first by id. While the index is being built, only the newest positions of all agents are scanned; `window` tells how many.",
     params: agentParams,
     query: z.object({
-      limit: z.coerce.number<string | number>().int().min(1).max(100).default(50).meta({
-        description: 'How many positions at most',
-      }),
+      limit: pageLimit.meta({ description: 'Maximum number of positions' }),
       cursor: closedCursor.optional(),
     }),
+    cache: 'none',
     status: 200,
     output: closedPositionList,
-    errors: [400, 404, 502, 503],
+    errors: [404, 502, 503],
   },
   async ({ trading, config, history }, { agentId, limit, cursor }) => {
     if (config.executorKeys.length === 0) throw refuse('EXECUTOR_NOT_CONFIGURED')
-    const found = await history.closedPositions(trading, { agentId, limit, below: cursor }).catch(unlessUnavailable)
-    const whole = found && (found.lagBlocks === 0 || cursor !== undefined) ? found : undefined
-    const recent = whole ?? (await recentlyClosed(trading, agentId, limit, cursor))
-    // Where the newest of all agents are none of this one's, an index that is behind still knows its older ones.
-    const isRecent = whole === undefined && (found === undefined || recent.positions.length > 0)
-    const { positions, next, asOf, lagBlocks } = isRecent ? recent : (found ?? recent)
-    const symbol = await symbolsOf(
+    const query = { agentId, limit, below: cursor }
+    const { positions, next, window, asOf, lagBlocks } = await readClosedPositions({ trading, history }, query)
+    const symbolOf = await symbolsOf(
       trading,
       positions.map(({ token }) => token),
     )
     return {
       agentId: `${agentId}`,
-      positions: positions.map(position => presentPosition(position, symbol(position.token))),
+      positions: positions.map(position => presentPosition(position, symbolOf(position.token))),
       nextCursor: next === undefined ? null : presentClosedCursor(next),
-      window: isRecent ? SCAN_WINDOW : null,
-      asOf: presentBlock(asOf),
+      window,
+      asOf: presentAsOf(asOf),
       lagBlocks,
     }
   },
 )
 
-/** Without an index that is near the head: the newest positions of all agents, in which further pages have no end. */
-async function recentlyClosed(trading: TradingChain, agentId: bigint, limit: number, below: bigint | undefined) {
-  if (below !== undefined) throw refuse('HISTORY_UNAVAILABLE')
-  const { block, positions } = await getRecentClosedPositions(trading, agentId, limit)
-  const last = positions.at(-1)
-  return { positions, next: last?.positionId, asOf: block, lagBlocks: 0 }
+type ClosedPositionQuery = { agentId: bigint; limit: number; below: bigint | undefined }
+
+/**
+ * Reads closed positions from the index. If it is behind or unavailable, the first page comes from a scan of the newest
+ * positions of all agents instead. Throws HISTORY_UNAVAILABLE if neither can serve the page.
+ */
+async function readClosedPositions(
+  { trading, history }: Pick<Context, 'trading' | 'history'>,
+  query: ClosedPositionQuery,
+) {
+  const indexed = await history.closedPositions(trading, query).catch(unlessUnavailable)
+  if (indexed && (indexed.lagBlocks === 0 || query.below !== undefined)) return { ...indexed, window: null }
+  if (query.below !== undefined) throw refuse('HISTORY_UNAVAILABLE')
+  const { block, positions } = await getRecentClosedPositions(trading, query.agentId, query.limit)
+  // The scan reaches only so far back: an index that is behind may have older positions.
+  if (indexed && positions.length === 0) return { ...indexed, window: null }
+  return { positions, next: positions.at(-1)?.positionId, asOf: block, lagBlocks: 0, window: SCAN_WINDOW }
 }
 
 export const getPosition = defineOperation(
   {
     id: 'getPosition',
-    tool: 'svc_get_agent_position',
+    tool: {
+      name: 'svc_get_agent_position',
+      description:
+        'Returns one position, open or closed, with its ladder and its realized and unrealized PnL. Example: {"agentId":"1","positionId":"3"}',
+    },
     method: 'get',
     path: '/agents/{agentId}/positions/{positionId}',
     tag: 'Positions',
-    summary: 'One position of an agent',
-    description: 'An open or closed position with its ladder and its realized and unrealized PnL.',
+    summary: 'Get a position',
+    description: 'Returns an open or closed position with its exit ladder and its realized and unrealized PnL.',
     params: z.object({ agentId, positionId }),
+    cache: 'etag',
     status: 200,
-    output: positionAnswer,
-    errors: [400, 404, 502, 503],
+    output: positionResponse,
+    errors: [404, 502, 503],
   },
   async ({ trading, history }, { agentId, positionId }) => {
     const { block, position } = await readPosition(trading, agentId, positionId)
     const isClosed = position.status !== 0
     const investedUsdc = isClosed ? await history.invested(trading, { agentId, positionId }, block) : undefined
-    const symbol = await symbolsOf(trading, [position.token])
+    const symbolOf = await symbolsOf(trading, [position.token])
     return {
       agentId: `${agentId}`,
       position: presentPosition(
         { ...position, ...(investedUsdc !== undefined && { investedUsdc }) },
-        symbol(position.token),
+        symbolOf(position.token),
       ),
-      asOf: presentBlock(block),
+      asOf: presentAsOf(block),
     }
   },
 )

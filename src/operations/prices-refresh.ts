@@ -3,20 +3,24 @@ import { sha256, stringToBytes } from 'viem'
 import { z } from 'zod'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
-import { priceRefresh } from '../resources/token.ts'
+import { priceRefresh } from '../resources/price.ts'
 import { defineOperation } from './define-operation.ts'
-import { refresh } from './refresh-job.ts'
+import { postOraclePrices } from './post-oracle-prices.ts'
 
 export const refreshPrices = defineOperation(
   {
     id: 'refreshPrices',
-    tool: 'svc_refresh_prices',
+    tool: {
+      name: 'svc_refresh_prices',
+      description:
+        'Posts newer market prices to the oracle; use it when svc_get_prices shows stale. skipped lists what was not posted and why. Some deployments require a bearer token. Example: {"symbols":["NVDA"]}',
+    },
     method: 'post',
     path: '/prices/refresh',
     tag: 'Prices',
-    summary: 'Refresh the oracle from market data',
+    summary: 'Refresh oracle prices',
     description:
-      'Posts the prices of the market-data provider in one transaction. A price beyond the deviation bound of the oracle, or one that is not newer than the held one, is skipped and named. Needs the refresh secret as bearer token where one is configured.',
+      "Posts the market-data provider's prices to the oracle in one transaction. A price outside the oracle's deviation bound, or not newer than the current one, is skipped and listed. Requires the refresh secret as a bearer token if the deployment has one.",
     security: 'bearer',
     body: z.object({
       symbols: z
@@ -24,24 +28,26 @@ export const refreshPrices = defineOperation(
         .min(1)
         .max(200)
         .optional()
-        .meta({ description: 'Symbols to refresh; all tokens when absent', example: ['NVDA', 'AAPL'] }),
+        .meta({ description: 'Symbols to refresh; default: all tokens', example: ['NVDA', 'AAPL'] }),
       force: z
         .boolean()
         .default(false)
-        .meta({ description: 'Also post a price that has not moved within the last minute' }),
+        .meta({ description: 'Also post a price that has not changed within the last minute' }),
     }),
     bodyIsOptional: true,
+    cache: 'none',
     status: 200,
     output: priceRefresh,
-    errors: [400, 401, 500, 502, 503],
+    errors: [401, 502, 503],
+    statusDescriptions: { 502: 'The market-data provider or the chain could not be reached' },
   },
   async (context, { symbols, force }) => {
     assertMayRefresh(context)
-    return refresh(context, { symbols, force })
+    return postOraclePrices(context, { symbols, force })
   },
 )
 
-/** Throws UNAUTHORIZED unless the secret that is configured came with the request; compared in constant time. */
+/** Throws UNAUTHORIZED unless the request carries the configured secret. Compares in constant time. */
 function assertMayRefresh({ config: { priceRefreshSecret: secret }, bearer = '' }: Context) {
   if (secret === undefined) return
   const [expected, given] = [secret, bearer].map(text => sha256(stringToBytes(text), 'bytes'))

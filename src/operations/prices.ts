@@ -1,18 +1,22 @@
 import { z } from 'zod'
 import { readMarket } from '../chain/listings.ts'
-import { presentOracleQuote, priceList } from '../resources/token.ts'
+import { presentOracleQuote, priceList } from '../resources/price.ts'
+import { presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
-import { presentBlock } from './present-quote.ts'
 
 export const getPrices = defineOperation(
   {
     id: 'getPrices',
-    tool: 'svc_get_prices',
+    tool: {
+      name: 'svc_get_prices',
+      description:
+        'Returns oracle prices in US dollars, of all or of some tokens. While stale is true, nothing can be opened or added. Example: {"symbols":"NVDA,AAPL"}',
+    },
     method: 'get',
     path: '/prices',
     tag: 'Prices',
-    summary: 'Oracle prices by symbol',
-    description: 'The on-chain oracle quote of every token, or of the symbols asked for.',
+    summary: 'Get oracle prices',
+    description: 'Returns the on-chain oracle price of every token, or of the requested symbols.',
     query: z.object({
       symbols: z
         .string()
@@ -22,15 +26,15 @@ export const getPrices = defineOperation(
         .optional()
         .meta({ description: 'Symbols separated by commas', example: 'NVDA,AAPL' }),
     }),
-    remembered: true,
+    cache: 'isolate',
     status: 200,
     output: priceList,
-    errors: [400, 500, 502],
+    errors: [502],
   },
   async ({ chain }, { symbols }) => {
     const { block, market } = await readMarket(chain)
-    const asked = symbols && new Set(symbols)
-    const tokens = market.tokens.filter(({ symbol }) => asked === undefined || asked.has(symbol))
+    const requested = symbols && new Set(symbols)
+    const tokens = market.tokens.filter(({ symbol }) => requested === undefined || requested.has(symbol))
     const prices = tokens.map(
       token => [token.symbol, presentOracleQuote(token, market.quoteIn(token.address))] as const,
     )
@@ -40,8 +44,8 @@ export const getPrices = defineOperation(
       priceOracle: chain.contracts.PriceOracle,
       prices: Object.fromEntries(prices),
       total: prices.length,
-      ...(asked && { missing: [...asked].filter(symbol => !found.has(symbol)) }),
-      asOf: presentBlock(block),
+      ...(requested && { missing: [...requested].filter(symbol => !found.has(symbol)) }),
+      asOf: presentAsOf(block),
     }
   },
 )

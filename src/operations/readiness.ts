@@ -12,15 +12,16 @@ import type { LaneStatus } from '../executor/intent.ts'
 import { MOST_GAP } from '../history/consistent-read.ts'
 import type { KeeperStatus } from '../keeper/keeper-status.ts'
 import { isReachable } from '../payments/hosted-facilitator.ts'
-import { presentHistory, presentKeeper, presentLane, readiness } from '../resources/readiness.ts'
+import { presentHistory, presentKeeper, presentLanes, readiness } from '../resources/readiness.ts'
 import { defineOperation } from './define-operation.ts'
 
-/** A chain whose newest block is older than this is not followed, or stands still. */
-const MOST_LAG_SECONDS = 300
-/** A lane whose oldest transaction is older than this gets nothing included. */
-const MOST_PENDING_SECONDS = 60
-/** The cron trigger wakes the keeper every minute. */
-const MOST_KEEPER_SECONDS = 150n
+const MAX_BLOCK_AGE_SECONDS = 300
+/** A lane whose oldest transaction has been pending for longer gets nothing included. */
+const MAX_PENDING_SECONDS = 60
+/** The cron trigger starts a keeper cycle every minute. */
+const MAX_KEEPER_CYCLE_AGE_SECONDS = 150n
+
+type Readiness = z.input<typeof readiness>
 
 export const getReadiness = defineOperation(
   {
@@ -28,86 +29,112 @@ export const getReadiness = defineOperation(
     method: 'get',
     path: '/health/ready',
     tag: 'Discovery',
-    summary: 'Whether trading is possible',
+    summary: 'Check that trading is possible',
     description:
-      'Looks at the node, the contracts, the accounts that send, the prices and the pauses. 503 when nobody could open a position; what works only in part is in `problems`.',
+      'Checks the node, the contracts, the sending accounts, the prices and the pause switches. Responds 503 if nobody could open a position; `problems` lists what works only in part.',
+    cache: 'none',
     status: 200,
     output: readiness,
-    errors: [500, 502, 503],
+    errors: [502, 503],
+    statusDescriptions: { 503: 'Trading is not possible' },
   },
   async context => {
     const { config } = context
     if (config.chain === undefined) throw refuse('NOT_READY', { problem: 'no chain is configured' })
-    const { chain } = context
-    const [{ block, market }, { terms }, missing, executors, relayers, updaters, keeper, facilitator, reach, events] =
-      await Promise.all([
-        readMarket(chain),
-        getRegistrationTerms(chain),
-        contractsWithoutCode(chain),
-        lanesOf(config.executorKeys.length > 0 && config.trading ? () => context.executor : undefined),
-        lanesOf(config.relayerKey ? () => context.relayer : undefined),
-        lanesOf(config.oracleUpdaterKey ? () => context.updater : undefined),
-        context.keeper?.status(),
-        lookAtFacilitator(config),
-        context.history.reach(),
-        config.trading && context.live.status(),
-      ]).catch((error: unknown) => {
-        if (!(error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE')) throw error
-        throw refuse('NOT_READY', { problem: 'the node cannot be reached' }, { cause: error.cause })
-      })
-    const stale = market.tokens.filter(({ address }) => market.quoteIn(address).stale).map(({ symbol }) => symbol)
-    const pausedVaults = market.vaults.filter(({ tradingPaused }) => tradingPaused)
-    const lagSeconds = lagOf(block)
-    const look = {
-      service: config.service,
-      rpc: { blockNumber: `${block.number}`, blockTimestamp: `${block.timestamp}`, lagSeconds },
-      contracts: { missing },
-      executor: { configured: executors !== undefined, lanes: (executors ?? []).map(presentLane) },
-      relayer: { configured: relayers !== undefined, lanes: (relayers ?? []).map(presentLane) },
-      updater: { configured: updaters !== undefined, lanes: (updaters ?? []).map(presentLane) },
-      keeper: presentKeeper(keeper),
-      history: presentHistory(reach, block),
-      oracle: { stale },
-      facilitator,
-      events: { streams: events?.streams ?? 0, blockNumber: events?.block === undefined ? null : `${events.block}` },
-      paused: { registry: terms.paused, vaults: pausedVaults.map(vault => catalogVault(vault).slug) },
-    } satisfies Partial<z.input<typeof readiness>>
-
-    const blocking = said({
-      'the trade router is not configured': config.trading === undefined,
-      'no executor account is configured': executors === undefined,
-      [`contracts have no code: ${missing.join(', ')}`]: missing.length > 0,
-      [`the newest block is ${lagSeconds} seconds old`]: lagSeconds > MOST_LAG_SECONDS,
-      'no executor account can send': executors !== undefined && !executors.some(canSend),
-      'the agent registry is paused': terms.paused,
-      'there is no vault': market.vaults.length === 0,
-      'trading is paused in every vault': market.vaults.length > 0 && pausedVaults.length === market.vaults.length,
-      'no token has a fresh price': stale.length === market.tokens.length,
-    })
-    if (blocking.length > 0) throw refuse('NOT_READY', { problem: blocking.join('; '), ...look })
-    const problems = said({
-      'the relayer is not configured': relayers === undefined,
-      'the relayer cannot send': relayers !== undefined && !relayers.some(canSend),
-      'the updater cannot send': updaters !== undefined && !updaters.some(canSend),
-      'no keeper is configured': keeper === undefined,
-      'the keeper does not look at the positions': keeper !== undefined && !hasLooked(keeper, block),
-      'the keeper cannot send': keeper !== undefined && !keeper.lanes.some(canSend),
-      'there is no history yet': reach === undefined,
-      [`the history is ${look.history.lagBlocks} blocks behind`]: (look.history.lagBlocks ?? 0) > MOST_GAP,
-      'the facilitator does not answer': !facilitator.reachable,
-      'registration fees cannot be taken': facilitator.kind === 'unusable',
-      'an executor account cannot send': executors?.every(canSend) === false,
-      [`prices are stale: ${stale.join(', ')}`]: stale.length > 0,
-      'trading is paused in a vault': pausedVaults.length > 0,
-      [`variables cannot be used: ${config.problems.join(', ')}`]: config.problems.length > 0,
-    })
-    return { status: 'ready' as const, ...look, problems }
+    const state = await readState(context)
+    const { report } = state
+    const blocking = blockingProblems(config, state)
+    if (blocking.length > 0) throw refuse('NOT_READY', { problem: blocking.join('; '), ...report })
+    return { status: 'ready' as const, ...report, problems: partialProblems(config, state) }
   },
 )
 
+/** Reads everything that readiness depends on. Throws NOT_READY if the node cannot be reached. */
+async function readState(context: Context) {
+  const { config, chain } = context
+  const [{ block, market }, { terms }, missing, executors, relayers, updaters, keeper, facilitator, reach, events] =
+    await Promise.all([
+      readMarket(chain),
+      getRegistrationTerms(chain),
+      contractsWithoutCode(chain),
+      lanesOf(config.executorKeys.length > 0 && config.trading ? () => context.executor : undefined),
+      lanesOf(config.relayerKey ? () => context.relayer : undefined),
+      lanesOf(config.oracleUpdaterKey ? () => context.updater : undefined),
+      context.keeper?.status(),
+      checkFacilitator(config),
+      context.history.reach(),
+      config.trading && context.live.status(),
+    ]).catch((error: unknown) => {
+      if (!(error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE')) throw error
+      throw refuse('NOT_READY', { problem: 'the node cannot be reached' }, { cause: error.cause })
+    })
+  const pausedVaults = market.vaults.filter(({ tradingPaused }) => tradingPaused)
+  const report: Omit<Readiness, 'status' | 'problems'> = {
+    service: config.service,
+    rpc: { blockNumber: `${block.number}`, blockTimestamp: `${block.timestamp}`, lagSeconds: ageSeconds(block) },
+    contracts: { missing },
+    executor: presentLanes(executors),
+    relayer: presentLanes(relayers),
+    updater: presentLanes(updaters),
+    keeper: presentKeeper(keeper),
+    history: presentHistory(reach, block),
+    oracle: {
+      stale: market.tokens.filter(({ address }) => market.quoteIn(address).stale).map(({ symbol }) => symbol),
+    },
+    facilitator,
+    events: { streams: events?.streams ?? 0, blockNumber: events?.block === undefined ? null : `${events.block}` },
+    paused: { registry: terms.paused, vaults: pausedVaults.map(vault => catalogVault(vault).slug) },
+  }
+  return { report, block, market, executors, relayers, updaters, keeper }
+}
+
+type ReadinessState = Awaited<ReturnType<typeof readState>>
+
+/** Returns the reasons why nobody could open a position. */
+function blockingProblems(config: Config, { report, market, executors }: ReadinessState): string[] {
+  const { rpc, contracts, oracle, paused } = report
+  return sentences([
+    [config.trading === undefined, 'the trade router is not configured'],
+    [executors === undefined, 'no executor account is configured'],
+    [contracts.missing.length > 0, `contracts have no code: ${contracts.missing.join(', ')}`],
+    [rpc.lagSeconds > MAX_BLOCK_AGE_SECONDS, `the newest block is ${rpc.lagSeconds} seconds old`],
+    [executors !== undefined && !executors.some(canSend), 'no executor account can send'],
+    [paused.registry, 'the agent registry is paused'],
+    [market.vaults.length === 0, 'there is no vault'],
+    [market.vaults.length > 0 && paused.vaults.length === market.vaults.length, 'trading is paused in every vault'],
+    [oracle.stale.length === market.tokens.length, 'no token has a fresh price'],
+  ])
+}
+
+/** Returns what the operator should fix even though positions can be opened. */
+function partialProblems(
+  config: Config,
+  { report, block, executors, relayers, updaters, keeper }: ReadinessState,
+): string[] {
+  const { history, facilitator, oracle, paused } = report
+  return sentences([
+    [relayers === undefined, 'the relayer is not configured'],
+    [relayers !== undefined && !relayers.some(canSend), 'the relayer cannot send'],
+    [updaters !== undefined && !updaters.some(canSend), 'the updater cannot send'],
+    [keeper === undefined, 'no keeper is configured'],
+    [keeper !== undefined && !isCycling(keeper, block), 'the keeper does not evaluate the positions'],
+    [keeper !== undefined && !keeper.lanes.some(canSend), 'the keeper cannot send'],
+    [history.cursor === null, 'there is no index yet'],
+    [(history.lagBlocks ?? 0) > MOST_GAP, `the index is ${history.lagBlocks} blocks behind`],
+    [!facilitator.reachable, 'the facilitator does not respond'],
+    [facilitator.kind === 'unusable', 'registration fees are misconfigured and cannot be paid'],
+    [executors?.every(canSend) === false, 'an executor account cannot send'],
+    [oracle.stale.length > 0, `prices are stale: ${oracle.stale.join(', ')}`],
+    [paused.vaults.length > 0, 'trading is paused in a vault'],
+    [config.problems.length > 0, `variables are invalid: ${config.problems.join(', ')}`],
+  ])
+}
+
+const sentences = (conditions: [boolean, string][]) => conditions.flatMap(([isTrue, text]) => (isTrue ? [text] : []))
+
 const lanesOf = async (executor: (() => Context['executor']) | undefined) => executor?.().status()
 
-async function lookAtFacilitator({ payment }: Config): Promise<z.input<typeof readiness>['facilitator']> {
+async function checkFacilitator({ payment }: Config): Promise<Readiness['facilitator']> {
   if (payment === undefined) return { kind: 'none', reachable: true }
   if (payment === 'unusable') return { kind: 'unusable', reachable: true }
   const { facilitatorUrl } = payment
@@ -116,13 +143,9 @@ async function lookAtFacilitator({ payment }: Config): Promise<z.input<typeof re
 }
 
 const canSend = ({ pausedFor, oldestPendingSeconds }: LaneStatus) =>
-  pausedFor === undefined && oldestPendingSeconds < MOST_PENDING_SECONDS
+  pausedFor === undefined && oldestPendingSeconds < MAX_PENDING_SECONDS
 
-const hasLooked = ({ lastEvaluation }: KeeperStatus, { timestamp }: Block) =>
-  lastEvaluation !== undefined && timestamp - BigInt(lastEvaluation.at) <= MOST_KEEPER_SECONDS
+const isCycling = ({ lastEvaluation }: KeeperStatus, { timestamp }: Block) =>
+  lastEvaluation !== undefined && timestamp - BigInt(lastEvaluation.at) <= MAX_KEEPER_CYCLE_AGE_SECONDS
 
-const lagOf = ({ timestamp }: Block) => Math.max(0, Math.floor(Date.now() / 1000) - Number(timestamp))
-
-/** The sentences that are true. */
-const said = (sentences: Record<string, boolean>) =>
-  Object.entries(sentences).flatMap(([sentence, isTrue]) => (isTrue ? [sentence] : []))
+const ageSeconds = ({ timestamp }: Block) => Math.max(0, Math.floor(Date.now() / 1000) - Number(timestamp))

@@ -4,34 +4,38 @@ import { encodeCall } from '../chain/multicall.ts'
 import { getPositionTerms } from '../chain/trading-terms.ts'
 import { reduceChecks, saleOf } from '../protocol/checks.ts'
 import { agentParams } from '../resources/agent.ts'
-import { exitBpsQuery, intentReceipt, positionQuery, reduceIntentQuote, signed } from '../resources/intent.ts'
+import { exitBps, exitBpsQuery, positionQuery, signedFields } from '../resources/intent-input.ts'
+import { reduceIntentQuote } from '../resources/intent-quote.ts'
+import { intentReceipt } from '../resources/intent-receipt.ts'
 import { presentPosition } from '../resources/position.ts'
 import { deadline, positionId } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
-import { estimateSale, presentQuote } from './present-quote.ts'
+import { estimateSale } from './fill-estimate.ts'
+import { presentQuote } from './quote-response.ts'
 import { relayIntent } from './relay-intent.ts'
 
-const exitBps = z.int().min(1).max(10_000).meta({
-  description: 'Share of the remaining tokens to sell in basis points; 10000 closes',
-  example: 5000,
-})
 const CLOSE_BPS = 10_000
 
 export const getReduceIntentQuote = defineOperation(
   {
     id: 'getReduceIntentQuote',
-    tool: 'svc_get_reduce_intent_quote',
+    tool: {
+      name: 'svc_get_reduce_intent_quote',
+      description:
+        'First step of selling part of a position, or all of it (exitBps 10000). Pass exitBps, sign typedData in a wallet (EIP-712), then call svc_submit_reduce_intent. Example: {"agentId":"1","positionId":"3","exitBps":10000}',
+    },
     method: 'get',
     path: '/agents/{agentId}/reduce-intents/quote',
     tag: 'Trading',
-    summary: 'Quote for reducing or closing a position',
+    summary: 'Get a quote for reducing or closing a position',
     description:
-      'What the next ReducePosition intent must match and every rule the router will apply. With `exitBps` it also answers the typed data to sign, its digest, an estimate and the body to post; without it the checks are those of a full close.',
+      'Returns what the next ReducePosition intent must match and every rule the router will apply. With `exitBps`, also returns the typed data to sign, its digest, an estimate and the body to post; without it, the checks are those of a full close.',
     params: agentParams,
     query: z.object({ ...positionQuery, exitBps: exitBpsQuery, deadline: deadline.optional() }),
+    cache: 'none',
     status: 200,
     output: reduceIntentQuote,
-    errors: [400, 404, 502, 503],
+    errors: [404, 502, 503],
   },
   async ({ trading, config }, { agentId, positionId, exitBps, deadline }) => {
     const share = exitBps ?? CLOSE_BPS
@@ -63,18 +67,23 @@ export const getReduceIntentQuote = defineOperation(
 export const submitReduceIntent = defineOperation(
   {
     id: 'submitReduceIntent',
-    tool: 'svc_submit_reduce_intent',
+    tool: {
+      name: 'svc_submit_reduce_intent',
+      description:
+        'Sells exitBps of what remains of a position; 10000 closes it. Before: svc_get_reduce_intent_quote; send its body with agentId and signature. Repeating the identical body is safe: it executes once. After: svc_get_agent_position shows the realized PnL.',
+    },
     method: 'post',
     path: '/agents/{agentId}/reduce-intents',
     tag: 'Trading',
-    summary: 'Reduce or fully close a position',
+    summary: 'Reduce or close a position',
     description:
-      "Verifies a ReducePosition message signed by the agent's signer and relays it. It sells exitBps of what remains and consumes no exit rule; 10000 closes.",
+      "Verifies a ReducePosition message signed by the agent's signer and relays it. Sells `exitBps` of the remaining tokens without consuming an exit rule; 10000 closes the position.",
     params: agentParams,
-    body: z.object({ positionId, exitBps, ...signed }),
+    body: z.object({ positionId, exitBps, ...signedFields }),
+    cache: 'none',
     status: 201,
     output: intentReceipt,
-    errors: [400, 404, 502, 503],
+    errors: [404, 502, 503],
   },
   async (context, { signature, ...message }) =>
     relayIntent(context, {

@@ -1,36 +1,38 @@
-import { type Address, encodeFunctionData, formatUnits, type Hex } from 'viem'
+import { type Address, encodeFunctionData, formatUnits } from 'viem'
 import { z } from 'zod'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { getRegistrationTerms, type RegistrationTerms } from '../chain/agents.ts'
-import type { Block, Chain } from '../chain/chain.ts'
+import type { Block } from '../chain/chain.ts'
 import { simulate } from '../chain/simulate.ts'
-import { acceptedByAccount, recover, verifySignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { Refusal } from '../errors/refusal.ts'
 import type { RelayRequest } from '../executor/intent.ts'
 import { refusalOfRevert } from '../protocol/contract-errors.ts'
 import { agentIdIn } from '../protocol/receipt-events.ts'
-import { digestOf } from '../protocol/typed-data.ts'
-import { presentEip712, presentTypedData, USDC_DECIMALS } from '../resources/intent.ts'
-import { address, deadline } from '../resources/primitives.ts'
+import { address, deadline, presentAsOf } from '../resources/primitives.ts'
 import { registration, registrationBody, registrationFields, registrationQuote } from '../resources/registration.ts'
-import { defineOperation, Reply } from './define-operation.ts'
-import { presentBlock } from './present-quote.ts'
-import { deadlineRefusal, deadlineWarnings, isKnown, mine } from './relay-intent.ts'
-
-const QUOTED_DEADLINE_SECONDS = 600n
+import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
+import { USDC_DECIMALS } from '../resources/usdc-amount.ts'
+import { deadlineRefusal, deadlineWarnings, suggestedDeadline } from './deadline.ts'
+import { defineOperation, OperationReply } from './define-operation.ts'
+import { verifyRegistryMessage } from './registry-message.ts'
+import { relayUntilMined, wasAccepted } from './relay-outcome.ts'
 
 export const getRegistrationQuote = defineOperation(
   {
     id: 'getRegistrationQuote',
-    tool: 'svc_get_agent_registration_quote',
+    tool: {
+      name: 'svc_get_agent_registration_quote',
+      description:
+        'First step of a registration: returns fee, nonce, typedData and the body to send. Pass signer, vault (an address of svc_list_vaults), name and metadataURI, then sign typedData in a wallet (EIP-712) and call svc_register_agent. Example: {"signer":"0x…","vault":"0x…","name":"momentum-7","metadataURI":"https://agents.example/7.json"}',
+    },
     method: 'get',
     path: '/agents/register/quote',
     tag: 'Agents',
-    summary: 'Quote for registering an agent',
+    summary: 'Get a quote for registering an agent',
     description:
-      'The fee, the signing domain and, with `signer`, the nonce of a SelfRegister message. With `signer`, `vault`, `name` and `metadataURI` it also answers the typed data to sign, its digest and the body to post.',
+      'Returns the fee, the signing domain and, with `signer`, the nonce of a SelfRegister message. With `signer`, `vault`, `name` and `metadataURI`, also returns the typed data to sign, its digest and the body to post.',
     query: z.object({
       signer: address.optional(),
       vault: address.optional(),
@@ -43,15 +45,19 @@ export const getRegistrationQuote = defineOperation(
       erc8004AgentId: registrationFields.erc8004AgentId,
       deadline: deadline.optional(),
     }),
+    cache: 'none',
     status: 200,
     output: registrationQuote,
-    errors: [400, 500, 502],
+    errors: [502],
   },
-  async ({ chain, payments, config }, { signer, vault, name, metadataURI, linkERC8004, erc8004AgentId, ...asked }) => {
+  async (
+    { chain, payments, config },
+    { signer, vault, name, metadataURI, linkERC8004, erc8004AgentId, ...requested },
+  ) => {
     const { block, terms } = await getRegistrationTerms(chain, signer)
     const { fee, domain, signerNonce } = terms
     const due = payments?.dueOf(fee, block.timestamp)
-    const deadline = asked.deadline ?? block.timestamp + QUOTED_DEADLINE_SECONDS
+    const deadline = requested.deadline ?? suggestedDeadline(block)
     const message = signer &&
       signerNonce !== undefined &&
       vault &&
@@ -94,7 +100,7 @@ export const getRegistrationQuote = defineOperation(
           deadline: `${deadline}`,
         },
       }),
-      asOf: presentBlock(block),
+      asOf: presentAsOf(block),
     }
   },
 )
@@ -102,17 +108,24 @@ export const getRegistrationQuote = defineOperation(
 export const registerAgent = defineOperation(
   {
     id: 'registerAgent',
-    tool: 'svc_register_agent',
+    tool: {
+      name: 'svc_register_agent',
+      description:
+        'Registers an agent. Before: svc_get_agent_registration_quote; send its body with signature. Where x402 is enabled it first returns PAYMENT_REQUIRED: call again with the same input and the payment in _meta["x402/payment"]. After: every other tool takes the agentId. Repeating the identical body is safe and never charged twice.',
+    },
     method: 'post',
     path: '/agents/register',
     tag: 'Agents',
     summary: 'Register an agent',
     description:
-      'Verifies a SelfRegister message of the signer and relays it. 201 with the new agent id; the identical signed body again answers 200 with the same. Where the quote says `x402.enabled`, the fee is paid over x402 (scheme `exact`): without a payment the answer is 402 with the requirements, and the identical body with the payment in the header PAYMENT-SIGNATURE (or X-PAYMENT) is verified, settled and relayed. Nothing is charged before the registration is sure to be accepted, and never twice: a repeated body needs no second payment, and a payment whose registration failed pays for the next one of the same signer.',
+      'Verifies a SelfRegister message signed by `signer` and relays it. Responds 201 with the new agent id; posting the identical body again responds 200 with the same one. If `x402.enabled` of the quote is true, the fee is paid over x402 (scheme `exact`): a request without payment responds 402 with the requirements; post the identical body again with the payment in the header PAYMENT-SIGNATURE (or X-PAYMENT). The payment is settled only after the registration has passed a simulation, and never charged twice: a repeated body needs no second payment, and the payment of a failed registration pays for the next one of the same signer.',
     body: registrationBody,
+    cache: 'none',
+    paid: true,
     status: 201,
+    replay: 200,
     output: registration,
-    errors: [400, 402, 404, 409, 500, 502, 503],
+    errors: [404, 409, 502, 503],
   },
   async (context, { signature, ...sent }) => {
     const { chain, relayer, payments } = context
@@ -126,90 +139,56 @@ export const registerAgent = defineOperation(
       functionName: 'selfRegisterAgent',
       args: [vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline, signature],
     })
-    const relayOf = (nonce: bigint): RelayRequest => ({
-      digest: digestOf(terms.domain, 'SelfRegister', { ...sent, nonce }),
-      kind: 'register',
-      group: `signer:${signer}`,
-      groupNonce: `${nonce}`,
-      deadline,
-      call: { to, data },
+    const { relay, nonce, nonceRefusal } = await verifyRegistryMessage(chain, {
+      primaryType: 'SelfRegister',
+      domain: terms.domain,
+      signer,
+      currentNonce: terms.signerNonce ?? 0n,
+      messageOf: nonce => ({ ...sent, nonce }),
+      signature,
+      relay: { kind: 'register', deadline, call: { to, data } },
     })
-    const current = terms.signerNonce ?? 0n
-    const nonce = (await signedNonce(chain, current, signer, signature, nonce => relayOf(nonce).digest)) ?? current
-    const relay = relayOf(nonce)
-    if (nonce === current) {
-      const message = { ...sent, nonce }
-      await verifySignature(chain, signer, { domain: terms.domain, primaryType: 'SelfRegister', message }, signature)
-    }
     const record = await relayer.find(relay.group, relay.digest)
-    const known = record !== undefined && record.state !== 'rejected'
-    const executed = record?.state === 'mined' || record?.state === 'final'
-    const refused =
-      deadlineRefusal(deadline, block) ??
-      (terms.paused ? refuse('REGISTRATION_PAUSED') : undefined) ??
-      (nonce === current ? undefined : refuse('INVALID_NONCE', { given: nonce, expected: current }))
-    if (refused && !known) throw refused
+    const isReplay = record !== undefined && record.state !== 'rejected'
+    const isExecuted = record?.state === 'mined' || record?.state === 'final'
+    const invalid =
+      deadlineRefusal(deadline, block) ?? (terms.paused ? refuse('REGISTRATION_PAUSED') : undefined) ?? nonceRefusal
+    if (invalid && !isReplay) throw invalid
 
-    const paid = executed
+    const receipt = isExecuted
       ? await payments?.receiptOf(signer, relay.digest)
-      : await takeFee(context, { terms, block }, { relay, signer, nonce })
-    const mined = await mine(paid && payments ? payments.relaying(relayer, signer) : relayer, relay).catch(error => {
-      if (paid && error instanceof Refusal) error.payment = { response: paid }
+      : await collectFee(context, { terms, block }, { relay, signer, nonce })
+    const notifyingRelayer = receipt && payments ? payments.relaying(relayer, signer) : relayer
+    const mined = await relayUntilMined(notifyingRelayer, relay).catch(error => {
+      if (receipt && error instanceof Refusal) error.payment = { response: receipt }
       throw error
     })
     const agentId = agentIdIn(to, mined.logs)
-    if (agentId === undefined) throw new Error('A mined registration has no AgentRegistered event')
-    const answer = {
+    if (agentId === undefined) throw new Error('The receipt of a mined registration has no AgentRegistered event')
+    const response = {
       agentId: `${agentId}`,
       transactionHash: mined.hash,
       transaction: { to, data, chainId: chain.id, description: 'selfRegisterAgent on the agent registry' },
       message: `Agent ${agentId} is registered.`,
       ...deadlineWarnings(deadline, block),
     }
-    return new Reply(known ? 200 : 201, answer, paid && { response: paid })
+    return new OperationReply(response, { isReplay, payment: receipt && { response: receipt } })
   },
 )
 
 /**
- * Takes the registration fee where it is paid over x402, and not before the chain would accept the registration.
- * Answers the receipt, or undefined where nothing is due.
+ * Collects the registration fee, after simulating the registration, and returns the x402 receipt. Returns undefined if
+ * no fee is due. Throws the contract error of the simulation, or the refusal of the payment.
  */
-async function takeFee(
+async function collectFee(
   { chain, relayer, payments, payment }: Context,
   { terms, block }: { terms: RegistrationTerms; block: Block },
   { relay, signer, nonce }: { relay: RelayRequest; signer: Address; nonce: bigint },
 ) {
   const due = payments?.dueOf(terms.fee, block.timestamp)
   if (payments === undefined || due === undefined) return undefined
-  const refused = await simulate(chain, relayer.address, relay.call)
-  // The identical body, posted meanwhile by somebody else, can be what stands in its way.
-  if (refused && !(await isKnown(relayer, relay))) throw refusalOfRevert(refused.data)
+  const revert = await simulate(chain, relayer.address, relay.call)
+  // A concurrent request with the identical body may have executed it, which makes the simulation fail.
+  if (revert && !(await wasAccepted(relayer, relay))) throw refusalOfRevert(revert.data)
   return payments.take({ signer, digest: relay.digest, nonce }, due, payment)
-}
-
-const REMEMBERED_NONCES = 8n
-
-/**
- * The nonce that was signed: the body carries none, and a body that was relayed before was signed with an earlier one.
- * A key's signature is held against the last nonces without a call, an account's (ERC-1271) with one. Undefined when
- * the signature is over none of them.
- */
-export async function signedNonce(
-  chain: Chain,
-  current: bigint,
-  signer: Address,
-  signature: Hex,
-  digestOf: (nonce: bigint) => Hex,
-) {
-  const count = Number(current < REMEMBERED_NONCES ? current + 1n : REMEMBERED_NONCES)
-  const nonces = Array.from({ length: count }, (_, back) => current - BigInt(back))
-  for (const nonce of nonces) {
-    const { address } = await recover(digestOf(nonce), signature)
-    if (address === signer) return nonce
-    if (address === null) break
-  }
-  const earlier = nonces.slice(1)
-  if (earlier.length === 0) return undefined
-  const accepted = await acceptedByAccount(chain, signer, earlier.map(digestOf), signature)
-  return earlier[accepted.indexOf(true)]
 }

@@ -6,62 +6,36 @@ import { verifySignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
-import type { Executor } from '../executor/client.ts'
-import type { RelayOutcome, RelayRequest } from '../executor/intent.ts'
-import { decodeRevert, type RevertContext, refusalOfRevert } from '../protocol/contract-errors.ts'
+import type { RelayRequest } from '../executor/intent.ts'
+import { decodeRevert, refusalOfRevert } from '../protocol/contract-errors.ts'
 import { boundsProblem, shapeProblem } from '../protocol/exit-ladder.ts'
 import { positionIdIn } from '../protocol/receipt-events.ts'
 import { digestOf, type ExitRule, type Message, type PrimaryType } from '../protocol/typed-data.ts'
-import { closureOf } from './market-closed.ts'
+import { deadlineRefusal, deadlineWarnings } from './deadline.ts'
+import { marketClosure } from './market-closed.ts'
+import { type Revert, relayUntilMined, wasAccepted } from './relay-outcome.ts'
 
-const DAY_SECONDS = 86_400n
-// Seconds have ten digits for two centuries; thirteen and fourteen are a clock that counts milliseconds.
-const MILLISECONDS_FROM = 1_000_000_000_000n
-const MILLISECONDS_TO = 100_000_000_000_000n
-
-/** The part of a signed message that every relayed operation checks the same way. */
-export type Signed = { deadline: bigint; nonce: bigint; signature: Hex }
-
-/** Refuses a deadline that has passed at a block or that counts milliseconds. */
-export function deadlineRefusal(deadline: bigint, block: Block): Refusal | undefined {
-  const facts = { given: deadline, serverTime: block.timestamp }
-  if (deadline >= MILLISECONDS_FROM && deadline < MILLISECONDS_TO) return refuse('DEADLINE_IN_MILLISECONDS', facts)
-  return deadline < block.timestamp ? refuse('EXPIRED_DEADLINE', facts) : undefined
-}
-
-/** What the caller should know about a deadline that is accepted. */
-export const deadlineWarnings = (deadline: bigint, { timestamp }: Block) =>
-  deadline > timestamp + DAY_SECONDS
-    ? {
-        warnings: [
-          'The deadline is more than 24 hours ahead: until then only the nonce bounds the life of this intent.',
-        ],
-      }
-    : {}
-
-/** Refuses a ladder whose shape no contract would take, naming the rule and the bound. */
-export function assertLadderShape(exits: readonly ExitRule[]): void {
-  const shape = shapeProblem(exits)
-  if (shape) throw refuse('INVALID_EXIT_RULES', { ...shape })
-}
-
-type Intent = Signed & {
+/** A signed intent of one of the four trading operations. */
+type TradingIntent = {
   agentId: bigint
+  deadline: bigint
+  nonce: bigint
+  signature: Hex
   kind: RelayRequest['kind']
   primaryType: PrimaryType
-  /** The signed message, from what the chain says of the agent. */
+  /** Returns the signed message, given the agent's on-chain state. */
   message: (intender: Intender) => Message
-  /** The router call that carries the message. */
+  /** Returns the calldata of the router call that carries the message. */
   data: (intender: Intender) => Hex
   exits?: readonly ExitRule[]
 }
 
 /**
- * Verifies a signed intent and relays it: one read, the signature, then simulate and send. The identical body again
- * gives the same answer and is never executed twice, also when its nonce has been used by itself meanwhile.
- * Answers agent, position (from the receipt's event) and transaction; throws the refusal otherwise.
+ * Verifies a signed intent and relays it to the trade router. Returns the intent receipt; the position id comes from the
+ * transaction's event. Posting the identical body again returns the same receipt and never executes twice, even though
+ * its nonce has been used by then. Throws the refusal of every other outcome.
  */
-export async function relayIntent({ trading, executor, keeper, config }: Context, intent: Intent) {
+export async function relayIntent({ trading, executor, keeper, config }: Context, intent: TradingIntent) {
   const { agentId, nonce, deadline, signature, kind, primaryType } = intent
   const intender = await getIntender(trading, agentId)
   const { agent, domain, block } = intender
@@ -77,15 +51,17 @@ export async function relayIntent({ trading, executor, keeper, config }: Context
     deadline,
     call: { to: trading.trading.TradeRouter, data: intent.data(intender) },
   }
-  const late =
+  const invalid =
     deadlineRefusal(deadline, block) ??
     (nonce === intender.nonce ? undefined : refuse('INVALID_NONCE', { given: nonce, expected: intender.nonce }))
-  if (late && !(await isKnown(executor, relay))) throw late
+  if (invalid && !(await wasAccepted(executor, relay))) throw invalid
 
-  const mined = await mine(executor, relay, refusal => explain({ trading, config }, { ...intent, block }, refusal))
+  const mined = await relayUntilMined(executor, relay, revert =>
+    refusalWithContext({ trading, config }, { ...intent, block }, revert),
+  )
   if (kind === 'open') keeper?.wake()
   const positionId = positionIdIn(trading.trading.TradeRouter, mined.logs)
-  if (positionId === undefined) throw new Error('A mined intent has no intent event')
+  if (positionId === undefined) throw new Error('The receipt of a mined intent has no intent event')
   return {
     agentId: `${agentId}`,
     positionId: `${positionId}`,
@@ -95,76 +71,19 @@ export async function relayIntent({ trading, executor, keeper, config }: Context
   }
 }
 
-/** Revert data, and what is known of the call beside it. */
-type Revert = { data: Hex | undefined; context: RevertContext }
-
-/** Whether the executor has taken this very message before and may know its outcome. */
-export async function isKnown(executor: Executor, { group, digest }: RelayRequest): Promise<boolean> {
-  const record = await executor.find(group, digest)
-  return record !== undefined && record.state !== 'rejected'
-}
-
-/** Relays and answers the mined transaction; throws the refusal of every other outcome. */
-export async function mine(
-  executor: Executor,
-  relay: RelayRequest,
-  onRefused: (revert: Revert) => Promise<Refusal> = async ({ data, context }) => refusalOfRevert(data, context),
-): Promise<Extract<RelayOutcome, { state: 'mined' }>> {
-  const { digest, groupNonce: nonce, group } = relay
-  const outcome = await executor.relay(relay)
-  switch (outcome.state) {
-    case 'mined':
-      return outcome
-    case 'rejected':
-    case 'reverted': {
-      const context = outcome.state === 'reverted' ? { transactionHash: outcome.hash } : {}
-      throw decodeRevert(outcome.data) === undefined
-        ? refusalOf(outcome)
-        : await onRefused({ data: outcome.data, context })
-    }
-    case 'conflict':
-      throw refuse('NONCE_IN_FLIGHT', { agentId: group.replace(/^\w+:/, ''), nonce, digest: outcome.digest })
-    case 'unknown':
-      throw refuse('SUBMISSION_UNKNOWN', { digest, transactionHash: outcome.hash })
-    case 'unsent':
-      throw refuse('SUBMISSION_FAILED', { digest })
-    case 'busy':
-      throw refuse(
-        outcome.why === 'reverts' ? 'TOO_MANY_REVERTS' : 'EXECUTOR_BUSY',
-        { digest },
-        { retryAfterSeconds: outcome.retryAfterSeconds },
-      )
-    case 'paused':
-      throw refuse('EXECUTOR_PAUSED', { digest }, { retryAfterSeconds: outcome.retryAfterSeconds })
-    case 'unfunded':
-      throw refuse('EXECUTOR_OUT_OF_FUNDS', { digest })
-  }
-}
-
-/** The refusal of an intent of which nothing was executed: the contracts' own where the revert data say it. */
-export function refusalOf(
-  outcome: { state: 'rejected'; data?: Hex; message?: string } | { state: 'reverted'; hash: Hex; data?: Hex },
-): Refusal {
-  const { state, data } = outcome
-  if (state === 'reverted')
-    return decodeRevert(data) === undefined
-      ? refuse('SUBMISSION_REVERTED', {
-          transactionHash: outcome.hash,
-          problem: 'the reason could not be replayed',
-        })
-      : refusalOfRevert(data, { transactionHash: outcome.hash })
-  return data === undefined && outcome.message !== undefined
-    ? refuse('INTENT_REFUSED', { problem: outcome.message })
-    : refusalOfRevert(data)
+/** Throws INVALID_EXIT_RULES, naming rule and bound, for a ladder whose shape no contract accepts. */
+export function assertLadderShape(exits: readonly ExitRule[]): void {
+  const shape = shapeProblem(exits)
+  if (shape) throw refuse('INVALID_EXIT_RULES', { ...shape })
 }
 
 /**
- * The refusal of the contracts; for exit bounds with the rule and the bound, for a stale price with the hours of its market,
- * which the contract errors do not name.
+ * Returns the refusal of a contract error with what the error itself does not carry: the violated exit bound, and the
+ * market hours behind a stale price.
  */
-async function explain(
+async function refusalWithContext(
   { trading, config }: Pick<Context, 'trading' | 'config'>,
-  { agentId, exits, block }: Pick<Intent, 'agentId' | 'exits'> & { block: Block },
+  { agentId, exits, block }: Pick<TradingIntent, 'agentId' | 'exits'> & { block: Block },
   { data, context }: Revert,
 ): Promise<Refusal> {
   const error = decodeRevert(data)
@@ -175,6 +94,6 @@ async function explain(
   }
   if (error?.name !== 'StalePrice') return refusal
   const [token] = error.args
-  const closure = closureOf(config, (await symbolsOf(trading, [token]))(token), block.timestamp)
+  const closure = marketClosure(config, (await symbolsOf(trading, [token]))(token), block.timestamp)
   return closure ? refusal.withRemedy(closure.remedy) : refusal
 }

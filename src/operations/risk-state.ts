@@ -1,23 +1,35 @@
 import { getRisk } from '../chain/risk-state.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { agentParams } from '../resources/agent.ts'
-import { presentRisk, riskState } from '../resources/risk.ts'
+import { presentRisk, riskState } from '../resources/risk-state.ts'
 import { defineOperation } from './define-operation.ts'
 
 export const getRiskState = defineOperation(
   {
     id: 'getRiskState',
-    tool: 'svc_get_risk_state',
+    tool: {
+      name: 'svc_get_risk_state',
+      description:
+        'Returns allocation, equity, drawdown, PnL and limits of an agent, and what its promotion requires. Use it before a trade and after an error. Example: {"agentId":"1"}',
+    },
+    resource: {
+      uri: 'svc://agents/{agentId}/risk-state',
+      name: 'risk-state',
+      title: 'Risk state of an agent',
+      description:
+        'The output of svc_get_risk_state. Subscribe to be notified when the agent has traded, an exit has fired, or a limit is breached or no longer breached.',
+    },
     method: 'get',
     path: '/agents/{agentId}/risk-state',
     tag: 'Positions',
-    summary: "An agent's risk state",
+    summary: 'Get the risk state of an agent',
     description:
-      'Allocation, equity, drawdown, PnL of day and life, limits and how much of them is used, and what promotion still needs. Breach flags are advisory.',
+      'Returns allocation, equity, drawdown, daily and lifetime PnL, the limits and how much of them is used, and what promotion still requires. Breach flags are advisory.',
     params: agentParams,
+    cache: 'etag',
     status: 200,
     output: riskState,
-    errors: [400, 404, 502, 503],
+    errors: [404, 502, 503],
   },
   async ({ trading }, { agentId }) => {
     const { block, risk } = await getRisk(trading, agentId)

@@ -1,22 +1,26 @@
 import { readMarket } from '../chain/listings.ts'
+import { presentAsOf } from '../resources/primitives.ts'
 import { presentToken, tokenCatalog } from '../resources/token.ts'
 import { defineOperation } from './define-operation.ts'
-import { presentBlock } from './present-quote.ts'
 import { vaultIdsOf } from './vaults.ts'
 
 export const listTokens = defineOperation(
   {
     id: 'listTokens',
-    tool: 'svc_list_tokens',
+    tool: {
+      name: 'svc_list_tokens',
+      description:
+        'Lists every token with its price in US dollars and the vaults that allow it. An agent trades only what its vault allows.',
+    },
     method: 'get',
     path: '/tokens',
     tag: 'Vaults',
     summary: 'List all tokens',
-    description: 'Every token of the registry with its state, its price and the vaults that allow it.',
-    remembered: true,
+    description: 'Returns every token of the registry with its state, its price and the vaults that allow it.',
+    cache: 'isolate',
     status: 200,
     output: tokenCatalog,
-    errors: [400, 500, 502],
+    errors: [502],
   },
   async ({ chain }) => {
     const { block, market } = await readMarket(chain)
@@ -29,7 +33,7 @@ export const listTokens = defineOperation(
       priceOracle: chain.contracts.PriceOracle,
       tokens,
       total: tokens.length,
-      asOf: presentBlock(block),
+      asOf: presentAsOf(block),
     }
   },
 )

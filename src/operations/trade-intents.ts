@@ -7,42 +7,37 @@ import { maxUsdcAmount, openChecks } from '../protocol/checks.ts'
 import { defaultExit } from '../protocol/exit-ladder.ts'
 import { hashExits } from '../protocol/typed-data.ts'
 import { agentParams } from '../resources/agent.ts'
-import {
-  entry,
-  entryQuery,
-  exits,
-  exitsQuery,
-  intentReceipt,
-  parseUsdc,
-  presentAllocation,
-  presentExitBounds,
-  presentRiskBounds,
-  presentRules,
-  signed,
-  toRules,
-  tradeIntentQuote,
-} from '../resources/intent.ts'
+import { exits, exitsQuery, presentExitRule, toExitRules } from '../resources/exit-rule.ts'
+import { purchaseFields, purchaseQuery, signedFields, symbol } from '../resources/intent-input.ts'
+import { tradeIntentQuote } from '../resources/intent-quote.ts'
+import { intentReceipt } from '../resources/intent-receipt.ts'
+import { presentAllocation, presentExitBounds, presentRiskBounds } from '../resources/risk-limits.ts'
+import { parseUsdc } from '../resources/usdc-amount.ts'
 import { defineOperation } from './define-operation.ts'
-import { estimateBuy, presentQuote } from './present-quote.ts'
+import { estimatePurchase } from './fill-estimate.ts'
+import { presentQuote } from './quote-response.ts'
 import { assertLadderShape, relayIntent } from './relay-intent.ts'
-
-const symbol = z.string().min(1).max(64).meta({ description: 'Token symbol', example: 'NVDA' })
 
 export const getTradeIntentQuote = defineOperation(
   {
     id: 'getTradeIntentQuote',
-    tool: 'svc_get_trade_intent_quote',
+    tool: {
+      name: 'svc_get_trade_intent_quote',
+      description:
+        'First step of opening a position: returns the rules with what passes now, an estimate, typedData and the body to send. Pass symbol, usdcAmount (human USDC) and exits. Every check must pass; maxUsdcAmount (base units) and exitBounds tell what would. Then sign typedData in a wallet (EIP-712) and call svc_submit_trade_intent. Example: {"agentId":"1","symbol":"NVDA","usdcAmount":"250","exits":"-800:10000,1500:10000"}',
+    },
     method: 'get',
     path: '/agents/{agentId}/trade-intents/quote',
     tag: 'Trading',
-    summary: 'Quote for opening a position',
+    summary: 'Get a quote for opening a position',
     description:
-      'What the next OpenPosition intent must match, every rule the router will apply and the most that passes now. With `symbol` and `usdcAmount` it also answers the typed data to sign, its digest, an estimate and the body to post.',
+      'Returns what the next OpenPosition intent must match, every rule the router will apply, and the largest amount that passes now. With `symbol` and `usdcAmount`, also returns the typed data to sign, its digest, an estimate and the body to post.',
     params: agentParams,
-    query: z.object({ symbol: symbol.optional(), ...entryQuery, exits: exitsQuery.optional() }),
+    query: z.object({ symbol: symbol.optional(), ...purchaseQuery, exits: exitsQuery.optional() }),
+    cache: 'none',
     status: 200,
     output: tradeIntentQuote,
-    errors: [400, 404, 502, 503],
+    errors: [404, 502, 503],
   },
   async ({ trading, config }, { agentId, symbol, usdcAmount, minTokenOut, maxSlippageBps, exits, deadline }) => {
     const amount = usdcAmount === undefined ? undefined : parseUsdc(usdcAmount)
@@ -52,8 +47,9 @@ export const getTradeIntentQuote = defineOperation(
     const ladder = exits ?? defaultExit(trackConfig)
     const intent = { usdcAmount: amount, minTokenOut, maxSlippageBps, exits }
     const checks = openChecks(terms, intent)
-    const allowedSymbol = await symbolsOf(trading, terms.vault.allowedTokens)
-    const estimate = terms.token && amount !== undefined ? estimateBuy(terms.token, amount, maxSlippageBps) : undefined
+    const symbolOf = await symbolsOf(trading, terms.vault.allowedTokens)
+    const estimate =
+      terms.token && amount !== undefined ? estimatePurchase(terms.token, amount, maxSlippageBps) : undefined
     return {
       ...presentQuote({ trading, config }, block, {
         agentId,
@@ -78,7 +74,7 @@ export const getTradeIntentQuote = defineOperation(
                 body: {
                   symbol,
                   usdcAmount,
-                  exits: presentRules(ladder),
+                  exits: ladder.map(presentExitRule),
                   minTokenOut: `${minTokenOut}`,
                   maxSlippageBps,
                 },
@@ -87,12 +83,12 @@ export const getTradeIntentQuote = defineOperation(
       }),
       vault: agent.vault,
       allocation: presentAllocation(terms.allocation),
-      allowedSymbols: terms.vault.allowedTokens.map(allowedSymbol),
+      allowedSymbols: terms.vault.allowedTokens.map(symbolOf),
       trackId: agent.track,
       exitBounds: presentExitBounds(trackConfig),
       accountRiskBounds: presentRiskBounds(trackConfig),
       dailyRealizedPnlUsdc: `${terms.dailyRealizedPnlUsdc}`,
-      defaultExit: presentRules(defaultExit(trackConfig)),
+      defaultExit: defaultExit(trackConfig).map(presentExitRule),
       maxUsdcAmount: `${maxUsdcAmount(terms, checks, intent)}`,
       assumed: { minTokenOut: `${minTokenOut}`, maxSlippageBps },
       ...(estimate && { estimate }),
@@ -104,28 +100,33 @@ export const getTradeIntentQuote = defineOperation(
 export const submitTradeIntent = defineOperation(
   {
     id: 'submitTradeIntent',
-    tool: 'svc_submit_trade_intent',
+    tool: {
+      name: 'svc_submit_trade_intent',
+      description:
+        'Opens a position. Before: svc_get_trade_intent_quote; send its body with agentId and signature. Repeating the identical body is safe: it executes once. After: svc_get_agent_position with the positionId.',
+    },
     method: 'post',
     path: '/agents/{agentId}/trade-intents',
     tag: 'Trading',
     summary: 'Open a position',
     description:
-      "Verifies an OpenPosition message signed by the agent's signer and relays it. Answers when the transaction is mined; the identical body again gives the same answer and never a second trade.",
+      "Verifies an OpenPosition message signed by the agent's signer and relays it. Responds once the transaction is mined. Posting the identical body again returns the same receipt and never trades twice.",
     params: agentParams,
-    body: z.object({ symbol, exits, ...entry, ...signed }),
+    body: z.object({ symbol, exits, ...purchaseFields, ...signedFields }),
+    cache: 'none',
     status: 201,
     output: intentReceipt,
-    errors: [400, 404, 502, 503],
+    errors: [404, 502, 503],
   },
-  async (context, { agentId, symbol, usdcAmount, exits, minTokenOut, maxSlippageBps, ...sent }) => {
+  async (context, { agentId, symbol, usdcAmount, exits, minTokenOut, maxSlippageBps, ...signed }) => {
     const amount = parseUsdc(usdcAmount)
-    const rules = toRules(exits)
+    const rules = toExitRules(exits)
     assertLadderShape(rules)
     const token = await tokenBySymbol(context.trading, symbol)
     const terms = { agentId, token, usdcAmount: amount, minTokenOut, maxSlippageBps }
-    const { deadline, nonce, signature } = sent
+    const { deadline, nonce, signature } = signed
     return relayIntent(context, {
-      ...sent,
+      ...signed,
       agentId,
       kind: 'open',
       primaryType: 'OpenPosition',

@@ -2,33 +2,37 @@ import { z } from 'zod'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
 import { TRADE_TYPES } from '../protocol/trade-events.ts'
 import { agentParams } from '../resources/agent.ts'
-import { positionId } from '../resources/primitives.ts'
-import { presentCursor, presentTrade, tradeCursor, tradeList } from '../resources/trade.ts'
+import { pageLimit, positionId, presentAsOf } from '../resources/primitives.ts'
+import { presentTrade, presentTradeCursor, tradeCursor, tradeList } from '../resources/trade.ts'
 import { defineOperation } from './define-operation.ts'
-import { presentBlock } from './present-quote.ts'
 
 export const getTradeHistory = defineOperation(
   {
     id: 'getTradeHistory',
-    tool: 'svc_get_trade_history',
+    tool: {
+      name: 'svc_get_trade_history',
+      description:
+        'Lists what an agent has traded, newest first, with PnL and fired exits; filter by type, symbol or positionId. Example: {"agentId":"1","type":"ExitExecuted"}',
+    },
     method: 'get',
     path: '/agents/{agentId}/trades',
     tag: 'Positions',
-    summary: 'Trade history',
+    summary: 'List trades',
     description:
-      'One record for each open, add, reduce, ladder change, exit and force close, newest first, with amounts, price and realized PnL; complete to the block of asOf. `type`, `symbol` and `positionId` leave only what they name; `cursor` goes on where a page ended. Over HTTP `format=csv` (or `Accept: text/csv`) answers the trades as CSV, with the next page in the `Link` header.',
+      'Returns one record per open, add, reduce, ladder change, exit and force-close, newest first, with amounts, price and realized PnL. Complete up to the block of `asOf`. `type`, `symbol` and `positionId` filter the list; `cursor` continues a previous page. Over HTTP, `format=csv` (or `Accept: text/csv`) returns the trades as CSV, with the next page in the `Link` header.',
     params: agentParams,
     query: z.object({
-      limit: z.coerce.number<string | number>().int().min(1).max(100).default(50),
+      limit: pageLimit,
       cursor: tradeCursor.optional(),
       type: z.enum(TRADE_TYPES).optional(),
       symbol: z.string().min(1).optional().meta({ example: 'NVDA' }),
       positionId: positionId.optional(),
     }),
     csv: 'trades',
+    cache: 'none',
     status: 200,
     output: tradeList,
-    errors: [400, 404, 502, 503],
+    errors: [404, 502, 503],
   },
   async ({ trading, history }, { agentId, limit, cursor, type, symbol, positionId }) => {
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
@@ -41,8 +45,8 @@ export const getTradeHistory = defineOperation(
     return {
       agentId: `${agentId}`,
       trades: trades.map(trade => presentTrade(trade, symbolOf(trade.token))),
-      nextCursor: next ? presentCursor(next) : null,
-      asOf: presentBlock(asOf),
+      nextCursor: next ? presentTradeCursor(next) : null,
+      asOf: presentAsOf(asOf),
       lagBlocks,
     }
   },

@@ -8,17 +8,22 @@ import { defineOperation } from './define-operation.ts'
 export const getTransaction = defineOperation(
   {
     id: 'getTransaction',
-    tool: 'svc_get_transaction',
+    tool: {
+      name: 'svc_get_transaction',
+      description:
+        'Tells whether a transaction is pending, succeeded or reverted, and why; follow replacedBy. Example: {"txHash":"0x…"}',
+    },
     method: 'get',
     path: '/transactions/{txHash}',
     tag: 'Transactions',
-    summary: 'Status of a transaction',
+    summary: 'Get the status of a transaction',
     description:
-      'Whether a transaction is pending, succeeded or reverted, and why. One that the executor has replaced stays pending and names its successor in `replacedBy`; one that it has signed is pending also while no node knows it.',
+      'Tells whether a transaction is pending, succeeded or reverted, and why it reverted. A transaction that the executor replaced stays pending and names its successor in `replacedBy`. A transaction that the executor signed is pending even while no node knows it.',
     params: z.object({ txHash }),
+    cache: 'none',
     status: 200,
     output: transactionStatus,
-    errors: [400, 404, 500, 502],
+    errors: [404, 502],
   },
   async ({ chain, journals }, { txHash }) => {
     const found = await findTransaction(chain, txHash)
@@ -27,7 +32,7 @@ export const getTransaction = defineOperation(
       throw refuse('EXECUTOR_UNREACHABLE', { txHash }, { cause: error })
     })
     if (found) return presentPending({ ...found, replacedBy: sent?.replacedBy })
-    // What can no longer be mined and has no successor is as if it had never been sent.
+    // A journalled transaction that can no longer be mined and has no successor is unknown to the caller.
     if (!sent?.isPending && sent?.replacedBy === undefined) throw refuse('TRANSACTION_NOT_FOUND', { txHash })
     return presentPending(sent)
   },

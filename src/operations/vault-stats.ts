@@ -4,37 +4,42 @@ import { readMarket, type Vault } from '../chain/listings.ts'
 import { getVaultFigures } from '../chain/vault-stats.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { type History, MOST_ROUNDS } from '../history/client.ts'
-import { chartQuery, presentWorth } from '../resources/time-series.ts'
+import { presentAsOf } from '../resources/primitives.ts'
+import { presentWorth, timeSeriesQuery } from '../resources/time-series.ts'
 import { presentHolding, presentStatuses, vaultStats } from '../resources/vault-stats.ts'
 import { defineOperation } from './define-operation.ts'
-import { presentBlock } from './present-quote.ts'
-import { toRange } from './time-range.ts'
+import { parseTimeRange } from './time-range.ts'
 import { findVault, vaultParams } from './vaults.ts'
 
 export const getVaultStats = defineOperation(
   {
     id: 'getVaultStats',
-    tool: 'svc_get_vault_stats',
+    tool: {
+      name: 'svc_get_vault_stats',
+      description:
+        'Returns the assets and holdings of a vault, its share price now and over time, and its agents. Example: {"id":"genesis","interval":"1d"}',
+    },
     method: 'get',
     path: '/vaults/{id}/stats',
     tag: 'Vaults',
-    summary: 'Figures of a vault',
+    summary: 'Get vault statistics',
     description:
-      'What a vault has, where it is, what a share is worth and was worth, and how many agents trade in it. Prices are the last known ones. The share price is sampled every 15 minutes and after each deposit, withdrawal and trade; the last sample of each hour or day is its point.',
+      'Returns the assets and holdings of a vault, the share price now and over time, and how many agents trade in it. Holdings are valued at their last known prices. The share price is sampled every 15 minutes and after each deposit, withdrawal and trade; a point is the last sample of its hour or day.',
     params: vaultParams,
-    query: chartQuery,
+    query: timeSeriesQuery,
+    cache: 'none',
     status: 200,
     output: vaultStats,
-    errors: [400, 404, 502, 503],
+    errors: [404, 502, 503],
   },
-  async ({ trading, history }, { id, ...asked }) => {
+  async ({ trading, history }, { id, ...requested }) => {
     const { block, market } = await readMarket(trading)
     const vault = findVault(market, id)
-    const range = toRange(asked, block.timestamp)
-    const { figures, agents } = await figuresOf(trading, history, vault, block)
+    const range = parseTimeRange(requested, block.timestamp)
+    const { figures, agents } = await readFigures(trading, history, vault, block)
     const { points, opening } = await history.worths(vault.address, range, figures.block)
     const symbols = new Map(market.tokens.map(({ address, symbol }) => [address, symbol]))
-    const isWhole = agents.lagBlocks === 0
+    const isComplete = agents.lagBlocks === 0
     return {
       vaultId: catalogVault(vault).slug,
       contractAddress: vault.address,
@@ -50,22 +55,25 @@ export const getVaultStats = defineOperation(
       agents: presentStatuses(agents.byStatus),
       allocation: {
         cap: `${figures.cap}`,
-        used: figures.used === undefined || !isWhole ? null : `${figures.used}`,
+        used: figures.used === undefined || !isComplete ? null : `${figures.used}`,
       },
-      asOf: presentBlock(figures.block),
+      asOf: presentAsOf(figures.block),
       lagBlocks: agents.lagBlocks,
     }
   },
 )
 
-/** The figures of a vault with all agents that trade in it: read again while somebody has joined them in between. */
-async function figuresOf(trading: TradingChain, history: History, { address }: Vault, block: Block) {
+/**
+ * Reads the figures of a vault together with all agents that trade in it. Reads again if an agent joined in between, and
+ * throws HISTORY_UNAVAILABLE if that keeps happening.
+ */
+async function readFigures(trading: TradingChain, history: History, { address }: Vault, block: Block) {
   let agents = await history.vaultAgents(trading, address, block)
-  for (let round = 0; round < MOST_ROUNDS; round++) {
+  for (let attempt = 0; attempt < MOST_ROUNDS; attempt++) {
     const figures = await getVaultFigures(trading, address, agents.trading)
-    const asked = new Set(agents.trading)
+    const included = new Set(agents.trading)
     if (figures.block.number > agents.asOf.number) agents = await history.vaultAgents(trading, address, figures.block)
-    if (agents.trading.every(id => asked.has(id))) return { figures, agents }
+    if (agents.trading.every(id => included.has(id))) return { figures, agents }
   }
   throw refuse('HISTORY_UNAVAILABLE')
 }

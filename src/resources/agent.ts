@@ -1,19 +1,29 @@
 import { z } from 'zod'
 import type { Agent } from '../chain/agents.ts'
-import { address, addressOut, agentId, asOf, digits, lagBlocks, nextCursor, unixSeconds } from './primitives.ts'
+import {
+  address,
+  addressOut,
+  agentId,
+  asOf,
+  digits,
+  lagBlocks,
+  nextCursor,
+  pageLimit,
+  unixSeconds,
+} from './primitives.ts'
 
 export const TRACKS = ['CHALLENGE', 'FUNDED', 'PRIME'] as const
 export const AGENT_STATUSES = ['Draft', 'Active', 'Suspended', 'Failed', 'Graduated', 'Exited'] as const
 
-/** Name of an enum value of the chain; a value that this service does not know is shown by its number. */
+/** Returns the name of an on-chain enum value, or `Unknown(n)` for a value that this service does not know. */
 export const nameOf = (names: readonly string[], value: number) => names[value] ?? `Unknown(${value})`
 
 export const agentRecord = z
   .object({
     owner: addressOut,
-    signer: addressOut.meta({ description: 'Address whose signatures trade for this agent' }),
+    signer: addressOut.meta({ description: 'Address whose signatures trade for the agent' }),
     payoutRecipient: addressOut,
-    vault: addressOut.meta({ description: 'Contract address of the vault that the agent trades in' }),
+    vault: addressOut.meta({ description: 'Contract address of the vault the agent trades in' }),
     track: z.int().meta({ description: 'Track number: 0 CHALLENGE, 1 FUNDED, 2 PRIME' }),
     trackName: z.string().meta({ example: 'CHALLENGE' }),
     status: z
@@ -25,15 +35,13 @@ export const agentRecord = z
     createdAt: unixSeconds('When the agent was registered'),
     hasERC8004Identity: z.boolean().meta({ description: 'Whether an ERC-8004 identity is linked' }),
     erc8004OwnerCurrent: z.boolean().meta({
-      description: "Whether the agent's owner holds the linked identity now; false when none is linked",
+      description: "Whether the agent's owner still holds the linked identity; false if none is linked",
     }),
-    erc8004AgentId: digits(
-      'ERC-8004 token id of the link; ids start at 0, so only hasERC8004Identity says whether one exists',
-    ),
+    erc8004AgentId: digits('Token id of the linked ERC-8004 identity; ids start at 0, so check hasERC8004Identity'),
   })
   .meta({ id: 'Agent' })
 
-export const agentAnswer = z
+export const agentResponse = z
   .object({ agentId: digits('Agent id'), agent: agentRecord, agentRegistry: addressOut, asOf })
   .meta({ id: 'AgentAnswer' })
 
@@ -57,29 +65,29 @@ export const presentAgent = (agent: Agent): z.input<typeof agentRecord> => ({
 export const agentParams = z.object({ agentId })
 export const ownerParams = z.object({ owner: address })
 
-/** A number of the chain's, or its name in any case. */
-const numberOf = (names: readonly string[], what: string) =>
+/** An on-chain enum value, given by number or by name in any case. Parses to the number. */
+const enumValue = (names: readonly string[], what: string) =>
   z
     .string()
     .transform((text, ctx): number => {
       const named = names.findIndex(name => name.toLowerCase() === text.toLowerCase())
       if (named >= 0 || /^\d{1,3}$/.test(text)) return named >= 0 ? named : Number(text)
-      ctx.addIssue({ code: 'custom', message: `is no ${what}: one of ${names.join(', ')}, or its number` })
+      ctx.addIssue({ code: 'custom', message: `is not a ${what}: must be one of ${names.join(', ')}, or its number` })
       return z.NEVER
     })
     .meta({ description: `Number or name: ${names.join(', ')}` })
 
 export const agentQuery = z.object({
   vault: z.string().min(1).max(128).optional().meta({ description: 'Slug or contract address', example: 'genesis' }),
-  track: numberOf(TRACKS, 'track').optional(),
-  status: numberOf(AGENT_STATUSES, 'status').optional(),
-  limit: z.coerce.number<string | number>().int().min(1).max(100).default(50),
+  track: enumValue(TRACKS, 'track').optional(),
+  status: enumValue(AGENT_STATUSES, 'status').optional(),
+  limit: pageLimit,
   cursor: z
     .string()
-    .regex(/^a[1-9]\d{0,15}$/, 'is not a cursor of an answer')
+    .regex(/^a[1-9]\d{0,15}$/, 'is not a nextCursor of a response')
     .transform(text => BigInt(text.slice(1)))
     .optional()
-    .meta({ description: 'nextCursor of the page before' }),
+    .meta({ description: 'nextCursor of the previous page' }),
 })
 
 export const presentAgentCursor = (agentId: bigint): string => `a${agentId}`

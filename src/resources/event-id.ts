@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isEventId } from '../live/event.ts'
 
-/** The id of an event, to go on after it. */
+/** The id of a stream event, to resume after it. */
 export const eventId = z
   .string()
   .refine(isEventId, 'must be the id of an event, such as 1234-5')

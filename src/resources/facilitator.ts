@@ -3,12 +3,12 @@ import { addressOut } from './primitives.ts'
 
 const anyObject = z.record(z.string(), z.unknown())
 
-/** What an x402 client sends to a facilitator (x402 version 2). */
+/** The request of an x402 client to a facilitator (x402 version 2). */
 export const facilitatorBody = z.object({
   x402Version: z.int().meta({ description: 'Version of the payload: 2, or 1', example: 2 }),
   paymentPayload: anyObject.meta({ description: 'The signed payment', example: { x402Version: 2 } }),
   paymentRequirements: anyObject.meta({
-    description: "What the payment must meet; it has to be this deployment's own registration fee",
+    description: "What the payment must satisfy; must be this deployment's own registration fee",
     example: { scheme: 'exact' },
   }),
 })
@@ -16,7 +16,7 @@ export const facilitatorBody = z.object({
 export const verification = z
   .object({
     isValid: z.boolean(),
-    invalidReason: z.string().optional().meta({ description: 'Why it is not valid' }),
+    invalidReason: z.string().optional().meta({ description: 'Why the payment is invalid' }),
     payer: addressOut.optional(),
   })
   .meta({ id: 'FacilitatorVerification' })
@@ -25,6 +25,8 @@ export const supported = z
   .object({
     kinds: z.array(z.object({ x402Version: z.int(), scheme: z.string(), network: z.string() })),
     extensions: z.array(z.string()),
-    signers: z.record(z.string(), z.array(addressOut)).meta({ description: 'Who settles, by network pattern' }),
+    signers: z
+      .record(z.string(), z.array(addressOut))
+      .meta({ description: 'The accounts that settle, by network pattern' }),
   })
   .meta({ id: 'FacilitatorSupport' })

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { addressOut, digits, hashOut, txHash, unixSeconds } from './primitives.ts'
 
-/** What a signer asks for, by the kind under which it is relayed. */
+/** The kinds of relayed calls that a user signed, as opposed to the service's own transactions. */
 export const signedKinds = ['open', 'add', 'reduce', 'ladder', 'register', 'link'] as const
 
 export const digest = txHash.meta({
-  description: 'EIP-712 digest of what was signed; the quote answers it with the typed data',
+  description: 'EIP-712 digest of the signed message, as returned by the quote',
   example: `0x${'4d'.repeat(32)}`,
 })
 
@@ -13,37 +13,37 @@ const attempt = z
   .object({
     transactionHash: hashOut,
     nonce: z.int().meta({ description: "Nonce of the executor's account" }),
-    purpose: z
-      .enum(['call', 'cancel'])
-      .meta({ description: 'cancel: a zero-value transfer that fills the nonce, so the call can no longer be mined' }),
-    state: z.enum(['pending', 'mined', 'reverted', 'replaced']).meta({
-      description: 'Of the transactions at one nonce at most one is mined; the others are replaced',
+    purpose: z.enum(['call', 'cancel']).meta({
+      description: 'cancel: a zero-value transfer that takes the nonce, so that the call cannot be mined any more',
     }),
-    sentAt: unixSeconds("When it was signed and sent first, by the service's clock"),
+    state: z.enum(['pending', 'mined', 'reverted', 'replaced']).meta({
+      description: 'At most one transaction per nonce is ever mined; the others are replaced',
+    }),
+    sentAt: unixSeconds("When it was signed and first sent, by the service's clock"),
   })
-  .meta({ id: 'Attempt', description: 'A transaction that was signed for the intent' })
+  .meta({ id: 'Attempt', description: 'A transaction signed for the intent' })
 
-export const intentLife = z
+export const intentStatus = z
   .object({
     digest: hashOut.meta({ description: 'EIP-712 digest' }),
     kind: z.enum(signedKinds),
     state: z.enum(['received', 'rejected', 'prepared', 'sent', 'mined', 'reverted', 'final']).meta({
       description:
-        'How far it has come. received: being checked. rejected: nothing was executed, see refusal. prepared, sent: on its way. mined: executed. final: executed, too deep to be undone. reverted: mined without effect, see refusal',
+        'received: being checked. rejected: nothing was executed, see refusal. prepared: signed and journalled. sent: a node accepted it. mined: executed. final: executed, and too deep for a reorg. reverted: mined without effect, see refusal',
     }),
-    agentId: digits('Of a registration once it is mined').optional(),
-    signer: addressOut.optional().meta({ description: 'Of registrations and links' }),
+    agentId: digits('For a registration, once mined').optional(),
+    signer: addressOut.optional().meta({ description: 'Of registrations and identity links' }),
     positionId: digits('Once mined').optional(),
-    nonce: digits('As it was signed'),
-    deadline: unixSeconds('As it was signed, at most 2^52'),
-    transactionHash: hashOut.optional().meta({ description: 'Of the attempt that was mined' }),
+    nonce: digits('The signed nonce'),
+    deadline: unixSeconds('The signed deadline, capped at 2^52'),
+    transactionHash: hashOut.optional().meta({ description: 'The attempt that was mined' }),
     blockNumber: digits('Block of that transaction').optional(),
     attempts: z.array(attempt).meta({ description: 'Oldest first' }),
     refusal: z
       .object({ code: z.string(), error: z.string(), remedy: z.string().optional() })
       .optional()
-      .meta({ description: 'Why nothing was executed; when rejected or reverted' }),
-    createdAt: unixSeconds("By the service's clock"),
-    updatedAt: unixSeconds("When its state changed last, by the service's clock"),
+      .meta({ description: 'Why nothing was executed; only if rejected or reverted' }),
+    createdAt: unixSeconds("When received, by the service's clock"),
+    updatedAt: unixSeconds("When its state last changed, by the service's clock"),
   })
   .meta({ id: 'Intent' })

@@ -1,11 +1,12 @@
 import { getAddress, isAddress } from 'viem'
 import { z } from 'zod'
+import type { Block } from '../chain/chain.ts'
 
-// Inputs parse: digits in, bigint out. Outputs describe.
+// Input schemas parse: digits become a bigint. Output schemas describe: amounts are strings on the wire.
 
 const UINT256_END = 1n << 256n
 
-/** A uint256 as a digit string; bigint inside. */
+/** A uint256 as a digit string; parses to a bigint. */
 export const uint = z
   .string()
   .regex(/^[0-9]+$/, 'must be a string of decimal digits')
@@ -25,13 +26,13 @@ export const positionId = uint.meta({ description: 'Position id', example: '1' }
 
 export const erc8004AgentId = uint.meta({ description: 'Token id of the ERC-8004 identity', example: '7' })
 
-/** An address in any case, answered checksummed; a wrong EIP-55 checksum in mixed case is refused. */
+/** An address in any case, parsed to its checksummed form. Mixed case with a wrong EIP-55 checksum is rejected. */
 export const address = z
   .string()
   .regex(/^0x[0-9a-fA-F]{40}$/, 'must be 0x and 40 hex characters')
   .refine(
     value => isAddress(value, { strict: false }) && (isUniform(value) || isAddress(value)),
-    'has a wrong EIP-55 checksum: check it for a typing error or send it in lower case',
+    'has a wrong EIP-55 checksum: check it for a typo or send it in lower case',
   )
   .transform(value => getAddress(value))
 
@@ -40,6 +41,7 @@ const isUniform = (value: string) => {
   return digits === digits.toLowerCase() || digits === digits.toUpperCase()
 }
 
+/** A 32-byte hash in any case, parsed to lower case. */
 export const txHash = z
   .string()
   .regex(/^0x[0-9a-fA-F]{64}$/, 'must be 0x and 64 hex characters')
@@ -50,19 +52,16 @@ export const signature = z
   .regex(/^0x([0-9a-fA-F]{2})+$/, 'must be 0x and an even number of hex characters')
   .max(8194, 'must be at most 4096 bytes')
   .transform(value => value as `0x${string}`)
-  .meta({ description: 'EIP-712: r, s, v (65 bytes), or of an ERC-1271 account' })
-
-/** A human USDC amount such as `250` or `0.5`; kept as a string, since only the asset knows its decimals. */
-export const decimal = z
-  .string()
-  .max(100, 'must be at most 100 characters')
-  .regex(/^[0-9]+(\.[0-9]+)?$/, 'must be a decimal number such as 250 or 0.5')
+  .meta({ description: 'EIP-712 signature: 65 bytes (r, s, v), or ERC-1271' })
 
 export const deadline = uint.meta({
-  description: 'Executable until then; Unix seconds',
+  description: 'Valid until; Unix seconds',
   example: '1790000000',
 })
 export const nonce = uint.meta({ description: 'Nonce from the quote', example: '0' })
+
+/** The page size of a list. */
+export const pageLimit = z.coerce.number<string | number>().int().min(1).max(100).default(50)
 
 // ---
 
@@ -91,13 +90,18 @@ export const hashOut = z
 
 export const asOf = z
   .object({
-    blockNumber: digits('Block that every value of this answer was read at'),
-    blockTimestamp: unixSeconds('Time of that block'),
+    blockNumber: digits('Block at which every value of this response was read'),
+    blockTimestamp: unixSeconds('Timestamp of that block'),
   })
-  .meta({ id: 'AsOf', description: 'The one block that the answer describes' })
+  .meta({ id: 'AsOf', description: 'The block that the whole response describes' })
 
-/** How far an answer from the history is behind the chain. */
-export const lagBlocks = z.int().meta({
-  description: 'Blocks after asOf that are not looked at yet; 0 unless the index is far behind',
+export const presentAsOf = ({ number, timestamp }: Block): z.input<typeof asOf> => ({
+  blockNumber: `${number}`,
+  blockTimestamp: `${timestamp}`,
 })
-export const nextCursor = z.string().nullable().meta({ description: 'Where the next page begins; null at the end' })
+
+/** How far a response that is read from the index is behind the chain. */
+export const lagBlocks = z.int().meta({
+  description: 'Blocks after asOf that are not included yet; 0 unless the index is far behind',
+})
+export const nextCursor = z.string().nullable().meta({ description: 'Cursor of the next page; null on the last page' })

@@ -4,22 +4,22 @@ import type { LaneStatus } from '../executor/intent.ts'
 import type { KeeperStatus } from '../keeper/keeper-status.ts'
 import { addressOut, digits, unixSeconds } from './primitives.ts'
 
-export const lane = z
+const lane = z
   .object({
-    address: addressOut.meta({ description: 'Account that sends' }),
-    balanceWei: digits('Balance of the account in wei; null while the node has never answered').nullable(),
-    pending: z.int().meta({ description: 'Transactions whose outcome is open' }),
-    oldestPendingSeconds: z.int().meta({ description: 'Age of the oldest of them in seconds' }),
-    depth: z.int().meta({ description: 'How many transactions it lets into flight at present; it adapts' }),
-    paused: z.boolean().meta({ description: 'Nothing more is sent from the account' }),
+    address: addressOut.meta({ description: 'The account that sends transactions' }),
+    balanceWei: digits('Balance of the account in wei; null until the node has responded once').nullable(),
+    pending: z.int().meta({ description: 'Transactions that are not included yet' }),
+    oldestPendingSeconds: z.int().meta({ description: 'Age of the oldest pending transaction in seconds' }),
+    depth: z.int().meta({ description: 'Maximum transactions in flight at present; adapts to the node' }),
+    paused: z.boolean().meta({ description: 'Whether intake is paused' }),
     pausedFor: z
       .enum(['funds', 'shared key'])
       .nullable()
-      .meta({ description: 'Why: it cannot pay for gas, or somebody else sends from it' }),
+      .meta({ description: 'Why intake is paused: the account cannot pay for gas, or its key is used elsewhere' }),
   })
   .meta({ id: 'Lane' })
 
-export const presentLane = (status: LaneStatus): z.input<typeof lane> => ({
+const presentLane = (status: LaneStatus): z.input<typeof lane> => ({
   address: status.address,
   balanceWei: status.balanceWei === undefined ? null : `${status.balanceWei}`,
   pending: status.pending,
@@ -27,6 +27,12 @@ export const presentLane = (status: LaneStatus): z.input<typeof lane> => ({
   depth: status.depth,
   paused: status.pausedFor !== undefined,
   pausedFor: status.pausedFor ?? null,
+})
+
+/** Presents the lanes of a role; undefined if the role has no account. */
+export const presentLanes = (lanes: readonly LaneStatus[] | undefined): z.input<typeof readiness>['executor'] => ({
+  configured: lanes !== undefined,
+  lanes: (lanes ?? []).map(presentLane),
 })
 
 export const presentKeeper = (status: KeeperStatus | undefined): z.input<typeof readiness>['keeper'] => ({
@@ -37,7 +43,7 @@ export const presentKeeper = (status: KeeperStatus | undefined): z.input<typeof 
   lanes: (status?.lanes ?? []).map(presentLane),
 })
 
-/** `reach` is the block that the history is indexed to. */
+/** Presents how far the index is. `reach` is the last indexed block, `head` the newest. */
 export const presentHistory = (reach: number | undefined, head: Block): z.input<typeof readiness>['history'] => ({
   cursor: reach === undefined ? null : `${reach}`,
   headBlock: `${head.number}`,
@@ -46,54 +52,61 @@ export const presentHistory = (reach: number | undefined, head: Block): z.input<
 
 export const readiness = z
   .object({
-    status: z.enum(['ready']).meta({ description: 'A deployment that cannot trade answers 503 with the same look' }),
+    status: z
+      .enum(['ready'])
+      .meta({ description: 'A deployment that cannot trade responds 503 with the same fields in `details`' }),
     service: z.string(),
     rpc: z.object({
       blockNumber: digits('Newest block'),
-      blockTimestamp: unixSeconds('Time of the newest block'),
-      lagSeconds: z.int().meta({ description: 'How far the newest block is behind the clock; seconds' }),
+      blockTimestamp: unixSeconds('Timestamp of the newest block'),
+      lagSeconds: z.int().meta({ description: 'How far the newest block is behind the wall clock; seconds' }),
     }),
-    contracts: z.object({ missing: z.array(z.string()).meta({ description: 'Configured contracts without code' }) }),
+    contracts: z.object({
+      missing: z.array(z.string()).meta({ description: 'Configured contracts that have no code' }),
+    }),
     executor: z.object({ configured: z.boolean(), lanes: z.array(lane) }),
     relayer: z.object({ configured: z.boolean(), lanes: z.array(lane) }),
     updater: z
       .object({ configured: z.boolean(), lanes: z.array(lane) })
-      .meta({ description: 'What posts prices to the oracle' }),
+      .meta({ description: 'The accounts that post prices to the oracle' }),
     keeper: z
       .object({
         configured: z.boolean(),
         lastEvaluation: z
-          .object({ blockNumber: digits('Block that it looked at'), at: unixSeconds('Time of that block') })
+          .object({ blockNumber: digits('Block it evaluated'), at: unixSeconds('Timestamp of that block') })
           .nullable()
-          .meta({ description: 'Null when it has not looked yet' }),
-        openPositions: z.int().meta({ description: 'Positions that it watches' }),
-        pendingExits: z.int().meta({ description: 'Positions whose exit is on its way to the chain' }),
+          .meta({ description: 'Null before its first cycle' }),
+        openPositions: z.int().meta({ description: 'Positions it watches' }),
+        pendingExits: z.int().meta({ description: 'Positions with an exit in flight' }),
         lanes: z.array(lane),
       })
-      .meta({ description: 'What fires exits on its own' }),
+      .meta({ description: 'Fires exit rules when their trigger is reached' }),
     history: z
       .object({
-        cursor: digits('Block that the index is whole to; null before the first').nullable(),
+        cursor: digits('Last indexed block; null before the first').nullable(),
         headBlock: digits('Newest block'),
-        lagBlocks: z.int().nullable().meta({ description: 'Blocks between the two' }),
+        lagBlocks: z.int().nullable().meta({ description: 'Blocks from cursor to headBlock' }),
       })
-      .meta({ description: 'What answers trades, closed positions and agents by owner' }),
+      .meta({ description: 'The index behind trades, closed positions, agent lists and time series' }),
     oracle: z.object({ stale: z.array(z.string()).meta({ description: 'Symbols without a fresh price' }) }),
     facilitator: z
       .object({
         kind: z.enum(['none', 'own', 'hosted', 'unusable']).meta({
-          description: 'Who settles registration fees; unusable when they are to be paid and cannot be',
+          description:
+            'Who settles registration fees: nobody, this Worker, or a hosted facilitator. unusable: fees are enabled but misconfigured',
         }),
-        reachable: z.boolean().meta({ description: 'Whether a hosted one answers; true where there is none' }),
+        reachable: z.boolean().meta({ description: 'Whether the hosted facilitator responds; true if there is none' }),
       })
       .meta({ description: 'Payment of the registration fee' }),
     events: z
       .object({
-        streams: z.int().meta({ description: 'Open streams of events' }),
-        blockNumber: digits('Block to which they were told what happened').nullable(),
+        streams: z.int().meta({ description: 'Open event streams' }),
+        blockNumber: digits('Last block whose events were published').nullable(),
       })
-      .meta({ description: 'What is told live' }),
+      .meta({ description: 'Server-sent event streams' }),
     paused: z.object({ registry: z.boolean(), vaults: z.array(z.string()).meta({ description: 'Paused vaults' }) }),
-    problems: z.array(z.string()).meta({ description: 'What an operator should look at though trading is possible' }),
+    problems: z
+      .array(z.string())
+      .meta({ description: 'What the operator should look at even though trading is possible' }),
   })
   .meta({ id: 'Readiness' })

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { errorBody } from './error.ts'
-import { eip712Info, typedData } from './intent.ts'
 import { address, addressOut, asOf, deadline, digits, hashOut, signature, uint, unixSeconds } from './primitives.ts'
+import { eip712Info, signableFields } from './typed-data.ts'
 
-/** Length is counted in bytes too, since the registry does. */
+/** Text of limited length. The limit also holds in bytes, because the registry counts bytes. */
 const text = (max: number) =>
   z
     .string()
@@ -13,15 +13,15 @@ const text = (max: number) =>
     .refine(value => new TextEncoder().encode(value).length <= max, `must be at most ${max} bytes in UTF-8`)
 
 export const registrationFields = {
-  vault: address.meta({ description: 'Contract address of the vault that the agent will trade in' }),
+  vault: address.meta({ description: 'Contract address of the vault the agent will trade in' }),
   name: text(128).meta({ description: 'Name of the agent, 1 to 128 characters', example: 'momentum-7' }),
   metadataURI: text(2048).meta({
-    description: 'Where the agent describes itself, 1 to 2048 characters; never fetched by the service',
+    description: "URI of the agent's own description, 1 to 2048 characters; the service never fetches it",
     example: 'https://agents.example/momentum-7.json',
   }),
-  signer: address.meta({ description: 'The key that registers, owns the agent and signs its trades' }),
+  signer: address.meta({ description: 'Address that registers and owns the agent and signs its trades' }),
   linkERC8004: z.boolean().default(false).meta({ description: 'Whether to link an ERC-8004 identity' }),
-  erc8004AgentId: uint.default(0n).meta({ description: 'ERC-8004 token id; "0" when not linking' }),
+  erc8004AgentId: uint.default(0n).meta({ description: 'ERC-8004 token id; "0" if not linking' }),
 }
 export const registrationBody = z.object({ ...registrationFields, deadline, signature })
 
@@ -30,19 +30,19 @@ const paymentRequirements = z
     scheme: z.string().meta({ description: 'Always `exact`', example: 'exact' }),
     network: z.string().meta({ description: 'CAIP-2 network of the payment', example: 'eip155:42161' }),
     asset: addressOut.meta({ description: 'The EIP-3009 token to pay in' }),
-    amount: digits('Base units of the asset'),
+    amount: digits('Amount in base units of the asset'),
     payTo: addressOut,
-    maxTimeoutSeconds: z.int().meta({ description: 'For how long the authorization may be valid, in seconds' }),
+    maxTimeoutSeconds: z.int().meta({ description: 'Maximum validity of the authorization in seconds' }),
     extra: z
       .object({ name: z.string(), version: z.string() })
       .meta({ description: "The asset's EIP-712 signing domain" }),
   })
-  .meta({ id: 'PaymentRequirements', description: 'What a payment must be (x402 version 2)' })
+  .meta({ id: 'PaymentRequirements', description: 'What a payment must satisfy (x402 version 2)' })
 
-/** The body of a 402: what the header PAYMENT-REQUIRED carries, and the error. */
+/** The body of a 402: the content of the PAYMENT-REQUIRED header plus the error. */
 export const paymentRequiredBody = errorBody
   .extend({
-    x402Version: z.int().meta({ description: 'Always 2; payments of version 1 are taken too' }),
+    x402Version: z.int().meta({ description: 'Always 2; payments of version 1 are accepted too' }),
     resource: z.object({ url: z.string(), description: z.string(), mimeType: z.string() }),
     accepts: z.array(paymentRequirements),
   })
@@ -64,33 +64,29 @@ export const registrationQuote = z
       facilitatorUrl: z.string().nullable(),
       httpRoute: z.string(),
       requirements: paymentRequirements.optional().meta({
-        description: 'What to pay, so that the first post can carry the payment; absent when nothing is due',
+        description: 'What to pay, so that the first request can already carry the payment; absent if nothing is due',
       }),
     }),
     eip712: eip712Info.extend({
       selfRegisterTypehash: z.string().meta({ description: '32-byte hex' }),
     }),
     agentRegistry: addressOut.meta({ description: 'Verifying contract of the signature' }),
-    signerNonce: digits('The nonce that the signer must sign').nullable(),
+    signerNonce: digits('The nonce to sign; null without `signer`').nullable(),
     registryPaused: z.boolean(),
-    serverTime: unixSeconds("The chain's time"),
+    serverTime: unixSeconds('Current block time'),
     suggestedDeadline: unixSeconds('A deadline ten minutes ahead'),
-    typedData: typedData.optional(),
-    digest: z.string().optional(),
-    body: z.record(z.string(), z.unknown()).optional().meta({
-      description: 'The body to post once the signature of typedData is added as `signature`',
-    }),
+    ...signableFields,
     asOf,
   })
   .meta({ id: 'RegistrationQuote' })
 
 export const registration = z
   .object({
-    agentId: digits("Agent id, from the receipt's event"),
+    agentId: digits("Agent id, from the transaction's event"),
     transactionHash: hashOut,
     transaction: z
       .object({ to: addressOut, data: z.string(), chainId: z.int(), description: z.string() })
-      .meta({ description: 'The call that was relayed; the signer could send it too' }),
+      .meta({ description: 'The relayed call, which the signer could also send directly' }),
     message: z.string(),
     warnings: z.array(z.string()).optional(),
   })

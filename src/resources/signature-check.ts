@@ -1,38 +1,35 @@
 import { z } from 'zod'
 import { refuse } from '../errors/catalogue.ts'
-import { type ExitRule, type Message, type PrimaryType, signingTypes } from '../protocol/typed-data.ts'
-import { exits, typedData } from './intent.ts'
-import { exitRule } from './position.ts'
+import { type Message, type PrimaryType, signingTypes } from '../protocol/typed-data.ts'
+import { exits } from './exit-rule.ts'
 import { address, addressOut, agentId, signature, uint } from './primitives.ts'
+import { primaryTypes, typedData } from './typed-data.ts'
 
-export const primaryType = z
-  .enum(Object.keys(signingTypes) as [PrimaryType, ...PrimaryType[]])
+const primaryType = z
+  .enum(primaryTypes)
   .meta({ description: 'EIP-712 primary type of what was signed', example: 'OpenPosition' })
 
 const exampleMessage = { agentId: '1', positionId: '3', exitBps: 10000, deadline: '1790000000', nonce: '4' }
-const value = z.union([z.string().max(4096), z.int(), z.boolean()])
+const messageValue = z.union([z.string().max(4096), z.int(), z.boolean()])
 
 export const verifyBody = z
   .object({
     primaryType,
-    message: z.record(z.string().max(64), value).optional().meta({
-      description:
-        'The signed message, field by field, as in typedData; exitsHash may be left out where exits are sent',
+    message: z.record(z.string().max(64), messageValue).optional().meta({
+      description: 'The signed message, field by field, as in typedData; exitsHash may be omitted if exits are sent',
       example: exampleMessage,
     }),
     intent: z
       .record(z.string().max(64), z.unknown())
       .optional()
       .meta({
-        description: 'Instead of message: the body as it would be posted, without the signature; needs agentId',
+        description: 'Instead of message: the body as it would be posted, without the signature; requires agentId',
         example: { positionId: '3', exitBps: 10000, deadline: '1790000000', nonce: '4' },
       }),
     agentId: agentId.optional(),
     exits: exits.optional(),
     signature,
-    signer: address
-      .optional()
-      .meta({ description: 'Who should have signed; without it the signer or the owner that the chain knows' }),
+    signer: address.optional().meta({ description: 'The expected signer; defaults to the signer or owner on chain' }),
   })
   .meta({
     example: { primaryType: 'ReducePosition', message: exampleMessage, signature: `0x${'5f'.repeat(64)}1b` },
@@ -40,48 +37,24 @@ export const verifyBody = z
 
 export const verdict = z
   .object({
-    valid: z.boolean().meta({ description: 'Whether the contracts would take the signature for this message' }),
+    valid: z.boolean().meta({ description: 'Whether the contracts would accept the signature for this message' }),
     primaryType: z.string(),
-    signer: addressOut.meta({ description: 'Who has to sign' }),
-    recovered: addressOut.nullable().meta({ description: 'Whose key made the signature over this digest, if any' }),
+    signer: addressOut.meta({ description: 'The address that must sign' }),
+    recovered: addressOut
+      .nullable()
+      .meta({ description: 'The address recovered from the signature over this digest; null if none can be' }),
     digest: z.string().meta({ description: 'EIP-712 digest of the message', example: `0x${'5f'.repeat(32)}` }),
     mistake: z.string().optional().meta({
-      description: 'The common mistake that explains the signature; absent when it is none of those that are known',
+      description: 'The common mistake that explains the signature; absent if none of the known ones does',
       example: 'amountNotScaled',
     }),
-    problem: z.string().optional().meta({ description: 'What is wrong with the signature, in words' }),
-    warnings: z.array(z.string()).meta({ description: 'What else would be refused: the nonce, the deadline' }),
+    problem: z.string().optional().meta({ description: 'What is wrong with the signature' }),
+    warnings: z.array(z.string()).meta({ description: 'What else would be rejected: the nonce, the deadline' }),
     typedData,
   })
   .meta({ id: 'SignatureVerdict' })
 
-const hex32 = (description: string) =>
-  z
-    .string()
-    .regex(/^0x[0-9a-f]{64}$/)
-    .meta({ description, example: `0x${'5f'.repeat(32)}` })
-
-export const vectors = z
-  .object({
-    privateKey: hex32('A public test key: never send anything to it'),
-    signer: addressOut,
-    vectors: z.array(
-      z
-        .object({
-          primaryType: z.string(),
-          typedData,
-          exits: z.array(exitRule).optional().meta({ description: 'The rules that exitsHash is made of' }),
-          digest: hex32('What is signed'),
-          signature: z
-            .string()
-            .regex(/^0x[0-9a-f]{130}$/)
-            .meta({ description: 'r, s, v of the test key over the digest' }),
-        })
-        .meta({ id: 'SigningVector' }),
-    ),
-  })
-  .meta({ id: 'SigningVectors' })
-
+/** Parsers by Solidity type. */
 const parsers: Record<string, z.ZodType<Message[string]>> = {
   address,
   string: z.string(),
@@ -91,7 +64,7 @@ const parsers: Record<string, z.ZodType<Message[string]>> = {
   uint16: z.coerce.number<unknown>().int().min(0).max(65_535),
 }
 
-/** A message of typed data with every field of its type, parsed. Throws INVALID_REQUEST naming the first wrong field. */
+/** Parses a typed-data message, which must have every field of its type. Throws INVALID_REQUEST naming the first wrong field. */
 export function parseMessage(primaryType: PrimaryType, given: Record<string, unknown>): Message {
   const shape = Object.fromEntries(
     signingTypes[primaryType].map(({ name, type }) => [name, parsers[type] ?? z.never()]),
@@ -101,9 +74,3 @@ export function parseMessage(primaryType: PrimaryType, given: Record<string, unk
   const [issue] = result.error.issues
   throw refuse('INVALID_REQUEST', { problem: `message.${issue?.path.join('.') ?? ''}: ${issue?.message}` })
 }
-
-/** The exit rules of the vectors: one of each kind. */
-export const VECTOR_EXITS: readonly ExitRule[] = [
-  { triggerType: 0, triggerBps: -800n, exitBps: 10_000 },
-  { triggerType: 1, triggerBps: 1500n, exitBps: 10_000 },
-]

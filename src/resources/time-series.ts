@@ -10,38 +10,38 @@ const time = z
   .regex(/^[0-9]{1,10}$/, 'must be Unix seconds')
   .transform(Number)
 
-/** Which part of a series is asked for. */
-export const chartQuery = z.object({
+/** The range and resolution of a time series. */
+export const timeSeriesQuery = z.object({
   interval: z.enum(['1h', '1d']).default('1h').meta({ example: '1d' }),
-  from: time.optional().meta({ description: 'Unix seconds, by default 167 intervals before to' }),
-  to: time.optional().meta({ description: 'Unix seconds, by default now' }),
+  from: time.optional().meta({ description: 'Start in Unix seconds; default: 167 intervals before `to`' }),
+  to: time.optional().meta({ description: 'End in Unix seconds; default: now' }),
 })
 
-const place = {
-  timestamp: unixSeconds('Time of the block that was looked at'),
-  blockNumber: digits('That block'),
+const sampledAt = {
+  timestamp: unixSeconds('Timestamp of the sampled block'),
+  blockNumber: digits('The sampled block'),
 }
 
-const pointsWords = `Oldest first: the last sample of each interval that has one, at most ${MOST_POINTS}`
-const beforeWords = 'The last sample before the range'
+const pointsText = `Oldest first: the last sample of each interval that has one; at most ${MOST_POINTS} points`
+const openingText = 'The last sample before the range'
 
 const equityPoint = z
   .object({
-    ...place,
-    equityUsdc: usdc('Allocation cap, realized and unrealized PnL'),
-    realizedPnlUsdc: usdc('Realized in its life'),
-    unrealizedPnlUsdc: usdc('Of the open positions'),
-    drawdownBps: bps('Below the peak'),
-    openCount: z.int().meta({ description: 'Open positions; with none, all of this stays until the next point' }),
-    priceStale: z.boolean().meta({ description: 'A position was counted at a last known price' }),
+    ...sampledAt,
+    equityUsdc: usdc('Allocation cap plus realized and unrealized PnL'),
+    realizedPnlUsdc: usdc('Realized PnL since registration'),
+    unrealizedPnlUsdc: usdc('Mark-to-market PnL of the open positions'),
+    drawdownBps: bps('How far the equity is below its peak'),
+    openCount: z.int().meta({ description: 'Open positions; with none, nothing changes until the next point' }),
+    priceStale: z.boolean().meta({ description: 'Whether a position was valued at a stale price' }),
   })
   .meta({ id: 'EquityPoint' })
 
 export const equityHistory = z
   .object({
     agentId: digits('Agent id'),
-    points: z.array(equityPoint).meta({ description: pointsWords }),
-    opening: equityPoint.nullable().meta({ description: beforeWords }),
+    points: z.array(equityPoint).meta({ description: pointsText }),
+    opening: equityPoint.nullable().meta({ description: openingText }),
     asOf,
     lagBlocks,
   })
@@ -49,17 +49,17 @@ export const equityHistory = z
 
 const worthPoint = z
   .object({
-    ...place,
-    sharePriceUsdc: usdc('What one whole share was worth'),
-    totalAssets: usdc('What all shares were worth'),
-    totalShares: amount("All shares; the share's base units"),
+    ...sampledAt,
+    sharePriceUsdc: usdc('Value of one whole share'),
+    totalAssets: usdc('Value of all shares'),
+    totalShares: amount("Shares in circulation; the share's base units"),
   })
   .meta({ id: 'SharePricePoint' })
 
-/** What a share was worth over time, as parts of an answer. */
+/** The fields of a response with a share price history. */
 export const sharePrices = {
-  sharePrices: z.array(worthPoint).meta({ description: pointsWords }),
-  opening: worthPoint.nullable().meta({ description: beforeWords }),
+  sharePrices: z.array(worthPoint).meta({ description: pointsText }),
+  opening: worthPoint.nullable().meta({ description: openingText }),
 }
 
 export const presentEquity = (point: EquityPoint): z.input<typeof equityPoint> => ({

@@ -1,35 +1,35 @@
 import { z } from 'zod'
 import { type Place, TRADE_SOURCES, TRADE_TYPES, type Trade } from '../protocol/trade-events.ts'
-import { exitRule, presentExitRule } from './position.ts'
+import { exitRule, presentExitRule } from './exit-rule.ts'
 import { addressOut, amount, asOf, digits, hashOut, lagBlocks, nextCursor, unixSeconds, usdc } from './primitives.ts'
 
 const trade = z
   .object({
     id: z.string().meta({ description: 'Transaction hash and log index', example: `0x${'5f'.repeat(32)}-3` }),
     type: z.enum(TRADE_TYPES).meta({
-      description: 'What happened; a sale that closes a position has a PositionClosed beside it',
+      description: 'What happened; a sale that closes a position is followed by a PositionClosed record',
     }),
     positionId: digits('Position id'),
     symbol: z.string(),
     token: addressOut,
     vault: addressOut,
-    usdcAmount: usdc("What the vault paid, or got; of an exit less the keeper's bounty").nullable(),
-    tokenAmount: amount("What was bought or sold; the token's base units").nullable(),
-    priceUsdc: usdc('Price of one whole token, from the two amounts').nullable(),
+    usdcAmount: usdc("What the vault paid or received; for an exit, net of the keeper's bounty").nullable(),
+    tokenAmount: amount("Tokens bought or sold; the token's base units").nullable(),
+    priceUsdc: usdc('Price of one whole token, computed from the two amounts').nullable(),
     realizedPnlUsdc: usdc(
-      'Of a sale its proceeds less the cost basis released; of a PositionClosed that of the whole position',
+      'Sale: proceeds less the released cost basis. PositionClosed: the PnL of the whole position',
     ).nullable(),
     exitBps: exitRule.shape.exitBps.nullable(),
-    ruleIndex: z.int().nullable().meta({ description: 'Place in exitRules of the rule that fired' }),
+    ruleIndex: z.int().nullable().meta({ description: 'Index in exitRules of the rule that fired' }),
     triggerType: exitRule.shape.triggerType.nullable(),
     triggerBps: exitRule.shape.triggerBps.nullable(),
     source: z.enum(TRADE_SOURCES).meta({
-      description: 'intent: signed by the agent. automation: a rule of the ladder fired. operator: closed by force',
+      description: 'intent: signed by the agent. automation: an exit rule fired. operator: force-closed',
     }),
     transactionHash: hashOut,
     blockNumber: digits('Block of the transaction'),
-    logIndex: z.int().meta({ description: 'Place of its event in the block' }),
-    timestamp: unixSeconds('Time of the block'),
+    logIndex: z.int().meta({ description: 'Index of the event in the block' }),
+    timestamp: unixSeconds('Timestamp of the block'),
   })
   .meta({ id: 'Trade' })
 
@@ -43,52 +43,53 @@ export const tradeList = z
   })
   .meta({ id: 'TradeList' })
 
-/** A cursor of an answer; the place in the history inside. */
+/** A cursor of trades: block number and log index in base64. */
 export const tradeCursor = z
   .string()
   .transform((text, ctx): Place => {
-    const place = placeOf(text)
+    const place = parseTradeCursor(text)
     if (place !== undefined) return place
-    ctx.addIssue({ code: 'custom', message: 'is not a cursor of an answer' })
+    ctx.addIssue({ code: 'custom', message: 'is not a nextCursor of a response' })
     return z.NEVER
   })
-  .meta({ description: 'nextCursor of the page before' })
+  .meta({ description: 'nextCursor of the previous page' })
 
-export const presentCursor = ({ blockNumber, logIndex }: Place): string =>
+export const presentTradeCursor = ({ blockNumber, logIndex }: Place): string =>
   btoa(`${blockNumber}-${logIndex}`).replace(/=+$/, '')
 
-/** The place that a cursor stands for. Digits and a hyphen in base64 never need the two characters in which base64url differs. */
-function placeOf(text: string): Place | undefined {
+function parseTradeCursor(text: string): Place | undefined {
+  // Digits and a hyphen never encode to the two characters in which base64 and base64url differ.
   if (!/^[A-Za-z0-9]{1,64}$/.test(text) || text.length % 4 === 1) return undefined
   const [, block, index] = /^(0|[1-9]\d{0,19})-(0|[1-9]\d{0,8})$/.exec(atob(text)) ?? []
   const place = block && index ? { blockNumber: BigInt(block), logIndex: Number(index) } : undefined
-  return place && presentCursor(place) === text ? place : undefined
+  return place && presentTradeCursor(place) === text ? place : undefined
 }
 
-const shown = (value: bigint | undefined) => (value === undefined ? null : `${value}`)
+const textOrNull = (value: bigint | undefined) => (value === undefined ? null : `${value}`)
 
 export function presentTrade(record: Trade, symbol: string): z.input<typeof trade> {
-  const { type, source, token, vault, transactionHash, logIndex, exitBps = null, ruleIndex = null, rule } = record
-  const { triggerType, triggerBps } = rule ? presentExitRule(rule) : { triggerType: null, triggerBps: null }
+  const { triggerType, triggerBps } = record.rule
+    ? presentExitRule(record.rule)
+    : { triggerType: null, triggerBps: null }
   return {
-    id: `${transactionHash}-${logIndex}`,
-    type,
+    id: `${record.transactionHash}-${record.logIndex}`,
+    type: record.type,
     positionId: `${record.positionId}`,
     symbol,
-    token,
-    vault,
-    usdcAmount: shown(record.usdcAmount),
-    tokenAmount: shown(record.tokenAmount),
-    priceUsdc: shown(record.priceUsdc),
-    realizedPnlUsdc: shown(record.realizedPnlUsdc),
-    exitBps,
-    ruleIndex,
+    token: record.token,
+    vault: record.vault,
+    usdcAmount: textOrNull(record.usdcAmount),
+    tokenAmount: textOrNull(record.tokenAmount),
+    priceUsdc: textOrNull(record.priceUsdc),
+    realizedPnlUsdc: textOrNull(record.realizedPnlUsdc),
+    exitBps: record.exitBps ?? null,
+    ruleIndex: record.ruleIndex ?? null,
     triggerType,
     triggerBps,
-    source,
-    transactionHash,
+    source: record.source,
+    transactionHash: record.transactionHash,
     blockNumber: `${record.blockNumber}`,
-    logIndex,
+    logIndex: record.logIndex,
     timestamp: `${record.timestamp}`,
   }
 }

@@ -7,23 +7,21 @@ import { addressOut, digits, hashOut, unixSeconds } from './primitives.ts'
 export const transactionStatus = z
   .object({
     transactionHash: hashOut,
-    status: z.enum(['pending', 'success', 'reverted']).meta({ description: 'pending: in no block yet' }),
-    blockNumber: digits('Block that it was mined in').optional(),
-    blockTimestamp: unixSeconds('Time of that block').optional(),
-    confirmations: digits('Blocks from its own to the newest; 1 when newest').optional(),
+    status: z.enum(['pending', 'success', 'reverted']).meta({ description: 'pending: not in a block yet' }),
+    blockNumber: digits('Block that includes it').optional(),
+    blockTimestamp: unixSeconds('Timestamp of that block').optional(),
+    confirmations: digits('Blocks from its own to the newest, inclusive').optional(),
     from: addressOut,
     to: addressOut.nullable().meta({ description: 'Null for a contract creation' }),
     error: z
       .object({ code: z.string(), message: z.string() })
       .optional()
-      .meta({ description: 'Why it reverted, as the refusal of the contracts' }),
-    replacedBy: hashOut
-      .optional()
-      .meta({ description: 'The transaction by which the executor replaced it: it stays pending' }),
+      .meta({ description: 'The decoded contract error; only if reverted' }),
+    replacedBy: hashOut.optional().meta({ description: 'The transaction that replaced this one, which stays pending' }),
   })
   .meta({ id: 'TransactionStatus' })
 
-/** A transaction that is in no block. */
+/** Presents a transaction that is not in a block. */
 export const presentPending = ({
   hash,
   from,
@@ -43,7 +41,7 @@ const presentParties = ({ from, to }: Pick<Transaction, 'from' | 'to'>) => ({
   to: to && getAddress(to),
 })
 
-/** A transaction that is in a block. */
+/** Presents a transaction that is in a block. */
 export function presentTransaction(
   { hash, from, to, revertData }: Transaction,
   block: NonNullable<Transaction['block']>,

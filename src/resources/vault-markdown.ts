@@ -1,9 +1,9 @@
 import { formatUnits } from 'viem'
 import type { z } from 'zod'
-import { USDC_DECIMALS } from './intent.ts'
+import { USDC_DECIMALS } from './usdc-amount.ts'
 import type { vaultList, vaultTrackConfig } from './vault.ts'
 
-// Everything that markdown or the HTML within it could read as its own; a line of a list or a table stays one line.
+// Characters with a meaning in Markdown or in HTML inside it. Line ends become spaces, so that table rows stay intact.
 const SPECIAL = /[\\`*_{}[\]()#+\-.!|<>~&:]/g
 const LINE_END = /[\r\n\u2028\u2029]+/g
 const escaped = (text: string) => text.replace(LINE_END, ' ').replace(SPECIAL, '\\$&')
@@ -12,7 +12,7 @@ const usdc = (baseUnits: string) => `${escaped(formatUnits(BigInt(baseUnits), US
 const percent = (bps: number) => `${escaped(`${bps / 100}`)} %`
 const bound = (bps: number) => (bps === 0 ? 'none' : percent(bps))
 
-/** The list of vaults as markdown: one section per vault with a table of its tracks. */
+/** Renders the list of vaults as Markdown: one section per vault with a table of its tracks. */
 export function vaultsMarkdown({ chainId, vaults, asOf }: z.input<typeof vaultList>): string {
   const sections = vaults.map(vault =>
     [
@@ -22,17 +22,17 @@ export function vaultsMarkdown({ chainId, vaults, asOf }: z.input<typeof vaultLi
       ...(vault.description === '' ? [] : [escaped(vault.description), '']),
       `- id: \`${vault.id}\``,
       `- contract: \`${vault.contractAddress}\``,
-      `- assets: ${usdc(vault.totalAssets)}, of which idle ${usdc(vault.idleAssets)}`,
+      `- assets: ${usdc(vault.totalAssets)}, ${usdc(vault.idleAssets)} of it idle`,
       `- trading: ${vault.tradingPaused ? 'paused' : 'open'}`,
       '',
-      '| track | active | allocation | largest trade | turnover a day | loss a day | stop-loss to | take-profit | required |',
+      '| track | active | allocation | max trade | max daily turnover | max daily loss | deepest stop-loss | take-profit | required |',
       '|---|---|---|---|---|---|---|---|---|',
       ...vault.vaultTrackConfigs.map(trackRow),
     ].join('\n'),
   )
   return [
     '# Vaults',
-    `Chain ${chainId}, as of block ${asOf.blockNumber}. Limits in percent: trade and turnover of the vault's assets, loss of the agent's allocation.`,
+    `Chain ${chainId}, as of block ${asOf.blockNumber}. Trade and turnover limits are relative to the vault's assets, the loss limit to the agent's allocation.`,
     ...sections,
     '',
   ].join('\n\n')

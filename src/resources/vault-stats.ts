@@ -2,16 +2,16 @@ import { formatUnits } from 'viem'
 import { z } from 'zod'
 import type { Holding } from '../chain/vault-stats.ts'
 import { AGENT_STATUSES, nameOf } from './agent.ts'
+import { ORACLE_DECIMALS } from './price.ts'
 import { addressOut, amount, asOf, lagBlocks, usdc } from './primitives.ts'
 import { sharePrices } from './time-series.ts'
-import { ORACLE_DECIMALS } from './token.ts'
 
 const holding = z
   .object({
     symbol: z.string(),
     token: addressOut,
-    tokenAmount: amount("What the vault holds of it; the token's base units"),
-    valueUsdc: usdc('At the last known price'),
+    tokenAmount: amount("Amount the vault holds; the token's base units"),
+    valueUsdc: usdc('Value at the last known price'),
     priceUsd: z.string().meta({ description: 'Last known price; decimal US dollars', example: '118.25' }),
     priceStale: z.boolean(),
   })
@@ -21,20 +21,20 @@ export const vaultStats = z
   .object({
     vaultId: z.string(),
     contractAddress: addressOut,
-    totalAssets: usdc('Idle assets and what is deployed'),
+    totalAssets: usdc('Idle plus deployed assets'),
     idleAssets: usdc('USDC that is not invested'),
-    deployed: z.array(holding).meta({ description: 'What it holds beside USDC' }),
-    totalShares: amount("All shares; the share's base units"),
-    sharePriceUsdc: usdc('What one whole share is worth now'),
+    deployed: z.array(holding).meta({ description: 'Token holdings' }),
+    totalShares: amount("Shares in circulation; the share's base units"),
+    sharePriceUsdc: usdc('Current value of one whole share'),
     ...sharePrices,
     agents: z.object({
       total: z.int(),
       byStatus: z.array(z.object({ status: z.int(), statusName: z.string(), count: z.int() })),
     }),
     allocation: z.object({
-      cap: usdc("Sum of the agents' caps; may exceed the assets"),
+      cap: usdc("Sum of the agents' allocation caps; may exceed the assets"),
       used: usdc(
-        'Cost of all open positions; null while the history is far behind, or beyond what one read adds up',
+        'Total cost of all open positions; null while the index is far behind, or if there are too many for one read',
       ).nullable(),
     }),
     asOf,

@@ -9,29 +9,29 @@ export const vaultTrackConfig = z
     vault: addressOut,
     trackId: z.int(),
     trackName: z.string(),
-    initialAllocation: usdc('Cap that an agent starts with'),
-    maxAllocation: usdc('Largest cap of an agent on this track'),
-    maxDrawdownBps: bps('Drawdown that suspends eligibility; stored, not checked per intent'),
-    maxTradeSizeBps: bps("Largest trade as a share of the vault's total assets"),
-    maxDailyTurnoverBps: bps("Largest turnover of a day as a share of the vault's total assets; 0 is off"),
+    initialAllocation: usdc('Allocation cap of a new agent'),
+    maxAllocation: usdc('Maximum allocation cap on this track'),
+    maxDrawdownBps: bps('Drawdown limit; stored, but not checked per intent'),
+    maxTradeSizeBps: bps("Maximum trade size relative to the vault's total assets"),
+    maxDailyTurnoverBps: bps("Maximum daily turnover relative to the vault's total assets; 0 means no limit"),
     maxDailyLossBps: bps(
-      "Realized loss of a day, as a share of the agent's cap, at which new risk is refused; 0 is off",
+      "Realized daily loss, relative to the agent's allocation cap, that blocks new risk; 0 means no limit",
     ),
-    evaluationPeriod: digits('Evaluation period; seconds'),
-    minTrades: z.int().meta({ description: 'Trades needed for promotion' }),
-    promotionScore: z.int().meta({ description: 'Alpha score needed for promotion' }),
+    evaluationPeriod: digits('Evaluation period in seconds'),
+    minTrades: z.int().meta({ description: 'Trades required for promotion' }),
+    promotionScore: z.int().meta({ description: 'Alpha score required for promotion' }),
     active: z.boolean(),
-    maxStopLossBps: bps('Deepest stop-loss trigger allowed; 0 is no bound'),
-    minTakeProfitBps: bps('Lowest take-profit trigger allowed; 0 is no bound'),
-    maxTakeProfitBps: bps('Highest take-profit trigger allowed; 0 is no bound'),
+    maxStopLossBps: bps('Deepest allowed stop-loss; 0 means no bound'),
+    minTakeProfitBps: bps('Lowest allowed take-profit; 0 means no bound'),
+    maxTakeProfitBps: bps('Highest allowed take-profit; 0 means no bound'),
     requireStopLoss: z.boolean(),
     requireTakeProfit: z.boolean(),
   })
   .meta({ id: 'VaultTrackConfig', description: 'Risk policy of one track in one vault' })
 
-export const vaultRecord = z
+const vaultRecord = z
   .object({
-    id: z.string().meta({ description: 'The slug; a vault is also addressable by its contract address' }),
+    id: z.string().meta({ description: 'The slug; a vault can also be addressed by its contract address' }),
     name: z.string(),
     slug: z.string(),
     tagline: z.string(),
@@ -39,14 +39,14 @@ export const vaultRecord = z
     vaultTrackConfigs: z.array(vaultTrackConfig),
     chainId: z.int(),
     contractAddress: addressOut,
-    asset: addressOut.meta({ description: 'The notional asset, called USDC here' }),
-    totalAssets: usdc("The vault's assets: idle USDC and held tokens at the last known prices"),
+    asset: addressOut.meta({ description: 'The notional asset, called USDC in field names' }),
+    totalAssets: usdc('Idle USDC plus held tokens at their last known prices'),
     idleAssets: usdc('USDC that is not invested'),
     tradingPaused: z.boolean(),
   })
   .meta({ id: 'Vault' })
 
-export const vaultAnswer = z.object({ vault: vaultRecord, asOf }).meta({ id: 'VaultAnswer' })
+export const vaultResponse = z.object({ vault: vaultRecord, asOf }).meta({ id: 'VaultAnswer' })
 export const vaultList = z
   .object({ chainId: z.int(), vaults: z.array(vaultRecord), total: z.int(), asOf })
   .meta({ id: 'VaultList' })

@@ -18,7 +18,7 @@ import type { Account } from '../../devnet/accounts.ts'
 import { errorCodes } from '../../src/errors/catalogue.ts'
 import type { Executor } from '../../src/executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../../src/executor/intent.ts'
-import { mine } from '../../src/operations/relay-intent.ts'
+import { relayUntilMined } from '../../src/operations/relay-outcome.ts'
 import { hashExits } from '../../src/protocol/typed-data.ts'
 import {
   chain,
@@ -118,7 +118,7 @@ async function ofOutcome(outcome: RelayOutcome): Promise<string> {
     ...{ digest: '0x00', kind: 'open', group: 'agent:1', groupNonce: '0', deadline: 0n },
     call: { to: '0x00', data: '0x' },
   }
-  return mine(executor, relay).then(
+  return relayUntilMined(executor, relay).then(
     () => 'mined',
     ({ body }) => body.code,
   )

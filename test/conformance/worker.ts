@@ -17,7 +17,7 @@ import {
 import { z } from 'zod'
 import { McpHubObject } from '../../src/mcp/hub-object.ts'
 import { createMcpRoute } from '../../src/mcp/route.ts'
-import type { ServerFactory, Serving } from '../../src/mcp/server-factory.ts'
+import type { ServerFactory, ServerOptions } from '../../src/mcp/server-factory.ts'
 import { McpSessionObject } from '../../src/mcp/session-object.ts'
 
 // The transport of the service with the tools, resources and prompts that the protocol's conformance suite asks for,
@@ -242,7 +242,7 @@ const wholeVocabulary = {
   // biome-ignore-end lint/suspicious/noThenProperty: a keyword of JSON Schema
 } as const
 
-const createServer: ServerFactory = ({ subscriptions }: Serving) => {
+const createServer: ServerFactory = ({ subscriptions }: ServerOptions) => {
   const server = new McpServer(
     { name: 'conformance', version: '0.1.0' },
     {

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { streams } from '../../src/operations/event-streams.ts'
 import { operations } from '../../src/operations/index.ts'
 import { vaultsMarkdown } from '../../src/resources/vault-markdown.ts'
 import { chain, GENESIS } from '../support/actors.ts'
@@ -21,9 +20,7 @@ describe('the root', () => {
       state: { tradingPaused: false, registryPaused: false },
       deployments: [{ chainId: deployment.chainId, baseUrl: deployment.baseUrl }],
     })
-    expect(body.endpoints.map(({ path }: { path: string }) => path)).toEqual(
-      [...operations, ...streams].map(({ path }) => path),
-    )
+    expect(body.endpoints.map(({ path }: { path: string }) => path)).toEqual(operations.map(({ path }) => path))
   })
 
   it('answers without a chain, and when the chain cannot be reached', async () => {
@@ -85,7 +82,7 @@ describe('readiness', () => {
   ])('looks at the facilitator: %s', async (_, changes, facilitator) => {
     const { status, body } = await call('getReadiness', {}, appWith(changes))
     expect({ status, body }).toMatchObject({ status: 200, body: { facilitator } })
-    expect(body.problems.includes('the facilitator does not answer')).toBe(!facilitator.reachable)
+    expect(body.problems.includes('the facilitator does not respond')).toBe(!facilitator.reachable)
   })
 
   it('is refused while the registry or every vault is paused, and warns when one vault is', async () => {
@@ -200,7 +197,7 @@ describe('the documents', () => {
   it('for language models name every operation', async () => {
     const index = await text('/llms.txt')
     const full = await text('/llms-full.txt')
-    for (const { method, path } of [...operations, ...streams]) {
+    for (const { method, path } of operations) {
       expect(index).toContain(`${method.toUpperCase()} ${path}`)
       expect(full).toContain(`## ${method.toUpperCase()} ${path}`)
     }

@@ -95,7 +95,7 @@ it('never a 5xx and never a moved nonce', async () => {
   const answers = new Map<number, number>()
   const cases = fc.sample(
     fc.record({
-      operation: fc.constantFrom(...operations),
+      operation: fc.constantFrom(...operations.filter(({ kind }) => kind === 'json')),
       values: fc.array(odd, { minLength: 12, maxLength: 12 }),
       mutated: fc.integer({ min: 0, max: 11 }),
       mode: fc.constantFrom('mutate', 'drop', 'add', 'random', 'raw', 'type'),

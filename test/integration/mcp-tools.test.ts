@@ -1,8 +1,8 @@
 import { exports } from 'cloudflare:workers'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { Operation } from '../../src/operations/define-operation.ts'
 import { operations } from '../../src/operations/index.ts'
+import type { Operation } from '../../src/operations/operation.ts'
 import { succeed, type ToolResult, ToolTrader } from '../support/mcp-client.ts'
 import { call } from '../support/surfaces.ts'
 
@@ -18,7 +18,9 @@ beforeAll(async () => {
   tools = (await client.listTools()).tools
 })
 
-const offered = (operations as readonly Operation[]).filter(({ tool }) => tool !== undefined)
+const toolNames = (operations as readonly Operation[]).flatMap(operation =>
+  operation.kind === 'json' && operation.tool ? [operation.tool.name] : [],
+)
 const PAID = 'svc_register_agent'
 const keywords = (schema: unknown): string[] =>
   typeof schema === 'object' && schema !== null
@@ -27,7 +29,7 @@ const keywords = (schema: unknown): string[] =>
 
 describe('the tool list', () => {
   it('is the list of operations', () => {
-    expect(tools.map(({ name }) => name)).toEqual(offered.map(({ tool }) => tool))
+    expect(tools.map(({ name }) => name)).toEqual(toolNames)
   })
 
   it('tells of every tool what it does, what it takes and what it answers', () => {

@@ -6,7 +6,7 @@ import { marketHours } from '../../src/catalog/market-hours.ts'
 import { parseConfig } from '../../src/config.ts'
 import { createContext } from '../../src/context.ts'
 import worker from '../../src/index.ts'
-import { refreshOnSchedule } from '../../src/operations/refresh-job.ts'
+import { refreshPricesOnSchedule } from '../../src/operations/scheduled-price-refresh.ts'
 import { chain } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { call, deployment } from '../support/surfaces.ts'
@@ -87,8 +87,8 @@ describe('the cron trigger', () => {
       return Response.json({})
     })
     vi.spyOn(console, 'error').mockImplementation(() => {})
-    await refreshOnSchedule(contextWith({ MARKET_SESSIONS: 'enforced' }))
-    await refreshOnSchedule(contextWith({ MARKET_SESSIONS: 'off' }))
+    await refreshPricesOnSchedule(contextWith({ MARKET_SESSIONS: 'enforced' }))
+    await refreshPricesOnSchedule(contextWith({ MARKET_SESSIONS: 'off' }))
     const { prices: all, asOf } = await prices()
     const symbols = Object.keys(all)
     const open = symbols.filter(symbol => marketHours(symbol, Number(asOf.blockTimestamp)).session !== 'closed')
@@ -99,7 +99,7 @@ describe('the cron trigger', () => {
     const lines: string[] = []
     vi.spyOn(console, 'error').mockImplementation(line => lines.push(line))
     mockProvider(() => new Response('key=secret', { status: 500 }))
-    await refreshOnSchedule(contextWith({ MARKET_SESSIONS: 'off' }))
+    await refreshPricesOnSchedule(contextWith({ MARKET_SESSIONS: 'off' }))
     expect(lines.map(line => JSON.parse(line))).toEqual([
       {
         level: 'error',
@@ -113,7 +113,7 @@ describe('the cron trigger', () => {
   it('does nothing without a configured provider', async () => {
     const { PRICE_PROVIDER: _, ...vars } = workerVars(deployment)
     const requests = vi.spyOn(globalThis, 'fetch')
-    await refreshOnSchedule(createContext(parseConfig(vars), env))
+    await refreshPricesOnSchedule(createContext(parseConfig(vars), env))
     expect(requests).not.toHaveBeenCalled()
   })
 })

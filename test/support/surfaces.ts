@@ -5,14 +5,15 @@ import { workerVars } from '../../devnet/worker-vars.ts'
 import { parseConfig } from '../../src/config.ts'
 import { createContext } from '../../src/context.ts'
 import { createApp } from '../../src/http/app.ts'
-import { givingAgain } from '../../src/http/response-cache.ts'
+import { withResponseCache } from '../../src/http/response-cache.ts'
 import { operations } from '../../src/operations/index.ts'
+import type { Operation } from '../../src/operations/operation.ts'
 import { paymentRequiredBody } from '../../src/resources/registration.ts'
 import type { Body } from './body.ts'
 import { callTool } from './mcp-surface.ts'
 
-type Operations = (typeof operations)[number]
-export type OperationId = Operations['id']
+type TestedOperation = Extract<(typeof operations)[number], { kind: 'json' }>
+export type OperationId = TestedOperation['id']
 export type Input = Record<string, unknown>
 
 /** What a surface answered: an HTTP status and the JSON body. Over MCP a refusal has the status of its code. */
@@ -21,8 +22,8 @@ export type Answer = { status: number; body: Body; headers: Headers }
 export const deployment = inject('deployment')
 
 const operationOf = (id: OperationId) => {
-  const operation = operations.find(candidate => candidate.id === id)
-  if (operation === undefined) throw new Error(`There is no operation ${id}`)
+  const operation: Operation | undefined = operations.find(candidate => candidate.id === id)
+  if (operation?.kind !== 'json') throw new Error(`There is no operation ${id}`)
   return operation
 }
 
@@ -39,7 +40,7 @@ export function appWith(changes: Record<string, string | undefined>, bindings: P
   )
   const context = createContext(parseConfig(vars), { ...env, ...bindings })
   const app = createApp(() => context, env.ASSETS)
-  const serve = givingAgain(
+  const serve = withResponseCache(
     request => app.fetch(request),
     () => context,
   )
@@ -53,8 +54,8 @@ export function appWith(changes: Record<string, string | undefined>, bindings: P
 export async function call(id: OperationId, input: Input = {}, fetch: Fetch = worker): Promise<Answer> {
   const { tool, output, status } = operationOf(id)
   if (inject('surface') === 'http' || tool === undefined || fetch !== worker) return callOverHttp(id, input, fetch)
-  const answer = await callTool(tool, definedOnly(input))
-  if (answer.ok) strict(output as z.ZodType).parse(answer.body)
+  const answer = await callTool(tool.name, definedOnly(input))
+  if (answer.ok) strict(output).parse(answer.body)
   else errorShape.parse(answer.body)
   return { status: answer.ok ? status : answer.status, body: answer.body, headers: new Headers() }
 }
@@ -67,10 +68,7 @@ const definedOnly = (input: Input) =>
 
 /** Calls an operation over HTTP, whatever surface the test runs on. */
 export async function callOverHttp(id: OperationId, input: Input = {}, fetch: Fetch = worker): Promise<Answer> {
-  const { method, path, params, body, output } = operationOf(id) as Operations & {
-    params?: z.ZodObject
-    body?: z.ZodObject
-  }
+  const { method, path, params, body, output } = operationOf(id)
   const rest = { ...input }
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = rest[name]
@@ -87,7 +85,7 @@ export async function callOverHttp(id: OperationId, input: Input = {}, fetch: Fe
   }
   const response = await fetch(new Request(url, init))
   const answer = { status: response.status, body: await response.json(), headers: response.headers }
-  if (response.ok) strict(output as z.ZodType).parse(answer.body)
+  if (response.ok) strict(output).parse(answer.body)
   else (response.status === 402 ? strict(paymentRequiredBody) : errorShape).parse(answer.body)
   return answer
 }

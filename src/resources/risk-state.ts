@@ -2,8 +2,8 @@ import { z } from 'zod'
 import type { Block } from '../chain/chain.ts'
 import { breachesOf } from '../chain/limit-breaches.ts'
 import type { Risk } from '../chain/risk-state.ts'
-import { accountRiskBounds, allocation, presentAllocation, presentRiskBounds } from './intent.ts'
-import { asOf, bps, digits, usdc } from './primitives.ts'
+import { asOf, bps, digits, presentAsOf, usdc } from './primitives.ts'
+import { accountRiskBounds, allocation, presentAllocation, presentRiskBounds } from './risk-limits.ts'
 
 export const riskState = z
   .object({
@@ -13,7 +13,7 @@ export const riskState = z
     accountRiskBounds,
     equity: z.object({
       peakUsdc: usdc('Highest equity so far'),
-      currentUsdc: usdc('Cap plus realized plus unrealized PnL'),
+      currentUsdc: usdc('Allocation cap plus realized and unrealized PnL'),
       currentDrawdownBps: bps('How far the equity is below its peak'),
     }),
     pnl: z.object({
@@ -24,30 +24,31 @@ export const riskState = z
     positions: z.object({ opened: z.int(), closed: z.int(), openCount: z.int() }),
     breaches: z
       .object({ drawdown: z.boolean(), dailyLoss: z.boolean() })
-      .meta({ description: 'Advisory: whether a limit is reached now' }),
+      .meta({ description: 'Advisory: whether a limit is currently breached' }),
     derived: z.object({
-      returnBps: bps('Realized and unrealized PnL against the allocation cap'),
-      unrealizedPnlUsdc: usdc('Mark to market of the open positions'),
-      drawdownUtilizationBps: bps('Share of maxDrawdownBps that is used'),
-      maxDailyLossUsdc: usdc('Realized loss of a day that stops new risk; 0 is off'),
+      returnBps: bps('Realized and unrealized PnL over the allocation cap'),
+      unrealizedPnlUsdc: usdc('Mark-to-market PnL of the open positions'),
+      drawdownUtilizationBps: bps('Used share of maxDrawdownBps'),
+      maxDailyLossUsdc: usdc('Realized daily loss that blocks new risk; 0 means no limit'),
       dailyLossUsedUsdc: usdc('Realized loss of the day'),
-      dailyLossUtilizationBps: bps('Share of maxDailyLossUsdc that is used'),
+      dailyLossUtilizationBps: bps('Used share of maxDailyLossUsdc'),
     }),
     promotionReadiness: z.object({
       minTradesRequired: z.int(),
       tradesCompleted: z.int(),
       meetsMinTrades: z.boolean(),
-      evaluationPeriodSeconds: digits('Seconds on the track that promotion needs'),
+      evaluationPeriodSeconds: digits('Seconds on the track that promotion requires'),
       evaluationElapsedSeconds: digits('Seconds on the track so far'),
       meetsEvaluationPeriod: z.boolean(),
       promotionScoreRequired: z.int(),
-      alphaScore: z.int().nullable().meta({ description: 'Null until it is published off chain' }),
+      alphaScore: z.int().nullable().meta({ description: 'Null until published off chain' }),
       meetsAlphaScore: z.boolean().nullable(),
       eligible: z.boolean(),
       blockers: z.array(z.string()),
     }),
     priceStale: z.boolean().meta({
-      description: 'An open position has no fresh price: equity and unrealized PnL count it at the last known price',
+      description:
+        'Whether an open position has no fresh price; equity and unrealized PnL then use the last known price',
     }),
     staleSymbols: z.array(z.string()),
     asOf,
@@ -59,7 +60,7 @@ const share = (part: bigint, whole: bigint) => (whole === 0n ? 0 : Number((part 
 
 export function presentRisk(
   agentId: bigint,
-  { number, timestamp }: Block,
+  block: Block,
   risk: Risk,
   symbol: (token: `0x${string}`) => string,
 ): z.input<typeof riskState> {
@@ -91,14 +92,14 @@ export function presentRisk(
       dailyLossUsedUsdc: `${reached.dailyLossUsedUsdc}`,
       dailyLossUtilizationBps: share(reached.dailyLossUsedUsdc, reached.maxDailyLossUsdc),
     },
-    promotionReadiness: presentReadiness(risk, timestamp),
+    promotionReadiness: presentPromotionReadiness(risk, block.timestamp),
     priceStale: equity.staleTokens.length > 0,
     staleSymbols: equity.staleTokens.map(symbol),
-    asOf: { blockNumber: `${number}`, blockTimestamp: `${timestamp}` },
+    asOf: presentAsOf(block),
   }
 }
 
-function presentReadiness({ agent, allocation, trackConfig, trades }: Risk, now: bigint) {
+function presentPromotionReadiness({ agent, allocation, trackConfig, trades }: Risk, now: bigint) {
   const { minTrades, evaluationPeriod, promotionScore } = trackConfig
   const since = allocation.createdAt > 0n ? allocation.createdAt : agent.createdAt
   const elapsed = now > since ? now - since : 0n

@@ -3,25 +3,29 @@ import { readWatch } from '../chain/exit-execution.ts'
 import { getPosition } from '../chain/positions.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { refuse } from '../errors/catalogue.ts'
-import { automation, presentAutomation } from '../resources/automation.ts'
-import { agentId, positionId } from '../resources/primitives.ts'
+import { automation, presentAutomation } from '../resources/position-automation.ts'
+import { agentId, positionId, presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
-import { presentBlock } from './present-quote.ts'
 
 export const getPositionAutomation = defineOperation(
   {
     id: 'getPositionAutomation',
-    tool: 'svc_get_position_automation',
+    tool: {
+      name: 'svc_get_position_automation',
+      description:
+        'Returns what fires each exit rule of a position, how far that is, and what the keeper last saw. Use it when an expected exit did not happen. Example: {"agentId":"1","positionId":"3"}',
+    },
     method: 'get',
     path: '/agents/{agentId}/positions/{positionId}/automation',
     tag: 'Positions',
-    summary: 'What fires the exits of a position, and why they have not fired',
+    summary: 'Get the exit automation of a position',
     description:
-      'For each pending rule the price that fires it, how far away that is, what it would sell and for how much at least; and what the keeper, which fires exits on its own, saw and did last.',
+      'Returns, for each pending exit rule, the trigger price, the distance to it, and what the rule would sell for at least; and what the keeper, which fires exits, last saw and did.',
     params: z.object({ agentId, positionId }),
+    cache: 'none',
     status: 200,
     output: automation,
-    errors: [400, 404, 502, 503],
+    errors: [404, 502, 503],
   },
   async ({ trading, keeper }, { agentId, positionId }) => {
     const [{ block, positions, marketOf }, watched] = await Promise.all([
@@ -30,14 +34,14 @@ export const getPositionAutomation = defineOperation(
     ])
     const [position] = positions
     if (position?.agentId !== agentId) {
-      await getPosition(trading, agentId, positionId) // knows which of the two there is not
+      await getPosition(trading, agentId, positionId) // throws AGENT_NOT_FOUND or POSITION_NOT_FOUND, whichever applies
       throw refuse('POSITION_NOT_FOUND', { agentId, positionId })
     }
     const symbol = (await symbolsOf(trading, [position.token]))(position.token)
     return {
       ...presentAutomation({ position, symbol, market: marketOf(position), watched }),
       keeperEnabled: keeper !== undefined,
-      asOf: presentBlock(block),
+      asOf: presentAsOf(block),
     }
   },
 )

@@ -4,8 +4,8 @@ import { secureHeaders } from 'hono/secure-headers'
 
 const common = { crossOriginResourcePolicy: 'cross-origin', xFrameOptions: 'DENY' } as const
 
-/** Headers of answers that no browser should run anything from; those that only mean something to a page are left out. */
-export const apiHeaders = secureHeaders({
+/** Sets the security headers of JSON responses. Omits those that only matter for pages. */
+export const apiSecurityHeaders = secureHeaders({
   ...common,
   crossOriginOpenerPolicy: false,
   originAgentCluster: false,
@@ -16,8 +16,8 @@ export const apiHeaders = secureHeaders({
   contentSecurityPolicy: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
 })
 
-/** Headers of the pages under /docs: everything comes from this server, also styles. */
-export const docsHeaders = secureHeaders({
+/** Sets the security headers of the pages under /docs, which load scripts and styles from this server only. */
+export const docsSecurityHeaders = secureHeaders({
   ...common,
   contentSecurityPolicy: {
     defaultSrc: ["'none'"],
@@ -31,25 +31,34 @@ export const docsHeaders = secureHeaders({
   },
 })
 
-const EXPOSED = [
-  ...['X-Request-Id', 'ETag', 'Retry-After', 'Allow', 'WWW-Authenticate', 'Link'],
-  ...['X-As-Of-Block', 'X-Lag-Blocks'],
-  ...['PAYMENT-REQUIRED', 'PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE'],
+const EXPOSED_HEADERS = [
+  'X-Request-Id',
+  'ETag',
+  'Retry-After',
+  'Allow',
+  'WWW-Authenticate',
+  'Link',
+  'X-As-Of-Block',
+  'X-Lag-Blocks',
+  'PAYMENT-REQUIRED',
+  'PAYMENT-RESPONSE',
+  'X-PAYMENT-RESPONSE',
 ]
+
 const preflight = cors({
   origin: '*',
   allowMethods: ['GET', 'HEAD', 'POST', 'OPTIONS'],
-  exposeHeaders: EXPOSED,
+  exposeHeaders: EXPOSED_HEADERS,
   maxAge: 86_400,
 })
 
 /**
- * Any page may call the API: it knows no cookies, and nothing is authorized by where a request comes from. An answer gets
- * its two headers when it is there: hono's cors puts them on an empty one first, and then every answer is copied.
+ * Allows every origin: the API uses no cookies and authorizes nothing by origin. Sets the headers on the finished
+ * response, because hono's cors sets them first, which forces a copy of every response.
  */
-export const anyOrigin: MiddlewareHandler = async (c, next) => {
+export const allowAnyOrigin: MiddlewareHandler = async (c, next) => {
   if (c.req.method === 'OPTIONS') return preflight(c, next)
   await next()
   c.res.headers.set('Access-Control-Allow-Origin', '*')
-  c.res.headers.set('Access-Control-Expose-Headers', EXPOSED.join(','))
+  c.res.headers.set('Access-Control-Expose-Headers', EXPOSED_HEADERS.join(','))
 }

@@ -1,33 +1,33 @@
 import { z } from 'zod'
 import { errorCodes } from '../errors/catalogue.ts'
 
-type Schema = {
+type ExampleSchema = {
   $ref?: string
   type?: string | string[]
-  anyOf?: Schema[]
-  allOf?: Schema[]
+  anyOf?: ExampleSchema[]
+  allOf?: ExampleSchema[]
   enum?: unknown[]
   const?: unknown
   default?: unknown
   example?: unknown
   pattern?: string
-  properties?: Record<string, Schema>
+  properties?: Record<string, ExampleSchema>
   required?: string[]
-  items?: Schema
-  additionalProperties?: Schema | boolean
+  items?: ExampleSchema
+  additionalProperties?: ExampleSchema | boolean
   minimum?: number
   description?: string
 }
 
-/** An example of a schema, put together from the examples of its leaves; request bodies leave out nothing. */
+/** Returns an example of a schema, assembled from the examples of its leaves, with every optional field. */
 export function exampleOf(schema: z.ZodType, io: 'input' | 'output'): unknown {
-  const { $defs = {}, ...root } = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as Schema & {
-    $defs?: Record<string, Schema>
+  const { $defs = {}, ...root } = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as ExampleSchema & {
+    $defs?: Record<string, ExampleSchema>
   }
   return instance(root, $defs)
 }
 
-function instance(schema: Schema, definitions: Record<string, Schema>): unknown {
+function instance(schema: ExampleSchema, definitions: Record<string, ExampleSchema>): unknown {
   const { $ref, example, enum: values, anyOf, properties, items, additionalProperties: others } = schema
   const [type] = [schema.type].flat()
   if (example !== undefined) return example
@@ -45,21 +45,21 @@ function instance(schema: Schema, definitions: Record<string, Schema>): unknown 
     return schema.minimum !== undefined && schema.minimum > 0 ? schema.minimum : 1
   if (type === 'boolean') return true
   if (type === 'object') return {}
-  return schema.pattern === undefined ? (schema.description ?? 'text') : ofPattern(schema.pattern)
+  return schema.pattern === undefined ? (schema.description ?? 'text') : exampleOfPattern(schema.pattern)
 }
 
-/** A text that fits one of the few patterns that the wire has. */
-function ofPattern(pattern: string): string {
+/** Returns a text that matches one of the few patterns in use: a hash, an address, a signature or digits. */
+function exampleOfPattern(pattern: string): string {
   const [, digits] = /\{(40|64)\}/.exec(pattern) ?? []
   if (digits !== undefined) return `0x${'5f'.repeat(Number(digits) / 2)}`
   return pattern.includes('0x') ? `0x${'5f'.repeat(65)}` : '1'
 }
 
-/** The error body that a status is most often answered with. */
+/** Returns an example error body of a status. */
 export function errorExample(status: number) {
   const found = errorCodes.find(code => code.status === status) ?? { code: 'PAYMENT_REQUIRED', remedy: undefined }
   return {
-    error: 'One sentence that says what is wrong.',
+    error: 'A message that says what is wrong.',
     code: found.code,
     requestId: '5e7ad1ca-6fc2-4a5f-8b8a-3d6f0f2f7f11',
     ...(found.remedy !== undefined && { remedy: found.remedy }),

@@ -5,32 +5,32 @@ import type { Evaluation } from '../keeper/evaluation.ts'
 import type { ExitOutcome } from '../keeper/exit-outcome.ts'
 import type { ExitRecord } from '../keeper/exit-record.ts'
 import { type PendingExit, pendingExits } from '../protocol/pending-exits.ts'
-import { exitRule, presentExitRule } from './position.ts'
+import { exitRule, presentExitRule } from './exit-rule.ts'
+import { market, ORACLE_DECIMALS, presentMarket, presentPrice, price } from './price.ts'
 import { amount, asOf, bps, digits, hashOut, unixSeconds, usdc } from './primitives.ts'
-import { market, presentMarket, presentPrice, price } from './token.ts'
 
 const usd = (description: string) =>
   z.string().meta({ description: `${description}; decimal US dollars for one whole token`, example: '168.02' })
 
 const pendingExit = exitRule
   .extend({
-    ruleIndex: z.int().meta({ description: 'Place of the rule in exitRules of the position' }),
+    ruleIndex: z.int().meta({ description: 'Index of the rule in exitRules of the position' }),
     triggerPriceUsd: usd('Price that fires the rule: at or below it for a StopLoss, at or above it for a TakeProfit'),
     distanceBps: bps(
-      'How far the price must move to reach the trigger: negative is a fall, 0 is reached; null when never quoted',
+      'How far the price must move to reach the trigger: negative is a fall, 0 means reached; null if never quoted',
     ).nullable(),
-    tokenAmount: amount("What it would sell if it fired next; the token's base units"),
+    tokenAmount: amount("Tokens it would sell if it fired next; the token's base units"),
     minUsdcOut: usdc(
-      'Least that the sale must bring: the value at the trigger price, or at the present price once that is reached, less maxSlippageBps',
+      'Minimum proceeds of the sale: the value at the trigger price, or at the current price once the trigger is reached, less maxSlippageBps',
     ),
   })
   .meta({ id: 'PendingExit' })
 
 const evaluation = z
   .object({
-    blockNumber: digits('Block that the keeper looked at'),
+    blockNumber: digits('Block the keeper evaluated'),
     priceUsd: usd('Price at that block'),
-    at: unixSeconds('Time of that block'),
+    at: unixSeconds('Timestamp of that block'),
   })
   .meta({ id: 'Evaluation' })
 
@@ -38,23 +38,26 @@ const exitOutcome = z
   .object({
     outcome: z.enum(['notReached', 'executed', 'deferred', 'failed']).meta({
       description:
-        'notReached: no trigger is met. executed: a rule has fired, see firedBy; told until there is more to say. deferred: see reason. failed: see code',
+        'notReached: no trigger is reached. executed: a rule fired, see firedBy; reported until the next outcome. deferred: see reason. failed: see code',
     }),
-    at: unixSeconds('Since when, in the time of the chain'),
+    at: unixSeconds('Since when, in block time'),
     reason: z
       .enum(['priceStale', 'marketClosed', 'tradingPaused'])
       .optional()
-      .meta({ description: 'Why it waits; only when deferred' }),
+      .meta({ description: 'Why it waits; only if deferred' }),
     firedBy: z
       .enum(['keeper', 'others'])
       .optional()
-      .meta({ description: "Whether this deployment's keeper fired it; only when executed" }),
+      .meta({ description: "Whether this deployment's keeper or somebody else fired it; only if executed" }),
     transactionHash: hashOut.optional(),
-    usdcOut: usdc('What the vault got, less the bounty of the keeper; only when executed').optional(),
-    ruleIndex: z.int().optional().meta({ description: 'Where the fired rule stands now; only when executed' }),
-    code: z.string().optional().meta({ description: 'Code of the refusal; only when failed' }),
-    message: z.string().optional().meta({ description: 'What the contracts refused; only when failed' }),
-    nextTryAt: unixSeconds('When it is tried again; only when failed').optional(),
+    usdcOut: usdc("What the vault received, net of the keeper's bounty; only if executed").optional(),
+    ruleIndex: z
+      .int()
+      .optional()
+      .meta({ description: 'Current index in exitRules of the rule that fired; only if executed' }),
+    code: z.string().optional().meta({ description: 'Error code; only if failed' }),
+    message: z.string().optional().meta({ description: 'Error message; only if failed' }),
+    nextTryAt: unixSeconds('When it is retried; only if failed').optional(),
   })
   .meta({ id: 'ExitOutcome' })
 
@@ -65,17 +68,16 @@ export const automation = z
     symbol: z.string(),
     status: z.enum(['Open', 'Closed']),
     keeperEnabled: z.boolean().meta({
-      description: 'Whether this deployment fires exits on its own',
+      description: 'Whether this deployment runs a keeper',
     }),
     price,
     market,
     pendingRules: z
       .array(pendingExit)
-      .meta({ description: 'In ladder order; the first one whose trigger is met fires' }),
-    lastEvaluation: evaluation.nullable().meta({ description: 'Null when the keeper has not looked at it' }),
+      .meta({ description: 'In ladder order; the first rule whose trigger is reached fires' }),
+    lastEvaluation: evaluation.nullable().meta({ description: 'Null if not evaluated yet' }),
     lastOutcome: exitOutcome.nullable().meta({
-      description:
-        'Null when the keeper has not looked at it, while an exit is on its way, or when it was closed without one',
+      description: 'Null if not evaluated yet, while an exit is in flight, or if closed without an exit',
     }),
     asOf,
   })
@@ -90,8 +92,6 @@ const presentPendingExit = (exit: PendingExit): z.input<typeof pendingExit> => (
   minUsdcOut: `${exit.minUsdcOut}`,
 })
 
-const ORACLE_DECIMALS = 8
-
 const presentEvaluation = ({ blockNumber, price, at }: Evaluation): z.input<typeof evaluation> => ({
   blockNumber,
   priceUsd: formatUnits(BigInt(price), ORACLE_DECIMALS),
@@ -100,21 +100,21 @@ const presentEvaluation = ({ blockNumber, price, at }: Evaluation): z.input<type
 
 const presentOutcome = ({ kind, ...facts }: ExitOutcome): z.input<typeof exitOutcome> => ({ outcome: kind, ...facts })
 
-type Automated = {
+type AutomationFacts = {
   position: WatchedPosition
   symbol: string
   market: ExitMarket
-  /** What the keeper knows; undefined where there is none, or where it has not looked yet. */
+  /** What the keeper recorded; undefined if there is no keeper or it has not evaluated the position yet. */
   watched: ExitRecord | undefined
 }
 
-/** A position's pending rules against the market as it is now, beside what the keeper saw and did last. */
+/** Presents a position's pending rules at the current price, with what the keeper last saw and did. */
 export function presentAutomation({
   position,
   symbol,
   market,
   watched,
-}: Automated): Omit<z.input<typeof automation>, 'keeperEnabled' | 'asOf'> {
+}: AutomationFacts): Omit<z.input<typeof automation>, 'keeperEnabled' | 'asOf'> {
   const { quote } = market
   return {
     agentId: `${position.agentId}`,

@@ -1,0 +1,24 @@
+import type { Context as HonoContext } from 'hono'
+import type { EventStreamOperation } from '../operations/operation.ts'
+import { type AppEnv, validatedInput } from './app-env.ts'
+
+const headers = {
+  'Content-Type': 'text/event-stream',
+  // Proxies must not store, transform or buffer the stream.
+  'Cache-Control': 'no-store, no-transform',
+  'X-Accel-Buffering': 'no',
+}
+
+/** Returns the handler of an event stream. Errors are responses as usual, because they occur before the stream opens. */
+export function eventStreamHandler(operation: EventStreamOperation) {
+  return async (c: HonoContext<AppEnv>): Promise<Response> => {
+    const { lastEventId: requested, ...query } = validatedInput(c, 'query')
+    const { context } = c.var
+    const subject = await operation.subject(context, { ...(operation.params && validatedInput(c, 'param')), ...query })
+    // A browser reconnects to the URL of its first connection, with the newer id in the header.
+    const lastEventId = (validatedInput(c, 'header')['last-event-id'] ?? requested) as string | undefined
+    if (c.req.raw.method === 'HEAD') return c.body(null, 200, headers)
+    const stream = await context.live.open({ subject, ...(lastEventId !== undefined && { lastEventId }) })
+    return c.body(stream, 200, headers)
+  }
+}

@@ -1,0 +1,113 @@
+import { type RouteConfig, z } from '@hono/zod-openapi'
+import {
+  type EventStreamOperation,
+  errorStatuses,
+  type JsonOperation,
+  type Operation,
+} from '../operations/operation.ts'
+import { errorBody } from '../resources/error.ts'
+import { eventId } from '../resources/event-id.ts'
+import { paymentRequiredBody } from '../resources/registration.ts'
+import { alternativeFormat } from './content-negotiation.ts'
+import { paymentHeaders } from './payment-headers.ts'
+
+const JSON_TYPE = 'application/json'
+
+/** What a status means, unless the operation says otherwise. */
+const statusDescriptions: Record<number, string> = {
+  200: 'Success',
+  201: 'Accepted and executed',
+  304: 'The block in If-None-Match is still the newest',
+  400: 'Invalid input, signature, deadline or nonce, or rejected by the contracts',
+  401: 'Refresh secret missing or wrong',
+  402: 'Payment required',
+  404: 'Not found',
+  409: 'Conflict with existing state',
+  413: 'The request body is too large',
+  500: 'The deployment has no chain configuration, or an internal error',
+  502: 'The chain could not be reached, or the outcome is not known yet',
+  503: 'Not configured, paused or busy',
+}
+const REPLAY_DESCRIPTION = 'The identical signed body was executed before; returns the same result'
+
+/** Returns the OpenAPI route of an operation, which also drives its validation. */
+export function openApiRoute(operation: Operation): RouteConfig {
+  const { id, method, path, tag, summary, description } = operation
+  return {
+    operationId: id,
+    method,
+    path,
+    tags: [tag],
+    summary,
+    description,
+    security: operation.kind === 'json' && operation.security === 'bearer' ? [{ refreshSecret: [] }, {}] : [],
+    request: operation.kind === 'json' ? jsonRequest(operation) : eventStreamRequest(operation),
+    responses: {
+      ...(operation.kind === 'json' ? jsonResponses(operation) : eventStreamResponses()),
+      ...errorResponses(operation),
+    },
+  }
+}
+
+function jsonRequest(operation: JsonOperation): NonNullable<RouteConfig['request']> {
+  const { params, query, body, paid, bodyIsOptional } = operation
+  return {
+    ...(params && { params }),
+    query: z.strictObject({ ...query?.shape, ...alternativeFormat(operation)?.query.shape }),
+    ...(paid && { headers: paymentHeaders.request }),
+    ...(body && {
+      body: { required: bodyIsOptional !== true, content: { [JSON_TYPE]: { schema: body.strict() } } },
+    }),
+  }
+}
+
+function jsonResponses(operation: JsonOperation): RouteConfig['responses'] {
+  const { status, replay, output, paid, cache } = operation
+  const alternative = alternativeFormat(operation)
+  const success = {
+    content: {
+      [JSON_TYPE]: { schema: output },
+      ...(alternative && { [alternative.mediaType]: { schema: z.string(), example: alternative.example } }),
+    },
+    ...(paid && { headers: paymentHeaders.success }),
+  }
+  return {
+    ...(replay && { [replay]: { description: REPLAY_DESCRIPTION, ...success } }),
+    [status]: { description: describeStatus(operation, status), ...success },
+    ...(cache !== 'none' && { 304: { description: describeStatus(operation, 304) } }),
+  }
+}
+
+function eventStreamRequest({ params, query }: EventStreamOperation): NonNullable<RouteConfig['request']> {
+  return {
+    ...(params && { params }),
+    query: query.strict(),
+    headers: z.object({
+      'last-event-id': eventId.optional().meta({ description: 'Id of the last event that the client received' }),
+    }),
+  }
+}
+
+const EXAMPLE_EVENT = 'id: 1234-5\nevent: ladder\ndata: {"agentId":"1","type":"ExitLadderUpdated","positionId":"7"}\n\n'
+
+const eventStreamResponses = (): RouteConfig['responses'] => ({
+  200: {
+    description: 'The events, until the client disconnects',
+    content: { 'text/event-stream': { schema: z.string(), example: EXAMPLE_EVENT } },
+  },
+})
+
+const errorResponses = (operation: Operation): RouteConfig['responses'] =>
+  Object.fromEntries(
+    errorStatuses(operation).map(status => [
+      status,
+      {
+        description: describeStatus(operation, status),
+        content: { [JSON_TYPE]: { schema: status === 402 ? paymentRequiredBody : errorBody } },
+        ...(status === 402 && { headers: paymentHeaders.required }),
+      },
+    ]),
+  )
+
+const describeStatus = (operation: Operation, status: number): string =>
+  operation.statusDescriptions?.[status] ?? statusDescriptions[status] ?? 'Error'

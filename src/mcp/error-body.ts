@@ -1,0 +1,19 @@
+import type { ServerContext } from '@modelcontextprotocol/server'
+import { logRefusal } from '../errors/log-refusal.ts'
+import { toRefusal } from '../operations/define-operation.ts'
+
+const REQUEST_ID = /^[\w=-]{1,255}$/
+
+/** Returns the error body of a failed call, the same as over HTTP. Logs it if the caller is not at fault. */
+export function errorBodyOf(error: unknown, subject: string, { http }: ServerContext) {
+  const refusal = toRefusal(error)
+  const requestId = requestIdOf(http?.req)
+  if (refusal.status >= 500) logRefusal(refusal, { requestId, path: `/mcp ${subject}` })
+  return { ...refusal.body, requestId }
+}
+
+/** Returns the request id that the client chose, if it is valid, or a new one. */
+function requestIdOf(request: Request | undefined): string {
+  const given = request?.headers.get('x-request-id')
+  return given && REQUEST_ID.test(given) ? given : crypto.randomUUID()
+}

@@ -1,0 +1,48 @@
+import { formatUnits } from 'viem'
+import type { TokenTerms } from '../chain/trading-terms.ts'
+import { minimumTokenOut, worth } from '../protocol/checks.ts'
+import { ORACLE_DECIMALS } from '../resources/price.ts'
+
+const BPS = 10_000n
+
+const priceUsd = ({ quote }: TokenTerms) => formatUnits(quote.price, ORACLE_DECIMALS)
+
+/** Returns how far a fill is below the oracle value, in basis points. */
+const priceImpactBps = (fair: bigint, filled: bigint) => (fair === 0n ? 0 : Number(((fair - filled) * BPS) / fair))
+
+/**
+ * Returns what an open or add of a USDC amount (base units) would buy: the venue's quote, or the oracle value on chains
+ * without a quoter. Undefined if the token has no price or the venue cannot fill the amount.
+ */
+export function estimatePurchase(token: TokenTerms, usdcAmount: bigint, maxSlippageBps: number) {
+  const market = { price: token.quote.price, decimals: token.decimals }
+  if (market.price === 0n) return undefined
+  const fair = minimumTokenOut(usdcAmount, market, { maxSlippageBps: 0 })
+  const fill = token.fills.get(usdcAmount)
+  if (fill === undefined && token.fills.size > 0) return undefined
+  const tokenOut = fill ?? fair
+  return {
+    source: fill === undefined ? ('oracle' as const) : ('venue' as const),
+    tokenOut: `${tokenOut}`,
+    priceUsd: priceUsd(token),
+    priceImpactBps: priceImpactBps(fair, tokenOut),
+    suggestedMinTokenOut: `${(tokenOut * (BPS - BigInt(maxSlippageBps))) / BPS}`,
+  }
+}
+
+/** Returns what a reduce would bring, from the same sources as `estimatePurchase`. */
+export function estimateSale(token: TokenTerms, { tokenIn, minUsdcOut }: { tokenIn: bigint; minUsdcOut: bigint }) {
+  const market = { price: token.quote.price, decimals: token.decimals }
+  if (market.price === 0n) return undefined
+  const fair = worth(tokenIn, market)
+  const fill = token.sale?.tokenIn === tokenIn ? token.sale.usdcOut : undefined
+  if (fill === undefined && token.sale !== undefined) return undefined
+  const usdcOut = fill ?? fair
+  return {
+    source: fill === undefined ? ('oracle' as const) : ('venue' as const),
+    usdcOut: `${usdcOut}`,
+    priceUsd: priceUsd(token),
+    priceImpactBps: priceImpactBps(fair, usdcOut),
+    minUsdcOut: `${minUsdcOut}`,
+  }
+}

@@ -1,0 +1,111 @@
+import type { z } from 'zod'
+import type { Context } from '../context.ts'
+import type { Subject } from '../live/event.ts'
+
+/** The groups of the API reference, in reading order. */
+export const tags = {
+  Discovery: 'What this deployment offers and whether it is ready to trade.',
+  Vaults: 'Thematic vaults, the risk policy of each track, and the tokens each vault allows.',
+  Prices: 'Prices from the on-chain oracle, in US dollars.',
+  Agents: 'Agent registration, agent records and linked ERC-8004 identities.',
+  Trading: 'Quotes and signed intents: fetch a quote, sign its typed data, then post its body with the signature.',
+  Positions: "An agent's positions, risk state, equity and trades.",
+  Live: 'Server-sent events.',
+  Transactions: 'Status of intents and transactions.',
+  Signing: 'Help with EIP-712 signatures. These endpoints never send a transaction.',
+} as const
+export type Tag = keyof typeof tags
+
+/**
+ * Who may reuse a response.
+ * - `none`: nobody. For writes, for quotes, and for anything that is not a function of the block in `asOf`.
+ * - `etag`: clients, after revalidation. The ETag is the block in `asOf`.
+ * - `isolate`: clients as above, and this isolate through its read cache. Only for data that no agent's intent changes.
+ */
+export type CachePolicy = 'none' | 'etag' | 'isolate'
+
+/** The MCP tool of an operation. The description is written for a model: what it does, what comes before and after, units. */
+export type ToolDefinition = { name: `svc_${string}`; description: string }
+
+/** The MCP resource with the same content as an operation. A URI with parameters (`{agentId}`) is a template. */
+export type ResourceDefinition = { uri: `svc://${string}`; name: string; title: string; description: string }
+
+/** What every endpoint has, whether it returns JSON or a stream. */
+export type EndpointDefinition<
+  P extends z.ZodObject | undefined = z.ZodObject | undefined,
+  Q extends z.ZodObject | undefined = z.ZodObject | undefined,
+> = {
+  /** The OpenAPI operation id. */
+  id: string
+  method: 'get' | 'post'
+  path: `/${string}`
+  tag: Tag
+  summary: string
+  description: string
+  params?: P
+  query?: Q
+  /** The error statuses besides those that `errorStatuses` adds. */
+  errors: readonly number[]
+  /** OpenAPI descriptions of single statuses, where the generic one does not fit. */
+  statusDescriptions?: Readonly<Record<number, string>>
+}
+
+/** What `defineOperation` takes: everything the two surfaces and the API documents say about an operation. */
+export type OperationDefinition<
+  P extends z.ZodObject | undefined = z.ZodObject | undefined,
+  Q extends z.ZodObject | undefined = z.ZodObject | undefined,
+  B extends z.ZodObject | undefined = z.ZodObject | undefined,
+  O extends z.ZodType = z.ZodType,
+> = EndpointDefinition<P, Q> & {
+  tool?: ToolDefinition
+  resource?: ResourceDefinition
+  body?: B
+  /** The body may be omitted; all of its fields are optional. */
+  bodyIsOptional?: true
+  /** HTTP: requires a bearer token if the deployment has a secret configured. */
+  security?: 'bearer'
+  /** HTTP: renders the output for `?format=md` and `Accept: text/markdown`. */
+  markdown?: (output: z.input<O>) => string
+  /** HTTP: the list of the output that `?format=csv` and `Accept: text/csv` return, one column per field. */
+  csv?: keyof z.input<O> & string
+  cache: CachePolicy
+  /** May require an x402 payment: responds 402 until it is paid. */
+  paid?: true
+  status: 200 | 201
+  /** The status of a repeated request that was executed before. */
+  replay?: 200
+  output: O
+}
+
+/** An operation with a JSON response, with the types of its input and output erased. */
+export type JsonOperation = Omit<OperationDefinition, 'markdown' | 'csv'> & {
+  kind: 'json'
+  // Method syntax makes the parameters bivariant, so that operations of any input and output fit into one list.
+  markdown?(output: unknown): string
+  csv?: string
+  /** The schema of the flat input: path, query and body parameters in one object without unknown fields. */
+  input: z.ZodType
+  /** Parses flat input. Throws INVALID_REQUEST. */
+  parse(input: unknown): Record<string, unknown>
+  /** Runs with parsed input and returns the output, or a reply that carries it. */
+  run(context: Context, input: Record<string, unknown>): Promise<unknown>
+}
+
+/** An operation that opens a stream of server-sent events. HTTP only. */
+export type EventStreamOperation = EndpointDefinition & {
+  kind: 'event-stream'
+  method: 'get'
+  query: z.ZodObject
+  /** Returns whose events the stream carries. Throws the refusal if there is no such agent or vault. */
+  subject(context: Context, input: Record<string, unknown>): Promise<Subject>
+}
+
+export type Operation = JsonOperation | EventStreamOperation
+
+/** Returns every error status of an operation, ascending: its own, 400 and 500, 402 if paid, 413 if it takes a body. */
+export function errorStatuses(operation: Operation): number[] {
+  const statuses = new Set([...operation.errors, 400, 500])
+  if (operation.kind === 'json' && operation.paid) statuses.add(402)
+  if (operation.kind === 'json' && operation.body) statuses.add(413)
+  return [...statuses].sort((a, b) => a - b)
+}

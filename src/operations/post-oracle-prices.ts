@@ -1,0 +1,108 @@
+import { keccak256 } from 'viem'
+import type { z } from 'zod'
+import { marketHours } from '../catalog/market-hours.ts'
+import { type Market, readMarket, type Token } from '../chain/listings.ts'
+import type { Context } from '../context.ts'
+import { refuse } from '../errors/catalogue.ts'
+import { encodePost, type PricePost, readPost } from '../protocol/price-post.ts'
+import { presentOracleQuote, type priceRefresh } from '../resources/price.ts'
+import { relayUntilMined } from './relay-outcome.ts'
+
+/** An unchanged price is posted again once its new observation is this much newer. */
+const RENEW_AFTER_SECONDS = 60n
+const DEADLINE_SECONDS = 300n
+
+type PriceRefreshResponse = z.input<typeof priceRefresh>
+type SkippedPrices = PriceRefreshResponse['skipped']
+
+type PriceRefreshOptions = {
+  /** Default: all tokens. */
+  symbols?: readonly string[] | undefined
+  /** Also posts unchanged prices. */
+  force?: boolean
+  /** Leaves out tokens whose market is closed, because their feed has nothing new. */
+  onlyOpenMarkets?: boolean
+}
+
+/**
+ * Posts the market-data provider's prices to the oracle in one transaction, and returns what was posted and what was
+ * skipped why. Throws UNKNOWN_SYMBOL, PRICE_PROVIDER_FAILED, the refusal of a missing capability, and whatever the relay
+ * throws.
+ */
+export async function postOraclePrices(
+  { chain, priceProvider, updater }: Context,
+  { symbols, force = false, onlyOpenMarkets = false }: PriceRefreshOptions,
+): Promise<PriceRefreshResponse> {
+  const { block, market } = await readMarket(chain)
+  const tokens = selectTokens(market, symbols).filter(
+    ({ symbol }) => !onlyOpenMarkets || marketHours(symbol, Number(block.timestamp)).session !== 'closed',
+  )
+  if (tokens.length === 0) return presentRefresh(priceProvider.name, [], [], market, tokens)
+
+  const observations = await priceProvider.observe(tokens.map(({ symbol }) => symbol))
+  const skipped: SkippedPrices = []
+  const posts: (PricePost & { symbol: string })[] = []
+  for (const [index, { symbol, address }] of tokens.entries()) {
+    const observation = observations[index] ?? { reason: 'notKnown' as const }
+    if ('reason' in observation) {
+      skipped.push({ symbol, reason: observation.reason })
+      continue
+    }
+    const { price, observedAt } = observation
+    const current = market.quoteIn(address)
+    const isUnchanged = current.price === price && observedAt < current.updatedAt + RENEW_AFTER_SECONDS
+    if (observedAt <= current.updatedAt) skipped.push({ symbol, reason: 'notNewer' })
+    else if (isUnchanged && !force) skipped.push({ symbol, reason: 'unchanged' })
+    else posts.push({ symbol, token: address, price, observedAt })
+  }
+  if (observations.every(observation => 'reason' in observation))
+    throw refuse('PRICE_PROVIDER_FAILED', {
+      provider: priceProvider.name,
+      problem: 'none of its quotes can be used',
+      skipped,
+    })
+  if (posts.length === 0) return presentRefresh(priceProvider.name, [], skipped, market, tokens)
+
+  const data = encodePost(posts)
+  const digest = keccak256(data)
+  const { hash, logs } = await relayUntilMined(updater, {
+    digest,
+    kind: 'prices',
+    group: 'prices',
+    groupNonce: digest,
+    deadline: block.timestamp + DEADLINE_SECONDS,
+    call: { to: chain.contracts.PriceOracle, data },
+  })
+  const results = readPost(chain.contracts.PriceOracle, logs)
+  const updated: string[] = []
+  for (const { symbol, token } of posts) {
+    const reason = results.get(token)
+    if (reason) skipped.push({ symbol, reason })
+    else if (results.has(token)) updated.push(symbol)
+  }
+  const after = await readMarket(chain)
+  return { ...presentRefresh(priceProvider.name, updated, skipped, after.market, tokens), transactionHash: hash }
+}
+
+/** Returns the tokens of the given symbols, or all tokens. Throws UNKNOWN_SYMBOL. */
+function selectTokens({ tokens }: Market, symbols: readonly string[] | undefined): readonly Token[] {
+  const requested = symbols && new Set(symbols)
+  for (const symbol of requested ?? [])
+    if (!tokens.some(token => token.symbol === symbol)) throw refuse('UNKNOWN_SYMBOL', { symbol })
+  return tokens.filter(({ symbol }) => requested === undefined || requested.has(symbol))
+}
+
+const presentRefresh = (
+  provider: string,
+  updated: string[],
+  skipped: SkippedPrices,
+  market: Market,
+  tokens: readonly Token[],
+): PriceRefreshResponse => ({
+  updated,
+  skipped,
+  prices: Object.fromEntries(
+    tokens.map(token => [token.symbol, presentOracleQuote(token, market.quoteIn(token.address))]),
+  ),
+  provider,
+})

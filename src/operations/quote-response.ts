@@ -1,0 +1,70 @@
+import type { Block } from '../chain/chain.ts'
+import type { TokenTerms } from '../chain/trading-terms.ts'
+import type { Context } from '../context.ts'
+import type { Check } from '../protocol/checks.ts'
+import type { Domain, Message, PrimaryType } from '../protocol/typed-data.ts'
+import { presentCheck } from '../resources/check.ts'
+import { presentMarket } from '../resources/price.ts'
+import { presentAsOf } from '../resources/primitives.ts'
+import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
+import { suggestedDeadline } from './deadline.ts'
+import { marketClosure } from './market-closed.ts'
+
+type QuoteFacts<P extends PrimaryType> = {
+  agentId: bigint
+  terms: { agent: { signer: `0x${string}` }; nonce: bigint; domain: Domain; token: TokenTerms | undefined }
+  primaryType: P
+  checks: readonly Check[]
+  /** The requested deadline. */
+  deadline: bigint | undefined
+  /** Builds message and body for the suggested deadline; absent unless the request names every value. */
+  intent?:
+    | ((signed: { nonce: bigint; deadline: bigint }) => { message: Message; body: Record<string, unknown> })
+    | undefined
+}
+
+/** Returns the fields of every intent quote, with typed data and body if the intent is complete. */
+export function presentQuote<P extends PrimaryType>(
+  { trading: { trading }, config }: Pick<Context, 'trading' | 'config'>,
+  block: Block,
+  { agentId, terms, primaryType, checks, deadline = suggestedDeadline(block), intent }: QuoteFacts<P>,
+) {
+  const signable = intent?.({ nonce: terms.nonce, deadline })
+  const symbol = terms.token?.symbol
+  const closure = symbol === undefined ? undefined : marketClosure(config, symbol, block.timestamp)
+  return {
+    agentId: `${agentId}`,
+    signer: terms.agent.signer,
+    nonce: `${terms.nonce}`,
+    eip712: presentEip712(terms.domain, primaryType),
+    tradeRouter: trading.TradeRouter,
+    checks: checks.map(check => ({
+      ...presentCheck(check),
+      // The router knows no market hours: it rejects the price that has become stale since the market closed.
+      ...(closure && check.rule === 'freshPrice' && !check.pass && { remedy: closure.remedy }),
+    })),
+    bindingRule: checks.find(({ pass }) => !pass)?.rule ?? tightestAmountRule(checks),
+    ...(symbol !== undefined && { market: presentMarket(symbol, block.timestamp) }),
+    ...(closure && { warnings: [closure.warning] }),
+    serverTime: `${block.timestamp}`,
+    suggestedDeadline: `${deadline}`,
+    ...(signable && {
+      ...presentTypedData(terms.domain, primaryType, signable.message),
+      body: { ...signable.body, deadline: `${deadline}`, nonce: `${terms.nonce}` },
+    }),
+    asOf: presentAsOf(block),
+  }
+}
+
+const AMOUNT_RULES = ['allocationCap', 'maxTradeSize', 'dailyTurnover', 'idleAssets']
+
+/** Returns the amount rule with the least room; null if no rule limits the amount. */
+function tightestAmountRule(checks: readonly Check[]): string | null {
+  let tightest: { rule: string; room: bigint } | undefined
+  for (const { rule, limit, used = 0n } of checks) {
+    if (!AMOUNT_RULES.includes(rule) || typeof limit !== 'bigint' || typeof used !== 'bigint') continue
+    const room = limit - used
+    if (tightest === undefined || room < tightest.room) tightest = { rule, room }
+  }
+  return tightest?.rule ?? null
+}

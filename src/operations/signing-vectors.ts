@@ -1,0 +1,95 @@
+import { type Address, type Hex, padHex } from 'viem'
+import { privateKeyToAddress, sign } from 'viem/accounts'
+import { type ExitRule, hashExits, type Message, type PrimaryType } from '../protocol/typed-data.ts'
+import { presentExitRule } from '../resources/exit-rule.ts'
+import { signingVectors } from '../resources/signing-vectors.ts'
+import { presentTypedData } from '../resources/typed-data.ts'
+import { defineOperation } from './define-operation.ts'
+import { readSigningDomains, type SigningContract, signingContracts } from './signing-domains.ts'
+
+// A well-known key.
+const VECTOR_KEY: Hex = `0x${'01'.repeat(32)}`
+const VECTOR_SIGNER = privateKeyToAddress(VECTOR_KEY)
+
+export const getSigningVectors = defineOperation(
+  {
+    id: 'getSigningVectors',
+    method: 'get',
+    path: '/signing/vectors',
+    tag: 'Signing',
+    summary: 'Get test vectors for a signer',
+    description:
+      'Returns, for each primary type, a message on the domain of this deployment, its digest as the contracts compute it, and the signature of a public test key.',
+    cache: 'none',
+    status: 200,
+    output: signingVectors,
+    errors: [502, 503],
+  },
+  async context => {
+    const domains = await readSigningDomains(context)
+    return {
+      privateKey: VECTOR_KEY,
+      signer: VECTOR_SIGNER,
+      vectors: await Promise.all(
+        (Object.entries(signingContracts) as [PrimaryType, SigningContract][]).map(async ([primaryType, contract]) => {
+          const { message, exits } = vectorMessages[primaryType]
+          const { typedData, digest } = presentTypedData(domains[contract], primaryType, message)
+          return {
+            primaryType,
+            typedData,
+            ...(exits && { exits: exits.map(presentExitRule) }),
+            digest,
+            signature: await sign({ hash: digest, privateKey: VECTOR_KEY, to: 'hex' }),
+          }
+        }),
+      ),
+    }
+  },
+)
+
+/** One exit rule of each kind. */
+export const EXAMPLE_EXITS: readonly ExitRule[] = [
+  { triggerType: 0, triggerBps: -800n, exitBps: 10_000 },
+  { triggerType: 1, triggerBps: 1500n, exitBps: 10_000 },
+]
+
+const exampleAddress = (digits: string): Address => padHex(`0x${digits}`, { size: 20, dir: 'left' })
+const common = { deadline: 1_790_000_000n, nonce: 4n }
+const position = { agentId: 1n, positionId: 3n, ...common }
+
+/** One message of each type, the same on every deployment. */
+const vectorMessages: Record<PrimaryType, { message: Message; exits?: readonly ExitRule[] }> = {
+  SelfRegister: {
+    message: {
+      vault: exampleAddress('a1'),
+      name: 'momentum-7',
+      metadataURI: 'https://agents.example/momentum-7.json',
+      signer: VECTOR_SIGNER,
+      linkERC8004: false,
+      erc8004AgentId: 0n,
+      ...common,
+    },
+  },
+  LinkERC8004: { message: { agentId: 1n, erc8004AgentId: 7n, ...common } },
+  OpenPosition: {
+    message: {
+      agentId: 1n,
+      vault: exampleAddress('a1'),
+      token: exampleAddress('b2'),
+      usdcAmount: 250_000_000n,
+      minTokenOut: 0n,
+      maxSlippageBps: 100,
+      exitsHash: hashExits(EXAMPLE_EXITS),
+      ...common,
+    },
+    exits: EXAMPLE_EXITS,
+  },
+  AddToPosition: {
+    message: { ...position, usdcAmount: 100_000_000n, minTokenOut: 0n, maxSlippageBps: 100 },
+  },
+  ReducePosition: { message: { ...position, exitBps: 5_000 } },
+  UpdateExitLadder: {
+    message: { ...position, exitsHash: hashExits(EXAMPLE_EXITS) },
+    exits: EXAMPLE_EXITS,
+  },
+}

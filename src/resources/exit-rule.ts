@@ -1,0 +1,96 @@
+import { z } from 'zod'
+import type { ExitRule } from '../protocol/typed-data.ts'
+import { bps } from './primitives.ts'
+
+const MAX_EXIT_BPS = 10_000
+const MAX_RULES = 5
+
+/** An exit rule of a response. The specification allows no field besides these three. */
+export const exitRule = z
+  .strictObject({
+    triggerType: z.enum(['StopLoss', 'TakeProfit']),
+    triggerBps: bps('Signed distance of the trigger from the entry price: negative for a StopLoss'),
+    exitBps: z
+      .int()
+      .min(1)
+      .max(MAX_EXIT_BPS)
+      .meta({ description: 'Share of the remaining tokens to sell; basis points' }),
+  })
+  .meta({ id: 'ExitRule' })
+
+export const presentExitRule = ({ triggerType, triggerBps, exitBps }: ExitRule): z.input<typeof exitRule> => ({
+  triggerType: triggerType === 0 ? 'StopLoss' : 'TakeProfit',
+  triggerBps: Number(triggerBps),
+  exitBps,
+})
+
+/** An exit rule of a request. The sign of triggerBps determines the type; a triggerType, if sent, must agree. */
+const exitRuleInput = z
+  .strictObject({
+    triggerType: z.enum(['StopLoss', 'TakeProfit']).optional(),
+    triggerBps: z
+      .int()
+      .refine(value => value !== 0, 'must not be zero: negative is a StopLoss, positive a TakeProfit')
+      .meta({
+        description: 'Signed distance from the entry price in basis points: negative StopLoss, positive TakeProfit',
+      }),
+    exitBps: z
+      .int()
+      .min(1)
+      .max(MAX_EXIT_BPS)
+      .meta({ description: 'Share of the remaining tokens to sell; basis points' }),
+  })
+  .refine(
+    ({ triggerType, triggerBps }) => triggerType === undefined || (triggerType === 'StopLoss') === triggerBps < 0,
+    'triggerType contradicts the sign of triggerBps',
+  )
+  .meta({ id: 'ExitRuleInput' })
+
+/** The exit ladder of a body. */
+export const exits = z
+  .array(exitRuleInput)
+  .min(1)
+  .max(MAX_RULES)
+  .meta({
+    description: 'The exit ladder: 1 to 5 rules in order; the last rule must exit 10000',
+    example: [
+      { triggerBps: -800, exitBps: 10000 },
+      { triggerBps: 1500, exitBps: 10000 },
+    ],
+  })
+
+export const toExitRules = (given: z.output<typeof exits>): ExitRule[] =>
+  given.map(({ triggerBps, exitBps }) => ({
+    triggerType: triggerBps < 0 ? 0 : 1,
+    triggerBps: BigInt(triggerBps),
+    exitBps,
+  }))
+
+/** The exit ladder of a query: JSON as in a body, or `-800:10000,1500:5000`. Parses to protocol exit rules. */
+export const exitsQuery = z
+  .string()
+  .max(1000)
+  .transform((text, ctx): ExitRule[] => {
+    const result = exits.safeParse(text.trimStart().startsWith('[') ? parseJson(text) : parsePairs(text))
+    if (result.success) return toExitRules(result.data)
+    ctx.addIssue({
+      code: 'custom',
+      message: `must be a ladder such as -800:10000,1500:10000 or its JSON: ${result.error.issues[0]?.message}`,
+    })
+    return z.NEVER
+  })
+  .meta({ description: 'Exit ladder as `triggerBps:exitBps` pairs or as JSON', example: '-800:10000,1500:10000' })
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const parsePairs = (text: string): unknown =>
+  text.split(',').map(pair => {
+    const [, triggerBps, exitBps] = /^\s*(-?\d{1,9}):(\d{1,9})\s*$/.exec(pair) ?? []
+    return { triggerBps: Number(triggerBps), exitBps: Number(exitBps) }
+  })

@@ -1,0 +1,40 @@
+import { z } from 'zod'
+import { deadline, nonce, positionId, signature, uint } from './primitives.ts'
+import { usdcAmount } from './usdc-amount.ts'
+
+const MAX_BPS = 10_000
+const DEFAULT_SLIPPAGE_BPS = 100
+const slippageText = 'Maximum shortfall against the oracle value in basis points'
+
+const minTokenOut = uint
+  .meta({ description: "Minimum tokens to buy; the token's base units", example: '0' })
+  .default(0n)
+
+const bpsQuery = (min: number) => z.coerce.number<string | number>().int().min(min).max(MAX_BPS)
+
+export const symbol = z.string().min(1).max(64).meta({ description: 'Token symbol', example: 'NVDA' })
+
+/** What the body of every intent carries besides its own fields. */
+export const signedFields = { deadline, nonce, signature }
+
+/** What a body that buys tokens carries. The defaults are part of the signed message. */
+export const purchaseFields = {
+  usdcAmount,
+  minTokenOut,
+  maxSlippageBps: z.int().min(0).max(MAX_BPS).meta({ description: slippageText }).default(DEFAULT_SLIPPAGE_BPS),
+}
+
+/** The same in the query of a quote, where everything is optional. */
+export const purchaseQuery = {
+  usdcAmount: usdcAmount.optional(),
+  minTokenOut,
+  maxSlippageBps: bpsQuery(0).default(DEFAULT_SLIPPAGE_BPS).meta({ description: slippageText }),
+  deadline: deadline.optional(),
+}
+
+export const positionQuery = { positionId }
+
+const exitShareText = 'Share of the remaining tokens to sell in basis points; 10000 closes'
+
+export const exitBps = z.int().min(1).max(MAX_BPS).meta({ description: exitShareText, example: 5000 })
+export const exitBpsQuery = bpsQuery(1).optional().meta({ description: exitShareText })

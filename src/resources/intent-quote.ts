@@ -1,0 +1,96 @@
+import { z } from 'zod'
+import { check } from './check.ts'
+import { exitRule } from './exit-rule.ts'
+import { agentPosition } from './position.ts'
+import { market } from './price.ts'
+import { addressOut, amount, asOf, bps, digits, unixSeconds, usdc } from './primitives.ts'
+import { accountRiskBounds, allocation, exitBounds } from './risk-limits.ts'
+import { eip712Info, signableFields } from './typed-data.ts'
+
+const estimate = z
+  .object({
+    source: z
+      .enum(['venue', 'oracle'])
+      .meta({ description: 'Whether the venue quoted it or it is computed from the oracle price' }),
+    tokenOut: amount("Tokens that an open or add would buy; the token's base units").optional(),
+    usdcOut: usdc('What a reduce would bring').optional(),
+    priceUsd: z.string().meta({ description: 'Oracle price of one whole token' }),
+    priceImpactBps: bps('How far the fill is below the oracle value'),
+    suggestedMinTokenOut: amount('tokenOut less maxSlippageBps').optional(),
+    minUsdcOut: usdc('Minimum proceeds; a reduce that brings less is rejected').optional(),
+  })
+  .meta({ id: 'Estimate' })
+
+/** The fields of every intent quote. */
+const quoteFields = {
+  agentId: digits('Agent id'),
+  signer: addressOut.meta({ description: 'The address that must sign' }),
+  nonce: digits('The nonce that the next signed intent must use'),
+  eip712: eip712Info,
+  tradeRouter: addressOut.meta({ description: 'Verifying contract of the signature' }),
+  checks: z.array(check).meta({ description: "Every rule that the router will apply, in the router's order" }),
+  bindingRule: z
+    .string()
+    .nullable()
+    .meta({ description: 'The first rule that fails, else the one that limits the amount' }),
+  market: market.optional(),
+  warnings: z.array(z.string()).optional().meta({ description: 'What to know even though every check passes' }),
+  serverTime: unixSeconds('Current block time'),
+  suggestedDeadline: unixSeconds('A deadline ten minutes ahead'),
+  ...signableFields,
+  asOf,
+}
+
+/** The fields of a quote for buying tokens. */
+const purchaseQuoteFields = {
+  allocation,
+  maxUsdcAmount: usdc('The largest amount that passes every check now'),
+  assumed: z
+    .object({ minTokenOut: digits("Minimum in the token's base units"), maxSlippageBps: bps('Slippage') })
+    .meta({ description: 'What typedData contains where the request omits it' }),
+  estimate: estimate.optional(),
+}
+
+export const tradeIntentQuote = z
+  .object({
+    ...quoteFields,
+    ...purchaseQuoteFields,
+    vault: addressOut,
+    allowedSymbols: z.array(z.string()),
+    trackId: z.int(),
+    exitBounds,
+    accountRiskBounds,
+    dailyRealizedPnlUsdc: usdc("The router's net realized PnL of the day; a loss is negative"),
+    defaultExit: z.array(exitRule).meta({ description: 'A ladder within the bounds' }),
+    token: addressOut.optional().meta({ description: 'Address of the symbol; absent if the request names none' }),
+  })
+  .meta({ id: 'TradeIntentQuote' })
+
+export const addIntentQuote = z
+  .object({
+    ...quoteFields,
+    ...purchaseQuoteFields,
+    positionId: digits('Position id'),
+    position: agentPosition.omit({ exitRules: true, pendingRules: true }).meta({ id: 'AgentPositionWithoutLadder' }),
+  })
+  .meta({ id: 'AddIntentQuote' })
+
+export const reduceIntentQuote = z
+  .object({
+    ...quoteFields,
+    positionId: digits('Position id'),
+    position: agentPosition,
+    estimate: estimate.optional(),
+  })
+  .meta({ id: 'ReduceIntentQuote' })
+
+export const exitLadderQuote = z
+  .object({
+    ...quoteFields,
+    positionId: digits('Position id'),
+    exitBounds,
+    currentRules: z.array(exitRule).meta({ description: 'Fired rules first, then the pending ones' }),
+    pendingRules: z.array(exitRule),
+    nextRuleIndex: z.int(),
+  })
+  .meta({ id: 'ExitLadderQuote' })

@@ -1,0 +1,94 @@
+import { formatUnits } from 'viem'
+import { z } from 'zod'
+import { marketHours } from '../catalog/market-hours.ts'
+import type { Token } from '../chain/listings.ts'
+import type { Quote } from '../protocol/price-quote.ts'
+import { addressOut, asOf, hashOut, unixSeconds } from './primitives.ts'
+
+export const ORACLE_DECIMALS = 8
+
+export const price = z
+  .object({
+    priceUsd: z
+      .string()
+      .meta({ description: 'Decimal US dollars for one whole token; "0" if never quoted', example: '182.63' }),
+    updatedAt: unixSeconds('When the price was observed; "0" if never quoted'),
+    stale: z.boolean().meta({ description: 'Older than the oracle and the vault allow, or never quoted' }),
+  })
+  .meta({ id: 'Price' })
+
+export const presentPrice = (quote: Quote): z.input<typeof price> => ({
+  priceUsd: formatUnits(quote.price, ORACLE_DECIMALS),
+  updatedAt: `${quote.updatedAt}`,
+  stale: quote.stale,
+})
+
+export const market = z
+  .object({
+    session: z.enum(['regular', 'extended', 'closed', 'continuous']).meta({
+      description:
+        'regular: the hours of the exchange. extended: the rest of the 24/5 week. closed: weekend or holiday. continuous: not an equity, always open',
+    }),
+    nextOpen: unixSeconds('When it opens next; null unless closed').nullable(),
+  })
+  .meta({ id: 'MarketSession', description: 'Whether the market behind the price is open' })
+
+/** Presents the market session of a token at a time in Unix seconds. */
+export function presentMarket(symbol: string, at: bigint): z.input<typeof market> {
+  const { session, nextOpen } = marketHours(symbol, Number(at))
+  return { session, nextOpen: nextOpen === undefined ? null : `${nextOpen}` }
+}
+
+const oracleQuote = price
+  .extend({ symbol: z.string(), address: addressOut, quoted: z.boolean(), market })
+  .meta({ id: 'OracleQuote' })
+
+export const presentOracleQuote = (
+  { symbol, address }: Pick<Token, 'symbol' | 'address'>,
+  quote: Quote,
+): z.input<typeof oracleQuote> => ({
+  symbol,
+  address,
+  ...presentPrice(quote),
+  quoted: quote.quoted,
+  market: presentMarket(symbol, quote.at),
+})
+
+export const priceList = z
+  .object({
+    chainId: z.int(),
+    priceOracle: addressOut,
+    prices: z.record(z.string(), oracleQuote).meta({ description: 'By symbol' }),
+    total: z.int(),
+    missing: z.array(z.string()).optional().meta({ description: 'Requested symbols that are unknown' }),
+    asOf,
+  })
+  .meta({ id: 'PriceList' })
+
+const skippedPrice = z
+  .object({
+    symbol: z.string(),
+    reason: z
+      .enum([
+        'notKnown',
+        'invalidPrice',
+        'noTime',
+        'unchanged',
+        'notNewer',
+        'fromFuture',
+        'deviationTooLarge',
+        'duplicateInBatch',
+      ])
+      .meta({ description: "Why the price was not posted; deviationTooLarge needs the oracle's second role" }),
+  })
+  .meta({ id: 'SkippedPrice' })
+
+export const priceRefresh = z
+  .object({
+    updated: z.array(z.string()).meta({ description: 'Symbols whose price was posted' }),
+    skipped: z.array(skippedPrice),
+    prices: z.record(z.string(), oracleQuote).meta({ description: 'The prices after the refresh, by symbol' }),
+    provider: z.string().meta({ description: 'The market-data provider', example: 'finnhub' }),
+    transactionHash: hashOut.optional().meta({ description: 'Absent if there was nothing to post' }),
+  })
+  .meta({ id: 'PriceRefresh' })
