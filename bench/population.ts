@@ -3,6 +3,7 @@ import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import type { Devnet } from '../devnet/index.ts'
+import { TriggerType } from '../src/protocol/enums.ts'
 import { digestOf, hashExits, signingTypes } from '../src/protocol/typed-data.ts'
 
 type Chain = Pick<Devnet, 'client' | 'deployment'>
@@ -21,7 +22,11 @@ export type SignedOpen = {
 /** The tokens of the genesis vault whose pools are deep: one open position in each is what an agent may have. */
 const SYMBOLS = ['NVDA', 'AAPL', 'MSFT', 'AMZN', 'GOOGL', 'META', 'TSLA'] as const
 const EXITS = [{ triggerBps: -800, exitBps: 10_000 }]
-const RULES = EXITS.map(({ triggerBps, exitBps }) => ({ triggerType: 0, triggerBps: BigInt(triggerBps), exitBps }))
+const RULES = EXITS.map(({ triggerBps, exitBps }) => ({
+  triggerType: TriggerType.StopLoss,
+  triggerBps: BigInt(triggerBps),
+  exitBps,
+}))
 const LIFETIME_SECONDS = 3_600n
 const REGISTRATION_GAS = 1_000_000n
 const FEE = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 0n }

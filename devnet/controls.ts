@@ -32,7 +32,7 @@ export type Controls = {
   pauseRegistry(paused: boolean): Promise<void>
   pauseTrading(vault: string, paused: boolean): Promise<void>
   pauseLiquidity(vault: string, paused: boolean): Promise<void>
-  /** 1 Active, 2 Suspended, 3 Failed, 4 Graduated, 5 Exited */
+  /** `status` is an `AgentStatus`. */
   setAgentStatus(agentId: bigint, status: number): Promise<void>
   /** Sends a transaction as one of the accounts and waits for it; throws when it reverts. */
   send<const abi extends Abi, name extends ContractFunctionName<abi, 'nonpayable' | 'payable'>>(

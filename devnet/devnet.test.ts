@@ -11,6 +11,7 @@ import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../contracts-abi/position-manager.ts'
 import { quoterV2Abi } from '../contracts-abi/quoter-v2.ts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
+import { TriggerType } from '../src/protocol/enums.ts'
 import { hashExits, signingTypes } from '../src/protocol/typed-data.ts'
 import { devnetAccounts } from './accounts.ts'
 import { startAnvil } from './anvil.ts'
@@ -261,8 +262,8 @@ async function open(
     minTokenOut: 0n,
     maxSlippageBps,
     exits: [
-      { triggerType: 0, triggerBps: -800n, exitBps: 10_000 },
-      { triggerType: 1, triggerBps: 1_500n, exitBps: 10_000 },
+      { triggerType: TriggerType.StopLoss, triggerBps: -800n, exitBps: 10_000 },
+      { triggerType: TriggerType.TakeProfit, triggerBps: 1_500n, exitBps: 10_000 },
     ],
     deadline: NEVER,
     nonce: 0n,

@@ -5,6 +5,7 @@ import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
 import { stockTokenAbi } from '../contracts-abi/stock-token.ts'
 import { uniswapV3FactoryAbi } from '../contracts-abi/uniswap-v3-factory.ts'
 import { usdcTokenAbi } from '../contracts-abi/usdc-token.ts'
+import { CapitalMode } from '../src/protocol/enums.ts'
 import type { Accounts } from './accounts.ts'
 import { bytecodeOf } from './bytecode.ts'
 import type { Market } from './market-maker.ts'
@@ -35,9 +36,9 @@ const listings: Listing[] = [
 ]
 
 const tracks = [
-  { trackId: 0n, name: 'CHALLENGE', capitalMode: 0 },
-  { trackId: 1n, name: 'FUNDED', capitalMode: 1 },
-  { trackId: 2n, name: 'PRIME', capitalMode: 1 },
+  { trackId: 0n, name: 'CHALLENGE', capitalMode: CapitalMode.Simulated },
+  { trackId: 1n, name: 'FUNDED', capitalMode: CapitalMode.Real },
+  { trackId: 2n, name: 'PRIME', capitalMode: CapitalMode.Real },
 ]
 
 const genesis: TrackPolicy = {

@@ -20,7 +20,7 @@ import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import { tradeRouterLensAbi } from '../contracts-abi/trade-router-lens.ts'
 import { uniswapV3SwapAdapterAbi } from '../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { vaultTrackRegistryAbi } from '../contracts-abi/vault-track-registry.ts'
-import type { TrackConfig } from '../src/chain/listings.ts'
+import type { TrackConfig } from '../src/protocol/track-config.ts'
 import type { Sender } from './sender.ts'
 
 /** The risk policy of one track in one vault: `VaultTrackConfig` without the vault it is set for. */

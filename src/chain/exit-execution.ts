@@ -14,27 +14,13 @@ import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { decodeRevert } from '../protocol/contract-errors.ts'
-import { type Quote, type RoundData, strictestAge, toQuote } from '../protocol/price-quote.ts'
+import { PositionStatus } from '../protocol/enums.ts'
+import type { ExitMarket } from '../protocol/pending-exits.ts'
+import type { WatchedPosition } from '../protocol/position.ts'
+import { type RoundData, strictestMaxAge, toPriceQuote } from '../protocol/price-quote.ts'
 import type { ExitRule } from '../protocol/typed-data.ts'
 import { getLogs } from '../rpc/get-logs.ts'
 import { type Block, maybe, read, type TradingChain } from './chain.ts'
-
-/** A position as its exits need it; status 0 is open. `exitRules` from `nextRuleIndex` on are pending. */
-export type WatchedPosition = {
-  positionId: bigint
-  agentId: bigint
-  vault: Address
-  token: Address
-  tokenAmount: bigint
-  entryPriceUsdc: bigint
-  maxSlippageBps: number
-  status: number
-  nextRuleIndex: number
-  exitRules: readonly ExitRule[]
-}
-
-/** What decides about an exit beside the position itself; the quote is judged by the windows of vault and oracle. */
-export type ExitMarket = { quote: Quote; decimals: number; tradingPaused: boolean }
 
 export type Watch = {
   block: Block
@@ -111,7 +97,7 @@ export async function readWatch(chain: TradingChain, ids: readonly bigint[], cur
   if (cursor !== undefined) wanted.push(...range(cursor + SPARE + 1n, first.positionCount))
   while (wanted.length > 0) await page(wanted.splice(0, PAGE))
 
-  const open = positions.filter(({ status }) => status === 0)
+  const open = positions.filter(({ status }) => status === PositionStatus.Open)
   for (const { token, vault } of open)
     if (!tokens.has(token) || !vaults.has(vault)) {
       extra.add(token).add(vault)
@@ -126,7 +112,11 @@ export async function readWatch(chain: TradingChain, ids: readonly bigint[], cur
     marketOf({ token, vault }) {
       const { round, maxAge = 0n, decimals = 18 } = rounds.get(token) ?? {}
       const { tradingPaused = false, maxPriceAge = 0n } = pauses.get(vault) ?? {}
-      return { quote: toQuote(round, strictestAge([maxPriceAge, maxAge]), first.block), decimals, tradingPaused }
+      return {
+        quote: toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), first.block),
+        decimals,
+        tradingPaused,
+      }
     },
   }
 }

@@ -3,8 +3,8 @@ import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
+import type { TrackConfig } from '../protocol/track-config.ts'
 import { type Block, maybe, read, type TradingChain } from './chain.ts'
-import type { TrackConfig } from './listings.ts'
 
 /** What the limits of an account are held against; amounts in USDC base units. */
 type Exposure = { cap: bigint; drawdownBps: bigint; dailyRealizedPnlUsdc: bigint }

@@ -3,7 +3,8 @@ import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
-import { type Quote, type RoundData, strictestAge, toQuote } from '../protocol/price-quote.ts'
+import { type PriceQuote, type RoundData, strictestMaxAge, toPriceQuote } from '../protocol/price-quote.ts'
+import type { TrackConfig } from '../protocol/track-config.ts'
 import { type Block, type Chain, maybe, read } from './chain.ts'
 
 export const erc20Abi = parseAbi([
@@ -26,27 +27,6 @@ export type Token = {
   active: boolean
 }
 
-/** Risk policy of a track in a vault, as `getVaultTrackConfig` answers it. */
-export type TrackConfig = {
-  vault: Address
-  trackId: bigint
-  initialAllocation: bigint
-  maxAllocation: bigint
-  maxDrawdownBps: bigint
-  maxTradeSizeBps: bigint
-  maxDailyTurnoverBps: bigint
-  maxDailyLossBps: bigint
-  evaluationPeriod: bigint
-  minTrades: bigint
-  promotionScore: bigint
-  active: boolean
-  maxStopLossBps: bigint
-  minTakeProfitBps: bigint
-  maxTakeProfitBps: bigint
-  requireStopLoss: boolean
-  requireTakeProfit: boolean
-}
-
 /** A registered vault; `vaultName` is the bytes32 that holds its slug, amounts are base units of the asset. */
 export type Vault = {
   address: Address
@@ -67,7 +47,7 @@ export type Market = {
    * Quote of a token, judged by the window of the oracle and of the vault; without a vault by the strictest window of
    * the vaults that allow it.
    */
-  quoteIn: (token: Address, vault?: Vault) => Quote
+  quoteIn: (token: Address, vault?: Vault) => PriceQuote
   allows: (vault: Address, token: Address) => boolean
 }
 
@@ -181,10 +161,10 @@ async function readLists(chain: Chain, expected: Lists) {
   })
   const allows = (vault: Address, token: Address) => allowed.has(`${vault}${token}`)
   const rounds = new Map<Address, { round: RoundData | undefined; maxAge: bigint }>()
-  const quoteIn = (token: Address, vault?: Vault): Quote => {
+  const quoteIn = (token: Address, vault?: Vault): PriceQuote => {
     const { round, maxAge = 0n } = rounds.get(token) ?? {}
     const judging = vault ? [vault] : vaults.filter(({ address }) => allows(address, token))
-    return toQuote(round, strictestAge([maxAge, ...judging.map(({ maxPriceAge }) => maxPriceAge)]), block)
+    return toPriceQuote(round, strictestMaxAge([maxAge, ...judging.map(({ maxPriceAge }) => maxPriceAge)]), block)
   }
   const tokens = expected.tokens.map((address, index): Token => {
     const row = tokenRows[index] ?? 0

@@ -1,34 +1,13 @@
-import type { Address } from 'viem'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { refuse } from '../errors/catalogue.ts'
+import { PositionStatus } from '../protocol/enums.ts'
+import type { Position } from '../protocol/position.ts'
 import type { ExitRule } from '../protocol/typed-data.ts'
 import { agentCalls, agentOf, toAgent } from './agents.ts'
 import { maybe, must, read, type TradingChain } from './chain.ts'
 import { type Answer, type Outcome, outcomeOf } from './multicall.ts'
 import { askReader } from './service-reader.ts'
-
-/** A position with its ladder. `exitRules` before `nextRuleIndex` have fired, the others are pending. */
-export type Position = {
-  positionId: bigint
-  agentId: bigint
-  vault: Address
-  token: Address
-  /** The token's base units. */
-  tokenAmount: bigint
-  /** USDC base units for one whole token. */
-  entryPriceUsdc: bigint
-  usdcCostBasis: bigint
-  maxSlippageBps: number
-  /** 0 open, 1 closed. */
-  status: number
-  nextRuleIndex: number
-  openedAt: bigint
-  realizedPnlUsdc: bigint
-  exitRules: readonly ExitRule[]
-  /** Mark to market at the oracle price; undefined when closed or when there is no fresh price. */
-  unrealizedPnlUsdc: bigint | undefined
-}
 
 const positions = ({ trading }: TradingChain) =>
   ({ address: trading.PositionManager, abi: positionManagerAbi }) as const
@@ -59,7 +38,7 @@ function toPosition(
   return {
     ...record,
     exitRules: must(exitRules),
-    unrealizedPnlUsdc: record.status === 0 ? maybe(unrealized) : undefined,
+    unrealizedPnlUsdc: record.status === PositionStatus.Open ? maybe(unrealized) : undefined,
   }
 }
 

@@ -2,13 +2,14 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { refuse } from '../errors/catalogue.ts'
+import type { TrackConfig } from '../protocol/track-config.ts'
+import type { Allocation } from '../protocol/trading-terms.ts'
 import { type Agent, agentOf } from './agents.ts'
 import { type Block, must, type TradingChain } from './chain.ts'
 import { type Equity, equityOf } from './equity.ts'
-import type { TrackConfig } from './listings.ts'
 import { outcomeOf } from './multicall.ts'
 import { askReader } from './service-reader.ts'
-import { type Allocation, allocationOf } from './trading-terms.ts'
+import { allocationOf } from './trading-terms.ts'
 
 /** Risk figures of an agent at one block; amounts in USDC base units, signed where PnL. */
 export type Risk = {

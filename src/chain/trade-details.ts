@@ -2,12 +2,12 @@ import type { Address } from 'viem'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import {
-  firedRule,
+  buildTrade,
+  firedRuleIndex,
   openedPosition,
   type Trade,
   type TradeEvent,
   type TradeLog,
-  toTrade,
 } from '../protocol/trade-events.ts'
 import type { ExitRule } from '../protocol/typed-data.ts'
 import { unreachable } from '../rpc/node-errors.ts'
@@ -46,14 +46,14 @@ export async function completeTrades<log extends TradeLog>(
     if (position === undefined) throw unreachable(`the node has events of position ${positionId}, but not the position`)
     const { token, vault } = position
     const rule = ruleOf(event, ladders)
-    return toTrade(event, { token, vault, decimals: decimalsOf(token), rule, timestamp: timeOf(log) })
+    return buildTrade(event, { token, vault, decimals: decimalsOf(token), rule, timestamp: timeOf(log) })
   })
 }
 
 type Ladder = { nextRuleIndex: number; exitRules: readonly ExitRule[] }
 
 function ruleOf(event: TradeEvent, ladders: ReadonlyMap<bigint, Ladder>): ExitRule | undefined {
-  const index = firedRule(event)
+  const index = firedRuleIndex(event)
   if (index === undefined) return undefined
   const ladder = ladders.get(event.positionId)
   const rule = ladder?.exitRules[index]

@@ -8,13 +8,15 @@ import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { refuse } from '../errors/catalogue.ts'
-import { type Quote, strictestAge, toQuote } from '../protocol/price-quote.ts'
+import { AllocationStatus } from '../protocol/enums.ts'
+import type { Position } from '../protocol/position.ts'
+import { strictestMaxAge, toPriceQuote } from '../protocol/price-quote.ts'
+import type { TokenTerms, TradingTerms } from '../protocol/trading-terms.ts'
 import { type Domain, domainAbi, toDomain } from '../protocol/typed-data.ts'
 import { type Agent, type AgentRecord, agentCalls, agentOf, toRecord } from './agents.ts'
 import { type Block, maybe, must, read, type TradingChain } from './chain.ts'
-import type { TrackConfig } from './listings.ts'
 import { type Answer, outcomeOf } from './multicall.ts'
-import { type Position, positionOf } from './positions.ts'
+import { positionOf } from './positions.ts'
 import { askReader } from './service-reader.ts'
 import { symbolsOf } from './token-symbols.ts'
 
@@ -42,39 +44,15 @@ export async function getIntender(chain: TradingChain, agentId: bigint): Promise
   return { block, agent, nonce, domain }
 }
 
-/** An agent's allocation; status 0 is active. Amounts in USDC base units. */
-export type Allocation = { cap: bigint; used: bigint; status: number }
-
-/** Everything that the router judges an intent by, at one block. */
-export type Terms = Intender & {
-  agent: Agent
-  agentId: bigint
-  registryPaused: boolean
-  allocation: Allocation
-  trackConfig: TrackConfig
-  trackActive: boolean
-  vault: { tradingPaused: boolean; totalAssets: bigint; idleAssets: bigint; asset: Address; allowedTokens: Address[] }
-  day: bigint
-  dailyTurnoverUsdc: bigint
-  dailyRealizedPnlUsdc: bigint
-  /** Absent when the terms are asked for without a token or position. */
-  token: TokenTerms | undefined
-  position: Position | undefined
-}
-
-/** The token of an intent: its quote, its decimals, and the agent's open position in it (0 is none). */
-export type TokenTerms = {
-  address: Address
-  symbol: string
-  decimals: number
-  allowed: boolean
-  quote: Quote
-  openPositionId: bigint
-  /** What the venue would give for USDC amounts, by amount; undefined where it cannot fill; empty without a quoter. */
-  fills: Map<bigint, bigint | undefined>
-  /** What the venue would give for the tokens of a reduce; undefined without a quoter. */
-  sale: { tokenIn: bigint; usdcOut: bigint | undefined } | undefined
-}
+/** Everything that an intent is checked against, at one block. */
+export type Terms = Intender &
+  TradingTerms & {
+    agent: Agent
+    agentId: bigint
+    vault: { asset: Address; allowedTokens: Address[] }
+    /** Days since the epoch. */
+    day: bigint
+  }
 
 /** What the terms are asked for: on a token, on a position, or on neither; amounts are quoted by the venue. */
 export type Subject = {
@@ -146,16 +124,18 @@ function tokenTermsOf({ token, vault, quoted, fills, sale }: TermsAnswers, block
   return {
     decimals: maybe(outcomeOf(tokenRegistryAbi, 'tokenDecimals', token.decimals)) ?? 18,
     allowed: must(outcomeOf(mandateVaultAbi, 'isAllowedToken', token.isAllowed)),
-    quote: toQuote(round, strictestAge([maxPriceAge, maxAge]), block),
+    quote: toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), block),
     openPositionId: maybe(outcomeOf(positionManagerAbi, 'openPositionId', token.openPositionId)) ?? 0n,
     fills: new Map(filled.map(({ amountIn, amountOut }) => [amountIn, amountOut || undefined] as const)),
     sale: quoted && sale.amountIn > 0n ? { tokenIn: sale.amountIn, usdcOut: sale.amountOut || undefined } : undefined,
   }
 }
 
+const NO_ALLOCATION = { cap: 0n, used: 0n, status: AllocationStatus.Removed, createdAt: 0n }
+
 /** The allocation that `getAllocation` answered; a removed one without room when there is none. */
 export const allocationOf = (answer: Answer) =>
-  maybe(outcomeOf(allocationManagerAbi, 'getAllocation', answer)) ?? { cap: 0n, used: 0n, status: 2, createdAt: 0n }
+  maybe(outcomeOf(allocationManagerAbi, 'getAllocation', answer)) ?? NO_ALLOCATION
 
 /** The terms of an intent on a position that the agent has. Throws AGENT_NOT_FOUND, POSITION_NOT_FOUND. */
 export async function getPositionTerms(

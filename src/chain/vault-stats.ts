@@ -4,15 +4,14 @@ import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { refuse } from '../errors/catalogue.ts'
-import { worth } from '../protocol/checks.ts'
-import { type Quote, strictestAge, toQuote } from '../protocol/price-quote.ts'
+import { type PriceQuote, strictestMaxAge, toPriceQuote, usdcValue } from '../protocol/price-quote.ts'
 import { type Block, maybe, type TradingChain } from './chain.ts'
 import { type Worth, worthOf } from './equity.ts'
 import { outcomeOf } from './multicall.ts'
 import { askReader } from './service-reader.ts'
 
 /** What a vault holds of a token: the token's base units, and USDC base units at the last known price. */
-export type Holding = { token: Address; amount: bigint; value: bigint; quote: Quote }
+export type Holding = { token: Address; amount: bigint; value: bigint; quote: PriceQuote }
 
 /** What a vault has and what of it is allocated, at one block. */
 export type VaultFigures = {
@@ -43,12 +42,12 @@ export async function getVaultFigures(
     holdings: held.map(({ token, amount, round, maxAge, decimals }) => {
       const age = maybe(outcomeOf(priceOracleAbi, 'maxAgeOf', maxAge)) ?? 0n
       const latest = maybe(outcomeOf(priceOracleAbi, 'latestRoundData', round))
-      const quote = toQuote(latest, strictestAge([age, window]), block)
+      const quote = toPriceQuote(latest, strictestMaxAge([age, window]), block)
       const unit = maybe(outcomeOf(tokenRegistryAbi, 'tokenDecimals', decimals))
       return {
         token,
         amount,
-        value: unit === undefined ? 0n : worth(amount, { price: quote.price, decimals: unit }),
+        value: unit === undefined ? 0n : usdcValue(amount, { price: quote.price, decimals: unit }),
         quote,
       }
     }),

@@ -1,7 +1,7 @@
 import { type Address, type Hex, hexToBytes, parseAbi, recoverAddress } from 'viem'
 import { refuse } from '../errors/catalogue.ts'
-import { explainSignature, type SignedMessage, type Surroundings } from '../protocol/signature-mistakes.ts'
-import { digestOf, domainAbi, toDomain } from '../protocol/typed-data.ts'
+import { type DeploymentDomains, findSignatureMistake } from '../protocol/signature-mistakes.ts'
+import { digestOf, domainAbi, type SignedMessage, toDomain } from '../protocol/typed-data.ts'
 import { type Chain, maybe, read } from './chain.ts'
 
 const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
@@ -49,7 +49,7 @@ export async function judgeSignature(
   if (verdict.address === signer) return { isValid: true, digest, recovered: signer }
   const { surroundings, isAccepted } = await surroundingsOf(chain, signer, digest, signature)
   if (isAccepted) return { isValid: true, digest, recovered: verdict.address }
-  const mistake = explainSignature(signer, signature, signed, surroundings)
+  const mistake = findSignatureMistake(signer, signature, signed, surroundings)
   return { isValid: false, digest, recovered: verdict.address, problem: verdict.problem, ...mistake }
 }
 
@@ -63,7 +63,7 @@ async function surroundingsOf(chain: Chain, signer: Address, digest: Hex, signat
     domainOf(trading?.TradeRouter ?? contracts.AgentRegistry),
   ] as const)
   const known = Object.values({ ...contracts, ...trading, ...vaults }) as (Address | undefined)[]
-  const surroundings: Surroundings = {
+  const surroundings: DeploymentDomains = {
     contracts: known.filter(address => address !== undefined),
     domains: [results[1], results[2]].flatMap(domain => (domain.status === 'success' ? [toDomain(domain.result)] : [])),
   }

@@ -7,8 +7,8 @@ const FRESH_QUOTE = 'Fetch a fresh quote and compare its checks.'
 type LadderFacts = {
   problem: string
   ruleIndex?: number | undefined
-  given?: string | undefined
-  limit?: string | undefined
+  given?: bigint | undefined
+  limit?: bigint | undefined
 }
 const ruleOf = ({ ruleIndex }: LadderFacts) => (ruleIndex === undefined ? '' : `rule ${ruleIndex}: `)
 const valuesOf = ({ given, limit }: LadderFacts) =>

@@ -1,6 +1,8 @@
 import type { Block, TradingChain } from '../chain/chain.ts'
-import { getPositions, type Position } from '../chain/positions.ts'
+import { getPositions } from '../chain/positions.ts'
 import { refuse } from '../errors/catalogue.ts'
+import { PositionStatus } from '../protocol/enums.ts'
+import type { Position } from '../protocol/position.ts'
 import type { Trade } from '../protocol/trade-events.ts'
 import type { Viewer } from './consistent-read.ts'
 import { isIndexable, recentTrades, tradeAddresses, tradeTopics } from './trades.ts'
@@ -53,7 +55,8 @@ export async function readClosedPositions(
 
   const records = await getPositions(chain, shown)
   // What has been closed stays so: a node that says otherwise is of another branch, or behind.
-  if (records.length !== shown.length || records.some(({ status }) => status === 0)) throw refuse('CHAIN_UNREACHABLE')
+  if (records.length !== shown.length || records.some(({ status }) => status === PositionStatus.Open))
+    throw refuse('CHAIN_UNREACHABLE')
   return {
     positions: records.map(record => ({ ...record, investedUsdc: invested.get(record.positionId) ?? 0n })),
     next: page.length > limit ? shown.at(-1) : undefined,

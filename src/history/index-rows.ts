@@ -7,7 +7,7 @@ import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.
 import type { Chain, TradingChain } from '../chain/chain.ts'
 import { completeTrades, type TradedPosition } from '../chain/trade-details.ts'
 import { decodeEvent } from '../protocol/decode-event.ts'
-import { TRADE_TOPICS, type Trade, toTradeEvents } from '../protocol/trade-events.ts'
+import { pairTradeEvents, TRADE_TOPICS, type Trade } from '../protocol/trade-events.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import type { AgentRow, EventRow, PriceRow, Rows } from './store.ts'
 
@@ -121,7 +121,7 @@ export async function toTrades(
   const { trading } = chain
   if (trading === undefined) return []
   const addresses = [trading.TradeRouter, trading.PositionManager].map(address => address.toLowerCase())
-  const events = toTradeEvents(logs.filter(({ address }) => addresses.includes(address.toLowerCase())).map(toLog))
+  const events = pairTradeEvents(logs.filter(({ address }) => addresses.includes(address.toLowerCase())).map(toLog))
   const opened = new Set(events.flatMap(({ type, positionId }) => (type === 'PositionOpened' ? [positionId] : [])))
   const older = [...new Set(events.map(({ positionId }) => positionId))].filter(id => !opened.has(id))
   const positions = older.length > 0 ? await positionsOf(older) : new Map<bigint, TradedPosition>()

@@ -1,7 +1,13 @@
 import { type Address, type Hex, numberToHex } from 'viem'
 import type { Block, TradingChain } from '../chain/chain.ts'
 import type { TradedPosition } from '../chain/trade-details.ts'
-import { comparePlaces, type Place, TRADE_TOPICS, type Trade, type TradeType } from '../protocol/trade-events.ts'
+import {
+  compareLogPositions,
+  type LogPosition,
+  TRADE_TOPICS,
+  type Trade,
+  type TradeType,
+} from '../protocol/trade-events.ts'
 import { readBlockTimes } from '../rpc/block-times.ts'
 import { blockRequest, type LogFilter } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
@@ -13,7 +19,7 @@ export type TradeQuery = {
   agentId: bigint
   limit: number
   /** Only what is older than this. */
-  before?: Place | undefined
+  before?: LogPosition | undefined
   type?: TradeType | undefined
   token?: Address | undefined
   positionId?: bigint | undefined
@@ -39,7 +45,7 @@ export async function readTrades(
   { viewer, chain, db }: { viewer: Viewer; chain: TradingChain; db: D1Database },
   query: TradeQuery,
   head: Promise<Block>,
-): Promise<{ trades: Trade[]; next: Place | undefined; asOf: Block; lagBlocks: number }> {
+): Promise<{ trades: Trade[]; next: LogPosition | undefined; asOf: Block; lagBlocks: number }> {
   const { agentId, limit, before, positionId } = query
   const isAsked = isIndexable(agentId) && isIndexable(positionId)
   const view = await viewer.view({
@@ -84,7 +90,7 @@ async function relayedTrades(rpc: RpcTransport, { results, cursor }: View): Prom
   return newer
     .filter(({ block, block_hash }) => hashes.get(block) === block_hash)
     .map(({ trade }) => toTrade(JSON.parse(trade) as TradeRow))
-    .sort(comparePlaces)
+    .sort(compareLogPositions)
 }
 
 /** What the index knows of positions; those that it does not know are left out. */
@@ -127,7 +133,7 @@ function indexFor({ type, token, positionId }: TradeQuery): string {
 }
 
 function isWanted(trade: Trade, { before, type, token, positionId }: TradeQuery): boolean {
-  if (before !== undefined && comparePlaces(trade, before) >= 0) return false
+  if (before !== undefined && compareLogPositions(trade, before) >= 0) return false
   if (type !== undefined && trade.type !== type) return false
   return (token === undefined || trade.token === token) && (positionId === undefined || trade.positionId === positionId)
 }

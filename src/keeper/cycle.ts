@@ -1,9 +1,11 @@
 import type { Address } from 'viem'
 import type { TradingChain } from '../chain/chain.ts'
-import { readWatch, type Watch, type WatchedPosition } from '../chain/exit-execution.ts'
+import { readWatch, type Watch } from '../chain/exit-execution.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Executor } from '../executor/client.ts'
 import { logUnexpected } from '../executor/log-failure.ts'
+import { PositionStatus } from '../protocol/enums.ts'
+import type { WatchedPosition } from '../protocol/position.ts'
 import { withDeadline } from '../timeout.ts'
 import { attributeExits } from './exit-attribution.ts'
 import { decideExit } from './exit-decision.ts'
@@ -78,7 +80,7 @@ export function createCycle({
       const entry = entries.get(positionId)
       const isInFlight = inFlight.has(positionId)
       if (entry && position.nextRuleIndex > entry.firedRules && !isInFlight) unattributed.push(position)
-      if (position.status !== 0) {
+      if (position.status !== PositionStatus.Open) {
         if (entry?.closedAt === null) store.put(closedEntry(entry, now))
         continue
       }

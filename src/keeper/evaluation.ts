@@ -1,4 +1,5 @@
-import type { Watch, WatchedPosition } from '../chain/exit-execution.ts'
+import type { Watch } from '../chain/exit-execution.ts'
+import type { WatchedPosition } from '../protocol/position.ts'
 
 /** What the keeper saw at one block: the price has 8 decimals, `at` is the block's time in Unix seconds. */
 export type Evaluation = { blockNumber: string; price: string; at: string }

@@ -1,6 +1,7 @@
 import { marketHours } from '../catalog/market-hours.ts'
-import type { ExitMarket, WatchedPosition } from '../chain/exit-execution.ts'
 import { isTriggered, pnlBps } from '../protocol/exit-ladder.ts'
+import type { ExitMarket } from '../protocol/pending-exits.ts'
+import type { WatchedPosition } from '../protocol/position.ts'
 import type { Deferral } from './exit-outcome.ts'
 
 export type ExitDecision = 'notReached' | 'due' | Deferral

@@ -7,13 +7,13 @@ import {
   simulateExits,
   verdictOf,
   type Watch,
-  type WatchedPosition,
 } from '../chain/exit-execution.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { Refusal } from '../errors/refusal.ts'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/intent.ts'
 import { refusalOfRevert } from '../protocol/contract-errors.ts'
+import type { WatchedPosition } from '../protocol/position.ts'
 import { evaluationOf } from './evaluation.ts'
 import { deferredEntry, executedEntry, failedEntry } from './keeper-entry.ts'
 import type { ExitBatch, KeeperStore } from './store.ts'

@@ -1,5 +1,5 @@
-import type { WatchedPosition } from '../chain/exit-execution.ts'
 import type { RefusalBody } from '../errors/refusal.ts'
+import type { WatchedPosition } from '../protocol/position.ts'
 import type { Evaluation } from './evaluation.ts'
 import type { Deferral, ExitOutcome } from './exit-outcome.ts'
 

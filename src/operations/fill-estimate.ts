@@ -1,6 +1,7 @@
 import { formatUnits } from 'viem'
-import type { TokenTerms } from '../chain/trading-terms.ts'
-import { minimumTokenOut, worth } from '../protocol/checks.ts'
+import { fillFloor } from '../protocol/checks.ts'
+import { usdcValue } from '../protocol/price-quote.ts'
+import type { TokenTerms } from '../protocol/trading-terms.ts'
 import { ORACLE_DECIMALS } from '../resources/price.ts'
 
 const BPS = 10_000n
@@ -17,7 +18,7 @@ const priceImpactBps = (fair: bigint, filled: bigint) => (fair === 0n ? 0 : Numb
 export function estimatePurchase(token: TokenTerms, usdcAmount: bigint, maxSlippageBps: number) {
   const market = { price: token.quote.price, decimals: token.decimals }
   if (market.price === 0n) return undefined
-  const fair = minimumTokenOut(usdcAmount, market, { maxSlippageBps: 0 })
+  const fair = fillFloor(usdcAmount, market, { maxSlippageBps: 0 })
   const fill = token.fills.get(usdcAmount)
   if (fill === undefined && token.fills.size > 0) return undefined
   const tokenOut = fill ?? fair
@@ -34,7 +35,7 @@ export function estimatePurchase(token: TokenTerms, usdcAmount: bigint, maxSlipp
 export function estimateSale(token: TokenTerms, { tokenIn, minUsdcOut }: { tokenIn: bigint; minUsdcOut: bigint }) {
   const market = { price: token.quote.price, decimals: token.decimals }
   if (market.price === 0n) return undefined
-  const fair = worth(tokenIn, market)
+  const fair = usdcValue(tokenIn, market)
   const fill = token.sale?.tokenIn === tokenIn ? token.sale.usdcOut : undefined
   if (fill === undefined && token.sale !== undefined) return undefined
   const usdcOut = fill ?? fair

@@ -9,6 +9,7 @@ import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { unlessUnavailable } from '../history/consistent-read.ts'
+import { PositionStatus } from '../protocol/enums.ts'
 import { agentParams } from '../resources/agent.ts'
 import {
   closedCursor,
@@ -143,7 +144,7 @@ export const getPosition = defineOperation(
   },
   async ({ trading, history }, { agentId, positionId }) => {
     const { block, position } = await readPosition(trading, agentId, positionId)
-    const isClosed = position.status !== 0
+    const isClosed = position.status !== PositionStatus.Open
     const investedUsdc = isClosed ? await history.invested(trading, { agentId, positionId }, block) : undefined
     const symbolOf = await symbolsOf(trading, [position.token])
     return {

@@ -4,7 +4,7 @@ import { marketHours } from '../catalog/market-hours.ts'
 import { type Market, readMarket, type Token } from '../chain/listings.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
-import { encodePost, type PricePost, readPost } from '../protocol/price-post.ts'
+import { decodePricePost, encodePricePost, type PricePost } from '../protocol/price-post.ts'
 import { presentOracleQuote, type priceRefresh } from '../resources/price.ts'
 import { relayUntilMined } from './relay-outcome.ts'
 
@@ -63,7 +63,7 @@ export async function postOraclePrices(
     })
   if (posts.length === 0) return presentRefresh(priceProvider.name, [], skipped, market, tokens)
 
-  const data = encodePost(posts)
+  const data = encodePricePost(posts)
   const digest = keccak256(data)
   const { hash, logs } = await relayUntilMined(updater, {
     digest,
@@ -73,7 +73,7 @@ export async function postOraclePrices(
     deadline: block.timestamp + DEADLINE_SECONDS,
     call: { to: chain.contracts.PriceOracle, data },
   })
-  const results = readPost(chain.contracts.PriceOracle, logs)
+  const results = decodePricePost(chain.contracts.PriceOracle, logs)
   const updated: string[] = []
   for (const { symbol, token } of posts) {
     const reason = results.get(token)

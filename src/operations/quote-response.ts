@@ -1,7 +1,7 @@
 import type { Block } from '../chain/chain.ts'
-import type { TokenTerms } from '../chain/trading-terms.ts'
 import type { Context } from '../context.ts'
 import type { Check } from '../protocol/checks.ts'
+import type { TokenTerms } from '../protocol/trading-terms.ts'
 import type { Domain, Message, PrimaryType } from '../protocol/typed-data.ts'
 import { presentCheck } from '../resources/check.ts'
 import { presentMarket } from '../resources/price.ts'

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { encodeCall } from '../chain/multicall.ts'
 import { getPositionTerms } from '../chain/trading-terms.ts'
-import { reduceChecks, saleOf } from '../protocol/checks.ts'
+import { reduceAmounts, reduceChecks } from '../protocol/checks.ts'
 import { agentParams } from '../resources/agent.ts'
 import { exitBps, exitBpsQuery, positionQuery, signedFields } from '../resources/intent-input.ts'
 import { reduceIntentQuote } from '../resources/intent-quote.ts'
@@ -41,7 +41,7 @@ export const getReduceIntentQuote = defineOperation(
     const share = exitBps ?? CLOSE_BPS
     const { block, terms } = await getPositionTerms(trading, agentId, { positionId, exitBps: share })
     const { position, token } = terms
-    const estimate = exitBps === undefined ? undefined : estimateSale(token, saleOf(terms, exitBps))
+    const estimate = exitBps === undefined ? undefined : estimateSale(token, reduceAmounts(terms, exitBps))
     return {
       ...presentQuote({ trading, config }, block, {
         agentId,

@@ -8,7 +8,7 @@ import { refuse } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import type { RelayRequest } from '../executor/intent.ts'
 import { decodeRevert, refusalOfRevert } from '../protocol/contract-errors.ts'
-import { boundsProblem, shapeProblem } from '../protocol/exit-ladder.ts'
+import { findBoundsProblem, findShapeProblem } from '../protocol/exit-ladder.ts'
 import { positionIdIn } from '../protocol/receipt-events.ts'
 import { digestOf, type ExitRule, type Message, type PrimaryType } from '../protocol/typed-data.ts'
 import { deadlineRefusal, deadlineWarnings } from './deadline.ts'
@@ -73,7 +73,7 @@ export async function relayIntent({ trading, executor, keeper, config }: Context
 
 /** Throws INVALID_EXIT_RULES, naming rule and bound, for a ladder whose shape no contract accepts. */
 export function assertLadderShape(exits: readonly ExitRule[]): void {
-  const shape = shapeProblem(exits)
+  const shape = findShapeProblem(exits)
   if (shape) throw refuse('INVALID_EXIT_RULES', { ...shape })
 }
 
@@ -90,7 +90,7 @@ async function refusalWithContext(
   const refusal = refusalOfRevert(data, context)
   if (error?.name === 'ExitRulesOutOfBounds' && exits !== undefined) {
     const { terms } = await getTerms(trading, agentId)
-    return refusal.withDetails({ ...boundsProblem(exits, terms.trackConfig) })
+    return refusal.withDetails({ ...findBoundsProblem(exits, terms.trackConfig) })
   }
   if (error?.name !== 'StalePrice') return refusal
   const [token] = error.args

@@ -1,5 +1,6 @@
 import { type Address, type Hex, padHex } from 'viem'
 import { privateKeyToAddress, sign } from 'viem/accounts'
+import { TriggerType } from '../protocol/enums.ts'
 import { type ExitRule, hashExits, type Message, type PrimaryType } from '../protocol/typed-data.ts'
 import { presentExitRule } from '../resources/exit-rule.ts'
 import { signingVectors } from '../resources/signing-vectors.ts'
@@ -49,8 +50,8 @@ export const getSigningVectors = defineOperation(
 
 /** One exit rule of each kind. */
 export const EXAMPLE_EXITS: readonly ExitRule[] = [
-  { triggerType: 0, triggerBps: -800n, exitBps: 10_000 },
-  { triggerType: 1, triggerBps: 1500n, exitBps: 10_000 },
+  { triggerType: TriggerType.StopLoss, triggerBps: -800n, exitBps: 10_000 },
+  { triggerType: TriggerType.TakeProfit, triggerBps: 1500n, exitBps: 10_000 },
 ]
 
 const exampleAddress = (digits: string): Address => padHex(`0x${digits}`, { size: 20, dir: 'left' })

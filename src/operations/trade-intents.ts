@@ -4,7 +4,7 @@ import { encodeCall } from '../chain/multicall.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
 import { getTerms } from '../chain/trading-terms.ts'
 import { maxUsdcAmount, openChecks } from '../protocol/checks.ts'
-import { defaultExit } from '../protocol/exit-ladder.ts'
+import { defaultLadder } from '../protocol/exit-ladder.ts'
 import { hashExits } from '../protocol/typed-data.ts'
 import { agentParams } from '../resources/agent.ts'
 import { exits, exitsQuery, presentExitRule, toExitRules } from '../resources/exit-rule.ts'
@@ -44,7 +44,7 @@ export const getTradeIntentQuote = defineOperation(
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
     const { block, terms } = await getTerms(trading, agentId, { token, usdcAmount: amount })
     const { agent, trackConfig } = terms
-    const ladder = exits ?? defaultExit(trackConfig)
+    const ladder = exits ?? defaultLadder(trackConfig)
     const intent = { usdcAmount: amount, minTokenOut, maxSlippageBps, exits }
     const checks = openChecks(terms, intent)
     const symbolOf = await symbolsOf(trading, terms.vault.allowedTokens)
@@ -88,7 +88,7 @@ export const getTradeIntentQuote = defineOperation(
       exitBounds: presentExitBounds(trackConfig),
       accountRiskBounds: presentRiskBounds(trackConfig),
       dailyRealizedPnlUsdc: `${terms.dailyRealizedPnlUsdc}`,
-      defaultExit: defaultExit(trackConfig).map(presentExitRule),
+      defaultExit: defaultLadder(trackConfig).map(presentExitRule),
       maxUsdcAmount: `${maxUsdcAmount(terms, checks, intent)}`,
       assumed: { minTokenOut: `${minTokenOut}`, maxSlippageBps },
       ...(estimate && { estimate }),

@@ -1,94 +1,107 @@
-import type { TrackConfig } from '../chain/listings.ts'
+import { TriggerType } from './enums.ts'
+import type { ExitBounds } from './track-config.ts'
 import type { ExitRule } from './typed-data.ts'
 
-export const MAX_RULES = 5
-export const STOP_LOSS = 0
-export const TAKE_PROFIT = 1
+/** The position manager stores at most this many rules per position, fired ones included. */
+const MAX_RULES = 5
+const FULL_EXIT_BPS = 10_000
 // The position manager packs a trigger into 24 signed bits.
 const MAX_TRIGGER_BPS = 8_388_607n
 
-export type ExitBounds = Pick<
-  TrackConfig,
-  'maxStopLossBps' | 'minTakeProfitBps' | 'maxTakeProfitBps' | 'requireStopLoss' | 'requireTakeProfit'
->
+const DEFAULT_STOP_LOSS_BPS = 800n
+const DEFAULT_TAKE_PROFIT_BPS = 1_500n
 
-/** What is wrong with a ladder: the rule's index where one rule is at fault, and the bound that it breaks. */
-export type LadderProblem = { problem: string; ruleIndex?: number; limit?: string; given?: string }
+/** What is wrong with a ladder; with the rule's index, its value and the limit where they apply. */
+export type LadderProblem = {
+  problem: string
+  ruleIndex?: number
+  given?: bigint
+  limit?: bigint
+}
 
-/** The shape that every ladder must have (protocol.md, "Rules"), or what is wrong with it. */
-export function shapeProblem(exits: readonly ExitRule[], firedRules = 0): LadderProblem | undefined {
+/** Returns what is wrong with the shape of a ladder (protocol.md, "Rules"); undefined if it is valid. */
+export function findShapeProblem(exits: readonly ExitRule[], firedRules = 0): LadderProblem | undefined {
   if (exits.length === 0) return { problem: 'it has no rules' }
-  if (firedRules + exits.length > MAX_RULES)
+  const ruleCount = firedRules + exits.length
+  if (ruleCount > MAX_RULES)
     return {
-      problem: firedRules === 0 ? 'it has too many rules' : 'the rules that fired and the new ones are too many',
-      limit: `${MAX_RULES}`,
-      given: `${firedRules + exits.length}`,
+      problem: firedRules === 0 ? 'it has too many rules' : 'the fired and the new rules together are too many',
+      given: BigInt(ruleCount),
+      limit: BigInt(MAX_RULES),
     }
   let deepestStop: bigint | undefined
   let highestTake: bigint | undefined
   for (const [ruleIndex, { triggerType, triggerBps, exitBps }] of exits.entries()) {
-    const at = { ruleIndex, given: `${triggerBps}` }
-    if (exitBps < 1 || exitBps > 10_000)
-      return { problem: 'exitBps must be 1 to 10000', ruleIndex, given: `${exitBps}`, limit: '10000' }
-    if (triggerType === STOP_LOSS) {
-      if (triggerBps >= 0n) return { problem: 'a StopLoss needs a negative triggerBps', ...at }
+    if (exitBps < 1 || exitBps > FULL_EXIT_BPS)
+      return {
+        problem: 'exitBps must be from 1 to 10000',
+        ruleIndex,
+        given: BigInt(exitBps),
+        limit: BigInt(FULL_EXIT_BPS),
+      }
+    const rule = { ruleIndex, given: triggerBps }
+    if (triggerType === TriggerType.StopLoss) {
+      if (triggerBps >= 0n) return { problem: 'a StopLoss needs a negative triggerBps', ...rule }
       if (deepestStop !== undefined && triggerBps >= deepestStop)
-        return { problem: 'each StopLoss must be deeper than the one before', ...at, limit: `${deepestStop}` }
+        return { problem: 'each StopLoss must be deeper than the one before', ...rule, limit: deepestStop }
       deepestStop = triggerBps
     } else {
-      if (triggerBps <= 0n) return { problem: 'a TakeProfit needs a positive triggerBps', ...at }
+      if (triggerBps <= 0n) return { problem: 'a TakeProfit needs a positive triggerBps', ...rule }
       if (highestTake !== undefined && triggerBps <= highestTake)
-        return { problem: 'each TakeProfit must be higher than the one before', ...at, limit: `${highestTake}` }
+        return { problem: 'each TakeProfit must be higher than the one before', ...rule, limit: highestTake }
       highestTake = triggerBps
     }
   }
-  if (exits.at(-1)?.exitBps !== 10_000)
+  const lastExitBps = exits.at(-1)?.exitBps ?? 0
+  if (lastExitBps !== FULL_EXIT_BPS)
     return {
       problem: 'the last rule must exit everything that is left',
       ruleIndex: exits.length - 1,
-      given: `${exits.at(-1)?.exitBps}`,
-      limit: '10000',
+      given: BigInt(lastExitBps),
+      limit: BigInt(FULL_EXIT_BPS),
     }
   return undefined
 }
 
-/** What the track's exit bounds refuse about a well-shaped ladder. */
-export function boundsProblem(exits: readonly ExitRule[], bounds: ExitBounds): LadderProblem | undefined {
+/** Returns which of the track's exit bounds a ladder of valid shape breaks; undefined if none. */
+export function findBoundsProblem(exits: readonly ExitRule[], bounds: ExitBounds): LadderProblem | undefined {
+  const { maxStopLossBps, minTakeProfitBps, maxTakeProfitBps } = bounds
   for (const [ruleIndex, { triggerType, triggerBps }] of exits.entries()) {
-    const at = { ruleIndex, given: `${triggerBps}` }
+    const rule = { ruleIndex, given: triggerBps }
     const distance = triggerBps < 0n ? -triggerBps : triggerBps
-    if (distance > MAX_TRIGGER_BPS) return { problem: 'the trigger is too far', ...at, limit: `${MAX_TRIGGER_BPS}` }
-    if (triggerType === STOP_LOSS && bounds.maxStopLossBps > 0n && distance > bounds.maxStopLossBps)
-      return { problem: 'the StopLoss is deeper than maxStopLossBps', ...at, limit: `-${bounds.maxStopLossBps}` }
-    if (triggerType === TAKE_PROFIT && bounds.minTakeProfitBps > 0n && distance < bounds.minTakeProfitBps)
-      return { problem: 'the TakeProfit is below minTakeProfitBps', ...at, limit: `${bounds.minTakeProfitBps}` }
-    if (triggerType === TAKE_PROFIT && bounds.maxTakeProfitBps > 0n && distance > bounds.maxTakeProfitBps)
-      return { problem: 'the TakeProfit is above maxTakeProfitBps', ...at, limit: `${bounds.maxTakeProfitBps}` }
+    if (distance > MAX_TRIGGER_BPS) return { problem: 'the trigger is too far', ...rule, limit: MAX_TRIGGER_BPS }
+    if (triggerType === TriggerType.StopLoss && maxStopLossBps > 0n && distance > maxStopLossBps)
+      return { problem: 'the StopLoss is deeper than maxStopLossBps', ...rule, limit: -maxStopLossBps }
+    if (triggerType === TriggerType.TakeProfit && minTakeProfitBps > 0n && distance < minTakeProfitBps)
+      return { problem: 'the TakeProfit is below minTakeProfitBps', ...rule, limit: minTakeProfitBps }
+    if (triggerType === TriggerType.TakeProfit && maxTakeProfitBps > 0n && distance > maxTakeProfitBps)
+      return { problem: 'the TakeProfit is above maxTakeProfitBps', ...rule, limit: maxTakeProfitBps }
   }
-  if (bounds.requireStopLoss && !exits.some(({ triggerType }) => triggerType === STOP_LOSS))
+  if (bounds.requireStopLoss && !exits.some(({ triggerType }) => triggerType === TriggerType.StopLoss))
     return { problem: 'the track requires a StopLoss' }
-  if (bounds.requireTakeProfit && !exits.some(({ triggerType }) => triggerType === TAKE_PROFIT))
+  if (bounds.requireTakeProfit && !exits.some(({ triggerType }) => triggerType === TriggerType.TakeProfit))
     return { problem: 'the track requires a TakeProfit' }
   return undefined
 }
 
-/** PnL in bps of a price (8 decimals) against an entry price (USDC base units), truncated towards zero. */
+/** Returns the PnL in bps of a price (8 decimals) against an entry price (USDC base units), truncated towards zero. */
 export function pnlBps(price: bigint, entryPriceUsdc: bigint): bigint {
   const entry = entryPriceUsdc * 100n
   return entry === 0n ? 0n : ((price - entry) * 10_000n) / entry
 }
 
-/** Whether a rule's trigger is met at a PnL: a StopLoss at or below it, a TakeProfit at or above it. */
+/** Whether a PnL in bps triggers a rule: a StopLoss at or below its trigger, a TakeProfit at or above it. */
 export const isTriggered = ({ triggerType, triggerBps }: ExitRule, pnl: bigint): boolean =>
-  triggerType === STOP_LOSS ? pnl <= triggerBps : pnl >= triggerBps
+  triggerType === TriggerType.StopLoss ? pnl <= triggerBps : pnl >= triggerBps
 
-/** A ladder that fits the bounds: a stop-loss and a take-profit that each sell everything. */
-export function defaultExit(bounds: ExitBounds): ExitRule[] {
-  const lower = (a: bigint, bound: bigint) => (bound > 0n && bound < a ? bound : a)
-  const stop = lower(800n, bounds.maxStopLossBps)
-  const take = lower(bounds.minTakeProfitBps > 1500n ? bounds.minTakeProfitBps : 1500n, bounds.maxTakeProfitBps)
+/** Returns a ladder within the bounds: one StopLoss and one TakeProfit that each sell everything. */
+export function defaultLadder(bounds: ExitBounds): ExitRule[] {
+  const atMost = (value: bigint, bound: bigint) => (bound > 0n && bound < value ? bound : value)
+  const atLeast = (value: bigint, bound: bigint) => (bound > value ? bound : value)
+  const stopLossBps = atMost(DEFAULT_STOP_LOSS_BPS, bounds.maxStopLossBps)
+  const takeProfitBps = atMost(atLeast(DEFAULT_TAKE_PROFIT_BPS, bounds.minTakeProfitBps), bounds.maxTakeProfitBps)
   return [
-    { triggerType: STOP_LOSS, triggerBps: -stop, exitBps: 10_000 },
-    { triggerType: TAKE_PROFIT, triggerBps: take, exitBps: 10_000 },
+    { triggerType: TriggerType.StopLoss, triggerBps: -stopLossBps, exitBps: FULL_EXIT_BPS },
+    { triggerType: TriggerType.TakeProfit, triggerBps: takeProfitBps, exitBps: FULL_EXIT_BPS },
   ]
 }

@@ -1,58 +1,62 @@
-import type { ExitMarket, WatchedPosition } from '../chain/exit-execution.ts'
-import { worth } from './checks.ts'
-import { isTriggered, pnlBps, STOP_LOSS } from './exit-ladder.ts'
+import { PositionStatus, TriggerType } from './enums.ts'
+import { isTriggered, pnlBps } from './exit-ladder.ts'
+import type { WatchedPosition } from './position.ts'
+import { type PriceQuote, usdcValue } from './price-quote.ts'
 import type { ExitRule } from './typed-data.ts'
 
 const BPS = 10_000n
 
-/** A pending rule against the market; prices have 8 decimals. */
+/** The market of a position's token, as far as it decides about exits. */
+export type ExitMarket = { quote: PriceQuote; decimals: number; tradingPaused: boolean }
+
+/** A pending rule of a position, compared with the market. Prices have 8 decimals. */
 export type PendingExit = {
-  /** Its place in the ladder. */
+  /** Index of the rule in the ladder. */
   ruleIndex: number
   rule: ExitRule
   triggerPrice: bigint
-  /** By how many bps the price must move to reach the trigger: negative is a fall, 0 is reached, undefined is no price. */
+  /** The price move to the trigger: negative if the price must fall, 0 if it is reached, undefined without a price. */
   distanceBps: bigint | undefined
-  /** What it would sell if it fired next, in the token's base units. */
+  /** Tokens to sell if the rule fires next, in base units. */
   tokenIn: bigint
-  /** The least USDC that the sale must bring, at the trigger price, or at the present one when that is reached. */
+  /** The floor of the sale's proceeds, at the current price if the trigger is reached, else at the trigger price. */
   minUsdcOut: bigint
 }
 
-/** The pending rules of an open position in ladder order; none of a closed one. */
+/** Returns the pending rules of a position in ladder order; none if it is closed. */
 export function pendingExits(position: WatchedPosition, { quote, decimals }: ExitMarket): PendingExit[] {
-  if (position.status !== 0) return []
+  if (position.status !== PositionStatus.Open) return []
   return position.exitRules.slice(position.nextRuleIndex).map((rule, index) => {
     const triggerPrice = triggerPriceOf(rule, position.entryPriceUsdc)
-    const isMet = quote.quoted && isTriggered(rule, pnlBps(quote.price, position.entryPriceUsdc))
-    const market = { price: isMet ? quote.price : triggerPrice, decimals }
-    const tokenIn = soldBy(rule, position, market)
+    const isReached = quote.quoted && isTriggered(rule, pnlBps(quote.price, position.entryPriceUsdc))
+    const market = { price: isReached ? quote.price : triggerPrice, decimals }
+    const tokenIn = tokensToSell(position.tokenAmount, rule.exitBps, market)
     return {
       ruleIndex: position.nextRuleIndex + index,
       rule,
       triggerPrice,
-      distanceBps: isMet ? 0n : quote.price === 0n ? undefined : distanceBps(quote.price, triggerPrice),
+      distanceBps: isReached ? 0n : quote.price === 0n ? undefined : distanceBps(quote.price, triggerPrice),
       tokenIn,
-      minUsdcOut: (worth(tokenIn, market) * (BPS - BigInt(position.maxSlippageBps))) / BPS,
+      minUsdcOut: (usdcValue(tokenIn, market) * (BPS - BigInt(position.maxSlippageBps))) / BPS,
     }
   })
 }
 
-/** The price that meets a trigger: the highest one for a StopLoss, the lowest one for a TakeProfit. */
+/** Returns the price that triggers a rule: the highest one for a StopLoss, the lowest one for a TakeProfit. */
 export function triggerPriceOf({ triggerType, triggerBps }: ExitRule, entryPriceUsdc: bigint): bigint {
   const scaled = entryPriceUsdc * 100n * (BPS + triggerBps)
   if (scaled <= 0n) return 0n
-  return triggerType === STOP_LOSS ? scaled / BPS : (scaled + BPS - 1n) / BPS
+  return triggerType === TriggerType.StopLoss ? scaled / BPS : (scaled + BPS - 1n) / BPS
 }
 
-/** Rounded away from zero, so that a trigger which is not reached is never 0 bps away. */
+/** Rounds away from zero, so that a trigger that is not reached is never 0 bps away. */
 function distanceBps(price: bigint, trigger: bigint): bigint {
   const move = (trigger - price) * BPS
   return move < 0n ? (move - price + 1n) / price : (move + price - 1n) / price
 }
 
-/** The router's share of the remaining tokens: everything where what is left would be worth nothing. */
-function soldBy({ exitBps }: ExitRule, { tokenAmount }: WatchedPosition, market: { price: bigint; decimals: number }) {
+/** Returns the share that the router sells: everything if the share is zero or the rest would be worth nothing. */
+function tokensToSell(tokenAmount: bigint, exitBps: number, market: { price: bigint; decimals: number }): bigint {
   const share = (tokenAmount * BigInt(exitBps)) / BPS
-  return share === 0n || worth(tokenAmount - share, market) === 0n ? tokenAmount : share
+  return share === 0n || usdcValue(tokenAmount - share, market) === 0n ? tokenAmount : share
 }

@@ -1,32 +1,33 @@
-import { type Address, decodeEventLog, encodeFunctionData, type Hex, isAddressEqual } from 'viem'
+import { type Address, encodeFunctionData, type Hex, isAddressEqual } from 'viem'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { decodeEvent } from './decode-event.ts'
 
-/** Why the oracle skipped an observation, by its number in `SkipReason`. */
-const skipReasons = ['notNewer', 'fromFuture', 'invalidPrice', 'deviationTooLarge', 'duplicateInBatch'] as const
-export type SkipReason = (typeof skipReasons)[number]
+/** Why the oracle skipped a price, in the order of its enum `SkipReason`. */
+const SKIP_REASONS = ['notNewer', 'fromFuture', 'invalidPrice', 'deviationTooLarge', 'duplicateInBatch'] as const
+export type SkipReason = (typeof SKIP_REASONS)[number]
 
-/** One observation: price with 8 decimals, observed at Unix seconds. */
+/** A price to post: 8 decimals, observed at Unix seconds. */
 export type PricePost = { token: Address; price: bigint; observedAt: bigint }
 
-/** The one call that posts a batch; the oracle skips what it cannot take and says so in an event. */
-export const encodePost = (posts: readonly PricePost[]): Hex =>
+/** Encodes the oracle call that posts prices. The oracle skips invalid ones and emits an event for each. */
+export const encodePricePost = (posts: readonly PricePost[]): Hex =>
   encodeFunctionData({
     abi: priceOracleAbi,
     functionName: 'post',
     args: [posts.map(({ token }) => token), posts.map(({ price }) => price), posts.map(({ observedAt }) => observedAt)],
   })
 
-/** What became of each token of a batch, from the receipt's logs: `undefined` when its price was taken. */
-export function readPost(
+/** Returns the result of each token of a post from the receipt's logs: `undefined` if its price was updated. */
+export function decodePricePost(
   oracle: Address,
   logs: readonly { address: Address; topics: Hex[]; data: Hex }[],
 ): Map<Address, SkipReason | undefined> {
-  const fates = new Map<Address, SkipReason | undefined>()
-  for (const { address, topics, data } of logs) {
-    if (!isAddressEqual(address, oracle)) continue
-    const event = decodeEventLog({ abi: priceOracleAbi, topics: topics as [Hex, ...Hex[]], data })
-    if (event.eventName === 'PriceUpdated') fates.set(event.args.asset, undefined)
-    if (event.eventName === 'PriceSkipped') fates.set(event.args.asset, skipReasons[event.args.reason])
+  const results = new Map<Address, SkipReason | undefined>()
+  for (const log of logs) {
+    if (!isAddressEqual(log.address, oracle)) continue
+    const event = decodeEvent(priceOracleAbi, log)
+    if (event.eventName === 'PriceUpdated') results.set(event.args.asset, undefined)
+    if (event.eventName === 'PriceSkipped') results.set(event.args.asset, SKIP_REASONS[event.args.reason])
   }
-  return fates
+  return results
 }

@@ -1,9 +1,16 @@
-import type { Block } from '../chain/chain.ts'
+/** An oracle price as of a block's time. Times are Unix seconds. */
+export type PriceQuote = {
+  /** 8 decimals, per whole token; 0 if the oracle has never had a price. */
+  price: bigint
+  updatedAt: bigint
+  roundId: bigint
+  quoted: boolean
+  stale: boolean
+  /** The block's time. */
+  at: bigint
+}
 
-/** An oracle quote as it is `at` a block's time: price in 8 decimals per whole token, 0 when never quoted; Unix seconds. */
-export type Quote = { price: bigint; updatedAt: bigint; roundId: bigint; quoted: boolean; stale: boolean; at: bigint }
-
-/** What `latestRoundData` answers. */
+/** The result of the oracle's `latestRoundData`. */
 export type RoundData = readonly [
   roundId: bigint,
   answer: bigint,
@@ -12,14 +19,24 @@ export type RoundData = readonly [
   answeredInRound: bigint,
 ]
 
-/** The quote of a round, judged at a block by a window in seconds; 0 is no window. No round is "never quoted". */
-export function toQuote(round: RoundData | undefined, maxAge: bigint, block: Block): Quote {
-  const at = block.timestamp
+/**
+ * Returns the quote of an oracle round as of a block. It is stale if it is older than `maxAge` seconds (0 is no limit), or
+ * if there is no round.
+ */
+export function toPriceQuote(
+  round: RoundData | undefined,
+  maxAge: bigint,
+  { timestamp: at }: { timestamp: bigint },
+): PriceQuote {
   if (round === undefined) return { price: 0n, updatedAt: 0n, roundId: 0n, quoted: false, stale: true, at }
   const [roundId, price, , updatedAt] = round
   return { price, updatedAt, roundId, quoted: true, stale: maxAge > 0n && at > updatedAt + maxAge, at }
 }
 
-/** The smallest window that is set; 0 when none is. */
-export const strictestAge = (ages: readonly bigint[]): bigint =>
-  ages.reduce((strictest, age) => (age > 0n && (strictest === 0n || age < strictest) ? age : strictest), 0n)
+/** Returns the smallest maximum age that is set (above 0); 0 if none is. */
+export const strictestMaxAge = (maxAges: readonly bigint[]): bigint =>
+  maxAges.reduce((strictest, age) => (age > 0n && (strictest === 0n || age < strictest) ? age : strictest), 0n)
+
+/** Returns what an amount of a token's base units is worth at a price with 8 decimals, in USDC base units. */
+export const usdcValue = (tokenAmount: bigint, { price, decimals }: { price: bigint; decimals: number }): bigint =>
+  (tokenAmount * price) / (10n ** BigInt(decimals) * 100n)

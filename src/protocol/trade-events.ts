@@ -1,16 +1,16 @@
-import { type Address, type Hex, hexToBigInt, toEventSelector } from 'viem'
+import { type Address, type Hex, hexToBigInt } from 'viem'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { decodeEvent } from './decode-event.ts'
+import { decodeEvent, eventTopic } from './decode-event.ts'
 import type { ExitRule } from './typed-data.ts'
 
-/** A place in the history of the chain; what is before it is older. */
-export type Place = { blockNumber: bigint; logIndex: number }
+/** The position of a log in the chain. */
+export type LogPosition = { blockNumber: bigint; logIndex: number }
 
-/** A log of router or position manager. */
-export type TradeLog = Place & { topics: readonly Hex[]; data: Hex; transactionHash: Hex }
+/** A log of the router or the position manager. */
+export type TradeLog = LogPosition & { topics: readonly Hex[]; data: Hex; transactionHash: Hex }
 
-/** The kinds of trade records; a PositionClosed stands beside the sale that closed the position. */
+/** The types of trades. A PositionClosed comes in addition to the sale that closed the position. */
 export const TRADE_TYPES = [
   'PositionOpened',
   'PositionIncreased',
@@ -26,24 +26,24 @@ export type TradeType = (typeof TRADE_TYPES)[number]
 export const TRADE_SOURCES = ['intent', 'automation', 'operator'] as const
 export type TradeSource = (typeof TRADE_SOURCES)[number]
 
-/** What the events of one trade say; an absent fact is undefined. */
-export type Trade = Place & {
+/** A trade, from its events. A fact that the events do not contain is undefined. */
+export type Trade = LogPosition & {
   type: TradeType
   source: TradeSource
   agentId: bigint
   positionId: bigint
   token: Address
   vault: Address
-  /** USDC base units that the vault paid, or got: of an exit what is left after the keeper's bounty. */
+  /** USDC base units that the vault paid or received; for an exit, less the keeper's bounty. */
   usdcAmount?: bigint
-  /** The token's base units that were bought or sold. */
+  /** Tokens bought or sold, in base units. */
   tokenAmount?: bigint
-  /** USDC base units for one whole token, from the two amounts. */
+  /** USDC base units per whole token, from the two amounts. */
   priceUsdc?: bigint
-  /** Of a sale its proceeds less the cost basis that it released, of a PositionClosed that of the whole position. */
+  /** A sale's proceeds less the cost basis it released; for a PositionClosed, the PnL of the whole position. */
   realizedPnlUsdc?: bigint
   exitBps?: number
-  /** Where the rule that fired stands in the ladder, and the rule. */
+  /** Index in the ladder of the rule that fired. */
   ruleIndex?: number
   rule?: ExitRule
   transactionHash: Hex
@@ -51,7 +51,7 @@ export type Trade = Place & {
   timestamp: bigint
 }
 
-/** The event of a trade and the position manager's event that completes it. */
+/** The router's event of a trade, and the position manager's event of the same change, which has more facts. */
 export type TradeEvent<log extends TradeLog = TradeLog> = {
   type: TradeType
   source: TradeSource
@@ -61,7 +61,7 @@ export type TradeEvent<log extends TradeLog = TradeLog> = {
   change: log | undefined
 }
 
-// The router's event is the record; the position manager's event of the same change completes it.
+// The trade of each router event, and the position manager's event of the same change.
 const routerEvents = {
   PositionOpenedFromIntent: { type: 'PositionOpened', source: 'intent', change: 'PositionOpened' },
   PositionIncreasedFromIntent: { type: 'PositionIncreased', source: 'intent', change: 'PositionIncreased' },
@@ -76,63 +76,62 @@ type ChangeEvent = NonNullable<(typeof routerEvents)[RouterEvent]['change']> | t
 const SALES: readonly RouterEvent[] = ['PositionReducedFromIntent', 'ExitExecuted', 'PositionForceClosed']
 
 const eventsAbi = [...tradeRouterAbi, ...positionManagerAbi] as const
-const selectorOf = (name: RouterEvent | ChangeEvent) =>
-  toEventSelector(eventsAbi.find(item => item.type === 'event' && item.name === name) as never)
 const changes = ['PositionOpened', 'PositionIncreased', 'PositionReduced', 'PositionLadderExitApplied', CLOSED] as const
-const selectors = new Map<RouterEvent | ChangeEvent, Hex>(
-  [...(Object.keys(routerEvents) as RouterEvent[]), ...changes].map(name => [name, selectorOf(name)]),
+const topics = new Map<RouterEvent | ChangeEvent, Hex>(
+  [...(Object.keys(routerEvents) as RouterEvent[]), ...changes].map(name => [name, eventTopic(eventsAbi, name)]),
 )
-const nameOf = new Map([...selectors].map(([name, selector]) => [selector, name]))
+const namesByTopic = new Map([...topics].map(([name, topic]) => [topic, name]))
 
-/** First topics of the events that trades are made from. */
-export const TRADE_TOPICS: readonly Hex[] = [...selectors.values()]
+/** First topics of the events that trades consist of. */
+export const TRADE_TOPICS: readonly Hex[] = [...topics.values()]
 
 /**
- * Puts the logs of whole transactions together, oldest first. One transaction may change a position more than once, as a
- * batch of exits does: the first event of the router belongs to the first of the position manager, and so on.
+ * Pairs the logs of whole transactions to trades, oldest first. A transaction can change a position more than once (a
+ * batch of exits does): the router's first event belongs to the position manager's first one, and so on.
  */
-export function toTradeEvents<log extends TradeLog>(logs: readonly log[]): TradeEvent<log>[] {
+export function pairTradeEvents<log extends TradeLog>(logs: readonly log[]): TradeEvent<log>[] {
   const ordered = logs
     .flatMap(log => {
-      const name = nameOf.get(log.topics[0] ?? '0x')
-      return name === undefined ? [] : [{ name, log, at: `${log.transactionHash} ${log.topics[1]}` }]
+      const name = namesByTopic.get(log.topics[0] ?? '0x')
+      return name === undefined ? [] : [{ name, log, key: `${log.transactionHash} ${log.topics[1]}` }]
     })
-    .sort((a, b) => comparePlaces(a.log, b.log))
-  const changesAt = Map.groupBy(ordered, ({ name, at }) => `${at} ${name}`)
+    .sort((a, b) => compareLogPositions(a.log, b.log))
+  const changesByKey = Map.groupBy(ordered, ({ name, key }) => `${key} ${name}`)
   const closedBy = new Map<string, TradeSource>()
-  for (const { name, at } of ordered)
-    if (SALES.includes(name as RouterEvent)) closedBy.set(at, routerEvents[name as RouterEvent].source)
-  return ordered.flatMap(({ name, log, at }): TradeEvent<log>[] => {
+  for (const { name, key } of ordered)
+    if (SALES.includes(name as RouterEvent)) closedBy.set(key, routerEvents[name as RouterEvent].source)
+  return ordered.flatMap(({ name, log, key }): TradeEvent<log>[] => {
     const ids = { positionId: hexToBigInt(log.topics[1] ?? '0x0'), agentId: hexToBigInt(log.topics[2] ?? '0x0') }
-    const source = closedBy.get(at)
+    const source = closedBy.get(key)
     if (name === CLOSED) return source ? [{ type: CLOSED, source, ...ids, log, change: undefined }] : []
     if (!(name in routerEvents)) return []
     const { change, ...event } = routerEvents[name as RouterEvent]
-    return [{ ...event, ...ids, log, change: changesAt.get(`${at} ${change}`)?.shift()?.log }]
+    return [{ ...event, ...ids, log, change: changesByKey.get(`${key} ${change}`)?.shift()?.log }]
   })
 }
 
-export function comparePlaces(a: Place, b: Place): number {
+/** Compares by block and log index, for sorting oldest first. */
+export function compareLogPositions(a: LogPosition, b: LogPosition): number {
   if (a.blockNumber !== b.blockNumber) return a.blockNumber < b.blockNumber ? -1 : 1
   return a.logIndex - b.logIndex
 }
 
-/** What a position's opening says of it for good; undefined for any other event. */
+/** Returns the token and vault of a PositionOpened event, which never change; undefined for any other event. */
 export function openedPosition({ log }: TradeEvent): { token: Address; vault: Address } | undefined {
-  if (log.topics[0] !== selectors.get('PositionOpenedFromIntent')) return undefined
+  if (log.topics[0] !== topics.get('PositionOpenedFromIntent')) return undefined
   const { eventName, args } = decode(log)
   return eventName === 'PositionOpenedFromIntent' ? { token: args.token, vault: args.vault } : undefined
 }
 
-/** Where the rule that fired stands in its ladder; undefined for any other event than an exit. */
-export function firedRule({ type, log }: TradeEvent): number | undefined {
+/** Returns the ladder index of the rule that an exit fired; undefined for any other event. */
+export function firedRuleIndex({ type, log }: TradeEvent): number | undefined {
   if (type !== 'ExitExecuted') return undefined
   const { eventName, args } = decode(log)
   return eventName === 'ExitExecuted' ? args.ruleIndex : undefined
 }
 
-/** The record of a trade, from its events and from what they do not say. */
-export function toTrade(
+/** Returns the trade of its events, completed with `known` facts that the events do not contain. */
+export function buildTrade(
   event: TradeEvent,
   known: {
     token: Address
@@ -151,7 +150,13 @@ export function toTrade(
       ? (usdcAmount * 10n ** BigInt(decimals)) / tokenAmount
       : undefined
   return {
-    ...{ type, source, agentId, positionId, token, vault, timestamp },
+    type,
+    source,
+    agentId,
+    positionId,
+    token,
+    vault,
+    timestamp,
     transactionHash: log.transactionHash,
     blockNumber: log.blockNumber,
     logIndex: log.logIndex,
@@ -161,7 +166,7 @@ export function toTrade(
   }
 }
 
-/** What the two events of a trade say beside where they are. */
+/** Returns amounts, prices and rules from the two events of a trade. */
 function factsOf({ log, change }: TradeEvent): Partial<Trade> {
   const { eventName, args } = decode(log)
   const changed = change && decode(change)

@@ -1,6 +1,6 @@
-import { domainSeparator, type Hex, keccak256, stringToBytes, stringToHex } from 'viem'
+import { type Address, domainSeparator, type Hex, keccak256, stringToBytes, stringToHex } from 'viem'
 
-/** The primary types of the protocol, fields in signing order (protocol.md, "Typed data"). */
+/** The EIP-712 primary types of the protocol, fields in signing order (protocol.md, "Typed data"). */
 export const signingTypes = {
   SelfRegister: [
     { name: 'vault', type: 'address' },
@@ -56,11 +56,20 @@ export const signingTypes = {
 
 export type PrimaryType = keyof typeof signingTypes
 
-/** An exit rule as the contracts take it: triggerType 0 StopLoss (negative trigger), 1 TakeProfit (positive). */
-export type ExitRule = { triggerType: number; triggerBps: bigint; exitBps: number }
+/** A rule of an exit ladder, as the contracts encode it. */
+export type ExitRule = {
+  /** A `TriggerType`. */
+  triggerType: number
+  /** PnL against the entry price: negative for a StopLoss, positive for a TakeProfit. */
+  triggerBps: bigint
+  /** Share of the remaining tokens to sell. */
+  exitBps: number
+}
 
-/** A signing domain as read from the contract by ERC-5267 `eip712Domain()`. */
-export type Domain = { name: string; version: string; chainId: bigint; verifyingContract: `0x${string}` }
+/** An EIP-712 domain. */
+export type Domain = { name: string; version: string; chainId: bigint; verifyingContract: Address }
+
+/** The function by which a contract returns its domain (ERC-5267). */
 
 export const domainAbi = [
   {
@@ -80,20 +89,24 @@ export const domainAbi = [
   },
 ] as const
 
+/** Returns the domain from the result of `eip712Domain()`. */
 export const toDomain = ([, name, version, chainId, verifyingContract]: readonly [
   Hex,
   string,
   string,
   bigint,
-  `0x${string}`,
+  Address,
   ...unknown[],
 ]): Domain => ({ name, version, chainId, verifyingContract })
 
-// Every intent is hashed at least twice: the words are put together here, without the ABI coder and without hashing the
-// types again, which is what makes viem's hashTypedData ten times as dear.
+// Every intent is hashed at least twice. Concatenating the words here, without the ABI encoder and with cached type
+// hashes, is ten times as fast as viem's hashTypedData.
 const word = (value: bigint | number | boolean) => BigInt.asUintN(256, BigInt(value)).toString(16).padStart(64, '0')
 
-/** keccak256(abi.encode(bytes32[] ruleHashes)), each keccak256(abi.encode(triggerType, triggerBps, exitBps)), in order. */
+/**
+ * Returns the exitsHash of a ladder: keccak256(abi.encode(bytes32[] ruleHashes)), one hash per rule in order, each
+ * keccak256(abi.encode(triggerType, triggerBps, exitBps)).
+ */
 export function hashExits(exits: readonly ExitRule[]): Hex {
   const ruleHashes = exits.map(({ triggerType, triggerBps, exitBps }) =>
     keccak256(`0x${word(triggerType)}${word(triggerBps)}${word(exitBps)}`).slice(2),
@@ -103,14 +116,22 @@ export function hashExits(exits: readonly ExitRule[]): Hex {
 
 export type Message = Record<string, bigint | number | boolean | string>
 
-/** The EIP-712 digest of a message: what is signed, and the key under which an intent is known. */
+/** A message as the signer must sign it. `exits` are the rules behind its exitsHash. */
+export type SignedMessage = {
+  domain: Domain
+  primaryType: PrimaryType
+  message: Message
+  exits?: readonly ExitRule[] | undefined
+}
+
+/** Returns the EIP-712 digest of a message. The signer signs it, and it identifies the intent. */
 export function digestOf(domain: Domain, primaryType: PrimaryType, message: Message): Hex {
-  const words = signingTypes[primaryType].map(({ name, type }) => encoded(type, message[name] as Message[string]))
+  const words = signingTypes[primaryType].map(({ name, type }) => encodeWord(type, message[name] as Message[string]))
   const struct = keccak256(`${typeHashOf(primaryType)}${words.join('')}`)
   return keccak256(`0x1901${separatorOf(domain).slice(2)}${struct.slice(2)}`)
 }
 
-function encoded(type: string, value: Message[string]): string {
+function encodeWord(type: string, value: Message[string]): string {
   if (type === 'string') return keccak256(stringToHex(value as string)).slice(2)
   if (type === 'address' || type === 'bytes32') return (value as string).slice(2).toLowerCase().padStart(64, '0')
   return word(value as bigint | number | boolean)

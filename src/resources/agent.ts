@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Agent } from '../chain/agents.ts'
+import { AgentStatus, Track } from '../protocol/enums.ts'
 import {
   address,
   addressOut,
@@ -12,8 +13,8 @@ import {
   unixSeconds,
 } from './primitives.ts'
 
-export const TRACKS = ['CHALLENGE', 'FUNDED', 'PRIME'] as const
-export const AGENT_STATUSES = ['Draft', 'Active', 'Suspended', 'Failed', 'Graduated', 'Exited'] as const
+export const TRACKS = Object.keys(Track).map(name => name.toUpperCase())
+export const AGENT_STATUSES = Object.keys(AgentStatus)
 
 /** Returns the name of an on-chain enum value, or `Unknown(n)` for a value that this service does not know. */
 export const nameOf = (names: readonly string[], value: number) => names[value] ?? `Unknown(${value})`

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { TriggerType } from '../protocol/enums.ts'
 import type { ExitRule } from '../protocol/typed-data.ts'
 import { bps } from './primitives.ts'
 
@@ -19,7 +20,7 @@ export const exitRule = z
   .meta({ id: 'ExitRule' })
 
 export const presentExitRule = ({ triggerType, triggerBps, exitBps }: ExitRule): z.input<typeof exitRule> => ({
-  triggerType: triggerType === 0 ? 'StopLoss' : 'TakeProfit',
+  triggerType: triggerType === TriggerType.StopLoss ? 'StopLoss' : 'TakeProfit',
   triggerBps: Number(triggerBps),
   exitBps,
 })
@@ -61,7 +62,7 @@ export const exits = z
 
 export const toExitRules = (given: z.output<typeof exits>): ExitRule[] =>
   given.map(({ triggerBps, exitBps }) => ({
-    triggerType: triggerBps < 0 ? 0 : 1,
+    triggerType: triggerBps < 0 ? TriggerType.StopLoss : TriggerType.TakeProfit,
     triggerBps: BigInt(triggerBps),
     exitBps,
   }))

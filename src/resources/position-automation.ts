@@ -1,10 +1,11 @@
 import { formatUnits } from 'viem'
 import { z } from 'zod'
-import type { ExitMarket, WatchedPosition } from '../chain/exit-execution.ts'
 import type { Evaluation } from '../keeper/evaluation.ts'
 import type { ExitOutcome } from '../keeper/exit-outcome.ts'
 import type { ExitRecord } from '../keeper/exit-record.ts'
-import { type PendingExit, pendingExits } from '../protocol/pending-exits.ts'
+import { PositionStatus } from '../protocol/enums.ts'
+import { type ExitMarket, type PendingExit, pendingExits } from '../protocol/pending-exits.ts'
+import type { WatchedPosition } from '../protocol/position.ts'
 import { exitRule, presentExitRule } from './exit-rule.ts'
 import { market, ORACLE_DECIMALS, presentMarket, presentPrice, price } from './price.ts'
 import { amount, asOf, bps, digits, hashOut, unixSeconds, usdc } from './primitives.ts'
@@ -120,7 +121,7 @@ export function presentAutomation({
     agentId: `${position.agentId}`,
     positionId: `${position.positionId}`,
     symbol,
-    status: position.status === 0 ? 'Open' : 'Closed',
+    status: position.status === PositionStatus.Open ? 'Open' : 'Closed',
     price: presentPrice(quote),
     market: presentMarket(symbol, quote.at),
     pendingRules: pendingExits(position, market).map(presentPendingExit),

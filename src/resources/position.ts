@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import type { Position } from '../chain/positions.ts'
+import { PositionStatus } from '../protocol/enums.ts'
+import type { Position } from '../protocol/position.ts'
 import { exitRule, presentExitRule } from './exit-rule.ts'
 import { addressOut, amount, asOf, bps, digits, lagBlocks, nextCursor, unixSeconds, usdc } from './primitives.ts'
 
@@ -74,7 +75,7 @@ export function presentPosition(
   symbol: string,
 ): z.input<typeof agentPosition> {
   const { unrealizedPnlUsdc, realizedPnlUsdc, usdcCostBasis, nextRuleIndex } = position
-  const isOpen = position.status === 0
+  const isOpen = position.status === PositionStatus.Open
   const rules = position.exitRules.map(presentExitRule)
   return {
     positionId: `${position.positionId}`,

@@ -2,7 +2,7 @@ import { formatUnits } from 'viem'
 import { z } from 'zod'
 import { marketHours } from '../catalog/market-hours.ts'
 import type { Token } from '../chain/listings.ts'
-import type { Quote } from '../protocol/price-quote.ts'
+import type { PriceQuote } from '../protocol/price-quote.ts'
 import { addressOut, asOf, hashOut, unixSeconds } from './primitives.ts'
 
 export const ORACLE_DECIMALS = 8
@@ -17,7 +17,7 @@ export const price = z
   })
   .meta({ id: 'Price' })
 
-export const presentPrice = (quote: Quote): z.input<typeof price> => ({
+export const presentPrice = (quote: PriceQuote): z.input<typeof price> => ({
   priceUsd: formatUnits(quote.price, ORACLE_DECIMALS),
   updatedAt: `${quote.updatedAt}`,
   stale: quote.stale,
@@ -45,7 +45,7 @@ const oracleQuote = price
 
 export const presentOracleQuote = (
   { symbol, address }: Pick<Token, 'symbol' | 'address'>,
-  quote: Quote,
+  quote: PriceQuote,
 ): z.input<typeof oracleQuote> => ({
   symbol,
   address,

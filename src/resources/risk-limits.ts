@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import type { Terms } from '../chain/trading-terms.ts'
-import type { ExitBounds } from '../protocol/exit-ladder.ts'
+import type { ExitBounds, TrackConfig } from '../protocol/track-config.ts'
 import { bps, usdc } from './primitives.ts'
 
 export const allocation = z
@@ -45,7 +44,7 @@ export const accountRiskBounds = z
 export const presentRiskBounds = ({
   maxDailyLossBps,
   maxDrawdownBps,
-}: Terms['trackConfig']): z.input<typeof accountRiskBounds> => ({
+}: TrackConfig): z.input<typeof accountRiskBounds> => ({
   maxDailyLossBps: Number(maxDailyLossBps),
   maxDrawdownBps: Number(maxDrawdownBps),
 })

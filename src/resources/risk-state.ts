@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Block } from '../chain/chain.ts'
 import { breachesOf } from '../chain/limit-breaches.ts'
 import type { Risk } from '../chain/risk-state.ts'
+import { AgentStatus } from '../protocol/enums.ts'
 import { asOf, bps, digits, presentAsOf, usdc } from './primitives.ts'
 import { accountRiskBounds, allocation, presentAllocation, presentRiskBounds } from './risk-limits.ts'
 
@@ -106,7 +107,7 @@ function presentPromotionReadiness({ agent, allocation, trackConfig, trades }: R
   const meetsMinTrades = trades >= minTrades
   const meetsEvaluationPeriod = elapsed >= evaluationPeriod
   const blockers = [
-    ...(agent.status === 1 ? [] : ['The agent is not active']),
+    ...(agent.status === AgentStatus.Active ? [] : ['The agent is not active']),
     ...(meetsMinTrades ? [] : [`${minTrades - trades} more trades are needed`]),
     ...(meetsEvaluationPeriod ? [] : [`${evaluationPeriod - elapsed} more seconds on the track are needed`]),
     ...(promotionScore > 0n ? ['The alpha score is not published yet'] : []),

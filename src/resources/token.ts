@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Token } from '../chain/listings.ts'
-import type { Quote } from '../protocol/price-quote.ts'
+import type { PriceQuote } from '../protocol/price-quote.ts'
 import { market, presentMarket, presentPrice, price } from './price.ts'
 import { addressOut, asOf } from './primitives.ts'
 
@@ -47,7 +47,7 @@ export const tokenCatalog = z
 export const presentToken = (
   { symbol, name, address, decimals, listed, active }: Token,
   vaultIds: string[],
-  quote: Quote,
+  quote: PriceQuote,
 ): z.input<typeof token> => ({
   symbol,
   name,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Place, TRADE_SOURCES, TRADE_TYPES, type Trade } from '../protocol/trade-events.ts'
+import { type LogPosition, TRADE_SOURCES, TRADE_TYPES, type Trade } from '../protocol/trade-events.ts'
 import { exitRule, presentExitRule } from './exit-rule.ts'
 import { addressOut, amount, asOf, digits, hashOut, lagBlocks, nextCursor, unixSeconds, usdc } from './primitives.ts'
 
@@ -46,7 +46,7 @@ export const tradeList = z
 /** A cursor of trades: block number and log index in base64. */
 export const tradeCursor = z
   .string()
-  .transform((text, ctx): Place => {
+  .transform((text, ctx): LogPosition => {
     const place = parseTradeCursor(text)
     if (place !== undefined) return place
     ctx.addIssue({ code: 'custom', message: 'is not a nextCursor of a response' })
@@ -54,10 +54,10 @@ export const tradeCursor = z
   })
   .meta({ description: 'nextCursor of the previous page' })
 
-export const presentTradeCursor = ({ blockNumber, logIndex }: Place): string =>
+export const presentTradeCursor = ({ blockNumber, logIndex }: LogPosition): string =>
   btoa(`${blockNumber}-${logIndex}`).replace(/=+$/, '')
 
-function parseTradeCursor(text: string): Place | undefined {
+function parseTradeCursor(text: string): LogPosition | undefined {
   // Digits and a hyphen never encode to the two characters in which base64 and base64url differ.
   if (!/^[A-Za-z0-9]{1,64}$/.test(text) || text.length % 4 === 1) return undefined
   const [, block, index] = /^(0|[1-9]\d{0,19})-(0|[1-9]\d{0,8})$/.exec(atob(text)) ?? []

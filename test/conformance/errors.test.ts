@@ -19,6 +19,7 @@ import { errorCodes } from '../../src/errors/catalogue.ts'
 import type { Executor } from '../../src/executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../../src/executor/intent.ts'
 import { relayUntilMined } from '../../src/operations/relay-outcome.ts'
+import { TriggerType } from '../../src/protocol/enums.ts'
 import { hashExits } from '../../src/protocol/typed-data.ts'
 import {
   chain,
@@ -76,7 +77,7 @@ async function mined(from: Account, { address, ...rest }: Call): Promise<string>
   return body.error?.code ?? body.status
 }
 
-const rules = [{ triggerType: 0, triggerBps: -800n, exitBps: 10_000 }]
+const rules = [{ triggerType: TriggerType.StopLoss, triggerBps: -800n, exitBps: 10_000 }]
 /** Signs an OpenPosition with changes that the service would not let through, and sends it past the service. */
 async function openDirectly(changes: Input): Promise<string> {
   const { body } = await call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'AAPL', usdcAmount: '10' })

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Address, type Hex, type PublicClient, parseUnits } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { TriggerType } from '../../src/protocol/enums.ts'
 import {
   digestOf,
   type ExitRule,
@@ -254,6 +255,8 @@ let deadlines = 0
 const inAnHour = () => BigInt(Math.floor(Date.now() / 1000) + HOUR_SECONDS + deadlines++)
 const keyOf = (random: Random): Hex =>
   `0x${Array.from({ length: 8 }, () => random.integer(1, 0xfffffffe).toString(16).padStart(8, '0')).join('')}`
-const ladder = (stopBps: number): ExitRule[] => [{ triggerType: 0, triggerBps: BigInt(stopBps), exitBps: 10_000 }]
+const ladder = (stopBps: number): ExitRule[] => [
+  { triggerType: TriggerType.StopLoss, triggerBps: BigInt(stopBps), exitBps: 10_000 },
+]
 const toBodyRules = (rules: ExitRule[]) =>
   rules.map(({ triggerBps, exitBps }) => ({ triggerBps: Number(triggerBps), exitBps }))

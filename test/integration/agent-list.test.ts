@@ -1,6 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { pageOf } from '../../src/history/agents.ts'
+import { AgentStatus } from '../../src/protocol/enums.ts'
 import { chain, FRONTIER, GENESIS, newTrader, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { call, deployment, type Input } from '../support/surfaces.ts'
@@ -78,12 +79,12 @@ describe('the list of agents', () => {
 
   it('follows a status at once', async () => {
     expect(idsOf(await list({ status: 'Suspended' }))).not.toContain(first.agentId)
-    await chain.setAgentStatus(BigInt(first.agentId), 2)
+    await chain.setAgentStatus(BigInt(first.agentId), AgentStatus.Suspended)
     expect(idsOf(await list({ status: 'Suspended' }))).toContain(first.agentId)
     expect(idsOf(await list({ status: 'Active' }))).not.toContain(first.agentId)
     await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
     expect(idsOf(await list({ status: 'Suspended' }))).toContain(first.agentId)
-    await chain.setAgentStatus(BigInt(first.agentId), 1)
+    await chain.setAgentStatus(BigInt(first.agentId), AgentStatus.Active)
     expect(idsOf(await list({ status: 'Active' }))).toContain(first.agentId)
   })
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { AgentStatus } from '../../src/protocol/enums.ts'
 import {
   chain,
   FRONTIER,
@@ -119,7 +120,7 @@ describe('the checks of a quote', () => {
     }
     await paused(chain.pauseRegistry)
     await paused(value => chain.pauseTrading('genesis', value))
-    await chain.setAgentStatus(BigInt(fresh.agentId), 2)
+    await chain.setAgentStatus(BigInt(fresh.agentId), AgentStatus.Suspended)
     const { quote } = await agree(fresh, 'submitTradeIntent', intent)
     expect(quote).toMatchObject({ bindingRule: 'agentActive', maxUsdcAmount: '0' })
   })

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { marketHours } from '../../src/catalog/market-hours.ts'
-import type { ExitMarket, WatchedPosition } from '../../src/chain/exit-execution.ts'
 import { decideExit } from '../../src/keeper/exit-decision.ts'
+import { PositionStatus, TriggerType } from '../../src/protocol/enums.ts'
+import type { ExitMarket } from '../../src/protocol/pending-exits.ts'
+import type { WatchedPosition } from '../../src/protocol/position.ts'
 
 const at = (time: string) => Date.parse(time) / 1000
 const hours = (time: string, symbol = 'NVDA') => {
@@ -62,11 +64,11 @@ describe('the decision about an exit', () => {
     tokenAmount: 10n ** 18n,
     maxSlippageBps: 100,
     entryPriceUsdc: 100_000_000n,
-    status: 0,
+    status: PositionStatus.Open,
     nextRuleIndex: 1,
     exitRules: [
-      { triggerType: 1, triggerBps: 300n, exitBps: 5_000 },
-      { triggerType: 0, triggerBps: -800n, exitBps: 10_000 },
+      { triggerType: TriggerType.TakeProfit, triggerBps: 300n, exitBps: 5_000 },
+      { triggerType: TriggerType.StopLoss, triggerBps: -800n, exitBps: 10_000 },
     ],
   }
   const market = (usd: bigint, changes: Partial<ExitMarket> = {}, stale = false): ExitMarket => ({

@@ -8,6 +8,7 @@ import { parseConfig } from '../../src/config.ts'
 import { type Context, createContext } from '../../src/context.ts'
 import { createMcpRoute } from '../../src/mcp/route.ts'
 import { createServer } from '../../src/mcp/server.ts'
+import { AgentStatus } from '../../src/protocol/enums.ts'
 import { chain } from '../support/actors.ts'
 import { refused, sign, succeed, type ToolResult, ToolTrader, wholeTrade } from '../support/mcp-client.ts'
 import { call, deployment, request } from '../support/surfaces.ts'
@@ -206,7 +207,7 @@ describe.each(ERAS)('protocol %o', (mode, version) => {
 
     updated = new Set()
     all = Promise.withResolvers<void>()
-    await chain.setAgentStatus(BigInt(agentId), 2)
+    await chain.setAgentStatus(BigInt(agentId), AgentStatus.Suspended)
     await chain.send(deployment.accounts.operator, {
       address: deployment.contracts.TradeRouter as `0x${string}`,
       abi: tradeRouterAbi,

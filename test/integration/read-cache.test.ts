@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
+import { AgentStatus } from '../../src/protocol/enums.ts'
 import { type CacheableResponse, createReadCache } from '../../src/read-cache.ts'
 import { chain, newTrader, signedIntent } from '../support/actors.ts'
 import { appWith, call, type Fetch, request } from '../support/surfaces.ts'
@@ -34,7 +35,7 @@ describe('a cached response', () => {
   it('is read again once this isolate has seen a newer block', async () => {
     const [app, trader] = [cachingApp(), await newTrader()]
     const before = await agentOf(app, trader.agentId)
-    await chain.setAgentStatus(BigInt(trader.agentId), 2)
+    await chain.setAgentStatus(BigInt(trader.agentId), AgentStatus.Suspended)
     expect(await agentOf(app, trader.agentId)).toEqual(before)
     expect(await blockOf(app)).toBeGreaterThan(BigInt(before.asOf.blockNumber))
     expect((await agentOf(app, trader.agentId)).agent.statusName).toBe('Suspended')

@@ -7,6 +7,7 @@ import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
+import { AgentStatus } from '../../src/protocol/enums.ts'
 import {
   chain,
   FRONTIER,
@@ -294,7 +295,7 @@ describe('the router refuses', () => {
   it('an agent that is suspended, which may still reduce', async () => {
     const fresh = await newTrader()
     const positionId = await openPosition(fresh, { usdcAmount: '10' })
-    await chain.setAgentStatus(BigInt(fresh.agentId), 2)
+    await chain.setAgentStatus(BigInt(fresh.agentId), AgentStatus.Suspended)
     await open(fresh, { symbol: 'AAPL' }, 400, 'AGENT_NOT_TRADABLE')
     await refusedIntent(fresh, 'submitAddIntent', { positionId, usdcAmount: '10' }, 400, 'AGENT_NOT_TRADABLE')
     expect((await submit(fresh, 'submitReduceIntent', { positionId, exitBps: '10000' })).status).toBe(201)

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
+import { TriggerType } from '../../src/protocol/enums.ts'
 import { type ExitRule, hashExits } from '../../src/protocol/typed-data.ts'
 import { newTrader, openPosition, registrationOf, sign, signedIntent, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
@@ -24,8 +25,8 @@ const exits = [
   { triggerBps: 1500, exitBps: 10000 },
 ]
 const rules: ExitRule[] = [
-  { triggerType: 0, triggerBps: -800n, exitBps: 5000 },
-  { triggerType: 1, triggerBps: 1500n, exitBps: 10_000 },
+  { triggerType: TriggerType.StopLoss, triggerBps: -800n, exitBps: 5000 },
+  { triggerType: TriggerType.TakeProfit, triggerBps: 1500n, exitBps: 10_000 },
 ]
 
 /** The quote of an open, whose typed data a test signs with a mistake in it. */
@@ -284,7 +285,7 @@ describe('the signing vectors', () => {
 /** The digest as the contract's own view computes it. */
 function contractDigest({ primaryType, typedData: { message }, exits: given }: Body): Promise<Hex> {
   const exits = given?.map(({ triggerType, triggerBps, exitBps }: Body) => ({
-    triggerType: triggerType === 'StopLoss' ? 0 : 1,
+    triggerType: TriggerType[triggerType as keyof typeof TriggerType],
     triggerBps: BigInt(triggerBps),
     exitBps,
   }))

@@ -2,6 +2,7 @@ import { env } from 'cloudflare:workers'
 import { createPublicClient, erc20Abi, type Hex, http, parseEventLogs } from 'viem'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { AgentStatus } from '../../src/protocol/enums.ts'
 import { chain, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { callTool } from '../support/mcp-surface.ts'
@@ -10,9 +11,6 @@ import { appWith, call, deployment, type Fetch, type Input } from '../support/su
 const { accounts, contracts, tokens } = deployment
 const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const
 const node = createPublicClient({ transport: http(deployment.rpcUrl) })
-
-const ACTIVE = 1
-const SUSPENDED = 2
 
 const history = async (agentId: string, input: Input = {}, fetch?: Fetch): Promise<Body> => {
   const { status, body } = await call('getTradeHistory', { agentId, ...input }, fetch)
@@ -83,9 +81,9 @@ beforeAll(async () => {
   await chain.setPrice('AMZN', '244.2')
 
   forced = await openPosition(trader, { symbol: 'GOOGL', usdcAmount: '200' })
-  await chain.setAgentStatus(BigInt(agentId), SUSPENDED)
+  await chain.setAgentStatus(BigInt(agentId), AgentStatus.Suspended)
   const force = await chain.send(accounts.operator, { ...router, functionName: 'forceClose', args: [BigInt(forced)] })
-  await chain.setAgentStatus(BigInt(agentId), ACTIVE)
+  await chain.setAgentStatus(BigInt(agentId), AgentStatus.Active)
 
   stopped = await openPosition(trader, { symbol: 'AMZN', usdcAmount: '300', exits: '-500:2500,-700:10000' })
   const entered = Number((await position(agentId, stopped)).entryPriceUsdc) / 1e6

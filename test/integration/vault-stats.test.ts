@@ -3,6 +3,7 @@ import { erc20Abi } from 'viem'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
+import { AgentStatus } from '../../src/protocol/enums.ts'
 import { chain, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { call, deployment, type Input } from '../support/surfaces.ts'
@@ -56,12 +57,12 @@ describe('the figures of a vault', () => {
   it('count agents by their status', async () => {
     const count = async (status: number) =>
       (await stats()).agents.byStatus.find((row: Body) => row.status === status)?.count ?? 0
-    const [active, suspended] = [await count(1), await count(2)]
-    await chain.setAgentStatus(BigInt(trader.agentId), 2)
-    expect([await count(1), await count(2)]).toEqual([active - 1, suspended + 1])
+    const [active, suspended] = [await count(AgentStatus.Active), await count(AgentStatus.Suspended)]
+    await chain.setAgentStatus(BigInt(trader.agentId), AgentStatus.Suspended)
+    expect([await count(AgentStatus.Active), await count(AgentStatus.Suspended)]).toEqual([active - 1, suspended + 1])
     await sample()
-    expect([await count(1), await count(2)]).toEqual([active - 1, suspended + 1])
-    await chain.setAgentStatus(BigInt(trader.agentId), 1)
+    expect([await count(AgentStatus.Active), await count(AgentStatus.Suspended)]).toEqual([active - 1, suspended + 1])
+    await chain.setAgentStatus(BigInt(trader.agentId), AgentStatus.Active)
   })
 
   it('follow the share price through trades, deposits and time', async () => {

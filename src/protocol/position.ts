@@ -1,0 +1,28 @@
+import type { Address } from 'viem'
+import type { ExitRule } from './typed-data.ts'
+
+/** A position with its exit ladder. `exitRules` before `nextRuleIndex` have fired, the others are pending. */
+export type Position = {
+  positionId: bigint
+  agentId: bigint
+  vault: Address
+  token: Address
+  /** The token's base units. */
+  tokenAmount: bigint
+  /** USDC base units per whole token. */
+  entryPriceUsdc: bigint
+  usdcCostBasis: bigint
+  maxSlippageBps: number
+  /** A `PositionStatus`. */
+  status: number
+  nextRuleIndex: number
+  /** Unix seconds. */
+  openedAt: bigint
+  realizedPnlUsdc: bigint
+  exitRules: readonly ExitRule[]
+  /** Mark to market at the oracle price; undefined if the position is closed or the price is stale. */
+  unrealizedPnlUsdc: bigint | undefined
+}
+
+/** The part of a position that decides about its exits. */
+export type WatchedPosition = Omit<Position, 'usdcCostBasis' | 'openedAt' | 'realizedPnlUsdc' | 'unrealizedPnlUsdc'>
