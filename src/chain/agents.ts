@@ -1,13 +1,14 @@
-import type { Address, Hex } from 'viem'
+import { type Address, type Hex, zeroAddress } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import { feeManagerAbi } from '../../contracts-abi/fee-manager.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { type Domain, domainAbi, toDomain } from '../protocol/typed-data.ts'
-import { type Block, type Chain, must, read } from './chain.ts'
-import { type Answer, type Outcome, outcomeOf } from './multicall.ts'
-import { askReader } from './service-reader.ts'
+import type { Block, Chain } from './chain.ts'
+import { agentRegistry, eip712Contract, feeManager } from './contracts.ts'
+import { type CallResult, decodeResult, tryDecodeResult } from './function-call.ts'
+import { call, optional, readTree } from './read-tree.ts'
+import { callReader } from './service-reader.ts'
 
-/** An agent as the registry holds it. */
+/** An agent as the registry returns it. `status` is an `AgentStatus`; `createdAt` is Unix seconds. */
 export type AgentRecord = {
   owner: Address
   signer: Address
@@ -25,95 +26,103 @@ export type AgentRecord = {
 /** An agent, and whether its owner holds the linked ERC-8004 identity at that block. */
 export type Agent = AgentRecord & { erc8004OwnerCurrent: boolean }
 
-const registry = ({ contracts }: Chain) => ({ address: contracts.AgentRegistry, abi: agentRegistryAbi }) as const
+/** The call that reads an agent's record; `existing` removes an empty one. */
+export const agentRecordCall = (chain: Chain, agentId: bigint) =>
+  optional(call(agentRegistry(chain), 'getAgent', [agentId]))
 
-/** The calls that read one agent; `toAgent` puts their results together. */
-export const agentCalls = (chain: Chain, agentId: bigint) =>
-  [
-    { ...registry(chain), functionName: 'getAgent', args: [agentId] },
-    { ...registry(chain), functionName: 'isERC8004OwnerCurrent', args: [agentId] },
-  ] as const
+const agentCalls = (chain: Chain, agentId: bigint) => ({
+  record: agentRecordCall(chain, agentId),
+  isOwnerCurrent: optional(call(agentRegistry(chain), 'isERC8004OwnerCurrent', [agentId])),
+})
 
-/** The record of an agent, or undefined when there is none: the call reverted or the record is empty. */
-export const toRecord = (record: Outcome<AgentRecord>): AgentRecord | undefined =>
-  record.status === 'failure' || record.result.createdAt === 0n ? undefined : record.result
+/** Returns the record unless it is empty: the registry returns empty records of agents that do not exist. */
+export const existing = (record: AgentRecord | undefined): AgentRecord | undefined =>
+  record === undefined || record.createdAt === 0n ? undefined : record
 
-/** The agent, or undefined when there is none. */
-export function toAgent(record: Outcome<AgentRecord>, isOwnerCurrent: Outcome<boolean>): Agent | undefined {
-  const agent = toRecord(record)
-  return agent && { ...agent, erc8004OwnerCurrent: agent.hasERC8004Identity && isOwnerCurrent.result === true }
+function toAgent(values: { record: AgentRecord | undefined; isOwnerCurrent: boolean | undefined }): Agent | undefined {
+  const agent = existing(values.record)
+  return agent && { ...agent, erc8004OwnerCurrent: agent.hasERC8004Identity && values.isOwnerCurrent === true }
 }
 
-/** The agent that the registry answered the reader, or undefined when there is none. */
-export const agentOf = ({ record, isOwnerCurrent }: { record: Answer; isOwnerCurrent: Answer }) =>
-  toAgent(
-    outcomeOf(agentRegistryAbi, 'getAgent', record),
-    outcomeOf(agentRegistryAbi, 'isERC8004OwnerCurrent', isOwnerCurrent),
-  )
+/** Returns the agent in the service reader's results, or undefined if it does not exist. */
+export const decodeAgent = (results: { record: CallResult; isOwnerCurrent: CallResult }): Agent | undefined =>
+  toAgent({
+    record: tryDecodeResult(agentRegistryAbi, 'getAgent', results.record),
+    isOwnerCurrent: tryDecodeResult(agentRegistryAbi, 'isERC8004OwnerCurrent', results.isOwnerCurrent),
+  })
 
-/** Reads one agent. Throws AGENT_NOT_FOUND. */
+/** Reads an agent. Throws AGENT_NOT_FOUND. */
 export async function getAgent(chain: Chain, agentId: bigint): Promise<{ block: Block; agent: Agent }> {
-  const { block, results } = await read(chain, agentCalls(chain, agentId))
-  const agent = toAgent(results[0], results[1])
+  const { block, values } = await readTree(chain, agentCalls(chain, agentId))
+  const agent = toAgent(values)
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
   return { block, agent }
 }
 
 /** Reads the agent that is linked to an ERC-8004 identity. Throws NO_AGENT_FOR_ERC8004. */
-export async function getAgentByERC8004(chain: Chain, erc8004AgentId: bigint) {
-  const { block, answers } = await askReader(chain, 'agentByERC8004', erc8004AgentId)
-  const [agentId, record] = answers
-  const agent = agentOf(record)
+export async function getAgentByERC8004(
+  chain: Chain,
+  erc8004AgentId: bigint,
+): Promise<{ block: Block; agentId: bigint; agent: Agent }> {
+  const { block, values } = await callReader(chain, 'agentByERC8004', erc8004AgentId)
+  const [agentId, results] = values
+  const agent = decodeAgent(results)
   if (agent === undefined) throw refuse('NO_AGENT_FOR_ERC8004', { erc8004AgentId })
   return { block, agentId, agent }
 }
 
-/** More fit into one call's gas only when their metadata is short. */
-const AGENTS_PER_READ = 200
+/** More agents fit into one call's gas only if their metadata is short. */
+const MAX_AGENTS_PER_CALL = 200
 
-/** Reads agents at one block; a further page of them asks the node for the first one's block. */
-export async function getAgents(chain: Chain, ids: readonly bigint[]) {
-  const first = await getPage(chain, ids.slice(0, AGENTS_PER_READ))
-  const agents = first.agents
-  for (let from = AGENTS_PER_READ; from < ids.length; from += AGENTS_PER_READ)
-    agents.push(...(await getPage(chain, ids.slice(from, from + AGENTS_PER_READ), first.block)).agents)
-  return { block: first.block, agents }
+type AgentWithId = { agentId: bigint; agent: Agent }
+
+/** Reads agents at one block. Ids that do not exist are left out. Further pages read the first page's block. */
+export async function getAgents(
+  chain: Chain,
+  agentIds: readonly bigint[],
+): Promise<{ block: Block; agents: AgentWithId[] }> {
+  const { block, agents } = await readAgentsPage(chain, agentIds.slice(0, MAX_AGENTS_PER_CALL))
+  for (let from = MAX_AGENTS_PER_CALL; from < agentIds.length; from += MAX_AGENTS_PER_CALL) {
+    const page = await readAgentsPage(chain, agentIds.slice(from, from + MAX_AGENTS_PER_CALL), block)
+    agents.push(...page.agents)
+  }
+  return { block, agents }
 }
 
-async function getPage(chain: Chain, ids: readonly bigint[], at?: Block) {
-  const { block, results } = await read(
+async function readAgentsPage(chain: Chain, agentIds: readonly bigint[], at?: Block) {
+  const { block, values } = await readTree(
     chain,
-    ids.flatMap(id => agentCalls(chain, id)),
+    agentIds.map(agentId => ({ agentId, ...agentCalls(chain, agentId) })),
     at,
   )
-  const agents = ids.flatMap((agentId, index) => {
-    const agent = toAgent(results[2 * index] as never, results[2 * index + 1] as never)
+  const agents = values.flatMap(({ agentId, ...calls }): AgentWithId[] => {
+    const agent = toAgent(calls)
     return agent === undefined ? [] : [{ agentId, agent }]
   })
   return { block, agents }
 }
 
-/** What a link of an ERC-8004 identity must match: the agent, its owner's nonce, the domain. */
+/** What an ERC-8004 identity link must match. `ownerNonce` is the next nonce of the agent's owner. */
 export type LinkTerms = { agent: Agent; domain: Domain; ownerNonce: bigint; identityRegistry: Address }
 
 /** Reads the terms of an identity link. Throws AGENT_NOT_FOUND. */
 export async function getLinkTerms(chain: Chain, agentId: bigint): Promise<{ block: Block; terms: LinkTerms }> {
-  const { block, answers } = await askReader(chain, 'linkTerms', agentId)
-  const [record, domain, ownerNonce, identityRegistry] = answers
-  const agent = agentOf(record)
+  const { block, values } = await callReader(chain, 'linkTerms', agentId)
+  const [agentResults, domain, ownerNonce, identityRegistry] = values
+  const agent = decodeAgent(agentResults)
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
   return {
     block,
     terms: {
       agent,
-      domain: toDomain(must(outcomeOf(domainAbi, 'eip712Domain', domain))),
-      ownerNonce: must(outcomeOf(agentRegistryAbi, 'nonces', ownerNonce)),
-      identityRegistry: must(outcomeOf(agentRegistryAbi, 'erc8004IdentityRegistry', identityRegistry)),
+      domain: toDomain(decodeResult(domainAbi, 'eip712Domain', domain)),
+      ownerNonce: decodeResult(agentRegistryAbi, 'nonces', ownerNonce),
+      identityRegistry: decodeResult(agentRegistryAbi, 'erc8004IdentityRegistry', identityRegistry),
     },
   }
 }
 
-/** What a registration must match: domain, typehash, the signer's nonce, the fee and whether the registry is open. */
+/** What a registration must match. `signerNonce` is undefined without a signer; the fee is in base units of its asset. */
 export type RegistrationTerms = {
   domain: Domain
   selfRegisterTypehash: Hex
@@ -122,31 +131,25 @@ export type RegistrationTerms = {
   fee: { amount: bigint; asset: Address; treasury: Address; relayer: Address }
 }
 
-/** Reads the terms of a registration, with the nonce when a signer is given. */
+/** Reads the terms of a registration, with the next nonce of a signer if one is given. */
 export async function getRegistrationTerms(
   chain: Chain,
   signer?: Address,
 ): Promise<{ block: Block; terms: RegistrationTerms }> {
-  const fees = { address: chain.contracts.FeeManager, abi: feeManagerAbi } as const
-  const { block, results } = await read(chain, [
-    { address: chain.contracts.AgentRegistry, abi: domainAbi, functionName: 'eip712Domain' },
-    { ...registry(chain), functionName: 'SELF_REGISTER_TYPEHASH' },
-    { ...registry(chain), functionName: 'paused' },
-    { ...fees, functionName: 'getRegistrationFee' },
-    { ...fees, functionName: 'feeAsset' },
-    { ...fees, functionName: 'treasury' },
-    { ...fees, functionName: 'registrationFeeRelayer' },
-    { ...registry(chain), functionName: 'nonces', args: [signer ?? '0x0000000000000000000000000000000000000000'] },
-  ] as const)
-  const [domain, typehash, paused, amount, asset, treasury, relayer, nonce] = results
-  return {
-    block,
-    terms: {
-      domain: toDomain(must(domain)),
-      selfRegisterTypehash: must(typehash),
-      signerNonce: signer && must(nonce),
-      paused: must(paused),
-      fee: { amount: must(amount), asset: must(asset), treasury: must(treasury), relayer: must(relayer) },
+  const registry = agentRegistry(chain)
+  const fees = feeManager(chain)
+  const { block, values } = await readTree(chain, {
+    domain: call(eip712Contract(registry.address), 'eip712Domain', []),
+    selfRegisterTypehash: call(registry, 'SELF_REGISTER_TYPEHASH', []),
+    paused: call(registry, 'paused', []),
+    fee: {
+      amount: call(fees, 'getRegistrationFee', []),
+      asset: call(fees, 'feeAsset', []),
+      treasury: call(fees, 'treasury', []),
+      relayer: call(fees, 'registrationFeeRelayer', []),
     },
-  }
+    nonce: call(registry, 'nonces', [signer ?? zeroAddress]),
+  })
+  const { domain, nonce, ...terms } = values
+  return { block, terms: { ...terms, domain: toDomain(domain), signerNonce: signer && nonce } }
 }

@@ -2,22 +2,19 @@ import type { Address } from 'viem'
 import { codeRequest } from '../rpc/requests.ts'
 import type { Chain } from './chain.ts'
 
-// Code does not leave an address again: what was found once is not asked for.
+/** Names of contracts whose code was found, by the configured contracts. Code never disappears, so it is read once. */
 const found = new WeakMap<object, Set<string>>()
 
-/** Names of the configured contracts that have no code on the chain. Throws CHAIN_UNREACHABLE. */
+/** Returns the names of the configured contracts that have no code on the chain. Throws CHAIN_UNREACHABLE. */
 export async function contractsWithoutCode({ rpc, contracts, trading }: Chain): Promise<string[]> {
   const known = found.get(contracts) ?? new Set()
   found.set(contracts, known)
-  const unseen = Object.entries({ ...contracts, ...trading }).filter(
+  const unchecked = Object.entries({ ...contracts, ...trading }).filter(
     (entry): entry is [string, Address] => entry[1] !== undefined && !known.has(entry[0]),
   )
-  const missing: string[] = []
-  await Promise.all(
-    unseen.map(async ([name, address]) => {
-      if ((await rpc.read(codeRequest(address))) === '0x') missing.push(name)
-      else known.add(name)
-    }),
+  const checked = await Promise.all(
+    unchecked.map(async ([name, address]) => ({ name, hasCode: (await rpc.read(codeRequest(address))) !== '0x' })),
   )
-  return missing
+  for (const { name, hasCode } of checked) if (hasCode) known.add(name)
+  return checked.filter(({ hasCode }) => !hasCode).map(({ name }) => name)
 }

@@ -2,73 +2,81 @@ import type { Address, Hex } from 'viem'
 import { unreachable } from '../rpc/node-errors.ts'
 import { blockRequest } from '../rpc/requests.ts'
 import type { Block, TradingChain } from './chain.ts'
-import { askReader } from './service-reader.ts'
+import { callReader } from './service-reader.ts'
 
-/** What an agent's allocation has become; USDC base units, signed where PnL. */
+/** The value of an agent's allocation, in USDC base units; PnL is signed. */
 export type Equity = {
   cap: bigint
-  /** What of the cap is in open positions. */
+  /** The part of the cap that is in open positions. */
   used: bigint
-  /** The highest that realized equity was after a trade, and never below `current`. */
+  /** The highest realized equity after a trade; never below `current`. */
   peak: bigint
-  /** Cap, realized and unrealized PnL. */
+  /** Cap plus realized and unrealized PnL. */
   current: bigint
   drawdownBps: bigint
   realized: bigint
   unrealized: bigint
   openCount: number
-  /** Tokens without a fresh price: equity and unrealized PnL then count them at the last known one. */
+  /** Tokens without a fresh price; they count at their last known price. */
   staleTokens: readonly Address[]
 }
 
-/** What the shares of a vault are worth; base units of the asset, of the shares where it says so. */
-export type Worth = {
+/** The value of a vault, in base units of its asset; `totalShares` is in base units of the shares. */
+export type VaultWorth = {
   totalAssets: bigint
   idleAssets: bigint
   totalShares: bigint
-  /** What one whole share is worth. */
+  /** The value of one whole share. */
   sharePrice: bigint
 }
 
-/** What the reader says of something that may not be there. */
-type Told<T> = Omit<T, 'openCount'> & { isKnown: boolean; openCount?: bigint }
+/** A value of the service reader. `isKnown` is false if a contract call failed. */
+type Known<Value> = Omit<Value, 'openCount'> & { isKnown: boolean; openCount?: bigint }
 
-/** The equity that the reader told; undefined where the contracts do not know. */
-export function equityOf({ isKnown, openCount, ...equity }: Told<Equity>): Equity | undefined {
-  return isKnown ? { ...equity, openCount: Number(openCount) } : undefined
-}
+/** Returns the reader's equity, or undefined if the contracts do not know it. */
+export const toEquity = ({ isKnown, openCount, ...equity }: Known<Equity>): Equity | undefined =>
+  isKnown ? { ...equity, openCount: Number(openCount) } : undefined
 
-/** The worth that the reader told; undefined where the contract is no such vault. */
-export const worthOf = ({ isKnown, ...worth }: Told<Worth>): Worth | undefined => (isKnown ? worth : undefined)
+/** Returns the reader's worth, or undefined if the address is not a vault. */
+export const toVaultWorth = ({ isKnown, ...worth }: Known<VaultWorth>): VaultWorth | undefined =>
+  isKnown ? worth : undefined
 
-/** Equities and worths of one block. */
-export type Reading = {
+/** Equities of agents and worths of vaults at one block. */
+export type WorthReading = {
   block: Block & { hash: Hex }
   equities: Map<bigint, Equity>
-  worths: Map<Address, Worth>
-  /** The agents that one call had no gas for. */
-  rest: readonly bigint[]
+  worths: Map<Address, VaultWorth>
+  /** The agents for which the gas of the call was not sufficient. */
+  remainingAgents: readonly bigint[]
 }
 
 /**
- * Reads what agents and vaults are worth in the newest block, and which block that is. Throws CHAIN_UNREACHABLE, also
- * where the block is no longer the chain's when it is asked for its hash.
+ * Reads the equities of agents and the worths of vaults at the newest block. Throws CHAIN_UNREACHABLE, also when a reorg
+ * replaces the block before its hash is read.
  */
 export async function readWorth(
   chain: TradingChain,
   { agents, vaults }: { agents: readonly bigint[]; vaults: readonly Address[] },
-): Promise<Reading> {
-  const { block, answers } = await askReader(chain, 'equities', agents, vaults)
-  const [found, worths] = answers
+): Promise<WorthReading> {
+  const { block, values } = await callReader(chain, 'equities', agents, vaults)
+  const [equities, worths] = values
   const header = await chain.rpc.read(blockRequest(block.number))
   if (header === null || BigInt(header.timestamp) !== block.timestamp)
     throw unreachable(`block ${block.number} was replaced during the read`)
   return {
     block: { ...block, hash: header.hash },
-    equities: new Map(agents.flatMap((agent, index) => entry(agent, found[index] && equityOf(found[index])))),
-    worths: new Map(vaults.flatMap((vault, index) => entry(vault, worths[index] && worthOf(worths[index])))),
-    rest: agents.slice(found.length),
+    equities: mapKnown(agents, equities.map(toEquity)),
+    worths: mapKnown(vaults, worths.map(toVaultWorth)),
+    remainingAgents: agents.slice(equities.length),
   }
 }
 
-const entry = <K, V>(key: K, value: V | undefined): [K, V][] => (value === undefined ? [] : [[key, value]])
+/** Returns a map from each key to the value at the same index, without undefined values. */
+function mapKnown<Key, Value>(keys: readonly Key[], values: readonly (Value | undefined)[]): Map<Key, Value> {
+  const known = new Map<Key, Value>()
+  for (const [index, key] of keys.entries()) {
+    const value = values[index]
+    if (value !== undefined) known.set(key, value)
+  }
+  return known
+}

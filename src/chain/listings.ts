@@ -1,11 +1,11 @@
 import { type Address, type Hex, parseAbi } from 'viem'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
-import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
-import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
-import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
+import { Track } from '../protocol/enums.ts'
 import { type PriceQuote, type RoundData, strictestMaxAge, toPriceQuote } from '../protocol/price-quote.ts'
 import type { TrackConfig } from '../protocol/track-config.ts'
-import { type Block, type Chain, maybe, read } from './chain.ts'
+import type { Block, Chain } from './chain.ts'
+import { priceOracle, tokenRegistry, vaultTrackRegistry } from './contracts.ts'
+import { call, optional, readTree } from './read-tree.ts'
 
 export const erc20Abi = parseAbi([
   'function symbol() view returns (string)',
@@ -27,156 +27,178 @@ export type Token = {
   active: boolean
 }
 
-/** A registered vault; `vaultName` is the bytes32 that holds its slug, amounts are base units of the asset. */
+/** A registered vault. `vaultName` is the bytes32 with its slug; amounts are base units of the asset. */
 export type Vault = {
   address: Address
   vaultName: Hex
   asset: Address
   totalAssets: bigint
   idleAssets: bigint
+  /** Seconds; 0 is no limit. */
   maxPriceAge: bigint
   tradingPaused: boolean
   tracks: TrackConfig[]
 }
 
-/** Every vault and every token of the deployment, with the allowlists and the oracle's quotes, at one block. */
+/** Every registered vault and token, with allowlists and oracle quotes, at one block. */
 export type Market = {
   vaults: Vault[]
   tokens: Token[]
   /**
-   * Quote of a token, judged by the window of the oracle and of the vault; without a vault by the strictest window of
-   * the vaults that allow it.
+   * Returns the quote of a token. The maximum age is the stricter one of oracle and vault; without a vault, the strictest
+   * one of the vaults that allow the token.
    */
   quoteIn: (token: Address, vault?: Vault) => PriceQuote
   allows: (vault: Address, token: Address) => boolean
 }
 
-export const TRACK_IDS = [0n, 1n, 2n] as const
-// How many entries beyond the expected ones are asked for on the chance that the registries have grown.
-const SPARE = 8
+const TRACK_IDS = Object.values(Track).map(BigInt)
+/** Number of entries beyond the expected ones to read, in case the registries have grown. */
+const SPARE_ENTRIES = 8
 
-/** What the registries held when last asked: append-only lists, so only their length and entries need checking. */
-const lastSeen = new WeakMap<object, { vaults: Address[]; tokens: Address[] }>()
+type Registered = { vaults: Address[]; tokens: Address[] }
+
+/** The last seen entries of the registries, which only grow. */
+const lastSeen = new WeakMap<object, Registered>()
 
 /**
- * Reads the market in one round trip when the registries hold what is configured or was seen last, in two when they
- * have grown. Throws CHAIN_UNREACHABLE.
+ * Reads the market, in one round trip if the registries have the configured or last seen entries, else in two or more.
+ * Throws CHAIN_UNREACHABLE.
  */
 export async function readMarket(chain: Chain): Promise<{ block: Block; market: Market }> {
-  const expected = lastSeen.get(chain.contracts) ?? {
-    vaults: Object.values(chain.vaults),
-    tokens: Object.values(chain.tokens),
-  }
-  const first = await readLists(chain, expected)
-  if (sameSet(first.lists, expected)) return first
-  let { lists } = first
+  const configured = { vaults: Object.values(chain.vaults), tokens: Object.values(chain.tokens) }
+  let expected: Registered = lastSeen.get(chain.contracts) ?? configured
   for (;;) {
-    const next = await readLists(chain, lists)
-    if (sameSet(next.lists, lists)) {
-      lastSeen.set(chain.contracts, lists)
-      return next
+    const { registered, ...read } = await readRegistries(chain, expected)
+    if (haveSameEntries(registered, expected)) {
+      if (expected !== configured) lastSeen.set(chain.contracts, expected)
+      return read
     }
-    ;({ lists } = next)
+    expected = registered
   }
 }
 
-type Lists = { vaults: Address[]; tokens: Address[] }
-
-const sameSet = (a: Lists, b: Lists) =>
+const haveSameEntries = (a: Registered, b: Registered) =>
   a.vaults.length === b.vaults.length &&
   a.tokens.length === b.tokens.length &&
   a.vaults.every(vault => b.vaults.includes(vault)) &&
   a.tokens.every(token => b.tokens.includes(token))
 
-async function readLists(chain: Chain, expected: Lists) {
-  const vaultRegistry = { address: chain.contracts.VaultTrackRegistry, abi: vaultTrackRegistryAbi } as const
-  const tokenRegistry = { address: chain.contracts.TokenRegistry, abi: tokenRegistryAbi } as const
-  const oracle = { address: chain.contracts.PriceOracle, abi: priceOracleAbi } as const
-  const indexes = (length: number) => Array.from({ length: length + SPARE }, (_, index) => BigInt(index))
-
-  const vaultSlots = indexes(expected.vaults.length)
-  const tokenSlots = indexes(expected.tokens.length)
-  const calls: unknown[] = []
-  // Each adder says where its results will stand.
-  const add = (...added: unknown[]) => calls.push(...added) - added.length
-  const counts = add({ ...vaultRegistry, functionName: 'vaultCount' }, { ...tokenRegistry, functionName: 'tokenCount' })
-  const vaultsAt = add(...vaultSlots.map(index => ({ ...vaultRegistry, functionName: 'vaultAt', args: [index] })))
-  const tokensAt = add(...tokenSlots.map(index => ({ ...tokenRegistry, functionName: 'tokenAt', args: [index] })))
-  const vaultRows = expected.vaults.map(address => {
-    const vault = { address, abi: vaultAbi } as const
-    return add(
-      { ...vault, functionName: 'vaultName' },
-      { ...vault, functionName: 'asset' },
-      { ...vault, functionName: 'totalAssets' },
-      { ...vault, functionName: 'idleAssets' },
-      { ...vault, functionName: 'maxPriceAge' },
-      { ...vault, functionName: 'tradingPaused' },
-      ...TRACK_IDS.map(track => ({ ...vaultRegistry, functionName: 'getVaultTrackConfig', args: [address, track] })),
-      ...expected.tokens.map(token => ({ ...vault, functionName: 'isAllowedToken', args: [token] })),
-    )
+/** Reads the entries of both registries, and the facts about the expected ones. */
+async function readRegistries(chain: Chain, expected: Registered) {
+  const { block, values } = await readTree(chain, {
+    vaultCount: optional(call(vaultTrackRegistry(chain), 'vaultCount', [])),
+    vaultEntries: indexesOf(expected.vaults).map(index =>
+      optional(call(vaultTrackRegistry(chain), 'vaultAt', [index])),
+    ),
+    tokenCount: optional(call(tokenRegistry(chain), 'tokenCount', [])),
+    tokenEntries: indexesOf(expected.tokens).map(index => optional(call(tokenRegistry(chain), 'tokenAt', [index]))),
+    vaults: expected.vaults.map(vault => vaultCalls(chain, vault, expected.tokens)),
+    tokens: expected.tokens.map(token => tokenCalls(chain, token)),
   })
-  const tokenRows = expected.tokens.map(address => {
-    const token = { address, abi: erc20Abi } as const
-    return add(
-      { ...token, functionName: 'symbol' },
-      { ...token, functionName: 'name' },
-      { ...token, functionName: 'decimals' },
-      { ...tokenRegistry, functionName: 'isTokenListed', args: [address] },
-      { ...tokenRegistry, functionName: 'isTokenActive', args: [address] },
-      { ...oracle, functionName: 'latestRoundData', args: [address] },
-      { ...oracle, functionName: 'maxAgeOf', args: [address] },
-    )
-  })
-
-  const { block, results } = await read(chain, calls)
-  const value = <T>(index: number) => maybe(results[index] as never) as T | undefined
-  const listed = (from: number, slots: bigint[], count: bigint) =>
-    slots.flatMap((_, index) => (BigInt(index) < count ? [value<Address>(from + index) ?? []].flat() : []))
-  const lists = {
-    vaults: listed(vaultsAt, vaultSlots, value<bigint>(counts) ?? 0n),
-    tokens: listed(tokensAt, tokenSlots, value<bigint>(counts + 1) ?? 0n),
+  const registered: Registered = {
+    vaults: firstEntries(values.vaultEntries, values.vaultCount),
+    tokens: firstEntries(values.tokenEntries, values.tokenCount),
   }
-
-  const allowed = new Set<string>()
-  const vaults = expected.vaults.flatMap((address, index): Vault[] => {
-    const row = vaultRows[index] ?? 0
-    const vaultName = value<Hex>(row)
-    const asset = value<Address>(row + 1)
-    if (vaultName === undefined || asset === undefined) return []
-    const tracks = TRACK_IDS.flatMap((_, track) => value<TrackConfig>(row + 6 + track) ?? [])
-    for (const [position, token] of expected.tokens.entries())
-      if (value<boolean>(row + 6 + TRACK_IDS.length + position)) allowed.add(`${address}${token}`)
-    return [
-      {
-        address,
-        vaultName,
-        asset,
-        totalAssets: value<bigint>(row + 2) ?? 0n,
-        idleAssets: value<bigint>(row + 3) ?? 0n,
-        maxPriceAge: value<bigint>(row + 4) ?? 0n,
-        tradingPaused: value<boolean>(row + 5) ?? false,
-        tracks: tracks.filter(({ vault }) => vault === address),
-      },
-    ]
-  })
-  const allows = (vault: Address, token: Address) => allowed.has(`${vault}${token}`)
-  const rounds = new Map<Address, { round: RoundData | undefined; maxAge: bigint }>()
-  const quoteIn = (token: Address, vault?: Vault): PriceQuote => {
-    const { round, maxAge = 0n } = rounds.get(token) ?? {}
-    const judging = vault ? [vault] : vaults.filter(({ address }) => allows(address, token))
-    return toPriceQuote(round, strictestMaxAge([maxAge, ...judging.map(({ maxPriceAge }) => maxPriceAge)]), block)
-  }
-  const tokens = expected.tokens.map((address, index): Token => {
-    const row = tokenRows[index] ?? 0
-    rounds.set(address, { round: value<RoundData>(row + 5), maxAge: value<bigint>(row + 6) ?? 0n })
-    return {
-      address,
-      symbol: value<string>(row) ?? address,
-      name: value<string>(row + 1) ?? '',
-      decimals: value<number>(row + 2) ?? 18,
-      listed: value<boolean>(row + 3) ?? false,
-      active: value<boolean>(row + 4) ?? false,
-    }
-  })
-  return { block, lists, market: { vaults, tokens, quoteIn, allows } }
+  return { block, registered, market: toMarket(block, values) }
 }
+
+const indexesOf = (expected: readonly Address[]) =>
+  Array.from({ length: expected.length + SPARE_ENTRIES }, (_, index) => BigInt(index))
+
+const firstEntries = (entries: readonly (Address | undefined)[], count = 0n): Address[] =>
+  entries.slice(0, Number(count)).filter(entry => entry !== undefined)
+
+function vaultCalls(chain: Chain, address: Address, tokens: readonly Address[]) {
+  const vault = { address, abi: vaultAbi }
+  return {
+    address,
+    vaultName: optional(call(vault, 'vaultName', [])),
+    asset: optional(call(vault, 'asset', [])),
+    totalAssets: optional(call(vault, 'totalAssets', [])),
+    idleAssets: optional(call(vault, 'idleAssets', [])),
+    maxPriceAge: optional(call(vault, 'maxPriceAge', [])),
+    tradingPaused: optional(call(vault, 'tradingPaused', [])),
+    tracks: TRACK_IDS.map(track => optional(call(vaultTrackRegistry(chain), 'getVaultTrackConfig', [address, track]))),
+    allowlist: tokens.map(token => ({ token, isAllowed: optional(call(vault, 'isAllowedToken', [token])) })),
+  }
+}
+
+function tokenCalls(chain: Chain, address: Address) {
+  const token = { address, abi: erc20Abi }
+  return {
+    address,
+    symbol: optional(call(token, 'symbol', [])),
+    name: optional(call(token, 'name', [])),
+    decimals: optional(call(token, 'decimals', [])),
+    listed: optional(call(tokenRegistry(chain), 'isTokenListed', [address])),
+    active: optional(call(tokenRegistry(chain), 'isTokenActive', [address])),
+    round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
+    maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [address])),
+  }
+}
+
+type VaultValues = {
+  address: Address
+  vaultName: Hex | undefined
+  asset: Address | undefined
+  totalAssets: bigint | undefined
+  idleAssets: bigint | undefined
+  maxPriceAge: bigint | undefined
+  tradingPaused: boolean | undefined
+  tracks: readonly (TrackConfig | undefined)[]
+  allowlist: readonly { token: Address; isAllowed: boolean | undefined }[]
+}
+
+type TokenValues = { [name in keyof Token]: Token[name] | undefined } & {
+  address: Address
+  round: RoundData | undefined
+  maxAge: bigint | undefined
+}
+
+function toMarket(block: Block, values: { vaults: readonly VaultValues[]; tokens: readonly TokenValues[] }): Market {
+  const allowed = new Set(
+    values.vaults.flatMap(({ address, allowlist }) =>
+      allowlist.filter(({ isAllowed }) => isAllowed).map(({ token }) => `${address}${token}`),
+    ),
+  )
+  const allows = (vault: Address, token: Address) => allowed.has(`${vault}${token}`)
+  const vaults = values.vaults.flatMap(vault => toVault(vault) ?? [])
+  const prices = new Map(values.tokens.map(({ address, round, maxAge = 0n }) => [address, { round, maxAge }]))
+  return {
+    vaults,
+    tokens: values.tokens.map(toToken),
+    quoteIn(token, vault) {
+      const { round, maxAge = 0n } = prices.get(token) ?? {}
+      const holders = vault ? [vault] : vaults.filter(({ address }) => allows(address, token))
+      const maxAges = [maxAge, ...holders.map(({ maxPriceAge }) => maxPriceAge)]
+      return toPriceQuote(round, strictestMaxAge(maxAges), block)
+    },
+    allows,
+  }
+}
+
+/** Returns the vault, or undefined if the contract is not a vault. */
+function toVault({ address, vaultName, asset, tracks, ...vault }: VaultValues): Vault | undefined {
+  if (vaultName === undefined || asset === undefined) return undefined
+  return {
+    address,
+    vaultName,
+    asset,
+    totalAssets: vault.totalAssets ?? 0n,
+    idleAssets: vault.idleAssets ?? 0n,
+    maxPriceAge: vault.maxPriceAge ?? 0n,
+    tradingPaused: vault.tradingPaused ?? false,
+    // An unset track has an empty config.
+    tracks: tracks.filter(track => track !== undefined).filter(track => track.vault === address),
+  }
+}
+
+const toToken = ({ address, symbol, name, decimals, listed, active }: TokenValues): Token => ({
+  address,
+  symbol: symbol ?? address,
+  name: name ?? '',
+  decimals: decimals ?? 18,
+  listed: listed ?? false,
+  active: active ?? false,
+})

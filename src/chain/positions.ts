@@ -4,98 +4,102 @@ import { refuse } from '../errors/catalogue.ts'
 import { PositionStatus } from '../protocol/enums.ts'
 import type { Position } from '../protocol/position.ts'
 import type { ExitRule } from '../protocol/typed-data.ts'
-import { agentCalls, agentOf, toAgent } from './agents.ts'
-import { maybe, must, read, type TradingChain } from './chain.ts'
-import { type Answer, type Outcome, outcomeOf } from './multicall.ts'
-import { askReader } from './service-reader.ts'
+import { agentRecordCall, decodeAgent, existing } from './agents.ts'
+import type { Block, TradingChain } from './chain.ts'
+import { positionManager, tradeRouterLens } from './contracts.ts'
+import { type CallResult, decodeResult, tryDecodeResult } from './function-call.ts'
+import { call, optional, readTree } from './read-tree.ts'
+import { callReader } from './service-reader.ts'
 
-const positions = ({ trading }: TradingChain) =>
-  ({ address: trading.PositionManager, abi: positionManagerAbi }) as const
+/** The number of newest positions, of all agents, that `getRecentClosedPositions` looks at. */
+export const SCAN_WINDOW = 500
 
-/** The calls that read one position; `toPosition` puts their results together. */
-const positionCalls = (chain: TradingChain, positionId: bigint) =>
-  [
-    { ...positions(chain), functionName: 'getPosition', args: [positionId] },
-    { ...positions(chain), functionName: 'getExitRules', args: [positionId] },
-    {
-      address: chain.trading.TradeRouterLens,
-      abi: tradeRouterLensAbi,
-      functionName: 'positionUnrealizedPnlUsdc',
-      args: [positionId],
-    },
-  ] as const
+type PositionRecord = Omit<Position, 'exitRules' | 'unrealizedPnlUsdc'>
 
-type OnChain = Omit<Position, 'exitRules' | 'unrealizedPnlUsdc'>
+const positionCalls = (chain: TradingChain, positionId: bigint) => ({
+  record: optional(call(positionManager(chain), 'getPosition', [positionId])),
+  exitRules: optional(call(positionManager(chain), 'getExitRules', [positionId])),
+  unrealizedPnl: optional(call(tradeRouterLens(chain), 'positionUnrealizedPnlUsdc', [positionId])),
+})
 
-/** The position, or undefined when there is none. */
-function toPosition(
-  position: Outcome<OnChain>,
-  exitRules: Outcome<readonly ExitRule[]>,
-  unrealized: Outcome<bigint>,
-): Position | undefined {
-  const record = maybe(position)
+/** Returns the position, or undefined if it does not exist. */
+function toPosition(values: {
+  record: PositionRecord | undefined
+  exitRules: readonly ExitRule[] | undefined
+  unrealizedPnl: bigint | undefined
+}): Position | undefined {
+  const { record, exitRules, unrealizedPnl } = values
   if (record === undefined || record.openedAt === 0n) return undefined
+  if (exitRules === undefined) throw new Error(`Position ${record.positionId} has no readable exit rules`)
   return {
     ...record,
-    exitRules: must(exitRules),
-    unrealizedPnlUsdc: record.status === PositionStatus.Open ? maybe(unrealized) : undefined,
+    exitRules,
+    unrealizedPnlUsdc: record.status === PositionStatus.Open ? unrealizedPnl : undefined,
   }
 }
 
-/** The position that the contracts answered the reader, or undefined when there is none. */
-export const positionOf = ({ record, exitRules, unrealizedPnl }: PositionAnswers) =>
-  toPosition(
-    outcomeOf(positionManagerAbi, 'getPosition', record),
-    outcomeOf(positionManagerAbi, 'getExitRules', exitRules),
-    outcomeOf(tradeRouterLensAbi, 'positionUnrealizedPnlUsdc', unrealizedPnl),
-  )
-type PositionAnswers = { record: Answer; exitRules: Answer; unrealizedPnl: Answer }
+/** Returns the position in the service reader's results, or undefined if it does not exist. */
+export const decodePosition = (results: {
+  record: CallResult
+  exitRules: CallResult
+  unrealizedPnl: CallResult
+}): Position | undefined =>
+  toPosition({
+    record: tryDecodeResult(positionManagerAbi, 'getPosition', results.record),
+    exitRules: tryDecodeResult(positionManagerAbi, 'getExitRules', results.exitRules),
+    unrealizedPnl: tryDecodeResult(tradeRouterLensAbi, 'positionUnrealizedPnlUsdc', results.unrealizedPnl),
+  })
 
-/** Reads the agent's open positions, oldest first. Throws AGENT_NOT_FOUND. */
-export async function getOpenPositions(chain: TradingChain, agentId: bigint) {
-  const { block, answers } = await askReader(chain, 'openPositions', agentId)
-  const [agent, ids, positions] = answers
-  if (agentOf(agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
-  must(outcomeOf(positionManagerAbi, 'getOpenPositionIds', ids))
-  return { block, positions: positions.flatMap(position => positionOf(position) ?? []) }
+/** Reads an agent's open positions, oldest first. Throws AGENT_NOT_FOUND. */
+export async function getOpenPositions(
+  chain: TradingChain,
+  agentId: bigint,
+): Promise<{ block: Block; positions: Position[] }> {
+  const { block, values } = await callReader(chain, 'openPositions', agentId)
+  const [agent, ids, positions] = values
+  if (decodeAgent(agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
+  decodeResult(positionManagerAbi, 'getOpenPositionIds', ids) // throws if the reader could not list them
+  return { block, positions: positions.flatMap(results => decodePosition(results) ?? []) }
 }
-
-/** How many of all agents' newest positions the reader's scan looks at. */
-export const SCAN_WINDOW = 500
 
 /**
- * Reads the agent's closed positions among the newest 500 of all agents, newest first, at most `limit`.
+ * Reads an agent's closed positions among the newest 500 positions of all agents, newest first, at most `limit`.
  * Throws AGENT_NOT_FOUND.
  */
-export async function getRecentClosedPositions(chain: TradingChain, agentId: bigint, limit: number) {
-  const { block, answers } = await askReader(chain, 'closedPositions', agentId, BigInt(limit))
-  const [agent, count, positions] = answers
-  if (agentOf(agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
-  must(outcomeOf(positionManagerAbi, 'positionCount', count))
-  return { block, positions: positions.flatMap(position => positionOf(position) ?? []) }
+export async function getRecentClosedPositions(
+  chain: TradingChain,
+  agentId: bigint,
+  limit: number,
+): Promise<{ block: Block; positions: Position[] }> {
+  const { block, values } = await callReader(chain, 'closedPositions', agentId, BigInt(limit))
+  const [agent, count, positions] = values
+  if (decodeAgent(agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
+  decodeResult(positionManagerAbi, 'positionCount', count) // throws if the reader could not scan them
+  return { block, positions: positions.flatMap(results => decodePosition(results) ?? []) }
 }
 
-/** Reads positions by their ids, in that order; one that there is not is left out. */
-export async function getPositions(chain: TradingChain, ids: readonly bigint[]): Promise<Position[]> {
-  if (ids.length === 0) return []
-  const { results } = await read(
+/** Reads positions by id, in that order. Ids that do not exist are left out. */
+export async function getPositions(chain: TradingChain, positionIds: readonly bigint[]): Promise<Position[]> {
+  if (positionIds.length === 0) return []
+  const { values } = await readTree(
     chain,
-    ids.flatMap(id => [...positionCalls(chain, id)]),
+    positionIds.map(positionId => positionCalls(chain, positionId)),
   )
-  return ids.flatMap((_, index) => {
-    const [record, exitRules, unrealized] = results.slice(3 * index) as unknown as Parameters<typeof toPosition>
-    return toPosition(record, exitRules, unrealized) ?? []
-  })
+  return values.flatMap(calls => toPosition(calls) ?? [])
 }
 
-/** Reads one position of an agent. Throws AGENT_NOT_FOUND or POSITION_NOT_FOUND, also for another agent's position. */
-export async function getPosition(chain: TradingChain, agentId: bigint, positionId: bigint) {
-  const { block, results } = await read(chain, [
-    ...agentCalls(chain, agentId),
-    ...positionCalls(chain, positionId),
-  ] as const)
-  if (toAgent(results[0], results[1]) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
-  const position = toPosition(results[2], results[3], results[4])
+/** Reads a position of an agent. Throws AGENT_NOT_FOUND, or POSITION_NOT_FOUND, also if it is another agent's. */
+export async function getPosition(
+  chain: TradingChain,
+  agentId: bigint,
+  positionId: bigint,
+): Promise<{ block: Block; position: Position }> {
+  const { block, values } = await readTree(chain, {
+    agent: agentRecordCall(chain, agentId),
+    position: positionCalls(chain, positionId),
+  })
+  if (existing(values.agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
+  const position = toPosition(values.position)
   if (position === undefined || position.agentId !== agentId)
     throw refuse('POSITION_NOT_FOUND', { agentId, positionId })
   return { block, position }

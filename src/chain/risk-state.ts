@@ -4,48 +4,50 @@ import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.
 import { refuse } from '../errors/catalogue.ts'
 import type { TrackConfig } from '../protocol/track-config.ts'
 import type { Allocation } from '../protocol/trading-terms.ts'
-import { type Agent, agentOf } from './agents.ts'
-import { type Block, must, type TradingChain } from './chain.ts'
-import { type Equity, equityOf } from './equity.ts'
-import { outcomeOf } from './multicall.ts'
-import { askReader } from './service-reader.ts'
-import { allocationOf } from './trading-terms.ts'
+import { type Agent, decodeAgent } from './agents.ts'
+import type { Block, TradingChain } from './chain.ts'
+import { type Equity, toEquity } from './equity.ts'
+import { decodeResult } from './function-call.ts'
+import { callReader } from './service-reader.ts'
+import { decodeAllocation } from './trading-terms.ts'
 
-/** Risk figures of an agent at one block; amounts in USDC base units, signed where PnL. */
+/** Risk figures of an agent at one block, in USDC base units; PnL is signed. `createdAt` is Unix seconds. */
 export type Risk = {
   agent: Agent
   allocation: Allocation & { createdAt: bigint }
   trackConfig: TrackConfig
   equity: Equity
   dailyRealizedPnlUsdc: bigint
+  /** Days since the epoch. */
   day: bigint
+  /** Numbers of positions and trades since the registration. */
   opened: bigint
   closed: bigint
   trades: bigint
 }
 
-/** Reads the risk figures in one round trip. Throws AGENT_NOT_FOUND. */
+/** Reads the risk figures of an agent in one round trip. Throws AGENT_NOT_FOUND. */
 export async function getRisk(chain: TradingChain, agentId: bigint): Promise<{ block: Block; risk: Risk }> {
-  const { block, answers } = await askReader(chain, 'riskFigures', agentId)
-  const [figures] = answers
-  const agent = agentOf(figures.agent)
+  const { block, values } = await callReader(chain, 'riskFigures', agentId)
+  const [figures] = values
+  const agent = decodeAgent(figures.agent)
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
 
-  const equity = equityOf(figures.equity)
-  if (equity === undefined) throw new Error('A configured contract refused a read that never fails')
-  const { used, status, createdAt } = allocationOf(figures.allocation)
+  const equity = toEquity(figures.equity)
+  if (equity === undefined) throw new Error(`The contracts do not know the equity of agent ${agentId}`)
+  const { used, status, createdAt } = decodeAllocation(figures.allocation)
   return {
     block,
     risk: {
       agent,
       allocation: { cap: equity.cap, used, status, createdAt },
-      trackConfig: must(outcomeOf(vaultTrackRegistryAbi, 'getVaultTrackConfig', figures.trackConfig)),
+      trackConfig: decodeResult(vaultTrackRegistryAbi, 'getVaultTrackConfig', figures.trackConfig),
       equity,
-      dailyRealizedPnlUsdc: must(outcomeOf(tradeRouterAbi, 'dailyRealizedPnlUsdc', figures.dailyRealizedPnl)),
+      dailyRealizedPnlUsdc: decodeResult(tradeRouterAbi, 'dailyRealizedPnlUsdc', figures.dailyRealizedPnl),
       day: figures.day,
-      opened: must(outcomeOf(tradeRouterLensAbi, 'positionsOpened', figures.positionsOpened)),
-      closed: must(outcomeOf(tradeRouterLensAbi, 'positionsClosed', figures.positionsClosed)),
-      trades: must(outcomeOf(tradeRouterLensAbi, 'tradeCount', figures.tradeCount)),
+      opened: decodeResult(tradeRouterLensAbi, 'positionsOpened', figures.positionsOpened),
+      closed: decodeResult(tradeRouterLensAbi, 'positionsClosed', figures.positionsClosed),
+      trades: decodeResult(tradeRouterLensAbi, 'tradeCount', figures.tradeCount),
     },
   }
 }

@@ -2,7 +2,6 @@ import {
   type ContractFunctionArgs,
   type ContractFunctionName,
   type ContractFunctionReturnType,
-  decodeFunctionResult,
   zeroAddress,
 } from 'viem'
 import { serviceReaderAbi } from '../../contracts-abi/service-reader.ts'
@@ -10,68 +9,67 @@ import { logEvent } from '../log.ts'
 import { RefusedByNode, unreachable } from '../rpc/node-errors.ts'
 import { callRequest } from '../rpc/requests.ts'
 import type { Block, Chain } from './chain.ts'
-import { encodeCall } from './multicall.ts'
+import { type ArgsOf, decodeResult, encodeCall, typedByAbi } from './function-call.ts'
 import { serviceReaderCode } from './service-reader-bytecode.ts'
 
-type Functions = ContractFunctionName<typeof serviceReaderAbi>
-type Mutability = 'nonpayable'
-type Args<name extends Functions> =
-  ContractFunctionArgs<typeof serviceReaderAbi, Mutability, name> extends readonly [unknown, ...infer rest]
-    ? rest
-    : never
-type Answers<name extends Functions> =
-  ContractFunctionReturnType<typeof serviceReaderAbi, Mutability, name> extends readonly [unknown, ...infer rest]
-    ? rest
-    : never
+type ReaderFunction = ContractFunctionName<typeof serviceReaderAbi>
+type Rest<Tuple> = Tuple extends readonly [unknown, ...infer rest] ? rest : never
+/** The arguments after the contracts of the chain. */
+type ReaderArgs<name extends ReaderFunction> = Rest<ContractFunctionArgs<typeof serviceReaderAbi, 'nonpayable', name>>
+/** The return values after the block. */
+export type ReaderValues<name extends ReaderFunction> = Rest<
+  ContractFunctionReturnType<typeof serviceReaderAbi, 'nonpayable', name>
+>
 
-// "service reader": nothing is there, and for the length of a call the reader is.
+/** An address without code: "service reader" in ASCII. */
 const READER = '0x7365727669636520726561646572000000000000'
 
 /**
- * Calls a function of contracts/src/reader/ServiceReader.sol, whose code an `eth_call` lends to an address: one round
- * trip, so every value is of one block, and on `latest`, so the node needs no history.
- * Throws CHAIN_UNREACHABLE when the node does not answer, takes no state override, or answers for another chain.
+ * Calls a function of contracts/src/reader/ServiceReader.sol, which exists only during the `eth_call`: a state override
+ * puts its code at an address. All values are of the newest block. Throws CHAIN_UNREACHABLE, also when the node does not
+ * support state overrides or is on another chain.
  */
-export async function askReader<const name extends Functions>(
+export async function callReader<const name extends ReaderFunction>(
   chain: Chain,
   functionName: name,
-  ...args: Args<name>
-): Promise<{ block: Block; answers: Answers<name> }> {
-  const calldata = encodeCall(serviceReaderAbi, functionName, [contractsOf(chain), ...args] as never)
-  const request = callRequest({ to: READER, data: calldata }, 'latest', { [READER]: { code: serviceReaderCode } })
-  const data = await chain.rpc.read(request).catch(error => {
+  ...args: ReaderArgs<name>
+): Promise<{ block: Block; values: ReaderValues<name> }> {
+  const data = encodeCall(
+    serviceReaderAbi,
+    functionName,
+    typedByAbi<ArgsOf<typeof serviceReaderAbi, name>>([contractsOf(chain), ...args]),
+  )
+  const request = callRequest({ to: READER, data }, 'latest', { [READER]: { code: serviceReaderCode } })
+  const returned = await chain.rpc.read(request).catch(error => {
     if (error.cause instanceof RefusedByNode) logRefusedRead(chain, functionName, `error ${error.cause.code}`)
     throw error
   })
-  if (data === '0x') {
+  if (returned === '0x') {
     logRefusedRead(chain, functionName, 'the node ignores the state override')
     throw unreachable('the node ignores the state override')
   }
-  const [at, ...answers] = decodeFunctionResult({ abi: serviceReaderAbi, functionName, data } as never) as unknown as [
-    Block & { chainId: bigint },
-    ...Answers<name>,
-  ]
-  if (at.chainId !== BigInt(chain.id)) throw unreachable(`the node is on chain ${at.chainId}`)
-  return { block: { number: at.number, timestamp: at.timestamp }, answers: answers as Answers<name> }
+  const decoded = decodeResult(serviceReaderAbi, functionName, { success: true, data: returned })
+  const [block, ...values] = typedByAbi<[Block & { chainId: bigint }, ...ReaderValues<name>]>(decoded)
+  if (block.chainId !== BigInt(chain.id)) throw unreachable(`the node is on chain ${block.chainId}`)
+  return { block: { number: block.number, timestamp: block.timestamp }, values: typedByAbi(values) }
 }
 
-function contractsOf({ contracts, trading }: Chain) {
-  return {
-    agentRegistry: contracts.AgentRegistry,
-    vaultTrackRegistry: contracts.VaultTrackRegistry,
-    tokenRegistry: contracts.TokenRegistry,
-    priceOracle: contracts.PriceOracle,
-    tradeRouter: trading?.TradeRouter ?? zeroAddress,
-    tradeRouterLens: trading?.TradeRouterLens ?? zeroAddress,
-    positionManager: trading?.PositionManager ?? zeroAddress,
-    allocationManager: trading?.AllocationManager ?? zeroAddress,
-    swapAdapter: contracts.SwapAdapter ?? zeroAddress,
-    quoter: contracts.QuoterV2 ?? zeroAddress,
-    usdc: contracts.USDC ?? zeroAddress,
-  }
-}
+/** Returns the contracts that the reader queries; the zero address stands for one that is not configured. */
+const contractsOf = ({ contracts, trading }: Chain) => ({
+  agentRegistry: contracts.AgentRegistry,
+  vaultTrackRegistry: contracts.VaultTrackRegistry,
+  tokenRegistry: contracts.TokenRegistry,
+  priceOracle: contracts.PriceOracle,
+  tradeRouter: trading?.TradeRouter ?? zeroAddress,
+  tradeRouterLens: trading?.TradeRouterLens ?? zeroAddress,
+  positionManager: trading?.PositionManager ?? zeroAddress,
+  allocationManager: trading?.AllocationManager ?? zeroAddress,
+  swapAdapter: contracts.SwapAdapter ?? zeroAddress,
+  quoter: contracts.QuoterV2 ?? zeroAddress,
+  usdc: contracts.USDC ?? zeroAddress,
+})
 
-/** Logs that a node returned an error to a read, because then it is not set up for this service. */
+/** Logs that a node returned an error to a read: its operator has to enable state overrides, or use another node. */
 function logRefusedRead({ id }: Chain, functionName: string, problem: string): void {
   logEvent('node refused the read', { chainId: id, functionName, problem })
 }

@@ -1,29 +1,32 @@
 import type { Address } from 'viem'
 import { refuse } from '../errors/catalogue.ts'
-import { type Chain, maybe, read } from './chain.ts'
+import type { Chain } from './chain.ts'
 import { erc20Abi, readMarket } from './listings.ts'
+import { call, optional, readTree } from './read-tree.ts'
 
-/** Symbols learned from token contracts that the configuration does not name; a symbol never changes. */
-const learned = new WeakMap<object, Map<Address, string>>()
-
-/** Symbols of tokens by address: from the configuration, without a call, or else from the token contracts. */
-export async function symbolsOf(chain: Chain, tokens: readonly Address[]): Promise<(token: Address) => string> {
-  const known =
-    learned.get(chain.contracts) ?? new Map(Object.entries(chain.tokens).map(([symbol, at]) => [at, symbol]))
-  learned.set(chain.contracts, known)
-  const missing = [...new Set(tokens)].filter(token => !known.has(token))
-  if (missing.length > 0) {
-    const calls = missing.map(address => ({ address, abi: erc20Abi, functionName: 'symbol' }) as const)
-    const { results } = await read(chain, calls)
-    for (const [index, token] of missing.entries()) known.set(token, maybe(results[index] as never) ?? token)
-  }
-  return token => known.get(token) ?? token
-}
+/** Symbols of tokens by the configured contracts: those of the configuration, and those that were read. */
+const knownSymbols = new WeakMap<object, Map<Address, string>>()
 
 /**
- * The address of a token by its symbol, from the configuration or else from the token registry.
- * Throws UNKNOWN_SYMBOL.
+ * Returns a function from a token to its symbol. Symbols that are not configured are read from the token contracts, once.
+ * A token without a symbol is named by its address.
  */
+export async function symbolsOf(chain: Chain, tokens: readonly Address[]): Promise<(token: Address) => string> {
+  const configured = Object.entries(chain.tokens).map(([symbol, address]) => [address, symbol] as const)
+  const symbols = knownSymbols.get(chain.contracts) ?? new Map(configured)
+  knownSymbols.set(chain.contracts, symbols)
+  const unknown = [...new Set(tokens)].filter(token => !symbols.has(token))
+  if (unknown.length > 0) {
+    const { values } = await readTree(
+      chain,
+      unknown.map(address => ({ address, symbol: optional(call({ address, abi: erc20Abi }, 'symbol', [])) })),
+    )
+    for (const { address, symbol = address } of values) symbols.set(address, symbol)
+  }
+  return token => symbols.get(token) ?? token
+}
+
+/** Returns the address of a token by its symbol, from the configuration or the token registry. Throws UNKNOWN_SYMBOL. */
 export async function tokenBySymbol(chain: Chain, symbol: string): Promise<Address> {
   const configured = Object.hasOwn(chain.tokens, symbol) ? chain.tokens[symbol] : undefined
   if (configured !== undefined) return configured

@@ -1,6 +1,4 @@
 import type { Address } from 'viem'
-import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
-import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import {
   buildTrade,
   firedRuleIndex,
@@ -11,18 +9,20 @@ import {
 } from '../protocol/trade-events.ts'
 import type { ExitRule } from '../protocol/typed-data.ts'
 import { unreachable } from '../rpc/node-errors.ts'
-import { type Chain, maybe, read, type TradingChain } from './chain.ts'
+import type { Chain, TradingChain } from './chain.ts'
+import { positionManager, tokenRegistry } from './contracts.ts'
+import { call, optional, readTree } from './read-tree.ts'
 
-/** What never changes of a position. */
+/** The facts of a position that never change. */
 export type TradedPosition = { token: Address; vault: Address }
 
-/** Positions of one `eth_call`: a page stays far below the gas that nodes give a call. */
-const PAGE = 150
+/** Positions per `eth_call`: far below the gas that nodes allow for a call. */
+const POSITIONS_PER_CALL = 150
 
 /**
- * The records of trades. `positions` holds what is known of their positions and learns the others, from the events or
- * else from the chain, which is also asked for the rules that fired: those keep their place in the ladder. Throws
- * CHAIN_UNREACHABLE, also where the node is behind the events.
+ * Returns the trades of events. `positions` has the positions that are known; others are added to it, from the events or
+ * from the chain. Rules that fired are read from the chain too, because the ladder keeps them. Throws CHAIN_UNREACHABLE,
+ * also when the node is behind the events.
  */
 export async function completeTrades<log extends TradeLog>(
   chain: TradingChain,
@@ -34,25 +34,27 @@ export async function completeTrades<log extends TradeLog>(
     const opened = openedPosition(event)
     if (opened) positions.set(event.positionId, opened)
   }
-  const unknown = events.filter(({ type, positionId }) => type === 'ExitExecuted' || !positions.has(positionId))
-  const ladders = await readLadders(chain, [...new Set(unknown.map(({ positionId }) => positionId))], positions)
-  const decimalsOf = await readDecimals(
-    chain,
-    events.flatMap(({ positionId }) => positions.get(positionId)?.token ?? []),
-  )
+  const incomplete = events.filter(({ type, positionId }) => type === 'ExitExecuted' || !positions.has(positionId))
+  const ladders = await readLadders(chain, [...new Set(incomplete.map(({ positionId }) => positionId))], positions)
+  const tokens = events.flatMap(({ positionId }) => positions.get(positionId)?.token ?? [])
+  const decimalsOf = await readDecimals(chain, tokens)
   return events.map(event => {
     const { positionId, log } = event
     const position = positions.get(positionId)
     if (position === undefined) throw unreachable(`the node has events of position ${positionId}, but not the position`)
-    const { token, vault } = position
-    const rule = ruleOf(event, ladders)
-    return buildTrade(event, { token, vault, decimals: decimalsOf(token), rule, timestamp: timeOf(log) })
+    return buildTrade(event, {
+      token: position.token,
+      vault: position.vault,
+      decimals: decimalsOf(position.token),
+      rule: findFiredRule(event, ladders),
+      timestamp: timeOf(log),
+    })
   })
 }
 
 type Ladder = { nextRuleIndex: number; exitRules: readonly ExitRule[] }
 
-function ruleOf(event: TradeEvent, ladders: ReadonlyMap<bigint, Ladder>): ExitRule | undefined {
+function findFiredRule(event: TradeEvent, ladders: ReadonlyMap<bigint, Ladder>): ExitRule | undefined {
   const index = firedRuleIndex(event)
   if (index === undefined) return undefined
   const ladder = ladders.get(event.positionId)
@@ -62,60 +64,59 @@ function ruleOf(event: TradeEvent, ladders: ReadonlyMap<bigint, Ladder>): ExitRu
   return rule
 }
 
-/** Reads positions with their ladders; what they are is added to `positions`. */
+/** Reads the ladders of positions, and adds the positions to `positions`. */
 async function readLadders(
   chain: TradingChain,
-  ids: readonly bigint[],
+  positionIds: readonly bigint[],
   positions: Map<bigint, TradedPosition>,
 ): Promise<Map<bigint, Ladder>> {
-  const manager = { address: chain.trading.PositionManager, abi: positionManagerAbi } as const
   const ladders = new Map<bigint, Ladder>()
-  for (let from = 0; from < ids.length; from += PAGE) {
-    const page = ids.slice(from, from + PAGE)
-    const { results } = await read(
+  for (let from = 0; from < positionIds.length; from += POSITIONS_PER_CALL) {
+    const { values } = await readTree(
       chain,
-      page.flatMap(id => [
-        { ...manager, functionName: 'getPosition', args: [id] } as const,
-        { ...manager, functionName: 'getExitRules', args: [id] } as const,
-      ]),
+      positionIds.slice(from, from + POSITIONS_PER_CALL).map(positionId => ({
+        positionId,
+        record: optional(call(positionManager(chain), 'getPosition', [positionId])),
+        exitRules: optional(call(positionManager(chain), 'getExitRules', [positionId])),
+      })),
     )
-    for (const [index, id] of page.entries()) {
-      const record = maybe(results[2 * index] as never) as (TradedPosition & { nextRuleIndex: number }) | undefined
-      const exitRules = maybe(results[2 * index + 1] as never) as readonly ExitRule[] | undefined
+    for (const { positionId, record, exitRules } of values) {
       if (record === undefined || exitRules === undefined) continue
       const { token, vault, nextRuleIndex } = record
-      positions.set(id, { token, vault })
-      ladders.set(id, { nextRuleIndex, exitRules })
+      positions.set(positionId, { token, vault })
+      ladders.set(positionId, { nextRuleIndex, exitRules })
     }
   }
   return ladders
 }
 
-/** Decimals of tokens that were traded; they never change. */
-const learned = new WeakMap<object, Map<Address, number>>()
+/** Decimals of traded tokens by the configured contracts. They never change. */
+const knownDecimals = new WeakMap<object, Map<Address, number>>()
 
-/** Keeps decimals that were read with something else. */
-export function learnDecimals({ contracts }: Chain, tokens: readonly { address: Address; decimals: number }[]) {
-  const decimals = learned.get(contracts) ?? new Map<Address, number>()
-  learned.set(contracts, decimals)
-  for (const token of tokens) decimals.set(token.address, token.decimals)
+function decimalsIn({ contracts }: Chain): Map<Address, number> {
+  const decimals = knownDecimals.get(contracts) ?? new Map<Address, number>()
+  knownDecimals.set(contracts, decimals)
   return decimals
+}
+
+/** Records decimals that another read returned, so that they need not be read again. */
+export function learnDecimals(chain: Chain, tokens: readonly { address: Address; decimals: number }[]): void {
+  const decimals = decimalsIn(chain)
+  for (const token of tokens) decimals.set(token.address, token.decimals)
 }
 
 async function readDecimals(
   chain: TradingChain,
   tokens: readonly Address[],
 ): Promise<(token: Address) => number | undefined> {
-  const decimals = learnDecimals(chain, [])
-  const missing = [...new Set(tokens)].filter(token => !decimals.has(token))
-  if (missing.length > 0) {
-    const registry = { address: chain.contracts.TokenRegistry, abi: tokenRegistryAbi } as const
-    const calls = missing.map(token => ({ ...registry, functionName: 'tokenDecimals', args: [token] }) as const)
-    const { results } = await read(chain, calls as readonly unknown[])
-    for (const [index, token] of missing.entries()) {
-      const value = maybe(results[index] as never) as number | undefined
-      if (value !== undefined) decimals.set(token, value)
-    }
+  const known = decimalsIn(chain)
+  const unknown = [...new Set(tokens)].filter(token => !known.has(token))
+  if (unknown.length > 0) {
+    const { values } = await readTree(
+      chain,
+      unknown.map(token => ({ token, decimals: optional(call(tokenRegistry(chain), 'tokenDecimals', [token])) })),
+    )
+    for (const { token, decimals } of values) if (decimals !== undefined) known.set(token, decimals)
   }
-  return token => decimals.get(token)
+  return token => known.get(token)
 }

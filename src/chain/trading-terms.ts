@@ -13,39 +13,40 @@ import type { Position } from '../protocol/position.ts'
 import { strictestMaxAge, toPriceQuote } from '../protocol/price-quote.ts'
 import type { TokenTerms, TradingTerms } from '../protocol/trading-terms.ts'
 import { type Domain, domainAbi, toDomain } from '../protocol/typed-data.ts'
-import { type Agent, type AgentRecord, agentCalls, agentOf, toRecord } from './agents.ts'
-import { type Block, maybe, must, read, type TradingChain } from './chain.ts'
-import { type Answer, outcomeOf } from './multicall.ts'
-import { positionOf } from './positions.ts'
-import { askReader } from './service-reader.ts'
+import { type Agent, type AgentRecord, agentRecordCall, decodeAgent, existing } from './agents.ts'
+import type { Block, TradingChain } from './chain.ts'
+import { eip712Contract, tradeRouter } from './contracts.ts'
+import { type CallResult, decodeResult, tryDecodeResult } from './function-call.ts'
+import { decodePosition } from './positions.ts'
+import { call, readTree } from './read-tree.ts'
+import { callReader, type ReaderValues } from './service-reader.ts'
 import { symbolsOf } from './token-symbols.ts'
 
-/** The agent and what its next signed intent must match. */
-export type Intender = { agent: AgentRecord; nonce: bigint; domain: Domain }
+/** What the signature of an agent's next intent must match. */
+export type SigningTerms = { agent: AgentRecord; nonce: bigint; domain: Domain }
 
-// The domain of a router is fixed in its code.
-const domains = new WeakMap<object, Domain>()
+/** Domains by the configured trading contracts. A router's domain is fixed in its code. */
+const knownDomains = new WeakMap<object, Domain>()
 
-/** Reads in one round trip what an intent is verified against. Throws AGENT_NOT_FOUND. */
-export async function getIntender(chain: TradingChain, agentId: bigint): Promise<{ block: Block } & Intender> {
+/** Reads in one round trip what an intent's signature is verified against. Throws AGENT_NOT_FOUND. */
+export async function getSigningTerms(chain: TradingChain, agentId: bigint): Promise<{ block: Block } & SigningTerms> {
   const { trading } = chain
-  const router = { address: trading.TradeRouter, abi: tradeRouterAbi } as const
-  const domainCall = { ...router, abi: domainAbi, functionName: 'eip712Domain' } as const
-  const known = domains.get(trading)
-  const unknown: (typeof domainCall)[] = known ? [] : [domainCall]
-  const calls = [agentCalls(chain, agentId)[0], { ...router, functionName: 'nonces', args: [agentId] }] as const
-  const { block, results, more } = await read(chain, calls, undefined, unknown)
-  const agent = toRecord(results[0])
+  const known = knownDomains.get(trading)
+  const { block, values } = await readTree(chain, {
+    record: agentRecordCall(chain, agentId),
+    nonce: call(tradeRouter(chain), 'nonces', [agentId]),
+    domain: known ? undefined : call(eip712Contract(trading.TradeRouter), 'eip712Domain', []),
+  })
+  const agent = existing(values.record)
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
-  const nonce = must(results[1])
-  const [domain] = known ? [known] : more.map(outcome => toDomain(must(outcome)))
-  if (domain === undefined) throw new Error('a domain was neither known nor read')
-  domains.set(trading, domain)
-  return { block, agent, nonce, domain }
+  const domain = known ?? (values.domain && toDomain(values.domain))
+  if (domain === undefined) throw new Error('The domain was neither known nor read')
+  knownDomains.set(trading, domain)
+  return { block, agent, nonce: values.nonce, domain }
 }
 
 /** Everything that an intent is checked against, at one block. */
-export type Terms = Intender &
+export type IntentTerms = SigningTerms &
   TradingTerms & {
     agent: Agent
     agentId: bigint
@@ -54,8 +55,8 @@ export type Terms = Intender &
     day: bigint
   }
 
-/** What the terms are asked for: on a token, on a position, or on neither; amounts are quoted by the venue. */
-export type Subject = {
+/** The token or position of an intent, or neither; the venue quotes the amounts. */
+export type TermsSubject = {
   token?: Address | undefined
   positionId?: bigint | undefined
   usdcAmount?: bigint | undefined
@@ -66,83 +67,85 @@ export type Subject = {
 export async function getTerms(
   chain: TradingChain,
   agentId: bigint,
-  subject: Subject = {},
-): Promise<{ block: Block; terms: Terms }> {
-  const asked = {
+  subject: TermsSubject = {},
+): Promise<{ block: Block; terms: IntentTerms }> {
+  const { block, values } = await callReader(chain, 'intentTerms', {
     agentId,
     token: subject.token ?? zeroAddress,
     positionId: subject.positionId ?? 0n,
     usdcAmount: subject.usdcAmount ?? 0n,
     exitBps: BigInt(subject.exitBps ?? 0),
-  }
-  const { block, answers } = await askReader(chain, 'intentTerms', asked)
-  const [terms] = answers
-  const agent = agentOf(terms.agent)
+  })
+  const [results] = values
+  const agent = decodeAgent(results.agent)
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
-  const position = subject.positionId === undefined ? undefined : positionOf(terms.position)
+  const position = subject.positionId === undefined ? undefined : decodePosition(results.position)
   if (subject.positionId !== undefined && position?.agentId !== agentId)
     throw refuse('POSITION_NOT_FOUND', { agentId, positionId: subject.positionId })
 
-  const address = subject.token ?? position?.token
-  const allowedTokens = terms.vault.allowedTokens.filter(token => token !== zeroAddress)
-  const symbol = await symbolsOf(chain, [...allowedTokens, ...(address ? [address] : [])])
+  const token = subject.token ?? position?.token
+  const allowedTokens = results.vault.allowedTokens.filter(allowed => allowed !== zeroAddress)
+  const symbolOf = await symbolsOf(chain, token === undefined ? allowedTokens : [...allowedTokens, token])
   return {
     block,
     terms: {
       agentId,
       agent,
-      nonce: must(outcomeOf(tradeRouterAbi, 'nonces', terms.nonce)),
-      domain: toDomain(must(outcomeOf(domainAbi, 'eip712Domain', terms.domain))),
-      registryPaused: must(outcomeOf(agentRegistryAbi, 'paused', terms.registryPaused)),
-      allocation: allocationOf(terms.allocation),
-      trackConfig: must(outcomeOf(vaultTrackRegistryAbi, 'getVaultTrackConfig', terms.trackConfig)),
-      trackActive: must(outcomeOf(vaultTrackRegistryAbi, 'isVaultTrackActive', terms.trackActive)),
+      nonce: decodeResult(tradeRouterAbi, 'nonces', results.nonce),
+      domain: toDomain(decodeResult(domainAbi, 'eip712Domain', results.domain)),
+      registryPaused: decodeResult(agentRegistryAbi, 'paused', results.registryPaused),
+      allocation: decodeAllocation(results.allocation),
+      trackConfig: decodeResult(vaultTrackRegistryAbi, 'getVaultTrackConfig', results.trackConfig),
+      trackActive: decodeResult(vaultTrackRegistryAbi, 'isVaultTrackActive', results.trackActive),
       vault: {
-        tradingPaused: must(outcomeOf(mandateVaultAbi, 'tradingPaused', terms.vault.tradingPaused)),
-        totalAssets: must(outcomeOf(mandateVaultAbi, 'totalAssets', terms.vault.totalAssets)),
-        idleAssets: must(outcomeOf(mandateVaultAbi, 'idleAssets', terms.vault.idleAssets)),
-        asset: must(outcomeOf(mandateVaultAbi, 'asset', terms.vault.asset)),
+        tradingPaused: decodeResult(mandateVaultAbi, 'tradingPaused', results.vault.tradingPaused),
+        totalAssets: decodeResult(mandateVaultAbi, 'totalAssets', results.vault.totalAssets),
+        idleAssets: decodeResult(mandateVaultAbi, 'idleAssets', results.vault.idleAssets),
+        asset: decodeResult(mandateVaultAbi, 'asset', results.vault.asset),
         allowedTokens,
       },
-      day: terms.day,
-      dailyTurnoverUsdc: must(outcomeOf(tradeRouterAbi, 'dailyTurnoverUsdc', terms.dailyTurnover)),
-      dailyRealizedPnlUsdc: must(outcomeOf(tradeRouterAbi, 'dailyRealizedPnlUsdc', terms.dailyRealizedPnl)),
-      token: address && { address, symbol: symbol(address), ...tokenTermsOf(terms, block) },
+      day: results.day,
+      dailyTurnoverUsdc: decodeResult(tradeRouterAbi, 'dailyTurnoverUsdc', results.dailyTurnover),
+      dailyRealizedPnlUsdc: decodeResult(tradeRouterAbi, 'dailyRealizedPnlUsdc', results.dailyRealizedPnl),
+      token: token && { address: token, symbol: symbolOf(token), ...decodeTokenTerms(results, block) },
       position,
     },
   }
 }
 
-type TermsAnswers = Awaited<ReturnType<typeof askReader<'intentTerms'>>>['answers'][0]
+type TermsResults = ReaderValues<'intentTerms'>[0]
 
-function tokenTermsOf({ token, vault, quoted, fills, sale }: TermsAnswers, block: Block) {
-  const round = maybe(outcomeOf(priceOracleAbi, 'latestRoundData', token.round))
-  const maxAge = maybe(outcomeOf(priceOracleAbi, 'maxAgeOf', token.maxAge)) ?? 0n
-  const maxPriceAge = must(outcomeOf(mandateVaultAbi, 'maxPriceAge', vault.maxPriceAge))
-  // The asked amount comes first, and may be among the probed ones too.
-  const filled = fills.filter(({ amountIn }) => amountIn > 0n).toReversed()
+function decodeTokenTerms(
+  { token, vault, quoted, fills, sale }: TermsResults,
+  block: Block,
+): Omit<TokenTerms, 'address' | 'symbol'> {
+  const round = tryDecodeResult(priceOracleAbi, 'latestRoundData', token.round)
+  const maxAge = tryDecodeResult(priceOracleAbi, 'maxAgeOf', token.maxAge) ?? 0n
+  const maxPriceAge = decodeResult(mandateVaultAbi, 'maxPriceAge', vault.maxPriceAge)
+  // The intent's amount comes first and may be among the probed amounts too: in reverse order, it wins in the map.
+  const quotedFills = fills.filter(({ amountIn }) => amountIn > 0n).toReversed()
   return {
-    decimals: maybe(outcomeOf(tokenRegistryAbi, 'tokenDecimals', token.decimals)) ?? 18,
-    allowed: must(outcomeOf(mandateVaultAbi, 'isAllowedToken', token.isAllowed)),
+    decimals: tryDecodeResult(tokenRegistryAbi, 'tokenDecimals', token.decimals) ?? 18,
+    allowed: decodeResult(mandateVaultAbi, 'isAllowedToken', token.isAllowed),
     quote: toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), block),
-    openPositionId: maybe(outcomeOf(positionManagerAbi, 'openPositionId', token.openPositionId)) ?? 0n,
-    fills: new Map(filled.map(({ amountIn, amountOut }) => [amountIn, amountOut || undefined] as const)),
+    openPositionId: tryDecodeResult(positionManagerAbi, 'openPositionId', token.openPositionId) ?? 0n,
+    fills: new Map(quotedFills.map(({ amountIn, amountOut }) => [amountIn, amountOut || undefined] as const)),
     sale: quoted && sale.amountIn > 0n ? { tokenIn: sale.amountIn, usdcOut: sale.amountOut || undefined } : undefined,
   }
 }
 
 const NO_ALLOCATION = { cap: 0n, used: 0n, status: AllocationStatus.Removed, createdAt: 0n }
 
-/** The allocation that `getAllocation` answered; a removed one without room when there is none. */
-export const allocationOf = (answer: Answer) =>
-  maybe(outcomeOf(allocationManagerAbi, 'getAllocation', answer)) ?? NO_ALLOCATION
+/** Returns an agent's allocation from the result of `getAllocation`; a removed one without a cap if there is none. */
+export const decodeAllocation = (result: CallResult) =>
+  tryDecodeResult(allocationManagerAbi, 'getAllocation', result) ?? NO_ALLOCATION
 
-/** The terms of an intent on a position that the agent has. Throws AGENT_NOT_FOUND, POSITION_NOT_FOUND. */
+/** Reads the terms of an intent on one of the agent's positions. Throws AGENT_NOT_FOUND, POSITION_NOT_FOUND. */
 export async function getPositionTerms(
   chain: TradingChain,
   agentId: bigint,
-  subject: Subject & { positionId: bigint },
-): Promise<{ block: Block; terms: Terms & { position: Position; token: TokenTerms } }> {
+  subject: TermsSubject & { positionId: bigint },
+): Promise<{ block: Block; terms: IntentTerms & { position: Position; token: TokenTerms } }> {
   const { block, terms } = await getTerms(chain, agentId, subject)
   const { position, token } = terms
   if (position === undefined || token === undefined)

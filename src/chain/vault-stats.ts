@@ -5,51 +5,47 @@ import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { type PriceQuote, strictestMaxAge, toPriceQuote, usdcValue } from '../protocol/price-quote.ts'
-import { type Block, maybe, type TradingChain } from './chain.ts'
-import { type Worth, worthOf } from './equity.ts'
-import { outcomeOf } from './multicall.ts'
-import { askReader } from './service-reader.ts'
+import type { Block, TradingChain } from './chain.ts'
+import { toVaultWorth, type VaultWorth } from './equity.ts'
+import { tryDecodeResult } from './function-call.ts'
+import { callReader } from './service-reader.ts'
 
-/** What a vault holds of a token: the token's base units, and USDC base units at the last known price. */
-export type Holding = { token: Address; amount: bigint; value: bigint; quote: PriceQuote }
+/** A vault's holding of a token: the token's base units, and their USDC base units at the last known price. */
+export type VaultHolding = { token: Address; amount: bigint; value: bigint; quote: PriceQuote }
 
-/** What a vault has and what of it is allocated, at one block. */
+/** Worth, holdings and allocations of a vault at one block. */
 export type VaultFigures = {
-  worth: Worth
-  holdings: Holding[]
-  /** The sum of all its agents' caps. */
+  worth: VaultWorth
+  holdings: VaultHolding[]
+  /** The sum of the caps of all its agents. */
   cap: bigint
-  /** What the agents that were asked about use of their caps; undefined where they are too many for one call. */
+  /** The sum that the given agents use of their caps; undefined if they are too many for one call. */
   used: bigint | undefined
 }
 
-/** Reads what a vault has, with the use that agents make of it. Throws VAULT_NOT_FOUND where it is no such contract. */
+/** Reads the figures of a vault, with the use that `agents` make of it. Throws VAULT_NOT_FOUND. */
 export async function getVaultFigures(
   chain: TradingChain,
   vault: Address,
   agents: readonly bigint[],
 ): Promise<VaultFigures & { block: Block }> {
-  const { block, answers } = await askReader(chain, 'vaultFigures', vault, agents)
-  const [{ maxPriceAge, totalAgentCaps, holdings: held, ...told }] = answers
-  const shares = worthOf(told.worth)
-  if (shares === undefined) throw refuse('VAULT_NOT_FOUND', { id: vault })
-  const window = maybe(outcomeOf(mandateVaultAbi, 'maxPriceAge', maxPriceAge)) ?? 0n
+  const { block, values } = await callReader(chain, 'vaultFigures', vault, agents)
+  const [figures] = values
+  const worth = toVaultWorth(figures.worth)
+  if (worth === undefined) throw refuse('VAULT_NOT_FOUND', { id: vault })
+  const maxPriceAge = tryDecodeResult(mandateVaultAbi, 'maxPriceAge', figures.maxPriceAge) ?? 0n
   return {
     block,
-    worth: shares,
-    cap: maybe(outcomeOf(allocationManagerAbi, 'totalAgentCaps', totalAgentCaps)) ?? 0n,
-    used: told.counted === BigInt(agents.length) ? told.used : undefined,
-    holdings: held.map(({ token, amount, round, maxAge, decimals }) => {
-      const age = maybe(outcomeOf(priceOracleAbi, 'maxAgeOf', maxAge)) ?? 0n
-      const latest = maybe(outcomeOf(priceOracleAbi, 'latestRoundData', round))
-      const quote = toPriceQuote(latest, strictestMaxAge([age, window]), block)
-      const unit = maybe(outcomeOf(tokenRegistryAbi, 'tokenDecimals', decimals))
-      return {
-        token,
-        amount,
-        value: unit === undefined ? 0n : usdcValue(amount, { price: quote.price, decimals: unit }),
-        quote,
-      }
+    worth,
+    cap: tryDecodeResult(allocationManagerAbi, 'totalAgentCaps', figures.totalAgentCaps) ?? 0n,
+    used: figures.counted === BigInt(agents.length) ? figures.used : undefined,
+    holdings: figures.holdings.map(({ token, amount, ...results }) => {
+      const maxAge = tryDecodeResult(priceOracleAbi, 'maxAgeOf', results.maxAge) ?? 0n
+      const round = tryDecodeResult(priceOracleAbi, 'latestRoundData', results.round)
+      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxPriceAge]), block)
+      const decimals = tryDecodeResult(tokenRegistryAbi, 'tokenDecimals', results.decimals)
+      const value = decimals === undefined ? 0n : usdcValue(amount, { price: quote.price, decimals })
+      return { token, amount, value, quote }
     }),
   }
 }

@@ -1,7 +1,8 @@
 import { waitUntil } from 'cloudflare:workers'
 import type { Address } from 'viem'
-import { agentCalls, getAgents, toAgent } from '../chain/agents.ts'
-import { type Block, type Chain, read, type TradingChain } from '../chain/chain.ts'
+import { getAgent, getAgents } from '../chain/agents.ts'
+import type { Block, Chain, TradingChain } from '../chain/chain.ts'
+import { readTree } from '../chain/read-tree.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { type AgentQuery, isWanted, readCandidates } from './agents.ts'
 import { readOwned } from './agents-by-owner.ts'
@@ -27,11 +28,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: Bindings, chain:
   const viewer = createViewer({ db, chain, catchUp })
 
   /** The newest block; throws AGENT_NOT_FOUND where the agent is not in it. */
-  async function headWith(agentId: bigint): Promise<Block> {
-    const { block, results } = await read(chain, agentCalls(chain, agentId))
-    if (toAgent(results[0], results[1]) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
-    return block
-  }
+  const headWith = async (agentId: bigint): Promise<Block> => (await getAgent(chain, agentId)).block
 
   /**
    * The records of the agents that `find` names. The registry is read after the events, so the events of the blocks in
@@ -40,7 +37,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: Bindings, chain:
   async function recordsOf<Found extends { ids: bigint[]; asOf: Block; lagBlocks: number }>(
     find: (head: Promise<Block>) => Promise<Found>,
   ) {
-    let found = await find(read(chain, []).then(({ block }) => block))
+    let found = await find(readTree(chain, []).then(({ block }) => block))
     for (let round = 0; round < MOST_ROUNDS; round++) {
       const { block, agents } = await getAgents(chain, found.ids)
       const known = new Set(found.ids)

@@ -60,7 +60,7 @@ export function createSampler({
     const at = await follow(Number(reading.block.number))
     if (at === undefined || queue === undefined || !(await isOn(at, reading.block))) return false
     await samples.write(at, reading)
-    queue = { agents: [...reading.rest, ...agents.slice(AGENTS_PER_TURN)], vaults: [], mark }
+    queue = { agents: [...reading.remainingAgents, ...agents.slice(AGENTS_PER_TURN)], vaults: [], mark }
     return queue.agents.length > 0 || finish(at, mark)
   }
 

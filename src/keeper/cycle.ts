@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
 import type { TradingChain } from '../chain/chain.ts'
-import { readWatch, type Watch } from '../chain/exit-execution.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
+import { readWatchedPositions, type WatchedPositions } from '../chain/watched-positions.ts'
 import type { Executor } from '../executor/client.ts'
 import { logUnexpected } from '../executor/log-failure.ts'
 import { PositionStatus } from '../protocol/enums.ts'
@@ -53,10 +53,10 @@ export function createCycle({
   }
 
   /** Reads all watched and new positions. Clears the store first if the chain has been replaced by another one. */
-  async function readPositions(now: number, previousBlock: string | undefined): Promise<Watch> {
+  async function readPositions(now: number, previousBlock: string | undefined): Promise<WatchedPositions> {
     const read = () => {
       const positionIds = store.watched(now).map(({ positionId }) => positionId)
-      return readWatch(chain, positionIds, store.cursor())
+      return readWatchedPositions(chain, positionIds, store.cursor())
     }
     const watch = await read()
     const isNewChain = previousBlock !== undefined && watch.block.number + MAX_REORG < BigInt(previousBlock)
@@ -66,7 +66,7 @@ export function createCycle({
   }
 
   /** Records what each position waits for. Returns the positions with a due exit, and those with rules someone fired. */
-  function evaluate(watch: Watch, symbolOf: (token: Address) => string, now: number) {
+  function evaluate(watch: WatchedPositions, symbolOf: (token: Address) => string, now: number) {
     const entries = new Map(store.watched(now).map(entry => [entry.positionId, entry]))
     const inFlight = new Set(store.batches().flatMap(({ positionIds }) => positionIds))
     const at = `${watch.block.timestamp}`

@@ -1,6 +1,7 @@
 import { isAddressEqual } from 'viem'
 import type { TradingChain } from '../chain/chain.ts'
-import { findExits, type Watch } from '../chain/exit-execution.ts'
+import { findExits } from '../chain/exit-execution.ts'
+import type { WatchedPositions } from '../chain/watched-positions.ts'
 import type { Executor } from '../executor/client.ts'
 import type { WatchedPosition } from '../protocol/position.ts'
 import { evaluationOf } from './evaluation.ts'
@@ -16,7 +17,7 @@ const MAX_EVENT_REORG = 8n
  */
 export async function attributeExits(
   { chain, executor, store }: { chain: TradingChain; executor: Executor; store: KeeperStore },
-  { positions, watch, since }: { positions: readonly WatchedPosition[]; watch: Watch; since: bigint },
+  { positions, watch, since }: { positions: readonly WatchedPosition[]; watch: WatchedPositions; since: bigint },
 ): Promise<void> {
   if (positions.length === 0) return
   const exits = await findExits(chain, {

@@ -1,18 +1,14 @@
 import { type Hex, toHex } from 'viem'
 import type { TradingChain } from '../chain/chain.ts'
-import {
-  type ExitVerdict,
-  executedExits,
-  exitCall,
-  simulateExits,
-  verdictOf,
-  type Watch,
-} from '../chain/exit-execution.ts'
+import { exitCall, simulateExits } from '../chain/exit-execution.ts'
+import type { WatchedPositions } from '../chain/watched-positions.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { Refusal } from '../errors/refusal.ts'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/intent.ts'
 import { refusalOfRevert } from '../protocol/contract-errors.ts'
+import { executedExits } from '../protocol/executed-exits.ts'
+import { type ExitVerdict, verdictOfRevert } from '../protocol/exit-verdict.ts'
 import type { WatchedPosition } from '../protocol/position.ts'
 import { evaluationOf } from './evaluation.ts'
 import { deferredEntry, executedEntry, failedEntry } from './keeper-entry.ts'
@@ -37,7 +33,7 @@ export function createExitSender({
   const awaited = new Set<Hex>()
 
   /** Simulates exits and sends those that the router would execute. Resolves with their outcomes recorded. */
-  async function fire(positions: WatchedPosition[], watch: Watch): Promise<void> {
+  async function fire(positions: WatchedPosition[], watch: WatchedPositions): Promise<void> {
     const { takesBatches, block } = watch
     const passing = await passingOf(positions, watch)
     if (passing === undefined) {
@@ -63,7 +59,7 @@ export function createExitSender({
   /** Returns the positions whose simulated exit passes and records why others fail; undefined to try smaller batches. */
   async function passingOf(
     positions: WatchedPosition[],
-    { takesBatches, block, marketOf }: Watch,
+    { takesBatches, block, marketOf }: WatchedPositions,
   ): Promise<WatchedPosition[] | undefined> {
     const positionIds = positions.map(({ positionId }) => positionId)
     const verdicts = await simulateExits(chain, positionIds, takesBatches).catch((error: unknown) => {
@@ -77,7 +73,7 @@ export function createExitSender({
       verdicts &&
       positions.filter((position, index) => {
         const verdict = verdicts[index]
-        if (verdict?.is === 'executed') return true
+        if (verdict?.status === 'executed') return true
         if (verdict) recordVerdict(position.positionId, verdict, block.timestamp, marketOf(position).quote.roundId)
         return false
       })
@@ -111,7 +107,7 @@ export function createExitSender({
   function recordOutcome(batch: ExitBatch, outcome: RelayOutcome) {
     if (outcome.state === 'unknown') return
     store.removeBatch(batch.digest)
-    const exits = outcome.state === 'mined' ? executedExits(chain, outcome.logs) : undefined
+    const exits = outcome.state === 'mined' ? executedExits(chain.trading.TradeRouter, outcome.logs) : undefined
     for (const [index, positionId] of batch.positionIds.entries()) {
       const entry = store.entry(positionId)
       if (entry === undefined) continue
@@ -129,19 +125,19 @@ export function createExitSender({
         })
         store.put(executed)
       } else if (outcome.state === 'reverted' || (outcome.state === 'rejected' && outcome.data !== undefined))
-        recordVerdict(positionId, verdictOf(outcome.data), BigInt(at))
+        recordVerdict(positionId, verdictOfRevert(outcome.data), BigInt(at))
       else store.put(failedEntry(entry, refusalOf(outcome, batch.digest).body, BigInt(at)))
     }
   }
 
   /** Records why the router would not execute an exit. */
-  function recordVerdict(positionId: bigint, { is, data }: ExitVerdict, at: bigint, roundId?: bigint) {
+  function recordVerdict(positionId: bigint, { status, revertData }: ExitVerdict, at: bigint, roundId?: bigint) {
     const entry = store.entry(positionId)
     if (entry === undefined) return
-    if (is === 'notDue') store.put({ ...entry, ...(roundId !== undefined && { triedRoundId: `${roundId}` }) })
-    if (is === 'stalePrice') store.put(deferredEntry(entry, 'priceStale', at))
-    if (is === 'paused') store.put(deferredEntry(entry, 'tradingPaused', at))
-    if (is === 'failed') store.put(failedEntry(entry, refusalOfRevert(data).body, at))
+    if (status === 'notDue') store.put({ ...entry, ...(roundId !== undefined && { triedRoundId: `${roundId}` }) })
+    if (status === 'stalePrice') store.put(deferredEntry(entry, 'priceStale', at))
+    if (status === 'paused') store.put(deferredEntry(entry, 'tradingPaused', at))
+    if (status === 'failed') store.put(failedEntry(entry, refusalOfRevert(revertData).body, at))
   }
 
   const toRelayRequest = (batch: ExitBatch): RelayRequest => ({

@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
+import { readAgentLimits } from '../chain/agent-limits.ts'
 import type { Block, TradingChain } from '../chain/chain.ts'
-import { readBreaches } from '../chain/limit-breaches.ts'
 import { readMarket } from '../chain/listings.ts'
 import type { Trade } from '../protocol/trade-events.ts'
 import type { Fact } from './event.ts'
@@ -90,9 +90,9 @@ export function createEdges({ chain, db, log }: { chain: TradingChain; db: D1Dat
     const moved = positions.filter(({ token }) => isFirst || priced.has(token)).map(({ agentId }) => agentId)
     const breached = [...log.flags].flatMap(flag => /^breach (\d+) /.exec(flag)?.[1] ?? []).map(Number)
     const agents = await readMandates(db, [...new Set([...traded, ...moved, ...breached])])
-    const { block, breaches } = await readBreaches(chain, agents, BigInt(Math.floor(timestamp / DAY_SECONDS)))
+    const { block, limits } = await readAgentLimits(chain, agents, BigInt(Math.floor(timestamp / DAY_SECONDS)))
     const vaultOf = new Map(agents.map(({ agentId, vault }) => [agentId, vault]))
-    return breaches.flatMap(({ agentId, drawdownBps, maxDrawdownBps, ...reached }) =>
+    return limits.flatMap(({ agentId, drawdownBps, maxDrawdownBps, ...reached }) =>
       breachNames.flatMap((rule): Change[] => {
         const flag = `breach ${agentId} ${rule}`
         const isUnknown = rule === 'drawdown' && drawdownBps === undefined

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { encodeCall } from '../chain/multicall.ts'
+import { encodeCall } from '../chain/function-call.ts'
 import { getPositionTerms } from '../chain/trading-terms.ts'
 import { ladderUpdateChecks } from '../protocol/checks.ts'
 import { hashExits } from '../protocol/typed-data.ts'

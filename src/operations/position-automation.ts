@@ -1,7 +1,8 @@
 import { z } from 'zod'
-import { readWatch } from '../chain/exit-execution.ts'
+
 import { getPosition } from '../chain/positions.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
+import { readWatchedPositions } from '../chain/watched-positions.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { automation, presentAutomation } from '../resources/position-automation.ts'
 import { agentId, positionId, presentAsOf } from '../resources/primitives.ts'
@@ -29,7 +30,7 @@ export const getPositionAutomation = defineOperation(
   },
   async ({ trading, keeper }, { agentId, positionId }) => {
     const [{ block, positions, marketOf }, watched] = await Promise.all([
-      readWatch(trading, [positionId]),
+      readWatchedPositions(trading, [positionId]),
       keeper?.find(positionId),
     ])
     const [position] = positions

@@ -1,9 +1,10 @@
 import type { Address, Hex } from 'viem'
 import type { Chain } from '../chain/chain.ts'
-import { acceptedByAccount, recover, verifySignature } from '../chain/verify-signature.ts'
+import { acceptedByAccount, verifySignature } from '../chain/verify-signature.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import type { RelayRequest } from '../executor/intent.ts'
+import { recoverSigner } from '../protocol/recover-signer.ts'
 import { type Domain, digestOf, type Message } from '../protocol/typed-data.ts'
 
 const MAX_NONCES = 8n
@@ -55,7 +56,7 @@ async function findSignedNonce(
   const count = Number(current < MAX_NONCES ? current + 1n : MAX_NONCES)
   const nonces = Array.from({ length: count }, (_, back) => current - BigInt(back))
   for (const nonce of nonces) {
-    const { address } = await recover(digestAt(nonce), signature)
+    const { address } = await recoverSigner(digestAt(nonce), signature)
     if (address === signer) return nonce
     if (address === null) break
   }

@@ -1,7 +1,7 @@
 import type { Hex } from 'viem'
 import type { Block } from '../chain/chain.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
-import { getIntender, getTerms, type Intender } from '../chain/trading-terms.ts'
+import { getSigningTerms, getTerms, type SigningTerms } from '../chain/trading-terms.ts'
 import { verifySignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
@@ -24,9 +24,9 @@ type TradingIntent = {
   kind: RelayRequest['kind']
   primaryType: PrimaryType
   /** Returns the signed message, given the agent's on-chain state. */
-  message: (intender: Intender) => Message
+  message: (signingTerms: SigningTerms) => Message
   /** Returns the calldata of the router call that carries the message. */
-  data: (intender: Intender) => Hex
+  data: (signingTerms: SigningTerms) => Hex
   exits?: readonly ExitRule[]
 }
 
@@ -37,9 +37,9 @@ type TradingIntent = {
  */
 export async function relayIntent({ trading, executor, keeper, config }: Context, intent: TradingIntent) {
   const { agentId, nonce, deadline, signature, kind, primaryType } = intent
-  const intender = await getIntender(trading, agentId)
-  const { agent, domain, block } = intender
-  const message = intent.message(intender)
+  const signingTerms = await getSigningTerms(trading, agentId)
+  const { agent, domain, block } = signingTerms
+  const message = intent.message(signingTerms)
   const digest = digestOf(domain, primaryType, message)
   await verifySignature(trading, agent.signer, { domain, primaryType, message, exits: intent.exits }, signature)
 
@@ -49,11 +49,11 @@ export async function relayIntent({ trading, executor, keeper, config }: Context
     group: `agent:${agentId}`,
     groupNonce: `${nonce}`,
     deadline,
-    call: { to: trading.trading.TradeRouter, data: intent.data(intender) },
+    call: { to: trading.trading.TradeRouter, data: intent.data(signingTerms) },
   }
   const invalid =
     deadlineRefusal(deadline, block) ??
-    (nonce === intender.nonce ? undefined : refuse('INVALID_NONCE', { given: nonce, expected: intender.nonce }))
+    (nonce === signingTerms.nonce ? undefined : refuse('INVALID_NONCE', { given: nonce, expected: signingTerms.nonce }))
   if (invalid && !(await wasAccepted(executor, relay))) throw invalid
 
   const mined = await relayUntilMined(executor, relay, revert =>

@@ -3,8 +3,8 @@ import type { z } from 'zod'
 import { getLinkTerms, getRegistrationTerms } from '../chain/agents.ts'
 import type { Block } from '../chain/chain.ts'
 import { tokenBySymbol } from '../chain/token-symbols.ts'
-import { getIntender } from '../chain/trading-terms.ts'
-import { judgeSignature } from '../chain/verify-signature.ts'
+import { getSigningTerms } from '../chain/trading-terms.ts'
+import { checkSignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { type Domain, hashExits, type Message, type PrimaryType } from '../protocol/typed-data.ts'
@@ -47,12 +47,12 @@ export const verifySignedMessage = defineOperation(
       : await messageOfRequest(context, request)
     const signer = request.signer ?? facts.signer
     const signed = { domain: facts.domain, primaryType, message, exits }
-    const { isValid, ...judgement } = await judgeSignature(context.chain, signer, signed, signature)
+    const { isValid, ...check } = await checkSignature(context.chain, signer, signed, signature)
     return {
       valid: isValid,
       primaryType,
       signer,
-      ...judgement,
+      ...check,
       warnings: warningsOf(message, facts),
       typedData: presentTypedData(facts.domain, primaryType, message).typedData,
     }
@@ -141,7 +141,7 @@ async function readFacts(
     const { block, terms } = await getLinkTerms(chain, agentId)
     return { block, domain: terms.domain, signer: terms.agent.owner, nonce: terms.ownerNonce }
   }
-  const { block, domain, agent, nonce } = await getIntender(trading, agentId)
+  const { block, domain, agent, nonce } = await getSigningTerms(trading, agentId)
   return { block, domain, signer: agent.signer, nonce, vault: agent.vault }
 }
 

@@ -1,8 +1,8 @@
+import { readSigningDomains, signingContracts } from '../chain/signing-domains.ts'
 import type { Context } from '../context.ts'
 import { hashExits, type PrimaryType, signingTypes } from '../protocol/typed-data.ts'
 import { presentEip712, primaryTypes } from '../resources/typed-data.ts'
 import { verifySignedMessage } from './signature-check.ts'
-import { readSigningDomains, signingContracts } from './signing-domains.ts'
 import { EXAMPLE_EXITS, getSigningVectors } from './signing-vectors.ts'
 
 /** What each message does, who signs it, and on which contract's domain. */
@@ -45,7 +45,7 @@ ${primaryTypes.map(type => `- \`${encodeType(type)}\` ${meanings[type]}.`).join(
 
 /** Reads the types and domains of every signed message of this deployment, as JSON for programs and models. */
 export async function readSigningReference(context: Context) {
-  const domains = await readSigningDomains(context)
+  const domains = await readSigningDomains(context.trading)
   return {
     how: 'Sign with eth_signTypedData_v4 (65 bytes r, s, v). Every quote returns typedData that is ready to sign.',
     messages: primaryTypes.map(primaryType => {

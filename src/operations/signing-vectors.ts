@@ -1,12 +1,12 @@
 import { type Address, type Hex, padHex } from 'viem'
 import { privateKeyToAddress, sign } from 'viem/accounts'
+import { readSigningDomains, type SigningContract, signingContracts } from '../chain/signing-domains.ts'
 import { TriggerType } from '../protocol/enums.ts'
 import { type ExitRule, hashExits, type Message, type PrimaryType } from '../protocol/typed-data.ts'
 import { presentExitRule } from '../resources/exit-rule.ts'
 import { signingVectors } from '../resources/signing-vectors.ts'
 import { presentTypedData } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
-import { readSigningDomains, type SigningContract, signingContracts } from './signing-domains.ts'
 
 // A well-known key.
 const VECTOR_KEY: Hex = `0x${'01'.repeat(32)}`
@@ -27,7 +27,7 @@ export const getSigningVectors = defineOperation(
     errors: [502, 503],
   },
   async context => {
-    const domains = await readSigningDomains(context)
+    const domains = await readSigningDomains(context.trading)
     return {
       privateKey: VECTOR_KEY,
       signer: VECTOR_SIGNER,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { encodeCall } from '../chain/multicall.ts'
+import { encodeCall } from '../chain/function-call.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
 import { getTerms } from '../chain/trading-terms.ts'
 import { maxUsdcAmount, openChecks } from '../protocol/checks.ts'

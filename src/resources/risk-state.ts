@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { Block } from '../chain/chain.ts'
-import { breachesOf } from '../chain/limit-breaches.ts'
 import type { Risk } from '../chain/risk-state.ts'
 import { AgentStatus } from '../protocol/enums.ts'
+import { limitBreaches } from '../protocol/limit-breaches.ts'
 import { asOf, bps, digits, presentAsOf, usdc } from './primitives.ts'
 import { accountRiskBounds, allocation, presentAllocation, presentRiskBounds } from './risk-limits.ts'
 
@@ -67,7 +67,7 @@ export function presentRisk(
 ): z.input<typeof riskState> {
   const { agent, allocation, trackConfig, equity, dailyRealizedPnlUsdc } = risk
   const { drawdownBps } = equity
-  const reached = breachesOf({ cap: allocation.cap, drawdownBps, dailyRealizedPnlUsdc }, trackConfig)
+  const reached = limitBreaches({ cap: allocation.cap, drawdownBps, dailyRealizedPnlUsdc }, trackConfig)
   return {
     agentId: `${agentId}`,
     trackId: agent.track,

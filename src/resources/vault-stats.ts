@@ -1,6 +1,6 @@
 import { formatUnits } from 'viem'
 import { z } from 'zod'
-import type { Holding } from '../chain/vault-stats.ts'
+import type { VaultHolding } from '../chain/vault-stats.ts'
 import { AGENT_STATUSES, nameOf } from './agent.ts'
 import { ORACLE_DECIMALS } from './price.ts'
 import { addressOut, amount, asOf, lagBlocks, usdc } from './primitives.ts'
@@ -42,7 +42,10 @@ export const vaultStats = z
   })
   .meta({ id: 'VaultStats' })
 
-export const presentHolding = ({ token, amount, value, quote }: Holding, symbol: string): z.input<typeof holding> => ({
+export const presentHolding = (
+  { token, amount, value, quote }: VaultHolding,
+  symbol: string,
+): z.input<typeof holding> => ({
   symbol,
   token,
   tokenAmount: `${amount}`,

@@ -13,11 +13,12 @@ import {
 } from 'viem'
 import { describe, expect, it } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { decodeBatch, encodeBatch, encodeCall, outcomeOf } from '../../src/chain/multicall.ts'
+import { decodeResult, encodeCall, tryDecodeResult } from '../../src/chain/function-call.ts'
+import { decodeBatch, encodeBatch } from '../../src/chain/multicall.ts'
 import { decodeEvent } from '../../src/protocol/decode-event.ts'
 import { digestOf, hashExits, type Message, type PrimaryType, signingTypes } from '../../src/protocol/typed-data.ts'
 
-// What is encoded without viem's coders must be what they make of it, to the bit.
+// Our encoders replace viem's for speed; their output must be identical.
 
 const hexOf = (length: number) =>
   fc.uint8Array({ minLength: length, maxLength: length }).map(bytes => `0x${Buffer.from(bytes).toString('hex')}` as Hex)
@@ -46,7 +47,7 @@ describe('typed data', () => {
     )
   })
 
-  it('hashes a ladder as the contracts do', () => {
+  it('has the exits hash that the contracts compute', () => {
     const rule = fc.record({
       triggerType: fc.nat(1),
       triggerBps: fc.bigInt(-(2n ** 255n), 2n ** 255n - 1n),
@@ -65,7 +66,7 @@ describe('typed data', () => {
   })
 })
 
-it('reads an event as its ABI says', () => {
+it('an event is decoded like viem decodes it', () => {
   const topics = encodeEventTopics({
     abi: tradeRouterAbi,
     eventName: 'PositionOpenedFromIntent',
@@ -77,57 +78,74 @@ it('reads an event as its ABI says', () => {
   expect(() => decodeEvent(tradeRouterAbi, { topics: [`0x${'00'.repeat(32)}`], data: '0x' })).toThrow('no event')
 })
 
-describe('a batch of calls', () => {
-  const abi = parseAbi([
-    'function set(uint256 id, string name, address[] to) returns (uint256, string)',
-    'function count() view returns (uint256)',
-  ])
-  const call = fc.record({ address, args: fc.tuple(uint, fc.string(), fc.array(address, { maxLength: 3 })) })
+const callAbi = parseAbi([
+  'function set(uint256 id, string name, address[] to) returns (uint256, string)',
+  'function count() view returns (uint256)',
+])
 
-  it('is that of aggregate3', () => {
+describe('a batch of calls', () => {
+  const call = fc.record({
+    address,
+    args: fc.tuple(uint, fc.string(), fc.array(address, { maxLength: 3 })),
+  })
+
+  it('is encoded like the arguments of aggregate3', () => {
     fc.assert(
       fc.property(fc.array(call, { maxLength: 6 }), calls => {
-        const batch = [...calls.map(one => ({ ...one, abi, functionName: 'set' })), { ...counter, abi }]
-        const target = (address: Hex, callData: Hex) => ({ target: address, allowFailure: true, callData })
-        const wanted = [
-          ...calls.map(({ address, args }) =>
-            target(address, encodeFunctionData({ abi, functionName: 'set', args } as never)),
-          ),
-          target(counter.address, encodeFunctionData({ abi, functionName: 'count' })),
-        ]
+        const batch = calls.map(({ address, args }) => ({ address, data: encodeCall(callAbi, 'set', args) }))
+        const expected = calls.map(({ address, args }) => ({
+          target: address,
+          allowFailure: true,
+          callData: encodeFunctionData({ abi: callAbi, functionName: 'set', args }),
+        }))
         expect(encodeBatch(batch)).toBe(
-          encodeFunctionData({ abi: multicall3Abi, functionName: 'aggregate3', args: [wanted] }),
+          encodeFunctionData({ abi: multicall3Abi, functionName: 'aggregate3', args: [expected] }),
         )
       }),
       { numRuns: 50 },
     )
   })
-  const counter = { address: `0x${'c0'.repeat(20)}`, functionName: 'count' } as const
 
-  it('is answered in its order, whatever the answers hold', () => {
-    const answer = fc.record({
+  it('has its results in order, whatever they contain', () => {
+    const result = fc.record({
       success: fc.boolean(),
       returnData: fc.uint8Array({ maxLength: 100 }).map(bytes => `0x${Buffer.from(bytes).toString('hex')}` as Hex),
     })
     fc.assert(
-      fc.property(fc.array(answer, { maxLength: 6 }), answers => {
-        const data = encodeFunctionResult({ abi: multicall3Abi, functionName: 'aggregate3', result: answers })
-        expect(decodeBatch(data)).toEqual(answers.map(({ success, returnData }) => ({ success, data: returnData })))
+      fc.property(fc.array(result, { maxLength: 6 }), results => {
+        const data = encodeFunctionResult({ abi: multicall3Abi, functionName: 'aggregate3', result: results })
+        expect(decodeBatch(data)).toEqual(results.map(({ success, returnData }) => ({ success, data: returnData })))
       }),
       { numRuns: 50 },
     )
   })
 
-  it.each(['0x', '0x01', `0x${'00'.repeat(31)}20`, `0x${'ff'.repeat(64)}`] as const)('is not answered by %s', data => {
-    expect(() => decodeBatch(data)).toThrow()
+  it.each(['0x', '0x01', `0x${'00'.repeat(31)}20`, `0x${'ff'.repeat(64)}`] as const)(
+    'does not accept %s as results',
+    data => {
+      expect(() => decodeBatch(data)).toThrow()
+    },
+  )
+})
+
+describe('a call', () => {
+  it('without arguments is its selector', () => {
+    expect(encodeCall(callAbi, 'count', [])).toBe(encodeFunctionData({ abi: callAbi, functionName: 'count' }))
   })
 
-  it('has the values of what each function returns, and keeps what failed', () => {
-    const result = (data: Hex, success = true) => outcomeOf(abi, 'count', { success, data })
-    expect(result(encodeAbiParameters([{ type: 'uint256' }], [7n]))).toEqual({ status: 'success', result: 7n })
-    expect(result('0x')).toMatchObject({ status: 'failure', error: { data: '0x' } })
-    expect(result('0x1234')).toMatchObject({ status: 'failure', error: { data: '0x1234' } })
-    expect(result('0x08c379a0', false)).toMatchObject({ status: 'failure', error: { data: '0x08c379a0' } })
-    expect(encodeCall(abi, 'count', [])).toBe(encodeFunctionData({ abi, functionName: 'count' }))
+  it('returns one value, or a tuple of several', () => {
+    const one = encodeAbiParameters([{ type: 'uint256' }], [7n])
+    expect(decodeResult(callAbi, 'count', { success: true, data: one })).toBe(7n)
+    const two = encodeAbiParameters([{ type: 'uint256' }, { type: 'string' }], [7n, 'seven'])
+    expect(decodeResult(callAbi, 'set', { success: true, data: two })).toEqual([7n, 'seven'])
+  })
+
+  it.each([
+    ['returns nothing', true, '0x'],
+    ['returns malformed data', true, '0x1234'],
+    ['reverts', false, '0x08c379a0'],
+  ] as const)('that %s fails with the returned data', (_, success, data) => {
+    expect(() => decodeResult(callAbi, 'count', { success, data })).toThrow(expect.objectContaining({ data }))
+    expect(tryDecodeResult(callAbi, 'count', { success, data })).toBeUndefined()
   })
 })

@@ -451,7 +451,7 @@ describe('a router without batches', () => {
     })
     const requests = countRequests()
     const verdicts = await simulateExits(onChain, [BigInt(due.positionId), BigInt(rest.positionId), count + 1n], false)
-    expect(verdicts.map(({ is }) => is)).toEqual(['executed', 'notDue', 'notOpen'])
+    expect(verdicts.map(({ status }) => status)).toEqual(['executed', 'notDue', 'notOpen'])
     expect(requests).toEqual(['eth_call'])
     await due.moveTo(1)
   })

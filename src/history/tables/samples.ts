@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import type { Reading } from '../../chain/equity.ts'
+import type { WorthReading } from '../../chain/equity.ts'
 import type { Cursor, Store } from '../store.ts'
 
 /** How often everything that can have moved is looked at, in seconds of the chain. */
@@ -48,7 +48,7 @@ export function openSamples(db: D1Database, { transaction, unmoved }: Pick<Store
    * Adds what was read, of a block that the branch of the cursor has. Earlier samples of the same hour are of no use once
    * they can no longer become its last one again. Throws CursorMoved.
    */
-  async function write(cursor: Cursor, { block, equities, worths }: Reading): Promise<void> {
+  async function write(cursor: Cursor, { block, equities, worths }: WorthReading): Promise<void> {
     const place = [Number(block.timestamp), Number(block.number)]
     const agents = JSON.stringify([...equities.keys()].map(Number))
     const vaults = JSON.stringify([...worths.keys()])

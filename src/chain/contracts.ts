@@ -1,0 +1,42 @@
+import type { Address } from 'viem'
+import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
+import { feeManagerAbi } from '../../contracts-abi/fee-manager.ts'
+import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
+import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
+import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
+import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
+import { domainAbi } from '../protocol/typed-data.ts'
+import type { Chain, TradingChain } from './chain.ts'
+
+// The contracts of a chain with their ABIs, as `call` expects them.
+
+export const agentRegistry = ({ contracts }: Chain) => ({ address: contracts.AgentRegistry, abi: agentRegistryAbi })
+export const vaultTrackRegistry = ({ contracts }: Chain) => ({
+  address: contracts.VaultTrackRegistry,
+  abi: vaultTrackRegistryAbi,
+})
+export const tokenRegistry = ({ contracts }: Chain) => ({ address: contracts.TokenRegistry, abi: tokenRegistryAbi })
+export const priceOracle = ({ contracts }: Chain) => ({ address: contracts.PriceOracle, abi: priceOracleAbi })
+export const feeManager = ({ contracts }: Chain) => ({ address: contracts.FeeManager, abi: feeManagerAbi })
+
+export const tradeRouter = ({ trading }: TradingChain) => ({ address: trading.TradeRouter, abi: tradeRouterAbi })
+export const tradeRouterLens = ({ trading }: TradingChain) => ({
+  address: trading.TradeRouterLens,
+  abi: tradeRouterLensAbi,
+})
+export const positionManager = ({ trading }: TradingChain) => ({
+  address: trading.PositionManager,
+  abi: positionManagerAbi,
+})
+export const allocationManager = ({ trading }: TradingChain) => ({
+  address: trading.AllocationManager,
+  abi: allocationManagerAbi,
+})
+
+export const mandateVault = (address: Address) => ({ address, abi: mandateVaultAbi })
+/** A contract with an EIP-712 domain. */
+export const eip712Contract = (address: Address) => ({ address, abi: domainAbi })

@@ -1,0 +1,108 @@
+import {
+  type Abi,
+  type AbiFunction,
+  type AbiParameter,
+  type ContractFunctionArgs,
+  type ContractFunctionName,
+  type ContractFunctionReturnType,
+  decodeAbiParameters,
+  encodeAbiParameters,
+  type Hex,
+  toFunctionSelector,
+} from 'viem'
+
+// viem hashes a function's signature for every call it encodes. Here that happens once per function.
+
+type Mutability = AbiFunction['stateMutability']
+
+/** The arguments of a function of an ABI. */
+export type ArgsOf<abi extends Abi, name extends ContractFunctionName<abi>> = ContractFunctionArgs<
+  abi,
+  Mutability,
+  name
+>
+
+/** What a function of an ABI returns: one value, or a tuple if it returns several. */
+export type ReturnOf<abi extends Abi, name extends ContractFunctionName<abi>> = ContractFunctionReturnType<
+  abi,
+  Mutability,
+  name
+>
+
+/** The result of a call: its return data, or its revert data if it failed. */
+export type CallResult = { success: boolean; data: Hex }
+
+/** A call that reverted, or that returned something else than its ABI says; `data` is what it returned. */
+export class CallFailed extends Error {
+  override name = 'CallFailed'
+  readonly data: Hex
+  constructor(functionName: string, { success, data }: CallResult, cause?: unknown) {
+    super(`${functionName} ${success ? 'returned malformed data' : 'reverted'}: ${data.slice(0, 138)}`, { cause })
+    this.data = data
+  }
+}
+
+/** Returns the calldata of a function. Of an overloaded name it uses the first function of the ABI. */
+export function encodeCall<const abi extends Abi, name extends ContractFunctionName<abi>>(
+  abi: abi,
+  functionName: name,
+  args: ArgsOf<abi, name>,
+): Hex {
+  const { selector, inputs } = signatureOf(abi, functionName)
+  return inputs.length === 0
+    ? selector
+    : `${selector}${encodeAbiParameters(inputs, args as readonly unknown[]).slice(2)}`
+}
+
+/** Returns what a function returned. Throws CallFailed if it reverted or returned malformed data. */
+export function decodeResult<const abi extends Abi, name extends ContractFunctionName<abi>>(
+  abi: abi,
+  functionName: name,
+  result: CallResult,
+): ReturnOf<abi, name> {
+  const { outputs } = signatureOf(abi, functionName)
+  const isEmpty = result.data === '0x' && outputs.length > 0 // an address without code returns nothing
+  if (!result.success || isEmpty) throw new CallFailed(functionName, result)
+  try {
+    const values = decodeAbiParameters(outputs, result.data)
+    return typedByAbi(values.length > 1 ? values : values[0])
+  } catch (cause) {
+    throw new CallFailed(functionName, result, cause)
+  }
+}
+
+/** Returns what a function returned, or undefined if it reverted or returned malformed data. */
+export function tryDecodeResult<const abi extends Abi, name extends ContractFunctionName<abi>>(
+  abi: abi,
+  functionName: name,
+  result: CallResult,
+): ReturnOf<abi, name> | undefined {
+  try {
+    return decodeResult(abi, functionName, result)
+  } catch (error) {
+    if (error instanceof CallFailed) return undefined
+    throw error
+  }
+}
+
+/**
+ * Gives a value the type that its ABI defines. TypeScript cannot evaluate viem's ABI types while the function name is
+ * generic; the ABI coder guarantees at runtime that the value has this type.
+ */
+export const typedByAbi = <Type>(value: unknown): Type => value as Type
+
+type Signature = { selector: Hex; inputs: readonly AbiParameter[]; outputs: readonly AbiParameter[] }
+
+const signatures = new WeakMap<Abi, Map<string, Signature>>()
+
+function signatureOf(abi: Abi, name: string): Signature {
+  const known = signatures.get(abi) ?? new Map<string, Signature>()
+  signatures.set(abi, known)
+  const found = known.get(name)
+  if (found) return found
+  const item = abi.find((entry): entry is AbiFunction => entry.type === 'function' && entry.name === name)
+  if (item === undefined) throw new Error(`The ABI has no function ${name}`)
+  const signature = { selector: toFunctionSelector(item), inputs: item.inputs, outputs: item.outputs }
+  known.set(name, signature)
+  return signature
+}

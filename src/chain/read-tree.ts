@@ -1,0 +1,145 @@
+import { type Abi, type Address, type ContractFunctionName, type Hex, parseAbi } from 'viem'
+import { unreachable } from '../rpc/node-errors.ts'
+import { callRequest } from '../rpc/requests.ts'
+import type { Block, Chain } from './chain.ts'
+import { type ArgsOf, CallFailed, type CallResult, decodeResult, encodeCall, type ReturnOf } from './function-call.ts'
+import { decodeBatch, encodeBatch } from './multicall.ts'
+
+const CALL = Symbol('contract call')
+
+/** One call in a tree; its value takes the place of the call. */
+export type ContractCall<Value> = {
+  readonly [CALL]: true
+  address: Address
+  data: Hex
+  decode: (result: CallResult) => Value
+}
+
+/** Calls in arrays and objects of any depth, beside constants, which are returned unchanged. */
+export type CallTree =
+  | ContractCall<unknown>
+  | string
+  | number
+  | bigint
+  | boolean
+  | undefined
+  | readonly CallTree[]
+  | { readonly [name: string]: CallTree }
+
+/** A tree with the values of its calls in their places. */
+export type ValuesOf<Tree> =
+  Tree extends ContractCall<infer Value>
+    ? Value
+    : Tree extends object
+      ? { [name in keyof Tree]: ValuesOf<Tree[name]> }
+      : Tree
+
+/** The values of a tree, and the block they are of. */
+export type TreeReading<Tree> = { block: Block; values: ValuesOf<Tree> }
+
+/** A call that must succeed: `readTree` throws CallFailed if it reverts. */
+export const call = <const abi extends Abi, name extends ContractFunctionName<abi>>(
+  { address, abi }: { address: Address; abi: abi },
+  functionName: name,
+  args: ArgsOf<abi, name>,
+): ContractCall<ReturnOf<abi, name>> => ({
+  [CALL]: true,
+  address,
+  data: encodeCall(abi, functionName, args),
+  decode: result => decodeResult(abi, functionName, result),
+})
+
+/** A call that may fail: its value is undefined if it reverts. */
+export const optional = <Value>(required: ContractCall<Value>): ContractCall<Value | undefined> => ({
+  ...required,
+  decode: result => {
+    const { value } = decodeAttempt(required, result)
+    return value
+  },
+})
+
+/** The value of a call, or the data with which it reverted. */
+export type CallAttempt<Value> = { value: Value; revertData?: undefined } | { value?: undefined; revertData: Hex }
+
+/** A call that may fail, with its revert data. */
+export const attempt = <Value>(required: ContractCall<Value>): ContractCall<CallAttempt<Value>> => ({
+  ...required,
+  decode: result => decodeAttempt(required, result),
+})
+
+function decodeAttempt<Value>({ decode }: ContractCall<Value>, result: CallResult): CallAttempt<Value> {
+  try {
+    return { value: decode(result) }
+  } catch (error) {
+    if (error instanceof CallFailed) return { revertData: error.data }
+    throw error
+  }
+}
+
+const blockAbi = parseAbi([
+  'function getBlockNumber() view returns (uint256)',
+  'function getCurrentBlockTimestamp() view returns (uint256)',
+  'function getChainId() view returns (uint256)',
+  'function arbBlockNumber() view returns (uint256)',
+])
+/** On Arbitrum `block.number` is the parent chain's; this precompile knows the chain's own. Other chains lack it. */
+const ARB_SYS = '0x0000000000000000000000000000000000000064'
+
+/**
+ * Reads all calls of a tree in one `eth_call` through Multicall3, so all values are of one block, which is returned with
+ * them. It reads the newest block, or the block `at`. Throws CHAIN_UNREACHABLE, also when the node is on another chain,
+ * and CallFailed when a call that must succeed reverts.
+ *
+ *     const { block, values } = await readTree(chain, {
+ *       tokenCount: call(registry, 'tokenCount', []),
+ *       tokens: tokens.map(token => ({ token, round: optional(call(oracle, 'latestRoundData', [token])) })),
+ *     })
+ */
+export async function readTree<const Tree extends CallTree>(
+  { rpc, contracts, id }: Chain,
+  tree: Tree,
+  at?: Block,
+): Promise<TreeReading<Tree>> {
+  const multicall = { address: contracts.Multicall3, abi: blockAbi }
+  const head = {
+    number: call(multicall, 'getBlockNumber', []),
+    timestamp: call(multicall, 'getCurrentBlockTimestamp', []),
+    chainId: call(multicall, 'getChainId', []),
+    arbitrumNumber: optional(call({ address: ARB_SYS, abi: blockAbi }, 'arbBlockNumber', [])),
+  }
+  const calls = [...callsOf(head), ...callsOf(tree)]
+  const returned = await rpc.read(callRequest({ to: contracts.Multicall3, data: encodeBatch(calls) }, at?.number))
+  const results = parseResults(returned, calls.length).values()
+  const { number, timestamp, chainId, arbitrumNumber } = fillIn(head, results) as ValuesOf<typeof head>
+  if (Number(chainId) !== id) throw unreachable(`the node is on chain ${chainId}`)
+  const block: Block = { number: arbitrumNumber ?? number, timestamp }
+  const reading: unknown = { block, values: fillIn(tree, results) }
+  return reading as TreeReading<Tree>
+}
+
+function parseResults(returned: Hex, count: number): CallResult[] {
+  let results: CallResult[]
+  try {
+    results = decodeBatch(returned)
+  } catch {
+    throw unreachable('the node did not return the results of aggregate3')
+  }
+  if (results.length !== count) throw unreachable('the node returned the results of other calls')
+  return results
+}
+
+const isCall = (tree: CallTree): tree is ContractCall<unknown> => typeof tree === 'object' && Object.hasOwn(tree, CALL)
+
+/** Returns the calls of a tree in the order in which `fillIn` visits them. */
+function callsOf(tree: CallTree): ContractCall<unknown>[] {
+  if (isCall(tree)) return [tree]
+  return typeof tree === 'object' ? Object.values(tree).flatMap(callsOf) : []
+}
+
+/** Returns the tree with decoded results in the places of its calls: `ValuesOf` describes its type. */
+function fillIn(tree: CallTree, results: Iterator<CallResult>): unknown {
+  if (isCall(tree)) return tree.decode(results.next().value)
+  if (Array.isArray(tree)) return tree.map(part => fillIn(part, results))
+  if (typeof tree !== 'object') return tree
+  return Object.fromEntries(Object.entries(tree).map(([name, part]) => [name, fillIn(part, results)]))
+}

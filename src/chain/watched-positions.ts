@@ -1,0 +1,112 @@
+import type { Address } from 'viem'
+import { PositionStatus } from '../protocol/enums.ts'
+import type { ExitMarket } from '../protocol/pending-exits.ts'
+import type { WatchedPosition } from '../protocol/position.ts'
+import { type RoundData, strictestMaxAge, toPriceQuote } from '../protocol/price-quote.ts'
+import type { Block, TradingChain } from './chain.ts'
+import { mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
+import { call, optional, readTree } from './read-tree.ts'
+
+/** Positions with all that decides about their exits, as of a block. */
+export type WatchedPositions = {
+  block: Block
+  /** The highest position id. */
+  positionCount: bigint
+  /** The positions that exist, open or closed. */
+  positions: WatchedPosition[]
+  marketOf: (position: Pick<WatchedPosition, 'token' | 'vault'>) => ExitMarket
+  /** Whether the router supports executeExits. */
+  takesBatches: boolean
+}
+
+/** Number of ids after the cursor to read with the first page, whether or not they exist. */
+const SPARE_POSITIONS = 8n
+/** Positions per `eth_call`: far below the gas that nodes allow for a call. */
+const POSITIONS_PER_CALL = 300
+
+/** Tokens and vaults of positions that are not configured, by the configured contracts. */
+const learnedAddresses = new WeakMap<object, Set<Address>>()
+
+type TokenMarket = { round: RoundData | undefined; maxAge: bigint; decimals: number }
+type VaultMarket = { tradingPaused: boolean; maxPriceAge: bigint }
+
+/**
+ * Reads the positions with the given ids, and those with higher ids than `cursor` if it is given. It makes one `eth_call`
+ * per 300 positions. All of them read the newest block, because nodes may not have the state of any other; so values of
+ * later pages may be of a later block than the returned one. Throws CHAIN_UNREACHABLE.
+ */
+export async function readWatchedPositions(
+  chain: TradingChain,
+  positionIds: readonly bigint[],
+  cursor?: bigint,
+): Promise<WatchedPositions> {
+  const learned = learnedAddresses.get(chain.contracts) ?? new Set()
+  learnedAddresses.set(chain.contracts, learned)
+  const tokens = new Set([...Object.values(chain.tokens), ...learned])
+  const vaults = new Set([...Object.values(chain.vaults), ...learned])
+  const tokenMarkets = new Map<Address, TokenMarket>()
+  const vaultMarkets = new Map<Address, VaultMarket>()
+  const positions: WatchedPosition[] = []
+
+  /** Reads a page of positions, with the tokens and vaults that were not read yet. */
+  async function readPage(ids: readonly bigint[]) {
+    const { block, values } = await readTree(chain, {
+      positionCount: optional(call(positionManager(chain), 'positionCount', [])),
+      emptyBatch: optional(call(tradeRouter(chain), 'executeExits', [[]])),
+      tokens: [...tokens].filter(token => !tokenMarkets.has(token)).map(token => tokenCalls(chain, token)),
+      vaults: [...vaults].filter(vault => !vaultMarkets.has(vault)).map(vaultCalls),
+      positions: ids.map(id => ({
+        record: optional(call(positionManager(chain), 'getPosition', [id])),
+        exitRules: optional(call(positionManager(chain), 'getExitRules', [id])),
+      })),
+    })
+    for (const { address, round, maxAge = 0n, decimals = 18 } of values.tokens)
+      tokenMarkets.set(address, { round, maxAge, decimals })
+    for (const { address, tradingPaused = false, maxPriceAge = 0n } of values.vaults)
+      vaultMarkets.set(address, { tradingPaused, maxPriceAge })
+    for (const { record, exitRules } of values.positions)
+      if (record && exitRules && record.openedAt > 0n) positions.push({ ...record, exitRules })
+    return { block, positionCount: values.positionCount ?? 0n, takesBatches: values.emptyBatch !== undefined }
+  }
+
+  const pending = [...positionIds, ...(cursor === undefined ? [] : idsBetween(cursor + 1n, cursor + SPARE_POSITIONS))]
+  const first = await readPage(pending.splice(0, POSITIONS_PER_CALL))
+  if (cursor !== undefined) pending.push(...idsBetween(cursor + SPARE_POSITIONS + 1n, first.positionCount))
+  while (pending.length > 0) await readPage(pending.splice(0, POSITIONS_PER_CALL))
+
+  const open = positions.filter(({ status }) => status === PositionStatus.Open)
+  for (const { token, vault } of open) {
+    if (tokens.has(token) && vaults.has(vault)) continue
+    learned.add(token).add(vault)
+    tokens.add(token)
+    vaults.add(vault)
+  }
+  if (open.some(({ token, vault }) => !tokenMarkets.has(token) || !vaultMarkets.has(vault))) await readPage([])
+
+  return {
+    ...first,
+    positions,
+    marketOf({ token, vault }) {
+      const { round, maxAge = 0n, decimals = 18 } = tokenMarkets.get(token) ?? {}
+      const { tradingPaused = false, maxPriceAge = 0n } = vaultMarkets.get(vault) ?? {}
+      const quote = toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), first.block)
+      return { quote, decimals, tradingPaused }
+    },
+  }
+}
+
+const idsBetween = (from: bigint, to: bigint) =>
+  Array.from({ length: Math.max(0, Number(to - from) + 1) }, (_, index) => from + BigInt(index))
+
+const tokenCalls = (chain: TradingChain, address: Address) => ({
+  address,
+  round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
+  maxAge: optional(call(priceOracle(chain), 'maxAgeOf', [address])),
+  decimals: optional(call(tokenRegistry(chain), 'tokenDecimals', [address])),
+})
+
+const vaultCalls = (address: Address) => ({
+  address,
+  tradingPaused: optional(call(mandateVault(address), 'tradingPaused', [])),
+  maxPriceAge: optional(call(mandateVault(address), 'maxPriceAge', [])),
+})
