@@ -11,35 +11,39 @@ import {
 } from '../support/actors.ts'
 import { appWith, call, deployment, type Input, type OperationId } from '../support/surfaces.ts'
 
-// HTTP requests to the node per operation: on the first call of an isolate, and on the next one of the same block.
-// A read makes its calls one after the other, so the number is also that of its sequential round trips.
+// The number of HTTP requests to the node per operation: on the first call of an isolate, and on the next one within the
+// same block. Reads make their requests one after the other, so it is also the number of sequential round trips.
 
-/** What lanes and indexer ask on their own, in the background: whether what was sent stands, and what is new. */
-const WATCH = new Set([
-  ...['eth_chainId', 'eth_getTransactionCount', 'eth_getBalance', 'eth_getBlockByNumber', 'eth_getLogs'],
+/** Methods of background work: lanes follow their transactions, and the indexer follows the chain. */
+const BACKGROUND_METHODS = new Set([
+  'eth_chainId',
+  'eth_getTransactionCount',
+  'eth_getBalance',
+  'eth_getBlockByNumber',
+  'eth_getLogs',
 ])
 
-type Rpc = { method: string; params: [{ from?: string }] }
+type RpcCall = { method: string; params: [{ from?: string }] }
 
-/** Under this address the tested app asks the node: what lanes, index and streams ask meanwhile is told apart. */
-const OWN = `${deployment.rpcUrl}/operations`
-const app = (changes: Record<string, string> = {}) => appWith({ ...changes, RPC_URL: OWN })
+/** The tested app's own URL of the node, to tell its requests from those of lanes, index and streams. */
+const OWN_URL = `${deployment.rpcUrl}/operations`
+const app = (changes: Record<string, string> = {}) => appWith({ ...changes, RPC_URL: OWN_URL })
 
-/** Requests to the node while `run` runs, by JSON-RPC method: of the app, and those with which a lane serves it. */
+/** Returns the methods of the requests to the node while `run` runs: those of the app, and those of its lane for it. */
 async function requestsOf(run: () => Promise<{ status: number }>): Promise<string[]> {
   const requests: string[] = []
   const spy = vi.spyOn(globalThis, 'fetch')
   spy.mockImplementation(async (input, init) => {
     const request = new Request(input as RequestInfo, init as RequestInit)
-    const isOwn = request.url === OWN
-    const asked = request.url.startsWith(deployment.rpcUrl) ? [await request.clone().json()].flat() : []
-    const calls = (asked as Rpc[]).filter(({ method, params }) => isOwn || method !== 'eth_call' || params[0].from)
+    const isOwn = request.url === OWN_URL
+    const body = request.url.startsWith(deployment.rpcUrl) ? [await request.clone().json()].flat() : []
+    const calls = (body as RpcCall[]).filter(({ method, params }) => isOwn || method !== 'eth_call' || params[0].from)
     const response = await original(isOwn ? new Request(deployment.rpcUrl, request) : request)
     const methods = calls.map(({ method }) => method)
-    // Asked again since a block was mined at that moment: no round trip of the operation.
+    // A block was mined at that moment: the transport repeats the request.
     const isLost = methods.length > 0 && (await response.clone().text()).includes('BlockOutOfRange')
-    const isWatch = methods.every(method => WATCH.has(method))
-    if (!isLost && !isWatch) requests.push(methods.join('+'))
+    const isBackground = methods.every(method => BACKGROUND_METHODS.has(method))
+    if (!isLost && !isBackground) requests.push(methods.join('+'))
     return response
   })
   try {
@@ -59,7 +63,7 @@ let positionId: string
 let txHash: string
 beforeAll(async () => {
   trader = await newTrader()
-  // What the indexer asks once, it has asked.
+  // The indexer makes some requests only once.
   await indexed()
   const { body } = await call(
     'submitTradeIntent',
@@ -73,7 +77,7 @@ beforeAll(async () => {
   )
 })
 
-// A lane that has not met a kind of call yet simulates by estimating its gas.
+// The first simulation of a kind of call estimates its gas.
 const readSimulateSend = ['eth_call', expect.stringMatching(/^eth_(call|estimateGas)$/), 'eth_sendRawTransactionSync']
 
 describe('round trips to the node', () => {
@@ -97,7 +101,7 @@ describe('round trips to the node', () => {
     ['getAddIntentQuote', () => ({ ...position(), usdcAmount: '10' }), 1, 1],
     ['getReduceIntentQuote', () => ({ ...position(), exitBps: 5000 }), 1, 1],
     ['getExitLadderIntentQuote', () => ({ ...position(), exits: '-900:10000' }), 1, 1],
-  ])('of %s %o, cold and warm', async (id, input, cold, warm) => {
+  ])('of %s %o, without and with a cache', async (id, input, cold, warm) => {
     const tested = app({ READ_LEASE_MS: '60000' })
     for (const expected of [cold, warm]) {
       const requests = await requestsOf(() => call(id, input(), tested))
@@ -105,7 +109,7 @@ describe('round trips to the node', () => {
     }
   })
 
-  // The index says what there is up to its cursor; one batch of headers and logs beside closes the gap to the head.
+  // Next to the reads there is one batch of headers and logs, which closes the gap between the index and the head.
   it.each<[OperationId, () => Input, number]>([
     ['getTradeHistory', agent, 1],
     ['listClosedPositions', agent, 2],
@@ -113,18 +117,18 @@ describe('round trips to the node', () => {
     ['listAgents', () => ({ track: '0' }), 2],
     ['getEquityHistory', agent, 1],
     ['getVaultStats', () => ({ id: 'genesis' }), 2],
-  ])('of %s %o, from the history', async (id, input, calls) => {
+  ])('of %s %o, with the index', async (id, input, calls) => {
     await indexed()
     const requests = await requestsOf(() => call(id, input(), app()))
     expect(requests).toEqual(Array.from({ length: calls }, () => 'eth_call'))
   })
 
-  it('of a transaction are its own, its receipt and the head at once, then its block', async () => {
+  it('of a transaction are the transaction, its receipt and the head, and then its block', async () => {
     const requests = await requestsOf(() => call('getTransaction', { txHash }, app()))
     expect(requests.sort()).toEqual(['eth_blockNumber', 'eth_getTransactionByHash', 'eth_getTransactionReceipt'])
   })
 
-  it('of an intent is that for the receipt of what was mined', async () => {
+  it('of an intent is the one for the receipt of its transaction', async () => {
     const submitted = await signedIntent(trader, 'submitAddIntent', { positionId, usdcAmount: '10' })
     const { body: quote } = await call('getAddIntentQuote', {
       ...position(),
@@ -143,7 +147,7 @@ describe('round trips to the node', () => {
     ['submitExitLadderIntent', { exits: '-900:10000' }],
   ])('of %s are a read, a simulation and a send', async (submission, input) => {
     const body = await signedIntent(trader, submission, 'symbol' in input ? input : { ...input, positionId })
-    // The first position of a vault in a token needs more gas than what the lane remembers of others.
+    // The first position of a vault in a token needs more gas than the lane has estimated for others.
     if (submission === 'submitTradeIntent') await openPosition(await newTrader(), input)
     const requests = await requestsOf(() => call(submission, body, app()))
     expect(requests).toEqual(readSimulateSend)

@@ -1,0 +1,221 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { redact } from '../../src/rpc/redact.ts'
+import { blockNumberRequest, blockRequest, callRequest, chainIdRequest } from '../../src/rpc/requests.ts'
+import { submit } from '../../src/rpc/submit.ts'
+import { createTransport } from '../../src/rpc/transport.ts'
+
+type JsonRpcCall = { id: number; method: string; params: unknown[] }
+type Reply = object | string | 'close'
+type FakeNode = { url: string; requests: JsonRpcCall[][]; server: Server }
+
+const nodes: FakeNode[] = []
+afterEach(async () => {
+  await Promise.all(nodes.splice(0).map(({ server }) => new Promise(resolve => server.close(resolve))))
+})
+
+/** Starts a node. `reply` gets the calls of one HTTP request and returns its JSON body, text, or 'close'. */
+async function startNode(reply: (calls: JsonRpcCall[], isBatch: boolean) => Reply): Promise<FakeNode> {
+  const requests: JsonRpcCall[][] = []
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const body = JSON.parse(Buffer.concat(chunks).toString())
+    const calls: JsonRpcCall[] = [body].flat()
+    requests.push(calls)
+    const answer = reply(calls, Array.isArray(body))
+    if (answer === 'close') return request.socket.destroy()
+    response.writeHead(200, { connection: 'close' }).end(typeof answer === 'string' ? answer : JSON.stringify(answer))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const node = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/secret-key`, requests, server }
+  nodes.push(node)
+  return node
+}
+
+const result = (value: unknown) => (calls: JsonRpcCall[], isBatch: boolean) => {
+  const replies = calls.map(({ id }) => ({ jsonrpc: '2.0', id, result: value }))
+  return isBatch ? replies : (replies[0] as object)
+}
+const error = (code: number, message: string, data?: string) => (calls: JsonRpcCall[], isBatch: boolean) => {
+  const replies = calls.map(({ id }) => ({ jsonrpc: '2.0', id, error: { code, message, data } }))
+  return isBatch ? replies : (replies[0] as object)
+}
+const urlsOf = (...nodes: FakeNode[]) => nodes.map(({ url }) => url)
+const call = callRequest({ to: '0x0000000000000000000000000000000000000001', data: '0x' })
+
+describe('a read', () => {
+  it.each([
+    ['closes the connection', () => 'close' as const],
+    ['returns text', () => '<html>Too many requests</html>'],
+    ['limits the rate', error(-32005, 'rate limit exceeded')],
+    ['does not know the method', error(-32601, 'the method does not exist')],
+    ['returns an error that is not about the request', error(-32000, 'database is corrupt')],
+  ])('queries the next node if one %s', async (_, reply) => {
+    const [first, second] = [await startNode(reply), await startNode(result('0x10'))]
+    expect(await createTransport(urlsOf(first, second)).read(blockNumberRequest)).toBe('0x10')
+    expect(second.requests).toHaveLength(1)
+  })
+
+  it('queries a node that failed after the others, for two seconds', async () => {
+    const [first, second] = [await startNode(() => 'close'), await startNode(result('0x10'))]
+    const rpc = createTransport(urlsOf(first, second))
+    await rpc.read(blockNumberRequest)
+    const failed = first.requests.length
+    await rpc.read(blockNumberRequest)
+    expect([first.requests.length - failed, second.requests.length]).toEqual([0, 2])
+  })
+
+  it('tries all nodes once more if none returned a result', async () => {
+    let requests = 0
+    const node = await startNode((...args) => (++requests <= 2 ? 'close' : result('0x10')(...args)))
+    expect(await createTransport(urlsOf(node)).read(blockNumberRequest)).toBe('0x10')
+  })
+
+  it('does not repeat a request that every node refuses', async () => {
+    const node = await startNode(error(-32602, 'too many arguments'))
+    await expect(createTransport(urlsOf(node)).read(call)).rejects.toMatchObject({
+      body: { code: 'CHAIN_UNREACHABLE' },
+      cause: { code: -32602 },
+    })
+    expect(node.requests).toHaveLength(1)
+  })
+
+  it('ends when a node does not respond in time', async () => {
+    const server = createServer(() => {})
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    await expect(createTransport([url], 50).read(blockNumberRequest)).rejects.toMatchObject({ status: 502 })
+    server.closeAllConnections()
+    await new Promise(resolve => server.close(resolve))
+  })
+
+  it('throws an error without URL and without the response of the node', async () => {
+    const node = await startNode(error(-32000, 'see https://node.example/secret-key'))
+    const refusal = await createTransport(urlsOf(node))
+      .read(blockNumberRequest)
+      .catch((error: Error) => error)
+    const { cause } = refusal as Error
+    expect(`${refusal} ${cause}`).not.toMatch(/secret|http/)
+  })
+})
+
+describe('a call', () => {
+  it('returns an error of the call itself from the first node', async () => {
+    const [first, second] = [await startNode(error(3, 'execution reverted', '0x1234')), await startNode(result('0x'))]
+    const response = await createTransport(urlsOf(first, second)).call(call)
+    expect(response).toEqual({ error: { code: 3, message: 'execution reverted', data: '0x1234' } })
+    expect(second.requests).toHaveLength(0)
+  })
+
+  it.each([
+    ['latest', 3],
+    [7n, 1],
+  ] as const)('of block %s is sent %i times to a node that loses the block', async (block, count) => {
+    const node = await startNode(error(-32602, 'BlockOutOfRangeError: block height is 8 but requested was 7'))
+    const request = callRequest({ data: '0x' }, block)
+    await expect(createTransport(urlsOf(node)).call(request)).rejects.toMatchObject({ status: 502 })
+    expect(node.requests).toHaveLength(count)
+  })
+})
+
+describe('a batch', () => {
+  const requests = [chainIdRequest, undefined, blockRequest('latest')] as const
+
+  it('is one HTTP request, with undefined in the place of an undefined request', async () => {
+    const node = await startNode(calls => calls.map(({ id, method }) => ({ id, result: method })).reverse())
+    expect(await createTransport(urlsOf(node)).batch(requests)).toEqual([
+      { result: 'eth_chainId' },
+      undefined,
+      { result: 'eth_getBlockByNumber' },
+    ])
+    expect(node.requests).toHaveLength(1)
+  })
+
+  it('is sent one by one to a node that rejects batches, from then on', async () => {
+    const node = await startNode((calls, isBatch) =>
+      isBatch ? { error: { code: -32600, message: 'batches are not supported' } } : result('0x1')(calls, false),
+    )
+    const rpc = createTransport(urlsOf(node))
+    for (const count of [3, 5]) {
+      expect(await rpc.batch(requests)).toEqual([{ result: '0x1' }, undefined, { result: '0x1' }])
+      expect(node.requests).toHaveLength(count)
+    }
+  })
+
+  it('that is refused by a rate limit is not sent one by one', async () => {
+    const limit = { code: -32005, message: 'rate limit exceeded' }
+    const node = await startNode(() => ({ error: limit }))
+    expect(await createTransport(urlsOf(node)).batch(requests)).toEqual([{ error: limit }, undefined, { error: limit }])
+    expect(node.requests).toHaveLength(1)
+  })
+
+  it('is sent to the next node if its responses are not accepted', async () => {
+    const [first, second] = [await startNode(result('0x1')), await startNode(result('0x2'))]
+    const rpc = createTransport(urlsOf(first, second))
+    expect(await rpc.batch([chainIdRequest], ([id]) => id.result === '0x2')).toEqual([{ result: '0x2' }])
+  })
+})
+
+describe('signed bytes', () => {
+  it.each([
+    ['already known', 'accepted'],
+    ['confirmation timeout', 'accepted'],
+    ['nonce too low: next nonce 5, tx nonce 4', 'nonce-too-low'],
+    ['nonce too high', 'nonce-too-high'],
+    ['replacement transaction underpriced', 'underpriced'],
+    ['max fee per gas less than block base fee', 'fee-too-low'],
+    ['insufficient funds for gas * price + value', 'unfunded'],
+    ['intrinsic gas too low', 'malformed'],
+    ['rate limit exceeded', 'unknown'],
+    ['invalid chain id for signer', 'unknown'],
+    ['no idea', 'unclassified'],
+  ])('that a node rejects with "%s" are %s', async (message, kind) => {
+    const node = await startNode(error(-32000, message))
+    const submission = await submit(createTransport(urlsOf(node)), '0x02', { waitMs: 1_000, sync: true })
+    expect(submission.kind).toBe(kind)
+    expect(node.requests).toHaveLength(1)
+  })
+
+  it('are sent without waiting to a node that does not know eth_sendRawTransactionSync', async () => {
+    const node = await startNode((calls, isBatch) =>
+      calls[0]?.method === 'eth_sendRawTransaction'
+        ? result('0xabcd')(calls, isBatch)
+        : error(-32601, 'method not found')(calls, isBatch),
+    )
+    const rpc = createTransport(urlsOf(node))
+    for (const count of [2, 3]) {
+      expect(await submit(rpc, '0x02', { waitMs: 1_000, sync: true })).toEqual({ kind: 'accepted' })
+      expect(node.requests).toHaveLength(count)
+    }
+  })
+})
+
+it('a redacted message has neither URLs nor long hex data', () => {
+  const message = `POST https://node.example/v2/key failed for 0x${'ab'.repeat(40)}`
+  expect(redact(message)).toBe('POST <url> failed for <data>')
+  expect(redact('node '.repeat(100))).toHaveLength(201)
+})
+
+describe('the source', () => {
+  const src = join(import.meta.dirname, '../../src')
+  const filesWith = (pattern: RegExp) =>
+    readdirSync(src, { recursive: true, encoding: 'utf8' })
+      .filter(file => file.endsWith('.ts') && pattern.test(readFileSync(join(src, file), 'utf8')))
+      .sort()
+
+  it('names JSON-RPC methods only in rpc/', () => {
+    expect(filesWith(/'(eth|debug|net|web3|anvil)_\w+'/)).toEqual(['rpc/requests.ts'])
+  })
+
+  it('calls fetch only for nodes, price providers and the hosted facilitator', () => {
+    expect(filesWith(/^(?!.*\b(override|async fetch)\b).*(?<![.\w])fetch\(/m)).toEqual([
+      'payments/hosted-facilitator.ts',
+      'price-providers/fetch-json.ts',
+      'rpc/endpoint.ts',
+    ])
+  })
+})
