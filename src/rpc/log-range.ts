@@ -40,8 +40,6 @@ const MANY_LOGS = 10_000
 /** A response with fewer logs than this leaves room for a larger range. */
 const FEW_LOGS = 4_000
 
-export type LogRangeSize = ReturnType<typeof createLogRangeSize>
-
 /**
  * Creates the adaptive number of blocks per `eth_getLogs` request: it doubles while the node accepts it, and falls to
  * what the node allows, or to half, when the node rejects it.
