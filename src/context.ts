@@ -7,7 +7,7 @@ import { createJournals, type Journals } from './executor/find-intent.ts'
 import type { RelayRequest } from './executor/intent.ts'
 import { createHistory, type History } from './history/client.ts'
 import { createKeeper, type Keeper } from './keeper/client.ts'
-import { createLive, type Live } from './live/client.ts'
+import { createEventStreamsClient, type EventStreamsClient } from './live/client.ts'
 import { createPayments, type Payments } from './payments/client.ts'
 import { createPriceProvider } from './price-providers/create-price-provider.ts'
 import type { PriceProvider } from './price-providers/price-provider.ts'
@@ -31,10 +31,10 @@ export type Context = {
   readonly journals: Journals
   /** Fires exits on its own; undefined where the deployment leaves that to others. */
   readonly keeper: Keeper | undefined
-  /** What has happened on the chain. */
+  /** Reads past trades, positions, agents and samples. */
   readonly history: History
-  /** What happens on the chain and to intents, as it happens. */
-  readonly live: Live
+  /** Opens streams of trades, intents and alerts. */
+  readonly live: EventStreamsClient
   /** Where market prices come from. */
   readonly priceProvider: PriceProvider
   /** Takes the registration fee; undefined where registrations are not paid for over x402. */
@@ -102,7 +102,7 @@ export function createContext(config: Config, env: Bindings): Context {
       return createHistory(env, chain)
     },
     get live() {
-      return createLive(env.EVENT_STREAMS, this.trading)
+      return createEventStreamsClient(env.EVENT_STREAMS, this.trading)
     },
     get priceProvider() {
       if (config.priceProvider === undefined) throw refuse('PRICE_PROVIDER_NOT_CONFIGURED')

@@ -7,7 +7,7 @@ import type { Listener } from './history/chain-follower.ts'
 import { HistoryIndexerObject } from './history/object.ts'
 import { createApp } from './http/app.ts'
 import { withResponseCache } from './http/response-cache.ts'
-import { streamsOf } from './live/client.ts'
+import { eventStreamsOf } from './live/client.ts'
 import { EventStreamsObject } from './live/object.ts'
 import { logEvent } from './log.ts'
 import { McpHubObject } from './mcp/hub-object.ts'
@@ -18,6 +18,7 @@ import type { ServerFactory } from './mcp/server-factory.ts'
 import { McpSessionObject } from './mcp/session-object.ts'
 import { presentIntentRecord } from './operations/intent-status.ts'
 import { refreshPricesOnSchedule } from './operations/scheduled-price-refresh.ts'
+import { presentTrade } from './resources/trade.ts'
 
 export { KeeperObject as Keeper } from './keeper/object.ts'
 export { PaymentLedger } from './payments/object.ts'
@@ -32,7 +33,7 @@ const serveHttp = withResponseCache(
 const createMcpServer: ServerFactory = options => createServer(context, options)
 const serveMcp = createMcpRoute({ createServer: createMcpServer, allowedHosts: config.allowedHosts, namespaces: env })
 
-const streams = () => config.chain && streamsOf(env.EVENT_STREAMS, config.chain)
+const streams = () => config.chain && eventStreamsOf(env.EVENT_STREAMS, config.chain)
 const quietly = (work: Promise<unknown> | undefined) => waitUntil(Promise.resolve(work).catch(() => {}))
 
 export class ExecutorLane extends ExecutorLaneObject {
@@ -53,8 +54,9 @@ export class HistoryIndexer extends HistoryIndexerObject {
   }
 }
 export class EventStreams extends EventStreamsObject {
-  protected override readonly present = presentIntentRecord
-  protected override readonly onChange = (agentIds: number[]) => quietly(notifySubscribers(agentIds, env))
+  protected override readonly presentTrade = presentTrade
+  protected override readonly presentIntent = presentIntentRecord
+  protected override readonly onAgentsChanged = (agentIds: number[]) => quietly(notifySubscribers(agentIds, env))
 }
 export class McpSession extends McpSessionObject {
   protected override readonly createServer = createMcpServer

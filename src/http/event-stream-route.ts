@@ -14,11 +14,11 @@ export function eventStreamHandler(operation: EventStreamOperation) {
   return async (c: HonoContext<AppEnv>): Promise<Response> => {
     const { lastEventId: requested, ...query } = validatedInput(c, 'query')
     const { context } = c.var
-    const subject = await operation.subject(context, { ...(operation.params && validatedInput(c, 'param')), ...query })
+    const filter = await operation.filter(context, { ...(operation.params && validatedInput(c, 'param')), ...query })
     // A browser reconnects to the URL of its first connection, with the newer id in the header.
     const lastEventId = (validatedInput(c, 'header')['last-event-id'] ?? requested) as string | undefined
     if (c.req.raw.method === 'HEAD') return c.body(null, 200, headers)
-    const stream = await context.live.open({ subject, ...(lastEventId !== undefined && { lastEventId }) })
+    const stream = await context.live.open({ filter, ...(lastEventId !== undefined && { lastEventId }) })
     return c.body(stream, 200, headers)
   }
 }

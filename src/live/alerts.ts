@@ -3,116 +3,133 @@ import { readAgentLimits } from '../chain/agent-limits.ts'
 import type { Block, TradingChain } from '../chain/chain.ts'
 import { readMarket } from '../chain/listings.ts'
 import type { Trade } from '../protocol/trade-events.ts'
-import type { Fact } from './event.ts'
-import { type Holding, readHoldings, readMandates } from './index-changes.ts'
-import type { Log } from './store.ts'
+import type { StreamEvent } from './event.ts'
+import { type OpenPosition, readAgentTracks, readOpenPositions } from './indexed-agents.ts'
+import type { EventLog } from './store.ts'
 
 const DAY_SECONDS = 86_400
-const breachNames = ['drawdown', 'dailyLoss'] as const
+const RULES = ['drawdown', 'dailyLoss'] as const
 
-/** What has happened since the last look, and the time of the newest block in Unix seconds. */
-export type Happened = { traded: ReadonlySet<number>; priced: ReadonlySet<Address>; timestamp: number }
+/** Activity since the last evaluation. `timestamp` is the time of the newest block in Unix seconds. */
+export type RecentActivity = {
+  agentsTraded: ReadonlySet<number>
+  tokensPriced: ReadonlySet<Address>
+  timestamp: number
+}
 
-export type Edges = ReturnType<typeof createEdges>
+/** An alert that became active or inactive, and the events that say so. */
+type AlertChange = { alert: string; isActive: boolean; events: StreamEvent[] }
+
+export type Alerts = ReturnType<typeof createAlerts>
 
 /**
- * Watches what no log tells: limits of agents that are reached or left, and prices of what they hold that grow stale or
- * are fresh again. What is so now is in the log's flags, so that each edge is told once, also after a restart.
+ * Watches conditions that no log reports: limits of agents that are breached, and stale prices of tokens they hold. The
+ * current state is stored as a flag in the event log, so only changes are emitted, also across restarts.
  */
-export function createEdges({ chain, db, log }: { chain: TradingChain; db: D1Database; log: Log }) {
-  let holdings: Map<bigint, Holding> | undefined
-  let isFirst = true
+export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db: D1Database; eventLog: EventLog }) {
+  let positions: Map<bigint, OpenPosition> | undefined
+  let isFirstEvaluation = true
 
-  async function held(): Promise<Map<bigint, Holding>> {
-    holdings ??= new Map((await readHoldings(db)).map(holding => [holding.positionId, holding]))
-    return holdings
+  async function openPositions(): Promise<OpenPosition[]> {
+    positions ??= new Map((await readOpenPositions(db)).map(position => [position.positionId, position]))
+    return [...positions.values()]
   }
 
-  /** Takes notice of trades, in order. */
-  function follow(trades: readonly Trade[]) {
+  /** Updates the open positions. The trades are in order. */
+  function applyTrades(trades: readonly Trade[]) {
     for (const { type, positionId, agentId, token, vault } of trades) {
-      if (type === 'PositionOpened') holdings?.set(positionId, { positionId, agentId: Number(agentId), token, vault })
-      if (type === 'PositionClosed') holdings?.delete(positionId)
+      if (type === 'PositionOpened') positions?.set(positionId, { positionId, agentId: Number(agentId), token, vault })
+      if (type === 'PositionClosed') positions?.delete(positionId)
     }
   }
 
-  /** What was taken back may have opened or closed positions. */
-  function forget() {
-    holdings = undefined
+  /** Forgets the open positions. A reorg may have opened or closed some. */
+  function reset() {
+    positions = undefined
   }
 
-  /** The edges since the last look, with what they do to the flags. Throws CHAIN_UNREACHABLE; then nothing has changed. */
-  async function look(happened: Happened): Promise<{ facts: Fact[]; settle: () => void }> {
-    const positions = [...(await held()).values()]
-    const [prices, risks] = await Promise.all([lookAtPrices(positions), lookAtRisks(positions, happened)])
-    const changes = [...prices, ...risks]
+  /**
+   * Returns the events for what changed since the last evaluation; `commit` stores the new state. Throws
+   * CHAIN_UNREACHABLE; then nothing has changed.
+   */
+  async function evaluate(activity: RecentActivity): Promise<{ events: StreamEvent[]; commit: () => void }> {
+    const open = await openPositions()
+    const [prices, limits] = await Promise.all([evaluatePrices(open), evaluateLimits(open, activity)])
+    const changes = [...prices, ...limits]
     return {
-      facts: changes.flatMap(({ facts }) => facts),
-      settle() {
-        isFirst = false
-        for (const { flag, isRaised } of changes) isRaised ? log.raise(flag) : log.lower(flag)
+      events: changes.flatMap(({ events }) => events),
+      commit() {
+        isFirstEvaluation = false
+        for (const { alert, isActive } of changes)
+          if (isActive) eventLog.raiseAlert(alert)
+          else eventLog.clearAlert(alert)
       },
     }
   }
 
-  type Change = { flag: string; isRaised: boolean; facts: Fact[] }
-
-  async function lookAtPrices(positions: readonly Holding[]): Promise<Change[]> {
-    const kept = new Map(positions.map(({ vault, token }) => [`stale ${vault} ${token}`, { vault, token }]))
-    const gone = [...log.flags].filter(flag => flag.startsWith('stale ') && !kept.has(flag))
-    const changes: Change[] = gone.map(flag => ({ flag, isRaised: false, facts: [] }))
-    if (kept.size === 0) return changes
+  async function evaluatePrices(open: readonly OpenPosition[]): Promise<AlertChange[]> {
+    const held = new Map(open.map(({ vault, token }) => [`stale ${vault} ${token}`, { vault, token }]))
+    const changes: AlertChange[] = [...eventLog.activeAlerts]
+      .filter(alert => alert.startsWith('stale ') && !held.has(alert))
+      .map(alert => ({ alert, isActive: false, events: [] }))
+    if (held.size === 0) return changes
     const { block, market } = await readMarket(chain)
-    for (const [flag, { vault, token }] of kept) {
+    for (const [alert, { vault, token }] of held) {
       const quote = market.quoteIn(
         token,
         market.vaults.find(({ address }) => address === vault),
       )
-      if (quote.stale === log.flags.has(flag)) continue
+      if (quote.stale === eventLog.activeAlerts.has(alert)) continue
       const holders = new Set(
-        positions.flatMap(held => (held.vault === vault && held.token === token ? held.agentId : [])),
+        open.flatMap(position => (position.vault === vault && position.token === token ? position.agentId : [])),
       )
       const symbol = market.tokens.find(({ address }) => address === token)?.symbol ?? token
-      const data = { symbol, token, vault, updatedAt: `${quote.updatedAt}`, asOf: asOf(block) }
-      const type = quote.stale ? 'price-stale' : 'price-fresh'
-      changes.push({
-        ...{ flag, isRaised: quote.stale },
-        facts: [...holders].map(agentId => ({ type, agentId, vault, data: { agentId: `${agentId}`, ...data } })),
+      const toEvent = (agentId: number): StreamEvent => ({
+        type: quote.stale ? 'price-stale' : 'price-fresh',
+        agentId,
+        vault,
+        data: { agentId: `${agentId}`, symbol, token, vault, updatedAt: `${quote.updatedAt}`, asOf: asOf(block) },
       })
+      changes.push({ alert, isActive: quote.stale, events: [...holders].map(toEvent) })
     }
     return changes
   }
 
-  async function lookAtRisks(
-    positions: readonly Holding[],
-    { traded, priced, timestamp }: Happened,
-  ): Promise<Change[]> {
-    const moved = positions.filter(({ token }) => isFirst || priced.has(token)).map(({ agentId }) => agentId)
-    const breached = [...log.flags].flatMap(flag => /^breach (\d+) /.exec(flag)?.[1] ?? []).map(Number)
-    const agents = await readMandates(db, [...new Set([...traded, ...moved, ...breached])])
+  async function evaluateLimits(
+    open: readonly OpenPosition[],
+    { agentsTraded, tokensPriced, timestamp }: RecentActivity,
+  ): Promise<AlertChange[]> {
+    const repriced = open
+      .filter(({ token }) => isFirstEvaluation || tokensPriced.has(token))
+      .map(({ agentId }) => agentId)
+    const breaching = [...eventLog.activeAlerts].flatMap(alert => /^breach (\d+) /.exec(alert)?.[1] ?? []).map(Number)
+    const agents = await readAgentTracks(db, [...new Set([...agentsTraded, ...repriced, ...breaching])])
     const { block, limits } = await readAgentLimits(chain, agents, BigInt(Math.floor(timestamp / DAY_SECONDS)))
+    if (block === undefined) return []
     const vaultOf = new Map(agents.map(({ agentId, vault }) => [agentId, vault]))
-    return limits.flatMap(({ agentId, drawdownBps, maxDrawdownBps, ...reached }) =>
-      breachNames.flatMap((rule): Change[] => {
-        const flag = `breach ${agentId} ${rule}`
+    return limits.flatMap(({ agentId, drawdownBps, maxDrawdownBps, ...state }) =>
+      RULES.flatMap((rule): AlertChange[] => {
+        const alert = `breach ${agentId} ${rule}`
         const isUnknown = rule === 'drawdown' && drawdownBps === undefined
-        if (block === undefined || isUnknown || reached[rule] === log.flags.has(flag)) return []
+        if (isUnknown || state[rule] === eventLog.activeAlerts.has(alert)) return []
         const data = {
-          ...{ agentId: `${agentId}`, rule, breached: reached[rule] },
+          agentId: `${agentId}`,
+          rule,
+          breached: state[rule],
           ...(drawdownBps !== undefined && { currentDrawdownBps: Number(drawdownBps) }),
           maxDrawdownBps: Number(maxDrawdownBps),
-          dailyLossUsedUsdc: `${reached.dailyLossUsedUsdc}`,
-          maxDailyLossUsdc: `${reached.maxDailyLossUsdc}`,
+          dailyLossUsedUsdc: `${state.dailyLossUsedUsdc}`,
+          maxDailyLossUsdc: `${limits.maxDailyLossUsdc}`,
           asOf: asOf(block),
         }
         return [
-          { flag, isRaised: reached[rule], facts: [{ type: 'risk', agentId, vault: vaultOf.get(agentId), data }] },
+          { alert, isActive: state[rule], events: [{ type: 'risk', agentId, vault: vaultOf.get(agentId), data }] },
         ]
       }),
     )
   }
 
-  return { follow, forget, look }
+  return { applyTrades, reset, evaluate }
 }
 
 const asOf = ({ number, timestamp }: Block) => ({ blockNumber: `${number}`, blockTimestamp: `${timestamp}` })

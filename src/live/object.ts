@@ -1,244 +1,186 @@
 import { DurableObject } from 'cloudflare:workers'
-import type { Address } from 'viem'
 import { createChain, type TradingChain } from '../chain/chain.ts'
-import { symbolsOf } from '../chain/token-symbols.ts'
 import { parseConfig } from '../config.ts'
 import { Refusal } from '../errors/refusal.ts'
 import type { IntentRecord } from '../executor/intent.ts'
 import { scopeOf } from '../history/index-key.ts'
 import { logEvent } from '../log.ts'
-import type { Trade } from '../protocol/trade-events.ts'
-import { presentTrade } from '../resources/trade.ts'
-import { createEdges, type Edges } from './alerts.ts'
-import type { Entry, EventType, Fact, Subject } from './event.ts'
-import { readMandates, readNews } from './index-changes.ts'
-import { type Log, openLog } from './store.ts'
-import { type Audience, createAudience } from './subscribers.ts'
+import { createAgentVaults } from './agent-vaults.ts'
+import { createAlerts } from './alerts.ts'
+import type { EventFilter, StreamEvent } from './event.ts'
+import { createIndexPublisher, type IndexPublisher, type PresentTrade } from './index-publisher.ts'
+import { type EventLog, openEventLog } from './store.ts'
+import { createSubscribers, type Subscribers } from './subscribers.ts'
 
-export const HEARTBEAT_MS = 15_000
-/** After a failure the index is asked again, whether or not it has more by then. */
-const AGAIN_MS = 2_000
+const HEARTBEAT_MS = 15_000
+/** After a failure the index is read again after this time, even if nothing signals a change. */
+const RETRY_MS = 2_000
+/** The minimum time between two catch-ups that mined intents cause. */
+const MIN_CATCH_UP_INTERVAL_MS = 300
 
-/** The index is asked for what was relayed at most this often. */
-const HASTE_MS = 300
+/** Which events a stream carries, and the id after which it resumes; without one it starts now. */
+export type StreamRequest = { filter: EventFilter; lastEventId?: string }
 
-/** Where a stream begins: after the event of an id, or now. */
-export type Opening = { subject: Subject; lastEventId?: string }
+/** Why a stream cannot be opened. */
+export type StreamRefusal = 'EVENT_ID_UNKNOWN' | 'TOO_MANY_STREAMS' | 'HISTORY_UNAVAILABLE'
 
-/** How many streams are open, and the block to which they were told everything; undefined before the first. */
-export type StreamsStatus = { streams: number; block: number | undefined }
-
-type Parts = { chain: TradingChain; scope: string; db: D1Database; edges: Edges }
+/** The number of open streams, and the block up to which the event log is complete; undefined before it starts. */
+export type EventStreamsStatus = { streams: number; block: number | undefined }
 
 /**
- * Holds every open stream of a deployment. What it sends is in its log first, in one order for all: trades come from the
- * index, after the transaction that wrote them there; intents are told by the executor's lanes; breaches and stale prices
- * it finds itself. So a client that comes back with an id is sent exactly what came after it.
+ * Holds every open stream of a deployment. Each event is written to the event log before it is sent, in one order for all
+ * streams, so a client resumes exactly after the event whose id it names. Trades come from the index after they were
+ * committed there, intents from the executor's lanes, alerts from reads of the chain.
  */
 export abstract class EventStreamsObject extends DurableObject<Env> {
-  /** An intent as it is shown; undefined for what no agent has signed. */
-  protected abstract readonly present: (record: IntentRecord) => Record<string, unknown> | undefined
-  /** Told of the agents whose positions or risk have changed. */
-  protected abstract readonly onChange: (agentIds: number[]) => void
-  readonly #log: Log
-  readonly #audience: Audience
-  readonly #vaults = new Map<number, Address>()
-  /** Who has traded and what has a new price since risks were looked at. */
-  readonly #traded = new Set<number>()
-  readonly #priced = new Set<Address>()
-  #parts: Parts | undefined
-  #advance: Promise<void> | undefined
-  #isWanted = false
-  #isHastening = false
-  #heart: ReturnType<typeof setInterval> | undefined
+  protected abstract readonly presentTrade: PresentTrade
+  /** Returns an intent as the API shows it; undefined for an intent that no agent has signed. */
+  protected abstract readonly presentIntent: (record: IntentRecord) => Record<string, unknown> | undefined
+  /** Called with the agents whose positions or risk have changed. */
+  protected abstract readonly onAgentsChanged: (agentIds: number[]) => void
+  readonly #eventLog: EventLog
+  readonly #subscribers: Subscribers
+  readonly #agentVaults = createAgentVaults()
+  #publisher: IndexPublisher | undefined
+  #publishing: Promise<void> | undefined
+  #hasUnreadChanges = false
+  #isCatchingUp = false
+  #heartbeat: ReturnType<typeof setInterval> | undefined
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
-    this.#log = openLog(ctx.storage.sql)
-    this.#audience = createAudience(this.#log)
+    this.#eventLog = openEventLog(ctx.storage.sql)
+    this.#subscribers = createSubscribers(this.#eventLog)
   }
 
-  /** Opens a stream; answers a refusal's code in its place where there is none to open. */
+  /** Opens a stream. Returns it as the body, or status 400 with `{ code: StreamRefusal }`. */
   override async fetch(request: Request): Promise<Response> {
-    const { subject, lastEventId } = (await request.json()) as Opening
-    if (this.#audience.isFull()) return refusal('TOO_MANY_STREAMS')
-    const resolve = () => {
-      if (this.#log.mark() === undefined) return 'ahead'
-      return lastEventId === undefined ? this.#log.tip().seq : this.#log.resolve(lastEventId)
-    }
-    // A list of trades reads beyond the index: what it names is an event in a moment.
-    if (resolve() === 'ahead' && !(await this.#catchUp())) return refusal('HISTORY_UNAVAILABLE')
-    const after = resolve()
-    if (after === 'ahead' || after === 'forgotten') return refusal('EVENT_ID_UNKNOWN')
-    const body = this.#audience.open(subject, after, lastEventId ?? this.#log.tip().id)
-    this.#heart ??= setInterval(() => this.#beat(), HEARTBEAT_MS)
+    const { filter, lastEventId } = (await request.json()) as StreamRequest
+    if (this.#subscribers.isFull()) return refuseStream('TOO_MANY_STREAMS')
+    // A list of trades reads ahead of the index, so the event of its newest trade may not be in the log yet.
+    if (this.#resolve(lastEventId) === 'ahead' && !(await this.#catchUp())) return refuseStream('HISTORY_UNAVAILABLE')
+    const after = this.#resolve(lastEventId)
+    if (after === 'ahead' || after === 'unknown') return refuseStream('EVENT_ID_UNKNOWN')
+    const body = this.#subscribers.open(filter, after, lastEventId ?? this.#eventLog.newest().id)
+    this.#heartbeat ??= setInterval(() => this.#beat(), HEARTBEAT_MS)
     return new Response(body)
   }
 
-  status(): StreamsStatus {
-    return { streams: this.#audience.size(), block: this.#log.mark()?.block }
+  status(): EventStreamsStatus {
+    return { streams: this.#subscribers.size(), block: this.#eventLog.position()?.block }
   }
 
-  /** Takes over what the index has and the log has not; answers whether the log has begun. */
+  /** Publishes what the index has and the log has not. Returns whether the log has started. */
   async advance(): Promise<boolean> {
-    this.#isWanted = true
-    this.#advance ??= (async () => {
-      try {
-        while (this.#isWanted) {
-          this.#isWanted = false
-          await this.#follow()
-        }
-      } catch (error) {
-        logFailure(error)
-        await this.ctx.storage.setAlarm(Date.now() + AGAIN_MS)
-      } finally {
-        this.#advance = undefined
-      }
-    })()
-    await this.#advance
-    return this.#log.mark() !== undefined
+    this.#hasUnreadChanges = true
+    this.#publishing ??= this.#publishChanges().finally(() => {
+      this.#publishing = undefined
+    })
+    await this.#publishing
+    return this.#eventLog.position() !== undefined
   }
 
   override async alarm(): Promise<void> {
     await this.advance()
   }
 
-  /** Takes what has become of intents, as the executor's lanes tell it. */
+  /** Publishes new states of intents. The executor's lanes call it. */
   async tell(records: IntentRecord[]): Promise<void> {
-    const shown = records.flatMap(record => {
-      const data = this.present(record)
+    const presented = records.flatMap(record => {
+      const data = this.presentIntent(record)
       return data ? [{ data, agentId: agentOf(record) }] : []
     })
-    await this.#learnVaults(shown.flatMap(({ agentId }) => agentId ?? [])).catch(logFailure)
-    if (this.#log.mark() === undefined) return
-    const facts = shown.map(({ data, agentId }): Fact => {
-      return { type: 'intent', agentId, vault: agentId === undefined ? undefined : this.#vaults.get(agentId), data }
-    })
-    this.#audience.publish(this.#log.addFacts(facts))
-    if (records.some(({ state }) => state === 'mined')) this.ctx.waitUntil(this.#hasten())
+    const agentIds = presented.flatMap(({ agentId }) => agentId ?? [])
+    await this.#agentVaults.load(this.env.HISTORY, agentIds).catch(logFailure)
+    if (this.#eventLog.position() === undefined) return
+    const events = presented.map(
+      ({ data, agentId }): StreamEvent => ({
+        type: 'intent',
+        agentId,
+        vault: agentId === undefined ? undefined : this.#agentVaults.get(agentId),
+        data,
+      }),
+    )
+    this.#subscribers.publish(this.#eventLog.appendOffChain(events))
+    if (records.some(({ state }) => state === 'mined')) this.ctx.waitUntil(this.#catchUpAfterInclusion())
   }
 
-  async #follow(): Promise<void> {
-    const parts = this.#assemble()
-    if (parts === undefined) return
-    const { chain, scope, db, edges } = parts
-    const traded = this.#traded
-    const priced = this.#priced
-    for (;;) {
-      const news = await readNews(db, scope, this.#log.mark())
-      if (news === undefined) return
-      if (news.is === 'beginning') {
-        this.#log.begin(news.block, news.hash, news.reorg)
-        continue
+  #resolve(lastEventId: string | undefined): number | 'ahead' | 'unknown' {
+    if (this.#eventLog.position() === undefined) return 'ahead'
+    return lastEventId === undefined ? this.#eventLog.newest().seq : this.#eventLog.resolve(lastEventId)
+  }
+
+  async #publishChanges(): Promise<void> {
+    try {
+      while (this.#hasUnreadChanges) {
+        this.#hasUnreadChanges = false
+        await this.#openPublisher()?.publishChanges()
       }
-      if (news.is === 'reorgs') {
-        edges.forget()
-        for (const reorg of news.reorgs) {
-          const entry = this.#log.withdraw(reorg)
-          this.#audience.publish([entry])
-          for (const agentId of withdrawnAgents(entry)) traded.add(agentId)
-        }
-        continue
-      }
-      const symbolOf = await symbolsOf(
-        chain,
-        news.trades.map(({ token }) => token),
-      )
-      edges.follow(news.trades)
-      const facts = news.trades.map(trade => ({ ...factOf(trade, symbolOf(trade.token)), ...placeOf(trade) }))
-      this.#audience.publish(
-        this.#log.addLogs(facts, news.isWhole ? { block: news.block, hash: news.hash } : undefined),
-      )
-      for (const { agentId, vault } of facts) {
-        traded.add(agentId)
-        this.#vaults.set(agentId, vault)
-      }
-      for (const token of news.prices) priced.add(token)
-      if (!news.isWhole) continue
-      if (traded.size > 0) this.onChange([...traded])
-      const { facts: found, settle } = await edges.look({ traded, priced, timestamp: news.timestamp })
-      settle()
-      traded.clear()
-      priced.clear()
-      this.#audience.publish(this.#log.addFacts(found))
-      const touched = new Set(found.flatMap(({ agentId }) => agentId ?? []))
-      if (touched.size > 0) this.onChange([...touched])
-      return
+    } catch (error) {
+      logFailure(error)
+      await this.ctx.storage.setAlarm(Date.now() + RETRY_MS)
     }
   }
 
-  /** Has the index look at the chain at once; answers whether it could, and there is a log then. */
+  /** Makes the indexer read the chain now. Returns whether it did and the log has started. */
   async #catchUp(): Promise<boolean> {
-    const status = await this.#indexer().catchUp().catch(logFailure)
+    const indexer = this.env.HISTORY_INDEXER.getByName(this.ctx.id.name ?? '')
+    const status = await indexer.catchUp().catch(logFailure)
     return (await this.advance()) && status !== undefined
   }
 
-  /** The index looks at the chain every second; what was relayed is told sooner. */
-  async #hasten() {
-    if (this.#isHastening) return
-    this.#isHastening = true
+  /** The indexer reads the chain about once a second; a mined intent makes it read at once. */
+  async #catchUpAfterInclusion() {
+    if (this.#isCatchingUp) return
+    this.#isCatchingUp = true
     await this.#catchUp()
-    await scheduler.wait(HASTE_MS)
-    this.#isHastening = false
+    await scheduler.wait(MIN_CATCH_UP_INTERVAL_MS)
+    this.#isCatchingUp = false
   }
 
   #beat() {
-    if (this.#audience.size() === 0) {
-      clearInterval(this.#heart)
-      this.#heart = undefined
+    if (this.#subscribers.size() === 0) {
+      clearInterval(this.#heartbeat)
+      this.#heartbeat = undefined
       return
     }
-    this.#audience.beat()
-    this.ctx.waitUntil(this.advance()) // prices also grow stale while nothing happens
+    this.#subscribers.sendHeartbeat()
+    this.ctx.waitUntil(this.advance()) // prices grow stale even if nothing happens on chain
   }
 
-  /** An agent's vault is that of its registration for good. */
-  async #learnVaults(agentIds: number[]) {
-    const unknown = [...new Set(agentIds)].filter(id => !this.#vaults.has(id))
-    const db = this.#assemble()?.db
-    if (unknown.length === 0 || db === undefined) return
-    for (const { agentId, vault } of await readMandates(db, unknown)) this.#vaults.set(agentId, vault)
-  }
-
-  #indexer() {
-    return this.env.HISTORY_INDEXER.getByName(this.ctx.id.name ?? '')
-  }
-
-  #assemble(): Parts | undefined {
-    if (this.#parts) return this.#parts
+  /** Returns undefined if the deployment has no trading contracts. */
+  #openPublisher(): IndexPublisher | undefined {
+    if (this.#publisher) return this.#publisher
     const config = parseConfig({ ...this.env })
-    const { HISTORY: db } = this.env
-    if (config.chain === undefined || config.trading === undefined || db === undefined) return undefined
+    if (config.chain === undefined || config.trading === undefined) return undefined
     const chain = createChain(config.chain, config.trading) as TradingChain
-    this.#parts = { chain, scope: scopeOf(chain), db, edges: createEdges({ chain, db, log: this.#log }) }
-    return this.#parts
+    const db = this.env.HISTORY
+    const eventLog = this.#eventLog
+    this.#publisher = createIndexPublisher({
+      chain,
+      db,
+      indexKey: scopeOf(chain),
+      eventLog,
+      subscribers: this.#subscribers,
+      alerts: createAlerts({ chain, db, eventLog }),
+      agentVaults: this.#agentVaults,
+      presentTrade: this.presentTrade,
+      onAgentsChanged: this.onAgentsChanged,
+    })
+    return this.#publisher
   }
 }
 
-/** Why a stream cannot be opened. */
-export type OpeningRefusal = 'EVENT_ID_UNKNOWN' | 'TOO_MANY_STREAMS' | 'HISTORY_UNAVAILABLE'
+const refuseStream = (code: StreamRefusal) => Response.json({ code }, { status: 400 })
 
-const refusal = (code: OpeningRefusal) => Response.json({ code }, { status: 400 })
-
+/** Logs the code or the name of an error. Its message may contain RPC URLs. */
 function logFailure(error: unknown): undefined {
   const name = error instanceof Error ? error.name : typeof error
   logEvent('event streams failure', { cause: error instanceof Refusal ? error.body.code : name })
 }
 
+/** Returns the agent that signed an intent, from its group. */
 function agentOf({ group }: IntentRecord): number | undefined {
   const [, agentId] = /^agent:(\d{1,15})$/.exec(group) ?? []
   return agentId === undefined ? undefined : Number(agentId)
 }
-
-const eventTypes: Partial<Record<Trade['type'], EventType>> = { ExitExecuted: 'exit', ExitLadderUpdated: 'ladder' }
-
-function factOf(trade: Trade, symbol: string) {
-  const { type, agentId, vault } = trade
-  const data = { agentId: `${agentId}`, ...presentTrade(trade, symbol) }
-  return { type: eventTypes[type] ?? ('trade' as const), agentId: Number(agentId), vault, data }
-}
-
-const placeOf = ({ blockNumber, logIndex }: Trade) => ({ block: Number(blockNumber), logIndex })
-
-const withdrawnAgents = ({ data }: Entry) =>
-  (JSON.parse(data) as { withdrawn: { agentId: number }[] }).withdrawn.map(({ agentId }) => agentId)

@@ -1,211 +1,238 @@
 import type { Address, Hex } from 'viem'
-import {
-  type Entry,
-  type EventPlace,
-  type Fact,
-  FIRST_FACT,
-  idOf,
-  placeOf,
-  type Subject,
-  type Withdrawn,
-} from './event.ts'
+import type { EventFilter, LoggedEvent, StreamEvent, WithdrawnEvent } from './event.ts'
+import { END_OF_BLOCK, type EventPosition, FIRST_OFF_CHAIN_INDEX, formatEventId, parseEventId } from './event-id.ts'
 
-/** To where the log has what the index has. */
-export type Mark = {
+/** The position in the index up to which the log has every trade. */
+export type IndexPosition = {
   block: number
   logIndex: number
-  /** Undefined in the middle of a block. */
+  /** Undefined within a block. */
   hash: Hex | undefined
-  /** The index's last reorganization that is in the log. */
+  /** The newest reorg of the index that the log has. */
   reorg: number
-  /** How many reorganizations the log has seen, and the highest block that one of them took back. */
+  /** How many reorgs the log has. */
   branch: number
+  /** The highest block that any of them withdrew; -1 before the first. */
   highestLost: number
 }
 
-export type Log = ReturnType<typeof openLog>
+/** A reorg of the index: the blocks from `ancestor + 1` to `lost` were withdrawn. An ancestor of -1 withdraws all. */
+export type IndexReorg = { id: number; ancestor: number; lost: number }
 
-/** Events that can be resumed from; older ones are forgotten. */
-const KEPT = 500_000
-const TRIM_EVERY = 1_000
-/** The first row of a log: nothing was sent before it. */
+export type EventLog = ReturnType<typeof openEventLog>
+
+/** How many events can be resumed from. Older ones are deleted. */
+const MAX_EVENTS = 500_000
+const TRIM_INTERVAL = 1_000
+/** How many withdrawn events a reorg lists, the newest. A client discards the others by `commonAncestor`. */
+const MAX_WITHDRAWN = 10_000
+/** Type of the first row. Nothing was sent before it, and it is not sent either. */
 const START = 'start'
-/** The place after every log of a block. */
-const END_OF_BLOCK = FIRST_FACT - 1
 
-const schema = `
+const SCHEMA = `
+  -- What was sent, in order. agent and vault are what streams filter by.
   CREATE TABLE IF NOT EXISTS entry (
     seq INTEGER PRIMARY KEY, block INTEGER NOT NULL, place INTEGER NOT NULL, branch INTEGER NOT NULL, id TEXT NOT NULL,
     type TEXT NOT NULL, agent INTEGER, vault TEXT, data TEXT NOT NULL, withdrawn INTEGER NOT NULL DEFAULT 0
   );
   CREATE UNIQUE INDEX IF NOT EXISTS entry_place ON entry (block, place, branch);
+  -- One row: IndexPosition as JSON.
   CREATE TABLE IF NOT EXISTS mark (one INTEGER PRIMARY KEY CHECK (one = 1), value TEXT NOT NULL);
+  -- Alerts that are active now.
   CREATE TABLE IF NOT EXISTS flag (name TEXT PRIMARY KEY) WITHOUT ROWID;
 `
 
-type Row = Record<string, SqlStorageValue>
-
-/** A reorganization names so many of the events that it withdraws, the newest; `commonAncestor` tells them all. */
-const MOST_NAMED = 10_000
+type SqlRow = Record<string, SqlStorageValue>
 
 /**
- * What was sent to streams, in the order in which it was sent: nothing in it ever changes its place, so whoever comes
- * back is sent what comes after what it has. Every function is synchronous: what one turn writes is there whole or not.
+ * Opens the log of everything sent to streams, in one order for all of them. Rows never move, so a stream resumes exactly
+ * after the row it names. Every method is synchronous: what one turn of the event loop writes is stored completely or not
+ * at all.
  */
-export function openLog(sql: SqlStorage) {
-  sql.exec(schema)
-  const rows = (query: string, ...bindings: SqlStorageValue[]) => sql.exec<Row>(query, ...bindings).toArray()
-  let mark = readMark()
-  let tip = rows('SELECT seq, id FROM entry ORDER BY seq DESC LIMIT 1')[0] as { seq: number; id: string } | undefined
-  const flags = new Set(rows('SELECT name FROM flag').map(({ name }) => name as string))
-  let nextFact: { block: number; index: number } | undefined
+export function openEventLog(sql: SqlStorage) {
+  sql.exec(SCHEMA)
+  const query = (statement: string, ...bindings: SqlStorageValue[]) =>
+    sql.exec<SqlRow>(statement, ...bindings).toArray()
+  let position = readPosition()
+  let newest = query('SELECT seq, id FROM entry ORDER BY seq DESC LIMIT 1')[0] as
+    | { seq: number; id: string }
+    | undefined
+  const activeAlerts = new Set(query('SELECT name FROM flag').map(({ name }) => name as string))
+  let nextOffChain: { block: number; index: number } | undefined
 
-  function readMark(): Mark | undefined {
-    const [row] = rows('SELECT value FROM mark')
-    return row && (JSON.parse(row.value as string) as Mark)
+  function readPosition(): IndexPosition | undefined {
+    const [row] = query('SELECT value FROM mark')
+    return row && (JSON.parse(row.value as string) as IndexPosition)
   }
 
-  function setMark(to: Mark) {
-    mark = to
+  function writePosition(to: IndexPosition) {
+    position = to
     sql.exec('INSERT INTO mark VALUES (1, ?1) ON CONFLICT (one) DO UPDATE SET value = ?1', JSON.stringify(to))
   }
 
-  function insert({ block, index, branch }: EventPlace, fact: Fact | { type: typeof START; data: object }): Entry {
-    const { type, agentId, vault, data } = { agentId: undefined, vault: undefined, ...fact }
-    const id = idOf({ block, index, branch }, block <= (mark?.highestLost ?? -1))
-    const seq = (tip?.seq ?? 0) + 1
-    const text = JSON.stringify(data)
+  function requirePosition(): IndexPosition {
+    if (position === undefined) throw new Error('the event log has not started')
+    return position
+  }
+
+  function insert(at: EventPosition, event: StreamEvent | { type: typeof START; data: object }): LoggedEvent {
+    const { type, agentId, vault, data } = { agentId: undefined, vault: undefined, ...event }
+    const id = formatEventId(at, at.block <= (position?.highestLost ?? -1))
+    const seq = (newest?.seq ?? 0) + 1
+    const json = JSON.stringify(data)
     sql.exec(
       'INSERT INTO entry (seq, block, place, branch, id, type, agent, vault, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
-      ...[seq, block, index, branch, id, type, agentId ?? null, vault ?? null, text],
+      seq,
+      at.block,
+      at.index,
+      at.branch,
+      id,
+      type,
+      agentId ?? null,
+      vault ?? null,
+      json,
     )
-    tip = { seq, id }
-    if (seq % TRIM_EVERY === 0) sql.exec('DELETE FROM entry WHERE seq <= ?', seq - KEPT)
-    return { seq, id, type: type as Entry['type'], agentId, vault, data: text }
+    newest = { seq, id }
+    if (seq % TRIM_INTERVAL === 0) sql.exec('DELETE FROM entry WHERE seq <= ?', seq - MAX_EVENTS)
+    return { seq, id, type: type as LoggedEvent['type'], agentId, vault, data: json }
   }
 
-  /** The next place of what is no log, in the newest block that the log has. */
-  function factPlace({ block, branch }: Mark): EventPlace {
-    if (nextFact?.block !== block) {
-      const [row] = rows('SELECT max(place) AS place FROM entry WHERE block = ?', block)
-      nextFact = { block, index: Math.max(FIRST_FACT, Number(row?.place ?? 0) + 1) }
+  /** Returns the next position, in the log's newest block, of an event that does not come from a log. */
+  function nextOffChainPosition({ block, branch }: IndexPosition): EventPosition {
+    if (nextOffChain?.block !== block) {
+      const [row] = query('SELECT max(place) AS place FROM entry WHERE block = ?', block)
+      nextOffChain = { block, index: Math.max(FIRST_OFF_CHAIN_INDEX, Number(row?.place ?? 0) + 1) }
     }
-    return { block, index: nextFact.index++, branch }
-  }
-
-  function state(): Mark {
-    if (mark === undefined) throw new Error('the log has not begun')
-    return mark
+    return { block, index: nextOffChain.index++, branch }
   }
 
   return {
-    mark: () => mark,
-    /** The newest row: who comes back to its id has missed nothing. */
-    tip: () => tip ?? { seq: 0, id: '0-0' },
-    flags: flags as ReadonlySet<string>,
-    raise(name: string) {
-      flags.add(name)
+    /** Returns the position in the index up to which the log is complete; undefined before the log starts. */
+    position: () => position,
+
+    /** Returns the newest row. A client that resumes from its id has missed nothing. */
+    newest: () => newest ?? { seq: 0, id: '0-0' },
+
+    /** The names of the active alerts. */
+    activeAlerts: activeAlerts as ReadonlySet<string>,
+    raiseAlert(name: string) {
+      activeAlerts.add(name)
       sql.exec('INSERT OR IGNORE INTO flag VALUES (?)', name)
     },
-    lower(name: string) {
-      if (flags.delete(name)) sql.exec('DELETE FROM flag WHERE name = ?', name)
+    clearAlert(name: string) {
+      if (activeAlerts.delete(name)) sql.exec('DELETE FROM flag WHERE name = ?', name)
     },
 
-    /** Begins where the index is: what was before is history, and no event. */
-    begin(block: number, hash: Hex, reorg: number) {
-      const { branch = 0, highestLost = -1 } = mark ?? {}
-      setMark({ block, logIndex: END_OF_BLOCK, hash, reorg, branch, highestLost })
-      insert(factPlace(state()), { type: START, data: {} })
+    /** Starts the log at the index's newest block. Earlier trades are history, not events. */
+    start(block: number, hash: Hex, reorg: number) {
+      const { branch = 0, highestLost = -1 } = position ?? {}
+      writePosition({ block, logIndex: END_OF_BLOCK, hash, reorg, branch, highestLost })
+      insert(nextOffChainPosition(requirePosition()), { type: START, data: {} })
     },
 
-    /** Adds what the logs of blocks mean, and goes to where the index is; without it, to the last of them. */
-    addLogs(
-      facts: readonly (Fact & { block: number; logIndex: number })[],
+    /** Appends events that come from logs, and moves to a block of the index, or else to the last of the events. */
+    appendFromChain(
+      events: readonly (StreamEvent & { block: number; logIndex: number })[],
       to?: { block: number; hash: Hex },
-    ): Entry[] {
-      const { branch } = state()
-      const entries = facts.map(fact => insert({ block: fact.block, index: fact.logIndex, branch }, fact))
-      const last = facts.at(-1)
-      if (to) setMark({ ...state(), ...to, logIndex: END_OF_BLOCK })
-      else if (last) setMark({ ...state(), block: last.block, logIndex: last.logIndex, hash: undefined })
-      return entries
+    ): LoggedEvent[] {
+      const { branch } = requirePosition()
+      const logged = events.map(event => insert({ block: event.block, index: event.logIndex, branch }, event))
+      const last = events.at(-1)
+      if (to) writePosition({ ...requirePosition(), ...to, logIndex: END_OF_BLOCK })
+      else if (last)
+        writePosition({ ...requirePosition(), block: last.block, logIndex: last.logIndex, hash: undefined })
+      return logged
     },
 
-    /** Adds what is no log, now. */
-    addFacts: (facts: readonly Fact[]): Entry[] => facts.map(fact => insert(factPlace(state()), fact)),
+    /** Appends events that do not come from a log to the newest block. */
+    appendOffChain: (events: readonly StreamEvent[]): LoggedEvent[] =>
+      events.map(event => insert(nextOffChainPosition(requirePosition()), event)),
 
-    /** Goes back to a block, of which everything above was taken back. */
-    withdraw({ id, ancestor, lost }: { id: number; ancestor: number; lost: number }): Entry {
-      const before = state()
-      const gone = rows(
+    /** Appends a reorg event and moves back to the common ancestor. */
+    withdraw({ id, ancestor, lost }: IndexReorg): LoggedEvent {
+      const before = requirePosition()
+      const rows = query(
         'UPDATE entry SET withdrawn = 1 WHERE block > ? AND place < ? AND withdrawn = 0 RETURNING seq, id, agent, vault',
-        ...[ancestor, FIRST_FACT],
+        ancestor,
+        FIRST_OFF_CHAIN_INDEX,
       ).sort((a, b) => Number(a.seq) - Number(b.seq))
-      const withdrawn = gone.slice(-MOST_NAMED).map(
-        (row): Withdrawn => ({
-          id: row.id as string,
-          agentId: row.agent as number | null,
-          vault: row.vault as Address | null,
-        }),
-      )
-      const entry = insert(factPlace(before), {
-        ...{ type: 'reorg', agentId: undefined, vault: undefined },
+      const logged = insert(nextOffChainPosition(before), {
+        type: 'reorg',
+        agentId: undefined,
+        vault: undefined,
         data: {
           fromBlock: `${ancestor + 1}`,
           toBlock: `${lost}`,
           commonAncestor: ancestor < 0 ? null : `${ancestor}`,
-          withdrawn,
-          ...(gone.length > MOST_NAMED && { isComplete: false }),
+          withdrawn: rows.slice(-MAX_WITHDRAWN).map(toWithdrawnEvent),
+          ...(rows.length > MAX_WITHDRAWN && { isComplete: false }),
         },
       })
-      nextFact = undefined
-      setMark({
+      nextOffChain = undefined
+      writePosition({
         ...(ancestor < before.block ? { block: ancestor, logIndex: END_OF_BLOCK } : before),
-        ...{ hash: undefined, reorg: id, branch: before.branch + 1 },
+        hash: undefined,
+        reorg: id,
+        branch: before.branch + 1,
         highestLost: Math.max(before.highestLost, before.block, lost),
       })
-      return entry
+      return logged
     },
 
-    /** The row after which a client that has this id goes on; `ahead` and `forgotten` where there is none. */
-    resolve(id: string): number | 'ahead' | 'forgotten' {
-      const { block, index, branch } = placeOf(id)
-      const exact = rows('SELECT seq FROM entry WHERE block = ? AND place = ? AND id = ?', block, index, id)[0]
+    /**
+     * Returns the `seq` after which a client with this id resumes; `ahead` if the log has not reached the id, `unknown` if
+     * the id was never given or its event was deleted.
+     */
+    resolve(id: string): number | 'ahead' | 'unknown' {
+      const { block, index, branch } = parseEventId(id)
+      const [exact] = query('SELECT seq FROM entry WHERE block = ? AND place = ? AND id = ?', block, index, id)
       if (exact) return exact.seq as number
-      const { highestLost, block: newest, logIndex } = state()
-      if (block > newest || (block === newest && index > logIndex && index < FIRST_FACT)) return 'ahead'
-      if (branch !== undefined || block <= highestLost) return 'forgotten'
-      // A place where nothing was sent, such as one from a list of trades: above the highest lost block places only grow.
-      const [oldest] = rows('SELECT block, place, type FROM entry ORDER BY seq LIMIT 1')
-      const from = Number(oldest?.type === START ? END_OF_BLOCK : oldest?.place)
-      if (block < Number(oldest?.block) || (block === oldest?.block && index < from)) return 'forgotten'
-      const next = rows(
+      const { highestLost, block: newestBlock, logIndex } = requirePosition()
+      const isLaterLog = block === newestBlock && index > logIndex && index < FIRST_OFF_CHAIN_INDEX
+      if (block > newestBlock || isLaterLog) return 'ahead'
+      if (branch !== undefined || block <= highestLost) return 'unknown'
+      // A position without an event, such as one from a list of trades. Above the highest lost block, positions only grow
+      // with `seq`, so the next event is found by position.
+      const [oldest] = query('SELECT block, place, type FROM entry ORDER BY seq LIMIT 1')
+      const firstIndex = Number(oldest?.type === START ? END_OF_BLOCK : oldest?.place)
+      if (block < Number(oldest?.block) || (block === oldest?.block && index < firstIndex)) return 'unknown'
+      const [next] = query(
         'SELECT seq FROM entry WHERE (block, place) > (?, ?) ORDER BY block, place LIMIT 1',
-        ...[block, index],
-      )[0]
-      return next ? (next.seq as number) - 1 : (tip?.seq ?? 0)
+        block,
+        index,
+      )
+      return next ? (next.seq as number) - 1 : (newest?.seq ?? 0)
     },
 
-    /** The next events of a subject after a row, in order, and the row to which that is all of them. */
-    page({ agentId, vault }: Subject, after: number, limit: number): { entries: Entry[]; through: number } {
-      const [filter, value] =
+    /** Returns a filter's next events after a row, in order, and the row up to which these are all of them. */
+    page({ agentId, vault }: EventFilter, after: number, limit: number): { events: LoggedEvent[]; through: number } {
+      const [condition, value] =
         agentId !== undefined
           ? [`(agent = ?3 OR type = 'reorg')`, agentId]
           : [vault === undefined ? '?3 IS NULL' : `(vault = ?3 OR type = 'reorg')`, vault ?? null]
-      const found = rows(
-        `SELECT seq, id, type, agent, vault, data FROM entry WHERE seq > ?1 AND type <> '${START}' AND ${filter} ORDER BY seq LIMIT ?2`,
-        ...[after, limit, value],
-      ).map(toEntry)
-      return { entries: found, through: found.length < limit ? (tip?.seq ?? 0) : (found.at(-1)?.seq ?? after) }
+      const events = query(
+        `SELECT seq, id, type, agent, vault, data FROM entry
+        WHERE seq > ?1 AND type <> '${START}' AND ${condition} ORDER BY seq LIMIT ?2`,
+        after,
+        limit,
+        value,
+      ).map(toLoggedEvent)
+      return { events, through: events.length < limit ? (newest?.seq ?? 0) : (events.at(-1)?.seq ?? after) }
     },
   }
 }
 
-const toEntry = (row: Row): Entry => ({
+const toLoggedEvent = (row: SqlRow): LoggedEvent => ({
   seq: row.seq as number,
   id: row.id as string,
-  type: row.type as Entry['type'],
+  type: row.type as LoggedEvent['type'],
   agentId: (row.agent ?? undefined) as number | undefined,
   vault: (row.vault ?? undefined) as Address | undefined,
   data: row.data as string,
+})
+
+const toWithdrawnEvent = (row: SqlRow): WithdrawnEvent => ({
+  id: row.id as string,
+  agentId: row.agent as number | null,
+  vault: row.vault as Address | null,
 })

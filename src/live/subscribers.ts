@@ -1,123 +1,131 @@
-import { type Entry, frameOf, heartbeatOf, openingOf, type Subject } from './event.ts'
-import type { Log } from './store.ts'
+import type { EventFilter, LoggedEvent } from './event.ts'
+import { encodeEvent, encodeHeartbeat, encodeOpening } from './sse-frames.ts'
+import type { EventLog } from './store.ts'
 
-export type Audience = ReturnType<typeof createAudience>
+export type Subscribers = ReturnType<typeof createSubscribers>
 
-/** What a stream may have waiting; who reads more slowly is sent the rest from the log, as it reads. */
-const QUEUE_BYTES = 32 * 1024
-const PAGE = 50
-/** A client that has not read anything for so many heartbeats is not there any more. */
-const PATIENCE_HEARTBEATS = 4
-const RETRY_MS = 1_000
-/** More would be more than the memory of one object is sure to hold. */
-const MOST_STREAMS = 4_000
+/** How much a stream may buffer. A client further behind is served from the log instead of from memory. */
+const MAX_BUFFERED_BYTES = 32 * 1024
+const EVENTS_PER_READ = 50
+/** A client that reads nothing for more heartbeats than this is disconnected. */
+const MAX_STALLED_HEARTBEATS = 4
+const CLIENT_RETRY_MS = 1_000
+/** More streams might not fit into the memory of one object. */
+const MAX_STREAMS = 4_000
 
-type Stream = {
-  subject: Subject
+type Subscriber = {
+  filter: EventFilter
   controller: ReadableStreamDefaultController<Uint8Array>
-  /** Everything up to this row of the log was sent, or is of no matter. */
-  after: number
-  /** Reads from the log, until it has caught up with what is sent to everybody. */
+  /** The row of the log up to which everything that the filter selects was sent. */
+  sentThrough: number
+  /** Whether the stream reads from the log instead of getting published events. */
   isBehind: boolean
-  /** Heartbeats in a row at which nothing could be sent. */
-  stalls: number
+  /** Consecutive heartbeats at which nothing could be sent. */
+  stalledHeartbeats: number
 }
 
-/** All open streams. An event is encoded once, and costs a stream that is read in time one reference to it. */
-export function createAudience(log: Log) {
-  const streams = new Set<Stream>()
-  const bySubject = new Map<string, Set<Stream>>()
+/** Holds the open streams. An event is encoded once per filter; a stream that keeps up costs one reference to it. */
+export function createSubscribers(eventLog: EventLog) {
+  const subscribers = new Set<Subscriber>()
+  const byFilter = new Map<string, Set<Subscriber>>()
 
-  function leave(stream: Stream) {
-    streams.delete(stream)
-    const key = keyOf(stream.subject)
-    const others = bySubject.get(key)
-    others?.delete(stream)
-    if (others?.size === 0) bySubject.delete(key)
+  function add(subscriber: Subscriber) {
+    subscribers.add(subscriber)
+    const key = keyOf(subscriber.filter)
+    byFilter.set(key, (byFilter.get(key) ?? new Set()).add(subscriber))
   }
 
-  function enqueue(stream: Stream, frame: Uint8Array) {
+  function remove(subscriber: Subscriber) {
+    subscribers.delete(subscriber)
+    const key = keyOf(subscriber.filter)
+    const others = byFilter.get(key)
+    others?.delete(subscriber)
+    if (others?.size === 0) byFilter.delete(key)
+  }
+
+  function enqueue(subscriber: Subscriber, frame: Uint8Array) {
     try {
-      stream.controller.enqueue(frame)
+      subscriber.controller.enqueue(frame)
     } catch {
-      leave(stream) // it was closed under us
+      remove(subscriber) // the client closed the stream
     }
   }
 
-  const isFull = ({ controller }: Stream) => (controller.desiredSize ?? 0) <= 0
+  const isFull = ({ controller }: Subscriber) => (controller.desiredSize ?? 0) <= 0
 
-  /** Sends from the log what a stream has not had, until it is full or has everything. */
-  function catchUp(stream: Stream) {
-    while (stream.isBehind && !isFull(stream)) {
-      const { entries, through } = log.page(stream.subject, stream.after, PAGE)
-      for (const entry of entries) enqueue(stream, frameOf(entry, stream.subject))
-      stream.after = through
-      stream.isBehind = entries.length === PAGE && streams.has(stream)
+  /** Sends missed events from the log until the buffer is full or none is left. */
+  function sendMissed(subscriber: Subscriber) {
+    while (subscriber.isBehind && !isFull(subscriber)) {
+      const { events, through } = eventLog.page(subscriber.filter, subscriber.sentThrough, EVENTS_PER_READ)
+      for (const event of events) enqueue(subscriber, encodeEvent(event, subscriber.filter))
+      subscriber.sentThrough = through
+      subscriber.isBehind = events.length === EVENTS_PER_READ && subscribers.has(subscriber)
     }
   }
 
   return {
-    size: () => streams.size,
-    isFull: () => streams.size >= MOST_STREAMS,
+    size: () => subscribers.size,
+    isFull: () => subscribers.size >= MAX_STREAMS,
 
-    /** A stream of what comes after a row of the log; `id` is that row's, or one that stands for it. */
-    open(subject: Subject, after: number, id: string): ReadableStream<Uint8Array> {
-      let stream: Stream
+    /** Opens a stream of the events after a row of the log. `id` is the id that the client resumed from, or the row's. */
+    open(filter: EventFilter, after: number, id: string): ReadableStream<Uint8Array> {
+      let subscriber: Subscriber
       return new ReadableStream<Uint8Array>(
         {
           start(controller) {
-            stream = { subject, controller, after, isBehind: true, stalls: 0 }
-            streams.add(stream)
-            const key = keyOf(subject)
-            bySubject.set(key, (bySubject.get(key) ?? new Set()).add(stream))
-            enqueue(stream, openingOf(id, RETRY_MS))
-            catchUp(stream)
+            subscriber = { filter, controller, sentThrough: after, isBehind: true, stalledHeartbeats: 0 }
+            add(subscriber)
+            enqueue(subscriber, encodeOpening(id, CLIENT_RETRY_MS))
+            sendMissed(subscriber)
           },
           pull() {
-            stream.stalls = 0 // something was read
-            catchUp(stream)
+            subscriber.stalledHeartbeats = 0
+            sendMissed(subscriber)
           },
-          cancel: () => leave(stream),
+          cancel: () => remove(subscriber),
         },
-        new ByteLengthQueuingStrategy({ highWaterMark: QUEUE_BYTES }),
+        new ByteLengthQueuingStrategy({ highWaterMark: MAX_BUFFERED_BYTES }),
       )
     },
 
-    /** Sends new rows of the log to whom they concern; who has no room reads them from the log later. */
-    publish(entries: readonly Entry[]) {
-      for (const entry of entries)
-        for (const key of keysFor(entry, bySubject)) {
+    /** Sends new events of the log to the streams that select them. A full stream reads them from the log later. */
+    publish(events: readonly LoggedEvent[]) {
+      for (const event of events)
+        for (const key of keysOf(event, byFilter)) {
           let frame: Uint8Array | undefined
-          for (const stream of bySubject.get(key) ?? []) {
-            if (stream.isBehind) continue
-            if (isFull(stream)) stream.isBehind = true
+          for (const subscriber of byFilter.get(key) ?? []) {
+            if (subscriber.isBehind) continue
+            if (isFull(subscriber)) subscriber.isBehind = true
             else {
-              frame ??= frameOf(entry, stream.subject)
-              enqueue(stream, frame)
-              stream.after = entry.seq
+              frame ??= encodeEvent(event, subscriber.filter)
+              enqueue(subscriber, frame)
+              subscriber.sentThrough = event.seq
             }
           }
         }
     },
 
-    /** Keeps the streams that are read from being taken for dead, and lets go of those that are not read. */
-    beat() {
-      const frame = heartbeatOf(log.tip().id)
-      for (const stream of streams) {
-        if (!isFull(stream) && !stream.isBehind) {
-          stream.stalls = 0
-          enqueue(stream, frame)
-        } else if (++stream.stalls > PATIENCE_HEARTBEATS) {
-          leave(stream)
-          stream.controller.error(new Error('not read in time'))
+    /** Sends a heartbeat to every stream that keeps up, and disconnects the clients that stopped reading. */
+    sendHeartbeat() {
+      const frame = encodeHeartbeat(eventLog.newest().id)
+      for (const subscriber of subscribers) {
+        if (!isFull(subscriber) && !subscriber.isBehind) {
+          subscriber.stalledHeartbeats = 0
+          enqueue(subscriber, frame)
+        } else if (++subscriber.stalledHeartbeats > MAX_STALLED_HEARTBEATS) {
+          remove(subscriber)
+          subscriber.controller.error(new Error('The client has not read its events for too long.'))
         }
       }
     },
   }
 }
 
-const keyOf = ({ agentId, vault }: Subject) => (agentId === undefined ? (vault ?? '*') : `${agentId}`)
+const ALL = '*'
+const keyOf = ({ agentId, vault }: EventFilter) => (agentId === undefined ? (vault ?? ALL) : `${agentId}`)
 
-/** The subjects that an event concerns: a reorg concerns all. */
-const keysFor = ({ type, agentId, vault }: Entry, all: ReadonlyMap<string, unknown>): Iterable<string> =>
-  type === 'reorg' ? all.keys() : ['*', ...(agentId === undefined ? [] : [`${agentId}`]), ...(vault ? [vault] : [])]
+/** Returns the keys of the filters that select an event. A reorg reaches every stream. */
+function keysOf({ type, agentId, vault }: LoggedEvent, byFilter: ReadonlyMap<string, unknown>): Iterable<string> {
+  if (type === 'reorg') return byFilter.keys()
+  return [ALL, ...(agentId === undefined ? [] : [`${agentId}`]), ...(vault === undefined ? [] : [vault])]
+}

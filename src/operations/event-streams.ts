@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { getAgent } from '../chain/agents.ts'
 import { readMarket } from '../chain/listings.ts'
-import { FIRST_FACT } from '../live/event.ts'
+import { FIRST_OFF_CHAIN_INDEX } from '../live/event-id.ts'
 import { agentParams } from '../resources/agent.ts'
 import { eventId } from '../resources/event-id.ts'
 import { defineEventStream } from './define-event-stream.ts'
@@ -43,7 +43,7 @@ export const streamEvents = defineEventStream(
 - \`risk\`: a limit was breached (\`breached\` is true) or is no longer breached. \`rule\` is its name in \`breaches\` of the risk state;
 - \`price-stale\`, \`price-fresh\`: the price of a token in which the agent has an open position;
 - \`reorg\`: the chain dropped the blocks after \`commonAncestor\`. \`withdrawn\` lists the ids of the events to discard; the events of the new blocks follow.
-The id is the block number and the log index. Events that do not come from a log are numbered from ${FIRST_FACT} within their block. If a reorg reuses a position, the id ends in \`.<branch>\`. Send the id of the last event in Last-Event-ID to resume after it, without loss or repetition; \`<block>-999999\` resumes after a whole block, such as the one in \`asOf\`. A comment every 15 seconds keeps the connection open.`,
+The id is the block number and the log index. Events that do not come from a log are numbered from ${FIRST_OFF_CHAIN_INDEX} within their block. If a reorg reuses a position, the id ends in \`.<branch>\`. Send the id of the last event in Last-Event-ID to resume after it, without loss or repetition; \`<block>-999999\` resumes after a whole block, such as the one in \`asOf\`. A comment every 15 seconds keeps the connection open.`,
     query: z.object({
       vault: z
         .string()

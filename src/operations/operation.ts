@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Context } from '../context.ts'
-import type { Subject } from '../live/event.ts'
+import type { EventFilter } from '../live/event.ts'
 
 /** The groups of the API reference, in reading order. */
 export const tags = {
@@ -96,8 +96,8 @@ export type EventStreamOperation = EndpointDefinition & {
   kind: 'event-stream'
   method: 'get'
   query: z.ZodObject
-  /** Returns whose events the stream carries. Throws the refusal if there is no such agent or vault. */
-  subject(context: Context, input: Record<string, unknown>): Promise<Subject>
+  /** Returns which events the stream carries. Throws the refusal if there is no such agent or vault. */
+  filter(context: Context, input: Record<string, unknown>): Promise<EventFilter>
 }
 
 export type Operation = JsonOperation | EventStreamOperation

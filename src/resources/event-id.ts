@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isEventId } from '../live/event.ts'
+import { isEventId } from '../live/event-id.ts'
 
 /** The id of a stream event, to resume after it. */
 export const eventId = z

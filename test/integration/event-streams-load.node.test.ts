@@ -10,24 +10,28 @@ import { freePort } from '../../devnet/anvil.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { type ToolResult, ToolTrader } from '../support/mcp-client.ts'
 
-// A thousand clients on one object, over real sockets to a workerd that nothing stands before.
+// A thousand clients of one Durable Object, over real sockets to workerd.
 
 const STREAMS = 1_000
-/** What a stream may take of workerd: its socket, the Worker's and the object's end. */
-const STREAM_BYTES = 400 * 1024
-/** What an event may leave behind, with a thousand streams to send it to. */
-const EVENT_BYTES = 6 * 1024 * 1024
+/** Memory of workerd per stream: the socket, and the Worker's and the object's side of the stream. */
+const MAX_STREAM_BYTES = 400 * 1024
+/** Memory that may remain after an event was sent to a thousand streams. */
+const MAX_EVENT_BYTES = 6 * 1024 * 1024
 const state = mkdtempSync(join(tmpdir(), 'agent-trading-service-events-'))
 let options: Parameters<typeof startWorkerd>[0]
 let workerd: Workerd
 let trader: ToolTrader
 
-type Stream = { response: IncomingMessage; events: { id: string; event: string; data: string }[]; wake: () => void }
+type SocketStream = {
+  response: IncomingMessage
+  events: { id: string; event: string; data: string }[]
+  wake: () => void
+}
 
 const open = (path: string, headers: Record<string, string> = {}) =>
-  new Promise<Stream>((resolve, reject) => {
+  new Promise<SocketStream>((resolve, reject) => {
     const request = get(`${workerd.url}${path}`, { agent: false, headers }, response => {
-      const stream: Stream = { response, events: [], wake: () => {} }
+      const stream: SocketStream = { response, events: [], wake: () => {} }
       const parser = createParser({
         onEvent: ({ id = '', event = '', data }) => stream.events.push({ id, event, data }),
       })
@@ -35,21 +39,21 @@ const open = (path: string, headers: Record<string, string> = {}) =>
         parser.feed(text)
         stream.wake()
       })
-      response.on('error', () => {}) // workerd has ended
+      response.on('error', () => {}) // workerd was stopped
       if (response.statusCode === 200) resolve(stream)
-      else reject(new Error(`${path} answered ${response.statusCode}`))
+      else reject(new Error(`${path} returned status ${response.statusCode}.`))
     })
     request.on('error', reject)
   })
-const untilEvent = (stream: Stream, is: (event: Stream['events'][number]) => boolean) =>
+const untilEvent = (stream: SocketStream, is: (event: SocketStream['events'][number]) => boolean) =>
   new Promise<void>(resolve => {
     stream.wake = () => stream.events.some(is) && resolve()
     stream.wake()
   })
-const isOpening = (positionId: string) => (event: Stream['events'][number]) =>
+const isOpening = (positionId: string) => (event: SocketStream['events'][number]) =>
   event.event === 'trade' && JSON.parse(event.data).positionId === positionId
 
-/** Resident memory of workerd. */
+/** Returns the resident memory of workerd in bytes. */
 const memory = () => 1024 * Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${workerd.pid}/status`, 'utf8'))?.[1])
 const openStreams = async () => {
   const response = await fetch(`${workerd.url}/health/ready`)
@@ -76,7 +80,7 @@ afterAll(async () => {
 
 const exits = '-800:10000,1500:10000'
 
-it('a thousand open streams of one object are all told, with bounded memory, and given up when their clients leave', async () => {
+it('a thousand streams of one object get every event, in bounded memory, and close when their clients leave', async () => {
   const before = memory()
   const streams = await Promise.all(
     Array.from({ length: STREAMS }, (_, index) => open(index % 2 ? '/events' : `/agents/${trader.agentId}/events`)),
@@ -85,21 +89,22 @@ it('a thousand open streams of one object are all told, with bounded memory, and
   const { positionId } = await trader.trade('trade', { symbol: 'NVDA', usdcAmount: '20', exits })
   await Promise.all(streams.map(stream => untilEvent(stream, isOpening(positionId))))
   const opened = memory()
-  expect((opened - before) / STREAMS).toBeLessThan(STREAM_BYTES)
+  expect((opened - before) / STREAMS).toBeLessThan(MAX_STREAM_BYTES)
 
   for (let times = 0; times < 4; times++) await trader.trade('reduce', { positionId, exitBps: 1000 })
   await trader.trade('reduce', { positionId, exitBps: 10000 })
-  const isClosing = ({ event, data }: Stream['events'][number]) => event === 'trade' && data.includes('PositionClosed')
+  const isClosing = ({ event, data }: SocketStream['events'][number]) =>
+    event === 'trade' && data.includes('PositionClosed')
   await Promise.all(streams.map(stream => untilEvent(stream, isClosing)))
-  const told = streams.map(({ events }) => events.slice(0, events.findIndex(isClosing) + 1).map(({ id }) => id))
-  expect(new Set(told.map(ids => ids.join())).size).toBe(1)
-  expect(memory() - opened).toBeLessThan((told[0]?.length ?? 0) * EVENT_BYTES)
+  const received = streams.map(({ events }) => events.slice(0, events.findIndex(isClosing) + 1).map(({ id }) => id))
+  expect(new Set(received.map(ids => ids.join())).size).toBe(1)
+  expect(memory() - opened).toBeLessThan((received[0]?.length ?? 0) * MAX_EVENT_BYTES)
 
   for (const { response } of streams) response.destroy()
   await vi.waitUntil(async () => (await openStreams()) === 0, { timeout: 30_000, interval: 100 })
 })
 
-it('a client goes on after its last event when the process that it listened to was killed', async () => {
+it('a client resumes after its last event when workerd was killed', async () => {
   const path = `/agents/${trader.agentId}/events`
   const before = await open(path)
   const { positionId } = await trader.trade('trade', { symbol: 'AAPL', usdcAmount: '20', exits })

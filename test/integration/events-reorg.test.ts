@@ -2,21 +2,21 @@ import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { chain, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
-import { type Listener, listen } from '../support/event-stream.ts'
+import { listen, type StreamListener } from '../support/event-stream.ts'
 import { node } from '../support/history-oracle.ts'
 import { call, deployment, request } from '../support/surfaces.ts'
 
-// What a stream says of a chain that loses blocks, and of what no log tells.
+// Event streams of a chain with reorgs, and the events that do not come from a log.
 
 const { accounts, contracts, tokens } = deployment
 const oracle = { address: contracts.PriceOracle, abi: priceOracleAbi } as const
 const anvil = (method: string, params: unknown[]) => node.request({ method, params } as never)
-/** More blocks than come between two requests, and fewer than are mined before the trade. */
-const MARGIN = 32
+/** More blocks than are mined between two requests, and fewer than are mined before the trade. */
+const EXTRA_DEPTH = 32
 const indexer = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
 
-const open: Listener[] = []
-async function connect(path: string, headers: Record<string, string> = {}): Promise<Listener> {
+const open: StreamListener[] = []
+async function connect(path: string, headers: Record<string, string> = {}): Promise<StreamListener> {
   const listener = listen(await request(path, { headers }))
   open.push(listener)
   await listener.until(() => listener.comments.includes('open'))
@@ -26,7 +26,7 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map(listener => listener.leave()))
 })
 
-/** Forces a price, in percent of what it is; the pools do not follow. */
+/** Forces a price to a percentage of the current one. The pools do not follow. */
 async function movePrice(symbol: string, percent: bigint) {
   const token = tokens[symbol] as `0x${string}`
   const [price] = await node.readContract({ ...oracle, functionName: 'peekPrice', args: [token] })
@@ -39,20 +39,20 @@ let path: string
 beforeAll(async () => {
   trader = await newTrader()
   path = `/agents/${trader.agentId}/events`
-  await anvil('anvil_mine', ['0x8', '0x0']) // so deep that no reorganization reaches the registration
+  await anvil('anvil_mine', ['0x8', '0x0']) // no reorg of this file is deep enough to withdraw the registration
 })
 
-describe('blocks that the chain takes back', () => {
-  it('withdraw what was sent of them; what becomes of it follows', async () => {
+describe('a reorg', () => {
+  it('withdraws the events of its blocks, and the events of the new blocks follow', async () => {
     const stream = await connect(path)
     const other = await connect(`/agents/${(await newTrader()).agentId}/events`)
-    const beginning = stream.lastEventId()
+    const start = stream.lastEventId()
     await anvil('anvil_mine', ['0x40', '0x0'])
     const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '100' })
     const trade = await stream.next('trade')
     const head = Number(await node.getBlockNumber())
-    // Blocks come meanwhile, and the depth is counted from the newest.
-    await anvil('anvil_reorg', [head - Number(trade.data.blockNumber) + MARGIN, []])
+    // The depth is counted from the newest block, and blocks are mined until the request arrives.
+    await anvil('anvil_reorg', [head - Number(trade.data.blockNumber) + EXTRA_DEPTH, []])
     await indexer().catchUp()
     const reorg = await stream.next('reorg')
     const { commonAncestor, ...facts } = reorg.data
@@ -64,7 +64,7 @@ describe('blocks that the chain takes back', () => {
     expect(Number(commonAncestor)).toBeLessThan(Number(trade.data.blockNumber))
     expect((await other.next('reorg')).data).toEqual({ ...reorg.data, withdrawn: [] })
 
-    // The lane finds that its transaction is gone and sends it again.
+    // The lane notices that its transaction is gone and sends it again.
     const again = await stream.next('trade')
     expect(again.data).toMatchObject({ type: 'PositionOpened', symbol: 'NVDA', positionId })
     expect(again.id).not.toBe(trade.id)
@@ -72,7 +72,7 @@ describe('blocks that the chain takes back', () => {
     expect(again.data).toMatchObject(body.trades[0])
 
     const last = stream.events.at(-1)?.id
-    for (const id of [beginning, trade.id, reorg.id]) {
+    for (const id of [start, trade.id, reorg.id]) {
       const resumed = await connect(`${path}?lastEventId=${id}`)
       await resumed.until(() => resumed.events.some(event => event.id === last))
       const seen = stream.events.slice(stream.events.findIndex(event => event.id === id) + 1)
@@ -83,8 +83,8 @@ describe('blocks that the chain takes back', () => {
   })
 })
 
-describe('what no log tells', () => {
-  it('is a limit that an agent reaches or leaves: on the edge, once', async () => {
+describe('an event without a log', () => {
+  it('reports a limit that is breached, and one that no longer is, once each', async () => {
     const fresh = await newTrader()
     const stream = await connect(`/agents/${fresh.agentId}/events`)
     await openPosition(fresh, { symbol: 'AAPL', usdcAmount: '5000' })
@@ -109,7 +109,7 @@ describe('what no log tells', () => {
     expect(stream.events.filter(({ event }) => event === 'risk')).toHaveLength(2)
   })
 
-  it('is a price that grows stale, and one that is fresh again', async () => {
+  it('reports a price that became stale, and one that is fresh again', async () => {
     const stream = await connect(path)
     await chain.increaseTime(2 * 86_400)
     const quoted = tokens.MSFT as `0x${string}`
@@ -125,7 +125,7 @@ describe('what no log tells', () => {
     expect(stream.events.map(({ event }) => event).filter(event => event.startsWith('price'))).toHaveLength(2)
   })
 
-  it('is numbered past every log of its block, and only grows', async () => {
+  it('is numbered above every log of its block, and ids only grow', async () => {
     const stream = await connect(path)
     const positionId = (await call('listPositions', { agentId: trader.agentId })).body.positions[0].positionId
     await submit(trader, 'submitReduceIntent', { positionId, exitBps: 1000 })

@@ -3,12 +3,12 @@ import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import { type Listener, listen } from '../support/event-stream.ts'
+import { listen, type StreamListener } from '../support/event-stream.ts'
 import { call, deployment, request } from '../support/surfaces.ts'
 
-const open: Listener[] = []
-/** Opens a stream and reads its first words. */
-async function connect(path: string, headers: Record<string, string> = {}): Promise<Listener> {
+const open: StreamListener[] = []
+/** Opens a stream and reads its opening comment. */
+async function connect(path: string, headers: Record<string, string> = {}): Promise<StreamListener> {
   const listener = listen(await request(path, { headers }))
   open.push(listener)
   await listener.until(() => listener.comments.includes('open'))
@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 
 describe('a stream', () => {
-  it('opens at once, is never kept on the way, and may be read from any page', async () => {
+  it('opens at once, is not cached or buffered by proxies, and is readable from any origin', async () => {
     const { response, comments, lastEventId } = await connect(`/agents/${trader.agentId}/events`)
     expect(response.status).toBe(200)
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -40,7 +40,7 @@ describe('a stream', () => {
     expect(lastEventId()).toMatch(/^\d+-\d+$/)
   })
 
-  it('answers HEAD with its headers alone', async () => {
+  it('returns its headers to HEAD, without a body', async () => {
     const response = await request('/events', { method: 'HEAD' })
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream'])
     expect(response.body).toBeNull()
@@ -48,19 +48,19 @@ describe('a stream', () => {
 
   it.each([
     ['an unknown agent', '/agents/999999/events', 404, 'AGENT_NOT_FOUND'],
-    ['an agent beyond every number', `/agents/${'9'.repeat(30)}/events`, 404, 'AGENT_NOT_FOUND'],
+    ['an agent id that is too large', `/agents/${'9'.repeat(30)}/events`, 404, 'AGENT_NOT_FOUND'],
     ['an unknown vault', '/events?vault=nowhere', 404, 'VAULT_NOT_FOUND'],
-    ['an id that is none', '/events?lastEventId=yesterday', 400, 'INVALID_REQUEST'],
-    ['an id of the future', '/events?lastEventId=99999999-1', 400, 'EVENT_ID_UNKNOWN'],
-    ['an id from before the log', '/events?lastEventId=0-1', 400, 'EVENT_ID_UNKNOWN'],
-    ['an id of a branch that never was', '/events?lastEventId=0-1.7', 400, 'EVENT_ID_UNKNOWN'],
-    ['a parameter that it does not know', '/events?token=NVDA', 400, 'INVALID_REQUEST'],
+    ['an id of the wrong format', '/events?lastEventId=yesterday', 400, 'INVALID_REQUEST'],
+    ['an id in the future', '/events?lastEventId=99999999-1', 400, 'EVENT_ID_UNKNOWN'],
+    ['an id from before the log started', '/events?lastEventId=0-1', 400, 'EVENT_ID_UNKNOWN'],
+    ['an id of a branch that never existed', '/events?lastEventId=0-1.7', 400, 'EVENT_ID_UNKNOWN'],
+    ['an unknown parameter', '/events?token=NVDA', 400, 'INVALID_REQUEST'],
   ])('is refused for %s', async (_, path, status, code) => {
     const response = await request(path)
     expect([response.status, (await response.json<Body>()).code]).toEqual([status, code])
   })
 
-  it('is refused for a header that is no id, and for another method', async () => {
+  it('is refused for a header of the wrong format, and for another method', async () => {
     const malformed = await request('/events', { headers: { 'last-event-id': '5' } })
     expect([malformed.status, (await malformed.json<Body>()).code]).toEqual([400, 'INVALID_REQUEST'])
     const posted = await request('/events', { method: 'POST' })
@@ -68,8 +68,8 @@ describe('a stream', () => {
   })
 })
 
-it('a stream more than the object may hold is refused', async () => {
-  const opening = { method: 'POST', body: JSON.stringify({ subject: {} }) }
+it('refuses a stream beyond the capacity of the object', async () => {
+  const opening = { method: 'POST', body: JSON.stringify({ filter: {} }) }
   let held: Response[] = []
   await runInDurableObject(streams(), async object => {
     const requests = Array.from({ length: 4_000 }, () => new Request('http://streams/', opening))
@@ -80,8 +80,8 @@ it('a stream more than the object may hold is refused', async () => {
   expect([response.status, (await response.json<Body>()).code]).toEqual([503, 'TOO_MANY_STREAMS'])
 })
 
-describe('what an agent does', () => {
-  it('comes to its stream as in the list of trades, once it is there', async () => {
+describe('an agent that acts', () => {
+  it('gets an event for each trade, with the record of the list of trades', async () => {
     const stream = await connect(`/agents/${trader.agentId}/events`)
     const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '100' })
     await submit(trader, 'submitExitLadderIntent', { positionId, exits: '-500:10000,2000:10000' })
@@ -103,9 +103,9 @@ describe('what an agent does', () => {
     expect(seen.map(({ id }) => id)).toEqual(seen.map(({ data }) => `${data.blockNumber}-${data.logIndex}`))
   })
 
-  it('comes to the streams of its vault and of everybody, and to nobody else', async () => {
+  it('appears in the streams of its vault and of all agents, and in no others', async () => {
     const other = await newTrader()
-    const [everybody, vault, address, foreign, others] = await Promise.all([
+    const [all, vault, address, otherVault, otherAgent] = await Promise.all([
       connect('/events'),
       connect('/events?vault=genesis'),
       connect(`/events?vault=${GENESIS.toLowerCase()}`),
@@ -113,23 +113,23 @@ describe('what an agent does', () => {
       connect(`/agents/${other.agentId}/events`),
     ])
     const positionId = await openPosition(trader, { symbol: 'AAPL', usdcAmount: '100' })
-    const [first, ...rest] = await Promise.all([everybody, vault, address].map(stream => stream?.next('trade')))
+    const [first, ...rest] = await Promise.all([all, vault, address].map(stream => stream?.next('trade')))
     expect(first?.data).toMatchObject({ agentId: trader.agentId, type: 'PositionOpened', positionId })
     expect(rest).toEqual([first, first])
     await openPosition(other, { symbol: 'AAPL', usdcAmount: '100' })
-    await others.next('trade')
-    expect(others.events.every(({ data }) => data.agentId === other.agentId)).toBe(true)
-    expect(foreign.events).toEqual([])
+    await otherAgent.next('trade')
+    expect(otherAgent.events.every(({ data }) => data.agentId === other.agentId)).toBe(true)
+    expect(otherVault.events).toEqual([])
   })
 
-  it('is told of each intent: what became of it, as by its digest', async () => {
+  it('gets an event for each state of an intent, with the fields of the intent by its digest', async () => {
     const stream = await connect(`/agents/${trader.agentId}/events`)
     await openPosition(trader, { symbol: 'MSFT', usdcAmount: '100' })
     const mined = await stream.until(() => stream.events.find(({ data }) => data.state === 'mined'))
     expect(mined.event).toBe('intent')
     const { body } = await call('getIntent', { digest: mined.data.digest })
-    const { positionId: _, ...life } = body
-    expect(mined.data).toEqual(life)
+    const { positionId: _, ...status } = body
+    expect(mined.data).toEqual(status)
     const refused = await submit(trader, 'submitTradeIntent', { symbol: 'MSFT', usdcAmount: '90000000' })
     expect(refused.status).toBe(400)
     const rejected = await stream.until(() => stream.events.find(({ data }) => data.state === 'rejected'))
@@ -137,12 +137,12 @@ describe('what an agent does', () => {
   })
 })
 
-describe('a client that comes back', () => {
+describe('a client that reconnects', () => {
   beforeAll(async () => {
     trader = await newTrader()
   })
 
-  it('is sent what it has missed, once and in order, and then what happens', async () => {
+  it('gets what it missed, once and in order, and then new events', async () => {
     const path = `/agents/${trader.agentId}/events`
     const before = await connect(path)
     await openPosition(trader, { symbol: 'NVDA', usdcAmount: '50' })
@@ -163,7 +163,7 @@ describe('a client that comes back', () => {
     expect(ids).not.toContain(id)
   })
 
-  it('may begin where a list of trades ends, or at the end of a block', async () => {
+  it('may start after the newest trade of a list, or after a block', async () => {
     const path = `/agents/${trader.agentId}/events`
     const { body } = await call('getTradeHistory', { agentId: trader.agentId, limit: 2 })
     const [newest, second] = body.trades
@@ -173,7 +173,7 @@ describe('a client that comes back', () => {
     expect(ended.events.filter(({ event }) => event === 'trade')).toEqual([])
   })
 
-  it('finds everything after the object was thrown out of memory', async () => {
+  it('misses nothing when the object was evicted from memory', async () => {
     const path = `/agents/${trader.agentId}/events`
     const before = await connect(path)
     const positionId = await openPosition(trader, { symbol: 'MSFT', usdcAmount: '50' })

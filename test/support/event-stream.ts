@@ -1,40 +1,40 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 
-/** An event as a client gets it, its data parsed. */
+/** An event as a client receives it, with its data parsed. */
 // biome-ignore lint/suspicious/noExplicitAny: a test reads any field of an event
-export type StreamEvent = { id: string; event: string; data: any }
+export type ReceivedEvent = { id: string; event: string; data: any }
 
-/** A stream of events that is read as the test asks for them, one reader at a time. */
-export type Listener = {
+/** Listens to an event stream. It reads only while a test waits, and one test at a time may wait. */
+export type StreamListener = {
   response: Response
-  /** Everything that was read, oldest first. */
-  events: StreamEvent[]
+  /** The events read so far, oldest first. */
+  events: ReceivedEvent[]
   comments: string[]
-  /** The id with which a browser would come back: heartbeats move it too. */
+  /** The id that a browser would resume from. Heartbeats move it too. */
   lastEventId(): string
-  /** Reads until something is as wanted, which may have been read already; throws when the stream ends before. */
+  /** Reads until `find` returns a value, and returns that. Throws if the stream ends first. */
   until<T>(find: () => T | undefined | false): Promise<T>
-  /** The next event of a kind that has not been asked for yet. */
-  next(event: string): Promise<StreamEvent>
+  /** Returns the next event of a type, each event once. */
+  next(type: string): Promise<ReceivedEvent>
   leave(): Promise<void>
 }
 
-/** Listens to an event stream. */
-export function listen(response: Response): Listener {
-  if (response.body === null) throw new Error(`no stream: ${response.status}`)
+/** Reads the event stream in a response's body. */
+export function listen(response: Response): StreamListener {
+  if (response.body === null) throw new Error(`The response with status ${response.status} has no body.`)
   const reader = response.body
     .pipeThrough(new TextDecoderStream() as never)
     .getReader() as ReadableStreamDefaultReader<string>
-  const events: StreamEvent[] = []
+  const events: ReceivedEvent[] = []
   const comments: string[] = []
-  const taken = new Set<StreamEvent>()
+  const taken = new Set<ReceivedEvent>()
   let lastEventId = ''
   const parser = createParser({
     onEvent: ({ id = '', event = 'message', data }: EventSourceMessage) =>
       events.push({ id, event, data: JSON.parse(data) }),
     onComment: comment => comments.push(comment.trim()),
   })
-  const listener: Listener = {
+  const listener: StreamListener = {
     response,
     events,
     comments,
@@ -44,13 +44,13 @@ export function listen(response: Response): Listener {
         const found = find()
         if (found) return found
         const { value, done } = await reader.read()
-        if (done) throw new Error(`the stream has ended after ${JSON.stringify(events)}`)
+        if (done) throw new Error(`The stream ended after ${JSON.stringify(events)}`)
         lastEventId = [...value.matchAll(/^id: (.*)$/gm)].at(-1)?.[1] ?? lastEventId
         parser.feed(value)
       }
     },
-    async next(kind) {
-      const event = await listener.until(() => events.find(event => event.event === kind && !taken.has(event)))
+    async next(type) {
+      const event = await listener.until(() => events.find(event => event.event === type && !taken.has(event)))
       taken.add(event)
       return event
     },
