@@ -119,7 +119,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
           ...(drawdownBps !== undefined && { currentDrawdownBps: Number(drawdownBps) }),
           maxDrawdownBps: Number(maxDrawdownBps),
           dailyLossUsedUsdc: `${state.dailyLossUsedUsdc}`,
-          maxDailyLossUsdc: `${limits.maxDailyLossUsdc}`,
+          maxDailyLossUsdc: `${state.maxDailyLossUsdc}`,
           asOf: asOf(block),
         }
         return [
