@@ -31,14 +31,14 @@ export type VaultWorth = {
 }
 
 /** A value of the service reader. `isKnown` is false if a contract call failed. */
-type Known<Value> = Omit<Value, 'openCount'> & { isKnown: boolean; openCount?: bigint }
+type ReaderValue<Value> = Omit<Value, 'openCount'> & { isKnown: boolean; openCount?: bigint }
 
 /** Returns the reader's equity, or undefined if the contracts do not know it. */
-export const toEquity = ({ isKnown, openCount, ...equity }: Known<Equity>): Equity | undefined =>
+export const toEquity = ({ isKnown, openCount, ...equity }: ReaderValue<Equity>): Equity | undefined =>
   isKnown ? { ...equity, openCount: Number(openCount) } : undefined
 
 /** Returns the reader's worth, or undefined if the address is not a vault. */
-export const toVaultWorth = ({ isKnown, ...worth }: Known<VaultWorth>): VaultWorth | undefined =>
+export const toVaultWorth = ({ isKnown, ...worth }: ReaderValue<VaultWorth>): VaultWorth | undefined =>
   isKnown ? worth : undefined
 
 /** Equities of agents and worths of vaults at one block. */

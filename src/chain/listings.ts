@@ -1,21 +1,17 @@
 import { type Address, type Hex, parseAbi } from 'viem'
-import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { Track } from '../protocol/enums.ts'
 import { type PriceQuote, type RoundData, strictestMaxAge, toPriceQuote } from '../protocol/price-quote.ts'
 import type { TrackConfig } from '../protocol/track-config.ts'
 import type { Block, Chain } from './chain.ts'
-import { priceOracle, tokenRegistry, vaultTrackRegistry } from './contracts.ts'
+import { mandateVault, priceOracle, tokenRegistry, vaultTrackRegistry } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
 
-export const erc20Abi = parseAbi([
+/** The metadata of an ERC-20 token. */
+export const tokenMetadataAbi = parseAbi([
   'function symbol() view returns (string)',
   'function name() view returns (string)',
   'function decimals() view returns (uint8)',
-  'function asset() view returns (address)',
-  'function totalAssets() view returns (uint256)',
 ])
-
-const vaultAbi = [...mandateVaultAbi, ...erc20Abi] as const
 
 /** A token of the registry; symbol and name are the token contract's own. */
 export type Token = {
@@ -110,7 +106,7 @@ const firstEntries = (entries: readonly (Address | undefined)[], count = 0n): Ad
   entries.slice(0, Number(count)).filter(entry => entry !== undefined)
 
 function vaultCalls(chain: Chain, address: Address, tokens: readonly Address[]) {
-  const vault = { address, abi: vaultAbi }
+  const vault = mandateVault(address)
   return {
     address,
     vaultName: optional(call(vault, 'vaultName', [])),
@@ -125,7 +121,7 @@ function vaultCalls(chain: Chain, address: Address, tokens: readonly Address[]) 
 }
 
 function tokenCalls(chain: Chain, address: Address) {
-  const token = { address, abi: erc20Abi }
+  const token = { address, abi: tokenMetadataAbi }
   return {
     address,
     symbol: optional(call(token, 'symbol', [])),

@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
 import { refuse } from '../errors/catalogue.ts'
 import type { Chain } from './chain.ts'
-import { erc20Abi, readMarket } from './listings.ts'
+import { readMarket, tokenMetadataAbi } from './listings.ts'
 import { call, optional, readTree } from './read-tree.ts'
 
 /** Symbols of tokens by the configured contracts: those of the configuration, and those that were read. */
@@ -19,7 +19,7 @@ export async function symbolsOf(chain: Chain, tokens: readonly Address[]): Promi
   if (unknown.length > 0) {
     const { values } = await readTree(
       chain,
-      unknown.map(address => ({ address, symbol: optional(call({ address, abi: erc20Abi }, 'symbol', [])) })),
+      unknown.map(address => ({ address, symbol: optional(call({ address, abi: tokenMetadataAbi }, 'symbol', [])) })),
     )
     for (const { address, symbol = address } of values) symbols.set(address, symbol)
   }

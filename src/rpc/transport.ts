@@ -111,7 +111,8 @@ function inPlaceOf<Requests extends readonly (RpcRequest | undefined)[]>(
   received: readonly RpcResponse[],
 ): RpcResponses<Requests> {
   const rest = received.values()
-  return requests.map(request => request && rest.next().value) as unknown as RpcResponses<Requests>
+  const responses: unknown = requests.map(request => request && rest.next().value)
+  return responses as RpcResponses<Requests>
 }
 
 /** Sends again after a failure other than a timeout: a kept-alive connection may close just as it is reused. */
