@@ -1,6 +1,7 @@
 import type { FacilitatorEvmSigner } from '@x402/evm'
 import { ExactEvmScheme } from '@x402/evm/exact/facilitator'
 import { type Abi, type Address, concat, encodeFunctionData, type Hex, keccak256 } from 'viem'
+import { getCode, readContract } from 'viem/actions'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome } from '../executor/intent.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
@@ -102,9 +103,9 @@ function observed(rpc: RpcTransport): { client: Reads; wasUnreachable: () => boo
   })
   return {
     client: {
-      readContract: args => client.readContract(args as never),
+      readContract: args => readContract(client, args as never),
       // The library starts this read and may leave it: it must not fail alone.
-      getCode: args => client.getCode(args).catch(() => undefined),
+      getCode: args => getCode(client, args).catch(() => undefined),
     },
     wasUnreachable: () => unreachable,
   }

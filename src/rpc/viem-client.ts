@@ -1,17 +1,17 @@
-import { createPublicClient, custom, type PublicClient } from 'viem'
+import { type Client, createClient, custom } from 'viem'
 import { redact } from './redact.ts'
 import type { RpcTransport } from './transport.ts'
 
 /**
- * Returns a viem client over a transport, for libraries that expect one. Its errors carry the code and the revert data
- * of the node, and a redacted message.
+ * Returns a viem client over a transport, for viem's actions. Its errors carry the code and the revert data of the node,
+ * and a redacted message.
  */
-export function createViemClient(rpc: RpcTransport): PublicClient {
+export function createViemClient(rpc: RpcTransport): Client {
   async function request({ method, params = [] }: { method: string; params?: readonly unknown[] }): Promise<unknown> {
     const { result, error } = await rpc.call({ method, params })
     if (error === undefined) return result
     const { code, message, data } = error
     throw Object.assign(new Error(redact(message)), { code, data })
   }
-  return createPublicClient({ transport: custom({ request }, { retryCount: 0 }), cacheTime: 0 })
+  return createClient({ transport: custom({ request }, { retryCount: 0 }), cacheTime: 0 })
 }

@@ -9,18 +9,18 @@ import {
 } from 'cloudflare:test'
 import { env, exports } from 'cloudflare:workers'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { createTestClient, getAbiItem, http, toFunctionSelector } from 'viem'
+import { createPublicClient, createTestClient, getAbiItem, http, toFunctionSelector } from 'viem'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { retryLatest } from '../../devnet/retry-latest.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { marketHours } from '../../src/catalog/market-hours.ts'
 import { createChain, type TradingChain } from '../../src/chain/chain.ts'
 import { simulateExits } from '../../src/chain/exit-execution.ts'
 import { parseConfig } from '../../src/config.ts'
 import worker from '../../src/index.ts'
-import { createViemClient } from '../../src/rpc/viem-client.ts'
 import { chain, FRONTIER, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { appWith, call, deployment } from '../support/surfaces.ts'
@@ -66,7 +66,7 @@ async function bought(symbol: string, input = {}) {
 
 const config = parseConfig(workerVars(deployment))
 const onChain = createChain(config.chain as NonNullable<typeof config.chain>, config.trading) as TradingChain
-const client = createViemClient(onChain.rpc)
+const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 
 /** Returns how many rules of the position have fired, independent of who fired them. */
 async function exitsOf(positionId: string): Promise<number> {
