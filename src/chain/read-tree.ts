@@ -15,7 +15,7 @@ export type ContractCall<Value> = {
   decode: (result: CallResult) => Value
 }
 
-/** Calls in arrays and objects of any depth, beside constants, which are returned unchanged. */
+/** Calls and constants in arrays and objects of any depth. Constants are returned unchanged. */
 export type CallTree =
   | ContractCall<unknown>
   | string
