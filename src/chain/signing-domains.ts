@@ -1,5 +1,6 @@
+import { refuse } from '../errors/catalogue.ts'
 import { type Domain, type PrimaryType, toDomain } from '../protocol/typed-data.ts'
-import type { TradingChain } from './chain.ts'
+import type { Chain } from './chain.ts'
 import { eip712Contract } from './contracts.ts'
 import { call, readTree } from './read-tree.ts'
 
@@ -15,8 +16,9 @@ export const signingContracts: Record<PrimaryType, SigningContract> = {
   UpdateExitLadder: 'TradeRouter',
 }
 
-/** Reads the EIP-712 domains of registry and router in one round trip. Throws CHAIN_UNREACHABLE. */
-export async function readSigningDomains(chain: TradingChain): Promise<Record<SigningContract, Domain>> {
+/** Reads the EIP-712 domains of registry and router in one round trip. Throws TRADING_NOT_CONFIGURED, CHAIN_UNREACHABLE. */
+export async function readSigningDomains(chain: Chain): Promise<Record<SigningContract, Domain>> {
+  if (chain.trading === undefined) throw refuse('TRADING_NOT_CONFIGURED')
   const { values } = await readTree(chain, {
     AgentRegistry: call(eip712Contract(chain.contracts.AgentRegistry), 'eip712Domain', []),
     TradeRouter: call(eip712Contract(chain.trading.TradeRouter), 'eip712Domain', []),

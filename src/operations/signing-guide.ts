@@ -45,7 +45,7 @@ ${primaryTypes.map(type => `- \`${encodeType(type)}\` ${meanings[type]}.`).join(
 
 /** Reads the types and domains of every signed message of this deployment, as JSON for programs and models. */
 export async function readSigningReference(context: Context) {
-  const domains = await readSigningDomains(context.trading)
+  const domains = await readSigningDomains(context.chain)
   return {
     how: 'Sign with eth_signTypedData_v4 (65 bytes r, s, v). Every quote returns typedData that is ready to sign.',
     messages: primaryTypes.map(primaryType => {

@@ -27,7 +27,7 @@ export const getSigningVectors = defineOperation(
     errors: [502, 503],
   },
   async context => {
-    const domains = await readSigningDomains(context.trading)
+    const domains = await readSigningDomains(context.chain)
     return {
       privateKey: VECTOR_KEY,
       signer: VECTOR_SIGNER,
