@@ -6,7 +6,7 @@ export type RefusalBody = {
   error: string
   code: string
   details?: Facts
-  remedy?: string
+  remedy: string
   retryable?: boolean
   retryAfterSeconds?: number
 }

@@ -18,7 +18,7 @@ import { eip712Info, presentEip712, presentTypedData, signableFields } from '../
 import { deadlineRefusal, deadlineWarnings, suggestedDeadline } from './deadline.ts'
 import { defineOperation, OperationReply } from './define-operation.ts'
 import { verifyRegistryMessage } from './registry-message.ts'
-import { relayUntilMined, wasAccepted } from './relay-outcome.ts'
+import { refusalAtHead, relayUntilMined, wasAccepted } from './relay-outcome.ts'
 
 export const getERC8004LinkQuote = defineOperation(
   {
@@ -123,7 +123,7 @@ export const linkERC8004 = defineOperation(
     const invalid = deadlineRefusal(deadline, block) ?? nonceRefusal
     if (invalid && !isReplay) throw invalid
 
-    const mined = await relayUntilMined(relayer, relay)
+    const mined = await relayUntilMined(relayer, relay, revert => refusalAtHead(chain, revert))
     const linked = await getAgent(chain, agentId)
     const response = {
       agentId: `${agentId}`,

@@ -7,7 +7,7 @@ import type { IntentRecord } from '../executor/intent.ts'
 import { agentIdIn, positionIdIn } from '../protocol/receipt-events.ts'
 import { digest, intentStatus, signedKinds } from '../resources/intent-status.ts'
 import { defineOperation } from './define-operation.ts'
-import { refusalOf } from './relay-outcome.ts'
+import { refusalOf, revertContext } from './relay-outcome.ts'
 
 export const getIntent = defineOperation(
   {
@@ -94,10 +94,11 @@ function presentRefusal(record: IntentRecord) {
   if (state !== 'rejected' && state !== 'reverted') return {}
   const facts = { ...(data !== undefined && { data }), ...(message !== undefined && { message }) }
   const hash = includedAttempt(record)?.hash
+  const context = revertContext(record)
   const { code, error, remedy } = (
     state === 'reverted' && hash !== undefined
-      ? refusalOf({ state, hash, ...facts })
-      : refusalOf({ state: 'rejected', ...facts })
+      ? refusalOf({ state, hash, ...facts }, context)
+      : refusalOf({ state: 'rejected', ...facts }, context)
   ).body
-  return { refusal: { code, error, ...(remedy !== undefined && { remedy }) } }
+  return { refusal: { code, error, remedy } }
 }

@@ -8,7 +8,6 @@ import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { Refusal } from '../errors/refusal.ts'
 import type { RelayRequest } from '../executor/intent.ts'
-import { refusalOfRevert } from '../protocol/contract-errors.ts'
 import { agentIdIn } from '../protocol/receipt-events.ts'
 import { address, deadline, presentAsOf } from '../resources/primitives.ts'
 import { registration, registrationBody, registrationFields, registrationQuote } from '../resources/registration.ts'
@@ -17,7 +16,7 @@ import { USDC_DECIMALS } from '../resources/usdc-amount.ts'
 import { deadlineRefusal, deadlineWarnings, suggestedDeadline } from './deadline.ts'
 import { defineOperation, OperationReply } from './define-operation.ts'
 import { verifyRegistryMessage } from './registry-message.ts'
-import { relayUntilMined, wasAccepted } from './relay-outcome.ts'
+import { refusalAtHead, relayUntilMined, revertContext, wasAccepted } from './relay-outcome.ts'
 
 export const getRegistrationQuote = defineOperation(
   {
@@ -159,10 +158,12 @@ export const registerAgent = defineOperation(
       ? await payments?.receiptOf(signer, relay.digest)
       : await collectFee(context, { terms, block }, { relay, signer, nonce })
     const notifyingRelayer = receipt && payments ? payments.relaying(relayer, signer) : relayer
-    const mined = await relayUntilMined(notifyingRelayer, relay).catch(error => {
-      if (receipt && error instanceof Refusal) error.payment = { response: receipt }
-      throw error
-    })
+    const mined = await relayUntilMined(notifyingRelayer, relay, revert => refusalAtHead(chain, revert)).catch(
+      error => {
+        if (receipt && error instanceof Refusal) error.payment = { response: receipt }
+        throw error
+      },
+    )
     const agentId = agentIdIn(to, mined.logs)
     if (agentId === undefined) throw new Error('The receipt of a mined registration has no AgentRegistered event')
     const response = {
@@ -189,6 +190,7 @@ async function collectFee(
   if (payments === undefined || due === undefined) return undefined
   const revert = await simulate(chain, relayer.address, relay.call)
   // A concurrent request with the identical body may have executed it, which makes the simulation fail.
-  if (revert && !(await wasAccepted(relayer, relay))) throw refusalOfRevert(revert.data)
+  if (revert && !(await wasAccepted(relayer, relay)))
+    throw await refusalAtHead(chain, { data: revert.data, context: revertContext(relay) })
   return payments.take({ signer, digest: relay.digest, nonce }, due, payment)
 }

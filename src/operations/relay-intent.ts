@@ -7,13 +7,13 @@ import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import type { RelayRequest } from '../executor/intent.ts'
-import { decodeRevert, refusalOfRevert } from '../protocol/contract-errors.ts'
+import { decodeRevert } from '../protocol/contract-errors.ts'
 import { findBoundsProblem, findShapeProblem } from '../protocol/exit-ladder.ts'
 import { positionIdIn } from '../protocol/receipt-events.ts'
 import { digestOf, type ExitRule, type Message, type PrimaryType } from '../protocol/typed-data.ts'
 import { deadlineRefusal, deadlineWarnings } from './deadline.ts'
 import { marketClosure } from './market-closed.ts'
-import { type Revert, relayUntilMined, wasAccepted } from './relay-outcome.ts'
+import { type Revert, refusalAtHead, relayUntilMined, wasAccepted } from './relay-outcome.ts'
 
 /** A signed intent of one of the four trading operations. */
 type TradingIntent = {
@@ -56,8 +56,12 @@ export async function relayIntent({ trading, executor, keeper, config }: Context
     (nonce === signingTerms.nonce ? undefined : refuse('INVALID_NONCE', { given: nonce, expected: signingTerms.nonce }))
   if (invalid && !(await wasAccepted(executor, relay))) throw invalid
 
-  const mined = await relayUntilMined(executor, relay, revert =>
-    refusalWithContext({ trading, config }, { ...intent, block }, revert),
+  const mined = await relayUntilMined(executor, relay, ({ data, context }) =>
+    refusalWithContext(
+      { trading, config },
+      { ...intent, block },
+      { data, context: { ...context, signer: agent.signer } },
+    ),
   )
   if (kind === 'open') keeper?.wake()
   const positionId = positionIdIn(trading.trading.TradeRouter, mined.logs)
@@ -87,10 +91,12 @@ async function refusalWithContext(
   { data, context }: Revert,
 ): Promise<Refusal> {
   const error = decodeRevert(data)
-  const refusal = refusalOfRevert(data, context)
+  const refusal = await refusalAtHead(trading, { data, context })
   if (error?.name === 'ExitRulesOutOfBounds' && exits !== undefined) {
     const { terms } = await getTerms(trading, agentId)
-    return refusal.withDetails({ ...findBoundsProblem(exits, terms.trackConfig) })
+    const problem = findBoundsProblem(exits, terms.trackConfig)
+    const { transactionHash } = context
+    return problem ? refuse('EXIT_RULES_OUT_OF_BOUNDS', problem).withDetails({ transactionHash }) : refusal
   }
   if (error?.name !== 'StalePrice') return refusal
   const [token] = error.args

@@ -1,8 +1,10 @@
-import type { Hex } from 'viem'
+import { getAddress, type Hex } from 'viem'
+import type { Chain } from '../chain/chain.ts'
+import { readTree } from '../chain/read-tree.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import type { Executor } from '../executor/client.ts'
-import type { RelayOutcome, RelayRequest } from '../executor/intent.ts'
+import type { IntentRecord, RelayOutcome, RelayRequest } from '../executor/intent.ts'
 import { decodeRevert, type RevertContext, refusalOfRevert } from '../protocol/contract-errors.ts'
 
 /** The revert data of a call that had no effect, and what is known about the call. */
@@ -24,10 +26,10 @@ export async function relayUntilMined(
       return outcome
     case 'rejected':
     case 'reverted': {
-      const context = outcome.state === 'reverted' ? { transactionHash: outcome.hash } : {}
-      throw decodeRevert(outcome.data) === undefined
-        ? refusalOf(outcome)
-        : await onRevert({ data: outcome.data, context })
+      const context = revertContext(relay)
+      if (decodeRevert(outcome.data) === undefined) throw refusalOf(outcome, context)
+      const transactionHash = outcome.state === 'reverted' ? outcome.hash : undefined
+      throw await onRevert({ data: outcome.data, context: { ...context, transactionHash } })
     }
     case 'conflict':
       throw refuse('NONCE_IN_FLIGHT', { agentId: group.replace(/^\w+:/, ''), nonce, digest: outcome.digest })
@@ -48,9 +50,28 @@ export async function relayUntilMined(
   }
 }
 
+/** Returns what an intent knows about itself and contract errors leave out. */
+export function revertContext({ digest, deadline, group }: RelayRequest | IntentRecord): RevertContext {
+  const [party, id = ''] = group.split(':')
+  return {
+    digest,
+    deadline,
+    ...(party === 'agent' && { agentId: BigInt(id) }),
+    ...(party === 'signer' && { signer: getAddress(id) }),
+  }
+}
+
+/** Returns the refusal of a contract error. Reads the chain's time if the error is about a deadline. */
+export async function refusalAtHead(chain: Chain, { data, context }: Revert): Promise<Refusal> {
+  if (decodeRevert(data)?.name !== 'ExpiredDeadline') return refusalOfRevert(data, context)
+  const { block } = await readTree(chain, {})
+  return refusalOfRevert(data, { ...context, chainTime: block.timestamp })
+}
+
 /** Returns the refusal of an intent that had no effect: the decoded contract error if the revert data name one. */
 export function refusalOf(
   outcome: { state: 'rejected'; data?: Hex; message?: string } | { state: 'reverted'; hash: Hex; data?: Hex },
+  context: RevertContext,
 ): Refusal {
   const { state, data } = outcome
   if (state === 'reverted')
@@ -59,10 +80,10 @@ export function refusalOf(
           transactionHash: outcome.hash,
           problem: 'the reason could not be replayed',
         })
-      : refusalOfRevert(data, { transactionHash: outcome.hash })
+      : refusalOfRevert(data, { ...context, transactionHash: outcome.hash })
   return data === undefined && outcome.message !== undefined
     ? refuse('INTENT_REFUSED', { problem: outcome.message })
-    : refusalOfRevert(data)
+    : refusalOfRevert(data, context)
 }
 
 /** Tells whether the executor has accepted this digest before, so that it may know the outcome. */
