@@ -37,33 +37,7 @@ export default defineConfig({
             '**/{history-property,history-fresh,events-reorg}.test.ts',
           ],
           globalSetup: ['./test/support/facilitator-setup.ts'],
-          provide: { deployment: deployment as Deployment, surface: 'http' },
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-        },
-      },
-      {
-        // The same behaviour, over MCP: `call` goes through the tools.
-        plugins: [worker({ KEEPER_ENABLED: 'false' })],
-        test: {
-          name: 'worker over MCP',
-          setupFiles,
-          include: [
-            'trading',
-            'trades',
-            'checks',
-            'refusals',
-            'reads',
-            'input',
-            'surface-agents',
-            'transactions',
-            'intents',
-            'smart-accounts',
-            'agent-list',
-            'equity-history',
-            'vault-stats',
-          ].map(name => `test/integration/${name}.test.ts`),
-          provide: { deployment: deployment as Deployment, surface: 'mcp' },
+          provide: { deployment: deployment as Deployment },
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
@@ -100,7 +74,6 @@ export default defineConfig({
           setupFiles,
           include: ['test/integration/{history-property,history-fresh,events-reorg}.test.ts'],
           globalSetup: ['./test/support/history-chain.ts'],
-          provide: { surface: 'http' },
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
@@ -111,7 +84,7 @@ export default defineConfig({
           name: 'keeper',
           setupFiles,
           include: ['test/integration/keeper*.test.ts'],
-          provide: { deployment: deployment as Deployment, surface: 'http' },
+          provide: { deployment: deployment as Deployment },
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
@@ -120,7 +93,7 @@ export default defineConfig({
         test: {
           name: 'node',
           include: ['devnet/**/*.test.ts', 'scripts/**/*.test.ts', 'test/**/*.node.test.ts'],
-          provide: { deployment: deployment as Deployment, surface: 'http' },
+          provide: { deployment: deployment as Deployment },
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },
@@ -132,7 +105,5 @@ export default defineConfig({
 declare module 'vitest' {
   interface ProvidedContext {
     deployment: Deployment
-    /** The surface that `call` goes through. */
-    surface: 'http' | 'mcp'
   }
 }

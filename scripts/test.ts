@@ -87,7 +87,7 @@ const projects = (...names: string[]) => names.map(name => `--project=${name}`)
 async function testEverything(): Promise<Counts[]> {
   const groups = [
     testService(chainId, projects('worker')),
-    testService(chainId, projects('worker over MCP', 'keeper')),
+    testService(chainId, projects('keeper')),
     testContracts().then(async contracts => [
       contracts,
       await testService(chainId, projects('lane', 'node', 'history')),

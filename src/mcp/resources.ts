@@ -84,7 +84,7 @@ function findReader(uri: string): ((context: Context) => Promise<unknown>) | und
   return undefined
 }
 
-/** Returns the parameters of a URI that matches a template such as `svc://agents/{agentId}/positions`. */
+/** Returns the parameters of a URI that matches a template; undefined if it does not match. */
 function matchTemplate(template: string, uri: string): Record<string, string> | undefined {
   const pattern = template.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')
   const match = new RegExp(`^${pattern}$`).exec(uri)

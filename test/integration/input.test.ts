@@ -8,7 +8,7 @@ import { operations } from '../../src/operations/index.ts'
 import { newTrader, openPosition, registrationOf, signedIntent, type Trader } from '../support/actors.ts'
 import { deployment, type Input, request } from '../support/surfaces.ts'
 
-// Thousands of random and mutated requests over every operation: never a 5xx, never a moved nonce.
+// HTTP only: mutates raw HTTP requests. Thousands of them over every operation never cause a 5xx or use a nonce.
 
 const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 const { executor, relayer } = deployment.accounts

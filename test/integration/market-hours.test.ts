@@ -57,7 +57,7 @@ describe('while the market of a token is closed,', () => {
       expect({ id, pass, remedy }).toEqual({
         id,
         pass: false,
-        remedy: expect.stringContaining(`wait for ${quote.market.nextOpen}`),
+        remedy: expect.stringContaining(`Wait until ${quote.market.nextOpen}`),
       })
     }
     const { body: quote } = await call('getAddIntentQuote', { agentId: trader.agentId, positionId }, enforcing)

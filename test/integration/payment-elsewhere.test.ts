@@ -6,8 +6,9 @@ import { connect } from '../../devnet/sender.ts'
 import { registrationOf } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import type { FeeNetwork } from '../support/facilitator.ts'
-import { appWith, call, deployment, type Fetch } from '../support/surfaces.ts'
+import { appWith, callOverHttp as call, deployment, type Fetch } from '../support/surfaces.ts'
 
+// HTTP only: payments are sent in HTTP headers; mcp-clients.node.test.ts pays over MCP.
 // The fee is paid on Base Sepolia's chain id, and the agent registers on the deployment's chain.
 
 const payer = privateKeyToAccount(deployment.accounts.payer.privateKey)

@@ -11,7 +11,9 @@ import { chain as devnet, FRONTIER, registrationOf } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import type { Behaviour } from '../support/facilitator.ts'
 import { type Books, balanceOf, openBooks, purse } from '../support/fee-ledger.ts'
-import { appWith, call, deployment, type Fetch, type Input, request } from '../support/surfaces.ts'
+import { appWith, callOverHttp as call, deployment, type Fetch, type Input, request } from '../support/surfaces.ts'
+
+// HTTP only: payments are sent in HTTP headers; mcp-clients.node.test.ts pays over MCP.
 
 const { contracts, chainId, accounts } = deployment
 const FEE = { network: `eip155:${chainId}`, asset: contracts.USDC } as const

@@ -2,7 +2,9 @@ import { describe, expect, it, vi } from 'vitest'
 import { AgentStatus } from '../../src/protocol/enums.ts'
 import { type CacheableResponse, createReadCache } from '../../src/read-cache.ts'
 import { chain, newTrader, signedIntent } from '../support/actors.ts'
-import { appWith, call, type Fetch, request } from '../support/surfaces.ts'
+import { appWith, callOverHttp as call, type Fetch, request } from '../support/surfaces.ts'
+
+// HTTP only: counts reads behind the response cache of the HTTP surface.
 
 const cachingApp = () => appWith({ READ_LEASE_MS: '60000' })
 const agentOf = async (app: Fetch, agentId: string) => (await call('getAgent', { agentId }, app)).body

@@ -22,7 +22,7 @@ import {
   type Trader,
 } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import { type Answer, appWith, call, deployment, type Input } from '../support/surfaces.ts'
+import { appWith, type CallResult, call, deployment, type Input } from '../support/surfaces.ts'
 
 const { contracts, accounts } = deployment
 const client = createTestClient({ mode: 'anvil', transport: retryLatest(http(deployment.rpcUrl)) }).extend(
@@ -39,7 +39,7 @@ const nonceOf = (agentId: string) =>
 const sent = () => client.getTransactionCount({ address: accounts.executor.address })
 
 /** Posts what must be refused, and holds that nothing was sent and that no nonce moved. */
-async function refused(trader: Trader, post: () => Promise<Answer>, status: number, code: string): Promise<Body> {
+async function refused(trader: Trader, post: () => Promise<CallResult>, status: number, code: string): Promise<Body> {
   const before = [await nonceOf(trader.agentId), await sent()]
   const answer = await post()
   expect(answer).toMatchObject({ status, body: { code, remedy: expect.any(String) } })

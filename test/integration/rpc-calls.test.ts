@@ -9,8 +9,9 @@ import {
   signedIntent,
   type Trader,
 } from '../support/actors.ts'
-import { appWith, call, deployment, type Input, type OperationId } from '../support/surfaces.ts'
+import { appWith, callOverHttp as call, deployment, type Input, type OperationId } from '../support/surfaces.ts'
 
+// HTTP only: counts the requests to the node, which are the same over both surfaces.
 // The number of HTTP requests to the node per operation: on the first call of an isolate, and on the next one within the
 // same block. Reads make their requests one after the other, so it is also the number of sequential round trips.
 

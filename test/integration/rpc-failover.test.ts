@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { newTrader } from '../support/actors.ts'
-import { appWith, call, deployment } from '../support/surfaces.ts'
+import { appWith, callOverHttp as call, deployment } from '../support/surfaces.ts'
 
+// HTTP only: counts the requests to the node.
 // The service's response when the node does not support its reads.
 
 /** The tested app's own URL of the node, to tell its requests from those of background work. */

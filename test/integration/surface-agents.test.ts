@@ -6,7 +6,7 @@ import { erc8004IdentityRegistryAbi } from '../../contracts-abi/erc8004-identity
 import type { Account } from '../../devnet/accounts.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { chain, newTrader, registrationOf, sign } from '../support/actors.ts'
-import { type Answer, appWith, call, deployment, type Input, REPEATED } from '../support/surfaces.ts'
+import { appWith, type CallResult, call, deployment, type Input } from '../support/surfaces.ts'
 
 const { contracts, accounts } = deployment
 const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
@@ -18,7 +18,7 @@ const account = (index: number): Account => {
 }
 const [holder, other, third] = [account(-1), account(-2), account(-3)]
 
-const idsOf = ({ body }: Answer) => body.agents.map(({ agentId }: { agentId: string }) => agentId)
+const idsOf = ({ body }: CallResult) => body.agents.map(({ agentId }: { agentId: string }) => agentId)
 const ownedBy = (owner: string) => call('listAgentsByOwner', { owner })
 
 /** Registers an agent of one of the chain's funded accounts. */
@@ -102,7 +102,7 @@ describe('an ERC-8004 identity', () => {
     expect(receipt.from).toBe(accounts.relayer.address.toLowerCase())
 
     const again = await call('linkErc8004', body)
-    expect(again).toMatchObject({ status: REPEATED, body: { transactionHash: linked.body.transactionHash } })
+    expect(again).toMatchObject({ status: 200, body: { transactionHash: linked.body.transactionHash } })
     expect((await call('getAgentByErc8004', { erc8004AgentId: `${id}` })).body).toMatchObject({
       agentId,
       agent: { owner: holder.address },

@@ -5,8 +5,7 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { AgentStatus } from '../../src/protocol/enums.ts'
 import { chain, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import { callTool } from '../support/mcp-surface.ts'
-import { appWith, call, deployment, type Fetch, type Input } from '../support/surfaces.ts'
+import { appWith, call, callOverHttp, deployment, type Fetch, type Input } from '../support/surfaces.ts'
 
 const { accounts, contracts, tokens } = deployment
 const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const
@@ -280,11 +279,6 @@ it('a trade that was answered is in the next read', async () => {
   }
 })
 
-it('the tool answers the same', async () => {
-  const { asOf: _, ...answer } = await history(agentId, { limit: 5 })
-  expect(await callTool('svc_get_trade_history', { agentId, limit: 5 })).toMatchObject({ ok: true, body: answer })
-})
-
 describe('a node', () => {
   const original = globalThis.fetch.bind(globalThis)
   afterEach(() => vi.restoreAllMocks())
@@ -317,7 +311,7 @@ describe('a node', () => {
   it('is asked who the agent is, and once for what the index does not have yet', async () => {
     await history(agentId, { limit: 1 })
     const asked = hosted(Number.POSITIVE_INFINITY)
-    await history(agentId, { limit: 1 }, appWith({ RPC_URL: OWN }))
+    await callOverHttp('getTradeHistory', { agentId, limit: 1 }, appWith({ RPC_URL: OWN })) // counts requests
     expect(asked).toEqual([
       'eth_call',
       expect.stringMatching(/^eth_getBlockByNumber(\+eth_getLogs)?\+eth_getBlockByNumber$/),

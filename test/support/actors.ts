@@ -3,7 +3,7 @@ import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 
 import { expect } from 'vitest'
 import { controls } from '../../devnet/controls.ts'
 import type { Body } from './body.ts'
-import { type Answer, call, deployment, type Fetch, type Input, type OperationId } from './surfaces.ts'
+import { type CallResult, call, deployment, type Fetch, type Input, type OperationId } from './surfaces.ts'
 
 /** What may be done to the chain beside the service: prices, time, pauses, statuses. */
 export const chain = controls(deployment)
@@ -63,7 +63,7 @@ export async function signedIntent(
 }
 
 /** Quotes, signs and posts an intent. */
-export async function submit(trader: Trader, submission: Submission, input: Input, fetch?: Fetch): Promise<Answer> {
+export async function submit(trader: Trader, submission: Submission, input: Input, fetch?: Fetch): Promise<CallResult> {
   return call(submission, await signedIntent(trader, submission, input), fetch)
 }
 

@@ -1,13 +1,15 @@
 import { env, exports } from 'cloudflare:workers'
-import { inject } from 'vitest'
+import { expect, inject } from 'vitest'
 import { z } from 'zod'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { parseConfig } from '../../src/config.ts'
 import { createContext } from '../../src/context.ts'
 import { createApp } from '../../src/http/app.ts'
 import { withResponseCache } from '../../src/http/response-cache.ts'
+import { createMcpRoute } from '../../src/mcp/route.ts'
+import { createServer } from '../../src/mcp/server.ts'
 import { operations } from '../../src/operations/index.ts'
-import type { Operation } from '../../src/operations/operation.ts'
+import type { JsonOperation, Operation } from '../../src/operations/operation.ts'
 import { paymentRequiredBody } from '../../src/resources/registration.ts'
 import type { Body } from './body.ts'
 import { callTool } from './mcp-surface.ts'
@@ -16,8 +18,8 @@ type TestedOperation = Extract<(typeof operations)[number], { kind: 'json' }>
 export type OperationId = TestedOperation['id']
 export type Input = Record<string, unknown>
 
-/** What a surface answered: an HTTP status and the JSON body. Over MCP a refusal has the status of its code. */
-export type Answer = { status: number; body: Body; headers: Headers }
+/** The result of a call: the HTTP status and the JSON body. */
+export type CallResult = { status: number; body: Body; headers: Headers }
 
 export const deployment = inject('deployment')
 
@@ -27,47 +29,82 @@ const operationOf = (id: OperationId) => {
   return operation
 }
 
-/** The Worker that is tested, as `fetch`; another app where a test needs one of another configuration. */
+/** Serves both surfaces: the tested Worker, or the service in another configuration. */
 export type Fetch = (request: Request) => Promise<Response>
 const worker: Fetch = request => exports.default.fetch(request)
 
-/** An app over the same contracts whose variables are changed; `undefined` removes one. Bindings may be others too. */
+/** Returns the service over the same contracts with other variables (`undefined` removes one) or bindings. */
 export function appWith(changes: Record<string, string | undefined>, bindings: Partial<Env> = {}): Fetch {
   const vars = Object.fromEntries(
     Object.entries({ ...workerVars(deployment), X402_ENABLED: 'false', READ_LEASE_MS: '0', ...changes }).filter(
       ([, value]) => value !== undefined,
     ),
   )
-  const context = createContext(parseConfig(vars), { ...env, ...bindings })
+  const config = parseConfig(vars)
+  const namespaces = { ...env, ...bindings }
+  const context = createContext(config, namespaces)
   const app = createApp(() => context, env.ASSETS)
-  const serve = withResponseCache(
+  const serveHttp = withResponseCache(
     request => app.fetch(request),
     () => context,
   )
-  return async request => serve(request)
+  const serveMcp = createMcpRoute({
+    createServer: options => createServer(context, options),
+    allowedHosts: config.allowedHosts,
+    namespaces,
+  })
+  return async request => (new URL(request.url).pathname === '/mcp' ? serveMcp(request) : serveHttp(request))
 }
+
+const calls = new Map<OperationId, number>()
 
 /**
- * Calls an operation over the surface that the test runs on: over MCP where it is a tool of the tested Worker, else over
- * HTTP. A success must match the operation's output to the letter, a refusal the error body.
+ * Calls an operation over HTTP and over MCP, and returns the first result. Both must agree: the same error, the same
+ * body as of the same block, and for a signed request the same receipt, because its second execution is a replay. The
+ * surfaces take turns in going first, so both also execute. A test file whose operations must be called only once, or
+ * over one surface, imports `callOverHttp` or `callOverMcp` instead and says why at its top.
  */
-export async function call(id: OperationId, input: Input = {}, fetch: Fetch = worker): Promise<Answer> {
-  const { tool, output, status } = operationOf(id)
-  if (inject('surface') === 'http' || tool === undefined || fetch !== worker) return callOverHttp(id, input, fetch)
-  const answer = await callTool(tool.name, definedOnly(input))
-  if (answer.ok) strict(output).parse(answer.body)
-  else errorShape.parse(answer.body)
-  return { status: answer.ok ? status : answer.status, body: answer.body, headers: new Headers() }
+export async function call(id: OperationId, input: Input = {}, fetch: Fetch = worker): Promise<CallResult> {
+  const operation = operationOf(id)
+  if (operation.tool === undefined) return callOverHttp(id, input, fetch)
+  const turn = calls.get(id) ?? 0
+  calls.set(id, turn + 1)
+  // Only HTTP has a status for replays.
+  const isHttpFirst = operation.replay !== undefined || turn % 2 === 0
+  const first = await (isHttpFirst ? callOverHttp : callOverMcp)(id, input, fetch)
+  const isSafeToRepeat =
+    operation.method === 'get' || (operation.body?.shape.signature !== undefined && !first.body.retryable)
+  if (!isSafeToRepeat) return first
+  const second = await (isHttpFirst ? callOverMcp : callOverHttp)(id, input, fetch)
+  if (!first.body.retryable) expectSameResult(operation, first, second)
+  return { ...first, headers: (isHttpFirst ? first : second).headers }
 }
 
-/** The status of a body that was executed before. An answer over MCP has none: there it is the operation's own. */
-export const REPEATED = inject('surface') === 'http' ? 200 : 201
+/** Compares the results of the two surfaces. Reads of different blocks, and without a block, may differ. */
+function expectSameResult({ id, method }: JsonOperation, first: CallResult, second: CallResult): void {
+  const errorOf = ({ status, body }: CallResult) => (status < 400 ? {} : { status, code: body.code })
+  expect({ id, ...errorOf(second) }).toEqual({ id, ...errorOf(first) })
+  if (first.status >= 400) return
+  const { asOf, lagBlocks: _, ...body } = first.body
+  const { asOf: otherAsOf, lagBlocks: __, ...otherBody } = second.body
+  if (method === 'post' || (asOf && asOf.blockNumber === otherAsOf.blockNumber)) expect(otherBody).toEqual(body)
+}
+
+/** Calls an operation's tool. An error gets the status of its code; a success, which has none, the operation's own. */
+export async function callOverMcp(id: OperationId, input: Input = {}, fetch: Fetch = worker): Promise<CallResult> {
+  const { tool, output, status } = operationOf(id)
+  if (tool === undefined) throw new Error(`${id} is not a tool`)
+  const result = await callTool(tool.name, definedOnly(input), fetch)
+  if (result.ok) strict(output).parse(result.body)
+  else errorShape.parse(result.body)
+  return { status: result.ok ? status : result.status, body: result.body, headers: new Headers() }
+}
 
 const definedOnly = (input: Input) =>
   Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined))
 
-/** Calls an operation over HTTP, whatever surface the test runs on. */
-export async function callOverHttp(id: OperationId, input: Input = {}, fetch: Fetch = worker): Promise<Answer> {
+/** Calls an operation over HTTP. A success must match the output schema exactly, an error the error body. */
+export async function callOverHttp(id: OperationId, input: Input = {}, fetch: Fetch = worker): Promise<CallResult> {
   const { method, path, params, body, output } = operationOf(id)
   const rest = { ...input }
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
@@ -84,13 +121,13 @@ export async function callOverHttp(id: OperationId, input: Input = {}, fetch: Fe
     for (const [name, value] of Object.entries(rest)) if (value !== undefined) url.searchParams.set(name, `${value}`)
   }
   const response = await fetch(new Request(url, init))
-  const answer = { status: response.status, body: await response.json(), headers: response.headers }
-  if (response.ok) strict(output).parse(answer.body)
-  else (response.status === 402 ? strict(paymentRequiredBody) : errorShape).parse(answer.body)
-  return answer
+  const result = { status: response.status, body: await response.json(), headers: response.headers }
+  if (response.ok) strict(output).parse(result.body)
+  else (response.status === 402 ? strict(paymentRequiredBody) : errorShape).parse(result.body)
+  return result
 }
 
-/** A raw request to the Worker. */
+/** Sends a raw request. */
 export const request = (path: string, init?: RequestInit, fetch: Fetch = worker) =>
   fetch(new Request(new URL(path, 'http://localhost'), init))
 
@@ -104,7 +141,7 @@ const errorShape = z.strictObject({
   retryAfterSeconds: z.int().optional(),
 })
 
-/** The schema with every object closed, so that an answer may not carry what the specification does not name. */
+/** Returns the schema with every object closed, so that a body with an undocumented field fails. */
 function strict(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodObject) {
     const shape = Object.fromEntries(
