@@ -35,8 +35,8 @@ import {
 import type { Body } from '../support/body.ts'
 import { appWith, callOverHttp as call, deployment, type Input, request } from '../support/surfaces.ts'
 
-// Every code that a caller can meet, and the request that provokes it: here, or in the test file that is named. What
-// only a wrongly wired or wrongly administered deployment can meet is named as such.
+// Every error code is caused by a request, here or in the test file that is named. Codes that only an incorrectly deployed
+// or administered set of contracts can cause are listed with the reason.
 
 const { contracts, accounts, tokens } = deployment
 const client = createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) }).extend(publicActions)
@@ -52,14 +52,14 @@ afterEach(async () => {
   for (const step of undo.splice(0).reverse()) await step()
 })
 
-/** An account that may call the router as the executor does. */
+/** The router's role for executors, and an account that gets it for these tests. */
 const EXECUTOR_ROLE = '0xd8aa0f3194971a2a116679f7c2090f6939c8d4e01a2a8d7e41d55e5351469e63'
 const direct = accounts.agents.at(-4) as Account
 
 type Call = { address: Hex; abi: Abi | readonly unknown[]; functionName: string; args: readonly unknown[] }
 
-/** Sends a call with a gas limit of its own, so that it is mined though it reverts, and asks what became of it. */
-async function mined(from: Account, { address, ...rest }: Call): Promise<string> {
+/** Sends a call with a fixed gas limit, so that it is mined even if it reverts, and returns its code or status. */
+async function codeOfTransaction(from: Account, { address, ...rest }: Call): Promise<string> {
   const account = privateKeyToAccount(from.privateKey)
   const serializedTransaction = await account.signTransaction({
     type: 'eip1559',
@@ -78,29 +78,36 @@ async function mined(from: Account, { address, ...rest }: Call): Promise<string>
 }
 
 const rules = [{ triggerType: TriggerType.StopLoss, triggerBps: -800n, exitBps: 10_000 }]
-/** Signs an OpenPosition with changes that the service would not let through, and sends it past the service. */
+/** Signs an OpenPosition that the service would reject, and sends it directly to the router. */
 async function openDirectly(changes: Input): Promise<string> {
   const { body } = await call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'AAPL', usdcAmount: '10' })
   const { message } = body.typedData
   const intent = { ...message, exitsHash: hashExits(rules), ...changes }
   const signature = await sign(trader.account, { ...body.typedData, message: intent })
   const args = [{ ...intent, exits: rules }, signature]
-  return mined(direct, { address: contracts.TradeRouter, abi: tradeRouterAbi, functionName: 'openPosition', args })
+  return codeOfTransaction(direct, {
+    address: contracts.TradeRouter,
+    abi: tradeRouterAbi,
+    functionName: 'openPosition',
+    args,
+  })
 }
 
-/** Sends a signed registration past the service. */
+/** Sends a signed registration directly to the registry. */
 async function registerDirectly(changes: Input): Promise<string> {
   const account = privateKeyToAccount(generatePrivateKey())
   const { body } = await call('getRegistrationQuote', {
     signer: account.address,
-    ...{ vault: GENESIS, name: 'a', metadataURI: 'b' },
+    vault: GENESIS,
+    name: 'a',
+    metadataURI: 'b',
   })
   const message = { ...body.typedData.message, ...changes }
   const signature = await sign(account, { ...body.typedData, message })
   const { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline } = message
   const args = [vault, name, metadataURI, signer, linkERC8004, BigInt(erc8004AgentId), BigInt(deadline), signature]
   const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi }
-  return mined(accounts.relayer, { ...registry, functionName: 'selfRegisterAgent', args })
+  return codeOfTransaction(accounts.relayer, { ...registry, functionName: 'selfRegisterAgent', args })
 }
 
 const code = async (answer: Promise<{ body: Body }>): Promise<string> => (await answer).body.code
@@ -112,11 +119,15 @@ const open = (input: Input = {}, changes: Input = {}) =>
 const submitOpen = async (input: Input = {}, changes: Input = {}) =>
   code(call('submitTradeIntent', await open(input, changes)))
 
-/** What the service says of an outcome that only an accident of the node or the load brings about. */
-async function ofOutcome(outcome: RelayOutcome): Promise<string> {
+/** Returns the code of a relay outcome that only a node failure or load can cause. */
+async function codeOfOutcome(outcome: RelayOutcome): Promise<string> {
   const executor = { relay: async () => outcome } as Partial<Executor> as Executor
   const relay: RelayRequest = {
-    ...{ digest: '0x00', kind: 'open', group: 'agent:1', groupNonce: '0', deadline: 0n },
+    digest: '0x00',
+    kind: 'open',
+    group: 'agent:1',
+    groupNonce: '0',
+    deadline: 0n,
     call: { to: '0x00', data: '0x' },
   }
   return relayUntilMined(executor, relay).then(
@@ -125,7 +136,7 @@ async function ofOutcome(outcome: RelayOutcome): Promise<string> {
   )
 }
 
-/** Makes a contract forget what it holds of a token, until the test is over; nothing that a caller could do. */
+/** Deletes the first storage slot in which a contract maps the token, until the end of the test. */
 async function forget(address: Hex, token: Hex): Promise<void> {
   for (let slot = 0n; slot < 8n; slot++) {
     const index = keccak256(encodeAbiParameters([{ type: 'address' }, { type: 'uint256' }], [token, slot]))
@@ -134,13 +145,13 @@ async function forget(address: Hex, token: Hex): Promise<void> {
     undo.push(() => client.setStorageAt({ address, index, value }))
     return client.setStorageAt({ address, index, value: zeroHash })
   }
-  throw new Error('the contract holds nothing of the token')
+  throw new Error('The contract has no value for the token')
 }
 
 const without = (...names: string[]) => appWith(Object.fromEntries(names.map(name => [name, undefined])))
 
-/** Codes whose request is made here. */
-const provoked: Record<string, () => Promise<string>> = {
+/** The codes that are caused here, and the request that causes them. */
+const caused: Record<string, () => Promise<string>> = {
   INVALID_REQUEST: () => raw('/agents/0'),
   MALFORMED_JSON: () => post('/agents/register', '{'),
   UNSUPPORTED_CONTENT_TYPE: () => post('/agents/register', '{}', 'text/plain'),
@@ -192,13 +203,13 @@ const provoked: Record<string, () => Promise<string>> = {
     const changed = { ...contracts, FeeManager: contracts.PriceOracle }
     return code(call('getRegistrationQuote', {}, appWith({ CONTRACTS: JSON.stringify(changed) })))
   },
-  // What the node or the load has to bring about: the lane's own tests make these outcomes, here is what they are called.
-  SUBMISSION_REVERTED: () => ofOutcome({ state: 'reverted', hash: '0x00' }),
-  SUBMISSION_UNKNOWN: () => ofOutcome({ state: 'unknown' }),
-  SUBMISSION_FAILED: () => ofOutcome({ state: 'unsent' }),
-  EXECUTOR_PAUSED: () => ofOutcome({ state: 'paused', retryAfterSeconds: 1 }),
-  EXECUTOR_BUSY: () => ofOutcome({ state: 'busy', retryAfterSeconds: 1 }),
-  TOO_MANY_REVERTS: () => ofOutcome({ state: 'busy', retryAfterSeconds: 600, why: 'reverts' }),
+  // Outcomes that need a failing node or load: the tests of the lane cause them, these tests only check their codes.
+  SUBMISSION_REVERTED: () => codeOfOutcome({ state: 'reverted', hash: '0x00' }),
+  SUBMISSION_UNKNOWN: () => codeOfOutcome({ state: 'unknown' }),
+  SUBMISSION_FAILED: () => codeOfOutcome({ state: 'unsent' }),
+  EXECUTOR_PAUSED: () => codeOfOutcome({ state: 'paused', retryAfterSeconds: 1 }),
+  EXECUTOR_BUSY: () => codeOfOutcome({ state: 'busy', retryAfterSeconds: 1 }),
+  TOO_MANY_REVERTS: () => codeOfOutcome({ state: 'busy', retryAfterSeconds: 600, why: 'reverts' }),
   EXECUTOR_UNREACHABLE: () => {
     const broken = {
       idFromName: () => ({}),
@@ -207,8 +218,8 @@ const provoked: Record<string, () => Promise<string>> = {
     const app = appWith({}, { EXECUTOR_LANE: broken as unknown as Env['EXECUTOR_LANE'] })
     return code(call('getIntent', { digest: `0x${'ab'.repeat(32)}` }, app))
   },
-  INTENT_REFUSED: () => ofOutcome({ state: 'rejected', data: '0xdeadbeef' }),
-  // The service refuses these before the contracts would; a transaction that went past it says them.
+  INTENT_REFUSED: () => codeOfOutcome({ state: 'rejected', data: '0xdeadbeef' }),
+  // The service checks these first, so only a transaction that is sent directly gets the contract error.
   VAULT_MISMATCH: () => openDirectly({ vault: FRONTIER }),
   INVALID_TRADE_AMOUNT: () => openDirectly({ usdcAmount: '0' }),
   BPS_OUT_OF_RANGE: () => openDirectly({ maxSlippageBps: 10_001 }),
@@ -229,13 +240,17 @@ const provoked: Record<string, () => Promise<string>> = {
     return code(call('registerAgent', body, appWith({ X402_ENABLED: 'false' })))
   },
   AGENT_NOT_SUSPENDED: () =>
-    mined(accounts.operator, {
-      ...{ address: contracts.TradeRouter, abi: tradeRouterAbi, functionName: 'forceClose' },
+    codeOfTransaction(accounts.operator, {
+      address: contracts.TradeRouter,
+      abi: tradeRouterAbi,
+      functionName: 'forceClose',
       args: [BigInt(positionId)],
     }),
   TRIGGER_NOT_MET: () =>
-    mined(accounts.keeper, {
-      ...{ address: contracts.TradeRouter, abi: tradeRouterAbi, functionName: 'executeExit' },
+    codeOfTransaction(accounts.keeper, {
+      address: contracts.TradeRouter,
+      abi: tradeRouterAbi,
+      functionName: 'executeExit',
       args: [BigInt(positionId)],
     }),
   INVALID_PRICE: () => setPrice(0n),
@@ -253,57 +268,123 @@ const provoked: Record<string, () => Promise<string>> = {
 }
 
 const setPrice = (price: bigint) =>
-  mined(accounts.oracleUpdater, {
-    ...{ address: contracts.PriceOracle, abi: priceOracleAbi, functionName: 'setPrice' },
+  codeOfTransaction(accounts.oracleUpdater, {
+    address: contracts.PriceOracle,
+    abi: priceOracleAbi,
+    functionName: 'setPrice',
     args: [tokens.NVDA, price],
   })
 
-/** Codes whose request is made in another test, by the file that expects them. */
+/** The codes that another test file causes, by file. */
 const elsewhere: Record<string, readonly string[]> = {
   'integration/refusals.test.ts': [
-    ...['AGENT_NOT_TRADABLE', 'ALLOCATION_NOT_ACTIVE', 'EXCEEDS_ALLOCATION_CAP', 'EXCEEDS_DAILY_LOSS'],
-    ...['EXCEEDS_DAILY_TURNOVER', 'EXCEEDS_MAX_TRADE_SIZE', 'EXIT_RULES_OUT_OF_BOUNDS', 'INSUFFICIENT_IDLE_ASSETS'],
-    ...['INVALID_ERC8004_LINK', 'INVALID_REDUCE_AMOUNT', 'PENDING_RULE_ALREADY_TRIGGERED', 'POSITION_AGENT_MISMATCH'],
-    ...['POSITION_NOT_OPEN', 'REGISTRY_PAUSED', 'RELAYER_NOT_CONFIGURED', 'SEQUENCER_DOWN', 'SEQUENCER_GRACE_PERIOD'],
-    ...['SLIPPAGE_EXCEEDED', 'STALE_PRICE', 'TOO_MANY_EXIT_RULES', 'TRADING_NOT_CONFIGURED', 'TRADING_PAUSED'],
-    ...['VAULT_TRACK_NOT_ACTIVE'],
+    'AGENT_NOT_TRADABLE',
+    'ALLOCATION_NOT_ACTIVE',
+    'EXCEEDS_ALLOCATION_CAP',
+    'EXCEEDS_DAILY_LOSS',
+    'EXCEEDS_DAILY_TURNOVER',
+    'EXCEEDS_MAX_TRADE_SIZE',
+    'EXIT_RULES_OUT_OF_BOUNDS',
+    'INSUFFICIENT_IDLE_ASSETS',
+    'INVALID_ERC8004_LINK',
+    'INVALID_REDUCE_AMOUNT',
+    'PENDING_RULE_ALREADY_TRIGGERED',
+    'POSITION_AGENT_MISMATCH',
+    'POSITION_NOT_OPEN',
+    'REGISTRY_PAUSED',
+    'RELAYER_NOT_CONFIGURED',
+    'SEQUENCER_DOWN',
+    'SEQUENCER_GRACE_PERIOD',
+    'SLIPPAGE_EXCEEDED',
+    'STALE_PRICE',
+    'TOO_MANY_EXIT_RULES',
+    'TRADING_NOT_CONFIGURED',
+    'TRADING_PAUSED',
+    'VAULT_TRACK_NOT_ACTIVE',
   ],
   'integration/surface-agents.test.ts': [
-    ...['ERC8004_IDENTITY_NOT_FOUND', 'ERC8004_OWNER_MISMATCH', 'ERC8004_ALREADY_LINKED'],
+    'ERC8004_IDENTITY_NOT_FOUND',
+    'ERC8004_OWNER_MISMATCH',
+    'ERC8004_ALREADY_LINKED',
   ],
   'integration/events.test.ts': ['EVENT_ID_UNKNOWN', 'TOO_MANY_STREAMS'],
   'integration/history.test.ts': ['HISTORY_UNAVAILABLE'],
   'integration/equity-history.test.ts': ['TOO_MANY_POINTS'],
   'integration/payment.test.ts': [
-    ...['PAYMENT_REQUIRED', 'INVALID_PAYMENT', 'PAYMENT_REFUSED', 'PAYMENT_ALREADY_USED', 'PAYMENT_PENDING'],
-    ...['FACILITATOR_UNAVAILABLE', 'REGISTRATION_IN_FLIGHT', 'PAYMENT_NOT_CONFIGURED'],
+    'PAYMENT_REQUIRED',
+    'INVALID_PAYMENT',
+    'PAYMENT_REFUSED',
+    'PAYMENT_ALREADY_USED',
+    'PAYMENT_PENDING',
+    'FACILITATOR_UNAVAILABLE',
+    'REGISTRATION_IN_FLIGHT',
+    'PAYMENT_NOT_CONFIGURED',
   ],
 }
 
-/** What no caller can meet while the deployment is wired and administered as it should be, and why. */
-const unmet: Record<string, readonly string[]> = {
-  'only a contract that is wired to the wrong others': [
-    ...['ACCESS_CONTROL_UNAUTHORIZED_ACCOUNT', 'ONLY_SELF', 'ONLY_TRADE_ROUTER', 'ONLY_AGENT_REGISTRY'],
-    ...['ONLY_ACTIVE_POOL', 'ALLOCATION_NOT_FOUND', 'LEDGER_EXCEEDS_VAULT_BALANCE', 'INSUFFICIENT_LEDGER'],
-    ...['ERC20_INSUFFICIENT_ALLOWANCE', 'ERC20_INSUFFICIENT_BALANCE', 'ERC20_INVALID_APPROVER'],
-    ...['ERC20_INVALID_RECEIVER', 'ERC20_INVALID_SENDER', 'ERC20_INVALID_SPENDER', 'SAFE_ERC20_FAILED_OPERATION'],
-    ...['TRADE_IN_PROGRESS', 'REENTRANCY_GUARD_REENTRANT_CALL', 'INVALID_SHORT_STRING', 'STRING_TOO_LONG'],
+/** The codes that no request can cause on a correct deployment, by what would cause them. */
+const unreachable: Record<string, readonly string[]> = {
+  'contracts that are connected incorrectly': [
+    'ACCESS_CONTROL_UNAUTHORIZED_ACCOUNT',
+    'ONLY_SELF',
+    'ONLY_TRADE_ROUTER',
+    'ONLY_AGENT_REGISTRY',
+    'ONLY_ACTIVE_POOL',
+    'ALLOCATION_NOT_FOUND',
+    'LEDGER_EXCEEDS_VAULT_BALANCE',
+    'INSUFFICIENT_LEDGER',
+    'ERC20_INSUFFICIENT_ALLOWANCE',
+    'ERC20_INSUFFICIENT_BALANCE',
+    'ERC20_INVALID_APPROVER',
+    'ERC20_INVALID_RECEIVER',
+    'ERC20_INVALID_SENDER',
+    'ERC20_INVALID_SPENDER',
+    'SAFE_ERC20_FAILED_OPERATION',
+    'TRADE_IN_PROGRESS',
+    'REENTRANCY_GUARD_REENTRANT_CALL',
+    'INVALID_SHORT_STRING',
+    'STRING_TOO_LONG',
   ],
-  'only an administrator who sends a wrong value': [
-    ...['ACCESS_CONTROL_BAD_CONFIRMATION', 'ZERO_ADDRESS', 'ASSET_NOT_TRADABLE', 'FEE_TOO_HIGH', 'EXPECTED_PAUSE'],
-    ...['INVALID_ASSET_DECIMALS', 'TOKEN_ALREADY_ENABLED', 'TOKEN_NOT_ACTIVE', 'TOKEN_NOT_ENABLED', 'TOO_MANY_TOKENS'],
-    ...['ALLOCATION_ALREADY_EXISTS', 'ALLOCATION_IS_REMOVED', 'INVALID_ALLOCATION_STATUS', 'DUPLICATE_ASSET'],
-    ...['GRACE_PERIOD_TOO_LONG', 'LENGTH_MISMATCH', 'INVALID_AGENT_STATUS', 'INVALID_TRACK', 'AGENT_NOT_PROMOTABLE'],
-    ...['ILLEGAL_STATUS_MOVE', 'POOL_NOT_FOUND', 'SAFE_CAST_OVERFLOWED_INT_DOWNCAST'],
-    ...['SAFE_CAST_OVERFLOWED_UINT_TO_INT', 'SAFE_CAST_OVERFLOWED_INT_TO_UINT', 'SAFE_CAST_OVERFLOWED_UINT_DOWNCAST'],
+  'an administrator who sends a wrong value': [
+    'ACCESS_CONTROL_BAD_CONFIRMATION',
+    'ZERO_ADDRESS',
+    'ASSET_NOT_TRADABLE',
+    'FEE_TOO_HIGH',
+    'EXPECTED_PAUSE',
+    'INVALID_ASSET_DECIMALS',
+    'TOKEN_ALREADY_ENABLED',
+    'TOKEN_NOT_ACTIVE',
+    'TOKEN_NOT_ENABLED',
+    'TOO_MANY_TOKENS',
+    'ALLOCATION_ALREADY_EXISTS',
+    'ALLOCATION_IS_REMOVED',
+    'INVALID_ALLOCATION_STATUS',
+    'DUPLICATE_ASSET',
+    'GRACE_PERIOD_TOO_LONG',
+    'LENGTH_MISMATCH',
+    'INVALID_AGENT_STATUS',
+    'INVALID_TRACK',
+    'AGENT_NOT_PROMOTABLE',
+    'ILLEGAL_STATUS_MOVE',
+    'POOL_NOT_FOUND',
+    'SAFE_CAST_OVERFLOWED_INT_DOWNCAST',
+    'SAFE_CAST_OVERFLOWED_UINT_TO_INT',
+    'SAFE_CAST_OVERFLOWED_INT_TO_UINT',
+    'SAFE_CAST_OVERFLOWED_UINT_DOWNCAST',
   ],
-  'only calls that the service never makes: deposits, ownership, views by identity': [
-    ...['LIQUIDITY_PAUSED', 'NOT_AGENT_OWNER', 'ERC8004_IDENTITY_NOT_LINKED', 'ERC4626_EXCEEDED_MAX_DEPOSIT'],
-    ...['ERC4626_EXCEEDED_MAX_MINT', 'ERC4626_EXCEEDED_MAX_REDEEM', 'ERC4626_EXCEEDED_MAX_WITHDRAW'],
+  'calls that the service never makes: deposits, ownership, views by identity': [
+    'LIQUIDITY_PAUSED',
+    'NOT_AGENT_OWNER',
+    'ERC8004_IDENTITY_NOT_LINKED',
+    'ERC4626_EXCEEDED_MAX_DEPOSIT',
+    'ERC4626_EXCEEDED_MAX_MINT',
+    'ERC4626_EXCEEDED_MAX_REDEEM',
+    'ERC4626_EXCEEDED_MAX_WITHDRAW',
   ],
-  'nothing on a pool whose liquidity reaches over the whole price range': ['PARTIAL_FILL'],
-  'nothing: the registry takes the nonce that was signed, and an open position has a pending rule': [
-    ...['INVALID_ACCOUNT_NONCE', 'NO_PENDING_EXIT_RULE'],
+  'a pool without liquidity over the whole price range': ['PARTIAL_FILL'],
+  'nothing: the registry accepts the signed nonce, and an open position always has a pending rule': [
+    'INVALID_ACCOUNT_NONCE',
+    'NO_PENDING_EXIT_RULE',
   ],
 }
 
@@ -316,29 +397,31 @@ declare global {
 const all = new Set<string>(errorCodes.map(({ code }) => code))
 const sources = import.meta.glob('../integration/*.test.ts', { query: '?raw', import: 'default', eager: true })
 
-describe('every code', () => {
-  it('is in the table exactly once', () => {
-    const table = [provoked, ...Object.values(elsewhere), ...Object.values(unmet)].flatMap(part =>
+describe('every error code', () => {
+  it('is listed exactly once', () => {
+    const table = [caused, ...Object.values(elsewhere), ...Object.values(unreachable)].flatMap(part =>
       Array.isArray(part) ? part : Object.keys(part),
     )
     expect([...all].filter(code => !table.includes(code))).toEqual([])
     expect(table.filter((code, index) => !all.has(code) || table.indexOf(code) !== index)).toEqual([])
   })
 
-  it.each(Object.entries(elsewhere))('of %s is expected there', (file, codes) => {
+  it.each(Object.entries(elsewhere))('listed for %s appears in that file', (file, codes) => {
     const source = sources[`../${file}`] ?? ''
     expect(codes.filter(code => !source.includes(`'${code}'`))).toEqual([])
   })
 })
 
-describe('the request of', () => {
+describe('the request for', () => {
   beforeAll(() =>
     chain.send(accounts.admin, {
-      ...{ address: contracts.TradeRouter, abi: tradeRouterAbi, functionName: 'grantRole' },
+      address: contracts.TradeRouter,
+      abi: tradeRouterAbi,
+      functionName: 'grantRole',
       args: [EXECUTOR_ROLE, direct.address],
     } as never),
   )
-  it.each(Object.entries(provoked))('%s', async (expected, provoke) => {
-    expect(await provoke()).toBe(expected)
+  it.each(Object.entries(caused))('%s causes it', async (expected, cause) => {
+    expect(await cause()).toBe(expected)
   })
 })

@@ -13,7 +13,8 @@ import {
 import type { Body } from '../support/body.ts'
 import { call, type Input } from '../support/surfaces.ts'
 
-// What the quote's checks pass the router accepts; what they fail it refuses, with the error of the first failing rule.
+// The router accepts an intent exactly if every check of its quote passes. If not, it fails with the code of the first
+// failing check.
 
 const CASES = 40
 const quoteOf = {
@@ -23,8 +24,8 @@ const quoteOf = {
   submitExitLadderIntent: 'getExitLadderIntentQuote',
 } as const
 
-/** Holds the checks of a quote against what becomes of the very intent that the quote answers. */
-async function agree(trader: Trader, submission: Submission, input: Input) {
+/** Submits the intent of a quote, and expects the outcome that the quote's checks predict. */
+async function expectAgreement(trader: Trader, submission: Submission, input: Input) {
   const { body: quote } = await call(quoteOf[submission], { agentId: trader.agentId, ...input })
   const failing = quote.checks.find(({ pass }: Body) => !pass)
   const { status, body } = await call(submission, await signedIntent(trader, submission, input))
@@ -58,70 +59,74 @@ describe('the checks of a quote', () => {
     trader = await newTrader({ vault: FRONTIER })
   })
 
-  it('of opens agree with the router on random intents', async () => {
+  it('agree with the router on random opens', async () => {
     for (const [usdcAmount, maxSlippageBps, exits, token] of fc.sample(
       fc.tuple(amount, slippage, ladder, symbol),
       seeded,
     )) {
-      const { status, body } = await agree(trader, 'submitTradeIntent', {
+      const { status, body } = await expectAgreement(trader, 'submitTradeIntent', {
         symbol: token,
         usdcAmount,
         maxSlippageBps,
         exits: fc.sample(fc.constantFrom(exits, exits, '-800:10000'), { numRuns: 1, seed: usdcAmount.length })[0],
       })
-      // Makes room for the next ones now and then.
+      // Closes every second position, which makes room for the next ones.
       if (status === 201 && Number(body.positionId) % 2 === 0)
-        await agree(trader, 'submitReduceIntent', { positionId: body.positionId, exitBps: 10_000 })
+        await expectAgreement(trader, 'submitReduceIntent', { positionId: body.positionId, exitBps: 10_000 })
     }
   }, 300_000)
 
-  it('of adds, reduces and ladders agree with the router on random intents', async () => {
+  it('agree with the router on random adds, reduces and ladder updates', async () => {
     const mover = await newTrader({ vault: FRONTIER })
     const positionId = await openPosition(mover, { symbol: 'PLTR', usdcAmount: '100' })
     const cases = fc.sample(fc.tuple(amount, slippage, ladder, fc.integer({ min: 1, max: 3_000 })), seeded)
     for (const [usdcAmount, maxSlippageBps, exits, exitBps] of cases.slice(0, CASES / 2)) {
-      await agree(mover, 'submitAddIntent', { positionId, usdcAmount, maxSlippageBps })
-      await agree(mover, 'submitReduceIntent', { positionId, exitBps })
-      await agree(mover, 'submitExitLadderIntent', { positionId, exits })
+      await expectAgreement(mover, 'submitAddIntent', { positionId, usdcAmount, maxSlippageBps })
+      await expectAgreement(mover, 'submitReduceIntent', { positionId, exitBps })
+      await expectAgreement(mover, 'submitExitLadderIntent', { positionId, exits })
     }
   }, 300_000)
 
-  it('name the most that passes: it is accepted, and one base unit more is refused', async () => {
+  it('give a maxUsdcAmount that is accepted, while one base unit more is rejected', async () => {
     for (const vault of [FRONTIER, undefined]) {
       const fresh = await newTrader(vault ? { vault } : {})
       const { body } = await call('getTradeIntentQuote', { agentId: fresh.agentId, symbol: 'NVDA' })
-      const most = BigInt(body.maxUsdcAmount)
-      const human = (value: bigint) => `${value / 1_000_000n}.${`${value % 1_000_000n}`.padStart(6, '0')}`
-      const above = await agree(fresh, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: human(most + 1n) })
+      const max = BigInt(body.maxUsdcAmount)
+      const toUsdc = (value: bigint) => `${value / 1_000_000n}.${`${value % 1_000_000n}`.padStart(6, '0')}`
+      const above = await expectAgreement(fresh, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: toUsdc(max + 1n) })
       expect(above.quote.bindingRule).toBe(body.bindingRule)
-      expect((await agree(fresh, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: human(most) })).status).toBe(201)
+      expect(
+        (await expectAgreement(fresh, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: toUsdc(max) })).status,
+      ).toBe(201)
     }
   })
 
-  it('bound the amount by the depth of a thin pool', async () => {
+  it('limit maxUsdcAmount to the depth of a thin pool', async () => {
     const fresh = await newTrader()
     const { body } = await call('getTradeIntentQuote', { agentId: fresh.agentId, symbol: 'COST' })
-    const most = Number(body.maxUsdcAmount) / 1e6
-    expect(most).toBeGreaterThan(1)
-    expect(most).toBeLessThan(1_000)
-    expect((await agree(fresh, 'submitTradeIntent', { symbol: 'COST', usdcAmount: `${most}` })).status).toBe(201)
+    const max = Number(body.maxUsdcAmount) / 1e6
+    expect(max).toBeGreaterThan(1)
+    expect(max).toBeLessThan(1_000)
+    expect((await expectAgreement(fresh, 'submitTradeIntent', { symbol: 'COST', usdcAmount: `${max}` })).status).toBe(
+      201,
+    )
   })
 
-  it('hold while a pause or a suspension stands against the intent', async () => {
+  it('agree with the router while something is paused or the agent is suspended', async () => {
     const fresh = await newTrader()
     const intent = { symbol: 'NVDA', usdcAmount: '10' }
-    const paused = async (pause: (paused: boolean) => Promise<void>) => {
+    const whilePaused = async (pause: (paused: boolean) => Promise<void>) => {
       await pause(true)
       try {
-        await agree(fresh, 'submitTradeIntent', intent)
+        await expectAgreement(fresh, 'submitTradeIntent', intent)
       } finally {
         await pause(false)
       }
     }
-    await paused(chain.pauseRegistry)
-    await paused(value => chain.pauseTrading('genesis', value))
+    await whilePaused(chain.pauseRegistry)
+    await whilePaused(value => chain.pauseTrading('genesis', value))
     await chain.setAgentStatus(BigInt(fresh.agentId), AgentStatus.Suspended)
-    const { quote } = await agree(fresh, 'submitTradeIntent', intent)
+    const { quote } = await expectAgreement(fresh, 'submitTradeIntent', intent)
     expect(quote).toMatchObject({ bindingRule: 'agentActive', maxUsdcAmount: '0' })
   })
 })

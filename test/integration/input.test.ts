@@ -8,7 +8,7 @@ import { operations } from '../../src/operations/index.ts'
 import { newTrader, openPosition, registrationOf, signedIntent, type Trader } from '../support/actors.ts'
 import { deployment, type Input, request } from '../support/surfaces.ts'
 
-// HTTP only: mutates raw HTTP requests. Thousands of them over every operation never cause a 5xx or use a nonce.
+// HTTP only: sends thousands of random and mutated HTTP requests to every operation. None may cause a 5xx or use a nonce.
 
 const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 const { executor, relayer } = deployment.accounts
@@ -85,12 +85,12 @@ const odd = fc.oneof(
   fc.jsonValue({ maxDepth: 2 }),
 )
 
-/** Fields with a default: a body without one is another way to say the same. */
+/** Fields with a default. A body without one of them is equivalent, so they are not dropped. */
 const OPTIONAL = new Set(['minTokenOut', 'maxSlippageBps', 'linkERC8004', 'erc8004AgentId'])
 const isSame = (a: unknown, b: unknown) => a === b || (/^0+$/.test(`${a}`) && /^0+$/.test(`${b}`))
 
 const STEPS = 3000
-it('never a 5xx and never a moved nonce', async () => {
+it('no random request causes a 5xx or uses a nonce', async () => {
   const before = await nonces()
   const answers = new Map<number, number>()
   const cases = fc.sample(
@@ -141,11 +141,11 @@ it('never a 5xx and never a moved nonce', async () => {
     )
   }
   expect(await nonces()).toEqual(before)
-  // The walk is worth something only if it comes to many kinds of answers.
+  // The test is only meaningful if the requests reach different outcomes.
   expect([...answers.keys()].sort()).toEqual(expect.arrayContaining([200, 400, 404]))
 }, 600_000)
 
-it('answers unknown paths, wrong methods, broken JSON and large bodies with their codes', async () => {
+it('unknown paths, wrong methods, malformed JSON and large bodies have their own codes', async () => {
   const json = { 'content-type': 'application/json' }
   const post = (path: string, body: string, headers: Record<string, string> = json) =>
     request(path, { method: 'POST', headers, body })
@@ -164,7 +164,7 @@ it('answers unknown paths, wrong methods, broken JSON and large bodies with thei
   expect(await codes(await request('/agents/0'))).toEqual([400, 'INVALID_REQUEST'])
 })
 
-/** A path segment of any text; what no URL can carry is left out. */
+/** Encodes any text as a path segment; text that a URL cannot contain is replaced. */
 function encodeSafely(text: string): string {
   try {
     return encodeURIComponent(text) || '%20'

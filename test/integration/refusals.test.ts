@@ -7,7 +7,7 @@ import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
-import { AgentStatus } from '../../src/protocol/enums.ts'
+import { AgentStatus, AllocationStatus } from '../../src/protocol/enums.ts'
 import {
   chain,
   FRONTIER,
@@ -38,7 +38,7 @@ const nonceOf = (agentId: string) =>
   })
 const sent = () => client.getTransactionCount({ address: accounts.executor.address })
 
-/** Posts what must be refused, and holds that nothing was sent and that no nonce moved. */
+/** Expects a request to be refused, with no transaction sent and no nonce used. */
 async function refused(trader: Trader, post: () => Promise<CallResult>, status: number, code: string): Promise<Body> {
   const before = [await nonceOf(trader.agentId), await sent()]
   const answer = await post()
@@ -47,7 +47,7 @@ async function refused(trader: Trader, post: () => Promise<CallResult>, status: 
   return answer.body
 }
 
-/** Signs an intent whatever its quote's checks say, posts it and expects the refusal. */
+/** Signs and posts an intent, ignoring the checks of its quote, and expects the refusal. */
 const refusedIntent = async (
   trader: Trader,
   submission: Submission,
@@ -79,7 +79,7 @@ const setPolicy = (vault: `0x${string}`, config: Awaited<ReturnType<typeof polic
     args: [vault, 0n, config],
   })
 
-/** Undone after each test, last first. */
+/** Steps that restore the chain after each test, last first. */
 const undo: (() => Promise<unknown>)[] = []
 afterEach(async () => {
   for (const step of undo.splice(0).reverse()) await step()
@@ -97,7 +97,7 @@ beforeAll(async () => {
 })
 
 describe('a signature', () => {
-  it('of another key is refused', async () => {
+  it('of another key is rejected', async () => {
     const stranger = { ...trader, account: privateKeyToAccount(generatePrivateKey()) }
     const body = await signedIntent(stranger, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '100' })
     const answer = await refused(trader, () => call('submitTradeIntent', body), 400, 'INVALID_SIGNATURE')
@@ -118,26 +118,26 @@ describe('a signature', () => {
     ],
     ['another token', { symbol: 'AAPL' }],
     ['another slippage', { maxSlippageBps: 101 }],
-    ['another floor', { minTokenOut: '1' }],
-  ])('over other values is refused: %s', async (_, changes) => {
+    ['another minTokenOut', { minTokenOut: '1' }],
+  ])('over other values is rejected: %s', async (_, changes) => {
     await open(trader, {}, 400, 'INVALID_SIGNATURE', changes)
   })
 
   it.each([
-    ['its high-s twin', twin],
-    ['v 0 or 1', (signature: Hex) => `${signature.slice(0, 130)}${signature.endsWith('1b') ? '00' : '01'}`],
-    ['v 37', (signature: Hex) => `${signature.slice(0, 130)}25`],
-    ['64 bytes', (signature: Hex) => signature.slice(0, 130)],
-    ['66 bytes', (signature: Hex) => `${signature}00`],
-    ['r zero', (signature: Hex) => `0x${'0'.repeat(64)}${signature.slice(66)}`],
-    ['s zero', (signature: Hex) => `${signature.slice(0, 66)}${'0'.repeat(64)}${signature.slice(130)}`],
-  ])('that is not canonical is refused: %s', async (_, change) => {
+    ['with a high s', withHighS],
+    ['with v 0 or 1', (signature: Hex) => `${signature.slice(0, 130)}${signature.endsWith('1b') ? '00' : '01'}`],
+    ['with v 37', (signature: Hex) => `${signature.slice(0, 130)}25`],
+    ['of 64 bytes', (signature: Hex) => signature.slice(0, 130)],
+    ['of 66 bytes', (signature: Hex) => `${signature}00`],
+    ['with r zero', (signature: Hex) => `0x${'0'.repeat(64)}${signature.slice(66)}`],
+    ['with s zero', (signature: Hex) => `${signature.slice(0, 66)}${'0'.repeat(64)}${signature.slice(130)}`],
+  ])('that is not canonical is rejected: %s', async (_, change) => {
     const body = await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '100' })
     const changed = { ...body, signature: change(body.signature as Hex) }
     await refused(trader, () => call('submitTradeIntent', changed), 400, 'INVALID_SIGNATURE')
   })
 
-  it('for another chain or another contract is refused', async () => {
+  it('for another chain or another contract is rejected', async () => {
     const { body } = await call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'NVDA', usdcAmount: '100' })
     for (const change of [{ chainId: 1 }, { verifyingContract: contracts.AgentRegistry }, { name: 'Other' }]) {
       const domain = { ...body.typedData.domain, ...change }
@@ -150,9 +150,9 @@ describe('a signature', () => {
 
 describe('a nonce', () => {
   it.each([
-    ['stale', -1n],
-    ['ahead', 1n],
-  ])('that is %s is refused', async (_, distance) => {
+    ['used', -1n],
+    ['too high', 1n],
+  ])('that is %s is rejected', async (_, distance) => {
     await openPosition(trader, { symbol: distance < 0n ? 'META' : 'TSLA', usdcAmount: '10' })
     const { body } = await call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'NVDA', usdcAmount: '100' })
     const nonce = `${BigInt(body.nonce) + distance}`
@@ -167,11 +167,11 @@ describe('a deadline', () => {
   it.each([
     ['that has passed', '1', 'EXPIRED_DEADLINE'],
     ['in milliseconds', `${Date.now() + 600_000}`, 'DEADLINE_IN_MILLISECONDS'],
-  ])('%s is refused', async (_, deadline, code) => {
+  ])('%s is rejected', async (_, deadline, code) => {
     await open(trader, { deadline }, 400, code)
   })
 
-  it('far ahead is accepted with a warning', async () => {
+  it('more than 24 hours ahead is accepted with a warning', async () => {
     const fresh = await newTrader()
     const { status, body } = await submit(fresh, 'submitTradeIntent', {
       symbol: 'NVDA',
@@ -182,7 +182,7 @@ describe('a deadline', () => {
   })
 })
 
-describe('input', () => {
+describe('an invalid body', () => {
   const valid = {
     symbol: 'NVDA',
     usdcAmount: '100',
@@ -193,7 +193,7 @@ describe('input', () => {
   }
   const rule = { triggerBps: -800, exitBps: 10000 }
   it.each([
-    ['seven decimals', { usdcAmount: '1.0000001' }, 'INVALID_AMOUNT'],
+    ['an amount with seven decimals', { usdcAmount: '1.0000001' }, 'INVALID_AMOUNT'],
     ['an amount of zero', { usdcAmount: '0.000000' }, 'INVALID_AMOUNT'],
     ['an amount of 2^256', { usdcAmount: `${2n ** 256n}` }, 'INVALID_AMOUNT'],
     ['a negative amount', { usdcAmount: '-1' }, 'INVALID_REQUEST'],
@@ -201,15 +201,15 @@ describe('input', () => {
     ['a nonce of 2^256', { nonce: `${2n ** 256n}` }, 'INVALID_REQUEST'],
     ['a deadline as a number', { deadline: 1790000000 }, 'INVALID_REQUEST'],
     [
-      'a ladder of six',
+      'a ladder of six rules',
       { exits: Array.from({ length: 6 }, (_, i) => ({ ...rule, triggerBps: -100 * (i + 1) })) },
       'INVALID_REQUEST',
     ],
     ['an empty ladder', { exits: [] }, 'INVALID_REQUEST'],
     ['a trigger of zero', { exits: [{ triggerBps: 0, exitBps: 10000 }] }, 'INVALID_REQUEST'],
     ['a triggerType that contradicts the sign', { exits: [{ ...rule, triggerType: 'TakeProfit' }] }, 'INVALID_REQUEST'],
-    ['a share of zero', { exits: [{ ...rule, exitBps: 0 }] }, 'INVALID_REQUEST'],
-    ['a share above 10000', { exits: [{ ...rule, exitBps: 10001 }] }, 'INVALID_REQUEST'],
+    ['an exitBps of zero', { exits: [{ ...rule, exitBps: 0 }] }, 'INVALID_REQUEST'],
+    ['an exitBps above 10000', { exits: [{ ...rule, exitBps: 10001 }] }, 'INVALID_REQUEST'],
     [
       'stop-losses in the wrong order',
       {
@@ -220,18 +220,18 @@ describe('input', () => {
       },
       'INVALID_EXIT_RULES',
     ],
-    ['a last rule that leaves something', { exits: [{ ...rule, exitBps: 9999 }] }, 'INVALID_EXIT_RULES'],
+    ['a last rule that does not sell everything', { exits: [{ ...rule, exitBps: 9999 }] }, 'INVALID_EXIT_RULES'],
     ['an unknown symbol', { symbol: 'NOPE' }, 'UNKNOWN_SYMBOL'],
-    ['a symbol of the object prototype', { symbol: 'constructor' }, 'UNKNOWN_SYMBOL'],
+    ['a symbol that is a property of every object', { symbol: 'constructor' }, 'UNKNOWN_SYMBOL'],
     ['a slippage above 10000', { maxSlippageBps: 10001 }, 'INVALID_REQUEST'],
     ['an unknown field', { leverage: 10 }, 'INVALID_REQUEST'],
-    ['a signature that is no hex', { signature: '0xzz' }, 'INVALID_REQUEST'],
-  ])('is refused before anything is asked of the chain: %s', async (_, changes, code) => {
+    ['a signature that is not hex', { signature: '0xzz' }, 'INVALID_REQUEST'],
+  ])('is rejected: %s', async (_, changes, code) => {
     const post = () => call('submitTradeIntent', { agentId: trader.agentId, ...valid, ...changes })
     await refused(trader, post, 400, code)
   })
 
-  it('names the rule at fault', async () => {
+  it('with an invalid ladder is rejected with the index of the rule', async () => {
     const exits = [
       { ...rule, exitBps: 5000 },
       { triggerBps: -700, exitBps: 10000 },
@@ -240,7 +240,7 @@ describe('input', () => {
     expect(body.details).toMatchObject({ ruleIndex: 1, limit: '-800', given: '-700' })
   })
 
-  it('for an agent that does not exist is a 404', async () => {
+  it('for an unknown agent gets 404', async () => {
     expect(await call('submitTradeIntent', { agentId: '999999', ...valid })).toMatchObject({
       status: 404,
       body: { code: 'AGENT_NOT_FOUND' },
@@ -248,41 +248,41 @@ describe('input', () => {
   })
 })
 
-describe('the router refuses', () => {
-  it('a token that the vault does not allow', () => open(trader, { symbol: 'COIN' }, 400, 'TOKEN_NOT_ALLOWED'))
+describe('the router rejects', () => {
+  it('a token that is not allowed in the vault', () => open(trader, { symbol: 'COIN' }, 400, 'TOKEN_NOT_ALLOWED'))
 
-  it('a second position in a token', async () => {
+  it('a second position in the same token', async () => {
     const fresh = await newTrader()
     await openPosition(fresh, { usdcAmount: '10' })
     await open(fresh, {}, 400, 'POSITION_ALREADY_OPEN')
   })
 
-  it('a ladder out of bounds, naming rule and bound', async () => {
+  it("a ladder outside the track's bounds, naming rule and bound", async () => {
     const { details } = await open(trader, { exits: '-6000:10000' }, 400, 'EXIT_RULES_OUT_OF_BOUNDS')
     expect(details).toMatchObject({ ruleIndex: 0, limit: '-5000', given: '-6000' })
     await open(trader, { exits: '1500:10000' }, 400, 'EXIT_RULES_OUT_OF_BOUNDS')
   })
 
-  it('more than the allocation', async () => {
+  it('a trade above the allocation cap', async () => {
     const fresh = await newTrader()
     await openPosition(fresh, { usdcAmount: '9000' })
     const { details } = await open(fresh, { symbol: 'AAPL', usdcAmount: '1000.000001' }, 400, 'EXCEEDS_ALLOCATION_CAP')
     expect(details).toMatchObject({ used: '10000000001', cap: '10000000000' })
   })
 
-  it('a trade above the largest size', async () => {
+  it('a trade above the maximum trade size', async () => {
     const fresh = await newTrader({ vault: FRONTIER })
     await open(fresh, { usdcAmount: '4900' }, 400, 'EXCEEDS_MAX_TRADE_SIZE')
   })
 
-  it('more turnover than a day may have', async () => {
+  it('a trade above the daily turnover', async () => {
     await changePolicy(GENESIS, { maxDailyTurnoverBps: 1n })
     const fresh = await newTrader()
     await openPosition(fresh, { usdcAmount: '60' })
     await open(fresh, { symbol: 'AAPL', usdcAmount: '60' }, 400, 'EXCEEDS_DAILY_TURNOVER')
   })
 
-  it('new risk after the loss of a day', async () => {
+  it('new risk once the daily loss limit is reached', async () => {
     const fresh = await newTrader()
     const positionId = await openPosition(fresh, { symbol: 'AMZN', usdcAmount: '9000' })
     await chain.setPrice('AMZN', '220')
@@ -292,7 +292,7 @@ describe('the router refuses', () => {
     expect((await call('getRiskState', { agentId: fresh.agentId })).body.breaches.dailyLoss).toBe(true)
   })
 
-  it('an agent that is suspended, which may still reduce', async () => {
+  it('new risk of a suspended agent, but not its reduce', async () => {
     const fresh = await newTrader()
     const positionId = await openPosition(fresh, { usdcAmount: '10' })
     await chain.setAgentStatus(BigInt(fresh.agentId), AgentStatus.Suspended)
@@ -301,23 +301,23 @@ describe('the router refuses', () => {
     expect((await submit(fresh, 'submitReduceIntent', { positionId, exitBps: '10000' })).status).toBe(201)
   })
 
-  it('an allocation that is paused', async () => {
+  it('new risk while the allocation is paused', async () => {
     const fresh = await newTrader()
     await chain.send(accounts.operator, {
       address: contracts.AllocationManager,
       abi: allocationManagerAbi,
       functionName: 'setAllocationStatus',
-      args: [BigInt(fresh.agentId), 1],
+      args: [BigInt(fresh.agentId), AllocationStatus.Paused],
     })
     await open(fresh, {}, 400, 'ALLOCATION_NOT_ACTIVE')
   })
 
-  it('a track that is not active', async () => {
+  it('new risk while the track is inactive', async () => {
     await changePolicy(GENESIS, { active: false })
     await open(trader, {}, 400, 'VAULT_TRACK_NOT_ACTIVE')
   })
 
-  it('new risk while the registry is paused, though not a reduce', async () => {
+  it('new risk and registrations while the registry is paused, but not a reduce', async () => {
     const fresh = await newTrader()
     const positionId = await openPosition(fresh, { usdcAmount: '10' })
     await chain.pauseRegistry(true)
@@ -332,7 +332,7 @@ describe('the router refuses', () => {
     })
   })
 
-  it('any trade while trading is paused in the vault, though not a ladder', async () => {
+  it('trades while trading is paused in the vault, but not a ladder update', async () => {
     const fresh = await newTrader()
     const positionId = await openPosition(fresh, { usdcAmount: '10' })
     await chain.pauseTrading('genesis', true)
@@ -342,13 +342,13 @@ describe('the router refuses', () => {
     expect((await submit(fresh, 'submitExitLadderIntent', { positionId, exits: '-900:10000' })).status).toBe(201)
   })
 
-  it('a fill below the floor of a thin pool', async () => {
+  it('a fill below the slippage floor or below minTokenOut', async () => {
     const fresh = await newTrader()
     await open(fresh, { symbol: 'COST', usdcAmount: '5000' }, 400, 'SLIPPAGE_EXCEEDED')
     await open(fresh, { usdcAmount: '100', minTokenOut: `${10n ** 24n}` }, 400, 'SLIPPAGE_EXCEEDED')
   })
 
-  it('more than the vault has idle', async () => {
+  it("a trade above the vault's idle assets", async () => {
     const fresh = await newTrader({ vault: FRONTIER })
     await openPosition(fresh, { usdcAmount: '3900' })
     await changePolicy(FRONTIER, { maxTradeSizeBps: 10_000n, maxDailyTurnoverBps: 0n })
@@ -365,7 +365,7 @@ describe('the router refuses', () => {
     await open(fresh, { symbol: 'META', usdcAmount: '500' }, 400, 'INSUFFICIENT_IDLE_ASSETS')
   })
 
-  it('prices while the sequencer is down and just after', async () => {
+  it('a trade while the sequencer is down, and in the grace period after it', async () => {
     const feed = '0x00000000000000000000000000000000005e9fee'
     const { timestamp } = await client.getBlock()
     const setFeed = (address: `0x${string}`, grace: bigint) =>
@@ -376,14 +376,14 @@ describe('the router refuses', () => {
         args: [address, grace],
       })
     undo.push(() => setFeed(zeroAddress, 0n))
-    await client.setCode({ address: feed, bytecode: answering([1n, 1n, timestamp - 10n, timestamp, 1n]) })
+    await client.setCode({ address: feed, bytecode: bytecodeReturning([1n, 1n, timestamp - 10n, timestamp, 1n]) })
     await setFeed(feed, 3600n)
     await open(trader, {}, 400, 'SEQUENCER_DOWN')
-    await client.setCode({ address: feed, bytecode: answering([1n, 0n, timestamp - 10n, timestamp, 1n]) })
+    await client.setCode({ address: feed, bytecode: bytecodeReturning([1n, 0n, timestamp - 10n, timestamp, 1n]) })
     await open(trader, {}, 400, 'SEQUENCER_GRACE_PERIOD')
   })
 
-  it('what is wrong with a position', async () => {
+  it('intents on a dust, foreign or closed position, and a ladder that would fire immediately', async () => {
     const fresh = await newTrader({ vault: FRONTIER })
     const dust = await openPosition(fresh, { symbol: 'COIN', usdcAmount: '0.02' })
     await refusedIntent(fresh, 'submitReduceIntent', { positionId: dust, exitBps: '1' }, 400, 'INVALID_REDUCE_AMOUNT')
@@ -413,7 +413,7 @@ describe('the router refuses', () => {
     await refusedIntent(fresh, 'submitAddIntent', { positionId, usdcAmount: '10' }, 400, 'POSITION_NOT_OPEN')
   })
 
-  it('a ladder that would hold more than five rules with those that fired', async () => {
+  it('a ladder of more than five rules, fired ones included', async () => {
     const fresh = await newTrader()
     const positionId = await openPosition(fresh, { symbol: 'AMZN', usdcAmount: '100', exits: '-500:1000,-900:10000' })
     await chain.setPrice('AMZN', '225')
@@ -432,19 +432,14 @@ describe('the router refuses', () => {
 describe('a registration', () => {
   const key = () => privateKeyToAccount(generatePrivateKey())
   it.each([
-    ['in a vault that is not registered', { vault: contracts.TradeRouter }, 400, 'VAULT_NOT_REGISTERED'],
-    [
-      'with an identity that does not exist',
-      { linkERC8004: true, erc8004AgentId: '99' },
-      404,
-      'ERC8004_IDENTITY_NOT_FOUND',
-    ],
-    ['with an identity of another', { linkERC8004: true, erc8004AgentId: '0' }, 400, 'ERC8004_OWNER_MISMATCH'],
-  ])('%s is refused', async (_, changes, status, code) => {
+    ['in an unregistered vault', { vault: contracts.TradeRouter }, 400, 'VAULT_NOT_REGISTERED'],
+    ['with an unknown identity', { linkERC8004: true, erc8004AgentId: '99' }, 404, 'ERC8004_IDENTITY_NOT_FOUND'],
+    ['with an identity of another owner', { linkERC8004: true, erc8004AgentId: '0' }, 400, 'ERC8004_OWNER_MISMATCH'],
+  ])('%s is rejected', async (_, changes, status, code) => {
     expect(await call('registerAgent', await registrationOf(key(), changes))).toMatchObject({ status, body: { code } })
   })
 
-  it('with an identity id and no link is refused', async () => {
+  it('with an identity id but without linkERC8004 is rejected', async () => {
     const body = await registrationOf(key())
     expect(await call('registerAgent', { ...body, erc8004AgentId: '1' })).toMatchObject({
       status: 400,
@@ -452,7 +447,7 @@ describe('a registration', () => {
     })
   })
 
-  it('of another signer than the one that signed is refused', async () => {
+  it('for a signer who did not sign it is rejected', async () => {
     const body = await registrationOf(key())
     expect(await call('registerAgent', { ...body, signer: key().address })).toMatchObject({
       status: 400,
@@ -461,8 +456,8 @@ describe('a registration', () => {
   })
 })
 
-describe('without configuration', () => {
-  it('of the chain, its routes answer 500', async () => {
+describe('a deployment', () => {
+  it('without a chain responds 500', async () => {
     const app = appWith({ RPC_URL: undefined })
     for (const [id, input] of [
       ['listVaults', {}],
@@ -474,7 +469,7 @@ describe('without configuration', () => {
       expect(await call(id, input, app)).toMatchObject({ status: 500, body: { code: 'CHAIN_NOT_CONFIGURED' } })
   })
 
-  it('of the router, trading answers 503', async () => {
+  it('without a trade router responds 503 to trading', async () => {
     const { TradeRouter: _, ...rest } = contracts
     const app = appWith({ CONTRACTS: JSON.stringify(rest) })
     for (const id of ['listPositions', 'listClosedPositions', 'getRiskState', 'getTradeIntentQuote'] as const)
@@ -484,7 +479,7 @@ describe('without configuration', () => {
       })
   })
 
-  it('of the executor and the relayer, submissions answer 503', async () => {
+  it('without executor and relayer responds 503 to submissions', async () => {
     const app = appWith({ EXECUTOR_PRIVATE_KEY: undefined, RELAYER_PRIVATE_KEY: undefined })
     const body = await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '10' })
     expect(await call('submitTradeIntent', body, app)).toMatchObject({
@@ -499,7 +494,7 @@ describe('without configuration', () => {
     })
   })
 
-  it('of a chain that can be reached, reads answer 502 and say nothing of its address', async () => {
+  it('without a reachable node responds 502, without the URL of the node', async () => {
     const app = appWith({ RPC_URL: 'http://127.0.0.1:1/secret-key' })
     const answer = await call('listVaults', {}, app)
     expect(answer).toMatchObject({ status: 502, body: { code: 'CHAIN_UNREACHABLE', retryable: true } })
@@ -507,13 +502,13 @@ describe('without configuration', () => {
     expect(answer.headers.get('retry-after')).toBe('2')
   })
 
-  it('of the right chain, reads answer 502', async () => {
+  it('with a node of another chain responds 502', async () => {
     expect(await call('listVaults', {}, appWith({ CHAIN_ID: '42161' }))).toMatchObject({ status: 502 })
   })
 })
 
 describe('a stale price', () => {
-  it('is refused for new risk and for a reduce, while reads answer and say so', async () => {
+  it('rejects new risk and reduces, while reads mark it as stale', async () => {
     const fresh = await newTrader()
     const { agentId } = fresh
     const positionId = await openPosition(fresh, { usdcAmount: '100' })
@@ -535,15 +530,15 @@ describe('a stale price', () => {
   })
 })
 
-/** The other signature that recovers to the same key: s mirrored, v flipped. */
-function twin(signature: Hex): string {
+/** Returns the other signature that recovers to the same key: s mirrored, v flipped. */
+function withHighS(signature: Hex): string {
   const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
   const s = toHex(order - BigInt(`0x${signature.slice(66, 130)}`), { size: 32 }).slice(2)
   return `${signature.slice(0, 66)}${s}${signature.endsWith('1b') ? '1c' : '1b'}`
 }
 
-/** Bytecode that answers every call with the given words. */
-function answering(words: bigint[]): Hex {
+/** Returns bytecode of a contract that returns these words for every call. */
+function bytecodeReturning(words: bigint[]): Hex {
   const stores = words.map(
     (word, index) => `7f${toHex(word, { size: 32 }).slice(2)}60${(index * 32).toString(16).padStart(2, '0')}52`,
   )

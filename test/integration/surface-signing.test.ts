@@ -29,7 +29,7 @@ const rules: ExitRule[] = [
   { triggerType: TriggerType.TakeProfit, triggerBps: 1500n, exitBps: 10_000 },
 ]
 
-/** The quote of an open, whose typed data a test signs with a mistake in it. */
+/** Returns the quote of an open, whose typed data the tests sign incorrectly. */
 async function quote() {
   const { body } = await call('getTradeIntentQuote', {
     agentId: trader.agentId,
@@ -40,7 +40,7 @@ async function quote() {
   return body
 }
 
-/** Signs typed data with changes to its message and its domain. */
+/** Signs the typed data of a quote with changes to its message and domain. */
 const signWith = ({ typedData }: Body, message: Input = {}, domain: Input = {}) =>
   sign(trader.account, {
     ...typedData,
@@ -56,7 +56,8 @@ const ruleHash = ({ triggerType, triggerBps, exitBps }: ExitRule) =>
     ),
   )
 
-const mistakes: [mistake: string, (quote: Body) => Promise<Hex>, said: string][] = [
+/** A mistake, how it is made, and a text of the problem that the service reports. */
+const mistakes: [mistake: string, sign: (quote: Body) => Promise<Hex>, text: string][] = [
   ['amountNotScaled', q => signWith(q, { usdcAmount: '250' }), '250000000'],
   ['amountScaledTo18', q => signWith(q, { usdcAmount: `${250n * 10n ** 18n}` }), '18 decimals'],
   ['otherNonce', q => signWith(q, { nonce: `${BigInt(q.nonce) + 1n}` }), 'nonce'],
@@ -132,28 +133,28 @@ const mistakes: [mistake: string, (quote: Body) => Promise<Hex>, said: string][]
   ['compactSignature', async q => compact(await signWith(q)), 'EIP-2098'],
 ]
 
-describe('a wrong signature is explained', () => {
-  it.each(mistakes)('%s', async (mistake, make, said) => {
-    const { body } = await quote().then(q => make(q).then(signature => ({ body: { ...q, signature } })))
-    const post = { agentId: trader.agentId, ...body.body, signature: body.signature }
-    const { status, body: refusal } = await call('submitTradeIntent', post)
+describe('a signature with a common mistake', () => {
+  it.each(mistakes)('is rejected and checked with its mistake: %s', async (mistake, signWrongly, text) => {
+    const quoted = await quote()
+    const intent = quoted.body
+    const signature = await signWrongly(quoted)
+    const { status, body: refusal } = await call('submitTradeIntent', { agentId: trader.agentId, ...intent, signature })
     expect({ status, refusal }).toMatchObject({
       status: 400,
       refusal: { code: 'INVALID_SIGNATURE', details: { mistake } },
     })
-    expect(refusal.error).toContain(said)
+    expect(refusal.error).toContain(text)
 
-    const { signature, ...intent } = body.body && { ...body.body, signature: body.signature }
-    const told = await call('verifySignature', {
+    const { body: result } = await call('verifySignature', {
       primaryType: 'OpenPosition',
       agentId: trader.agentId,
       intent,
       signature,
     })
-    expect(told.body).toMatchObject({ valid: false, mistake, problem: refusal.details.problem, digest: body.digest })
+    expect(result).toMatchObject({ valid: false, mistake, problem: refusal.details.problem, digest: quoted.digest })
   })
 
-  it('for each kind of message', async () => {
+  it('is explained for reduces and registrations too', async () => {
     const reduce = await call('getReduceIntentQuote', { agentId: trader.agentId, positionId, exitBps: 5000 })
     const { message } = reduce.body.typedData
     const swapped = await signWith(reduce.body, { agentId: message.positionId, positionId: message.agentId })
@@ -182,7 +183,7 @@ describe('a wrong signature is explained', () => {
     })
   })
 
-  it('and what is none of the common mistakes is only said to be wrong', async () => {
+  it('is the only one with a mistake in its details', async () => {
     const body = await signedIntent(
       trader,
       'submitTradeIntent',
@@ -194,8 +195,8 @@ describe('a wrong signature is explained', () => {
   })
 })
 
-describe('verifying a signature', () => {
-  it('says yes to what the contracts take, moves no nonce and sends nothing', async () => {
+describe('the signature check', () => {
+  it('accepts valid signatures without using a nonce or sending a transaction', async () => {
     const body = await quote()
     const signature = await signWith(body)
     const sent = await client.getTransactionCount({ address: deployment.accounts.executor.address })
@@ -204,25 +205,25 @@ describe('verifying a signature', () => {
       { message: body.typedData.message },
       { message: { ...body.typedData.message, exitsHash: undefined }, exits },
     ]) {
-      const { body: told } = await call('verifySignature', { primaryType: 'OpenPosition', signature, ...input })
-      expect(told).toMatchObject({ valid: true, digest: body.digest, signer: trader.account.address, warnings: [] })
+      const { body: result } = await call('verifySignature', { primaryType: 'OpenPosition', signature, ...input })
+      expect(result).toMatchObject({ valid: true, digest: body.digest, signer: trader.account.address, warnings: [] })
     }
     expect(await client.getTransactionCount({ address: deployment.accounts.executor.address })).toBe(sent)
     expect((await quote()).nonce).toBe(body.nonce)
   })
 
-  it('warns of a nonce and a deadline that would be refused', async () => {
+  it('warns about a nonce and a deadline that would be rejected', async () => {
     const body = await quote()
     const message = { ...body.typedData.message, nonce: '99', deadline: '1' }
     const signature = await signWith(body, message)
-    const { body: told } = await call('verifySignature', { primaryType: 'OpenPosition', message, signature })
-    expect(told).toMatchObject({
+    const { body: result } = await call('verifySignature', { primaryType: 'OpenPosition', message, signature })
+    expect(result).toMatchObject({
       valid: true,
       warnings: [expect.stringContaining('99'), expect.stringContaining('passed')],
     })
   })
 
-  it('takes registrations and links too', async () => {
+  it('accepts registrations and identity links', async () => {
     const account = privateKeyToAccount(generatePrivateKey())
     const { signature, ...intent } = await registrationOf(account)
     expect((await call('verifySignature', { primaryType: 'SelfRegister', intent, signature })).body).toMatchObject({
@@ -231,27 +232,27 @@ describe('verifying a signature', () => {
     })
     const link = await call('getErc8004LinkQuote', { agentId: trader.agentId, erc8004AgentId: '5' })
     const signed = await sign(trader.account, link.body.typedData)
-    const told = await call('verifySignature', {
+    const { body: result } = await call('verifySignature', {
       primaryType: 'LinkERC8004',
       agentId: trader.agentId,
       intent: link.body.body,
       signature: signed,
     })
-    expect(told.body).toMatchObject({ valid: true, digest: link.body.digest })
+    expect(result).toMatchObject({ valid: true, digest: link.body.digest })
   })
 
   it.each([
     ['neither message nor intent', { primaryType: 'ReducePosition' }],
     ['a message that lacks a field', { primaryType: 'ReducePosition', message: { agentId: '1' } }],
-    ['a field of no type', { primaryType: 'ReducePosition', message: { agentId: 'one' } }],
+    ['a field of the wrong type', { primaryType: 'ReducePosition', message: { agentId: 'one' } }],
     ['an unknown primary type', { primaryType: 'Permit', message: {} }],
     ['an intent without an agent', { primaryType: 'ReducePosition', intent: { positionId: '1' } }],
-  ])('refuses %s', async (_, input) => {
+  ])('rejects %s', async (_, input) => {
     const answer = await call('verifySignature', { signature: `0x${'11'.repeat(65)}`, ...input })
     expect(answer).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
   })
 
-  it('of an agent that does not exist is a 404', async () => {
+  it('responds 404 for an unknown agent', async () => {
     const message = { agentId: '999999', positionId: '1', exitBps: 1, deadline: '1', nonce: '0' }
     const answer = await call('verifySignature', {
       primaryType: 'ReducePosition',
@@ -263,7 +264,7 @@ describe('verifying a signature', () => {
 })
 
 describe('the signing vectors', () => {
-  it('are what the contracts compute, signed by the key that they name', async () => {
+  it('have the digests of the contracts and the signatures of their key', async () => {
     const { body } = await call('getSigningVectors')
     const account = privateKeyToAccount(body.privateKey)
     expect(account.address).toBe(body.signer)
@@ -282,7 +283,7 @@ describe('the signing vectors', () => {
   })
 })
 
-/** The digest as the contract's own view computes it. */
+/** Computes the digest with the contract's own view. */
 function contractDigest({ primaryType, typedData: { message }, exits: given }: Body): Promise<Hex> {
   const exits = given?.map(({ triggerType, triggerBps, exitBps }: Body) => ({
     triggerType: TriggerType[triggerType as keyof typeof TriggerType],
@@ -314,7 +315,7 @@ function contractDigest({ primaryType, typedData: { message }, exits: given }: B
   } as never) as Promise<Hex>
 }
 
-/** The 64 bytes of EIP-2098. */
+/** Returns the signature in the 64-byte form of EIP-2098. */
 function compact(signature: Hex): Hex {
   const s = BigInt(`0x${signature.slice(66, 130)}`) | (signature.endsWith('1c') ? 1n << 255n : 0n)
   return `${signature.slice(0, 66)}${s.toString(16).padStart(64, '0')}` as Hex
