@@ -2,7 +2,7 @@ import { env, waitUntil } from 'cloudflare:workers'
 import { parseConfig } from './config.ts'
 import { createContext } from './context.ts'
 import type { IntentRecord } from './executor/intent.ts'
-import { ExecutorLane as ExecutorLaneObject } from './executor/object.ts'
+import { ExecutorLaneObject } from './executor/object.ts'
 import type { Listener } from './history/chain-follower.ts'
 import { HistoryIndexerObject } from './history/object.ts'
 import { createApp } from './http/app.ts'
@@ -37,7 +37,7 @@ const streams = () => config.chain && eventStreamsOf(env.EVENT_STREAMS, config.c
 const quietly = (work: Promise<unknown> | undefined) => waitUntil(Promise.resolve(work).catch(() => {}))
 
 export class ExecutorLane extends ExecutorLaneObject {
-  protected override tell = async (records: IntentRecord[]) => streams()?.tell(records)
+  protected override notify = async (records: IntentRecord[]) => streams()?.tell(records)
 }
 
 export class HistoryIndexer extends HistoryIndexerObject {

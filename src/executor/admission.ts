@@ -1,124 +1,128 @@
 import { withDeadline } from '../timeout.ts'
 
-/** What an intent holds while it is under way; each part is released exactly once. */
-export type Ticket = {
-  /** Resolves to whether the group's turn came in time. */
-  turn(until: number): Promise<boolean>
-  /** Resolves to whether there is room in flight in time; the room is held until `leave`. */
-  room(until: number): Promise<boolean>
-  leave(): void
+/** An intent's place in the lane. Deadlines are epoch milliseconds. */
+export type AdmissionTicket = {
+  /** Resolves to whether the previous intent of the group was settled in time. */
+  waitForTurn(deadline: number): Promise<boolean>
+  /** Resolves to whether a slot in flight became free in time. The slot is held until `release`. */
+  waitForSlot(deadline: number): Promise<boolean>
+  /** Frees everything the ticket holds. Only the first call has an effect. */
+  release(): void
 }
 
 export type Admission = ReturnType<typeof createAdmission>
 
-const FLOOR = 4
-const START = 16
-const CEILING = 128
-const STEP = 8
-/** A window in which everything went well lets the depth grow: doubling until the first trouble, then by steps. */
+const MIN_DEPTH = 4
+const INITIAL_DEPTH = 16
+const MAX_DEPTH = 128
+const DEPTH_STEP = 8
+/** After a window without trouble the depth grows: it doubles until the first trouble, then it grows by steps. */
 const DOUBLING_WINDOW_MS = 250
 const STEP_WINDOW_MS = 1_000
-const QUEUE_LIMIT = 256
-const GROUP_LIMIT = 4
+const MAX_WAITING = 256
+const MAX_PER_GROUP = 4
 
 /**
- * How much is let into flight. The depth adapts: one lost nonce holds up everything behind it, so trouble halves it and
- * calm lets it grow. Groups take turns with themselves: an intent waits until its predecessor of the group is settled.
+ * Limits how many transactions are in flight. One lost nonce blocks everything behind it, so trouble halves the depth and
+ * success lets it grow. Intents of one group run one after the other.
  */
 export function createAdmission() {
-  let depth = START
-  let held = 0
+  let depth = INITIAL_DEPTH
+  let inFlight = 0
   let admitted = 0
-  let slowStart = true
+  let isDoubling = true
   let windowStart = 0
   let lastTrouble = 0
   let wasFull = false
   const waiting: (() => void)[] = []
   const groups = new Map<string, { count: number; tail: Promise<void> }>()
 
-  const wake = () => {
-    while (held < depth && waiting.length > 0) {
-      held++
+  function fillSlots() {
+    while (inFlight < depth && waiting.length > 0) {
+      inFlight++
       waiting.shift()?.()
     }
   }
 
-  /** Takes an intent of a group in, or answers undefined when the lane or the group has enough. */
-  function enter(group: string): Ticket | undefined {
+  function freeSlot() {
+    inFlight--
+    fillSlots()
+  }
+
+  async function takeSlot(deadline: number): Promise<boolean> {
+    wasFull ||= inFlight >= depth
+    if (inFlight < depth && waiting.length === 0) {
+      inFlight++
+      return true
+    }
+    const slot = Promise.withResolvers<void>()
+    waiting.push(slot.resolve)
+    if (await resolvesBefore(slot.promise, deadline)) return true
+    const index = waiting.indexOf(slot.resolve)
+    if (index >= 0) waiting.splice(index, 1)
+    else freeSlot() // it was assigned just after the deadline
+    return false
+  }
+
+  /** Admits an intent of a group; undefined if the lane or the group is at capacity. */
+  function enter(group: string): AdmissionTicket | undefined {
     const queue = groups.get(group) ?? { count: 0, tail: Promise.resolve() }
-    if (queue.count >= GROUP_LIMIT || admitted >= depth + QUEUE_LIMIT) return undefined
+    if (queue.count >= MAX_PER_GROUP || admitted >= depth + MAX_WAITING) return undefined
     const isFirst = queue.count === 0
-    const before = queue.tail
-    const done = Promise.withResolvers<void>()
+    const previous = queue.tail
+    const released = Promise.withResolvers<void>()
     queue.count++
     admitted++
-    queue.tail = before.then(() => done.promise)
+    queue.tail = previous.then(() => released.promise)
     groups.set(group, queue)
 
-    let hasRoom = false
-    let hasLeft = false
+    let holdsSlot = false
+    let isReleased = false
     return {
-      turn: async until => isFirst || inTime(before, until),
-      async room(until) {
-        wasFull ||= held >= depth
-        if (held < depth && waiting.length === 0) held++
-        else {
-          const turn = Promise.withResolvers<void>()
-          waiting.push(turn.resolve)
-          if (!(await inTime(turn.promise, until))) {
-            const place = waiting.indexOf(turn.resolve)
-            if (place >= 0) waiting.splice(place, 1)
-            else release()
-            return false
-          }
-        }
-        hasRoom = true
-        return true
+      waitForTurn: async deadline => isFirst || resolvesBefore(previous, deadline),
+      async waitForSlot(deadline) {
+        holdsSlot = await takeSlot(deadline)
+        return holdsSlot
       },
-      leave() {
-        if (hasLeft) return
-        hasLeft = true
+      release() {
+        if (isReleased) return
+        isReleased = true
         admitted--
         queue.count--
         if (queue.count === 0) groups.delete(group)
-        done.resolve()
-        if (hasRoom) release()
+        released.resolve()
+        if (holdsSlot) freeSlot()
       },
     }
   }
 
-  const release = () => {
-    held--
-    wake()
-  }
-
-  /** A transaction was included in good time. */
-  function calm() {
+  /** Records that a transaction was included quickly. */
+  function recordSuccess() {
     const now = Date.now()
-    if (now - windowStart < (slowStart ? DOUBLING_WINDOW_MS : STEP_WINDOW_MS)) return
-    if (wasFull) depth = Math.min(CEILING, slowStart ? depth * 2 : depth + STEP)
+    if (now - windowStart < (isDoubling ? DOUBLING_WINDOW_MS : STEP_WINDOW_MS)) return
+    if (wasFull) depth = Math.min(MAX_DEPTH, isDoubling ? depth * 2 : depth + DEPTH_STEP)
     windowStart = now
     wasFull = false
-    wake()
+    fillSlots()
   }
 
-  /** A nonce bounced, an outcome is unknown, or an answer took too long. */
-  function trouble() {
+  /** Records a rejected nonce, an unknown outcome or a slow inclusion. */
+  function recordTrouble() {
     const now = Date.now()
-    slowStart = false
+    isDoubling = false
     windowStart = now
     wasFull = false
     if (now - lastTrouble < STEP_WINDOW_MS) return
     lastTrouble = now
-    depth = Math.max(FLOOR, Math.floor(depth / 2))
+    depth = Math.max(MIN_DEPTH, Math.floor(depth / 2))
   }
 
-  return { enter, calm, trouble, depth: () => depth }
+  return { enter, recordSuccess, recordTrouble, depth: () => depth }
 }
 
-const inTime = (promise: Promise<void>, until: number): Promise<boolean> =>
+const resolvesBefore = (promise: Promise<void>, deadline: number): Promise<boolean> =>
   withDeadline(
     promise.then(() => true),
-    until,
+    deadline,
     () => false,
   )

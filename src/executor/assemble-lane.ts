@@ -1,63 +1,126 @@
-import type { Address } from 'viem'
+import type { Address, Hex } from 'viem'
 import { parseConfig } from '../config.ts'
 import { createTransport } from '../rpc/transport.ts'
 import { createAdmission } from './admission.ts'
-import { createDelivery } from './delivery.ts'
+import type { LaneAlarm } from './alarm.ts'
+import { createAttemptSender } from './attempt-sender.ts'
+import { createHeadCache } from './chain-head.ts'
+import { logUnexpected } from './error-handlers.ts'
 import { createInclusion } from './inclusion.ts'
-import { logUnexpected } from './log-failure.ts'
-import { createSequencer } from './nonce-sequencer.ts'
-import { createHerald } from './receipt-forwarder.ts'
+import { createIntake } from './intake.ts'
+import { createNonceSequencer } from './nonce-sequencer.ts'
+import { createPauseRules } from './pause-rules.ts'
+import { createReceiptForwarder } from './receipt-forwarder.ts'
 import { createReconciliation } from './reconciliation.ts'
-import { accountOf } from './signing-account.ts'
+import { signingAccountOf } from './signing-account.ts'
 import { createSimulator } from './simulation.ts'
 import type { Journal } from './store.ts'
+import { createSubmitter } from './submit-intent.ts'
+
+export type Lane = ReturnType<typeof assembleLane>
 
 const RPC_TIMEOUT_MS = 5_000
 
-export type Parts = ReturnType<typeof assemble>
-
-/** What a lane is made of, wired to the configured chain; throws when there is none, or no key for the address. */
-export function assemble(
-  address: Address,
-  env: Env,
-  journal: Journal,
-  {
-    sync,
-    onUnfunded,
-    onForeign,
-  }: { sync: () => Promise<void>; onUnfunded: (cost: bigint) => void; onForeign: () => void },
-) {
+/** Creates the parts of a lane. Throws if no chain is configured, or no key for the address. */
+export function assembleLane({
+  address,
+  env,
+  journal,
+  alarm,
+  sync,
+  onReceived,
+}: {
+  address: Address
+  env: Env
+  journal: Journal
+  alarm: LaneAlarm
+  /** Resolves when all writes so far are durable. */
+  sync: () => Promise<void>
+  /** Called with the digest of every new request. */
+  onReceived: (digest: Hex) => void
+}) {
   const variables: Partial<Record<string, unknown>> = { ...env }
-  const config = parseConfig(variables)
-  if (config.chain === undefined) throw new Error('A lane needs CHAIN_ID, RPC_URL and CONTRACTS')
-  const { id: chainId, rpcUrls } = config.chain
-  const { inclusionTimeoutMs } = config
-  const account = accountOf(address, chainId, variables)
+  const { chain, trading, inclusionTimeoutMs } = parseConfig(variables)
+  if (chain === undefined) throw new Error('A lane needs CHAIN_ID, RPC_URL and CONTRACTS')
   const priorityFeeWei = BigInt(/^\d+$/.exec(String(variables.PRIORITY_FEE_WEI))?.[0] ?? 0)
-  const rpc = createTransport(rpcUrls, RPC_TIMEOUT_MS)
+
+  const rpc = createTransport(chain.rpcUrls, RPC_TIMEOUT_MS)
+  const account = signingAccountOf(address, chain.id, variables)
   const admission = createAdmission()
-  const sequencer = createSequencer({
-    ...{ account, chainId, rpc, journal, priorityFeeWei, sync },
+  const pauses = createPauseRules(journal)
+  const simulate = createSimulator(rpc, address)
+  const heads = createHeadCache({
+    rpc,
+    address,
+    chainId: chain.id,
+    onHead: head => sequencer.observe(head),
+  })
+  const inclusion = createInclusion({
+    rpc,
+    journal,
+    from: address,
+    onMined: createReceiptForwarder(
+      env.HISTORY_INDEXER,
+      chain.id,
+      trading === undefined ? [] : [trading.TradeRouter, trading.PositionManager],
+    ),
+  })
+  const sequencer = createNonceSequencer({
+    account,
+    heads,
+    journal,
+    priorityFeeWei,
+    sync,
     onNewChain() {
       journal.clear()
-      inclusion.abandon()
+      inclusion.abandonAll()
     },
   })
-  const { TradeRouter, PositionManager } = config.trading ?? {}
-  const followed = TradeRouter && PositionManager ? [TradeRouter, PositionManager] : []
-  const inclusion = createInclusion({
-    ...{ rpc, journal, from: address },
-    onMined: createHerald(env.HISTORY_INDEXER, chainId, followed),
+  const sender = createAttemptSender({
+    rpc,
+    journal,
+    heads,
+    sequencer,
+    inclusion,
+    admission,
+    inclusionTimeoutMs,
+    onNonceConflict: () => void reconcile().catch(logUnexpected),
+    onUnfunded(cost) {
+      pauses.pauseForFunds(cost)
+      heads.expire()
+    },
   })
-  const simulate = createSimulator(rpc, address)
-  const delivery = createDelivery({
-    ...{ rpc, journal, sequencer, inclusion, admission, inclusionTimeoutMs },
-    onDisorder: () => void reconciliation.reconcile().catch(logUnexpected),
-    onUnfunded,
+  const { reconcile } = createReconciliation({
+    rpc,
+    journal,
+    heads,
+    sequencer,
+    inclusion,
+    sender,
+    simulate,
+    address,
+    priorityFeeWei,
+    onForeignTransaction: pauses.recordForeignTransaction,
   })
-  const reconciliation = createReconciliation({
-    ...{ rpc, journal, sequencer, inclusion, delivery, simulate, address },
-    onForeign,
+  const submit = createSubmitter({
+    journal,
+    heads,
+    sequencer,
+    simulate,
+    sender,
+    pauses,
+    alarm,
+    priorityFeeWei,
   })
-  return { account, admission, sequencer, inclusion, simulate, delivery, reconciliation, inclusionTimeoutMs }
+  const intake = createIntake({
+    journal,
+    admission,
+    inclusion,
+    pauses,
+    submit,
+    reconcile,
+    inclusionTimeoutMs,
+    onReceived,
+  })
+  return { account, admission, heads, pauses, sender, intake, reconcile }
 }

@@ -3,20 +3,68 @@ import { unreachable } from '../rpc/node-errors.ts'
 import { balanceRequest, blockRequest, chainIdRequest, transactionCountRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 
-/** The chain as the lane last saw it, all of one round trip. The nonce is the account's next; `readAt` is in milliseconds. */
-export type Head = {
+/** The head block and the account at that block, from one request. `readAt` is in milliseconds. */
+export type ChainHead = {
   number: number
   hash: Hex
+  /** Unix seconds. */
   timestamp: number
   baseFee: bigint
+  /** The account's next nonce. */
   nonce: number
   balance: bigint
+  /** The hash of block 0. */
   genesis: Hex
   readAt: number
 }
 
-/** Reads the head in one batch; throws CHAIN_UNREACHABLE when no node of this chain answers. */
-export async function readHead(rpc: RpcTransport, address: Address, chainId: number): Promise<Head> {
+export type HeadCache = ReturnType<typeof createHeadCache>
+
+/** Caches the chain's head. `onHead` is called with every head that is read, before it is returned. */
+export function createHeadCache({
+  rpc,
+  address,
+  chainId,
+  onHead,
+}: {
+  rpc: RpcTransport
+  address: Address
+  chainId: number
+  onHead: (head: ChainHead) => void
+}) {
+  let head: ChainHead | undefined
+  let reading: Promise<ChainHead> | undefined
+
+  async function read(): Promise<ChainHead> {
+    const fresh = await readChainHead(rpc, address, chainId)
+    onHead(fresh)
+    head = fresh
+    return fresh
+  }
+
+  /** Reads the head; a call during a read joins it. Throws CHAIN_UNREACHABLE. */
+  function refresh(): Promise<ChainHead> {
+    reading ??= read().finally(() => {
+      reading = undefined
+    })
+    return reading
+  }
+
+  return {
+    refresh,
+    /** Returns a head that is at most this old. Throws CHAIN_UNREACHABLE. */
+    within: async (maxAgeMs: number): Promise<ChainHead> =>
+      head !== undefined && Date.now() - head.readAt <= maxAgeMs ? head : refresh(),
+    /** Makes the next `within` read the chain. */
+    expire() {
+      if (head) head = { ...head, readAt: 0 }
+    },
+    /** Returns the last head that was read; undefined before the first. */
+    last: () => head,
+  }
+}
+
+async function readChainHead(rpc: RpcTransport, address: Address, chainId: number): Promise<ChainHead> {
   const [, nonce, balance, latest, genesis] = await rpc.batch(
     [
       chainIdRequest,

@@ -3,92 +3,98 @@ import { privateKeyToAddress } from 'viem/accounts'
 import { refuse } from '../errors/catalogue.ts'
 import { withDeadline } from '../timeout.ts'
 import type { IntentRecord, LaneStatus, RelayOutcome, RelayRequest } from './intent.ts'
-import type { ExecutorLane } from './object.ts'
+import type { ExecutorLaneObject } from './object.ts'
 
-export interface Executor {
+/** The lanes of one or more executor accounts. */
+export type Executor = {
   /** The account of the first lane. */
   address: Address
-  /** The account that executes for a group. */
+  /** Returns the account that relays the intents of a group. */
   addressOf(group: string): Address
-  /** Simulates, sends and waits for the inclusion; the same digest again joins, or answers what became of it. */
-  relay(relay: RelayRequest): Promise<RelayOutcome>
-  /** What the group's lane knows of a digest, or undefined. */
+  /**
+   * Simulates and sends an intent and waits for its inclusion. Never throws. The same digest again joins the first call or
+   * returns its outcome.
+   */
+  relay(request: RelayRequest): Promise<RelayOutcome>
+  /** Returns what the group's lane knows about a digest. Throws EXECUTOR_UNREACHABLE. */
   find(group: string, digest: Hex): Promise<IntentRecord | undefined>
   status(): Promise<LaneStatus[]>
 }
 
-/** The lanes of the given keys: one Durable Object per account, and one group always meets the same lane. */
+/** How often a lane is called for one relay. */
+const MAX_LANE_CALLS = 2
+/** What a lane may need in addition to the inclusion timeout: a simulation, and the replay of a revert. */
+const LANE_GRACE_MS = 10_000
+
+/** Returns an executor over the lanes of the given keys: one Durable Object per account, and one lane per group. */
 export function createExecutor(
-  namespace: DurableObjectNamespace<ExecutorLane>,
+  namespace: DurableObjectNamespace<ExecutorLaneObject>,
   keys: readonly Hex[],
   { inclusionTimeoutMs }: { inclusionTimeoutMs: number },
 ): Executor {
   const addresses = keys.map(addressOfKey)
   const [first] = addresses
   if (first === undefined) throw new Error('An executor needs at least one key')
-  const lane = (address: Address) => namespace.get(namespace.idFromName(address))
-  const addressOf = (group: string) => rendezvous(group, addresses)
+  const laneOf = (address: Address) => namespace.get(namespace.idFromName(address))
+  const addressOf = (group: string) => chooseAddress(group, addresses)
+
+  /** Calls the lane again if it breaks: it may have sent the intent, which its journal knows. */
+  async function relayToLane(request: RelayRequest): Promise<RelayOutcome> {
+    for (let calls = 1; ; calls++) {
+      try {
+        return await laneOf(addressOf(request.group)).relay(request)
+      } catch (error) {
+        if (isOverloaded(error)) return { state: 'busy', retryAfterSeconds: 1 }
+        if (calls === MAX_LANE_CALLS) return { state: 'unknown' }
+      }
+    }
+  }
+
   return {
     address: first,
     addressOf,
-    relay: relay =>
+    relay: request =>
       withDeadline(
-        relayTo(lane, addressOf(relay.group), relay),
+        relayToLane(request),
         Date.now() + inclusionTimeoutMs + LANE_GRACE_MS,
         (): RelayOutcome => ({ state: 'unknown' }),
       ),
     async find(group, digest) {
       const address = addressOf(group)
       try {
-        return await lane(address)
+        return await laneOf(address)
           .find(digest)
-          .catch(() => lane(address).find(digest))
+          .catch(() => laneOf(address).find(digest))
       } catch (error) {
         throw refuse('EXECUTOR_UNREACHABLE', {}, { cause: error })
       }
     },
-    status: () => Promise.all(addresses.map(address => lane(address).status())),
+    status: () => Promise.all(addresses.map(address => laneOf(address).status())),
   }
 }
 
-const LANE_ATTEMPTS = 2
-/** What a lane may need beyond its own wait: the simulation and the replay of a revert. */
-const LANE_GRACE_MS = 10_000
-
-type LaneOf = (address: Address) => DurableObjectStub<ExecutorLane>
-
-/** A lane that broke on the way may have sent: its journal knows, and asking it again is safe. */
-async function relayTo(lane: LaneOf, address: Address, relay: RelayRequest): Promise<RelayOutcome> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await lane(address).relay(relay)
-    } catch (error) {
-      if (isOverload(error)) return { state: 'busy', retryAfterSeconds: 1 }
-      if (attempt === LANE_ATTEMPTS) return { state: 'unknown' }
-    }
-  }
-}
-
-const isOverload = (error: unknown) => error instanceof Error && 'overloaded' in error && error.overloaded === true
+/** Whether the platform rejected a call because the object has too many queued requests. */
+const isOverloaded = (error: unknown) => error instanceof Error && 'overloaded' in error && error.overloaded === true
 
 const addressCache = new Map<Hex, Address>()
 
+/** Returns the address of a private key. */
 export function addressOfKey(key: Hex): Address {
   const address = addressCache.get(key) ?? privateKeyToAddress(key)
   addressCache.set(key, address)
   return address
 }
 
-/** The address with the highest hash beside the group: adding or removing a key moves only that key's groups. */
-function rendezvous(group: string, addresses: readonly Address[]): Address {
+/** Chooses a group's account by rendezvous hashing: a key that is added or removed moves only its own groups. */
+function chooseAddress(group: string, addresses: readonly Address[]): Address {
   const [first, ...others] = addresses
   if (first === undefined) throw new Error('An executor needs at least one key')
   if (others.length === 0) return first
-  const weight = (address: Address) => keccak256(stringToBytes(`${group} ${address}`))
-  let best = { address: first, weight: weight(first) }
+  const weightOf = (address: Address) => keccak256(stringToBytes(`${group} ${address}`))
+  let best = { address: first, weight: weightOf(first) }
   for (const address of others) {
-    const candidate = { address, weight: weight(address) }
-    if (candidate.weight > best.weight) best = candidate
+    const weight = weightOf(address)
+    if (weight > best.weight) best = { address, weight }
   }
   return best.address
 }

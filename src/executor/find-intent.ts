@@ -1,41 +1,44 @@
 import type { Hex } from 'viem'
 import { addressOfKey } from './client.ts'
 import type { IntentRecord, SentTransaction } from './intent.ts'
-import type { ExecutorLane } from './object.ts'
+import type { ExecutorLaneObject } from './object.ts'
 
-/** What all lanes of a deployment remember together, for who knows neither group nor account. */
+/** The journals of all lanes of a deployment, for callers who know neither group nor account. */
 export type Journals = {
-  /** The life of a signed intent, or undefined when no lane has it (any more). Throws what the unreachable lane threw. */
+  /** Returns what the lanes know about a signed intent. Throws the error of a lane that is unreachable. */
   findIntent(digest: Hex): Promise<IntentRecord | undefined>
-  /** A transaction that some lane has signed, or undefined. Throws what the unreachable lane threw. */
+  /** Returns a transaction that a lane signed. Throws the error of a lane that is unreachable. */
   findTransaction(hash: Hex): Promise<SentTransaction | undefined>
 }
 
-/** The journals of the accounts of these keys: those that relay what agents sign, and those that send for the service. */
+/** Returns the journals of these keys: `relaying` for intents that agents sign, `own` for the service's transactions. */
 export function createJournals(
-  namespace: DurableObjectNamespace<ExecutorLane>,
+  namespace: DurableObjectNamespace<ExecutorLaneObject>,
   { relaying, own }: { relaying: readonly Hex[]; own: readonly Hex[] },
 ): Journals {
   const lanesOf = (keys: readonly Hex[]) =>
     [...new Set(keys.map(addressOfKey))].map(address => namespace.get(namespace.idFromName(address)))
   return {
     async findIntent(digest) {
-      const records = await askAll(lanesOf(relaying).map(lane => lane.find(digest)))
-      // A lane that a change of keys has taken the agent from may remember an earlier refusal.
-      return records.sort((a, b) => weightOf(b) - weightOf(a) || b.updatedAt - a.updatedAt)[0]
+      const records = await collect(lanesOf(relaying).map(lane => lane.find(digest)))
+      // If the agent moved to another lane after a key was added, its former lane may still have a rejected try.
+      return records.sort((a, b) => rankOf(b) - rankOf(a) || b.updatedAt - a.updatedAt)[0]
     },
-    findTransaction: async hash =>
-      (await askAll(lanesOf([...relaying, ...own]).map(lane => lane.findTransaction(hash))))[0],
+    async findTransaction(hash) {
+      const lanes = lanesOf([...relaying, ...own])
+      const [transaction] = await collect(lanes.map(lane => lane.findTransaction(hash)))
+      return transaction
+    },
   }
 }
 
-const weightOf = ({ state }: IntentRecord) => (state === 'rejected' || state === 'reverted' ? 0 : 1)
+const rankOf = ({ state }: IntentRecord) => (state === 'rejected' || state === 'reverted' ? 0 : 1)
 
-/** What the lanes that know something answer; throws when nobody does and one of them cannot be asked. */
-async function askAll<T extends object>(asked: Promise<T | undefined>[]): Promise<T[]> {
-  const answers = await Promise.allSettled(asked)
-  const found = answers.flatMap(answer => (answer.status === 'fulfilled' && answer.value ? [answer.value] : []))
-  const silent = answers.find(({ status }) => status === 'rejected')
-  if (found.length === 0 && silent) throw (silent as PromiseRejectedResult).reason
+/** Returns all results that are defined. Throws if there is none and a promise was rejected. */
+async function collect<Result extends object>(promises: Promise<Result | undefined>[]): Promise<Result[]> {
+  const settled = await Promise.allSettled(promises)
+  const found = settled.flatMap(result => (result.status === 'fulfilled' && result.value ? [result.value] : []))
+  const failed = settled.find(result => result.status === 'rejected')
+  if (found.length === 0 && failed) throw failed.reason
   return found
 }

@@ -1,16 +1,16 @@
-import { type Hex, numberToHex } from 'viem'
-import { isUnreachable } from '../rpc/node-errors.ts'
-import { callRequest, type NodeReceipt, receiptRequest } from '../rpc/requests.ts'
-import { traceRevertData } from '../rpc/revert-data.ts'
+import type { Address, Hex } from 'viem'
+import { type NodeReceipt, receiptRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
-import type { ReceiptLog, RelayOutcome } from './intent.ts'
+import { ignoreUnreachable } from './error-handlers.ts'
+import type { RelayOutcome } from './intent.ts'
 import type { JournalIntent } from './intent-table.ts'
+import { replayRevert } from './replay-revert.ts'
 import type { Journal } from './store.ts'
 
 export type Inclusion = ReturnType<typeof createInclusion>
 
-/** Turns receipts into outcomes: the receipt decides, and whoever waits for the digest is told. */
+/** Records receipts in the journal and resolves the outcomes that callers wait for. */
 export function createInclusion({
   rpc,
   journal,
@@ -19,125 +19,102 @@ export function createInclusion({
 }: {
   rpc: RpcTransport
   journal: Journal
-  from: Hex
-  /** Told of the logs of each transaction that succeeded. */
+  from: Address
+  /** Called with the logs of every call that succeeded. */
   onMined: (logs: NodeReceipt['logs']) => void
 }) {
-  const waiting = new Map<Hex, PromiseWithResolvers<RelayOutcome>>()
+  const waiters = new Map<Hex, PromiseWithResolvers<RelayOutcome>>()
 
-  /** The outcome of an intent that is under way, whenever it comes. */
-  function outcomeOf(digest: Hex): Promise<RelayOutcome> {
-    const waiter = waiting.get(digest) ?? Promise.withResolvers<RelayOutcome>()
-    waiting.set(digest, waiter)
+  /** Resolves with the outcome of an intent in flight, without a timeout. */
+  function awaitOutcome(digest: Hex): Promise<RelayOutcome> {
+    const waiter = waiters.get(digest) ?? Promise.withResolvers<RelayOutcome>()
+    waiters.set(digest, waiter)
     return waiter.promise
   }
 
-  function tell(digest: Hex, outcome: RelayOutcome) {
-    waiting.get(digest)?.resolve(outcome)
-    waiting.delete(digest)
+  function resolveOutcome(digest: Hex, outcome: RelayOutcome) {
+    waiters.get(digest)?.resolve(outcome)
+    waiters.delete(digest)
   }
 
-  /** Records that an attempt is in a block. A second call for the same attempt changes nothing. */
+  /** Records that a pending attempt is in a block. Does nothing if the attempt is not pending any more. */
   async function include(attempt: Attempt, receipt: NodeReceipt): Promise<void> {
     if (!journal.attempts.isPending(attempt.hash)) return
-    const succeeded = BigInt(receipt.status) === 1n
-    const blockNumber = Number(receipt.blockNumber)
-    journal.attempts.include(
-      attempt,
-      { number: blockNumber, hash: blockHashOf(receipt) },
-      succeeded ? 'mined' : 'reverted',
-    )
+    const state = stateOf(receipt)
+    const block = blockOf(receipt)
+    journal.attempts.include(attempt, block, state)
     const { digest, hash } = attempt
     if (digest === null) return
     if (attempt.purpose === 'cancel')
-      return end(digest, { reason: journal.intents.find(digest)?.reason ?? 'it was cancelled' })
-    if (succeeded) {
-      journal.intents.setState(digest, 'mined', { blockNumber })
-      onMined(receipt.logs)
-      return tell(digest, mined(receipt, hash))
-    }
-    journal.intents.setState(digest, 'reverted', { blockNumber })
-    const intent = journal.intents.find(digest)
-    const waiter = waiting.get(digest) // while it is run again another try may begin, and wait for its own outcome
-    waiting.delete(digest)
-    const revertData = intent && (await replay(intent, attempt, blockNumber))
+      return reject(digest, { reason: journal.intents.find(digest)?.reason ?? 'it was cancelled' })
+    journal.intents.setState(digest, state, { blockNumber: block.number })
+    if (state === 'reverted') return explainRevert(digest, attempt, block.number)
+    onMined(receipt.logs)
+    resolveOutcome(digest, minedOutcome(receipt, hash))
+  }
+
+  async function explainRevert(digest: Hex, attempt: Attempt, blockNumber: number): Promise<void> {
+    const call = journal.intents.find(digest)?.call
+    // During the replay the intent may be relayed again. That relay waits for its own outcome.
+    const waiter = waiters.get(digest)
+    waiters.delete(digest)
+    const { hash } = attempt
+    const revertData = call && (await replayRevert(rpc, { from, call, attempt, blockNumber }))
     const isLatest =
       journal.attempts.ofIntent(digest).at(-1)?.hash === hash && journal.intents.find(digest)?.state === 'reverted'
     if (revertData !== undefined && isLatest) journal.intents.setState(digest, 'reverted', { blockNumber, revertData })
     waiter?.resolve({ state: 'reverted', hash, ...(revertData !== undefined && { data: revertData }) })
   }
 
-  /** Whether a receipt says of an attempt what is known of it. */
-  const isStill = ({ state }: Attempt, { status }: NodeReceipt): boolean =>
-    state === (BigInt(status) === 1n ? 'mined' : 'reverted')
-
-  /** Records the block of an attempt whose fate has not changed. */
-  function move(attempt: Attempt, receipt: NodeReceipt) {
-    const blockNumber = Number(receipt.blockNumber)
-    const isMined = attempt.state === 'mined'
-    journal.attempts.include(
-      attempt,
-      { number: blockNumber, hash: blockHashOf(receipt) },
-      isMined ? 'mined' : 'reverted',
-    )
-    if (isMined && attempt.purpose === 'call' && attempt.digest !== null)
-      journal.intents.setState(attempt.digest, 'mined', { blockNumber })
+  /** Records the new block of an attempt whose result is the same after a reorg. */
+  function updateBlock(attempt: Attempt, receipt: NodeReceipt) {
+    const block = blockOf(receipt)
+    const state = stateOf(receipt)
+    journal.attempts.include(attempt, block, state)
+    if (state === 'mined' && attempt.purpose === 'call' && attempt.digest !== null)
+      journal.intents.setState(attempt.digest, 'mined', { blockNumber: block.number })
   }
 
-  /** Ends an intent that can no longer execute and of which nothing was executed. */
-  function end(digest: Hex, { data, reason }: { data?: Hex | undefined; reason: string }) {
+  /** Rejects an intent of which nothing was executed and nothing can be executed any more. */
+  function reject(digest: Hex, { data, reason }: { data?: Hex | undefined; reason: string }) {
     journal.intents.setState(digest, 'rejected', { reason, ...(data !== undefined && { revertData: data }) })
-    tell(digest, { state: 'rejected', message: reason, ...(data !== undefined && { data }) })
+    resolveOutcome(digest, { state: 'rejected', message: reason, ...(data !== undefined && { data }) })
   }
 
-  /** What became of an intent that was executed, from the chain; `unknown` while the chain does not show it. */
-  async function answer(intent: JournalIntent): Promise<RelayOutcome> {
+  /** Returns the outcome of an intent that was mined; `unknown` while the node has no receipt. */
+  async function storedOutcome(intent: JournalIntent): Promise<RelayOutcome> {
     const attempts = journal.attempts.ofIntent(intent.digest)
     const included = attempts.findLast(({ state }) => state === 'mined' || state === 'reverted')
     const hash = included?.hash ?? attempts.at(-1)?.hash
     if (included === undefined || hash === undefined) return { state: 'unknown', ...(hash !== undefined && { hash }) }
     if (included.state === 'reverted')
       return { state: 'reverted', hash, ...(intent.revertData !== null && { data: intent.revertData }) }
-    try {
-      const { result } = await rpc.call(receiptRequest(hash))
-      if (result) return mined(result, hash)
-    } catch (error) {
-      if (!isUnreachable(error)) throw error
-    }
-    return { state: 'unknown', hash }
+    const response = await rpc.call(receiptRequest(hash)).catch(ignoreUnreachable)
+    return response?.result ? minedOutcome(response.result, hash) : { state: 'unknown', hash }
   }
 
-  /** The revert data of a mined call: run again on the state before its block, and on that of its block. */
-  async function replay(
-    { call }: JournalIntent,
-    { gas, hash }: Attempt,
-    blockNumber: number,
-  ): Promise<Hex | undefined> {
-    const request = { from, to: call.to, data: call.data, gas: numberToHex(gas) }
-    for (const at of [blockNumber - 1, blockNumber]) {
-      try {
-        const { error } = await rpc.call(callRequest(request, at))
-        if (error?.data !== undefined) return error.data
-      } catch (error) {
-        if (!isUnreachable(error)) throw error
-      }
-    }
-    return traceRevertData(rpc, hash)
+  /** Resolves every wait with `unknown`: the chain was replaced by another one. */
+  function abandonAll() {
+    for (const digest of [...waiters.keys()]) resolveOutcome(digest, { state: 'unknown' })
   }
 
-  /** Gives up on everything: nothing of it will ever be in a block. */
-  function abandon() {
-    for (const digest of [...waiting.keys()]) tell(digest, { state: 'unknown' })
-  }
-
-  return { outcomeOf, include, isStill, move, end, answer, abandon }
+  return { awaitOutcome, include, updateBlock, reject, storedOutcome, abandonAll }
 }
 
-function mined({ blockNumber, logs }: NodeReceipt, hash: Hex): RelayOutcome {
-  const plain = logs.map(({ address, topics, data }): ReceiptLog => ({ address, topics, data }))
-  return { state: 'mined', hash, blockNumber: BigInt(blockNumber), logs: plain }
-}
+/** Whether a receipt confirms the result that is journalled for an attempt. */
+export const hasSameResult = (attempt: Attempt, receipt: NodeReceipt): boolean => attempt.state === stateOf(receipt)
 
-/** A sequencer that answers before the block is sealed writes a zero hash: then it is not known yet. */
-export const blockHashOf = ({ blockHash }: NodeReceipt): Hex | null =>
-  blockHash === null || /^0x0*$/.test(blockHash) ? null : blockHash
+const stateOf = ({ status }: NodeReceipt) => (BigInt(status) === 1n ? 'mined' : 'reverted')
+
+/** Returns a receipt's block. A sequencer that responds before it seals the block returns a zero hash, here null. */
+const blockOf = ({ blockNumber, blockHash }: NodeReceipt): { number: number; hash: Hex | null } => ({
+  number: Number(blockNumber),
+  hash: blockHash === null || /^0x0*$/.test(blockHash) ? null : blockHash,
+})
+
+const minedOutcome = ({ blockNumber, logs }: NodeReceipt, hash: Hex): RelayOutcome => ({
+  state: 'mined',
+  hash,
+  blockNumber: BigInt(blockNumber),
+  logs: logs.map(({ address, topics, data }) => ({ address, topics, data })),
+})

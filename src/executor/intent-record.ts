@@ -1,11 +1,42 @@
 import { type Address, getAddress, type Hex } from 'viem'
+import type { AttemptSender } from './attempt-sender.ts'
 import type { Attempt } from './attempt-table.ts'
-import type { AttemptRecord, IntentRecord, RelayRequest, SentTransaction } from './intent.ts'
+import { type Intake, isRetryable, type OpenRequest } from './intake.ts'
+import type { AttemptRecord, IntentRecord, SentTransaction } from './intent.ts'
 import type { JournalIntent } from './intent-table.ts'
 import type { Journal } from './store.ts'
 
-/** Returns a journalled intent as the lane reports it. */
-export const toIntentRecord = (intent: JournalIntent, attempts: readonly Attempt[]): IntentRecord => ({
+/**
+ * Returns what a lane knows about an intent; undefined if it does not know it. An intent that is being checked is
+ * `received`, also if an earlier try was rejected. `lane` is undefined until the lane has started.
+ */
+export function findIntentRecord(
+  journal: Journal,
+  lane: { intake: Pick<Intake, 'find'>; sender: Pick<AttemptSender, 'isBeingSent'> } | undefined,
+  digest: Hex,
+): IntentRecord | undefined {
+  const intent = journal.intents.find(digest)
+  const open = lane?.intake.find(digest)
+  if (open && (intent === undefined || isRetryable(intent))) return toReceivedRecord(open, intent)
+  if (intent === undefined) return undefined
+  const attempts = journal.attempts.ofIntent(digest)
+  const isSent = intent.state === 'prepared' && attempts.some(({ hash }) => lane?.sender.isBeingSent(hash))
+  return toIntentRecord(isSent ? { ...intent, state: 'sent' } : intent, attempts)
+}
+
+const toReceivedRecord = ({ request, receivedAt }: OpenRequest, known: JournalIntent | undefined): IntentRecord => ({
+  digest: request.digest,
+  kind: request.kind,
+  group: request.group,
+  groupNonce: request.groupNonce,
+  deadline: request.deadline,
+  state: 'received',
+  attempts: [],
+  createdAt: toSeconds(known?.createdAt ?? receivedAt),
+  updatedAt: toSeconds(receivedAt),
+})
+
+const toIntentRecord = (intent: JournalIntent, attempts: readonly Attempt[]): IntentRecord => ({
   digest: intent.digest,
   kind: intent.kind,
   group: intent.group,
@@ -26,23 +57,6 @@ const toAttemptRecord = ({ hash, nonce, purpose, state, sentAt }: Attempt): Atte
   purpose,
   state,
   sentAt: toSeconds(sentAt),
-})
-
-/** Returns the record of a request that is not signed yet. `receivedAt` is in milliseconds; `known` is an earlier try. */
-export const toReceivedRecord = (
-  { digest, kind, group, groupNonce, deadline }: RelayRequest,
-  receivedAt: number,
-  known?: JournalIntent,
-): IntentRecord => ({
-  digest,
-  kind,
-  group,
-  groupNonce,
-  deadline,
-  state: 'received',
-  attempts: [],
-  createdAt: toSeconds(known?.createdAt ?? receivedAt),
-  updatedAt: toSeconds(receivedAt),
 })
 
 /** Returns a transaction that the lane of `from` signed; undefined if the journal does not contain it. */

@@ -1,102 +1,86 @@
-import type { RpcTransport } from '../rpc/transport.ts'
+import type { Hex } from 'viem'
 import type { Attempt } from './attempt-table.ts'
-import { type Head, readHead } from './chain-head.ts'
-import type { Call, RelayRequest } from './intent.ts'
-import type { Account, Fees } from './signing-account.ts'
+import type { ChainHead, HeadCache } from './chain-head.ts'
+import type { AttemptPurpose, Call, RelayRequest } from './intent.ts'
+import type { SigningAccount } from './signing-account.ts'
 import type { Journal } from './store.ts'
+import { feesAt, replacementFees, type TransactionFees } from './transaction-fees.ts'
 
-export type Sequencer = ReturnType<typeof createSequencer>
+export type NonceSequencer = ReturnType<typeof createNonceSequencer>
 
-/** A transfer of nothing costs this much, plus what a rollup charges for its data. */
-const NOOP_GAS = 100_000
-/** Rows that one turn writes together. */
-const BATCH = 32
-/** A replacement must bid this much more for a pool to take it in. */
-const REPLACEMENT_PERCENT = 125n
+/** The gas limit of a zero-value transfer, with room for what a rollup charges for its data. */
+const CANCEL_GAS = 100_000
+const MAX_SIGNED_PER_TURN = 32
+/** The maximum age of the head that prices a replacement. */
+const MAX_HEAD_AGE_MS = 1_000
+
+type QueuedRequest = { request: RelayRequest; gas: number; prepared: PromiseWithResolvers<Attempt> }
 
 /**
- * The single writer of the account's nonce. A nonce is allocated, signed and journaled without anything else running in
- * between, so a nonce without a row cannot exist, and no bytes leave before their row is durable (output gates).
+ * Assigns the account's nonces; nothing else does. A nonce is assigned, signed and journalled without anything else
+ * running in between, so every nonce has a row, and output gates hold back all bytes until that row is durable.
  */
-export function createSequencer({
+export function createNonceSequencer({
   account,
-  chainId,
-  rpc,
+  heads,
   journal,
   priorityFeeWei,
   sync,
   onNewChain,
 }: {
-  account: Account
-  chainId: number
-  rpc: RpcTransport
+  account: SigningAccount
+  heads: HeadCache
   journal: Journal
   priorityFeeWei: bigint
-  /** Resolves when everything written so far is durable. */
+  /** Resolves when all writes so far are durable. */
   sync: () => Promise<void>
-  /** The chain under this id is another one than before, as after a restart of a development node. */
+  /** Called when another chain has the same id, for example after a restart of a development node. */
   onNewChain: () => void
 }) {
-  const noop: Call = { to: account.address, data: '0x' }
-  let next = journal.attempts.highestNonce() + 1
-  let head: Head | undefined
-  let reading: Promise<Head> | undefined
+  const cancelCall: Call = { to: account.address, data: '0x' }
+  const queue: QueuedRequest[] = []
+  let nextNonce = journal.attempts.highestNonce() + 1
   let isDraining = false
-  const queue: { relay: RelayRequest; gas: number; prepared: PromiseWithResolvers<Attempt> }[] = []
 
-  /** Reads the head anew, one read at a time; throws CHAIN_UNREACHABLE. */
-  function refresh(): Promise<Head> {
-    reading ??= readHead(rpc, account.address, chainId)
-      .then(fresh => {
-        adopt(fresh)
-        return fresh
-      })
-      .finally(() => {
-        reading = undefined
-      })
-    return reading
-  }
-
-  function adopt(fresh: Head) {
-    const genesis = journal.get('genesis')
-    if (genesis !== fresh.genesis) {
-      if (genesis !== undefined) {
+  /** Adopts the chain and the nonce of a head that was read. */
+  function observe({ genesis, nonce }: ChainHead) {
+    const known = journal.get('genesis')
+    if (known !== genesis) {
+      if (known !== undefined) {
         onNewChain()
-        next = 0
+        nextNonce = 0
       }
-      journal.set('genesis', fresh.genesis)
+      journal.set('genesis', genesis)
     }
-    head = fresh
-    next = Math.max(next, fresh.nonce)
+    nextNonce = Math.max(nextNonce, nonce)
   }
-
-  /** The head, at most this old. */
-  const headWithin = async (milliseconds: number): Promise<Head> =>
-    head !== undefined && Date.now() - head.readAt <= milliseconds ? head : refresh()
-
-  /** Makes the next reading go to the chain. */
-  const expire = () => {
-    if (head) head = { ...head, readAt: 0 }
-  }
-
-  const feesAt = ({ baseFee }: Head): Fees => ({
-    maxFeePerGas: (baseFee === 0n ? 1n : 2n * baseFee) + priorityFeeWei,
-    maxPriorityFeePerGas: priorityFeeWei,
-  })
 
   async function sign(
-    { nonce, gas, call, fees }: { nonce: number; gas: number; call: Call; fees: Fees },
-    { digest, purpose }: Pick<Attempt, 'digest' | 'purpose'>,
+    transaction: { nonce: number; gas: number; call: Call; fees: TransactionFees },
+    digest: Hex | null,
+    purpose: AttemptPurpose,
   ): Promise<Attempt> {
-    const signed = await account.sign({ nonce, gas: BigInt(gas), fees, call })
-    const facts = { nonce, gas, digest, purpose, maxFee: fees.maxFeePerGas, sentAt: Date.now() }
-    return { ...signed, ...facts, state: 'pending', blockNumber: null, blockHash: null, final: false }
+    const { raw, hash } = await account.sign(transaction)
+    return {
+      hash,
+      nonce: transaction.nonce,
+      digest,
+      purpose,
+      raw,
+      gas: transaction.gas,
+      maxFee: transaction.fees.maxFeePerGas,
+      sentAt: Date.now(),
+      state: 'pending',
+      blockNumber: null,
+      blockHash: null,
+      final: false,
+    }
   }
 
-  /** Gives an intent the next nonce; resolves once its signed bytes are in the journal. */
-  function prepare(relay: RelayRequest, gas: number): Promise<Attempt> {
+  /** Signs a request at the next nonce. Resolves once its bytes are in the journal. */
+  function prepare(request: RelayRequest, gas: number): Promise<Attempt> {
     const prepared = Promise.withResolvers<Attempt>()
-    queue.push({ relay, gas, prepared })
+    queue.push({ request, gas, prepared })
     void drain()
     return prepared.promise
   }
@@ -106,22 +90,21 @@ export function createSequencer({
     isDraining = true
     try {
       while (queue.length > 0) {
-        const fees = feesAt(head ?? (await refresh()))
-        const signed: { relay: RelayRequest; attempt: Attempt; prepared: PromiseWithResolvers<Attempt> }[] = []
+        const fees = feesAt(heads.last() ?? (await heads.refresh()), priorityFeeWei)
+        const signed: { request: RelayRequest; attempt: Attempt; prepared: PromiseWithResolvers<Attempt> }[] = []
         // Signing is synchronous work behind a promise: only microtasks run until the rows are written.
-        for (const { relay, gas, prepared } of queue.splice(0, BATCH)) {
+        for (const { request, gas, prepared } of queue.splice(0, MAX_SIGNED_PER_TURN)) {
           try {
-            const transaction = { nonce: next + signed.length, gas, call: relay.call, fees }
-            const attempt = await sign(transaction, { digest: relay.digest, purpose: 'call' })
-            signed.push({ relay, attempt, prepared })
+            const transaction = { nonce: nextNonce + signed.length, gas, call: request.call, fees }
+            signed.push({ request, attempt: await sign(transaction, request.digest, 'call'), prepared })
           } catch (error) {
             prepared.reject(error)
           }
         }
-        for (const { relay, attempt } of signed) journal.prepare(relay, attempt)
-        for (const { attempt } of signed) next = Math.max(next, attempt.nonce + 1)
+        for (const { request, attempt } of signed) journal.prepare(request, attempt)
+        for (const { attempt } of signed) nextNonce = Math.max(nextNonce, attempt.nonce + 1)
         for (const { attempt, prepared } of signed) prepared.resolve(attempt)
-        // While these rows reach the disk, the next ones gather.
+        // The next requests queue up while these rows are written to disk.
         await sync()
       }
     } finally {
@@ -130,30 +113,29 @@ export function createSequencer({
   }
 
   /**
-   * Signs other bytes for an attempt's own nonce, with a higher bid: the call, or without one a transfer of nothing. At
-   * most one of the two can ever be mined.
+   * Signs a replacement at an attempt's nonce with a higher fee: the call, or without one a zero-value transfer that
+   * cancels the intent. At most one of the attempts at a nonce is mined.
    */
   async function replace(attempt: Attempt, call?: Call): Promise<Attempt> {
-    const fees = feesAt(await headWithin(1_000))
-    const bid = (attempt.maxFee * REPLACEMENT_PERCENT) / 100n + 1n
-    const raised = { ...fees, maxFeePerGas: bid > fees.maxFeePerGas ? bid : fees.maxFeePerGas }
-    const content = call === undefined ? { gas: NOOP_GAS, call: noop } : { gas: attempt.gas, call }
-    const purpose = call === undefined ? 'cancel' : 'call'
-    const replacement = await sign(
-      { nonce: attempt.nonce, fees: raised, ...content },
-      { digest: attempt.digest, purpose },
-    )
+    const fees = feesAt(await heads.within(MAX_HEAD_AGE_MS), priorityFeeWei)
+    const transaction = {
+      nonce: attempt.nonce,
+      gas: call === undefined ? CANCEL_GAS : attempt.gas,
+      call: call ?? cancelCall,
+      fees: replacementFees(fees, attempt.maxFee),
+    }
+    const replacement = await sign(transaction, attempt.digest, call === undefined ? 'cancel' : 'call')
     journal.attempts.insert(replacement)
     return replacement
   }
 
-  /** Signs a transfer of nothing for a nonce that no row covers, so that its successors can be mined. */
+  /** Signs a zero-value transfer for a nonce without an attempt, so that later nonces can be mined. */
   async function fill(nonce: number): Promise<Attempt> {
-    const fees = feesAt(await headWithin(1_000))
-    const filler = await sign({ nonce, gas: NOOP_GAS, call: noop, fees }, { digest: null, purpose: 'cancel' })
+    const fees = feesAt(await heads.within(MAX_HEAD_AGE_MS), priorityFeeWei)
+    const filler = await sign({ nonce, gas: CANCEL_GAS, call: cancelCall, fees }, null, 'cancel')
     journal.attempts.insert(filler)
     return filler
   }
 
-  return { prepare, replace, fill, refresh, headWithin, expire, feesAt, lastHead: () => head }
+  return { observe, prepare, replace, fill }
 }

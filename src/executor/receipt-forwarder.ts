@@ -2,24 +2,24 @@ import type { Address } from 'viem'
 import type { HistoryIndexerObject } from '../history/object.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 
-/** Receipts are handed on this long after the first of them: one call for many. */
-const GATHER_MS = 100
+/** Logs are collected for this long and forwarded in one call. */
+const FORWARD_INTERVAL_MS = 100
 
 /**
- * Tells the indexer of logs in receipts, so that a trade of the service's own is in the index before the chain has been
- * asked for it. Nobody waits for that: what is lost on the way, the indexer finds on the chain.
+ * Returns a function that forwards logs of receipts to the indexer, so that a relayed trade is in the index before the
+ * indexer reads its block. Only logs of `addresses` are forwarded. Failures are ignored: the indexer reads the chain.
  */
-export function createHerald(
+export function createReceiptForwarder(
   namespace: DurableObjectNamespace<HistoryIndexerObject>,
   chainId: number,
   addresses: readonly Address[],
-): (logs: readonly unknown[]) => void {
-  const followed = new Set(addresses.map(address => address.toLowerCase()))
-  let gathered: NodeLog[] = []
+): (logs: readonly NodeLog[]) => void {
+  const indexed = new Set(addresses.map(address => address.toLowerCase()))
+  let collected: NodeLog[] = []
 
-  function hand() {
-    const logs = gathered
-    gathered = []
+  function forward() {
+    const logs = collected
+    collected = []
     namespace
       .getByName(`${chainId}`)
       .relayed(logs)
@@ -27,9 +27,9 @@ export function createHerald(
   }
 
   return logs => {
-    const own = (logs as readonly NodeLog[]).filter(({ address }) => followed.has(address.toLowerCase()))
-    if (own.length === 0) return
-    if (gathered.length === 0) setTimeout(hand, GATHER_MS)
-    gathered.push(...own)
+    const relevant = logs.filter(({ address }) => indexed.has(address.toLowerCase()))
+    if (relevant.length === 0) return
+    if (collected.length === 0) setTimeout(forward, FORWARD_INTERVAL_MS)
+    collected.push(...relevant)
   }
 }

@@ -1,21 +1,28 @@
 import { type Address, type Hex, isAddressEqual, keccak256 } from 'viem'
 import { privateKeyToAddress, signTransaction } from 'viem/accounts'
 import type { Call } from './intent.ts'
+import type { TransactionFees } from './transaction-fees.ts'
 
-/** The variables that hold keys, each one key or a comma list. */
-const keyVariables = ['EXECUTOR_PRIVATE_KEY', 'RELAYER_PRIVATE_KEY', 'ORACLE_UPDATER_PRIVATE_KEY', 'KEEPER_PRIVATE_KEY']
+/** The variables that hold keys: each one key, or several separated by commas. */
+const KEY_VARIABLES = [
+  'EXECUTOR_PRIVATE_KEY',
+  'RELAYER_PRIVATE_KEY',
+  'ORACLE_UPDATER_PRIVATE_KEY',
+  'KEEPER_PRIVATE_KEY',
+]
 
-export type Fees = { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint }
-type Signed = { raw: Hex; hash: Hex }
-
-/** An executor account: it signs, and its key never leaves this closure. */
-export type Account = {
+/** An account that signs transactions. Its key does not leave the closure. */
+export type SigningAccount = {
   address: Address
-  sign(transaction: { nonce: number; gas: bigint; fees: Fees; call: Call }): Promise<Signed>
+  sign(transaction: { nonce: number; gas: number; fees: TransactionFees; call: Call }): Promise<{ raw: Hex; hash: Hex }>
 }
 
-/** The account of an address whose key the environment holds; throws when it holds none. */
-export function accountOf(address: Address, chainId: number, env: Partial<Record<string, unknown>>): Account {
+/** Returns the account of an address from the key in the environment. Throws if no variable contains its key. */
+export function signingAccountOf(
+  address: Address,
+  chainId: number,
+  env: Partial<Record<string, unknown>>,
+): SigningAccount {
   const privateKey = keysOf(env).find(key => isAddressEqual(privateKeyToAddress(key), address))
   if (privateKey === undefined) throw new Error(`No configured key belongs to the executor account ${address}`)
   return {
@@ -23,7 +30,17 @@ export function accountOf(address: Address, chainId: number, env: Partial<Record
     async sign({ nonce, gas, fees, call }) {
       const raw = await signTransaction({
         privateKey,
-        transaction: { type: 'eip1559', chainId, nonce, gas, ...fees, to: call.to, data: call.data, value: 0n },
+        transaction: {
+          type: 'eip1559',
+          chainId,
+          nonce,
+          gas: BigInt(gas),
+          maxFeePerGas: fees.maxFeePerGas,
+          maxPriorityFeePerGas: fees.maxPriorityFeePerGas,
+          to: call.to,
+          data: call.data,
+          value: 0n,
+        },
       })
       return { raw, hash: keccak256(raw) }
     },
@@ -31,7 +48,6 @@ export function accountOf(address: Address, chainId: number, env: Partial<Record
 }
 
 const keysOf = (env: Partial<Record<string, unknown>>): Hex[] =>
-  keyVariables
-    .flatMap(name => (typeof env[name] === 'string' ? env[name].split(',') : []))
+  KEY_VARIABLES.flatMap(name => (typeof env[name] === 'string' ? env[name].split(',') : []))
     .map(key => key.trim())
     .filter((key): key is Hex => /^0x[0-9a-fA-F]{64}$/.test(key))

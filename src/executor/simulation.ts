@@ -4,16 +4,18 @@ import { redact } from '../rpc/redact.ts'
 import { callRequest, estimateGasRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 import type { Call, IntentKind } from './intent.ts'
-import type { Fees } from './signing-account.ts'
+import type { TransactionFees } from './transaction-fees.ts'
 
-type Verdict =
-  | { is: 'passes'; gas: number }
-  | { is: 'refused'; data?: Hex; message: string }
-  | { is: 'unfunded' }
-  | { is: 'unreachable' }
+export type SimulationResult =
+  | { kind: 'passed'; gas: number }
+  | { kind: 'rejected'; data?: Hex; message: string }
+  | { kind: 'unfunded' }
+  | { kind: 'unreachable' }
 
-/** The most gas that one transaction of a kind may need; what needs more is refused, never clamped. */
-const ceilings: Record<IntentKind, number> = {
+export type Simulate = (kind: IntentKind, call: Call, fees: TransactionFees) => Promise<SimulationResult>
+
+/** The gas ceiling of each kind. A call that needs more is rejected; its limit is never clamped. */
+const MAX_GAS: Record<IntentKind, number> = {
   open: 2_000_000,
   add: 1_500_000,
   reduce: 1_500_000,
@@ -26,77 +28,84 @@ const ceilings: Record<IntentKind, number> = {
 }
 
 /**
- * A gas limit is this much above what the estimate found. A later call of the same shape is simulated with less, so that
- * what passes there has room when it is mined; its own calldata may cost a little more than that of the estimated one.
+ * The gas limit of a transaction, and of a later simulation, relative to the estimate. Later calls of the same shape are
+ * simulated with less than the transaction gets: their calldata may cost a little more than that of the estimated call.
  */
-const MARGIN_PERCENT = 130
-const SIMULATED_PERCENT = 110
+const LIMIT_PERCENT = 130
+const SIMULATION_PERCENT = 110
 
 /**
- * Asks the chain whether a call would succeed at `latest`, and with how much gas: one round trip. The first call of a
- * shape (kind and length) is estimated; later ones are called with the estimate that is remembered, and only one that
- * runs out of it is estimated again. `exit`, `prices` and `settle` take their ceiling: a batch that catches the failure of
- * its items would pass with too little gas and skip them.
+ * Returns a function that simulates a call at `latest` and returns its gas limit, with one request. The first call of a
+ * shape (kind and length) is estimated. Later ones are simulated with the remembered estimate, and estimated again only
+ * if they run out of it. `exit`, `prices` and `settle` always get their ceiling: a batch that catches failures of its
+ * items would pass with too little gas and skip them.
  */
-export function createSimulator(rpc: RpcTransport, from: Address) {
+export function createSimulator(rpc: RpcTransport, from: Address): Simulate {
   const estimates = new Map<string, number>()
 
-  async function ask(kind: IntentKind, call: Call, fees: Fees): Promise<Verdict> {
-    const ceiling = ceilings[kind]
+  async function simulate(kind: IntentKind, call: Call, fees: TransactionFees): Promise<SimulationResult> {
+    const maxGas = MAX_GAS[kind]
     if (kind === 'exit' || kind === 'prices' || kind === 'settle') {
-      const error = await callWith(call, fees, ceiling)
-      return error === undefined ? { is: 'passes', gas: ceiling } : refusal(error)
+      const error = await errorOfCall(call, fees, maxGas)
+      return error === undefined ? { kind: 'passed', gas: maxGas } : resultOf(error)
     }
     const shape = `${kind} ${call.data.length}`
     const known = estimates.get(shape)
     if (known !== undefined) {
-      const error = await callWith(call, fees, percent(known, SIMULATED_PERCENT))
-      if (error === undefined) return { is: 'passes', gas: limitOf(known, ceiling) }
-      if (!mayBeOutOfGas(error)) return refusal(error)
+      const error = await errorOfCall(call, fees, percentOf(known, SIMULATION_PERCENT))
+      if (error === undefined) return { kind: 'passed', gas: gasLimitOf(known, maxGas) }
+      if (!mayBeOutOfGas(error)) return resultOf(error)
     }
-    const { result, error } = await rpc.call(estimateGasRequest(request(call)))
-    if (error !== undefined) return refusal(error)
+    const { result, error } = await rpc.call(estimateGasRequest({ from, to: call.to, data: call.data }))
+    if (error !== undefined) return resultOf(error)
     const estimate = Number(result)
-    if (!(estimate <= ceiling))
-      return { is: 'refused', message: `it needs ${estimate} gas, above the ceiling of ${ceiling}` }
+    if (!(estimate <= maxGas))
+      return { kind: 'rejected', message: `it needs ${estimate} gas, above the ceiling of ${maxGas}` }
     estimates.set(shape, Math.max(estimate, known ?? 0))
-    return { is: 'passes', gas: limitOf(estimate, ceiling) }
+    return { kind: 'passed', gas: gasLimitOf(estimate, maxGas) }
   }
 
-  // Fees make the node check the balance too.
-  async function callWith(call: Call, { maxFeePerGas, maxPriorityFeePerGas }: Fees, gas: number) {
-    const fees = { maxFeePerGas: numberToHex(maxFeePerGas), maxPriorityFeePerGas: numberToHex(maxPriorityFeePerGas) }
-    const { error } = await rpc.call(callRequest({ ...request(call), ...fees, gas: numberToHex(gas) }))
+  /** Runs a call with fees, which make the node check the balance too. Returns its error, or undefined if it passes. */
+  async function errorOfCall(call: Call, fees: TransactionFees, gas: number): Promise<RpcError | undefined> {
+    const { error } = await rpc.call(
+      callRequest({
+        from,
+        to: call.to,
+        data: call.data,
+        maxFeePerGas: numberToHex(fees.maxFeePerGas),
+        maxPriorityFeePerGas: numberToHex(fees.maxPriorityFeePerGas),
+        gas: numberToHex(gas),
+      }),
+    )
     return error
   }
-  const request = ({ to, data }: Call) => ({ from, to, data })
 
-  return async (kind: IntentKind, call: Call, fees: Fees): Promise<Verdict> => {
+  return async (kind, call, fees) => {
     try {
-      return await ask(kind, call, fees)
+      return await simulate(kind, call, fees)
     } catch (error) {
-      if (isUnreachable(error)) return { is: 'unreachable' }
+      if (isUnreachable(error)) return { kind: 'unreachable' }
       throw error
     }
   }
 }
 
-const percent = (gas: number, share: number) => Math.ceil((gas * share) / 100)
-const limitOf = (estimate: number, ceiling: number) => Math.min(percent(estimate, MARGIN_PERCENT), ceiling)
+const percentOf = (gas: number, percent: number) => Math.ceil((gas * percent) / 100)
+const gasLimitOf = (estimate: number, maxGas: number) => Math.min(percentOf(estimate, LIMIT_PERCENT), maxGas)
 
-/** Running out of gas in an inner call shows as a revert without data. */
+/** Whether a call may have failed for lack of gas. In an inner call that shows as a revert without data. */
 const mayBeOutOfGas = (error: RpcError) =>
   /out ?of ?gas|intrinsic gas|gas required exceeds/i.test(error.message) ||
-  (isVerdict(error) && (error.data ?? '0x') === '0x')
+  (isCallFailure(error) && (error.data ?? '0x') === '0x')
 
-/** Whether an error is the call's own failure, in contrast to the node's or the account's. */
-const isVerdict = ({ code, message, data }: RpcError) =>
+/** Whether an error is a failure of the call, rather than of the node or the account. */
+const isCallFailure = ({ code, message, data }: RpcError) =>
   code === 3 || data !== undefined || /revert|out ?of ?gas|gas required exceeds|invalid opcode|EVM error/i.test(message)
 
-function refusal(error: RpcError): Verdict {
-  if (/insufficient funds/i.test(error.message)) return { is: 'unfunded' }
-  if (!isVerdict(error)) return { is: 'unreachable' }
+function resultOf(error: RpcError): SimulationResult {
+  if (/insufficient funds/i.test(error.message)) return { kind: 'unfunded' }
+  if (!isCallFailure(error)) return { kind: 'unreachable' }
   return error.data === undefined
-    ? { is: 'refused', message: redact(error.message) }
-    : { is: 'refused', data: error.data, message: 'the call reverts' }
+    ? { kind: 'rejected', message: redact(error.message) }
+    : { kind: 'rejected', data: error.data, message: 'the call reverts' }
 }

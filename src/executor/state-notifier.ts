@@ -1,23 +1,26 @@
 import type { Hex } from 'viem'
+import { logUnexpected } from './error-handlers.ts'
 import type { IntentRecord } from './intent.ts'
-import { logUnexpected } from './log-failure.ts'
 
-/** An intent goes through several states in one block: it is told of at most once in this time, as it then is. */
-const FLUSH_MS = 200
+/** An intent passes through several states within a block. Its state is published at most once in this interval. */
+const NOTIFY_INTERVAL_MS = 200
 
-/** Tells of the intents that have changed, many at once and beside the work; what cannot be told is not told again. */
-export function createTelling(
+/**
+ * Returns a function that is called with the digest of each intent whose state changed; it publishes the current records
+ * in batches. Delivery is at-most-once: a batch that fails is lost.
+ */
+export function createStateNotifier(
   find: (digest: Hex) => IntentRecord | undefined,
-  tell: (records: IntentRecord[]) => Promise<void>,
+  notify: (records: IntentRecord[]) => Promise<void>,
 ): (digest: Hex) => void {
   const changed = new Set<Hex>()
-  const flush = () => {
+  function flush() {
     const records = [...changed].flatMap(digest => find(digest) ?? [])
     changed.clear()
-    if (records.length > 0) tell(records).catch(logUnexpected)
+    if (records.length > 0) notify(records).catch(logUnexpected)
   }
   return digest => {
-    if (changed.size === 0) setTimeout(flush, FLUSH_MS)
+    if (changed.size === 0) setTimeout(flush, NOTIFY_INTERVAL_MS)
     changed.add(digest)
   }
 }

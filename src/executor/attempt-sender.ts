@@ -1,0 +1,185 @@
+import type { Hex } from 'viem'
+import { type NodeReceipt, receiptRequest } from '../rpc/requests.ts'
+import { type Submission, type SubmitOptions, submit } from '../rpc/submit.ts'
+import type { RpcTransport } from '../rpc/transport.ts'
+import type { Admission } from './admission.ts'
+import type { Attempt } from './attempt-table.ts'
+import type { HeadCache } from './chain-head.ts'
+import { ignoreUnreachable, logUnexpected } from './error-handlers.ts'
+import type { Inclusion } from './inclusion.ts'
+import type { NonceSequencer } from './nonce-sequencer.ts'
+import type { Journal } from './store.ts'
+
+export type AttemptSender = ReturnType<typeof createAttemptSender>
+
+const MAX_SENDS = 3
+const RETRY_DELAY_MS = 250
+const POLL_DELAYS_MS = [50, 100, 200, 400, 800]
+const MAX_POLL_DELAY_MS = 1_600
+/** A slower inclusion counts as trouble for the lane's depth. */
+const SLOW_INCLUSION_MS = 2_000
+/** How long a response to a send is expected. A later one may never come. */
+const RESPONSE_TIMEOUT_MS = 3_000
+/** After this many errors of an unknown kind the nonce is filled with a cancellation. */
+const MAX_UNCLASSIFIED_ERRORS = 5
+
+/** Sends attempts. The same bytes may be sent any number of times; other bytes are sent only at the same nonce. */
+export function createAttemptSender({
+  rpc,
+  journal,
+  heads,
+  sequencer,
+  inclusion,
+  admission,
+  inclusionTimeoutMs,
+  onNonceConflict,
+  onUnfunded,
+}: {
+  rpc: RpcTransport
+  journal: Journal
+  heads: HeadCache
+  sequencer: NonceSequencer
+  inclusion: Inclusion
+  admission: Admission
+  inclusionTimeoutMs: number
+  /** Called when the chain and the journal disagree about a nonce. */
+  onNonceConflict: () => void
+  /** Called when the account cannot pay the given cost in wei. */
+  onUnfunded: (cost: bigint) => void
+}) {
+  /** How many errors of an unknown kind each attempt got. */
+  const unclassifiedErrors = new Map<Hex, number>()
+  /** The attempts with an open request to a node. */
+  const beingSent = new Set<Hex>()
+
+  async function submitAttempt(attempt: Attempt, options: SubmitOptions): Promise<Submission> {
+    beingSent.add(attempt.hash)
+    try {
+      return await submit(rpc, attempt.raw, options)
+    } finally {
+      beingSent.delete(attempt.hash)
+    }
+  }
+
+  /** Sends an attempt and waits until it is included or the inclusion timeout ends. Reconciliation takes over then. */
+  async function send(attempt: Attempt): Promise<void> {
+    const deadline = Date.now() + inclusionTimeoutMs
+    let isPending = true
+    for (let sends = 1; sends <= MAX_SENDS && isPending; sends++) {
+      const submission = await submitAttempt(attempt, { waitMs: Math.max(1, deadline - Date.now()), sync: true })
+      const isConcluded = await conclude(attempt, submission)
+      if (!isConcluded) await scheduler.wait(Math.min(RETRY_DELAY_MS * sends, Math.max(0, deadline - Date.now())))
+      isPending = journal.attempts.isPending(attempt.hash)
+      if (isConcluded) break
+    }
+    if (isPending) isPending = await isPendingAfterPolling(attempt, deadline)
+    if (isPending || Date.now() - attempt.sentAt > SLOW_INCLUSION_MS) admission.recordTrouble()
+    else admission.recordSuccess()
+  }
+
+  /**
+   * Sends an attempt again without waiting for the inclusion. Returns whether the next nonce may follow: a node responded
+   * and does not lack an earlier nonce.
+   */
+  async function resend(attempt: Attempt): Promise<boolean> {
+    const submission = await submitAttempt(attempt, { waitMs: inclusionTimeoutMs, sync: false })
+    await conclude(attempt, submission)
+    return submission.kind !== 'unknown' && submission.kind !== 'nonce-too-high'
+  }
+
+  /** Acts on a node's reply. Returns whether sending the same bytes again now is useless. */
+  async function conclude(attempt: Attempt, submission: Submission): Promise<boolean> {
+    switch (submission.kind) {
+      case 'mined':
+        await inclusion.include(attempt, submission.receipt)
+        return true
+      case 'accepted':
+        if (attempt.digest !== null) journal.intents.markSent(attempt.digest)
+        return true
+      case 'unknown':
+        return false
+      case 'unclassified':
+        return cancelAfterErrors(attempt, submission.message)
+      // Replacements are sent in the background, so that the caller does not wait for their inclusion.
+      case 'malformed':
+        cancel(attempt, submission.message).catch(logUnexpected)
+        return true
+      case 'fee-too-low':
+        raiseFee(attempt).catch(logUnexpected)
+        return true
+      case 'unfunded':
+        onUnfunded(BigInt(attempt.gas) * attempt.maxFee)
+        return true
+      // A used nonce is ours and mined, or someone else used the key. A replacement that is underpriced competes with
+      // other bytes at its nonce.
+      case 'nonce-too-low':
+      case 'underpriced':
+        admission.recordTrouble()
+        onNonceConflict()
+        return true
+      // An earlier nonce is missing.
+      case 'nonce-too-high':
+        admission.recordTrouble()
+        onNonceConflict()
+        return false
+    }
+  }
+
+  /** Counts an error of an unknown kind and cancels the attempt after several. Returns whether it did. */
+  function cancelAfterErrors(attempt: Attempt, reason: string): boolean {
+    const count = (unclassifiedErrors.get(attempt.hash) ?? 0) + 1
+    if (count < MAX_UNCLASSIFIED_ERRORS || attempt.purpose === 'cancel') {
+      unclassifiedErrors.set(attempt.hash, count)
+      return false
+    }
+    unclassifiedErrors.delete(attempt.hash)
+    cancel(attempt, reason).catch(logUnexpected)
+    return true
+  }
+
+  /** Replaces an attempt whose fee is below the base fee by the same call with a higher fee. */
+  async function raiseFee(attempt: Attempt): Promise<void> {
+    const { digest, purpose } = attempt
+    const intent = digest === null || purpose === 'cancel' ? undefined : journal.intents.find(digest)
+    await heads.refresh().catch(ignoreUnreachable)
+    if (isLatest(attempt)) await send(await sequencer.replace(attempt, intent?.call))
+  }
+
+  /** Replaces an attempt by a zero-value transfer. Whichever of the two is mined decides about the intent. */
+  async function cancel(attempt: Attempt, reason: string): Promise<void> {
+    if (attempt.purpose === 'cancel' || !isLatest(attempt)) return
+    if (attempt.digest !== null) journal.intents.setReason(attempt.digest, reason)
+    await send(await sequencer.replace(attempt))
+  }
+
+  function isLatest({ nonce, hash }: Attempt): boolean {
+    const pending = journal.attempts.atNonce(nonce).filter(({ state }) => state === 'pending')
+    return pending.at(-1)?.hash === hash
+  }
+
+  /** Polls for the receipt until the deadline. Returns whether the attempt is still pending. */
+  async function isPendingAfterPolling(attempt: Attempt, deadline: number): Promise<boolean> {
+    for (let poll = 0; journal.attempts.isPending(attempt.hash) && Date.now() < deadline; poll++) {
+      await scheduler.wait(Math.min(POLL_DELAYS_MS[poll] ?? MAX_POLL_DELAY_MS, Math.max(0, deadline - Date.now())))
+      if (!journal.attempts.isPending(attempt.hash)) return false
+      const receipt = await receiptOf(attempt)
+      if (receipt) await inclusion.include(attempt, receipt)
+    }
+    return journal.attempts.isPending(attempt.hash)
+  }
+
+  async function receiptOf({ hash }: Attempt): Promise<NodeReceipt | null | undefined> {
+    const response = await rpc.call(receiptRequest(hash)).catch(ignoreUnreachable)
+    return response?.result
+  }
+
+  return {
+    send,
+    resend,
+    raiseFee,
+    cancel,
+    isBeingSent: (hash: Hex) => beingSent.has(hash),
+    /** Whether a node may still respond to a send: a request in parallel would only add load. */
+    expectsResponse: ({ hash, sentAt }: Attempt) => beingSent.has(hash) && Date.now() - sentAt < RESPONSE_TIMEOUT_MS,
+  }
+}

@@ -1,0 +1,111 @@
+import type { Hex } from 'viem'
+import { withDeadline } from '../timeout.ts'
+import type { Admission, AdmissionTicket } from './admission.ts'
+import { logUnexpected } from './error-handlers.ts'
+import type { Inclusion } from './inclusion.ts'
+import type { RelayOutcome, RelayRequest } from './intent.ts'
+import type { JournalIntent } from './intent-table.ts'
+import type { PauseRules } from './pause-rules.ts'
+import type { Journal } from './store.ts'
+
+export type Intake = ReturnType<typeof createIntake>
+
+/** A request that the lane is working on. `receivedAt` is in milliseconds. */
+export type OpenRequest = { request: RelayRequest; receivedAt: number }
+
+/** Accepts relay requests: it joins repeated ones, detects conflicts, applies back-pressure and awaits outcomes. */
+export function createIntake({
+  journal,
+  admission,
+  inclusion,
+  pauses,
+  submit,
+  reconcile,
+  inclusionTimeoutMs,
+  onReceived,
+}: {
+  journal: Journal
+  admission: Admission
+  inclusion: Inclusion
+  pauses: PauseRules
+  submit: (request: RelayRequest, ticket: AdmissionTicket, deadline: number) => Promise<RelayOutcome | 'in flight'>
+  reconcile: () => Promise<void>
+  inclusionTimeoutMs: number
+  /** Called with the digest of every new request. */
+  onReceived: (digest: Hex) => void
+}) {
+  const open = new Map<Hex, OpenRequest & { outcome: Promise<RelayOutcome> }>()
+  /** The digest that holds a group's nonce until its row is written. */
+  const holders = new Map<string, Hex>()
+
+  /** Relays a request. A request with the digest of an open one joins it. */
+  function relay(request: RelayRequest): Promise<RelayOutcome> {
+    const { digest } = request
+    const joined = open.get(digest)
+    if (joined) return joined.outcome
+    const outcome = run(request).finally(() => open.delete(digest))
+    open.set(digest, { request, outcome, receivedAt: Date.now() })
+    onReceived(digest)
+    return outcome
+  }
+
+  async function run(request: RelayRequest): Promise<RelayOutcome> {
+    const { digest, group, groupNonce } = request
+    const deadline = Date.now() + inclusionTimeoutMs
+    const known = journal.intents.find(digest)
+    if (known && !isRetryable(known)) return resume(known, deadline)
+
+    const nonceKey = `${group} ${groupNonce}`
+    const holder = holders.get(nonceKey) ?? journal.intents.holderOf(group, groupNonce)
+    if (holder !== undefined && holder !== digest) return { state: 'conflict', digest: holder }
+    const foreignUseSeconds = pauses.secondsOfForeignUse()
+    if (foreignUseSeconds > 0) return { state: 'paused', retryAfterSeconds: foreignUseSeconds }
+    const revertSeconds = pauses.secondsOfRevertWait(request)
+    if (revertSeconds > 0) return { state: 'busy', retryAfterSeconds: revertSeconds, why: 'reverts' }
+    const ticket = pauses.isBlocked() ? undefined : admission.enter(group)
+    if (ticket === undefined) return { state: 'busy', retryAfterSeconds: 1 }
+
+    holders.set(nonceKey, digest)
+    let isInFlight = false
+    try {
+      const result = await submit(request, ticket, deadline)
+      if (result !== 'in flight') return known?.state === 'reverted' ? inclusion.storedOutcome(known) : result
+      isInFlight = true
+      const outcome = inclusion.awaitOutcome(digest)
+      void outcome.finally(ticket.release)
+      return await unknownAfter(deadline, digest, outcome)
+    } finally {
+      holders.delete(nonceKey)
+      if (!isInFlight) ticket.release()
+    }
+  }
+
+  /** Returns the outcome of an intent that was signed before, or waits for it. */
+  async function resume(known: JournalIntent, deadline: number): Promise<RelayOutcome> {
+    if (known.state === 'mined' || known.state === 'final') return inclusion.storedOutcome(known)
+    const outcome = inclusion.awaitOutcome(known.digest)
+    reconcile().catch(logUnexpected)
+    return unknownAfter(deadline, known.digest, outcome)
+  }
+
+  const unknownAfter = (deadline: number, digest: Hex, outcome: Promise<RelayOutcome>): Promise<RelayOutcome> =>
+    withDeadline(outcome, deadline, (): RelayOutcome => {
+      const hash = journal.attempts.ofIntent(digest).at(-1)?.hash
+      return { state: 'unknown', ...(hash !== undefined && { hash }) }
+    })
+
+  /** Admits the intents that were in flight before a restart. Returns whether there are any. */
+  function readmit(): boolean {
+    const unsettled = journal.intents.unsettled()
+    for (const { digest, group } of unsettled) {
+      const ticket = admission.enter(group)
+      if (ticket) void inclusion.awaitOutcome(digest).finally(ticket.release)
+    }
+    return unsettled.length > 0
+  }
+
+  return { relay, readmit, find: (digest: Hex): OpenRequest | undefined => open.get(digest) }
+}
+
+/** Whether nothing of an intent was executed or is in flight, so that it may be relayed again. */
+export const isRetryable = ({ state }: JournalIntent): boolean => state === 'rejected' || state === 'reverted'

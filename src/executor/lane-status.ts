@@ -1,0 +1,24 @@
+import type { Lane } from './assemble-lane.ts'
+import { ignoreUnreachable } from './error-handlers.ts'
+import type { LaneStatus } from './intent.ts'
+import type { Journal } from './store.ts'
+
+const MAX_HEAD_AGE_MS = 2_000
+
+/** Returns what readiness reports about a lane. */
+export async function laneStatusOf(lane: Lane, journal: Journal): Promise<LaneStatus> {
+  const { account, admission, heads, pauses } = lane
+  const head = await heads.within(MAX_HEAD_AGE_MS).catch(ignoreUnreachable)
+  if (head) pauses.resumeIfFunded(head)
+  const { count, oldest } = journal.attempts.pendingTotals()
+  const balance = heads.last()?.balance
+  return {
+    address: account.address,
+    pending: count,
+    oldestPendingSeconds: oldest === undefined ? 0 : Math.floor((Date.now() - oldest) / 1000),
+    depth: admission.depth(),
+    ...(balance !== undefined && { balanceWei: balance }),
+    ...(pauses.lacksFunds() && { pausedFor: 'funds' as const }),
+    ...(pauses.secondsOfForeignUse() > 0 && { pausedFor: 'shared key' as const }),
+  }
+}

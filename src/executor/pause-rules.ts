@@ -1,0 +1,70 @@
+import { logEvent } from '../log.ts'
+import type { ChainHead } from './chain-head.ts'
+import type { IntentKind, RelayRequest } from './intent.ts'
+import type { Journal } from './store.ts'
+
+export type PauseRules = ReturnType<typeof createPauseRules>
+
+/** The lane accepts no intents while its oldest transaction has been pending for longer than this. */
+const MAX_PENDING_AGE_MS = 5_000
+/** A group with this many reverts in the window must wait, because the executor pays for every revert. */
+const MAX_REVERTS = 3
+const REVERT_WINDOW_MS = 600_000
+/** The lane pauses after this many foreign transactions in the window: someone else has its key. */
+const MAX_FOREIGN_TRANSACTIONS = 2
+const FOREIGN_WINDOW_MS = 600_000
+/** A lane without funds resumes once its balance is this many times the cost it could not pay. */
+const RESUME_FACTOR = 2n
+/** Kinds that only the service itself relays. */
+const SERVICE_KINDS: readonly IntentKind[] = ['prices', 'exit', 'settle']
+
+/** Decides when the lane accepts no intents, or none of a group. */
+export function createPauseRules(journal: Journal) {
+  /** The cost in wei that the account could not pay; undefined while it has funds. */
+  let unpaidCost: bigint | undefined
+
+  function recentForeignTransactions(): number[] {
+    const times: number[] = JSON.parse(journal.get('foreign') ?? '[]')
+    return times.filter(time => time > Date.now() - FOREIGN_WINDOW_MS)
+  }
+
+  return {
+    lacksFunds: () => unpaidCost !== undefined,
+
+    pauseForFunds(cost: bigint) {
+      if (unpaidCost === undefined) logEvent('executor out of funds', { lackingWei: `${cost}` })
+      unpaidCost = cost
+    },
+
+    /** Ends a pause for lack of funds if the balance is high enough. */
+    resumeIfFunded({ balance }: ChainHead) {
+      if (unpaidCost !== undefined && balance >= unpaidCost * RESUME_FACTOR) unpaidCost = undefined
+    },
+
+    recordForeignTransaction() {
+      journal.set('foreign', JSON.stringify([...recentForeignTransactions(), Date.now()]))
+    },
+
+    /** Returns the seconds until the lane resumes after foreign use of its key; 0 if it is not paused. */
+    secondsOfForeignUse(): number {
+      const first = recentForeignTransactions().at(-MAX_FOREIGN_TRANSACTIONS)
+      return first === undefined ? 0 : secondsUntil(first + FOREIGN_WINDOW_MS)
+    },
+
+    /** Returns the seconds until the group may relay again after too many reverts; 0 if it may. */
+    secondsOfRevertWait({ kind, group }: RelayRequest): number {
+      if (SERVICE_KINDS.includes(kind)) return 0
+      const reverts = journal.attempts.revertsSince(group, Date.now() - REVERT_WINDOW_MS)
+      const oldest = reverts[MAX_REVERTS - 1]
+      return oldest === undefined ? 0 : secondsUntil(oldest + REVERT_WINDOW_MS)
+    },
+
+    /** Whether the lane waits for a transaction that has been pending for too long. */
+    isBlocked(): boolean {
+      const since = journal.attempts.lowestPendingSince()
+      return since !== undefined && Date.now() - since > MAX_PENDING_AGE_MS
+    },
+  }
+}
+
+const secondsUntil = (time: number): number => Math.ceil((time - Date.now()) / 1000)

@@ -1,0 +1,19 @@
+import type { Address } from 'viem'
+import { type NodeReceipt, receiptRequest, transactionCountRequest } from '../rpc/requests.ts'
+import type { RpcTransport } from '../rpc/transport.ts'
+import type { Attempt } from './attempt-table.ts'
+
+/**
+ * Returns the receipts of attempts from a node on which the account's nonce is at least `nonce`: null for an attempt that
+ * is not mined there, undefined for one without a response. Throws CHAIN_UNREACHABLE.
+ */
+export async function readReceipts(
+  rpc: RpcTransport,
+  { address, nonce, attempts }: { address: Address; nonce: number; attempts: readonly Attempt[] },
+): Promise<(NodeReceipt | null | undefined)[]> {
+  const [, ...receipts] = await rpc.batch(
+    [transactionCountRequest(address), ...attempts.map(({ hash }) => receiptRequest(hash))],
+    ([count]) => Number(count.result) >= nonce,
+  )
+  return receipts.map(({ result }) => result)
+}

@@ -1,0 +1,87 @@
+import type { AdmissionTicket } from './admission.ts'
+import type { LaneAlarm } from './alarm.ts'
+import type { AttemptSender } from './attempt-sender.ts'
+import type { ChainHead, HeadCache } from './chain-head.ts'
+import { ignoreUnreachable, logUnexpected } from './error-handlers.ts'
+import type { RelayOutcome, RelayRequest } from './intent.ts'
+import type { NonceSequencer } from './nonce-sequencer.ts'
+import type { PauseRules } from './pause-rules.ts'
+import type { Simulate } from './simulation.ts'
+import type { Journal } from './store.ts'
+import { feesAt } from './transaction-fees.ts'
+
+/** The maximum age of the head that prices a transaction and tells the balance. */
+const MAX_HEAD_AGE_MS = 10_000
+const MAX_HEAD_AGE_WITHOUT_FUNDS_MS = 1_000
+/** The gas to fund if the simulation fails for lack of funds, because then the real need is unknown. */
+const TYPICAL_GAS = 500_000n
+
+/**
+ * Returns a function that takes an admitted intent through simulation, funding and signing, and starts to send it. It
+ * resolves with `in flight`, or with the outcome if the intent was not signed. The deadline is in epoch milliseconds.
+ */
+export function createSubmitter({
+  journal,
+  heads,
+  sequencer,
+  simulate,
+  sender,
+  pauses,
+  alarm,
+  priorityFeeWei,
+}: {
+  journal: Journal
+  heads: HeadCache
+  sequencer: NonceSequencer
+  simulate: Simulate
+  sender: AttemptSender
+  pauses: PauseRules
+  alarm: LaneAlarm
+  priorityFeeWei: bigint
+}) {
+  function pauseForFunds(cost: bigint): RelayOutcome {
+    pauses.pauseForFunds(cost)
+    heads.expire() // its balance is outdated
+    return { state: 'unfunded' }
+  }
+
+  const canPay = ({ balance }: ChainHead, cost: bigint) => balance >= journal.attempts.pendingTotals().cost + cost
+
+  return async (
+    request: RelayRequest,
+    ticket: AdmissionTicket,
+    deadline: number,
+  ): Promise<RelayOutcome | 'in flight'> => {
+    if (!(await ticket.waitForTurn(deadline)) || !(await ticket.waitForSlot(deadline)))
+      return { state: 'busy', retryAfterSeconds: 1 }
+    const maxAgeMs = pauses.lacksFunds() ? MAX_HEAD_AGE_WITHOUT_FUNDS_MS : MAX_HEAD_AGE_MS
+    const head = await heads.within(maxAgeMs).catch(ignoreUnreachable)
+    if (head === undefined) return { state: 'unsent' }
+    pauses.resumeIfFunded(head)
+    if (pauses.lacksFunds()) return { state: 'unfunded' }
+
+    const fees = feesAt(head, priorityFeeWei)
+    const simulation = await simulate(request.kind, request.call, fees)
+    if (simulation.kind === 'unreachable') return { state: 'unsent' }
+    if (simulation.kind === 'unfunded') return pauseForFunds(fees.maxFeePerGas * TYPICAL_GAS)
+    if (simulation.kind === 'rejected') {
+      const { data, message } = simulation
+      // An earlier revert stays on record until a later try is executed.
+      if (journal.intents.find(request.digest)?.state !== 'reverted')
+        journal.intents.reject(request, { data, reason: message })
+      await alarm.armForPruning()
+      return { state: 'rejected', message, ...(data !== undefined && { data }) }
+    }
+
+    const cost = BigInt(simulation.gas) * fees.maxFeePerGas
+    if (!canPay(head, cost)) {
+      const fresh = await heads.refresh().catch(ignoreUnreachable)
+      if (fresh === undefined) return { state: 'unsent' }
+      if (!canPay(fresh, cost)) return pauseForFunds(cost)
+    }
+    const attempt = await sequencer.prepare(request, simulation.gas)
+    void alarm.armForPending()
+    sender.send(attempt).catch(logUnexpected)
+    return 'in flight'
+  }
+}

@@ -1,0 +1,65 @@
+import type { Address } from 'viem'
+import { logEvent } from '../log.ts'
+import type { RpcTransport } from '../rpc/transport.ts'
+import type { AttemptSender } from './attempt-sender.ts'
+import type { ChainHead } from './chain-head.ts'
+import type { Inclusion } from './inclusion.ts'
+import { readReceipts } from './receipts.ts'
+import type { Journal } from './store.ts'
+
+const MAX_RECEIPTS_PER_BATCH = 100
+
+/** Finds out which transactions used the nonces of pending attempts: ours, or those of someone else with the key. */
+export function createUsedNonceCheck({
+  rpc,
+  journal,
+  inclusion,
+  sender,
+  address,
+  onForeignTransaction,
+}: {
+  rpc: RpcTransport
+  journal: Journal
+  inclusion: Inclusion
+  sender: AttemptSender
+  address: Address
+  /** Called when someone else has used the account's key. */
+  onForeignTransaction: () => void
+}) {
+  /** Used nonces without a receipt of ours, with the head at which that was first seen. */
+  const suspects = new Map<number, number>()
+
+  /** Settles pending attempts whose nonce is used at a head. Throws CHAIN_UNREACHABLE. */
+  async function check(head: ChainHead): Promise<void> {
+    const used = journal.attempts
+      .pending()
+      .filter(attempt => attempt.nonce < head.nonce && !sender.expectsResponse(attempt))
+    for (let start = 0; start < used.length; start += MAX_RECEIPTS_PER_BATCH) {
+      const attempts = used.slice(start, start + MAX_RECEIPTS_PER_BATCH)
+      const receipts = await readReceipts(rpc, { address, nonce: head.nonce, attempts })
+      const missing = new Set<number>()
+      for (const [index, attempt] of attempts.entries()) {
+        const receipt = receipts[index]
+        if (receipt) await inclusion.include(attempt, receipt)
+        else if (receipt === null) missing.add(attempt.nonce)
+      }
+      for (const nonce of missing) suspectForeignUse(nonce, head)
+    }
+    for (const nonce of suspects.keys()) if (nonce >= head.nonce) suspects.delete(nonce)
+  }
+
+  /** Decides that a nonce was used by someone else once it lacks our receipt at two different heads. */
+  function suspectForeignUse(nonce: number, { number }: ChainHead) {
+    if (journal.attempts.atNonce(nonce).every(({ state }) => state !== 'pending')) return
+    const suspectedAt = suspects.get(nonce)
+    if (suspectedAt === undefined) suspects.set(nonce, number)
+    else if (number > suspectedAt) {
+      suspects.delete(nonce)
+      journal.attempts.markNonceUsedElsewhere(nonce)
+      onForeignTransaction()
+      logEvent('foreign transaction', { executor: address, nonce })
+    }
+  }
+
+  return { check }
+}
