@@ -1,10 +1,10 @@
 import { bytesToHex, type Hex } from 'viem'
 import { mnemonicToAccount, privateKeyToAccount } from 'viem/accounts'
 
-/** The public test mnemonic: everybody has these keys. They are for the embedded chain alone. */
+/** The public test mnemonic. Anyone has its keys: use them on embedded chains only. */
 export const MNEMONIC = 'test test test test test test test test test test test junk'
 
-/** Who they are, in the order of their derivation index; the agents follow. */
+/** The named accounts in the order of their derivation index; the agents follow. */
 const roles = [
   'admin',
   'operator',
@@ -24,12 +24,12 @@ export const ACCOUNTS = roles.length + AGENTS
 export type Account = { address: `0x${string}`; privateKey: Hex }
 export type Accounts = Record<(typeof roles)[number], Account> & { agents: Account[] }
 
-/** The accounts of the embedded chain, the same at every start. */
+/** Returns the accounts of the embedded chain, which are the same at every start. */
 export function devnetAccounts(): Accounts {
   const parent = mnemonicToAccount(MNEMONIC, { path: "m/44'/60'/0'/0" }).getHdKey()
   const derive = (index: number): Account => {
     const key = parent.deriveChild(index).privateKey
-    if (!key) throw new Error(`account ${index} has no private key`)
+    if (!key) throw new Error(`Account ${index} has no private key.`)
     const privateKey = bytesToHex(key)
     return { address: privateKeyToAccount(privateKey).address, privateKey }
   }

@@ -10,11 +10,11 @@ export type Anvil = {
   rpcUrl: string
   port: number
   chainId: number
-  /** Settles when the node is gone, with the reason when nobody asked for it. */
+  /** Resolves when the node has exited: with an error if it was not stopped by `stop`. */
   exited: Promise<Error | undefined>
   /**
-   * Stops and resumes the production of blocks through evm_setIntervalMining, as anybody else can too. That takes whole
-   * seconds: a block comes every 0.25 s until the first pause, and one a second after it; not so with `mineEveryMs`.
+   * Pauses and resumes mining. Without `mineEveryMs` it uses evm_setIntervalMining, which accepts whole seconds only:
+   * blocks come every 0.25 s before the first pause and every second after it.
    */
   setMining(mining: boolean): Promise<void>
   stop(): Promise<void>
@@ -25,8 +25,8 @@ export type AnvilOptions = {
   chainId?: number | undefined
   accounts?: number | undefined
   /**
-   * Mines from this process at this pace instead of by anvil's own clock of 0.25 s, which nothing stops reliably: then
-   * `setMining` holds the chain still at once, the pace is the same after it, and the chain can lose blocks.
+   * Mines from this process at this interval instead of by anvil's timer (0.25 s), which cannot be stopped reliably.
+   * `setMining` then takes effect at once and keeps the interval, and the chain can reorg.
    */
   mineEveryMs?: number | undefined
 }
@@ -34,7 +34,7 @@ export type AnvilOptions = {
 const START_TIMEOUT_MS = 10_000
 const STOP_TIMEOUT_MS = 3_000
 
-/** Starts anvil on the given port, or on a free one, and resolves once it answers. It dies with this process, however that ends. */
+/** Starts anvil on the given port, or on a free one, and resolves once it responds. It exits with this process, even after SIGKILL. */
 export async function startAnvil({
   port,
   chainId = 31337,
@@ -44,19 +44,10 @@ export async function startAnvil({
   const listenOn = port ?? (await freePort())
   if (port !== undefined) await assertFree(port)
   const rpcUrl = `http://127.0.0.1:${listenOn}`
-  const child = spawn(
-    anvilBinary(),
-    [
-      ...['--host', '127.0.0.1', '--port', `${listenOn}`, '--chain-id', `${chainId}`, '--silent'],
-      ...['--mnemonic', MNEMONIC, '--accounts', `${accounts}`, '--balance', '10000', '--gas-limit', '60000000'],
-      // Measured on 1.7.1: bare --prune-history keeps no state but the newest (an eth_call below `latest` fails with
-      // BlockOutOfRangeError), and memory stays at 43 MB after 4,000 blocks; with a number it keeps 1,500 states.
-      ...(mineEveryMs === undefined
-        ? ['--block-time', '0.25', '--prune-history']
-        : ['--no-mining', '--order', 'fifo', '--prune-history', '1500']),
-    ],
-    { stdio: ['ignore', 'ignore', 'pipe'], detached: true }, // its own group: Ctrl-C reaches us, and we stop it in order
-  )
+  const child = spawn(anvilBinary(), anvilArguments(listenOn, chainId, accounts, mineEveryMs), {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    detached: true, // its own process group: Ctrl-C reaches this process, which stops anvil in order
+  })
   const watchdog = fork(join(import.meta.dirname, 'watchdog.ts'), [`${child.pid}`], {
     detached: true,
     execArgv: [],
@@ -72,7 +63,9 @@ export async function startAnvil({
     child.on('exit', (code, signal) => {
       watchdog.kill('SIGKILL')
       resolve(
-        stopping ? undefined : new Error(`anvil ended by itself (${signal ?? `exit ${code}`}): ${problem.trim()}`),
+        stopping
+          ? undefined
+          : new Error(`anvil exited unexpectedly (${signal ?? `exit code ${code}`}): ${problem.trim()}`),
       )
     })
   })
@@ -90,7 +83,7 @@ export async function startAnvil({
     await rpc(rpcUrl, 'evm_setIntervalMining', [mining ? 1 : 0])
   }
 
-  const failure = await Promise.race([exited, answers(rpcUrl, chainId)])
+  const failure = await Promise.race([exited, waitUntilReady(rpcUrl, chainId)])
   if (failure) {
     await stop()
     throw failure
@@ -99,7 +92,19 @@ export async function startAnvil({
   return { rpcUrl, port: listenOn, chainId, exited, setMining, stop }
 }
 
-/** Mines a block at every tick while it is set; once it is unset, no block is under way any more. */
+function anvilArguments(port: number, chainId: number, accounts: number, mineEveryMs: number | undefined): string[] {
+  // Measured on 1.7.1: bare --prune-history keeps only the latest state (an eth_call on an older block fails with
+  // BlockOutOfRangeError) and memory stays at 43 MB after 4,000 blocks; with a number it keeps that many states.
+  const mining =
+    mineEveryMs === undefined ? '--block-time 0.25 --prune-history' : '--no-mining --order fifo --prune-history 1500'
+  return [
+    `--host 127.0.0.1 --port ${port} --chain-id ${chainId} --accounts ${accounts}`.split(' '),
+    `--balance 10000 --gas-limit 60000000 --silent ${mining}`.split(' '),
+    ['--mnemonic', MNEMONIC],
+  ].flat()
+}
+
+/** Mines a block every `everyMs` while it is on. Once `set(false)` has resolved, no block is being mined. */
 function createMiner(rpcUrl: string, everyMs: number) {
   let timer: NodeJS.Timeout | undefined
   let mining: Promise<unknown> = Promise.resolve()
@@ -108,7 +113,7 @@ function createMiner(rpcUrl: string, everyMs: number) {
     if (isMining) return
     isMining = true
     mining = rpc(rpcUrl, 'evm_mine', [])
-      .catch(() => {}) // the node has ended: `exited` tells of it
+      .catch(() => {}) // the node has exited, which `exited` reports
       .finally(() => {
         isMining = false
       })
@@ -122,7 +127,7 @@ function createMiner(rpcUrl: string, everyMs: number) {
   }
 }
 
-/** Path of the anvil that npm installed for this platform; throws with the remedy when there is none. */
+/** Returns the path of the anvil binary that npm installed for this platform; throws with a remedy if there is none. */
 export function anvilBinary(): string {
   const architecture = { x64: 'amd64', arm64: 'arm64' }[process.arch as string]
   const name = `@foundry-rs/anvil-${process.platform}-${architecture}`
@@ -139,23 +144,23 @@ export function anvilBinary(): string {
   try {
     accessSync(path, constants.X_OK)
   } catch {
-    chmodSync(path, 0o755) // some npm caches and copies drop the executable bit
+    chmodSync(path, 0o755) // some npm caches drop the executable bit
   }
   return path
 }
 
-/** A TCP port that nothing listens on at this moment. */
+/** Returns a TCP port that nothing listens on at the moment. */
 export async function freePort(): Promise<number> {
   const server = await listen(0)
   const address = server.address()
   await new Promise(resolve => server.close(resolve))
-  if (address === null || typeof address === 'string') throw new Error('no TCP port could be taken')
+  if (address === null || typeof address === 'string') throw new Error('The system assigned no TCP port.')
   return address.port
 }
 
 async function assertFree(port: number): Promise<void> {
   const server = await listen(port).catch(cause => {
-    throw new Error(`Port ${port} is taken: stop what listens there or choose another with CHAIN_PORT.`, { cause })
+    throw new Error(`Port ${port} is in use: stop the process that listens there, or set CHAIN_PORT.`, { cause })
   })
   await new Promise(resolve => server.close(resolve))
 }
@@ -167,17 +172,17 @@ function listen(port: number) {
   })
 }
 
-async function answers(rpcUrl: string, chainId: number): Promise<Error | undefined> {
+async function waitUntilReady(rpcUrl: string, chainId: number): Promise<Error | undefined> {
   const deadline = Date.now() + START_TIMEOUT_MS
   while (Date.now() < deadline) {
-    const answer = await rpc(rpcUrl, 'eth_chainId', []).catch(() => undefined)
-    if (answer?.result !== undefined) {
-      if (Number(answer.result) === chainId) return undefined
-      return new Error(`Another node answers on ${rpcUrl}, with chain id ${Number(answer.result)}.`)
+    const response = await rpc(rpcUrl, 'eth_chainId', []).catch(() => undefined)
+    if (response?.result !== undefined) {
+      if (Number(response.result) === chainId) return undefined
+      return new Error(`Another node listens on ${rpcUrl}, with chain id ${Number(response.result)}.`)
     }
     await sleep(10)
   }
-  return new Error(`anvil did not answer on ${rpcUrl} within ${START_TIMEOUT_MS / 1000} s.`)
+  return new Error(`anvil did not respond on ${rpcUrl} within ${START_TIMEOUT_MS / 1000} s.`)
 }
 
 async function rpc(url: string, method: string, params: unknown[]): Promise<{ result?: string }> {

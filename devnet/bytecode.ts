@@ -14,12 +14,12 @@ const uniswap: Record<string, string> = {
   QuoterV2: '@uniswap/v3-periphery/artifacts/contracts/lens/QuoterV2.sol/QuoterV2.json',
 }
 
-/** Creation bytecode by contract name: ours as committed by scripts/generate-abis.ts, Uniswap's as published on npm. */
+/** Returns a contract's creation bytecode: ours as scripts/generate-abis.ts commits it, Uniswap's as published on npm. */
 export function bytecodeOf(name: string): Hex {
-  // Read when first asked for: the tests in workerd import the senders and have no such file.
+  // Loaded on first use: tests in workerd import the senders but cannot read this file.
   ours ??= JSON.parse(readFileSync(bytecodeFile(), 'utf8')) as Record<string, Hex>
   const path = uniswap[name]
   const bytecode: Hex | undefined = path ? createRequire(import.meta.url)(path).bytecode : ours[name]
-  if (!bytecode) throw new Error(`contracts/bytecode.json has no ${name}: run \`npm run abis\``)
+  if (!bytecode) throw new Error(`contracts/bytecode.json lacks ${name}: run \`npm run abis\`.`)
   return bytecode
 }

@@ -19,29 +19,29 @@ import type { Deployment } from './deployment.ts'
 import { type Market, untilFollowed } from './market-maker.ts'
 import { connect, type Write } from './sender.ts'
 
-/** A price that was posted, in USD with 8 decimals, and by which of the oracle's roles. */
+/** A posted price in USD with 8 decimals, and the oracle role that posted it. */
 export type PriceMove = { symbol: string; from: bigint; to: bigint; by: 'updater' | 'forcer'; transactionHash: Hex }
 
 export type Controls = {
-  /** Posts a price in USD, such as '120' or '0.5', and resolves once the pool has followed it. */
+  /** Posts a price in USD, such as '120' or '0.5', and resolves once the pool trades at it. */
   setPrice(symbol: string, usd: string | number): Promise<PriceMove>
-  /** Posts the held prices again as observed now, which makes stale ones fresh. */
+  /** Posts the current prices again with the current time, so that none of them is stale. */
   refreshPrices(): Promise<void>
-  /** Moves the chain's clock and answers its time, in Unix seconds. */
+  /** Advances the chain's clock and returns its time in Unix seconds. */
   increaseTime(seconds: number): Promise<number>
   pauseRegistry(paused: boolean): Promise<void>
   pauseTrading(vault: string, paused: boolean): Promise<void>
   pauseLiquidity(vault: string, paused: boolean): Promise<void>
   /** `status` is an `AgentStatus`. */
   setAgentStatus(agentId: bigint, status: number): Promise<void>
-  /** Sends a transaction as one of the accounts and waits for it; throws when it reverts. */
+  /** Sends a transaction from the account and waits for its receipt; throws if it reverts. */
   send<const abi extends Abi, name extends ContractFunctionName<abi, 'nonpayable' | 'payable'>>(
     account: Account,
     call: Write<abi, name>,
   ): Promise<TransactionReceipt>
 }
 
-/** What a running devnet can be told, from any process. */
+/** Returns functions that control a running devnet, from any process. */
 export function controls(deployment: Deployment): Controls {
   const { accounts, contracts, vaults, tokens } = deployment
   const client = connect(deployment.rpcUrl, deployment.chainId)
@@ -112,14 +112,14 @@ export function controls(deployment: Deployment): Controls {
 const ATTEMPTS = 5
 const NONCE_TAKEN = /nonce too low|already imported|underpriced/i
 
-/** The nonce is read anew for each try, since a Worker or another script may send from the same account. */
+/** Reads the nonce again for each attempt, because a Worker or another script may send from the same account. */
 async function sendNow<abi extends Abi, name extends ContractFunctionName<abi, 'nonpayable' | 'payable'>>(
   client: PublicClient,
   { privateKey }: Account,
   call: Write<abi, name>,
 ): Promise<TransactionReceipt> {
   const account = privateKeyToAccount(privateKey)
-  await client.simulateContract({ ...call, account } as never) // its error names the contract's own
+  await client.simulateContract({ ...call, account } as never) // throws with the name of the contract's error
   const data = encodeFunctionData(call as EncodeFunctionDataParameters)
   for (let attempt = 1; ; attempt++) {
     const nonce = await client.getTransactionCount({ address: account.address, blockTag: 'pending' })
@@ -161,15 +161,16 @@ async function marketOf(
 
 function known(addresses: Record<string, Address>, name: string, kind: string): Address {
   const address = addresses[name]
-  if (!address) throw new Error(`There is no ${kind} ${name}; there are ${Object.keys(addresses).join(', ')}.`)
+  if (!address) throw new Error(`There is no ${kind} ${name}: expected one of ${Object.keys(addresses).join(', ')}.`)
   return address
 }
 
-/** USD with 8 decimals from '120', '0.5' or 120; throws when it is not a positive number of at most 8 decimals. */
+/** Parses '120', '0.5' or 120 as USD with 8 decimals; throws unless it is positive and has at most 8 decimals. */
 function usdPrice(price: string | number): bigint {
   const [, whole, decimals = ''] = /^([0-9]+)(?:\.([0-9]{1,8}))?$/.exec(String(price)) ?? []
   const value = whole === undefined ? 0n : BigInt(whole + decimals.padEnd(8, '0'))
-  if (value === 0n) throw new Error(`${price} is not a price: give USD with at most 8 decimals, such as 120 or 0.5.`)
+  if (value === 0n)
+    throw new Error(`${price} is not a price: expected USD with at most 8 decimals, such as 120 or 0.5.`)
   return value
 }
 

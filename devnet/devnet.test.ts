@@ -27,7 +27,7 @@ beforeAll(async () => {
 }, 30_000)
 afterAll(() => devnet?.stop())
 
-test('an agent registers, opens on the real pool and is stopped out after a price fall', async () => {
+test('an agent registers, opens a position on the real pool and is stopped out after a price drop', async () => {
   const { accounts, contracts, vaults, tokens } = devnet.deployment
   const agentId = await register('genesis', 1)
   const positionId = await open(agentId, 1, { symbol: 'NVDA', amount: usdc('1000') })
@@ -35,7 +35,7 @@ test('an agent registers, opens on the real pool and is stopped out after a pric
 
   const opened = await devnet.client.readContract({ ...position, functionName: 'getPosition' })
   expect(opened).toMatchObject({ agentId, vault: vaults.genesis, token: tokens.NVDA, usdcCostBasis: usdc('1000') })
-  // 0.05 % pool fee and some price impact above the oracle's 180.25
+  // the oracle's 180.25 plus the 0.05 % pool fee and some price impact
   expect(Number(opened.entryPriceUsdc)).toBeGreaterThan(180.25e6)
   expect(Number(opened.entryPriceUsdc)).toBeLessThan(180.25e6 * 1.001)
 
@@ -53,7 +53,7 @@ test('an agent registers, opens on the real pool and is stopped out after a pric
   expect(loss).toBeGreaterThan(-172)
 })
 
-test('each vault holds its deposits and every token has a price and a pool that agrees with it', async () => {
+test("each vault holds its deposits, and every pool trades at its token's oracle price", async () => {
   const { contracts, vaults, tokens } = devnet.deployment
   const assets = async (vault: Address | undefined) =>
     devnet.client.readContract({ address: vault ?? '0x', abi: mandateVaultAbi, functionName: 'totalAssets' })
@@ -84,7 +84,7 @@ test('each vault holds its deposits and every token has a price and a pool that 
   }
 })
 
-test('a thin pool refuses what its slippage would cost, and the market maker restores it after a trade', async () => {
+test('a thin pool rejects a trade whose slippage is too high, and the market maker restores its price after a trade', async () => {
   const agentId = await register('genesis', 2)
   const trade = { symbol: 'COST', amount: usdc('1000') }
   await expect(open(agentId, 2, trade)).rejects.toThrow('SlippageExceeded')
@@ -92,7 +92,7 @@ test('a thin pool refuses what its slippage would cost, and the market maker res
   await devnet.setPrice('COST', 921.5)
 })
 
-test('a price far beyond the deviation bound is followed by the pool', async () => {
+test('the pool follows a price far beyond the deviation bound', async () => {
   const up = await devnet.setPrice('HOOD', 1386)
   expect(up).toMatchObject({ by: 'forcer', from: 13_860_000_000n, to: 138_600_000_000n })
   expect(await devnet.setPrice('HOOD', '1400.5')).toMatchObject({ by: 'updater' })
@@ -100,13 +100,13 @@ test('a price far beyond the deviation bound is followed by the pool', async () 
   await expect(devnet.setPrice('HOOD', 0)).rejects.toThrow('is not a price')
 })
 
-test('blocks come every quarter of a second', async () => {
+test('a block is mined every quarter of a second', async () => {
   const { client } = devnet
   const from = await client.getBlockNumber()
   await expect.poll(() => client.getBlockNumber(), { timeout: 2_000 }).toBeGreaterThan(from + 4n)
 })
 
-test('mining can be paused from outside: a pending transaction stays pending until it is resumed', async () => {
+test('a transaction stays pending while another client has paused mining', async () => {
   const anvil = await startAnvil()
   try {
     const client = createTestClient({ mode: 'anvil', transport: http(anvil.rpcUrl), pollingInterval: 100 }).extend(
@@ -117,7 +117,11 @@ test('mining can be paused from outside: a pending transaction stays pending unt
     const still = await client.getBlockNumber()
     const hash = await client.sendRawTransaction({
       serializedTransaction: await privateKeyToAccount(privateKey).signTransaction({
-        ...{ chainId: anvil.chainId, type: 'eip1559', to: address, gas: 21_000n, nonce: 0 },
+        chainId: anvil.chainId,
+        type: 'eip1559',
+        to: address,
+        gas: 21_000n,
+        nonce: 0,
         maxFeePerGas: 100_000_000_000n,
       }),
     })
@@ -132,7 +136,7 @@ test('mining can be paused from outside: a pending transaction stays pending unt
   }
 })
 
-test('transactions of many accounts at once are all mined', async () => {
+test('concurrent transactions of many accounts are all mined', async () => {
   const { client, deployment } = devnet
   const hashes = await Promise.all(
     deployment.accounts.agents.slice(4, 12).map(async ({ address, privateKey }) => {
@@ -176,12 +180,13 @@ test('two devnets run side by side, with the same addresses', async () => {
   await expect(fetch(other.rpcUrl)).rejects.toThrow()
 }, 20_000)
 
-test.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('no node is left behind after %s', async signal => {
+test.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('the node exits with its parent after %s', async signal => {
   const script = join(import.meta.dirname, 'anvil.ts')
   const child = spawn(
     process.execPath,
     [
-      ...['--input-type=module', '--eval'],
+      '--input-type=module',
+      '--eval',
       `const { rpcUrl } = await (await import(${JSON.stringify(script)})).startAnvil(); console.log(rpcUrl)`,
     ],
     { stdio: ['ignore', 'pipe', 'inherit'] },
@@ -196,15 +201,15 @@ test.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('no node is left behind aft
     .poll(
       () =>
         fetch(rpcUrl).then(
-          () => 'answers',
-          () => 'gone',
+          () => 'running',
+          () => 'exited',
         ),
       { timeout: 5_000 },
     )
-    .toBe('gone')
+    .toBe('exited')
 })
 
-test('the committed bytecode has every contract of the deployment', () => {
+test('the committed bytecode includes the contracts of the deployment', () => {
   const bytecode = JSON.parse(readFileSync(join(import.meta.dirname, '../contracts/bytecode.json'), 'utf8'))
   expect(Object.keys(bytecode)).toEqual(expect.arrayContaining(['TradeRouter', 'MandateVault', 'UsdcToken', 'WETH9']))
 })
@@ -244,7 +249,7 @@ async function register(vault: string, index: number): Promise<bigint> {
     ],
   })
   const [registered] = parseEventLogs({ abi: agentRegistryAbi, logs, eventName: 'AgentRegistered' })
-  if (!registered) throw new Error('the registration has no event')
+  if (!registered) throw new Error('The receipt has no AgentRegistered event.')
   return registered.args.agentId
 }
 
@@ -281,18 +286,18 @@ async function open(
     args: [intent, signature],
   })
   const [opened] = parseEventLogs({ abi: tradeRouterAbi, logs, eventName: 'PositionOpenedFromIntent' })
-  if (!opened) throw new Error('the open has no event')
+  if (!opened) throw new Error('The receipt has no PositionOpenedFromIntent event.')
   return opened.args.positionId
 }
 
 function agent(index: number) {
   const account = devnet.deployment.accounts.agents[index]
-  if (!account) throw new Error(`there is no agent account ${index}`)
+  if (!account) throw new Error(`There is no agent account ${index}.`)
   return privateKeyToAccount(account.privateKey)
 }
 
 async function domainOf(address: Address) {
   const { domain } = await devnet.client.getEip712Domain({ address })
-  const { salt: _, ...signed } = domain // the contract's domain has none, and a zero one would be hashed
+  const { salt: _, ...signed } = domain // the contract's domain has no salt, and a zero salt would be hashed
   return signed
 }

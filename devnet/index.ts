@@ -8,14 +8,14 @@ import { seed } from './seed.ts'
 import { connect } from './sender.ts'
 
 export type DevnetOptions = {
-  /** The chain's port; a free one when it is left out. */
+  /** The chain's port; a free one by default. */
   port?: number | undefined
   chainId?: number | undefined
-  /** Where the service will answer; only written into the deployment. */
+  /** The service's URL, which is only written to the deployment. */
   baseUrl?: string | undefined
-  /** A file to write the deployment to; it is removed when the devnet stops. */
+  /** Where to write the deployment file; the file is removed when the devnet stops. */
   deploymentFile?: string | undefined
-  /** Mines from this process at this pace: the chain can be held still and can lose blocks. */
+  /** Mines from this process at this interval, so that mining can be paused at once and blocks can be reorged. */
   mineEveryMs?: number | undefined
 }
 
@@ -24,21 +24,21 @@ export type Devnet = Controls & {
   chainId: number
   deployment: Deployment
   client: PublicClient
-  /** Trades the pools to the oracle's prices; pause it to let a pool drift. */
+  /** Trades the pools to the oracle's prices. Pause it to let a pool drift. */
   marketMaker: Pick<MarketMaker, 'pause' | 'resume'>
-  /** Stops and resumes the production of blocks: one every 0.25 s until the first pause, one a second after it. */
+  /** Pauses and resumes mining; see `Anvil.setMining`. */
   setMining(mining: boolean): Promise<void>
-  /** Settles when the chain is gone, with the reason when nobody stopped it. */
+  /** Resolves when the chain has exited: with an error if it was not stopped by `stop`. */
   exited: Promise<Error | undefined>
   stop(): Promise<void>
 }
 
 export { DEPLOYMENT_FILE, type Deployment }
 
-// Half the staleness window: a chain that stands for days keeps its prices usable.
+// Half the staleness window, so that prices stay fresh on a chain that runs for days.
 const REFRESH_MS = 12 * 60 * 60 * 1000
 
-/** Starts the embedded chain with everything deployed, priced and funded; the same addresses at every start. */
+/** Starts the embedded chain with contracts, prices, pools and funds. Addresses are the same at every start. */
 export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> {
   const { port, chainId = 31337, baseUrl = 'http://127.0.0.1:8787', deploymentFile, mineEveryMs } = options
   const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS, mineEveryMs })

@@ -9,7 +9,7 @@ import { type Pool, sqrtPriceX96 } from './uniswap.ts'
 export type Market = Pool & { symbol: string; pool: Address }
 
 export type MarketMaker = {
-  /** Lets pools drift from the oracle until `resume`. */
+  /** Lets the pools drift from the oracle until `resume` is called. */
   pause(): void
   resume(): void
   stop(): Promise<void>
@@ -19,12 +19,12 @@ export type Chain = { client: PublicClient; oracle: Address; swapRouter: Address
 
 const POLL_MS = 100
 const INCLUSION_TIMEOUT_MS = 10_000
-// Under it the taker's fee would eat an arbitrage; a pool within it counts as following the oracle.
+// Within this distance the pool's fee exceeds the arbitrage profit, so the pool counts as following the oracle.
 const TOLERANCE_PPM = 20n
 
 /**
- * Trades every pool to the oracle's price whenever it is off, whoever posted the price or moved the pool. It looks at the
- * state, not at events, so it misses nothing; it has its own account and one round in flight, so no nonce can collide.
+ * Trades every pool to the oracle's price whenever they differ. It polls state instead of events, so it misses no change;
+ * it has its own account and runs one pass at a time, so its nonces cannot collide.
  */
 export function startMarketMaker(
   chain: Chain,
@@ -36,7 +36,7 @@ export function startMarketMaker(
   const run = async () => {
     while (!stopping.signal.aborted) {
       if (!paused) {
-        await round(chain, privateKey, stopping.signal).catch(error => {
+        await tradeToOracle(chain, privateKey, stopping.signal).catch(error => {
           if (!stopping.signal.aborted) onProblem(error instanceof Error ? error.message : String(error))
         })
       }
@@ -58,10 +58,10 @@ export function startMarketMaker(
   }
 }
 
-/** The markets whose pool is off the oracle's price, with where it stands and where it belongs. */
+/** Returns the markets whose pool differs from the oracle's price, with the pool's current and target sqrtPriceX96. */
 export async function driftingMarkets({ client, oracle, markets }: Omit<Chain, 'swapRouter'>) {
   const states = await client.multicall({
-    batchSize: 0, // one call, so that every state is of one block
+    batchSize: 0, // a single call, so that all values are from one block
     allowFailure: false,
     contracts: markets.flatMap(
       ({ pool, token }) =>
@@ -81,16 +81,19 @@ export async function driftingMarkets({ client, oracle, markets }: Omit<Chain, '
   })
 }
 
-/** Resolves once the market's pool stands at the oracle's price. */
+/** Resolves once the market's pool is at the oracle's price. */
 export async function untilFollowed(client: PublicClient, oracle: Address, market: Market): Promise<void> {
   const deadline = Date.now() + INCLUSION_TIMEOUT_MS
   while ((await driftingMarkets({ client, oracle, markets: [market] })).length > 0) {
-    if (Date.now() > deadline) throw new Error(`The pool of ${market.symbol} did not follow the oracle.`)
+    if (Date.now() > deadline)
+      throw new Error(
+        `The pool of ${market.symbol} did not reach the oracle's price within ${INCLUSION_TIMEOUT_MS / 1000} s.`,
+      )
     await sleep(50)
   }
 }
 
-async function round(chain: Chain, privateKey: Hex, stopped: AbortSignal): Promise<void> {
+async function tradeToOracle(chain: Chain, privateKey: Hex, stopped: AbortSignal): Promise<void> {
   const drifting = await driftingMarkets(chain)
   if (drifting.length === 0) return
   const { client, swapRouter } = chain
@@ -105,8 +108,8 @@ async function round(chain: Chain, privateKey: Hex, stopped: AbortSignal): Promi
           nonce: nonce + index,
           to: swapRouter,
           data: swapTo(market, { current, target, recipient: account.address }),
-          gas: 2_000_000n, // a long way crosses many words of the tick bitmap
-          maxFeePerGas: 10_000_000_000_000n, // so that no test of fees leaves the pools behind
+          gas: 2_000_000n, // a large move crosses many words of the tick bitmap
+          maxFeePerGas: 10_000_000_000_000n, // so that tests of high base fees do not stop the pools
           maxPriorityFeePerGas: 1_000_000_000n,
         }),
       }),
@@ -115,7 +118,8 @@ async function round(chain: Chain, privateKey: Hex, stopped: AbortSignal): Promi
   const deadline = Date.now() + INCLUSION_TIMEOUT_MS
   for (const hash of hashes) {
     while (!stopped.aborted && !(await isMined(client, hash))) {
-      if (Date.now() > deadline) throw new Error(`${hash} was not mined within ${INCLUSION_TIMEOUT_MS / 1000} s`)
+      if (Date.now() > deadline)
+        throw new Error(`Transaction ${hash} was not mined within ${INCLUSION_TIMEOUT_MS / 1000} s.`)
       await sleep(POLL_MS)
     }
   }
@@ -138,7 +142,7 @@ function swapTo(
         fee,
         recipient,
         deadline: 2n ** 64n,
-        amountIn: 2n ** 127n, // the limit ends the swap, and only what it took is paid
+        amountIn: 2n ** 127n, // the price limit ends the swap, and only the amount swapped is paid
         amountOutMinimum: 0n,
         sqrtPriceLimitX96: target,
       },

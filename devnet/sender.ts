@@ -29,7 +29,7 @@ import { retryLatest } from './retry-latest.ts'
 
 export const MULTICALL3 = '0xcA11bde05977b3631167028862bE2a173976CA11'
 
-/** A contract by the name that `bytecodeOf` knows, with its constructor's arguments. */
+/** A contract by its name for `bytecodeOf`, with its constructor arguments. */
 export type Creation<abi extends Abi> = { name: string; abi: abi; args: ContractConstructorArgs<abi> }
 type Mutability = 'nonpayable' | 'payable'
 export type Write<abi extends Abi, name extends ContractFunctionName<abi, Mutability>> = {
@@ -39,21 +39,21 @@ export type Write<abi extends Abi, name extends ContractFunctionName<abi, Mutabi
   args: ContractFunctionArgs<abi, Mutability, name>
 }
 
-/** One account's transactions, in order. */
+/** Sends one account's transactions in order. */
 export type Sender = {
   address: Address
-  /** Creates a contract and answers where it is (or will be, once settled). */
+  /** Deploys a contract and returns its address, which may have no code before `settle` resolves. */
   deploy<const abi extends Abi>(creation: Creation<abi>): Promise<Address>
   write<const abi extends Abi, name extends ContractFunctionName<abi, Mutability>>(
     call: Write<abi, name>,
   ): Promise<void>
-  /** Resolves when all that was sent is mined, and throws with the name of the first step that failed. */
+  /** Resolves when every transaction is mined; throws with the name of the first step that failed. */
   settle(): Promise<void>
 }
 
 type Step = { label: string; abi: Abi; to?: Address; data: Hex }
 
-/** A client of one RPC that gathers what is asked at once into one HTTP request. */
+/** Returns a client of one RPC URL that batches concurrent requests into one HTTP request. */
 export function connect(rpcUrl: string, chainId: number): PublicClient {
   return createPublicClient({
     chain: defineChain({
@@ -69,15 +69,15 @@ export function connect(rpcUrl: string, chainId: number): PublicClient {
   })
 }
 
-/** What has been mined, so that an interrupted run can be taken up where it ended. */
+/** The mined steps of a run, so that an interrupted run can resume. */
 export type Journal = {
   done: ReadonlyMap<Hex, Address | null>
   add(step: Hex, contract: Address | null): void
 }
 
 /**
- * For a chain that others use too: estimates each transaction and waits for it before the next, so that nothing is built on
- * a step that failed. A step that the journal has is not repeated.
+ * Returns a sender for a public chain. It estimates each transaction and waits for it before the next one, so that no step
+ * follows a failed one. It skips steps that are in the journal.
  */
 export function stepwiseSender(
   client: PublicClient,
@@ -93,7 +93,7 @@ export function stepwiseSender(
     if (known !== undefined) return known
     const request = { chain: client.chain ?? null, to: step.to ?? null, data: step.data }
     const hash = await wallet.sendTransaction(request).catch(cause => {
-      throw new Error(`${step.label} was refused: ${reasonOf(cause, step.abi)}`)
+      throw new Error(`${step.label} was rejected: ${reasonOf(cause, step.abi)}`)
     })
     const { status, contractAddress } = await client.waitForTransactionReceipt({ hash, timeout: 180_000 })
     if (status !== 'success') throw new Error(`${step.label} reverted in ${hash}`)
@@ -105,7 +105,7 @@ export function stepwiseSender(
     address: account.address,
     async deploy(creation) {
       const address = await run(creationStep(creation))
-      if (!address) throw new Error(`${creation.name} has no address in its receipt`)
+      if (!address) throw new Error(`The receipt of ${creation.name} has no contract address.`)
       return address
     },
     async write(call) {
@@ -115,13 +115,13 @@ export function stepwiseSender(
   }
 }
 
-// Enough for any single step of ours, far below what a block takes; nothing is estimated.
+// Fixed, because estimating would cost a round trip per step: enough for every step, far below the block gas limit.
 const GAS = 7_000_000n
 const MAX_FEE_PER_GAS = 100_000_000_000n
 
 /**
- * For a fresh chain of our own and an account that has sent nothing yet: signs with local nonces and fixed gas, and sends all of it in one HTTP request when it is settled,
- * so that a whole deployment fits into a few blocks.
+ * Returns a sender for a fresh embedded chain and an account with nonce 0. It signs with local nonces and fixed gas, and
+ * `settle` sends everything in one HTTP request, so that a whole deployment fits into a few blocks.
  */
 export function pipelinedSender(client: PublicClient, privateKey: Hex): Sender {
   const account = privateKeyToAccount(privateKey)
@@ -184,7 +184,7 @@ function sign(account: PrivateKeyAccount, chainId: number, nonce: number, { to, 
 
 async function explain(client: PublicClient, account: PrivateKeyAccount, { label, abi, to, data }: Step) {
   const reason = await client.call({ account, data, ...(to && { to }), gas: GAS }).then(
-    () => 'it passes on the state after it',
+    () => 'the same call succeeds on the resulting state',
     error => reasonOf(error, abi),
   )
   return `${label} reverted: ${reason}`

@@ -15,10 +15,10 @@ export type Uniswap = {
   WETH9: Address
 }
 
-/** A pool of USDC and one token. Prices are USD with 8 decimals, as the oracle has them. */
+/** A pool of USDC and one token. Prices are in USD with 8 decimals, as in the oracle. */
 export type Pool = { token: Address; decimals: number; usdc: Address; fee: number }
 
-/** Deploys Uniswap v3 from the artifacts that it publishes on npm. */
+/** Deploys Uniswap v3 from the artifacts that are published on npm. */
 export async function deployUniswap(sender: Sender): Promise<Uniswap> {
   const WETH9 = await sender.deploy({ name: 'WETH9', abi: weth9Abi, args: [] })
   const UniswapV3Factory = await sender.deploy({ name: 'UniswapV3Factory', abi: uniswapV3FactoryAbi, args: [] })
@@ -28,14 +28,14 @@ export async function deployUniswap(sender: Sender): Promise<Uniswap> {
     NonfungiblePositionManager: await sender.deploy({
       name: 'NonfungiblePositionManager',
       abi: nonfungiblePositionManagerAbi,
-      args: [UniswapV3Factory, WETH9, zeroAddress], // the last one draws NFTs, which nobody asks for here
+      args: [UniswapV3Factory, WETH9, zeroAddress], // the last argument renders NFTs, which nothing here needs
     }),
     SwapRouter: await sender.deploy({ name: 'SwapRouter', abi: swapRouterAbi, args: [UniswapV3Factory, WETH9] }),
     QuoterV2: await sender.deploy({ name: 'QuoterV2', abi: quoterV2Abi, args: [UniswapV3Factory, WETH9] }),
   }
 }
 
-/** Creates the pool at the given price, still without liquidity. */
+/** Creates the pool at the given price, without liquidity. */
 export async function createPool(sender: Sender, uniswap: Uniswap, pool: Pool, price: bigint): Promise<void> {
   const [token0, token1] = sorted(pool)
   await sender.write({
@@ -46,7 +46,7 @@ export async function createPool(sender: Sender, uniswap: Uniswap, pool: Pool, p
   })
 }
 
-/** Lets the position manager and the router take the sender's tokens. */
+/** Approves the position manager and the router to spend the sender's tokens. */
 export async function approveUniswap(sender: Sender, uniswap: Uniswap, tokens: Address[]): Promise<void> {
   for (const address of tokens) {
     for (const spender of [uniswap.NonfungiblePositionManager, uniswap.SwapRouter]) {
@@ -55,7 +55,7 @@ export async function approveUniswap(sender: Sender, uniswap: Uniswap, tokens: A
   }
 }
 
-/** Provides `depthUsdc` on each side over the whole price range, so that no price move leaves the pool without liquidity. */
+/** Adds liquidity worth `depthUsdc` per side over the whole price range, so that every price has liquidity. */
 export async function addLiquidity(
   sender: Sender,
   uniswap: Uniswap,
@@ -66,7 +66,7 @@ export async function addLiquidity(
   const tokens = tokensWorth(pool, price, depthUsdc)
   const [amount0Desired, amount1Desired] = token0 === pool.usdc ? [depthUsdc, tokens] : [tokens, depthUsdc]
   const spacing = TICK_SPACING[pool.fee]
-  if (!spacing) throw new Error(`Uniswap v3 has no fee tier ${pool.fee}`)
+  if (!spacing) throw new Error(`Uniswap v3 has no fee tier ${pool.fee}.`)
   const tickUpper = Math.floor(MAX_TICK / spacing) * spacing
   await sender.write({
     address: uniswap.NonfungiblePositionManager,
@@ -93,16 +93,16 @@ export async function addLiquidity(
 const MAX_TICK = 887_272
 const TICK_SPACING: Record<number, number> = { 500: 10, 3000: 60, 10000: 200 }
 
-/** The pool's sqrt(token1 / token0) as Q64.96 for a USD price with 8 decimals. */
+/** Returns the pool's sqrt(token1 / token0) as Q64.96 for a USD price with 8 decimals. */
 export function sqrtPriceX96(pool: Pool, price: bigint): bigint {
   const usdcBaseUnits = price
-  const tokenBaseUnits = 100n * 10n ** BigInt(pool.decimals) // 8 price decimals less the 6 of USDC
+  const tokenBaseUnits = 100n * 10n ** BigInt(pool.decimals) // 8 decimals of the price minus 6 of USDC
   const [numerator, denominator] =
     sorted(pool)[0] === pool.usdc ? [tokenBaseUnits, usdcBaseUnits] : [usdcBaseUnits, tokenBaseUnits]
   return squareRoot((numerator << 192n) / denominator)
 }
 
-/** Token base units that are worth `usdc` at a USD price with 8 decimals. */
+/** Returns the token base units that are worth `usdc` at a USD price with 8 decimals. */
 export function tokensWorth({ decimals }: { decimals: number }, price: bigint, usdc: bigint): bigint {
   return (usdc * 100n * 10n ** BigInt(decimals)) / price
 }

@@ -1,13 +1,13 @@
 import { rmSync } from 'node:fs'
 
-// Runs beside a process group: when the parent is gone, even by SIGKILL, it ends the group and removes its folder, if it has one.
+// Kills a process group and removes its folder, if one is given, once the parent process has exited, even by SIGKILL.
 const [groupLeader = '', folder] = process.argv.slice(2)
 
 process.on('disconnect', () => {
   try {
     process.kill(-Number(groupLeader), 'SIGKILL')
   } catch {
-    // it was stopped before its parent ended
+    // the group was stopped before the parent exited
   }
   if (folder) rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
 })

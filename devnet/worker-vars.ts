@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
 import type { Deployment } from './deployment.ts'
 
-/** What deployments of every chain have: the addresses that the service works with. */
+/** The addresses of a deployment that the service needs, on any chain. */
 export type Addresses = {
   chainId: number
   contracts: Record<string, Address>
@@ -9,7 +9,7 @@ export type Addresses = {
   vaults: Record<string, Address>
 }
 
-/** The variables that say which contracts a Worker serves; none of them is secret. */
+/** Returns the variables that name the contracts of a Worker; none of them is secret. */
 export function addressVars({ chainId, contracts, tokens, vaults }: Addresses): Record<string, string> {
   return {
     CHAIN_ID: `${chainId}`,
@@ -19,7 +19,7 @@ export function addressVars({ chainId, contracts, tokens, vaults }: Addresses): 
   }
 }
 
-/** The variables and secrets that make a Worker serve the embedded chain. */
+/** Returns the variables and secrets of a Worker that serves the embedded chain. */
 export function workerVars(deployment: Deployment): Record<string, string> {
   const { rpcUrl, baseUrl, accounts } = deployment
   return {
@@ -30,11 +30,11 @@ export function workerVars(deployment: Deployment): Record<string, string> {
     RELAYER_PRIVATE_KEY: accounts.relayer.privateKey,
     ORACLE_UPDATER_PRIVATE_KEY: accounts.oracleUpdater.privateKey,
     KEEPER_PRIVATE_KEY: accounts.keeper.privateKey,
-    // Nobody wants to wait for New York to try a stop-loss.
+    // Exits fire at any hour, so that a stop-loss can be tried while the stock exchange is closed.
     MARKET_SESSIONS: 'off',
-    // Prices are what `npm run devnet:price` says; a refresh makes them fresh again.
+    // `npm run devnet:price` sets the prices; a refresh posts them again.
     PRICE_PROVIDER: 'local',
-    // The fee is paid on this chain, in its USDC, to the FeeManager's treasury.
+    // The fee is paid on this chain, in its USDC, to FeeManager's treasury.
     X402_ENABLED: 'true',
   }
 }

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 export type Worker = {
   url: string
-  /** Settles when wrangler is gone, with the reason when nobody stopped it. */
+  /** Resolves when wrangler has exited: with an error if it was not stopped by `stop`. */
   exited: Promise<Error | undefined>
   stop(): Promise<void>
 }
@@ -17,9 +17,9 @@ export type WorkerOptions = {
   vars: Record<string, string>
   /** Folder for the storage of the Durable Objects; a temporary one by default. It is emptied on exit. */
   storage?: string
-  /** Another Worker of this repository, by its wrangler configuration. */
+  /** The wrangler configuration of another Worker in this repository. */
   config?: string
-  /** Where wrangler's own lines go; 'ignore' keeps them for the error alone. */
+  /** Where wrangler's output goes; 'ignore' shows it only in errors. */
   output?: 'inherit' | 'ignore'
 }
 
@@ -29,7 +29,7 @@ export const WORKER_STORAGE = join(import.meta.dirname, '../.devnet/worker')
 const START_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 5_000
 
-/** Runs the Worker under `wrangler dev` and resolves once /health answers. It dies with this process. */
+/** Runs the Worker under `wrangler dev` and resolves once /health responds. It exits with this process. */
 export async function startWorker({
   port,
   vars,
@@ -45,19 +45,26 @@ export async function startWorker({
     process.execPath,
     [
       join(dirname(manifest), 'bin/wrangler.js'),
-      ...['dev', '--config', config, '--local', '--ip', '127.0.0.1', '--port', `${port}`, '--inspector-port', '0'],
-      ...[
-        '--env-file',
-        envFile,
-        '--persist-to',
-        storage ?? join(state, 'state'),
-        '--show-interactive-dev-session=false',
-      ],
+      'dev',
+      '--local',
+      '--config',
+      config,
+      '--ip',
+      '127.0.0.1',
+      '--port',
+      `${port}`,
+      '--inspector-port',
+      '0',
+      '--env-file',
+      envFile,
+      '--persist-to',
+      join(state, 'state'),
+      '--show-interactive-dev-session=false',
     ],
     {
       cwd: join(import.meta.dirname, '..'),
       stdio: ['ignore', 'pipe', 'pipe'],
-      detached: true, // its own group, so that wrangler and the workerd it starts end together
+      detached: true, // its own process group, so that wrangler and its workerd exit together
       env: {
         ...process.env,
         CI: '1',
@@ -84,22 +91,24 @@ export async function startWorker({
     child.on('error', error => resolve(error))
     child.on('exit', (code, signal) => {
       watchdog.kill('SIGKILL')
-      endGroup(child.pid, 'SIGKILL')
+      killGroup(child.pid, 'SIGKILL')
       for (const folder of [state, storage])
         if (folder !== undefined) rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
-      resolve(stopping ? undefined : new Error(`wrangler dev ended (${signal ?? `exit ${code}`}):\n${tail.trim()}`))
+      resolve(
+        stopping ? undefined : new Error(`wrangler dev exited (${signal ?? `exit code ${code}`}):\n${tail.trim()}`),
+      )
     })
   })
   const stop = async () => {
     stopping = true
-    endGroup(child.pid, 'SIGTERM')
+    killGroup(child.pid, 'SIGTERM')
     const inTime = await Promise.race([exited.then(() => true), sleep(STOP_TIMEOUT_MS, false, { ref: false })])
-    if (!inTime) endGroup(child.pid, 'SIGKILL')
+    if (!inTime) killGroup(child.pid, 'SIGKILL')
     await exited
   }
 
   const url = `http://127.0.0.1:${port}`
-  const failure = await Promise.race([exited, healthy(url)])
+  const failure = await Promise.race([exited, waitUntilHealthy(url)])
   if (failure) {
     await stop()
     throw new Error(`${failure.message}\n${tail.trim()}`)
@@ -107,22 +116,22 @@ export async function startWorker({
   return { url, exited, stop }
 }
 
-async function healthy(url: string): Promise<Error | undefined> {
+async function waitUntilHealthy(url: string): Promise<Error | undefined> {
   const deadline = Date.now() + START_TIMEOUT_MS
   while (Date.now() < deadline) {
     const response = await fetch(`${url}/health`).catch(() => undefined)
     if (response?.ok) return undefined
     await sleep(100)
   }
-  return new Error(`The Worker did not answer on ${url}/health within ${START_TIMEOUT_MS / 1000} s.`)
+  return new Error(`The Worker did not respond on ${url}/health within ${START_TIMEOUT_MS / 1000} s.`)
 }
 
-function endGroup(pid: number | undefined, signal: NodeJS.Signals): void {
+function killGroup(pid: number | undefined, signal: NodeJS.Signals): void {
   if (pid === undefined) return
   try {
     process.kill(-pid, signal)
   } catch {
-    // the group is gone already
+    // the group has exited already
   }
 }
 
