@@ -39,7 +39,11 @@ import { appWith, callOverHttp as call, deployment, type Input, request } from '
 // or administered set of contracts can cause are listed with the reason.
 
 const { contracts, accounts, tokens } = deployment
-const client = createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) }).extend(publicActions)
+const client = createTestClient({
+  mode: 'anvil',
+  transport: http(deployment.rpcUrl),
+  pollingInterval: 50,
+}).extend(publicActions)
 
 let trader: Trader
 let positionId: string
