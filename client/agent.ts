@@ -6,12 +6,12 @@ import { type Hex, isHex, type TypedDataDefinition } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { payerOf } from './payer.ts'
 
-// The command line beside curl: makes keys, registers, and signs what a quote answers. Keys never leave this process.
+// A command line to use with curl: creates keys, registers agents and signs quotes. Keys never leave this process.
 //   npm run -s agent -- key
 //   npm run -s agent -- register --key 0x… --name NAME [--vault genesis] [--payer 0x…] [--base URL]
 //   curl …/quote | npm run -s agent -- sign --key 0x… | curl … -d @-
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of the API, read as they come
+// biome-ignore lint/suspicious/noExplicitAny: responses of the API, which are read without validation
 type Json = any
 
 const { positionals, values } = parseArgs({
@@ -29,7 +29,7 @@ async function key() {
   console.log(generatePrivateKey())
 }
 
-/** Registers the key as an agent: quotes, signs, pays the fee where one is asked, and prints the agent's id. */
+/** Registers the key as an agent: requests a quote, signs it, pays the fee if there is one, and prints the agent's id. */
 async function register() {
   const account = accountOf(values.key, '--key')
   const { vault } = await get(`/vaults/${values.vault}`)
@@ -50,13 +50,14 @@ async function register() {
   const send = x402.enabled
     ? payerOf(payer(), { network: x402.network, asset: registrationFee.tokenAddress }).fetch
     : fetch
-  console.log((await answerOf(await send(request))).agentId)
+  console.log((await bodyOf(await send(request))).agentId)
 }
 
-/** Reads a quote, signs its typed data and prints the body to post. */
+/** Reads a quote from standard input, signs its typed data and prints the body to post. */
 async function sign() {
   const quote: Json = JSON.parse(await text(process.stdin))
-  if (quote.typedData === undefined) throw new Error(`There is nothing to sign in: ${JSON.stringify(quote)}`)
+  if (quote.typedData === undefined)
+    throw new Error(`The input is not a quote with typedData: ${JSON.stringify(quote)}`)
   const signature = await signed(accountOf(values.key, '--key'), quote.typedData)
   console.log(JSON.stringify({ ...quote.body, signature }))
 }
@@ -66,24 +67,25 @@ function signed(account: PrivateKeyAccount, { types: { EIP712Domain: _, ...types
 }
 
 function accountOf(privateKey: string | undefined, option: string): PrivateKeyAccount {
-  if (!isHex(privateKey) || privateKey.length !== 66) throw new Error(`${option} must be 0x and 64 hex characters`)
+  if (!isHex(privateKey) || privateKey.length !== 66)
+    throw new Error(`${option} must be 0x followed by 64 hex characters.`)
   return privateKeyToAccount(privateKey)
 }
 
-/** Who pays the fee: --payer, or the embedded chain's funded payer. */
+/** Returns the account that pays the fee: --payer, or the funded payer of the embedded chain. */
 function payer(): PrivateKeyAccount {
   if (values.payer !== undefined) return accountOf(values.payer, '--payer')
   const file = join(import.meta.dirname, '../.devnet/deployment.json')
   try {
     return privateKeyToAccount(JSON.parse(readFileSync(file, 'utf8')).accounts.payer.privateKey)
   } catch {
-    throw new Error('The service asks for a fee: name the key that pays it with --payer')
+    throw new Error('The service charges a fee: pass the key that pays it as --payer.')
   }
 }
 
-const get = async (path: string): Promise<Json> => answerOf(await fetch(values.base + path))
+const get = async (path: string): Promise<Json> => bodyOf(await fetch(values.base + path))
 
-async function answerOf(response: Response): Promise<Json> {
+async function bodyOf(response: Response): Promise<Json> {
   const body: Json = await response.json()
   if (!response.ok) throw new Error(`${response.status} ${body.code}: ${body.error} ${body.remedy ?? ''}`)
   return body

@@ -6,13 +6,13 @@ import type { Address, PrivateKeyAccount } from 'viem'
 type Fetch = (request: Request) => Promise<Response>
 
 export type Payer = {
-  /** Signs what a 402 asks and answers the header that carries the payment. */
+  /** Signs the payment that a 402 response requires and returns the header that carries it. */
   sign(required: PaymentRequired): Promise<Record<string, string>>
-  /** Fetches, pays when the answer is 402, and fetches again with the payment. */
+  /** Sends the request; if the response is 402, pays and sends it again with the payment. */
   fetch: Fetch
 }
 
-/** A wallet that pays over x402 as agents do, with the protocol's own client; it may only spend the given asset. */
+/** Returns a wallet that pays over x402 with the protocol's own client and only in the given asset. */
 export function payerOf(
   account: PrivateKeyAccount,
   { network, asset }: { network: `eip155:${number}`; asset: Address },
@@ -21,7 +21,7 @@ export function payerOf(
   const client = new x402HTTPClient(
     x402Client.fromConfig({
       schemes: [{ network, client: new ExactEvmScheme(account) }],
-      // The client pays in the well-known assets of the well-known chains; any other is to be allowed by name.
+      // The client pays only in well-known assets of well-known chains unless another asset is allowed here.
       spendControls: { allowedAssets: [{ network, asset, maxAmountPerPayment: '5000000' }] },
     }),
   )

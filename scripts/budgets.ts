@@ -6,8 +6,8 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 
-// `npm run budgets`: the size of the bundle, and the CPU of its start-up against an app that has the same libraries and
-// does nothing, both profiled by the platform's own check in this run. Exits 1 above a budget.
+// `npm run budgets`: measures the bundle size, and the CPU time of a start-up relative to an empty app with the same
+// libraries; `wrangler check startup` profiles both. Exits with code 1 above a budget.
 const BUNDLE_KIB = 450
 const STARTUP_RATIO = 2.5
 const RUNS = 3
@@ -29,7 +29,7 @@ async function bundleKib(): Promise<number> {
 
 type Profile = { nodes: { id: number; callFrame: { functionName: string } }[]; samples: number[]; timeDeltas: number[] }
 
-/** Milliseconds of CPU in the start-up's profile, without idling; the least of several runs. */
+/** Returns the CPU time of a start-up in milliseconds, without idle time: the minimum of several runs. */
 async function startupMs(config: string): Promise<number> {
   const runs: number[] = []
   for (let index = 0; index < RUNS; index++) {
@@ -49,7 +49,7 @@ try {
   const ratio = ours / empty
   console.log(`bundle    ${size.toFixed(0)} KiB gzip, minified (budget ${BUNDLE_KIB})`)
   console.log(
-    `start-up  ${ratio.toFixed(2)} times an empty app on the same libraries (budget ${STARTUP_RATIO}): ${ours.toFixed(0)} ms against ${empty.toFixed(0)} ms of CPU, least of ${RUNS} runs`,
+    `start-up  ${ratio.toFixed(2)} times an empty app with the same libraries (budget ${STARTUP_RATIO}): ${ours.toFixed(0)} ms and ${empty.toFixed(0)} ms of CPU, minimum of ${RUNS} runs`,
   )
   if (size > BUNDLE_KIB || ratio > STARTUP_RATIO) process.exitCode = 1
 } finally {

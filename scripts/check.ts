@@ -2,12 +2,12 @@ import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-// `npm run check`: everything that must hold beside the tests. Runs all of it and names what failed.
+// `npm run check`: every check that is not a test. Runs all of them and lists the failures.
 const root = join(import.meta.dirname, '..')
 const bin = (name: string) => join(root, 'node_modules/.bin', name)
 const node = process.execPath
 
-const BUDGETS = 'budgets of bundle and start-up'
+const BUDGETS = 'bundle size and start-up time'
 const steps: [name: string, command: string, args: string[]][] = [
   ['layer rules are fresh', node, ['scripts/generate-layer-rules.ts', '--check']],
   ['format and lint', bin('biome'), ['ci', '--error-on-warnings', '--colors=off', '--max-diagnostics=20']],
@@ -37,17 +37,17 @@ function run(command: string, args: string[]): Promise<{ ok: boolean; output: st
 type LockEntry = { version?: string; optionalDependencies?: Record<string, string> }
 
 /**
- * Optional packages that package-lock.json names and does not hold: `npm ci` refuses such a lock on the platforms that
- * need them, and a registry that lacks one leaves it out silently.
+ * Returns the optional packages that package-lock.json requires but does not contain. npm leaves them out when its registry
+ * lacks a platform's package, and `npm ci` then rejects the lockfile on that platform.
  */
-function absentFromLock(): string[] {
+function missingFromLock(): string[] {
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, LockEntry>
   }
-  const absent: string[] = []
+  const missing: string[] = []
   for (const [path, { optionalDependencies = {} }] of Object.entries(packages))
     for (const name of Object.keys(optionalDependencies)) {
-      // Node's resolution: the nearest node_modules upwards.
+      // Node resolves a package from the nearest node_modules upwards.
       const parents = path
         .split('/node_modules/')
         .map((_, index, all) => all.slice(0, all.length - index).join('/node_modules/'))
@@ -55,9 +55,9 @@ function absentFromLock(): string[] {
         ...parents.filter(Boolean).map(parent => `${parent}/node_modules/${name}`),
         `node_modules/${name}`,
       ]
-      if (!places.some(place => place in packages)) absent.push(`${name} of ${path || 'the project'}`)
+      if (!places.some(place => place in packages)) missing.push(`${name} of ${path || 'the project'}`)
     }
-  return absent
+  return missing
 }
 
 let failures = 0
@@ -72,6 +72,6 @@ for (const [name, command, args] of steps) {
   const { ok, output } = await run(command, args)
   report(name, ok, output)
 }
-const absent = absentFromLock()
-report('the lockfile is complete for every platform', absent.length === 0, absent.join('\n'))
+const missing = missingFromLock()
+report('lockfile is complete for every platform', missing.length === 0, missing.join('\n'))
 process.exitCode = failures === 0 ? 0 : 1

@@ -10,15 +10,14 @@ import { DEPLOYMENT_FILE, type Devnet, startDevnet } from '../devnet/index.ts'
 import { startWorker, type Worker } from '../devnet/worker.ts'
 import { workerVars } from '../devnet/worker-vars.ts'
 
-// `npm run demo`: boots the chain and the service, and lets one agent trade as any agent would: the first half over the HTTP
-// API, the second through MCP tools.
-// Every line is told from a real answer, every transaction is confirmed, and a step that disagrees ends it with exit 1.
-// `--keep` leaves everything running and prints where.
+// `npm run demo`: starts the chain and the service, and trades as one agent: first over the HTTP API, then with MCP tools.
+// Every line comes from a real response, every transaction is confirmed, and an unexpected result exits with code 1.
+// `--keep` leaves everything running and prints the addresses.
 
 const { keep } = parseArgs({ options: { keep: { type: 'boolean', default: false } } }).values
 const started = Date.now()
 
-// biome-ignore lint/suspicious/noExplicitAny: the answers of an API that the steps check as they read them
+// biome-ignore lint/suspicious/noExplicitAny: responses of an API, which the steps check as they read them
 type Json = any
 type Service = { url: string; get(path: string): Promise<Json>; post(path: string, body: Json): Promise<Json> }
 
@@ -27,18 +26,18 @@ const usdc = (baseUnits: string | bigint) => `${formatUnits(BigInt(baseUnits), 6
 const percent = (bps: number) => `${bps / 100} %`
 
 function serviceAt(url: string, send: (request: Request) => Promise<Response> = fetch): Service {
-  const ask = async (path: string, init?: RequestInit) => {
+  const request = async (path: string, init?: RequestInit) => {
     const response = await send(new Request(url + path, init))
     const body: Json = await response.json()
     if (!response.ok)
-      throw new Error(`${init?.method ?? 'GET'} ${path} answered ${response.status}: ${JSON.stringify(body)}`)
+      throw new Error(`${init?.method ?? 'GET'} ${path} returned ${response.status}: ${JSON.stringify(body)}`)
     return body
   }
   return {
     url,
-    get: path => ask(path),
+    get: path => request(path),
     post: (path, body) =>
-      ask(path, {
+      request(path, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify(body),
@@ -47,10 +46,10 @@ function serviceAt(url: string, send: (request: Request) => Promise<Response> = 
 }
 
 type Kind = 'trade_intent' | 'add_intent' | 'reduce_intent' | 'exit_ladder_intent'
-/** One of the two ways to the same operations, by the name of the tool. */
+/** Calls operations by their tool name, over HTTP or MCP. */
 type Surface = { call(tool: string, input: Json): Promise<Json> }
 
-/** The tool's HTTP twin: quotes are GETs below the agent, submissions POSTs. */
+/** Maps tools to routes: quotes are GET and submissions POST requests below the agent. */
 const httpSurface = (service: Service): Surface => ({
   call(tool, { agentId, ...input }) {
     const [, verb, kind = ''] = /^svc_(get|submit)_(.+?)(?:_quote)?$/.exec(tool) ?? []
@@ -67,7 +66,7 @@ async function mcpSurface(url: string): Promise<Surface & { close(): Promise<voi
     close: () => client.close(),
     async call(tool, input) {
       const { isError, structuredContent, content } = await client.callTool({ name: tool, arguments: input })
-      if (isError) throw new Error(`${tool} answered ${JSON.stringify(content)}`)
+      if (isError) throw new Error(`${tool} returned ${JSON.stringify(content)}`)
       return structuredContent
     },
   }
@@ -80,15 +79,15 @@ async function confirm(service: Service, hash: Hex): Promise<string> {
   return `in block ${blockNumber}, transaction ${hash.slice(0, 10)}…`
 }
 
-const PATIENCE_MS = 20_000
+const POLL_TIMEOUT_MS = 20_000
 
-/** Asks until the answer is as expected; throws when it has not become so in time. */
-async function until(ask: () => Promise<Json>, isExpected: (answer: Json) => boolean): Promise<Json> {
-  const deadline = Date.now() + PATIENCE_MS
+/** Polls until the value is as expected; throws after POLL_TIMEOUT_MS. */
+async function pollUntil(read: () => Promise<Json>, isExpected: (value: Json) => boolean): Promise<Json> {
+  const deadline = Date.now() + POLL_TIMEOUT_MS
   for (;;) {
-    const answer = await ask()
-    if (isExpected(answer)) return answer
-    assert.ok(Date.now() < deadline, `still ${JSON.stringify(answer)} after ${PATIENCE_MS / 1000} s`)
+    const value = await read()
+    if (isExpected(value)) return value
+    assert.ok(Date.now() < deadline, `still ${JSON.stringify(value)} after ${POLL_TIMEOUT_MS / 1000} s`)
     await sleep(200)
   }
 }
@@ -154,7 +153,7 @@ async function trade(devnet: Devnet, service: Service) {
   const nvda = await position(first)
   assert.equal(nvda.usdcCostBasis, '500000000')
   say(`  NVDA at ${usdc(nvda.entryPriceUsdc)}: position ${first}, ${opened.confirmed}`)
-  say(`    up to ${usdc(opened.quote.maxUsdcAmount)} would have passed; ${opened.quote.bindingRule} binds`)
+  say(`    the largest accepted amount is ${usdc(opened.quote.maxUsdcAmount)}, limited by ${opened.quote.bindingRule}`)
   const added = await intend('add_intent', { positionId: first, usdcAmount: '200' })
   const larger = await position(first)
   assert.equal(larger.usdcCostBasis, '700000000')
@@ -172,8 +171,8 @@ async function trade(devnet: Devnet, service: Service) {
   say('\nStopped out')
   const fall = (Number(larger.entryPriceUsdc) / 1e6) * 0.9
   await devnet.setPrice('NVDA', fall.toFixed(2))
-  say(`  NVDA falls to ${fall.toFixed(2)}; nobody sends anything`)
-  const stopped = await until(
+  say(`  NVDA falls to ${fall.toFixed(2)}; the agent sends nothing`)
+  const stopped = await pollUntil(
     () => position(first),
     ({ status }) => status === 'Closed',
   )
@@ -184,7 +183,7 @@ async function trade(devnet: Devnet, service: Service) {
   say(`  the keeper fires the stop-loss, ${await confirm(service, exit.transactionHash)}`)
   say(`  position ${first} is ${stopped.status}, ${usdc(stopped.realizedPnlUsdc)} realized`)
 
-  say('\nReduce and close another, now as MCP tools')
+  say('\nReduce and close another position with MCP tools')
   const mcp = await mcpSurface(service.url)
   const intendAsTool = intendOver(mcp)
   const positionOf = async (id: string) =>
@@ -199,10 +198,10 @@ async function trade(devnet: Devnet, service: Service) {
   const closed = await intendAsTool('reduce_intent', { positionId: second, exitBps: '10000' })
   const won = await positionOf(second)
   assert.equal(won.status, 'Closed')
-  assert.ok(BigInt(won.realizedPnlUsdc) > 0n, 'a rise earns')
+  assert.ok(BigInt(won.realizedPnlUsdc) > 0n, 'the position closed with a profit')
   say(`  the rest closed: ${usdc(won.realizedPnlUsdc)} realized, ${closed.confirmed}`)
 
-  say('\nWhat it earned')
+  say('\nProfit and loss')
   const { positions: history } = await mcp.call('svc_list_closed_positions', { agentId })
   const { positions: left } = await mcp.call('svc_get_agent_positions', { agentId })
   const risk = await mcp.call('svc_get_risk_state', { agentId })
@@ -212,7 +211,7 @@ async function trade(devnet: Devnet, service: Service) {
   assert.equal(risk.pnl.lifetimeRealizedUsdc, `${realized}`)
   for (const { symbol, realizedPnlUsdc } of history) say(`  ${symbol}: ${usdc(realizedPnlUsdc)}`)
   say(
-    `  together ${usdc(realized)}, ${percent(risk.derived.returnBps)} of the allocation; equity ${usdc(risk.equity.currentUsdc)}`,
+    `  total ${usdc(realized)}, ${percent(risk.derived.returnBps)} of the allocation; equity ${usdc(risk.equity.currentUsdc)}`,
   )
 }
 

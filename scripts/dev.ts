@@ -13,12 +13,12 @@ const devnet = await startDevnet({
 }).catch(exitWith)
 let stop = async (): Promise<void> => {
   await devnet.stop()
-  process.exit() // the Worker was still starting: it ends with this process
+  process.exit() // the Worker is still starting: it exits with this process
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop())
 console.log(`chain    ${devnet.rpcUrl} (chain id ${devnet.chainId})`)
 try {
-  // Who tries the contracts by hand may want to fire exits alone: KEEPER_ENABLED=false.
+  // KEEPER_ENABLED=false leaves exits to whoever tries the contracts by hand.
   const vars = { ...workerVars(devnet.deployment), KEEPER_ENABLED: process.env.KEEPER_ENABLED || 'true' }
   const worker = await startWorker({ port, vars, storage: WORKER_STORAGE, output: 'inherit' })
   stop = async () => {

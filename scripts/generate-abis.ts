@@ -4,9 +4,9 @@ import { createRequire } from 'node:module'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 
-// Compiles contracts/ and writes what is committed of it: an ABI per contract, the creation bytecode by name, and the
-// runtime bytecode of the reader, which the service lends to an eth_call.
-// --check writes nothing and exits 1 when what is committed differs.
+// `npm run abis`: compiles contracts/ and writes the generated files that are committed: an ABI per contract, the creation
+// bytecode by name, and the runtime bytecode of ServiceReader, which the service passes to eth_call as a state override.
+// --check writes nothing and exits with code 1 if a committed file differs.
 
 type Artifact = { abi: AbiItem[]; bytecode: { object: string }; deployedBytecode: { object: string } }
 type AbiItem = { type: string; name?: string; inputs?: Parameter[]; outputs?: Parameter[] }
@@ -21,7 +21,7 @@ const readerFile = join(root, 'src/chain/service-reader-bytecode.ts')
 // Never deployed: only its runtime bytecode is used.
 const READER = 'ServiceReader'
 
-// The contracts of Uniswap that the service or the embedded chain calls, from npm.
+// The Uniswap contracts that the service or the embedded chain calls, from npm.
 const uniswap: Record<string, string> = {
   UniswapV3Factory: '@uniswap/v3-core/artifacts/contracts/UniswapV3Factory.sol/UniswapV3Factory.json',
   UniswapV3Pool: '@uniswap/v3-core/artifacts/contracts/UniswapV3Pool.sol/UniswapV3Pool.json',
@@ -36,7 +36,7 @@ compile()
 const files = generate()
 const stale = [...differences(files), ...leftovers(files)]
 if (check) {
-  for (const path of stale) console.error(`differs from what the contracts compile to: ${path}`)
+  for (const path of stale) console.error(`stale: ${path}`)
   if (stale.length > 0) console.error('Run `npm run abis` and commit the result.')
   process.exitCode = stale.length > 0 ? 1 : 0
 } else {
@@ -49,7 +49,7 @@ function compile(): void {
   if (status !== 0) process.exit(status ?? 1)
 }
 
-/** Contents by path. A contract is named as its file. */
+/** Returns the contents of the generated files by path. A contract has the name of its file. */
 function generate(): Map<string, string> {
   const ours = ['src', 'src/adapters', 'src/embedded']
     .flatMap(folder => readdirSync(join(root, 'contracts', folder)))
@@ -76,7 +76,7 @@ function artifactOf(name: string): Artifact {
 }
 
 function linked(name: string, bytecode: string): string {
-  if (!/^0x([0-9a-f]{2})+$/.test(bytecode)) throw new Error(`${name} has no complete bytecode`)
+  if (!/^0x([0-9a-f]{2})+$/.test(bytecode)) throw new Error(`The bytecode of ${name} is empty or not linked.`)
   return bytecode
 }
 
@@ -117,11 +117,11 @@ function words(name: string): string[] {
 }
 
 function differences(files: Map<string, string>): string[] {
-  return [...files].filter(([path, content]) => content !== readIfThere(path)).map(([path]) => path)
+  return [...files].filter(([path, content]) => content !== readIfExists(path)).map(([path]) => path)
 }
 
 function leftovers(files: Map<string, string>): string[] {
-  return (readdirIfThere(abiFolder) ?? []).map(file => join(abiFolder, file)).filter(path => !files.has(path))
+  return (readdirIfExists(abiFolder) ?? []).map(file => join(abiFolder, file)).filter(path => !files.has(path))
 }
 
 function write(files: Map<string, string>): void {
@@ -130,7 +130,7 @@ function write(files: Map<string, string>): void {
   for (const [path, content] of files) writeFileSync(path, content)
 }
 
-function readIfThere(path: string): string | undefined {
+function readIfExists(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
   } catch {
@@ -138,7 +138,7 @@ function readIfThere(path: string): string | undefined {
   }
 }
 
-function readdirIfThere(path: string): string[] | undefined {
+function readdirIfExists(path: string): string[] | undefined {
   try {
     return readdirSync(path)
   } catch {

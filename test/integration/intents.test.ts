@@ -20,12 +20,13 @@ async function opening(trader: Trader, input: Input = {}) {
 }
 
 const node = globalThis.fetch.bind(globalThis)
-const isSend = (method: string) => method.startsWith('eth_sendRawTransaction')
-/** Lets a test act on what is sent to the node. */
+const isSend = (requests: Body) =>
+  [requests].flat().some(({ method }: Body) => method.startsWith('eth_sendRawTransaction'))
+/** Intercepts the requests that send a transaction to the node. */
 const onSend = (act: (forward: () => Promise<Response>) => Promise<Response>) =>
   vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
     const request = new Request(input as RequestInfo, init as RequestInit)
-    const isOurs = request.url.startsWith(deployment.rpcUrl) && isSend(((await request.clone().json()) as Body).method)
+    const isOurs = request.url.startsWith(deployment.rpcUrl) && isSend(await request.clone().json())
     return isOurs ? act(() => node(request)) : node(request)
   })
 afterEach(() => vi.restoreAllMocks())
@@ -90,15 +91,16 @@ describe('an intent', () => {
   it('whose send nobody has answered is on its way, and so is its transaction, which no node knows yet', async () => {
     const trader = await newTrader()
     const { digest, body } = await opening(trader)
-    const released = Promise.withResolvers<void>()
-    const held = Promise.withResolvers<void>()
+    // Flags instead of promises: workerd may crash when a promise is resolved from another Durable Object.
+    let isHeld = false
+    let isReleased = false
     onSend(async forward => {
-      held.resolve()
-      await released.promise
+      isHeld = true
+      await vi.waitUntil(() => isReleased, { timeout: 20_000, interval: 10 })
       return forward()
     })
     const running = call('submitTradeIntent', body)
-    await held.promise
+    await vi.waitUntil(() => isHeld, { timeout: 20_000, interval: 10 })
     const underway = await intentOf(digest)
     expect(underway).toMatchObject({
       state: expect.stringMatching(/^(prepared|sent)$/),
@@ -114,7 +116,7 @@ describe('an intent', () => {
         to: deployment.contracts.TradeRouter,
       },
     })
-    released.resolve()
+    isReleased = true
     expect((await running).body).toMatchObject({ transactionHash })
     expect(await intentOf(digest)).toMatchObject({ state: 'mined', transactionHash })
   })
