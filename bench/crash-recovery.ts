@@ -3,52 +3,55 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../devnet/anvil.ts'
 import type { Devnet } from '../devnet/index.ts'
-import type { Hit } from './load-client.ts'
-import type { Loader } from './load-process.ts'
-import { type Ground, posted } from './relay-throughput.ts'
+import type { LoadResult } from './load-child.ts'
+import type { LoadGenerator } from './load-generator.ts'
+import { posted, type Testbed } from './relay-throughput.ts'
 import { startWorkerd } from './workerd.ts'
 
 export type Recovery = {
-  /** Intents that nobody was told about when workerd was killed, and that are in its journal. */
+  /** Journalled intents whose clients had no response when workerd was killed. */
   accepted: number
-  /** Seconds from the restart until all of them were mined. */
+  /** Seconds from the restart until all of them are mined. */
   seconds: number
 }
 
 const INTENTS = 600
 const CLIENTS = 128
-/** So many are relayed before, for what is cold has taken in nothing when it is killed. */
+/** Intents that are relayed first, because a cold service has journalled nothing when it is killed. */
 const WARM_UP = 256
-/** The kill comes once so many transactions of the executor wait for their block. */
+/** workerd is killed once this many of the executor's transactions are pending. */
 const IN_FLIGHT = 16
-const PATIENCE_MS = 20_000
-const TRIES = 5
-const LOOK_MS = 50
-const settled: (string | undefined)[] = ['mined', 'final', 'reverted', 'rejected']
+const TIMEOUT_MS = 20_000
+const MAX_ATTEMPTS = 5
+const POLL_MS = 50
+const outcomes: (string | undefined)[] = ['mined', 'final', 'reverted', 'rejected']
 
-/** Kills workerd under load, at a moment at which it holds intents that nobody was told about. */
-export async function measureRecovery(ground: Ground, loader: Loader): Promise<Recovery> {
-  for (let tries = 1; ; tries++) {
-    const recovery = await killAndRestart(ground, loader)
-    if (recovery.accepted > 0 || tries === TRIES) return recovery
+/** Measures how fast a killed service recovers; repeats the kill if no intent was journalled without a response. */
+export async function measureRecovery(testbed: Testbed, loadGenerator: LoadGenerator): Promise<Recovery> {
+  for (let attempt = 1; ; attempt++) {
+    const recovery = await killAndRestart(testbed, loadGenerator)
+    if (recovery.accepted > 0 || attempt === MAX_ATTEMPTS) return recovery
   }
 }
 
-/** Kills workerd, starts it again on its storage, and follows what it had taken until that is mined. */
-async function killAndRestart({ devnet, signed, vars, storage }: Ground, loader: Loader): Promise<Recovery> {
+/** Kills workerd under load, restarts it on the same storage, and polls the accepted intents until they are mined. */
+async function killAndRestart(
+  { devnet, signed, vars, storage }: Testbed,
+  loadGenerator: LoadGenerator,
+): Promise<Recovery> {
   const all = await signed(WARM_UP + INTENTS)
   const opens = all.slice(WARM_UP)
   const options = { vars, persistTo: mkdtempSync(join(storage, 'recovery-')), port: await freePort() }
   let workerd = await startWorkerd(options)
-  await loader.fire({ origin: workerd.url, shots: posted(all.slice(0, WARM_UP)), clients: CLIENTS })
+  await loadGenerator.run({ origin: workerd.url, requests: posted(all.slice(0, WARM_UP)), clients: CLIENTS })
   const began = performance.now()
-  const load = loader.fire({ origin: workerd.url, shots: posted(opens), clients: CLIENTS })
+  const load = loadGenerator.run({ origin: workerd.url, requests: posted(opens), clients: CLIENTS })
   await inFlight(devnet, IN_FLIGHT)
   const killedAt = performance.now() - began
   await workerd.kill9()
-  const { hits } = await load
-  const isCutOff = (hit: Hit | undefined) => hit?.status === 0 && hit.at < killedAt
-  const cutOff = opens.filter((_, index) => isCutOff(hits[index]))
+  const { results } = await load
+  const isCutOff = (result: LoadResult | undefined) => result?.status === 0 && result.at < killedAt
+  const cutOff = opens.filter((_, index) => isCutOff(results[index]))
 
   workerd = await startWorkerd(options)
   const restarted = performance.now()
@@ -59,11 +62,11 @@ async function killAndRestart({ devnet, signed, vars, storage }: Ground, loader:
     }
     let open = cutOff.map(({ digest }) => digest)
     let accepted: number | undefined
-    while (open.length > 0 && performance.now() - restarted < PATIENCE_MS) {
+    while (open.length > 0 && performance.now() - restarted < TIMEOUT_MS) {
       const states = await Promise.all(open.map(stateOf))
       accepted ??= states.filter(state => state !== undefined).length
-      open = open.filter((_, index) => states[index] !== undefined && !settled.includes(states[index]))
-      if (open.length > 0) await sleep(LOOK_MS)
+      open = open.filter((_, index) => states[index] !== undefined && !outcomes.includes(states[index]))
+      if (open.length > 0) await sleep(POLL_MS)
     }
     const seconds = open.length > 0 ? Number.POSITIVE_INFINITY : (performance.now() - restarted) / 1_000
     return { accepted: accepted ?? 0, seconds }
@@ -72,15 +75,15 @@ async function killAndRestart({ devnet, signed, vars, storage }: Ground, loader:
   }
 }
 
-/** Resolves once so many of the executor's transactions are in the pool. */
+/** Resolves once `count` of the executor's transactions are pending. */
 async function inFlight({ client, deployment }: Devnet, count: number): Promise<void> {
   const { address } = deployment.accounts.executor
   const countAt = (blockTag: 'pending' | 'latest') => client.getTransactionCount({ address, blockTag })
-  const until = performance.now() + PATIENCE_MS
+  const until = performance.now() + TIMEOUT_MS
   while (performance.now() < until) {
     const [pending, latest] = await Promise.all([countAt('pending'), countAt('latest')])
     if (pending - latest >= count) return
     await sleep(5)
   }
-  throw new Error('nothing was in flight when workerd was to be killed')
+  throw new Error(`The executor had fewer than ${count} pending transactions for ${TIMEOUT_MS / 1000} s.`)
 }

@@ -6,19 +6,19 @@ import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'vi
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import { type Devnet, startDevnet } from '../devnet/index.ts'
 import { workerVars } from '../devnet/worker-vars.ts'
-import { childOf, cpuSeconds } from './child-report.ts'
-import type { Hit, Shot } from './load-client.ts'
-import { type Loader, quantile } from './load-process.ts'
+import { childOf, cpuSeconds } from './child-process.ts'
+import type { LoadRequest, LoadResult } from './load-child.ts'
+import { type LoadGenerator, quantile } from './load-generator.ts'
 import { startPeer } from './peers/express/start.ts'
-import { agentsFor, registerAgents, type SignedOpen, signOpens } from './population.ts'
+import { agentsFor, registerAgents, type SignedOpen, signOpens } from './signed-intents.ts'
 import { startWorkerd } from './workerd.ts'
 
-/** How a load is put on: closed loop of so many clients, or so many intents a second, whatever is answered. */
-export type Shape = { intents: number; warmUp?: number } & ({ clients: number } | { perSecond: number })
+/** A closed loop of `clients`, or a fixed rate of intents that does not wait for responses. */
+export type LoadProfile = { intents: number; warmUp?: number } & ({ clients: number } | { perSecond: number })
 
-/** What one load came to. CPU in milliseconds per intent; `busy` in cores, of all processes of the measurement. */
-export type Measured = {
-  answered: number
+/** The result of one load. CPU is in milliseconds per intent; `busy` counts the cores that all measured processes used. */
+export type Measurement = {
+  succeeded: number
   wrongIds: number
   perSecond: number
   p50: number
@@ -31,32 +31,33 @@ const EXECUTOR_ROLE = keccak256(stringToBytes('EXECUTOR_ROLE'))
 const RAW_GAS = 600_000n
 const FEE = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 0n }
 
-/** A chain of its own with what every subject needs; they are measured on it one after another. */
-export async function startGround(loader: Loader) {
+/** Starts a chain with everything that the measured services need; they run on it one after another. */
+export async function startTestbed(loadGenerator: LoadGenerator) {
   const devnet = await startDevnet()
-  devnet.marketMaker.pause() // its trades are not what is measured
+  devnet.marketMaker.pause() // its trades are not part of the measurement
   const anvil = childOf(process.pid, 'anvil')
   const vars = { ...workerVars(devnet.deployment), X402_ENABLED: 'false', KEEPER_ENABLED: 'false' }
   const storage = mkdtempSync(join(tmpdir(), 'agent-trading-service-bench-'))
 
   const signed = async (count: number) => signOpens(devnet, await registerAgents(devnet, agentsFor(count)), count)
 
-  /** Puts a load on and holds every answer against the events of the chain. */
+  /** Runs a load and compares every response with the events on chain. */
   async function measure(
     { origin, pid }: { origin: string; pid?: number },
-    shape: Shape,
-    shotsOf: (opens: SignedOpen[]) => Shot[] | Promise<Shot[]>,
-  ): Promise<Measured> {
-    const { intents, warmUp = 0 } = shape
-    const shots = await shotsOf(await signed(intents + warmUp))
-    const pace = 'clients' in shape ? { clients: shape.clients } : { clients: 0, perSecond: shape.perSecond }
+    profile: LoadProfile,
+    requestsOf: (opens: SignedOpen[]) => LoadRequest[] | Promise<LoadRequest[]>,
+  ): Promise<Measurement> {
+    const { intents, warmUp = 0 } = profile
+    const requests = await requestsOf(await signed(intents + warmUp))
+    const pace = 'clients' in profile ? { clients: profile.clients } : { clients: 0, perSecond: profile.perSecond }
     const from = await devnet.client.getBlockNumber()
-    if (warmUp > 0) await loader.fire({ origin, shots: shots.slice(0, warmUp), clients: pace.clients || 32 })
+    if (warmUp > 0)
+      await loadGenerator.run({ origin, requests: requests.slice(0, warmUp), clients: pace.clients || 32 })
     const used = () => ({ subject: pid === undefined ? 0 : cpuSeconds(pid), anvil: cpuSeconds(anvil) })
     const before = used()
-    const report = await loader.fire({ origin, shots: shots.slice(warmUp), ...pace })
+    const report = await loadGenerator.run({ origin, requests: requests.slice(warmUp), ...pace })
     const after = used()
-    const right = report.hits.filter(isDone)
+    const right = report.results.filter(isDone)
     const seconds = {
       subject: after.subject - before.subject,
       anvil: after.anvil - before.anvil,
@@ -64,7 +65,7 @@ export async function startGround(loader: Loader) {
     }
     const each = (value: number) => (1_000 * value) / intents
     return {
-      answered: right.length,
+      succeeded: right.length,
       wrongIds: pid === undefined ? 0 : await wrongIds(devnet, from, right),
       perSecond: right.length / report.seconds,
       p50: quantile(right, 0.5),
@@ -79,9 +80,9 @@ export async function startGround(loader: Loader) {
     storage,
     vars,
     signed,
-    /** The calls themselves, signed by the executor beforehand, straight to the node. */
-    raw: async (shape: Shape) =>
-      measure({ origin: devnet.rpcUrl }, shape, async opens => {
+    /** Measures the same calls, presigned by the executor and sent directly to the node. */
+    raw: async (profile: LoadProfile) =>
+      measure({ origin: devnet.rpcUrl }, profile, async opens => {
         const executor = privateKeyToAccount(devnet.deployment.accounts.executor.privateKey)
         const nonce = await devnet.client.getTransactionCount({ address: executor.address })
         const sign = async ({ call }: SignedOpen, index: number) => {
@@ -92,23 +93,26 @@ export async function startGround(loader: Loader) {
         }
         return Promise.all(opens.map(sign))
       }),
-    /** The relay that most would write. */
-    async peer<T>(use: (measure: (shape: Shape) => Promise<Measured>) => Promise<T>): Promise<T> {
+    /** Measures the baseline relay. */
+    async peer<T>(use: (measure: (profile: LoadProfile) => Promise<Measurement>) => Promise<T>): Promise<T> {
       const peer = await startPeer({ vars })
       try {
-        return await use(shape => measure({ origin: peer.url, pid: peer.pid }, shape, posted))
+        return await use(profile => measure({ origin: peer.url, pid: peer.pid }, profile, posted))
       } finally {
         await peer.stop()
       }
     },
-    /** The service in a workerd of its own, with so many executor keys. */
-    async service<T>(keys: number, use: (measure: (shape: Shape) => Promise<Measured>) => Promise<T>): Promise<T> {
+    /** Measures the service in its own workerd, with the given number of executor keys. */
+    async service<T>(
+      keys: number,
+      use: (measure: (profile: LoadProfile) => Promise<Measurement>) => Promise<T>,
+    ): Promise<T> {
       const more = await moreExecutors(devnet, keys - 1)
       const executors = [devnet.deployment.accounts.executor.privateKey, ...more].join(',')
       const persistTo = mkdtempSync(join(storage, 'service-'))
       const workerd = await startWorkerd({ vars: { ...vars, EXECUTOR_PRIVATE_KEY: executors }, persistTo })
       try {
-        return await use(shape => measure({ origin: workerd.url, pid: workerd.pid }, shape, posted))
+        return await use(profile => measure({ origin: workerd.url, pid: workerd.pid }, profile, posted))
       } finally {
         await workerd.stop()
       }
@@ -120,9 +124,9 @@ export async function startGround(loader: Loader) {
   }
 }
 
-export type Ground = Awaited<ReturnType<typeof startGround>>
+export type Testbed = Awaited<ReturnType<typeof startTestbed>>
 
-export const posted = (opens: readonly SignedOpen[]): Shot[] =>
+export const posted = (opens: readonly SignedOpen[]): LoadRequest[] =>
   opens.map(({ agentId, body }) => ({
     method: 'POST',
     path: `/agents/${agentId}/trade-intents`,
@@ -130,22 +134,26 @@ export const posted = (opens: readonly SignedOpen[]): Shot[] =>
     order: agentId,
   }))
 
-/** A node answers 200 to a refusal too. */
-const isDone = ({ status, body }: Hit) => status === 201 || (status === 200 && body.includes('"status":"0x1"'))
+/** A node returns status 200 for errors too. */
+const isDone = ({ status, body }: LoadResult) => status === 201 || (status === 200 && body.includes('"status":"0x1"'))
 
-/** How many answers name another position or agent than the event of their transaction. */
-async function wrongIds({ client, deployment }: Devnet, fromBlock: bigint, hits: readonly Hit[]): Promise<number> {
+/** Counts responses that name another position or agent than the event of their transaction. */
+async function wrongIds(
+  { client, deployment }: Devnet,
+  fromBlock: bigint,
+  results: readonly LoadResult[],
+): Promise<number> {
   const logs = await client.getLogs({ address: deployment.contracts.TradeRouter as Address, fromBlock })
   const events = parseEventLogs({ abi: tradeRouterAbi, eventName: 'PositionOpenedFromIntent', logs })
   const opened = new Map(events.map(({ transactionHash, args }) => [transactionHash, args]))
-  return hits.filter(({ body }) => {
+  return results.filter(({ body }) => {
     const { agentId, positionId, transactionHash } = JSON.parse(body)
     const event = opened.get(transactionHash)
     return `${event?.positionId}` !== positionId || `${event?.agentId}` !== agentId
   }).length
 }
 
-/** Fresh keys that may execute, each with gas money. */
+/** Returns new keys with the executor role and a balance for gas. */
 async function moreExecutors(devnet: Devnet, count: number): Promise<Hex[]> {
   const keys = Array.from({ length: count }, generatePrivateKey)
   const { accounts, contracts } = devnet.deployment

@@ -1,59 +1,62 @@
 import { parseArgs } from 'node:util'
 import { measureRecovery, type Recovery } from './crash-recovery.ts'
-import { type Loader, median, startLoader } from './load-process.ts'
+import { countFaultViolations, type FaultViolations } from './fault-violations.ts'
+import { type LoadGenerator, median, startLoadGenerator } from './load-generator.ts'
 import { measureReads, type Reads } from './read-throughput.ts'
-import { type Measured, startGround } from './relay-throughput.ts'
-import { describeMachine, table, writeSection } from './results.ts'
-import { measureVerdicts, type Verdicts } from './verdicts.ts'
+import { type Measurement, startTestbed } from './relay-throughput.ts'
+import { describeMachine, table, writeSection } from './results-file.ts'
 
-// `npm run bench [-- --runs 3]`: the relay and the reads against the relay that most would write, a presigned send and a bare
-// route, on workerd itself and a chain with a block every 0.25 s. Prints the table and writes its section of bench/results.md.
+// `npm run bench [-- --runs 3]`: measures relaying and reads against a baseline relay, presigned sends and a bare route, on
+// workerd and a chain with a block every 0.25 s. Prints a table and writes its section of bench/results.md.
 const { values } = parseArgs({ options: { runs: { type: 'string', default: '3' } } })
 const runs = Number(values.runs)
 
 const BLOCK_MS = 250
-/** More clients than a lane lets into flight, so that it is never for want of intents that it waits. */
+/** More clients than a lane's limit of intents in flight, so that the lane always has work. */
 const SUSTAINED = { intents: 1_200, warmUp: 400, clients: 256 }
 const CROWD = { intents: 1_000, clients: 64 }
 const PACED = { intents: 400, perSecond: 100 }
 
-type Run = Record<'peer' | 'oneKey' | 'fourKeys' | 'crowd' | 'rawCrowd' | 'paced' | 'rawPaced', Measured>
+type Run = Record<'peer' | 'oneKey' | 'fourKeys' | 'crowd' | 'rawCrowd' | 'paced' | 'rawPaced', Measurement>
 
 const say = (text: string) => console.log(`${new Date().toISOString().slice(11, 19)} ${text}`)
 const ms = (value: number) => `${value.toFixed(value < 10 ? 1 : 0)} ms`
-const figure = ({ perSecond, p50, p99, answered, wrongIds, cpu }: Measured) =>
-  `${perSecond.toFixed(0)}/s, p50 ${ms(p50)}, p99 ${ms(p99)}, ${answered} answered, ${wrongIds} wrong ids, CPU ${cpu.subject.toFixed(2)} + ${cpu.anvil.toFixed(2)} ms`
+const figure = ({ perSecond, p50, p99, succeeded, wrongIds, cpu }: Measurement) =>
+  `${perSecond.toFixed(0)}/s, p50 ${ms(p50)}, p99 ${ms(p99)}, ${succeeded} succeeded, ${wrongIds} wrong ids, CPU ${cpu.subject.toFixed(2)} + ${cpu.anvil.toFixed(2)} ms`
 
-async function relay(loader: Loader): Promise<Run & { reads: Reads[]; recovery: Recovery }> {
-  const ground = await startGround(loader)
-  const told = async (name: string, measured: Promise<Measured>) => {
+async function relay(loadGenerator: LoadGenerator): Promise<Run & { reads: Reads[]; recovery: Recovery }> {
+  const testbed = await startTestbed(loadGenerator)
+  const reported = async (name: string, measured: Promise<Measurement>) => {
     const result = await measured
     say(`  ${name}: ${figure(result)}`)
     return result
   }
   try {
-    const rawCrowd = await told('presigned, 64 clients', ground.raw(CROWD))
-    const rawPaced = await told('presigned, 100 a second', ground.raw(PACED))
-    const peer = await ground.peer(measure => told('Express peer', measure(SUSTAINED)))
-    const one = await ground.service(1, async measure => ({
-      oneKey: await told('service, one key', measure(SUSTAINED)),
-      crowd: await told('service, 64 clients', measure(CROWD)),
-      paced: await told('service, 100 a second', measure(PACED)),
+    const rawCrowd = await reported('presigned, 64 clients', testbed.raw(CROWD))
+    const rawPaced = await reported('presigned, 100 a second', testbed.raw(PACED))
+    const peer = await testbed.peer(measure => reported('Express peer', measure(SUSTAINED)))
+    const one = await testbed.service(1, async measure => ({
+      oneKey: await reported('service, one key', measure(SUSTAINED)),
+      crowd: await reported('service, 64 clients', measure(CROWD)),
+      paced: await reported('service, 100 a second', measure(PACED)),
     }))
-    const fourKeys = await ground.service(4, measure => told('service, four keys', measure(SUSTAINED)))
-    const reads = await measureReads(ground, loader)
+    const fourKeys = await testbed.service(4, measure => reported('service, four keys', measure(SUSTAINED)))
+    const reads = await measureReads(testbed, loadGenerator)
     say(`  reads: ${reads.map(({ path, perSecond }) => `${path} ${perSecond.toFixed(0)}/s`).join(', ')}`)
-    const recovery = await measureRecovery(ground, loader)
+    const recovery = await measureRecovery(testbed, loadGenerator)
     say(`  killed and restarted: ${recovery.accepted} accepted intents mined after ${recovery.seconds.toFixed(2)} s`)
     return { peer, ...one, fourKeys, rawCrowd, rawPaced, reads, recovery }
   } finally {
-    await ground.stop()
+    await testbed.stop()
   }
 }
 
-type Row = { what: string; figure: string; target: string; met: boolean; limit?: string }
+type ResultRow = { what: string; figure: string; target: string; met: boolean; limit?: string }
 
-function judge(results: Awaited<ReturnType<typeof relay>>[], verdicts: Record<'service' | 'peer', Verdicts>): Row[] {
+function compareWithTargets(
+  results: Awaited<ReturnType<typeof relay>>[],
+  violations: Record<'service' | 'peer', FaultViolations>,
+): ResultRow[] {
   const of = (pick: (run: (typeof results)[number]) => number) => median(results.map(pick))
   const rate = of(({ oneKey }) => oneKey.perSecond)
   const ofPeer = of(({ oneKey, peer }) => oneKey.perSecond / peer.perSecond)
@@ -73,8 +76,8 @@ function judge(results: Awaited<ReturnType<typeof relay>>[], verdicts: Record<'s
   })
   const recovered = of(({ recovery }) => recovery.seconds)
   const peerRate = of(({ peer }) => peer.perSecond)
-  const peerLost = of(({ peer }) => SUSTAINED.intents - peer.answered)
-  const usesThread = `workerd runs on one thread, ${(100 * thread).toFixed(0)} % of which is used; with node and client ${busy.toFixed(2)} cores are`
+  const peerLost = of(({ peer }) => SUSTAINED.intents - peer.succeeded)
+  const usesThread = `workerd uses ${(100 * thread).toFixed(0)} % of its one thread; all processes use ${busy.toFixed(2)} cores`
   return [
     {
       what: `intents/s, one key, ${SUSTAINED.clients} clients`,
@@ -84,13 +87,13 @@ function judge(results: Awaited<ReturnType<typeof relay>>[], verdicts: Record<'s
       limit: `${cpu.toFixed(2)} ms of CPU per intent on one thread`,
     },
     {
-      what: 'the same against the Express peer',
+      what: 'the same, relative to the Express relay',
       figure: `${ofPeer.toFixed(1)} times (${peerRate.toFixed(0)}/s; ${peerLost} of ${SUSTAINED.intents} of its intents failed)`,
       target: '3 times',
       met: ofPeer >= 3,
     },
     {
-      what: 'four keys against one',
+      what: 'four keys, relative to one',
       figure: `${fourToOne.toFixed(2)} times; ${usesThread}`,
       target: '1.8 times, or the CPU is the limit',
       met: fourToOne >= 1.8 || thread >= 0.85 || busy >= 1.7,
@@ -101,14 +104,14 @@ function judge(results: Awaited<ReturnType<typeof relay>>[], verdicts: Record<'s
       target: '5 ms',
       met: pacedOverhead <= 5,
       limit:
-        'a read, a simulation, two signatures and a commit stand before the send (11 ms when nothing else runs), and what arrives in the last milliseconds of a block waits for the next',
+        'a read, a simulation, two signatures and a commit precede the send (11 ms on an idle machine), and an intent in the last milliseconds of a block waits for the next one',
     },
     {
       what: 'the same in a closed loop of 64 clients',
       figure: ms(crowdOverhead),
       target: '5 ms',
       met: crowdOverhead <= 5,
-      limit: '64 intents begin with the same block and share one thread',
+      limit: '64 intents start at the same block and share one thread',
     },
     {
       what: 'p99 of the 201 at 64 clients',
@@ -117,30 +120,29 @@ function judge(results: Awaited<ReturnType<typeof relay>>[], verdicts: Record<'s
       met: p99 <= 2.5 * BLOCK_MS,
     },
     {
-      what: 'wrong verdicts, 5 % of requests and 5 % of answers dropped',
-      figure: `${verdicts.service.wrong} of ${verdicts.service.intents} intents (peer: ${verdicts.peer.wrong} of ${verdicts.peer.intents}: ${rulesOf(verdicts.peer)})`,
+      what: 'wrong responses with 5 % of requests and 5 % of responses dropped',
+      figure: `${violations.service.wrong} of ${violations.service.intents} intents (peer: ${violations.peer.wrong} of ${violations.peer.intents}: ${rulesOf(violations.peer)})`,
       target: '0',
-      met: verdicts.service.wrong === 0,
+      met: violations.service.wrong === 0,
     },
     {
       what: 'CPU of workerd per intent',
       figure: `${cpu.toFixed(2)} ms`,
       target: '2.5 ms',
       met: cpu <= 2.5,
-      limit:
-        "signature and recovery, the journal's SQLite and three requests to the node share it about equally: no single part would do",
+      limit: "signing and recovery, the journal's SQLite and three requests to the node take about a third each",
     },
-    ...['/agents/1', '/prices'].map((path): Row => {
+    ...['/agents/1', '/prices'].map((path): ResultRow => {
       const { perSecond, ofBare } = readsOf(path)
       return {
-        what: `GET ${path} on a warm block, against a bare Hono route in the same isolate`,
+        what: `GET ${path} of a cached block, relative to a bare Hono route in the same isolate`,
         figure: `${ofBare.toFixed(2)} times, ${perSecond.toFixed(0)}/s (bare ${readsOf('/bare').perSecond.toFixed(0)}/s)`,
         target: '0.5 times',
         met: ofBare >= 0.5,
       }
     }),
     {
-      what: 'after `kill -9` in flight, until all accepted intents are mined',
+      what: 'restart after `kill -9` until all accepted intents are mined',
       figure: `${recovered.toFixed(2)} s from the restart (${results.map(({ recovery }) => recovery.accepted).join(', ')} intents)`,
       target: '2 s',
       met: recovered <= 2,
@@ -148,28 +150,28 @@ function judge(results: Awaited<ReturnType<typeof relay>>[], verdicts: Record<'s
   ]
 }
 
-const rulesOf = ({ rules }: Verdicts) =>
+const rulesOf = ({ rules }: FaultViolations) =>
   Object.entries(rules)
     .map(([rule, count]) => `${count} ${rule}`)
     .join(', ') || 'none'
 
 const machine = describeMachine()
 say(machine)
-const loader = startLoader()
+const loadGenerator = startLoadGenerator()
 const results: Awaited<ReturnType<typeof relay>>[] = []
 try {
   for (let run = 1; run <= runs; run++) {
     say(`run ${run} of ${runs}`)
-    results.push(await relay(loader))
+    results.push(await relay(loadGenerator))
   }
 } finally {
-  loader.stop()
+  loadGenerator.stop()
 }
-say('verdicts behind a failing node')
-const rows = judge(results, await measureVerdicts())
+say('violations with a failing node')
+const rows = compareWithTargets(results, await countFaultViolations())
 const section = [
   '## Relay and reads',
-  `\`npm run bench\`: ${runs} runs of ${SUSTAINED.intents} intents and more, each on a fresh chain with a block every 0.25 s; medians. Every intent opens a position; the ids of every 201 are held against the chain. Round trips per operation are held by \`test/integration/rpc-calls.test.ts\`.`,
+  `\`npm run bench\`: ${runs} runs of at least ${SUSTAINED.intents} intents, each on a new chain with a block every 0.25 s; medians. Every intent opens a position; the ids in every 201 are compared with the chain. \`test/integration/rpc-calls.test.ts\` fixes the round trips per operation.`,
   `Machine: ${machine}.`,
   table(
     ['', 'measured', 'target', ''],

@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import service from '../src/index.ts'
 
-// The service with a bare Hono route beside it, in the same isolate: what the speed of its reads is measured against.
+// The service and a bare Hono route in the same isolate: the baseline for the speed of reads.
 export * from '../src/index.ts'
 
 const bare = new Hono().get('/bare', c => c.json({ hello: 'world' }))

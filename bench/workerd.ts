@@ -6,21 +6,21 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import type { V4MiniflareOptions } from 'miniflare'
 import { freePort } from '../devnet/anvil.ts'
-import { childOf, cpuSeconds, startChild } from './child-report.ts'
-import type { Order } from './workerd-host.ts'
+import { childOf, cpuSeconds, startChild } from './child-process.ts'
+import type { Command } from './workerd-child.ts'
 
 export type Workerd = {
-  /** The socket of workerd itself: nothing of a development server stands before it. */
+  /** The URL of workerd's own socket, without a development server in front of it. */
   url: string
   /** The process id of workerd. */
   pid: number
-  /** Everything that the Worker and its runtime have printed. */
+  /** Everything that the Worker and its runtime printed. */
   logs(): string
-  /** CPU seconds that workerd has used, of all its threads. */
+  /** Returns the CPU seconds that all threads of workerd used. */
   cpuSeconds(): number
-  /** Throws an object out of memory, as the platform does with an idle one. */
+  /** Evicts an object from memory, as the platform does with idle ones. */
   evict(object: { className: string; name: string }): Promise<void>
-  /** Ends workerd as a power cut would. What it stored is there for the next one. */
+  /** Kills workerd with SIGKILL. Its storage remains. */
   kill9(): Promise<void>
   stop(): Promise<void>
 }
@@ -28,17 +28,17 @@ export type Workerd = {
 export type WorkerdOptions = {
   /** Variables and secrets. */
   vars: Record<string, string>
-  /** Where Durable Objects and databases are kept; what is there already is taken up. */
+  /** The folder of Durable Objects and databases; existing ones are loaded. */
   persistTo: string
   port?: number | undefined
-  /** A Worker that `bundleWorker` made; the service's own when left out. */
+  /** The path of a bundle from `bundleWorker`; the service's own by default. */
   bundle?: string | undefined
 }
 
 const root = join(import.meta.dirname, '..')
 const CONFIG = join(root, 'wrangler.toml')
 
-/** Serves the Worker with the bindings of wrangler.toml in a workerd of its own, and resolves once it listens. */
+/** Serves the Worker with the bindings of wrangler.toml in its own workerd, and resolves once it listens. */
 export async function startWorkerd({ vars, persistTo, port, bundle }: WorkerdOptions): Promise<Workerd> {
   const options: V4MiniflareOptions = {
     ...(await bindings()),
@@ -52,12 +52,12 @@ export async function startWorkerd({ vars, persistTo, port, bundle }: WorkerdOpt
     cf: false,
     telemetry: { enabled: false },
   }
-  const host = startChild(join(import.meta.dirname, 'workerd-host.ts'))
-  const tell = (order: Order) => host.send(order)
+  const host = startChild(join(import.meta.dirname, 'workerd-child.ts'))
+  const send = (command: Command) => host.send(command)
   try {
-    tell({ start: options })
+    send({ start: options })
     const report = await host.report()
-    if (!('url' in report)) throw new Error('workerd did not say where it listens')
+    if (!('url' in report)) throw new Error('workerd did not report its URL.')
     const pid = childOf(host.pid, 'workerd')
     return {
       url: report.url,
@@ -65,12 +65,12 @@ export async function startWorkerd({ vars, persistTo, port, bundle }: WorkerdOpt
       logs: host.logs,
       cpuSeconds: () => cpuSeconds(pid),
       async evict(object) {
-        tell({ evict: object })
+        send({ evict: object })
         await host.report()
       },
       kill9: host.kill9,
       async stop() {
-        tell({ stop: true })
+        send({ stop: true })
         await host.exited
       },
     }
@@ -80,7 +80,7 @@ export async function startWorkerd({ vars, persistTo, port, bundle }: WorkerdOpt
   }
 }
 
-/** Bundles a Worker as a deployment would and answers the path of the script. The folder is the caller's to remove. */
+/** Bundles a Worker as a deployment does and returns the path of the script. The caller removes the folder. */
 export async function bundleWorker(entry: string, folder: string): Promise<string> {
   const wrangler = join(dirname(createRequire(import.meta.url).resolve('wrangler/package.json')), 'bin/wrangler.js')
   await promisify(execFile)(
@@ -92,7 +92,7 @@ export async function bundleWorker(entry: string, folder: string): Promise<strin
 }
 
 let bundled: Promise<string> | undefined
-/** The service's own bundle, made once and kept as long as this process. */
+/** Returns the path of the service's own bundle, which is built once per process. */
 function ownBundle(): Promise<string> {
   if (bundled === undefined) {
     const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-bundle-'))
@@ -102,10 +102,10 @@ function ownBundle(): Promise<string> {
   return bundled
 }
 
-/** What wrangler.toml binds, in the words of miniflare. Wrangler is only loaded where it is needed: it takes a second. */
+/** Returns the bindings of wrangler.toml as miniflare options. Wrangler is imported here because loading it takes a second. */
 async function bindings() {
   const { unstable_getMiniflareWorkerOptions } = await import('wrangler')
-  // The pages are left out: miniflare puts a Worker before ours for them, and that is no part of what is measured.
+  // Static assets are left out: miniflare serves them with another Worker in front of ours, which would be measured too.
   const {
     cronTriggers: _,
     modulesRules: __,

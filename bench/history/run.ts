@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startDevnet } from '../../devnet/index.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
-import { describeMachine, table, writeSection } from '../results.ts'
+import { describeMachine, table, writeSection } from '../results-file.ts'
 import { bundleWorker, startWorkerd } from '../workerd.ts'
 import { startFakeNode } from './node.ts'
 

@@ -18,9 +18,9 @@ import { privateKeyToAccount } from 'viem/accounts'
 import { agentRegistryAbi } from '../../../contracts-abi/agent-registry.ts'
 import { tradeRouterAbi } from '../../../contracts-abi/trade-router.ts'
 
-// The relay that most would write: Express, viem's wallet client and its nonce manager. Simulate, write, wait for the
-// receipt, answer with the id of its event. It is what the service is measured against, and it is written as well as that
-// shape allows: ids come from receipts, reverts are decoded, one account is shared by all requests.
+// The baseline relay: Express with viem's wallet client and nonce manager. It simulates, sends, waits for the receipt and
+// returns the id from its event. It is written with care: ids come from receipts, reverts are decoded, and all requests
+// share one account.
 
 export type PeerOptions = {
   rpcUrl: string
@@ -58,7 +58,7 @@ export function createPeer({ rpcUrl, chainId, contracts, tokens, executorKey, re
   const registry = contracts.AgentRegistry as Address
   const vaults = new Map<bigint, Address>()
 
-  /** The vault that an agent trades for; it is part of the signed message and not of the body. */
+  /** Returns the vault of an agent, which is part of the signed message but not of the body. */
   async function vaultOf(agentId: bigint): Promise<Address> {
     const known = vaults.get(agentId)
     if (known) return known
@@ -136,7 +136,7 @@ export function createPeer({ rpcUrl, chainId, contracts, tokens, executorKey, re
   return app.use(answerError)
 }
 
-/** What the contracts refuse is the caller's, everything else is the relay's or the node's. */
+/** Returns 400 if the contracts reject a call, because that is the caller's mistake, and 502 for everything else. */
 const answerError: ErrorRequestHandler = (error, _request, response, _next) => {
   const reverted = error instanceof BaseError && error.walk(cause => cause instanceof ContractFunctionRevertedError)
   if (reverted instanceof ContractFunctionRevertedError)

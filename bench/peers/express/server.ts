@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import type { Hex } from 'viem'
 import { createPeer } from './relay.ts'
 
-// Serves the peer on PORT, with the variables of the service, and says where it listens.
+// Serves the baseline relay on PORT with the variables of the service, and reports its URL.
 const { PORT = '0', RPC_URL = '', CHAIN_ID, CONTRACTS = '{}', TOKENS = '{}', ...env } = process.env
 const peer = createPeer({
   rpcUrl: RPC_URL.split(',')[0] ?? '',

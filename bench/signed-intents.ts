@@ -19,7 +19,7 @@ export type SignedOpen = {
   call: { to: Address; data: Hex }
 }
 
-/** The tokens of the genesis vault whose pools are deep: one open position in each is what an agent may have. */
+/** The tokens of the genesis vault with deep pools. An agent may have one open position in each. */
 const SYMBOLS = ['NVDA', 'AAPL', 'MSFT', 'AMZN', 'GOOGL', 'META', 'TSLA'] as const
 const EXITS = [{ triggerBps: -800, exitBps: 10_000 }]
 const RULES = EXITS.map(({ triggerBps, exitBps }) => ({
@@ -33,7 +33,7 @@ const FEE = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 0n }
 
 export const agentsFor = (intents: number) => Math.ceil(intents / SYMBOLS.length)
 
-/** Registers fresh agents in the genesis vault by their own signatures; the fee manager's relayer sends them. */
+/** Registers new agents in the genesis vault with their own signatures; FeeManager's relayer sends the transactions. */
 export async function registerAgents({ client, deployment }: Chain, count: number): Promise<BenchAgent[]> {
   const { contracts, vaults, accounts, chainId } = deployment
   const relayer = privateKeyToAccount(accounts.relayer.privateKey)
@@ -71,12 +71,12 @@ export async function registerAgents({ client, deployment }: Chain, count: numbe
     registered.set(args.signer, args.agentId)
   return keys.map(account => {
     const agentId = registered.get(account.address)
-    if (agentId === undefined) throw new Error('a registration of the bench was not mined')
+    if (agentId === undefined) throw new Error(`The registration of ${account.address} was not mined.`)
     return { agentId, account }
   })
 }
 
-/** Signs as many opens, agent after agent and token after token, so that neighbours are of different agents. */
+/** Signs `count` OpenPosition intents in turns, so that consecutive intents belong to different agents. */
 export async function signOpens(
   { client, deployment }: Chain,
   agents: readonly BenchAgent[],
@@ -90,7 +90,7 @@ export async function signOpens(
     const round = Math.floor(index / agents.length)
     const { agentId, account } = agents[index % agents.length] as BenchAgent
     const symbol = SYMBOLS[round]
-    if (symbol === undefined) throw new Error(`${count} intents need ${agentsFor(count)} agents`)
+    if (symbol === undefined) throw new Error(`${count} intents need ${agentsFor(count)} agents.`)
     const terms = {
       agentId,
       vault: vaults.genesis as Address,
@@ -125,6 +125,6 @@ export async function signOpens(
 
 async function domainOf(client: PublicClient, address: Address) {
   const { name, version, chainId, verifyingContract } = (await client.getEip712Domain({ address })).domain
-  return { name, version, chainId: BigInt(chainId), verifyingContract } // without the salt, which the contracts have none of
+  return { name, version, chainId: BigInt(chainId), verifyingContract } // without the salt, which the contracts do not use
 }
 const deadlineOf = async (client: PublicClient) => (await client.getBlock()).timestamp + LIFETIME_SECONDS

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { anvilBinary } from '../devnet/anvil.ts'
 
 const file = join(import.meta.dirname, 'results.md')
-const HEADING = '# Measured\n\nEach section is written by its own command; ratios are of one run on one machine.\n'
+const HEADING = '# Measurements\n\nEach command writes its own section; ratios compare runs on the same machine.\n'
 
-/** Puts a command's section into bench/results.md, in the place of the one that it wrote before. */
+/** Writes a command's section to bench/results.md, in place of its previous one. */
 export function writeSection(name: string, text: string): void {
   const [start, end] = [`<!-- ${name} -->\n`, `<!-- /${name} -->\n`]
   const before = existsSync(file) ? readFileSync(file, 'utf8') : HEADING
@@ -22,7 +22,7 @@ export function writeSection(name: string, text: string): void {
   )
 }
 
-/** The machine that something is measured on, in one paragraph; the load is that of the minute before. */
+/** Describes this machine in one paragraph; the load average is that of the last minute. */
 export function describeMachine(): string {
   const version = (name: string) => createRequire(import.meta.url)(`${name}/package.json`).version as string
   const anvil = execFileSync(anvilBinary(), ['--version'], { encoding: 'utf8' })
@@ -36,6 +36,6 @@ export function describeMachine(): string {
   ].join('; ')
 }
 
-/** A markdown table. */
+/** Formats a Markdown table. */
 export const table = (head: string[], rows: string[][]): string =>
   [head, head.map(() => '---'), ...rows].map(cells => `| ${cells.join(' | ')} |`).join('\n')

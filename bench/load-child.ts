@@ -1,0 +1,79 @@
+import { Agent, request } from 'node:http'
+import { performance } from 'node:perf_hooks'
+
+/** One request of a load. Requests with the same `order` are sent one after another. */
+export type LoadRequest = { method: 'GET' | 'POST'; path: string; body?: string; order?: string }
+
+/** A load: a closed loop of `clients`, each of which waits for its response, or `perSecond` requests at a fixed rate. */
+export type Load = {
+  origin: string
+  requests: LoadRequest[]
+  clients: number
+  perSecond?: number
+  keepBodies?: boolean
+}
+
+/** The result of a request; status 0 is a broken connection. `at` is in milliseconds since the load began. */
+export type LoadResult = { status: number; at: number; ms: number; body: string }
+
+export type LoadReport = { results: LoadResult[]; seconds: number; cpuSeconds: number }
+
+/** Runs a load and returns the results in the order of the requests. */
+async function run({ origin, requests, clients, perSecond, keepBodies = true }: Load): Promise<LoadReport> {
+  const agent = new Agent({ keepAlive: true, maxSockets: Infinity, scheduling: 'fifo' })
+  const { hostname, port } = new URL(origin)
+  const began = performance.now()
+  const cpu = process.cpuUsage()
+
+  const send = ({ method, path, body }: LoadRequest) =>
+    new Promise<LoadResult>(resolve => {
+      const at = performance.now() - began
+      const end = (status: number, text: string) =>
+        resolve({ status, at, ms: performance.now() - began - at, body: text })
+      const headers =
+        body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
+      const sent = request({ agent, hostname, port, method, path, headers }, response => {
+        const chunks: Buffer[] = []
+        response.on('data', chunk => chunks.push(chunk))
+        response.on('end', () => end(response.statusCode ?? 0, keepBodies ? Buffer.concat(chunks).toString() : ''))
+        response.on('error', () => end(0, ''))
+      })
+      sent.on('error', () => end(0, ''))
+      sent.end(body)
+    })
+
+  const earlier = new Map<string, Promise<LoadResult>>()
+  const inOrder = (request: LoadRequest): Promise<LoadResult> => {
+    if (request.order === undefined) return send(request)
+    const result = (earlier.get(request.order) ?? Promise.resolve()).then(() => send(request))
+    earlier.set(request.order, result)
+    return result
+  }
+
+  const results: LoadResult[] = new Array(requests.length)
+  let next = 0
+  const client = async () => {
+    for (let index = next++; index < requests.length; index = next++)
+      results[index] = await inOrder(requests[index] as LoadRequest)
+  }
+  if (perSecond === undefined) await Promise.all(Array.from({ length: clients }, client))
+  else {
+    await Promise.all(
+      requests.map(async (request, index) => {
+        const due = (index * 1_000) / perSecond - (performance.now() - began)
+        await new Promise(resolve => setTimeout(resolve, Math.max(0, due)))
+        results[index] = await inOrder(request)
+      }),
+    )
+  }
+  const seconds = (performance.now() - began) / 1_000
+  const { user, system } = process.cpuUsage(cpu)
+  agent.destroy()
+  return { results, seconds, cpuSeconds: (user + system) / 1e6 }
+}
+
+// Runs as a separate process, so that the load and what it measures do not share a thread.
+process.on('message', async (load: Load) => {
+  process.send?.(await run(load))
+})
+process.once('disconnect', () => process.exit())

@@ -1,0 +1,36 @@
+import { convertV4MiniflareOptions, Miniflare, type V4MiniflareOptions } from 'miniflare'
+import type { ChildReport } from './child-process.ts'
+
+// The child process of bench/workerd.ts, which runs one workerd until a stop command. Its options arrive as a message,
+// because other users can read the arguments and environment of a process.
+
+export type Command = { start: V4MiniflareOptions } | { evict: { className: string; name: string } } | { stop: true }
+
+const report = (message: ChildReport) => process.send?.(message)
+let miniflare: Miniflare | undefined
+
+async function execute(command: Command): Promise<void> {
+  if ('start' in command) {
+    miniflare = new Miniflare(convertV4MiniflareOptions(command.start))
+    await miniflare.ready
+    return void report({ url: (await miniflare.unsafeGetDirectURL()).origin })
+  }
+  if ('evict' in command) {
+    const { className, name } = command.evict
+    await miniflare?.unsafeEvictDurableObject('worker', className, { name }).catch(ignoreNotRunning)
+    return void report({ done: true })
+  }
+  await miniflare?.dispose()
+  process.disconnect()
+}
+
+/** Ignores that an object cannot be evicted because it is not in memory. */
+function ignoreNotRunning(error: unknown): void {
+  if (!(error instanceof Error && error.message.includes('not currently running'))) throw error
+}
+
+process.on('message', (command: Command) => {
+  execute(command).catch(error => report({ problem: error instanceof Error ? error.message : String(error) }))
+})
+process.on('disconnect', () => process.exit())
+if (!process.connected) process.exit() // the parent exited while this process was loading
