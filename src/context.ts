@@ -13,7 +13,7 @@ import { createPriceProvider } from './price-providers/create-price-provider.ts'
 import type { PriceProvider } from './price-providers/price-provider.ts'
 import { createReadCache, type ReadCache } from './read-cache.ts'
 
-/** What an operation may use. A getter throws the refusal of the capability that the deployment lacks. */
+/** What an operation may use. A getter throws the refusal of a capability that the deployment lacks. */
 export type Context = {
   readonly config: Config
   /** Responses about the newest block, cached in this isolate. */
@@ -27,36 +27,38 @@ export type Context = {
   readonly relayer: Executor
   /** Posts prices to the oracle. */
   readonly updater: Executor
-  /** What became of intents and transactions that went through an executor; empty where there is none. */
+  /** Looks up intents and transactions in the journals of all lanes; empty if the deployment has no accounts. */
   readonly journals: Journals
-  /** Fires exits on its own; undefined where the deployment leaves that to others. */
+  /** Fires exits; undefined if the deployment runs no keeper. */
   readonly keeper: Keeper | undefined
   /** Reads past trades, positions, agents and samples. */
   readonly history: History
   /** Opens streams of trades, intents and alerts. */
   readonly live: EventStreamsClient
-  /** Where market prices come from. */
+  /** Observes market prices. */
   readonly priceProvider: PriceProvider
-  /** Takes the registration fee; undefined where registrations are not paid for over x402. */
+  /** Collects the registration fee; undefined if fees are not paid over x402. */
   readonly payments: Payments | undefined
-  /** The x402 payment that came with the call, as decoded JSON. */
+  /** The x402 payment of this call, as decoded JSON. */
   readonly payment?: unknown
-  /** The bearer token that came with the request. */
+  /** The bearer token of this call. */
   readonly bearer?: string
 }
 
-type Bindings = Pick<
+type ContextBindings = Pick<
   Env,
   'EXECUTOR_LANE' | 'KEEPER' | 'PAYMENT_LEDGER' | 'HISTORY' | 'HISTORY_INDEXER' | 'EVENT_STREAMS'
 >
 
-export function createContext(config: Config, env: Bindings): Context {
+/** Creates the context of a deployment. Nothing is connected before it is used. */
+export function createContext(config: Config, env: ContextBindings): Context {
   const chain = config.chain && createChain(config.chain, config.trading)
   const readCache = createReadCache(config.readLeaseMs)
-  const relaying = (keys: readonly Hex[]): Executor => {
+  // After a relay, this isolate must read its own writes.
+  const executorOf = (keys: readonly Hex[]): Executor => {
     const executor = createExecutor(env.EXECUTOR_LANE, keys, config)
-    const relay = async (message: RelayRequest) => {
-      const outcome = await executor.relay(message)
+    const relay = async (request: RelayRequest) => {
+      const outcome = await executor.relay(request)
       readCache.clear()
       return outcome
     }
@@ -76,15 +78,15 @@ export function createContext(config: Config, env: Bindings): Context {
     get executor() {
       if (chain?.trading === undefined) throw refuse('TRADING_NOT_CONFIGURED')
       if (config.executorKeys.length === 0) throw refuse('EXECUTOR_NOT_CONFIGURED')
-      return relaying(config.executorKeys)
+      return executorOf(config.executorKeys)
     },
     get relayer() {
       if (config.relayerKey === undefined) throw refuse('RELAYER_NOT_CONFIGURED')
-      return relaying([config.relayerKey])
+      return executorOf([config.relayerKey])
     },
     get updater() {
       if (config.oracleUpdaterKey === undefined) throw refuse('PRICE_UPDATER_NOT_CONFIGURED')
-      return relaying([config.oracleUpdaterKey])
+      return executorOf([config.oracleUpdaterKey])
     },
     get journals() {
       const { executorKeys, relayerKey, oracleUpdaterKey, keeper } = config
@@ -118,12 +120,12 @@ export function createContext(config: Config, env: Bindings): Context {
 
 const BEARER = /^Bearer +([^\s]+) *$/i
 
-/** The context of a request that carries an Authorization header; everything else is the given context's. */
+/** Returns the context with the bearer token of an Authorization header, if it has one. */
 export function withAuthorization(context: Context, header: string | null | undefined): Context {
   const [, token] = BEARER.exec(header ?? '') ?? []
   return token === undefined ? context : Object.create(context, { bearer: { value: token } })
 }
 
-/** The context of a call that carries a payment; everything else is the given context's. */
+/** Returns the context with the payment of a call, if it has one. */
 export const withPayment = (context: Context, payment: unknown): Context =>
   payment === undefined ? context : Object.create(context, { payment: { value: payment } })

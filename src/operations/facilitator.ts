@@ -21,11 +21,11 @@ async function selfHosted({ config, chain, relayer }: Context) {
   return { requirements, now: block.timestamp, facilitator: selfHostedFacilitator(chain.rpc, relayer) }
 }
 
-type VerifyRequest = { paymentPayload: Record<string, unknown>; paymentRequirements: Record<string, unknown> }
+type PaymentVerification = { paymentPayload: Record<string, unknown>; paymentRequirements: Record<string, unknown> }
 
 /** Returns the payment if it is for this deployment's fee, otherwise the x402 reason why not. */
 function readPayment(
-  request: VerifyRequest,
+  request: PaymentVerification,
   own: PaymentRequirements,
   now: bigint,
 ): { payment: Payment } | { reason: string } {
