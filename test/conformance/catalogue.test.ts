@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest'
 import { errorCodes, refuse } from '../../src/errors/catalogue.ts'
 import { codeOf, contractAbis, contractCodes, refusalOfRevert } from '../../src/protocol/contract-errors.ts'
 
-const SERVICE_CODE = /^[A-Z][A-Z0-9_]+$/
+const SCREAMING_SNAKE = /^[A-Z][A-Z0-9_]+$/
 
 describe('the catalogue', () => {
   it('gives every code a stable name, a status and a remedy', () => {
     for (const { code, status, remedy } of errorCodes) {
-      expect(code).toMatch(SERVICE_CODE)
+      expect(code).toMatch(SCREAMING_SNAKE)
       expect([400, 401, 402, 404, 405, 409, 413, 500, 502, 503]).toContain(status)
       expect(remedy, code).toMatch(/\w.*\.$/)
     }
