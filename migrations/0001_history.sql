@@ -1,7 +1,8 @@
--- What happened on the chain, by its place there: block and log index. Rows are only added, and taken back from a block on
--- when the chain takes it back: there is no state that could disagree with the events it comes from. Amounts are digits.
+-- Chain events by their position: block and log index. Rows are added, and a reorg deletes those above the common ancestor,
+-- so no state can disagree with the events it comes from. Amounts are stored as digits.
 
--- The one row says to which block everything is here, and of which contracts. It moves in the transaction of its rows.
+-- One row: the block up to which the index is complete, and the chain and contracts that it is of (scope). It moves in the
+-- same transaction as the rows.
 CREATE TABLE cursor (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   scope TEXT NOT NULL,
@@ -12,13 +13,13 @@ CREATE TABLE cursor (
   final INTEGER NOT NULL
 );
 
--- Hashes of blocks that can still be taken back: those that rows are of, and those that the cursor stood at.
+-- The blocks that a reorg could still replace: those that rows belong to, and those that the cursor stopped at.
 CREATE TABLE blocks (
   number INTEGER PRIMARY KEY,
   hash TEXT NOT NULL
 );
 
--- Each time that the chain took blocks back: rows above `ancestor` were withdrawn.
+-- Each reorg: the rows above `ancestor` were deleted. `lost` was the cursor.
 CREATE TABLE reorgs (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   ancestor INTEGER NOT NULL,
@@ -56,7 +57,7 @@ CREATE INDEX trades_token ON trades (agent_id, token, block, log_index);
 CREATE INDEX trades_token_type ON trades (agent_id, token, type, block, log_index);
 CREATE INDEX trades_closed ON trades (agent_id, position_id) WHERE type = 'PositionClosed';
 
--- Trades from receipts of the service's own transactions, beyond the cursor: gone when the cursor comes by.
+-- Trades above the cursor, from receipts of the service's own transactions. They are deleted once the cursor reaches them.
 CREATE TABLE relayed (
   agent_id INTEGER NOT NULL,
   block INTEGER NOT NULL,
@@ -77,7 +78,7 @@ CREATE TABLE positions (
 );
 CREATE INDEX positions_block ON positions (block);
 
--- What an agent was from a place on. `until` is the block of the next such row; without one it is what the agent is.
+-- Every version of an agent. `until` is the block of the next version; the current version has none.
 CREATE TABLE agents (
   agent_id INTEGER NOT NULL,
   block INTEGER NOT NULL,
@@ -108,7 +109,7 @@ CREATE TABLE prices (
 ) WITHOUT ROWID;
 CREATE INDEX prices_block ON prices (block);
 
--- Every other event of registries, allocations and vaults; `args` is JSON with integers as digits.
+-- All other followed events of registries, allocations and vaults. `args` is JSON with integers as digits.
 CREATE TABLE events (
   block INTEGER NOT NULL,
   log_index INTEGER NOT NULL,

@@ -1,7 +1,7 @@
--- What agents and vaults were worth, looked at every quarter of an hour and when they changed: the past cannot be asked of
--- a node. Rows are of blocks that were the chain's, and go with them. Amounts are digits of USDC base units.
+-- Samples of agents and vaults, taken every quarter of an hour and after each change, because nodes do not serve old states.
+-- A reorg deletes the samples of its blocks. Amounts are digits of USDC base units.
 
--- `until` is the block of the agent's next sample; without one it is the newest.
+-- `until` is the block of the agent's next sample; the newest sample has none.
 CREATE TABLE equity (
   agent_id INTEGER NOT NULL,
   timestamp INTEGER NOT NULL,
@@ -23,7 +23,7 @@ CREATE INDEX equity_until ON equity (until) WHERE until IS NOT NULL;
 CREATE INDEX equity_newest ON equity (agent_id) WHERE until IS NULL;
 CREATE INDEX equity_open ON equity (vault, agent_id, used) WHERE until IS NULL AND open_count > 0;
 
--- What a vault's shares were worth; `total_shares` in the shares' own base units.
+-- `total_shares` is in base units of the shares.
 CREATE TABLE vault_worth (
   vault TEXT NOT NULL,
   timestamp INTEGER NOT NULL,
@@ -36,14 +36,14 @@ CREATE TABLE vault_worth (
 ) WITHOUT ROWID;
 CREATE INDEX vault_worth_block ON vault_worth (block);
 
--- The one row says to which block what changed has been sampled, and in which quarter of an hour everything was last.
+-- One row: the block up to which changes have been sampled, and the last quarter of an hour in which everything was.
 CREATE TABLE sampling (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   changed_to INTEGER NOT NULL,
   quarter INTEGER NOT NULL
 );
 
--- What agents are now, by each set of filters of their list and in its order.
+-- The current versions of agents, one index for each set of filters of their list.
 CREATE INDEX agents_now ON agents (agent_id) WHERE until IS NULL;
 CREATE INDEX agents_vault_now ON agents (vault, agent_id) WHERE until IS NULL;
 CREATE INDEX agents_track_now ON agents (track, agent_id) WHERE until IS NULL;

@@ -3,7 +3,7 @@ import { parseConfig } from './config.ts'
 import { createContext } from './context.ts'
 import type { IntentRecord } from './executor/intent.ts'
 import { ExecutorLaneObject } from './executor/object.ts'
-import type { Listener } from './history/chain-follower.ts'
+import type { IndexListener } from './history/chain-follower.ts'
 import { HistoryIndexerObject } from './history/object.ts'
 import { createApp } from './http/app.ts'
 import { withResponseCache } from './http/response-cache.ts'
@@ -33,30 +33,36 @@ const serveHttp = withResponseCache(
 const createMcpServer: ServerFactory = options => createServer(context, options)
 const serveMcp = createMcpRoute({ createServer: createMcpServer, allowedHosts: config.allowedHosts, namespaces: env })
 
-const streams = () => config.chain && eventStreamsOf(env.EVENT_STREAMS, config.chain)
-const quietly = (work: Promise<unknown> | undefined) => waitUntil(Promise.resolve(work).catch(() => {}))
+const eventStreams = () => config.chain && eventStreamsOf(env.EVENT_STREAMS, config.chain)
+/** Completes work that no caller waits for. Errors are ignored. */
+const runInBackground = (work: Promise<unknown> | undefined) => waitUntil(Promise.resolve(work).catch(() => {}))
 
 export class ExecutorLane extends ExecutorLaneObject {
-  protected override notify = async (records: IntentRecord[]) => streams()?.tell(records)
+  protected override notify = async (records: IntentRecord[]) => eventStreams()?.publishIntents(records)
 }
 
 export class HistoryIndexer extends HistoryIndexerObject {
-  #isFollowed = false
-  protected override readonly listener: Listener = {
-    appended: ({ trades, prices }) => {
-      if (!this.#isFollowed || trades.length > 0 || prices.length > 0) this.#poke()
+  #hasEventLogStarted = false
+  protected override readonly listener: IndexListener = {
+    onAppend: ({ trades, prices }) => {
+      if (!this.#hasEventLogStarted || trades.length > 0 || prices.length > 0) this.#advanceEventLog()
     },
-    reorganized: () => this.#poke(),
+    onReorg: () => this.#advanceEventLog(),
   }
-  #poke() {
-    const advanced = streams()?.advance()
-    quietly(advanced?.then(hasBegun => (this.#isFollowed = hasBegun)))
+  #advanceEventLog() {
+    const advanced = eventStreams()?.advance()
+    runInBackground(
+      advanced?.then(hasStarted => {
+        this.#hasEventLogStarted = hasStarted
+      }),
+    )
   }
 }
 export class EventStreams extends EventStreamsObject {
   protected override readonly presentTrade = presentTrade
   protected override readonly presentIntent = presentIntentRecord
-  protected override readonly onAgentsChanged = (agentIds: number[]) => quietly(notifySubscribers(agentIds, env))
+  protected override readonly onAgentsChanged = (agentIds: number[]) =>
+    runInBackground(notifySubscribers(agentIds, env))
 }
 export class McpSession extends McpSessionObject {
   protected override readonly createServer = createMcpServer
@@ -65,11 +71,11 @@ export class McpHub extends McpHubObject {
   protected override readonly createServer = createMcpServer
 }
 
-let isAwake = false
-/** The first request of an isolate wakes who works on their own; what they wait for and the cron do so after it. */
+let hasWoken = false
+/** The first request in an isolate starts the keeper and the indexer; alarms and cron keep them running. */
 function wakeOnce() {
-  if (!isAwake) wake()
-  isAwake = true
+  if (!hasWoken) wake()
+  hasWoken = true
 }
 function wake() {
   context.keeper?.wake()
@@ -83,7 +89,7 @@ export default {
   },
   scheduled: async () => {
     wake()
-    // Each part logs what becomes of it, and leaves the others alone.
+    // Each part logs its own failure and does not stop the others.
     await refreshPricesOnSchedule(context)
     if (config.chain && config.trading) await context.history.sample().catch(() => logEvent('sampling failure'))
   },

@@ -1,41 +1,56 @@
 import type { Address, Hex } from 'viem'
-import type { Rows } from '../../src/history/store.ts'
+import type { IndexRows } from '../../src/history/store.ts'
+import { openedPositions } from '../../src/history/tables/positions.ts'
 import { TRADE_TYPES, type Trade } from '../../src/protocol/trade-events.ts'
 
-// Synthetic events: one trade a block, of one agent after the other, each position opened, changed and closed in turn.
+// Synthetic events: each block has one trade, and agents trade in turn. Each position is opened, increased, reduced and
+// closed.
 
 export const AGENTS = 20
-/** Trades of one position. */
-const LIFE = 4
-export const SCOPE = 'bench'
+const TRADES_PER_POSITION = 4
+export const INDEX_KEY = 'bench'
 const address = (prefix: string, id: number): Address => `0x${prefix}${`${id}`.padStart(40 - prefix.length, '0')}`
 export const TOKENS = Array.from({ length: 10 }, (_, index) => address('70ce', index))
 const VAULT = address('7a', 1)
 export const hashOf = (block: number): Hex => `0x${block.toString(16).padStart(64, '0')}`
 
-/** The position of a block's trade, its agent, and which trade of the position it is. */
-export function placeOf(block: number): { positionId: number; agentId: number; turn: number } {
-  const round = Math.floor((block - 1) / (AGENTS * LIFE))
-  const inRound = (block - 1) % (AGENTS * LIFE)
-  const agent = inRound % AGENTS
-  return { positionId: round * AGENTS + agent + 1, agentId: agent + 1, turn: Math.floor(inRound / AGENTS) }
+/** Returns the position and agent of a block's trade, and the index of the trade within the position. */
+export function tradeAt(block: number): { positionId: number; agentId: number; tradeIndex: number } {
+  const generation = Math.floor((block - 1) / (AGENTS * TRADES_PER_POSITION))
+  const offset = (block - 1) % (AGENTS * TRADES_PER_POSITION)
+  const agent = offset % AGENTS
+  return {
+    positionId: generation * AGENTS + agent + 1,
+    agentId: agent + 1,
+    tradeIndex: Math.floor(offset / AGENTS),
+  }
 }
 
-/** The rows of the blocks from one to another, both included. */
-export function rowsOf(from: number, to: number): Rows {
-  const rows: Rows = { trades: [], positions: [], agents: [], prices: [], events: [], blocks: [] }
-  for (let block = from; block <= to; block++) {
-    const { positionId, agentId, turn } = placeOf(block)
-    const token = TOKENS[positionId % TOKENS.length] as Address
-    const trade: Trade = {
-      ...{ agentId: BigInt(agentId), positionId: BigInt(positionId), token, vault: VAULT, source: 'intent' },
-      type: TRADE_TYPES[turn] as Trade['type'],
-      ...{ blockNumber: BigInt(block), logIndex: 3, transactionHash: hashOf(block), timestamp: BigInt(block) },
-      ...(turn < 3 && { usdcAmount: 250_000_000n, tokenAmount: 1_387_000_000_000_000_000n, priceUsdc: 180_250_000n }),
-      ...(turn > 1 && { realizedPnlUsdc: -1_250_000n, exitBps: 10_000 }),
-    }
-    rows.trades.push(trade)
-    if (turn === 0) rows.positions.push({ positionId, agentId, token, vault: VAULT, block, openedAt: block })
+/** Returns the rows of an inclusive range of blocks. */
+export function rowsOf(from: number, to: number): IndexRows {
+  const trades: Trade[] = []
+  for (let block = from; block <= to; block++) trades.push(tradeOf(block))
+  return { trades, positions: openedPositions(trades), agents: [], prices: [], events: [], blocks: [] }
+}
+
+function tradeOf(block: number): Trade {
+  const { positionId, agentId, tradeIndex } = tradeAt(block)
+  return {
+    agentId: BigInt(agentId),
+    positionId: BigInt(positionId),
+    token: TOKENS[positionId % TOKENS.length] as Address,
+    vault: VAULT,
+    source: 'intent',
+    type: TRADE_TYPES[tradeIndex] as Trade['type'],
+    blockNumber: BigInt(block),
+    logIndex: 3,
+    transactionHash: hashOf(block),
+    timestamp: BigInt(block),
+    ...(tradeIndex < 3 && {
+      usdcAmount: 250_000_000n,
+      tokenAmount: 1_387_000_000_000_000_000n,
+      priceUsdc: 180_250_000n,
+    }),
+    ...(tradeIndex > 1 && { realizedPnlUsdc: -1_250_000n, exitBps: 10_000 }),
   }
-  return rows
 }

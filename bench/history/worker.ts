@@ -1,25 +1,26 @@
-import { CLOSED } from '../../src/history/closed-positions.ts'
-import { openStore } from '../../src/history/store.ts'
-import { pageOf, type TradeQuery } from '../../src/history/trades.ts'
+import { CLOSED_PAGE } from '../../src/history/read-closed-positions.ts'
+import { selectTradePage, type TradeQuery } from '../../src/history/read-trades.ts'
+import { openIndexStore } from '../../src/history/store.ts'
 import service from '../../src/index.ts'
 import { TRADE_TYPES, type TradeType } from '../../src/protocol/trade-events.ts'
-import { AGENTS, rowsOf, SCOPE, TOKENS } from './events.ts'
+import { AGENTS, INDEX_KEY, rowsOf, TOKENS } from './events.ts'
 
-// The service with two more doors to its database: one that fills it, and one that reads pages as the service does.
+// The service with three more routes: one fills its database, one reads pages as the service does, one reads the cursor.
 export * from '../../src/index.ts'
 
-/** Events of one transaction. */
-const CHUNK = 10_000
-const LIMIT = 50
+const EVENTS_PER_TRANSACTION = 10_000
+const PAGE_LIMIT = 50
+/** Pages are timed in groups, because the runtime's clock has a resolution of one millisecond. */
+const PAGES_PER_GROUP = 10
 
 async function fill(db: D1Database, count: number): Promise<{ ms: number; added: number }> {
-  const store = openStore(db, SCOPE)
+  const store = openIndexStore(db, INDEX_KEY)
   await store.migrate()
   const start = performance.now()
-  let cursor = await store.cursor()
+  let cursor = await store.readCursor()
   const first = (cursor?.block ?? 0) + 1
-  for (let from = first; from <= count; from += CHUNK) {
-    const to = Math.min(from + CHUNK - 1, count)
+  for (let from = first; from <= count; from += EVENTS_PER_TRANSACTION) {
+    const to = Math.min(from + EVENTS_PER_TRANSACTION - 1, count)
     const next = { block: to, hash: `0x${to}`, timestamp: to, head: to, final: to } as const
     await store.append(cursor, next, rowsOf(from, to))
     cursor = next
@@ -27,18 +28,15 @@ async function fill(db: D1Database, count: number): Promise<{ ms: number; added:
   return { ms: performance.now() - start, added: Math.max(0, count - first + 1) }
 }
 
-/** The runtime's clock shows milliseconds: so many pages are timed together. */
-const GROUP = 10
-
-/** Times of pages of random agents at random places, and the most rows that the database says it read for one. */
-async function pages(db: D1Database, kind: string, groups: number): Promise<{ ms: number[]; rowsRead: number }> {
-  const newest = (await db.prepare('SELECT block FROM cursor').first<number>('block')) ?? 0
+/** Reads pages of random agents from random positions. Returns the time per page of each group, and the most rows read. */
+async function readPages(db: D1Database, kind: string, groups: number): Promise<{ ms: number[]; rowsRead: number }> {
+  const newest = await readCursorBlock(db)
   const ms: number[] = []
   let rowsRead = 0
-  for (let turn = 0; turn < groups; turn++) {
+  for (let group = 0; group < groups; group++) {
     const start = performance.now()
-    for (let page = 0; page < GROUP; page++) rowsRead = Math.max(rowsRead, await readPage(db, kind, newest))
-    ms.push((performance.now() - start) / GROUP)
+    for (let page = 0; page < PAGES_PER_GROUP; page++) rowsRead = Math.max(rowsRead, await readPage(db, kind, newest))
+    ms.push((performance.now() - start) / PAGES_PER_GROUP)
   }
   return { ms, rowsRead }
 }
@@ -59,14 +57,14 @@ async function readPage(db: D1Database, kind: string, newest: number): Promise<n
   }
   const page =
     kind === 'closed'
-      ? session.prepare(CLOSED).bind(Number(agentId), random(newest), LIMIT + 1)
-      : pageOf(session, { agentId, limit: LIMIT, ...filters[kind] })
-  const answers = await session.batch([session.prepare('SELECT * FROM cursor'), page])
-  return answers.reduce((sum, { meta }) => sum + meta.rows_read, 0)
+      ? session.prepare(CLOSED_PAGE).bind(Number(agentId), random(newest), PAGE_LIMIT + 1)
+      : selectTradePage(session, { agentId, limit: PAGE_LIMIT, ...filters[kind] })
+  const results = await session.batch([session.prepare('SELECT * FROM cursor'), page])
+  return results.reduce((sum, { meta }) => sum + meta.rows_read, 0)
 }
 
-/** The block that the follower has come to. */
-const reach = (db: D1Database): Promise<number> =>
+/** Returns the cursor's block; 0 before the tables exist. */
+const readCursorBlock = (db: D1Database): Promise<number> =>
   db
     .prepare('SELECT block FROM cursor')
     .first<number>('block')
@@ -82,8 +80,8 @@ export default {
     const count = Number(searchParams.get('count'))
     if (pathname === '/bench/fill') return Response.json(await fill(env.HISTORY, count))
     if (pathname === '/bench/pages')
-      return Response.json(await pages(env.HISTORY, searchParams.get('kind') ?? '', count))
-    if (pathname === '/bench/reach') return Response.json(await reach(env.HISTORY))
+      return Response.json(await readPages(env.HISTORY, searchParams.get('kind') ?? '', count))
+    if (pathname === '/bench/cursor') return Response.json(await readCursorBlock(env.HISTORY))
     return service.fetch(request)
   },
 } satisfies ExportedHandler<Env>

@@ -22,7 +22,7 @@ export function createReceiptForwarder(
     collected = []
     namespace
       .getByName(`${chainId}`)
-      .relayed(logs)
+      .addRelayed(logs)
       .catch(() => {})
   }
 

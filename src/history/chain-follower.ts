@@ -6,161 +6,185 @@ import { readBlockTimes } from '../rpc/block-times.ts'
 import { createLogRangeSize, isOverload } from '../rpc/log-range.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { blockRequest, logsRequest, type NodeBlock, type NodeLog, toHeader } from '../rpc/requests.ts'
-import { FOLLOWED_TOPICS, followedAddresses, registeredVault, toRows, toTrades } from './index-rows.ts'
-import type { Cursor, Reorg, Rows, Store } from './store.ts'
+import { FOLLOWED_TOPICS, followedAddresses, registeredVault } from './followed-events.ts'
+import { toIndexRows, toTrades } from './index-rows.ts'
+import type { IndexRows, IndexStore } from './store.ts'
+import type { IndexCursor } from './tables/cursor.ts'
+import type { Reorg } from './tables/reorgs.ts'
 
-/** Told after the transaction that wrote it; nothing is told twice, but after a crash what was written last may be. */
-export type Listener = {
-  appended(rows: Rows, cursor: Cursor): void
-  reorganized(reorg: Reorg): void
+/** Called after commit. Delivery is at-least-once: the last write may be repeated after a crash. */
+export type IndexListener = {
+  onAppend(rows: IndexRows): void
+  onReorg(reorg: Reorg): void
 }
 
-/** What a step found; `more` where the next one need not wait for the chain. */
-export type Step = { cursor: Cursor | undefined; head: number; more: boolean }
+/** The state after a step. `hasMore` means that the next step has work without waiting for a new block. */
+export type FollowerStep = { cursor: IndexCursor | undefined; head: number; hasMore: boolean }
 
-export type Follower = ReturnType<typeof createFollower>
+export type ChainFollower = ReturnType<typeof createChainFollower>
 
-/** A block this far below the head is taken for final where the node knows no finality, or claims too much of it. */
-const CONFIRMATIONS = 64
-/** Blocks further below the head are taken for final whatever the node says: their hashes are not kept. */
-const LONGEST_REORG = 20_000
-/** The node is asked for its finality once in so many steps. */
-const FINALITY_STEPS = 30
-/** Hashes that are compared at once to find the common ancestor: most reorganizations are shorter. */
-const ANCESTORS = 64
+/** A block this far below the head counts as final if the node knows no finality or claims a newer final block. */
+const MIN_FINAL_DEPTH = 64
+/** Any block this far below the head counts as final. A longer reorg clears the index. */
+const MAX_REORG_BLOCKS = 20_000
+/** The final block is requested once in this many steps. */
+const STEPS_PER_FINALITY_CHECK = 30
+/** How many hashes are compared per request to find the common ancestor. Most reorgs are shorter. */
+const ANCESTORS_PER_REQUEST = 64
 
 /**
- * Follows the chain into the store, one range of blocks per step. The head that a step sees is where the next one reads
- * to: by then a node behind a balancer has its logs, and the hash of both steps must agree.
+ * Follows the chain into the index, one range of blocks per step. A step reads up to the head that the previous step saw:
+ * by then every node behind a load balancer has its logs, and both steps must agree on its hash.
  */
-export function createFollower({ chain, store, listener }: { chain: Chain; store: Store; listener: Listener }) {
+export function createChainFollower({
+  chain,
+  store,
+  listener,
+}: {
+  chain: Chain
+  store: IndexStore
+  listener: IndexListener
+}) {
   const { rpc } = chain
   const rangeSize = createLogRangeSize()
-  let cursor: Cursor | undefined
-  let isLoaded = false
-  let seen: { number: number; hash: Hex } | undefined
-  let vaults: Set<Address> | undefined
+  let cursor: IndexCursor | undefined
+  let isCursorLoaded = false
+  let previousHead: { number: number; hash: Hex } | undefined
+  let knownVaults: Set<Address> | undefined
   let final = -1
   let steps = 0
 
-  /** Reads one range of blocks. Throws CHAIN_UNREACHABLE or CursorMoved; then nothing has changed. */
-  async function step(): Promise<Step> {
-    if (!isLoaded) cursor = await store.cursor()
-    isLoaded = true
-    vaults ??= await knownVaults()
+  /** Indexes one range of blocks. Throws CHAIN_UNREACHABLE or CursorMoved; then nothing was written. */
+  async function step(): Promise<FollowerStep> {
+    if (!isCursorLoaded) cursor = await store.readCursor()
+    isCursorLoaded = true
+    knownVaults ??= await readVaults()
     try {
-      return await advance(vaults)
+      return await advance(knownVaults)
     } catch (error) {
-      isLoaded = false // what the database holds decides
+      isCursorLoaded = false // the stored cursor decides where the next step starts
       throw error
     }
   }
 
-  async function advance(vaults: Set<Address>): Promise<Step> {
-    const first = cursor === undefined ? Number(chain.startBlock) : cursor.block + 1
-    const to = seen === undefined ? -1 : Math.min(seen.number, first + rangeSize.blocks() - 1)
-    const wantsFinality = steps++ % FINALITY_STEPS === 0
+  async function advance(vaults: Set<Address>): Promise<FollowerStep> {
+    const from = cursor === undefined ? Number(chain.startBlock) : cursor.block + 1
+    const to = previousHead === undefined ? -1 : Math.min(previousHead.number, from + rangeSize.blocks() - 1)
+    const { head, target, logs, ownBlock, finalized } = await readRange(from, to, vaults)
+    const expected = previousHead
+    previousHead = head
+    if (finalized !== undefined) final = finalBlock(finalized, head.number)
+    final = Math.max(final, head.number - MAX_REORG_BLOCKS)
+    const done = (hasMore: boolean): FollowerStep => ({ cursor, head: head.number, hasMore })
+
+    if (cursor && ownBlock?.hash !== cursor.hash) return done(await rollBack(cursor, head.number))
+    if (logs === undefined) return done(false)
+    if (logs.error) {
+      if (isOverload(logs.error.message) || !rangeSize.reject(to - from + 1, logs.error.message))
+        throw unreachable('the node returns no logs')
+      return done(true)
+    }
+    // The chain is changing during the step: the target is not the block that the previous step saw, or the logs are of
+    // another branch than the target.
+    if (target === undefined || (to === expected?.number && target.hash !== expected.hash)) return done(false)
+    if (logs.result.some(log => hexToNumber(log.blockNumber) === to && log.blockHash !== target.hash))
+      return done(false)
+
+    const newVaults = logs.result.flatMap(log => registeredVault(chain, log) ?? []).filter(vault => !vaults.has(vault))
+    if (newVaults.length > 0) {
+      for (const vault of newVaults) vaults.add(vault)
+      return done(true) // reads the same range again, with the events of the new vaults
+    }
+    const rows = await toIndexRows(chain, logs.result, await readBlockTimes(rpc, logs.result), store)
+    const next = { block: to, hash: target.hash, timestamp: target.timestamp, head: head.number, final }
+    await store.append(cursor, next, rows)
+    cursor = next
+    rangeSize.accept(to - from + 1, logs.result.length)
+    listener.onAppend(rows)
+    return done(expected !== undefined && to < expected.number)
+  }
+
+  /** Reads everything that a step needs from one node. `logs` is undefined if there is no range to read. */
+  async function readRange(from: number, to: number, vaults: ReadonlySet<Address>) {
     const filter = { address: followedAddresses(chain, vaults), topics: [FOLLOWED_TOPICS] }
-    const range = { fromBlock: first, toBlock: to }
-    // Whether the chain still has the cursor's block is asked last: logs of a branch that came meanwhile do not fit it.
     const requests = [
       blockRequest('latest'),
-      to >= first ? blockRequest(to) : undefined,
-      to >= first ? logsRequest(filter, range) : undefined,
+      to >= from ? blockRequest(to) : undefined,
+      to >= from ? logsRequest(filter, { fromBlock: from, toBlock: to }) : undefined,
+      // After the logs: if a reorg happens in between, the cursor's block no longer matches.
       cursor && blockRequest(cursor.block),
-      wantsFinality ? blockRequest('finalized') : undefined,
+      steps++ % STEPS_PER_FINALITY_CHECK === 0 ? blockRequest('finalized') : undefined,
     ] as const
-    const [latest, target, logs, attached, finalized] = await rpc.batch(requests).catch(error => {
-      rangeSize.reject(to - first + 1, '') // an answer that does not come may be one that is too large
+    const [latest, target, logs, ownBlock, finalized] = await rpc.batch(requests).catch(error => {
+      rangeSize.reject(to - from + 1, '') // the response may have been too large
       throw error
     })
     const head = toHeader(latest.result)
     if (head === undefined) throw unreachable('the node has no newest block')
-    const before = seen
-    seen = head
-    if (wantsFinality) final = finalOf(finalized?.result, head.number)
-    final = Math.max(final, head.number - LONGEST_REORG)
-    const rest = (more: boolean): Step => ({ cursor, head: head.number, more })
-
-    if (cursor && attached && attached.result?.hash !== cursor.hash) return rest(await goBack(cursor, head.number))
-    if (target === undefined || logs === undefined) return rest(false)
-    if (logs.error) {
-      if (isOverload(logs.error.message) || !rangeSize.reject(to - first + 1, logs.error.message))
-        throw unreachable('the node returns no logs')
-      return rest(true)
+    return {
+      head,
+      target: toHeader(target?.result),
+      logs,
+      ownBlock: ownBlock?.result,
+      finalized: finalized === undefined ? undefined : (finalized.result ?? null),
     }
-    const end = toHeader(target.result)
-    const found = logs.result
-    // Not the block of the step before, or the logs of another one: the chain is changing under us.
-    if (end === undefined || (to === before?.number && end.hash !== before.hash)) return rest(false)
-    if (found.some(log => hexToNumber(log.blockNumber) === to && log.blockHash !== end.hash)) return rest(false)
-
-    const added = found.flatMap(log => registeredVault(chain, log) ?? []).filter(vault => !vaults.has(vault))
-    if (added.length > 0) {
-      for (const vault of added) vaults.add(vault)
-      return rest(true) // the same range once more, with their events
-    }
-    const rows = await toRows(chain, found, await readBlockTimes(rpc, found), store)
-    const next = { block: to, hash: end.hash, timestamp: end.timestamp, head: head.number, final }
-    await store.append(cursor, next, rows)
-    cursor = next
-    rangeSize.accept(to - first + 1, found.length)
-    listener.appended(rows, next)
-    return rest(before !== undefined && to < before.number)
   }
 
-  /** Writes trades from receipts, which the next steps find on the chain, or not. */
-  async function addRelayed(logs: readonly NodeLog[]): Promise<void> {
-    const newer = logs.filter(
-      ({ blockNumber, blockHash }) =>
-        hexToNumber(blockNumber) > (cursor?.block ?? -1) && !/^0x0*$/.test(blockHash ?? '0x'),
-    )
-    if (newer.length === 0) return
-    const hashes = new Map(newer.map(({ blockNumber, blockHash }) => [hexToNumber(blockNumber), blockHash]))
-    const trades = await toTrades(chain, newer, await readBlockTimes(rpc, newer), store.positionsOf)
-    await store.addRelayed(trades.map(trade => ({ trade, blockHash: hashes.get(Number(trade.blockNumber)) ?? '0x' })))
-  }
-
-  /** Goes back to the newest block that store and chain have in common; answers whether there was one to go back to. */
-  async function goBack(from: Cursor, head: number): Promise<boolean> {
-    const kept = (await store.blocks()).filter(({ number }) => number <= head)
-    for (let start = 0; start < kept.length; start += ANCESTORS) {
-      const some = kept.slice(start, start + ANCESTORS)
-      const answers = await rpc.batch(some.map(({ number }) => blockRequest(number)))
-      for (const [index, { number, hash }] of some.entries()) {
-        const block = toHeader(answers[index]?.result)
-        if (block === undefined) return false // a node that is behind
+  /** Rolls the index back to the newest block that the chain still has. Returns whether there was something to undo. */
+  async function rollBack(from: IndexCursor, head: number): Promise<boolean> {
+    const candidates = (await store.readBlocks()).filter(({ number }) => number <= head)
+    for (let start = 0; start < candidates.length; start += ANCESTORS_PER_REQUEST) {
+      const page = candidates.slice(start, start + ANCESTORS_PER_REQUEST)
+      const responses = await rpc.batch(page.map(({ number }) => blockRequest(number)))
+      for (const [index, { hash }] of page.entries()) {
+        const block = toHeader(responses[index]?.result)
+        if (block === undefined) return false // the node is behind
         if (block.hash !== hash) continue
-        if (start + index === 0) return false // behind too, or back on our branch meanwhile
-        const reorg = { ancestor: number, ancestorHash: hash, lost: from.block, lostHash: from.hash, at: now() }
-        const to = { block: number, hash, timestamp: block.timestamp }
-        await store.rollback(from, to, reorg)
-        cursor = { ...from, ...to, final: Math.min(from.final, number) }
-        listener.reorganized(reorg)
+        if (start + index === 0) return false // the node is behind, or the chain is back on our branch
+        await undoAbove(from, block)
         return true
       }
     }
-    if (kept.length === 0) return false
-    // Nothing of it is this chain's: it is another one, or was taken back beyond what can be followed.
+    if (candidates.length === 0) return false
+    // No block is left: this is another chain, or the reorg is longer than the index can undo.
     await store.clear()
     cursor = undefined
-    listener.reorganized({ ancestor: -1, ancestorHash: '0x', lost: from.block, lostHash: from.hash, at: now() })
+    listener.onReorg({ ancestor: -1, ancestorHash: '0x', lost: from.block, lostHash: from.hash, at: nowSeconds() })
     return true
   }
 
-  async function knownVaults(): Promise<Set<Address>> {
+  async function undoAbove(from: IndexCursor, ancestor: { number: number; hash: Hex; timestamp: number }) {
+    const { number: block, hash, timestamp } = ancestor
+    const reorg = { ancestor: block, ancestorHash: hash, lost: from.block, lostHash: from.hash, at: nowSeconds() }
+    await store.rollback(from, { block, hash, timestamp }, reorg)
+    cursor = { ...from, block, hash, timestamp, final: Math.min(from.final, block) }
+    listener.onReorg(reorg)
+  }
+
+  /** Adds the trades of receipts above the cursor. Later steps replace them with what the chain has then. */
+  async function addRelayed(logs: readonly NodeLog[]): Promise<void> {
+    const isSealed = ({ blockHash }: NodeLog) => !/^0x0*$/.test(blockHash ?? '0x')
+    const isAboveCursor = ({ blockNumber }: NodeLog) => hexToNumber(blockNumber) > (cursor?.block ?? -1)
+    const newLogs = logs.filter(log => isSealed(log) && isAboveCursor(log))
+    if (newLogs.length === 0) return
+    const hashes = new Map(newLogs.map(({ blockNumber, blockHash }) => [hexToNumber(blockNumber), blockHash]))
+    const trades = await toTrades(chain, newLogs, await readBlockTimes(rpc, newLogs), store.readPositions)
+    await store.addRelayed(trades.map(trade => ({ trade, blockHash: hashes.get(Number(trade.blockNumber)) ?? '0x' })))
+  }
+
+  async function readVaults(): Promise<Set<Address>> {
     const { market } = await readMarket(chain)
     learnDecimals(chain, market.tokens)
     return new Set([...Object.values(chain.vaults), ...market.vaults.map(({ address }) => address)])
   }
 
-  return { step, addRelayed, vaults: (): Address[] => [...(vaults ?? [])] }
+  return { step, addRelayed, vaults: (): Address[] => [...(knownVaults ?? [])] }
 }
 
-const now = () => Math.floor(Date.now() / 1000)
+const nowSeconds = () => Math.floor(Date.now() / 1000)
 
-/** The newest block that is taken for final: what the node says, and never one that is young. */
-function finalOf(finalized: NodeBlock | null | undefined, head: number): number {
-  const confirmed = head - CONFIRMATIONS
+/** Returns the newest final block: the node's, but at least MIN_FINAL_DEPTH below the head. */
+function finalBlock(finalized: NodeBlock | null, head: number): number {
+  const confirmed = head - MIN_FINAL_DEPTH
   return Math.min(toHeader(finalized)?.number ?? confirmed, confirmed)
 }

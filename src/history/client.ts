@@ -4,107 +4,114 @@ import { getAgent, getAgents } from '../chain/agents.ts'
 import type { Block, Chain, TradingChain } from '../chain/chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { refuse } from '../errors/catalogue.ts'
-import { type AgentQuery, isWanted, readCandidates } from './agents.ts'
-import { readOwned } from './agents-by-owner.ts'
-import { type ClosedQuery, readClosedPositions, readInvested } from './closed-positions.ts'
-import { createViewer, unlessUnavailable } from './consistent-read.ts'
-import type { HistoryIndexerObject, IndexerStatus } from './object.ts'
-import { type Range, readEquity, readWorths } from './time-series.ts'
-import { readTrades, type TradeQuery } from './trades.ts'
-import { readVaultAgents } from './vault-agents.ts'
+import { createSnapshotReader, undefinedIfUnavailable } from './consistent-read.ts'
+import type { IndexerStatus } from './indexer.ts'
+import type { HistoryIndexerObject } from './object.ts'
+import { type AgentQuery, matchesFilter, readAgentCandidates } from './read-agents.ts'
+import { readAgentIdsOfOwner } from './read-agents-by-owner.ts'
+import { type ClosedPositionQuery, readClosedPositions, readInvestedUsdc } from './read-closed-positions.ts'
+import { readEquity, readSharePrices, type TimeRange } from './read-time-series.ts'
+import { readTrades, type TradeQuery } from './read-trades.ts'
+import { readVaultAgents } from './read-vault-agents.ts'
 
-/** What happened on the chain: from the index, and from the chain where the index ends. */
 export type History = ReturnType<typeof createHistory>
 
-type Bindings = { HISTORY: D1Database; HISTORY_INDEXER: DurableObjectNamespace<HistoryIndexerObject> }
+type HistoryBindings = { HISTORY: D1Database; HISTORY_INDEXER: DurableObjectNamespace<HistoryIndexerObject> }
 
-/** Somebody new in each of so many looks: the chain changes faster than it is read. */
-export const MOST_ROUNDS = 5
+/** Two reads at different blocks are repeated this often until both know the same agents. */
+export const MAX_READ_ATTEMPTS = 5
 
-export function createHistory({ HISTORY: db, HISTORY_INDEXER }: Bindings, chain: Chain) {
+/** Creates the history, as operations see it: the index, completed from the chain up to the head. */
+export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings, chain: Chain) {
   const indexer = () => HISTORY_INDEXER.getByName(`${chain.id}`)
-  /** Resolves when the index has come to the block that is the newest now, or has tried for a while. */
   const catchUp = (): Promise<IndexerStatus> => indexer().catchUp()
-  const viewer = createViewer({ db, chain, catchUp })
+  const snapshots = createSnapshotReader({ db, chain, catchUp })
+  const sourcesOf = (trading: TradingChain) => ({ snapshots, chain: trading, db })
 
-  /** The newest block; throws AGENT_NOT_FOUND where the agent is not in it. */
-  const headWith = async (agentId: bigint): Promise<Block> => (await getAgent(chain, agentId)).block
+  /** Returns the newest block. Throws AGENT_NOT_FOUND if it does not have the agent. */
+  const headWithAgent = async (agentId: bigint): Promise<Block> => (await getAgent(chain, agentId)).block
 
   /**
-   * The records of the agents that `find` names. The registry is read after the events, so the events of the blocks in
-   * between are looked at too, until they name nobody new.
+   * Reads the records of the agents that `findIds` selects. The records are read at a later block than the ids, so the ids
+   * are read again at that block until there is no new one.
    */
-  async function recordsOf<Found extends { ids: bigint[]; asOf: Block; lagBlocks: number }>(
-    find: (head: Promise<Block>) => Promise<Found>,
+  async function readRecords<Found extends { ids: bigint[]; asOf: Block; lagBlocks: number }>(
+    findIds: (head: Promise<Block>) => Promise<Found>,
   ) {
-    let found = await find(readTree(chain, []).then(({ block }) => block))
-    for (let round = 0; round < MOST_ROUNDS; round++) {
+    let found = await findIds(readTree(chain, []).then(({ block }) => block))
+    for (let attempt = 0; attempt < MAX_READ_ATTEMPTS; attempt++) {
       const { block, agents } = await getAgents(chain, found.ids)
-      const known = new Set(found.ids)
-      const isLater = block.number > found.asOf.number && found.lagBlocks === 0
-      const now = isLater ? await find(Promise.resolve(block)) : found
-      const wanted = new Set(now.ids)
-      if (now.ids.every(id => known.has(id)))
-        return { ...now, agents: agents.filter(({ agentId }) => wanted.has(agentId)) }
-      found = now
+      const readIds = new Set(found.ids)
+      const isOutdated = block.number > found.asOf.number && found.lagBlocks === 0
+      const current = isOutdated ? await findIds(Promise.resolve(block)) : found
+      const currentIds = new Set(current.ids)
+      if (current.ids.every(id => readIds.has(id)))
+        return { ...current, agents: agents.filter(({ agentId }) => currentIds.has(agentId)) }
+      found = current
     }
     throw refuse('HISTORY_UNAVAILABLE')
   }
 
   return {
+    /** Makes the indexer read the chain up to the head, for at most five seconds. */
     catchUp,
-    /** Makes sure that the chain is followed; nobody waits for that, and the cron trigger asks again. */
+
+    /** Starts the indexer, without waiting for it. The cron trigger calls this again. */
     wake: () =>
       waitUntil(
         indexer()
           .wake()
           .catch(() => {}),
       ),
-    /** The block that the index is whole to; undefined where there is none yet, or it cannot be read. */
-    reach: viewer.reach,
-    /** Samples what is due; the cron trigger waits for it. */
+
+    /** Returns the block up to which the index is complete; undefined if it is empty or unreachable. */
+    indexedBlock: snapshots.readIndexedBlock,
+
+    /** Takes the samples that are due. */
     sample: () => indexer().sample(),
 
-    /** A page of an agent's trades, newest first. Throws AGENT_NOT_FOUND, HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
+    /** Reads a page of an agent's trades, newest first. Throws AGENT_NOT_FOUND, HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     trades: (trading: TradingChain, query: TradeQuery) =>
-      readTrades({ viewer, chain: trading, db }, query, headWith(query.agentId)),
+      readTrades(sourcesOf(trading), query, headWithAgent(query.agentId)),
 
-    /** A page of an agent's closed positions, newest first. Throws as `trades` does. */
-    closedPositions: (trading: TradingChain, query: ClosedQuery) =>
-      readClosedPositions({ viewer, chain: trading, db }, query, headWith(query.agentId)),
+    /** Reads a page of an agent's closed positions, newest first. Throws as `trades` does. */
+    closedPositions: (trading: TradingChain, query: ClosedPositionQuery) =>
+      readClosedPositions(sourcesOf(trading), query, headWithAgent(query.agentId)),
 
-    /** All that was paid for a position by a block; undefined where that is not known now. */
-    invested: (trading: TradingChain, position: { agentId: bigint; positionId: bigint }, block: Block) =>
-      readInvested({ viewer, chain: trading, db }, position, Promise.resolve(block)).catch(unlessUnavailable),
+    /** Reads everything that was paid for a position up to a block; undefined if that is unknown now. */
+    investedUsdc: (trading: TradingChain, position: { agentId: bigint; positionId: bigint }, block: Block) =>
+      readInvestedUsdc(sourcesOf(trading), position, Promise.resolve(block)).catch(undefinedIfUnavailable),
 
-    /** The agents that an owner holds, by id. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
-    async agentsOf(owner: Address) {
-      const { agents, ...found } = await recordsOf(head => readOwned({ viewer, chain }, owner, head))
+    /** Reads the agents of an owner, by id. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
+    async agentsByOwner(owner: Address) {
+      const { agents, ...found } = await readRecords(head => readAgentIdsOfOwner({ snapshots, chain }, owner, head))
       return { ...found, agents: agents.filter(({ agent }) => agent.owner === owner) }
     },
 
     /**
-     * A page of the agents that are what is asked for, newest first; `next` is the id below which there may be more, of
-     * a short page too. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+     * Reads a page of agents, newest first. `next` is the id below which there may be more; a page that is not full can
+     * have one too. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
      */
     async agents(query: AgentQuery) {
-      const { agents, end, ...found } = await recordsOf(head => readCandidates({ viewer, chain }, query, head))
-      const wanted = agents.filter(({ agent }) => isWanted(agent, query))
-      const page = wanted.slice(0, query.limit)
-      return { ...found, agents: page, next: wanted.length > page.length ? page.at(-1)?.agentId : end }
+      const { agents, end, ...found } = await readRecords(head =>
+        readAgentCandidates({ snapshots, chain }, query, head),
+      )
+      const matching = agents.filter(({ agent }) => matchesFilter(agent, query))
+      const page = matching.slice(0, query.limit)
+      return { ...found, agents: page, next: matching.length > page.length ? page.at(-1)?.agentId : end }
     },
 
-    /** An agent's equity over time, by a range that depends on the time of the newest block. Throws as `trades` does. */
-    async equity(agentId: bigint, rangeAt: (time: bigint) => Range) {
-      const head = await headWith(agentId)
-      return readEquity(viewer, agentId, rangeAt(head.timestamp), head)
+    /** Reads an agent's equity over time. `rangeAt` gets the time of the newest block. Throws as `trades` does. */
+    async equity(agentId: bigint, rangeAt: (blockTime: bigint) => TimeRange) {
+      const head = await headWithAgent(agentId)
+      return readEquity(snapshots, agentId, rangeAt(head.timestamp), head)
     },
 
-    /** What the shares of a vault were worth over time. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
-    worths: (vault: Address, range: Range, head: Block) => readWorths(viewer, vault, range, head),
+    /** Reads a vault's share price over time. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
+    sharePrices: (vault: Address, range: TimeRange, head: Block) => readSharePrices(snapshots, vault, range, head),
 
-    /** Who trades in a vault. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
+    /** Reads the agents of a vault. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     vaultAgents: (trading: TradingChain, vault: Address, head: Block) =>
-      readVaultAgents({ viewer, chain: trading, db }, vault, head),
+      readVaultAgents(sourcesOf(trading), vault, head),
   }
 }

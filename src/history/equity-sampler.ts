@@ -1,82 +1,86 @@
 import type { Address } from 'viem'
 import type { TradingChain } from '../chain/chain.ts'
 import { readWorth } from '../chain/equity.ts'
-import { blockRequest, toHeader } from '../rpc/requests.ts'
-import type { Cursor, Rows } from './store.ts'
-import { type Due, type Mark, QUARTER_SECONDS, type Samples } from './tables/samples.ts'
+import { blockRequest } from '../rpc/requests.ts'
+import { type DueSamples, quarterOf, type SampleStore } from './sample-store.ts'
+import type { IndexRows } from './store.ts'
+import type { IndexCursor } from './tables/cursor.ts'
+import type { SamplingProgress } from './tables/sampling.ts'
 
-/** Agents of one turn: what one call has no gas for comes with the next. */
-const AGENTS_PER_TURN = 300
+/** Agents per round. Those for which the gas of the call was not sufficient are sampled in the next round. */
+const MAX_AGENTS_PER_ROUND = 300
 
-export type Sampler = ReturnType<typeof createSampler>
+export type EquitySampler = ReturnType<typeof createEquitySampler>
 
 /**
- * Takes samples of what agents and vaults are worth, of the newest block. A sample is written when the index has come to
- * its block, so that it goes with the block when the chain takes that back.
+ * Samples the equity of agents and the worth of vaults at the newest block. A sample is written once the index has reached
+ * its block, so a reorg of the block deletes the sample too.
  */
-export function createSampler({
+export function createEquitySampler({
   chain,
   samples,
   vaults,
 }: {
   chain: TradingChain
-  samples: Samples
+  samples: SampleStore
   vaults: () => readonly Address[]
 }) {
-  let queue: Due | undefined
-  let quarter: number | undefined
-  let hasNews = true
+  let due: DueSamples | undefined
+  let sampledQuarter: number | undefined
+  let hasNewEvents = true
 
-  /** Takes note of what the index has got. */
-  function noticed({ trades, events }: Pick<Rows, 'trades' | 'events'>) {
-    hasNews ||= trades.length > 0 || events.length > 0
+  /** Notes the new rows of the index. */
+  function onAppend({ trades, events }: Pick<IndexRows, 'trades' | 'events'>) {
+    hasNewEvents ||= trades.length > 0 || events.length > 0
   }
 
-  /** What was due is found again: the chain has taken back what it was found in. */
-  function forget() {
-    queue = undefined
-    hasNews = true
+  /** Discards what is due: the reorg may have undone the events that made it due. */
+  function onReorg() {
+    due = undefined
+    hasNewEvents = true
   }
 
-  /** Whether there is something to look at, once the index is at a block. */
-  const isDue = ({ timestamp }: Cursor) => queue !== undefined || hasNews || quarter !== quarterOf(timestamp)
+  /** Returns whether something may be due at the cursor. */
+  const isDue = ({ timestamp }: IndexCursor): boolean =>
+    due !== undefined || hasNewEvents || sampledQuarter !== quarterOf(timestamp)
 
   /**
-   * Samples some of who is due. `follow` brings the index to a block and answers where it is. Answers whether there are
-   * more. Throws CHAIN_UNREACHABLE or CursorMoved; then nothing is noted as done.
+   * Samples one round of what is due. `followTo` indexes up to a block and returns the cursor, or undefined if it did not
+   * get there. Returns whether more is due. Throws CHAIN_UNREACHABLE or CursorMoved; then the round is repeated.
    */
-  async function turn(cursor: Cursor, follow: (block: number) => Promise<Cursor | undefined>): Promise<boolean> {
-    if (queue === undefined) {
-      hasNews = false
-      queue = await samples.due(cursor, vaults()).catch(error => {
-        hasNews = true
+  async function sampleRound(
+    cursor: IndexCursor,
+    followTo: (block: number) => Promise<IndexCursor | undefined>,
+  ): Promise<boolean> {
+    if (due === undefined) {
+      hasNewEvents = false
+      due = await samples.findDue(cursor, vaults()).catch(error => {
+        hasNewEvents = true
         throw error
       })
-      quarter = queue.mark.quarter
+      sampledQuarter = due.progress.quarter
     }
-    const { agents, vaults: dueVaults, mark } = queue
-    if (agents.length === 0 && dueVaults.length === 0) return finish(cursor, mark)
-    const reading = await readWorth(chain, { agents: agents.slice(0, AGENTS_PER_TURN), vaults: dueVaults })
-    const at = await follow(Number(reading.block.number))
-    if (at === undefined || queue === undefined || !(await isOn(at, reading.block))) return false
-    await samples.write(at, reading)
-    queue = { agents: [...reading.remainingAgents, ...agents.slice(AGENTS_PER_TURN)], vaults: [], mark }
-    return queue.agents.length > 0 || finish(at, mark)
+    const { agents, vaults: dueVaults, progress } = due
+    if (agents.length === 0 && dueVaults.length === 0) return finish(cursor, progress)
+    const reading = await readWorth(chain, { agents: agents.slice(0, MAX_AGENTS_PER_ROUND), vaults: dueVaults })
+    const reached = await followTo(Number(reading.block.number))
+    if (reached === undefined || due === undefined || !(await isOnBranch(reading.block, reached))) return false
+    await samples.write(reached, reading)
+    due = { agents: [...reading.remainingAgents, ...agents.slice(MAX_AGENTS_PER_ROUND)], vaults: [], progress }
+    return due.agents.length > 0 || finish(reached, progress)
   }
 
-  async function finish(cursor: Cursor, mark: Mark): Promise<false> {
-    await samples.note(cursor, mark)
-    queue = undefined
+  async function finish(cursor: IndexCursor, progress: SamplingProgress): Promise<false> {
+    await samples.finish(cursor, progress)
+    due = undefined
     return false
   }
 
-  /** Whether a block is of the chain that the index is at. */
-  async function isOn(at: Cursor, block: { number: bigint; hash: string }): Promise<boolean> {
-    const [own, sampled] = await chain.rpc.batch([blockRequest(at.block), blockRequest(block.number)])
-    return toHeader(own.result)?.hash === at.hash && toHeader(sampled.result)?.hash === block.hash
+  /** Returns whether the chain has both the sampled block and the cursor's block. */
+  async function isOnBranch(sampled: { number: bigint; hash: string }, cursor: IndexCursor): Promise<boolean> {
+    const [own, block] = await chain.rpc.batch([blockRequest(cursor.block), blockRequest(sampled.number)])
+    return own.result?.hash === cursor.hash && block.result?.hash === sampled.hash
   }
 
-  return { noticed, forget, isDue, turn }
+  return { onAppend, onReorg, isDue, sampleRound }
 }
-
-const quarterOf = (timestamp: number) => Math.floor(timestamp / QUARTER_SECONDS)

@@ -1,5 +1,5 @@
 import type { Chain } from '../chain/chain.ts'
 
-/** Whose events an index holds: rows of other contracts are of no use to anybody. */
-export const scopeOf = ({ id, contracts, trading }: Chain): string =>
+/** Returns a key of the chain and contracts that an index is of. Rows under another key are worthless. */
+export const indexKeyOf = ({ id, contracts, trading }: Chain): string =>
   [id, contracts.AgentRegistry, trading?.TradeRouter ?? '', trading?.PositionManager ?? ''].join(':')

@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import { readAgentTracks } from './indexed-agents.ts'
+import { readCurrentAgents } from '../history/tables/agents.ts'
 
 export type AgentVaults = ReturnType<typeof createAgentVaults>
 
@@ -14,7 +14,7 @@ export function createAgentVaults() {
     /** Reads the vaults of those agents that are not cached. */
     async load(db: D1Database, agentIds: readonly number[]): Promise<void> {
       const missing = [...new Set(agentIds)].filter(agentId => !vaults.has(agentId))
-      for (const { agentId, vault } of await readAgentTracks(db, missing)) vaults.set(agentId, vault)
+      for (const { agentId, vault } of await readCurrentAgents(db, missing)) vaults.set(agentId, vault)
     },
   }
 }

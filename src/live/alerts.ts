@@ -2,9 +2,10 @@ import type { Address } from 'viem'
 import { readAgentLimits } from '../chain/agent-limits.ts'
 import type { Block, TradingChain } from '../chain/chain.ts'
 import { readMarket } from '../chain/listings.ts'
+import { readCurrentAgents } from '../history/tables/agents.ts'
+import { type OpenPosition, readOpenPositions } from '../history/tables/positions.ts'
 import type { Trade } from '../protocol/trade-events.ts'
 import type { StreamEvent } from './event.ts'
-import { type OpenPosition, readAgentTracks, readOpenPositions } from './indexed-agents.ts'
 import type { EventLog } from './store.ts'
 
 const DAY_SECONDS = 86_400
@@ -103,7 +104,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
       .filter(({ token }) => isFirstEvaluation || tokensPriced.has(token))
       .map(({ agentId }) => agentId)
     const breaching = [...eventLog.activeAlerts].flatMap(alert => /^breach (\d+) /.exec(alert)?.[1] ?? []).map(Number)
-    const agents = await readAgentTracks(db, [...new Set([...agentsTraded, ...repriced, ...breaching])])
+    const agents = await readCurrentAgents(db, [...new Set([...agentsTraded, ...repriced, ...breaching])])
     const { block, limits } = await readAgentLimits(chain, agents, BigInt(Math.floor(timestamp / DAY_SECONDS)))
     if (block === undefined) return []
     const vaultOf = new Map(agents.map(({ agentId, vault }) => [agentId, vault]))

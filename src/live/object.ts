@@ -1,10 +1,9 @@
 import { DurableObject } from 'cloudflare:workers'
 import { createChain, type TradingChain } from '../chain/chain.ts'
 import { parseConfig } from '../config.ts'
-import { Refusal } from '../errors/refusal.ts'
 import type { IntentRecord } from '../executor/intent.ts'
-import { scopeOf } from '../history/index-key.ts'
-import { logEvent } from '../log.ts'
+import { indexKeyOf } from '../history/index-key.ts'
+import { logFailure } from '../log.ts'
 import { createAgentVaults } from './agent-vaults.ts'
 import { createAlerts } from './alerts.ts'
 import type { EventFilter, StreamEvent } from './event.ts'
@@ -85,13 +84,13 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   }
 
   /** Publishes new states of intents. The executor's lanes call it. */
-  async tell(records: IntentRecord[]): Promise<void> {
+  async publishIntents(records: IntentRecord[]): Promise<void> {
     const presented = records.flatMap(record => {
       const data = this.presentIntent(record)
       return data ? [{ data, agentId: agentOf(record) }] : []
     })
     const agentIds = presented.flatMap(({ agentId }) => agentId ?? [])
-    await this.#agentVaults.load(this.env.HISTORY, agentIds).catch(logFailure)
+    await this.#agentVaults.load(this.env.HISTORY, agentIds).catch(logStreamFailure)
     if (this.#eventLog.position() === undefined) return
     const events = presented.map(
       ({ data, agentId }): StreamEvent => ({
@@ -117,7 +116,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
         await this.#openPublisher()?.publishChanges()
       }
     } catch (error) {
-      logFailure(error)
+      logStreamFailure(error)
       await this.ctx.storage.setAlarm(Date.now() + RETRY_MS)
     }
   }
@@ -125,7 +124,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   /** Makes the indexer read the chain now. Returns whether it did and the log has started. */
   async #catchUp(): Promise<boolean> {
     const indexer = this.env.HISTORY_INDEXER.getByName(this.ctx.id.name ?? '')
-    const status = await indexer.catchUp().catch(logFailure)
+    const status = await indexer.catchUp().catch(logStreamFailure)
     return (await this.advance()) && status !== undefined
   }
 
@@ -159,7 +158,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     this.#publisher = createIndexPublisher({
       chain,
       db,
-      indexKey: scopeOf(chain),
+      indexKey: indexKeyOf(chain),
       eventLog,
       subscribers: this.#subscribers,
       alerts: createAlerts({ chain, db, eventLog }),
@@ -173,11 +172,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
 
 const refuseStream = (code: StreamRefusal) => Response.json({ code }, { status: 400 })
 
-/** Logs the code or the name of an error. Its message may contain RPC URLs. */
-function logFailure(error: unknown): undefined {
-  const name = error instanceof Error ? error.name : typeof error
-  logEvent('event streams failure', { cause: error instanceof Refusal ? error.body.code : name })
-}
+const logStreamFailure = (error: unknown) => logFailure('event streams failure', error)
 
 /** Returns the agent that signed an intent, from its group. */
 function agentOf({ group }: IntentRecord): number | undefined {

@@ -32,7 +32,7 @@ export const listAgentsByOwner = defineOperation(
     errors: [502, 503],
   },
   async ({ chain, history }, { owner }) => {
-    const { agents, asOf, lagBlocks } = await history.agentsOf(owner)
+    const { agents, asOf, lagBlocks } = await history.agentsByOwner(owner)
     return {
       owner,
       agentRegistry: chain.contracts.AgentRegistry,

@@ -8,7 +8,7 @@ import {
 import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
-import { unlessUnavailable } from '../history/consistent-read.ts'
+import { undefinedIfUnavailable } from '../history/consistent-read.ts'
 import { PositionStatus } from '../protocol/enums.ts'
 import { agentParams } from '../resources/agent.ts'
 import {
@@ -114,7 +114,7 @@ async function readClosedPositions(
   { trading, history }: Pick<Context, 'trading' | 'history'>,
   query: ClosedPositionQuery,
 ) {
-  const indexed = await history.closedPositions(trading, query).catch(unlessUnavailable)
+  const indexed = await history.closedPositions(trading, query).catch(undefinedIfUnavailable)
   if (indexed && (indexed.lagBlocks === 0 || query.below !== undefined)) return { ...indexed, window: null }
   if (query.below !== undefined) throw refuse('HISTORY_UNAVAILABLE')
   const { block, positions } = await getRecentClosedPositions(trading, query.agentId, query.limit)
@@ -145,7 +145,7 @@ export const getPosition = defineOperation(
   async ({ trading, history }, { agentId, positionId }) => {
     const { block, position } = await readPosition(trading, agentId, positionId)
     const isClosed = position.status !== PositionStatus.Open
-    const investedUsdc = isClosed ? await history.invested(trading, { agentId, positionId }, block) : undefined
+    const investedUsdc = isClosed ? await history.investedUsdc(trading, { agentId, positionId }, block) : undefined
     const symbolOf = await symbolsOf(trading, [position.token])
     return {
       agentId: `${agentId}`,

@@ -9,7 +9,7 @@ import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { Refusal } from '../errors/refusal.ts'
 import type { LaneStatus } from '../executor/intent.ts'
-import { MOST_GAP } from '../history/consistent-read.ts'
+import { MAX_GAP_BLOCKS } from '../history/consistent-read.ts'
 import type { KeeperStatus } from '../keeper/keeper-status.ts'
 import { isReachable } from '../payments/hosted-facilitator.ts'
 import { presentHistory, presentKeeper, presentLanes, readiness } from '../resources/readiness.ts'
@@ -62,7 +62,7 @@ async function readState(context: Context) {
       lanesOf(config.oracleUpdaterKey ? () => context.updater : undefined),
       context.keeper?.status(),
       checkFacilitator(config),
-      context.history.reach(),
+      context.history.indexedBlock(),
       config.trading && context.live.status(),
     ]).catch((error: unknown) => {
       if (!(error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE')) throw error
@@ -120,7 +120,7 @@ function partialProblems(
     [keeper !== undefined && !isCycling(keeper, block), 'the keeper does not evaluate the positions'],
     [keeper !== undefined && !keeper.lanes.some(canSend), 'the keeper cannot send'],
     [history.cursor === null, 'there is no index yet'],
-    [(history.lagBlocks ?? 0) > MOST_GAP, `the index is ${history.lagBlocks} blocks behind`],
+    [(history.lagBlocks ?? 0) > MAX_GAP_BLOCKS, `the index is ${history.lagBlocks} blocks behind`],
     [!facilitator.reachable, 'the facilitator does not respond'],
     [facilitator.kind === 'unusable', 'registration fees are misconfigured and cannot be paid'],
     [executors?.every(canSend) === false, 'an executor account cannot send'],

@@ -1,5 +1,5 @@
 import { refuse } from '../errors/catalogue.ts'
-import { MOST_POINTS, pointsOf, type Range } from '../history/time-series.ts'
+import { intervalCount, MAX_POINTS, type TimeRange } from '../history/read-time-series.ts'
 import { INTERVALS, type Interval } from '../resources/time-series.ts'
 import { invalidRequest } from './invalid-request.ts'
 
@@ -13,12 +13,12 @@ const DEFAULT_INTERVALS = 167
  * Returns a requested range with its defaults filled in; `now` is the time of the newest block. Throws INVALID_REQUEST
  * or TOO_MANY_POINTS.
  */
-export function parseTimeRange({ interval, ...requested }: RequestedRange, now: bigint): Range {
-  const seconds = INTERVALS[interval]
+export function parseTimeRange({ interval, ...requested }: RequestedRange, now: bigint): TimeRange {
+  const intervalSeconds = INTERVALS[interval]
   const to = requested.to ?? Number(now)
-  const from = requested.from ?? Math.max(0, to - DEFAULT_INTERVALS * seconds)
+  const from = requested.from ?? Math.max(0, to - DEFAULT_INTERVALS * intervalSeconds)
   if (from > to) throw invalidRequest([{ path: ['from'], message: `${from} is after to, ${to}` }])
-  const points = pointsOf({ from, to, seconds })
-  if (points > MOST_POINTS) throw refuse('TOO_MANY_POINTS', { from, to, interval, points, limit: MOST_POINTS })
-  return { from, to, seconds }
+  const points = intervalCount({ from, to, intervalSeconds })
+  if (points > MAX_POINTS) throw refuse('TOO_MANY_POINTS', { from, to, interval, points, limit: MAX_POINTS })
+  return { from, to, intervalSeconds }
 }

@@ -3,7 +3,7 @@ import type { Block, TradingChain } from '../chain/chain.ts'
 import { readMarket, type Vault } from '../chain/listings.ts'
 import { getVaultFigures } from '../chain/vault-stats.ts'
 import { refuse } from '../errors/catalogue.ts'
-import { type History, MOST_ROUNDS } from '../history/client.ts'
+import { type History, MAX_READ_ATTEMPTS } from '../history/client.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentWorth, timeSeriesQuery } from '../resources/time-series.ts'
 import { presentHolding, presentStatuses, vaultStats } from '../resources/vault-stats.ts'
@@ -37,7 +37,7 @@ export const getVaultStats = defineOperation(
     const vault = findVault(market, id)
     const range = parseTimeRange(requested, block.timestamp)
     const { figures, agents } = await readFigures(trading, history, vault, block)
-    const { points, opening } = await history.worths(vault.address, range, figures.block)
+    const { points, opening } = await history.sharePrices(vault.address, range, figures.block)
     const symbols = new Map(market.tokens.map(({ address, symbol }) => [address, symbol]))
     const isComplete = agents.lagBlocks === 0
     return {
@@ -69,7 +69,7 @@ export const getVaultStats = defineOperation(
  */
 async function readFigures(trading: TradingChain, history: History, { address }: Vault, block: Block) {
   let agents = await history.vaultAgents(trading, address, block)
-  for (let attempt = 0; attempt < MOST_ROUNDS; attempt++) {
+  for (let attempt = 0; attempt < MAX_READ_ATTEMPTS; attempt++) {
     const figures = await getVaultFigures(trading, address, agents.trading)
     const included = new Set(agents.trading)
     if (figures.block.number > agents.asOf.number) agents = await history.vaultAgents(trading, address, figures.block)

@@ -1,5 +1,7 @@
 import { z } from 'zod'
-import { type EquityPoint, MOST_POINTS, type WorthPoint } from '../history/time-series.ts'
+import { MAX_POINTS } from '../history/read-time-series.ts'
+import type { EquityPoint } from '../history/tables/equity.ts'
+import type { SharePricePoint } from '../history/tables/vault-worth.ts'
 import { amount, asOf, bps, digits, lagBlocks, unixSeconds, usdc } from './primitives.ts'
 
 export const INTERVALS = { '1h': 3_600, '1d': 86_400 } as const
@@ -22,7 +24,7 @@ const sampledAt = {
   blockNumber: digits('The sampled block'),
 }
 
-const pointsText = `Oldest first: the last sample of each interval that has one; at most ${MOST_POINTS} points`
+const pointsText = `Oldest first: the last sample of each interval that has one; at most ${MAX_POINTS} points`
 const openingText = 'The last sample before the range'
 
 const equityPoint = z
@@ -73,7 +75,7 @@ export const presentEquity = (point: EquityPoint): z.input<typeof equityPoint> =
   priceStale: point.isStale,
 })
 
-export const presentWorth = (point: WorthPoint): z.input<typeof worthPoint> => ({
+export const presentWorth = (point: SharePricePoint): z.input<typeof worthPoint> => ({
   timestamp: `${point.timestamp}`,
   blockNumber: `${point.blockNumber}`,
   sharePriceUsdc: `${point.sharePrice}`,

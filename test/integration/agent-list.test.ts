@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { pageOf } from '../../src/history/agents.ts'
+import { selectAgentPage } from '../../src/history/read-agents.ts'
 import { AgentStatus } from '../../src/protocol/enums.ts'
 import { chain, FRONTIER, GENESIS, newTrader, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
@@ -33,7 +33,7 @@ async function allPages(input: Input): Promise<Body[]> {
 }
 
 describe('the list of agents', () => {
-  it('has the newest first, at once, each as it is read alone', async () => {
+  it('starts with the newest agent at once, and has the same fields as the agent alone', async () => {
     const { chainId, agents, lagBlocks, asOf } = await list({ limit: 3 })
     expect({ chainId, lagBlocks, ids: idsOf({ agents }) }).toEqual({
       chainId: deployment.chainId,
@@ -45,7 +45,7 @@ describe('the list of agents', () => {
     expect(agents[1].agent).toEqual(body.agent)
   })
 
-  it('has everybody once, page by page', async () => {
+  it('has every agent once, page by page', async () => {
     const seen = idsOf({ agents: await allPages({ limit: 7 }) })
     expect(seen).toEqual(Array.from({ length: Number(elsewhere.agentId) }, (_, index) => `${seen.length - index}`))
   })
@@ -72,12 +72,12 @@ describe('the list of agents', () => {
       () => ({ vault: 'genesis', track: '0', status: '1' }),
       ({ vault, track, status }) => vault === GENESIS && track === 0 && status === 1,
     ],
-  ])('by %s', async (_, input, isWanted) => {
-    const wanted = (await allPages({ limit: 100 })).filter(({ agent }) => isWanted(agent))
-    expect(idsOf({ agents: await allPages({ limit: 100, ...input() }) })).toEqual(idsOf({ agents: wanted }))
+  ])('can be filtered by %s', async (_, input, matches) => {
+    const matching = (await allPages({ limit: 100 })).filter(({ agent }) => matches(agent))
+    expect(idsOf({ agents: await allPages({ limit: 100, ...input() }) })).toEqual(idsOf({ agents: matching }))
   })
 
-  it('follows a status at once', async () => {
+  it('reflects a change of status at once', async () => {
     expect(idsOf(await list({ status: 'Suspended' }))).not.toContain(first.agentId)
     await chain.setAgentStatus(BigInt(first.agentId), AgentStatus.Suspended)
     expect(idsOf(await list({ status: 'Suspended' }))).toContain(first.agentId)
@@ -99,10 +99,10 @@ describe('the list of agents', () => {
     expect({ status, code: body.code }).toEqual({ status: expected, code })
   })
 
-  it('reads no more rows for a page than it has, whatever the filter', async () => {
+  it('reads only the rows of the page, whatever the filter', async () => {
     await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
     for (const filter of [{}, { vault: GENESIS }, { status: 1 }, { vault: GENESIS, track: 0, status: 1 }]) {
-      const { meta, results } = await pageOf(env.HISTORY, { ...filter, limit: 2 }).all()
+      const { meta, results } = await selectAgentPage(env.HISTORY, { ...filter, limit: 2 }).all()
       expect({ rows: results.length, read: meta.rows_read }).toEqual({ rows: 3, read: 3 })
     }
   })

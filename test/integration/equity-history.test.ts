@@ -9,9 +9,9 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { createChain } from '../../src/chain/chain.ts'
 import { parseConfig } from '../../src/config.ts'
-import { scopeOf } from '../../src/history/index-key.ts'
-import { openStore } from '../../src/history/store.ts'
-import { lastOfEach } from '../../src/history/time-series.ts'
+import { indexKeyOf } from '../../src/history/index-key.ts'
+import { lastSamplePerInterval } from '../../src/history/read-time-series.ts'
+import { openIndexStore } from '../../src/history/store.ts'
 import worker from '../../src/index.ts'
 import { chain, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
@@ -29,8 +29,8 @@ const history = async (trader: Trader, input: Record<string, unknown> = {}): Pro
 const newest = async (trader: Trader): Promise<Body> => (await history(trader)).points.at(-1)
 const riskOf = async ({ agentId }: Trader): Promise<Body> => (await call('getRiskState', { agentId })).body
 
-/** A point says of its block what the risk state says; nothing but time has passed since. */
-function expectSame(point: Body, { equity, pnl, derived, positions }: Body) {
+/** Expects a point to equal the risk state. Nothing but time has passed between the two. */
+function expectSameState(point: Body, { equity, pnl, derived, positions }: Body) {
   expect(point).toMatchObject({
     equityUsdc: equity.currentUsdc,
     realizedPnlUsdc: pnl.lifetimeRealizedUsdc,
@@ -41,8 +41,8 @@ function expectSame(point: Body, { equity, pnl, derived, positions }: Body) {
 }
 
 const { chain: configured, trading } = parseConfig(workerVars(deployment))
-if (configured === undefined) throw new Error('the tests need a chain')
-const store = openStore(env.HISTORY, scopeOf(createChain(configured, trading)))
+if (configured === undefined) throw new Error('The deployment has no chain.')
+const store = openIndexStore(env.HISTORY, indexKeyOf(createChain(configured, trading)))
 
 let trader: Trader
 let price: number
@@ -51,26 +51,26 @@ beforeAll(async () => {
   trader = await newTrader()
 })
 
-describe('the equity of an agent over time', () => {
-  it('begins with its registration', async () => {
+describe('the equity history of an agent', () => {
+  it('starts with its registration', async () => {
     await sample()
     const { points, opening } = await history(trader)
     expect({ count: points.length, opening }).toEqual({ count: 1, opening: null })
-    expectSame(points[0], await riskOf(trader))
+    expectSameState(points[0], await riskOf(trader))
   })
 
-  it('has what a trade has made of it', async () => {
+  it('has a sample after each trade', async () => {
     const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '100' })
     await sample()
     const opened = await newest(trader)
     expect(opened.openCount).toBe(1)
-    expectSame(opened, await riskOf(trader))
+    expectSameState(opened, await riskOf(trader))
     await submit(trader, 'submitReduceIntent', { positionId, exitBps: 2500 })
     await sample()
-    expectSame(await newest(trader), await riskOf(trader))
+    expectSameState(await newest(trader), await riskOf(trader))
   })
 
-  it('is sampled in every quarter of an hour while a position is open', async () => {
+  it('has a sample in each quarter of an hour while a position is open', async () => {
     const before = await newest(trader)
     await chain.increaseTime(QUARTER)
     await chain.setPrice('NVDA', (price * 0.97).toFixed(2))
@@ -78,10 +78,10 @@ describe('the equity of an agent over time', () => {
     const after = await newest(trader)
     expect(Number(after.timestamp)).toBeGreaterThanOrEqual(Number(before.timestamp) + QUARTER)
     expect(BigInt(after.equityUsdc)).toBeLessThan(BigInt(before.equityUsdc))
-    expectSame(after, await riskOf(trader))
+    expectSameState(after, await riskOf(trader))
   })
 
-  it('is sampled by the cron trigger', async () => {
+  it('gets samples from the cron trigger', async () => {
     const before = await newest(trader)
     await chain.increaseTime(QUARTER)
     const execution = createExecutionContext()
@@ -90,7 +90,7 @@ describe('the equity of an agent over time', () => {
     expect(Number((await newest(trader)).blockNumber)).toBeGreaterThan(Number(before.blockNumber))
   })
 
-  it('has one point for each hour or day that was sampled, and none for the others', async () => {
+  it('has one point for each hour or day with a sample, and none for the others', async () => {
     await chain.increaseTime(3 * HOUR)
     await sample()
     const { points } = await history(trader)
@@ -102,7 +102,7 @@ describe('the equity of an agent over time', () => {
     expect(days.length).toBeLessThan(points.length)
   })
 
-  it('says what was the case before the range', async () => {
+  it('returns the last sample before the range as the opening', async () => {
     const { points } = await history(trader)
     const [first, second] = points.slice(-2)
     const part = await history(trader, { from: second.timestamp, to: second.timestamp })
@@ -111,12 +111,12 @@ describe('the equity of an agent over time', () => {
     expect(later).toMatchObject({ points: [], opening: second })
   })
 
-  it('counts a position without a fresh price at the last known one, and says so', async () => {
+  it('values a position with a stale price at the last known price, and marks the point', async () => {
     await chain.increaseTime(2 * 86_400)
     await sample()
     const point = await newest(trader)
     expect(point.priceStale).toBe(true)
-    expectSame(point, await riskOf(trader))
+    expectSameState(point, await riskOf(trader))
     await chain.refreshPrices()
     await chain.increaseTime(QUARTER)
     await sample()
@@ -124,7 +124,7 @@ describe('the equity of an agent over time', () => {
     await chain.setPrice('NVDA', price)
   })
 
-  it('leaves out an agent without positions until it does something', async () => {
+  it('has no new samples of an agent that has no positions and does nothing', async () => {
     const idle = await newTrader()
     await sample()
     const point = await newest(idle)
@@ -143,18 +143,18 @@ describe('the equity of an agent over time', () => {
     expect({ status, code: body.code }).toEqual({ status: 400, code })
   })
 
-  it('may be of a thousand points', async () => {
+  it('may have a thousand points', async () => {
     const { status } = await call('getEquityHistory', { agentId: trader.agentId, from: '0', to: `${1_000 * HOUR - 1}` })
     expect(status).toBe(200)
   })
 
-  it('costs the same for each interval, however many samples there are', async () => {
+  it('reads the same number of rows per interval, however many samples there are', async () => {
     await env.HISTORY.prepare(
       `WITH RECURSIVE n (n) AS (VALUES (0) UNION ALL SELECT n + 1 FROM n WHERE n < 40000)
       INSERT INTO equity (agent_id, timestamp, block, until, vault, cap, used, equity, realized, unrealized, drawdown_bps, open_count, stale)
       SELECT -1, n * 90, n, n + 1, '', '0', '0', n, '0', '0', 0, 0, 0 FROM n`,
     ).run()
-    const { results, meta } = await env.HISTORY.prepare(lastOfEach('equity', 'agent_id'))
+    const { results, meta } = await env.HISTORY.prepare(lastSamplePerInterval('equity', 'agent_id'))
       .bind(-1, 0, HOUR, 0, 1_000 * HOUR - 1)
       .all<{ timestamp: number }>()
     expect(results.map(({ timestamp }) => timestamp)).toEqual(
@@ -164,26 +164,26 @@ describe('the equity of an agent over time', () => {
     await env.HISTORY.prepare('DELETE FROM equity WHERE agent_id = -1').run()
   })
 
-  it('is not of an agent that there is none', async () => {
+  it('is refused for an unknown agent', async () => {
     const { status, body } = await call('getEquityHistory', { agentId: '999999' })
     expect({ status, code: body.code }).toEqual({ status: 404, code: 'AGENT_NOT_FOUND' })
   })
 })
 
-describe('the samples of blocks that the chain takes back', () => {
-  it('go with them, and what had changed is sampled again', async () => {
+describe('a reorg', () => {
+  it('deletes the samples of its blocks, and what they showed is sampled again', async () => {
     await submit(trader, 'submitTradeIntent', { symbol: 'AAPL', usdcAmount: '50' })
     await sample()
     const kept = await newest(trader)
-    const cursor = await store.cursor()
-    if (cursor === undefined) throw new Error('the index is empty')
+    const cursor = await store.readCursor()
+    if (cursor === undefined) throw new Error('The index is empty.')
     await submit(trader, 'submitTradeIntent', { symbol: 'MSFT', usdcAmount: '50' })
     await sample()
     const lost = await newest(trader)
     expect(Number(lost.blockNumber)).toBeGreaterThan(cursor.block)
 
-    const from = await store.cursor()
-    if (from === undefined) throw new Error('the index is empty')
+    const from = await store.readCursor()
+    if (from === undefined) throw new Error('The index is empty.')
     const reorg = { ancestor: cursor.block, ancestorHash: cursor.hash, lost: from.block, lostHash: from.hash, at: 0 }
     await store.rollback(from, cursor, reorg)
     const { results } = await env.HISTORY.prepare('SELECT block FROM equity WHERE agent_id = ? AND until IS NULL')

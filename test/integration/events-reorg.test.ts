@@ -50,7 +50,7 @@ describe('a reorg', () => {
     await anvil('anvil_mine', ['0x40', '0x0'])
     const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '100' })
     const trade = await stream.next('trade')
-    const head = Number(await node.getBlockNumber())
+    const head = Number(await node.getBlockNumber({ cacheTime: 0 }))
     // The depth is counted from the newest block, and blocks are mined until the request arrives.
     await anvil('anvil_reorg', [head - Number(trade.data.blockNumber) + EXTRA_DEPTH, []])
     await indexer().catchUp()

@@ -3,18 +3,18 @@ import { newTrader, openPosition, sign } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { call } from '../support/surfaces.ts'
 
-// Many agents at once, so that blocks, index and reads run into each other all the time.
+// Many agents trade at once, so blocks, indexing and reads overlap all the time.
 const AGENTS = 25
 const TRADES = 20
 
-it('a trade that was answered is in the very next read, 500 times', { timeout: 120_000 }, async () => {
+it('a relayed trade is in the next read, 500 times', { timeout: 120_000 }, async () => {
   const missing: string[] = []
   let trades = 0
-  const life = async () => {
+  const tradeAndRead = async () => {
     const trader = await newTrader()
     const { agentId } = trader
     const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '40' })
-    // One quote of each kind: what changes from one intent to the next is the nonce.
+    // One quote of each kind is enough: only the nonce changes from one intent to the next.
     const [reduce, add] = await Promise.all([
       call('getReduceIntentQuote', { agentId, positionId, exitBps: 1000 }),
       call('getAddIntentQuote', { agentId, positionId, usdcAmount: '2' }),
@@ -29,13 +29,14 @@ it('a trade that was answered is in the very next read, 500 times', { timeout: 1
       const { status, body } = await call(submission, { agentId, ...intent, nonce, signature })
       expect({ status, body }).toMatchObject({ status: 201 })
       hashes.unshift(body.transactionHash)
-      const answer = await call('getTradeHistory', { agentId, limit: turn + 2 })
-      const read = answer.body.trades.map(({ transactionHash }: Body) => transactionHash).slice(0, -1)
-      if (JSON.stringify(read) !== JSON.stringify(hashes)) missing.push(`${agentId}: ${read} for ${hashes}`)
+      const response = await call('getTradeHistory', { agentId, limit: turn + 2 })
+      const read = response.body.trades.map(({ transactionHash }: Body) => transactionHash).slice(0, -1)
+      if (JSON.stringify(read) !== JSON.stringify(hashes))
+        missing.push(`agent ${agentId}: read ${read}, relayed ${hashes}`)
       trades++
     }
   }
-  await Promise.all(Array.from({ length: AGENTS }, life))
+  await Promise.all(Array.from({ length: AGENTS }, tradeAndRead))
   expect(missing).toEqual([])
   expect(trades).toBe(500)
 })

@@ -14,9 +14,8 @@ import { closedOf, node, ownedBy, tradesOf } from '../support/history-oracle.ts'
 import { type Random, randomOf } from '../support/seeded-random.ts'
 import { call, deployment, type Input, type OperationId } from '../support/surfaces.ts'
 
-// Random trades, prices, transfers, reorganizations and crashes of the indexer; after each, every answer from the index is
-// the one that the chain itself gives. What happens is sent past the service's lanes: they would send what a
-// reorganization took a second time.
+// Random trades, prices, transfers, reorgs and crashes of the indexer. After each of them, every response from the index
+// must equal what the chain has. Transactions are sent directly, because lanes would send withdrawn ones again.
 
 const SEEDS = [1, 2, 3]
 const STEPS = 16
@@ -28,17 +27,20 @@ const oracle = { address: contracts.PriceOracle, abi: priceOracleAbi } as const
 const symbols = ['NVDA', 'AAPL', 'MSFT'] as const
 const owners = accounts.agents.slice(0, 3)
 const agentIds: string[] = []
-const base: Record<string, bigint> = {}
+const initialPrices: Record<string, bigint> = {}
 const signerOf = (agentId: string) => privateKeyToAccount((owners[agentIds.indexOf(agentId)] as Account).privateKey)
 const indexer = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
-/** What there was to be right about. */
-const seen = { types: new Set<string>(), withdrawn: 0 }
+/** What the tests covered: the types of trades that were compared, and how many indexed trades reorgs withdrew. */
+const covered = { types: new Set<string>(), withdrawn: 0 }
 const anvil = (method: string, params: unknown[]) => node.request({ method, params } as never)
 
 beforeAll(async () => {
   for (const owner of owners) {
     const { body } = await call('getRegistrationQuote', {
-      ...{ signer: owner.address, vault: vaults.genesis, name: 'a', metadataURI: 'b' },
+      signer: owner.address,
+      vault: vaults.genesis,
+      name: 'a',
+      metadataURI: 'b',
     })
     const { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline } = body.typedData.message
     const signature = await sign(privateKeyToAccount(owner.privateKey), body.typedData)
@@ -47,14 +49,17 @@ beforeAll(async () => {
     agentIds.push(...(await ownedBy(owner.address)))
   }
   for (const token of symbols.map(symbol => tokens[symbol] as `0x${string}`))
-    [base[token]] = await node.readContract({ ...oracle, functionName: 'peekPrice', args: [token] })
-  await anvil('anvil_mine', ['0x8', '0x0']) // so deep that no reorganization reaches the registrations
+    [initialPrices[token]] = await node.readContract({ ...oracle, functionName: 'peekPrice', args: [token] })
+  await anvil('anvil_mine', ['0x40', '0x0']) // no reorg is deep enough to withdraw the registrations
 })
+
+/** Returns the newest block. viem would cache it for seconds. */
+const blockNumber = async () => Number(await node.getBlockNumber({ cacheTime: 0 }))
 
 const openIds = async (agentId: string) =>
   (await node.readContract({ ...manager, functionName: 'getOpenPositionIds', args: [BigInt(agentId)] })).map(String)
 
-/** Signs what a quote suggests and sends it to the router; nothing happens where it is refused. */
+/** Signs a quote and sends it to the router. A refused quote or a revert has no effect. */
 async function trade(agentId: string, quote: OperationId, functionName: string, input: Input) {
   const { status, body } = await call(quote, { agentId, ...input })
   if (status !== 200) return
@@ -66,16 +71,16 @@ async function trade(agentId: string, quote: OperationId, functionName: string, 
   await chain.send(accounts.executor, { ...router, functionName, args } as never).catch(() => {})
 }
 
-/** One of the agent's open positions; one is opened where it has none. */
-async function anOpen(random: Random, agentId: string): Promise<string> {
+/** Returns one of the agent's open positions, after opening one if there is none. */
+async function pickOpenPosition(random: Random, agentId: string): Promise<string> {
   const ids = await openIds(agentId)
   if (ids.length > 0) return random.pick(ids)
   await actions.open(random, agentId)
   return `${(await openIds(agentId))[0]}`
 }
 
-type Action = (typeof likely)[number] | 'reorg' | 'crash' | 'evict' | 'follow'
-const likely = ['open', 'add', 'reduce', 'reduce', 'ladder', 'price', 'price', 'transfer'] as const
+type Action = (typeof chainActions)[number] | 'reorg' | 'crash' | 'evict' | 'follow'
+const chainActions = ['open', 'add', 'reduce', 'reduce', 'ladder', 'price', 'price', 'transfer'] as const
 const actions: Record<Action, (random: Random, agentId: string) => Promise<void>> = {
   async open(random, agentId) {
     const exits = random.pick(['-30:5000,-60:10000', '-40:3000,-50:2500,-90:10000', '120:5000,-35:10000'])
@@ -83,21 +88,21 @@ const actions: Record<Action, (random: Random, agentId: string) => Promise<void>
     await trade(agentId, 'getTradeIntentQuote', 'openPosition', input)
   },
   async add(random, agentId) {
-    const positionId = await anOpen(random, agentId)
+    const positionId = await pickOpenPosition(random, agentId)
     await trade(agentId, 'getAddIntentQuote', 'addToPosition', { positionId, usdcAmount: '7.25' })
   },
   async reduce(random, agentId) {
-    const input = { positionId: await anOpen(random, agentId), exitBps: random.pick([2500, 6000, 10_000]) }
+    const input = { positionId: await pickOpenPosition(random, agentId), exitBps: random.pick([2500, 6000, 10_000]) }
     await trade(agentId, 'getReduceIntentQuote', 'reducePosition', input)
   },
   async ladder(random, agentId) {
-    const input = { positionId: await anOpen(random, agentId), exits: '-145:4000,-195:10000' }
+    const input = { positionId: await pickOpenPosition(random, agentId), exits: '-145:4000,-195:10000' }
     await trade(agentId, 'getExitLadderIntentQuote', 'updateExitLadder', input)
   },
   async price(random) {
     const token = tokens[random.pick(symbols)] as `0x${string}`
-    // Around where it was, so that the pools, which nobody moves, stay near.
-    const next = ((base[token] ?? 0n) * BigInt(random.pick([9_955, 9_965, 10_000, 10_030]))) / 10_000n
+    // Near the initial price, because the pools do not follow.
+    const next = ((initialPrices[token] ?? 0n) * BigInt(random.pick([9_955, 9_965, 10_000, 10_030]))) / 10_000n
     await chain.send(accounts.oracleUpdater, { ...oracle, functionName: 'setPrice', args: [token, next] })
     const ids = (await Promise.all(agentIds.map(openIds))).flat().map(BigInt)
     await chain.send(accounts.keeper, { ...router, functionName: 'executeExits', args: [ids] })
@@ -109,14 +114,13 @@ const actions: Record<Action, (random: Random, agentId: string) => Promise<void>
     await chain.send(holder, { ...registry, functionName: 'transferAgentOwnership', args })
   },
   async reorg(random, agentId) {
-    // Of what is taken some has been indexed, and some has not.
-    for (let count = random.integer(1, 2); count > 0; count--) await actions[random.pick(likely)](random, agentId)
+    const ancestor = await blockNumber()
+    for (let count = random.integer(1, 2); count > 0; count--) await actions[random.pick(chainActions)](random, agentId)
     if (random.chance(0.7)) await indexer().catchUp()
-    const depth = random.integer(1, 5)
-    await anvil('anvil_reorg', [depth, []])
-    const head = Number(await node.getBlockNumber())
-    const lost = env.HISTORY.prepare('SELECT count(*) AS count FROM trades WHERE block > ?').bind(head - depth)
-    seen.withdrawn += (await lost.first<number>('count')) ?? 0
+    const indexed = env.HISTORY.prepare('SELECT count(*) AS count FROM trades WHERE block > ?').bind(ancestor)
+    covered.withdrawn += (await indexed.first<number>('count')) ?? 0
+    // Blocks are mined until anvil gets the request, and the depth is counted from the newest.
+    await anvil('anvil_reorg', [(await blockNumber()) - ancestor + random.integer(8, 24), []])
   },
   async crash(random) {
     const following = indexer()
@@ -135,10 +139,14 @@ const actions: Record<Action, (random: Random, agentId: string) => Promise<void>
   },
 }
 
-const all = [...likely, ...(['reorg', 'reorg', 'reorg', 'reorg', 'crash', 'crash', 'evict', 'follow'] as const)]
+/** The more often an action is listed, the more likely it is. */
+const allActions = [
+  ...chainActions,
+  ...(['reorg', 'reorg', 'reorg', 'reorg', 'crash', 'crash', 'evict', 'follow'] as const),
+]
 
-/** All of an answer's pages. */
-async function paged(id: OperationId, input: Input, list: string): Promise<Body[]> {
+/** Reads all pages of a list. */
+async function readPages(id: OperationId, input: Input, list: string): Promise<Body[]> {
   const items: Body[] = []
   for (let cursor: string | undefined; ; ) {
     const { status, body } = await call(id, { ...input, ...(cursor && { cursor }) })
@@ -149,17 +157,18 @@ async function paged(id: OperationId, input: Input, list: string): Promise<Body[
   }
 }
 
-async function expectTruth() {
+/** Expects every response from the index to equal what the chain has. */
+async function expectChainState() {
   for (const agentId of agentIds) {
     const trades = await tradesOf(agentId)
-    for (const { type } of trades) seen.types.add(type)
-    expect(await paged('getTradeHistory', { agentId, limit: 7 }, 'trades')).toEqual(trades)
+    for (const { type } of trades) covered.types.add(type)
+    expect(await readPages('getTradeHistory', { agentId, limit: 7 }, 'trades')).toEqual(trades)
     const type = 'ExitExecuted'
     const exits = trades.filter(trade => trade.type === type)
-    expect(await paged('getTradeHistory', { agentId, type, symbol: 'AAPL' }, 'trades')).toEqual(
+    expect(await readPages('getTradeHistory', { agentId, type, symbol: 'AAPL' }, 'trades')).toEqual(
       exits.filter(({ symbol }) => symbol === 'AAPL'),
     )
-    const closed = await paged('listClosedPositions', { agentId, limit: 2 }, 'positions')
+    const closed = await readPages('listClosedPositions', { agentId, limit: 2 }, 'positions')
     expect(
       closed.map(({ positionId, realizedPnlUsdc, derived: { returnBps } }) => ({
         positionId,
@@ -175,24 +184,24 @@ async function expectTruth() {
 }
 
 describe.each(SEEDS)('seed %i', seed => {
-  it('every answer from the index is what the chain says, whatever happens', { timeout: 120_000 }, async () => {
+  it('every response from the index equals what the chain has', { timeout: 120_000 }, async () => {
     const random = randomOf('history', seed)
-    const happened: string[] = []
+    const history: string[] = []
     for (let step = 0; step < STEPS; step++) {
-      const action = random.pick(all)
-      happened.push(action)
+      const action = random.pick(allActions)
+      history.push(action)
       await actions[action](random, random.pick(agentIds))
-      await expectTruth().catch(error => {
-        error.message = `after ${happened.join(', ')}: ${error.message}`
+      await expectChainState().catch(error => {
+        error.message = `after ${history.join(', ')}: ${error.message}`
         throw error
       })
     }
   })
 })
 
-it('that was no matter of course: there was everything, and some of it was taken back', async () => {
+it('covered every type of trade, and reorgs of indexed trades', async () => {
   const { results } = await env.HISTORY.prepare('SELECT ancestor FROM reorgs').all()
   expect(results.length).toBeGreaterThan(2)
-  expect(seen.withdrawn).toBeGreaterThan(2)
-  expect(seen.types).toEqual(new Set(TRADE_TYPES.filter(type => type !== 'PositionForceClosed')))
+  expect(covered.withdrawn).toBeGreaterThan(2)
+  expect(covered.types).toEqual(new Set(TRADE_TYPES.filter(type => type !== 'PositionForceClosed')))
 })

@@ -17,8 +17,8 @@ const history = async (agentId: string, input: Input = {}, fetch?: Fetch): Promi
   return body
 }
 
-/** All trades, by as many pages as it takes, and the length of each page. */
-async function paged(agentId: string, input: Input, fetch?: Fetch) {
+/** Reads all pages of a list of trades. Returns the trades and the length of each page. */
+async function readPages(agentId: string, input: Input, fetch?: Fetch) {
   const pages: Body[][] = []
   let cursor: string | null | undefined
   do {
@@ -38,7 +38,7 @@ const act = async (trader: Trader, ...[submission, input]: [Parameters<typeof su
   return body.transactionHash as Hex
 }
 
-/** The USDC that the vault got in a transaction, less what it paid. */
+/** Returns the USDC that the vault received in a transaction, less what it paid. */
 async function usdcIntoVault(hash: Hex): Promise<bigint> {
   const { logs } = await node.getTransactionReceipt({ hash })
   return parseEventLogs({ abi: erc20Abi, eventName: 'Transfer', logs })
@@ -55,7 +55,7 @@ const SALES = ['PositionReduced', 'ExitExecuted', 'PositionForceClosed']
 
 let trader: Trader
 let agentId: string
-/** A position that was stopped out in part and closed by its agent, one that was closed by force, one stopped out. */
+/** Three positions: partly stopped out and then closed by the agent, force-closed, and stopped out completely. */
 let traded: string
 let forced: string
 let stopped: string
@@ -100,8 +100,8 @@ beforeAll(async () => {
   }
 })
 
-describe('the life of a position', () => {
-  it('is one record for each thing that happened, newest first', async () => {
+describe('the trades of a position', () => {
+  it('are one record for each change, newest first', async () => {
     const { trades, nextCursor, asOf } = await history(agentId, { positionId: traded })
     expect(trades.map(({ type, source, transactionHash }: Body) => [type, source, transactionHash])).toEqual([
       ['PositionReduced', 'intent', transactions.close],
@@ -122,7 +122,7 @@ describe('the life of a position', () => {
     }
   })
 
-  it('has in each record what its events say, and null for the rest', async () => {
+  it('have the facts of their events, and null for the others', async () => {
     const { trades } = await history(agentId, { positionId: traded })
     const [, closed, reduced, exited, ladder, increased, opened] = trades
     const nothing = {
@@ -135,11 +135,11 @@ describe('the life of a position', () => {
     expect(opened).toMatchObject({ ...bought, usdcAmount: '500000000' })
     expect(increased).toMatchObject({ ...bought, usdcAmount: '100500000' })
     expect(reduced).toMatchObject({ ruleIndex: null, triggerType: null, triggerBps: null, exitBps: 4000 })
-    // The take-profit stands first in the ladder; the rule that fired has moved before it.
+    // The take-profit was first in the ladder; the rule that fired has moved before it.
     expect(exited).toMatchObject({ ruleIndex: 0, triggerType: 'StopLoss', triggerBps: -700, exitBps: 5000 })
   })
 
-  it('adds up to the PnL of the position and to the USDC that moved', async () => {
+  it('add up to the PnL of the position and to the USDC that moved', async () => {
     const { trades } = await history(agentId)
     for (const positionId of [traded, forced, stopped]) {
       const own = trades.filter((trade: Body) => trade.positionId === positionId)
@@ -162,7 +162,7 @@ describe('the life of a position', () => {
     }
   })
 
-  it('ends by force where the operator closes it', async () => {
+  it('end with a forced close if the operator closes the position', async () => {
     const { trades } = await history(agentId, { positionId: forced })
     expect(trades).toMatchObject([
       { type: 'PositionForceClosed', source: 'operator', transactionHash: transactions.force, exitBps: 10000 },
@@ -171,7 +171,7 @@ describe('the life of a position', () => {
     ])
   })
 
-  it('keeps apart two exits of one position in one transaction', async () => {
+  it('are separate for two exits of one position in one transaction', async () => {
     const { trades } = await history(agentId, { positionId: stopped })
     const transactionHash = transactions.batch
     expect(trades).toMatchObject([
@@ -187,16 +187,16 @@ describe('the life of a position', () => {
 })
 
 describe('pages', () => {
-  it.each([1, 3, 14])('of %i have together what one page has', async limit => {
+  it.each([1, 3, 14])('of %i trades add up to the whole list', async limit => {
     const { trades: all } = await history(agentId)
     expect(all).toHaveLength(14)
-    const { trades, lengths } = await paged(agentId, { limit })
+    const { trades, lengths } = await readPages(agentId, { limit })
     expect(trades).toEqual(all)
     expect(Math.max(...lengths)).toBe(limit)
     expect(lengths).toHaveLength(Math.ceil(14 / limit))
   })
 
-  it('hold still while new trades arrive', async () => {
+  it('do not shift when new trades arrive', async () => {
     const agent = await newTrader()
     await openPosition(agent, { symbol: 'NVDA', usdcAmount: '20' })
     await openPosition(agent, { symbol: 'MSFT', usdcAmount: '20' })
@@ -207,7 +207,7 @@ describe('pages', () => {
   })
 
   it.each(['', 'x', 'not a cursor', 'MTIt', 'MDEtMQ', 'MTItMQ==', 'LTEtMQ', 'M'.repeat(80)])(
-    'begin at no cursor such as "%s"',
+    'reject the cursor "%s"',
     async cursor => {
       const { status, body } = await call('getTradeHistory', { agentId, cursor })
       expect({ status, body }).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
@@ -215,11 +215,11 @@ describe('pages', () => {
     },
   )
 
-  it.each([0, 101, 1.5, 'many'])('have no limit such as %s', async limit => {
+  it.each([0, 101, 1.5, 'many'])('reject the limit %s', async limit => {
     expect(await call('getTradeHistory', { agentId, limit })).toMatchObject({ status: 400 })
   })
 
-  it('of an agent that has not traded are one, and empty', async () => {
+  it('of an agent without trades are one empty page', async () => {
     const { agentId } = await newTrader()
     expect(await history(agentId)).toMatchObject({ trades: [], nextCursor: null })
   })
@@ -234,19 +234,19 @@ describe('filters', () => {
     'ExitLadderUpdated',
     'ExitExecuted',
     'PositionForceClosed',
-  ])('of the type %s leave its records as they are', async type => {
+  ])('by type %s return those records unchanged', async type => {
     const { trades: all } = await history(agentId)
     const expected = all.filter((trade: Body) => trade.type === type)
     expect(expected).not.toEqual([])
     expect((await history(agentId, { type })).trades).toEqual(expected)
   })
 
-  it('of symbol and position leave theirs, also page by page', async () => {
+  it('by symbol and position return the matching records, also page by page', async () => {
     const { trades: all } = await history(agentId)
     const amazon = all.filter(({ symbol }: Body) => symbol === 'AMZN')
     expect(amazon).toHaveLength(11)
     expect((await history(agentId, { symbol: 'AMZN' })).trades).toEqual(amazon)
-    expect((await paged(agentId, { symbol: 'AMZN', limit: 4 })).trades).toEqual(amazon)
+    expect((await readPages(agentId, { symbol: 'AMZN', limit: 4 })).trades).toEqual(amazon)
     expect((await history(agentId, { symbol: 'NVDA' })).trades).toEqual([])
     expect((await history(agentId, { symbol: 'AMZN', positionId: forced })).trades).toEqual([])
     const exits = amazon.filter((trade: Body) => trade.type === 'ExitExecuted' && trade.positionId === stopped)
@@ -254,7 +254,7 @@ describe('filters', () => {
     expect((await history(agentId, both)).trades).toEqual(exits)
   })
 
-  it('show nothing of another agent', async () => {
+  it('by position return nothing of another agent', async () => {
     const { agentId: other } = await newTrader()
     expect((await history(other, { positionId: traded })).trades).toEqual([])
   })
@@ -263,13 +263,13 @@ describe('filters', () => {
     [{ type: 'Bought' }, 'INVALID_REQUEST'],
     [{ symbol: 'NONESUCH' }, 'UNKNOWN_SYMBOL'],
     [{ positionId: 'first' }, 'INVALID_REQUEST'],
-  ])('such as %o are refused', async (filter, code) => {
+  ])('reject %o', async (filter, code) => {
     const answer = await call('getTradeHistory', { agentId, ...filter })
     expect(answer).toMatchObject({ status: 400, body: { code } })
   })
 })
 
-it('a trade that was answered is in the next read', async () => {
+it('a relayed trade is in the next read', async () => {
   const agent = await newTrader()
   const positionId = await openPosition(agent, { symbol: 'NVDA', usdcAmount: '50' })
   for (let round = 0; round < 8; round++) {
@@ -283,45 +283,45 @@ describe('a node', () => {
   const original = globalThis.fetch.bind(globalThis)
   afterEach(() => vi.restoreAllMocks())
 
-  /** Under this address an app asks the node: what lanes, index and streams ask meanwhile is told apart. */
-  const OWN = `${deployment.rpcUrl}/reads`
+  /** The URL under which the tested app reaches the node, to tell its requests from those of Durable Objects. */
+  const APP_RPC_URL = `${deployment.rpcUrl}/reads`
 
-  /** Lets the node give logs of so many blocks at a time and without their times; answers what was asked under OWN. */
-  function hosted(mostBlocks: number): string[] {
-    const asked: string[] = []
+  /** Limits the node to ranges of `maxBlocks` and to logs without timestamps. Returns the methods the app requests. */
+  function limitNode(maxBlocks: number): string[] {
+    const requested: string[] = []
     vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
       const request = new Request(input as RequestInfo, init as RequestInit)
       if (!request.url.startsWith(deployment.rpcUrl)) return original(request)
       const sent = [await request.clone().json<Body>()].flat()
-      if (request.url === OWN) asked.push(sent.map(({ method }) => method).join('+'))
+      if (request.url === APP_RPC_URL) requested.push(sent.map(({ method }) => method).join('+'))
       const answer = await (await original(new Request(deployment.rpcUrl, request))).json<Body>()
       for (const [index, { id, method, params }] of sent.entries()) {
         if (method !== 'eth_getLogs') continue
         const [{ fromBlock, toBlock }] = params
-        const isTooLarge = Number(toBlock) - Number(fromBlock) + 1 > mostBlocks
+        const isTooLarge = Number(toBlock) - Number(fromBlock) + 1 > maxBlocks
         answer[index] = isTooLarge
           ? { jsonrpc: '2.0', id, error: { code: -32005, message: 'block range too large' } }
           : { ...answer[index], result: answer[index].result.map(({ blockTimestamp: _, ...log }: Body) => log) }
       }
       return Response.json(answer)
     })
-    return asked
+    return requested
   }
 
-  it('is asked who the agent is, and once for what the index does not have yet', async () => {
+  it('is queried for the agent, and once for what the index does not have yet', async () => {
     await history(agentId, { limit: 1 })
-    const asked = hosted(Number.POSITIVE_INFINITY)
-    await callOverHttp('getTradeHistory', { agentId, limit: 1 }, appWith({ RPC_URL: OWN })) // counts requests
-    expect(asked).toEqual([
+    const requested = limitNode(Number.POSITIVE_INFINITY)
+    await callOverHttp('getTradeHistory', { agentId, limit: 1 }, appWith({ RPC_URL: APP_RPC_URL })) // counts requests
+    expect(requested).toEqual([
       'eth_call',
       expect.stringMatching(/^eth_getBlockByNumber(\+eth_getLogs)?\+eth_getBlockByNumber$/),
     ])
   })
 
-  it('whose logs have no times is asked for those of their blocks', async () => {
+  it('that omits timestamps in logs is queried for those of the blocks', async () => {
     const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '20' })
     const { trades: expected } = await history(agentId)
-    hosted(Number.POSITIVE_INFINITY)
+    limitNode(Number.POSITIVE_INFINITY)
     const hash = await act(trader, 'submitExitLadderIntent', { positionId, exits: '-800:10000' })
     const { trades } = await history(agentId, {}, appWith({}))
     expect(trades.slice(1)).toEqual(expected)
@@ -330,10 +330,10 @@ describe('a node', () => {
     expect(trades[0]).toMatchObject({ transactionHash: hash, timestamp: `${timestamp}` })
   })
 
-  it('that gives no logs leaves the answer at what is indexed, which says so', async () => {
+  it('that returns no logs limits the response to the index, which states its lag', async () => {
     await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
     const { trades: expected } = await history(agentId)
-    hosted(0)
+    limitNode(0)
     await node.request<Body>({ method: 'anvil_mine', params: ['0x4', '0x0'] })
     const { trades, asOf, lagBlocks } = await history(agentId, {}, appWith({}))
     expect(trades).toEqual(expected)
@@ -341,11 +341,11 @@ describe('a node', () => {
     expect(BigInt(asOf.blockNumber)).toBeLessThan(await node.getBlockNumber())
   })
 
-  it('that gives no logs hides nothing that the service itself has sent', async () => {
+  it('that returns no logs does not hide the trades that the service relayed', async () => {
     await openPosition(trader, { symbol: 'META', usdcAmount: '20' })
     const indexer = env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
     await indexer.catchUp()
-    hosted(0)
+    limitNode(0)
     const hash = await act(trader, 'submitTradeIntent', { symbol: 'MSFT', usdcAmount: '20' })
     const relayed = env.HISTORY.prepare('SELECT count(*) AS count FROM relayed')
     await vi.waitUntil(async () => (await relayed.first<number>('count')) === 1)
@@ -359,19 +359,19 @@ describe('a node', () => {
     expect(await relayed.first<number>('count')).toBe(0)
   })
 
-  it('that does not answer is unreachable', async () => {
+  it('that does not respond is a CHAIN_UNREACHABLE', async () => {
     const answer = await call('getTradeHistory', { agentId }, appWith({ RPC_URL: 'http://127.0.0.1:9' }))
     expect(answer).toMatchObject({ status: 502, body: { code: 'CHAIN_UNREACHABLE' } })
   })
 })
 
-describe('there are no trades', () => {
-  it('of an unknown agent', async () => {
+describe('the list of trades', () => {
+  it('is refused for an unknown agent', async () => {
     const answer = await call('getTradeHistory', { agentId: '999999' })
     expect(answer).toMatchObject({ status: 404, body: { code: 'AGENT_NOT_FOUND' } })
   })
 
-  it('without a router', async () => {
+  it('is refused without a router', async () => {
     const { TradeRouter: _, ...rest } = contracts
     const answer = await call('getTradeHistory', { agentId }, appWith({ CONTRACTS: JSON.stringify(rest) }))
     expect(answer).toMatchObject({ status: 503, body: { code: 'TRADING_NOT_CONFIGURED' } })

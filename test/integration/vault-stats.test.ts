@@ -25,8 +25,8 @@ beforeAll(async () => {
   positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '100' })
 })
 
-describe('the figures of a vault', () => {
-  it('add up to its assets', async () => {
+describe('the statistics of a vault', () => {
+  it('have holdings and idle assets that add up to all assets', async () => {
     const { totalAssets, idleAssets, deployed } = await stats()
     const { token, tokenAmount, priceStale } = deployed.find(({ symbol }: Body) => symbol === 'NVDA')
     expect({ token, priceStale }).toEqual({ token: deployment.tokens.NVDA, priceStale: false })
@@ -38,7 +38,7 @@ describe('the figures of a vault', () => {
     expect(body.vault).toMatchObject({ totalAssets, idleAssets })
   })
 
-  it('know at once what its agents use, and how many they are', async () => {
+  it('reflect allocations and the number of agents at once', async () => {
     const before = await stats()
     await submit(trader, 'submitAddIntent', { positionId, usdcAmount: '50' })
     const after = await stats()
@@ -84,7 +84,7 @@ describe('the figures of a vault', () => {
     expect(Number(later.timestamp)).toBeGreaterThanOrEqual(Number(opened.timestamp) + QUARTER)
   })
 
-  it('say which prices are stale', async () => {
+  it('mark stale prices', async () => {
     await chain.increaseTime(2 * 86_400)
     const { deployed } = await stats()
     expect(deployed.every(({ priceStale }: Body) => priceStale)).toBe(true)

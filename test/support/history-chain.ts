@@ -1,10 +1,10 @@
 import type { TestProject } from 'vitest/node'
 import { startDevnet } from '../../devnet/index.ts'
 
-/** The history tests' own chain: it keeps its states, so that the tests can take blocks back. */
+/** A chain for the history tests alone, because they cause reorgs. */
 export default async function setup(project: TestProject) {
   const devnet = await startDevnet({ mineEveryMs: 60 })
-  devnet.marketMaker.pause() // its trades would be lost in reorganizations, and the amounts here move no pool
+  devnet.marketMaker.pause() // reorgs would undo its trades; the amounts of these tests move no pool
   project.provide('deployment', devnet.deployment)
   return () => devnet.stop()
 }

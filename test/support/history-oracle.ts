@@ -5,14 +5,15 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { Body } from './body.ts'
 import { deployment } from './surfaces.ts'
 
-// What the chain says of an agent's history, read in the simplest way: all logs from the first block on, and one call per fact.
+// The history of an agent as the chain has it, read in the simplest way: all logs from the first block, one call per fact.
 
 const { contracts, tokens } = deployment
 export const node = createPublicClient({ transport: http(deployment.rpcUrl, { batch: true }) })
 const manager = { address: contracts.PositionManager, abi: positionManagerAbi } as const
 const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi } as const
 
-const kinds: Record<string, [type: string, source: string]> = {
+/** The type and source of a trade by the router's event. */
+const tradesByEvent: Record<string, [type: string, source: string]> = {
   PositionOpenedFromIntent: ['PositionOpened', 'intent'],
   PositionIncreasedFromIntent: ['PositionIncreased', 'intent'],
   PositionReducedFromIntent: ['PositionReduced', 'intent'],
@@ -20,49 +21,66 @@ const kinds: Record<string, [type: string, source: string]> = {
   ExitExecuted: ['ExitExecuted', 'automation'],
   PositionForceClosed: ['PositionForceClosed', 'operator'],
 }
-const NOTHING = {
-  ...{ usdcAmount: null, tokenAmount: null, priceUsdc: null, realizedPnlUsdc: null, exitBps: null },
-  ...{ ruleIndex: null, triggerType: null, triggerBps: null },
+const NO_FACTS = {
+  usdcAmount: null,
+  tokenAmount: null,
+  priceUsdc: null,
+  realizedPnlUsdc: null,
+  exitBps: null,
+  ruleIndex: null,
+  triggerType: null,
+  triggerBps: null,
 }
 
-type Event = Log<bigint, number, false> & { eventName: string; args: Body }
+type TradingEvent = Log<bigint, number, false> & { eventName: string; args: Body }
 
-async function eventsOf(agentId: string): Promise<Event[]> {
+async function eventsOf(agentId: string): Promise<TradingEvent[]> {
   const address = [contracts.TradeRouter, contracts.PositionManager]
   const logs = await node.getLogs({ address, fromBlock: 0n })
-  const events = parseEventLogs({ abi: [...tradeRouterAbi, ...positionManagerAbi], logs }) as unknown as Event[]
+  const events = parseEventLogs({ abi: [...tradeRouterAbi, ...positionManagerAbi], logs }) as unknown as TradingEvent[]
   return events.filter(({ args }) => `${args.agentId}` === agentId)
 }
 
-/** Records of all trades of an agent, newest first. */
+/** Reads all trades of an agent as the API shows them, newest first. */
 export async function tradesOf(agentId: string): Promise<Body[]> {
   const events = await eventsOf(agentId)
-  const records = events.map(async (event, at) => {
+  const records = events.map(async (event, eventIndex) => {
     const { eventName, args, transactionHash, blockNumber, logIndex } = event
-    const isSame = (other: Event) =>
+    const isSameChange = (other: TradingEvent) =>
       other.transactionHash === transactionHash && other.args.positionId === args.positionId
-    // The position manager speaks before the router does.
-    const before = events.slice(0, at).filter(isSame)
-    const after = events.slice(at + 1).filter(isSame)
-    const kind =
+    // The position manager emits its event before the router does.
+    const before = events.slice(0, eventIndex).filter(isSameChange)
+    const after = events.slice(eventIndex + 1).filter(isSameChange)
+    const trade =
       eventName === 'PositionClosed'
-        ? ['PositionClosed', kinds[after.find(({ eventName }) => eventName in kinds)?.eventName ?? '']?.[1]]
-        : kinds[eventName]
-    if (kind === undefined) return []
-    const [type, source] = kind
+        ? [
+            'PositionClosed',
+            tradesByEvent[after.find(({ eventName }) => eventName in tradesByEvent)?.eventName ?? '']?.[1],
+          ]
+        : tradesByEvent[eventName]
+    if (trade === undefined) return []
+    const [type, source] = trade
     const position = await node.readContract({
       ...manager,
       functionName: 'getPosition',
       args: [args.positionId],
     })
     const [symbol, token] = Object.entries(tokens).find(([, token]) => token === position.token) ?? []
-    const block = await node.getBlock({ blockNumber: blockNumber })
+    const block = await node.getBlock({ blockNumber })
     const change = before.findLast(({ eventName }) => /^Position(Opened|Reduced|LadderExitApplied)$/.test(eventName))
     return [
       {
-        ...NOTHING,
-        ...{ id: `${transactionHash}-${logIndex}`, type, source, positionId: `${args.positionId}`, symbol, token },
-        ...{ vault: position.vault, transactionHash, blockNumber: `${blockNumber}`, logIndex },
+        ...NO_FACTS,
+        id: `${transactionHash}-${logIndex}`,
+        type,
+        source,
+        positionId: `${args.positionId}`,
+        symbol,
+        token,
+        vault: position.vault,
+        transactionHash,
+        blockNumber: `${blockNumber}`,
+        logIndex,
         timestamp: `${block.timestamp}`,
         ...(await factsOf(event, change)),
       },
@@ -73,8 +91,8 @@ export async function tradesOf(agentId: string): Promise<Body[]> {
 
 const price = (usdc: bigint, amount: bigint) => `${(usdc * 10n ** 18n) / amount}`
 
-/** Only tokens of 18 decimals are traded here. */
-async function factsOf({ eventName, args }: Event, change: Event | undefined): Promise<Body> {
+/** Returns the facts of a trade. All tokens of the embedded chain have 18 decimals. */
+async function factsOf({ eventName, args }: TradingEvent, change: TradingEvent | undefined): Promise<Body> {
   const bought = (usdc: bigint, amount: bigint) => ({ usdcAmount: `${usdc}`, tokenAmount: `${amount}` })
   const sold = () => {
     const { tokenSold = 1n, usdcReleased = 0n } = change?.args ?? {}
@@ -116,7 +134,7 @@ async function factsOf({ eventName, args }: Event, change: Event | undefined): P
   }
 }
 
-/** Closed positions of an agent with what they returned on all that was paid, newest first. */
+/** Reads an agent's closed positions, with their return on everything that was paid, newest first. */
 export async function closedOf(agentId: string): Promise<Body[]> {
   const trades = await tradesOf(agentId)
   const count = await node.readContract({ ...manager, functionName: 'positionCount' })
@@ -136,7 +154,7 @@ export async function closedOf(agentId: string): Promise<Body[]> {
     .reverse()
 }
 
-/** Ids of the agents whose owner an address is now. */
+/** Reads the ids of the agents that an address owns now. */
 export async function ownedBy(owner: Hex): Promise<string[]> {
   const next = await node.readContract({ ...registry, functionName: 'nextAgentId' })
   const ids = Array.from({ length: Number(next) - 1 }, (_, index) => BigInt(index + 1))

@@ -1,5 +1,6 @@
 import type { Address, Hex } from 'viem'
 import type { Trade } from '../../protocol/trade-events.ts'
+import { type Columns, type ColumnValue, defineTable } from './table.ts'
 
 /** A row of `trades`. */
 export type TradeRow = {
@@ -23,14 +24,47 @@ export type TradeRow = {
   timestamp: number
 }
 
-/** The trade that a row holds. */
+const digits = (value: bigint | undefined) => (value === undefined ? null : `${value}`)
+
+const columns: Columns<Trade> & { [column in keyof TradeRow]: (trade: Trade) => ColumnValue } = {
+  agent_id: trade => Number(trade.agentId),
+  block: trade => Number(trade.blockNumber),
+  log_index: trade => trade.logIndex,
+  position_id: trade => Number(trade.positionId),
+  type: trade => trade.type,
+  source: trade => trade.source,
+  token: trade => trade.token,
+  vault: trade => trade.vault,
+  usdc_amount: trade => digits(trade.usdcAmount),
+  token_amount: trade => digits(trade.tokenAmount),
+  price_usdc: trade => digits(trade.priceUsdc),
+  realized_pnl_usdc: trade => digits(trade.realizedPnlUsdc),
+  exit_bps: trade => trade.exitBps ?? null,
+  rule_index: trade => trade.ruleIndex ?? null,
+  trigger_type: trade => trade.rule?.triggerType ?? null,
+  trigger_bps: trade => (trade.rule ? Number(trade.rule.triggerBps) : null),
+  transaction_hash: trade => trade.transactionHash,
+  timestamp: trade => Number(trade.timestamp),
+}
+
+export const tradesTable = defineTable<Trade>('trades', columns)
+
+/** Returns the row of a trade. */
+export const toTradeRow = (trade: Trade): TradeRow =>
+  Object.fromEntries(Object.entries(columns).map(([column, toValue]) => [column, toValue(trade)])) as TradeRow
+
+/** Returns the trade of a row. */
 export function toTrade(row: TradeRow): Trade {
-  const { type, source, token, vault, usdc_amount, token_amount, price_usdc, realized_pnl_usdc } = row
-  const { exit_bps, rule_index, trigger_type, trigger_bps } = row
+  const { usdc_amount, token_amount, price_usdc, realized_pnl_usdc, exit_bps, rule_index, trigger_type } = row
   return {
-    ...{ agentId: BigInt(row.agent_id), positionId: BigInt(row.position_id), type, source, token, vault },
-    ...{ blockNumber: BigInt(row.block), logIndex: row.log_index, timestamp: BigInt(row.timestamp) },
-    transactionHash: row.transaction_hash,
+    agentId: BigInt(row.agent_id),
+    blockNumber: BigInt(row.block),
+    logIndex: row.log_index,
+    positionId: BigInt(row.position_id),
+    type: row.type,
+    source: row.source,
+    token: row.token,
+    vault: row.vault,
     ...(usdc_amount !== null && { usdcAmount: BigInt(usdc_amount) }),
     ...(token_amount !== null && { tokenAmount: BigInt(token_amount) }),
     ...(price_usdc !== null && { priceUsdc: BigInt(price_usdc) }),
@@ -38,7 +72,9 @@ export function toTrade(row: TradeRow): Trade {
     ...(exit_bps !== null && { exitBps: exit_bps }),
     ...(rule_index !== null && { ruleIndex: rule_index }),
     ...(trigger_type !== null && {
-      rule: { triggerType: trigger_type, triggerBps: BigInt(trigger_bps ?? 0), exitBps: exit_bps ?? 0 },
+      rule: { triggerType: trigger_type, triggerBps: BigInt(row.trigger_bps ?? 0), exitBps: exit_bps ?? 0 },
     }),
+    transactionHash: row.transaction_hash,
+    timestamp: BigInt(row.timestamp),
   }
 }

@@ -1,0 +1,129 @@
+import { type Abi, type Address, getAddress, type Hex, toEventSelector } from 'viem'
+import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
+import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
+import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
+import type { Chain } from '../chain/chain.ts'
+import { decodeEvent, eventTopic } from '../protocol/decode-event.ts'
+import { TRADE_TOPICS } from '../protocol/trade-events.ts'
+import type { NodeLog } from '../rpc/requests.ts'
+import type { ContractEvent } from './tables/events.ts'
+
+const selectEvents = (abi: Abi, names: readonly string[]): Abi =>
+  abi.filter(item => item.type === 'event' && names.includes(item.name))
+
+/** The events that the indexer follows in addition to trades, by contract. Other events never reach the index. */
+const followedEvents = {
+  registry: selectEvents(agentRegistryAbi, [
+    'AgentRegistered',
+    'AgentMetadataUpdated',
+    'AgentStatusChanged',
+    'AgentSignerUpdated',
+    'AgentPromoted',
+    'AgentOwnershipTransferred',
+    'PayoutRecipientUpdated',
+    'ERC8004IdentityLinked',
+    'ERC8004IdentityUnlinked',
+    'Paused',
+    'Unpaused',
+  ]),
+  allocations: selectEvents(allocationManagerAbi, [
+    'AllocationCreated',
+    'AllocationCapUpdated',
+    'AllocationStatusUpdated',
+  ]),
+  vaultRegistry: selectEvents(vaultTrackRegistryAbi, [
+    'VaultRegistered',
+    'VaultTrackConfigUpdated',
+    'TrackTypeUpdated',
+  ]),
+  vault: selectEvents(mandateVaultAbi, [
+    'Deposit',
+    'Withdraw',
+    'Transfer',
+    'TradingPausedUpdated',
+    'LiquidityPausedUpdated',
+    'TokenEnabledUpdated',
+  ]),
+  oracle: selectEvents(priceOracleAbi, ['PriceUpdated', 'PriceForced']),
+} as const
+type FollowedContract = keyof typeof followedEvents
+
+/** The first topics of all followed events and of the events that trades consist of. */
+export const FOLLOWED_TOPICS: readonly Hex[] = [
+  ...new Set([
+    ...TRADE_TOPICS,
+    ...Object.values(followedEvents).flatMap(abi => abi.map(item => toEventSelector(item as never))),
+  ]),
+]
+
+/** Returns the contracts whose events are followed: those of the deployment, and the given vaults. */
+export function followedAddresses({ contracts, trading }: Chain, vaults: Iterable<Address>): Address[] {
+  const addresses = [contracts.AgentRegistry, contracts.VaultTrackRegistry, contracts.PriceOracle, ...vaults]
+  if (trading) addresses.push(trading.TradeRouter, trading.PositionManager, trading.AllocationManager)
+  return addresses
+}
+
+const VAULT_REGISTERED = eventTopic(vaultTrackRegistryAbi, 'VaultRegistered')
+
+/** Returns the vault that a log registers; undefined for any other log. */
+export function registeredVault({ contracts }: Chain, { address, topics }: NodeLog): Address | undefined {
+  const [topic, vault] = topics
+  if (topic !== VAULT_REGISTERED || vault === undefined) return undefined
+  if (address.toLowerCase() !== contracts.VaultTrackRegistry.toLowerCase()) return undefined
+  return getAddress(`0x${vault.slice(-40)}`)
+}
+
+/** Returns the event of a log; undefined for logs of trades and of events that are not followed. */
+export function decodeFollowedEvent(chain: Chain, log: NodeLog, timestamp: number): ContractEvent | undefined {
+  const contract = contractAt(chain, log.address)
+  const decoded = contract && tryDecode(followedEvents[contract], log)
+  if (decoded === undefined) return undefined
+  const { name, args } = decoded
+  return {
+    block: Number(log.blockNumber),
+    logIndex: Number(log.logIndex),
+    contract: getAddress(log.address),
+    name,
+    agentId: typeof args.agentId === 'string' ? Number(args.agentId) : null,
+    args,
+    transactionHash: log.transactionHash,
+    timestamp,
+  }
+}
+
+function contractAt({ contracts, trading }: Chain, address: Hex): FollowedContract | undefined {
+  switch (address.toLowerCase()) {
+    case contracts.AgentRegistry.toLowerCase():
+      return 'registry'
+    case trading?.AllocationManager.toLowerCase():
+      return 'allocations'
+    case contracts.VaultTrackRegistry.toLowerCase():
+      return 'vaultRegistry'
+    case contracts.PriceOracle.toLowerCase():
+      return 'oracle'
+    case trading?.TradeRouter.toLowerCase():
+    case trading?.PositionManager.toLowerCase():
+      return undefined
+    default:
+      return 'vault'
+  }
+}
+
+function tryDecode(abi: Abi, log: NodeLog): { name: string; args: Record<string, unknown> } | undefined {
+  try {
+    const { eventName, args } = decodeEvent(abi, log)
+    return { name: eventName ?? '', args: integersToDigits(args ?? {}) as Record<string, unknown> }
+  } catch {
+    return undefined // an event of another contract with the same first topic
+  }
+}
+
+function integersToDigits(value: unknown): unknown {
+  if (typeof value === 'bigint') return `${value}`
+  if (Array.isArray(value)) return value.map(integersToDigits)
+  if (typeof value === 'object' && value !== null)
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, integersToDigits(item)]))
+  return value
+}

@@ -1,0 +1,146 @@
+import { type Chain, createChain, type TradingChain } from '../chain/chain.ts'
+import type { Config } from '../config.ts'
+import { logFailure } from '../log.ts'
+import type { NodeLog } from '../rpc/requests.ts'
+import { type ChainFollower, createChainFollower, type FollowerStep, type IndexListener } from './chain-follower.ts'
+import { createEquitySampler, type EquitySampler } from './equity-sampler.ts'
+import { indexKeyOf } from './index-key.ts'
+import { openSampleStore } from './sample-store.ts'
+import { openIndexStore } from './store.ts'
+import type { IndexCursor } from './tables/cursor.ts'
+
+/** The blocks of the cursor and of the head after the last step; undefined before the first. */
+export type IndexerStatus = { cursor: number | undefined; head: number | undefined }
+
+/** The sampler runs only on a chain with trading contracts. */
+type Workers = { follower: ChainFollower; sampler: EquitySampler | undefined }
+
+export type Indexer = ReturnType<typeof createIndexer>
+
+const CATCH_UP_MS = 5_000
+/** Catching up ends after this many steps in a row that did not move the cursor: the chain is changing. */
+const MAX_IDLE_STEPS = 3
+/** Steps up to a block that the node has: one sees it as the head, the next one reads up to it. */
+const MAX_STEPS_TO_BLOCK = 4
+
+/** Creates the indexer of a chain: it follows the chain into the database and takes samples, one step at a time. */
+export function createIndexer(
+  db: D1Database,
+  { chain: chainConfig, trading }: { chain: NonNullable<Config['chain']>; trading: Config['trading'] },
+  listener: IndexListener,
+) {
+  let workers: Promise<Workers> | undefined
+  let currentStep: Promise<FollowerStep> | undefined
+  let lastStep: FollowerStep | undefined
+  let currentSampling: Promise<void> | undefined
+  const relayedLogs: NodeLog[] = []
+  let currentRelayedWrite: Promise<void> | undefined
+
+  /** Starts the workers. After a failure the next call tries again. */
+  function start(): Promise<Workers> {
+    workers ??= migrateAndStart().catch(error => {
+      workers = undefined
+      throw error
+    })
+    return workers
+  }
+
+  async function migrateAndStart(): Promise<Workers> {
+    const chain = createChain(chainConfig, trading)
+    const store = openIndexStore(db, indexKeyOf(chain))
+    await store.migrate()
+    const follower = createChainFollower({
+      chain,
+      store,
+      listener: {
+        onAppend(rows) {
+          sampler?.onAppend(rows)
+          listener.onAppend(rows)
+        },
+        onReorg(reorg) {
+          sampler?.onReorg()
+          listener.onReorg(reorg)
+        },
+      },
+    })
+    const sampler = isTrading(chain)
+      ? createEquitySampler({ chain, samples: openSampleStore(db), vaults: follower.vaults })
+      : undefined
+    return { follower, sampler }
+  }
+
+  /** Runs the next step of the follower. Concurrent callers share it. */
+  function step(): Promise<FollowerStep> {
+    currentStep ??= start()
+      .then(({ follower }) => follower.step())
+      .then(step => {
+        lastStep = step
+        return step
+      })
+      .finally(() => {
+        currentStep = undefined
+      })
+    return currentStep
+  }
+
+  /** Indexes up to the head, for at most five seconds. */
+  async function catchUp(): Promise<void> {
+    const deadline = Date.now() + CATCH_UP_MS
+    await currentStep?.catch(() => {}) // it may have read the head before the caller did
+    const { cursor, head } = await step()
+    let block = cursor?.block ?? -1
+    for (let idleSteps = 0; block < head && idleSteps < MAX_IDLE_STEPS && Date.now() < deadline; ) {
+      const next = await step()
+      const reached = next.cursor?.block ?? -1
+      idleSteps = next.hasMore || reached !== block ? 0 : idleSteps + 1
+      block = reached
+    }
+  }
+
+  /** Indexes up to a block. Returns the cursor, or undefined if it did not get there. */
+  async function followTo(block: number): Promise<IndexCursor | undefined> {
+    let cursor = lastStep?.cursor
+    for (let steps = 0; steps < MAX_STEPS_TO_BLOCK && (cursor?.block ?? -1) < block; steps++)
+      cursor = (await step()).cursor
+    return cursor !== undefined && cursor.block >= block ? cursor : undefined
+  }
+
+  /** Samples what is due, until a deadline. Concurrent callers share it. A failure is logged and does not stop indexing. */
+  function sampleDue(deadline: number): Promise<void> {
+    currentSampling ??= sampleRounds(deadline)
+      .catch(error => logFailure('sampling failure', error))
+      .finally(() => {
+        currentSampling = undefined
+      })
+    return currentSampling
+  }
+
+  async function sampleRounds(deadline: number): Promise<void> {
+    const { sampler } = await start()
+    for (let hasMore = true; hasMore && Date.now() < deadline; ) {
+      const cursor = lastStep?.cursor
+      if (cursor === undefined || !sampler?.isDue(cursor)) return
+      hasMore = await sampler.sampleRound(cursor, followTo)
+    }
+  }
+
+  /** Adds trades from the logs of receipts, one write at a time. */
+  async function addRelayed(logs: readonly NodeLog[]): Promise<void> {
+    relayedLogs.push(...logs)
+    currentRelayedWrite ??= writeRelayed().finally(() => {
+      currentRelayedWrite = undefined
+    })
+    await currentRelayedWrite
+  }
+
+  async function writeRelayed(): Promise<void> {
+    const { follower } = await start()
+    while (relayedLogs.length > 0) await follower.addRelayed(relayedLogs.splice(0))
+  }
+
+  const status = (): IndexerStatus => ({ cursor: lastStep?.cursor?.block, head: lastStep?.head })
+
+  return { step, catchUp, sampleDue, addRelayed, status }
+}
+
+const isTrading = (chain: Chain): chain is TradingChain => chain.trading !== undefined

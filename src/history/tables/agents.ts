@@ -1,0 +1,88 @@
+import type { Address } from 'viem'
+import { AgentStatus } from '../../protocol/enums.ts'
+import type { ContractEvent } from './events.ts'
+import { bindRows, type ColumnValue, deleteAbove, type IndexTable } from './table.ts'
+
+/** What an agent is from one event on, until the next version. */
+export type AgentVersion = {
+  agentId: number
+  block: number
+  logIndex: number
+  owner: Address
+  vault: Address
+  track: number
+  status: number
+  timestamp: number
+}
+
+const INSERT = `INSERT INTO agents (agent_id, block, log_index, until, owner, vault, track, status, timestamp)
+  SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8
+  FROM json_each(?1) WHERE true ON CONFLICT DO NOTHING`
+/** Ends the stored versions at the block of each agent's first new one. */
+const END_CURRENT = `UPDATE agents SET until = (SELECT value ->> 1 FROM json_each(?1) WHERE value ->> 0 = agent_id)
+  WHERE until IS NULL AND agent_id IN (SELECT value ->> 0 FROM json_each(?1))`
+
+/** Every version of every agent. The current one has no `until`. */
+export const agentsTable: IndexTable<AgentVersion> = {
+  name: 'agents',
+  insert(db, versions) {
+    const rows: ColumnValue[][] = []
+    const nextBlocks = new Map<number, number>()
+    for (const { agentId, block, logIndex, owner, vault, track, status, timestamp } of versions.toReversed()) {
+      const until = nextBlocks.get(agentId) ?? null
+      rows.push([agentId, block, logIndex, until, owner, vault, track, status, timestamp])
+      nextBlocks.set(agentId, block)
+    }
+    return [...bindRows(db, END_CURRENT, [...nextBlocks]), ...bindRows(db, INSERT, rows)]
+  },
+  rollback: (db, block) => [
+    deleteAbove(db, 'agents', block),
+    db.prepare('UPDATE agents SET until = NULL WHERE until > ?1').bind(block),
+  ],
+}
+
+type AgentState = Pick<AgentVersion, 'owner' | 'vault' | 'track' | 'status'>
+
+/** What each event of the registry changes about an agent. An agent is active from its registration. */
+const changes: Record<string, (args: Record<string, unknown>) => Partial<AgentState>> = {
+  AgentRegistered: ({ owner, vault, track }) => ({
+    owner: owner as Address,
+    vault: vault as Address,
+    track: track as number,
+    status: AgentStatus.Active,
+  }),
+  AgentOwnershipTransferred: ({ to }) => ({ owner: to as Address }),
+  AgentStatusChanged: ({ newStatus }) => ({ status: newStatus as number }),
+  AgentPromoted: ({ toTrack }) => ({ track: toTrack as number }),
+}
+
+/** Returns the versions that the registry's events create, in the order of the events. */
+export async function toAgentVersions(
+  registryEvents: readonly ContractEvent[],
+  readCurrent: (ids: readonly number[]) => Promise<AgentVersion[]>,
+): Promise<AgentVersion[]> {
+  const relevant = registryEvents.filter(({ name }) => name in changes)
+  const ids = [...new Set(relevant.flatMap(({ agentId }) => agentId ?? []))]
+  const current = new Map<number, AgentState>((await readCurrent(ids)).map(version => [version.agentId, version]))
+  return relevant.flatMap(({ agentId, name, args, block, logIndex, timestamp }) => {
+    const before = agentId === null ? undefined : current.get(agentId)
+    if (agentId === null || (before === undefined && name !== 'AgentRegistered')) return []
+    const state = { ...before, ...changes[name]?.(args) } as AgentState
+    const { owner, vault, track, status } = state
+    current.set(agentId, state)
+    return [{ agentId, block, logIndex, owner, vault, track, status, timestamp }]
+  })
+}
+
+/** Reads the current versions of agents. Agents that the index does not have are left out. */
+export async function readCurrentAgents(db: D1Database, ids: readonly number[]): Promise<AgentVersion[]> {
+  if (ids.length === 0) return []
+  const { results } = await db
+    .prepare(
+      `SELECT agent_id AS agentId, block, log_index AS logIndex, owner, vault, track, status, timestamp FROM agents
+      WHERE until IS NULL AND agent_id IN (SELECT value FROM json_each(?1))`,
+    )
+    .bind(JSON.stringify(ids))
+    .all<AgentVersion>()
+  return results
+}

@@ -1,0 +1,66 @@
+import type { Hex } from 'viem'
+
+/** The block up to which the index is complete, the head at that time, and the newest final block. */
+export type IndexCursor = { block: number; hash: Hex; timestamp: number; head: number; final: number }
+
+/** Another writer moved the cursor. The caller starts again from the stored one. */
+export class CursorMoved extends Error {
+  override name = 'CursorMoved'
+}
+
+/** Returns a query for the cursor; `toCursor` reads its row. */
+export const selectCursor = (db: Pick<D1Database, 'prepare'>): D1PreparedStatement =>
+  db.prepare('SELECT scope, block, hash, timestamp, head, final FROM cursor')
+
+/** Returns the cursor of a row; undefined if there is none, or if the index is of other contracts. */
+export function toCursor(row: Record<string, unknown> | null | undefined, indexKey: string): IndexCursor | undefined {
+  if (row?.scope !== indexKey) return undefined
+  const { block, hash, timestamp, head, final } = row as IndexCursor
+  return { block, hash, timestamp, head, final }
+}
+
+/** Returns a statement that sets the cursor. */
+export const setCursor = (
+  db: D1Database,
+  indexKey: string,
+  { block, hash, timestamp, head, final }: IndexCursor,
+): D1PreparedStatement =>
+  db
+    .prepare(
+      `INSERT INTO cursor (id, scope, block, hash, timestamp, head, final) VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)
+      ON CONFLICT (id) DO UPDATE SET block = ?2, hash = ?3, timestamp = ?4, head = ?5, final = ?6`,
+    )
+    .bind(indexKey, block, hash, timestamp, head, final)
+
+/** Returns a statement that moves the cursor back to an ancestor. */
+export const moveCursorBack = (
+  db: D1Database,
+  { block, hash, timestamp }: Pick<IndexCursor, 'block' | 'hash' | 'timestamp'>,
+): D1PreparedStatement =>
+  db
+    .prepare('UPDATE cursor SET block = ?1, hash = ?2, timestamp = ?3, final = min(final, ?1) WHERE id = 1')
+    .bind(block, hash, timestamp)
+
+/**
+ * Runs statements in one transaction that fails unless the cursor is at the block with this hash; undefined stands for an
+ * empty index. Throws CursorMoved; then nothing was written.
+ */
+export async function commitAtCursor(
+  db: D1Database,
+  hash: Hex | undefined,
+  statements: readonly D1PreparedStatement[],
+): Promise<void> {
+  // D1 transactions cannot branch. Parsing invalid JSON is an error that ends them; random() keeps SQLite from
+  // evaluating it while it prepares the statement.
+  const check = db
+    .prepare(
+      `SELECT CASE WHEN (SELECT hash FROM cursor WHERE id = 1) IS ?1 THEN 1 ELSE json('the cursor moved ' || random()) END`,
+    )
+    .bind(hash ?? null)
+  try {
+    await db.batch([check, ...statements])
+  } catch (error) {
+    if (error instanceof Error && /malformed JSON/i.test(error.message)) throw new CursorMoved()
+    throw error
+  }
+}

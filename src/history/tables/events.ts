@@ -1,0 +1,25 @@
+import type { Address, Hex } from 'viem'
+import { defineTable } from './table.ts'
+
+/** An event of a contract that is neither a trade nor a price. Integers in `args` are digits. */
+export type ContractEvent = {
+  block: number
+  logIndex: number
+  contract: Address
+  name: string
+  agentId: number | null
+  args: Record<string, unknown>
+  transactionHash: Hex
+  timestamp: number
+}
+
+export const eventsTable = defineTable<ContractEvent>('events', {
+  block: event => event.block,
+  log_index: event => event.logIndex,
+  contract: event => event.contract,
+  name: event => event.name,
+  agent_id: event => event.agentId,
+  args: ({ args }) => JSON.stringify(args),
+  transaction_hash: event => event.transactionHash,
+  timestamp: event => event.timestamp,
+})

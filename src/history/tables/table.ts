@@ -1,0 +1,71 @@
+/** A table whose rows a reorg can undo. */
+export type RevertibleTable = {
+  readonly name: string
+  /** Returns statements that undo what the blocks above `block` wrote. */
+  rollback(db: D1Database, block: number): D1PreparedStatement[]
+}
+
+/** A table that is filled row by row. */
+export type IndexTable<Row> = RevertibleTable & {
+  /** Returns statements that add rows. Existing rows stay, unless the table says otherwise. */
+  insert(db: D1Database, rows: readonly Row[]): D1PreparedStatement[]
+}
+
+/** A value that JSON and SQLite both have. Amounts are digits, because SQLite's integers have 64 bits. */
+export type ColumnValue = string | number | null
+
+/** The columns of a table, each with the value that a row has in it. */
+export type Columns<Row> = Record<string, (row: Row) => ColumnValue>
+
+/** Defines a table with a column `block`. `onConflict` says what happens to a row whose primary key exists. */
+export function defineTable<Row>(name: string, columns: Columns<Row>, onConflict = 'NOTHING'): IndexTable<Row> {
+  const names = Object.keys(columns)
+  const values = names.map((_, index) => `value ->> ${index}`)
+  const sql = `INSERT INTO ${name} (${names.join(', ')}) SELECT ${values.join(', ')}
+    FROM json_each(?1) WHERE true ON CONFLICT DO ${onConflict}`
+  return {
+    name,
+    insert: (db, rows) =>
+      bindRows(
+        db,
+        sql,
+        rows.map(row => Object.values(columns).map(toValue => toValue(row))),
+      ),
+    rollback: (db, block) => [deleteAbove(db, name, block)],
+  }
+}
+
+/** Returns a statement that deletes the rows of a table above a block. */
+export const deleteAbove = (db: D1Database, table: string, block: number): D1PreparedStatement =>
+  db.prepare(`DELETE FROM ${table} WHERE block > ?1`).bind(block)
+
+/** Rows and bytes per statement. A bound parameter may have 2 MB. */
+const MAX_ROWS = 2_000
+const MAX_BYTES = 1_000_000
+const MAX_UTF8_BYTES_PER_UTF16_UNIT = 3
+
+/** Binds rows as JSON arrays to `?1` of a statement; more rows than fit into one parameter make more statements. */
+export function bindRows(
+  db: D1Database,
+  sql: string,
+  rows: readonly (readonly ColumnValue[])[],
+): D1PreparedStatement[] {
+  const chunks: string[][] = []
+  let bytes = 0
+  for (const row of rows.map(row => JSON.stringify(row))) {
+    const chunk = chunks.at(-1)
+    bytes += row.length * MAX_UTF8_BYTES_PER_UTF16_UNIT
+    if (chunk && chunk.length < MAX_ROWS && bytes <= MAX_BYTES) chunk.push(row)
+    else {
+      chunks.push([row])
+      bytes = row.length * MAX_UTF8_BYTES_PER_UTF16_UNIT
+    }
+  }
+  return chunks.map(chunk => db.prepare(sql).bind(`[${chunk.join(',')}]`))
+}
+
+/** Splits keys into lists that each fit into one parameter of a statement. */
+export const chunkKeys = <Key>(keys: readonly Key[]): Key[][] =>
+  Array.from({ length: Math.ceil(keys.length / MAX_ROWS) }, (_, index) =>
+    keys.slice(index * MAX_ROWS, (index + 1) * MAX_ROWS),
+  )
