@@ -102,8 +102,8 @@ describe('the list of agents', () => {
   it('reads only the rows of the page, whatever the filter', async () => {
     await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
     for (const filter of [{}, { vault: GENESIS }, { status: 1 }, { vault: GENESIS, track: 0, status: 1 }]) {
-      const { meta, results } = await selectAgentPage(env.HISTORY, { ...filter, limit: 2 }).all()
-      expect({ rows: results.length, read: meta.rows_read }).toEqual({ rows: 3, read: 3 })
+      const { meta, results } = await selectAgentPage(env.HISTORY, { ...filter, limit: 1 }).all()
+      expect({ rows: results.length, read: meta.rows_read }).toEqual({ rows: 2, read: 2 })
     }
   })
 })
