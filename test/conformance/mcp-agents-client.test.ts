@@ -5,15 +5,15 @@ import { MCPClientManager } from 'agents/mcp/client'
 import { expect, it } from 'vitest'
 import { type ToolResult, wholeTrade } from '../support/mcp-client.ts'
 
-// The client connects to public addresses alone, which the tested Worker has none of.
+// The client only connects to public addresses, and the tested Worker has none.
 const ADDRESS = 'https://trading.example'
 const fetchWorker = (async (input, init) => {
   const request = new Request(input as string, init)
   return exports.default.fetch(new Request(request.url.replace(ADDRESS, 'http://localhost'), request))
 }) as typeof fetch
 
-it("the client of Cloudflare's agents trades through tools alone", async () => {
-  // It lives in a Durable Object, which lends it its storage.
+it("the MCP client of Cloudflare's agents SDK trades through tools alone", async () => {
+  // The client needs the storage of a Durable Object.
   const host = env.MCP_SESSION.get(env.MCP_SESSION.newUniqueId())
   await runInDurableObject(host, async object => {
     const manager = new MCPClientManager('test', '1')

@@ -20,7 +20,7 @@ const { sign } = payerOf(privateKeyToAccount(deployment.accounts.payer.privateKe
   network: `eip155:${deployment.chainId}`,
   asset: deployment.contracts.USDC,
 })
-/** Pays the registration fee with the protocol's own client. */
+/** Pays the registration fee with the official x402 client. */
 const pay: Pay = async required => ({ 'x402/payment': (await sign(required))['PAYMENT-SIGNATURE'] ?? '' })
 
 let worker: Worker
@@ -31,11 +31,14 @@ beforeAll(async () => {
 })
 afterAll(() => worker?.stop())
 
-/** Calls tools by an SDK's client; whatever its version, only what it brings is looked at. */
+type SdkClient = {
+  callTool(call: { name: string; arguments: Record<string, unknown>; _meta?: Record<string, string> }): Promise<unknown>
+}
+/** Calls tools with the client of either SDK version. */
 const callBy =
-  (client: { callTool(call: never): Promise<unknown> }): CallTool =>
+  (client: SdkClient): CallTool =>
   (name, input, meta) =>
-    client.callTool({ name, arguments: input, ...(meta && { _meta: meta }) } as never) as Promise<ToolResult>
+    client.callTool({ name, arguments: input, ...(meta && { _meta: meta }) }) as Promise<ToolResult>
 
 describe.each([
   ['2025-11-25', 'legacy'],
@@ -53,7 +56,7 @@ describe.each([
 })
 
 describe("the official SDK's first version", () => {
-  it('trades through tools alone, and ends its session', async () => {
+  it('trades through tools alone and ends its session', async () => {
     const client = new ClientV1({ name: 'test', version: '1' })
     const transport = new TransportV1(url)
     await client.connect(transport as Transport)
@@ -108,7 +111,7 @@ describe.each(['legacy', 'modern'] as const)("the Inspector's command line, %s e
     return JSON.parse(stdout)
   }
 
-  it('finds every schema portable', async () => {
+  it('accepts every schema as portable', async () => {
     const { code, stdout } = await inspect(['--method', 'tools/list', '--strict'])
     expect(code).toBe(0)
     expect(JSON.parse(stdout).tools.length).toBeGreaterThan(20)

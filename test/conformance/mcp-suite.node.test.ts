@@ -8,7 +8,7 @@ import { freePort } from '../../devnet/anvil.ts'
 import { startWorker, type Worker } from '../../devnet/worker.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 
-// The official suite: all scenarios of the last revision with sessions, and what the newest one requires.
+// The official conformance suite: all scenarios of the last revision with sessions, and the required ones of the newest.
 const SELECTIONS = {
   '2025-11-25': ['--spec-version', '2025-11-25', '--suite', 'all'],
   '2026-07-28': ['--requirements', '2026-07-28'],
@@ -22,7 +22,7 @@ const suite = join(
 const results = mkdtempSync(join(tmpdir(), 'mcp-conformance-'))
 afterAll(() => rmSync(results, { recursive: true, force: true }))
 
-/** Runs the suite against a Worker; answers its exit code and its summary, without the colours. */
+/** Runs the suite against a Worker and returns its exit code and summary. */
 function conform({ url }: Worker, args: readonly string[]): Promise<{ code: number | null; summary: string }> {
   const child = spawn(process.execPath, [suite, 'server', '--url', `${url}/mcp`, '-o', results, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -46,7 +46,7 @@ describe('the service', () => {
   })
   afterAll(() => worker?.stop())
 
-  it.each(REVISIONS)('fails only the scenarios of %s that want fixtures', async revision => {
+  it.each(REVISIONS)('fails only the scenarios of %s that need fixtures', async revision => {
     const baseline = join(import.meta.dirname, `baseline.${revision}.yml`)
     const { code, summary } = await conform(worker, [...SELECTIONS[revision], '--expected-failures', baseline])
     expect(summary).toContain('Total:')
@@ -66,7 +66,7 @@ describe("its transport with the suite's fixtures", () => {
     const { code, summary } = await conform(worker, SELECTIONS[revision])
     const [required = ''] = summary.split('Not scored')
     const failed = [...required.matchAll(/✗ (\S+):/g)].map(([, name]) => name)
-    // The suite runs the tasks extension beside what the revision requires; the service does not offer it.
+    // The suite also runs the tasks extension, which the revision does not require and the service does not offer.
     expect(failed.filter(name => !name?.startsWith('tasks-'))).toEqual([])
     expect(required).toMatch(/✓ tools-list: \d+ passed, 0 failed/)
     expect(code).toBe(0)

@@ -9,10 +9,10 @@ import { freePort } from '../../devnet/anvil.ts'
 import { startWorker, type Worker } from '../../devnet/worker.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 
-// The description as a running Worker serves it, held by other people's tools: two linters and a client generator.
+// Third-party tools accept the OpenAPI document of a running Worker: two linters and a client generator.
 
 const root = join(import.meta.dirname, '../..')
-// Below the project, so that what is generated finds the project's dependencies.
+// Inside the project, so that generated code finds the project's dependencies.
 const folder = join(root, 'dist/openapi-test')
 const file = join(folder, 'openapi.json')
 let worker: Worker
@@ -22,7 +22,7 @@ beforeAll(async () => {
   mkdirSync(folder, { recursive: true })
   const port = await freePort()
   const deployment = { ...inject('deployment'), baseUrl: 'https://api-31337.agents.example' }
-  // Payment has its own client and its own tests.
+  // Payments have their own client and tests.
   worker = await startWorker({ port, vars: { ...workerVars(deployment), X402_ENABLED: 'false' } })
   const response = await fetch(`${worker.url}/docs/swagger.json`)
   writeFileSync(file, await response.text())
@@ -32,7 +32,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Runs the command of an installed package and answers its exit code and output. */
+/** Runs the command of an installed package and returns its exit code and output. */
 const run = (name: string, bin: string, args: string[]) =>
   new Promise<{ code: number; output: string; errors: string }>(resolve => {
     const script = join(dirname(createRequire(import.meta.url).resolve(`${name}/package.json`)), bin)
@@ -55,25 +55,26 @@ it("passes Redocly's recommended rules", async () => {
   const { code, output } = await run('@redocly/cli', 'bin/cli.js', args)
   const { problems, totals } = JSON.parse(output.slice(output.indexOf('{')))
   expect({ code, errors: totals.errors }).toEqual({ code: 0, errors: 0 })
-  // The specification itself has /agents/by-owner/{owner} beside /agents/{agentId}/…: the id's pattern tells them apart,
-  // which this one rule does not look at.
+  // The specification has both /agents/by-owner/{owner} and /agents/{agentId}/…. The pattern of the id tells them apart,
+  // but this rule ignores patterns.
   const warnings = problems.filter(({ ruleId }: { ruleId: string }) => ruleId !== 'no-ambiguous-paths')
   expect(warnings).toEqual([])
 })
 
-it('gives a client that type-checks and trades', async () => {
+it('generates a client that type-checks and trades', async () => {
   await generateApi({ fileName: 'api.ts', input: file, output: folder, httpClientType: 'fetch', silent: true })
   copyFileSync(join(import.meta.dirname, 'client-program/trade.ts.txt'), join(folder, 'trade.ts'))
   const config = {
     compilerOptions: {
-      ...{
-        target: 'es2024',
-        lib: ['es2024', 'dom', 'dom.iterable'],
-        types: ['node'],
-        strict: true,
-        skipLibCheck: true,
-      },
-      ...{ module: 'esnext', moduleResolution: 'bundler', outDir: 'out', rootDir: '.' },
+      target: 'es2024',
+      lib: ['es2024', 'dom', 'dom.iterable'],
+      types: ['node'],
+      strict: true,
+      skipLibCheck: true,
+      module: 'esnext',
+      moduleResolution: 'bundler',
+      outDir: 'out',
+      rootDir: '.',
     },
     files: ['api.ts', 'trade.ts'],
   }

@@ -20,7 +20,7 @@ beforeAll(async () => {
   document = await response.json()
 })
 
-it('the description is OpenAPI 3.1.0 of version 0.1.0, of this deployment', () => {
+it('the document is OpenAPI 3.1.0 of API version 0.1.0, for this deployment', () => {
   expect(document).toMatchObject({
     openapi: '3.1.0',
     info: { version: '0.1.0', license: { name: 'MIT' }, contact: { name: expect.any(String) } },
@@ -29,13 +29,13 @@ it('the description is OpenAPI 3.1.0 of version 0.1.0, of this deployment', () =
   expect(document.tags.map(({ name }: Body) => name)).toEqual(Object.keys(tags))
 })
 
-it('it has every operation, every stream and nothing else', () => {
+it('the document has every operation and nothing else', () => {
   const entries = Object.entries(document.paths as Record<string, object>)
   const found = entries.flatMap(([path, item]) => Object.keys(item).map(method => `${method} ${path}`))
   expect(found.sort()).toEqual(all.map(({ method, path }) => `${method} ${path}`).sort())
 })
 
-it.each(streams)('$path is described as a stream of events', operation => {
+it.each(streams)('$path is documented as an event stream', operation => {
   const { id, path, tag } = operation
   const entry = document.paths[path].get
   expect(entry).toMatchObject({ operationId: id, tags: [tag], summary: expect.any(String) })
@@ -48,7 +48,7 @@ it.each(streams)('$path is described as a stream of events', operation => {
   )
 })
 
-it('it says how to sign, in words', () => {
+it('the document explains how to sign', () => {
   for (const primaryType of ['SelfRegister', 'LinkERC8004', 'OpenPosition', 'AddToPosition', 'ReducePosition'])
     expect(document.info.description).toContain(`${primaryType}(`)
   expect(document.info.description).toContain('uint16 maxSlippageBps,bytes32 exitsHash')
@@ -56,7 +56,7 @@ it('it says how to sign, in words', () => {
 })
 
 describe.each(listed.map(operation => [operation.id, operation] as const))('%s', (id, operation) => {
-  it('has id, summary, description, one tag and a schema for each status', () => {
+  it('has id, summary, description, one tag and a schema per status', () => {
     const entry = described(operation)
     expect(entry).toMatchObject({ operationId: id, tags: [operation.tag] })
     expect(entry.summary.length).toBeGreaterThan(3)
@@ -70,7 +70,7 @@ describe.each(listed.map(operation => [operation.id, operation] as const))('%s',
     }
   })
 
-  it('has examples that validate', () => {
+  it('has valid examples', () => {
     const { requestBody, responses, parameters = [] } = described(operation)
     const { params, query, body, output } = operation
     if (body) body.strict().parse(requestBody.content[JSON_TYPE].example)
@@ -87,20 +87,20 @@ describe.each(listed.map(operation => [operation.id, operation] as const))('%s',
 
   it('names the unit of every amount and distance', () => {
     const { responses } = described(operation)
-    const answer = responses[operation.status].content[JSON_TYPE].schema
-    for (const [path, schema] of leavesOf(answer)) {
+    const response = responses[operation.status].content[JSON_TYPE].schema
+    for (const [path, schema] of leavesOf(response)) {
       const unit = unitOf(path.at(-1) ?? '')
       if (unit) expect(schema.description ?? '', path.join('.')).toMatch(unit)
     }
   })
 })
 
-it('names of components are unique nouns, and every reference resolves', () => {
+it('every reference resolves', () => {
   const references = JSON.stringify(document).match(/"#\/components\/schemas\/\w+"/g) ?? []
   for (const reference of references) expect(resolve({ $ref: JSON.parse(reference) })).toBeDefined()
 })
 
-/** What a description must say, by the name of the property. */
+/** Returns what the description of a property must contain, by its name. */
 function unitOf(name: string): RegExp | undefined {
   if (/Bps$/.test(name)) return /basis points|bps/i
   if (/Usdc$|^(cap|used|available|initialAllocation|maxAllocation|totalAssets|idleAssets)$/.test(name))
@@ -114,7 +114,7 @@ function unitOf(name: string): RegExp | undefined {
 const resolve = ({ $ref, ...schema }: Schema): Schema =>
   $ref ? { ...document.components.schemas[$ref.split('/').at(-1)], ...schema } : schema
 
-/** Every property at any depth, with its path. */
+/** Yields every property at any depth, with its path. */
 function* leavesOf(given: Schema, path: string[] = []): Generator<[string[], Schema]> {
   const schema = resolve(given)
   for (const inner of schema.anyOf ?? schema.allOf ?? []) yield* leavesOf(inner, path)

@@ -12,67 +12,67 @@ import {
   type OperationId,
   request,
 } from '../support/surfaces.ts'
-import { answers, endpoints, type Kind, type Shape, signingTypes, statuses } from './spec.ts'
+import { endpoints, type FieldKind, type ResponseShape, responses, signingTypes, statuses } from './spec.ts'
 
-// Every row of the specification's tables, found in the running service.
+// HTTP only: the specification's tables describe HTTP. Every row of them must hold for the running service.
 
 const listed = (operations as readonly Operation[]).filter(
   (operation): operation is JsonOperation => operation.kind === 'json',
 )
 const rowOf = ({ method, path }: Operation) => `${method.toUpperCase()} ${path}`
 const operationAt = (row: string) => listed.find(operation => rowOf(operation) === row)
-/** Served beside the operations. */
+/** Paths that are served and are not operations. */
 const documents = new Set(['GET /llms.txt', 'GET /docs/swagger.json', 'GET /docs', 'POST /mcp'])
 
 let trader: Trader
-/** An answer of every operation that the specification gives a shape, by its row. */
-const answered = new Map<string, { status: number; body: Body }>()
+/** A response of every operation whose shape is specified, by its row. */
+const received = new Map<string, { status: number; body: Body }>()
 
-async function ask(row: string, input: Input = {}) {
+async function fetchRow(row: string, input: Input = {}) {
   const operation = operationAt(row)
   if (operation === undefined) throw new Error(`There is no ${row}`)
-  const answer = await call(operation.id as OperationId, input)
-  expect({ row, status: answer.status, body: answer.body }).toMatchObject({ status: operation.status })
-  answered.set(row, answer)
-  return answer.body
+  const response = await call(operation.id as OperationId, input)
+  expect({ row, status: response.status, body: response.body }).toMatchObject({ status: operation.status })
+  received.set(row, response)
+  return response.body
 }
 
 beforeAll(async () => {
   trader = await newTrader()
   const { agentId, account } = trader
   const agent = '/agents/{agentId}'
-  await ask('GET /health')
-  await ask('GET /vaults/{id}', { id: 'genesis' })
-  await ask('GET /vaults/{id}/tokens', { id: 'genesis' })
-  await ask(`GET ${agent}`, { agentId })
-  await ask('GET /agents/by-owner/{owner}', { owner: account.address })
-  await ask('GET /agents/register/quote', { signer: account.address })
-  answered.set('POST /agents/register', await registered())
-  await ask(`GET ${agent}/trade-intents/quote`, { agentId, symbol: 'NVDA' })
+  await fetchRow('GET /health')
+  await fetchRow('GET /vaults/{id}', { id: 'genesis' })
+  await fetchRow('GET /vaults/{id}/tokens', { id: 'genesis' })
+  await fetchRow(`GET ${agent}`, { agentId })
+  await fetchRow('GET /agents/by-owner/{owner}', { owner: account.address })
+  await fetchRow('GET /agents/register/quote', { signer: account.address })
+  received.set('POST /agents/register', await registered())
+  await fetchRow(`GET ${agent}/trade-intents/quote`, { agentId, symbol: 'NVDA' })
   const submit = async (row: string, id: Parameters<typeof signedIntent>[1], input: Input) =>
-    ask(row, await signedIntent(trader, id, input))
+    fetchRow(row, await signedIntent(trader, id, input))
   const opening = await submit(`POST ${agent}/trade-intents`, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '50' })
   const { positionId } = opening
-  await ask(`GET ${agent}/add-intents/quote`, { agentId, positionId })
-  await ask(`GET ${agent}/reduce-intents/quote`, { agentId, positionId })
-  await ask(`GET ${agent}/exit-ladder-intents/quote`, { agentId, positionId })
+  await fetchRow(`GET ${agent}/add-intents/quote`, { agentId, positionId })
+  await fetchRow(`GET ${agent}/reduce-intents/quote`, { agentId, positionId })
+  await fetchRow(`GET ${agent}/exit-ladder-intents/quote`, { agentId, positionId })
   await submit(`POST ${agent}/add-intents`, 'submitAddIntent', { positionId, usdcAmount: '10' })
   await submit(`POST ${agent}/exit-ladder-intents`, 'submitExitLadderIntent', { positionId, exits: '-700:10000' })
   await submit(`POST ${agent}/reduce-intents`, 'submitReduceIntent', { positionId, exitBps: 5000 })
-  await ask(`GET ${agent}/positions`, { agentId })
-  await ask(`GET ${agent}/positions/{positionId}`, { agentId, positionId })
-  await ask(`GET ${agent}/risk-state`, { agentId })
-  await ask('GET /transactions/{txHash}', { txHash: opening.transactionHash })
+  await fetchRow(`GET ${agent}/positions`, { agentId })
+  await fetchRow(`GET ${agent}/positions/{positionId}`, { agentId, positionId })
+  await fetchRow(`GET ${agent}/risk-state`, { agentId })
+  await fetchRow('GET /transactions/{txHash}', { txHash: opening.transactionHash })
   const second = await signedIntent(trader, 'submitTradeIntent', { symbol: 'AAPL', usdcAmount: '10' })
   const { body } = await call('submitTradeIntent', second)
   await call(
     'submitReduceIntent',
     await signedIntent(trader, 'submitReduceIntent', { positionId: body.positionId, exitBps: 10000 }),
   )
-  await ask(`GET ${agent}/closed-positions`, { agentId })
+  await fetchRow(`GET ${agent}/closed-positions`, { agentId })
 })
 
-/** The answer of a registration, however its fee is paid: the identical body again answers the same. */
+/** Registers an agent, without a fee. */
 async function registered() {
   const app = appWith({ X402_ENABLED: 'false' })
   return call('registerAgent', await registrationOf(privateKeyToAccount(generatePrivateKey())), app)
@@ -92,28 +92,28 @@ describe('endpoints', () => {
   })
 })
 
-describe('answers', () => {
-  it.each(Object.entries(answers))('%s', (row, shape) => {
-    const answer = answered.get(row)
-    expect(answer, `an answer of ${row}`).toBeDefined()
-    expect([...problemsOf(answer?.body, shape, row)]).toEqual([])
+describe('responses', () => {
+  it.each(Object.entries(responses))('%s', (row, shape) => {
+    const response = received.get(row)
+    expect(response, `a response of ${row}`).toBeDefined()
+    expect([...differences(response?.body, shape, row)]).toEqual([])
   })
 
-  it('have no exit rule with more than its three fields', () => {
-    const { position } = answered.get('GET /agents/{agentId}/positions/{positionId}')?.body ?? {}
+  it('have exit rules with exactly three fields', () => {
+    const { position } = received.get('GET /agents/{agentId}/positions/{positionId}')?.body ?? {}
     for (const rule of position.exitRules)
       expect(Object.keys(rule).sort()).toEqual(['exitBps', 'triggerBps', 'triggerType'])
   })
 
-  it('to an add quote carry the position without its ladder', () => {
-    const { position } = answered.get('GET /agents/{agentId}/add-intents/quote')?.body ?? {}
+  it('to an add quote have the position without its ladder', () => {
+    const { position } = received.get('GET /agents/{agentId}/add-intents/quote')?.body ?? {}
     expect(position).not.toHaveProperty('exitRules')
     expect(position).not.toHaveProperty('pendingRules')
   })
 })
 
 describe('tools', () => {
-  it('are listed by the running MCP server, each with its twin', async () => {
+  it('are listed by the MCP server', async () => {
     const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
     const post = (body: object, session: Record<string, string> = {}) =>
       request('/mcp', {
@@ -128,10 +128,10 @@ describe('tools', () => {
     })
     const session = { 'mcp-session-id': initialized.headers.get('mcp-session-id') ?? '' }
     expect(session['mcp-session-id']).not.toBe('')
-    const { result: server } = dataOf(await initialized.text())
+    const { result: server } = parseData(await initialized.text())
     expect(server.serverInfo.version).toBe('0.1.0')
     await post({ method: 'notifications/initialized' }, session)
-    const { result } = dataOf(await (await post({ id: 2, method: 'tools/list' }, session)).text())
+    const { result } = parseData(await (await post({ id: 2, method: 'tools/list' }, session)).text())
     const names = result.tools.map(({ name }: { name: string }) => name)
     expect(names).toEqual(expect.arrayContaining(endpoints.flatMap(([, , tool]) => tool ?? [])))
   })
@@ -139,7 +139,7 @@ describe('tools', () => {
 
 describe('limits', () => {
   const closed = (limit: unknown) => call('listClosedPositions', { agentId: trader.agentId, limit })
-  it('closed-positions takes a limit of 1 to 100', async () => {
+  it('closed-positions accepts a limit of 1 to 100', async () => {
     for (const limit of [1, 100]) expect((await closed(limit)).status).toBe(200)
     for (const limit of [0, 101, -1, 1.5, 'many']) expect((await closed(limit)).status).toBe(400)
     const { paths } = (await (await request('/docs/swagger.json')).json()) as Body
@@ -157,7 +157,11 @@ describe('limits', () => {
   const open = (changes: Input) =>
     call('submitTradeIntent', {
       agentId: trader.agentId,
-      ...{ symbol: 'NVDA', usdcAmount: '1', exits: rules(1), deadline: '99999999999', nonce: '0' },
+      symbol: 'NVDA',
+      usdcAmount: '1',
+      exits: rules(1),
+      deadline: '99999999999',
+      nonce: '0',
       signature: `0x${'11'.repeat(65)}`,
       ...changes,
     })
@@ -170,7 +174,7 @@ describe('limits', () => {
       { exits: [{ triggerBps: -1, exitBps: 10_001 }] },
     ],
     ['maxSlippageBps of 0 to 10000', { maxSlippageBps: -1 }, { maxSlippageBps: 10_000 }, { maxSlippageBps: 10_001 }],
-  ])('an open takes %s', async (_, below, within, above) => {
+  ])('an open accepts %s', async (_, below, within, above) => {
     for (const changes of [below, above]) expect((await open(changes)).body.code).toBe('INVALID_REQUEST')
     expect((await open(within)).body.code).toBe('INVALID_SIGNATURE')
   })
@@ -178,10 +182,12 @@ describe('limits', () => {
   const register = (changes: Input) =>
     call('getRegistrationQuote', {
       signer: trader.account.address,
-      ...{ vault: GENESIS, name: 'a', metadataURI: 'b' },
+      vault: GENESIS,
+      name: 'a',
+      metadataURI: 'b',
       ...changes,
     })
-  it('a name has 1 to 128 characters and a metadataURI 1 to 2048', async () => {
+  it('a registration accepts a name of 1 to 128 characters and a metadataURI of 1 to 2048', async () => {
     for (const changes of [{ name: 'n'.repeat(128) }, { metadataURI: 'm'.repeat(2048) }])
       expect((await register(changes)).status).toBe(200)
     for (const changes of [
@@ -195,10 +201,10 @@ describe('limits', () => {
 })
 
 describe('statuses', () => {
-  it('are those of the specification', async () => {
-    const seen = new Set([...answered.values()].map(({ status }) => status))
+  it('include every specified one', async () => {
+    const seen = new Set([...received.values()].map(({ status }) => status))
     const { agentId } = trader
-    const add = async (answer: Promise<{ status: number }>) => seen.add((await answer).status)
+    const add = async (response: Promise<{ status: number }>) => seen.add((await response).status)
     await add(open400())
     await add(call('registerAgent', await registrationOf(privateKeyToAccount(generatePrivateKey()))))
     await add(call('getAgent', { agentId: '999999' }))
@@ -208,15 +214,15 @@ describe('statuses', () => {
     expect([...seen].sort()).toEqual(expect.arrayContaining(statuses.filter(status => status !== 402 || paysFee())))
   })
   const open400 = () => call('getVault', { id: 'v'.repeat(200) })
-  const paysFee = () => answered.get('GET /agents/register/quote')?.body.x402.enabled === true
+  const paysFee = () => received.get('GET /agents/register/quote')?.body.x402.enabled === true
 
-  it('without chain configuration reads of vaults, tokens and prices are a 500', async () => {
+  it('reads of vaults, tokens and prices respond 500 without chain configuration', async () => {
     const app = appWith({ CHAIN_ID: undefined })
     for (const id of ['listVaults', 'listTokens', 'getPrices'] as const)
       expect((await call(id, {}, app)).status).toBe(500)
   })
 
-  it('without executor or router closed-positions is a 503, and 404 for an unknown agent', async () => {
+  it('closed-positions responds 503 without executor or router, and 404 for an unknown agent', async () => {
     const { agentId } = trader
     for (const app of [withoutRouter(), appWith({ EXECUTOR_PRIVATE_KEY: undefined })])
       expect((await call('listClosedPositions', { agentId }, app)).status).toBe(503)
@@ -233,27 +239,27 @@ describe('signing types', () => {
   it.each(Object.entries(signingTypes))('%s', (primaryType, fields) => {
     const row =
       primaryType === 'SelfRegister' ? 'GET /agents/register/quote' : 'GET /agents/{agentId}/trade-intents/quote'
-    const { eip712 } = answered.get(row)?.body ?? {}
+    const { eip712 } = received.get(row)?.body ?? {}
     const named = eip712.types[primaryType].map(({ type, name }: { type: string; name: string }) => `${type} ${name}`)
     expect(named.join(', ')).toBe(fields)
     expect(eip712).toMatchObject({ domainVersion: '1', chainId: deployment.chainId, primaryType })
   })
 })
 
-/** What differs between an answer and a shape of the specification. */
-function* problemsOf(value: Body, shape: Shape[string], path: string): Generator<string> {
+/** Yields the differences between a value and its specified shape. */
+function* differences(value: Body, shape: ResponseShape[string], path: string): Generator<string> {
   if (Array.isArray(shape)) {
-    if (!Array.isArray(value)) yield `${path} is no array`
-    else for (const [index, item] of value.entries()) yield* problemsOf(item, shape[0], `${path}[${index}]`)
+    if (!Array.isArray(value)) yield `${path} is not an array`
+    else for (const [index, item] of value.entries()) yield* differences(item, shape[0], `${path}[${index}]`)
   } else if (typeof shape === 'object') {
-    if (typeof value !== 'object' || value === null) yield `${path} is no object`
-    else for (const [field, kind] of Object.entries(shape)) yield* problemsOf(value[field], kind, `${path}.${field}`)
+    if (typeof value !== 'object' || value === null) yield `${path} is not an object`
+    else for (const [field, kind] of Object.entries(shape)) yield* differences(value[field], kind, `${path}.${field}`)
   } else if (!isKind(value, shape)) yield `${path} is ${JSON.stringify(value)}, not ${shape}`
 }
 
-function isKind(value: unknown, kind: Kind): boolean {
-  if (kind.endsWith('|null')) return value === null || isKind(value, kind.slice(0, -5) as Kind)
-  const patterns: Partial<Record<Kind, RegExp>> = {
+function isKind(value: unknown, kind: FieldKind): boolean {
+  if (kind.endsWith('|null')) return value === null || isKind(value, kind.slice(0, -5) as FieldKind)
+  const patterns: Partial<Record<FieldKind, RegExp>> = {
     digits: /^\d+$/,
     address: /^0x[0-9a-fA-F]{40}$/,
     hash: /^0x[0-9a-f]{64}$/,
@@ -264,8 +270,8 @@ function isKind(value: unknown, kind: Kind): boolean {
   return pattern ? typeof value === 'string' && pattern.test(value) : typeof value === kind
 }
 
-/** The JSON of an answer that came as JSON or as one server-sent event. */
-function dataOf(text: string): Body {
+/** Parses a response that is JSON or a single server-sent event. */
+function parseData(text: string): Body {
   const data = text.split('\n').find(line => line.startsWith('data:') && line.length > 6)
   return JSON.parse(data ? data.slice(5) : text)
 }

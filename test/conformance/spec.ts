@@ -1,7 +1,7 @@
-// The tables of the interface specification, as data: what a client written from it relies on.
+// The tables of the interface specification as data: what a client written from the specification relies on.
 
-/** JSON type of a field; `?` may be absent, `|null` may be null. */
-export type Kind =
+/** The JSON type of a field; `|null` may be null. */
+export type FieldKind =
   | 'string'
   | 'digits'
   | 'address'
@@ -11,7 +11,7 @@ export type Kind =
   | 'boolean'
   | 'null'
   | `${'string' | 'integer' | 'boolean'}|null`
-export type Shape = { [field: string]: Kind | Shape | [Shape | Kind] }
+export type ResponseShape = { [field: string]: FieldKind | ResponseShape | [ResponseShape | FieldKind] }
 
 /** Section "Endpoints": every method and path, with its tool where the MCP section names one. */
 export const endpoints: readonly (readonly [method: 'GET' | 'POST', path: string, tool?: string])[] = [
@@ -49,7 +49,7 @@ export const endpoints: readonly (readonly [method: 'GET' | 'POST', path: string
   ['POST', '/mcp'],
 ]
 
-const agentRecord: Shape = {
+const agentRecord: ResponseShape = {
   owner: 'address',
   signer: 'address',
   payoutRecipient: 'address',
@@ -62,8 +62,8 @@ const agentRecord: Shape = {
   hasERC8004Identity: 'boolean',
   erc8004AgentId: 'string',
 }
-const exitRule: Shape = { triggerType: 'string', triggerBps: 'integer', exitBps: 'integer' }
-const ladderless: Shape = {
+const exitRule: ResponseShape = { triggerType: 'string', triggerBps: 'integer', exitBps: 'integer' }
+const ladderless: ResponseShape = {
   positionId: 'digits',
   agentId: 'digits',
   symbol: 'string',
@@ -78,8 +78,8 @@ const ladderless: Shape = {
   openedAt: 'string',
   derived: { totalPnlUsdc: 'string', returnBps: 'integer|null' },
 }
-const agentPosition: Shape = { ...ladderless, exitRules: [exitRule], pendingRules: [exitRule] }
-const vaultTrackConfig: Shape = {
+const agentPosition: ResponseShape = { ...ladderless, exitRules: [exitRule], pendingRules: [exitRule] }
+const vaultTrackConfig: ResponseShape = {
   vault: 'address',
   trackId: 'integer',
   initialAllocation: 'string',
@@ -98,7 +98,7 @@ const vaultTrackConfig: Shape = {
   requireStopLoss: 'boolean',
   requireTakeProfit: 'boolean',
 }
-const vault: Shape = {
+const vault: ResponseShape = {
   id: 'string',
   name: 'string',
   slug: 'string',
@@ -108,7 +108,7 @@ const vault: Shape = {
   chainId: 'integer',
   contractAddress: 'address',
 }
-const token: Shape = {
+const token: ResponseShape = {
   symbol: 'string',
   name: 'string',
   address: 'address',
@@ -119,27 +119,27 @@ const token: Shape = {
   allowedInVault: 'boolean',
   price: { priceUsd: 'string', updatedAt: 'digits', stale: 'boolean' },
 }
-const allocation: Shape = { used: 'string', cap: 'string', available: 'string' }
-const exitBounds: Shape = {
+const allocation: ResponseShape = { used: 'string', cap: 'string', available: 'string' }
+const exitBounds: ResponseShape = {
   maxStopLossBps: 'integer',
   minTakeProfitBps: 'integer',
   maxTakeProfitBps: 'integer',
   requireStopLoss: 'boolean',
   requireTakeProfit: 'boolean',
 }
-const accountRiskBounds: Shape = { maxDailyLossBps: 'integer', maxDrawdownBps: 'integer' }
-const eip712: Shape = {
+const accountRiskBounds: ResponseShape = { maxDailyLossBps: 'integer', maxDrawdownBps: 'integer' }
+const eip712: ResponseShape = {
   domainName: 'string',
   domainVersion: 'string',
   chainId: 'integer',
   verifyingContract: 'address',
   primaryType: 'string',
 }
-const quote: Shape = { agentId: 'digits', signer: 'address', nonce: 'digits', eip712, tradeRouter: 'address' }
-const receipt: Shape = { agentId: 'digits', positionId: 'digits', transactionHash: 'hash' }
+const quote: ResponseShape = { agentId: 'digits', signer: 'address', nonce: 'digits', eip712, tradeRouter: 'address' }
+const receipt: ResponseShape = { agentId: 'digits', positionId: 'digits', transactionHash: 'hash' }
 
-/** What each operation answers on success, by method and path. Fields may be added to it. */
-export const answers: Record<string, Shape> = {
+/** The successful response of each operation, by method and path. Additional fields are allowed. */
+export const responses: Record<string, ResponseShape> = {
   'GET /health': { status: 'string', service: 'string' },
   'GET /vaults/{id}': { vault },
   'GET /vaults/{id}/tokens': {
@@ -262,5 +262,5 @@ export const signingTypes = {
     'uint256 agentId, address vault, address token, uint256 usdcAmount, uint256 minTokenOut, uint16 maxSlippageBps, bytes32 exitsHash, uint256 deadline, uint256 nonce',
 }
 
-/** Section "Errors": statuses and what provokes them. */
+/** Section "Errors": the statuses. */
 export const statuses = [200, 201, 400, 402, 404, 500, 502, 503]

@@ -20,8 +20,8 @@ import { createMcpRoute } from '../../src/mcp/route.ts'
 import type { ServerFactory, ServerOptions } from '../../src/mcp/server-factory.ts'
 import { McpSessionObject } from '../../src/mcp/session-object.ts'
 
-// The transport of the service with the tools, resources and prompts that the protocol's conformance suite asks for,
-// whose names and texts are the suite's. Never deployed: `wrangler dev --config wrangler.conformance.toml`.
+// The service's MCP transport with the tools, resources and prompts that the official conformance suite expects. Their
+// names and texts are the suite's. Never deployed: `wrangler dev --config wrangler.conformance.toml`.
 
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=='
 const WAV = 'UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAAAAA=='
@@ -55,11 +55,11 @@ const progress: Tool = async ({ mcpReq }) => {
 const reconnection: Tool = async ({ http }) => {
   http?.closeSSE?.()
   await pause()
-  return say('The stream was closed on the way.')
+  return say('The stream was closed in between.')
 }
 
-/** Asks for inputs until each has been answered, then says what came. */
-const asking =
+/** Requests inputs until all have arrived, then reports them. */
+const requestInputs =
   (requests: InputRequests, finish: (responses: Record<string, unknown>) => string, requestState?: string): Tool =>
   async ({ mcpReq }) => {
     const responses = mcpReq.inputResponses ?? {}
@@ -69,8 +69,8 @@ const asking =
   }
 
 const state = createRequestStateCodec<string>({ key: 'the conformance suite may know this key', ttlSeconds: 300 })
-/** Asks in rounds: each is entered with the state that the one before has sealed. */
-const inRounds =
+/** Requests inputs in rounds. Each round carries the state that the previous one has signed. */
+const requestInRounds =
   (rounds: readonly InputRequests[], done: string): Tool =>
   async ({ mcpReq }) => {
     const answered = mcpReq.inputResponses ?? {}
@@ -152,9 +152,9 @@ const tools: Record<string, Tool> = {
     throw new Error('This tool intentionally returns an error for testing')
   },
   test_reconnection: reconnection,
-  test_missing_capability: asking({ greeting: sample('Generate a greeting') }, () => 'done'),
+  test_missing_capability: requestInputs({ greeting: sample('Generate a greeting') }, () => 'done'),
   test_streaming_elicitation: greeting,
-  test_elicitation_sep1034_defaults: asking(
+  test_elicitation_sep1034_defaults: requestInputs(
     {
       defaults: form(
         'Please check these values',
@@ -170,7 +170,7 @@ const tools: Record<string, Tool> = {
     },
     completed('defaults'),
   ),
-  test_elicitation_sep1330_enums: asking(
+  test_elicitation_sep1330_enums: requestInputs(
     {
       enums: form(
         'Please choose',
@@ -191,21 +191,21 @@ const tools: Record<string, Tool> = {
     completed('enums'),
   ),
   test_input_required_result_elicitation: greeting,
-  test_input_required_result_sampling: asking(
+  test_input_required_result_sampling: requestInputs(
     { capital_question: sample('What is the capital of France?') },
     ({ capital_question: answer }) => `The client says: ${JSON.stringify(answer)}`,
   ),
-  test_input_required_result_list_roots: asking(
+  test_input_required_result_list_roots: requestInputs(
     { client_roots: inputRequired.listRoots() },
     ({ client_roots: answer }) => `The client has: ${JSON.stringify(answer)}`,
   ),
-  test_input_required_result_request_state: inRounds([confirm], 'state-ok'),
-  test_input_required_result_tampered_state: inRounds([confirm], 'state-ok'),
-  test_input_required_result_multiple_inputs: inRounds(
+  test_input_required_result_request_state: requestInRounds([confirm], 'state-ok'),
+  test_input_required_result_tampered_state: requestInRounds([confirm], 'state-ok'),
+  test_input_required_result_multiple_inputs: requestInRounds(
     [{ ...askName, greeting: sample('Generate a greeting', 50), client_roots: inputRequired.listRoots() }],
     'All three inputs came.',
   ),
-  test_input_required_result_multi_round: inRounds(
+  test_input_required_result_multi_round: requestInRounds(
     [
       { step1: form('Step 1: What is your name?', { name: { type: 'string' } }) },
       { step2: form('Step 2: What is your favorite color?', { color: { type: 'string' } }) },
@@ -215,7 +215,7 @@ const tools: Record<string, Tool> = {
   test_input_required_result_capabilities: onlyDeclared,
 }
 
-/** The suite's schema of everything that JSON Schema 2020-12 allows and a server must hand on. */
+/** The suite's schema with JSON Schema 2020-12 keywords that a server must pass on unchanged. */
 const wholeVocabulary = {
   $schema: 'https://json-schema.org/draft/2020-12/schema',
   type: 'object',
@@ -256,7 +256,10 @@ const createServer: ServerFactory = ({ subscriptions }: ServerOptions) => {
     'test_sampling',
     { description: 'Asks the client for a sample', inputSchema: z.object({ prompt: z.string() }) },
     ({ prompt }, call) =>
-      asking({ sample: sample(prompt) }, ({ sample: answer }) => `LLM response: ${JSON.stringify(answer)}`)(call),
+      requestInputs(
+        { sample: sample(prompt) },
+        ({ sample: answer }) => `LLM response: ${JSON.stringify(answer)}`,
+      )(call),
   )
   server.registerTool(
     'test_elicitation',
@@ -266,7 +269,7 @@ const createServer: ServerFactory = ({ subscriptions }: ServerOptions) => {
         username: { type: 'string', description: "User's response" },
         email: { type: 'string', description: "User's email address" },
       })
-      return asking({ user }, ({ user: answer }) => `User response: ${JSON.stringify(answer)}`)(call)
+      return requestInputs({ user }, ({ user: answer }) => `User response: ${JSON.stringify(answer)}`)(call)
     },
   )
   server.registerTool(

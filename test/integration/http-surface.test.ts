@@ -4,11 +4,13 @@ import { vaultsMarkdown } from '../../src/resources/vault-markdown.ts'
 import { chain, GENESIS } from '../support/actors.ts'
 import { appWith, call, deployment, request } from '../support/surfaces.ts'
 
+// HTTP only: discovery, readiness, content negotiation, caching headers and documents have no tools.
+
 const noChain = () => appWith({ CHAIN_ID: undefined, RPC_URL: undefined, CONTRACTS: undefined })
 const text = async (path: string, init?: RequestInit) => (await request(path, init)).text()
 
 describe('the root', () => {
-  it('says what this deployment is, with every operation', async () => {
+  it('describes the deployment and lists every operation', async () => {
     const { body } = await call('getDiscovery')
     expect(body).toMatchObject({
       service: 'agent-trading-service',
@@ -23,14 +25,14 @@ describe('the root', () => {
     expect(body.endpoints.map(({ path }: { path: string }) => path)).toEqual(operations.map(({ path }) => path))
   })
 
-  it('answers without a chain, and when the chain cannot be reached', async () => {
+  it('responds without a chain, and if the chain cannot be reached', async () => {
     const without = await call('getDiscovery', {}, noChain())
     expect(without.body).toMatchObject({ chainId: null, features: { trading: false }, state: { registryPaused: null } })
     const dead = await call('getDiscovery', {}, appWith({ RPC_URL: 'http://127.0.0.1:1' }))
     expect(dead.body).toMatchObject({ state: { tradingPaused: null, registryPaused: null } })
   })
 
-  it('says what is paused', async () => {
+  it('reports what is paused', async () => {
     await chain.pauseRegistry(true)
     expect((await call('getDiscovery')).body.state.registryPaused).toBe(true)
     await chain.pauseRegistry(false)
@@ -38,7 +40,7 @@ describe('the root', () => {
 })
 
 describe('readiness', () => {
-  it('looks at node, contracts, accounts, prices and pauses', async () => {
+  it('checks node, contracts, accounts, prices and pauses', async () => {
     const { status, body } = await call('getReadiness')
     expect({ status, body }).toMatchObject({
       status: 200,
@@ -58,34 +60,34 @@ describe('readiness', () => {
 
   it.each([
     ['no chain', { CHAIN_ID: undefined }, 'no chain is configured'],
-    ['a node that is away', { RPC_URL: 'http://127.0.0.1:1' }, 'the node cannot be reached'],
+    ['an unreachable node', { RPC_URL: 'http://127.0.0.1:1' }, 'the node cannot be reached'],
     ['no executor', { EXECUTOR_PRIVATE_KEY: undefined }, 'no executor account is configured'],
     [
       'a contract without code',
       { CONTRACTS: JSON.stringify({ ...deployment.contracts, QuoterV2: `0x${'ab'.repeat(20)}` }) },
       'contracts have no code: QuoterV2',
     ],
-  ])('is refused with %s', async (_, changes, problem) => {
+  ])('responds 503 with %s', async (_, changes, problem) => {
     const { status, body } = await call('getReadiness', {}, appWith(changes))
     expect({ status, body }).toMatchObject({ status: 503, body: { code: 'NOT_READY', details: { problem } } })
   })
 
   it.each([
-    ['off', {}, { kind: 'none', reachable: true }],
-    ['its own', { X402_ENABLED: 'true' }, { kind: 'own', reachable: true }],
+    ['none', {}, { kind: 'none', reachable: true }],
+    ['self-hosted', { X402_ENABLED: 'true' }, { kind: 'own', reachable: true }],
     [
-      'a hosted one that is away',
+      'an unreachable hosted one',
       { X402_ENABLED: 'true', X402_FACILITATOR_URL: 'http://127.0.0.1:1' },
       { kind: 'hosted', reachable: false },
     ],
-    ['one that cannot be used', { X402_ENABLED: 'true', X402_NETWORK: 'base' }, { kind: 'unusable', reachable: true }],
-  ])('looks at the facilitator: %s', async (_, changes, facilitator) => {
+    ['a misconfigured one', { X402_ENABLED: 'true', X402_NETWORK: 'base' }, { kind: 'unusable', reachable: true }],
+  ])('reports the facilitator: %s', async (_, changes, facilitator) => {
     const { status, body } = await call('getReadiness', {}, appWith(changes))
     expect({ status, body }).toMatchObject({ status: 200, body: { facilitator } })
     expect(body.problems.includes('the facilitator does not respond')).toBe(!facilitator.reachable)
   })
 
-  it('is refused while the registry or every vault is paused, and warns when one vault is', async () => {
+  it('responds 503 while the registry or every vault is paused, and warns if one vault is', async () => {
     await chain.pauseTrading('genesis', true)
     const { body } = await call('getReadiness')
     expect(body).toMatchObject({ status: 'ready', paused: { vaults: ['genesis'] } })
@@ -100,11 +102,11 @@ describe('readiness', () => {
   })
 })
 
-describe('markdown', () => {
+describe('Markdown', () => {
   it.each([
     ['format=md', '/vaults?format=md', {}],
     ['an Accept header', '/vaults', { headers: { accept: 'text/markdown, application/json;q=0.5' } }],
-  ])('of the vaults is answered for %s', async (_, path, init) => {
+  ])('of the vaults is returned for %s', async (_, path, init) => {
     const response = await request(path, init)
     expect(response.headers.get('content-type')).toBe('text/markdown; charset=utf-8')
     const markdown = await response.text()
@@ -114,35 +116,41 @@ describe('markdown', () => {
     expect(markdown).toContain('CHALLENGE')
   })
 
-  it('is not answered to a browser or to who asks for anything', async () => {
+  it('is not returned to a browser or a client without a preference', async () => {
     for (const accept of ['*/*', 'text/html,application/xhtml+xml,*/*;q=0.8', 'application/json, text/markdown;q=0.9'])
       expect((await request('/vaults', { headers: { accept } })).headers.get('content-type')).toContain('json')
   })
 
-  it('takes no text of a vault for markdown or HTML', () => {
+  it('escapes Markdown and HTML in the texts of a vault', () => {
     const hostile = '<img src=x onerror=alert(1)> [a](javascript:1) | `x` **b**\n# c\u2028- d &lt;'
-    const [vault] = [{ id: 'v', slug: 'v', name: hostile, tagline: hostile, description: hostile }]
-    const markdown = vaultsMarkdown({
-      ...{ chainId: 1, total: 1, asOf: { blockNumber: '1', blockTimestamp: '1' } },
-      vaults: [
-        {
-          ...{ ...vault, vaultTrackConfigs: [], chainId: 1, contractAddress: GENESIS, asset: GENESIS },
-          ...{ totalAssets: '0', idleAssets: '0', tradingPaused: false },
-        } as never,
-      ],
-    })
+    const vault = {
+      id: 'v',
+      slug: 'v',
+      name: hostile,
+      tagline: hostile,
+      description: hostile,
+      vaultTrackConfigs: [],
+      chainId: 1,
+      contractAddress: GENESIS,
+      asset: GENESIS,
+      totalAssets: '0',
+      idleAssets: '0',
+      tradingPaused: false,
+    }
+    const asOf = { blockNumber: '1', blockTimestamp: '1' }
+    const markdown = vaultsMarkdown({ chainId: 1, vaults: [vault], total: 1, asOf })
     expect(markdown).not.toMatch(/(?<!\\)[<>[\]]|\n# c|\n- d|(?<!\\)\*\*b|(?<!\\)&/)
     expect(markdown).toContain('\\<img src=x')
   })
 
-  it.each(['json', 'MD', 'html', ''])('is the only other format: %s', async format => {
+  it.each(['json', 'MD', 'html', ''])('is the only other format, so format=%s is rejected', async format => {
     const response = await request(`/vaults?format=${format}`)
     expect([response.status, await response.json()]).toMatchObject([400, { code: 'INVALID_REQUEST' }])
   })
 })
 
-describe('an answer', () => {
-  it('has its block as ETag, and is not sent again while that is the newest', async () => {
+describe('a response', () => {
+  it('has its block as ETag and is a 304 while that block is the newest', async () => {
     const first = await request('/vaults')
     const etag = first.headers.get('etag') ?? ''
     expect(first.headers.get('cache-control')).toBe('no-cache')
@@ -160,14 +168,14 @@ describe('an answer', () => {
 
   it.each([
     ['a quote', '/agents/register/quote'],
-    ['a refusal', '/agents/999999'],
+    ['an error', '/agents/999999'],
     ['an unknown path', '/nowhere'],
-  ])('that is %s is never stored', async (_, path) => {
+  ])('to %s is never cached', async (_, path) => {
     const { headers } = await request(path)
     expect([headers.get('cache-control'), headers.get('etag')]).toEqual(['no-store', null])
   })
 
-  it('may be read from any page, with the headers that matter', async () => {
+  it('is readable from any origin, with the relevant headers', async () => {
     const { headers } = await request('/vaults', { headers: { origin: 'https://agents.example' } })
     expect(headers.get('access-control-allow-origin')).toBe('*')
     for (const name of ['ETag', 'X-Request-Id', 'PAYMENT-REQUIRED', 'X-PAYMENT-RESPONSE'])
@@ -184,7 +192,7 @@ describe('an answer', () => {
     expect(preflight.headers.get('access-control-allow-headers')).toContain('payment-signature')
   })
 
-  it('carries the security headers', async () => {
+  it('has the security headers', async () => {
     const { headers } = await request('/health')
     expect(headers.get('content-security-policy')).toBe("default-src 'none'; frame-ancestors 'none'")
     expect(headers.get('x-content-type-options')).toBe('nosniff')
@@ -193,7 +201,7 @@ describe('an answer', () => {
   })
 })
 
-describe('the documents', () => {
+describe('the API documents', () => {
   it('for language models name every operation', async () => {
     const index = await text('/llms.txt')
     const full = await text('/llms-full.txt')
@@ -205,7 +213,7 @@ describe('the documents', () => {
     expect(full).toContain('EXCEEDS_ALLOCATION_CAP')
   })
 
-  it('show the interactive page, with everything from this server', async () => {
+  it('include the interactive page, which loads only from this server', async () => {
     for (const path of ['/docs', '/docs/']) {
       const page = await request(path)
       expect([page.status, page.headers.get('content-type')]).toEqual([200, expect.stringContaining('text/html')])
@@ -214,7 +222,7 @@ describe('the documents', () => {
     }
   })
 
-  it('are gone when they are switched off, though the description stays', async () => {
+  it('can be switched off, except for the OpenAPI description', async () => {
     const app = appWith({ DOCS_ENABLED: 'false' })
     for (const path of ['/docs', '/docs/', '/docs/init.js', '/docs/swagger-ui.css']) {
       const response = await request(path, {}, app)
@@ -224,7 +232,7 @@ describe('the documents', () => {
     expect((await call('getDiscovery', {}, app)).body.links.docs).toBeNull()
   })
 
-  it('answer what does not exist with a refusal', async () => {
+  it('respond 404 to an unknown file', async () => {
     const response = await request('/docs/nothing.js')
     expect([response.status, await response.json()]).toMatchObject([404, { code: 'UNKNOWN_PATH' }])
   })

@@ -15,13 +15,15 @@ import { call, deployment, request } from '../support/surfaces.ts'
 
 const fetchWorker = (async (input, init) => exports.default.fetch(new Request(input as string, init))) as typeof fetch
 
-type Era = 'legacy' | { pin: string }
-const ERAS: [Era, string][] = [
+// MCP only: the MCP surface itself, over the protocol's 2025 revisions (with sessions) and its 2026 revision.
+
+type ProtocolMode = 'legacy' | { pin: string }
+const MODES: [ProtocolMode, string][] = [
   ['legacy', '2025-11-25'],
   [{ pin: '2026-07-28' }, '2026-07-28'],
 ]
 
-async function connect(mode: Era = 'legacy', path = '/mcp', fetch = fetchWorker) {
+async function connect(mode: ProtocolMode = 'legacy', path = '/mcp', fetch = fetchWorker) {
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } })
   const transport = new StreamableHTTPClientTransport(new URL(path, 'http://localhost'), { fetch })
   await client.connect(transport)
@@ -60,10 +62,10 @@ const tables = (stub: DurableObjectStub) =>
     state.storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'event'").toArray(),
   )
 
-/** The result of the last message of an event stream. */
+/** Returns the result in the last message of an event stream. */
 const resultOf = (stream: string) => JSON.parse(/^data: (.+)$/gm.exec(stream)?.[1] ?? '').result
 
-/** Reads server-sent events until one satisfies `until`; answers all of them and lets the stream go. */
+/** Reads server-sent events until one satisfies `until`, cancels the stream and returns all of them. */
 async function readEvents(response: Response, until: (event: { id: string; data: string }) => boolean) {
   const reader = (response.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader()
   const events: { id: string; data: string }[] = []
@@ -85,8 +87,8 @@ async function readEvents(response: Response, until: (event: { id: string; data:
   }
 }
 
-describe.each(ERAS)('protocol %o', (mode, version) => {
-  it('negotiates and says who it is and how to use it', async () => {
+describe.each(MODES)('protocol %o', (mode, version) => {
+  it('negotiates the version and returns server name and instructions', async () => {
     const { client } = await connect(mode)
     expect(client.getNegotiatedProtocolVersion()).toBe(version)
     expect(client.getServerVersion()).toMatchObject({ name: 'agent-trading-service', version: '0.1.0' })
@@ -94,14 +96,14 @@ describe.each(ERAS)('protocol %o', (mode, version) => {
     await client.close()
   })
 
-  it('does a whole trade through tools alone', async () => {
+  it('completes a trade through tools alone', async () => {
     const { client, tool } = await connect(mode)
-    await client.listTools() // the client validates every answer against the output schemas from here on
+    await client.listTools() // from here on, the client validates results against the output schemas
     await wholeTrade(tool)
     await client.close()
   })
 
-  it('reports progress while a submission waits for its inclusion', async () => {
+  it('reports progress while a submission waits for inclusion', async () => {
     const { client } = await connect(mode)
     const seen: number[] = []
     const onprogress = ({ progress }: { progress: number }) => seen.push(progress)
@@ -114,7 +116,7 @@ describe.each(ERAS)('protocol %o', (mode, version) => {
     await client.close()
   })
 
-  it('answers a refusal as an error with the body of HTTP, and invents no structured content', async () => {
+  it('returns a refusal as an error with the same body as over HTTP and without structured content', async () => {
     const { client, tool } = await connect(mode)
     const { requestId, ...body } = await refused(tool('svc_get_agent', { agentId: '999999' }))
     const { body: overHttp } = await call('getAgent', { agentId: '999999' })
@@ -128,7 +130,7 @@ describe.each(ERAS)('protocol %o', (mode, version) => {
     await client.close()
   })
 
-  it('takes numbers, booleans and lists for what is text in a URL, as models send them', async () => {
+  it('accepts numbers, booleans and lists for URL parameters, as models send them', async () => {
     const { client, tool } = await connect(mode)
     const agentId = Number(await new ToolTrader(tool).register({ linkERC8004: false }))
     expect(await succeed(tool('svc_get_agent', { agentId }))).toMatchObject({ agentId: `${agentId}` })
@@ -176,7 +178,7 @@ describe.each(ERAS)('protocol %o', (mode, version) => {
     await client.close()
   })
 
-  it('narrows the tools with ?tools=, and refuses what it left out', async () => {
+  it('selects tools with ?tools= and rejects the others', async () => {
     const { client, tool } = await connect(mode, '/mcp?tools=read')
     const { tools } = await client.listTools()
     expect(tools.length).toBeGreaterThan(10)
@@ -185,11 +187,11 @@ describe.each(ERAS)('protocol %o', (mode, version) => {
     await client.close()
   })
 
-  it('tells a listener when what an agent holds has changed, whoever has changed it', async () => {
+  it('notifies a subscriber when the positions of an agent change, whoever changes them', async () => {
     const { client, tool } = await connect(mode)
     const trader = new ToolTrader(tool)
-    const of = `svc://agents/${await trader.register()}`
-    const uris = [`${of}/positions`, `${of}/risk-state`]
+    const base = `svc://agents/${await trader.register()}`
+    const uris = [`${base}/positions`, `${base}/risk-state`]
     let updated = new Set<string>()
     let all = Promise.withResolvers<void>()
     client.setNotificationHandler('notifications/resources/updated', ({ params }) => {
@@ -198,8 +200,8 @@ describe.each(ERAS)('protocol %o', (mode, version) => {
     if (mode === 'legacy') for (const uri of uris) await client.subscribeResource({ uri })
     else await client.listen({ resourceSubscriptions: uris })
     const { agentId, account } = trader
-    const asked = { agentId, symbol: 'NVDA', usdcAmount: '20', exits: '-800:10000,1500:10000' }
-    const { body, typedData } = (await call('getTradeIntentQuote', asked)).body
+    const input = { agentId, symbol: 'NVDA', usdcAmount: '20', exits: '-800:10000,1500:10000' }
+    const { body, typedData } = (await call('getTradeIntentQuote', input)).body
     const signature = await sign(account, typedData)
     const { positionId } = (await call('submitTradeIntent', { agentId, ...body, signature })).body
     await all.promise
@@ -215,14 +217,14 @@ describe.each(ERAS)('protocol %o', (mode, version) => {
       args: [BigInt(positionId)],
     })
     await all.promise
-    const { contents } = await client.readResource({ uri: `${of}/positions` })
+    const { contents } = await client.readResource({ uri: `${base}/positions` })
     expect(JSON.parse((contents[0] as { text: string }).text).positions).toEqual([])
     await client.close()
   })
 })
 
 describe('a session of the 2025 revisions', () => {
-  it('outlives the eviction of its object, with what its streams have carried', async () => {
+  it('survives the eviction of its object, with the events of its streams', async () => {
     const headers = await rawSession('/mcp?tools=read')
     const before = await (await post(listTools, headers)).text()
     expect(before).not.toContain('"name":"svc_submit_trade_intent"')
@@ -236,7 +238,7 @@ describe('a session of the 2025 revisions', () => {
     expect(JSON.parse(replayed.at(-1)?.data ?? '').result).toEqual(resultOf(before))
   })
 
-  it('expires when it is idle, and leaves nothing in storage', async () => {
+  it('expires when idle and leaves nothing in storage', async () => {
     const headers = await rawSession()
     const stub = objectOf(headers['mcp-session-id'] ?? '')
     expect(await tables(stub)).toHaveLength(1)
@@ -246,7 +248,7 @@ describe('a session of the 2025 revisions', () => {
     expect(await runDurableObjectAlarm(stub)).toBe(false)
   })
 
-  it('waits two minutes for its first use, and half an hour for the next', async () => {
+  it('expires after two minutes if unused, and after half an hour if used', async () => {
     const headers = await rawSession()
     const minutesLeft = () =>
       runInDurableObject(objectOf(headers['mcp-session-id'] ?? ''), async (_, { storage }) =>
@@ -264,7 +266,7 @@ describe('a session of the 2025 revisions', () => {
     expect(await tables(objectOf(headers['mcp-session-id'] ?? ''))).toHaveLength(0)
   })
 
-  it('sends again what a lost stream has missed, and to nobody else', async () => {
+  it('replays the events that a lost stream has missed, to its own client only', async () => {
     const headers = await rawSession()
     const stream = await post(
       { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'svc_list_vaults', arguments: {} } },
@@ -281,7 +283,7 @@ describe('a session of the 2025 revisions', () => {
     expect(stolen.ok ? await readEvents(stolen, ({ data }) => data !== '') : []).toEqual([])
   })
 
-  it('keeps two sessions apart that are used at the same time', async () => {
+  it('is separate from another session in use at the same time', async () => {
     const [a, b] = await Promise.all([connect('legacy', '/mcp?tools=read'), connect('legacy', '/mcp?tools=trade')])
     expect(a.sessionId).not.toBe(b.sessionId)
     const names = await Promise.all(
@@ -298,25 +300,25 @@ describe('a session of the 2025 revisions', () => {
     expect(names).toEqual(names.map((_, index) => index % 2 === 0))
   })
 
-  it('speaks every revision that a client may ask for, and the newest to one that asks for an unknown one', async () => {
-    for (const [asked, answered] of [
+  it('supports every 2024 and 2025 revision, and offers the newest to a client with an unknown one', async () => {
+    for (const [requested, negotiated] of [
       ['2024-11-05', '2024-11-05'],
       ['2025-03-26', '2025-03-26'],
       ['2025-06-18', '2025-06-18'],
       ['2025-11-25', '2025-11-25'],
       ['1999-01-01', '2025-11-25'],
     ]) {
-      const response = await post({ ...initialize, params: { ...initialize.params, protocolVersion: asked } })
-      expect(await response.text()).toContain(`"protocolVersion":"${answered}"`)
+      const response = await post({ ...initialize, params: { ...initialize.params, protocolVersion: requested } })
+      expect(await response.text()).toContain(`"protocolVersion":"${negotiated}"`)
     }
   })
 })
 
-describe('what went wrong inside', () => {
-  /** The tools over a context that a test has broken. */
+describe('an internal error', () => {
+  /** Connects to tools over a context that the test has broken. */
   async function toolsOver(context: Context) {
     const route = createMcpRoute({
-      createServer: serving => createServer(context, serving),
+      createServer: options => createServer(context, options),
       allowedHosts: ['localhost'],
       namespaces: env,
     })
@@ -324,7 +326,7 @@ describe('what went wrong inside', () => {
     return connect({ pin: '2026-07-28' }, '/mcp', fetchBroken)
   }
 
-  it('is not told: neither an unexpected error nor the address of a node', async () => {
+  it('reveals neither its message nor the URL of the node', async () => {
     const vars = { ...workerVars(deployment), RPC_URL: 'http://127.0.0.1:1/v2/secret-key' }
     const unreachable = createContext(parseConfig(vars), env)
     const broken: Context = Object.create(unreachable, {
@@ -351,7 +353,7 @@ describe('what went wrong inside', () => {
     }
   })
 
-  it('is a refusal that names what is missing where the deployment is not configured', async () => {
+  it('is a refusal that names the missing capability if the deployment is not configured', async () => {
     const { client, tool } = await toolsOver(createContext(parseConfig({}), env))
     expect(await refused(tool('svc_list_vaults'))).toMatchObject({ code: 'CHAIN_NOT_CONFIGURED' })
     expect(await refused(tool('svc_get_risk_state', { agentId: '1' }))).toMatchObject({
@@ -363,7 +365,7 @@ describe('what went wrong inside', () => {
 })
 
 describe('the endpoint', () => {
-  it('refuses foreign origins and hosts on every method', async () => {
+  it('rejects foreign origins and hosts on every method', async () => {
     for (const method of ['POST', 'GET', 'DELETE', 'OPTIONS'])
       for (const origin of ['http://evil.example', 'null', 'http://localhost.evil.example'])
         expect((await request('/mcp', { method, headers: { origin } })).status).toBe(403)
@@ -371,7 +373,7 @@ describe('the endpoint', () => {
     expect(rebound.status).toBe(403)
   })
 
-  it('lets pages of its own hosts in', async () => {
+  it('accepts pages of its own hosts', async () => {
     const preflight = await request('/mcp', { method: 'OPTIONS', headers: { origin: 'http://localhost:6274' } })
     expect(preflight.status).toBe(204)
     expect(preflight.headers.get('access-control-allow-headers')).toContain('Mcp-Session-Id')
@@ -391,13 +393,17 @@ describe('the endpoint', () => {
     ['no session id on a listen stream', { method: 'GET' }, 400],
     ['an initialize request in a batch', { body: JSON.stringify([initialize]) }, 400],
     ['an invented session id', { headers: { ...JSON_AND_STREAM, 'mcp-session-id': 'invented' } }, 404],
-    ['a session id that looks like one', { headers: { ...JSON_AND_STREAM, 'mcp-session-id': '0'.repeat(64) } }, 404],
     [
-      'a session that was never begun',
+      'a well-formed session id that was never issued',
+      { headers: { ...JSON_AND_STREAM, 'mcp-session-id': '0'.repeat(64) } },
+      404,
+    ],
+    [
+      'a session id that was issued and never used',
       { headers: { ...JSON_AND_STREAM, 'mcp-session-id': `${env.MCP_SESSION.newUniqueId()}` } },
       404,
     ],
-  ])('refuses %s', async (_, { body, ...init }: RequestInit, status) => {
+  ])('rejects %s', async (_, { body, ...init }: RequestInit, status) => {
     const method = init.method ?? 'POST'
     const response = await request('/mcp', {
       headers: JSON_AND_STREAM,
@@ -409,20 +415,20 @@ describe('the endpoint', () => {
     expect(await response.json()).toMatchObject({ jsonrpc: '2.0', error: { code: expect.any(Number) } })
   })
 
-  it('refuses what a session does not accept', async () => {
+  it('rejects requests that a session does not accept', async () => {
     const headers = await rawSession()
     expect((await post(listTools, { ...headers, accept: 'application/json' })).status).toBe(406)
     expect((await post(listTools, { ...headers, 'mcp-protocol-version': '1999-01-01' })).status).toBe(400)
     expect((await post(initialize, headers)).status).toBe(400)
   })
 
-  it('begins no session for an initialize request that it refuses', async () => {
+  it('opens no session for an initialize request that it rejects', async () => {
     const response = await post(initialize, { accept: 'application/json' })
     expect(response.status).toBe(406)
     expect(response.headers.get('mcp-session-id')).toBeNull()
   })
 
-  it('counts a request body while it streams, whatever the header says', async () => {
+  it('limits the size of a streamed request body', async () => {
     const chunk = new TextEncoder().encode('x'.repeat(1024 * 1024))
     let sent = 0
     const body = new ReadableStream({
@@ -432,7 +438,7 @@ describe('the endpoint', () => {
     expect(response.status).toBe(413)
   })
 
-  it('keeps the request id that a client chose', async () => {
+  it('keeps the request id of the client', async () => {
     const headers = { ...(await rawSession()), 'x-request-id': 'chosen-by-the-client' }
     const body = { jsonrpc: '2.0', id: 3, method: 'tools/call', params: { name: 'svc_get_agent', arguments: {} } }
     expect(await (await post(body, headers)).text()).toContain('chosen-by-the-client')

@@ -27,9 +27,9 @@ async function agentOf({ privateKey }: Account, changes: Input = {}): Promise<st
   return body.agentId
 }
 
-/** Mints an ERC-8004 identity to an account and answers its id. */
+/** Mints an ERC-8004 identity to an account and returns its id. */
 async function newIdentity(account: Account): Promise<bigint> {
-  const receipt = await chain.send(account, { ...identities, functionName: 'register', args: [] } as never)
+  const receipt = await chain.send(account, { ...identities, functionName: 'register', args: [] })
   const [, , id] = receipt.logs.flatMap(({ topics }) => (topics.length === 4 ? [topics] : []))[0]?.slice(1) ?? []
   return BigInt(id ?? 0)
 }
@@ -37,7 +37,7 @@ async function newIdentity(account: Account): Promise<bigint> {
 const transfer = (from: Account, to: Account, id: bigint) =>
   chain.send(from, { ...identities, functionName: 'transferFrom', args: [from.address, to.address, id] })
 
-/** The signed body of a link, as its quote suggests it. */
+/** Returns the signed body of a link, from its quote. */
 async function linkOf(account: Account, agentId: string, erc8004AgentId: bigint, changes: Input = {}) {
   const { body } = await call('getErc8004LinkQuote', { agentId, erc8004AgentId: `${erc8004AgentId}`, ...changes })
   const signature = await sign(privateKeyToAccount(account.privateKey), body.typedData)
@@ -45,10 +45,10 @@ async function linkOf(account: Account, agentId: string, erc8004AgentId: bigint,
 }
 
 describe('the agents of an owner', () => {
-  it('are those that it registered and those that it was given, and no other', async () => {
+  it('include those it registered and those it received, and no others', async () => {
     const mine = await agentOf(holder)
     const second = await agentOf(holder)
-    const given = await agentOf(other)
+    const received = await agentOf(other)
     const give = (from: Account, to: Account, id: string) =>
       chain.send(from, {
         address: contracts.AgentRegistry,
@@ -56,10 +56,10 @@ describe('the agents of an owner', () => {
         functionName: 'transferAgentOwnership',
         args: [BigInt(id), to.address],
       })
-    await give(other, holder, given)
+    await give(other, holder, received)
     await give(holder, third, second)
     const answer = await ownedBy(holder.address.toLowerCase())
-    expect(idsOf(answer)).toEqual(expect.arrayContaining([mine, given]))
+    expect(idsOf(answer)).toEqual(expect.arrayContaining([mine, received]))
     expect(idsOf(answer)).not.toContain(second)
     expect(answer.body).toMatchObject({
       owner: holder.address,
@@ -72,12 +72,12 @@ describe('the agents of an owner', () => {
     expect(idsOf(await ownedBy(third.address))).not.toContain(second)
   })
 
-  it('may be none', async () => {
+  it('can be an empty list', async () => {
     const { address } = privateKeyToAccount(generatePrivateKey())
     expect(await ownedBy(address)).toMatchObject({ status: 200, body: { count: 0, agents: [] } })
   })
 
-  it('are asked for by an address', async () => {
+  it('are requested by a valid address', async () => {
     const wrong = `${holder.address.slice(0, -1)}${holder.address.endsWith('A') ? 'a' : 'A'}`
     for (const owner of ['0x12', 'me', wrong])
       expect(await ownedBy(owner)).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
@@ -85,7 +85,7 @@ describe('the agents of an owner', () => {
 })
 
 describe('an ERC-8004 identity', () => {
-  it('is linked by its holder, once, and finds its agent', async () => {
+  it('is linked once, by its holder, and then leads to its agent', async () => {
     const id = await newIdentity(holder)
     const agentId = await agentOf(holder)
     expect(await call('getAgentByErc8004', { erc8004AgentId: `${id}` })).toMatchObject({
@@ -117,7 +117,7 @@ describe('an ERC-8004 identity', () => {
     })
   })
 
-  it('that was sold is shown as such', async () => {
+  it('shows that its holder has changed', async () => {
     const id = await newIdentity(holder)
     const agentId = await agentOf(holder)
     expect((await call('linkErc8004', await linkOf(holder, agentId, id))).status).toBe(201)
@@ -126,13 +126,13 @@ describe('an ERC-8004 identity', () => {
     expect(body.agent).toMatchObject({ hasERC8004Identity: true, erc8004OwnerCurrent: false })
   })
 
-  it('is linked at registration too', async () => {
+  it('can be linked at registration', async () => {
     const id = await newIdentity(holder)
     const agentId = await agentOf(holder, { linkERC8004: true, erc8004AgentId: `${id}` })
     expect((await call('getAgentByErc8004', { erc8004AgentId: `${id}` })).body.agentId).toBe(agentId)
   })
 
-  it('that nobody has, or that another holds, is refused', async () => {
+  it('is not linked if it does not exist or another account holds it', async () => {
     const agentId = await agentOf(holder)
     const missing = await call('linkErc8004', await linkOf(holder, agentId, 999_999n))
     expect(missing).toMatchObject({ status: 404, body: { code: 'ERC8004_IDENTITY_NOT_FOUND' } })
@@ -150,7 +150,7 @@ describe('an ERC-8004 identity', () => {
     expect(await call('linkErc8004', body)).toMatchObject({ status: 400, body: { code } })
   })
 
-  it('names the nonce that was signed wrongly', async () => {
+  it('is not linked with another nonce, which the error names', async () => {
     const agentId = await agentOf(holder)
     const { body } = await call('getErc8004LinkQuote', { agentId, erc8004AgentId: '0' })
     const message = { ...body.typedData.message, nonce: `${BigInt(body.nonce) + 1n}` }
@@ -161,7 +161,7 @@ describe('an ERC-8004 identity', () => {
     })
   })
 
-  it('of an agent that does not exist is a 404, and without a relayer a 503', async () => {
+  it('responds 404 for an unknown agent, and 503 without a relayer', async () => {
     const body = { agentId: '999999', erc8004AgentId: '1', deadline: '99999999999', signature: `0x${'11'.repeat(65)}` }
     expect(await call('linkErc8004', body)).toMatchObject({ status: 404, body: { code: 'AGENT_NOT_FOUND' } })
     expect(await call('getErc8004LinkQuote', { agentId: '999999' })).toMatchObject({ status: 404 })

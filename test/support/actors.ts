@@ -5,7 +5,7 @@ import { controls } from '../../devnet/controls.ts'
 import type { Body } from './body.ts'
 import { type CallResult, call, deployment, type Fetch, type Input, type OperationId } from './surfaces.ts'
 
-/** What may be done to the chain beside the service: prices, time, pauses, statuses. */
+/** Controls of the chain that bypass the service: prices, time, pauses, statuses. */
 export const chain = controls(deployment)
 
 /** A registered agent and the key that signs for it. */
@@ -14,13 +14,13 @@ export type Trader = { agentId: string; account: PrivateKeyAccount }
 export const GENESIS = deployment.vaults.genesis as `0x${string}`
 export const FRONTIER = deployment.vaults.frontier as `0x${string}`
 
-/** Signs typed data as a wallet would, from the JSON that a quote answers. */
+/** Signs the typed data of a quote as a wallet would. */
 export function sign(account: PrivateKeyAccount, typedData: Body): Promise<Hex> {
   const { EIP712Domain: _, ...types } = typedData.types
   return account.signTypedData({ ...typedData, types } as TypedDataDefinition)
 }
 
-/** A registration body for a fresh key, ready to post, as the quote suggests it. */
+/** Returns a signed registration body, from its quote. */
 export async function registrationOf(account: PrivateKeyAccount, changes: Input = {}): Promise<Body> {
   const { body } = await call('getRegistrationQuote', {
     signer: account.address,
@@ -32,7 +32,7 @@ export async function registrationOf(account: PrivateKeyAccount, changes: Input 
   return { ...body.body, signature: await sign(account, body.typedData) }
 }
 
-/** Registers a fresh key as an agent. */
+/** Registers a new agent with a new key. */
 export async function newTrader(changes: Input = {}): Promise<Trader> {
   const account = privateKeyToAccount(generatePrivateKey())
   const { status, body } = await call('registerAgent', await registrationOf(account, changes))
@@ -49,7 +49,7 @@ const quotes = {
 } as const satisfies Partial<Record<OperationId, OperationId>>
 export type Submission = keyof typeof quotes
 
-/** The signed body of an intent, from its quote; `changes` are made after signing. */
+/** Returns the signed body of an intent, from its quote. `changes` are made after signing. */
 export async function signedIntent(
   trader: Trader,
   submission: Submission,
@@ -67,7 +67,7 @@ export async function submit(trader: Trader, submission: Submission, input: Inpu
   return call(submission, await signedIntent(trader, submission, input), fetch)
 }
 
-/** Opens a position and answers its id. */
+/** Opens a position and returns its id. */
 export async function openPosition(trader: Trader, input: Input = {}): Promise<string> {
   const { status, body } = await submit(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '250', ...input })
   expect({ status, body }).toMatchObject({ status: 201, body: { positionId: expect.stringMatching(/^\d+$/) } })

@@ -3,17 +3,17 @@ import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 
 import { expect } from 'vitest'
 import type { Body } from './body.ts'
 
-/** A tool's result, whichever client brought it. */
+/** The result of a tool, the same for every client. */
 export type ToolResult = { content: { type: string; text?: string }[]; structuredContent?: Body; isError?: boolean }
 export type CallTool = (
   name: string,
   input: Record<string, unknown>,
   meta?: Record<string, string>,
 ) => Promise<ToolResult>
-/** Answers the payment that a refusal asks for, as `_meta` of the next call. */
+/** Returns the payment for the requirements of an error, as `_meta` of the next call. */
 export type Pay = (required: Body) => Promise<Record<string, string>>
 
-/** The structured content of a call that must succeed, which its text must repeat. */
+/** Returns the structured content of a call that must succeed. Its text must be the same JSON. */
 export async function succeed(result: Promise<ToolResult>): Promise<Body> {
   const { content, structuredContent, isError } = await result
   expect({ isError: isError ?? false, text: content[0]?.text }).toEqual({ isError: false, text: expect.any(String) })
@@ -21,7 +21,7 @@ export async function succeed(result: Promise<ToolResult>): Promise<Body> {
   return structuredContent
 }
 
-/** The error body of a call that must be refused. */
+/** Returns the error body of a call that must fail. */
 export async function refused(result: Promise<ToolResult>): Promise<Body> {
   const { content, structuredContent, isError } = await result
   expect({ isError, structuredContent }).toEqual({ isError: true, structuredContent: undefined })
@@ -34,7 +34,7 @@ export function sign(account: PrivateKeyAccount, { types, ...typedData }: Body):
   return account.signTypedData({ ...typedData, types: own } as TypedDataDefinition)
 }
 
-/** An agent that is registered and trades through tools alone; its key signs beside them. */
+/** An agent that registers and trades through tools alone. Its key signs outside of the server. */
 export class ToolTrader {
   readonly call: CallTool
   readonly pay: Pay | undefined
@@ -62,7 +62,7 @@ export class ToolTrader {
     return this.agentId
   }
 
-  /** Quotes an intent, signs it and submits it; answers the receipt. */
+  /** Quotes, signs and submits an intent, and returns the receipt. */
   async trade(intent: 'trade' | 'add' | 'reduce' | 'exit_ladder', asked: Record<string, unknown>): Promise<Body> {
     const { agentId } = this
     const quote = await succeed(this.call(`svc_get_${intent}_intent_quote`, { agentId, ...asked }))
@@ -71,7 +71,7 @@ export class ToolTrader {
   }
 }
 
-/** The demo's trade, through tools alone: register, open, add, change the ladder, reduce, close, and look at it. */
+/** Completes the trade of the demo through tools alone: register, open, add, change the ladder, reduce and close. */
 export async function wholeTrade(call: CallTool, pay?: Pay): Promise<void> {
   const trader = new ToolTrader(call, pay)
   const agentId = await trader.register()
