@@ -33,7 +33,7 @@ export default defineConfig({
           exclude: [
             '**/*.node.test.ts',
             '**/keeper*.test.ts',
-            '**/executor-lane.test.ts',
+            '**/lane-*.test.ts',
             '**/{history-property,history-fresh,events-reorg}.test.ts',
           ],
           globalSetup: ['./test/support/facilitator-setup.ts'],
@@ -53,7 +53,7 @@ export default defineConfig({
         test: {
           name: 'lane',
           setupFiles,
-          include: ['test/integration/executor-lane.test.ts'],
+          include: ['test/integration/lane-*.test.ts'],
           globalSetup: ['./test/support/lane-chain.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,

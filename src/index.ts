@@ -21,7 +21,7 @@ import { refreshPricesOnSchedule } from './operations/scheduled-price-refresh.ts
 import { presentTrade } from './resources/trade.ts'
 
 export { KeeperObject as Keeper } from './keeper/object.ts'
-export { PaymentLedger } from './payments/object.ts'
+export { PaymentLedgerObject as PaymentLedger } from './payments/object.ts'
 
 const config = parseConfig({ ...env })
 const context = createContext(config, env)

@@ -33,9 +33,9 @@ function readPayment(
     if (`${request.paymentRequirements[field]}`.toLowerCase() !== own[field].toLowerCase())
       return { reason: `invalid_payment_requirements: ${field}` }
   const parsed = parsePayment(request.paymentPayload, own, now)
-  if ('payment' in parsed) return parsed
+  if (parsed.kind === 'valid') return { payment: parsed.payment }
   return {
-    reason: 'malformed' in parsed ? 'invalid_payload' : `invalid_payment_requirements: ${parsed.mismatch.field}`,
+    reason: parsed.kind === 'malformed' ? 'invalid_payload' : `invalid_payment_requirements: ${parsed.field}`,
   }
 }
 
@@ -82,9 +82,9 @@ export const verifyPayment = defineOperation(
     const { requirements, now, facilitator } = await selfHosted(context)
     const read = readPayment(request, requirements, now)
     if ('reason' in read) return { isValid: false, invalidReason: read.reason }
-    const verdict = await facilitator.verify(read.payment, requirements)
-    if (verdict.is === 'unavailable') throw refuse('FACILITATOR_UNAVAILABLE')
+    const result = await facilitator.verify(read.payment, requirements)
+    if (result.kind === 'unavailable') throw refuse('FACILITATOR_UNAVAILABLE')
     const { payer } = read.payment
-    return verdict.is === 'valid' ? { isValid: true, payer } : { isValid: false, invalidReason: verdict.reason, payer }
+    return result.kind === 'valid' ? { isValid: true, payer } : { isValid: false, invalidReason: result.reason, payer }
   },
 )

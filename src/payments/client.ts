@@ -4,62 +4,58 @@ import { refuse } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/intent.ts'
-import type { PaymentLedger, Receipt, Taken } from './object.ts'
-import { parsePayment } from './parse-payment.ts'
-import { type Fee, type PaymentRequirements, paymentRequired, requirementsOf } from './requirements.ts'
-import type { Registration } from './store.ts'
+import { logEvent } from '../log.ts'
+import type { PaymentLedgerObject } from './object.ts'
+import { type ParsedPayment, parsePayment } from './parse-payment.ts'
+import type { ClaimResult, PaymentClaim, PaymentReceipt } from './payment-claim.ts'
+import { type PaymentRequirements, paymentRequired, type RegistrationFee, requirementsOf } from './requirements.ts'
+import type { PaidRegistration } from './store.ts'
 
 export type Payments = ReturnType<typeof createPayments>
 
-/** A fee that must be paid before a registration is relayed. */
-export type Due = { requirements: PaymentRequirements; chainTime: bigint; facilitatorUrl: string | undefined }
+/** A fee that must be paid before a registration is relayed. `chainTime` is in Unix seconds. */
+export type FeeDue = { requirements: PaymentRequirements; chainTime: bigint; facilitatorUrl: string | undefined }
 
-/** Payment of the registration fee over x402. `resourceUrl` is what is paid for. */
+/** Returns the payment of registration fees over x402. `resourceUrl` is what is paid for. */
 export function createPayments(
   config: PaymentConfig,
-  namespace: DurableObjectNamespace<PaymentLedger>,
+  namespace: DurableObjectNamespace<PaymentLedgerObject>,
   resourceUrl: string,
 ) {
   const ledger = () => namespace.get(namespace.idFromName('registrations'))
   const { rpcUrls, facilitatorUrl, facilitatorTimeoutMs } = config
 
-  const demand = ({ requirements }: Due, refusal: Refusal): Refusal => {
+  /** Adds the payment requirements to a refusal. */
+  function withRequirements(refusal: Refusal, { requirements }: FeeDue): Refusal {
     refusal.payment = { required: { ...paymentRequired(requirements, resourceUrl), error: refusal.body.error } }
     return refusal
   }
 
   /**
-   * Sees to it that a registration is paid for, with what its signer has paid before or with the given payment, and
-   * answers the payment's receipt. Nothing is charged twice: the same call again is safe. Throws PAYMENT_REQUIRED,
-   * PAYMENT_REFUSED, PAYMENT_ALREADY_USED (with the requirements), INVALID_PAYMENT, REGISTRATION_IN_FLIGHT,
-   * PAYMENT_PENDING, FACILITATOR_UNAVAILABLE.
+   * Makes sure that a registration is paid for, by an earlier payment of its signer or by the given one, and returns the
+   * receipt. The same call again charges nothing. Throws PAYMENT_REQUIRED, PAYMENT_REFUSED and PAYMENT_ALREADY_USED with
+   * the requirements, INVALID_PAYMENT, REGISTRATION_IN_FLIGHT, PAYMENT_PENDING, FACILITATOR_UNAVAILABLE.
    */
-  async function take(registration: Registration, due: Due, given: unknown): Promise<Receipt> {
+  async function take(registration: PaidRegistration, due: FeeDue, given: unknown): Promise<PaymentReceipt> {
     const parsed = given === undefined ? undefined : parsePayment(given, due.requirements, due.chainTime)
-    if (parsed && 'malformed' in parsed) throw refuse('INVALID_PAYMENT', { problem: parsed.malformed })
-    const payment = parsed && 'payment' in parsed ? parsed.payment : undefined
-    const taken = await ask(ledger =>
-      ledger.take({
-        ...{ registration, payment, requirements: due.requirements },
-        route: { rpcUrls, facilitatorUrl, facilitatorTimeoutMs },
-      }),
-    )
-    switch (taken.is) {
+    if (parsed?.kind === 'malformed') throw refuse('INVALID_PAYMENT', { problem: parsed.problem })
+    const result = await claim({
+      registration,
+      payment: parsed?.kind === 'valid' ? parsed.payment : undefined,
+      requirements: due.requirements,
+      network: { rpcUrls, facilitatorUrl, facilitatorTimeoutMs },
+    })
+    switch (result.kind) {
       case 'paid':
-        return taken.receipt
+        return result.receipt
       case 'due':
-        if (parsed === undefined) throw demand(due, refuse('PAYMENT_REQUIRED'))
-        if (!('mismatch' in parsed)) throw new Error('The ledger passed over a payment')
-        throw demand(
-          due,
-          refuse('PAYMENT_REFUSED', { problem: `${parsed.mismatch.field} is not as required`, ...parsed.mismatch }),
-        )
+        throw withRequirements(refusalOfUnpaid(parsed), due)
       case 'refused':
-        throw demand(due, refuse('PAYMENT_REFUSED', { problem: taken.reason }))
+        throw withRequirements(refuse('PAYMENT_REFUSED', { problem: result.reason }), due)
       case 'used':
-        throw demand(due, refuse('PAYMENT_ALREADY_USED'))
+        throw withRequirements(refuse('PAYMENT_ALREADY_USED'), due)
       case 'held':
-        throw refuse('REGISTRATION_IN_FLIGHT', { digest: taken.digest })
+        throw refuse('REGISTRATION_IN_FLIGHT', { digest: result.digest })
       case 'pending':
         throw refuse('PAYMENT_PENDING')
       case 'unavailable':
@@ -67,46 +63,56 @@ export function createPayments(
     }
   }
 
-  /** A ledger that broke on the way has written down what it began, and asking it again is safe. */
-  async function ask(question: (stub: DurableObjectStub<PaymentLedger>) => Promise<Taken>): Promise<Taken> {
+  /** Claims again if the ledger breaks: it recorded what it began, so a second claim is safe. */
+  async function claim(claim: PaymentClaim): Promise<ClaimResult> {
     try {
-      return await question(ledger())
+      return await ledger().claim(claim)
     } catch {
-      return question(ledger()).catch((error: unknown) => {
-        // Only the class is logged: a message can carry RPC URLs.
-        const cause = error instanceof Error ? error.name : typeof error
-        console.error(JSON.stringify({ level: 'error', event: 'payment ledger', cause }))
-        return { is: 'pending' }
+      return Promise.resolve(ledger().claim(claim)).catch((error: unknown): ClaimResult => {
+        logEvent('payment ledger', { cause: error instanceof Error ? error.name : typeof error })
+        return { kind: 'pending' }
       })
     }
   }
 
   return {
-    /** What a registration costs here; undefined where it is free. */
-    dueOf(fee: Fee, chainTime: bigint): Due | undefined {
+    /** Returns the fee of a registration; undefined if it is free. */
+    dueOf(fee: RegistrationFee, chainTime: bigint): FeeDue | undefined {
       const requirements = requirementsOf(config, fee, chainTime)
       return requirements && { requirements, chainTime, facilitatorUrl }
     },
+
     take,
-    /** The receipt of a registration that is on the chain, if it was paid for here. */
-    receiptOf: (signer: Address, digest: Hex): Promise<Receipt | undefined> =>
+
+    /** Returns the receipt of a registration that is on the chain; undefined if it was not paid here. */
+    receiptOf: (signer: Address, digest: Hex): Promise<PaymentReceipt | undefined> =>
       Promise.resolve(ledger().receipt({ signer, digest })).catch(() => undefined),
-    /** The relayer of a paid registration: it tells the ledger what became of it. */
+
+    /** Returns a relayer that reports the outcome of a paid registration to the ledger. */
     relaying: (relayer: Executor, signer: Address): Executor => ({
       ...relayer,
-      async relay(relay: RelayRequest) {
-        const outcome = await relayer.relay(relay)
-        const executed = executionOf(outcome)
-        // The ledger finds out by itself when it is not told.
+      async relay(request: RelayRequest) {
+        const outcome = await relayer.relay(request)
+        const executed = wasExecuted(outcome)
+        // Without the report the ledger finds out by itself.
         if (executed !== undefined)
-          await Promise.resolve(ledger().conclude({ signer, digest: relay.digest }, executed)).catch(() => {})
+          await Promise.resolve(ledger().conclude({ signer, digest: request.digest }, executed)).catch(() => {})
         return outcome
       },
     }),
   }
 }
 
-function executionOf({ state }: RelayOutcome): boolean | undefined {
+/** Returns the refusal of a registration without a usable payment. */
+function refusalOfUnpaid(parsed: ParsedPayment | undefined): Refusal {
+  if (parsed === undefined) return refuse('PAYMENT_REQUIRED')
+  if (parsed.kind !== 'mismatch') throw new Error('The ledger ignored a payment')
+  const { field, given, expected } = parsed
+  return refuse('PAYMENT_REFUSED', { problem: `${field} is not as required`, field, given, expected })
+}
+
+/** Returns whether a registration was executed; undefined if that is not certain. */
+function wasExecuted({ state }: RelayOutcome): boolean | undefined {
   if (state === 'mined') return true
   return state === 'rejected' || state === 'reverted' ? false : undefined
 }

@@ -4,19 +4,21 @@ import { type Address, getAddress, type Hex, isAddress } from 'viem'
 import { z } from 'zod'
 import type { PaymentRequirements } from './requirements.ts'
 
-/** A signed EIP-3009 transfer that says it meets the requirements; times are Unix seconds. */
+/** A signed EIP-3009 transfer that claims to meet the requirements. Times are Unix seconds. */
 export type Payment = {
   payer: Address
-  /** The authorization's nonce: payer and nonce are a payment's identity. */
+  /** The authorization's nonce. Payer and nonce identify a payment. */
   nonce: Hex
   validBefore: bigint
-  /** As version 2, whatever version was sent. */
+  /** In version 2, independent of the version that was sent. */
   payload: PaymentPayload
 }
 
-/** Why a payment was not taken: it is malformed, or one of its fields is not what was asked. */
-export type Mismatch = { field: string; given: string; expected: string }
-export type Parsed = { payment: Payment } | { malformed: string } | { mismatch: Mismatch }
+export type ParsedPayment =
+  | { kind: 'valid'; payment: Payment }
+  | { kind: 'malformed'; problem: string }
+  /** A field is not as required. */
+  | { kind: 'mismatch'; field: string; given: string; expected: string }
 
 const address = z
   .string()
@@ -56,21 +58,21 @@ const envelope = z.discriminatedUnion('x402Version', [
   z.object({ x402Version: z.literal(1), scheme: z.string(), network: z.string(), payload: transfer }),
 ])
 
-// Version 1 names networks; these two it never named, and CAIP-2 is understood in their place too.
-const chainIds: Record<string, number> = { ...EVM_NETWORK_CHAIN_ID_MAP, arbitrum: 42161, 'arbitrum-sepolia': 421614 }
-const caip2Of = (network: string) => (Object.hasOwn(chainIds, network) ? `eip155:${chainIds[network]}` : network)
+// Version 1 names networks. It has no names for the Arbitrum networks, so CAIP-2 ids are accepted too.
+const CHAIN_IDS: Record<string, number> = { ...EVM_NETWORK_CHAIN_ID_MAP, arbitrum: 42161, 'arbitrum-sepolia': 421614 }
+const caip2Of = (network: string) => (Object.hasOwn(CHAIN_IDS, network) ? `eip155:${CHAIN_IDS[network]}` : network)
 
-/** What a facilitator needs to bring a payment to the chain. */
-const SETTLEMENT_SECONDS = 6n
-/** Clocks of payers differ by less than this. */
-const CLOCK_SECONDS = 3_600n
+/** The time a facilitator needs to settle a payment. */
+const MIN_SETTLEMENT_SECONDS = 6n
+/** How far the clock of a payer may be off. */
+const MAX_CLOCK_SKEW_SECONDS = 3_600n
 
-/** Reads a payment of either x402 version and holds it against the requirements, field by field. `now` is Unix seconds. */
-export function parsePayment(given: unknown, required: PaymentRequirements, now: bigint): Parsed {
+/** Parses a payment of either x402 version and compares it with the requirements. `now` is in Unix seconds. */
+export function parsePayment(given: unknown, required: PaymentRequirements, now: bigint): ParsedPayment {
   const result = envelope.safeParse(given)
   if (!result.success) {
     const [issue] = result.error.issues
-    return { malformed: `${issue?.path.join('.') || 'payment'}: ${issue?.message}` }
+    return { kind: 'malformed', problem: `${issue?.path.join('.') || 'payment'}: ${issue?.message}` }
   }
   const { data } = result
   const { authorization, signature } = data.payload
@@ -88,19 +90,28 @@ export function parsePayment(given: unknown, required: PaymentRequirements, now:
     ['authorization.value', authorization.value, required.amount],
   ]
   for (const [field, given, expected] of fields)
-    if (given.toLowerCase() !== expected.toLowerCase()) return { mismatch: { field, given, expected } }
+    if (given.toLowerCase() !== expected.toLowerCase()) return { kind: 'mismatch', field, given, expected }
 
-  const earliest = now + SETTLEMENT_SECONDS
-  const latest = now + BigInt(required.maxTimeoutSeconds) + CLOCK_SECONDS
+  const earliest = now + MIN_SETTLEMENT_SECONDS
+  const latest = now + BigInt(required.maxTimeoutSeconds) + MAX_CLOCK_SKEW_SECONDS
   const validAfter = BigInt(authorization.validAfter)
   const validBefore = BigInt(authorization.validBefore)
   if (validAfter > now)
-    return { mismatch: { field: 'authorization.validAfter', given: `${validAfter}`, expected: `at most ${now}` } }
-  if (validBefore < earliest || validBefore > latest) {
-    const expected = `from ${earliest} to ${latest}`
-    return { mismatch: { field: 'authorization.validBefore', given: `${validBefore}`, expected } }
-  }
+    return {
+      kind: 'mismatch',
+      field: 'authorization.validAfter',
+      given: `${validAfter}`,
+      expected: `at most ${now}`,
+    }
+  if (validBefore < earliest || validBefore > latest)
+    return {
+      kind: 'mismatch',
+      field: 'authorization.validBefore',
+      given: `${validBefore}`,
+      expected: `from ${earliest} to ${latest}`,
+    }
   return {
+    kind: 'valid',
     payment: {
       payer: authorization.from,
       nonce: authorization.nonce,

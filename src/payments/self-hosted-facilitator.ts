@@ -3,76 +3,76 @@ import { ExactEvmScheme } from '@x402/evm/exact/facilitator'
 import { type Abi, type Address, concat, encodeFunctionData, type Hex, keccak256 } from 'viem'
 import { getCode, readContract } from 'viem/actions'
 import type { Executor } from '../executor/client.ts'
-import type { RelayOutcome } from '../executor/intent.ts'
+import type { RelayOutcome, RelayRequest } from '../executor/intent.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 import { createViemClient } from '../rpc/viem-client.ts'
-import { type Facilitator, reasonOf } from './hosted-facilitator.ts'
+import { type Facilitator, toReasonCode } from './facilitator.ts'
 import type { Payment } from './parse-payment.ts'
 
 /**
- * The facilitator inside the Worker: the protocol's own verification, and settlements that go through the relayer's
- * lane as every other transaction does, so that no nonce of the account is lost.
+ * Returns the facilitator inside the Worker. It verifies with the x402 library and settles through the relayer's lane, as
+ * all other transactions of that account.
  */
 export function selfHostedFacilitator(rpc: RpcTransport, relayer: Executor): Facilitator {
   return {
     async verify(payment, requirements) {
-      const chain = observed(rpc)
-      const scheme = new ExactEvmScheme(signerOf(chain.client, relayer.address, neverSends))
+      const chain = observeReads(rpc)
+      const scheme = new ExactEvmScheme(signerOf(chain.reads, relayer.address, sendNothing))
       const { isValid, invalidReason } = await scheme.verify(payment.payload, requirements)
-      if (isValid) return { is: 'valid' }
-      return chain.wasUnreachable() ? { is: 'unavailable' } : { is: 'refused', reason: reasonOf(invalidReason) }
+      if (isValid) return { kind: 'valid' }
+      return chain.wasUnreachable() ? { kind: 'unavailable' } : { kind: 'refused', reason: toReasonCode(invalidReason) }
     },
     async settle(payment, requirements) {
-      const chain = observed(rpc)
+      const chain = observeReads(rpc)
       let outcome: RelayOutcome | undefined
       const send = async (to: Address, data: Hex) => {
-        outcome = await relayer.relay(relayOf(payment, to, data))
+        outcome = await relayer.relay(toRelayRequest(payment, to, data))
         return outcome
       }
-      const scheme = new ExactEvmScheme(signerOf(chain.client, relayer.address, send))
+      const scheme = new ExactEvmScheme(signerOf(chain.reads, relayer.address, send))
       const { success, transaction, errorReason } = await scheme.settle(payment.payload, requirements)
-      if (success) return { is: 'settled', transaction: transaction as Hex }
+      if (success) return { kind: 'settled', transaction: transaction as Hex }
       switch (outcome?.state) {
         case 'mined':
         case 'unknown':
-          return { is: 'open' }
+          return { kind: 'unknown' }
         case 'unsent':
         case 'busy':
         case 'unfunded':
         case 'paused':
-          return { is: 'untouched' }
+          return { kind: 'unsent' }
         default:
-          return chain.wasUnreachable() ? { is: 'untouched' } : { is: 'refused', reason: reasonOf(errorReason) }
+          return chain.wasUnreachable() ? { kind: 'unsent' } : { kind: 'refused', reason: toReasonCode(errorReason) }
       }
     },
   }
 }
 
-/** The call decides: the same authorization is the same message to the lane, which never executes it twice. */
-const relayOf = ({ payer, nonce, validBefore }: Payment, to: Address, data: Hex) => ({
+/** The digest is a function of the call, so the lane executes an authorization at most once. */
+const toRelayRequest = ({ payer, nonce, validBefore }: Payment, to: Address, data: Hex): RelayRequest => ({
   digest: keccak256(concat([to, data])),
-  kind: 'settle' as const,
+  kind: 'settle',
   group: `payment:${payer}`,
   groupNonce: nonce,
   deadline: validBefore,
   call: { to, data },
 })
 
-type Send = (to: Address, data: Hex) => Promise<RelayOutcome>
-type Reads = Pick<FacilitatorEvmSigner, 'readContract' | 'getCode'>
+type SendCall = (to: Address, data: Hex) => Promise<RelayOutcome>
+type ChainReads = Pick<FacilitatorEvmSigner, 'readContract' | 'getCode'>
 
-const neverSends: Send = async () => {
+const sendNothing: SendCall = async () => {
   throw new Error('A verification sends nothing')
 }
 
-/** The library's signer over a lane: it has the receipt as soon as it has the hash. */
-function signerOf({ readContract, getCode }: Reads, relayer: Address, send: Send): FacilitatorEvmSigner {
+/** Returns the library's signer over a lane, which has the receipt as soon as it has the hash. */
+function signerOf(reads: ChainReads, relayer: Address, send: SendCall): FacilitatorEvmSigner {
   let outcome: RelayOutcome | undefined
   return {
     getAddresses: () => [relayer],
-    readContract,
-    getCode,
-    // The scheme verifies by getCode and isValidSignature; what it does not use is refused, not half done.
+    readContract: reads.readContract,
+    getCode: reads.getCode,
+    // The scheme verifies with getCode and isValidSignature and does not call the next two.
     verifyTypedData: async () => false,
     sendTransaction: async () => {
       throw new Error('A settlement deploys no wallet')
@@ -90,23 +90,23 @@ function signerOf({ readContract, getCode }: Reads, relayer: Address, send: Send
   }
 }
 
-/** The reads of a client, and whether one of them did not reach a node: the library takes that for a no. */
-function observed(rpc: RpcTransport): { client: Reads; wasUnreachable: () => boolean } {
-  let unreachable = false
+/** Returns the reads for the library, and whether one reached no node: the library reports that as invalid. */
+function observeReads(rpc: RpcTransport): { reads: ChainReads; wasUnreachable: () => boolean } {
+  let isUnreachable = false
   const client = createViemClient({
     ...rpc,
     call: request =>
       rpc.call(request).catch(error => {
-        unreachable = true
+        isUnreachable = true
         throw error
       }),
   })
   return {
-    client: {
+    reads: {
       readContract: args => readContract(client, args as never),
-      // The library starts this read and may leave it: it must not fail alone.
+      // The library may start this read without awaiting it, so it must not reject.
       getCode: args => getCode(client, args).catch(() => undefined),
     },
-    wasUnreachable: () => unreachable,
+    wasUnreachable: () => isUnreachable,
   }
 }

@@ -4,15 +4,16 @@ import type { Payment } from './parse-payment.ts'
 import type { PaymentRequirements } from './requirements.ts'
 
 /**
- * `settling`: handed to a facilitator, and only the chain knows what became of it. `refused`: not settled. `settled`: the
- * money has moved, and it pays for one registration of its signer. `spent`: that registration is on the chain.
+ * `settling`: handed to a facilitator; the chain knows the result. `refused`: not settled. `settled`: the money has moved,
+ * and it pays for one registration of the signer. `spent`: that registration is on the chain.
  */
 export type PaymentState = 'settling' | 'refused' | 'settled' | 'spent'
 
-/** The registration that a payment pays for: the digest and the nonce of its SelfRegister message. */
-export type Registration = { signer: Address; digest: Hex; nonce: bigint }
+/** The registration that a payment is for: digest and nonce of its SelfRegister message. */
+export type PaidRegistration = { signer: Address; digest: Hex; nonce: bigint }
 
-export type Entry = Payment & {
+/** A recorded payment. */
+export type LedgerEntry = Payment & {
   state: PaymentState
   signer: Address
   /** The registration that holds a settled payment, and since when (milliseconds). */
@@ -20,15 +21,15 @@ export type Entry = Payment & {
   registrationNonce: bigint
   heldSince: number
   requirements: PaymentRequirements
-  /** A block of the fee network at which it was not settled, and its time. */
+  /** A block of the fee network at which the payment was not settled, and its time in Unix seconds. */
   fromBlock: bigint
   fromTime: bigint
   transaction: Hex | null
 }
 
-export type Accounts = ReturnType<typeof openAccounts>
+export type LedgerStore = ReturnType<typeof openLedgerStore>
 
-const schema = `
+const SCHEMA = `
   CREATE TABLE IF NOT EXISTS payment (
     payer TEXT NOT NULL, nonce TEXT NOT NULL, state TEXT NOT NULL, signer TEXT NOT NULL, digest TEXT,
     registration_nonce TEXT NOT NULL, held_since INTEGER NOT NULL, valid_before TEXT NOT NULL, requirements TEXT NOT NULL,
@@ -39,74 +40,104 @@ const schema = `
   CREATE INDEX IF NOT EXISTS payment_registration ON payment (digest);
 `
 
-type Row = Record<string, SqlStorageValue>
-type Key = Pick<Payment, 'payer' | 'nonce'>
+type LedgerRow = Record<string, SqlStorageValue>
+type PaymentKey = Pick<Payment, 'payer' | 'nonce'>
 
-/** The ledger's table: nothing is ever deleted from it. A signer has at most one payment that is not spent. */
-export function openAccounts(sql: SqlStorage) {
-  sql.exec(schema)
-  const all = (query: string, ...bindings: SqlStorageValue[]) =>
+/** Opens the ledger's table. Rows are never deleted. A signer has at most one payment that is settling or settled. */
+export function openLedgerStore(sql: SqlStorage) {
+  sql.exec(SCHEMA)
+  const select = (query: string, ...bindings: SqlStorageValue[]): LedgerEntry[] =>
     sql
-      .exec<Row>(query, ...bindings)
+      .exec<LedgerRow>(`SELECT * FROM payment WHERE ${query}`, ...bindings)
       .toArray()
       .map(toEntry)
-  const first = (query: string, ...bindings: SqlStorageValue[]) => all(query, ...bindings)[0]
-  const change = (query: string, ...bindings: SqlStorageValue[]) => sql.exec(query, ...bindings).rowsWritten > 0
 
   return {
-    entry: ({ payer, nonce }: Key) => first('SELECT * FROM payment WHERE payer = ? AND nonce = ?', payer, nonce),
-    /** The signer's payment that is not spent. */
-    open: (signer: Address) =>
-      first(`SELECT * FROM payment WHERE signer = ? AND state IN ('settling', 'settled')`, signer),
-    /** The signer's payments that were refused after the given time (milliseconds). */
-    refused: (signer: Address, since: number) =>
-      all(`SELECT * FROM payment WHERE signer = ? AND state = 'refused' AND updated_at > ?`, signer, since),
-    /** The payment that a registration has spent. */
-    spentOn: (digest: Hex) => first(`SELECT * FROM payment WHERE digest = ? AND state = 'spent'`, digest),
+    find: ({ payer, nonce }: PaymentKey) => select('payer = ? AND nonce = ?', payer, nonce)[0],
 
-    /** Writes down a payment before it is settled; one that was refused may be tried again. */
+    /** Returns the signer's payment that is settling or settled, but not spent. */
+    unspentOf: (signer: Address) => select(`signer = ? AND state IN ('settling', 'settled')`, signer)[0],
+
+    /** Returns the signer's payments that were refused after a time (milliseconds). */
+    refusedSince: (signer: Address, since: number) =>
+      select(`signer = ? AND state = 'refused' AND updated_at > ?`, signer, since),
+
+    /** Returns the payment that was spent on a registration. */
+    spentOn: (digest: Hex) => select(`digest = ? AND state = 'spent'`, digest)[0],
+
+    /** Records a payment before it is settled. A refused payment may be recorded again. */
     begin(
       { payer, nonce, validBefore, payload }: Payment,
-      { signer, digest, nonce: registrationNonce }: Registration,
+      { signer, digest, nonce: registrationNonce }: PaidRegistration,
       { requirements, block }: { requirements: PaymentRequirements; block: { number: bigint; timestamp: bigint } },
     ) {
-      const now = Date.now()
       sql.exec(
         `INSERT INTO payment VALUES (?1, ?2, 'settling', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULL, ?6)
          ON CONFLICT (payer, nonce) DO UPDATE SET state = 'settling', signer = ?3, digest = ?4, registration_nonce = ?5,
            held_since = ?6, valid_before = ?7, requirements = ?8, payload = ?9, from_block = ?10, from_time = ?11, updated_at = ?6`,
-        ...[payer, nonce, signer, digest, `${registrationNonce}`, now, `${validBefore}`],
-        ...[JSON.stringify(requirements), JSON.stringify(payload), `${block.number}`, `${block.timestamp}`],
+        payer,
+        nonce,
+        signer,
+        digest,
+        `${registrationNonce}`,
+        Date.now(),
+        `${validBefore}`,
+        JSON.stringify(requirements),
+        JSON.stringify(payload),
+        `${block.number}`,
+        `${block.timestamp}`,
       )
     },
-    settle: ({ payer, nonce }: Key, transaction: Hex) =>
-      change(
+
+    markSettled({ payer, nonce }: PaymentKey, transaction: Hex) {
+      sql.exec(
         `UPDATE payment SET state = 'settled', "transaction" = ?, updated_at = ? WHERE payer = ? AND nonce = ?`,
-        ...[transaction, Date.now(), payer, nonce],
-      ),
-    refuse: ({ payer, nonce }: Key) =>
-      change(
+        transaction,
+        Date.now(),
+        payer,
+        nonce,
+      )
+    },
+
+    markRefused({ payer, nonce }: PaymentKey) {
+      sql.exec(
         `UPDATE payment SET state = 'refused', digest = NULL, updated_at = ? WHERE payer = ? AND nonce = ?`,
-        ...[Date.now(), payer, nonce],
-      ),
+        Date.now(),
+        payer,
+        nonce,
+      )
+    },
+
     /** Lets a registration hold its signer's settled payment. */
-    hold: ({ signer, digest, nonce }: Registration) =>
-      change(
+    hold({ signer, digest, nonce }: PaidRegistration) {
+      sql.exec(
         `UPDATE payment SET digest = ?1, registration_nonce = ?2, held_since = ?3, updated_at = ?3
          WHERE signer = ?4 AND state = 'settled'`,
-        ...[digest, `${nonce}`, Date.now(), signer],
-      ),
-    release: (digest: Hex) => change(`UPDATE payment SET digest = NULL WHERE digest = ? AND state = 'settled'`, digest),
-    /** The registration is on the chain: its signer's settled payment is spent on it. */
-    spend: ({ signer, digest }: Pick<Registration, 'signer' | 'digest'>) =>
-      change(
+        digest,
+        `${nonce}`,
+        Date.now(),
+        signer,
+      )
+    },
+
+    /** Frees the settled payment that a registration holds. */
+    release(digest: Hex) {
+      sql.exec(`UPDATE payment SET digest = NULL WHERE digest = ? AND state = 'settled'`, digest)
+    },
+
+    /** Records that the signer's settled payment was spent on a registration that is on the chain. */
+    spend({ signer, digest }: Pick<PaidRegistration, 'signer' | 'digest'>) {
+      sql.exec(
         `UPDATE payment SET state = 'spent', digest = ?, updated_at = ? WHERE signer = ? AND state = 'settled'`,
-        ...[digest, Date.now(), signer],
-      ),
+        digest,
+        Date.now(),
+        signer,
+      )
+    },
   }
 }
 
-const toEntry = (row: Row): Entry => ({
+const toEntry = (row: LedgerRow): LedgerEntry => ({
   payer: row.payer as Address,
   nonce: row.nonce as Hex,
   validBefore: BigInt(row.valid_before as string),

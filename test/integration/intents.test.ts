@@ -11,10 +11,10 @@ const intentOf = async (digest: string): Promise<Body> => {
   return body
 }
 
-/** An intent to open, ready to post, and its digest. */
-async function opening(trader: Trader, input: Input = {}) {
-  const asked = { agentId: trader.agentId, symbol: 'NVDA', usdcAmount: '20', ...input }
-  const { body: quote } = await call('getTradeIntentQuote', asked)
+/** Returns the signed body of an intent to open a position, and its digest. */
+async function signOpening(trader: Trader, input: Input = {}) {
+  const parameters = { agentId: trader.agentId, symbol: 'NVDA', usdcAmount: '20', ...input }
+  const { body: quote } = await call('getTradeIntentQuote', parameters)
   const body = { ...quote.body, agentId: trader.agentId, signature: await sign(trader.account, quote.typedData) }
   return { digest: quote.digest as string, body: body as Body }
 }
@@ -32,18 +32,28 @@ const onSend = (act: (forward: () => Promise<Response>) => Promise<Response>) =>
 afterEach(() => vi.restoreAllMocks())
 
 describe('an intent', () => {
-  it('that was executed is told with its transaction and what it brought about', async () => {
+  it('that was executed has its transaction and the ids it created', async () => {
     const trader = await newTrader()
-    const { digest, body } = await opening(trader)
+    const { digest, body } = await signOpening(trader)
     const { body: receipt } = await call('submitTradeIntent', body)
     const { positionId, transactionHash, blockNumber } = receipt
     const known = await intentOf(digest)
     expect(known).toEqual({
-      ...{ digest, kind: 'open', state: 'mined', agentId: trader.agentId, positionId, transactionHash, blockNumber },
-      ...{ nonce: body.nonce, deadline: body.deadline },
+      digest,
+      kind: 'open',
+      state: 'mined',
+      agentId: trader.agentId,
+      positionId,
+      transactionHash,
+      blockNumber,
+      nonce: body.nonce,
+      deadline: body.deadline,
       attempts: [
         {
-          ...{ transactionHash, nonce: expect.any(Number), purpose: 'call', state: 'mined' },
+          transactionHash,
+          nonce: expect.any(Number),
+          purpose: 'call',
+          state: 'mined',
           sentAt: expect.stringMatching(/^\d{10}$/),
         },
       ],
@@ -53,9 +63,9 @@ describe('an intent', () => {
     expect(Number(known.updatedAt)).toBeGreaterThanOrEqual(Number(known.createdAt))
   })
 
-  it('that the contracts refused says why, as its submission did, and is executed once it may be', async () => {
+  it('that the contracts rejected has the same refusal as its submission, and can be executed later', async () => {
     const trader = await newTrader()
-    const { digest, body } = await opening(trader)
+    const { digest, body } = await signOpening(trader)
     await chain.pauseTrading('genesis', true)
     const { body: refused } = await call('submitTradeIntent', body).finally(() => chain.pauseTrading('genesis', false))
     const { code, error, remedy } = refused
@@ -70,9 +80,9 @@ describe('an intent', () => {
     expect(executed).not.toHaveProperty('refusal')
   })
 
-  it('that reverted after a good simulation names the transaction and the reason', async () => {
+  it('that reverted after a good simulation has the transaction and the reason', async () => {
     const trader = await newTrader()
-    const { digest, body } = await opening(trader)
+    const { digest, body } = await signOpening(trader)
     onSend(async forward => {
       vi.restoreAllMocks()
       await chain.pauseTrading('genesis', true)
@@ -81,16 +91,18 @@ describe('an intent', () => {
     const { body: refused } = await call('submitTradeIntent', body).finally(() => chain.pauseTrading('genesis', false))
     const { transactionHash } = refused.details
     expect(await intentOf(digest)).toMatchObject({
-      ...{ state: 'reverted', transactionHash, blockNumber: expect.stringMatching(/^\d+$/) },
+      state: 'reverted',
+      transactionHash,
+      blockNumber: expect.stringMatching(/^\d+$/),
       attempts: [{ transactionHash, state: 'reverted' }],
       refusal: { code: refused.code, error: refused.error },
     })
     expect(refused.code).toBe('TRADING_PAUSED')
   })
 
-  it('whose send nobody has answered is on its way, and so is its transaction, which no node knows yet', async () => {
+  it('without a response to its send is pending, and so is its transaction, which no node knows yet', async () => {
     const trader = await newTrader()
-    const { digest, body } = await opening(trader)
+    const { digest, body } = await signOpening(trader)
     // Flags instead of promises: workerd may crash when a promise is resolved from another Durable Object.
     let isHeld = false
     let isReleased = false
@@ -101,17 +113,18 @@ describe('an intent', () => {
     })
     const running = call('submitTradeIntent', body)
     await vi.waitUntil(() => isHeld, { timeout: 20_000, interval: 10 })
-    const underway = await intentOf(digest)
-    expect(underway).toMatchObject({
+    const inFlight = await intentOf(digest)
+    expect(inFlight).toMatchObject({
       state: expect.stringMatching(/^(prepared|sent)$/),
       attempts: [{ state: 'pending' }],
     })
-    const [{ transactionHash }] = underway.attempts
+    const [{ transactionHash }] = inFlight.attempts
     const { status, body: pending } = await call('getTransaction', { txHash: transactionHash })
     expect({ status, pending }).toEqual({
       status: 200,
       pending: {
-        ...{ transactionHash, status: 'pending' },
+        transactionHash,
+        status: 'pending',
         from: deployment.accounts.executor.address,
         to: deployment.contracts.TradeRouter,
       },
@@ -121,15 +134,19 @@ describe('an intent', () => {
     expect(await intentOf(digest)).toMatchObject({ state: 'mined', transactionHash })
   })
 
-  it('of a registration or a link is found by its digest too', async () => {
+  it('of a registration is found by its digest too', async () => {
     const account = privateKeyToAccount(generatePrivateKey())
     const registration = await registrationOf(account)
-    const { signature: _, ...asked } = registration
-    const { body: quote } = await call('getRegistrationQuote', { ...asked, linkERC8004: 'false' })
+    const { signature: _, ...parameters } = registration
+    const { body: quote } = await call('getRegistrationQuote', { ...parameters, linkERC8004: 'false' })
     const { body: registered } = await call('registerAgent', registration)
     expect(await intentOf(quote.digest)).toMatchObject({
-      ...{ kind: 'register', state: 'mined', signer: account.address, nonce: '0' },
-      ...{ agentId: registered.agentId, transactionHash: registered.transactionHash },
+      kind: 'register',
+      state: 'mined',
+      signer: account.address,
+      nonce: '0',
+      agentId: registered.agentId,
+      transactionHash: registered.transactionHash,
     })
   })
 
@@ -139,42 +156,42 @@ describe('an intent', () => {
     ['submitReduceIntent', 'getReduceIntentQuote', 'reduce', { exitBps: 5000 }],
   ] as const)('of %s has its kind and its position', async (submission, quoted, kind, input) => {
     const trader = await newTrader()
-    const { body: open } = await call('submitTradeIntent', (await opening(trader)).body)
-    const asked = { positionId: open.positionId, ...input }
-    const body = await signedIntent(trader, submission, asked)
-    const { body: quote } = await call(quoted, { agentId: trader.agentId, ...asked, deadline: body.deadline })
+    const { body: open } = await call('submitTradeIntent', (await signOpening(trader)).body)
+    const parameters = { positionId: open.positionId, ...input }
+    const body = await signedIntent(trader, submission, parameters)
+    const { body: quote } = await call(quoted, { agentId: trader.agentId, ...parameters, deadline: body.deadline })
     expect((await call(submission, body)).status).toBe(201)
     expect(await intentOf(quote.digest)).toMatchObject({ kind, state: 'mined', positionId: open.positionId })
   })
 
-  it('that was never taken is not there, nor is what was refused before it reached the executor', async () => {
+  it('that was never accepted, or was rejected before it reached the executor, is a 404', async () => {
     const { status, body } = await call('getIntent', { digest: UNKNOWN })
     expect({ status, body }).toMatchObject({
       status: 404,
       body: { code: 'INTENT_NOT_FOUND', details: { digest: UNKNOWN } },
     })
     const trader = await newTrader()
-    const intent = await opening(trader)
-    const { body: stranger } = await opening(await newTrader())
+    const intent = await signOpening(trader)
+    const { body: stranger } = await signOpening(await newTrader())
     expect((await call('submitTradeIntent', { ...intent.body, signature: stranger.signature })).status).toBe(400)
     expect((await call('getIntent', { digest: intent.digest })).status).toBe(404)
   })
 
-  it.each(['0x12', 'abc', `${UNKNOWN}00`])('is not asked for by %s', async digest => {
+  it.each(['0x12', 'abc', `${UNKNOWN}00`])('is not found by the malformed digest %s', async digest => {
     expect((await call('getIntent', { digest })).body.code).toBe('INVALID_REQUEST')
   })
 
-  it('is told in any case of its digest', async () => {
-    const { digest, body } = await opening(await newTrader())
+  it('is found by its digest in upper case too', async () => {
+    const { digest, body } = await signOpening(await newTrader())
     await call('submitTradeIntent', body)
     expect((await call('getIntent', { digest: `0x${digest.slice(2).toUpperCase()}` })).body.digest).toBe(digest)
   })
 
-  it('that competes with another for a nonce is told which one holds it', async () => {
+  it('with the nonce of another one in flight gets the digest of the other one', async () => {
     const trader = await newTrader()
-    const [one, other] = [await opening(trader), await opening(trader, { usdcAmount: '21' })]
-    const answers = await Promise.all([one, other].map(({ body }) => call('submitTradeIntent', body)))
-    const refused = answers.find(({ status }) => status !== 201)
+    const [one, other] = [await signOpening(trader), await signOpening(trader, { usdcAmount: '21' })]
+    const responses = await Promise.all([one, other].map(({ body }) => call('submitTradeIntent', body)))
+    const refused = responses.find(({ status }) => status !== 201)
     expect(refused?.body).toMatchObject({
       code: 'NONCE_IN_FLIGHT',
       remedy: expect.stringContaining('GET /intents/{digest}'),

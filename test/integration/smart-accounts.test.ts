@@ -7,7 +7,7 @@ import { retryLatest } from '../../devnet/retry-latest.ts'
 import { openPosition, registrationOf, signedIntent, submit } from '../support/actors.ts'
 import { call, deployment } from '../support/surfaces.ts'
 
-// Agents whose signer is a contract (ERC-1271), and a key whose account has code of its own (EIP-7702).
+// Agents whose signer is a contract (ERC-1271), and a key whose account has code (EIP-7702).
 
 const client = createTestClient({
   mode: 'anvil',
@@ -36,11 +36,11 @@ async function deployAccount(owner: Address): Promise<Address> {
   return contractAddress as Address
 }
 
-/** The key that signs for an account with code: what it signs counts as the account's. */
+/** Returns an account with the address of a contract that signs with its owner's key. */
 const signingFor = (address: Address, owner: PrivateKeyAccount) => ({ ...owner, address }) as PrivateKeyAccount
 
 describe('a contract as signer', () => {
-  it('registers, trades and learns the same answer of a body that is sent again', async () => {
+  it('registers, trades and gets the same response to a body that is posted again', async () => {
     const owner = privateKeyToAccount(generatePrivateKey())
     const account = signingFor(await deployAccount(owner.address), owner)
     const body = await registrationOf(account)
@@ -57,7 +57,7 @@ describe('a contract as signer', () => {
     expect((await call('submitReduceIntent', intent)).body).toEqual(closed.body)
   })
 
-  it('is refused when its owner did not sign', async () => {
+  it('is rejected if its owner did not sign', async () => {
     const owner = privateKeyToAccount(generatePrivateKey())
     const stranger = privateKeyToAccount(generatePrivateKey())
     const account = signingFor(await deployAccount(owner.address), stranger)
@@ -73,7 +73,7 @@ describe('a key whose account has code', () => {
     const account = privateKeyToAccount(generatePrivateKey())
     const { body } = await call('registerAgent', await registrationOf(account))
     const trader = { agentId: body.agentId, account }
-    // What an EIP-7702 delegation leaves at the address: code that knows nothing of ERC-1271.
+    // The code that an EIP-7702 delegation leaves at the address does not implement ERC-1271.
     await client.setCode({ address: account.address, bytecode: `0xef0100${'11'.repeat(20)}` })
     expect((await submit(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '10' })).status).toBe(201)
   })

@@ -8,8 +8,8 @@ import { call, deployment } from '../support/surfaces.ts'
 
 const client = connect(deployment.rpcUrl, deployment.chainId)
 
-/** Sends a call with a gas limit of its own, so that it is mined even though it reverts. */
-async function sendBlindly(to: Hex, data: Hex): Promise<Hex> {
+/** Sends a call without estimating its gas, so that it is mined although it reverts. */
+async function sendUnchecked(to: Hex, data: Hex): Promise<Hex> {
   const account = privateKeyToAccount(deployment.accounts.keeper.privateKey)
   const serializedTransaction = await account.signTransaction({
     type: 'eip1559',
@@ -25,9 +25,9 @@ async function sendBlindly(to: Hex, data: Hex): Promise<Hex> {
 }
 
 describe('a transaction', () => {
-  it('that reverted is answered with the error of the contract, blocks after the state before it is gone', async () => {
+  it('that reverted has the error of the contract, also after the node has dropped the state before it', async () => {
     const positionId = BigInt(await openPosition(await newTrader()))
-    const txHash = await sendBlindly(
+    const txHash = await sendUnchecked(
       deployment.contracts.TradeRouter,
       encodeFunctionData({ abi: tradeRouterAbi, functionName: 'executeExit', args: [positionId] }),
     )
@@ -47,8 +47,8 @@ describe('a transaction', () => {
     })
   })
 
-  it('that reverted without a reason is answered as reverted all the same', async () => {
-    const txHash = await sendBlindly(deployment.contracts.TradeRouter, '0xdeadbeef')
+  it('that reverted without a reason is reported as reverted', async () => {
+    const txHash = await sendUnchecked(deployment.contracts.TradeRouter, '0xdeadbeef')
     await client.waitForTransactionReceipt({ hash: txHash })
     const { body } = await call('getTransaction', { txHash })
     expect(body).toMatchObject({ status: 'reverted', error: { code: 'INTENT_REFUSED' } })

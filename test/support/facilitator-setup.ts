@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 
-/** Starts the facilitator that the tests of payment lead astray, beside the embedded chain of the run. */
+/** Starts the facilitator of the payment tests next to the embedded chain. */
 export default async function setup(project: TestProject) {
   const deployment = process.env.TEST_DEPLOYMENT
   if (deployment === undefined) return

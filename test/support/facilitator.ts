@@ -15,11 +15,11 @@ import type { Deployment } from '../../devnet/deployment.ts'
 import { connect, pipelinedSender } from '../../devnet/sender.ts'
 
 /**
- * What the facilitator does with a request: its work; saying no; an error page; no answer at all. A settlement can also
- * be called pending without being made (`pend`), or be made and then be called pending, be called refused, go without an
- * answer (`…-settled`), be made a second after it was refused (`refuse-late`) or lose its connection (`lose`).
+ * What the facilitator does with a request: work, refuse it, respond with an error (`fail`) or not at all (`hang`). For a
+ * settlement also: report it as pending without settling (`pend`), settle and then report pending, refuse or hang
+ * (`…-settled`), settle a second after refusing (`refuse-late`), or settle and close the connection (`lose`).
  */
-export type Behaviour =
+export type FacilitatorBehaviour =
   | 'work'
   | 'refuse'
   | 'fail'
@@ -31,19 +31,19 @@ export type Behaviour =
   | 'hang-settled'
   | 'lose'
 
-/** A chain that is not the deployment's, with a USDC on it. */
-export type FeeNetwork = { rpcUrl: string; chainId: number; usdc: Address }
+/** Another chain than the deployment's, with its own USDC. */
+export type FeeChain = { rpcUrl: string; chainId: number; usdc: Address }
 
-type Posted = { paymentPayload: PaymentPayload; paymentRequirements: PaymentRequirements }
+type FacilitatorRequest = { paymentPayload: PaymentPayload; paymentRequirements: PaymentRequirements }
 
 const FEE_CHAIN_ID = 84532
 const PENDING_HASH = `0x${'ab'.repeat(32)}`
 
-// A facilitator of the protocol's own library behind HTTP, which misbehaves when a test posts how to /control. It is a
-// process of its own: its parent names the deployment's file and is told the port.
+// Serves the x402 library's facilitator over HTTP. Tests change its behaviour with POST /control. It runs in its own
+// process: the first argument is the deployment file, and the parent process receives the port.
 const { rpcUrl, chainId }: Deployment = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8'))
 const accounts = devnetAccounts()
-// The last agent's account settles: no test trades with it.
+// It settles with the last agent's account, which no test trades with.
 const key = accounts.agents.at(-1)?.privateKey ?? accounts.admin.privateKey
 const facilitator = new x402Facilitator()
 const serve = (client: PublicClient, network: `eip155:${number}`) => {
@@ -59,7 +59,7 @@ const serve = (client: PublicClient, network: `eip155:${number}`) => {
 serve(connect(rpcUrl, chainId), `eip155:${chainId}`)
 
 let anvil: Anvil | undefined
-async function startFeeNetwork(): Promise<FeeNetwork> {
+async function startFeeChain(): Promise<FeeChain> {
   anvil ??= await startAnvil({ chainId: FEE_CHAIN_ID, accounts: ACCOUNTS })
   const client = connect(anvil.rpcUrl, FEE_CHAIN_ID)
   const admin = pipelinedSender(client, accounts.admin.privateKey)
@@ -71,28 +71,31 @@ async function startFeeNetwork(): Promise<FeeNetwork> {
   return { rpcUrl: anvil.rpcUrl, chainId: FEE_CHAIN_ID, usdc }
 }
 
-let behaviour: Record<'verify' | 'settle', Behaviour> = { verify: 'work', settle: 'work' }
+let behaviour: Record<'verify' | 'settle', FacilitatorBehaviour> = { verify: 'work', settle: 'work' }
 let calls = { verify: 0, settle: 0 }
-async function answer(request: IncomingMessage, response: ServerResponse) {
+async function respond(request: IncomingMessage, response: ServerResponse) {
   const posted = JSON.parse((await textOf(request)) || '{}')
   const reply = (body: unknown, status = 200) =>
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
   if (request.url === '/control') {
-    const answered = calls
+    const received = calls
     behaviour = { verify: 'work', settle: 'work', ...posted }
     calls = { verify: 0, settle: 0 }
-    return reply(answered)
+    return reply(received)
   }
   if (request.url === '/calls') return reply(calls)
-  if (request.url === '/fee-network') return reply(await startFeeNetwork())
+  if (request.url === '/fee-network') return reply(await startFeeChain())
   if (request.url === '/supported') return reply(facilitator.getSupported())
 
   const step = request.url === '/verify' ? 'verify' : 'settle'
   const how = behaviour[step]
   calls[step]++
-  const { paymentPayload: payload, paymentRequirements: requirements } = posted as Posted
-  const no = (errorReason: string, transaction = ''): SettleResponse => ({
-    ...{ success: false, errorReason, transaction, network: requirements.network },
+  const { paymentPayload: payload, paymentRequirements: requirements } = posted as FacilitatorRequest
+  const failure = (errorReason: string, transaction = ''): SettleResponse => ({
+    success: false,
+    errorReason,
+    transaction,
+    network: requirements.network,
   })
   if (how === 'hang') return
   if (how === 'fail') return reply({ message: 'out of order' }, 500)
@@ -102,22 +105,22 @@ async function answer(request: IncomingMessage, response: ServerResponse) {
         ? { isValid: false, invalidReason: 'blocked_payer' }
         : await facilitator.verify(payload, requirements),
     )
-  if (how === 'refuse') return reply(no('blocked_payer'))
+  if (how === 'refuse') return reply(failure('blocked_payer'))
   if (how === 'refuse-late') {
     void sleep(1_000).then(() => facilitator.settle(payload, requirements))
-    return reply(no('blocked_payer'))
+    return reply(failure('blocked_payer'))
   }
-  if (how === 'pend') return reply(no('settlement_pending', PENDING_HASH))
+  if (how === 'pend') return reply(failure('settlement_pending', PENDING_HASH))
   const settled = await facilitator.settle(payload, requirements)
-  if (how === 'pend-settled') return reply(no('settlement_pending', settled.transaction))
-  if (how === 'refuse-settled') return reply(no('blocked_payer'))
+  if (how === 'pend-settled') return reply(failure('settlement_pending', settled.transaction))
+  if (how === 'refuse-settled') return reply(failure('blocked_payer'))
   if (how === 'lose') return response.destroy()
   if (how === 'hang-settled') return
   return reply(settled)
 }
 
 const server = createServer((request, response) => {
-  answer(request, response).catch(error => response.writeHead(500).end(`${error}`))
+  respond(request, response).catch(error => response.writeHead(500).end(`${error}`))
 })
 server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
 process.once('disconnect', async () => {

@@ -18,20 +18,17 @@ const registrationFeePrepaid = parseAbiItem('event RegistrationFeePrepaid(uint25
 export const balanceOf = (owner: Address) =>
   client.readContract({ address: contracts.USDC, abi: erc20Abi, functionName: 'balanceOf', args: [owner] })
 
-/** A fresh account with USDC to pay with: the price of five registrations. */
-export async function purse(amount = 5_000_000n): Promise<PrivateKeyAccount> {
+/** Returns a new account with USDC for five registrations. */
+export async function fundedPayer(amount = 5_000_000n): Promise<PrivateKeyAccount> {
   const account = privateKeyToAccount(generatePrivateKey())
   await chain.send(accounts.admin, { ...usdc, functionName: 'mint', args: [account.address, amount] })
   return account
 }
 
-export type Books = Awaited<ReturnType<typeof openBooks>>
+export type FeeLedger = Awaited<ReturnType<typeof openFeeLedger>>
 
-/**
- * What the chain says of fees and registrations from now on: every transfer to the treasury, and every registration that
- * was relayed as prepaid.
- */
-export async function openBooks() {
+/** Counts fees and prepaid registrations on the chain from now on. A fee is a transfer to the treasury. */
+export async function openFeeLedger() {
   const fromBlock = (await client.getBlockNumber()) + 1n
   const fee = await client.readContract({ ...feeManager, functionName: 'getRegistrationFee' })
   const treasury = await client.readContract({ ...feeManager, functionName: 'treasury' })
@@ -50,11 +47,11 @@ export async function openBooks() {
     async expect(expected: { payments: number; registrations: number }) {
       expect(await count()).toEqual(expected)
     },
-    /** No registration was free, and nobody paid anything but whole fees. */
-    async balance() {
+    /** Expects that each registration was paid for and that every transfer was one whole fee. */
+    async expectBalanced() {
       const { payments, registrations } = await count()
-      expect(registrations, 'registrations that nobody paid for').toBeLessThanOrEqual(payments)
-      expect((await balanceOf(treasury)) - before, 'what the treasury got').toBe(fee * BigInt(payments))
+      expect(registrations, 'registrations without a payment').toBeLessThanOrEqual(payments)
+      expect((await balanceOf(treasury)) - before, 'received by the treasury').toBe(fee * BigInt(payments))
     },
   }
 }

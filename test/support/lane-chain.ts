@@ -6,14 +6,15 @@ import { mnemonicToAccount } from 'viem/accounts'
 import type { TestProject } from 'vitest/node'
 import { MNEMONIC } from '../../devnet/accounts.ts'
 import { anvilBinary, freePort } from '../../devnet/anvil.ts'
+import { LANES_PER_FILE, laneTestFiles } from './lane-accounts.ts'
 
-const LANES = 64
-/** The path of the second RPC URL, which the tests serve from the same node; it stands for the key in such a URL. */
-export const SPARE = 'spare-canary'
+const ACCOUNTS = LANES_PER_FILE * laneTestFiles.length
+/** The path of the second RPC URL, which stands for the API key in such a URL. Both URLs lead to the same node. */
+const SPARE = 'spare-canary'
 
 /**
- * A chain of the lanes' own, without contracts: their tests lose its blocks and empty accounts. It mines only when the
- * tests say so, for a block time of anvil's cannot be stopped.
+ * Starts a chain without contracts for the tests of the lanes, which remove its blocks and empty its accounts. It mines
+ * only on request, because anvil's own interval cannot be stopped.
  */
 export default async function setup(project: TestProject) {
   const port = await freePort()
@@ -26,13 +27,13 @@ export default async function setup(project: TestProject) {
     '--mnemonic',
     MNEMONIC,
     '--accounts',
-    `${LANES}`,
+    `${ACCOUNTS}`,
   ]
   const anvil = spawn(anvilBinary(), [...options, '--prune-history', '1500', '--silent'], { stdio: 'ignore' })
   const stop = () => anvil.kill()
   process.once('exit', stop)
   const rpcUrl = `http://127.0.0.1:${port}`
-  while (!(await answers(rpcUrl))) {
+  while (!(await isReady(rpcUrl))) {
     if (anvil.exitCode !== null) throw new Error(`anvil ended with ${anvil.exitCode}`)
     await sleep(20)
   }
@@ -46,7 +47,7 @@ export default async function setup(project: TestProject) {
   }
 }
 
-const answers = (rpcUrl: string) =>
+const isReady = (rpcUrl: string) =>
   fetch(rpcUrl, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -56,7 +57,7 @@ const answers = (rpcUrl: string) =>
     () => false,
   )
 
-/** What a Worker needs to run a lane on that chain. No contract is called through these addresses. */
+/** Returns the Worker's variables for a lane on that chain. The contract addresses are never called. */
 export const laneVars = (rpcUrl: string): Record<string, string> => {
   const nowhere = '0x0000000000000000000000000000000000000001'
   const names = ['AgentRegistry', 'VaultTrackRegistry', 'FeeManager', 'TokenRegistry', 'PriceOracle']
@@ -71,7 +72,7 @@ export const laneVars = (rpcUrl: string): Record<string, string> => {
 
 function laneKeys(): Hex[] {
   const parent = mnemonicToAccount(MNEMONIC, { path: "m/44'/60'/0'/0" }).getHdKey()
-  return Array.from({ length: LANES }, (_, index) =>
+  return Array.from({ length: ACCOUNTS }, (_, index) =>
     bytesToHex(parent.deriveChild(index).privateKey ?? new Uint8Array()),
   )
 }

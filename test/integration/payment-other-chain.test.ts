@@ -5,38 +5,40 @@ import { payerOf } from '../../client/payer.ts'
 import { connect } from '../../devnet/sender.ts'
 import { registrationOf } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import type { FeeNetwork } from '../support/facilitator.ts'
+import type { FeeChain } from '../support/facilitator.ts'
 import { appWith, callOverHttp as call, deployment, type Fetch } from '../support/surfaces.ts'
 
 // HTTP only: payments are sent in HTTP headers; mcp-clients.node.test.ts pays over MCP.
-// The fee is paid on Base Sepolia's chain id, and the agent registers on the deployment's chain.
+// The fee is paid on a chain with the id of Base Sepolia. The agent registers on the deployment's chain.
 
 const payer = privateKeyToAccount(deployment.accounts.payer.privateKey)
 const payee = privateKeyToAccount(generatePrivateKey()).address
 const FEE = 1_000_000n
 
-let feeNetwork: FeeNetwork
+let feeChain: FeeChain
 let app: Fetch
 beforeAll(async () => {
   const facilitatorUrl = inject('facilitatorUrl')
   const response = await fetch(`${facilitatorUrl}/fee-network`, { method: 'POST' })
-  feeNetwork = await response.json()
+  feeChain = await response.json()
   app = appWith({
     X402_ENABLED: 'true',
-    X402_NETWORK: `eip155:${feeNetwork.chainId}`,
-    X402_ASSET: feeNetwork.usdc,
+    X402_NETWORK: `eip155:${feeChain.chainId}`,
+    X402_ASSET: feeChain.usdc,
     X402_PAY_TO: payee,
     X402_FACILITATOR_URL: facilitatorUrl,
-    X402_RPC_URL: feeNetwork.rpcUrl,
+    X402_RPC_URL: feeChain.rpcUrl,
   })
 })
 
 const newBody = () => registrationOf(privateKeyToAccount(generatePrivateKey()))
-const wallet = (fetch: Fetch) =>
-  payerOf(payer, { network: `eip155:${feeNetwork.chainId}`, asset: feeNetwork.usdc }, fetch)
+const wallet = (fetch: Fetch) => payerOf(payer, { network: `eip155:${feeChain.chainId}`, asset: feeChain.usdc }, fetch)
 const received = () =>
-  connect(feeNetwork.rpcUrl, feeNetwork.chainId).readContract({
-    ...{ address: feeNetwork.usdc, abi: erc20Abi, functionName: 'balanceOf', args: [payee] },
+  connect(feeChain.rpcUrl, feeChain.chainId).readContract({
+    address: feeChain.usdc,
+    abi: erc20Abi,
+    functionName: 'balanceOf',
+    args: [payee],
   } as const)
 const carrying =
   (name: string, value: string): Fetch =>
@@ -46,7 +48,7 @@ const carrying =
     return app(new Request(request, { headers }))
   }
 
-test('a fee is paid on another chain than the agent is registered on', async () => {
+test('a fee is paid on another chain than the one the agent registers on', async () => {
   const before = await received()
   const body = await newBody()
   const { body: quote } = await call('getRegistrationQuote', {}, app)
@@ -62,7 +64,7 @@ test('a fee is paid on another chain than the agent is registered on', async () 
   expect(await received()).toBe(before + FEE)
 })
 
-test('the older version names that chain in words', async () => {
+test('the older x402 version names that chain in words', async () => {
   const before = await received()
   const { body: quote } = await call('getRegistrationQuote', {}, app)
   const accepts = [quote.x402.requirements]
@@ -73,7 +75,7 @@ test('the older version names that chain in words', async () => {
   expect(await received()).toBe(before + FEE)
 })
 
-test('an answer that was lost there is found on that chain', async () => {
+test('a settlement whose response was lost is found on that chain', async () => {
   const before = await received()
   const control = (behaviour: object) =>
     fetch(`${inject('facilitatorUrl')}/control`, { method: 'POST', body: JSON.stringify(behaviour) })

@@ -1,0 +1,23 @@
+import type { Hex } from 'viem'
+import type { Payment } from './parse-payment.ts'
+import type { PaymentRequirements } from './requirements.ts'
+
+export type VerificationResult = { kind: 'valid' } | { kind: 'refused'; reason: string } | { kind: 'unavailable' }
+
+export type SettlementResult =
+  | { kind: 'settled'; transaction: Hex }
+  | { kind: 'refused'; reason: string }
+  /** It was sent, or the response was lost: only the chain knows whether it settled. */
+  | { kind: 'unknown' }
+  /** Nothing was sent. */
+  | { kind: 'unsent' }
+
+/** Verifies and settles x402 payments. Settling the same payment again does not move money twice. */
+export type Facilitator = {
+  verify(payment: Payment, requirements: PaymentRequirements): Promise<VerificationResult>
+  settle(payment: Payment, requirements: PaymentRequirements): Promise<SettlementResult>
+}
+
+/** Returns a facilitator's reason for the caller: its code, never its free text. */
+export const toReasonCode = (reason: string | undefined): string =>
+  reason !== undefined && /^\w{1,100}$/.test(reason) ? reason : 'the facilitator gave no reason'

@@ -1,0 +1,127 @@
+import type { Address, Hex } from 'viem'
+import type { Executor } from '../executor/client.ts'
+import { blockRequest } from '../rpc/requests.ts'
+import { createTransport, type RpcTransport } from '../rpc/transport.ts'
+import type { Facilitator } from './facilitator.ts'
+import { hostedFacilitator } from './hosted-facilitator.ts'
+import type { FeeNetwork } from './payment-claim.ts'
+import { selfHostedFacilitator } from './self-hosted-facilitator.ts'
+import { findSettlement } from './settlement-lookup.ts'
+import type { LedgerEntry, LedgerStore } from './store.ts'
+
+export type Settlement = ReturnType<typeof createSettlement>
+
+const RPC_TIMEOUT_MS = 5_000
+/** How long a refused payment is looked up on the chain before its signer is charged again. */
+const REFUSED_LOOKUP_MS = 3_600_000
+/** An authorization counts as expired only this long after its expiry, because a node may lag behind. */
+const EXPIRY_MARGIN_SECONDS = 60n
+
+/** Settles recorded payments and finds out from the chain what became of them. */
+export function createSettlement({ store, relayer }: { store: LedgerStore; relayer: () => Executor }) {
+  /** Settles a payment that was just recorded, and records the result. */
+  async function settle(
+    entry: LedgerEntry,
+    network: FeeNetwork,
+  ): Promise<
+    { kind: 'settled' } | { kind: 'refused'; reason: string } | { kind: 'pending' } | { kind: 'unavailable' }
+  > {
+    const result = await facilitatorOf(network).settle(entry, entry.requirements)
+    if (result.kind === 'settled') {
+      store.markSettled(entry, result.transaction)
+      return { kind: 'settled' }
+    }
+    if (result.kind === 'unsent') {
+      store.markRefused(entry)
+      return { kind: 'unavailable' }
+    }
+    const transaction = await lookUp(entry, network)
+    if (transaction !== undefined && transaction !== 'unknown') {
+      store.markSettled(entry, transaction)
+      return { kind: 'settled' }
+    }
+    if (result.kind === 'unknown' || transaction === 'unknown') return { kind: 'pending' }
+    store.markRefused(entry)
+    return result
+  }
+
+  /** Continues a settlement that was interrupted: by what the chain shows, or by settling the same payment again. */
+  async function resume(entry: LedgerEntry, network: FeeNetwork): Promise<'settled' | 'refused' | 'pending'> {
+    const found = await lookUp(entry, network)
+    if (found === 'unknown') return 'pending'
+    if (found !== undefined) {
+      store.markSettled(entry, found)
+      return 'settled'
+    }
+    const block = await readNewestBlock(network)
+    if (block === undefined) return 'pending'
+    if (block.timestamp >= entry.validBefore + EXPIRY_MARGIN_SECONDS) return expire(entry, network)
+    if (block.timestamp >= entry.validBefore) return 'pending'
+    const result = await facilitatorOf(network).settle(entry, entry.requirements)
+    const transaction = result.kind === 'settled' ? result.transaction : await lookUp(entry, network)
+    if (transaction !== undefined && transaction !== 'unknown') {
+      store.markSettled(entry, transaction)
+      return 'settled'
+    }
+    // Our own lane knows what it sent. A hosted facilitator that refuses now may have sent the payment earlier.
+    const isFinal = result.kind === 'refused' && network.facilitatorUrl === undefined && transaction === undefined
+    if (isFinal) store.markRefused(entry)
+    return isFinal ? 'refused' : 'pending'
+  }
+
+  /** Refuses an expired payment, after a last look for a settlement during the reads before. */
+  async function expire(entry: LedgerEntry, network: FeeNetwork): Promise<'settled' | 'refused' | 'pending'> {
+    const transaction = await lookUp(entry, network)
+    if (transaction === 'unknown') return 'pending'
+    if (transaction === undefined) store.markRefused(entry)
+    else store.markSettled(entry, transaction)
+    return transaction === undefined ? 'refused' : 'settled'
+  }
+
+  /** Returns whether a refused payment of a signer settled nevertheless: a facilitator may have been wrong. */
+  async function findLate(signer: Address, network: FeeNetwork): Promise<boolean | 'unknown'> {
+    for (const entry of store.refusedSince(signer, Date.now() - REFUSED_LOOKUP_MS)) {
+      const transaction = await lookUp(entry, network)
+      if (transaction === 'unknown') return 'unknown'
+      if (transaction === undefined) continue
+      store.markSettled(entry, transaction)
+      return true
+    }
+    return false
+  }
+
+  /** Returns the transaction that settled a payment; `unknown` if no node responds. */
+  async function lookUp(entry: LedgerEntry, network: FeeNetwork): Promise<Hex | 'unknown' | undefined> {
+    const { asset, payTo, amount } = entry.requirements
+    try {
+      return await findSettlement(transportOf(network), {
+        asset: asset as Address,
+        payer: entry.payer,
+        nonce: entry.nonce,
+        payTo: payTo as Address,
+        amount: BigInt(amount),
+        fromBlock: entry.fromBlock,
+        validSeconds: entry.validBefore > entry.fromTime ? entry.validBefore - entry.fromTime : 0n,
+      })
+    } catch {
+      return 'unknown'
+    }
+  }
+
+  const facilitatorOf = (network: FeeNetwork): Facilitator =>
+    network.facilitatorUrl === undefined
+      ? selfHostedFacilitator(transportOf(network), relayer())
+      : hostedFacilitator(network.facilitatorUrl, network.facilitatorTimeoutMs)
+
+  return { settle, resume, findLate, facilitatorOf }
+}
+
+/** Returns number and time (Unix seconds) of the newest block; undefined if no node responds. */
+export async function readNewestBlock(network: FeeNetwork): Promise<{ number: bigint; timestamp: bigint } | undefined> {
+  const block = await transportOf(network)
+    .read(blockRequest('latest'))
+    .catch(() => undefined)
+  return block ? { number: BigInt(block.number), timestamp: BigInt(block.timestamp) } : undefined
+}
+
+const transportOf = ({ rpcUrls }: FeeNetwork): RpcTransport => createTransport(rpcUrls, RPC_TIMEOUT_MS)

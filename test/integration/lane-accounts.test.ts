@@ -1,0 +1,83 @@
+import { evictDurableObject } from 'cloudflare:test'
+import { numberToHex } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
+import { describe, expect, test, vi } from 'vitest'
+import {
+  chain,
+  errorResponse,
+  executionsOf,
+  executorOf,
+  isSend,
+  newRequest,
+  node,
+  nonceOf,
+  relayUntilMined,
+  sendForeignTransaction,
+  useLanes,
+} from '../support/lanes.ts'
+
+const { newKey, newLane } = useLanes('lane-accounts')
+
+describe('an executor account', () => {
+  test('without funds uses no nonce, and works again once it is funded', async () => {
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    await chain('anvil_setBalance', account.address, '0x0')
+    const request = newRequest()
+    expect(await executor.relay(request)).toEqual({ state: 'unfunded' })
+    expect(await executor.status()).toMatchObject([{ pausedFor: 'funds', pending: 0 }])
+    expect(await nonceOf(account.address)).toBe(1)
+    await chain('anvil_setBalance', account.address, numberToHex(10n ** 18n))
+    await relayUntilMined(executor, request)
+    expect(await executionsOf(request)).toBe(1n)
+    expect(await executor.status()).toEqual([expect.not.objectContaining({ pausedFor: expect.anything() })])
+  })
+
+  test('that is funded again resends its pending transactions at once', async () => {
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    let isPoor = true
+    const times: number[] = []
+    node.fault = async ({ method }, forward) => {
+      if (!isSend(method) || !isPoor) return forward()
+      times.push(Date.now())
+      return errorResponse(-32003, 'Insufficient funds for gas * price + value')
+    }
+    const request = newRequest()
+    await executor.relay(request)
+    // After four sends the delay between two of them is long.
+    await vi.waitFor(() => expect(times.length).toBeGreaterThanOrEqual(4), { timeout: 15_000 })
+    isPoor = false
+    await chain('anvil_setBalance', account.address, numberToHex(10n ** 19n))
+    await vi.waitFor(async () => expect(await executionsOf(request)).toBe(1n), { timeout: 3_000 })
+  })
+
+  test('that someone else uses too accepts no more intents, and those in flight are completed', async () => {
+    const { executor, account, stub } = newLane()
+    await relayUntilMined(executor, newRequest())
+    await sendForeignTransaction(account, 1)
+    await relayUntilMined(executor, newRequest())
+    await sendForeignTransaction(account, 3)
+    const request = newRequest()
+    await relayUntilMined(executor, request)
+    expect(await executor.relay(newRequest())).toEqual({ state: 'paused', retryAfterSeconds: expect.any(Number) })
+    expect(await executor.status()).toMatchObject([{ pausedFor: 'shared key', pending: 0 }])
+    await evictDurableObject(stub)
+    expect(await executor.relay(newRequest())).toMatchObject({ state: 'paused' })
+    expect(await executor.relay(request)).toMatchObject({ state: 'mined' })
+  })
+
+  test('that is one of several relays only its own groups', async () => {
+    const keys = [newKey(), newKey()]
+    const executor = executorOf(keys)
+    const requests = Array.from({ length: 16 }, (_, i) => newRequest({ group: `agent:${i}` }))
+    for (const outcome of await Promise.all(requests.map(request => executor.relay(request))))
+      expect(outcome.state).toBe('mined')
+    for (const key of keys) {
+      const { address } = privateKeyToAccount(key)
+      const count = requests.filter(({ group }) => executor.addressOf(group) === address).length
+      expect(count).toBeGreaterThan(0)
+      expect(await nonceOf(address)).toBe(count)
+    }
+  })
+})

@@ -1,0 +1,217 @@
+import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
+import { type Hex, hexToBigInt, numberToHex } from 'viem'
+import { describe, expect, test, vi } from 'vitest'
+import {
+  chain,
+  executionsOf,
+  firstSend,
+  hashOf,
+  isSend,
+  losesConnection,
+  mineBlock,
+  newRequest,
+  node,
+  nonceOf,
+  randomDigest,
+  relayUntilMined,
+  sendForeignTransaction,
+  sends,
+  useLanes,
+} from '../support/lanes.ts'
+
+const { newLane } = useLanes('lane-chain-faults')
+
+const isInPool = async (hash: Hex) => (await chain<object | null>('eth_getTransactionByHash', hash)) !== null
+
+describe('a lane that is', () => {
+  test('aborted with transactions in flight returns their outcomes when they are relayed again', async () => {
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    node.requests = []
+    node.isMining = false
+    const requests = [newRequest(), newRequest(), newRequest()]
+    const running = requests.map(request => executor.relay(request))
+    await vi.waitFor(() => expect(sends()).toHaveLength(3), { timeout: 5_000, interval: 10 })
+    await abortAllDurableObjects()
+    await Promise.all(running)
+    node.isMining = true
+    const outcomes = await Promise.all(requests.map(request => relayUntilMined(executor, request)))
+    expect(await Promise.all(requests.map(executionsOf))).toEqual([1n, 1n, 1n])
+    expect(new Set(outcomes.map(({ hash }) => hash)).size).toBe(3)
+    expect(await nonceOf(account.address)).toBe(4)
+  })
+
+  test('evicted after it signed a transaction sends it by itself', async () => {
+    const { executor, account, stub } = newLane()
+    await relayUntilMined(executor, newRequest())
+    const request = newRequest()
+    node.fault = ({ method }, forward) => (isSend(method) ? losesConnection() : forward())
+    expect(await executor.relay(request)).toMatchObject({ state: 'unknown' })
+    await evictDurableObject(stub)
+    node.fault = undefined
+    await runDurableObjectAlarm(stub)
+    await vi.waitFor(async () => expect(await executionsOf(request)).toBe(1n), { timeout: 5_000 })
+    expect(await nonceOf(account.address)).toBe(2)
+  })
+})
+
+describe('a chain', () => {
+  test('without new blocks leaves the outcome unknown until it continues', async () => {
+    const { executor } = newLane()
+    const request = newRequest()
+    node.isMining = false
+    const unknown = await executor.relay(request)
+    expect(unknown).toEqual({ state: 'unknown', hash: hashOf(unknown) })
+    expect(await executor.status()).toMatchObject([{ address: executor.address, pending: 1 }])
+    node.isMining = true
+    expect((await relayUntilMined(executor, request)).hash).toBe(hashOf(unknown))
+    expect(await executionsOf(request)).toBe(1n)
+    expect(await executor.status()).toMatchObject([{ pending: 0, oldestPendingSeconds: 0 }])
+  })
+
+  test('without new blocks for long makes the lane accept no more intents', async () => {
+    const { executor } = newLane()
+    node.isMining = false
+    const stuck = newRequest()
+    await executor.relay(stuck)
+    await vi.waitFor(
+      async () => expect(await executor.relay(newRequest())).toEqual({ state: 'busy', retryAfterSeconds: 1 }),
+      { timeout: 15_000 },
+    )
+    node.isMining = true
+    await relayUntilMined(executor, stuck)
+    await relayUntilMined(executor, newRequest())
+  })
+
+  test('that drops a transaction gets the same bytes again, and those after it are mined too', async () => {
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    node.isMining = false
+    node.requests = []
+    const first = newRequest()
+    const firstRelay = executor.relay(first)
+    await firstSend()
+    const { hash } = (await executor.find(first.group, first.digest))?.attempts[0] ?? { hash: '0x' as Hex }
+    await vi.waitFor(async () => expect(await isInPool(hash)).toBe(true))
+    const others = [newRequest(), newRequest()]
+    const running = [firstRelay, ...others.map(request => executor.relay(request))]
+    await vi.waitFor(() => expect(sends().length).toBeGreaterThanOrEqual(3), { timeout: 5_000, interval: 10 })
+    await chain('anvil_dropTransaction', hash)
+    node.isMining = true
+    await Promise.all(running)
+    expect((await relayUntilMined(executor, first)).hash).toBe(hash)
+    for (const request of others) await relayUntilMined(executor, request)
+    expect(await Promise.all([first, ...others].map(executionsOf))).toEqual([1n, 1n, 1n])
+    expect(await nonceOf(account.address)).toBe(4)
+  })
+
+  test('that mined a foreign transaction of the key makes the lane sign with a new nonce', async () => {
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    await sendForeignTransaction(account, 1)
+    const requests = [newRequest(), newRequest()]
+    await Promise.all(requests.map(request => relayUntilMined(executor, request)))
+    expect(await Promise.all(requests.map(executionsOf))).toEqual([1n, 1n])
+    expect(await nonceOf(account.address)).toBe(4)
+  })
+
+  test('that replaces another one with the same id makes the lane clear its journal', async () => {
+    const { executor, account } = newLane()
+    const request = newRequest()
+    await relayUntilMined(executor, request)
+    await abortAllDurableObjects()
+    const { hash } = await chain<{ hash: Hex }>('eth_getBlockByNumber', '0x0', false)
+    node.fault = async ({ method }, forward) => {
+      const response = await forward()
+      if (!method.includes('eth_getBlockByNumber')) return response
+      return new Response((await response.text()).replaceAll(hash, randomDigest()))
+    }
+    await executor.status()
+    expect(await executor.find(request.group, request.digest)).toBeUndefined()
+    node.fault = undefined
+    await relayUntilMined(executor, newRequest())
+    expect(await nonceOf(account.address)).toBe(2)
+  })
+
+  test('that loses blocks in a reorg gets their transactions again', async () => {
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    const request = newRequest()
+    const { hash } = await relayUntilMined(executor, request)
+    node.isMining = false
+    await chain('anvil_reorg', 2, [])
+    expect(await chain('eth_getTransactionReceipt', hash)).toBeNull()
+    node.isMining = true
+    await vi.waitFor(async () => expect(await chain('eth_getTransactionReceipt', hash)).not.toBeNull(), {
+      timeout: 20_000,
+      interval: 100,
+    })
+    expect(await executionsOf(request)).toBe(1n)
+    expect((await relayUntilMined(executor, request)).hash).toBe(hash)
+    await vi.waitFor(async () => expect(await nonceOf(account.address)).toBe(2), { timeout: 10_000 })
+  })
+
+  test('with new blocks is checked every few seconds until a transaction is final', async () => {
+    const { executor, stub } = newLane()
+    await relayUntilMined(executor, newRequest())
+    for (let alarms = 0; alarms < 5; alarms++) {
+      await mineBlock()
+      await runDurableObjectAlarm(stub)
+    }
+    const alarm = await runInDurableObject(stub, (_, { storage }) => storage.getAlarm())
+    expect((alarm ?? 0) - Date.now()).toBeLessThan(3_000)
+  })
+
+  test('whose base fee exceeds the bid gets a higher bid at the same nonce', async () => {
+    const { executor, account, stub } = newLane()
+    await relayUntilMined(executor, newRequest())
+    node.isMining = false
+    node.requests = []
+    const request = newRequest()
+    const running = executor.relay(request)
+    await firstSend()
+    await chain('anvil_setNextBlockBaseFeePerGas', numberToHex(10n ** 12n))
+    node.isMining = true
+    await running
+    const { hash } = await relayUntilMined(executor, request)
+    expect(await executionsOf(request)).toBe(1n)
+    expect(await nonceOf(account.address)).toBe(2)
+
+    const attempts = (await executor.find(request.group, request.digest))?.attempts ?? []
+    expect(attempts.at(-1)).toMatchObject({ hash, purpose: 'call', state: 'mined' })
+    for (const { hash: replaced } of attempts.slice(0, -1))
+      expect(await stub.findTransaction(replaced)).toMatchObject({ isPending: false, replacedBy: hash })
+    expect(attempts.length).toBeGreaterThan(1)
+    expect(await stub.findTransaction(hash)).not.toHaveProperty('replacedBy')
+  })
+
+  test('that passes the deadline first does not execute the intent, and its nonce is filled', async () => {
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    const { timestamp } = await chain<{ timestamp: Hex }>('eth_getBlockByNumber', 'latest', false)
+    const [expiring, lasting] = [newRequest({ deadline: hexToBigInt(timestamp) + 60n }), newRequest()]
+    let isCut = true
+    node.fault = ({ method }, forward) => (isCut && isSend(method) ? losesConnection() : forward())
+    await Promise.all([executor.relay(expiring), executor.relay(lasting)])
+    await chain('evm_increaseTime', 120)
+    await mineBlock()
+    // The cancellation is the second attempt of the intent.
+    await vi.waitFor(
+      async () => expect((await executor.find(expiring.group, expiring.digest))?.attempts).toHaveLength(2),
+      { timeout: 10_000 },
+    )
+    isCut = false
+    await relayUntilMined(executor, lasting)
+    await vi.waitFor(
+      async () =>
+        expect(await executor.find(expiring.group, expiring.digest)).toMatchObject({
+          state: 'rejected',
+          reason: expect.stringContaining('deadline'),
+          attempts: [{ state: 'replaced' }, { purpose: 'cancel', state: 'mined' }],
+        }),
+      { timeout: 10_000 },
+    )
+    expect(await Promise.all([expiring, lasting].map(executionsOf))).toEqual([0n, 1n])
+    expect(await nonceOf(account.address)).toBe(3)
+  })
+})

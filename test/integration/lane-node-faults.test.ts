@@ -1,0 +1,218 @@
+import { type Hex, parseTransaction } from 'viem'
+import { describe, expect, inject, test, vi } from 'vitest'
+import {
+  chain,
+  errorResponse,
+  executionsOf,
+  firstSend,
+  isSend,
+  losesConnection,
+  type NodeFault,
+  newRequest,
+  node,
+  nonceOf,
+  onFirstSend,
+  relayUntilMined,
+  sends,
+  useLanes,
+} from '../support/lanes.ts'
+
+const { newLane } = useLanes('lane-node-faults')
+
+const untilAborted = (signal: AbortSignal) =>
+  new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+
+describe('a node', () => {
+  test('that is unreachable before anything is signed leaves no trace of the intent', async () => {
+    const { executor, account } = newLane()
+    const request = newRequest()
+    node.fault = losesConnection
+    expect(await executor.relay(request)).toEqual({ state: 'unsent' })
+    expect(await executor.find(request.group, request.digest)).toBeUndefined()
+    node.fault = undefined
+    expect(await executor.relay(request)).toMatchObject({ state: 'mined' })
+    expect(await nonceOf(account.address)).toBe(1)
+  })
+
+  test('that is unreachable is replaced by the next one', async () => {
+    const { executor } = newLane()
+    node.fault = ({ isSpare }, forward) => (isSpare ? forward() : losesConnection())
+    expect(await executor.relay(newRequest())).toMatchObject({ state: 'mined' })
+  })
+
+  test.each<[string, NodeFault]>([
+    ['drops the request', losesConnection],
+    ['drops the response', (_, forward) => forward().then(losesConnection)],
+    ['responds with status 500', async () => new Response('oops', { status: 500 })],
+    ['responds with status 429', async () => new Response('slow down', { status: 429 })],
+    ['limits the rate', async () => errorResponse(-32005, 'rate limit exceeded')],
+    [
+      'accepts the transaction and hangs',
+      (request, forward) => Promise.all([forward(), untilAborted(request.signal)]).then(losesConnection),
+    ],
+    ['hangs before it accepts the transaction', request => untilAborted(request.signal)],
+    ['receives the request twice', (_, forward) => Promise.all([forward(), forward()]).then(([first]) => first)],
+    ['is on another chain', async () => errorResponse(-32003, 'invalid chain id for signer')],
+  ])('that %s on a send does not prevent the execution or repeat it', async (_, fault) => {
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    const request = newRequest()
+    node.fault = onFirstSend(fault)
+    await relayUntilMined(executor, request)
+    expect(await executionsOf(request)).toBe(1n)
+    expect(await nonceOf(account.address)).toBe(2)
+  })
+
+  test('without synchronous sends is polled', async () => {
+    const { executor } = newLane()
+    node.fault = ({ method }, forward) =>
+      method === 'eth_sendRawTransactionSync' ? Promise.resolve(errorResponse(-32601, 'Method not found')) : forward()
+    expect(await executor.relay(newRequest())).toMatchObject({ state: 'mined' })
+    node.requests = []
+    expect(await executor.relay(newRequest())).toMatchObject({ state: 'mined' })
+    expect(sends()).toEqual(['eth_sendRawTransaction'])
+  })
+
+  test('that has received a transaction makes its intent sent', async () => {
+    const { executor } = newLane()
+    node.isMining = false
+    const request = newRequest()
+    const running = executor.relay(request)
+    await firstSend()
+    await vi.waitFor(async () =>
+      expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'sent' }),
+    )
+    node.isMining = true
+    await running
+  })
+
+  test('appears in no response and no log, and neither does a key', async () => {
+    const output: string[] = []
+    const spies = (['error', 'warn', 'log', 'info', 'debug'] as const).map(level =>
+      vi.spyOn(console, level).mockImplementation((...texts) => void output.push(texts.map(String).join(' '))),
+    )
+    const { executor } = newLane()
+    const request = newRequest()
+    const url = `${inject('laneRpcUrl')}/${inject('laneSpare')}`
+    node.fault = async () => errorResponse(3, `execution reverted at ${url} ${inject('laneKeys')[0]}`)
+    const outcomes = [await executor.relay(request)]
+    node.fault = async ({ method }, forward) => {
+      if (isSend(method)) throw new Error(`cannot reach ${url}`)
+      return forward()
+    }
+    outcomes.push(await executor.relay(newRequest()))
+    const record = await executor.find(request.group, request.digest)
+    node.fault = undefined
+    for (const spy of spies) spy.mockRestore()
+    const text = JSON.stringify([outcomes, record, output], (_, value) =>
+      typeof value === 'bigint' ? `${value}` : value,
+    )
+    expect(text).not.toContain(inject('laneSpare'))
+    expect(text).not.toContain(inject('laneRpcUrl'))
+    for (const key of inject('laneKeys')) expect(text).not.toContain(key.slice(2))
+  })
+})
+
+describe('bytes that a node', () => {
+  test('can never accept are replaced by a zero-value transfer', async () => {
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    const request = newRequest()
+    const message = 'intrinsic gas too low'
+    node.fault = onFirstSend(async () => errorResponse(-32000, message))
+    expect(await executor.relay(request)).toEqual({ state: 'rejected', message })
+    expect(await executionsOf(request)).toBe(0n)
+    expect(await nonceOf(account.address)).toBe(2)
+    await relayUntilMined(executor, request)
+  })
+
+  test('rejects for an unknown reason are replaced by a zero-value transfer, so the lane can proceed', async () => {
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    const [cursed, other] = [newRequest(), newRequest()]
+    node.fault = async ({ method, params }, forward) =>
+      isSend(method) && parseTransaction(params[0] as Hex).data === cursed.call.data
+        ? errorResponse(-32000, 'the moon is in the wrong house')
+        : forward()
+    const running = executor.relay(cursed)
+    await firstSend()
+    await relayUntilMined(executor, other)
+    await running
+    await vi.waitFor(
+      async () => expect(await executor.find(cursed.group, cursed.digest)).toMatchObject({ state: 'rejected' }),
+      { timeout: 10_000 },
+    )
+    expect(await Promise.all([cursed, other].map(executionsOf))).toEqual([0n, 1n])
+    expect(await nonceOf(account.address)).toBe(3)
+  })
+})
+
+describe('transactions are resent', () => {
+  test('several in parallel and in the order of their nonces, if a node responds only after inclusion', async () => {
+    const { executor } = newLane()
+    await relayUntilMined(executor, newRequest())
+    let isCut = true
+    const held: Hex[] = []
+    const released = Promise.withResolvers<void>()
+    node.fault = async ({ method, params }, forward) => {
+      if (!isSend(method)) return forward()
+      if (isCut) return losesConnection()
+      held.push(params[0] as Hex)
+      await released.promise
+      return forward()
+    }
+    const requests = Array.from({ length: 8 }, () => newRequest())
+    await Promise.all(requests.map(request => executor.relay(request)))
+    isCut = false
+    const running = requests.map(request => relayUntilMined(executor, request))
+    await vi.waitFor(() => expect(held.length).toBeGreaterThanOrEqual(6), { timeout: 5_000 })
+    expect(held.slice(0, 6).map(raw => parseTransaction(raw).nonce)).toEqual([1, 2, 3, 4, 5, 6])
+    released.resolve()
+    await Promise.all(running)
+    expect(await Promise.all(requests.map(executionsOf))).toEqual(requests.map(() => 1n))
+  })
+
+  test('the lowest missing one first, before the node has rejected all the others', async () => {
+    const { executor } = newLane()
+    await relayUntilMined(executor, newRequest())
+    let isCut = true
+    const nonces: number[] = []
+    const accepted = Promise.withResolvers<boolean>()
+    node.fault = async ({ method, params }, forward) => {
+      if (!isSend(method)) return forward()
+      if (isCut) return losesConnection()
+      const { nonce = 0 } = parseTransaction(params[0] as Hex)
+      nonces.push(nonce)
+      if (nonce === 1 && nonces.indexOf(1) === nonces.length - 1) return losesConnection()
+      if (nonce === 1) accepted.resolve(true)
+      // A sequencer holds a future nonce for a second.
+      if (await Promise.race([accepted.promise, scheduler.wait(1_000)])) return forward()
+      return errorResponse(-32000, `nonce too high: address 0x00, tx: ${nonce} state: 1`)
+    }
+    const requests = Array.from({ length: 16 }, () => newRequest())
+    await Promise.all(requests.map(request => executor.relay(request)))
+    isCut = false
+    await Promise.all(requests.map(request => relayUntilMined(executor, request)))
+    expect(nonces.indexOf(1, nonces.indexOf(1) + 1)).toBeLessThan(14)
+    expect(await Promise.all(requests.map(executionsOf))).toEqual(requests.map(() => 1n))
+  })
+
+  test('the missing one first, if a node rejects future nonces', async () => {
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    // The first send is lost. Until it is resent, the node rejects later nonces, as a sequencer does.
+    const sent: string[] = []
+    node.fault = async ({ method }, forward) => {
+      if (!isSend(method)) return forward()
+      sent.push(method)
+      if (sent.length === 1) return untilAborted(AbortSignal.timeout(400))
+      const isMissing =
+        (await nonceOf(account.address)) === 1 && !(await chain<{ pending: object }>('txpool_content')).pending
+      return isMissing ? errorResponse(-32000, 'nonce too high: address 0x00, tx: 2 state: 1') : forward()
+    }
+    const requests = [newRequest(), newRequest(), newRequest()]
+    await Promise.all(requests.map(request => relayUntilMined(executor, request)))
+    expect(await Promise.all(requests.map(executionsOf))).toEqual([1n, 1n, 1n])
+    expect(await nonceOf(account.address)).toBe(4)
+  })
+})

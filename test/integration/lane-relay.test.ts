@@ -1,0 +1,201 @@
+import { runDurableObjectAlarm } from 'cloudflare:test'
+import { type Address, type Hex, hexToBigInt, numberToHex } from 'viem'
+import { describe, expect, test, vi } from 'vitest'
+import {
+  COUNTER_REVERT_DATA,
+  chain,
+  executionsOf,
+  hashOf,
+  isSend,
+  newRequest,
+  node,
+  nonceOf,
+  onFirstSend,
+  relayUntilMined,
+  sends,
+  setReverting,
+  useLanes,
+} from '../support/lanes.ts'
+
+const { newLane } = useLanes('lane-relay')
+
+describe('a relayed intent', () => {
+  test('is mined, and its outcome has the hash and the logs of the receipt', async () => {
+    const { executor } = newLane()
+    const request = newRequest()
+    const outcome = await executor.relay(request)
+    const receipt = await chain<{ blockNumber: Hex; status: Hex }>('eth_getTransactionReceipt', hashOf(outcome))
+    expect(outcome).toEqual({
+      state: 'mined',
+      hash: hashOf(outcome),
+      blockNumber: hexToBigInt(receipt.blockNumber),
+      logs: [{ address: request.call.to, topics: [request.digest], data: '0x' }],
+    })
+    expect(receipt.status).toBe('0x1')
+  })
+
+  test('costs two requests once the lane is warm', async () => {
+    const { executor } = newLane()
+    await executor.relay(newRequest())
+    node.requests = []
+    await executor.relay(newRequest())
+    expect(node.requests.filter(method => !method.startsWith('batch'))).toEqual([
+      'eth_call',
+      'eth_sendRawTransactionSync',
+    ])
+  })
+
+  test('is mined exactly once, also if two hundred agents relay at once', async () => {
+    const { executor, account } = newLane()
+    const requests = Array.from({ length: 200 }, () => newRequest())
+    await Promise.all(requests.map(request => relayUntilMined(executor, request)))
+    expect(await Promise.all(requests.map(executionsOf))).toEqual(requests.map(() => 1n))
+    expect(await nonceOf(account.address)).toBe(200)
+  })
+})
+
+describe('the same digest', () => {
+  test('relayed ten times at once is one transaction with one outcome', async () => {
+    const { executor, account } = newLane()
+    const request = newRequest()
+    const outcomes = await Promise.all(Array.from({ length: 10 }, () => executor.relay(request)))
+    expect(outcomes[0]).toMatchObject({ state: 'mined' })
+    expect(outcomes).toEqual(outcomes.map(() => outcomes[0]))
+    expect(await executor.relay(request)).toEqual(outcomes[0])
+    expect(await executionsOf(request)).toBe(1n)
+    expect(await nonceOf(account.address)).toBe(1)
+  })
+
+  test('is found while it is received, mined and final', async () => {
+    const { executor, stub } = newLane()
+    const request = newRequest({ group: 'agent:7', groupNonce: '3' })
+    expect(await executor.find(request.group, request.digest)).toBeUndefined()
+    const released = Promise.withResolvers<void>()
+    node.fault = async (_, forward) => released.promise.then(forward)
+    const running = executor.relay(request)
+    await vi.waitFor(async () =>
+      expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'received' }),
+    )
+    released.resolve()
+    const hash = hashOf(await running)
+    expect(await executor.find(request.group, request.digest)).toMatchObject({
+      digest: request.digest,
+      kind: 'ladder',
+      group: 'agent:7',
+      groupNonce: '3',
+      state: 'mined',
+      attempts: [{ hash, nonce: 0, sentAt: expect.any(Number) }],
+      blockNumber: expect.any(BigInt),
+    })
+    await chain('anvil_mine', numberToHex(70))
+    await runDurableObjectAlarm(stub)
+    expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'final' })
+  })
+
+  test('is forgotten a day after its deadline', async () => {
+    const { executor, stub } = newLane()
+    const request = newRequest({ deadline: 1n })
+    await relayUntilMined(executor, request)
+    await chain('anvil_mine', numberToHex(70))
+    await runDurableObjectAlarm(stub)
+    expect(await executor.find(request.group, request.digest)).toBeUndefined()
+  })
+})
+
+describe('a group', () => {
+  test('has one digest per nonce: another one is a conflict, at once and later', async () => {
+    const { executor, account } = newLane()
+    const [first, second] = [newRequest({ group: 'agent:1' }), newRequest({ group: 'agent:1' })]
+    const outcomes = await Promise.all([executor.relay(first), executor.relay(second)])
+    const conflict = { state: 'conflict', digest: first.digest }
+    expect(outcomes).toEqual([expect.objectContaining({ state: 'mined' }), conflict])
+    expect(await executor.relay(second)).toEqual(conflict)
+    expect(await executionsOf(second)).toBe(0n)
+    expect(await nonceOf(account.address)).toBe(1)
+  })
+
+  test('is relayed in order, each intent after the one before it', async () => {
+    const { executor } = newLane()
+    const requests = ['0', '1', '2'].map(groupNonce => newRequest({ group: 'agent:1', groupNonce }))
+    const outcomes = await Promise.all(requests.map(request => executor.relay(request)))
+    const blocks = outcomes.map(outcome => (outcome.state === 'mined' ? outcome.blockNumber : -1n))
+    expect(new Set(blocks).size).toBe(3)
+    expect(blocks).toEqual(blocks.toSorted((a, b) => Number(a - b)))
+  })
+
+  test('queues four intents and no more', async () => {
+    const { executor, account } = newLane()
+    const requests = ['0', '1', '2', '3', '4'].map(groupNonce => newRequest({ group: 'agent:1', groupNonce }))
+    const outcomes = await Promise.all(requests.map(request => executor.relay(request)))
+    expect(outcomes.map(({ state }) => state)).toEqual(['mined', 'mined', 'mined', 'mined', 'busy'])
+    expect(await nonceOf(account.address)).toBe(4)
+  })
+
+  test('must wait after three reverts, while other groups continue', async () => {
+    const { executor } = newLane()
+    node.fault = async ({ method }, forward) => {
+      if (isSend(method)) await setReverting(true)
+      return forward()
+    }
+    for (const groupNonce of ['0', '1', '2']) {
+      await setReverting(false)
+      expect(await executor.relay(newRequest({ group: 'agent:1', groupNonce }))).toMatchObject({
+        state: 'reverted',
+        data: COUNTER_REVERT_DATA,
+      })
+    }
+    node.fault = undefined
+    await setReverting(false)
+    expect(await executor.relay(newRequest({ group: 'agent:1', groupNonce: '3' }))).toMatchObject({
+      state: 'busy',
+      why: 'reverts',
+    })
+    expect(await executor.relay(newRequest({ group: 'agent:2' }))).toMatchObject({ state: 'mined' })
+  })
+})
+
+describe('an intent that', () => {
+  test('fails in the simulation is not sent; the same digest is simulated again', async () => {
+    const { executor, account } = newLane()
+    const request = newRequest()
+    await setReverting(true)
+    expect(await executor.relay(request)).toMatchObject({ state: 'rejected', data: COUNTER_REVERT_DATA })
+    expect(sends()).toEqual([])
+    expect(await nonceOf(account.address)).toBe(0)
+    expect(await executor.find(request.group, request.digest)).toMatchObject({
+      state: 'rejected',
+      revertData: COUNTER_REVERT_DATA,
+      attempts: [],
+    })
+    await setReverting(false)
+    expect(await executor.relay(request)).toMatchObject({ state: 'mined' })
+    expect(await executionsOf(request)).toBe(1n)
+  })
+
+  test('reverts after a good simulation has the revert data, and a later try may succeed', async () => {
+    const { executor, account } = newLane()
+    const request = newRequest()
+    node.fault = onFirstSend(async (_, forward) => {
+      await setReverting(true)
+      return forward()
+    })
+    const reverted = await executor.relay(request)
+    expect(reverted).toEqual({ state: 'reverted', hash: hashOf(reverted), data: COUNTER_REVERT_DATA })
+    expect(await executor.relay(request)).toEqual(reverted)
+    expect(await nonceOf(account.address)).toBe(1)
+    await setReverting(false)
+    expect(await executor.relay(request)).toMatchObject({ state: 'mined' })
+    expect(await executionsOf(request)).toBe(1n)
+    const record = await executor.find(request.group, request.digest)
+    expect(record?.attempts.map(({ nonce }) => nonce)).toEqual([0, 1])
+  })
+
+  test('needs more gas than the ceiling of its kind is not sent', async () => {
+    const { executor } = newLane()
+    const burner: Address = '0x00000000000000000000000000000000000b0e0e'
+    await chain('anvil_setCode', burner, '0x5a6216e36010600a57fe5b00') // needs 1,500,000
+    const outcome = await executor.relay(newRequest({ kind: 'ladder', call: { to: burner, data: '0x' } }))
+    expect(outcome).toMatchObject({ state: 'rejected' })
+    expect(sends()).toEqual([])
+  })
+})

@@ -1,0 +1,242 @@
+import { abortAllDurableObjects } from 'cloudflare:test'
+import { authorizationTypes } from '@x402/evm'
+import { type Address, encodeFunctionData, type Hex, multicall3Abi } from 'viem'
+import type { PrivateKeyAccount } from 'viem/accounts'
+import { describe, expect, test, vi } from 'vitest'
+import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
+import { chain as devnet, registrationOf } from '../support/actors.ts'
+import { fundedPayer } from '../support/fee-ledger.ts'
+import {
+  carrying,
+  decode,
+  hosted,
+  newAccount,
+  payingAs,
+  paymentOf,
+  register,
+  setFacilitator,
+  settlementRequests,
+  useFeeLedger,
+} from '../support/paid-registration.ts'
+import { appWith, deployment } from '../support/surfaces.ts'
+
+// HTTP only: payments are sent in HTTP headers; mcp-clients.node.test.ts pays over MCP.
+
+const { contracts, chainId, accounts } = deployment
+const ledger = useFeeLedger()
+
+describe('a facilitator that', () => {
+  test('is unreachable charges nothing', async () => {
+    const away = appWith({ X402_ENABLED: 'true', X402_FACILITATOR_URL: 'http://127.0.0.1:1' })
+    const body = await registrationOf(newAccount())
+    const payment = await paymentOf(await fundedPayer())
+    expect(await register(body, carrying(payment, away))).toMatchObject({
+      status: 502,
+      body: { code: 'FACILITATOR_UNAVAILABLE', retryable: true },
+    })
+    await ledger.expect({ payments: 0, registrations: 0 })
+    expect((await register(body, carrying(payment, hosted))).status).toBe(201)
+    await ledger.expect({ payments: 1, registrations: 1 })
+  })
+
+  test('is the Worker without a node charges nothing', async () => {
+    const cutOff = appWith({ X402_ENABLED: 'true', X402_RPC_URL: 'http://127.0.0.1:1' })
+    const body = await registrationOf(newAccount())
+    expect(await register(body, carrying(await paymentOf(await fundedPayer()), cutOff))).toMatchObject({
+      status: 502,
+      body: { code: 'FACILITATOR_UNAVAILABLE' },
+    })
+    await ledger.expect({ payments: 0, registrations: 0 })
+  })
+
+  test.each(['fail', 'hang'] as const)('fails to verify (%s) charges nothing', async how => {
+    await setFacilitator({ verify: how })
+    const body = await registrationOf(newAccount())
+    const payment = await paymentOf(await fundedPayer())
+    expect(await register(body, carrying(payment, hosted))).toMatchObject({
+      status: 502,
+      body: { code: 'FACILITATOR_UNAVAILABLE' },
+    })
+    await setFacilitator()
+    expect((await register(body, carrying(payment, hosted))).status).toBe(201)
+    await ledger.expect({ payments: 1, registrations: 1 })
+  })
+
+  test('refuses a payment returns the reason; another payment is accepted', async () => {
+    const body = await registrationOf(newAccount())
+    for (const behaviour of [{ verify: 'refuse' }, { settle: 'refuse' }] as const) {
+      await setFacilitator(behaviour)
+      const answer = await register(body, carrying(await paymentOf(await fundedPayer()), hosted))
+      expect(answer).toMatchObject({
+        status: 402,
+        body: { code: 'PAYMENT_REFUSED', details: { problem: 'blocked_payer' } },
+      })
+      expect(answer.headers.has('PAYMENT-REQUIRED')).toBe(true)
+    }
+    await ledger.expect({ payments: 0, registrations: 0 })
+    await setFacilitator()
+    expect((await register(body, payingAs(await fundedPayer(), hosted))).status).toBe(201)
+    await ledger.expect({ payments: 1, registrations: 1 })
+  })
+
+  test.each(['fail', 'hang', 'pend'] as const)(
+    'does not report a settlement that it did not make (%s) charges once, when the same body is posted again',
+    async how => {
+      const payer = await fundedPayer()
+      const body = await registrationOf(newAccount())
+      const payment = await paymentOf(payer)
+      await setFacilitator({ settle: how })
+      for (const fetch of [carrying(payment, hosted), hosted, carrying(await paymentOf(payer), hosted)])
+        expect(await register(body, fetch)).toMatchObject({
+          status: 502,
+          body: { code: 'PAYMENT_PENDING', retryable: true },
+        })
+      await ledger.expect({ payments: 0, registrations: 0 })
+      await setFacilitator()
+      expect((await register(body, carrying(await paymentOf(payer), hosted))).status).toBe(201)
+      await ledger.expect({ payments: 1, registrations: 1 })
+    },
+  )
+
+  test.each(['lose', 'pend-settled', 'refuse-settled'] as const)(
+    'loses or denies a settlement that it made (%s) is corrected by the chain',
+    async how => {
+      await setFacilitator({ settle: how })
+      const body = await registrationOf(newAccount())
+      const payment = await paymentOf(await fundedPayer())
+      const answer = await register(body, carrying(payment, hosted))
+      expect(answer.status).toBe(201)
+      expect(decode(answer.headers.get('PAYMENT-RESPONSE'))).toMatchObject({ success: true })
+      expect((await register(body, carrying(payment, hosted))).status).toBe(200)
+      await ledger.expect({ payments: 1, registrations: 1 })
+    },
+  )
+
+  test('denies a settlement that it makes later does not charge twice', async () => {
+    await setFacilitator({ settle: 'refuse-late' })
+    const payer = await fundedPayer()
+    const body = await registrationOf(newAccount())
+    expect((await register(body, carrying(await paymentOf(payer), hosted))).status).toBe(402)
+    await vi.waitFor(() => ledger.expect({ payments: 1, registrations: 0 }), 10_000)
+    await setFacilitator()
+    expect((await register(body, payingAs(payer, hosted))).status).toBe(201)
+    await ledger.expect({ payments: 1, registrations: 1 })
+  })
+
+  test('does not settle a payment before it expires accepts a new one', async () => {
+    await setFacilitator({ settle: 'pend' })
+    const payer = await fundedPayer()
+    const body = await registrationOf(newAccount(), { deadline: '9000000000' })
+    expect((await register(body, carrying(await paymentOf(payer), hosted))).status).toBe(502)
+    await devnet.increaseTime(1_000)
+    expect(await register(body, hosted)).toMatchObject({ status: 402, body: { code: 'PAYMENT_REQUIRED' } })
+    await setFacilitator()
+    expect((await register(body, payingAs(payer, hosted))).status).toBe(201)
+    await ledger.expect({ payments: 1, registrations: 1 })
+  })
+
+  describe('does not settle an authorization gets nothing when the payer', () => {
+    const domain = { name: 'USD Coin', version: '2', chainId, verifyingContract: contracts.USDC }
+    const usdc = { address: contracts.USDC, abi: usdcTokenAbi } as const
+
+    /** Posts a registration whose payment is not settled. Returns both, and the payment's nonce. */
+    async function pending(payer: PrivateKeyAccount) {
+      await setFacilitator({ settle: 'pend' })
+      const body = await registrationOf(newAccount())
+      const payment = await paymentOf(payer)
+      expect((await register(body, carrying(payment, hosted))).status).toBe(502)
+      await setFacilitator()
+      return { body, payment, nonce: payment.payload.authorization.nonce as Hex }
+    }
+
+    test('cancels it', async () => {
+      const payer = await fundedPayer()
+      const { body, payment, nonce } = await pending(payer)
+      const signature = await payer.signTypedData({
+        domain,
+        types: {
+          CancelAuthorization: [
+            { name: 'authorizer', type: 'address' },
+            { name: 'nonce', type: 'bytes32' },
+          ],
+        },
+        primaryType: 'CancelAuthorization',
+        message: { authorizer: payer.address, nonce },
+      })
+      const cancel = { ...usdc, functionName: 'cancelAuthorization', args: [payer.address, nonce, signature] } as const
+      await devnet.send(accounts.payer, cancel)
+      expect((await register(body, carrying(payment, hosted))).status).toBe(502)
+      await ledger.expect({ payments: 0, registrations: 0 })
+    })
+
+    test('uses its nonce for a transfer to itself, next to a payment in the same transaction', async () => {
+      const payer = await fundedPayer()
+      const { body, payment, nonce } = await pending(payer)
+      const transferOf = async (to: Address, nonce: Hex) => {
+        const message = {
+          from: payer.address,
+          to,
+          value: ledger.fee,
+          validAfter: 0n,
+          validBefore: 9_000_000_000n,
+          nonce,
+        }
+        const signature = await payer.signTypedData({
+          domain,
+          types: authorizationTypes,
+          primaryType: 'TransferWithAuthorization',
+          message,
+        })
+        const args = [...Object.values(message), signature] as never
+        const callData = encodeFunctionData({ abi: usdcTokenAbi, functionName: 'transferWithAuthorization', args })
+        return { target: contracts.USDC, allowFailure: false, callData }
+      }
+      const calls = [
+        await transferOf(payer.address, nonce),
+        await transferOf(accounts.treasury.address, `0x${'34'.repeat(32)}`),
+      ]
+      await devnet.send(accounts.payer, {
+        address: contracts.Multicall3,
+        abi: multicall3Abi,
+        functionName: 'aggregate3',
+        args: [calls],
+      } as const)
+      expect((await register(body, carrying(payment, hosted))).status).toBe(502)
+      await ledger.expect({ payments: 1, registrations: 0 })
+    })
+  })
+
+  test.each([
+    ['before it settled', 'hang'],
+    ['after it settled', 'hang-settled'],
+  ] as const)('is settling during a restart %s completes the settlement', async (_, how) => {
+    await setFacilitator({ settle: how })
+    const body = await registrationOf(newAccount())
+    const lost = register(body, carrying(await paymentOf(await fundedPayer()), hosted))
+    await vi.waitFor(async () => expect(await settlementRequests()).toBe(1), { timeout: 10_000, interval: 20 })
+    if (how === 'hang-settled') await vi.waitFor(() => ledger.expect({ payments: 1, registrations: 0 }), 10_000)
+    await abortAllDurableObjects()
+    expect([201, 502]).toContain((await lost).status)
+    await setFacilitator()
+    expect([200, 201]).toContain((await register(body, hosted)).status)
+    await ledger.expect({ payments: 1, registrations: 1 })
+  })
+
+  test('is the Worker and restarts after it sent the settlement completes it', async () => {
+    const body = await registrationOf(newAccount())
+    const payment = await paymentOf(await fundedPayer())
+    const { fetch } = globalThis
+    let sent = 0
+    vi.spyOn(globalThis, 'fetch').mockImplementation((input, init) => {
+      if (`${init?.body}`.includes('eth_sendRawTransaction')) sent++
+      return fetch(input, init)
+    })
+    const lost = register(body, carrying(payment))
+    await vi.waitFor(() => expect(sent).toBe(1), { timeout: 10_000, interval: 5 })
+    await abortAllDurableObjects()
+    expect([201, 502]).toContain((await lost).status)
+    vi.restoreAllMocks()
+    expect([200, 201]).toContain((await register(body, carrying(payment))).status)
+    await ledger.expect({ payments: 1, registrations: 1 })
+  })
+})

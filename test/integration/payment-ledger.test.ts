@@ -1,0 +1,167 @@
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import type { PrivateKeyAccount } from 'viem/accounts'
+import { describe, expect, test, vi } from 'vitest'
+import { chain as devnet, FRONTIER, registrationOf } from '../support/actors.ts'
+import { fundedPayer } from '../support/fee-ledger.ts'
+import {
+  app,
+  carrying,
+  decode,
+  evictLedger,
+  hosted,
+  ledgerObject,
+  newAccount,
+  payingAs,
+  paymentOf,
+  register,
+  setFacilitator,
+  useFeeLedger,
+} from '../support/paid-registration.ts'
+import { deployment } from '../support/surfaces.ts'
+
+// HTTP only: payments are sent in HTTP headers; mcp-clients.node.test.ts pays over MCP.
+
+const { accounts } = deployment
+const ledger = useFeeLedger()
+
+describe('each registration is paid for exactly once', () => {
+  test('when the same body is posted again with its payment, without one, or with a new one', async () => {
+    const payer = await fundedPayer()
+    const body = await registrationOf(newAccount())
+    const payment = await paymentOf(payer)
+    const { body: first, headers } = await register(body, carrying(payment))
+    for (const fetch of [carrying(payment), app, payingAs(payer), carrying(await paymentOf(payer))]) {
+      const again = await register(body, fetch)
+      expect(again).toMatchObject({ status: 200, body: first })
+      expect(again.headers.get('PAYMENT-RESPONSE')).toBe(headers.get('PAYMENT-RESPONSE'))
+    }
+    await ledger.expect({ payments: 1, registrations: 1 })
+  })
+
+  test('when a payment is posted several times at once', async () => {
+    const body = await registrationOf(newAccount())
+    const payment = await paymentOf(await fundedPayer())
+    const answers = await Promise.all([1, 2, 3, 4].map(() => register(body, carrying(payment))))
+    expect(new Set(answers.map(({ body }) => body.agentId)).size).toBe(1)
+    for (const { status } of answers) expect([200, 201]).toContain(status)
+    await ledger.expect({ payments: 1, registrations: 1 })
+  })
+
+  test('when several payments come for one body at once', async () => {
+    const payer = await fundedPayer()
+    const body = await registrationOf(newAccount())
+    const payments = await Promise.all([1, 2, 3].map(() => paymentOf(payer)))
+    const answers = await Promise.all(payments.map(payment => register(body, carrying(payment, hosted))))
+    expect(new Set(answers.map(({ body }) => body.agentId)).size).toBe(1)
+    expect(await setFacilitator()).toEqual({ verify: 1, settle: 1 })
+    await ledger.expect({ payments: 1, registrations: 1 })
+  })
+
+  test.each([
+    ['the Worker', app],
+    ['a hosted facilitator', hosted],
+  ])('when one payment comes for two agents at once, settled by %s', async (_, fetch) => {
+    const payment = await paymentOf(await fundedPayer())
+    const bodies = [await registrationOf(newAccount()), await registrationOf(newAccount())]
+    const answers = await Promise.all(bodies.map(body => register(body, carrying(payment, fetch))))
+    const codes = answers.map(({ status, body }) => (status === 201 ? 'registered' : body.code))
+    expect(codes.sort()).toEqual(['PAYMENT_ALREADY_USED', 'registered'])
+    await ledger.expect({ payments: 1, registrations: 1 })
+  })
+
+  test('when a payment that registered one agent comes for another one', async () => {
+    const agent = newAccount()
+    const payment = await paymentOf(await fundedPayer())
+    expect((await register(await registrationOf(agent), carrying(payment))).status).toBe(201)
+    for (const other of [newAccount(), agent]) {
+      const body = await registrationOf(other, { name: 'another' })
+      expect(await register(body, carrying(payment))).toMatchObject({
+        status: 402,
+        body: { code: 'PAYMENT_ALREADY_USED', accepts: [{ amount: `${ledger.fee}` }] },
+      })
+    }
+    await ledger.expect({ payments: 1, registrations: 1 })
+  })
+
+  test('when one signer registers twice', async () => {
+    const agent = newAccount()
+    const payer = await fundedPayer()
+    expect((await register(await registrationOf(agent), payingAs(payer))).status).toBe(201)
+    expect((await register(await registrationOf(agent), payingAs(payer))).status).toBe(201)
+    await ledger.expect({ payments: 2, registrations: 2 })
+  })
+
+  test('when the lane has forgotten the registration that spent the payment', async () => {
+    const agent = newAccount()
+    expect((await register(await registrationOf(agent), payingAs(await fundedPayer()))).status).toBe(201)
+    await runInDurableObject(ledgerObject(), (_, { storage }) => {
+      storage.sql.exec(`UPDATE payment SET state = 'settled', held_since = 0 WHERE signer = ?`, agent.address)
+    })
+    const lane = env.EXECUTOR_LANE.get(env.EXECUTOR_LANE.idFromName(accounts.relayer.address))
+    await runInDurableObject(lane, (_, { storage }) => {
+      storage.sql.exec('DELETE FROM intent WHERE "group" = ?', `signer:${agent.address}`)
+    })
+    const another = await registrationOf(agent, { name: 'another' })
+    expect(await register(another, app)).toMatchObject({ status: 402, body: { code: 'PAYMENT_REQUIRED' } })
+    await ledger.expect({ payments: 1, registrations: 1 })
+  })
+
+  describe('when a registration fails after its payment was settled', () => {
+    /** Pauses the registry between the settlement and the relay. */
+    const pauseOnceSettled = () => {
+      const { fetch } = globalThis
+      vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
+        const response = await fetch(input, init)
+        if (`${input instanceof Request ? input.url : input}`.endsWith('/settle')) await devnet.pauseRegistry(true)
+        return response
+      })
+    }
+    const failed = async (agent: PrivateKeyAccount) => {
+      const body = await registrationOf(agent)
+      pauseOnceSettled()
+      try {
+        const answer = await register(body, payingAs(await fundedPayer(), hosted))
+        expect(answer).toMatchObject({ status: 503 })
+        expect(decode(answer.headers.get('PAYMENT-RESPONSE'))).toMatchObject({ success: true })
+      } finally {
+        vi.restoreAllMocks()
+        await devnet.pauseRegistry(false)
+      }
+      await ledger.expect({ payments: 1, registrations: 0 })
+      return body
+    }
+
+    test('the same body registers without another payment', async () => {
+      const body = await failed(newAccount())
+      const answer = await register(body, hosted)
+      expect(answer.status).toBe(201)
+      expect(decode(answer.headers.get('PAYMENT-RESPONSE'))).toMatchObject({ success: true })
+      await ledger.expect({ payments: 1, registrations: 1 })
+    })
+
+    test('another body of the same signer registers without a payment, once', async () => {
+      const agent = newAccount()
+      const first = await failed(agent)
+      await evictLedger()
+      expect(await register(await registrationOf(newAccount()), app)).toMatchObject({ status: 402 })
+      expect((await register(await registrationOf(agent, { vault: FRONTIER }), app)).status).toBe(201)
+      expect((await register(first, app)).status).toBe(400)
+      expect(await register(await registrationOf(agent), app)).toMatchObject({
+        status: 402,
+        body: { code: 'PAYMENT_REQUIRED' },
+      })
+      await ledger.expect({ payments: 1, registrations: 1 })
+    })
+
+    test('two bodies cannot use the payment at once', async () => {
+      const agent = newAccount()
+      await failed(agent)
+      const bodies = [await registrationOf(agent, { name: 'one' }), await registrationOf(agent, { name: 'two' })]
+      const answers = await Promise.all(bodies.map(body => register(body, app)))
+      const codes = answers.map(({ status, body }) => (status === 201 ? 'registered' : body.code))
+      expect(codes.sort()).toEqual(['REGISTRATION_IN_FLIGHT', 'registered'])
+      await ledger.expect({ payments: 1, registrations: 1 })
+    })
+  })
+})
