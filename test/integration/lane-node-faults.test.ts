@@ -15,6 +15,7 @@ import {
   relayUntilMined,
   sends,
   useLanes,
+  waitForFlag,
 } from '../support/lanes.ts'
 
 const { newLane } = useLanes('lane-node-faults')
@@ -153,12 +154,12 @@ describe('transactions are resent', () => {
     await relayUntilMined(executor, newRequest())
     let isCut = true
     const held: Hex[] = []
-    const released = Promise.withResolvers<void>()
+    let isReleased = false
     node.fault = async ({ method, params }, forward) => {
       if (!isSend(method)) return forward()
       if (isCut) return losesConnection()
       held.push(params[0] as Hex)
-      await released.promise
+      await waitForFlag(() => isReleased)
       return forward()
     }
     const requests = Array.from({ length: 8 }, () => newRequest())
@@ -167,7 +168,7 @@ describe('transactions are resent', () => {
     const running = requests.map(request => relayUntilMined(executor, request))
     await vi.waitFor(() => expect(held.length).toBeGreaterThanOrEqual(6), { timeout: 5_000 })
     expect(held.slice(0, 6).map(raw => parseTransaction(raw).nonce)).toEqual([1, 2, 3, 4, 5, 6])
-    released.resolve()
+    isReleased = true
     await Promise.all(running)
     expect(await Promise.all(requests.map(executionsOf))).toEqual(requests.map(() => 1n))
   })
@@ -177,16 +178,17 @@ describe('transactions are resent', () => {
     await relayUntilMined(executor, newRequest())
     let isCut = true
     const nonces: number[] = []
-    const accepted = Promise.withResolvers<boolean>()
+    let isAccepted = false
     node.fault = async ({ method, params }, forward) => {
       if (!isSend(method)) return forward()
       if (isCut) return losesConnection()
       const { nonce = 0 } = parseTransaction(params[0] as Hex)
       nonces.push(nonce)
       if (nonce === 1 && nonces.indexOf(1) === nonces.length - 1) return losesConnection()
-      if (nonce === 1) accepted.resolve(true)
+      if (nonce === 1) isAccepted = true
       // A sequencer holds a future nonce for a second.
-      if (await Promise.race([accepted.promise, scheduler.wait(1_000)])) return forward()
+      for (let waits = 0; !isAccepted && waits < 100; waits++) await scheduler.wait(10)
+      if (isAccepted) return forward()
       return errorResponse(-32000, `nonce too high: address 0x00, tx: ${nonce} state: 1`)
     }
     const requests = Array.from({ length: 16 }, () => newRequest())

@@ -15,6 +15,7 @@ import {
   sends,
   setReverting,
   useLanes,
+  waitForFlag,
 } from '../support/lanes.ts'
 
 const { newLane } = useLanes('lane-relay')
@@ -70,13 +71,16 @@ describe('the same digest', () => {
     const { executor, stub } = newLane()
     const request = newRequest({ group: 'agent:7', groupNonce: '3' })
     expect(await executor.find(request.group, request.digest)).toBeUndefined()
-    const released = Promise.withResolvers<void>()
-    node.fault = async (_, forward) => released.promise.then(forward)
+    let isReleased = false
+    node.fault = async (_, forward) => {
+      await waitForFlag(() => isReleased)
+      return forward()
+    }
     const running = executor.relay(request)
     await vi.waitFor(async () =>
       expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'received' }),
     )
-    released.resolve()
+    isReleased = true
     const hash = hashOf(await running)
     expect(await executor.find(request.group, request.digest)).toMatchObject({
       digest: request.digest,

@@ -52,6 +52,12 @@ export const firstSend = () => vi.waitFor(() => expect(sends()).not.toEqual([]),
 export const errorResponse = (code: number, message: string) =>
   Response.json({ jsonrpc: '2.0', id: 1, error: { code, message } })
 
+/**
+ * Waits in a fault until a test sets a flag. A promise would not do: workerd may crash when a promise is resolved from
+ * another Durable Object.
+ */
+export const waitForFlag = (isSet: () => boolean) => vi.waitUntil(isSet, { timeout: 20_000, interval: 10 })
+
 /** Applies a fault to the first send only. */
 export function onFirstSend(fault: NodeFault): NodeFault {
   let isOver = false
