@@ -1,9 +1,9 @@
 import { type Address, getAddress, type Hex } from 'viem'
 import type { AttemptSender } from './attempt-sender.ts'
 import type { Attempt } from './attempt-table.ts'
-import { type Intake, isRetryable, type OpenRequest } from './intake.ts'
 import type { AttemptRecord, IntentRecord, SentTransaction } from './intent.ts'
 import type { JournalIntent } from './intent-table.ts'
+import { type Intake, isRetryable, type OpenRequest } from './relay-intake.ts'
 import type { Journal } from './store.ts'
 
 /**

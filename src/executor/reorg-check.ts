@@ -4,7 +4,7 @@ import type { RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
 import type { ChainHead } from './chain-head.ts'
 import { hasSameResult, type Inclusion } from './inclusion.ts'
-import type { Resender } from './resender.ts'
+import type { Resender } from './resend-attempts.ts'
 import type { Journal } from './store.ts'
 
 /** A block that is this deep is final. */

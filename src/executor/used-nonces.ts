@@ -4,7 +4,7 @@ import type { RpcTransport } from '../rpc/transport.ts'
 import type { AttemptSender } from './attempt-sender.ts'
 import type { ChainHead } from './chain-head.ts'
 import type { Inclusion } from './inclusion.ts'
-import { readReceipts } from './receipts.ts'
+import { readReceipts } from './read-receipts.ts'
 import type { Journal } from './store.ts'
 
 const MAX_RECEIPTS_PER_BATCH = 100

@@ -41,13 +41,13 @@ export function createCycle({
     const now = Date.now()
     await Promise.all(store.batches().map(batch => sender.resume(batch).catch(logUnexpected)))
     const previous = store.lastCycle()
-    const watch = await readPositions(now, previous?.blockNumber)
-    const symbolOf = await symbolsOf(chain, respectSessions ? watch.positions.map(({ token }) => token) : [])
-    const { due, unattributed } = evaluate(watch, symbolOf, now)
-    const since = BigInt(previous?.blockNumber ?? watch.block.number)
+    const watched = await readPositions(now, previous?.blockNumber)
+    const symbolOf = await symbolsOf(chain, respectSessions ? watched.positions.map(({ token }) => token) : [])
+    const { due, unattributed } = evaluate(watched, symbolOf, now)
+    const since = BigInt(previous?.blockNumber ?? watched.block.number)
     const exits = Promise.all([
-      attributeExits({ chain, executor, store }, { positions: unattributed, watch, since }),
-      ...batchesOf(due).map(batch => sender.fire(batch, watch)),
+      attributeExits({ chain, executor, store }, { positions: unattributed, watched, since }),
+      ...batchesOf(due).map(batch => sender.fire(batch, watched)),
     ])
     await withDeadline(exits, Date.now() + OUTCOME_TIMEOUT_MS, () => undefined)
   }
@@ -58,23 +58,23 @@ export function createCycle({
       const positionIds = store.watched(now).map(({ positionId }) => positionId)
       return readWatchedPositions(chain, positionIds, store.cursor())
     }
-    const watch = await read()
-    const isNewChain = previousBlock !== undefined && watch.block.number + MAX_REORG < BigInt(previousBlock)
-    if (!isNewChain) return watch
+    const watched = await read()
+    const isNewChain = previousBlock !== undefined && watched.block.number + MAX_REORG < BigInt(previousBlock)
+    if (!isNewChain) return watched
     store.clear()
     return read()
   }
 
   /** Records what each position waits for. Returns the positions with a due exit, and those with rules someone fired. */
-  function evaluate(watch: WatchedPositions, symbolOf: (token: Address) => string, now: number) {
+  function evaluate(watched: WatchedPositions, symbolOf: (token: Address) => string, now: number) {
     const entries = new Map(store.watched(now).map(entry => [entry.positionId, entry]))
     const inFlight = new Set(store.batches().flatMap(({ positionIds }) => positionIds))
-    const at = `${watch.block.timestamp}`
+    const at = `${watched.block.timestamp}`
     const due: WatchedPosition[] = []
     const unattributed: WatchedPosition[] = []
     const prices: Record<string, string> = {}
     const vanished = new Set(entries.keys())
-    for (const position of watch.positions) {
+    for (const position of watched.positions) {
       const { positionId, token } = position
       vanished.delete(positionId)
       const entry = entries.get(positionId)
@@ -85,11 +85,11 @@ export function createCycle({
         continue
       }
       const known = entry?.closedAt === null && !isExitUndone(entry, position) ? entry : newEntry(position)
-      const market = watch.marketOf(position)
+      const market = watched.marketOf(position)
       prices[token] = `${market.quote.price}`
       const decision = decideExit(position, market, {
         symbol: symbolOf(token),
-        at: watch.block.timestamp,
+        at: watched.block.timestamp,
         respectSessions,
       })
       const isTriedInRound = known.triedRoundId === `${market.quote.roundId}`
@@ -101,8 +101,8 @@ export function createCycle({
       const entry = entries.get(positionId)
       if (entry?.closedAt === null) store.put(closedEntry(entry, now))
     }
-    store.advanceCursor(watch.positionCount)
-    store.setLastCycle({ blockNumber: `${watch.block.number}`, at, prices })
+    store.advanceCursor(watched.positionCount)
+    store.setLastCycle({ blockNumber: `${watched.block.number}`, at, prices })
     store.prune(now)
     return { due, unattributed }
   }

@@ -17,13 +17,13 @@ const MAX_EVENT_REORG = 8n
  */
 export async function attributeExits(
   { chain, executor, store }: { chain: TradingChain; executor: Executor; store: KeeperStore },
-  { positions, watch, since }: { positions: readonly WatchedPosition[]; watch: WatchedPositions; since: bigint },
+  { positions, watched, since }: { positions: readonly WatchedPosition[]; watched: WatchedPositions; since: bigint },
 ): Promise<void> {
   if (positions.length === 0) return
   const exits = await findExits(chain, {
     positionIds: positions.map(({ positionId }) => positionId),
     fromBlock: since > MAX_EVENT_REORG ? since - MAX_EVENT_REORG : 0n,
-    toBlock: watch.block.number,
+    toBlock: watched.block.number,
   }).catch(() => [])
   for (const position of positions) {
     const { positionId, nextRuleIndex } = position
@@ -32,10 +32,10 @@ export async function attributeExits(
     if (entry === undefined || entry.firedRules >= nextRuleIndex) continue
     const ruleIndex = nextRuleIndex - 1
     const exit = exits.findLast(exit => exit.positionId === positionId && exit.ruleIndex === ruleIndex)
-    const executed = executedEntry(entry, evaluationOf(watch, position), {
+    const executed = executedEntry(entry, evaluationOf(watched, position), {
       kind: 'executed',
       firedBy: exit && isAddressEqual(exit.keeper, executor.address) ? 'keeper' : 'others',
-      at: `${watch.block.timestamp}`,
+      at: `${watched.block.timestamp}`,
       ruleIndex,
       ...(exit && { transactionHash: exit.transactionHash, usdcOut: `${exit.usdcOut}` }),
     })

@@ -33,13 +33,13 @@ export function createExitSender({
   const awaited = new Set<Hex>()
 
   /** Simulates exits and sends those that the router would execute. Resolves with their outcomes recorded. */
-  async function fire(positions: WatchedPosition[], watch: WatchedPositions): Promise<void> {
-    const { takesBatches, block } = watch
-    const passing = await passingOf(positions, watch)
+  async function fire(positions: WatchedPosition[], watched: WatchedPositions): Promise<void> {
+    const { takesBatches, block } = watched
+    const passing = await passingOf(positions, watched)
     if (passing === undefined) {
       // The node cannot run this batch. Halving it isolates the exit at fault from the others.
       const half = Math.ceil(positions.length / 2)
-      await Promise.all([fire(positions.slice(0, half), watch), fire(positions.slice(half), watch)])
+      await Promise.all([fire(positions.slice(0, half), watched), fire(positions.slice(half), watched)])
       return
     }
     const batches = takesBatches && passing.length > 0 ? [passing] : passing.map(position => [position])
@@ -50,7 +50,7 @@ export function createExitSender({
           positionIds: batch.map(({ positionId }) => positionId),
           deadline: block.timestamp + DEADLINE_SECONDS,
           takesBatches,
-          evaluations: batch.map(position => evaluationOf(watch, position)),
+          evaluations: batch.map(position => evaluationOf(watched, position)),
         }),
       ),
     )

@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { parseConfig } from '../config.ts'
 import { createExecutor, type Executor } from '../executor/client.ts'
-import { createClaims } from './claim-payment.ts'
+import { createClaims } from './claim-queue.ts'
 import { type ClaimResult, type PaymentClaim, type PaymentReceipt, receiptOf } from './payment-claim.ts'
 import { createSettlement } from './settlement.ts'
 import { type LedgerStore, openLedgerStore, type PaidRegistration } from './store.ts'

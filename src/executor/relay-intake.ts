@@ -1,6 +1,6 @@
 import type { Hex } from 'viem'
 import { withDeadline } from '../timeout.ts'
-import type { Admission, AdmissionTicket } from './admission.ts'
+import type { Admission, AdmissionTicket } from './admission-control.ts'
 import { logUnexpected } from './error-handlers.ts'
 import type { Inclusion } from './inclusion.ts'
 import type { RelayOutcome, RelayRequest } from './intent.ts'
