@@ -5,7 +5,7 @@ import {
   type JsonOperation,
   type Operation,
 } from '../operations/operation.ts'
-import { errorBody } from '../resources/error.ts'
+import { errorBody } from '../resources/error-body.ts'
 import { eventId } from '../resources/event-id.ts'
 import { paymentRequiredBody } from '../resources/registration.ts'
 import { alternativeFormat } from './content-negotiation.ts'

@@ -1,5 +1,5 @@
-import { hubOf } from './hub-object.ts'
 import { agentUris } from './resources.ts'
+import { hubOf } from './subscription-hub-object.ts'
 
 /** Notifies the subscribers of all resources of these agents. */
 export const notifySubscribers = (agentIds: readonly number[], env: Pick<Env, 'MCP_HUB'>): Promise<void> =>

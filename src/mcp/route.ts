@@ -5,8 +5,8 @@ import {
   isLegacyRequest,
   readRequestBody,
 } from '@modelcontextprotocol/server'
-import { hubOf } from './hub-object.ts'
 import { rpcError, type ServerFactory, sessionNotFound } from './server-factory.ts'
+import { hubOf } from './subscription-hub-object.ts'
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024
 const METHODS = ['POST', 'GET', 'DELETE']

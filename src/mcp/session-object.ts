@@ -4,9 +4,9 @@ import {
   type Server,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server'
-import { hubOf } from './hub-object.ts'
 import { type ServerFactory, type Subscriptions, sessionNotFound } from './server-factory.ts'
 import { SessionEventLog } from './session-event-log.ts'
+import { hubOf } from './subscription-hub-object.ts'
 
 const IDLE_TIMEOUT_MS = 30 * 60_000
 /** The timeout of a session that was never used after initialize. Short, because anybody can open sessions and each uses storage. */

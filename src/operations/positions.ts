@@ -9,6 +9,7 @@ import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { undefinedIfUnavailable } from '../history/consistent-read.ts'
+import type { ClosedPositionQuery } from '../history/read-closed-positions.ts'
 import { PositionStatus } from '../protocol/enums.ts'
 import { agentParams } from '../resources/agent.ts'
 import {
@@ -103,8 +104,6 @@ export const listClosedPositions = defineOperation(
     }
   },
 )
-
-type ClosedPositionQuery = { agentId: bigint; limit: number; below: bigint | undefined }
 
 /**
  * Reads closed positions from the index. If it is behind or unavailable, the first page comes from a scan of the newest

@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { check } from './check.ts'
 import { exitRule } from './exit-rule.ts'
 import { agentPosition } from './position.ts'
 import { market } from './price.ts'
 import { addressOut, amount, asOf, bps, digits, unixSeconds, usdc } from './primitives.ts'
 import { accountRiskBounds, allocation, exitBounds } from './risk-limits.ts'
+import { check } from './router-check.ts'
 import { eip712Info, signableFields } from './typed-data.ts'
 
 const estimate = z

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { errorBody } from './error.ts'
+import { errorBody } from './error-body.ts'
 import { address, addressOut, asOf, deadline, digits, hashOut, signature, uint, unixSeconds } from './primitives.ts'
 import { eip712Info, signableFields } from './typed-data.ts'
 

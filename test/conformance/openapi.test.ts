@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import type { z } from 'zod'
 import { operations } from '../../src/operations/index.ts'
 import { errorStatuses, type JsonOperation, type Operation, tags } from '../../src/operations/operation.ts'
-import { errorBody } from '../../src/resources/error.ts'
+import { errorBody } from '../../src/resources/error-body.ts'
 import type { Body } from '../support/body.ts'
 import { deployment, request } from '../support/surfaces.ts'
 

@@ -15,10 +15,10 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import { z } from 'zod'
-import { McpHubObject } from '../../src/mcp/hub-object.ts'
 import { createMcpRoute } from '../../src/mcp/route.ts'
 import type { ServerFactory, ServerOptions } from '../../src/mcp/server-factory.ts'
 import { McpSessionObject } from '../../src/mcp/session-object.ts'
+import { McpHubObject } from '../../src/mcp/subscription-hub-object.ts'
 
 // The service's MCP transport with the tools, resources and prompts that the official conformance suite expects. Their
 // names and texts are the suite's. Never deployed: `wrangler dev --config wrangler.conformance.toml`.
