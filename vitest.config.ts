@@ -1,109 +1,136 @@
-import { readFileSync } from 'node:fs'
 import { cloudflareTest } from '@cloudflare/vitest-plugin'
-import { defineConfig } from 'vitest/config'
+import type { ProvidedContext } from 'vitest'
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 import type { Deployment } from './devnet/deployment.ts'
 import { workerVars } from './devnet/worker-vars.ts'
+import { slowFiles } from './scripts/test-groups.ts'
 import { laneVars } from './test/support/lane-chain.ts'
 
-// scripts/test.ts starts the embedded chain, says here where it is, and stops it after the run.
-const file = process.env.TEST_DEPLOYMENT
-const deployment: Deployment | undefined = file ? JSON.parse(readFileSync(file, 'utf8')) : undefined
-// Tests change the chain behind the Worker's back and look at once.
-const testVars = { X402_ENABLED: 'false', READ_LEASE_MS: '0' }
-const worker = (changes: Record<string, string>) =>
-  cloudflareTest({
-    wrangler: { configPath: './wrangler.toml' },
-    miniflare: { bindings: deployment ? { ...workerVars(deployment), ...testVars, ...changes } : {} },
-  })
+// Every project but `node` has its own chain, which a global setup starts and provides as `deployment`, because tests change
+// prices, pauses and the clock. Within a project, files run one after another.
 
-/** For every project that runs in workerd. */
-const setupFiles = ['./test/support/stop-durable-objects.ts']
+type TestOptions = NonNullable<TestProjectInlineConfiguration['test']>
+type Project = TestOptions & { name: string; include: string[] }
+type Inject = <Key extends keyof ProvidedContext>(key: Key) => ProvidedContext[Key]
+
+// Set by scripts/test.ts.
+const extent = process.env.TEST_EXTENT
+const common = {
+  provide: { isFull: extent === 'full' },
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
+}
+const excluded = extent === 'fast' ? slowFiles : []
+
+/** A project whose tests run in workerd with the Worker. Its files share one workerd, which starts once. */
+function inWorkerd(
+  { exclude = [], ...test }: Project,
+  vars: (inject: Inject) => Record<string, string>,
+): TestProjectInlineConfiguration {
+  return {
+    plugins: [
+      cloudflareTest(({ inject }) => ({
+        wrangler: { configPath: './wrangler.toml' },
+        miniflare: { bindings: vars(inject as Inject) },
+      })),
+    ],
+    test: {
+      ...common,
+      globalSetup: ['./test/support/devnet-chain.ts'],
+      setupFiles: ['./test/support/stop-durable-objects.ts'],
+      isolate: false,
+      ...test,
+      exclude: ['**/*.node.test.ts', ...exclude, ...excluded],
+    },
+  }
+}
+
+function inNode({ exclude = [], ...test }: Project): TestProjectInlineConfiguration {
+  return { test: { ...common, ...test, exclude: [...exclude, ...excluded] } }
+}
+
+/** The service without a keeper, because tests fire exits themselves, and without read leases, because tests change the chain. */
+const serviceVars = (inject: Inject) => ({
+  ...workerVars(inject('deployment')),
+  X402_ENABLED: 'false',
+  KEEPER_ENABLED: 'false',
+  READ_LEASE_MS: '0',
+})
+
+const surfaces = [
+  'test/conformance/**/*.test.ts',
+  'test/integration/{csv,events,events-log,http-surface,input,mcp,mcp-tools,payment*}.test.ts',
+]
+const keeper = ['test/integration/keeper*.test.ts']
+const lane = ['test/integration/lane-*.test.ts']
+const history = ['test/integration/{history-property,history-fresh,events-reorg}.test.ts']
+const e2e = [
+  'test/e2e/**/*.test.ts',
+  'test/conformance/**/*.node.test.ts',
+  'test/integration/{event-streams-load,logs,price-providers}.node.test.ts',
+]
+
+const projects = [
+  inWorkerd(
+    {
+      name: 'surfaces',
+      include: surfaces,
+      globalSetup: ['./test/support/devnet-chain.ts', './test/support/facilitator-setup.ts'],
+    },
+    serviceVars,
+  ),
+  inWorkerd(
+    {
+      name: 'trading',
+      include: ['test/integration/**/*.test.ts'],
+      exclude: [...surfaces, ...keeper, ...lane, ...history],
+    },
+    serviceVars,
+  ),
+  inWorkerd(
+    {
+      name: 'another chain',
+      include: ['test/integration/trading.test.ts'],
+      globalSetup: ['./test/support/another-chain.ts'],
+    },
+    serviceVars,
+  ),
+  inWorkerd({ name: 'keeper', include: keeper }, inject => ({ ...serviceVars(inject), KEEPER_ENABLED: 'true' })),
+  inWorkerd({ name: 'lane', include: lane, globalSetup: ['./test/support/lane-chain.ts'] }, inject =>
+    laneVars(inject('laneRpcUrl')),
+  ),
+  inWorkerd({ name: 'history', include: history, globalSetup: ['./test/support/history-chain.ts'] }, inject => ({
+    ...workerVars(inject('deployment')),
+    X402_ENABLED: 'false',
+    KEEPER_ENABLED: 'false',
+  })),
+  inNode({
+    name: 'e2e',
+    include: e2e,
+    globalSetup: ['./test/support/devnet-chain.ts', './test/support/running-service.ts'],
+  }),
+  inNode({
+    name: 'node',
+    include: ['devnet/**/*.test.ts', 'scripts/**/*.test.ts', 'test/**/*.node.test.ts'],
+    exclude: e2e,
+  }),
+]
 
 export default defineConfig({
   test: {
     fileParallelism: false,
-    projects: [
-      {
-        // Tests fire exits themselves, before a keeper could.
-        plugins: [worker({ KEEPER_ENABLED: 'false' })],
-        test: {
-          name: 'worker',
-          setupFiles,
-          include: ['test/integration/**/*.test.ts', 'test/conformance/**/*.test.ts'],
-          exclude: [
-            '**/*.node.test.ts',
-            '**/keeper*.test.ts',
-            '**/lane-*.test.ts',
-            '**/{history-property,history-fresh,events-reorg}.test.ts',
-          ],
-          globalSetup: ['./test/support/facilitator-setup.ts'],
-          provide: { deployment: deployment as Deployment },
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-        },
-      },
-      {
-        // A chain without contracts that the tests may break.
-        plugins: [
-          cloudflareTest(({ inject }) => ({
-            wrangler: { configPath: './wrangler.toml' },
-            miniflare: { bindings: laneVars(inject('laneRpcUrl')) },
-          })),
-        ],
-        test: {
-          name: 'lane',
-          setupFiles,
-          include: ['test/integration/lane-*.test.ts'],
-          globalSetup: ['./test/support/lane-chain.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-        },
-      },
-      {
-        // A chain of their own, which loses blocks.
-        plugins: [
-          cloudflareTest(({ inject }) => ({
-            wrangler: { configPath: './wrangler.toml' },
-            miniflare: {
-              bindings: { ...workerVars(inject('deployment')), X402_ENABLED: 'false', KEEPER_ENABLED: 'false' },
-            },
-          })),
-        ],
-        test: {
-          name: 'history',
-          setupFiles,
-          include: ['test/integration/{history-property,history-fresh,events-reorg}.test.ts'],
-          globalSetup: ['./test/support/history-chain.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-        },
-      },
-      {
-        plugins: [worker({})],
-        test: {
-          name: 'keeper',
-          setupFiles,
-          include: ['test/integration/keeper*.test.ts'],
-          provide: { deployment: deployment as Deployment },
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-        },
-      },
-      {
-        test: {
-          name: 'node',
-          include: ['devnet/**/*.test.ts', 'scripts/**/*.test.ts', 'test/**/*.node.test.ts'],
-          provide: { deployment: deployment as Deployment },
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
-        },
-      },
-    ],
+    // Each project is a group of its own: vitest runs the files of a group in one workerd.
+    projects: projects.map((project, index) => ({
+      ...project,
+      test: { ...project.test, sequence: { groupOrder: index + 1 } },
+    })),
   },
 })
 
 declare module 'vitest' {
   interface ProvidedContext {
     deployment: Deployment
+    /** Whether tests with a variable size run in full: `npm run test:full`. */
+    isFull: boolean
   }
 }

@@ -8,11 +8,8 @@ import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { privateKeyToAccount } from 'viem/accounts'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { afterAll, describe, expect, inject, it } from 'vitest'
 import { payerOf } from '../../client/payer.ts'
-import { freePort } from '../../devnet/anvil.ts'
-import { startWorker, type Worker } from '../../devnet/worker.ts'
-import { workerVars } from '../../devnet/worker-vars.ts'
 import { type CallTool, type Pay, type ToolResult, wholeTrade } from '../support/mcp-client.ts'
 
 const deployment = inject('deployment')
@@ -23,13 +20,7 @@ const { sign } = payerOf(privateKeyToAccount(deployment.accounts.payer.privateKe
 /** Pays the registration fee with the official x402 client. */
 const pay: Pay = async required => ({ 'x402/payment': (await sign(required))['PAYMENT-SIGNATURE'] ?? '' })
 
-let worker: Worker
-let url: URL
-beforeAll(async () => {
-  worker = await startWorker({ port: await freePort(), vars: workerVars(deployment) })
-  url = new URL('/mcp', worker.url)
-})
-afterAll(() => worker?.stop())
+const url = new URL('/mcp', inject('serviceUrl'))
 
 type SdkClient = {
   callTool(call: { name: string; arguments: Record<string, unknown>; _meta?: Record<string, string> }): Promise<unknown>

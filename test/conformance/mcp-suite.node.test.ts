@@ -6,9 +6,8 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { freePort } from '../../devnet/anvil.ts'
 import { startWorker, type Worker } from '../../devnet/worker.ts'
-import { workerVars } from '../../devnet/worker-vars.ts'
 
-// The official conformance suite: all scenarios of the last revision with sessions, and the required ones of the newest.
+// The official conformance suite: all scenarios of the last revision with sessions, and those that the newest one requires.
 const SELECTIONS = {
   '2025-11-25': ['--spec-version', '2025-11-25', '--suite', 'all'],
   '2026-07-28': ['--requirements', '2026-07-28'],
@@ -22,8 +21,8 @@ const suite = join(
 const results = mkdtempSync(join(tmpdir(), 'mcp-conformance-'))
 afterAll(() => rmSync(results, { recursive: true, force: true }))
 
-/** Runs the suite against a Worker and returns its exit code and summary. */
-function conform({ url }: Worker, args: readonly string[]): Promise<{ code: number | null; summary: string }> {
+/** Runs the suite against a service and returns its exit code and summary. */
+function runSuite(url: string, args: readonly string[]): Promise<{ code: number | null; summary: string }> {
   const child = spawn(process.execPath, [suite, 'server', '--url', `${url}/mcp`, '-o', results, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, NO_COLOR: '1' },
@@ -40,22 +39,20 @@ function conform({ url }: Worker, args: readonly string[]): Promise<{ code: numb
 }
 
 describe('the service', () => {
-  let worker: Worker
-  beforeAll(async () => {
-    worker = await startWorker({ port: await freePort(), vars: workerVars(inject('deployment')) })
-  })
-  afterAll(() => worker?.stop())
-
   it.each(REVISIONS)('fails only the scenarios of %s that need fixtures', async revision => {
     const baseline = join(import.meta.dirname, `baseline.${revision}.yml`)
-    const { code, summary } = await conform(worker, [...SELECTIONS[revision], '--expected-failures', baseline])
+    const { code, summary } = await runSuite(inject('serviceUrl'), [
+      ...SELECTIONS[revision],
+      '--expected-failures',
+      baseline,
+    ])
     expect(summary).toContain('Total:')
     expect(summary).not.toMatch(/Unexpected failures|Stale baseline/)
     expect(code).toBe(0)
   })
 })
 
-describe("its transport with the suite's fixtures", () => {
+describe("the service's transport with the suite's fixtures", () => {
   let worker: Worker
   beforeAll(async () => {
     worker = await startWorker({ port: await freePort(), vars: {}, config: 'wrangler.conformance.toml' })
@@ -63,10 +60,10 @@ describe("its transport with the suite's fixtures", () => {
   afterAll(() => worker?.stop())
 
   it.each(REVISIONS)('passes every scenario that %s requires', async revision => {
-    const { code, summary } = await conform(worker, SELECTIONS[revision])
+    const { code, summary } = await runSuite(worker.url, SELECTIONS[revision])
     const [required = ''] = summary.split('Not scored')
     const failed = [...required.matchAll(/✗ (\S+):/g)].map(([, name]) => name)
-    // The suite also runs the tasks extension, which the revision does not require and the service does not offer.
+    // The suite also runs scenarios of the tasks extension, which the service does not offer.
     expect(failed.filter(name => !name?.startsWith('tasks-'))).toEqual([])
     expect(required).toMatch(/✓ tools-list: \d+ passed, 0 failed/)
     expect(code).toBe(0)

@@ -1,23 +1,17 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { freePort } from '../../devnet/anvil.ts'
-import { startWorker, type Worker } from '../../devnet/worker.ts'
-import { workerVars } from '../../devnet/worker-vars.ts'
 import { launchBrowser } from './browser.ts'
 
 // The interactive documentation in a real browser: it renders, requests nothing from other hosts, and sends operations.
 
 describe('/docs in a browser', () => {
-  let worker: Worker
+  const serviceUrl = inject('serviceUrl')
   let browser: Browser
   let page: Page
   const hosts = new Set<string>()
   const problems: string[] = []
 
   beforeAll(async () => {
-    const port = await freePort()
-    const deployment = { ...inject('deployment'), baseUrl: `http://127.0.0.1:${port}` }
-    worker = await startWorker({ port, vars: workerVars(deployment) })
     browser = await launchBrowser()
     page = await browser.newPage({ viewport: { width: 1200, height: 1400 } })
     page.on('request', request => hosts.add(new URL(request.url()).host))
@@ -27,17 +21,16 @@ describe('/docs in a browser', () => {
       if (['error', 'warning'].includes(message.type()) && !isExpected) problems.push(message.text())
     })
     page.on('pageerror', error => problems.push(error.message))
-    await page.goto(`${worker.url}/docs`)
+    await page.goto(`${serviceUrl}/docs`)
     await page.waitForSelector('.opblock')
   })
   afterAll(async () => {
     await browser?.close()
-    await worker?.stop()
   })
 
   it('shows every operation under its tag', async () => {
     const shown = await page.locator('.opblock').count()
-    const response = await fetch(`${worker.url}/docs/swagger.json`)
+    const response = await fetch(`${serviceUrl}/docs/swagger.json`)
     const { paths, tags } = (await response.json()) as { paths: Record<string, object>; tags: { name: string }[] }
     expect(shown).toBe(Object.values(paths).flatMap(item => Object.keys(item)).length)
     expect(await page.locator('.opblock-tag').count()).toBe(tags.length)
@@ -77,7 +70,7 @@ describe('/docs in a browser', () => {
   })
 
   it('loads nothing from another host, and nothing that its content security policy forbids', () => {
-    expect([...hosts]).toEqual([new URL(worker.url).host])
+    expect([...hosts]).toEqual([new URL(serviceUrl).host])
     expect(problems).toEqual([])
   })
 })

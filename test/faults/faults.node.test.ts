@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { planOf } from './plan.ts'
 import { type Rig, startRig } from './rig.ts'
 import { prepareService } from './service.ts'
 
-const SEEDS = 20
+const SEEDS = inject('isFull') ? 20 : 5
 const INTENTS = 300
 /** The number of chains with a service that run in parallel. A seed mostly waits. */
 const RIGS = 3

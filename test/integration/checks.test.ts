@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { AgentStatus } from '../../src/protocol/enums.ts'
 import {
   chain,
@@ -16,7 +16,7 @@ import { call, type Input } from '../support/surfaces.ts'
 // The router accepts an intent exactly if every check of its quote passes. If not, it fails with the code of the first
 // failing check.
 
-const CASES = 40
+const CASES = inject('isFull') ? 40 : 12
 const quoteOf = {
   submitTradeIntent: 'getTradeIntentQuote',
   submitAddIntent: 'getAddIntentQuote',

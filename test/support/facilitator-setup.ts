@@ -5,9 +5,8 @@ import type { TestProject } from 'vitest/node'
 
 /** Starts the facilitator of the payment tests next to the embedded chain. */
 export default async function setup(project: TestProject) {
-  const deployment = process.env.TEST_DEPLOYMENT
-  if (deployment === undefined) return
-  const facilitator = fork(join(import.meta.dirname, 'facilitator.ts'), [deployment])
+  const { deployment } = project.getProvidedContext()
+  const facilitator = fork(join(import.meta.dirname, 'facilitator.ts'), [JSON.stringify(deployment)])
   const [port] = await once(facilitator, 'message')
   project.provide('facilitatorUrl', `http://127.0.0.1:${port}`)
   return async () => {

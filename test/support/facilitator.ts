@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -40,8 +39,8 @@ const FEE_CHAIN_ID = 84532
 const PENDING_HASH = `0x${'ab'.repeat(32)}`
 
 // Serves the x402 library's facilitator over HTTP. Tests change its behaviour with POST /control. It runs in its own
-// process: the first argument is the deployment file, and the parent process receives the port.
-const { rpcUrl, chainId }: Deployment = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8'))
+// process: the first argument is the deployment as JSON, and the parent process receives the port.
+const { rpcUrl, chainId }: Deployment = JSON.parse(process.argv[2] ?? '')
 const accounts = devnetAccounts()
 // It settles with the last agent's account, which no test trades with.
 const key = accounts.agents.at(-1)?.privateKey ?? accounts.admin.privateKey

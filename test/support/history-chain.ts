@@ -1,10 +1,9 @@
 import type { TestProject } from 'vitest/node'
-import { startDevnet } from '../../devnet/index.ts'
+import { provideDevnet } from './devnet-chain.ts'
 
-/** A chain for the history tests alone, because they cause reorgs. */
+/** Starts a chain that keeps its states, so that tests can reorg it. */
 export default async function setup(project: TestProject) {
-  const devnet = await startDevnet({ mineEveryMs: 60 })
-  devnet.marketMaker.pause() // reorgs would undo its trades; the amounts of these tests move no pool
-  project.provide('deployment', devnet.deployment)
-  return () => devnet.stop()
+  return provideDevnet(project, { mineEveryMs: 60 }, ({ marketMaker }) => {
+    marketMaker.pause() // reorgs would drop its trades, and the amounts in these tests move no pool
+  })
 }

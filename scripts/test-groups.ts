@@ -1,0 +1,17 @@
+/** The groups of `npm test`, as vitest projects: each group runs in its own process, in parallel to the others. */
+export const groups = [['surfaces'], ['trading'], ['lane', 'another chain', 'keeper', 'history'], ['node', 'e2e']]
+
+/** Files that only `npm run test:full` runs. */
+export const slowFiles = [
+  'test/conformance/mcp-suite.node.test.ts',
+  'test/conformance/openapi.node.test.ts',
+  'test/integration/event-streams-load.node.test.ts',
+]
+
+/** Files whose tests are larger in `npm run test:full`: more seeds, cases or clients. */
+export const scaledFiles = [
+  'test/faults/faults.node.test.ts',
+  'test/integration/checks.test.ts',
+  'test/integration/history-fresh.test.ts',
+  'test/integration/input.test.ts',
+]

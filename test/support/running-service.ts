@@ -1,0 +1,20 @@
+import type { TestProject } from 'vitest/node'
+import { freePort } from '../../devnet/anvil.ts'
+import { startWorker } from '../../devnet/worker.ts'
+import { workerVars } from '../../devnet/worker-vars.ts'
+
+/** Runs the service under `wrangler dev` on the project's chain, for the tests that use it as a client does. */
+export default async function setup(project: TestProject) {
+  const port = await freePort()
+  const { deployment } = project.getProvidedContext()
+  const url = `http://127.0.0.1:${port}`
+  const worker = await startWorker({ port, vars: workerVars({ ...deployment, baseUrl: url }) })
+  project.provide('serviceUrl', url)
+  return () => worker.stop()
+}
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    serviceUrl: string
+  }
+}
