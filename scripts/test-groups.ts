@@ -3,6 +3,7 @@ export const groups = [['surfaces'], ['trading'], ['lane', 'another chain', 'kee
 
 /** Files that only `npm run test:full` runs. */
 export const slowFiles = [
+  'test/conformance/mcp-inspector.node.test.ts',
   'test/conformance/mcp-suite.node.test.ts',
   'test/conformance/openapi.node.test.ts',
   'test/integration/event-streams-load.node.test.ts',

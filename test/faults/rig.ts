@@ -45,7 +45,7 @@ const BLOCK_MS = 150
 const MAX_URLS = 2
 const INCLUSION_TIMEOUT_MS = 3_000
 /** How long clients post without a verdict. */
-const RUN_TIMEOUT_MS = 120_000
+const RUN_TIMEOUT_MS = 300_000
 /** How long the service has to finish after the faults end. */
 const IDLE_TIMEOUT_MS = 40_000
 /** Longer than the three blocks of the deepest reorg. */
