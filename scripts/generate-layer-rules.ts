@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { writeGenerated } from './generated-file.ts'
-import { type Layer, layers, restrictedPackages, unfinished } from './layers.ts'
+import { type Layer, layers, restrictedNames, restrictedPackages } from './layers.ts'
 
 // `npm run layers`: writes biome.layers.json, the import rules of src/, from the table in layers.ts.
 // biome.json extends it. --check only compares.
@@ -46,26 +46,36 @@ function patternsOf(layer: Layer, { toSrc }: Place): Pattern[] {
   ]
 }
 
+function pathsOf(layer: Layer) {
+  return Object.fromEntries(
+    restrictedNames
+      .filter(rule => !rule.layers.includes(layer))
+      .map(({ name, imports, layers }) => [
+        name,
+        { importNames: imports, message: `Only ${layers.join(', ')} may import this.` },
+      ]),
+  )
+}
+
 const listed = new Set<string>(layers.flat())
 const unlisted = readdirSync(src).filter(name => !listed.has(name.replace(/\.ts$/, '')))
 if (unlisted.length > 0) throw new Error(`Add ${unlisted.join(', ')} of src/ to a layer in scripts/layers.ts.`)
 
-const overrides = [
-  ...layers.flat().flatMap(layer =>
-    placesOf(layer).map(place => ({
-      includes: [place.glob],
-      linter: {
-        rules: {
-          style: { noRestrictedImports: { level: 'error', options: { patterns: patternsOf(layer, place) } } },
+const overrides = layers.flat().flatMap(layer =>
+  placesOf(layer).map(place => ({
+    includes: [place.glob],
+    linter: {
+      rules: {
+        style: {
+          noRestrictedImports: {
+            level: 'error',
+            options: { paths: pathsOf(layer), patterns: patternsOf(layer, place) },
+          },
         },
       },
-    })),
-  ),
-  {
-    includes: unfinished.flatMap(layer => placesOf(layer).map(({ glob }) => glob)),
-    linter: { rules: { style: { noRestrictedImports: 'off' }, suspicious: { noImportCycles: 'off' } } },
-  },
-]
+    },
+  })),
+)
 const configuration = {
   linter: { rules: { suspicious: { noImportCycles: { level: 'error', options: { ignoreTypes: false } } } } },
   overrides,

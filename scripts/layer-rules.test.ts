@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Layer, layers, restrictedPackages, unfinished } from './layers.ts'
+import { type Layer, layers, restrictedNames, restrictedPackages } from './layers.ts'
 
 // The linter enforces the table in layers.ts: a copy of its configuration is tried on files with deliberate mistakes.
 
@@ -42,13 +42,12 @@ const row = (layer: Layer) => layers.findIndex(names => (names as readonly Layer
 const isFile = (layer: Layer) => existsSync(join(root, `src/${layer}.ts`))
 const fileOf = (layer: Layer) => (isFile(layer) ? `src/${layer}.ts` : `src/${layer}/probe.ts`)
 const toSrc = (layer: Layer) => (isFile(layer) ? './' : '../')
-const enforced = all.filter(layer => !unfinished.includes(layer))
 const lineNumbers = (layer: Layer, isWrong: boolean[]) =>
   isWrong.flatMap((wrong, index) => (wrong ? [`${fileOf(layer)}:${index + 1}`] : [])).sort()
 
 describe('the linter', () => {
   it('accepts imports of the layers below and rejects all others, in each layer', () => {
-    const wrong = enforced.flatMap(layer => {
+    const wrong = all.flatMap(layer => {
       const others = all.filter(other => other !== layer)
       write(
         fileOf(layer),
@@ -77,7 +76,7 @@ describe('the linter', () => {
         rule =>
           rule.layers.includes(layer) || !rule.packages.some(pattern => name.startsWith(pattern.split('/')[0] ?? '')),
       )
-    const wrong = enforced.flatMap(layer => {
+    const wrong = all.flatMap(layer => {
       write(
         fileOf(layer),
         packages.map(name => `import '${name}'`),
@@ -90,9 +89,24 @@ describe('the linter', () => {
     expect(lint('style/noRestrictedImports')).toEqual(wrong.sort())
   })
 
+  it('rejects a restricted name in each layer that may not import it', () => {
+    const wrong = all.flatMap(layer => {
+      const rules = restrictedNames.flatMap(rule => rule.imports.map(imported => ({ ...rule, imported })))
+      write(
+        fileOf(layer),
+        rules.map(({ name, imported }) => `import { ${imported}, hexToBigInt } from '${name}'`),
+      )
+      return lineNumbers(
+        layer,
+        rules.map(rule => !rule.layers.includes(layer)),
+      )
+    })
+    expect(lint('style/noRestrictedImports')).toEqual(wrong.sort())
+  })
+
   it('rejects imports from outside src/, except contracts-abi', () => {
     const outside = ['contracts-abi', 'devnet', 'test/support', 'scripts', 'bench', 'client']
-    const wrong = enforced.flatMap(layer => {
+    const wrong = all.flatMap(layer => {
       write(
         fileOf(layer),
         outside.map(folder => `import type { Probe } from '${isFile(layer) ? '../' : '../../'}${folder}/probe.ts'`),
@@ -115,7 +129,7 @@ describe('the linter', () => {
   })
 
   it('rejects import cycles, of type imports too, in each folder', () => {
-    const cyclic = enforced
+    const cyclic = all
       .filter(layer => !isFile(layer))
       .flatMap(layer => {
         write(`src/${layer}/first.ts`, ["import type { Second } from './second.ts'", 'export type First = Second[]'])
@@ -124,5 +138,12 @@ describe('the linter', () => {
       })
     expect(cyclic.length).toBeGreaterThan(0)
     expect(lint('suspicious/noImportCycles')).toEqual(cyclic.sort())
+  })
+
+  it('sees every import, because src/ has no import types', () => {
+    const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter(path =>
+      path.endsWith('.ts'),
+    )
+    expect(files.filter(path => /\bimport\('/.test(readFileSync(join(root, 'src', path), 'utf8')))).toEqual([])
   })
 })
