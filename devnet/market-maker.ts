@@ -33,10 +33,17 @@ export function startMarketMaker(
 ): MarketMaker {
   const stopping = new AbortController()
   let paused = false
+  let tradedAt: bigint | undefined
+  const onNewBlock = async () => {
+    const block = await chain.client.getBlockNumber()
+    if (block === tradedAt) return
+    await tradeToOracle(chain, privateKey, stopping.signal)
+    tradedAt = block
+  }
   const run = async () => {
     while (!stopping.signal.aborted) {
       if (!paused) {
-        await tradeToOracle(chain, privateKey, stopping.signal).catch(error => {
+        await onNewBlock().catch(error => {
           if (!stopping.signal.aborted) onProblem(error instanceof Error ? error.message : String(error))
         })
       }

@@ -1,4 +1,4 @@
-/** The groups of `npm test`, as vitest projects: each group runs in its own process, in parallel to the others. */
+/** The vitest projects in groups that take about the same time. Groups run in parallel, the projects of one in sequence. */
 export const groups = [['surfaces'], ['trading'], ['lane', 'another chain', 'keeper', 'history'], ['node', 'e2e']]
 
 /** Files that only `npm run test:full` runs. */
