@@ -2,7 +2,7 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { chain, newTrader, registrationOf, sign, signedIntent, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import { call, deployment, type Input } from '../support/surfaces.ts'
+import { call, callOverHttp, deployment, type Input } from '../support/surfaces.ts'
 
 const UNKNOWN = `0x${'ab'.repeat(32)}`
 const intentOf = async (digest: string): Promise<Body> => {
@@ -190,7 +190,8 @@ describe('an intent', () => {
   it('with the nonce of another one in flight gets the digest of the other one', async () => {
     const trader = await newTrader()
     const [one, other] = [await signOpening(trader), await signOpening(trader, { usdcAmount: '21' })]
-    const responses = await Promise.all([one, other].map(({ body }) => call('submitTradeIntent', body)))
+    // Over HTTP alone: by the time of a second call over MCP, the nonce in flight has been used.
+    const responses = await Promise.all([one, other].map(({ body }) => callOverHttp('submitTradeIntent', body)))
     const refused = responses.find(({ status }) => status !== 201)
     expect(refused?.body).toMatchObject({
       code: 'NONCE_IN_FLIGHT',

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { chain, GENESIS, newTrader, openPosition, registrationOf, signedIntent, submit } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import { call, deployment } from '../support/surfaces.ts'
+import { call, callOverHttp, deployment } from '../support/surfaces.ts'
 
 const position = async (agentId: string, positionId: string): Promise<Body> =>
   (await call('getPosition', { agentId, positionId })).body.position
@@ -149,7 +149,11 @@ describe('the same signed body twice', () => {
     const [one, other] = await Promise.all(
       ['NVDA', 'AAPL'].map(symbol => signedIntent(trader, 'submitTradeIntent', { symbol, usdcAmount: '20' })),
     )
-    const answers = await Promise.all([call('submitTradeIntent', one), call('submitTradeIntent', other)])
+    // Over HTTP alone: by the time of a second call over MCP, the nonce in flight has been used.
+    const answers = await Promise.all([
+      callOverHttp('submitTradeIntent', one),
+      callOverHttp('submitTradeIntent', other),
+    ])
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 400])
     expect(answers.find(({ status }) => status === 400)?.body.code).toMatch(/^(NONCE_IN_FLIGHT|INVALID_NONCE)$/)
     expect((await call('listPositions', { agentId: trader.agentId })).body.positions).toHaveLength(1)
