@@ -4,6 +4,7 @@ import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { chain, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import { listen, type StreamListener } from '../support/event-stream.ts'
 import { node } from '../support/history-oracle.ts'
+import { reorgChain } from '../support/reorg-chain.ts'
 import { call, deployment, request } from '../support/surfaces.ts'
 
 // Event streams of a chain with reorgs, and the events that do not come from a log.
@@ -52,7 +53,7 @@ describe('a reorg', () => {
     const trade = await stream.next('trade')
     const head = Number(await node.getBlockNumber({ cacheTime: 0 }))
     // The depth is counted from the newest block, and blocks are mined until the request arrives.
-    await anvil('anvil_reorg', [head - Number(trade.data.blockNumber) + EXTRA_DEPTH, []])
+    await reorgChain(head - Number(trade.data.blockNumber) + EXTRA_DEPTH)
     await indexer().catchUp()
     const reorg = await stream.next('reorg')
     const { commonAncestor, ...facts } = reorg.data

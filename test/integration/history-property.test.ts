@@ -11,6 +11,7 @@ import { TRADE_TYPES } from '../../src/protocol/trade-events.ts'
 import { chain, sign } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { closedOf, node, ownedBy, tradesOf } from '../support/history-oracle.ts'
+import { reorgChain } from '../support/reorg-chain.ts'
 import { type Random, randomOf } from '../support/seeded-random.ts'
 import { call, deployment, type Input, type OperationId } from '../support/surfaces.ts'
 
@@ -120,7 +121,7 @@ const actions: Record<Action, (random: Random, agentId: string) => Promise<void>
     const indexed = env.HISTORY.prepare('SELECT count(*) AS count FROM trades WHERE block > ?').bind(ancestor)
     covered.withdrawn += (await indexed.first<number>('count')) ?? 0
     // Blocks are mined until anvil gets the request, and the depth is counted from the newest.
-    await anvil('anvil_reorg', [(await blockNumber()) - ancestor + random.integer(8, 24), []])
+    await reorgChain((await blockNumber()) - ancestor + random.integer(8, 24))
   },
   async crash(random) {
     const following = indexer()

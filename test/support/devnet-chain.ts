@@ -1,5 +1,5 @@
 import type { TestProject } from 'vitest/node'
-import { type Devnet, type DevnetOptions, startDevnet } from '../../devnet/index.ts'
+import { type DevnetOptions, startDevnet } from '../../devnet/index.ts'
 
 /** Starts an embedded chain with the contracts for the files of one project, and stops it after them. */
 export default async function setup(project: TestProject) {
@@ -7,13 +7,8 @@ export default async function setup(project: TestProject) {
 }
 
 /** Starts a devnet, provides its deployment to the project's tests and returns the teardown. */
-export async function provideDevnet(
-  project: TestProject,
-  options: DevnetOptions,
-  prepare: (devnet: Devnet) => void = () => {},
-): Promise<() => Promise<void>> {
+export async function provideDevnet(project: TestProject, options: DevnetOptions): Promise<() => Promise<void>> {
   const devnet = await startDevnet(options)
-  prepare(devnet)
   project.provide('deployment', devnet.deployment)
   return () => devnet.stop()
 }

@@ -1,9 +1,42 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type { TestProject } from 'vitest/node'
-import { provideDevnet } from './devnet-chain.ts'
+import { type Devnet, startDevnet } from '../../devnet/index.ts'
 
-/** Starts a chain that keeps its states, so that tests can reorg it. */
+/** Starts a chain that keeps its states, so that tests can reorg it with `reorgChain`. */
 export default async function setup(project: TestProject) {
-  return provideDevnet(project, { mineEveryMs: 60 }, ({ marketMaker }) => {
-    marketMaker.pause() // reorgs would drop its trades, and the amounts in these tests move no pool
+  const devnet = await startDevnet({ mineEveryMs: 60 })
+  devnet.marketMaker.pause() // reorgs would drop its trades, and the amounts in these tests move no pool
+  const server = createServer(async (request, response) => {
+    const depth = Number(new URL(request.url ?? '', 'http://localhost').searchParams.get('depth'))
+    const failure = await reorg(devnet, depth).catch(String)
+    response.writeHead(failure === undefined ? 204 : 500).end(failure)
   })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  project.provide('deployment', devnet.deployment)
+  project.provide('reorgUrl', `http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  return async () => {
+    await new Promise(resolve => server.close(resolve))
+    await devnet.stop()
+  }
+}
+
+/** Replaces the newest blocks while none is mined: anvil loses blocks for good if it mines during a reorg. */
+async function reorg({ client, setMining }: Devnet, depth: number): Promise<undefined> {
+  await setMining(false)
+  try {
+    await client.request<{ Method: 'anvil_reorg'; Parameters: [number, []]; ReturnType: null }>({
+      method: 'anvil_reorg',
+      params: [depth, []],
+    })
+  } finally {
+    await setMining(true)
+  }
+}
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Where `POST /?depth=n` reorgs the history project's chain. */
+    reorgUrl: string
+  }
 }
