@@ -104,7 +104,9 @@ export function createSnapshotReader({
       blockRequest(cursor.block),
     ] as const
     const [headBlock, gap, ownBlock] = await chain.rpc.batch(requests)
-    if (head >= cursor.block && ownBlock.result?.hash !== cursor.hash) return undefined
+    // A node without the cursor's block is behind if its head is lower, and on another branch otherwise.
+    const isSameBranch = ownBlock.result ? ownBlock.result.hash === cursor.hash : head < cursor.block
+    if (!isSameBranch) return undefined
     if (!canClose || gap?.error || !headBlock.result) {
       const asOf = { number: BigInt(cursor.block), timestamp: BigInt(cursor.timestamp) }
       return { results, cursor, logs: [], asOf, lagBlocks: Math.max(0, head - cursor.block) }

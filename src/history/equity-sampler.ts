@@ -28,6 +28,7 @@ export function createEquitySampler({
   let due: DueSamples | undefined
   let sampledQuarter: number | undefined
   let hasNewEvents = true
+  let reorgs = 0
 
   /** Notes the new rows of the index. */
   function onAppend({ trades, events }: Pick<IndexRows, 'trades' | 'events'>) {
@@ -38,6 +39,7 @@ export function createEquitySampler({
   function onReorg() {
     due = undefined
     hasNewEvents = true
+    reorgs++
   }
 
   /** Returns whether something may be due at the cursor. */
@@ -46,26 +48,30 @@ export function createEquitySampler({
 
   /**
    * Samples one round of what is due. `followTo` indexes up to a block and returns the cursor, or undefined if it did not
-   * get there. Returns whether more is due. Throws CHAIN_UNREACHABLE or CursorMoved; then the round is repeated.
+   * get there. Returns whether more is due. Throws CHAIN_UNREACHABLE or CursorMoved; then the round can be repeated.
    */
   async function sampleRound(
     cursor: IndexCursor,
     followTo: (block: number) => Promise<IndexCursor | undefined>,
   ): Promise<boolean> {
+    const reorgsBefore = reorgs
     if (due === undefined) {
       hasNewEvents = false
-      due = await samples.findDue(cursor, vaults()).catch(error => {
+      const found = await samples.findDue(cursor, vaults()).catch(error => {
         hasNewEvents = true
         throw error
       })
+      if (reorgs !== reorgsBefore) return true
+      due = found
       sampledQuarter = due.progress.quarter
     }
     const { agents, vaults: dueVaults, progress } = due
     if (agents.length === 0 && dueVaults.length === 0) return finish(cursor, progress)
     const reading = await readWorth(chain, { agents: agents.slice(0, MAX_AGENTS_PER_ROUND), vaults: dueVaults })
     const reached = await followTo(Number(reading.block.number))
-    if (reached === undefined || due === undefined || !(await isOnBranch(reading.block, reached))) return false
+    if (reached === undefined || !(await isOnBranch(reading.block, reached))) return false
     await samples.write(reached, reading)
+    if (reorgs !== reorgsBefore) return true
     due = { agents: [...reading.remainingAgents, ...agents.slice(MAX_AGENTS_PER_ROUND)], vaults: [], progress }
     return due.agents.length > 0 || finish(reached, progress)
   }

@@ -7,7 +7,7 @@ import { createEquitySampler, type EquitySampler } from './equity-sampler.ts'
 import { indexKeyOf } from './index-key.ts'
 import { openSampleStore } from './sample-store.ts'
 import { openIndexStore } from './store.ts'
-import type { IndexCursor } from './tables/cursor.ts'
+import { CursorMoved, type IndexCursor } from './tables/cursor.ts'
 
 /** The blocks of the cursor and of the head after the last step; undefined before the first. */
 export type IndexerStatus = { cursor: number | undefined; head: number | undefined }
@@ -105,14 +105,15 @@ export function createIndexer(
     return cursor !== undefined && cursor.block >= block ? cursor : undefined
   }
 
-  /** Samples what is due, until a deadline. Concurrent callers share it. A failure is logged and does not stop indexing. */
-  function sampleDue(deadline: number): Promise<void> {
+  /** Samples what is due at the cursor, until a deadline. A failure is logged and does not stop indexing. */
+  async function sampleDue(deadline: number): Promise<void> {
+    await currentSampling // it may have started at an earlier cursor
     currentSampling ??= sampleRounds(deadline)
       .catch(error => logFailure('sampling failure', error))
       .finally(() => {
         currentSampling = undefined
       })
-    return currentSampling
+    await currentSampling
   }
 
   async function sampleRounds(deadline: number): Promise<void> {
@@ -120,8 +121,15 @@ export function createIndexer(
     for (let hasMore = true; hasMore && Date.now() < deadline; ) {
       const cursor = lastStep?.cursor
       if (cursor === undefined || !sampler?.isDue(cursor)) return
-      hasMore = await sampler.sampleRound(cursor, followTo)
+      hasMore = await sampler.sampleRound(cursor, followTo).catch(repeatAtNewCursor)
     }
+  }
+
+  /** Handles a step that moved the cursor during a round of samples: the round is repeated. */
+  async function repeatAtNewCursor(error: unknown): Promise<true> {
+    if (!(error instanceof CursorMoved)) throw error
+    await step()
+    return true
   }
 
   /** Adds trades from the logs of receipts, one write at a time. */

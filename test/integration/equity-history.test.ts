@@ -5,13 +5,16 @@ import {
   waitOnExecutionContext,
 } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { workerVars } from '../../devnet/worker-vars.ts'
-import { createChain } from '../../src/chain/chain.ts'
+import { createChain, type TradingChain } from '../../src/chain/chain.ts'
 import { parseConfig } from '../../src/config.ts'
+import { createEquitySampler } from '../../src/history/equity-sampler.ts'
 import { indexKeyOf } from '../../src/history/index-key.ts'
 import { lastSamplePerInterval } from '../../src/history/read-time-series.ts'
+import { openSampleStore } from '../../src/history/sample-store.ts'
 import { openIndexStore } from '../../src/history/store.ts'
+import { CursorMoved, type IndexCursor } from '../../src/history/tables/cursor.ts'
 import worker from '../../src/index.ts'
 import { chain, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
@@ -40,9 +43,31 @@ function expectSameState(point: Body, { equity, pnl, derived, positions }: Body)
   })
 }
 
-const { chain: configured, trading } = parseConfig(workerVars(deployment))
-if (configured === undefined) throw new Error('The deployment has no chain.')
-const store = openIndexStore(env.HISTORY, indexKeyOf(createChain(configured, trading)))
+const config = parseConfig(workerVars(deployment))
+if (config.chain === undefined) throw new Error('The deployment has no chain.')
+const trading = createChain(config.chain, config.trading) as TradingChain
+const store = openIndexStore(env.HISTORY, indexKeyOf(trading))
+
+async function readCursor(): Promise<IndexCursor> {
+  const cursor = await store.readCursor()
+  if (cursor === undefined) throw new Error('The index is empty.')
+  return cursor
+}
+
+/** Rolls the index back as the indexer would, from the current cursor if the indexer moves it first. */
+async function rollBackTo(ancestor: IndexCursor): Promise<void> {
+  for (let isDone = false; !isDone; ) {
+    const { block: lost, ...from } = await readCursor()
+    const reorg = { ancestor: ancestor.block, ancestorHash: ancestor.hash, lost, lostHash: from.hash, at: 0 }
+    isDone = await store.rollback({ ...from, block: lost }, ancestor, reorg).then(
+      () => true,
+      error => {
+        if (error instanceof CursorMoved) return false
+        throw error
+      },
+    )
+  }
+}
 
 let trader: Trader
 let price: number
@@ -170,26 +195,61 @@ describe('the equity history of an agent', () => {
   })
 })
 
+describe('sampling', () => {
+  it('includes the newest trade for each of several concurrent callers', async () => {
+    const positionId = await openPosition(trader, { symbol: 'GOOGL', usdcAmount: '20' })
+    for (let round = 0; round < 3; round++) {
+      await submit(trader, 'submitReduceIntent', { positionId, exitBps: 1000 })
+      const sampled = [sample(), indexer().catchUp(), sample(), indexer().catchUp()].map(async call => {
+        await call
+        return newest(trader)
+      })
+      const [first, , third] = await Promise.all(sampled)
+      const state = await riskOf(trader)
+      expectSameState(first, state)
+      expectSameState(third, state)
+    }
+  })
+
+  it('looks again for what is due if a reorg happens meanwhile', async () => {
+    const samples = openSampleStore(env.HISTORY)
+    const finish = vi.fn(samples.finish)
+    const findDue = vi.fn(async (...query: Parameters<typeof samples.findDue>) => {
+      const due = await samples.findDue(...query)
+      if (findDue.mock.calls.length === 1) sampler.onReorg()
+      return due
+    })
+    const sampler = createEquitySampler({ chain: trading, samples: { ...samples, findDue, finish }, vaults: () => [] })
+    const cursor = await readCursor()
+    expect(await sampler.sampleRound(cursor, async () => undefined)).toBe(true)
+    expect({ lookups: findDue.mock.calls.length, finished: finish.mock.calls.length }).toEqual({
+      lookups: 1,
+      finished: 0,
+    })
+    await sampler.sampleRound(cursor, async () => undefined)
+    expect(findDue).toHaveBeenCalledTimes(2)
+  })
+})
+
 describe('a reorg', () => {
   it('deletes the samples of its blocks, and what they showed is sampled again', async () => {
     await submit(trader, 'submitTradeIntent', { symbol: 'AAPL', usdcAmount: '50' })
     await sample()
     const kept = await newest(trader)
-    const cursor = await store.readCursor()
-    if (cursor === undefined) throw new Error('The index is empty.')
+    const cursor = await readCursor()
     await submit(trader, 'submitTradeIntent', { symbol: 'MSFT', usdcAmount: '50' })
     await sample()
     const lost = await newest(trader)
     expect(Number(lost.blockNumber)).toBeGreaterThan(cursor.block)
 
-    const from = await store.readCursor()
-    if (from === undefined) throw new Error('The index is empty.')
-    const reorg = { ancestor: cursor.block, ancestorHash: cursor.hash, lost: from.block, lostHash: from.hash, at: 0 }
-    await store.rollback(from, cursor, reorg)
-    const { results } = await env.HISTORY.prepare('SELECT block FROM equity WHERE agent_id = ? AND until IS NULL')
-      .bind(Number(trader.agentId))
+    await rollBackTo(cursor)
+    const [keptBlock, lostBlock] = [Number(kept.blockNumber), Number(lost.blockNumber)]
+    const { results } = await env.HISTORY.prepare(
+      'SELECT block FROM equity WHERE agent_id = ?1 AND block IN (?2, ?3) AND until IS NOT ?3',
+    )
+      .bind(Number(trader.agentId), keptBlock, lostBlock)
       .all()
-    expect(results).toEqual([{ block: Number(kept.blockNumber) }])
+    expect(results).toEqual([{ block: keptBlock }])
 
     await evictDurableObject(indexer())
     await sample()

@@ -7,6 +7,10 @@ import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { Account } from '../../devnet/accounts.ts'
+import { workerVars } from '../../devnet/worker-vars.ts'
+import { createChain } from '../../src/chain/chain.ts'
+import { parseConfig } from '../../src/config.ts'
+import { createSnapshotReader } from '../../src/history/consistent-read.ts'
 import { TRADE_TYPES } from '../../src/protocol/trade-events.ts'
 import { chain, sign } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
@@ -198,6 +202,22 @@ describe.each(SEEDS)('seed %i', seed => {
       })
     }
   })
+})
+
+it('a read with an old head does not return rows of a withdrawn block', async () => {
+  const { chain: chainConfig, trading } = parseConfig(workerVars(deployment))
+  if (chainConfig === undefined) throw new Error('The deployment has no chain.')
+  const snapshots = createSnapshotReader({
+    db: env.HISTORY,
+    chain: createChain(chainConfig, trading),
+    catchUp: () => indexer().catchUp(),
+  })
+  const { cursor: indexedBlock = 0 } = await indexer().catchUp()
+  const head = Promise.resolve({ number: BigInt(indexedBlock) - 1n, timestamp: 0n })
+  await anvil('anvil_reorg', [(await blockNumber()) - indexedBlock + 16, []])
+  const { cursor } = await snapshots.readSnapshot({ queries: () => [], head, filter: { address: [], topics: [] } })
+  const { hash } = await node.getBlock({ blockNumber: BigInt(cursor.block) })
+  expect(cursor.hash).toBe(hash)
 })
 
 it('covered every type of trade, and reorgs of indexed trades', async () => {
