@@ -2,14 +2,14 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { refuse } from '../errors/catalogue.ts'
+import type { Allocation } from '../protocol/intent-terms.ts'
 import type { TrackConfig } from '../protocol/track-config.ts'
-import type { Allocation } from '../protocol/trading-terms.ts'
 import { type Agent, decodeAgent } from './agents.ts'
-import type { Block, TradingChain } from './chain.ts'
+import type { Block, TradingChain } from './configured-chain.ts'
 import { type Equity, toEquity } from './equity.ts'
 import { decodeResult } from './function-call.ts'
+import { decodeAllocation } from './read-intent-terms.ts'
 import { callReader } from './service-reader.ts'
-import { decodeAllocation } from './trading-terms.ts'
 
 /** Risk figures of an agent at one block, in USDC base units; PnL is signed. `createdAt` is Unix seconds. */
 export type Risk = {

@@ -1,4 +1,3 @@
-import { agentErrors } from './agent-errors.ts'
 import { availabilityErrors } from './availability-errors.ts'
 import { contractSetupErrors } from './contract-setup-errors.ts'
 import type { ErrorRow } from './error-row.ts'
@@ -8,6 +7,7 @@ import { limitErrors } from './limit-errors.ts'
 import { marketErrors } from './market-errors.ts'
 import { paymentErrors } from './payment-errors.ts'
 import { Refusal, toDetails } from './refusal.ts'
+import { agentErrors } from './registration-errors.ts'
 import { requestErrors } from './request-errors.ts'
 
 /** Every error a caller can get, by its stable code. Contract errors map onto it in protocol/contract-errors.ts. */

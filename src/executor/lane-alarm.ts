@@ -1,4 +1,4 @@
-import { logUnexpected } from './error-handlers.ts'
+import { logUnexpected } from './background-errors.ts'
 import type { Journal } from './store.ts'
 
 export type LaneAlarm = ReturnType<typeof createLaneAlarm>

@@ -1,5 +1,5 @@
 import type { Lane } from './assemble-lane.ts'
-import { ignoreUnreachable } from './error-handlers.ts'
+import { ignoreUnreachable } from './background-errors.ts'
 import type { LaneStatus } from './intent.ts'
 import type { Journal } from './store.ts'
 

@@ -1,8 +1,9 @@
 import type { Address } from 'viem'
 import type { RpcTransport } from '../rpc/transport.ts'
+import { createUsedNonceCheck } from './account-nonce-check.ts'
 import type { AttemptSender } from './attempt-sender.ts'
+import { logUnexpected } from './background-errors.ts'
 import type { ChainHead, HeadCache } from './chain-head.ts'
-import { logUnexpected } from './error-handlers.ts'
 import type { Inclusion } from './inclusion.ts'
 import type { JournalIntent } from './intent-table.ts'
 import type { NonceSequencer } from './nonce-sequencer.ts'
@@ -12,7 +13,6 @@ import { createResender, DEADLINE_PASSED } from './resend-attempts.ts'
 import type { Simulate } from './simulation.ts'
 import type { Journal } from './store.ts'
 import { feesAt } from './transaction-fees.ts'
-import { createUsedNonceCheck } from './used-nonces.ts'
 
 const MIN_PASS_INTERVAL_MS = 100
 

@@ -1,7 +1,7 @@
 import type { Hex } from 'viem'
 import { withDeadline } from '../timeout.ts'
 import type { Admission, AdmissionTicket } from './admission-control.ts'
-import { logUnexpected } from './error-handlers.ts'
+import { logUnexpected } from './background-errors.ts'
 import type { Inclusion } from './inclusion.ts'
 import type { RelayOutcome, RelayRequest } from './intent.ts'
 import type { JournalIntent } from './intent-table.ts'

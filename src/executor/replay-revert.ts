@@ -1,9 +1,9 @@
 import { type Address, type Hex, numberToHex } from 'viem'
 import { callRequest } from '../rpc/requests.ts'
-import { traceRevertData } from '../rpc/revert-data.ts'
+import { traceRevertData } from '../rpc/trace-revert-data.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
-import { ignoreUnreachable } from './error-handlers.ts'
+import { ignoreUnreachable } from './background-errors.ts'
 import type { Call } from './intent.ts'
 
 /**

@@ -1,8 +1,8 @@
 import type { Hex } from 'viem'
 import type { AttemptSender } from './attempt-sender.ts'
 import type { Attempt } from './attempt-table.ts'
+import { logUnexpected } from './background-errors.ts'
 import type { ChainHead } from './chain-head.ts'
-import { logUnexpected } from './error-handlers.ts'
 import type { NonceSequencer } from './nonce-sequencer.ts'
 import type { Journal } from './store.ts'
 

@@ -1,5 +1,5 @@
 import type { Hex } from 'viem'
-import { logUnexpected } from './error-handlers.ts'
+import { logUnexpected } from './background-errors.ts'
 import type { IntentRecord } from './intent.ts'
 
 /** An intent passes through several states within a block. Its state is published at most once in this interval. */

@@ -1,5 +1,5 @@
 import { type Address, type Hex, hexToNumber } from 'viem'
-import type { Chain } from '../chain/chain.ts'
+import type { Chain } from '../chain/configured-chain.ts'
 import { readMarket } from '../chain/listings.ts'
 import { learnDecimals } from '../chain/trade-details.ts'
 import { readBlockTimes } from '../rpc/block-times.ts'

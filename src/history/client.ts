@@ -1,7 +1,7 @@
 import { waitUntil } from 'cloudflare:workers'
 import type { Address } from 'viem'
 import { getAgent, getAgents } from '../chain/agents.ts'
-import type { Block, Chain, TradingChain } from '../chain/chain.ts'
+import type { Block, Chain, TradingChain } from '../chain/configured-chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { createSnapshotReader, undefinedIfUnavailable } from './consistent-read.ts'

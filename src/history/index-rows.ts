@@ -1,4 +1,4 @@
-import type { Chain, TradingChain } from '../chain/chain.ts'
+import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import { completeTrades, type TradedPosition } from '../chain/trade-details.ts'
 import { pairTradeEvents, type Trade } from '../protocol/trade-events.ts'
 import type { NodeLog } from '../rpc/requests.ts'

@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import type { Block } from '../chain/chain.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import type { SnapshotReader } from './consistent-read.ts'
 import { type EquityPoint, toEquityPoint } from './tables/equity.ts'
 import { type SharePricePoint, toSharePricePoint } from './tables/vault-worth.ts'

@@ -1,5 +1,5 @@
 import { type Address, numberToHex } from 'viem'
-import type { Block, TradingChain } from '../chain/chain.ts'
+import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import {
   compareLogPositions,
   type LogPosition,

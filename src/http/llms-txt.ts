@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Config } from '../config.ts'
 import { errorCodes } from '../errors/catalogue.ts'
-import { SERVICE_DESCRIPTION, SHORT_CONVENTIONS, TRADING_STEPS } from '../operations/api-overview.ts'
+import { SERVICE_DESCRIPTION, SHORT_CONVENTIONS, TRADING_STEPS } from '../operations/api-texts.ts'
 import { operations } from '../operations/index.ts'
 import { errorStatuses, type Operation, tags } from '../operations/operation.ts'
 import { signingGuide } from '../operations/signing-guide.ts'

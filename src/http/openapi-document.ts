@@ -1,7 +1,7 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Config } from '../config.ts'
 import { errorCodes } from '../errors/catalogue.ts'
-import { CONVENTIONS, SERVICE_DESCRIPTION } from '../operations/api-overview.ts'
+import { CONVENTIONS, SERVICE_DESCRIPTION } from '../operations/api-texts.ts'
 import { operations } from '../operations/index.ts'
 import { type Operation, tags } from '../operations/operation.ts'
 import { signingGuide } from '../operations/signing-guide.ts'

@@ -2,7 +2,7 @@ import { marketHours } from '../catalog/market-hours.ts'
 import { isTriggered, pnlBps } from '../protocol/exit-ladder.ts'
 import type { ExitMarket } from '../protocol/pending-exits.ts'
 import type { WatchedPosition } from '../protocol/position.ts'
-import type { Deferral } from './exit-outcome.ts'
+import type { Deferral } from './last-exit-result.ts'
 
 export type ExitDecision = 'notReached' | 'due' | Deferral
 

@@ -1,10 +1,10 @@
-import type { TradingChain } from '../chain/chain.ts'
+import type { TradingChain } from '../chain/configured-chain.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Trade } from '../protocol/trade-events.ts'
 import type { AgentVaults } from './agent-vaults.ts'
 import type { Alerts } from './alerts.ts'
 import type { LoggedEvent, StreamEvent, StreamEventType, WithdrawnEvent } from './event.ts'
-import { type IndexChanges, readIndexChanges } from './index-changes.ts'
+import { type IndexChanges, readIndexChanges } from './read-index-changes.ts'
 import type { EventLog, IndexReorg } from './store.ts'
 import type { Subscribers } from './subscribers.ts'
 

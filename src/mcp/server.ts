@@ -1,10 +1,10 @@
 import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError, Server } from '@modelcontextprotocol/server'
 import { SERVICE_NAME, VERSION } from '../config.ts'
 import type { Context } from '../context.ts'
-import { MCP_INSTRUCTIONS } from '../operations/api-overview.ts'
+import { MCP_INSTRUCTIONS } from '../operations/api-texts.ts'
 import { getPrompt, listedPrompts } from './prompts.ts'
 import { isResource, listedResources, listedResourceTemplates, readResource } from './resources.ts'
-import type { ServerOptions } from './server-factory.ts'
+import type { ServerOptions } from './server-options.ts'
 import { callTool, listTools, toolSelection } from './tools.ts'
 
 const HOUR_MS = 3_600_000

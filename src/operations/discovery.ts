@@ -5,7 +5,7 @@ import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { addressOut } from '../resources/primitives.ts'
-import { SERVICE_DESCRIPTION } from './api-overview.ts'
+import { SERVICE_DESCRIPTION } from './api-texts.ts'
 import { defineOperation } from './define-operation.ts'
 import type { Operation, OperationDefinition } from './operation.ts'
 

@@ -1,7 +1,7 @@
 import { formatUnits } from 'viem'
-import { fillFloor } from '../protocol/checks.ts'
+import type { TokenTerms } from '../protocol/intent-terms.ts'
 import { usdcValue } from '../protocol/price-quote.ts'
-import type { TokenTerms } from '../protocol/trading-terms.ts'
+import { fillFloor } from '../protocol/router-checks.ts'
 import { ORACLE_DECIMALS } from '../resources/price.ts'
 
 const BPS = 10_000n

@@ -1,14 +1,14 @@
-import type { Block } from '../chain/chain.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import type { Context } from '../context.ts'
-import type { Check } from '../protocol/checks.ts'
-import type { TokenTerms } from '../protocol/trading-terms.ts'
+import type { TokenTerms } from '../protocol/intent-terms.ts'
+import type { Check } from '../protocol/router-checks.ts'
 import type { Domain, Message, PrimaryType } from '../protocol/typed-data.ts'
 import { presentMarket } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentCheck } from '../resources/router-check.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { suggestedDeadline } from './deadline.ts'
-import { marketClosure } from './market-closed.ts'
+import { marketClosure } from './market-closure.ts'
 
 type QuoteFacts<P extends PrimaryType> = {
   agentId: bigint

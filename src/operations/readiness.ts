@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { catalogVault } from '../catalog/vault-texts.ts'
 import { getRegistrationTerms } from '../chain/agents.ts'
-import type { Block } from '../chain/chain.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import { contractsWithoutCode } from '../chain/deployed-code.ts'
 import { readMarket } from '../chain/listings.ts'
 import type { Config } from '../config.ts'

@@ -1,6 +1,6 @@
 import type { HttpPriceProviderConfig } from '../config.ts'
 import { fetchJson } from './fetch-json.ts'
-import { propertyOf, toObservation } from './observation.ts'
+import { propertyOf, toObservation } from './parse-observation.ts'
 import type { PriceObservation } from './price-provider.ts'
 
 /** A Worker may wait for this many responses at once. */

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { Block } from '../chain/chain.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import type { Risk } from '../chain/risk-state.ts'
 import { AgentStatus } from '../protocol/enums.ts'
-import { limitBreaches } from '../protocol/limit-breaches.ts'
+import { limitBreaches } from '../protocol/reached-limits.ts'
 import { asOf, bps, digits, presentAsOf, usdc } from './primitives.ts'
 import { accountRiskBounds, allocation, presentAllocation, presentRiskBounds } from './risk-limits.ts'
 

@@ -1,9 +1,9 @@
 import type { Code } from '../errors/catalogue.ts'
 import { AgentStatus, AllocationStatus, PositionStatus } from './enums.ts'
 import { findBoundsProblem, findShapeProblem, isTriggered, type LadderProblem, pnlBps } from './exit-ladder.ts'
+import type { TokenTerms, TradingTerms } from './intent-terms.ts'
 import { usdcValue } from './price-quote.ts'
 import type { ExitBounds } from './track-config.ts'
-import type { TokenTerms, TradingTerms } from './trading-terms.ts'
 import type { ExitRule } from './typed-data.ts'
 
 /**

@@ -1,5 +1,5 @@
-import type { Evaluation } from './evaluation.ts'
-import type { ExitOutcome } from './exit-outcome.ts'
+import type { Evaluation } from './last-evaluation.ts'
+import type { ExitOutcome } from './last-exit-result.ts'
 import type { KeeperStore } from './store.ts'
 
 /** What the keeper knows about one position. Each part is undefined until there is something to report. */

@@ -1,7 +1,7 @@
 import type { RefusalBody } from '../errors/refusal.ts'
 import type { WatchedPosition } from '../protocol/position.ts'
-import type { Evaluation } from './evaluation.ts'
-import type { Deferral, ExitOutcome } from './exit-outcome.ts'
+import type { Evaluation } from './last-evaluation.ts'
+import type { Deferral, ExitOutcome } from './last-exit-result.ts'
 
 /** What the keeper stores about one position. `closedAt` and `nextTryAt` are milliseconds of the service's clock. */
 export type KeeperEntry = {
