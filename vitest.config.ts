@@ -63,6 +63,7 @@ const surfaces = [
 ]
 const keeper = ['test/integration/keeper*.test.ts']
 const lane = ['test/integration/lane-*.test.ts']
+const protocolOnly = ['test/integration/protocol-only.test.ts']
 const history = ['test/integration/{history-property,history-fresh,events-reorg}.test.ts']
 const e2e = [
   'test/e2e/**/*.test.ts',
@@ -83,7 +84,7 @@ const projects = [
     {
       name: 'trading',
       include: ['test/integration/**/*.test.ts'],
-      exclude: [...surfaces, ...keeper, ...lane, ...history],
+      exclude: [...surfaces, ...keeper, ...lane, ...protocolOnly, ...history],
     },
     serviceVars,
   ),
@@ -92,6 +93,14 @@ const projects = [
       name: 'another chain',
       include: ['test/integration/trading.test.ts'],
       globalSetup: ['./test/support/another-chain.ts'],
+    },
+    serviceVars,
+  ),
+  inWorkerd(
+    {
+      name: 'protocol only',
+      include: protocolOnly,
+      globalSetup: ['./test/support/protocol-only-chain.ts'],
     },
     serviceVars,
   ),

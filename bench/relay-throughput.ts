@@ -156,14 +156,14 @@ async function wrongIds(
 /** Returns new keys with the executor role and a balance for gas. */
 async function moreExecutors(devnet: Devnet, count: number): Promise<Hex[]> {
   const keys = Array.from({ length: count }, generatePrivateKey)
-  const { accounts, contracts } = devnet.deployment
+  const { contracts } = devnet.deployment
   for (const key of keys) {
     const address = privateKeyToAddress(key)
     await devnet.client.request<{ Method: string; Parameters: unknown[]; ReturnType: unknown }>({
       method: 'anvil_setBalance',
       params: [address, numberToHex(parseEther('100'))],
     })
-    await devnet.send(accounts.admin, {
+    await devnet.administer({
       address: contracts.TradeRouter,
       abi: tradeRouterAbi,
       functionName: 'grantRole',

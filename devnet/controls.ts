@@ -1,18 +1,23 @@
 import {
   type Abi,
   type Address,
+  BaseError,
+  bytesToHex,
   type ContractFunctionName,
+  ContractFunctionRevertedError,
   type EncodeFunctionDataParameters,
   encodeFunctionData,
   type Hex,
   type PublicClient,
   type TransactionReceipt,
+  zeroHash,
 } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
 import { stockTokenAbi } from '../contracts-abi/stock-token.ts'
+import { timelockAbi } from '../contracts-abi/timelock.ts'
 import { uniswapV3SwapAdapterAbi } from '../contracts-abi/uniswap-v3-swap-adapter.ts'
 import type { Account } from './accounts.ts'
 import type { Deployment } from './deployment.ts'
@@ -34,6 +39,10 @@ export type Controls = {
   pauseLiquidity(vault: string, paused: boolean): Promise<void>
   /** `status` is an `AgentStatus`. */
   setAgentStatus(agentId: bigint, status: number): Promise<void>
+  /** Calls a contract as its admin: the timelock, which has no delay here, or the admin's account without one. */
+  administer<const abi extends Abi, name extends ContractFunctionName<abi, 'nonpayable' | 'payable'>>(
+    call: Write<abi, name>,
+  ): Promise<TransactionReceipt>
   /** Sends a transaction from the account and waits for its receipt; throws if it reverts. */
   send<const abi extends Abi, name extends ContractFunctionName<abi, 'nonpayable' | 'payable'>>(
     account: Account,
@@ -59,19 +68,31 @@ export function controls(deployment: Deployment): Controls {
   const vaultOf = (slug: string) => known(vaults, slug, 'vault')
   return {
     send,
+    async administer(call) {
+      if (!contracts.Timelock) return send(accounts.admin, call)
+      await client.simulateContract({ ...call, account: contracts.Timelock } as never) // throws with the name of the contract's error
+      const timelock = { address: contracts.Timelock, abi: timelockAbi }
+      const operation = [call.address, 0n, encodeFunctionData(call as EncodeFunctionDataParameters), zeroHash] as const
+      const salt = bytesToHex(crypto.getRandomValues(new Uint8Array(32)))
+      await send(accounts.admin, { ...timelock, functionName: 'schedule', args: [...operation, salt, 0n] })
+      return send(accounts.admin, { ...timelock, functionName: 'execute', args: [...operation, salt] })
+    },
     async setPrice(symbol, price) {
       const token = known(tokens, symbol.toUpperCase(), 'token')
       const market = await marketOf(client, deployment, symbol.toUpperCase(), token)
-      const [[from], bound] = await Promise.all([
-        client.readContract({ ...oracle, functionName: 'peekPrice', args: [token] }),
-        client.readContract({ ...oracle, functionName: 'maxDeviationBpsOf', args: [token] }),
-      ])
+      const [from] = await client.readContract({ ...oracle, functionName: 'peekPrice', args: [token] })
       const to = usdPrice(price)
-      const move = to > from ? to - from : from - to
-      const isLarge = bound > 0n && from > 0n && move * 10_000n > from * bound
+      const update = { ...oracle, functionName: 'setPrice', args: [token, to] } as const
+      const isLarge = await client.simulateContract({ ...update, account: accounts.oracleUpdater.address }).then(
+        () => false,
+        error => {
+          if (errorName(error) === 'DeviationTooLarge') return true
+          throw error
+        },
+      )
       const { transactionHash } = isLarge
         ? await send(accounts.admin, { ...oracle, functionName: 'forcePrice', args: [token, to] })
-        : await send(accounts.oracleUpdater, { ...oracle, functionName: 'setPrice', args: [token, to] })
+        : await send(accounts.oracleUpdater, update)
       await untilFollowed(client, contracts.PriceOracle, market)
       return { symbol: market.symbol, from, to, by: isLarge ? 'forcer' : 'updater', transactionHash }
     },
@@ -163,6 +184,11 @@ function known(addresses: Record<string, Address>, name: string, kind: string): 
   const address = addresses[name]
   if (!address) throw new Error(`There is no ${kind} ${name}: expected one of ${Object.keys(addresses).join(', ')}.`)
   return address
+}
+
+function errorName(error: unknown): string | undefined {
+  const revert = error instanceof BaseError ? error.walk(cause => cause instanceof ContractFunctionRevertedError) : null
+  return revert instanceof ContractFunctionRevertedError ? revert.data?.errorName : undefined
 }
 
 /** Parses '120', '0.5' or 120 as USD with 8 decimals; throws unless it is positive and has at most 8 decimals. */

@@ -3,22 +3,43 @@ import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createTestClient, http } from 'viem'
+import { createTestClient, encodeFunctionData, http, isAddressEqual, zeroHash } from 'viem'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
+import { timelockAbi } from '../contracts-abi/timelock.ts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
+import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
+import { uniswapV3SwapAdapterAbi } from '../contracts-abi/uniswap-v3-swap-adapter.ts'
 import type { Account } from './accounts.ts'
 import { type Devnet, startDevnet } from './index.ts'
+
+const OURS = [
+  'AgentRegistry',
+  'VaultTrackRegistry',
+  'AllocationManager',
+  'FeeManager',
+  'TokenRegistry',
+  'PriceOracle',
+  'PositionManager',
+  'TradeRouter',
+  'TradePolicy',
+  'SwapAdapter',
+]
 
 const root = join(import.meta.dirname, '..')
 const folder = mkdtempSync(join(tmpdir(), 'deploy-test-'))
 const configPath = join(folder, 'config.json')
 const out = join(folder, 'deployment.json')
 
+// Not the embedded chain's own id, for which the rules about keys are off.
+const CHAIN_ID = 421614
+const DAY = 86_400
+
 let devnet: Devnet
 let deployer: Account
 let admin: Account
 beforeAll(async () => {
-  devnet = await startDevnet()
+  devnet = await startDevnet({ chainId: CHAIN_ID })
   const [first, second] = devnet.deployment.accounts.agents.slice(-2)
   if (!first || !second) throw new Error('the devnet has too few accounts')
   deployer = first
@@ -38,7 +59,7 @@ test('nothing is sent when what the suite stands on is not there', async () => {
   expect(refused).toMatchObject({ code: 1, text: expect.stringContaining('TSLA: Uniswap has no pool of USDC') })
   writeConfig({ chainId: 1 })
   const wrongChain = await deploy(['--config', configPath, '--out', out])
-  expect(wrongChain).toMatchObject({ code: 1, text: expect.stringContaining('The node serves chain 31337') })
+  expect(wrongChain).toMatchObject({ code: 1, text: expect.stringContaining('The node serves chain 421614') })
   writeConfig({ usdc: '0x1' })
   expect(await deploy(['--config', configPath, '--out', out])).toMatchObject({
     code: 1,
@@ -47,7 +68,36 @@ test('nothing is sent when what the suite stands on is not there', async () => {
   expect(await devnet.client.getTransactionCount({ address: deployer.address })).toBe(0)
 })
 
-test('an interrupted deployment goes on where it ended and is verified', async () => {
+test('nothing is sent when one key holds two powers or the admin acts without a delay', async () => {
+  const { oracleUpdater, executor } = devnet.deployment.accounts
+  writeConfig({ roles: { executors: [executor.address], oracleUpdaters: [executor.address] } })
+  expect(await deploy(['--config', configPath, '--out', out])).toMatchObject({
+    code: 1,
+    text: expect.stringContaining(`${executor.address} holds executors and oracleUpdaters`),
+  })
+  const timelock = { delaySeconds: 60, proposers: [oracleUpdater.address], executors: [] }
+  writeConfig({ roles: { timelock, oracleForcers: [oracleUpdater.address] } })
+  const { code, text } = await deploy(['--config', configPath, '--out', out])
+  expect(code).toBe(1)
+  expect(text).toContain(`${oracleUpdater.address} holds timelock.proposers and oracleForcers`)
+  expect(text).toContain('roles.timelock.delaySeconds is 60, it must be at least 86400')
+  expect(await devnet.client.getTransactionCount({ address: deployer.address })).toBe(0)
+})
+
+test('the embedded flag allows one key to hold every power', async () => {
+  const { executor } = devnet.deployment.accounts
+  writeConfig({
+    embedded: true,
+    roles: { executors: [executor.address], oracleUpdaters: [executor.address] },
+    fee: 10000,
+  })
+  expect(await deploy(['--config', configPath, '--out', out])).toMatchObject({
+    code: 1,
+    text: expect.not.stringContaining('holds'),
+  })
+})
+
+test('an interrupted deployment continues where it stopped and is verified', async () => {
   writeConfig()
   const interrupted = run(['--config', configPath, '--out', out])
   for await (const text of interrupted.stdout)
@@ -56,7 +106,7 @@ test('an interrupted deployment goes on where it ended and is verified', async (
   const { code, text } = await deploy(['--config', configPath, '--out', out])
   expect({ code, text }).toMatchObject({
     code: 0,
-    text: expect.stringMatching(/Going on after [5-9] steps[\s\S]*Verified: \d+ wired values/),
+    text: expect.stringMatching(/Continuing after [5-9] steps[\s\S]*Verified: \d+ wired values/),
   })
   expect(text).not.toContain('deploy PriceOracle')
   expect(existsSync(`${out}.journal`)).toBe(false)
@@ -66,25 +116,64 @@ test('an interrupted deployment goes on where it ended and is verified', async (
   expect(tokens.TSLA).toBe(devnet.deployment.tokens.TSLA)
   const vars = JSON.parse((await deploy(['--vars', out])).text)
   expect(JSON.parse(vars.CONTRACTS)).toEqual(contracts)
-  expect(vars.CHAIN_ID).toBe('31337')
+  expect(vars.CHAIN_ID).toBe(`${CHAIN_ID}`)
 }, 60_000)
 
-test('a value that is not as configured is named', async () => {
+test('the admin is a timelock, and the deployer keeps nothing', async () => {
+  const { contracts, vaults } = readDeployment()
+  for (const address of [...OURS.map(name => contracts[name] ?? '0x'), ...Object.values(vaults)]) {
+    const access = { address, abi: agentRegistryAbi } as const
+    const holder = await devnet.client.readContract({ ...access, functionName: 'defaultAdmin' })
+    expect(isAddressEqual(holder, contracts.Timelock ?? '0x')).toBe(true)
+  }
+  const timelock = { address: contracts.Timelock ?? '0x', abi: timelockAbi } as const
+  expect(await devnet.client.readContract({ ...timelock, functionName: 'getMinDelay' })).toBe(BigInt(2 * DAY))
+  await expect(
+    devnet.send(deployer, {
+      ...timelock,
+      functionName: 'schedule',
+      args: [contracts.TradeRouter ?? '0x', 0n, '0x', zeroHash, zeroHash, BigInt(2 * DAY)],
+    }),
+  ).rejects.toThrow('AccessControlUnauthorizedAccount')
+})
+
+test('a pool remembers as many prices as configured', async () => {
+  const { contracts, tokens } = readDeployment()
+  const pool = await devnet.client.readContract({
+    address: contracts.SwapAdapter ?? '0x',
+    abi: uniswapV3SwapAdapterAbi,
+    functionName: 'poolOf',
+    args: [tokens.TSLA ?? '0x'],
+  })
+  const slot0 = await devnet.client.readContract({ address: pool, abi: uniswapV3PoolAbi, functionName: 'slot0' })
+  expect(slot0[4]).toBe(250)
+})
+
+test('a value that is not as configured is named, and the admin changes one only after the delay', async () => {
   const verification = ['--config', configPath, '--verify', out]
   expect(await deploy(verification)).toMatchObject({ code: 0 })
-  await devnet.send(admin, {
-    address: readDeployment().contracts.TradeRouter ?? '0x',
-    abi: tradeRouterAbi,
-    functionName: 'setKeeperBounty',
-    args: [7n, 1_000_000n],
-  })
+  const { contracts } = readDeployment()
+  const router = { address: contracts.TradeRouter ?? '0x', abi: tradeRouterAbi } as const
+  const change = { ...router, functionName: 'setKeeperBounty', args: [7n, 1_000_000n] } as const
+  await expect(devnet.send(admin, change)).rejects.toThrow('AccessControlUnauthorizedAccount')
+
+  const timelock = { address: contracts.Timelock ?? '0x', abi: timelockAbi } as const
+  const operation = [router.address, 0n, encodeFunctionData(change), zeroHash, zeroHash] as const
+  await devnet.send(admin, { ...timelock, functionName: 'schedule', args: [...operation, BigInt(2 * DAY)] })
+  const execution = { ...timelock, functionName: 'execute', args: operation } as const
+  await expect(devnet.send(admin, execution)).rejects.toThrow('TimelockUnexpectedOperationState')
+  await devnet.increaseTime(2 * DAY)
+  await devnet.send(deployer, execution) // anybody may, once the delay is over
+
   const { code, text } = await deploy(verification)
   expect(code).toBe(1)
   expect(text).toContain('TradeRouter.keeperBountyBps(): expected 10, the chain says 7')
   expect(text).toContain('TradeRouter.maxKeeperBounty(): expected 5000000, the chain says 1000000')
 })
 
-function writeConfig({ fee = 500, ...changes }: { fee?: number; chainId?: number; usdc?: string } = {}): void {
+type Changes = { fee?: number; chainId?: number; usdc?: string; embedded?: boolean; roles?: Record<string, unknown> }
+
+function writeConfig({ fee = 500, roles, ...changes }: Changes = {}): void {
   const { contracts, tokens, accounts } = devnet.deployment
   const example = JSON.parse(readFileSync(join(root, 'scripts/deploy.example.json'), 'utf8'))
   const config = {
@@ -93,8 +182,13 @@ function writeConfig({ fee = 500, ...changes }: { fee?: number; chainId?: number
     usdc: contracts.USDC,
     identityRegistry: contracts.ERC8004IdentityRegistry,
     uniswap: { factory: contracts.UniswapV3Factory, quoter: contracts.QuoterV2 },
-    roles: { ...example.roles, admin: admin.address, operators: [accounts.operator.address] },
-    tokens: [{ symbol: 'TSLA', address: tokens.TSLA, fee, maxAge: 86_400, maxDeviationBps: 2_000 }],
+    roles: {
+      ...example.roles,
+      timelock: { ...example.roles.timelock, proposers: [admin.address] },
+      operators: { ...example.roles.operators, vaults: [accounts.operator.address] },
+      ...roles,
+    },
+    tokens: [{ ...example.tokens[0], symbol: 'TSLA', address: tokens.TSLA, fee, observations: 250 }],
     vaults: [{ ...example.vaults[0], tokens: ['TSLA'] }],
     ...changes,
   }
@@ -103,8 +197,8 @@ function writeConfig({ fee = 500, ...changes }: { fee?: number; chainId?: number
 
 function readDeployment(): {
   contracts: Record<string, `0x${string}`>
-  vaults: object
-  tokens: Record<string, string>
+  vaults: Record<string, `0x${string}`>
+  tokens: Record<string, `0x${string}`>
 } {
   return JSON.parse(readFileSync(out, 'utf8'))
 }

@@ -9,8 +9,11 @@ import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { erc8004IdentityRegistryAbi } from '../contracts-abi/erc8004-identity-registry.ts'
 import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../contracts-abi/position-manager.ts'
+import { promotionCriteriaAbi } from '../contracts-abi/promotion-criteria.ts'
 import { quoterV2Abi } from '../contracts-abi/quoter-v2.ts'
+import { tradePolicyAbi } from '../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
+import { usdcTokenAbi } from '../contracts-abi/usdc-token.ts'
 import { TriggerType } from '../src/protocol/enums.ts'
 import { hashExits, signingTypes } from '../src/protocol/typed-data.ts'
 import { devnetAccounts } from './accounts.ts'
@@ -18,6 +21,8 @@ import { startAnvil } from './anvil.ts'
 import { type Devnet, startDevnet } from './index.ts'
 
 const CHAIN_ID = 421614
+const SIMULATED = 0
+const REAL = 1
 const NEVER = 4_102_444_800n // 2100
 const usdc = (amount: string) => parseUnits(amount, 6)
 
@@ -27,14 +32,15 @@ beforeAll(async () => {
 }, 30_000)
 afterAll(() => devnet?.stop())
 
-test('an agent registers, opens a position on the real pool and is stopped out after a price drop', async () => {
+test('an agent of the frontier vault trades its capital on the real pool and is stopped out after a price drop', async () => {
   const { accounts, contracts, vaults, tokens } = devnet.deployment
-  const agentId = await register('genesis', 1)
-  const positionId = await open(agentId, 1, { symbol: 'NVDA', amount: usdc('1000') })
+  const agentId = await register('frontier', 1)
+  const positionId = await open(agentId, 1, { vault: 'frontier', symbol: 'NVDA', amount: usdc('1000') })
   const position = { address: contracts.PositionManager, abi: positionManagerAbi, args: [positionId] } as const
 
   const opened = await devnet.client.readContract({ ...position, functionName: 'getPosition' })
-  expect(opened).toMatchObject({ agentId, vault: vaults.genesis, token: tokens.NVDA, usdcCostBasis: usdc('1000') })
+  expect(await devnet.client.readContract({ ...position, functionName: 'capitalModeOf' })).toBe(REAL)
+  expect(opened).toMatchObject({ agentId, vault: vaults.frontier, token: tokens.NVDA, usdcCostBasis: usdc('1000') })
   // the oracle's 180.25 plus the 0.05 % pool fee and some price impact
   expect(Number(opened.entryPriceUsdc)).toBeGreaterThan(180.25e6)
   expect(Number(opened.entryPriceUsdc)).toBeLessThan(180.25e6 * 1.001)
@@ -53,12 +59,85 @@ test('an agent registers, opens a position on the real pool and is stopped out a
   expect(loss).toBeGreaterThan(-172)
 })
 
+test('an agent of the genesis vault proves itself on paper, is promoted, and then trades its capital', async () => {
+  const { accounts, contracts, vaults, tokens } = devnet.deployment
+  const assets = { address: vaults.genesis ?? '0x', abi: mandateVaultAbi } as const
+  const held = async () =>
+    Promise.all([
+      devnet.client.readContract({ ...assets, functionName: 'totalAssets' }),
+      devnet.client.readContract({ ...assets, functionName: 'tokenLedger', args: [tokens.AAPL ?? '0x'] }),
+    ])
+  const before = await held()
+  const registry = {
+    address: contracts.AgentRegistry,
+    abi: [...agentRegistryAbi, ...promotionCriteriaAbi], // the criteria's errors come through
+  } as const
+  const agentId = await register('genesis', 3)
+  const promote = { ...registry, functionName: 'promoteAgent', args: [agentId, 1] } as const
+  await expect(devnet.send(accounts.keeper, promote)).rejects.toThrow('TooFewTrades')
+
+  for (let nonce = 0n; nonce < 2n; nonce++) {
+    const positionId = await open(agentId, 3, { symbol: 'AAPL', amount: usdc('2000'), nonce })
+    const position = { address: contracts.PositionManager, abi: positionManagerAbi, args: [positionId] } as const
+    expect(await devnet.client.readContract({ ...position, functionName: 'capitalModeOf' })).toBe(SIMULATED)
+    await devnet.setPrice('AAPL', nonce === 0n ? 320 : 380)
+    const exit = { address: contracts.TradeRouter, abi: tradeRouterAbi, functionName: 'executeExit' } as const
+    await devnet.send(accounts.keeper, { ...exit, args: [positionId] })
+  }
+  expect(await held()).toEqual(before)
+
+  await expect(devnet.send(accounts.keeper, promote)).rejects.toThrow('EvaluationPeriodNotOver')
+  await devnet.increaseTime(60)
+  await devnet.send(accounts.keeper, promote)
+  const positionId = await open(agentId, 3, { symbol: 'AAPL', amount: usdc('2000'), nonce: 2n })
+  const position = { address: contracts.PositionManager, abi: positionManagerAbi, args: [positionId] } as const
+  expect(await devnet.client.readContract({ ...position, functionName: 'capitalModeOf' })).toBe(REAL)
+  const [, ledger] = await held()
+  expect(ledger).toBeGreaterThan(0n)
+})
+
+test('shares redeem after the holding time, and the admin acts through the timelock', async () => {
+  const { accounts, contracts, vaults } = devnet.deployment
+  const address = vaults.frontier ?? '0x'
+  const vault = { address, abi: mandateVaultAbi } as const
+  const [payer, amount] = [accounts.payer, usdc('100')]
+  const token = { address: contracts.USDC, abi: usdcTokenAbi } as const
+  await devnet.send(payer, { ...token, functionName: 'approve', args: [address, amount] })
+  await devnet.send(payer, { ...vault, functionName: 'deposit', args: [amount, payer.address] })
+  const shares = await devnet.client.readContract({ ...vault, functionName: 'balanceOf', args: [payer.address] })
+  const redeem = { ...vault, functionName: 'redeem', args: [shares, payer.address, payer.address] } as const
+  await expect(devnet.send(payer, redeem)).rejects.toThrow('ERC4626ExceededMaxRedeem')
+  await devnet.increaseTime(9)
+  await devnet.send(payer, redeem)
+
+  const change = { ...vault, functionName: 'setMaxPriceAge', args: [3600n] } as const
+  await expect(devnet.send(accounts.admin, change)).rejects.toThrow('AccessControlUnauthorizedAccount')
+  await devnet.administer(change)
+  expect(await devnet.client.readContract({ ...vault, functionName: 'maxPriceAge' })).toBe(3600n)
+})
+
+test('a chain can be deployed with the functions of the protocol alone', async () => {
+  const other = await startDevnet({ protocolOnly: true })
+  try {
+    const { contracts, vaults, accounts } = other.deployment
+    expect(contracts).not.toHaveProperty('TradePolicy')
+    const vault = { address: vaults.genesis ?? '0x', abi: mandateVaultAbi } as const
+    expect(await other.client.readContract({ ...vault, functionName: 'totalAssets' })).toBe(usdc('1000000'))
+    await expect(other.client.readContract({ ...vault, functionName: 'liquidityPolicy' })).rejects.toThrow()
+    await other.administer({ ...vault, functionName: 'setMaxPriceAge', args: [3600n] })
+    await other.send(accounts.operator, { ...vault, functionName: 'setTradingPaused', args: [true] })
+    expect(await other.setPrice('NVDA', 150)).toMatchObject({ by: 'updater' })
+  } finally {
+    await other.stop()
+  }
+}, 30_000)
+
 test("each vault holds its deposits, and every pool trades at its token's oracle price", async () => {
   const { contracts, vaults, tokens } = devnet.deployment
   const assets = async (vault: Address | undefined) =>
     devnet.client.readContract({ address: vault ?? '0x', abi: mandateVaultAbi, functionName: 'totalAssets' })
   expect(Number(await assets(vaults.genesis))).toBeGreaterThan(999_000e6)
-  expect(await assets(vaults.frontier)).toBe(usdc('400000'))
+  expect(Number(await assets(vaults.frontier))).toBeGreaterThan(399_000e6)
   expect(Object.keys(tokens)).toHaveLength(11)
   for (const [symbol, price] of [
     ['TSLA', 421.3],
@@ -84,12 +163,12 @@ test("each vault holds its deposits, and every pool trades at its token's oracle
   }
 })
 
-test('a thin pool rejects a trade whose slippage is too high, and the market maker restores its price after a trade', async () => {
+test('a thin pool rejects a trade whose slippage is too high, and no agent signs more slippage than the policy allows', async () => {
   const agentId = await register('genesis', 2)
   const trade = { symbol: 'COST', amount: usdc('1000') }
   await expect(open(agentId, 2, trade)).rejects.toThrow('SlippageExceeded')
-  await open(agentId, 2, { ...trade, maxSlippageBps: 1_500 })
-  await devnet.setPrice('COST', 921.5)
+  await expect(open(agentId, 2, { ...trade, maxSlippageBps: 1_500 })).rejects.toThrow('SlippageAboveLimit')
+  await open(agentId, 2, { ...trade, amount: usdc('20') })
 })
 
 test('the pool follows a price far beyond the deviation bound', async () => {
@@ -256,12 +335,18 @@ async function register(vault: string, index: number): Promise<bigint> {
 async function open(
   agentId: bigint,
   index: number,
-  { symbol, amount, maxSlippageBps = 100 }: { symbol: string; amount: bigint; maxSlippageBps?: number },
+  {
+    vault = 'genesis',
+    symbol,
+    amount,
+    maxSlippageBps = 100,
+    nonce = 0n,
+  }: { vault?: string; symbol: string; amount: bigint; maxSlippageBps?: number; nonce?: bigint },
 ): Promise<bigint> {
   const { accounts, contracts, vaults, tokens } = devnet.deployment
   const intent = {
     agentId,
-    vault: vaults.genesis ?? '0x',
+    vault: vaults[vault] ?? '0x',
     token: tokens[symbol] ?? '0x',
     usdcAmount: amount,
     minTokenOut: 0n,
@@ -271,7 +356,7 @@ async function open(
       { triggerType: TriggerType.TakeProfit, triggerBps: 1_500n, exitBps: 10_000 },
     ],
     deadline: NEVER,
-    nonce: 0n,
+    nonce,
   } as const
   const signature = await agent(index).signTypedData({
     domain: await domainOf(contracts.TradeRouter),
@@ -281,7 +366,7 @@ async function open(
   })
   const { logs } = await devnet.send(accounts.executor, {
     address: contracts.TradeRouter,
-    abi: tradeRouterAbi,
+    abi: [...tradeRouterAbi, ...tradePolicyAbi], // the policy's errors come through
     functionName: 'openPosition',
     args: [intent, signature],
   })

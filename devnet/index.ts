@@ -17,6 +17,8 @@ export type DevnetOptions = {
   deploymentFile?: string | undefined
   /** Mines from this process at this interval, so that mining can be paused at once and blocks can be reorged. */
   mineEveryMs?: number | undefined
+  /** Deploys contracts that have protocol.md's functions and none of those that ours add. */
+  protocolOnly?: boolean | undefined
 }
 
 export type Devnet = Controls & {
@@ -40,13 +42,20 @@ const REFRESH_MS = 12 * 60 * 60 * 1000
 
 /** Starts the embedded chain with contracts, prices, pools and funds. Addresses are the same at every start. */
 export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> {
-  const { port, chainId = 31337, baseUrl = 'http://127.0.0.1:8787', deploymentFile, mineEveryMs } = options
+  const {
+    port,
+    chainId = 31337,
+    baseUrl = 'http://127.0.0.1:8787',
+    deploymentFile,
+    mineEveryMs,
+    protocolOnly,
+  } = options
   const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS, mineEveryMs })
   try {
     const { rpcUrl } = anvil
     const client = connect(rpcUrl, chainId)
     const accounts = devnetAccounts()
-    const { contracts, vaults, tokens, markets } = await seed(client, accounts)
+    const { contracts, vaults, tokens, markets } = await seed(client, accounts, { protocolOnly })
     const deployment: Deployment = { chainId, rpcUrl, baseUrl, contracts, vaults, tokens, accounts }
     const devnetControls = controls(deployment)
     const chain = { client, oracle: contracts.PriceOracle, swapRouter: contracts.SwapRouter, markets }

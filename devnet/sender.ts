@@ -30,7 +30,13 @@ import { retryLatest } from './retry-latest.ts'
 export const MULTICALL3 = '0xcA11bde05977b3631167028862bE2a173976CA11'
 
 /** A contract by its name for `bytecodeOf`, with its constructor arguments. */
-export type Creation<abi extends Abi> = { name: string; abi: abi; args: ContractConstructorArgs<abi> }
+export type Creation<abi extends Abi> = {
+  name: string
+  abi: abi
+  args: ContractConstructorArgs<abi>
+  /** Other creation bytecode than that of `bytecodeOf`. */
+  bytecode?: Hex
+}
 type Mutability = 'nonpayable' | 'payable'
 export type Write<abi extends Abi, name extends ContractFunctionName<abi, Mutability>> = {
   address: Address
@@ -116,7 +122,7 @@ export function stepwiseSender(
 }
 
 // Fixed, because estimating would cost a round trip per step: enough for every step, far below the block gas limit.
-const GAS = 7_000_000n
+const GAS = 12_000_000n
 const MAX_FEE_PER_GAS = 100_000_000_000n
 
 /**
@@ -158,8 +164,8 @@ export function pipelinedSender(client: PublicClient, privateKey: Hex): Sender {
   }
 }
 
-function creationStep<abi extends Abi>({ name, abi, args }: Creation<abi>): Step {
-  const data = encodeDeployData({ abi, bytecode: bytecodeOf(name), args } as EncodeDeployDataParameters)
+function creationStep<abi extends Abi>({ name, abi, args, bytecode }: Creation<abi>): Step {
+  const data = encodeDeployData({ abi, bytecode: bytecode ?? bytecodeOf(name), args } as EncodeDeployDataParameters)
   return { label: `deploy ${name}`, abi, data }
 }
 

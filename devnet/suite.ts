@@ -1,163 +1,140 @@
-import {
-  type Abi,
-  type Address,
-  type Hex,
-  isAddressEqual,
-  keccak256,
-  type PublicClient,
-  stringToHex,
-  zeroAddress,
-  zeroHash,
-} from 'viem'
+import { type Address, type Hex, stringToHex, zeroAddress } from 'viem'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../contracts-abi/allocation-manager.ts'
 import { feeManagerAbi } from '../contracts-abi/fee-manager.ts'
 import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
+import { promotionCriteriaAbi } from '../contracts-abi/promotion-criteria.ts'
+import { timelockAbi } from '../contracts-abi/timelock.ts'
 import { tokenRegistryAbi } from '../contracts-abi/token-registry.ts'
+import { tradePolicyAbi } from '../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import { tradeRouterLensAbi } from '../contracts-abi/trade-router-lens.ts'
 import { uniswapV3SwapAdapterAbi } from '../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { vaultTrackRegistryAbi } from '../contracts-abi/vault-track-registry.ts'
-import type { TrackConfig } from '../src/protocol/track-config.ts'
 import type { Sender } from './sender.ts'
+import {
+  type ProtocolContracts,
+  type Suite,
+  type SuiteConfig,
+  type SuiteContracts,
+  type TokenConfig,
+  tokenAddress,
+  type VaultConfig,
+} from './suite-config.ts'
+import { handOverToTimelock, roleHolders } from './suite-roles.ts'
 
-/** The risk policy of one track in one vault: `VaultTrackConfig` without the vault it is set for. */
-export type TrackPolicy = Omit<TrackConfig, 'vault'>
-
-/** What is deployed around what is there already. Amounts are USDC base units, ages are seconds. */
-export type SuiteConfig = {
-  usdc: Address
-  /** The ERC-8004 identity registry; the zero address switches linking off. */
-  identityRegistry: Address
-  uniswapFactory: Address
-  sequencerFeed?: { address: Address; gracePeriodSeconds: bigint } | undefined
-  roles: {
-    admin: Address
-    treasury: Address
-    relayer: Address
-    operators: Address[]
-    registrars: Address[]
-    executors: Address[]
-    oracleUpdaters: Address[]
-    oracleForcers: Address[]
-  }
-  registrationFee: bigint
-  keeperBounty: { bps: bigint; max: bigint }
-  /** A token trades in the pool of USDC with this fee, which exists and is initialized. */
-  tokens: { symbol: string; address: Address; fee: number; maxAge: number; maxDeviationBps: number }[]
-  tracks: { trackId: bigint; name: string; capitalMode: number }[]
-  vaults: {
-    slug: string
-    name: string
-    symbol: string
-    maxPriceAge: bigint
-    tokens: string[]
-    policies: TrackPolicy[]
-  }[]
-}
-
-export type SuiteContracts = Record<
-  | 'AgentRegistry'
-  | 'VaultTrackRegistry'
-  | 'AllocationManager'
-  | 'FeeManager'
-  | 'TokenRegistry'
-  | 'PriceOracle'
-  | 'PositionManager'
-  | 'TradeRouter'
-  | 'TradeRouterLens'
-  | 'SwapAdapter',
-  Address
->
-export type Suite = { contracts: SuiteContracts; vaults: Record<string, Address> }
-
-const ADMIN = zeroHash
-const role = (name: string) => keccak256(stringToHex(name))
-const OPERATOR = role('OPERATOR_ROLE')
-const REGISTRAR = role('REGISTRAR_ROLE')
-const EXECUTOR = role('EXECUTOR_ROLE')
-const ORACLE_UPDATER = role('ORACLE_UPDATER_ROLE')
-const ORACLE_FORCER = role('ORACLE_FORCER_ROLE')
-
-/** Deploys and wires the whole suite. The sender is its admin meanwhile, and hands that to `roles.admin` at the end. */
+/**
+ * Deploys and wires every contract. The sender is the admin while this runs and ends without any power, unless the
+ * configuration gives it one; the timelock is the admin from then on.
+ */
 export async function deploySuite(sender: Sender, config: SuiteConfig): Promise<Suite> {
-  const contracts = await deployContracts(sender, config)
-  const vaults = await deployVaults(sender, config, contracts)
-  await wire(sender, config, contracts)
-  for (const { account, role, address } of grants(config, { contracts, vaults })) {
-    await sender.write({ address, abi: agentRegistryAbi, functionName: 'grantRole', args: [role, account] })
+  const admin = sender.address
+  const Timelock = await sender.deploy({ name: 'Timelock', abi: timelockAbi, args: [0n, [admin], [admin]] })
+  const TradePolicy = await sender.deploy({ name: 'TradePolicy', abi: tradePolicyAbi, args: [admin] })
+  const protocol = await deployProtocol(sender, config, ({ usdc, ...of }) =>
+    sender.deploy({
+      name: 'TradeRouter',
+      abi: tradeRouterAbi,
+      args: [
+        admin,
+        usdc,
+        of.AgentRegistry,
+        of.AllocationManager,
+        of.PositionManager,
+        of.VaultTrackRegistry,
+        TradePolicy,
+      ],
+    }),
+  )
+  const PromotionCriteria = await sender.deploy({
+    name: 'PromotionCriteria',
+    abi: promotionCriteriaAbi,
+    args: [protocol.AgentRegistry],
+  })
+  const contracts = { ...protocol, Timelock, TradePolicy, PromotionCriteria }
+  await wireProtocol(sender, config, contracts)
+  await sender.write({
+    address: contracts.AgentRegistry,
+    abi: agentRegistryAbi,
+    functionName: 'setPromotionCriteria',
+    args: [PromotionCriteria],
+  })
+  for (const token of config.tokens) await listToken(sender, contracts, token)
+  const vaults: Record<string, Address> = {}
+  for (const vault of config.vaults) {
+    const address = await deployVault(sender, config, contracts, vault)
+    vaults[vault.slug] = address
+    await setExtendedVault(sender, contracts, address, vault)
   }
-  if (!isAddressEqual(sender.address, config.roles.admin)) await handOver(sender, config, { contracts, vaults })
+  const suite = { contracts, vaults }
+  await grantRoles(sender, config, suite)
+  await handOverToTimelock(sender, config.roles, suite)
   await sender.settle()
-  return { contracts, vaults }
+  return suite
 }
 
-async function deployContracts(sender: Sender, config: SuiteConfig): Promise<SuiteContracts> {
-  const { usdc, roles } = config
+type RouterParts = Pick<
+  ProtocolContracts,
+  'AgentRegistry' | 'AllocationManager' | 'PositionManager' | 'VaultTrackRegistry'
+> & { usdc: Address }
+
+/** Deploys what protocol.md has; the router's constructor and the bytecode differ between ours and others. */
+export async function deployProtocol(
+  sender: Sender,
+  { usdc, roles, identityRegistry, uniswapFactory }: SuiteConfig,
+  deployRouter: (parts: RouterParts) => Promise<Address>,
+  bytecodeOf: (name: string) => { bytecode?: Hex } = () => ({}),
+): Promise<ProtocolContracts> {
   const admin = sender.address
-  const PriceOracle = await sender.deploy({ name: 'PriceOracle', abi: priceOracleAbi, args: [admin] })
-  const TokenRegistry = await sender.deploy({
-    name: 'TokenRegistry',
-    abi: tokenRegistryAbi,
-    args: [admin, PriceOracle],
-  })
-  const VaultTrackRegistry = await sender.deploy({
-    name: 'VaultTrackRegistry',
-    abi: vaultTrackRegistryAbi,
-    args: [admin],
-  })
-  const AllocationManager = await sender.deploy({
+  const deploy: Sender['deploy'] = creation => sender.deploy({ ...creation, ...bytecodeOf(creation.name) })
+  const PriceOracle = await deploy({ name: 'PriceOracle', abi: priceOracleAbi, args: [admin] })
+  const TokenRegistry = await deploy({ name: 'TokenRegistry', abi: tokenRegistryAbi, args: [admin, PriceOracle] })
+  const VaultTrackRegistry = await deploy({ name: 'VaultTrackRegistry', abi: vaultTrackRegistryAbi, args: [admin] })
+  const AllocationManager = await deploy({
     name: 'AllocationManager',
     abi: allocationManagerAbi,
     args: [admin, VaultTrackRegistry],
   })
-  const FeeManager = await sender.deploy({
-    name: 'FeeManager',
-    abi: feeManagerAbi,
-    args: [admin, usdc, roles.treasury],
-  })
-  const AgentRegistry = await sender.deploy({
+  const FeeManager = await deploy({ name: 'FeeManager', abi: feeManagerAbi, args: [admin, usdc, roles.treasury] })
+  const AgentRegistry = await deploy({
     name: 'AgentRegistry',
     abi: agentRegistryAbi,
-    args: [admin, VaultTrackRegistry, AllocationManager, FeeManager, config.identityRegistry],
+    args: [admin, VaultTrackRegistry, AllocationManager, FeeManager, identityRegistry],
   })
-  const PositionManager = await sender.deploy({
+  const PositionManager = await deploy({
     name: 'PositionManager',
     abi: positionManagerAbi,
     args: [admin, AgentRegistry, VaultTrackRegistry],
   })
-  const TradeRouter = await sender.deploy({
-    name: 'TradeRouter',
-    abi: tradeRouterAbi,
-    args: [admin, usdc, AgentRegistry, AllocationManager, PositionManager, VaultTrackRegistry],
-  })
-  const SwapAdapter = await sender.deploy({
-    name: 'UniswapV3SwapAdapter',
-    abi: uniswapV3SwapAdapterAbi,
-    args: [admin, TradeRouter, config.uniswapFactory, usdc],
-  })
-  const TradeRouterLens = await sender.deploy({
-    name: 'TradeRouterLens',
-    abi: tradeRouterLensAbi,
-    args: [TradeRouter],
+  const TradeRouter = await deployRouter({
+    usdc,
+    AgentRegistry,
+    AllocationManager,
+    PositionManager,
+    VaultTrackRegistry,
   })
   return {
-    AgentRegistry,
+    PriceOracle,
+    TokenRegistry,
     VaultTrackRegistry,
     AllocationManager,
     FeeManager,
-    TokenRegistry,
-    PriceOracle,
+    AgentRegistry,
     PositionManager,
     TradeRouter,
-    TradeRouterLens,
-    SwapAdapter,
+    SwapAdapter: await deploy({
+      name: 'UniswapV3SwapAdapter',
+      abi: uniswapV3SwapAdapterAbi,
+      args: [admin, TradeRouter, uniswapFactory, usdc],
+    }),
+    TradeRouterLens: await deploy({ name: 'TradeRouterLens', abi: tradeRouterLensAbi, args: [TradeRouter] }),
   }
 }
 
-async function wire(sender: Sender, config: SuiteConfig, contracts: SuiteContracts): Promise<void> {
+/** Wires the contracts of protocol.md to each other and lists tracks and tokens. */
+export async function wireProtocol(sender: Sender, config: SuiteConfig, contracts: ProtocolContracts): Promise<void> {
   const { AgentRegistry, AllocationManager, FeeManager, PositionManager, PriceOracle, TradeRouter } = contracts
   const allocation = { address: AllocationManager, abi: allocationManagerAbi }
   await sender.write({ ...allocation, functionName: 'setAgentRegistry', args: [AgentRegistry] })
@@ -184,255 +161,133 @@ async function wire(sender: Sender, config: SuiteConfig, contracts: SuiteContrac
       args: [config.sequencerFeed.address, config.sequencerFeed.gracePeriodSeconds],
     })
   }
-}
-
-async function deployVaults(
-  sender: Sender,
-  config: SuiteConfig,
-  contracts: SuiteContracts,
-): Promise<Record<string, Address>> {
-  const { TokenRegistry, PriceOracle, SwapAdapter, VaultTrackRegistry, TradeRouter } = contracts
-  for (const { address, fee, maxAge, maxDeviationBps } of config.tokens) {
+  for (const track of config.tracks) {
     await sender.write({
-      address: TokenRegistry,
+      address: contracts.VaultTrackRegistry,
+      abi: vaultTrackRegistryAbi,
+      functionName: 'setTrackType',
+      args: [trackType(track)],
+    })
+  }
+  for (const { address, fee } of config.tokens) {
+    await sender.write({
+      address: contracts.TokenRegistry,
       abi: tokenRegistryAbi,
       functionName: 'registerToken',
       args: [address],
     })
     await sender.write({
-      address: PriceOracle,
-      abi: priceOracleAbi,
-      functionName: 'setAssetConfig',
-      args: [address, maxAge, maxDeviationBps],
-    })
-    await sender.write({
-      address: SwapAdapter,
+      address: contracts.SwapAdapter,
       abi: uniswapV3SwapAdapterAbi,
       functionName: 'setPool',
       args: [address, fee],
     })
   }
-  const registry = { address: VaultTrackRegistry, abi: vaultTrackRegistryAbi }
-  for (const track of config.tracks) {
-    await sender.write({ ...registry, functionName: 'setTrackType', args: [trackType(track)] })
-  }
-  const vaults: Record<string, Address> = {}
-  for (const { slug, name, symbol, maxPriceAge, tokens, policies } of config.vaults) {
-    const address = await sender.deploy({
-      name: 'MandateVault',
-      abi: mandateVaultAbi,
-      args: [sender.address, config.usdc, name, symbol, nameBytes(slug), TokenRegistry],
-    })
-    vaults[slug] = address
-    const vault = { address, abi: mandateVaultAbi }
-    await sender.write({ ...vault, functionName: 'setTradeRouter', args: [TradeRouter] })
-    await sender.write({ ...vault, functionName: 'setMaxPriceAge', args: [maxPriceAge] })
-    for (const token of tokens) {
-      await sender.write({ ...vault, functionName: 'enableToken', args: [tokenAddress(config, token)] })
-    }
-    await sender.write({ ...registry, functionName: 'registerVault', args: [address] })
-    for (const policy of policies) {
-      const args = [address, policy.trackId, { vault: address, ...policy }] as const
-      await sender.write({ ...registry, functionName: 'setVaultTrackConfig', args })
-    }
-  }
-  return vaults
 }
 
-/** Who may do what, where. */
-function grants(
-  config: SuiteConfig,
-  { contracts, vaults }: Suite,
-): { account: Address; role: Hex; address: Address }[] {
-  const { AgentRegistry, AllocationManager, TokenRegistry, TradeRouter, PriceOracle } = contracts
-  const { operators, registrars, executors, oracleUpdaters, oracleForcers } = config.roles
-  const grant = (role: Hex, accounts: Address[], addresses: Address[]) =>
-    addresses.flatMap(address => accounts.map(account => ({ account, role, address })))
-  const operated = [AgentRegistry, AllocationManager, TokenRegistry, TradeRouter, ...Object.values(vaults)]
-  return [
-    ...grant(OPERATOR, operators, operated),
-    ...grant(REGISTRAR, registrars, [AgentRegistry]),
-    ...grant(EXECUTOR, executors, [TradeRouter]),
-    ...grant(ORACLE_UPDATER, oracleUpdaters, [PriceOracle]),
-    ...grant(ORACLE_FORCER, oracleForcers, [PriceOracle]),
-  ]
-}
-
-const administeredNames = [
-  'AgentRegistry',
-  'VaultTrackRegistry',
-  'AllocationManager',
-  'FeeManager',
-  'TokenRegistry',
-  'PriceOracle',
-  'PositionManager',
-  'TradeRouter',
-  'SwapAdapter',
-] as const
-
-/** Every contract with roles. */
-function administered({ contracts, vaults }: Suite): Address[] {
-  return [...administeredNames.map(name => contracts[name]), ...Object.values(vaults)]
-}
-
-async function handOver(sender: Sender, config: SuiteConfig, suite: Suite): Promise<void> {
-  for (const address of administered(suite)) {
-    const access = { address, abi: agentRegistryAbi }
-    await sender.write({ ...access, functionName: 'grantRole', args: [ADMIN, config.roles.admin] })
-    await sender.write({ ...access, functionName: 'renounceRole', args: [ADMIN, sender.address] })
-  }
-}
-
-type Expectation = {
-  label: string
-  read: { address: Address; abi: Abi; functionName: string; args?: readonly unknown[] }
-  is: unknown
-}
-
-/** Reads every wired value and role back from the chain; throws with the list of what differs. */
-export async function verifySuite(
-  client: PublicClient,
-  config: SuiteConfig,
-  suite: Suite,
-  deployer: Address,
-): Promise<number> {
-  const expectations = expected(config, suite, deployer)
-  const answers = await client.multicall({ contracts: expectations.map(({ read }) => read), batchSize: 32_768 })
-  const differences = expectations.flatMap(({ label, is }, index) => {
-    const answer = answers[index]
-    if (answer?.status === 'success' && same(answer.result, is)) return []
-    const got =
-      answer?.status === 'success' ? show(answer.result) : (answer?.error.message.split('\n')[0] ?? 'no answer')
-    return [`${label}: expected ${show(is)}, the chain says ${got}`]
+/** Sets how a listed token's price is checked. */
+async function listToken(sender: Sender, contracts: SuiteContracts, token: TokenConfig): Promise<void> {
+  const { PriceOracle, SwapAdapter, TradePolicy } = contracts
+  const { address, maxAge, maxDeviationBps, deviationWindow, secondOpinion, twapRequired } = token
+  const oracle = { address: PriceOracle, abi: priceOracleAbi }
+  await sender.write({
+    ...oracle,
+    functionName: 'setAssetConfig',
+    args: [address, { maxAge, maxDeviationBps, deviationWindow }],
   })
-  if (differences.length > 0) throw new Error(`The suite is not wired as configured:\n- ${differences.join('\n- ')}`)
-  return expectations.length
-}
-
-function expected(config: SuiteConfig, suite: Suite, deployer: Address): Expectation[] {
-  const { contracts, vaults } = suite
-  const { AgentRegistry, AllocationManager, FeeManager, PositionManager, PriceOracle, SwapAdapter } = contracts
-  const { TokenRegistry, TradeRouter, TradeRouterLens, VaultTrackRegistry } = contracts
-  const on =
-    (name: string, address: Address, abi: Abi) =>
-    (functionName: string, args: readonly unknown[], is: unknown): Expectation => ({
-      label: `${name}.${functionName}(${args.map(show).join(', ')})`,
-      read: { address, abi, functionName, args },
-      is,
+  if (secondOpinion) {
+    await sender.write({
+      ...oracle,
+      functionName: 'setSecondOpinion',
+      args: [address, { source: SwapAdapter, ...secondOpinion }],
     })
-  const registry = on('AgentRegistry', AgentRegistry, agentRegistryAbi)
-  const allocation = on('AllocationManager', AllocationManager, allocationManagerAbi)
-  const fees = on('FeeManager', FeeManager, feeManagerAbi)
-  const positions = on('PositionManager', PositionManager, positionManagerAbi)
-  const oracle = on('PriceOracle', PriceOracle, priceOracleAbi)
-  const tokens = on('TokenRegistry', TokenRegistry, tokenRegistryAbi)
-  const router = on('TradeRouter', TradeRouter, tradeRouterAbi)
-  const adapter = on('SwapAdapter', SwapAdapter, uniswapV3SwapAdapterAbi)
-  const tracks = on('VaultTrackRegistry', VaultTrackRegistry, vaultTrackRegistryAbi)
-  const { address: feed, gracePeriodSeconds } = config.sequencerFeed ?? { address: zeroAddress, gracePeriodSeconds: 0n }
-  return [
-    registry('vaultTrackRegistry', [], VaultTrackRegistry),
-    registry('allocationManager', [], AllocationManager),
-    registry('feeManager', [], FeeManager),
-    registry('erc8004IdentityRegistry', [], config.identityRegistry),
-    registry('paused', [], false),
-    allocation('vaultTrackRegistry', [], VaultTrackRegistry),
-    allocation('agentRegistry', [], AgentRegistry),
-    allocation('tradeRouter', [], TradeRouter),
-    fees('feeAsset', [], config.usdc),
-    fees('agentRegistry', [], AgentRegistry),
-    fees('getRegistrationFee', [], config.registrationFee),
-    fees('treasury', [], config.roles.treasury),
-    fees('registrationFeeRelayer', [], config.roles.relayer),
-    positions('agentRegistry', [], AgentRegistry),
-    positions('vaultTrackRegistry', [], VaultTrackRegistry),
-    positions('tradeRouter', [], TradeRouter),
-    oracle('decimals', [config.usdc], 8),
-    oracle('sequencerFeed', [], [feed, gracePeriodSeconds]),
-    tokens('priceOracle', [], PriceOracle),
-    tokens('tokenCount', [], BigInt(config.tokens.length)),
-    router('usdc', [], config.usdc),
-    router('agentRegistry', [], AgentRegistry),
-    router('allocationManager', [], AllocationManager),
-    router('positionManager', [], PositionManager),
-    router('vaultTrackRegistry', [], VaultTrackRegistry),
-    router('swapAdapter', [], SwapAdapter),
-    router('keeperBountyBps', [], config.keeperBounty.bps),
-    router('maxKeeperBounty', [], config.keeperBounty.max),
-    adapter('usdc', [], config.usdc),
-    adapter('factory', [], config.uniswapFactory),
-    adapter('tradeRouter', [], TradeRouter),
-    on('TradeRouterLens', TradeRouterLens, tradeRouterLensAbi)('tradeRouter', [], TradeRouter),
-    tracks('vaultCount', [], BigInt(config.vaults.length)),
-    ...config.tokens.flatMap(({ address, fee, maxAge, maxDeviationBps }, index) => [
-      tokens('tokenAt', [BigInt(index)], address),
-      tokens('isTokenActive', [address], true),
-      oracle('maxAgeOf', [address], BigInt(maxAge)),
-      oracle('maxDeviationBpsOf', [address], BigInt(maxDeviationBps)),
-      adapter('poolFeeOf', [address], fee),
-    ]),
-    ...config.tracks.map(track => tracks('getTrackType', [track.trackId], trackType(track))),
-    ...config.vaults.flatMap(({ slug, maxPriceAge, tokens, policies }, index) => {
-      const address = vaults[slug] ?? zeroAddress
-      const vault = on(slug, address, mandateVaultAbi)
-      return [
-        tracks('vaultAt', [BigInt(index)], address),
-        tracks('isRegisteredVault', [address], true),
-        vault('vaultName', [], nameBytes(slug)),
-        vault('asset', [], config.usdc),
-        vault('tokenRegistry', [], TokenRegistry),
-        vault('priceOracle', [], PriceOracle),
-        vault('tradeRouter', [], TradeRouter),
-        vault('maxPriceAge', [], maxPriceAge),
-        vault('tradingPaused', [], false),
-        vault('liquidityPaused', [], false),
-        vault('allowedTokenCount', [], BigInt(tokens.length)),
-        ...tokens.map(symbol => vault('isAllowedToken', [tokenAddress(config, symbol)], true)),
-        ...policies.flatMap(policy => [
-          tracks('getVaultTrackConfig', [address, policy.trackId], { vault: address, ...policy }),
-          tracks('isVaultTrackActive', [address, policy.trackId], policy.active),
-        ]),
-      ]
-    }),
-    ...grants(config, suite).map(({ address, role, account }) =>
-      on(nameOf(suite, address), address, agentRegistryAbi)('hasRole', [role, account], true),
-    ),
-    ...administered(suite).flatMap(address => {
-      const access = on(nameOf(suite, address), address, agentRegistryAbi)
-      const admin = access('hasRole', [ADMIN, config.roles.admin], true)
-      if (isAddressEqual(deployer, config.roles.admin)) return [admin]
-      return [admin, access('hasRole', [ADMIN, deployer], false)]
-    }),
-  ]
+  }
+  if (twapRequired) {
+    await sender.write({
+      address: TradePolicy,
+      abi: tradePolicyAbi,
+      functionName: 'setTwapRequired',
+      args: [address, true],
+    })
+  }
 }
 
-function tokenAddress({ tokens }: SuiteConfig, symbol: string): Address {
-  const token = tokens.find(token => token.symbol === symbol)
-  if (!token) throw new Error(`A vault allows ${symbol}, which is not among the tokens.`)
-  return token.address
+/** Deploys a vault with what protocol.md has, and registers it with its tracks. */
+export async function deployVault(
+  sender: Sender,
+  config: SuiteConfig,
+  { TokenRegistry, TradeRouter, VaultTrackRegistry }: ProtocolContracts,
+  { slug, name, symbol, maxPriceAge, tokens, tracks }: VaultConfig,
+  bytecode: { bytecode?: Hex } = {},
+): Promise<Address> {
+  const address = await sender.deploy({
+    name: 'MandateVault',
+    abi: mandateVaultAbi,
+    args: [sender.address, config.usdc, name, symbol, nameBytes(slug), TokenRegistry],
+    ...bytecode,
+  })
+  const vault = { address, abi: mandateVaultAbi }
+  await sender.write({ ...vault, functionName: 'setTradeRouter', args: [TradeRouter] })
+  await sender.write({ ...vault, functionName: 'setMaxPriceAge', args: [maxPriceAge] })
+  for (const token of tokens) {
+    await sender.write({ ...vault, functionName: 'enableToken', args: [tokenAddress(config, token)] })
+  }
+  const registry = { address: VaultTrackRegistry, abi: vaultTrackRegistryAbi }
+  await sender.write({ ...registry, functionName: 'registerVault', args: [address] })
+  for (const { policy } of tracks) {
+    const args = [address, policy.trackId, { vault: address, ...policy }] as const
+    await sender.write({ ...registry, functionName: 'setVaultTrackConfig', args })
+  }
+  return address
 }
 
-const nameBytes = (name: string) => stringToHex(name, { size: 32 })
+/** Sets the fees, the liquidity policy, the capital modes and the trade limits of a vault. */
+async function setExtendedVault(
+  sender: Sender,
+  { TradePolicy, VaultTrackRegistry }: SuiteContracts,
+  address: Address,
+  { fees, liquidity, tracks }: VaultConfig,
+): Promise<void> {
+  const vault = { address, abi: mandateVaultAbi }
+  await sender.write({
+    ...vault,
+    functionName: 'setFees',
+    args: [fees.depositBps, fees.withdrawBps, fees.recipient ?? zeroAddress],
+  })
+  await sender.write({ ...vault, functionName: 'setLiquidityPolicy', args: [liquidity] })
+  for (const { policy, capitalMode, limits } of tracks) {
+    if (capitalMode !== undefined) {
+      await sender.write({
+        address: VaultTrackRegistry,
+        abi: vaultTrackRegistryAbi,
+        functionName: 'setVaultTrackCapitalMode',
+        args: [address, policy.trackId, capitalMode],
+      })
+    }
+    if (limits) {
+      await sender.write({
+        address: TradePolicy,
+        abi: tradePolicyAbi,
+        functionName: 'setLimits',
+        args: [address, policy.trackId, limits],
+      })
+    }
+  }
+}
 
-const trackType = ({ trackId, name, capitalMode }: SuiteConfig['tracks'][number]) => ({
+async function grantRoles(sender: Sender, { roles }: SuiteConfig, suite: Suite): Promise<void> {
+  for (const { address, role, holders } of roleHolders(roles, suite)) {
+    for (const account of holders) {
+      await sender.write({ address, abi: agentRegistryAbi, functionName: 'grantRole', args: [role, account] })
+    }
+  }
+}
+
+export const nameBytes = (name: string) => stringToHex(name, { size: 32 })
+
+export const trackType = ({ trackId, name, capitalMode }: SuiteConfig['tracks'][number]) => ({
   trackId,
   name: nameBytes(name),
   capitalMode,
   active: true,
 })
-
-function nameOf({ contracts, vaults }: Suite, address: Address): string {
-  return Object.entries({ ...contracts, ...vaults }).find(([, at]) => at === address)?.[0] ?? address
-}
-
-function same(got: unknown, expected: unknown): boolean {
-  if (typeof got === 'string' && typeof expected === 'string') return got.toLowerCase() === expected.toLowerCase()
-  if (typeof expected !== 'object' || expected === null) return got === expected
-  if (typeof got !== 'object' || got === null) return false
-  return Object.entries(expected).every(([key, value]) => same((got as Record<string, unknown>)[key], value))
-}
-
-const show = (value: unknown): string =>
-  typeof value === 'object'
-    ? JSON.stringify(value, (_, inner) => (typeof inner === 'bigint' ? `${inner}` : inner))
-    : String(value)

@@ -3,6 +3,7 @@ import { nonfungiblePositionManagerAbi } from '../contracts-abi/nonfungible-posi
 import { quoterV2Abi } from '../contracts-abi/quoter-v2.ts'
 import { swapRouterAbi } from '../contracts-abi/swap-router.ts'
 import { uniswapV3FactoryAbi } from '../contracts-abi/uniswap-v3-factory.ts'
+import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
 import { usdcTokenAbi } from '../contracts-abi/usdc-token.ts'
 import { weth9Abi } from '../contracts-abi/weth9.ts'
 import type { Sender } from './sender.ts'
@@ -87,6 +88,16 @@ export async function addLiquidity(
         deadline: maxUint256,
       },
     ],
+  })
+}
+
+/** Makes the pool keep that many observations, which is what its average price is made of. */
+export async function rememberPrices(sender: Sender, pool: Address, observations: number): Promise<void> {
+  await sender.write({
+    address: pool,
+    abi: uniswapV3PoolAbi,
+    functionName: 'increaseObservationCardinalityNext',
+    args: [observations],
   })
 }
 

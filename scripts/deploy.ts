@@ -1,98 +1,27 @@
 import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type Address, erc20Abi, getAddress, type Hex, isAddress, type PublicClient, zeroAddress } from 'viem'
-import { z } from 'zod'
+import { type Address, erc20Abi, type Hex, type PublicClient, zeroAddress } from 'viem'
 import { uniswapV3FactoryAbi } from '../contracts-abi/uniswap-v3-factory.ts'
 import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
 import { exitWith } from '../devnet/environment.ts'
 import { connect, type Journal, MULTICALL3, stepwiseSender } from '../devnet/sender.ts'
-import { deploySuite, type Suite, type SuiteConfig, verifySuite } from '../devnet/suite.ts'
+import { deploySuite } from '../devnet/suite.ts'
+import type { Suite } from '../devnet/suite-config.ts'
+import { verifySuite } from '../devnet/suite-verification.ts'
+import { rememberPrices } from '../devnet/uniswap.ts'
 import { addressVars } from '../devnet/worker-vars.ts'
+import { type ConfigFile, checkPowers, readConfig, refusal, suiteConfig } from './deploy-config.ts'
 
 const HELP = `Deploys and wires the whole suite on any chain, reads everything back, and writes a deployment file.
   RPC_URL=… DEPLOYER_PRIVATE_KEY=… npm run deploy:contracts -- --config deploy.json --out deployments/421614.json
   RPC_URL=… npm run deploy:contracts -- --config deploy.json --verify deployments/421614.json   reads the wiring back, sends nothing
   npm run deploy:contracts -- --vars deployments/421614.json                                    prints the Worker's variables
-What was interrupted goes on where it ended when the same command runs again. scripts/deploy.example.json shows a configuration.`
+An interrupted run continues where it stopped when the same command runs again. scripts/deploy.example.json shows a configuration.
+One key must not hold two powers, except on the embedded chain (31337, or "embedded": true in the configuration).`
 
-const address = z
-  .string()
-  .refine(value => isAddress(value), 'must be an address with a right checksum')
-  .transform(value => getAddress(value))
-const units = z
-  .string()
-  .regex(/^[0-9]+$/, 'must be base units as digits')
-  .transform(BigInt)
-const bps = z.number().int().nonnegative().transform(BigInt)
-const seconds = z.number().int().nonnegative()
-const roleHolders = z.array(address).default([])
-
-const configFile = z.strictObject({
-  chainId: z.number().int().positive(),
-  usdc: address,
-  identityRegistry: address.default(zeroAddress),
-  uniswap: z.strictObject({ factory: address, quoter: address.optional() }),
-  sequencerFeed: z.strictObject({ address, gracePeriodSeconds: seconds.transform(BigInt) }).optional(),
-  roles: z.strictObject({
-    admin: address,
-    treasury: address,
-    relayer: address,
-    operators: roleHolders,
-    registrars: roleHolders,
-    executors: roleHolders,
-    oracleUpdaters: roleHolders,
-    oracleForcers: roleHolders,
-  }),
-  registrationFee: units,
-  keeperBounty: z.strictObject({ bps, max: units }),
-  tokens: z.array(
-    z.strictObject({
-      symbol: z.string().min(1),
-      address,
-      fee: z.number().int(),
-      maxAge: seconds,
-      maxDeviationBps: z.number().int().nonnegative(),
-    }),
-  ),
-  tracks: z.array(
-    z.strictObject({
-      trackId: bps,
-      name: z.string().min(1).max(32),
-      capitalMode: z.union([z.literal(0), z.literal(1)]),
-    }),
-  ),
-  vaults: z.array(
-    z.strictObject({
-      slug: z.string().regex(/^[a-z0-9-]{1,32}$/),
-      name: z.string().min(1),
-      symbol: z.string().min(1),
-      maxPriceAge: seconds.transform(BigInt),
-      tokens: z.array(z.string()),
-      policies: z.array(
-        z.strictObject({
-          trackId: bps,
-          initialAllocation: units,
-          maxAllocation: units,
-          maxDrawdownBps: bps,
-          maxTradeSizeBps: bps,
-          maxDailyTurnoverBps: bps,
-          maxDailyLossBps: bps,
-          evaluationPeriod: seconds.transform(BigInt),
-          minTrades: bps,
-          promotionScore: bps,
-          active: z.boolean(),
-          maxStopLossBps: bps,
-          minTakeProfitBps: bps,
-          maxTakeProfitBps: bps,
-          requireStopLoss: z.boolean(),
-          requireTakeProfit: z.boolean(),
-        }),
-      ),
-    }),
-  ),
-})
-type ConfigFile = z.output<typeof configFile>
+// Each observation is a new storage slot, so many of them need several transactions.
+const OBSERVATIONS_PER_STEP = 100
 
 type DeploymentFile = {
   chainId: number
@@ -120,6 +49,7 @@ async function main(): Promise<void> {
   if (values.vars) return console.log(JSON.stringify(addressVars(readJson(values.vars) as DeploymentFile), null, 2))
   const config = readConfig(values.config)
   const client = await connectTo(values['rpc-url'], config.chainId)
+  checkPowers(config)
   if (values.verify) return verify(client, config, readJson(values.verify) as DeploymentFile)
   if (!values.out) throw new Error('Give --out, the deployment file to write.')
   await deploy(client, config, values.out)
@@ -129,12 +59,17 @@ async function deploy(client: PublicClient, config: ConfigFile, out: string): Pr
   const privateKey = process.env.DEPLOYER_PRIVATE_KEY as Hex | undefined
   if (!privateKey || !/^0x[0-9a-fA-F]{64}$/.test(privateKey))
     throw new Error('Set DEPLOYER_PRIVATE_KEY (0x and 64 hex digits).')
-  await inspect(client, config)
+  const pools = await inspect(client, config)
   const journalPath = `${out}.journal`
   mkdirSync(dirname(out), { recursive: true })
   const sender = stepwiseSender(client, privateKey, { journal: openJournal(journalPath), log: console.log })
   const deployedAtBlock = await client.getBlockNumber()
   const suite = await deploySuite(sender, suiteConfig(config))
+  for (const { pool, from, to } of pools) {
+    for (let kept = from; kept < to; kept += OBSERVATIONS_PER_STEP) {
+      await rememberPrices(sender, pool, Math.min(kept + OBSERVATIONS_PER_STEP, to))
+    }
+  }
   const deployment: DeploymentFile = {
     chainId: config.chainId,
     deployer: sender.address,
@@ -146,7 +81,7 @@ async function deploy(client: PublicClient, config: ConfigFile, out: string): Pr
   await verify(client, config, deployment)
   writeFileSync(out, `${JSON.stringify(deployment, null, 2)}\n`)
   rmSync(journalPath, { force: true })
-  console.log(`Written to ${out}. The Worker's variables: npm run deploy -- --vars ${out}`)
+  console.log(`Written to ${out}. The Worker's variables: npm run deploy:contracts -- --vars ${out}`)
 }
 
 async function verify(
@@ -159,8 +94,11 @@ async function verify(
   console.log(`Verified: ${count} wired values and roles are as configured.`)
 }
 
-/** Refuses what could only fail half way: missing contracts, pools that are absent or empty of a price, wrong decimals. */
-async function inspect(client: PublicClient, config: ConfigFile): Promise<void> {
+/** A pool, how many observations it keeps, and how many it shall keep. */
+type PoolMemory = { pool: Address; from: number; to: number }
+
+/** Refuses what could only fail half way: missing contracts, pools that are absent or have no price, wrong decimals. */
+async function inspect(client: PublicClient, config: ConfigFile): Promise<PoolMemory[]> {
   const problems: string[] = []
   const contracts: Record<string, Address> = { ...around(config), Multicall3: MULTICALL3 }
   for (const { symbol, address } of config.tokens) contracts[symbol] = address
@@ -173,25 +111,29 @@ async function inspect(client: PublicClient, config: ConfigFile): Promise<void> 
   if (problems.length > 0) throw refusal(problems)
   const decimals = await client.readContract({ address: config.usdc, abi: erc20Abi, functionName: 'decimals' })
   if (decimals !== 6) problems.push(`usdc: ${config.usdc} has ${decimals} decimals, not 6`)
-  await Promise.all(
-    config.tokens.map(async ({ symbol, address, fee }) => {
+  const pools = await Promise.all(
+    config.tokens.map(async ({ symbol, address, fee, observations }) => {
       const pool = await client.readContract({
         address: config.uniswap.factory,
         abi: uniswapV3FactoryAbi,
         functionName: 'getPool',
         args: [config.usdc, address, fee],
       })
-      if (pool === zeroAddress)
-        return problems.push(`${symbol}: Uniswap has no pool of USDC and ${address} with fee ${fee}`)
-      const [sqrtPrice] = await client.readContract({ address: pool, abi: uniswapV3PoolAbi, functionName: 'slot0' })
+      if (pool === zeroAddress) {
+        problems.push(`${symbol}: Uniswap has no pool of USDC and ${address} with fee ${fee}`)
+        return []
+      }
+      const [sqrtPrice, , , , kept] = await client.readContract({
+        address: pool,
+        abi: uniswapV3PoolAbi,
+        functionName: 'slot0',
+      })
       if (sqrtPrice === 0n) problems.push(`${symbol}: the pool ${pool} has no price yet`)
+      return [{ pool, from: kept, to: observations }]
     }),
   )
   if (problems.length > 0) throw refusal(problems)
-}
-
-function refusal(problems: string[]): Error {
-  return new Error(`Nothing was sent:\n- ${problems.join('\n- ')}`)
+  return pools.flat()
 }
 
 function around({ usdc, identityRegistry, uniswap }: ConfigFile): Record<string, Address> {
@@ -204,23 +146,12 @@ function around({ usdc, identityRegistry, uniswap }: ConfigFile): Record<string,
   }
 }
 
-function suiteConfig({ chainId: _, uniswap, ...config }: ConfigFile): SuiteConfig {
-  return { ...config, uniswapFactory: uniswap.factory }
-}
-
 async function connectTo(rpcUrl: string, chainId: number): Promise<PublicClient> {
   if (!rpcUrl) throw new Error('Set RPC_URL or give --rpc-url.')
   const client = connect(rpcUrl, chainId)
   const actual = await client.getChainId()
   if (actual !== chainId) throw new Error(`The node serves chain ${actual}, the configuration is for ${chainId}.`)
   return client
-}
-
-function readConfig(path: string | undefined): ConfigFile {
-  if (!path) throw new Error('Give --config, the JSON file of what to deploy (scripts/deploy.example.json shows one).')
-  const parsed = configFile.safeParse(readJson(path))
-  if (!parsed.success) throw new Error(`${path} is not usable:\n${z.prettifyError(parsed.error)}`)
-  return parsed.data
 }
 
 function readJson(path: string): unknown {
@@ -235,7 +166,7 @@ function openJournal(path: string): Journal {
       const [step, contract] = JSON.parse(line) as [Hex, Address | null]
       done.set(step, contract)
     }
-    console.log(`Going on after ${done.size} steps of ${path}.`)
+    console.log(`Continuing after ${done.size} steps of ${path}.`)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }

@@ -1,6 +1,7 @@
 import type { Address, Hex } from 'viem'
 import type { IndexRows } from '../../src/history/store.ts'
 import { openedPositions } from '../../src/history/tables/positions.ts'
+import { CapitalMode } from '../../src/protocol/enums.ts'
 import { TRADE_TYPES, type Trade } from '../../src/protocol/trade-events.ts'
 
 // Synthetic events: each block has one trade, and agents trade in turn. Each position is opened, increased, reduced and
@@ -40,6 +41,7 @@ function tradeOf(block: number): Trade {
     positionId: BigInt(positionId),
     token: TOKENS[positionId % TOKENS.length] as Address,
     vault: VAULT,
+    capitalMode: CapitalMode.Real,
     source: 'intent',
     type: TRADE_TYPES[tradeIndex] as Trade['type'],
     blockNumber: BigInt(block),

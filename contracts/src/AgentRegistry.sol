@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {IERC721} from "@openzeppelin/contracts/token/ERC721/IERC721.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {Nonces} from "@openzeppelin/contracts/utils/Nonces.sol";
 import {Pausable} from "@openzeppelin/contracts/utils/Pausable.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
 import {IFeeManager} from "./interfaces/IFeeManager.sol";
+import {IPromotionCriteria} from "./interfaces/IPromotionCriteria.sol";
 import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
 import {Signatures} from "./libraries/Signatures.sol";
 
 /// @title Who may trade: agents, their keys, their vault and track, and their ERC-8004 identity
-contract AgentRegistry is IAgentRegistry, AccessControl, Pausable, EIP712, Nonces, ReentrancyGuardTransient {
+contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces, ReentrancyGuardTransient {
     /// @dev What trading reads comes first: `tradeContextOf` costs two slots and the pause flag.
     struct AgentRecord {
         address signer;
@@ -44,6 +45,7 @@ contract AgentRegistry is IAgentRegistry, AccessControl, Pausable, EIP712, Nonce
 
     bytes32 public constant REGISTRAR_ROLE = keccak256("REGISTRAR_ROLE");
     bytes32 public constant OPERATOR_ROLE = keccak256("OPERATOR_ROLE");
+    bytes32 public constant GUARDIAN_ROLE = keccak256("GUARDIAN_ROLE");
 
     /// @inheritdoc IAgentRegistry
     // forgefmt: disable-next-item
@@ -73,6 +75,9 @@ contract AgentRegistry is IAgentRegistry, AccessControl, Pausable, EIP712, Nonce
     uint256 public nextAgentId = 1;
 
     /// @inheritdoc IAgentRegistry
+    address public promotionCriteria;
+
+    /// @inheritdoc IAgentRegistry
     mapping(uint256 erc8004AgentId => uint256 agentId) public agentIdByERC8004;
 
     mapping(uint256 agentId => AgentRecord) private _agents;
@@ -85,7 +90,7 @@ contract AgentRegistry is IAgentRegistry, AccessControl, Pausable, EIP712, Nonce
         address allocationManager_,
         address feeManager_,
         address erc8004IdentityRegistry_
-    ) EIP712("Service AgentRegistry", "1") {
+    ) EIP712("Service AgentRegistry", "1") TwoStepAdmin(admin) {
         if (
             admin == address(0) || vaultTrackRegistry_ == address(0) || allocationManager_ == address(0)
                 || feeManager_ == address(0)
@@ -95,7 +100,6 @@ contract AgentRegistry is IAgentRegistry, AccessControl, Pausable, EIP712, Nonce
         feeManager = feeManager_;
         erc8004IdentityRegistry = erc8004IdentityRegistry_;
         erc8004ChainId = block.chainid;
-        _grantRole(DEFAULT_ADMIN_ROLE, admin);
     }
 
     modifier onlyAgentOwner(uint256 agentId) {
@@ -222,12 +226,14 @@ contract AgentRegistry is IAgentRegistry, AccessControl, Pausable, EIP712, Nonce
     }
 
     /// @inheritdoc IAgentRegistry
-    function promoteAgent(uint256 agentId, uint8 track) external onlyRole(OPERATOR_ROLE) nonReentrant {
+    function promoteAgent(uint256 agentId, uint8 track) external whenNotPaused nonReentrant {
         AgentRecord storage agent = _agent(agentId);
         (uint8 from, uint8 status, address vault) = (agent.track, agent.status, agent.vault);
         if (!_isInGoodStanding(status)) revert AgentNotPromotable(agentId, status);
-        if (track > uint8(type(Track).max) || track <= from) revert InvalidTrack(track);
+        if (track > uint8(type(Track).max) || track != from + 1) revert InvalidTrack(track);
         _checkVaultTrack(vault, track);
+        if (promotionCriteria == address(0)) revert PromotionCriteriaNotSet();
+        IPromotionCriteria(promotionCriteria).check(agentId, track);
 
         agent.track = track;
         emit AgentPromoted(agentId, vault, from, track);
@@ -237,11 +243,21 @@ contract AgentRegistry is IAgentRegistry, AccessControl, Pausable, EIP712, Nonce
         }
 
         IAllocationManager(allocationManager).onAgentPromoted(agentId, vault, from, track);
-        IFeeManager(feeManager).payPromotionFee(agent.owner, agentId, vault, from, track);
+        // Nobody else's call spends what the owner has approved.
+        address payer = hasRole(OPERATOR_ROLE, msg.sender) ? agent.owner : msg.sender;
+        IFeeManager(feeManager).payPromotionFee(payer, agentId, vault, from, track);
     }
 
     /// @inheritdoc IAgentRegistry
-    function pause() external onlyRole(OPERATOR_ROLE) {
+    function setPromotionCriteria(address criteria) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        if (criteria == address(0)) revert ZeroAddress();
+        emit PromotionCriteriaUpdated(promotionCriteria, criteria);
+        promotionCriteria = criteria;
+    }
+
+    /// @inheritdoc IAgentRegistry
+    function pause() external {
+        if (!hasRole(GUARDIAN_ROLE, msg.sender)) _checkRole(OPERATOR_ROLE);
         _pause();
     }
 
@@ -252,7 +268,7 @@ contract AgentRegistry is IAgentRegistry, AccessControl, Pausable, EIP712, Nonce
 
     /// @inheritdoc IAgentRegistry
     function getAgent(uint256 agentId) external view returns (Agent memory) {
-        return _answer(_agent(agentId));
+        return _toAgent(_agent(agentId));
     }
 
     /// @inheritdoc IAgentRegistry
@@ -301,10 +317,16 @@ contract AgentRegistry is IAgentRegistry, AccessControl, Pausable, EIP712, Nonce
     }
 
     /// @inheritdoc IAgentRegistry
+    function saleContextOf(uint256 agentId) external view returns (address vault, uint8 track, uint8 status) {
+        AgentRecord storage agent = _agent(agentId);
+        return (agent.vault, agent.track, agent.status);
+    }
+
+    /// @inheritdoc IAgentRegistry
     function getAgentByERC8004(uint256 erc8004AgentId) external view returns (Agent memory) {
         uint256 agentId = agentIdByERC8004[erc8004AgentId];
         if (agentId == 0) revert ERC8004IdentityNotLinked(erc8004AgentId);
-        return _answer(_agents[agentId]);
+        return _toAgent(_agents[agentId]);
     }
 
     /// @inheritdoc IAgentRegistry
@@ -316,7 +338,7 @@ contract AgentRegistry is IAgentRegistry, AccessControl, Pausable, EIP712, Nonce
     function isPayoutEligible(uint256 agentId) external view returns (bool) {
         AgentRecord storage agent = _agent(agentId);
         return _isInGoodStanding(agent.status)
-            && IVaultTrackRegistry(vaultTrackRegistry).capitalModeOf(agent.vault, agent.track)
+            && IAllocationManager(allocationManager).capitalModeOf(agentId)
                 == uint8(IVaultTrackRegistry.CapitalMode.Real) && (!agent.hasERC8004Identity || _isLinkLive(agent));
     }
 
@@ -442,7 +464,7 @@ contract AgentRegistry is IAgentRegistry, AccessControl, Pausable, EIP712, Nonce
         if (agent.signer == address(0)) revert AgentNotFound(agentId);
     }
 
-    function _answer(AgentRecord storage agent) private view returns (Agent memory) {
+    function _toAgent(AgentRecord storage agent) private view returns (Agent memory) {
         return Agent({
             owner: agent.owner,
             signer: agent.signer,

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
+import {IMandateVault} from "./interfaces/IMandateVault.sol";
+import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
 import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
 
 /// @title Allocations, one storage slot each
-/// @dev What the functions do is said in `IAllocationManager`.
-contract AllocationManager is IAllocationManager, AccessControl {
+/// @dev `IAllocationManager` documents the functions.
+contract AllocationManager is IAllocationManager, TwoStepAdmin {
     using SafeCast for uint256;
 
     /// @dev One slot, so that a trade reads and writes one. 80 bits hold 10^18 USDC.
@@ -17,8 +19,10 @@ contract AllocationManager is IAllocationManager, AccessControl {
         uint80 used;
         uint8 status;
         uint8 trackId;
+        uint8 capitalMode;
         uint40 createdAt;
-        uint40 updatedAt;
+        // Seconds after `createdAt`
+        uint32 age;
     }
 
     bytes32 public constant OPERATOR_ROLE = keccak256("OPERATOR_ROLE");
@@ -43,10 +47,9 @@ contract AllocationManager is IAllocationManager, AccessControl {
         _;
     }
 
-    constructor(address admin, address vaultTrackRegistry_) {
+    constructor(address admin, address vaultTrackRegistry_) TwoStepAdmin(admin) {
         if (admin == address(0) || vaultTrackRegistry_ == address(0)) revert ZeroAddress();
         vaultTrackRegistry = vaultTrackRegistry_;
-        _grantRole(DEFAULT_ADMIN_ROLE, admin);
     }
 
     /// @inheritdoc IAllocationManager
@@ -54,17 +57,18 @@ contract AllocationManager is IAllocationManager, AccessControl {
         if (_vaults[agentId] != address(0)) revert AllocationAlreadyExists(agentId);
 
         uint256 cap = _initialAllocation(vault, trackId);
-        uint40 now_ = block.timestamp.toUint40();
+        uint8 mode = IVaultTrackRegistry(vaultTrackRegistry).capitalModeOf(vault, trackId);
         _vaults[agentId] = vault;
         _books[agentId] = Book({
             cap: cap.toUint80(),
             used: 0,
             status: uint8(AllocationStatus.Active),
             trackId: trackId.toUint8(),
-            createdAt: now_,
-            updatedAt: now_
+            capitalMode: mode,
+            createdAt: block.timestamp.toUint40(),
+            age: 0
         });
-        totalAgentCaps[vault] += cap;
+        if (_isReal(mode)) _addCap(vault, cap);
 
         emit AllocationCreated(agentId, vault, trackId, cap);
     }
@@ -77,12 +81,16 @@ contract AllocationManager is IAllocationManager, AccessControl {
 
         uint256 oldCap = book.cap;
         uint256 newCap = _initialAllocation(vault, toTrackId);
+        uint8 mode = IVaultTrackRegistry(vaultTrackRegistry).capitalModeOf(vault, toTrackId);
+        if (_isReal(book.capitalMode)) totalAgentCaps[vault] -= oldCap;
         book.cap = newCap.toUint80();
         book.trackId = toTrackId.toUint8();
-        book.updatedAt = block.timestamp.toUint40();
-        totalAgentCaps[vault] = totalAgentCaps[vault] - oldCap + newCap;
+        book.capitalMode = mode;
+        _touch(book);
+        if (_isReal(mode)) _addCap(vault, newCap);
 
         emit AllocationCapUpdated(agentId, toTrackId, oldCap, newCap);
+        ITradeRouter(tradeRouter).onTrackEntered(agentId);
     }
 
     /// @inheritdoc IAllocationManager
@@ -103,7 +111,7 @@ contract AllocationManager is IAllocationManager, AccessControl {
         if (book.createdAt == 0) revert AllocationNotFound(agentId);
 
         book.used = used.toUint80();
-        book.updatedAt = block.timestamp.toUint40();
+        _touch(book);
     }
 
     /// @inheritdoc IAllocationManager
@@ -131,7 +139,7 @@ contract AllocationManager is IAllocationManager, AccessControl {
             used: book.used,
             status: book.status,
             createdAt: book.createdAt,
-            updatedAt: book.updatedAt
+            updatedAt: uint64(book.createdAt) + book.age
         });
     }
 
@@ -151,16 +159,44 @@ contract AllocationManager is IAllocationManager, AccessControl {
         return (book.cap, book.used, book.status);
     }
 
+    /// @inheritdoc IAllocationManager
+    function buyAllocationOf(uint256 agentId, address vault)
+        external
+        view
+        returns (uint256 cap, uint256 used, uint8 status, uint8 capitalMode, uint256 totalCaps)
+    {
+        Book storage book = _books[agentId];
+        return (book.cap, book.used, book.status, book.capitalMode, totalAgentCaps[vault]);
+    }
+
+    /// @inheritdoc IAllocationManager
+    function capitalModeOf(uint256 agentId) external view returns (uint8) {
+        return _bookOf(agentId).capitalMode;
+    }
+
     function _setStatus(uint256 agentId, AllocationStatus status) private {
         Book storage book = _bookOf(agentId);
         uint8 old = book.status;
         if (old == uint8(AllocationStatus.Removed)) revert AllocationIsRemoved(agentId);
 
         book.status = uint8(status);
-        book.updatedAt = block.timestamp.toUint40();
-        if (status == AllocationStatus.Removed) totalAgentCaps[_vaults[agentId]] -= book.cap;
+        _touch(book);
+        if (status == AllocationStatus.Removed && _isReal(book.capitalMode)) {
+            totalAgentCaps[_vaults[agentId]] -= book.cap;
+        }
 
         emit AllocationStatusUpdated(agentId, old, uint8(status));
+    }
+
+    function _addCap(address vault, uint256 cap) private {
+        uint256 caps = totalAgentCaps[vault] + cap;
+        uint256 assets = IMandateVault(vault).totalAssets();
+        if (caps > assets) revert CapsExceedAssets(vault, caps, assets);
+        totalAgentCaps[vault] = caps;
+    }
+
+    function _touch(Book storage book) private {
+        book.age = (block.timestamp - book.createdAt).toUint32();
     }
 
     function _bookOf(uint256 agentId) private view returns (Book storage book) {
@@ -170,6 +206,10 @@ contract AllocationManager is IAllocationManager, AccessControl {
 
     function _initialAllocation(address vault, uint256 trackId) private view returns (uint256) {
         return IVaultTrackRegistry(vaultTrackRegistry).getVaultTrackConfig(vault, trackId).initialAllocation;
+    }
+
+    function _isReal(uint8 capitalMode) private pure returns (bool) {
+        return capitalMode == uint8(IVaultTrackRegistry.CapitalMode.Real);
     }
 
     function _checkAgentRegistry() private view {

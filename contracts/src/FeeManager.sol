@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IFeeManager} from "./interfaces/IFeeManager.sol";
 
 /// @title What registration and promotion cost, and where it goes
 /// @notice Holds nothing: a fee goes from the payer, who approved this contract, straight to the treasury.
 /// @dev A fee of zero is not collected and leaves no event.
-contract FeeManager is IFeeManager, AccessControl {
+contract FeeManager is IFeeManager, TwoStepAdmin {
     using SafeERC20 for IERC20;
 
     /// @inheritdoc IFeeManager
@@ -34,11 +34,10 @@ contract FeeManager is IFeeManager, AccessControl {
     }
 
     /// @param admin Receives DEFAULT_ADMIN_ROLE
-    constructor(address admin, address feeAsset_, address treasury_) {
+    constructor(address admin, address feeAsset_, address treasury_) TwoStepAdmin(admin) {
         if (admin == address(0) || feeAsset_ == address(0) || treasury_ == address(0)) revert ZeroAddress();
         feeAsset = feeAsset_;
         treasury = treasury_;
-        _grantRole(DEFAULT_ADMIN_ROLE, admin);
         emit TreasuryUpdated(address(0), treasury_);
     }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IERC20Metadata} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Metadata.sol";
 import {ERC20} from "@openzeppelin/contracts/token/ERC20/ERC20.sol";
@@ -10,16 +9,19 @@ import {IERC4626} from "@openzeppelin/contracts/interfaces/IERC4626.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IMandateVault} from "./interfaces/IMandateVault.sol";
 import {IPriceOracle} from "./interfaces/IPriceOracle.sol";
 import {ITokenRegistry} from "./interfaces/ITokenRegistry.sol";
 import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
 import {PriceMath} from "./libraries/PriceMath.sol";
+import {RollingBound} from "./libraries/RollingBound.sol";
 
 /// @title The vault whose capital agents trade
-/// @dev What the functions do is said in `IMandateVault`.
-contract MandateVault is IMandateVault, ERC4626, AccessControl {
+/// @dev `IMandateVault` describes the functions.
+contract MandateVault is IMandateVault, ERC4626, TwoStepAdmin {
     using Math for uint256;
+    using RollingBound for RollingBound.Anchors;
     using SafeCast for uint256;
     using SafeERC20 for IERC20;
 
@@ -29,14 +31,40 @@ contract MandateVault is IMandateVault, ERC4626, AccessControl {
         uint8 decimals;
         uint8 index;
         bool enabled;
+        bool writtenOff;
+    }
+
+    /// @dev Shares that came in until `closesAt` and are locked until `unlocksAt`.
+    struct Tranche {
+        uint128 shares;
+        uint40 closesAt;
+        uint40 unlocksAt;
+    }
+
+    /// @dev A share price beyond the bound, and when it was first seen.
+    struct Jump {
+        uint96 price;
+        uint40 seenAt;
+    }
+
+    struct ScheduledRouter {
+        address router;
+        uint40 effectiveAt;
     }
 
     bytes32 public constant OPERATOR_ROLE = keccak256("OPERATOR_ROLE");
+    bytes32 public constant GUARDIAN_ROLE = keccak256("GUARDIAN_ROLE");
+
+    /// @notice How long a router is public before it can move what the vault holds, in seconds.
+    uint256 public constant TRADE_ROUTER_DELAY = 1 days;
 
     uint256 private constant MAX_FEE_BPS = 1_000;
     uint256 private constant MAX_TOKENS = 255;
 
-    /// @dev Never a token's bit: keeps the mask's slot from going to zero and back, which is dear.
+    /// @dev An account has at most one lock more than this at a time.
+    uint256 private constant TRANCHES_PER_HOLDING_TIME = 8;
+
+    /// @dev Never a token's bit: keeps the mask's slot from going to zero and back, which costs more gas.
     uint256 private constant MASK_MARKER = 1 << 255;
     uint8 private constant USDC_DECIMALS = 6;
 
@@ -67,6 +95,12 @@ contract MandateVault is IMandateVault, ERC4626, AccessControl {
     mapping(address token => Holding) private _holdings;
     address[] private _allowedTokens;
 
+    LiquidityPolicy private _liquidityPolicy;
+    RollingBound.Anchors private _sharePriceAnchors;
+    Jump private _jump;
+    ScheduledRouter private _scheduledRouter;
+    mapping(address owner => Tranche[]) private _tranches;
+
     /// @dev Bit i is set while the vault holds some of the token at index i.
     uint256 private _heldMask = MASK_MARKER;
 
@@ -78,6 +112,7 @@ contract MandateVault is IMandateVault, ERC4626, AccessControl {
     modifier whenLiquid() {
         _checkLiquid();
         _;
+        _anchorSharePrice();
     }
 
     constructor(
@@ -87,14 +122,13 @@ contract MandateVault is IMandateVault, ERC4626, AccessControl {
         string memory symbol_,
         bytes32 vaultName_,
         address tokenRegistry_
-    ) ERC20(name_, symbol_) ERC4626(IERC20(asset_)) {
+    ) ERC20(name_, symbol_) ERC4626(IERC20(asset_)) TwoStepAdmin(admin) {
         if (admin == address(0) || tokenRegistry_ == address(0)) revert ZeroAddress();
         uint8 decimals_ = IERC20Metadata(asset_).decimals();
         if (decimals_ != USDC_DECIMALS) revert InvalidAssetDecimals(decimals_);
         vaultName = vaultName_;
         tokenRegistry = tokenRegistry_;
-        _grantRole(DEFAULT_ADMIN_ROLE, admin);
-        syncPriceOracle();
+        _followPriceOracle();
     }
 
     /// @inheritdoc IMandateVault
@@ -110,7 +144,8 @@ contract MandateVault is IMandateVault, ERC4626, AccessControl {
             ledger: 0,
             decimals: ITokenRegistry(tokenRegistry).tokenDecimals(token),
             index: index.toUint8(),
-            enabled: true
+            enabled: true,
+            writtenOff: false
         });
 
         emit TokenEnabledUpdated(token, true);
@@ -130,13 +165,15 @@ contract MandateVault is IMandateVault, ERC4626, AccessControl {
     }
 
     /// @inheritdoc IMandateVault
-    function setTradingPaused(bool paused) external onlyRole(OPERATOR_ROLE) {
+    function setTradingPaused(bool paused) external {
+        _checkPauser(paused);
         tradingPaused = paused;
         emit TradingPausedUpdated(paused);
     }
 
     /// @inheritdoc IMandateVault
-    function setLiquidityPaused(bool paused) external onlyRole(OPERATOR_ROLE) {
+    function setLiquidityPaused(bool paused) external {
+        _checkPauser(paused);
         liquidityPaused = paused;
         emit LiquidityPausedUpdated(paused);
     }
@@ -148,7 +185,6 @@ contract MandateVault is IMandateVault, ERC4626, AccessControl {
     {
         if (depositFeeBps_ > MAX_FEE_BPS) revert FeeTooHigh(depositFeeBps_, MAX_FEE_BPS);
         if (withdrawFeeBps_ > MAX_FEE_BPS) revert FeeTooHigh(withdrawFeeBps_, MAX_FEE_BPS);
-        if (recipient == address(0) && depositFeeBps_ + withdrawFeeBps_ != 0) revert ZeroAddress();
 
         _depositFeeBps = depositFeeBps_.toUint16();
         _withdrawFeeBps = withdrawFeeBps_.toUint16();
@@ -158,8 +194,62 @@ contract MandateVault is IMandateVault, ERC4626, AccessControl {
     }
 
     /// @inheritdoc IMandateVault
+    function setLiquidityPolicy(LiquidityPolicy calldata policy) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        if ((policy.maxMoveBps == 0) != (policy.moveWindow == 0)) revert InvalidLiquidityPolicy(policy);
+        _liquidityPolicy = policy;
+        emit LiquidityPolicyUpdated(policy);
+        // The breaker counts from now on: without anchors the first price would pass whatever it is.
+        delete _sharePriceAnchors;
+        _anchorSharePrice();
+    }
+
+    /// @inheritdoc IMandateVault
+    function setTokenWrittenOff(address token, bool writtenOff) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        if (!_isKnown(token)) revert TokenNotEnabled(token);
+        Holding storage holding = _holdings[token];
+        emit TokenWrittenOffUpdated(token, writtenOff, holding.ledger, _valueOf(token));
+        holding.writtenOff = writtenOff;
+    }
+
+    /// @inheritdoc IMandateVault
+    function checkpointSharePrice() external {
+        _checkNoTrade();
+        LiquidityPolicy memory policy = _liquidityPolicy;
+        (bool jumped, uint256 anchor, uint96 price) = _checkSharePrice();
+        if (!jumped) {
+            delete _jump;
+            _anchorSharePrice();
+            return;
+        }
+
+        Jump memory jump = _jump;
+        if (jump.price == 0 || RollingBound.isBeyond(jump.price, price, policy.maxMoveBps)) {
+            _jump = Jump(price, block.timestamp.toUint40());
+            emit SharePriceJumpSeen(anchor, price, block.timestamp + policy.moveCooldown);
+        } else if (block.timestamp >= uint256(jump.seenAt) + policy.moveCooldown) {
+            delete _jump;
+            _sharePriceAnchors = RollingBound.Anchors(price, price, block.timestamp.toUint40());
+            emit SharePriceJumpAccepted(price);
+        }
+    }
+
+    /// @inheritdoc IMandateVault
+    function scheduleTradeRouter(address router) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        if (router == address(0)) revert ZeroAddress();
+        uint256 effectiveAt = block.timestamp + TRADE_ROUTER_DELAY;
+        _scheduledRouter = ScheduledRouter(router, effectiveAt.toUint40());
+        emit TradeRouterScheduled(router, effectiveAt);
+    }
+
+    /// @inheritdoc IMandateVault
     function setTradeRouter(address router) external onlyRole(DEFAULT_ADMIN_ROLE) {
         if (router == address(0)) revert ZeroAddress();
+        if (tradeRouter != address(0)) {
+            ScheduledRouter memory scheduled = _scheduledRouter;
+            if (router != scheduled.router) revert TradeRouterNotScheduled(router);
+            if (block.timestamp < scheduled.effectiveAt) revert TradeRouterDelayed(router, scheduled.effectiveAt);
+        }
+        delete _scheduledRouter;
         emit TradeRouterUpdated(tradeRouter, router);
         tradeRouter = router;
     }
@@ -220,11 +310,8 @@ contract MandateVault is IMandateVault, ERC4626, AccessControl {
     }
 
     /// @inheritdoc IMandateVault
-    function syncPriceOracle() public {
-        address oracle = ITokenRegistry(tokenRegistry).priceOracle();
-        if (oracle == address(0)) revert ZeroAddress();
-        emit PriceOracleUpdated(priceOracle, oracle);
-        priceOracle = oracle;
+    function syncPriceOracle() external onlyRole(DEFAULT_ADMIN_ROLE) {
+        _followPriceOracle();
     }
 
     /// @inheritdoc IERC4626
@@ -233,10 +320,7 @@ contract MandateVault is IMandateVault, ERC4626, AccessControl {
         uint256 held = _heldMask & ~MASK_MARKER;
         for (uint256 i; held != 0; ++i) {
             if (held & 1 != 0) {
-                address token = _allowedTokens[i];
-                Holding storage holding = _holdings[token];
-                (uint256 price,,) = IPriceOracle(priceOracle).peekPrice(token);
-                total += PriceMath.usdcValue(holding.ledger, price, holding.decimals);
+                total += _valueOf(_allowedTokens[i]);
             }
             held >>= 1;
         }
@@ -256,13 +340,13 @@ contract MandateVault is IMandateVault, ERC4626, AccessControl {
     function maxWithdraw(address owner) public view override(ERC4626, IERC4626) returns (uint256) {
         if (_isClosed()) return 0;
         uint256 idle = idleAssets();
-        return Math.min(previewRedeem(balanceOf(owner)), idle - _feeOf(idle, _withdrawFeeBps));
+        return Math.min(previewRedeem(_availableShares(owner)), idle - _feeOf(idle, _withdrawFeeBps));
     }
 
     /// @inheritdoc IERC4626
     function maxRedeem(address owner) public view override(ERC4626, IERC4626) returns (uint256) {
         if (_isClosed()) return 0;
-        return Math.min(balanceOf(owner), _convertToShares(idleAssets(), Math.Rounding.Floor));
+        return Math.min(_availableShares(owner), _convertToShares(idleAssets(), Math.Rounding.Floor));
     }
 
     /// @inheritdoc IERC4626
@@ -311,7 +395,8 @@ contract MandateVault is IMandateVault, ERC4626, AccessControl {
 
     /// @inheritdoc IMandateVault
     function isAllowedToken(address token) public view returns (bool) {
-        return _holdings[token].enabled && ITokenRegistry(tokenRegistry).isTokenActive(token);
+        Holding storage holding = _holdings[token];
+        return holding.enabled && !holding.writtenOff && ITokenRegistry(tokenRegistry).isTokenActive(token);
     }
 
     /// @inheritdoc IMandateVault
@@ -340,6 +425,37 @@ contract MandateVault is IMandateVault, ERC4626, AccessControl {
     }
 
     /// @inheritdoc IMandateVault
+    function liquidityPolicy() external view returns (LiquidityPolicy memory) {
+        return _liquidityPolicy;
+    }
+
+    /// @inheritdoc IMandateVault
+    function lockedShares(address owner) public view returns (uint256 shares) {
+        Tranche[] storage tranches = _tranches[owner];
+        for (uint256 i = tranches.length; i != 0 && tranches[i - 1].unlocksAt > block.timestamp; --i) {
+            shares += tranches[i - 1].shares;
+        }
+    }
+
+    /// @inheritdoc IMandateVault
+    function sharePriceBreaker() external view returns (SharePriceBreaker memory) {
+        RollingBound.Anchors memory anchors = _sharePriceAnchors;
+        (bool isOpen,,) = _checkSharePrice();
+        uint256 acceptedAt = _jump.price == 0 ? 0 : uint256(_jump.seenAt) + _liquidityPolicy.moveCooldown;
+        return SharePriceBreaker(anchors.older, anchors.newer, anchors.setAt, _jump.price, acceptedAt, isOpen);
+    }
+
+    /// @inheritdoc IMandateVault
+    function isTokenWrittenOff(address token) external view returns (bool) {
+        return _holdings[token].writtenOff;
+    }
+
+    /// @inheritdoc IMandateVault
+    function scheduledTradeRouter() external view returns (address router, uint256 effectiveAt) {
+        return (_scheduledRouter.router, _scheduledRouter.effectiveAt);
+    }
+
+    /// @inheritdoc IMandateVault
     function maxPriceAge() external view returns (uint256) {
         return _maxPriceAge;
     }
@@ -357,6 +473,7 @@ contract MandateVault is IMandateVault, ERC4626, AccessControl {
     /// @dev `assets` is what the caller pays, the fee included.
     function _deposit(address caller, address receiver, uint256 assets, uint256 shares) internal override {
         super._deposit(caller, receiver, assets, shares);
+        _lock(receiver, shares);
         _payFee(_feeOf(assets, _depositFeeBps));
     }
 
@@ -374,8 +491,74 @@ contract MandateVault is IMandateVault, ERC4626, AccessControl {
         return 6;
     }
 
+    /// @dev Shares within their holding time neither move nor redeem; a transfer would be a way around the lock.
+    function _update(address from, address to, uint256 shares) internal override {
+        if (from != address(0)) {
+            uint256 available = _availableShares(from);
+            if (shares > available && shares <= balanceOf(from)) revert SharesLocked(from, available, shares);
+        }
+        super._update(from, to, shares);
+    }
+
+    function _lock(address owner, uint256 shares) private {
+        uint256 holdingTime = _liquidityPolicy.holdingTime;
+        if (holdingTime == 0) return;
+
+        Tranche[] storage tranches = _tranches[owner];
+        uint256 count = tranches.length;
+        uint256 unlocksAt;
+        // A lock is never extended, so nobody can keep another's shares locked by depositing dust for them.
+        if (count != 0 && block.timestamp < tranches[count - 1].closesAt) {
+            tranches[count - 1].shares += shares.toUint128();
+            unlocksAt = tranches[count - 1].unlocksAt;
+        } else {
+            uint256 closesAt = block.timestamp + holdingTime / TRANCHES_PER_HOLDING_TIME;
+            unlocksAt = closesAt + holdingTime;
+            tranches.push(Tranche(shares.toUint128(), closesAt.toUint40(), unlocksAt.toUint40()));
+        }
+        emit SharesLockedUntil(owner, shares, unlocksAt);
+    }
+
+    /// @dev A recipient that cannot be paid must not keep anybody from withdrawing.
     function _payFee(uint256 fee) private {
-        if (fee != 0) IERC20(asset()).safeTransfer(feeRecipient, fee);
+        address recipient = feeRecipient;
+        if (fee == 0 || recipient == address(0)) return;
+        if (!IERC20(asset()).trySafeTransfer(recipient, fee)) emit FeeRetained(recipient, fee);
+    }
+
+    function _followPriceOracle() private {
+        address current = priceOracle;
+        address next = ITokenRegistry(tokenRegistry).priceOracle();
+        if (next == address(0)) revert ZeroAddress();
+        for (uint256 i; i < _allowedTokens.length; ++i) {
+            address token = _allowedTokens[i];
+            (,, uint80 offered) = IPriceOracle(next).peekPrice(token);
+            uint80 held = _roundAt(current, token);
+            if (offered < held) revert OracleRoundsBehind(token, held, offered);
+        }
+        emit PriceOracleUpdated(current, next);
+        priceOracle = next;
+    }
+
+    /// @dev An oracle that does not answer must not keep the vault from leaving it.
+    function _roundAt(address oracle, address token) private view returns (uint80) {
+        try IPriceOracle(oracle).peekPrice(token) returns (uint256, uint64, uint80 round) {
+            return round;
+        } catch {
+            return 0;
+        }
+    }
+
+    /// @dev Moves the anchors of the breaker on, as far as the time that has passed allows.
+    function _anchorSharePrice() private {
+        uint256 window = _liquidityPolicy.moveWindow;
+        RollingBound.Anchors memory held = _sharePriceAnchors;
+        if (window == 0 || totalSupply() == 0) {
+            if (held.newer != 0) delete _sharePriceAnchors;
+            return;
+        }
+        RollingBound.Anchors memory anchors = held.advanced(_sharePrice(), window, block.timestamp);
+        if (anchors.setAt != held.setAt) _sharePriceAnchors = anchors;
     }
 
     function _pullToken(address token, address to, uint256 amount) private {
@@ -389,15 +572,48 @@ contract MandateVault is IMandateVault, ERC4626, AccessControl {
         IERC20(token).safeTransfer(to, amount);
     }
 
+    /// @dev USDC that what agents hold of the token counts for.
+    function _valueOf(address token) private view returns (uint256) {
+        Holding memory holding = _holdings[token];
+        if (holding.writtenOff) return 0;
+        (uint256 price,,) = IPriceOracle(priceOracle).peekPrice(token);
+        return PriceMath.usdcValue(holding.ledger, price, holding.decimals);
+    }
+
     /// @dev Shares are neither made nor redeemed while their price is not known.
     function _isClosed() private view returns (bool) {
         if (liquidityPaused) return true;
+        uint256 maxAge = _liquidityPolicy.maxPriceAge;
+        if (maxAge == 0 || (_maxPriceAge != 0 && _maxPriceAge < maxAge)) maxAge = _maxPriceAge;
         uint256 held = _heldMask & ~MASK_MARKER;
         for (uint256 i; held != 0; ++i) {
-            if (held & 1 != 0 && IPriceOracle(priceOracle).isStale(_allowedTokens[i], _maxPriceAge)) return true;
+            if (held & 1 != 0) {
+                address token = _allowedTokens[i];
+                if (!_holdings[token].writtenOff && !IPriceOracle(priceOracle).isReliable(token, maxAge)) return true;
+            }
             held >>= 1;
         }
-        return false;
+        (bool jumped,,) = _checkSharePrice();
+        return jumped;
+    }
+
+    /// @dev Whether the share price has left the breaker's bound, which anchor it left, and where it stands.
+    function _checkSharePrice() private view returns (bool jumped, uint256 anchor, uint96 price) {
+        price = _sharePrice();
+        uint256 maxMoveBps = _liquidityPolicy.maxMoveBps;
+        if (maxMoveBps == 0 || totalSupply() == 0) return (false, price, price);
+        bool isWithin;
+        (isWithin, anchor) = _sharePriceAnchors.check(price, maxMoveBps);
+        jumped = !isWithin;
+    }
+
+    /// @dev USDC base units per whole share.
+    function _sharePrice() private view returns (uint96) {
+        return Math.min(convertToAssets(10 ** decimals()), type(uint96).max).toUint96();
+    }
+
+    function _availableShares(address owner) private view returns (uint256) {
+        return balanceOf(owner) - lockedShares(owner);
     }
 
     function _isKnown(address token) private view returns (bool) {
@@ -424,8 +640,19 @@ contract MandateVault is IMandateVault, ERC4626, AccessControl {
         if (msg.sender != tradeRouter) revert OnlyTradeRouter(msg.sender);
     }
 
+    /// @dev Stopping is for the guardian and the operator, resuming for the operator.
+    function _checkPauser(bool paused) private view {
+        if (!paused || !hasRole(GUARDIAN_ROLE, msg.sender)) _checkRole(OPERATOR_ROLE);
+    }
+
     function _checkLiquid() private view {
         if (liquidityPaused) revert LiquidityPaused();
+        _checkNoTrade();
+        (bool jumped, uint256 anchor, uint256 price) = _checkSharePrice();
+        if (jumped) revert SharePriceJumped(anchor, price, _liquidityPolicy.maxMoveBps);
+    }
+
+    function _checkNoTrade() private view {
         address router = tradeRouter;
         if (router.code.length != 0 && ITradeRouter(router).tradeInProgress()) revert TradeInProgress();
     }

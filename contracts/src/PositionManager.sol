@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IMandateVault} from "./interfaces/IMandateVault.sol";
 import {IPositionManager} from "./interfaces/IPositionManager.sol";
@@ -12,8 +12,8 @@ import {ExitLadder} from "./libraries/ExitLadder.sol";
 import {OpenBook} from "./libraries/OpenBook.sol";
 
 /// @title Positions, three storage slots each
-/// @dev What the functions do is said in `IPositionManager`.
-contract PositionManager is IPositionManager, AccessControl {
+/// @dev `IPositionManager` documents the functions.
+contract PositionManager is IPositionManager, TwoStepAdmin {
     using ExitLadder for uint256;
     using OpenBook for OpenBook.Book;
     using SafeCast for uint256;
@@ -32,6 +32,8 @@ contract PositionManager is IPositionManager, AccessControl {
         uint16 maxSlippageBps;
         uint40 openedAt;
         uint32 armedRound;
+        bool simulated;
+        bool hasDueExit;
     }
 
     /// @inheritdoc IPositionManager
@@ -47,8 +49,9 @@ contract PositionManager is IPositionManager, AccessControl {
     uint16 private _tokenCount;
     mapping(uint256 positionId => Record) private _records;
     mapping(uint256 agentId => OpenBook.Book) private _openBooks;
+    mapping(uint256 positionId => DueExit) private _dueExits;
 
-    /// @dev A position names its token by a number from 1: 16 bits in place of 160.
+    /// @dev A position refers to its token by a number from 1: 16 bits instead of 160.
     mapping(address token => uint16) private _tokenIndexes;
     mapping(uint256 tokenIndex => address) private _tokens;
 
@@ -57,19 +60,19 @@ contract PositionManager is IPositionManager, AccessControl {
         _;
     }
 
-    constructor(address admin, address agentRegistry_, address vaultTrackRegistry_) {
+    constructor(address admin, address agentRegistry_, address vaultTrackRegistry_) TwoStepAdmin(admin) {
         if (admin == address(0) || agentRegistry_ == address(0) || vaultTrackRegistry_ == address(0)) {
             revert ZeroAddress();
         }
         agentRegistry = agentRegistry_;
         vaultTrackRegistry = vaultTrackRegistry_;
-        _grantRole(DEFAULT_ADMIN_ROLE, admin);
     }
 
     /// @inheritdoc IPositionManager
     function openPosition(NewPosition calldata entry) external onlyTradeRouter returns (uint256 positionId) {
         positionId = ++_positionCount;
         uint16 tokenIndex = _tokenIndexFor(entry.token);
+        bool simulated = entry.capitalMode == uint8(IVaultTrackRegistry.CapitalMode.Simulated);
 
         _records[positionId] = Record({
             tokenAmount: entry.tokenAmount.toUint128(),
@@ -81,7 +84,9 @@ contract PositionManager is IPositionManager, AccessControl {
             tokenIndex: tokenIndex,
             maxSlippageBps: entry.maxSlippageBps.toUint16(),
             openedAt: block.timestamp.toUint40(),
-            armedRound: entry.priceRound.toUint32()
+            armedRound: entry.priceRound.toUint32(),
+            simulated: simulated,
+            hasDueExit: false
         });
         _openBooks[entry.agentId].add(positionId.toUint32(), tokenIndex);
 
@@ -94,6 +99,7 @@ contract PositionManager is IPositionManager, AccessControl {
             entry.entryPriceUsdc,
             entry.usdcAmount
         );
+        if (simulated) emit PositionSimulated(positionId, entry.agentId);
     }
 
     /// @inheritdoc IPositionManager
@@ -103,8 +109,8 @@ contract PositionManager is IPositionManager, AccessControl {
         record.usdcCostBasis = (record.usdcCostBasis + entry.usdcAdded).toUint64();
         record.ladder = _armed(record.ladder);
         record.entryPriceUsdc = entry.entryPriceUsdc.toUint64();
-        record.maxSlippageBps = entry.maxSlippageBps.toUint16();
         record.armedRound = entry.priceRound.toUint32();
+        _clearDueExit(record, entry.positionId);
 
         emit PositionIncreased(
             entry.positionId, record.agentId, entry.tokensAdded, entry.usdcAdded, entry.entryPriceUsdc
@@ -122,6 +128,8 @@ contract PositionManager is IPositionManager, AccessControl {
         bool closed;
         (released, closed) = _release(record, tokenSold, usdcProceeds);
 
+        if (record.hasDueExit) _limitDueExit(record, positionId);
+
         emit PositionReduced(positionId, agentId, tokenSold, released);
         if (closed) _close(positionId, agentId, record.realizedPnlUsdc);
     }
@@ -137,6 +145,7 @@ contract PositionManager is IPositionManager, AccessControl {
         uint256 ladder = record.ladder;
         firedIndex = ladder.next().toUint8();
         record.ladder = ladder.fire(ruleIndex);
+        _clearDueExit(record, positionId);
         bool closed;
         (released, closed) = _release(record, tokenSold, usdcProceeds);
 
@@ -145,10 +154,36 @@ contract PositionManager is IPositionManager, AccessControl {
     }
 
     /// @inheritdoc IPositionManager
+    function applyPartialLadderExit(
+        uint256 positionId,
+        uint256 ruleIndex,
+        uint256 tokenSold,
+        uint256 usdcProceeds,
+        uint256 tokensLeft,
+        uint256 dueSince
+    ) external onlyTradeRouter returns (uint256 released) {
+        Record storage record = _records[positionId];
+        uint256 agentId = record.agentId;
+        (released,) = _release(record, tokenSold, usdcProceeds);
+        _setDueExit(record, positionId, ruleIndex, tokensLeft, dueSince);
+
+        emit PositionLadderExitPartlyApplied(positionId, agentId, ruleIndex.toUint8(), tokenSold, released, tokensLeft);
+    }
+
+    /// @inheritdoc IPositionManager
+    function recordDueExit(uint256 positionId, uint256 ruleIndex, uint256 dueSince) external onlyTradeRouter {
+        Record storage record = _records[positionId];
+        _setDueExit(record, positionId, ruleIndex, _dueExits[positionId].tokensLeft, dueSince);
+
+        emit PositionExitDue(positionId, record.agentId, ruleIndex.toUint8(), dueSince);
+    }
+
+    /// @inheritdoc IPositionManager
     function updateExitLadder(uint256 positionId, uint256 ladder, uint256 priceRound) external onlyTradeRouter {
         Record storage record = _records[positionId];
         record.ladder = _armed(ladder);
         record.armedRound = priceRound.toUint32();
+        _clearDueExit(record, positionId);
 
         emit PositionExitLadderUpdated(positionId, record.agentId, ladder.next().toUint8());
     }
@@ -213,7 +248,8 @@ contract PositionManager is IPositionManager, AccessControl {
 
     /// @inheritdoc IPositionManager
     function agentTokenBalance(uint256 agentId, address token) external view returns (uint256) {
-        return _records[openPositionId(agentId, token)].tokenAmount;
+        Record storage record = _records[openPositionId(agentId, token)];
+        return record.simulated ? 0 : record.tokenAmount;
     }
 
     /// @inheritdoc IPositionManager
@@ -258,8 +294,21 @@ contract PositionManager is IPositionManager, AccessControl {
             maxSlippageBps: record.maxSlippageBps,
             ladder: ladder & ExitLadder.MASK,
             armedAt: ladder >> ExitLadder.WIDTH,
-            armedRound: record.armedRound
+            armedRound: record.armedRound,
+            capitalMode: _capitalModeOf(record),
+            hasDueExit: record.hasDueExit
         });
+    }
+
+    /// @inheritdoc IPositionManager
+    function capitalModeOf(uint256 positionId) external view returns (uint8) {
+        return _capitalModeOf(_recordOf(positionId));
+    }
+
+    /// @inheritdoc IPositionManager
+    function dueExitOf(uint256 positionId) external view returns (DueExit memory) {
+        _recordOf(positionId);
+        return _dueExits[positionId];
     }
 
     /// @dev Rounding the released cost up never overstates a profit; the last sale releases what is left, so that
@@ -277,6 +326,37 @@ contract PositionManager is IPositionManager, AccessControl {
         record.usdcCostBasis = (cost - released).toUint64();
         record.realizedPnlUsdc =
             (int256(record.realizedPnlUsdc) + usdcProceeds.toInt256() - released.toInt256()).toInt64();
+    }
+
+    function _setDueExit(
+        Record storage record,
+        uint256 positionId,
+        uint256 ruleIndex,
+        uint256 tokensLeft,
+        uint256 dueSince
+    ) private {
+        record.hasDueExit = true;
+        _dueExits[positionId] = DueExit({
+            since: dueSince.toUint40(),
+            seenAt: block.timestamp.toUint40(),
+            ruleIndex: ruleIndex.toUint8(),
+            tokensLeft: tokensLeft.toUint128()
+        });
+    }
+
+    function _clearDueExit(Record storage record, uint256 positionId) private {
+        if (!record.hasDueExit) return;
+        record.hasDueExit = false;
+        delete _dueExits[positionId];
+    }
+
+    /// @dev What a rule still has to sell is never more than the position holds.
+    function _limitDueExit(Record storage record, uint256 positionId) private {
+        if (record.tokenAmount == 0) {
+            _clearDueExit(record, positionId);
+        } else if (_dueExits[positionId].tokensLeft > record.tokenAmount) {
+            _dueExits[positionId].tokensLeft = record.tokenAmount;
+        }
     }
 
     function _close(uint256 positionId, uint256 agentId, int256 pnl) private {
@@ -305,6 +385,11 @@ contract PositionManager is IPositionManager, AccessControl {
     /// @dev The ladder as stored: marked as changed now.
     function _armed(uint256 ladder) private view returns (uint256) {
         return ladder & ExitLadder.MASK | uint256(block.timestamp.toUint40()) << ExitLadder.WIDTH;
+    }
+
+    function _capitalModeOf(Record storage record) private view returns (uint8) {
+        return
+            uint8(record.simulated ? IVaultTrackRegistry.CapitalMode.Simulated : IVaultTrackRegistry.CapitalMode.Real);
     }
 
     function _ruleAt(uint256 ladder, uint256 index) private pure returns (ExitRule memory) {

@@ -1,32 +1,39 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {SlotDerivation} from "@openzeppelin/contracts/utils/SlotDerivation.sol";
 import {TransientSlot} from "@openzeppelin/contracts/utils/TransientSlot.sol";
+import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
+import {IPoolPrices} from "./interfaces/IPoolPrices.sol";
 import {IPriceOracle} from "./interfaces/IPriceOracle.sol";
 import {ISequencerUptimeFeed} from "./interfaces/ISequencerUptimeFeed.sol";
+import {RollingBound} from "./libraries/RollingBound.sol";
 
 /// @title Pushed USD prices with 8 decimals, many assets in one contract
-/// @notice A move beyond an asset's bound is refused to the updater, whoever sends it and however often, and goes through
-/// `forcePrice` of another role, which the admin holds or grants. A second confirmation by the updater would add
-/// nothing: the same key signs both and the same provider feeds both, so a stolen key or a broken feed confirms itself.
-/// What makes a price jump for good (a split, a halt, a weekend's news) needs somebody who looked elsewhere.
-/// @dev The bound is per accepted update: it stops a wrong figure, not a stolen key that walks the price step by step.
-contract PriceOracle is IPriceOracle, AccessControl {
+/// @notice A move beyond an asset's bound is refused to the updater and goes through `forcePrice` of another role. A second
+/// confirmation by the updater would add nothing: the same key signs both and the same provider feeds both, so a stolen
+/// key or a broken feed confirms itself. What makes a price jump for good (a split, a halt, a weekend's news) needs
+/// somebody who looked elsewhere.
+/// @dev The bound counts per time and not per update (`RollingBound`): a stolen updater key that walks the price in many
+/// steps gets no further within half a window than with one. The second opinion of a pool blocks no update, because a
+/// pool follows the news later than the provider does and exits must not wait for it; it closes what shares are priced
+/// with (`isReliable`), while trades are compared with the pool by the router's policy.
+contract PriceOracle is IPriceOracle, TwoStepAdmin {
+    using RollingBound for RollingBound.Anchors;
     using SlotDerivation for bytes32;
     using TransientSlot for bytes32;
     using TransientSlot for TransientSlot.Uint256Slot;
 
-    /// @dev A price and all that guards it, in one slot.
+    /// @dev A price and its limits, in one slot.
     struct Feed {
         uint96 price;
         uint40 observedAt;
         uint32 roundId;
         uint32 maxAge;
         uint32 maxDeviationBps;
+        uint24 deviationWindow;
     }
 
     struct SequencerCheck {
@@ -51,12 +58,15 @@ contract PriceOracle is IPriceOracle, AccessControl {
     bytes32 private constant BATCH_OF_ASSET_SLOT = keccak256("PriceOracle.batchOfAsset");
 
     mapping(address asset => Feed) private _feeds;
+
+    /// @dev Where the deviation bound counts from. Written only for assets with a bound.
+    mapping(address asset => RollingBound.Anchors) private _anchors;
+    mapping(address asset => SecondOpinion) private _opinions;
     SequencerCheck private _sequencer;
 
     /// @param admin Receives DEFAULT_ADMIN_ROLE
-    constructor(address admin) {
+    constructor(address admin) TwoStepAdmin(admin) {
         if (admin == address(0)) revert ZeroAddress();
-        _grantRole(DEFAULT_ADMIN_ROLE, admin);
     }
 
     /// @inheritdoc IPriceOracle
@@ -102,14 +112,40 @@ contract PriceOracle is IPriceOracle, AccessControl {
     }
 
     /// @inheritdoc IPriceOracle
-    function setAssetConfig(address asset, uint32 maxAge, uint32 maxDeviationBps)
-        external
-        onlyRole(DEFAULT_ADMIN_ROLE)
-    {
+    function setAssetConfig(address asset, AssetConfig calldata config) external onlyRole(DEFAULT_ADMIN_ROLE) {
         if (asset == address(0)) revert ZeroAddress();
-        _feeds[asset].maxAge = maxAge;
-        _feeds[asset].maxDeviationBps = maxDeviationBps;
-        emit AssetConfigUpdated(asset, maxAge, maxDeviationBps);
+        if ((config.maxDeviationBps == 0) != (config.deviationWindow == 0)) {
+            revert InvalidDeviationBound(asset, config.maxDeviationBps, config.deviationWindow);
+        }
+        Feed storage feed = _feeds[asset];
+        feed.maxAge = config.maxAge;
+        feed.maxDeviationBps = config.maxDeviationBps;
+        feed.deviationWindow = config.deviationWindow;
+        delete _anchors[asset];
+        emit AssetConfigUpdated(asset, config.maxAge, config.maxDeviationBps, config.deviationWindow);
+    }
+
+    /// @inheritdoc IPriceOracle
+    function setSecondOpinion(address asset, SecondOpinion calldata opinion) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        // A wrong address must fail here and not at the first withdrawal.
+        if (opinion.source != address(0)) IPoolPrices(opinion.source).pricesOf(asset, opinion.twapWindow);
+        _opinions[asset] = opinion;
+        emit SecondOpinionUpdated(asset, opinion.source, opinion.twapWindow, opinion.maxDeviationBps);
+    }
+
+    /// @inheritdoc IPriceOracle
+    function inheritFrom(address predecessor, address[] calldata assets) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        for (uint256 i = 0; i < assets.length; ++i) {
+            (uint256 price, uint64 observedAt, uint80 roundId) = IPriceOracle(predecessor).peekPrice(assets[i]);
+            Feed memory feed = _feeds[assets[i]];
+            if (observedAt > feed.observedAt) {
+                feed.price = SafeCast.toUint96(price);
+                feed.observedAt = SafeCast.toUint40(observedAt);
+            }
+            feed.roundId = SafeCast.toUint32(Math.max(feed.roundId, roundId));
+            _feeds[assets[i]] = feed;
+            emit PriceInherited(assets[i], int256(uint256(feed.price)), feed.observedAt, feed.roundId, predecessor);
+        }
     }
 
     /// @inheritdoc IPriceOracle
@@ -158,11 +194,29 @@ contract PriceOracle is IPriceOracle, AccessControl {
     }
 
     /// @inheritdoc IPriceOracle
-    function isStale(address asset, uint256 maxAge) external view returns (bool) {
+    function isStale(address asset, uint256 maxAge) public view returns (bool) {
         Feed memory feed = _feeds[asset];
         (bool isUp, uint256 graceEnd) = _sequencerState();
         return feed.roundId == 0 || !isUp || block.timestamp < graceEnd
             || _isOlder(feed.observedAt, _window(feed.maxAge, maxAge));
+    }
+
+    /// @inheritdoc IPriceOracle
+    function isReliable(address asset, uint256 maxAge) external view returns (bool) {
+        return !isStale(asset, maxAge) && !isDisputed(asset);
+    }
+
+    /// @inheritdoc IPriceOracle
+    function isDisputed(address asset) public view returns (bool) {
+        SecondOpinion memory opinion = _opinions[asset];
+        if (opinion.source == address(0)) return false;
+        (uint256 spot, uint256 twap) = IPoolPrices(opinion.source).pricesOf(asset, opinion.twapWindow);
+        return RollingBound.isBeyond(twap == 0 ? spot : twap, _feeds[asset].price, opinion.maxDeviationBps);
+    }
+
+    /// @inheritdoc IPriceOracle
+    function secondOpinionOf(address asset) external view returns (SecondOpinion memory) {
+        return _opinions[asset];
     }
 
     /// @inheritdoc IPriceOracle
@@ -177,7 +231,10 @@ contract PriceOracle is IPriceOracle, AccessControl {
 
     /// @inheritdoc IPriceOracle
     function assetConfig(address asset) external view returns (AssetConfig memory) {
-        return AssetConfig({maxAge: _feeds[asset].maxAge, maxDeviationBps: _feeds[asset].maxDeviationBps});
+        Feed memory feed = _feeds[asset];
+        return AssetConfig({
+            maxAge: feed.maxAge, maxDeviationBps: feed.maxDeviationBps, deviationWindow: feed.deviationWindow
+        });
     }
 
     /// @inheritdoc IPriceOracle
@@ -189,7 +246,8 @@ contract PriceOracle is IPriceOracle, AccessControl {
         if (!_isStorable(price)) revert InvalidPrice(asset, price);
         Feed memory feed = _feeds[asset];
         uint96 given = _toStored(price);
-        if (_isBeyondBound(feed, given)) revert DeviationTooLarge(asset, feed.price, given, feed.maxDeviationBps);
+        (bool isWithin, uint256 anchor) = _checkMove(asset, feed, given);
+        if (!isWithin) revert DeviationTooLarge(asset, anchor, given, feed.maxDeviationBps);
 
         _store(asset, feed, given, block.timestamp);
     }
@@ -198,6 +256,7 @@ contract PriceOracle is IPriceOracle, AccessControl {
         if (!_isStorable(price)) revert InvalidPrice(asset, price);
         Feed memory feed = _feeds[asset];
 
+        delete _anchors[asset];
         _store(asset, feed, _toStored(price), block.timestamp);
         emit PriceForced(asset, price, feed.roundId, msg.sender);
     }
@@ -214,7 +273,7 @@ contract PriceOracle is IPriceOracle, AccessControl {
         _addToBatch(asset);
     }
 
-    /// @dev `feed` is what the slot holds; it is written back as a whole and says the new round afterwards.
+    /// @dev `feed` is what the slot holds; it is written back as a whole and holds the new round afterwards.
     function _store(address asset, Feed memory feed, uint96 price, uint256 observedAt) private {
         feed.price = price;
         feed.observedAt = SafeCast.toUint40(observedAt);
@@ -239,14 +298,23 @@ contract PriceOracle is IPriceOracle, AccessControl {
 
     function _reasonToSkip(address asset, Feed memory feed, int256 price, uint64 observedAt)
         private
-        view
         returns (bool isSkipped, SkipReason reason)
     {
         if (_isInBatch(asset)) return (true, SkipReason.DuplicateInBatch);
         if (!_isStorable(price)) return (true, SkipReason.InvalidPrice);
         if (observedAt <= feed.observedAt) return (true, SkipReason.NotNewer);
         if (observedAt > block.timestamp + MAX_FUTURE_SECONDS) return (true, SkipReason.FromFuture);
-        return (_isBeyondBound(feed, _toStored(price)), SkipReason.DeviationTooLarge);
+        (bool isWithin,) = _checkMove(asset, feed, _toStored(price));
+        return (!isWithin, SkipReason.DeviationTooLarge);
+    }
+
+    /// @dev Moves the anchors on. It uses the chain's time, because the updater chooses the time of an observation.
+    function _checkMove(address asset, Feed memory feed, uint96 given) private returns (bool isWithin, uint256 anchor) {
+        if (feed.roundId == 0 || feed.maxDeviationBps == 0) return (true, 0);
+        RollingBound.Anchors memory held = _anchors[asset];
+        RollingBound.Anchors memory anchors = held.advanced(feed.price, feed.deviationWindow, block.timestamp);
+        (isWithin, anchor) = anchors.check(given, feed.maxDeviationBps);
+        if (isWithin && anchors.setAt != held.setAt) _anchors[asset] = anchors;
     }
 
     function _quoted(address asset) private view returns (Feed memory feed) {
@@ -254,7 +322,7 @@ contract PriceOracle is IPriceOracle, AccessControl {
         if (feed.roundId == 0) revert TokenNotQuoted(asset);
     }
 
-    /// @dev A feed that does not answer, or knows nothing yet, counts as down.
+    /// @dev A feed that reverts, or knows nothing yet, counts as down.
     function _sequencerState() private view returns (bool isUp, uint256 graceEnd) {
         SequencerCheck memory check = _sequencer;
         if (check.feed == address(0)) return (true, 0);
@@ -276,13 +344,6 @@ contract PriceOracle is IPriceOracle, AccessControl {
     function _window(uint256 own, uint256 asked) private pure returns (uint256) {
         if (own == 0 || asked == 0) return own + asked;
         return Math.min(own, asked);
-    }
-
-    function _isBeyondBound(Feed memory feed, uint256 given) private pure returns (bool) {
-        if (feed.roundId == 0 || feed.maxDeviationBps == 0) return false;
-        uint256 held = feed.price;
-        uint256 move = given > held ? given - held : held - given;
-        return move * BPS > held * feed.maxDeviationBps;
     }
 
     function _isStorable(int256 price) private pure returns (bool) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {IERC20Metadata} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Metadata.sol";
+import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {ITokenRegistry} from "./interfaces/ITokenRegistry.sol";
 
 /// @title The tokens the protocol knows, and the oracle that prices them
 /// @notice A token stays listed for good, so that what an agent still holds of it keeps its decimals and its price;
 /// an inactive one is no longer bought.
-contract TokenRegistry is ITokenRegistry, AccessControl {
+contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
     bytes32 public constant OPERATOR_ROLE = keccak256("OPERATOR_ROLE");
 
     /// @notice Beyond these decimals a value in USDC would lose its digits.
@@ -28,10 +28,9 @@ contract TokenRegistry is ITokenRegistry, AccessControl {
     mapping(address token => Listing) private _listings;
 
     /// @param admin Receives DEFAULT_ADMIN_ROLE
-    constructor(address admin, address priceOracle_) {
+    constructor(address admin, address priceOracle_) TwoStepAdmin(admin) {
         if (admin == address(0) || priceOracle_ == address(0)) revert ZeroAddress();
         priceOracle = priceOracle_;
-        _grantRole(DEFAULT_ADMIN_ROLE, admin);
         emit PriceOracleUpdated(address(0), priceOracle_);
     }
 

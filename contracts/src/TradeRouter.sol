@@ -1,41 +1,38 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {AgentLedger} from "./AgentLedger.sol";
+import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
 import {IMandateVault} from "./interfaces/IMandateVault.sol";
 import {IPositionManager} from "./interfaces/IPositionManager.sol";
 import {IPriceOracle} from "./interfaces/IPriceOracle.sol";
 import {ISwapAdapter} from "./interfaces/ISwapAdapter.sol";
+import {ITradePolicy} from "./interfaces/ITradePolicy.sol";
 import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
 import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
 import {ExitLadder} from "./libraries/ExitLadder.sol";
-import {ExitRules} from "./libraries/ExitRules.sol";
 import {ExitTrigger} from "./libraries/ExitTrigger.sol";
 import {IntentHash} from "./libraries/IntentHash.sol";
 import {PriceMath} from "./libraries/PriceMath.sol";
-import {Signatures} from "./libraries/Signatures.sol";
 
-/// @title The one door through which agents' capital moves
-/// @dev What the functions do, and in which order they check, is said in `ITradeRouter`. State is kept by the vaults,
-/// the position book and the allocations; the router itself keeps nonces and what each agent did per day and in all.
-contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTransient {
+/// @title The only contract that moves the capital agents trade with
+/// @dev `ITradeRouter` documents the functions and the order of their checks. The vaults, the position book and the
+/// allocations hold the state; its own `AgentLedger` holds nonces and what each agent did.
+contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTransient {
     using ExitLadder for uint256;
-    using ExitRules for uint256;
     using ExitTrigger for IPositionManager.PositionState;
     using IntentHash for PositionIntent;
     using IntentHash for AddToPositionIntent;
     using IntentHash for ReducePositionIntent;
     using IntentHash for UpdateExitLadderIntent;
-    using IntentHash for IPositionManager.ExitRule[];
     using SafeCast for uint256;
-    using SafeCast for int256;
 
     /// @dev One slot.
     struct Venue {
@@ -44,48 +41,49 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
         uint80 maxKeeperBounty;
     }
 
-    /// @dev One slot, written by every call of the agent: its nonce, its trades, and what it did on its last trading day.
-    /// 64 bits hold 18 trillion USDC.
-    struct Account {
-        uint32 nonce;
-        uint32 trades;
-        uint32 day;
-        uint64 turnover;
-        int64 realizedPnl;
-    }
-
-    /// @dev One slot: the days before the last trading day, and the peak of the lifetime PnL after any trade.
-    struct History {
-        uint64 turnover;
-        int64 realizedPnl;
-        uint64 peakRealizedPnl;
-    }
-
-    /// @dev One slot per agent and past trading day.
-    struct Day {
-        uint64 turnover;
-        int64 realizedPnl;
-    }
-
-    /// @dev What the registry says about the agent of an intent.
+    /// @dev What the registry holds about the agent of an intent.
     struct Trader {
-        address signer;
         address vault;
         uint8 track;
         uint8 status;
         bool registryPaused;
     }
 
-    /// @dev A purchase on its way.
+    /// @dev A purchase. `positionId` is the position that it adds to, 0 for an open. The ledger fills in the mode and what
+    /// the agent uses of its cap afterwards.
     struct Buy {
         uint256 agentId;
         address vault;
+        uint8 track;
         address token;
         uint256 amount;
         uint256 minTokenOut;
         uint256 maxSlippageBps;
+        uint256 deadline;
+        uint256 positionId;
+        uint8 capitalMode;
+        uint256 used;
         address oracle;
         uint256 maxAge;
+    }
+
+    /// @dev A sale. `sold` and `usdcOut` are known once it is done; `rule`, `dueSince` and `seenAt` are those of an exit,
+    /// where a `seenAt` of 0 means that nobody has recorded it yet.
+    struct Sale {
+        uint256 positionId;
+        uint256 agentId;
+        address vault;
+        uint8 track;
+        address token;
+        bool simulated;
+        bool forced;
+        uint256 amount;
+        uint256 slippageBps;
+        uint256 sold;
+        uint256 usdcOut;
+        uint256 rule;
+        uint256 dueSince;
+        uint256 seenAt;
     }
 
     /// @dev A token in a vault, with its price.
@@ -99,31 +97,24 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
     bytes32 public constant EXECUTOR_ROLE = keccak256("EXECUTOR_ROLE");
     bytes32 public constant OPERATOR_ROLE = keccak256("OPERATOR_ROLE");
 
-    /// @inheritdoc ITradeRouter
-    bytes32 public constant OPEN_POSITION_TYPEHASH = IntentHash.OPEN_POSITION;
+    /// @dev A sale never ends further below the oracle's value, whatever the policy returns; the admin's own sales aside.
+    uint256 private constant MAX_EXIT_SLIPPAGE_BPS = 2_000;
 
-    /// @inheritdoc ITradeRouter
-    bytes32 public constant ADD_TO_POSITION_TYPEHASH = IntentHash.ADD_TO_POSITION;
+    /// @dev A record of a due exit expires after this time without a confirmation: the price may have recovered.
+    uint256 private constant DUE_EXPIRY = 15 minutes;
 
-    /// @inheritdoc ITradeRouter
-    bytes32 public constant REDUCE_POSITION_TYPEHASH = IntentHash.REDUCE_POSITION;
-
-    /// @inheritdoc ITradeRouter
-    bytes32 public constant UPDATE_EXIT_LADDER_TYPEHASH = IntentHash.UPDATE_EXIT_LADDER;
-
-    /// @dev How far below a fresh price a force close may sell when the operator names no floor.
-    uint256 private constant FORCE_CLOSE_SLIPPAGE_BPS = 2_000;
+    /// @dev The shortest time between two records of a due exit.
+    uint256 private constant DUE_REFRESH = 1 minutes;
 
     IERC20 private immutable _usdc;
     IAgentRegistry private immutable _agents;
     IAllocationManager private immutable _allocations;
     IPositionManager private immutable _positions;
     IVaultTrackRegistry private immutable _tracks;
+    AgentLedger private immutable _ledger;
 
     Venue private _venue;
-    mapping(uint256 agentId => Account) private _accounts;
-    mapping(uint256 agentId => History) private _histories;
-    mapping(uint256 agentId => mapping(uint256 day => Day)) private _pastDays;
+    ITradePolicy private _policy;
 
     constructor(
         address admin,
@@ -131,19 +122,21 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
         address agentRegistry_,
         address allocationManager_,
         address positionManager_,
-        address vaultTrackRegistry_
-    ) EIP712("Service TradeRouter", "1") {
+        address vaultTrackRegistry_,
+        address tradePolicy_
+    ) EIP712("Service TradeRouter", "1") TwoStepAdmin(admin) {
         if (
             admin == address(0) || usdc_ == address(0) || agentRegistry_ == address(0)
                 || allocationManager_ == address(0) || positionManager_ == address(0)
-                || vaultTrackRegistry_ == address(0)
+                || vaultTrackRegistry_ == address(0) || tradePolicy_ == address(0)
         ) revert ZeroAddress();
         _usdc = IERC20(usdc_);
         _agents = IAgentRegistry(agentRegistry_);
         _allocations = IAllocationManager(allocationManager_);
         _positions = IPositionManager(positionManager_);
         _tracks = IVaultTrackRegistry(vaultTrackRegistry_);
-        _grantRole(DEFAULT_ADMIN_ROLE, admin);
+        _policy = ITradePolicy(tradePolicy_);
+        _ledger = new AgentLedger(usdc_, agentRegistry_, allocationManager_, vaultTrackRegistry_);
     }
 
     /// @inheritdoc ITradeRouter
@@ -159,20 +152,28 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
         Buy memory buy = Buy({
             agentId: intent.agentId,
             vault: intent.vault,
+            track: trader.track,
             token: intent.token,
             amount: intent.usdcAmount,
             minTokenOut: intent.minTokenOut,
             maxSlippageBps: intent.maxSlippageBps,
+            deadline: intent.deadline,
+            positionId: 0,
+            capitalMode: 0,
+            used: 0,
             oracle: address(0),
             maxAge: 0
         });
         Quote memory quote;
-        IVaultTrackRegistry.TradePolicy memory policy = _checkMarket(buy, quote, trader.track);
-        uint256 ladder = uint256(0).extend(intent.exits, policy);
+        _checkMarket(buy, quote);
         if (_positions.openPositionId(buy.agentId, buy.token) != 0) {
             revert PositionAlreadyOpen(buy.agentId, buy.token);
         }
-        uint256 tokens = _buy(buy, quote, policy);
+        uint256 ladder;
+        (buy.used, buy.capitalMode, ladder) =
+            _ledger.bookOpen(buy.agentId, buy.vault, buy.track, buy.amount, intent.exits);
+        IPositionManager.PositionState memory none;
+        uint256 tokens = _buy(buy, quote, none);
 
         positionId = _positions.openPosition(
             IPositionManager.NewPosition({
@@ -184,7 +185,8 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
                 entryPriceUsdc: PriceMath.entryPrice(buy.amount, tokens, quote.decimals),
                 maxSlippageBps: buy.maxSlippageBps,
                 ladder: ladder,
-                priceRound: quote.round
+                priceRound: quote.round,
+                capitalMode: buy.capitalMode
             })
         );
         emit PositionOpenedFromIntent(positionId, buy.agentId, buy.vault, buy.token, buy.amount);
@@ -203,16 +205,25 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
         Buy memory buy = Buy({
             agentId: intent.agentId,
             vault: trader.vault,
+            track: trader.track,
             token: position.token,
             amount: intent.usdcAmount,
             minTokenOut: intent.minTokenOut,
             maxSlippageBps: intent.maxSlippageBps,
+            deadline: intent.deadline,
+            positionId: intent.positionId,
+            capitalMode: 0,
+            used: 0,
             oracle: address(0),
             maxAge: 0
         });
         Quote memory quote;
-        IVaultTrackRegistry.TradePolicy memory policy = _checkMarket(buy, quote, trader.track);
-        tokensAdded = _buy(buy, quote, policy);
+        _checkMarket(buy, quote);
+        (buy.used, buy.capitalMode) = _ledger.bookBuy(buy.agentId, buy.vault, buy.track, buy.amount);
+        if (buy.capitalMode != position.capitalMode) {
+            revert CapitalModeMismatch(buy.positionId, position.capitalMode);
+        }
+        tokensAdded = _buy(buy, quote, position);
 
         _positions.increasePosition(
             IPositionManager.Increase({
@@ -222,7 +233,6 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
                 entryPriceUsdc: PriceMath.entryPrice(
                     position.usdcCostBasis + buy.amount, position.tokenAmount + tokensAdded, quote.decimals
                 ),
-                maxSlippageBps: Math.max(position.maxSlippageBps, buy.maxSlippageBps),
                 priceRound: quote.round
             })
         );
@@ -241,12 +251,23 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
         if (intent.exitBps == 0 || intent.exitBps > PriceMath.BPS) revert BpsOutOfRange(intent.exitBps);
 
         Quote memory quote = _sellQuote(trader.vault, position.token);
-        uint256 sold = _shareOf(position.tokenAmount, intent.exitBps, quote);
-        if (sold == 0) revert InvalidReduceAmount(intent.positionId);
-        usdcOut = _sell(trader.vault, position.token, sold, _floorOf(sold, quote, position.maxSlippageBps));
+        Sale memory sale = _saleOf(intent.positionId, position, trader.vault, trader.track);
+        sale.amount = _shareOf(position.tokenAmount, intent.exitBps, quote);
+        if (sale.amount == 0) revert InvalidReduceAmount(intent.positionId);
+        uint256 value = sale.amount == position.tokenAmount ? type(uint256).max : _valueOf(sale.amount, quote);
+        sale.slippageBps = Math.min(
+            _policy.checkReduce(
+                ITradePolicy.Market(sale.vault, sale.track, _venue.adapter, sale.token, quote.price),
+                value,
+                position.maxSlippageBps,
+                intent.deadline
+            ),
+            MAX_EXIT_SLIPPAGE_BPS
+        );
+        usdcOut = _sellAll(sale, _floorOf(sale.amount, quote, sale.slippageBps), quote);
 
-        uint256 released = _positions.reducePosition(intent.positionId, sold, usdcOut);
-        _bookSale(intent.agentId, usdcOut, released);
+        uint256 released = _positions.reducePosition(intent.positionId, sale.amount, usdcOut);
+        _bookSale(intent.agentId, usdcOut, released, 0);
         emit PositionReducedFromIntent(intent.positionId, intent.agentId, intent.exitBps, usdcOut);
     }
 
@@ -258,13 +279,16 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
     {
         Trader memory trader = _authorize(intent.agentId, intent.nonce, intent.deadline, intent.hash(), signature);
         IPositionManager.PositionState memory position = _openStateOf(intent.positionId, intent.agentId);
-        uint256 ladder = position.ladder.fired().extend(intent.exits, _tracks.tradePolicyOf(trader.vault, trader.track));
+        if (_isOver(trader.status)) revert AgentNotTradable(intent.agentId);
+        _checkNoExitInProgress(intent.positionId, position);
+        _policy.checkDeadline(trader.vault, trader.track, intent.deadline);
+        uint256 ladder = _ledger.extendLadder(position.ladder.fired(), intent.exits, trader.vault, trader.track);
 
         // The last known price, however old: protection can be changed while the market is closed.
-        (uint256 price,, uint256 round) =
-            IPriceOracle(IMandateVault(trader.vault).priceOracle()).peekPrice(position.token);
-        int256 pnlBps = PriceMath.pnlBps(price, position.entryPriceUsdc);
-        if (ladder.firstMet(ladder.next(), pnlBps) != ladder.count()) {
+        (address oracle,,, uint8 decimals) = IMandateVault(trader.vault).sellContextOf(position.token);
+        (uint256 price,, uint256 round) = IPriceOracle(oracle).peekPrice(position.token);
+        int256 pnlBps = position.pnlBps(price, decimals);
+        if (ladder.firstMet(ladder.next(), pnlBps) != ladder.count() || position.ladder.isStopMet(pnlBps)) {
             revert PendingRuleAlreadyTriggered(intent.positionId);
         }
 
@@ -274,7 +298,7 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
 
     /// @inheritdoc ITradeRouter
     function executeExit(uint256 positionId) external nonReentrant returns (uint256 usdcOut) {
-        return _executeExit(positionId, msg.sender);
+        (, usdcOut) = _executeExit(positionId, msg.sender);
     }
 
     /// @inheritdoc ITradeRouter
@@ -286,8 +310,8 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
         statuses = new ExitStatus[](positionIds.length);
         reasons = new bytes[](positionIds.length);
         for (uint256 i; i < positionIds.length; ++i) {
-            try this.executeExitFor(positionIds[i], msg.sender) {
-                statuses[i] = ExitStatus.Executed;
+            try this.executeExitFor(positionIds[i], msg.sender) returns (ExitStatus status) {
+                statuses[i] = status;
             } catch (bytes memory reason) {
                 statuses[i] = _statusOf(reason);
                 reasons[i] = reason;
@@ -295,30 +319,42 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
         }
     }
 
-    /// @notice One exit of a batch: a call of its own, so that it can fail alone; only the router itself
-    function executeExitFor(uint256 positionId, address keeper) external {
+    /// @notice Executes one exit of a batch in a call of its own, so that it can fail alone; only the router itself
+    function executeExitFor(uint256 positionId, address keeper) external returns (ExitStatus status) {
         if (msg.sender != address(this)) revert OnlySelf(msg.sender);
-        _executeExit(positionId, keeper);
+        (status,) = _executeExit(positionId, keeper);
     }
 
     /// @inheritdoc ITradeRouter
     function forceClose(uint256 positionId) external onlyRole(OPERATOR_ROLE) nonReentrant {
-        IPositionManager.PositionState memory position = _openStateOf(positionId);
-        address vault = _checkSuspended(position.agentId);
-        (address oracle, uint256 maxAge,, uint8 decimals) = IMandateVault(vault).sellContextOf(position.token);
-        uint256 floor = 1;
-        if (!IPriceOracle(oracle).isStale(position.token, maxAge)) {
-            (uint256 price,,) = IPriceOracle(oracle).peekPrice(position.token);
-            floor =
-                PriceMath.lessBps(PriceMath.usdcValue(position.tokenAmount, price, decimals), FORCE_CLOSE_SLIPPAGE_BPS);
-        }
-        _forceClose(positionId, position, vault, floor);
+        (Sale memory sale, Quote memory quote) = _forcedSale(positionId);
+        bytes memory refusal = _sellWithinPolicy(sale, quote);
+        if (sale.sold == 0) _revertUnsold(sale, refusal);
+        _bookForcedSale(sale);
     }
 
     /// @inheritdoc ITradeRouter
-    function forceCloseWithFloor(uint256 positionId, uint256 minUsdcOut) external onlyRole(OPERATOR_ROLE) nonReentrant {
-        IPositionManager.PositionState memory position = _openStateOf(positionId);
-        _forceClose(positionId, position, _checkSuspended(position.agentId), minUsdcOut);
+    function forceCloseWithFloor(uint256 positionId, uint256 minUsdcOut)
+        external
+        onlyRole(DEFAULT_ADMIN_ROLE)
+        nonReentrant
+    {
+        (Sale memory sale, Quote memory quote) = _forcedSale(positionId);
+        sale.usdcOut = _sellAll(sale, minUsdcOut, quote);
+        sale.sold = sale.amount;
+        _bookForcedSale(sale);
+    }
+
+    /// @inheritdoc ITradeRouter
+    function cancelNonce(uint256 agentId, uint256 nonce) external {
+        _ledger.cancelNonce(agentId, nonce, msg.sender);
+        emit NonceCancelled(agentId, nonce, msg.sender);
+    }
+
+    /// @inheritdoc ITradeRouter
+    function onTrackEntered(uint256 agentId) external {
+        if (msg.sender != address(_allocations)) revert OnlyAllocationManager(msg.sender);
+        _ledger.enterTrack(agentId);
     }
 
     /// @inheritdoc ITradeRouter
@@ -337,40 +373,50 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
     }
 
     /// @inheritdoc ITradeRouter
+    function setTradePolicy(address policy) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        if (policy == address(0)) revert ZeroAddress();
+        emit TradePolicyUpdated(address(_policy), policy);
+        _policy = ITradePolicy(policy);
+    }
+
+    /// @inheritdoc ITradeRouter
     function nonces(uint256 agentId) external view returns (uint256) {
-        return _accounts[agentId].nonce;
+        return _ledger.nonces(agentId);
     }
 
     /// @inheritdoc ITradeRouter
     function dailyTurnoverUsdc(uint256 agentId, uint256 day) external view returns (uint256) {
-        Account storage account = _accounts[agentId];
-        return day == account.day ? account.turnover : _pastDays[agentId][day].turnover;
+        return _ledger.dailyTurnoverUsdc(agentId, day);
     }
 
     /// @inheritdoc ITradeRouter
     function dailyRealizedPnlUsdc(uint256 agentId, uint256 day) external view returns (int256) {
-        Account storage account = _accounts[agentId];
-        return day == account.day ? account.realizedPnl : _pastDays[agentId][day].realizedPnl;
+        return _ledger.dailyRealizedPnlUsdc(agentId, day);
     }
 
     /// @inheritdoc ITradeRouter
     function lifetimeRealizedPnlUsdc(uint256 agentId) external view returns (int256) {
-        return int256(_histories[agentId].realizedPnl) + _accounts[agentId].realizedPnl;
+        return _ledger.lifetimeRealizedPnlUsdc(agentId);
     }
 
     /// @inheritdoc ITradeRouter
     function lifetimeTurnoverUsdc(uint256 agentId) external view returns (uint256) {
-        return uint256(_histories[agentId].turnover) + _accounts[agentId].turnover;
-    }
-
-    /// @inheritdoc ITradeRouter
-    function peakRealizedPnlUsdc(uint256 agentId) external view returns (uint256) {
-        return _histories[agentId].peakRealizedPnl;
+        return _ledger.lifetimeTurnoverUsdc(agentId);
     }
 
     /// @inheritdoc ITradeRouter
     function tradeCount(uint256 agentId) external view returns (uint256) {
-        return _accounts[agentId].trades;
+        return _ledger.tradeCount(agentId);
+    }
+
+    /// @inheritdoc ITradeRouter
+    function agentLedger() external view returns (address) {
+        return address(_ledger);
+    }
+
+    /// @inheritdoc ITradeRouter
+    function tradePolicy() external view returns (address) {
+        return address(_policy);
     }
 
     /// @inheritdoc ITradeRouter
@@ -418,44 +464,14 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
         return address(_tracks);
     }
 
-    /// @inheritdoc ITradeRouter
-    function hashOpenPosition(PositionIntent calldata intent) external view returns (bytes32) {
-        return _hashTypedDataV4(intent.hash());
-    }
-
-    /// @inheritdoc ITradeRouter
-    function hashAddToPosition(AddToPositionIntent calldata intent) external view returns (bytes32) {
-        return _hashTypedDataV4(intent.hash());
-    }
-
-    /// @inheritdoc ITradeRouter
-    function hashReducePosition(ReducePositionIntent calldata intent) external view returns (bytes32) {
-        return _hashTypedDataV4(intent.hash());
-    }
-
-    /// @inheritdoc ITradeRouter
-    function hashUpdateExitLadder(UpdateExitLadderIntent calldata intent) external view returns (bytes32) {
-        return _hashTypedDataV4(intent.hash());
-    }
-
-    /// @inheritdoc ITradeRouter
-    function hashExits(IPositionManager.ExitRule[] calldata exits) external pure returns (bytes32) {
-        return exits.hashExits();
-    }
-
     /// @dev The common head of the four intents: in time, in order, and signed by the agent. Uses up the nonce.
     function _authorize(uint256 agentId, uint256 nonce, uint256 deadline, bytes32 structHash, bytes calldata signature)
         private
         returns (Trader memory trader)
     {
         if (block.timestamp > deadline) revert ExpiredDeadline();
-        (trader.signer, trader.vault, trader.track, trader.status, trader.registryPaused) =
-            _agents.tradeContextOf(agentId);
-        uint32 expected = _accounts[agentId].nonce;
-        if (nonce != expected) revert InvalidNonce(expected, nonce);
-        if (!Signatures.isValid(trader.signer, _hashTypedDataV4(structHash), signature)) revert InvalidSignature();
-
-        _accounts[agentId].nonce = expected + 1;
+        (trader.vault, trader.track, trader.status, trader.registryPaused) =
+            _ledger.authorize(agentId, nonce, _hashTypedDataV4(structHash), signature);
     }
 
     function _checkTradable(uint256 agentId, Trader memory trader) private pure {
@@ -463,160 +479,195 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
         if (trader.status != uint8(IAgentRegistry.AgentStatus.Active)) revert AgentNotTradable(agentId);
     }
 
-    /// @dev Whether the token may be bought here at all. Fills in the oracle and the token's decimals.
-    function _checkMarket(Buy memory buy, Quote memory quote, uint8 track)
-        private
-        view
-        returns (IVaultTrackRegistry.TradePolicy memory policy)
-    {
+    /// @dev Reverts unless the token may be bought here at all. Fills in the oracle and the token's decimals.
+    function _checkMarket(Buy memory buy, Quote memory quote) private view {
         bool paused;
         bool allowed;
         (buy.oracle, buy.maxAge, paused, quote.decimals, allowed) = IMandateVault(buy.vault).buyContextOf(buy.token);
         if (paused) revert IMandateVault.TradingPaused();
-        policy = _tracks.tradePolicyOf(buy.vault, track);
-        if (!policy.active) revert VaultTrackNotActive(buy.vault, track);
         if (!allowed) revert TokenNotAllowed(buy.token);
         if (buy.maxSlippageBps > PriceMath.BPS) revert BpsOutOfRange(buy.maxSlippageBps);
         if (buy.amount == 0) revert InvalidTradeAmount(buy.amount);
     }
 
-    /// @dev Checks the limits, books the purchase, and buys.
-    function _buy(Buy memory buy, Quote memory quote, IVaultTrackRegistry.TradePolicy memory policy)
+    /// @dev Checks the price and the policy, and buys. `position` is empty for an open.
+    function _buy(Buy memory buy, Quote memory quote, IPositionManager.PositionState memory position)
         private
         returns (uint256 tokens)
     {
-        Account memory account = _accountToday(buy.agentId);
-        uint256 used = _checkLimits(buy, account, policy);
         (quote.price, quote.updatedAt, quote.round) = IPriceOracle(buy.oracle).freshPrice(buy.token, buy.maxAge);
-        uint256 minimum = Math.max(
-            buy.minTokenOut,
-            PriceMath.lessBps(PriceMath.tokensFor(buy.amount, quote.price, quote.decimals), buy.maxSlippageBps)
-        );
-
-        _allocations.setAllocationUsedByRouter(buy.agentId, used);
-        account.turnover += buy.amount.toUint64();
-        ++account.trades;
-        _accounts[buy.agentId] = account;
-
+        if (buy.positionId != 0) _checkNothingPending(buy.positionId, position, quote);
         address adapter = _venue.adapter;
-        IMandateVault(buy.vault).pullAssetsForTrade(adapter, buy.amount);
-        tokens = ISwapAdapter(adapter).swapUsdcForToken(buy.vault, buy.token, buy.amount, minimum);
+        _policy.checkBuy(
+            ITradePolicy.Market(buy.vault, buy.track, adapter, buy.token, quote.price),
+            buy.amount,
+            buy.maxSlippageBps,
+            buy.deadline
+        );
+        uint256 atOracle = PriceMath.tokensFor(buy.amount, quote.price, quote.decimals);
+        uint256 minimum = Math.max(buy.minTokenOut, PriceMath.lessBps(atOracle, buy.maxSlippageBps));
+
+        _allocations.setAllocationUsedByRouter(buy.agentId, buy.used);
+        if (_isSimulated(buy.capitalMode)) {
+            tokens = Math.min(ISwapAdapter(adapter).quoteUsdcForToken(buy.token, buy.amount), atOracle);
+        } else {
+            IMandateVault(buy.vault).pullAssetsForTrade(adapter, buy.amount);
+            tokens = ISwapAdapter(adapter).swapUsdcForToken(buy.vault, buy.token, buy.amount, minimum);
+        }
         if (tokens < minimum || tokens == 0) revert SlippageExceeded(minimum, tokens);
-        uint256 ledger = IMandateVault(buy.vault).recordTokenBought(buy.token, tokens);
-        uint256 balance = IERC20(buy.token).balanceOf(buy.vault);
-        if (ledger > balance) revert LedgerExceedsVaultBalance(buy.token, ledger, balance);
+        if (!_isSimulated(buy.capitalMode)) _enterTokens(buy.vault, buy.token, tokens);
     }
 
-    /// @dev Idle assets are a part of all assets: what passes on them alone needs no valuation of the vault's tokens.
-    /// @return used What the agent will use after the purchase
-    function _checkLimits(Buy memory buy, Account memory account, IVaultTrackRegistry.TradePolicy memory policy)
+    function _enterTokens(address vault, address token, uint256 tokens) private {
+        uint256 ledger = IMandateVault(vault).recordTokenBought(token, tokens);
+        uint256 balance = IERC20(token).balanceOf(vault);
+        if (ledger > balance) revert LedgerExceedsVaultBalance(token, ledger, balance);
+    }
+
+    function _executeExit(uint256 positionId, address keeper) private returns (ExitStatus status, uint256 kept) {
+        IPositionManager.PositionState memory position = _openStateOf(positionId, 0);
+        (address vault, uint8 track,) = _agents.saleContextOf(position.agentId);
+        Quote memory quote = _sellQuote(vault, position.token);
+        Sale memory sale = _saleOf(positionId, position, vault, track);
+        _findDueRule(sale, position, quote);
+        bytes memory refusal = _sellWithinPolicy(sale, quote);
+        if (sale.sold == 0) {
+            _deferExit(sale, refusal);
+            return (ExitStatus.Deferred, 0);
+        }
+        return _bookExit(sale, quote, keeper);
+    }
+
+    /// @dev Records that the exit is due, so that its floor widens; reverts when that was recorded a moment ago.
+    function _deferExit(Sale memory sale, bytes memory refusal) private {
+        if (block.timestamp < sale.seenAt + DUE_REFRESH) _revertUnsold(sale, refusal);
+        _positions.recordDueExit(sale.positionId, sale.rule, sale.dueSince);
+        emit ExitDeferred(sale.positionId, sale.agentId, sale.rule.toUint8(), sale.dueSince, sale.slippageBps);
+    }
+
+    function _bookExit(Sale memory sale, Quote memory quote, address keeper)
+        private
+        returns (ExitStatus status, uint256 kept)
+    {
+        uint256 bounty = _bountyOf(sale, quote);
+        kept = sale.usdcOut - bounty;
+        uint256 released;
+        uint256 left = sale.amount - sale.sold;
+        if (left == 0) {
+            uint8 firedIndex;
+            (firedIndex, released) = _positions.applyLadderExit(sale.positionId, sale.rule, sale.sold, kept);
+            emit ExitExecuted(sale.positionId, sale.agentId, firedIndex, keeper, kept, bounty);
+        } else {
+            status = ExitStatus.PartlyExecuted;
+            released =
+                _positions.applyPartialLadderExit(sale.positionId, sale.rule, sale.sold, kept, left, sale.dueSince);
+            emit ExitPartlyExecuted(sale.positionId, sale.agentId, sale.rule.toUint8(), keeper, kept, bounty, left);
+        }
+        _bookSale(sale.agentId, kept, released, bounty);
+        if (bounty != 0) IMandateVault(sale.vault).pullAssetsForTrade(keeper, bounty);
+    }
+
+    /// @dev Finds the rule that is due and how much it sells. A rule that has sold a part of its share goes on, whatever
+    /// the price is now.
+    function _findDueRule(Sale memory sale, IPositionManager.PositionState memory position, Quote memory quote)
         private
         view
-        returns (uint256 used)
     {
-        uint256 cap;
-        uint8 status;
-        (cap, used, status) = _allocations.tradeAllocationOf(buy.agentId);
-        if (status != uint8(IAllocationManager.AllocationStatus.Active)) revert AllocationNotActive(buy.agentId);
-        used = Math.saturatingAdd(used, buy.amount);
-        if (used > cap) revert ExceedsAllocationCap(buy.agentId, used, cap);
-
-        uint256 idle = _usdc.balanceOf(buy.vault);
-        uint256 assets = idle;
-        if (buy.amount > _bpsOf(assets, policy.maxTradeSizeBps)) {
-            assets = IMandateVault(buy.vault).totalAssets();
-            uint256 max = _bpsOf(assets, policy.maxTradeSizeBps);
-            if (buy.amount > max) revert ExceedsMaxTradeSize(buy.amount, max);
+        IPositionManager.DueExit memory due;
+        if (position.hasDueExit) due = _positions.dueExitOf(sale.positionId);
+        if (due.tokensLeft != 0) {
+            sale.rule = due.ruleIndex;
+            sale.amount = due.tokensLeft;
+        } else {
+            sale.rule = position.dueRule(quote.price, quote.updatedAt, quote.round, quote.decimals);
+            if (sale.rule == position.ladder.count()) revert TriggerNotMet(sale.positionId);
+            sale.amount = _shareOf(position.tokenAmount, position.ladder.exitBps(sale.rule), quote);
+            if (sale.amount == 0) sale.amount = position.tokenAmount;
         }
-
-        uint256 turnover = account.turnover + buy.amount;
-        if (policy.maxDailyTurnoverBps != 0 && turnover > _bpsOf(assets, policy.maxDailyTurnoverBps)) {
-            if (assets == idle) assets = IMandateVault(buy.vault).totalAssets();
-            uint256 max = _bpsOf(assets, policy.maxDailyTurnoverBps);
-            if (turnover > max) revert ExceedsDailyTurnover(buy.agentId, turnover, max);
+        sale.dueSince = block.timestamp;
+        if (due.since != 0 && due.ruleIndex == sale.rule && block.timestamp <= due.seenAt + DUE_EXPIRY) {
+            sale.dueSince = due.since;
+            sale.seenAt = due.seenAt;
         }
-
-        if (policy.maxDailyLossBps != 0) {
-            uint256 loss = account.realizedPnl < 0 ? uint256(-int256(account.realizedPnl)) : 0;
-            uint256 max = _bpsOf(cap, policy.maxDailyLossBps);
-            if (loss >= max) revert ExceedsDailyLoss(buy.agentId, loss, max);
-        }
-        if (idle < buy.amount) revert InsufficientIdleAssets(idle, buy.amount);
     }
 
-    function _executeExit(uint256 positionId, address keeper) private returns (uint256 usdcOut) {
-        IPositionManager.PositionState memory position = _openStateOf(positionId);
-        address vault = _agents.vaultOf(position.agentId);
-        Quote memory quote = _sellQuote(vault, position.token);
-        uint256 rule = position.dueRule(quote.price, quote.updatedAt, quote.round);
-        if (rule == position.ladder.count()) revert TriggerNotMet(positionId);
-
-        uint256 sold = _shareOf(position.tokenAmount, position.ladder.exitBps(rule), quote);
-        if (sold == 0) sold = position.tokenAmount;
-        uint256 minimum = _floorOf(sold, quote, position.maxSlippageBps);
-        usdcOut = _sell(vault, position.token, sold, minimum);
-        uint256 bounty = _bountyOf(usdcOut, minimum);
-        usdcOut -= bounty;
-
-        (uint8 firedIndex, uint256 released) = _positions.applyLadderExit(positionId, rule, sold, usdcOut);
-        _bookSale(position.agentId, usdcOut, released);
-        if (bounty != 0) IMandateVault(vault).pullAssetsForTrade(keeper, bounty);
-        emit ExitExecuted(positionId, position.agentId, firedIndex, keeper, usdcOut, bounty);
+    function _forcedSale(uint256 positionId) private view returns (Sale memory sale, Quote memory quote) {
+        IPositionManager.PositionState memory position = _openStateOf(positionId, 0);
+        (address vault, uint8 track, uint8 status) = _agents.saleContextOf(position.agentId);
+        if (status == uint8(IAgentRegistry.AgentStatus.Active)) revert AgentNotSuspended(position.agentId);
+        address oracle;
+        (oracle,,, quote.decimals) = IMandateVault(vault).sellContextOf(position.token);
+        (quote.price,,) = IPriceOracle(oracle).peekPrice(position.token);
+        sale = _saleOf(positionId, position, vault, track);
+        sale.amount = position.tokenAmount;
+        sale.forced = true;
     }
 
-    function _forceClose(
-        uint256 positionId,
-        IPositionManager.PositionState memory position,
-        address vault,
-        uint256 floor
-    ) private {
+    function _bookForcedSale(Sale memory sale) private {
+        uint256 released = _positions.reducePosition(sale.positionId, sale.sold, sale.usdcOut);
+        _bookSale(sale.agentId, sale.usdcOut, released, 0);
+        if (sale.sold == sale.amount) {
+            emit PositionForceClosed(sale.positionId, sale.agentId, msg.sender, sale.usdcOut);
+        } else {
+            emit PositionPartlyForceClosed(
+                sale.positionId, sale.agentId, msg.sender, sale.usdcOut, sale.amount - sale.sold
+            );
+        }
+    }
+
+    /// @dev Sells all of it, or reverts when it brings less than `minimum`.
+    function _sellAll(Sale memory sale, uint256 minimum, Quote memory quote) private returns (uint256 usdcOut) {
         address adapter = _venue.adapter;
-        IMandateVault(vault).pullTokenForForceClose(position.token, adapter, position.tokenAmount);
-        uint256 usdcOut = ISwapAdapter(adapter).swapTokenForUsdc(vault, position.token, position.tokenAmount, floor);
-        if (usdcOut < floor) revert SlippageExceeded(floor, usdcOut);
-
-        uint256 released = _positions.reducePosition(positionId, position.tokenAmount, usdcOut);
-        _bookSale(position.agentId, usdcOut, released);
-        emit PositionForceClosed(positionId, position.agentId, msg.sender, usdcOut);
-    }
-
-    function _sell(address vault, address token, uint256 amount, uint256 minimum) private returns (uint256 usdcOut) {
-        address adapter = _venue.adapter;
-        IMandateVault(vault).pullTokenForTrade(token, adapter, amount);
-        usdcOut = ISwapAdapter(adapter).swapTokenForUsdc(vault, token, amount, minimum);
+        if (sale.simulated) {
+            (, usdcOut) = ISwapAdapter(adapter).quoteTokenForUsdc(sale.token, sale.amount, 0);
+            usdcOut = Math.min(usdcOut, _valueOf(sale.amount, quote));
+        } else {
+            _pullTokens(sale, adapter);
+            usdcOut = ISwapAdapter(adapter).swapTokenForUsdc(sale.vault, sale.token, sale.amount, minimum);
+        }
         if (usdcOut < minimum) revert SlippageExceeded(minimum, usdcOut);
     }
 
-    function _bookSale(uint256 agentId, uint256 usdcOut, uint256 released) private {
-        _allocations.setAllocationUsedByRouter(agentId, _allocations.allocationUsed(agentId) - released);
-
-        Account memory account = _accountToday(agentId);
-        int256 pnl = account.realizedPnl + usdcOut.toInt256() - released.toInt256();
-        account.realizedPnl = pnl.toInt64();
-        ++account.trades;
-        _accounts[agentId] = account;
-
-        int256 lifetime = _histories[agentId].realizedPnl + pnl;
-        if (lifetime > int256(uint256(_histories[agentId].peakRealizedPnl))) {
-            _histories[agentId].peakRealizedPnl = lifetime.toUint256().toUint64();
+    /// @dev Sells as much as the venue takes within the policy; nothing, with the reason, when the policy refuses.
+    function _sellWithinPolicy(Sale memory sale, Quote memory quote) private returns (bytes memory refusal) {
+        ITradePolicy.Market memory market =
+            ITradePolicy.Market(sale.vault, sale.track, _venue.adapter, sale.token, quote.price);
+        try _policy.checkExit(market, sale.dueSince) returns (uint256 slippageBps) {
+            sale.slippageBps = Math.min(slippageBps, MAX_EXIT_SLIPPAGE_BPS);
+            _sellUpTo(sale, quote);
+        } catch (bytes memory reason) {
+            return reason;
         }
     }
 
-    /// @dev The agent's account with the books of an earlier trading day closed and those of today opened.
-    function _accountToday(uint256 agentId) private returns (Account memory account) {
-        account = _accounts[agentId];
-        uint256 today = _today();
-        if (account.day == today) return account;
-
-        if (account.turnover != 0 || account.realizedPnl != 0) {
-            _pastDays[agentId][account.day] = Day(account.turnover, account.realizedPnl);
-            History storage history = _histories[agentId];
-            history.turnover += account.turnover;
-            history.realizedPnl += account.realizedPnl;
+    /// @dev Sells as much as the venue takes within the slippage.
+    function _sellUpTo(Sale memory sale, Quote memory quote) private {
+        address adapter = _venue.adapter;
+        // With 18 decimals: in 8 decimals the slippage of a very cheap token would be nothing.
+        uint256 minPrice = quote.price * 1e10 * (PriceMath.BPS - sale.slippageBps) / PriceMath.BPS;
+        if (sale.simulated) {
+            (sale.sold, sale.usdcOut) = ISwapAdapter(adapter).quoteTokenForUsdc(sale.token, sale.amount, minPrice);
+            sale.usdcOut = Math.min(sale.usdcOut, _valueOf(sale.sold, quote));
+        } else {
+            _pullTokens(sale, adapter);
+            (sale.sold, sale.usdcOut) =
+                ISwapAdapter(adapter).sellTokenUpTo(sale.vault, sale.token, sale.amount, minPrice);
+            if (sale.sold < sale.amount) _enterTokens(sale.vault, sale.token, sale.amount - sale.sold);
         }
-        account.day = today.toUint32();
-        account.turnover = 0;
-        account.realizedPnl = 0;
+        // The pool rounds what it pays down by up to a unit.
+        uint256 minimum = _floorOf(sale.sold, quote, sale.slippageBps);
+        if (sale.usdcOut + 1 < minimum) revert SlippageExceeded(minimum, sale.usdcOut);
+    }
+
+    function _pullTokens(Sale memory sale, address adapter) private {
+        IMandateVault vault = IMandateVault(sale.vault);
+        if (sale.forced) vault.pullTokenForForceClose(sale.token, adapter, sale.amount);
+        else vault.pullTokenForTrade(sale.token, adapter, sale.amount);
+    }
+
+    function _bookSale(uint256 agentId, uint256 usdcOut, uint256 released, uint256 bounty) private {
+        _allocations.setAllocationUsedByRouter(agentId, _allocations.allocationUsed(agentId) - released);
+        _ledger.bookSale(agentId, usdcOut, released, bounty);
     }
 
     function _sellQuote(address vault, address token) private view returns (Quote memory quote) {
@@ -628,50 +679,85 @@ contract TradeRouter is ITradeRouter, AccessControl, EIP712, ReentrancyGuardTran
         (quote.price, quote.updatedAt, quote.round) = IPriceOracle(oracle).freshPrice(token, maxAge);
     }
 
+    /// @param agentId Whose position it must be; 0 = anybody's
     function _openStateOf(uint256 positionId, uint256 agentId)
         private
         view
         returns (IPositionManager.PositionState memory position)
     {
         position = _positions.positionStateOf(positionId);
-        if (position.agentId != agentId) revert PositionAgentMismatch(positionId, agentId);
+        if (agentId != 0 && position.agentId != agentId) revert PositionAgentMismatch(positionId, agentId);
         if (position.tokenAmount == 0) revert PositionNotOpen(positionId);
     }
 
-    function _openStateOf(uint256 positionId) private view returns (IPositionManager.PositionState memory position) {
-        position = _positions.positionStateOf(positionId);
-        if (position.tokenAmount == 0) revert PositionNotOpen(positionId);
+    /// @dev Stricter than protocol.md: an add waits while a pending rule is met, armed or not, so no add postpones a stop.
+    function _checkNothingPending(
+        uint256 positionId,
+        IPositionManager.PositionState memory position,
+        Quote memory quote
+    ) private view {
+        _checkNoExitInProgress(positionId, position);
+        if (position.metRule(quote.price, quote.decimals) != position.ladder.count()) {
+            revert PendingRuleAlreadyTriggered(positionId);
+        }
     }
 
-    function _checkSuspended(uint256 agentId) private view returns (address vault) {
-        uint8 status;
-        (, vault,, status,) = _agents.tradeContextOf(agentId);
-        if (status != uint8(IAgentRegistry.AgentStatus.Suspended)) revert AgentNotSuspended(agentId);
+    function _checkNoExitInProgress(uint256 positionId, IPositionManager.PositionState memory position) private view {
+        if (position.hasDueExit && _positions.dueExitOf(positionId).tokensLeft != 0) revert ExitInProgress(positionId);
     }
 
-    /// @dev A keeper never takes what the position's own floor promises the vault.
-    function _bountyOf(uint256 proceeds, uint256 minimum) private view returns (uint256) {
+    /// @dev A keeper never takes what the exit's floor promises the vault, and all keepers together take at most
+    /// `maxKeeperBounty` for one agent's exits per UTC day: an agent that fires its own exits to farm bounties gets that
+    /// much at most, out of its own record. A simulated exit pays nothing.
+    function _bountyOf(Sale memory sale, Quote memory quote) private view returns (uint256) {
+        if (sale.simulated) return 0;
         Venue storage venue = _venue;
-        uint256 bounty = Math.min(_bpsOf(proceeds, venue.keeperBountyBps), venue.maxKeeperBounty);
-        return Math.min(bounty, proceeds - minimum);
+        uint256 left = _ledger.bountyLeft(sale.agentId, venue.maxKeeperBounty);
+        uint256 aboveFloor = Math.saturatingSub(sale.usdcOut, _floorOf(sale.sold, quote, sale.slippageBps));
+        return Math.min(Math.min(PriceMath.shareOf(sale.usdcOut, venue.keeperBountyBps), left), aboveFloor);
     }
 
-    function _today() private view returns (uint256) {
-        return block.timestamp / 1 days;
+    /// @dev Passes the policy's refusal on, or names the floor that the venue does not meet.
+    function _revertUnsold(Sale memory sale, bytes memory refusal) private pure {
+        if (refusal.length == 0) revert ExitFloorNotMet(sale.positionId, sale.slippageBps, sale.dueSince);
+        assembly ("memory-safe") {
+            revert(add(refusal, 32), mload(refusal))
+        }
     }
 
-    /// @dev All of it when what would be left is worth nothing: no dust keeps a position open.
+    function _saleOf(uint256 positionId, IPositionManager.PositionState memory position, address vault, uint8 track)
+        private
+        pure
+        returns (Sale memory sale)
+    {
+        sale.positionId = positionId;
+        sale.agentId = position.agentId;
+        sale.vault = vault;
+        sale.track = track;
+        sale.token = position.token;
+        sale.simulated = _isSimulated(position.capitalMode);
+    }
+
+    /// @dev Returns all of it when the rest would be worth nothing: no dust keeps a position open.
     function _shareOf(uint256 tokens, uint256 exitBps, Quote memory quote) private pure returns (uint256 share) {
-        share = _bpsOf(tokens, exitBps);
-        if (PriceMath.usdcValue(tokens - share, quote.price, quote.decimals) == 0) share = tokens;
+        share = PriceMath.shareOf(tokens, exitBps);
+        if (_valueOf(tokens - share, quote) == 0) share = tokens;
+    }
+
+    function _valueOf(uint256 tokens, Quote memory quote) private pure returns (uint256) {
+        return PriceMath.usdcValue(tokens, quote.price, quote.decimals);
     }
 
     function _floorOf(uint256 tokens, Quote memory quote, uint256 slippageBps) private pure returns (uint256) {
-        return PriceMath.lessBps(PriceMath.usdcValue(tokens, quote.price, quote.decimals), slippageBps);
+        return PriceMath.lessBps(_valueOf(tokens, quote), slippageBps);
     }
 
-    function _bpsOf(uint256 amount, uint256 bps) private pure returns (uint256) {
-        return amount * bps / PriceMath.BPS;
+    function _isSimulated(uint8 capitalMode) private pure returns (bool) {
+        return capitalMode == uint8(IVaultTrackRegistry.CapitalMode.Simulated);
+    }
+
+    function _isOver(uint8 status) private pure returns (bool) {
+        return status == uint8(IAgentRegistry.AgentStatus.Failed) || status == uint8(IAgentRegistry.AgentStatus.Exited);
     }
 
     function _statusOf(bytes memory reason) private pure returns (ExitStatus) {

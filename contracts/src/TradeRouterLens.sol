@@ -1,52 +1,83 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {IERC5267} from "@openzeppelin/contracts/interfaces/IERC5267.sol";
+import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+import {AgentLedger} from "./AgentLedger.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
 import {IMandateVault} from "./interfaces/IMandateVault.sol";
 import {IPositionManager} from "./interfaces/IPositionManager.sol";
 import {IPriceOracle} from "./interfaces/IPriceOracle.sol";
+import {ITradePolicy} from "./interfaces/ITradePolicy.sol";
 import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
 import {ITradeRouterLens} from "./interfaces/ITradeRouterLens.sol";
 import {ExitLadder} from "./libraries/ExitLadder.sol";
 import {ExitTrigger} from "./libraries/ExitTrigger.sol";
+import {IntentHash} from "./libraries/IntentHash.sol";
 import {PriceMath} from "./libraries/PriceMath.sol";
 
 /// @title Reads over one trade router; holds nothing
-/// @dev What the functions do is said in `ITradeRouterLens`.
+/// @dev `ITradeRouterLens` documents the functions.
 contract TradeRouterLens is ITradeRouterLens {
     using ExitLadder for uint256;
     using ExitTrigger for IPositionManager.PositionState;
+    using IntentHash for ITradeRouter.PositionIntent;
+    using IntentHash for ITradeRouter.AddToPositionIntent;
+    using IntentHash for ITradeRouter.ReducePositionIntent;
+    using IntentHash for ITradeRouter.UpdateExitLadderIntent;
+    using IntentHash for IPositionManager.ExitRule[];
     using SafeCast for uint256;
     using SafeCast for int256;
+
+    bytes32 private constant DOMAIN_TYPEHASH =
+        keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
+
+    /// @inheritdoc ITradeRouterLens
+    bytes32 public constant OPEN_POSITION_TYPEHASH = IntentHash.OPEN_POSITION;
+
+    /// @inheritdoc ITradeRouterLens
+    bytes32 public constant ADD_TO_POSITION_TYPEHASH = IntentHash.ADD_TO_POSITION;
+
+    /// @inheritdoc ITradeRouterLens
+    bytes32 public constant REDUCE_POSITION_TYPEHASH = IntentHash.REDUCE_POSITION;
+
+    /// @inheritdoc ITradeRouterLens
+    bytes32 public constant UPDATE_EXIT_LADDER_TYPEHASH = IntentHash.UPDATE_EXIT_LADDER;
+
+    /// @dev The router's: a record of a due exit that is older than this starts over.
+    uint256 private constant DUE_EXPIRY = 15 minutes;
 
     ITradeRouter private immutable _router;
     IAgentRegistry private immutable _agents;
     IAllocationManager private immutable _allocations;
     IPositionManager private immutable _positions;
+    AgentLedger private immutable _ledger;
 
     constructor(address tradeRouter_) {
         _router = ITradeRouter(tradeRouter_);
         _agents = IAgentRegistry(_router.agentRegistry());
         _allocations = IAllocationManager(_router.allocationManager());
         _positions = IPositionManager(_router.positionManager());
+        _ledger = AgentLedger(_router.agentLedger());
     }
 
     /// @inheritdoc ITradeRouterLens
     function isTriggerMet(uint256 positionId) external view returns (bool) {
         IPositionManager.PositionState memory position = _positions.positionStateOf(positionId);
         if (position.tokenAmount == 0) return false;
-        (uint256 price, uint64 updatedAt, uint80 round,) = _priceOf(position);
-        return position.dueRule(price, updatedAt, round) != position.ladder.count();
+        (uint256 price, uint64 updatedAt, uint80 round, uint8 decimals) = _priceOf(position);
+        if (position.hasDueExit && _positions.dueExitOf(positionId).tokensLeft != 0) return true;
+        return position.dueRule(price, updatedAt, round, decimals) != position.ladder.count();
     }
 
     /// @inheritdoc ITradeRouterLens
     function positionPnlBps(uint256 positionId) external view returns (int256) {
         IPositionManager.PositionState memory position = _positions.positionStateOf(positionId);
         if (position.tokenAmount == 0) return 0;
-        (uint256 price,,,) = _priceOf(position);
-        return PriceMath.pnlBps(price, position.entryPriceUsdc);
+        (uint256 price,,, uint8 decimals) = _priceOf(position);
+        return position.pnlBps(price, decimals);
     }
 
     /// @inheritdoc ITradeRouterLens
@@ -56,12 +87,12 @@ contract TradeRouterLens is ITradeRouterLens {
 
     /// @inheritdoc ITradeRouterLens
     function peakEquityUsdc(uint256 agentId) public view returns (uint256) {
-        return _allocations.allocationCap(agentId) + _router.peakRealizedPnlUsdc(agentId);
+        return _allocations.allocationCap(agentId) + _ledger.trackRecordOf(agentId).peakRealizedPnl;
     }
 
     /// @inheritdoc ITradeRouterLens
     function currentEquityUsdc(uint256 agentId) public view returns (uint256) {
-        int256 equity = _allocations.allocationCap(agentId).toInt256() + _router.lifetimeRealizedPnlUsdc(agentId);
+        int256 equity = _allocations.allocationCap(agentId).toInt256() + _ledger.trackRecordOf(agentId).realizedPnl;
         uint256[] memory ids = _positions.getOpenPositionIds(agentId);
         for (uint256 i; i < ids.length; ++i) {
             equity += _unrealizedPnlOf(ids[i]);
@@ -97,8 +128,80 @@ contract TradeRouterLens is ITradeRouterLens {
     }
 
     /// @inheritdoc ITradeRouterLens
+    function exitStateOf(uint256 positionId) external view returns (ExitState memory state) {
+        IPositionManager.PositionState memory position = _positions.positionStateOf(positionId);
+        if (position.tokenAmount == 0) return state;
+        (uint256 price, uint64 updatedAt, uint80 round, uint8 decimals) = _priceOf(position);
+        IPositionManager.DueExit memory due = _positions.dueExitOf(positionId);
+        uint256 rule;
+        if (due.tokensLeft != 0) {
+            (rule, state.tokensToSell) = (due.ruleIndex, due.tokensLeft);
+        } else {
+            rule = position.dueRule(price, updatedAt, round, decimals);
+            if (rule == position.ladder.count()) return state;
+            state.tokensToSell = _shareOf(position, rule, price, decimals);
+        }
+        state.isDue = true;
+        state.ruleIndex = rule.toUint8();
+        if (due.ruleIndex == rule && block.timestamp <= due.seenAt + DUE_EXPIRY) state.dueSince = due.since;
+        (, address vault, uint8 track,,) = _agents.tradeContextOf(position.agentId);
+        state.slippageBps = ITradePolicy(_router.tradePolicy())
+            .exitSlippageBps(vault, track, state.dueSince == 0 ? block.timestamp : state.dueSince);
+        state.floorUsdc = PriceMath.lessBps(PriceMath.usdcValue(state.tokensToSell, price, decimals), state.slippageBps);
+    }
+
+    /// @inheritdoc ITradeRouterLens
+    function effectiveCapUsdc(uint256 agentId) external view returns (uint256) {
+        return _ledger.effectiveCapOf(agentId, _agents.vaultOf(agentId));
+    }
+
+    /// @inheritdoc ITradeRouterLens
+    function trackRecordOf(uint256 agentId) external view returns (ITradeRouter.TrackRecord memory) {
+        return _ledger.trackRecordOf(agentId);
+    }
+
+    /// @inheritdoc ITradeRouterLens
+    function capitalModeOf(uint256 agentId) external view returns (uint8) {
+        return _allocations.capitalModeOf(agentId);
+    }
+
+    /// @inheritdoc ITradeRouterLens
     function tradeRouter() external view returns (address) {
         return address(_router);
+    }
+
+    /// @inheritdoc ITradeRouterLens
+    function hashOpenPosition(ITradeRouter.PositionIntent calldata intent) external view returns (bytes32) {
+        return _digestOf(intent.hash());
+    }
+
+    /// @inheritdoc ITradeRouterLens
+    function hashAddToPosition(ITradeRouter.AddToPositionIntent calldata intent) external view returns (bytes32) {
+        return _digestOf(intent.hash());
+    }
+
+    /// @inheritdoc ITradeRouterLens
+    function hashReducePosition(ITradeRouter.ReducePositionIntent calldata intent) external view returns (bytes32) {
+        return _digestOf(intent.hash());
+    }
+
+    /// @inheritdoc ITradeRouterLens
+    function hashUpdateExitLadder(ITradeRouter.UpdateExitLadderIntent calldata intent) external view returns (bytes32) {
+        return _digestOf(intent.hash());
+    }
+
+    /// @inheritdoc ITradeRouterLens
+    function hashExits(IPositionManager.ExitRule[] calldata exits) external pure returns (bytes32) {
+        return exits.hashExits();
+    }
+
+    function _digestOf(bytes32 structHash) private view returns (bytes32) {
+        (, string memory name, string memory version, uint256 chainId, address verifier,,) =
+            IERC5267(address(_router)).eip712Domain();
+        bytes32 separator = keccak256(
+            abi.encode(DOMAIN_TYPEHASH, keccak256(bytes(name)), keccak256(bytes(version)), chainId, verifier)
+        );
+        return MessageHashUtils.toTypedDataHash(separator, structHash);
     }
 
     function _unrealizedPnlOf(uint256 positionId) private view returns (int256) {
@@ -107,6 +210,17 @@ contract TradeRouterLens is ITradeRouterLens {
         (uint256 price,,, uint8 decimals) = _priceOf(position);
         uint256 value = PriceMath.usdcValue(position.tokenAmount, price, decimals);
         return value.toInt256() - position.usdcCostBasis.toInt256();
+    }
+
+    /// @dev As the router computes it: all of it when the rest would be worth nothing, or the share is nothing.
+    function _shareOf(IPositionManager.PositionState memory position, uint256 rule, uint256 price, uint256 decimals)
+        private
+        pure
+        returns (uint256 share)
+    {
+        share = PriceMath.shareOf(position.tokenAmount, position.ladder.exitBps(rule));
+        bool isRestWorthless = PriceMath.usdcValue(position.tokenAmount - share, price, decimals) == 0;
+        if (share == 0 || isRestWorthless) share = position.tokenAmount;
     }
 
     function _priceOf(IPositionManager.PositionState memory position)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
+import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
 
 /// @title Which vaults exist, which tracks they offer, and the risk policy of each
-/// @notice A configuration is answered exactly as it was set; what would not fit its storage is refused.
-contract VaultTrackRegistry is IVaultTrackRegistry, AccessControl {
+/// @notice A configuration reads back exactly as it was set; values that do not fit their storage are refused.
+contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
     uint256 private constant BPS = 10_000;
 
     /// @notice A day's turnover of a hundred times the vault's assets, beyond which a bound is none.
@@ -42,6 +42,8 @@ contract VaultTrackRegistry is IVaultTrackRegistry, AccessControl {
         bool trackActive;
         bool exists;
         uint16 maxDrawdownBps;
+        // A `CapitalMode` plus one; 0 = the track type's
+        uint8 ownCapitalMode;
         // Second slot
         uint96 initialAllocation;
         uint96 maxAllocation;
@@ -57,9 +59,8 @@ contract VaultTrackRegistry is IVaultTrackRegistry, AccessControl {
     mapping(address vault => mapping(uint256 trackId => StoredConfig)) private _configs;
 
     /// @param admin Receives DEFAULT_ADMIN_ROLE
-    constructor(address admin) {
+    constructor(address admin) TwoStepAdmin(admin) {
         if (admin == address(0)) revert ZeroAddress();
-        _grantRole(DEFAULT_ADMIN_ROLE, admin);
     }
 
     /// @inheritdoc IVaultTrackRegistry
@@ -125,6 +126,17 @@ contract VaultTrackRegistry is IVaultTrackRegistry, AccessControl {
     }
 
     /// @inheritdoc IVaultTrackRegistry
+    function setVaultTrackCapitalMode(address vault, uint256 trackId, uint8 capitalMode)
+        external
+        onlyRole(DEFAULT_ADMIN_ROLE)
+    {
+        _config(vault, trackId);
+        if (capitalMode > uint8(type(CapitalMode).max)) revert InvalidCapitalMode(capitalMode);
+        _configs[vault][trackId].ownCapitalMode = capitalMode + 1;
+        emit VaultTrackCapitalModeUpdated(vault, trackId, capitalMode);
+    }
+
+    /// @inheritdoc IVaultTrackRegistry
     function vaultCount() external view returns (uint256) {
         return _vaults.length;
     }
@@ -179,8 +191,8 @@ contract VaultTrackRegistry is IVaultTrackRegistry, AccessControl {
 
     /// @inheritdoc IVaultTrackRegistry
     function capitalModeOf(address vault, uint256 trackId) external view returns (uint8) {
-        _config(vault, trackId);
-        return _trackTypes[trackId].capitalMode;
+        uint8 own = _config(vault, trackId).ownCapitalMode;
+        return own == 0 ? _trackTypes[trackId].capitalMode : own - 1;
     }
 
     /// @inheritdoc IVaultTrackRegistry
@@ -195,7 +207,8 @@ contract VaultTrackRegistry is IVaultTrackRegistry, AccessControl {
             maxTakeProfitBps: stored.maxTakeProfitBps,
             requireStopLoss: stored.requireStopLoss,
             requireTakeProfit: stored.requireTakeProfit,
-            active: stored.active && stored.trackActive
+            active: stored.active && stored.trackActive,
+            maxDrawdownBps: stored.maxDrawdownBps
         });
     }
 

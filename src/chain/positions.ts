@@ -14,12 +14,13 @@ import { callReader } from './service-reader.ts'
 /** The number of newest positions, of all agents, that `getRecentClosedPositions` looks at. */
 export const SCAN_WINDOW = 500
 
-type PositionRecord = Omit<Position, 'exitRules' | 'unrealizedPnlUsdc'>
+type PositionRecord = Omit<Position, 'exitRules' | 'unrealizedPnlUsdc' | 'capitalMode'>
 
 const positionCalls = (chain: TradingChain, positionId: bigint) => ({
   record: optional(call(positionManager(chain), 'getPosition', [positionId])),
   exitRules: optional(call(positionManager(chain), 'getExitRules', [positionId])),
   unrealizedPnl: optional(call(tradeRouterLens(chain), 'positionUnrealizedPnlUsdc', [positionId])),
+  capitalMode: optional(call(positionManager(chain), 'capitalModeOf', [positionId])),
 })
 
 /** Returns the position, or undefined if it does not exist. */
@@ -27,14 +28,16 @@ function toPosition(values: {
   record: PositionRecord | undefined
   exitRules: readonly ExitRule[] | undefined
   unrealizedPnl: bigint | undefined
+  capitalMode: number | undefined
 }): Position | undefined {
-  const { record, exitRules, unrealizedPnl } = values
+  const { record, exitRules, unrealizedPnl, capitalMode } = values
   if (record === undefined || record.openedAt === 0n) return undefined
   if (exitRules === undefined) throw new Error(`Position ${record.positionId} has no readable exit rules`)
   return {
     ...record,
     exitRules,
     unrealizedPnlUsdc: record.status === PositionStatus.Open ? unrealizedPnl : undefined,
+    capitalMode,
   }
 }
 
@@ -43,11 +46,13 @@ export const decodePosition = (results: {
   record: CallResult
   exitRules: CallResult
   unrealizedPnl: CallResult
+  capitalMode: CallResult
 }): Position | undefined =>
   toPosition({
     record: tryDecodeResult(positionManagerAbi, 'getPosition', results.record),
     exitRules: tryDecodeResult(positionManagerAbi, 'getExitRules', results.exitRules),
     unrealizedPnl: tryDecodeResult(tradeRouterLensAbi, 'positionUnrealizedPnlUsdc', results.unrealizedPnl),
+    capitalMode: tryDecodeResult(positionManagerAbi, 'capitalModeOf', results.capitalMode),
   })
 
 /** Reads an agent's open positions, oldest first. Throws AGENT_NOT_FOUND. */

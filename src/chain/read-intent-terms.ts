@@ -5,11 +5,14 @@ import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
+import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
+import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { AllocationStatus } from '../protocol/enums.ts'
-import type { TokenTerms, TradingTerms } from '../protocol/intent-terms.ts'
+import type { ExtensionTerms, TokenTerms, TradingTerms } from '../protocol/intent-terms.ts'
 import type { Position } from '../protocol/position.ts'
 import { strictestMaxAge, toPriceQuote } from '../protocol/price-quote.ts'
 import { type Domain, domainAbi, toDomain } from '../protocol/typed-data.ts'
@@ -21,6 +24,7 @@ import { decodePosition } from './positions.ts'
 import { call, readTree } from './read-tree.ts'
 import { callReader, type ReaderValues } from './service-reader.ts'
 import { symbolsOf } from './token-symbols.ts'
+import { decodeTradeLimits } from './trade-limits.ts'
 
 /** What the signature of an agent's next intent must match. */
 export type SigningTerms = { agent: AgentRecord; nonce: bigint; domain: Domain }
@@ -107,6 +111,8 @@ export async function getTerms(
       day: results.day,
       dailyTurnoverUsdc: decodeResult(tradeRouterAbi, 'dailyTurnoverUsdc', results.dailyTurnover),
       dailyRealizedPnlUsdc: decodeResult(tradeRouterAbi, 'dailyRealizedPnlUsdc', results.dailyRealizedPnl),
+      extension: decodeExtension(results, block),
+      exitInProgress: (tryDecodeResult(positionManagerAbi, 'dueExitOf', results.dueExit)?.tokensLeft ?? 0n) > 0n,
       token: token && { address: token, symbol: symbolOf(token), ...decodeTokenTerms(results, block) },
       position,
     },
@@ -115,19 +121,44 @@ export async function getTerms(
 
 type TermsResults = ReaderValues<'intentTerms'>[0]
 
+/** Returns what the contracts of the extension add; undefined if the router consults no trade policy. */
+function decodeExtension(results: TermsResults, block: Block): ExtensionTerms | undefined {
+  const limits = decodeTradeLimits(results.policy)
+  const record = tryDecodeResult(tradeRouterLensAbi, 'trackRecordOf', results.trackRecord)
+  const capitalMode = tryDecodeResult(allocationManagerAbi, 'capitalModeOf', results.capitalMode)
+  if (limits === undefined || record === undefined || capitalMode === undefined) return undefined
+  return {
+    capitalMode,
+    effectiveCap:
+      tryDecodeResult(tradeRouterLensAbi, 'effectiveCapUsdc', results.effectiveCap) ??
+      decodeAllocation(results.allocation).cap,
+    limits,
+    realizedPnlUsdc: record.realizedPnl,
+    peakRealizedPnlUsdc: record.peakRealizedPnl,
+    previousDay: {
+      turnoverUsdc: decodeResult(tradeRouterAbi, 'dailyTurnoverUsdc', results.previousTurnover),
+      realizedPnlUsdc: decodeResult(tradeRouterAbi, 'dailyRealizedPnlUsdc', results.previousRealizedPnl),
+    },
+    blockTime: block.timestamp,
+  }
+}
+
 function decodeTokenTerms(
-  { token, vault, quoted, fills, sale }: TermsResults,
+  { token, vault, quoted, fills, sale, venuePrices, isTwapRequired }: TermsResults,
   block: Block,
 ): Omit<TokenTerms, 'address' | 'symbol'> {
   const round = tryDecodeResult(priceOracleAbi, 'latestRoundData', token.round)
   const maxAge = tryDecodeResult(priceOracleAbi, 'maxAgeOf', token.maxAge) ?? 0n
   const maxPriceAge = decodeResult(mandateVaultAbi, 'maxPriceAge', vault.maxPriceAge)
   // The intent's amount comes first and may be among the probed amounts too: in reverse order, it wins in the map.
+  const prices = tryDecodeResult(uniswapV3SwapAdapterAbi, 'pricesOf', venuePrices)
   const quotedFills = fills.filter(({ amountIn }) => amountIn > 0n).toReversed()
   return {
     decimals: tryDecodeResult(tokenRegistryAbi, 'tokenDecimals', token.decimals) ?? 18,
     allowed: decodeResult(mandateVaultAbi, 'isAllowedToken', token.isAllowed),
     quote: toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), block),
+    venuePrices: prices && { spot: prices[0], twap: prices[1] },
+    isTwapRequired: tryDecodeResult(tradePolicyAbi, 'isTwapRequired', isTwapRequired) ?? false,
     openPositionId: tryDecodeResult(positionManagerAbi, 'openPositionId', token.openPositionId) ?? 0n,
     fills: new Map(quotedFills.map(({ amountIn, amountOut }) => [amountIn, amountOut || undefined] as const)),
     sale: quoted && sale.amountIn > 0n ? { tokenIn: sale.amountIn, usdcOut: sale.amountOut || undefined } : undefined,

@@ -1,15 +1,20 @@
+import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
+import { promotionCriteriaAbi } from '../../contracts-abi/promotion-criteria.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { Allocation } from '../protocol/intent-terms.ts'
+import type { PromotionCriteria } from '../protocol/promotion-criteria.ts'
 import type { TrackConfig } from '../protocol/track-config.ts'
+import type { TradeLimits } from '../protocol/trade-limits.ts'
 import { type Agent, decodeAgent } from './agents.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { type Equity, toEquity } from './equity.ts'
-import { decodeResult } from './function-call.ts'
+import { decodeResult, tryDecodeResult } from './function-call.ts'
 import { decodeAllocation } from './read-intent-terms.ts'
 import { callReader } from './service-reader.ts'
+import { decodeTradeLimits } from './trade-limits.ts'
 
 /** Risk figures of an agent at one block, in USDC base units; PnL is signed. `createdAt` is Unix seconds. */
 export type Risk = {
@@ -24,6 +29,11 @@ export type Risk = {
   opened: bigint
   closed: bigint
   trades: bigint
+  /** The extension's facts; each is undefined in a deployment without it. */
+  capitalMode: number | undefined
+  effectiveCap: bigint | undefined
+  limits: TradeLimits | undefined
+  promotion: PromotionCriteria | undefined
 }
 
 /** Reads the risk figures of an agent in one round trip. Throws AGENT_NOT_FOUND. */
@@ -48,6 +58,10 @@ export async function getRisk(chain: TradingChain, agentId: bigint): Promise<{ b
       opened: decodeResult(tradeRouterLensAbi, 'positionsOpened', figures.positionsOpened),
       closed: decodeResult(tradeRouterLensAbi, 'positionsClosed', figures.positionsClosed),
       trades: decodeResult(tradeRouterLensAbi, 'tradeCount', figures.tradeCount),
+      capitalMode: tryDecodeResult(allocationManagerAbi, 'capitalModeOf', figures.capitalMode),
+      effectiveCap: tryDecodeResult(tradeRouterLensAbi, 'effectiveCapUsdc', figures.effectiveCap),
+      limits: decodeTradeLimits(figures.policy),
+      promotion: tryDecodeResult(promotionCriteriaAbi, 'criteriaOf', figures.promotion),
     },
   }
 }

@@ -1,4 +1,5 @@
 import type { Address } from 'viem'
+import { CapitalMode } from '../protocol/enums.ts'
 import {
   buildTrade,
   firedRuleIndex,
@@ -10,11 +11,16 @@ import {
 import type { ExitRule } from '../protocol/typed-data.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import type { Chain, TradingChain } from './configured-chain.ts'
-import { positionManager, tokenRegistry } from './contracts.ts'
+import { positionManager, tokenRegistry, tradeRouter } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
 
 /** The facts of a position that never change. */
-export type TradedPosition = { token: Address; vault: Address }
+export type TradedPosition = {
+  token: Address
+  vault: Address
+  /** A `CapitalMode`; undefined in a deployment without the extension. */
+  capitalMode: number | undefined
+}
 
 /** Positions per `eth_call`: far below the gas that nodes allow for a call. */
 const POSITIONS_PER_CALL = 150
@@ -30,14 +36,22 @@ export async function completeTrades<log extends TradeLog>(
   positions: Map<bigint, TradedPosition>,
   timeOf: (log: log) => bigint,
 ): Promise<Trade[]> {
-  for (const event of events) {
-    const opened = openedPosition(event)
-    if (opened) positions.set(event.positionId, opened)
-  }
+  const opened = events.flatMap(event => {
+    const position = openedPosition(event)
+    return position ? [{ ...event, ...position }] : []
+  })
+  for (const { positionId, token, vault } of opened) positions.set(positionId, { token, vault, capitalMode: undefined })
   const incomplete = events.filter(({ type, positionId }) => type === 'ExitExecuted' || !positions.has(positionId))
   const ladders = await readLadders(chain, [...new Set(incomplete.map(({ positionId }) => positionId))], positions)
   const tokens = events.flatMap(({ positionId }) => positions.get(positionId)?.token ?? [])
-  const decimalsOf = await readDecimals(chain, tokens)
+  const { decimalsOf, hasCapitalModes } = await readMarketFacts(chain, tokens)
+  if (hasCapitalModes)
+    for (const { positionId, token, vault, opensSimulated } of opened)
+      positions.set(positionId, {
+        token,
+        vault,
+        capitalMode: opensSimulated ? CapitalMode.Simulated : CapitalMode.Real,
+      })
   return events.map(event => {
     const { positionId, log } = event
     const position = positions.get(positionId)
@@ -45,6 +59,7 @@ export async function completeTrades<log extends TradeLog>(
     return buildTrade(event, {
       token: position.token,
       vault: position.vault,
+      capitalMode: position.capitalMode,
       decimals: decimalsOf(position.token),
       rule: findFiredRule(event, ladders),
       timestamp: timeOf(log),
@@ -78,12 +93,13 @@ async function readLadders(
         positionId,
         record: optional(call(positionManager(chain), 'getPosition', [positionId])),
         exitRules: optional(call(positionManager(chain), 'getExitRules', [positionId])),
+        capitalMode: optional(call(positionManager(chain), 'capitalModeOf', [positionId])),
       })),
     )
-    for (const { positionId, record, exitRules } of values) {
+    for (const { positionId, record, exitRules, capitalMode } of values) {
       if (record === undefined || exitRules === undefined) continue
       const { token, vault, nextRuleIndex } = record
-      positions.set(positionId, { token, vault })
+      positions.set(positionId, { token, vault, capitalMode })
       ladders.set(positionId, { nextRuleIndex, exitRules })
     }
   }
@@ -105,18 +121,29 @@ export function learnDecimals(chain: Chain, tokens: readonly { address: Address;
   for (const token of tokens) decimals.set(token.address, token.decimals)
 }
 
-async function readDecimals(
+/** Whether the configured contracts have capital modes: a router that consults a trade policy has them. */
+const knownCapitalModes = new WeakMap<object, boolean>()
+
+async function readMarketFacts(
   chain: TradingChain,
   tokens: readonly Address[],
-): Promise<(token: Address) => number | undefined> {
+): Promise<{ decimalsOf: (token: Address) => number | undefined; hasCapitalModes: boolean }> {
+  const { contracts } = chain
+  const knownModes = knownCapitalModes.get(contracts)
   const known = decimalsIn(chain)
   const unknown = [...new Set(tokens)].filter(token => !known.has(token))
-  if (unknown.length > 0) {
-    const { values } = await readTree(
-      chain,
-      unknown.map(token => ({ token, decimals: optional(call(tokenRegistry(chain), 'tokenDecimals', [token])) })),
-    )
-    for (const { token, decimals } of values) if (decimals !== undefined) known.set(token, decimals)
+  let hasCapitalModes = knownModes ?? false
+  if (unknown.length > 0 || (knownModes === undefined && tokens.length > 0)) {
+    const { values } = await readTree(chain, {
+      tokens: unknown.map(token => ({
+        token,
+        decimals: optional(call(tokenRegistry(chain), 'tokenDecimals', [token])),
+      })),
+      tradePolicy: knownModes === undefined ? optional(call(tradeRouter(chain), 'tradePolicy', [])) : undefined,
+    })
+    for (const { token, decimals } of values.tokens) if (decimals !== undefined) known.set(token, decimals)
+    if (knownModes === undefined) hasCapitalModes = values.tradePolicy !== undefined
+    knownCapitalModes.set(contracts, hasCapitalModes)
   }
-  return token => known.get(token)
+  return { decimalsOf: token => known.get(token), hasCapitalModes }
 }

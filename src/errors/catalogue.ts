@@ -6,6 +6,7 @@ import { intentErrors } from './intent-errors.ts'
 import { limitErrors } from './limit-errors.ts'
 import { marketErrors } from './market-errors.ts'
 import { paymentErrors } from './payment-errors.ts'
+import { policyErrors } from './policy-errors.ts'
 import { Refusal, toDetails } from './refusal.ts'
 import { agentErrors } from './registration-errors.ts'
 import { requestErrors } from './request-errors.ts'
@@ -18,6 +19,7 @@ const rows = {
   ...paymentErrors,
   ...agentErrors,
   ...limitErrors,
+  ...policyErrors,
   ...marketErrors,
   ...availabilityErrors,
   ...contractSetupErrors,

@@ -33,6 +33,7 @@ export const contractSetupErrors = {
   ONLY_SELF: miswired<Caller>(({ caller }) => `${caller} called a function that only the contract itself may call`),
   ONLY_TRADE_ROUTER: miswired<Caller>(({ caller }) => `the caller ${caller} is not the trade router`),
   ONLY_AGENT_REGISTRY: miswired<Caller>(({ caller }) => `the caller ${caller} is not the agent registry`),
+  ONLY_ALLOCATION_MANAGER: miswired<Caller>(({ caller }) => `the caller ${caller} is not the allocation manager`),
   ONLY_ACTIVE_POOL: miswired<Caller>(({ caller }) => `the caller ${caller} is not the pool of the current swap`),
   NOT_AGENT_OWNER: miswired<{ agentId: bigint; caller: Address }>(
     ({ agentId, caller }) => `the caller ${caller} is not the owner of agent ${agentId}`,
@@ -112,4 +113,33 @@ export const contractSetupErrors = {
   ),
   SAFE_CAST_OVERFLOWED_UINT_TO_INT: rejected<{ value: bigint }>(({ value }) => `${value} does not fit into int256`),
   SAFE_CAST_OVERFLOWED_INT_TO_UINT: rejected<{ value: bigint }>(({ value }) => `${value} is negative`),
+  DEFAULT_ADMIN_IS_TRANSFERRED_IN_TWO_STEPS: rejected(() => 'the default admin changes in two steps only'),
+  NOT_PENDING_DEFAULT_ADMIN: rejected<{ caller: Address; pending: Address }>(
+    ({ caller, pending }) => `${caller} is not the pending default admin ${pending}`,
+  ),
+  INVALID_LIQUIDITY_POLICY: rejected(() => 'the liquidity policy of a vault is out of range'),
+  ORACLE_ROUNDS_BEHIND: rejected<{ token: Address; held: bigint; offered: bigint }>(
+    ({ token, held, offered }) => `the new oracle is at round ${offered} of the token ${token}, the old one at ${held}`,
+  ),
+  SHARE_PRICE_JUMPED: rejected<{ anchor: bigint; sharePrice: bigint; maxMoveBps: bigint }>(
+    ({ anchor, sharePrice, maxMoveBps }) =>
+      `the share price moved from ${anchor} to ${sharePrice}, by more than ${maxMoveBps} basis points`,
+  ),
+  SHARES_LOCKED: rejected<{ owner: Address; available: bigint; shares: bigint }>(
+    ({ owner, available, shares }) => `${owner} can move ${available} of ${shares} shares before the holding time ends`,
+  ),
+  TRADE_ROUTER_DELAYED: rejected<{ router: Address; effectiveAt: bigint }>(
+    ({ router, effectiveAt }) => `the router ${router} can be set from ${effectiveAt} (Unix seconds)`,
+  ),
+  TRADE_ROUTER_NOT_SCHEDULED: rejected<{ router: Address }>(({ router }) => `the router ${router} was not scheduled`),
+  INVALID_DEVIATION_BOUND: rejected<{ asset: Address; maxDeviationBps: bigint; deviationWindow: bigint }>(
+    ({ asset, maxDeviationBps, deviationWindow }) =>
+      `the deviation bound of ${asset} cannot be ${maxDeviationBps} basis points in ${deviationWindow} seconds`,
+  ),
+  LIMIT_OUT_OF_RANGE: rejected<{ field: bigint; value: bigint; max: bigint }>(
+    ({ field, value, max }) => `field ${field} of the limits is ${value}, at most ${max} is allowed`,
+  ),
+  QUOTED: rejected<{ amountIn: bigint; amountOut: bigint }>(
+    ({ amountIn, amountOut }) => `a quote of ${amountIn} for ${amountOut} was not caught`,
+  ),
 }

@@ -49,4 +49,11 @@ export const migrations: readonly { name: string; statements: readonly string[] 
       'CREATE INDEX agents_vault_status ON agents (vault, status, agent_id) WHERE until IS NULL',
     ],
   },
+  {
+    name: '0003_capital_modes.sql',
+    statements: [
+      'ALTER TABLE trades ADD COLUMN capital_mode INTEGER',
+      'ALTER TABLE positions ADD COLUMN capital_mode INTEGER',
+    ],
+  },
 ]

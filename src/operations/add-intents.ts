@@ -11,6 +11,7 @@ import { presentPosition } from '../resources/position.ts'
 import { positionId } from '../resources/primitives.ts'
 import { presentAllocation } from '../resources/risk-limits.ts'
 import { parseUsdc } from '../resources/usdc-amount.ts'
+import { quoteDeadline } from './deadline.ts'
 import { defineOperation } from './define-operation.ts'
 import { estimatePurchase } from './fill-estimate.ts'
 import { presentQuote } from './quote-response.ts'
@@ -37,13 +38,20 @@ export const getAddIntentQuote = defineOperation(
     output: addIntentQuote,
     errors: [404, 502, 503],
   },
-  async ({ trading, config }, { agentId, positionId, usdcAmount, minTokenOut, maxSlippageBps, deadline }) => {
+  async (
+    { trading, config },
+    { agentId, positionId, usdcAmount, minTokenOut, maxSlippageBps, deadline: requestedDeadline },
+  ) => {
     const amount = usdcAmount === undefined ? undefined : parseUsdc(usdcAmount)
     const { block, terms } = await getPositionTerms(trading, agentId, { positionId, usdcAmount: amount })
     const { position, token } = terms
-    const intent = { usdcAmount: amount, minTokenOut, maxSlippageBps }
+    const deadline = requestedDeadline ?? quoteDeadline(block, terms.extension)
+    const intent = { usdcAmount: amount, minTokenOut, maxSlippageBps, deadline }
     const checks = addChecks(terms, intent)
-    const estimate = amount === undefined ? undefined : estimatePurchase(token, amount, maxSlippageBps)
+    const estimate =
+      amount === undefined
+        ? undefined
+        : estimatePurchase(token, { usdcAmount: amount, maxSlippageBps }, position.capitalMode)
     const { exitRules: _, pendingRules: __, ...withoutLadder } = presentPosition(position, token.symbol)
     return {
       ...presentQuote({ trading, config }, block, {
@@ -61,7 +69,11 @@ export const getAddIntentQuote = defineOperation(
               }),
       }),
       positionId: `${positionId}`,
-      allocation: presentAllocation(terms.allocation),
+      allocation: presentAllocation({
+        ...terms.allocation,
+        effectiveCap: terms.extension?.effectiveCap,
+        capitalMode: terms.extension?.capitalMode,
+      }),
       maxUsdcAmount: `${maxUsdcAmount(terms, checks, intent)}`,
       assumed: { minTokenOut: `${minTokenOut}`, maxSlippageBps },
       ...(estimate && { estimate }),

@@ -1,6 +1,7 @@
 import type { Block } from '../chain/configured-chain.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
+import type { ExtensionTerms } from '../protocol/intent-terms.ts'
 
 const SUGGESTED_LIFETIME_SECONDS = 600n
 const DAY_SECONDS = 86_400n
@@ -10,6 +11,12 @@ const MAX_MILLISECONDS = 99_999_999_999_999n
 
 /** Returns the deadline that a quote suggests: ten minutes after the block, in Unix seconds. */
 export const suggestedDeadline = ({ timestamp }: Block): bigint => timestamp + SUGGESTED_LIFETIME_SECONDS
+
+/** Returns the deadline that a quote suggests, within the trade policy if there is one. */
+export function quoteDeadline(block: Block, extension: ExtensionTerms | undefined): bigint {
+  const maxSeconds = extension?.limits.maxDeadlineSeconds || SUGGESTED_LIFETIME_SECONDS
+  return maxSeconds < SUGGESTED_LIFETIME_SECONDS ? block.timestamp + maxSeconds : suggestedDeadline(block)
+}
 
 /** Returns the refusal of a deadline that has passed at the block or is in milliseconds; undefined if it is acceptable. */
 export function deadlineRefusal(deadline: bigint, { timestamp }: Block): Refusal | undefined {

@@ -12,6 +12,7 @@ import { intentReceipt } from '../resources/intent-receipt.ts'
 import { presentPosition } from '../resources/position.ts'
 import { deadline, positionId } from '../resources/primitives.ts'
 import { presentExitBounds } from '../resources/risk-limits.ts'
+import { quoteDeadline } from './deadline.ts'
 import { defineOperation } from './define-operation.ts'
 import { presentQuote } from './quote-response.ts'
 import { assertLadderShape, relayIntent } from './relay-intent.ts'
@@ -37,16 +38,17 @@ export const getExitLadderIntentQuote = defineOperation(
     output: exitLadderQuote,
     errors: [404, 502, 503],
   },
-  async ({ trading, config }, { agentId, positionId, exits, deadline }) => {
+  async ({ trading, config }, { agentId, positionId, exits, deadline: requestedDeadline }) => {
     const { block, terms } = await getPositionTerms(trading, agentId, { positionId })
     const { position, token } = terms
+    const deadline = requestedDeadline ?? quoteDeadline(block, terms.extension)
     const { exitRules, pendingRules, nextRuleIndex } = presentPosition(position, token.symbol)
     return {
       ...presentQuote({ trading, config }, block, {
         agentId,
         terms,
         primaryType: 'UpdateExitLadder',
-        checks: ladderUpdateChecks(terms, exits),
+        checks: ladderUpdateChecks(terms, { exits, deadline }),
         deadline,
         intent:
           exits === undefined

@@ -1,7 +1,7 @@
 import { formatUnits } from 'viem'
 import type { TokenTerms } from '../protocol/intent-terms.ts'
 import { usdcValue } from '../protocol/price-quote.ts'
-import { fillFloor } from '../protocol/router-checks.ts'
+import { expectedTokens, fillFloor, paperPrice } from '../protocol/router-checks.ts'
 import { ORACLE_DECIMALS } from '../resources/price.ts'
 
 const BPS = 10_000n
@@ -15,11 +15,15 @@ const priceImpactBps = (fair: bigint, filled: bigint) => (fair === 0n ? 0 : Numb
  * Returns what an open or add of a USDC amount (base units) would buy: the venue's quote, or the oracle value on chains
  * without a quoter. Undefined if the token has no price or the venue cannot fill the amount.
  */
-export function estimatePurchase(token: TokenTerms, usdcAmount: bigint, maxSlippageBps: number) {
+export function estimatePurchase(
+  token: TokenTerms,
+  { usdcAmount, maxSlippageBps }: { usdcAmount: bigint; maxSlippageBps: number },
+  capitalMode: number | undefined,
+) {
   const market = { price: token.quote.price, decimals: token.decimals }
   if (market.price === 0n) return undefined
   const fair = fillFloor(usdcAmount, market, { maxSlippageBps: 0 })
-  const fill = token.fills.get(usdcAmount)
+  const fill = expectedTokens(token, usdcAmount, capitalMode)
   if (fill === undefined && token.fills.size > 0) return undefined
   const tokenOut = fill ?? fair
   return {
@@ -32,13 +36,17 @@ export function estimatePurchase(token: TokenTerms, usdcAmount: bigint, maxSlipp
 }
 
 /** Returns what a reduce would bring, from the same sources as `estimatePurchase`. */
-export function estimateSale(token: TokenTerms, { tokenIn, minUsdcOut }: { tokenIn: bigint; minUsdcOut: bigint }) {
+export function estimateSale(
+  token: TokenTerms,
+  { tokenIn, minUsdcOut }: { tokenIn: bigint; minUsdcOut: bigint },
+  capitalMode: number | undefined,
+) {
   const market = { price: token.quote.price, decimals: token.decimals }
   if (market.price === 0n) return undefined
   const fair = usdcValue(tokenIn, market)
   const fill = token.sale?.tokenIn === tokenIn ? token.sale.usdcOut : undefined
   if (fill === undefined && token.sale !== undefined) return undefined
-  const usdcOut = fill ?? fair
+  const usdcOut = paperPrice(fill ?? fair, fair, capitalMode)
   return {
     source: fill === undefined ? ('oracle' as const) : ('venue' as const),
     usdcOut: `${usdcOut}`,

@@ -1,22 +1,22 @@
 import type { Block } from '../chain/configured-chain.ts'
 import type { Context } from '../context.ts'
-import type { TokenTerms } from '../protocol/intent-terms.ts'
-import type { Check } from '../protocol/router-checks.ts'
+import type { Check } from '../protocol/check.ts'
+import type { TradingTerms } from '../protocol/intent-terms.ts'
 import type { Domain, Message, PrimaryType } from '../protocol/typed-data.ts'
 import { presentMarket } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentCheck } from '../resources/router-check.ts'
+import { presentTradePolicy } from '../resources/trade-policy.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
-import { suggestedDeadline } from './deadline.ts'
 import { marketClosure } from './market-closure.ts'
 
 type QuoteFacts<P extends PrimaryType> = {
   agentId: bigint
-  terms: { agent: { signer: `0x${string}` }; nonce: bigint; domain: Domain; token: TokenTerms | undefined }
+  terms: { agent: { signer: `0x${string}` }; nonce: bigint; domain: Domain } & Pick<TradingTerms, 'token' | 'extension'>
   primaryType: P
   checks: readonly Check[]
-  /** The requested deadline. */
-  deadline: bigint | undefined
+  /** The requested deadline, or the suggested one. */
+  deadline: bigint
   /** Builds message and body for the suggested deadline; absent unless the request names every value. */
   intent?:
     | ((signed: { nonce: bigint; deadline: bigint }) => { message: Message; body: Record<string, unknown> })
@@ -27,7 +27,7 @@ type QuoteFacts<P extends PrimaryType> = {
 export function presentQuote<P extends PrimaryType>(
   { trading: { trading }, config }: Pick<Context, 'trading' | 'config'>,
   block: Block,
-  { agentId, terms, primaryType, checks, deadline = suggestedDeadline(block), intent }: QuoteFacts<P>,
+  { agentId, terms, primaryType, checks, deadline, intent }: QuoteFacts<P>,
 ) {
   const signable = intent?.({ nonce: terms.nonce, deadline })
   const symbol = terms.token?.symbol
@@ -38,6 +38,7 @@ export function presentQuote<P extends PrimaryType>(
     nonce: `${terms.nonce}`,
     eip712: presentEip712(terms.domain, primaryType),
     tradeRouter: trading.TradeRouter,
+    tradePolicy: terms.extension ? presentTradePolicy(terms.extension.limits) : null,
     checks: checks.map(check => ({
       ...presentCheck(check),
       // The router knows no market hours: it rejects the price that has become stale since the market closed.

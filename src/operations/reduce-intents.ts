@@ -9,6 +9,7 @@ import { reduceIntentQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-receipt.ts'
 import { presentPosition } from '../resources/position.ts'
 import { deadline, positionId } from '../resources/primitives.ts'
+import { quoteDeadline } from './deadline.ts'
 import { defineOperation } from './define-operation.ts'
 import { estimateSale } from './fill-estimate.ts'
 import { presentQuote } from './quote-response.ts'
@@ -37,17 +38,19 @@ export const getReduceIntentQuote = defineOperation(
     output: reduceIntentQuote,
     errors: [404, 502, 503],
   },
-  async ({ trading, config }, { agentId, positionId, exitBps, deadline }) => {
+  async ({ trading, config }, { agentId, positionId, exitBps, deadline: requestedDeadline }) => {
     const share = exitBps ?? CLOSE_BPS
     const { block, terms } = await getPositionTerms(trading, agentId, { positionId, exitBps: share })
     const { position, token } = terms
-    const estimate = exitBps === undefined ? undefined : estimateSale(token, reduceAmounts(terms, exitBps))
+    const deadline = requestedDeadline ?? quoteDeadline(block, terms.extension)
+    const estimate =
+      exitBps === undefined ? undefined : estimateSale(token, reduceAmounts(terms, exitBps), position.capitalMode)
     return {
       ...presentQuote({ trading, config }, block, {
         agentId,
         terms,
         primaryType: 'ReducePosition',
-        checks: reduceChecks(terms, { exitBps: share }),
+        checks: reduceChecks(terms, { exitBps: share, deadline }),
         deadline,
         intent:
           exitBps === undefined

@@ -9,6 +9,7 @@ import type { Refusal } from '../errors/refusal.ts'
 import type { RelayRequest } from '../executor/intent.ts'
 import { decodeRevert } from '../protocol/contract-errors.ts'
 import { findBoundsProblem, findShapeProblem } from '../protocol/exit-ladder.ts'
+import { ladderBounds } from '../protocol/intent-terms.ts'
 import { positionIdIn } from '../protocol/receipt-ids.ts'
 import { digestOf, type ExitRule, type Message, type PrimaryType } from '../protocol/typed-data.ts'
 import { deadlineRefusal, deadlineWarnings } from './deadline.ts'
@@ -94,7 +95,7 @@ async function refusalWithContext(
   const refusal = await refusalAtHead(trading, { data, context })
   if (error?.name === 'ExitRulesOutOfBounds' && exits !== undefined) {
     const { terms } = await getTerms(trading, agentId)
-    const problem = findBoundsProblem(exits, terms.trackConfig)
+    const problem = findBoundsProblem(exits, ladderBounds(terms))
     const { transactionHash } = context
     return problem ? refuse('EXIT_RULES_OUT_OF_BOUNDS', problem).withDetails({ transactionHash }) : refusal
   }

@@ -13,6 +13,7 @@ import { tradeIntentQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-receipt.ts'
 import { presentAllocation, presentExitBounds, presentRiskBounds } from '../resources/risk-limits.ts'
 import { parseUsdc } from '../resources/usdc-amount.ts'
+import { quoteDeadline } from './deadline.ts'
 import { defineOperation } from './define-operation.ts'
 import { estimatePurchase } from './fill-estimate.ts'
 import { presentQuote } from './quote-response.ts'
@@ -39,17 +40,23 @@ export const getTradeIntentQuote = defineOperation(
     output: tradeIntentQuote,
     errors: [404, 502, 503],
   },
-  async ({ trading, config }, { agentId, symbol, usdcAmount, minTokenOut, maxSlippageBps, exits, deadline }) => {
+  async (
+    { trading, config },
+    { agentId, symbol, usdcAmount, minTokenOut, maxSlippageBps, exits, deadline: requestedDeadline },
+  ) => {
     const amount = usdcAmount === undefined ? undefined : parseUsdc(usdcAmount)
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
     const { block, terms } = await getTerms(trading, agentId, { token, usdcAmount: amount })
     const { agent, trackConfig } = terms
     const ladder = exits ?? defaultLadder(trackConfig)
-    const intent = { usdcAmount: amount, minTokenOut, maxSlippageBps, exits }
+    const deadline = requestedDeadline ?? quoteDeadline(block, terms.extension)
+    const intent = { usdcAmount: amount, minTokenOut, maxSlippageBps, deadline, exits }
     const checks = openChecks(terms, intent)
     const symbolOf = await symbolsOf(trading, terms.vault.allowedTokens)
     const estimate =
-      terms.token && amount !== undefined ? estimatePurchase(terms.token, amount, maxSlippageBps) : undefined
+      terms.token && amount !== undefined
+        ? estimatePurchase(terms.token, { usdcAmount: amount, maxSlippageBps }, terms.extension?.capitalMode)
+        : undefined
     return {
       ...presentQuote({ trading, config }, block, {
         agentId,
@@ -82,7 +89,11 @@ export const getTradeIntentQuote = defineOperation(
             : undefined,
       }),
       vault: agent.vault,
-      allocation: presentAllocation(terms.allocation),
+      allocation: presentAllocation({
+        ...terms.allocation,
+        effectiveCap: terms.extension?.effectiveCap,
+        capitalMode: terms.extension?.capitalMode,
+      }),
       allowedSymbols: terms.vault.allowedTokens.map(symbolOf),
       trackId: agent.track,
       exitBounds: presentExitBounds(trackConfig),

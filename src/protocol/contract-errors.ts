@@ -6,12 +6,15 @@ import {
   decodeErrorResult,
   type Hex,
 } from 'viem'
+import { agentLedgerAbi } from '../../contracts-abi/agent-ledger.ts'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { feeManagerAbi } from '../../contracts-abi/fee-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { promotionCriteriaAbi } from '../../contracts-abi/promotion-criteria.ts'
+import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { type Code, refuse } from '../errors/catalogue.ts'
@@ -27,6 +30,9 @@ export const contractAbis = [
   uniswapV3SwapAdapterAbi,
   agentRegistryAbi,
   feeManagerAbi,
+  tradePolicyAbi,
+  agentLedgerAbi,
+  promotionCriteriaAbi,
 ] as const
 type Abis = (typeof contractAbis)[number]
 type ErrorName = ContractErrorName<Abis>
@@ -120,7 +126,50 @@ const refusals: {
   DeviationTooLarge: ([asset, held, given, maxDeviationBps]) =>
     refuse('DEVIATION_TOO_LARGE', { asset, held, given, maxDeviationBps }),
 
+  // Trade policy, capital modes and promotion
+  SlippageAboveLimit: ([slippageBps, maxSlippageBps]) =>
+    refuse('SLIPPAGE_ABOVE_LIMIT', { slippageBps, maxSlippageBps }),
+  TradeTooSmall: ([usdcAmount, minUsdcAmount]) => refuse('TRADE_TOO_SMALL', { usdcAmount, minUsdcAmount }),
+  DeadlineTooFar: ([deadline, latestDeadline]) => refuse('DEADLINE_TOO_FAR', { deadline, latestDeadline }),
+  SpotPriceDeviation: ([token, spotPrice, oraclePrice, maxDeviationBps]) =>
+    refuse('SPOT_PRICE_DEVIATION', { token, spotPrice, oraclePrice, maxDeviationBps }),
+  TwapDeviation: ([token, twapPrice, oraclePrice, maxDeviationBps]) =>
+    refuse('TWAP_DEVIATION', { token, twapPrice, oraclePrice, maxDeviationBps }),
+  TwapUnavailable: ([token]) => refuse('TWAP_UNAVAILABLE', { token }),
+  ExceedsMaxDrawdown: ([agentId, drawdownBps, maxDrawdownBps]) =>
+    refuse('EXCEEDS_MAX_DRAWDOWN', { agentId, drawdownBps, maxDrawdownBps }),
+  CapitalModeMismatch: ([positionId, capitalMode]) =>
+    refuse('CAPITAL_MODE_MISMATCH', { positionId, capitalMode: BigInt(capitalMode) }),
+  ExitInProgress: ([positionId]) => refuse('EXIT_IN_PROGRESS', { positionId }),
+  ExitFloorNotMet: ([positionId, slippageBps, dueSince]) =>
+    refuse('EXIT_FLOOR_NOT_MET', { positionId, slippageBps, dueSince }),
+  CapsExceedAssets: ([vault, caps, assets]) => refuse('CAPS_EXCEED_ASSETS', { vault, caps, assets }),
+  NotOwnerOrSigner: ([agentId, caller]) => refuse('NOT_OWNER_OR_SIGNER', { agentId, caller }),
+  PromotionCriteriaNotSet: () => refuse('PROMOTION_CRITERIA_NOT_SET'),
+  TooFewTrades: ([agentId, trades, minTrades]) => refuse('TOO_FEW_TRADES', { agentId, trades, minTrades }),
+  EvaluationPeriodNotOver: ([agentId, endsAt]) => refuse('EVALUATION_PERIOD_NOT_OVER', { agentId, endsAt }),
+  ScoreTooLow: ([agentId, score, minScore]) => refuse('SCORE_TOO_LOW', { agentId, score, minScore }),
+  DailyLossLimitBreached: ([agentId, lossUsdc, maxLossUsdc]) =>
+    refuse('DAILY_LOSS_LIMIT_BREACHED', { agentId, lossUsdc, maxLossUsdc }),
+  DrawdownLimitBreached: ([agentId, drawdownBps, maxDrawdownBps]) =>
+    refuse('DRAWDOWN_LIMIT_BREACHED', { agentId, drawdownBps, maxDrawdownBps }),
+  OpenPositionsOfOtherMode: ([agentId, count]) => refuse('OPEN_POSITIONS_OF_OTHER_MODE', { agentId, count }),
+
   // Contracts that are connected or administered incorrectly
+  OnlyAllocationManager: ([caller]) => refuse('ONLY_ALLOCATION_MANAGER', { caller }),
+  DefaultAdminIsTransferredInTwoSteps: () => refuse('DEFAULT_ADMIN_IS_TRANSFERRED_IN_TWO_STEPS'),
+  NotPendingDefaultAdmin: ([caller, pending]) => refuse('NOT_PENDING_DEFAULT_ADMIN', { caller, pending }),
+  InvalidLiquidityPolicy: () => refuse('INVALID_LIQUIDITY_POLICY'),
+  OracleRoundsBehind: ([token, held, offered]) => refuse('ORACLE_ROUNDS_BEHIND', { token, held, offered }),
+  SharePriceJumped: ([anchor, sharePrice, maxMoveBps]) =>
+    refuse('SHARE_PRICE_JUMPED', { anchor, sharePrice, maxMoveBps }),
+  SharesLocked: ([owner, available, shares]) => refuse('SHARES_LOCKED', { owner, available, shares }),
+  TradeRouterDelayed: ([router, effectiveAt]) => refuse('TRADE_ROUTER_DELAYED', { router, effectiveAt }),
+  TradeRouterNotScheduled: ([router]) => refuse('TRADE_ROUTER_NOT_SCHEDULED', { router }),
+  InvalidDeviationBound: ([asset, maxDeviationBps, deviationWindow]) =>
+    refuse('INVALID_DEVIATION_BOUND', { asset, maxDeviationBps, deviationWindow }),
+  LimitOutOfRange: ([field, value, max]) => refuse('LIMIT_OUT_OF_RANGE', { field, value, max }),
+  Quoted: ([amountIn, amountOut]) => refuse('QUOTED', { amountIn, amountOut }),
   AccessControlUnauthorizedAccount: ([account, neededRole]) =>
     refuse('ACCESS_CONTROL_UNAUTHORIZED_ACCOUNT', { account, neededRole }),
   AccessControlBadConfirmation: () => refuse('ACCESS_CONTROL_BAD_CONFIRMATION'),

@@ -63,8 +63,11 @@ export function findShapeProblem(exits: readonly ExitRule[], firedRules = 0): La
   return undefined
 }
 
+/** The track's bounds; with the extension, a required StopLoss counts only if one StopLoss sells everything. */
+export type LadderBounds = ExitBounds & { stopsMustSellAll: boolean }
+
 /** Returns which of the track's exit bounds a ladder of valid shape breaks; undefined if none. */
-export function findBoundsProblem(exits: readonly ExitRule[], bounds: ExitBounds): LadderProblem | undefined {
+export function findBoundsProblem(exits: readonly ExitRule[], bounds: LadderBounds): LadderProblem | undefined {
   const { maxStopLossBps, minTakeProfitBps, maxTakeProfitBps } = bounds
   for (const [ruleIndex, { triggerType, triggerBps }] of exits.entries()) {
     const rule = { ruleIndex, given: triggerBps }
@@ -77,8 +80,10 @@ export function findBoundsProblem(exits: readonly ExitRule[], bounds: ExitBounds
     if (triggerType === TriggerType.TakeProfit && maxTakeProfitBps > 0n && distance > maxTakeProfitBps)
       return { problem: 'the TakeProfit is above maxTakeProfitBps', ...rule, limit: maxTakeProfitBps }
   }
-  if (bounds.requireStopLoss && !exits.some(({ triggerType }) => triggerType === TriggerType.StopLoss))
-    return { problem: 'the track requires a StopLoss' }
+  const stops = exits.filter(({ triggerType }) => triggerType === TriggerType.StopLoss)
+  if (bounds.requireStopLoss && stops.length === 0) return { problem: 'the track requires a StopLoss' }
+  if (bounds.requireStopLoss && bounds.stopsMustSellAll && stops.every(({ exitBps }) => exitBps < FULL_EXIT_BPS))
+    return { problem: 'the track requires that one StopLoss sells everything that is left' }
   if (bounds.requireTakeProfit && !exits.some(({ triggerType }) => triggerType === TriggerType.TakeProfit))
     return { problem: 'the track requires a TakeProfit' }
   return undefined
@@ -88,6 +93,19 @@ export function findBoundsProblem(exits: readonly ExitRule[], bounds: ExitBounds
 export function pnlBps(price: bigint, entryPriceUsdc: bigint): bigint {
   const entry = entryPriceUsdc * 100n
   return entry === 0n ? 0n : ((price - entry) * 10_000n) / entry
+}
+
+// What cost nothing counts as the highest gain.
+const PNL_WITHOUT_COST_BPS = MAX_TRIGGER_BPS
+
+/** Returns the PnL in bps of tokens at a price (8 decimals) against their cost (USDC base units), truncated towards zero. */
+export function costPnlBps(
+  { tokenAmount, usdcCostBasis }: { tokenAmount: bigint; usdcCostBasis: bigint },
+  { price, decimals }: { price: bigint; decimals: number },
+): bigint {
+  if (usdcCostBasis === 0n) return PNL_WITHOUT_COST_BPS
+  const cost = usdcCostBasis * 100n * 10n ** BigInt(decimals)
+  return ((tokenAmount * price - cost) * 10_000n) / cost
 }
 
 /** Whether a PnL in bps triggers a rule: a StopLoss at or below its trigger, a TakeProfit at or above it. */

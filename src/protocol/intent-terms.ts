@@ -1,7 +1,9 @@
 import type { Address } from 'viem'
+import type { LadderBounds } from './exit-ladder.ts'
 import type { Position } from './position.ts'
 import type { PriceQuote } from './price-quote.ts'
 import type { TrackConfig } from './track-config.ts'
+import type { TradeLimits } from './trade-limits.ts'
 
 /** An agent's allocation. `status` is an `AllocationStatus`; amounts are USDC base units. */
 export type Allocation = { cap: bigint; used: bigint; status: number }
@@ -17,10 +19,30 @@ export type TradingTerms = {
   vault: { tradingPaused: boolean; totalAssets: bigint; idleAssets: bigint }
   dailyTurnoverUsdc: bigint
   dailyRealizedPnlUsdc: bigint
+  /** Undefined in a deployment without the extension. */
+  extension: ExtensionTerms | undefined
   /** Undefined if the intent names neither a token nor a position. */
   token: TokenTerms | undefined
   /** Undefined if the intent is not about an open position. */
   position: Position | undefined
+  /** Whether an exit of the position has been filled only in part; false without the extension. */
+  exitInProgress: boolean
+}
+
+/** What the contracts of the extension check an intent against. */
+export type ExtensionTerms = {
+  /** The agent's `CapitalMode`. */
+  capitalMode: number
+  /** The allocation cap less the track's realized loss, in proportion if the vault's caps exceed its assets. */
+  effectiveCap: bigint
+  limits: TradeLimits
+  /** Realized on the agent's track; `peakRealizedPnlUsdc` is its highest value, at least 0. */
+  realizedPnlUsdc: bigint
+  peakRealizedPnlUsdc: bigint
+  /** The figures of the day before the block's. */
+  previousDay: { turnoverUsdc: bigint; realizedPnlUsdc: bigint }
+  /** Timestamp of the block, in Unix seconds. */
+  blockTime: bigint
 }
 
 /** The state of an intent's token. */
@@ -30,6 +52,10 @@ export type TokenTerms = {
   decimals: number
   allowed: boolean
   quote: PriceQuote
+  /** The pool's prices, with 8 decimals; `twap` is 0 if the pool has no history. Undefined without the extension. */
+  venuePrices: { spot: bigint; twap: bigint } | undefined
+  /** Whether the token trades only while its pool has a time-weighted price. */
+  isTwapRequired: boolean
   /** The agent's open position in the token; 0 if there is none. */
   openPositionId: bigint
   /** Tokens that the venue returns, by USDC amount; undefined if it cannot fill the amount. Empty without a quoter. */
@@ -37,3 +63,12 @@ export type TokenTerms = {
   /** USDC that the venue returns for the tokens of a reduce; undefined without a quoter. */
   sale: { tokenIn: bigint; usdcOut: bigint | undefined } | undefined
 }
+
+/** Returns the bounds of an exit ladder under these terms. */
+export const ladderBounds = ({
+  trackConfig,
+  extension,
+}: Pick<TradingTerms, 'trackConfig' | 'extension'>): LadderBounds => ({
+  ...trackConfig,
+  stopsMustSellAll: extension !== undefined,
+})

@@ -22,7 +22,12 @@ export type Position = {
   exitRules: readonly ExitRule[]
   /** Mark to market at the oracle price; undefined if the position is closed or the price is stale. */
   unrealizedPnlUsdc: bigint | undefined
+  /** A `CapitalMode`; undefined in a deployment without the extension. */
+  capitalMode: number | undefined
 }
 
 /** The part of a position that decides about its exits. */
-export type WatchedPosition = Omit<Position, 'usdcCostBasis' | 'openedAt' | 'realizedPnlUsdc' | 'unrealizedPnlUsdc'>
+export type WatchedPosition = Omit<
+  Position,
+  'usdcCostBasis' | 'openedAt' | 'realizedPnlUsdc' | 'unrealizedPnlUsdc' | 'capitalMode'
+>

@@ -34,6 +34,8 @@ export type Trade = LogPosition & {
   positionId: bigint
   token: Address
   vault: Address
+  /** The `CapitalMode` of the position; absent in a deployment without the extension. */
+  capitalMode?: number
   /** USDC base units that the vault paid or received; for an exit, less the keeper's bounty. */
   usdcAmount?: bigint
   /** Tokens bought or sold, in base units. */
@@ -59,6 +61,8 @@ export type TradeEvent<log extends TradeLog = TradeLog> = {
   positionId: bigint
   log: log
   change: log | undefined
+  /** Whether the event opened the position on paper. */
+  opensSimulated: boolean
 }
 
 // The trade of each router event, and the position manager's event of the same change.
@@ -71,12 +75,21 @@ const routerEvents = {
   PositionForceClosed: { type: 'PositionForceClosed', source: 'operator', change: 'PositionReduced' },
 } as const
 const CLOSED = 'PositionClosed'
+// Comes with the PositionOpened of a position on paper.
+const SIMULATED = 'PositionSimulated'
 type RouterEvent = keyof typeof routerEvents
-type ChangeEvent = NonNullable<(typeof routerEvents)[RouterEvent]['change']> | typeof CLOSED
+type ChangeEvent = NonNullable<(typeof routerEvents)[RouterEvent]['change']> | typeof CLOSED | typeof SIMULATED
 const SALES: readonly RouterEvent[] = ['PositionReducedFromIntent', 'ExitExecuted', 'PositionForceClosed']
 
 const eventsAbi = [...tradeRouterAbi, ...positionManagerAbi] as const
-const changes = ['PositionOpened', 'PositionIncreased', 'PositionReduced', 'PositionLadderExitApplied', CLOSED] as const
+const changes = [
+  'PositionOpened',
+  'PositionIncreased',
+  'PositionReduced',
+  'PositionLadderExitApplied',
+  CLOSED,
+  SIMULATED,
+] as const
 const topics = new Map<RouterEvent | ChangeEvent, Hex>(
   [...(Object.keys(routerEvents) as RouterEvent[]), ...changes].map(name => [name, eventTopic(eventsAbi, name)]),
 )
@@ -103,10 +116,11 @@ export function pairTradeEvents<log extends TradeLog>(logs: readonly log[]): Tra
   return ordered.flatMap(({ name, log, key }): TradeEvent<log>[] => {
     const ids = { positionId: hexToBigInt(log.topics[1] ?? '0x0'), agentId: hexToBigInt(log.topics[2] ?? '0x0') }
     const source = closedBy.get(key)
-    if (name === CLOSED) return source ? [{ type: CLOSED, source, ...ids, log, change: undefined }] : []
+    const opensSimulated = name === 'PositionOpenedFromIntent' && changesByKey.has(`${key} ${SIMULATED}`)
+    if (name === CLOSED) return source ? [{ type: CLOSED, source, ...ids, log, change: undefined, opensSimulated }] : []
     if (!(name in routerEvents)) return []
     const { change, ...event } = routerEvents[name as RouterEvent]
-    return [{ ...event, ...ids, log, change: changesByKey.get(`${key} ${change}`)?.shift()?.log }]
+    return [{ ...event, ...ids, log, change: changesByKey.get(`${key} ${change}`)?.shift()?.log, opensSimulated }]
   })
 }
 
@@ -136,13 +150,14 @@ export function buildTrade(
   known: {
     token: Address
     vault: Address
+    capitalMode: number | undefined
     decimals: number | undefined
     rule: ExitRule | undefined
     timestamp: bigint
   },
 ): Trade {
   const { type, source, agentId, positionId, log } = event
-  const { token, vault, decimals, rule, timestamp } = known
+  const { token, vault, capitalMode, decimals, rule, timestamp } = known
   const facts = factsOf(event)
   const { usdcAmount, tokenAmount } = facts
   const priceUsdc =
@@ -160,6 +175,7 @@ export function buildTrade(
     transactionHash: log.transactionHash,
     blockNumber: log.blockNumber,
     logIndex: log.logIndex,
+    ...(capitalMode !== undefined && { capitalMode }),
     ...(priceUsdc !== undefined && { priceUsdc }),
     ...(rule !== undefined && { rule, exitBps: rule.exitBps }),
     ...facts,

@@ -5,6 +5,7 @@ import { market } from './price.ts'
 import { addressOut, amount, asOf, bps, digits, unixSeconds, usdc } from './primitives.ts'
 import { accountRiskBounds, allocation, exitBounds } from './risk-limits.ts'
 import { check } from './router-check.ts'
+import { tradePolicy } from './trade-policy.ts'
 import { eip712Info, signableFields } from './typed-data.ts'
 
 const estimate = z
@@ -33,6 +34,7 @@ const quoteFields = {
     .string()
     .nullable()
     .meta({ description: 'The first rule that fails, else the one that limits the amount' }),
+  tradePolicy: tradePolicy.nullable(),
   market: market.optional(),
   warnings: z.array(z.string()).optional().meta({ description: 'What to know even though every check passes' }),
   serverTime: unixSeconds('Current block time'),

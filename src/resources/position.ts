@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { PositionStatus } from '../protocol/enums.ts'
 import type { Position } from '../protocol/position.ts'
+import { capitalMode, presentCapitalMode } from './capital-mode.ts'
 import { exitRule, presentExitRule } from './exit-rule.ts'
 import { addressOut, amount, asOf, bps, digits, lagBlocks, nextCursor, unixSeconds, usdc } from './primitives.ts'
 
@@ -21,6 +22,7 @@ export const agentPosition = z
     symbol: z.string(),
     token: addressOut,
     vault: addressOut,
+    capitalMode,
     tokenAmount: amount("Tokens held; the token's base units"),
     entryPriceUsdc: usdc('Average entry price of one whole token'),
     usdcCostBasis: usdc('Cost of the tokens still held'),
@@ -83,6 +85,7 @@ export function presentPosition(
     symbol,
     token: position.token,
     vault: position.vault,
+    capitalMode: presentCapitalMode(position.capitalMode),
     tokenAmount: `${position.tokenAmount}`,
     entryPriceUsdc: `${position.entryPriceUsdc}`,
     usdcCostBasis: `${usdcCostBasis}`,

@@ -1,16 +1,20 @@
 import { z } from 'zod'
 import type { Block } from '../chain/configured-chain.ts'
 import type { Risk } from '../chain/risk-state.ts'
-import { AgentStatus } from '../protocol/enums.ts'
 import { limitBreaches } from '../protocol/reached-limits.ts'
+import { capitalMode, presentCapitalMode } from './capital-mode.ts'
 import { asOf, bps, digits, presentAsOf, usdc } from './primitives.ts'
+import { presentPromotionReadiness, promotionReadiness } from './promotion-readiness.ts'
 import { accountRiskBounds, allocation, presentAllocation, presentRiskBounds } from './risk-limits.ts'
+import { presentTradePolicy, tradePolicy } from './trade-policy.ts'
 
 export const riskState = z
   .object({
     agentId: digits('Agent id'),
     trackId: z.int(),
+    capitalMode,
     allocation,
+    tradePolicy: tradePolicy.nullable(),
     accountRiskBounds,
     equity: z.object({
       peakUsdc: usdc('Highest equity so far'),
@@ -34,19 +38,7 @@ export const riskState = z
       dailyLossUsedUsdc: usdc('Realized loss of the day'),
       dailyLossUtilizationBps: bps('Used share of maxDailyLossUsdc'),
     }),
-    promotionReadiness: z.object({
-      minTradesRequired: z.int(),
-      tradesCompleted: z.int(),
-      meetsMinTrades: z.boolean(),
-      evaluationPeriodSeconds: digits('Seconds on the track that promotion requires'),
-      evaluationElapsedSeconds: digits('Seconds on the track so far'),
-      meetsEvaluationPeriod: z.boolean(),
-      promotionScoreRequired: z.int(),
-      alphaScore: z.int().nullable().meta({ description: 'Null until published off chain' }),
-      meetsAlphaScore: z.boolean().nullable(),
-      eligible: z.boolean(),
-      blockers: z.array(z.string()),
-    }),
+    promotionReadiness,
     priceStale: z.boolean().meta({
       description:
         'Whether an open position has no fresh price; equity and unrealized PnL then use the last known price',
@@ -65,13 +57,15 @@ export function presentRisk(
   risk: Risk,
   symbol: (token: `0x${string}`) => string,
 ): z.input<typeof riskState> {
-  const { agent, allocation, trackConfig, equity, dailyRealizedPnlUsdc } = risk
+  const { agent, allocation, trackConfig, equity, dailyRealizedPnlUsdc, capitalMode, effectiveCap, limits } = risk
   const { drawdownBps } = equity
   const reached = limitBreaches({ cap: allocation.cap, drawdownBps, dailyRealizedPnlUsdc }, trackConfig)
   return {
     agentId: `${agentId}`,
     trackId: agent.track,
-    allocation: presentAllocation(allocation),
+    capitalMode: presentCapitalMode(capitalMode),
+    allocation: presentAllocation({ ...allocation, effectiveCap, capitalMode }),
+    tradePolicy: limits ? presentTradePolicy(limits) : null,
     accountRiskBounds: presentRiskBounds(trackConfig),
     equity: {
       peakUsdc: `${equity.peak}`,
@@ -97,32 +91,5 @@ export function presentRisk(
     priceStale: equity.staleTokens.length > 0,
     staleSymbols: equity.staleTokens.map(symbol),
     asOf: presentAsOf(block),
-  }
-}
-
-function presentPromotionReadiness({ agent, allocation, trackConfig, trades }: Risk, now: bigint) {
-  const { minTrades, evaluationPeriod, promotionScore } = trackConfig
-  const since = allocation.createdAt > 0n ? allocation.createdAt : agent.createdAt
-  const elapsed = now > since ? now - since : 0n
-  const meetsMinTrades = trades >= minTrades
-  const meetsEvaluationPeriod = elapsed >= evaluationPeriod
-  const blockers = [
-    ...(agent.status === AgentStatus.Active ? [] : ['The agent is not active']),
-    ...(meetsMinTrades ? [] : [`${minTrades - trades} more trades are needed`]),
-    ...(meetsEvaluationPeriod ? [] : [`${evaluationPeriod - elapsed} more seconds on the track are needed`]),
-    ...(promotionScore > 0n ? ['The alpha score is not published yet'] : []),
-  ]
-  return {
-    minTradesRequired: Number(minTrades),
-    tradesCompleted: Number(trades),
-    meetsMinTrades,
-    evaluationPeriodSeconds: `${evaluationPeriod}`,
-    evaluationElapsedSeconds: `${elapsed}`,
-    meetsEvaluationPeriod,
-    promotionScoreRequired: Number(promotionScore),
-    alphaScore: null,
-    meetsAlphaScore: null,
-    eligible: blockers.length === 0,
-    blockers,
   }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { remedyOf } from '../errors/catalogue.ts'
-import type { Check } from '../protocol/router-checks.ts'
+import type { Check } from '../protocol/check.ts'
 
 export const check = z
   .object({

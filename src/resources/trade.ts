@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type LogPosition, TRADE_SOURCES, TRADE_TYPES, type Trade } from '../protocol/trade-events.ts'
+import { capitalMode, presentCapitalMode } from './capital-mode.ts'
 import { exitRule, presentExitRule } from './exit-rule.ts'
 import { addressOut, amount, asOf, digits, hashOut, lagBlocks, nextCursor, unixSeconds, usdc } from './primitives.ts'
 
@@ -13,6 +14,7 @@ const trade = z
     symbol: z.string(),
     token: addressOut,
     vault: addressOut,
+    capitalMode,
     usdcAmount: usdc("What the vault paid or received; for an exit, net of the keeper's bounty").nullable(),
     tokenAmount: amount("Tokens bought or sold; the token's base units").nullable(),
     priceUsdc: usdc('Price of one whole token, computed from the two amounts').nullable(),
@@ -78,6 +80,7 @@ export function presentTrade(record: Trade, symbol: string): z.input<typeof trad
     symbol,
     token: record.token,
     vault: record.vault,
+    capitalMode: presentCapitalMode(record.capitalMode),
     usdcAmount: textOrNull(record.usdcAmount),
     tokenAmount: textOrNull(record.tokenAmount),
     priceUsdc: textOrNull(record.priceUsdc),

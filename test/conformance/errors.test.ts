@@ -411,12 +411,12 @@ describe('every error code', () => {
 
 describe('the request for', () => {
   beforeAll(() =>
-    chain.send(accounts.admin, {
+    chain.administer({
       address: contracts.TradeRouter,
       abi: tradeRouterAbi,
       functionName: 'grantRole',
       args: [EXECUTOR_ROLE, direct.address],
-    } as never),
+    }),
   )
   it.each(Object.entries(caused))('%s causes it', async (expected, cause) => {
     expect(await cause()).toBe(expected)

@@ -1,9 +1,12 @@
 import fc from 'fast-check'
+import { createPublicClient, http } from 'viem'
 import { beforeAll, describe, expect, inject, it } from 'vitest'
+import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { AgentStatus } from '../../src/protocol/enums.ts'
 import {
   chain,
   FRONTIER,
+  GENESIS,
   newTrader,
   openPosition,
   type Submission,
@@ -11,12 +14,13 @@ import {
   type Trader,
 } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import { call, type Input } from '../support/surfaces.ts'
+import { call, deployment, type Input } from '../support/surfaces.ts'
 
 // The router accepts an intent exactly if every check of its quote passes. If not, it fails with the code of the first
 // failing check.
 
 const CASES = inject('isFull') ? 40 : 12
+const client = createPublicClient({ transport: http(deployment.rpcUrl) })
 const quoteOf = {
   submitTradeIntent: 'getTradeIntentQuote',
   submitAddIntent: 'getAddIntentQuote',
@@ -128,5 +132,60 @@ describe('the checks of a quote', () => {
     await chain.setAgentStatus(BigInt(fresh.agentId), AgentStatus.Suspended)
     const { quote } = await expectAgreement(fresh, 'submitTradeIntent', intent)
     expect(quote).toMatchObject({ bindingRule: 'agentActive', maxUsdcAmount: '0' })
+  })
+
+  it('agree with the router while a pending rule of the position is met', async () => {
+    const fresh = await newTrader()
+    const positionId = await openPosition(fresh, { symbol: 'AMZN', usdcAmount: '100' })
+    await chain.setPrice('AMZN', 220)
+    try {
+      const add = await expectAgreement(fresh, 'submitAddIntent', { positionId, usdcAmount: '10' })
+      expect(add.quote).toMatchObject({ bindingRule: 'noPendingRuleMet', maxUsdcAmount: '0' })
+      const update = await expectAgreement(fresh, 'submitExitLadderIntent', { positionId, exits: '-2000:10000' })
+      expect(update.body.code).toBe('PENDING_RULE_ALREADY_TRIGGERED')
+    } finally {
+      await chain.setPrice('AMZN', '244.2')
+    }
+  })
+
+  it('agree with the router under another trade policy', async () => {
+    const fresh = await newTrader()
+    const { agentId } = fresh
+    const policy = { address: deployment.contracts.TradePolicy as `0x${string}`, abi: tradePolicyAbi } as const
+    const limits = await client.readContract({ ...policy, functionName: 'limitsOf', args: [GENESIS, 0n] })
+    const setLimits = (changes: Partial<typeof limits>) =>
+      chain.administer({ ...policy, functionName: 'setLimits', args: [GENESIS, 0n, { ...limits, ...changes }] })
+    const open = { symbol: 'GOOGL', usdcAmount: '60', maxSlippageBps: '40' }
+    const positionId = await openPosition(fresh, open)
+    await setLimits({ maxEntrySlippageBps: 40, minTradeUsdc: 50_000_000n, maxDeadlineSeconds: 300 })
+    try {
+      const { body: quote } = await call('getTradeIntentQuote', { agentId })
+      expect(BigInt(quote.suggestedDeadline) - BigInt(quote.serverTime)).toBe(300n)
+      const far = `${BigInt(quote.serverTime) + 3_600n}`
+      const outcomes = []
+      for (const [submission, input] of [
+        ['submitTradeIntent', { ...open, symbol: 'NVDA', maxSlippageBps: '41' }],
+        ['submitTradeIntent', { ...open, symbol: 'NVDA', usdcAmount: '49.999999' }],
+        ['submitTradeIntent', { ...open, symbol: 'NVDA', deadline: far }],
+        ['submitAddIntent', { positionId, usdcAmount: '49', maxSlippageBps: '40' }],
+        ['submitReduceIntent', { positionId, exitBps: '5000' }],
+        ['submitReduceIntent', { positionId, exitBps: '5000', deadline: far }],
+        ['submitExitLadderIntent', { positionId, exits: '-900:10000', deadline: far }],
+        ['submitReduceIntent', { positionId, exitBps: '10000' }],
+      ] as const)
+        outcomes.push((await expectAgreement(fresh, submission, input)).body.code ?? 'accepted')
+      expect(outcomes).toEqual([
+        'SLIPPAGE_ABOVE_LIMIT',
+        'TRADE_TOO_SMALL',
+        'DEADLINE_TOO_FAR',
+        'TRADE_TOO_SMALL',
+        'TRADE_TOO_SMALL',
+        'DEADLINE_TOO_FAR',
+        'DEADLINE_TOO_FAR',
+        'accepted',
+      ])
+    } finally {
+      await setLimits({})
+    }
   })
 })

@@ -104,12 +104,12 @@ describe('payment requirements', () => {
 
   test('a fee of zero requires no payment', async () => {
     const setFee = (fee: bigint) =>
-      devnet.send(accounts.admin, {
+      devnet.administer({
         address: contracts.FeeManager,
         abi: feeManagerAbi,
         functionName: 'setRegistrationFee',
         args: [fee],
-      } as never)
+      })
     await setFee(0n)
     try {
       const { body } = await call('getRegistrationQuote', {}, app)

@@ -72,7 +72,7 @@ async function policyOf(vault: `0x${string}`) {
   })
 }
 const setPolicy = (vault: `0x${string}`, config: Awaited<ReturnType<typeof policyOf>>) =>
-  chain.send(accounts.admin, {
+  chain.administer({
     address: contracts.VaultTrackRegistry,
     abi: vaultTrackRegistryAbi,
     functionName: 'setVaultTrackConfig',
@@ -369,7 +369,7 @@ describe('the router rejects', () => {
     const feed = '0x00000000000000000000000000000000005e9fee'
     const { timestamp } = await client.getBlock()
     const setFeed = (address: `0x${string}`, grace: bigint) =>
-      chain.send(accounts.admin, {
+      chain.administer({
         address: contracts.PriceOracle,
         abi: priceOracleAbi,
         functionName: 'setSequencerFeed',
@@ -385,8 +385,10 @@ describe('the router rejects', () => {
 
   it('intents on a dust, foreign or closed position, and a ladder that would fire immediately', async () => {
     const fresh = await newTrader({ vault: FRONTIER })
-    const dust = await openPosition(fresh, { symbol: 'COIN', usdcAmount: '0.02' })
+    await open(fresh, { symbol: 'COIN', usdcAmount: '0.999999' }, 400, 'TRADE_TOO_SMALL')
+    const dust = await openPosition(fresh, { symbol: 'COIN', usdcAmount: '1' })
     await refusedIntent(fresh, 'submitReduceIntent', { positionId: dust, exitBps: '1' }, 400, 'INVALID_REDUCE_AMOUNT')
+    await refusedIntent(fresh, 'submitReduceIntent', { positionId: dust, exitBps: '5000' }, 400, 'TRADE_TOO_SMALL')
 
     const positionId = await openPosition(fresh, { symbol: 'HOOD', usdcAmount: '100' })
     await refusedIntent(

@@ -144,7 +144,7 @@ describe('round trips to the node', () => {
   it.each<[Submission, Input]>([
     ['submitTradeIntent', { symbol: 'MSFT', usdcAmount: '10' }],
     ['submitAddIntent', { usdcAmount: '10' }],
-    ['submitReduceIntent', { exitBps: 100 }],
+    ['submitReduceIntent', { exitBps: 1000 }],
     ['submitExitLadderIntent', { exits: '-900:10000' }],
   ])('of %s are a read, a simulation and a send', async (submission, input) => {
     const body = await signedIntent(trader, submission, 'symbol' in input ? input : { ...input, positionId })

@@ -3,7 +3,7 @@ import { createPublicClient, erc20Abi, type Hex, http, parseEventLogs } from 'vi
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { AgentStatus } from '../../src/protocol/enums.ts'
-import { chain, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
+import { chain, FRONTIER, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { appWith, call, callOverHttp, deployment, type Fetch, type Input } from '../support/surfaces.ts'
 
@@ -44,8 +44,8 @@ async function usdcIntoVault(hash: Hex): Promise<bigint> {
   return parseEventLogs({ abi: erc20Abi, eventName: 'Transfer', logs })
     .filter(({ address }) => address.toLowerCase() === contracts.USDC.toLowerCase())
     .reduce((sum, { args: { from, to, value } }) => {
-      if (from === GENESIS) return sum - value
-      return to === GENESIS ? sum + value : sum
+      if (from === FRONTIER) return sum - value
+      return to === FRONTIER ? sum + value : sum
     }, 0n)
 }
 
@@ -62,10 +62,11 @@ let stopped: string
 let transactions: Record<'open' | 'add' | 'ladder' | 'exit' | 'reduce' | 'close' | 'force' | 'batch', Hex>
 
 beforeAll(async () => {
-  trader = await newTrader()
+  // Real capital, so that the trades of these positions move USDC.
+  trader = await newTrader({ vault: FRONTIER })
   agentId = trader.agentId
 
-  const opening = await submit(trader, 'submitTradeIntent', { symbol: 'AMZN', usdcAmount: '500' })
+  const opening = await submit(trader, 'submitTradeIntent', { symbol: 'HOOD', usdcAmount: '500' })
   traded = opening.body.positionId
   const add = await act(trader, 'submitAddIntent', { positionId: traded, usdcAmount: '100.5' })
   const ladder = await act(trader, 'submitExitLadderIntent', {
@@ -73,23 +74,23 @@ beforeAll(async () => {
     exits: '2000:1000,-700:5000,-900:10000',
   })
   const entry = Number((await position(agentId, traded)).entryPriceUsdc) / 1e6
-  await chain.setPrice('AMZN', (entry * 0.92).toFixed(2))
+  await chain.setPrice('HOOD', (entry * 0.92).toFixed(2))
   const exit = await chain.send(accounts.keeper, { ...router, functionName: 'executeExit', args: [BigInt(traded)] })
   const reduce = await act(trader, 'submitReduceIntent', { positionId: traded, exitBps: 4000 })
   const close = await act(trader, 'submitReduceIntent', { positionId: traded, exitBps: 10000 })
-  await chain.setPrice('AMZN', '244.2')
+  await chain.setPrice('HOOD', '138.6')
 
-  forced = await openPosition(trader, { symbol: 'GOOGL', usdcAmount: '200' })
+  forced = await openPosition(trader, { symbol: 'PLTR', usdcAmount: '200' })
   await chain.setAgentStatus(BigInt(agentId), AgentStatus.Suspended)
   const force = await chain.send(accounts.operator, { ...router, functionName: 'forceClose', args: [BigInt(forced)] })
   await chain.setAgentStatus(BigInt(agentId), AgentStatus.Active)
 
-  stopped = await openPosition(trader, { symbol: 'AMZN', usdcAmount: '300', exits: '-500:2500,-700:10000' })
+  stopped = await openPosition(trader, { symbol: 'HOOD', usdcAmount: '300', exits: '-500:2500,-700:10000' })
   const entered = Number((await position(agentId, stopped)).entryPriceUsdc) / 1e6
-  await chain.setPrice('AMZN', (entered * 0.91).toFixed(2))
+  await chain.setPrice('HOOD', (entered * 0.91).toFixed(2))
   const twice = [BigInt(stopped), BigInt(stopped)]
   const batch = await chain.send(accounts.keeper, { ...router, functionName: 'executeExits', args: [twice] })
-  await chain.setPrice('AMZN', '244.2')
+  await chain.setPrice('HOOD', '138.6')
 
   transactions = {
     ...{ add, ladder, reduce, close },
@@ -114,7 +115,7 @@ describe('the trades of a position', () => {
     ])
     expect(nextCursor).toBe(null)
     for (const trade of trades) {
-      expect(trade).toMatchObject({ positionId: traded, symbol: 'AMZN', token: tokens.AMZN, vault: GENESIS })
+      expect(trade).toMatchObject({ positionId: traded, symbol: 'HOOD', token: tokens.HOOD, vault: FRONTIER })
       expect(trade.id).toBe(`${trade.transactionHash}-${trade.logIndex}`)
       const block = await node.getBlock({ blockNumber: BigInt(trade.blockNumber) })
       expect(trade.timestamp).toBe(`${block.timestamp}`)
@@ -243,14 +244,14 @@ describe('filters', () => {
 
   it('by symbol and position return the matching records, also page by page', async () => {
     const { trades: all } = await history(agentId)
-    const amazon = all.filter(({ symbol }: Body) => symbol === 'AMZN')
-    expect(amazon).toHaveLength(11)
-    expect((await history(agentId, { symbol: 'AMZN' })).trades).toEqual(amazon)
-    expect((await readPages(agentId, { symbol: 'AMZN', limit: 4 })).trades).toEqual(amazon)
+    const hood = all.filter(({ symbol }: Body) => symbol === 'HOOD')
+    expect(hood).toHaveLength(11)
+    expect((await history(agentId, { symbol: 'HOOD' })).trades).toEqual(hood)
+    expect((await readPages(agentId, { symbol: 'HOOD', limit: 4 })).trades).toEqual(hood)
     expect((await history(agentId, { symbol: 'NVDA' })).trades).toEqual([])
-    expect((await history(agentId, { symbol: 'AMZN', positionId: forced })).trades).toEqual([])
-    const exits = amazon.filter((trade: Body) => trade.type === 'ExitExecuted' && trade.positionId === stopped)
-    const both = { symbol: 'AMZN', type: 'ExitExecuted', positionId: stopped }
+    expect((await history(agentId, { symbol: 'HOOD', positionId: forced })).trades).toEqual([])
+    const exits = hood.filter((trade: Body) => trade.type === 'ExitExecuted' && trade.positionId === stopped)
+    const both = { symbol: 'HOOD', type: 'ExitExecuted', positionId: stopped }
     expect((await history(agentId, both)).trades).toEqual(exits)
   })
 
@@ -346,12 +347,12 @@ describe('a node', () => {
     const indexer = env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
     await indexer.catchUp()
     limitNode(0)
-    const hash = await act(trader, 'submitTradeIntent', { symbol: 'MSFT', usdcAmount: '20' })
+    const hash = await act(trader, 'submitTradeIntent', { symbol: 'COIN', usdcAmount: '20' })
     const relayed = env.HISTORY.prepare('SELECT count(*) AS count FROM relayed')
     await vi.waitUntil(async () => (await relayed.first<number>('count')) === 1)
     const { trades, lagBlocks } = await history(agentId, {}, appWith({}))
     expect(lagBlocks).toBeGreaterThan(0)
-    expect(trades[0]).toMatchObject({ type: 'PositionOpened', symbol: 'MSFT', transactionHash: hash })
+    expect(trades[0]).toMatchObject({ type: 'PositionOpened', symbol: 'COIN', transactionHash: hash })
     expect(trades[1]).toMatchObject({ symbol: 'META' })
     vi.restoreAllMocks()
     await indexer.catchUp()

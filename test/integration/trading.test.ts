@@ -105,11 +105,16 @@ describe('a position', () => {
     const closed = await position(agentId, positionId)
     const { body: risk } = await call('getRiskState', { agentId })
     expect(risk).toMatchObject({
-      allocation: { cap: '10000000000', used: '0', available: '10000000000' },
+      // A realized loss shrinks what may be invested.
+      allocation: {
+        cap: '10000000000',
+        used: '0',
+        available: `${10_000_000_000n + BigInt(closed.realizedPnlUsdc)}`,
+      },
       positions: { opened: 1, closed: 1, openCount: 0 },
       pnl: { lifetimeRealizedUsdc: closed.realizedPnlUsdc, dailyRealizedUsdc: closed.realizedPnlUsdc },
       breaches: { drawdown: false, dailyLoss: false },
-      promotionReadiness: { alphaScore: null, meetsAlphaScore: null },
+      promotionReadiness: { alphaScore: 0, meetsAlphaScore: false },
       priceStale: false,
     })
     expect((await call('listPositions', { agentId })).body.positions).toEqual([])

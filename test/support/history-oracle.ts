@@ -60,11 +60,9 @@ export async function tradesOf(agentId: string): Promise<Body[]> {
         : tradesByEvent[eventName]
     if (trade === undefined) return []
     const [type, source] = trade
-    const position = await node.readContract({
-      ...manager,
-      functionName: 'getPosition',
-      args: [args.positionId],
-    })
+    const read = { ...manager, args: [args.positionId] } as const
+    const position = await node.readContract({ ...read, functionName: 'getPosition' })
+    const capitalMode = await node.readContract({ ...read, functionName: 'capitalModeOf' })
     const [symbol, token] = Object.entries(tokens).find(([, token]) => token === position.token) ?? []
     const block = await node.getBlock({ blockNumber })
     const change = before.findLast(({ eventName }) => /^Position(Opened|Reduced|LadderExitApplied)$/.test(eventName))
@@ -78,6 +76,7 @@ export async function tradesOf(agentId: string): Promise<Body[]> {
         symbol,
         token,
         vault: position.vault,
+        capitalMode: capitalMode === 0 ? 'Simulated' : 'Real',
         transactionHash,
         blockNumber: `${blockNumber}`,
         logIndex,

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {IERC20Metadata} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Metadata.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+import {TwoStepAdmin} from "../access/TwoStepAdmin.sol";
 import {ISwapAdapter} from "../interfaces/ISwapAdapter.sol";
 import {IUniswapV3Factory, IUniswapV3Pool, IUniswapV3SwapCallback} from "../interfaces/IUniswapV3.sol";
 import {IUniswapV3SwapAdapter} from "../interfaces/IUniswapV3SwapAdapter.sol";
+import {PoolPrice} from "../libraries/PoolPrice.sol";
 
-/// @title Swaps straight at the pool, paying in its callback
-/// @dev What the functions do is said in `IUniswapV3SwapAdapter`.
-contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, AccessControl {
+/// @title Swaps directly at the pool and pays in its callback
+/// @dev `ISwapAdapter` and `IUniswapV3SwapAdapter` document the functions.
+contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, TwoStepAdmin {
     using SafeCast for uint256;
     using SafeERC20 for IERC20;
 
@@ -19,9 +21,10 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         address pool;
         uint24 fee;
         bool usdcIsToken0;
+        uint8 decimals;
     }
 
-    /// @dev One swap, whichever way it goes.
+    /// @dev One swap in either direction.
     struct Order {
         address pool;
         address recipient;
@@ -29,10 +32,10 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         address tokenOut;
         bool zeroForOne;
         uint256 amountIn;
-        uint256 minOut;
+        uint160 sqrtPriceLimit;
     }
 
-    /// @dev The ends of Uniswap v3's price range: no limit but the liquidity there is.
+    /// @dev The ends of Uniswap v3's price range: only the liquidity limits a swap to them.
     uint160 private constant LOWEST_SQRT_PRICE = 4_295_128_740;
     uint160 private constant HIGHEST_SQRT_PRICE = 1_461_446_703_485_210_103_287_273_052_203_988_822_378_723_970_341;
 
@@ -47,24 +50,24 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
 
     mapping(address token => Market) private _markets;
 
-    /// @dev The one pool that may call back, what it sells, and what it was paid, while a swap runs.
+    /// @dev While a swap runs: the one pool that may call back, the token it is paid in, and how much it was paid.
     address private transient _activePool;
     address private transient _tokenIn;
     uint256 private transient _paid;
+    bool private transient _quoting;
 
     modifier onlyTradeRouter() {
         _checkTradeRouter();
         _;
     }
 
-    constructor(address admin, address tradeRouter_, address factory_, address usdc_) {
+    constructor(address admin, address tradeRouter_, address factory_, address usdc_) TwoStepAdmin(admin) {
         if (admin == address(0) || tradeRouter_ == address(0) || factory_ == address(0) || usdc_ == address(0)) {
             revert ZeroAddress();
         }
         tradeRouter = tradeRouter_;
         factory = factory_;
         usdc = usdc_;
-        _grantRole(DEFAULT_ADMIN_ROLE, admin);
     }
 
     /// @inheritdoc ISwapAdapter
@@ -73,8 +76,9 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         onlyTradeRouter
         returns (uint256 tokenOut)
     {
-        Market memory market = _marketOf(token);
-        tokenOut = _swap(Order(market.pool, vault, usdc, token, market.usdcIsToken0, usdcIn, minTokenOut));
+        Order memory order = _buyOrder(_marketOf(token), vault, token, usdcIn);
+        tokenOut = _swap(order);
+        _checkFill(order, tokenOut, minTokenOut);
     }
 
     /// @inheritdoc ISwapAdapter
@@ -83,16 +87,58 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         onlyTradeRouter
         returns (uint256 usdcOut)
     {
-        Market memory market = _marketOf(token);
-        usdcOut = _swap(Order(market.pool, vault, token, usdc, !market.usdcIsToken0, tokenIn, minUsdcOut));
+        Order memory order = _sellOrder(_marketOf(token), vault, token, tokenIn, 0);
+        usdcOut = _swap(order);
+        _checkFill(order, usdcOut, minUsdcOut);
+    }
+
+    /// @inheritdoc ISwapAdapter
+    function sellTokenUpTo(address vault, address token, uint256 tokenIn, uint256 minPrice)
+        external
+        onlyTradeRouter
+        returns (uint256 sold, uint256 usdcOut)
+    {
+        Order memory order = _sellOrder(_marketOf(token), vault, token, tokenIn, minPrice);
+        if (_isWithinLimit(order)) {
+            usdcOut = _swap(order);
+            sold = _paid;
+        }
+        if (sold < tokenIn) IERC20(token).safeTransfer(vault, tokenIn - sold);
+    }
+
+    /// @inheritdoc ISwapAdapter
+    function quoteUsdcForToken(address token, uint256 usdcIn) external onlyTradeRouter returns (uint256 tokenOut) {
+        Order memory order = _buyOrder(_marketOf(token), address(this), token, usdcIn);
+        uint256 paid;
+        (paid, tokenOut) = _quote(order);
+        if (paid != usdcIn) revert PartialFill(usdcIn, paid);
+    }
+
+    /// @inheritdoc ISwapAdapter
+    function quoteTokenForUsdc(address token, uint256 tokenIn, uint256 minPrice)
+        external
+        onlyTradeRouter
+        returns (uint256 sold, uint256 usdcOut)
+    {
+        Order memory order = _sellOrder(_marketOf(token), address(this), token, tokenIn, minPrice);
+        if (_isWithinLimit(order)) (sold, usdcOut) = _quote(order);
+    }
+
+    /// @notice Runs a swap for a quote: always reverts, with `Quoted` when the pool fills; only the adapter itself
+    function swapForQuote(address pool, bool zeroForOne, uint256 amountIn, uint160 sqrtPriceLimit) external {
+        if (msg.sender != address(this)) revert OnlySelf(msg.sender);
+        _activePool = pool;
+        _quoting = true;
+        IUniswapV3Pool(pool).swap(address(this), zeroForOne, amountIn.toInt256(), sqrtPriceLimit, "");
     }
 
     /// @inheritdoc IUniswapV3SwapCallback
     function uniswapV3SwapCallback(int256 amount0Delta, int256 amount1Delta, bytes calldata) external {
         if (msg.sender != _activePool) revert OnlyActivePool(msg.sender);
 
-        // Exactly one of the two is owed: the positive one.
+        // Exactly one of the two is owed: the positive one. The other is what the pool pays.
         uint256 owed = uint256(amount0Delta > 0 ? amount0Delta : amount1Delta);
+        if (_quoting) revert Quoted(owed, uint256(-(amount0Delta > 0 ? amount1Delta : amount0Delta)));
         _paid += owed;
 
         IERC20(_tokenIn).safeTransfer(msg.sender, owed);
@@ -106,7 +152,7 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         (uint160 sqrtPriceX96,,,,,,) = IUniswapV3Pool(pool).slot0();
         if (sqrtPriceX96 == 0) revert PoolNotFound(token, fee);
 
-        _markets[token] = Market(pool, fee, usdc < token);
+        _markets[token] = Market(pool, fee, usdc < token, IERC20Metadata(token).decimals());
 
         emit PoolUpdated(token, pool, fee);
     }
@@ -121,6 +167,12 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         return _markets[token].fee;
     }
 
+    /// @inheritdoc ISwapAdapter
+    function pricesOf(address token, uint32 window) external view returns (uint256 spotPrice, uint256 twapPrice) {
+        Market memory market = _marketOf(token);
+        return PoolPrice.pricesOf(IUniswapV3Pool(market.pool), market.usdcIsToken0, market.decimals, window);
+    }
+
     function _swap(Order memory order) private returns (uint256 received) {
         uint256 before = IERC20(order.tokenOut).balanceOf(order.recipient);
         _activePool = order.pool;
@@ -128,18 +180,74 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         _paid = 0;
 
         IUniswapV3Pool(order.pool)
-            .swap(
-                order.recipient,
-                order.zeroForOne,
-                order.amountIn.toInt256(),
-                order.zeroForOne ? LOWEST_SQRT_PRICE : HIGHEST_SQRT_PRICE,
-                ""
-            );
+            .swap(order.recipient, order.zeroForOne, order.amountIn.toInt256(), order.sqrtPriceLimit, "");
         _activePool = address(0);
-
-        if (_paid != order.amountIn) revert PartialFill(order.amountIn, _paid);
         received = IERC20(order.tokenOut).balanceOf(order.recipient) - before;
-        if (received < order.minOut) revert SlippageExceeded(order.minOut, received);
+    }
+
+    /// @dev Nothing moves: the pool calls back before anything has changed for good, and the callback reverts.
+    function _quote(Order memory order) private returns (uint256 amountIn, uint256 amountOut) {
+        try this.swapForQuote(order.pool, order.zeroForOne, order.amountIn, order.sqrtPriceLimit) {
+            return (0, 0);
+        } catch (bytes memory reason) {
+            // The first four bytes are the error's selector.
+            // forge-lint: disable-next-line(unsafe-typecast)
+            if (reason.length != 68 || bytes4(reason) != Quoted.selector) return (0, 0);
+            assembly ("memory-safe") {
+                amountIn := mload(add(reason, 36))
+                amountOut := mload(add(reason, 68))
+            }
+        }
+    }
+
+    function _checkFill(Order memory order, uint256 received, uint256 minimum) private view {
+        if (_paid != order.amountIn) revert PartialFill(order.amountIn, _paid);
+        if (received < minimum) revert SlippageExceeded(minimum, received);
+    }
+
+    /// @dev A pool refuses a limit that its price is already beyond.
+    function _isWithinLimit(Order memory order) private view returns (bool) {
+        (uint160 current,,,,,,) = IUniswapV3Pool(order.pool).slot0();
+        return order.zeroForOne ? current > order.sqrtPriceLimit : current < order.sqrtPriceLimit;
+    }
+
+    function _buyOrder(Market memory market, address recipient, address token, uint256 usdcIn)
+        private
+        view
+        returns (Order memory)
+    {
+        return Order({
+            pool: market.pool,
+            recipient: recipient,
+            tokenIn: usdc,
+            tokenOut: token,
+            zeroForOne: market.usdcIsToken0,
+            amountIn: usdcIn,
+            sqrtPriceLimit: market.usdcIsToken0 ? LOWEST_SQRT_PRICE : HIGHEST_SQRT_PRICE
+        });
+    }
+
+    /// @param minPrice 0 = no limit
+    function _sellOrder(Market memory market, address recipient, address token, uint256 tokenIn, uint256 minPrice)
+        private
+        view
+        returns (Order memory)
+    {
+        uint160 limit = market.usdcIsToken0 ? HIGHEST_SQRT_PRICE : LOWEST_SQRT_PRICE;
+        if (minPrice != 0) {
+            limit = PoolPrice.sqrtPriceLimit(minPrice, market.fee, market.usdcIsToken0, market.decimals);
+            if (limit < LOWEST_SQRT_PRICE) limit = LOWEST_SQRT_PRICE;
+            if (limit > HIGHEST_SQRT_PRICE) limit = HIGHEST_SQRT_PRICE;
+        }
+        return Order({
+            pool: market.pool,
+            recipient: recipient,
+            tokenIn: token,
+            tokenOut: usdc,
+            zeroForOne: !market.usdcIsToken0,
+            amountIn: tokenIn,
+            sqrtPriceLimit: limit
+        });
     }
 
     function _marketOf(address token) private view returns (Market memory market) {

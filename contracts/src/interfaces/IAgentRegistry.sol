@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-/// @title Who may trade: agents, their keys, their vault and track, and their ERC-8004 identity
+/// @title Agents: their keys, their vault and track, and their ERC-8004 identity
 /// @notice Agent ids start at 1 and only grow. Every getter by id reverts `AgentNotFound` for an id never given.
 interface IAgentRegistry {
     enum Track {
@@ -52,6 +52,7 @@ interface IAgentRegistry {
     event AgentSignerUpdated(uint256 indexed agentId, address signer);
     event AgentOwnershipTransferred(uint256 indexed agentId, address indexed from, address indexed to);
     event PayoutRecipientUpdated(uint256 indexed agentId, address indexed payoutRecipient);
+    event PromotionCriteriaUpdated(address indexed previous, address indexed current);
     event AgentPromoted(uint256 indexed agentId, address indexed vault, uint8 fromTrack, uint8 toTrack);
     event ERC8004IdentityLinked(
         uint256 indexed agentId,
@@ -78,8 +79,10 @@ interface IAgentRegistry {
     error IllegalStatusMove(uint256 agentId, uint8 from, uint8 to);
     /// @notice Only an active or a graduated agent is promoted
     error AgentNotPromotable(uint256 agentId, uint8 status);
-    /// @notice `track` is no `Track`, or not above the agent's own
+    /// @notice `track` is not the next one above the agent's own
     error InvalidTrack(uint8 track);
+    /// @notice Nobody is promoted before the criteria's contract is known
+    error PromotionCriteriaNotSet();
     /// @notice The identity token is not held by the agent's owner
     error ERC8004OwnerMismatch(uint256 erc8004AgentId, address expected, address actual);
     /// @notice The identity token is linked to `agentId`, whose owner still holds it, or that agent has a link already
@@ -134,7 +137,7 @@ interface IAgentRegistry {
     /// @notice Only the agent's owner
     function updateAgentMetadata(uint256 agentId, string calldata metadataURI) external;
 
-    /// @notice Replaces the key that signs trade intents; only the agent's owner. What the old key signed is void.
+    /// @notice Replaces the key that signs trade intents; only the agent's owner. Intents signed by the old key are void.
     function setAgentSigner(uint256 agentId, address signer) external;
 
     /// @notice Gives the agent away, and its payouts with it; only the agent's owner
@@ -155,18 +158,32 @@ interface IAgentRegistry {
     /// since nobody but an active agent may buy.
     function setAgentStatus(uint256 agentId, uint8 status) external;
 
-    /// @notice Moves an active or graduated agent to a higher track of its vault, where it is active; only the operator
-    /// role. The agent's owner pays the promotion fee and must have approved it to the fee manager.
+    /// @notice Moves an active or graduated agent to the next track of its vault, where it is active; anyone may call
+    /// @dev Refused with the missing criterion of `IPromotionCriteria`, also to the operator, and while the registry is
+    /// paused. The caller pays the promotion fee, the agent's owner when the operator calls; the payer must have
+    /// approved it to the fee manager.
     function promoteAgent(uint256 agentId, uint8 track) external;
 
+    /// @notice Sets the contract that decides on promotions; only the admin
+    function setPromotionCriteria(address criteria) external;
+
+    /// @notice Returns the contract that decides on promotions
+    function promotionCriteria() external view returns (address);
+
     /// @notice Stops registration, and through the router opens and adds; only the operator role
+    /// @notice Refuses registrations and new risk; the operator or the guardian
     function pause() external;
+
+    /// @notice Lifts a pause; only the operator, so that a stolen guardian key cannot
     function unpause() external;
 
     function getAgent(uint256 agentId) external view returns (Agent memory);
     function ownerOf(uint256 agentId) external view returns (address);
     function vaultOf(uint256 agentId) external view returns (address);
     function trackOf(uint256 agentId) external view returns (uint8);
+
+    /// @notice Returns what a sale needs about the agent, from two slots
+    function saleContextOf(uint256 agentId) external view returns (address vault, uint8 track, uint8 status);
     function statusOf(uint256 agentId) external view returns (uint8);
     function signerOf(uint256 agentId) external view returns (address);
     function payoutRecipientOf(uint256 agentId) external view returns (address);

@@ -36,12 +36,17 @@ interface IAllocationManager {
     error OnlyAgentRegistry(address caller);
     error OnlyTradeRouter(address caller);
     error ZeroAddress();
+    /// @notice The real caps of a vault must not exceed its assets
+    error CapsExceedAssets(address vault, uint256 caps, uint256 assets);
 
     /// @notice Creates the agent's allocation with the track's initial allocation as cap; only the agent registry
+    /// @dev The allocation keeps the capital mode that the vault's track has at this time. A real cap beyond what the
+    /// vault's assets leave is refused with `CapsExceedAssets`.
     function onAgentRegistered(uint256 agentId, address vault, uint256 trackId) external;
 
     /// @notice Moves the allocation to `toTrackId` with that track's initial allocation as cap; only the agent registry
-    /// @dev What is used already stays used, even above a smaller cap: it only blocks further buys.
+    /// @dev What is used already stays used, even above a smaller cap: it only blocks further buys. The allocation takes
+    /// the capital mode of the new track, and the router starts a new record for the agent.
     function onAgentPromoted(uint256 agentId, address vault, uint256 fromTrackId, uint256 toTrackId) external;
 
     /// @notice Removes the allocation for good: nothing more may be bought, exits go on; only the agent registry
@@ -60,10 +65,19 @@ interface IAllocationManager {
     function allocationCap(uint256 agentId) external view returns (uint256);
     function allocationUsed(uint256 agentId) external view returns (uint256);
 
-    /// @notice What the router needs about an allocation, from one slot; all zero for an unknown agent
+    /// @notice Returns the allocation's cap, use and status, from one slot; all zero for an unknown agent
     function tradeAllocationOf(uint256 agentId) external view returns (uint256 cap, uint256 used, uint8 status);
 
-    /// @notice The caps of all allocations of a vault that are not removed
+    /// @notice Returns the allocation with the vault's sum of caps; all zero for an unknown agent
+    function buyAllocationOf(uint256 agentId, address vault)
+        external
+        view
+        returns (uint256 cap, uint256 used, uint8 status, uint8 capitalMode, uint256 totalCaps);
+
+    /// @notice Returns the `CapitalMode` that the agent trades with: the one its track had when the agent entered it
+    function capitalModeOf(uint256 agentId) external view returns (uint8);
+
+    /// @notice Returns the caps of all real allocations of a vault that are not removed; simulated ones do not count
     function totalAgentCaps(address vault) external view returns (uint256);
     function agentRegistry() external view returns (address);
     function tradeRouter() external view returns (address);

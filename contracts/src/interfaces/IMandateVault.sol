@@ -6,7 +6,38 @@ import {IERC4626} from "@openzeppelin/contracts/interfaces/IERC4626.sol";
 /// @title The capital that agents trade: an ERC-4626 vault over USDC that also holds the tokens bought
 /// @notice `totalAssets` is idle USDC plus the ledgered tokens at their last known price and never reverts.
 /// Tokens sent here outside of a trade belong to no ledger and are not valued.
+///
+/// Shares are made and redeemed only while their price can be trusted: no held token's price is older than the liquidity
+/// policy allows, no pool contradicts it, and the share price has not jumped. Shares redeem, and move, only after a holding
+/// time. Deposit and withdrawal fees stay in the vault for the other holders unless a recipient is set.
 interface IMandateVault is IERC4626 {
+    /// @param maxPriceAge Seconds after which a held token's price is too old to price shares with; 0 = `maxPriceAge()`
+    /// @param holdingTime Seconds that new shares neither redeem nor move; at most an eighth is added (`lockedShares`)
+    /// @param maxMoveBps The largest move of the share price within half of `moveWindow`; 0 = no breaker
+    /// @param moveWindow Seconds that the breaker looks back
+    /// @param moveCooldown Seconds that a jumped share price must hold before shares are made and redeemed at it
+    struct LiquidityPolicy {
+        uint32 maxPriceAge;
+        uint32 holdingTime;
+        uint16 maxMoveBps;
+        uint32 moveWindow;
+        uint32 moveCooldown;
+    }
+
+    /// @param older The share price half a window before `newer`
+    /// @param newer The share price at `setAt`
+    /// @param jumpedTo The price that `checkpointSharePrice` last saw beyond the bound; 0 = none
+    /// @param acceptedAt When that price is accepted if it holds until then
+    /// @param isOpen Whether the breaker stops deposits and redemptions now
+    struct SharePriceBreaker {
+        uint256 older;
+        uint256 newer;
+        uint256 setAt;
+        uint256 jumpedTo;
+        uint256 acceptedAt;
+        bool isOpen;
+    }
+
     event TokenEnabledUpdated(address indexed token, bool enabled);
     event MaxPriceAgeUpdated(uint256 oldMaxPriceAge, uint256 newMaxPriceAge);
     event TradingPausedUpdated(bool paused);
@@ -14,10 +45,19 @@ interface IMandateVault is IERC4626 {
     event FeesUpdated(uint256 depositFeeBps, uint256 withdrawFeeBps, address indexed feeRecipient);
     event PriceOracleUpdated(address indexed previous, address indexed current);
     event TradeRouterUpdated(address indexed previous, address indexed current);
+    event TradeRouterScheduled(address indexed router, uint256 effectiveAt);
+    event LiquidityPolicyUpdated(LiquidityPolicy policy);
+    /// @param value What the vault counted for the token before
+    event TokenWrittenOffUpdated(address indexed token, bool writtenOff, uint256 ledger, uint256 value);
+    /// @notice The recipient could not be paid, so the fee stays in the vault
+    event FeeRetained(address indexed recipient, uint256 fee);
+    event SharePriceJumpSeen(uint256 anchor, uint256 sharePrice, uint256 acceptedAt);
+    event SharePriceJumpAccepted(uint256 sharePrice);
+    event SharesLockedUntil(address indexed owner, uint256 shares, uint256 unlocksAt);
 
     error TradingPaused();
     error LiquidityPaused();
-    /// @notice The books are open: shares cannot be priced in the middle of a trade
+    /// @notice Shares cannot be priced in the middle of a trade
     error TradeInProgress();
     error OnlyTradeRouter(address caller);
     error ZeroAddress();
@@ -29,6 +69,16 @@ interface IMandateVault is IERC4626 {
     error TooManyTokens(uint256 max);
     error FeeTooHigh(uint256 bps, uint256 maxBps);
     error InsufficientLedger(address token, uint256 ledger, uint256 amount);
+    /// @notice The share price moved further than the policy allows; see `checkpointSharePrice`
+    error SharePriceJumped(uint256 anchor, uint256 sharePrice, uint256 maxMoveBps);
+    /// @notice The other shares of `owner` are within their holding time
+    error SharesLocked(address owner, uint256 available, uint256 shares);
+    error InvalidLiquidityPolicy(LiquidityPolicy policy);
+    /// @notice A router that replaces another one must be scheduled first
+    error TradeRouterNotScheduled(address router);
+    error TradeRouterDelayed(address router, uint256 effectiveAt);
+    /// @notice The new oracle has not inherited the rounds of the present one
+    error OracleRoundsBehind(address token, uint256 held, uint256 offered);
 
     /// @notice Adds a token, active in the token registry, to what the vault may buy; only the admin
     function enableToken(address token) external;
@@ -38,12 +88,39 @@ interface IMandateVault is IERC4626 {
 
     /// @notice Sets after how many seconds a price is too old to trade on here; 0 = no limit of the vault; only the admin
     function setMaxPriceAge(uint256 maxPriceAge) external;
+
+    /// @notice Stops or resumes trades, except force closes; the guardian may only stop, the operator does both
     function setTradingPaused(bool paused) external;
+
+    /// @notice Stops or resumes deposits and redemptions; the guardian may only stop, the operator does both
     function setLiquidityPaused(bool paused) external;
+
+    /// @notice Sets the fees of deposits and withdrawals; only the admin
+    /// @param feeRecipient Who is paid; the zero address leaves the fees to those who hold shares
     function setFees(uint256 depositFeeBps, uint256 withdrawFeeBps, address feeRecipient) external;
 
-    /// @notice Follows the token registry to its present price oracle; anyone may call
+    /// @notice Sets when shares are made and redeemed; only the admin. Locks that exist
+    /// already keep their end, and the breaker counts from the present share price.
+    function setLiquidityPolicy(LiquidityPolicy calldata policy) external;
+
+    /// @notice Counts a token as worth nothing from now on, or at its price again; only the admin
+    /// @dev For a token that has no price any more: it would keep deposits and redemptions closed. A token written off
+    /// is not bought, and what its sale still brings is a gain of those who hold shares then.
+    function setTokenWrittenOff(address token, bool writtenOff) external;
+
+    /// @notice Records the present share price, and accepts one that jumped once it has held for the policy's cooldown;
+    /// anyone may call
+    function checkpointSharePrice() external;
+
+    /// @notice Follows the token registry to its present price oracle; only the admin
+    /// @dev Reverts `OracleRoundsBehind` unless the new oracle continues the rounds of every token ever enabled here.
     function syncPriceOracle() external;
+
+    /// @notice Announces the router that shall replace the present one; only the admin. The present one cancels.
+    function scheduleTradeRouter(address router) external;
+
+    /// @notice Sets the router that may move the vault's assets; only the admin. The first one at once, each later one
+    /// `TRADE_ROUTER_DELAY` after it was scheduled, whoever the admin is.
     function setTradeRouter(address router) external;
 
     /// @notice Pays USDC to the swap adapter or a keeper's bounty; only the trade router, refused while trading is paused
@@ -70,7 +147,7 @@ interface IMandateVault is IERC4626 {
         view
         returns (address oracle, uint256 maxAge, bool paused, uint8 decimals, bool allowed);
 
-    /// @notice `buyContextOf` without the question whether the token may be bought
+    /// @notice `buyContextOf` without `allowed`
     function sellContextOf(address token)
         external
         view
@@ -82,12 +159,22 @@ interface IMandateVault is IERC4626 {
     function tradeRouter() external view returns (address);
     function assetDecimals() external view returns (uint8);
     function idleAssets() external view returns (uint256);
+    function liquidityPolicy() external view returns (LiquidityPolicy memory);
+
+    /// @notice How many shares of `owner` are within their holding time. Shares that come in within an eighth of the
+    /// holding time share one lock, which ends an eighth later than the first of them needs.
+    function lockedShares(address owner) external view returns (uint256);
+    function sharePriceBreaker() external view returns (SharePriceBreaker memory);
+    function isTokenWrittenOff(address token) external view returns (bool);
+
+    /// @notice The router that may be set from `effectiveAt` on; zeros when none is scheduled
+    function scheduledTradeRouter() external view returns (address router, uint256 effectiveAt);
     function maxPriceAge() external view returns (uint256);
 
-    /// @notice Whether the token may be bought: enabled here and active in the token registry
+    /// @notice Whether the token may be bought: enabled here, not written off, and active in the token registry
     function isAllowedToken(address token) external view returns (bool);
 
-    /// @notice The tokens ever enabled, in that order; ask `isAllowedToken` whether one still is
+    /// @notice The tokens ever enabled, in that order; `isAllowedToken` says whether one still is
     function allowedTokenAt(uint256 index) external view returns (address);
     function allowedTokenCount() external view returns (uint256);
 

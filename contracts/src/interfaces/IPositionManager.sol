@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-/// @title The book: positions, their exit ladders, and who holds what
+/// @title The position book: positions, their exit ladders, and their holders
 /// @notice Position ids are global and run from 1 to `positionCount()`. USDC amounts have 6 decimals.
 interface IPositionManager {
     enum TriggerType {
@@ -15,7 +15,7 @@ interface IPositionManager {
     }
 
     /// @param triggerType A `TriggerType`
-    /// @param triggerBps PnL of the price against the entry price; negative for a stop-loss, positive for a take-profit
+    /// @param triggerBps PnL of the tokens' value against their cost; negative for a stop-loss, positive for a take-profit
     /// @param exitBps The share of the remaining tokens to sell
     struct ExitRule {
         uint8 triggerType;
@@ -23,7 +23,8 @@ interface IPositionManager {
         uint16 exitBps;
     }
 
-    /// @param entryPriceUsdc USDC base units per whole token, from the real fills, averaged by cost
+    /// @param entryPriceUsdc USDC base units per whole token, from the fills, averaged by cost; for display: triggers use
+    /// the cost basis
     /// @param usdcCostBasis What the remaining tokens cost
     /// @param status A `PositionStatus`
     /// @param nextRuleIndex The rules before it have fired, in that order; those from it on are pending
@@ -42,10 +43,12 @@ interface IPositionManager {
         int256 realizedPnlUsdc;
     }
 
-    /// @notice What the router reads before it trades a position: the three slots of the position, decoded
+    /// @notice The position as the router reads it before a trade: its three slots, decoded
     /// @param ladder The packed rules, see `ExitLadder`
     /// @param armedAt When the ladder last changed or the position last increased
     /// @param armedRound The price oracle's round of the token at that time: a rule fires on a later one only
+    /// @param capitalMode A `CapitalMode` of the track registry
+    /// @param hasDueExit Whether `dueExitOf` holds something
     struct PositionState {
         uint256 agentId;
         address token;
@@ -56,9 +59,23 @@ interface IPositionManager {
         uint256 ladder;
         uint256 armedAt;
         uint256 armedRound;
+        uint8 capitalMode;
+        bool hasDueExit;
     }
 
-    /// @notice What the router enters for a new position
+    /// @notice An exit that became due and has not been filled, or not completely
+    /// @param since When it was first recorded as due: the slippage of the exit widens from here
+    /// @param seenAt When it was last found due
+    /// @param ruleIndex The rule that is due
+    /// @param tokensLeft What the rule still has to sell after a partial fill; 0 before the first fill
+    struct DueExit {
+        uint40 since;
+        uint40 seenAt;
+        uint8 ruleIndex;
+        uint128 tokensLeft;
+    }
+
+    /// @notice A new position
     struct NewPosition {
         uint256 agentId;
         address vault;
@@ -69,17 +86,16 @@ interface IPositionManager {
         uint256 maxSlippageBps;
         uint256 ladder;
         uint256 priceRound;
+        uint8 capitalMode;
     }
 
-    /// @notice What the router enters for a buy into an open position
+    /// @notice A buy into an open position
     /// @param entryPriceUsdc The new entry price, averaged by cost
-    /// @param maxSlippageBps The larger of the old and the new one
     struct Increase {
         uint256 positionId;
         uint256 tokensAdded;
         uint256 usdcAdded;
         uint256 entryPriceUsdc;
-        uint256 maxSlippageBps;
         uint256 priceRound;
     }
 
@@ -107,6 +123,19 @@ interface IPositionManager {
     );
     event PositionExitLadderUpdated(uint256 indexed positionId, uint256 indexed agentId, uint8 nextRuleIndex);
     event PositionClosed(uint256 indexed positionId, uint256 indexed agentId, int256 realizedPnlUsdc);
+    /// @notice The position was opened on paper: no token and no USDC moves for it. Real ones emit nothing.
+    event PositionSimulated(uint256 indexed positionId, uint256 indexed agentId);
+    /// @notice A rule was found due and could not be filled completely; its slippage widens from `since`
+    event PositionExitDue(uint256 indexed positionId, uint256 indexed agentId, uint8 ruleIndex, uint256 since);
+    /// @notice A due rule sold a part of its share; it stays pending until the rest is sold
+    event PositionLadderExitPartlyApplied(
+        uint256 indexed positionId,
+        uint256 indexed agentId,
+        uint8 ruleIndex,
+        uint256 tokenSold,
+        uint256 usdcReleased,
+        uint256 tokensLeft
+    );
     event TradeRouterUpdated(address indexed previous, address indexed current);
 
     error PositionNotFound(uint256 positionId);
@@ -133,6 +162,21 @@ interface IPositionManager {
         external
         returns (uint8 firedIndex, uint256 released);
 
+    /// @notice Enters a sale by the pending rule at `ruleIndex` that leaves `tokensLeft` of its share unsold; only the trade
+    /// router
+    /// @param dueSince When the rule became due
+    function applyPartialLadderExit(
+        uint256 positionId,
+        uint256 ruleIndex,
+        uint256 tokenSold,
+        uint256 usdcProceeds,
+        uint256 tokensLeft,
+        uint256 dueSince
+    ) external returns (uint256 released);
+
+    /// @notice Records that the pending rule at `ruleIndex` is due and could not be filled; only the trade router
+    function recordDueExit(uint256 positionId, uint256 ruleIndex, uint256 dueSince) external;
+
     /// @notice Replaces the ladder, fired rules included; only the trade router
     function updateExitLadder(uint256 positionId, uint256 ladder, uint256 priceRound) external;
     function setTradeRouter(address router) external;
@@ -149,15 +193,23 @@ interface IPositionManager {
 
     /// @return positionId 0 when the agent has no open position in the token
     function openPositionId(uint256 agentId, address token) external view returns (uint256 positionId);
+
+    /// @notice Returns what the vault holds of a token for an agent; 0 for a simulated position
     function agentTokenBalance(uint256 agentId, address token) external view returns (uint256);
 
-    /// @notice What all agents hold of a token, over all registered vaults
+    /// @notice Returns what all agents hold of a token on real capital, over all registered vaults
     function totalTokenLedger(address token) external view returns (uint256);
     function realizedPnlUsdc(uint256 positionId) external view returns (int256);
     function positionCount() external view returns (uint256);
     function positionsOpenedByAgent(uint256 agentId) external view returns (uint256);
     function positionsClosedByAgent(uint256 agentId) external view returns (uint256);
     function positionStateOf(uint256 positionId) external view returns (PositionState memory);
+
+    /// @notice Returns the `CapitalMode` that the position was opened with
+    function capitalModeOf(uint256 positionId) external view returns (uint8);
+
+    /// @notice Returns the exit that is recorded as due; all zero when there is none
+    function dueExitOf(uint256 positionId) external view returns (DueExit memory);
     function tradeRouter() external view returns (address);
     function agentRegistry() external view returns (address);
     function vaultTrackRegistry() external view returns (address);

@@ -2,7 +2,8 @@
 pragma solidity ^0.8.30;
 
 /// @title Pushed USD prices with 8 decimals, many assets in one contract
-/// @notice `roundId` of an asset grows by one with every accepted update: the exact order of its observations.
+/// @notice `roundId` of an asset grows by one with every accepted update: the exact order of its observations. It never
+/// falls, not even when another oracle replaces this one (`inheritFrom`).
 interface IPriceOracle {
     /// @notice Why `post` skipped an observation
     enum SkipReason {
@@ -19,21 +20,39 @@ interface IPriceOracle {
     }
 
     /// @param maxAge Seconds after which the price is stale; 0 = no window of its own
-    /// @param maxDeviationBps The largest move of one update; 0 = no bound
+    /// @param maxDeviationBps The largest move within half of `deviationWindow`, in one update or in many; 0 = no bound
+    /// @param deviationWindow Seconds that the bound looks back
     struct AssetConfig {
         uint32 maxAge;
+        uint32 maxDeviationBps;
+        uint24 deviationWindow;
+    }
+
+    /// @param source The contract that knows the pool's prices (`IPoolPrices`); the zero address when there is none
+    /// @param twapWindow Seconds of the average; a pool that remembers less is averaged over what it remembers
+    /// @param maxDeviationBps How far the price may be from the average before the two disagree
+    struct SecondOpinion {
+        address source;
+        uint32 twapWindow;
         uint32 maxDeviationBps;
     }
 
     event PriceUpdated(address indexed asset, int256 price, uint64 observedAt, uint80 roundId);
     event PriceForced(address indexed asset, int256 price, uint80 roundId, address indexed by);
     event PriceSkipped(address indexed asset, int256 price, uint64 observedAt, SkipReason reason);
-    event AssetConfigUpdated(address indexed asset, uint32 maxAge, uint32 maxDeviationBps);
+    event PriceInherited(address indexed asset, int256 price, uint64 observedAt, uint80 roundId, address indexed from);
+    event AssetConfigUpdated(address indexed asset, uint32 maxAge, uint32 maxDeviationBps, uint24 deviationWindow);
+    event SecondOpinionUpdated(
+        address indexed asset, address indexed source, uint32 twapWindow, uint32 maxDeviationBps
+    );
     event SequencerFeedUpdated(address indexed feed, uint256 gracePeriod);
 
     error TokenNotQuoted(address asset);
     error StalePrice(address asset, uint256 updatedAt, uint256 maxAge);
+    /// @param held The price held when the present half of the window began, or half a window before that
     error DeviationTooLarge(address asset, uint256 held, uint256 given, uint256 maxDeviationBps);
+    /// @notice A deviation bound needs a window, and a window a bound
+    error InvalidDeviationBound(address asset, uint256 maxDeviationBps, uint256 deviationWindow);
     error InvalidPrice(address asset, int256 price);
     /// @notice A batch moves an asset at most once
     error DuplicateAsset(address asset);
@@ -53,11 +72,21 @@ interface IPriceOracle {
     /// An observation that cannot be taken is skipped with `PriceSkipped`, never a revert.
     function post(address[] calldata assets, int256[] calldata prices, uint64[] calldata observedAt) external;
 
-    /// @notice Quotes one asset as observed now, without the deviation bound; only the forcing role
+    /// @notice Quotes one asset as observed now, without the deviation bound; only the forcing role. The bound counts
+    /// from this price again.
     function forcePrice(address asset, int256 price) external;
     function forcePrices(address[] calldata assets, int256[] calldata prices) external;
 
-    function setAssetConfig(address asset, uint32 maxAge, uint32 maxDeviationBps) external;
+    /// @notice Sets how old a price may become and how far it may move; only the admin
+    function setAssetConfig(address asset, AssetConfig calldata config) external;
+
+    /// @notice Compares the asset's price with the average of a pool from now on; only the admin
+    function setSecondOpinion(address asset, SecondOpinion calldata opinion) external;
+
+    /// @notice Continues the prices and rounds of the oracle that this one replaces; only the admin
+    /// @dev A position waits for a round above the one it was opened on: an oracle that starts again at round 1 would
+    /// silence the exits of every older position. An asset keeps the newer one of the two prices and the higher round.
+    function inheritFrom(address predecessor, address[] calldata assets) external;
 
     /// @param feed A Chainlink-shaped uptime feed (0 = up); the zero address switches the check off
     function setSequencerFeed(address feed, uint256 gracePeriod) external;
@@ -80,6 +109,14 @@ interface IPriceOracle {
 
     /// @notice Whether `freshPrice` would revert
     function isStale(address asset, uint256 maxAge) external view returns (bool);
+
+    /// @notice Whether shares may be priced with this price: it is fresh and the second opinion does not contradict it
+    function isReliable(address asset, uint256 maxAge) external view returns (bool);
+
+    /// @notice Whether the asset's price is further from the average price of its pool than the bound; false without a
+    /// pool. A pool without a history counts with its present price.
+    function isDisputed(address asset) external view returns (bool);
+    function secondOpinionOf(address asset) external view returns (SecondOpinion memory);
     function maxAgeOf(address asset) external view returns (uint256);
     function maxDeviationBpsOf(address asset) external view returns (uint256);
     function assetConfig(address asset) external view returns (AssetConfig memory);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-/// @title Everything that one answer of the service needs, read in one call
+/// @title Everything that one response of the service needs, read in one call
 /// @notice Never deployed: the service lends its code to an address for the length of an `eth_call` (a state override).
 /// So a read can depend on another one (a position's token, an agent's vault) while all of them are of one block, on a
-/// node without history too. What a contract answers is passed on as it is, with whether it answered: no read reverts
-/// because a function is missing or refuses. The functions are no views only because the venue's quoter is none.
+/// node without history too. Each contract's return data is passed on unchanged with its success flag: no read
+/// reverts because a function is missing or reverts. The functions are not views only because the venue's quoter is not.
 interface IServiceReader {
-    /// @notice Where the protocol is; the zero address for what a deployment does not have
+    /// @notice The protocol's addresses; the zero address for a contract that a deployment lacks
     struct Contracts {
         address agentRegistry;
         address vaultTrackRegistry;
@@ -44,16 +44,20 @@ interface IServiceReader {
 
     /// @param record `getPosition`
     /// @param exitRules `getExitRules`
-    /// @param unrealizedPnl `positionUnrealizedPnlUsdc`; not asked of a closed position
+    /// @param unrealizedPnl `positionUnrealizedPnlUsdc`; absent for a closed position
+    /// @param capitalMode `capitalModeOf` of the position manager; absent where a deployment lacks it, and then real
+    /// @param exitState `exitStateOf` of the lens; absent for a closed position and where a deployment lacks it
     struct PositionAnswers {
         Answer record;
         Answer exitRules;
         Answer unrealizedPnl;
+        Answer capitalMode;
+        Answer exitState;
     }
 
-    /// @notice What the terms are asked for; zero for what is not asked
+    /// @notice The trade to read the terms of; fields that do not apply are zero
     /// @param token The token to buy; the position's when it is zero
-    /// @param usdcAmount An amount to quote besides the probed ones
+    /// @param usdcAmount An amount to quote in addition to the probed ones
     /// @param exitBps The share of the position to quote a sale of; nothing is probed then
     struct Subject {
         uint256 agentId;
@@ -65,7 +69,16 @@ interface IServiceReader {
 
     /// @param day `block.timestamp / 1 days`, which the daily figures are of
     /// @param domain `eip712Domain` of the router
-    /// @param quoted Whether the venue was asked for `fills` and `sale`
+    /// @param quoted Whether the venue was queried for `fills` and `sale`
+    /// @param capitalMode `capitalModeOf` of the allocation manager; absent where a deployment lacks it
+    /// @param effectiveCap `effectiveCapUsdc` of the lens; absent where a deployment lacks it, and then the cap holds
+    /// @param policy `limitsOf` of the router's trade policy for the agent's vault and track; absent likewise
+    /// @param trackRecord `trackRecordOf` of the lens; absent likewise
+    /// @param dueExit `dueExitOf` of the position; absent likewise
+    /// @param venuePrices `pricesOf` of the swap adapter over the policy's window; absent likewise
+    /// @param isTwapRequired `isTwapRequired` of the trade policy; absent likewise
+    /// @param previousTurnover `dailyTurnoverUsdc` of the day before `day`
+    /// @param previousRealizedPnl `dailyRealizedPnlUsdc` of the day before `day`
     struct Terms {
         AgentAnswers agent;
         Answer nonce;
@@ -83,6 +96,15 @@ interface IServiceReader {
         bool quoted;
         Fill[] fills;
         Fill sale;
+        Answer capitalMode;
+        Answer effectiveCap;
+        Answer policy;
+        Answer trackRecord;
+        Answer dueExit;
+        Answer venuePrices;
+        Answer isTwapRequired;
+        Answer previousTurnover;
+        Answer previousRealizedPnl;
     }
 
     struct VaultAnswers {
@@ -109,6 +131,11 @@ interface IServiceReader {
         uint256 amountOut;
     }
 
+    /// @param capitalMode `capitalModeOf` of the allocation manager; absent where a deployment lacks it, like the rest
+    /// @param effectiveCap `effectiveCapUsdc` of the lens
+    /// @param trackRecord `trackRecordOf` of the lens
+    /// @param policy `limitsOf` of the router's trade policy for the agent's vault and track
+    /// @param promotion `criteriaOf` of the agent registry's promotion criteria
     struct Risk {
         AgentAnswers agent;
         Answer allocation;
@@ -119,11 +146,16 @@ interface IServiceReader {
         Answer tradeCount;
         Answer positionsOpened;
         Answer positionsClosed;
+        Answer capitalMode;
+        Answer effectiveCap;
+        Answer trackRecord;
+        Answer policy;
+        Answer promotion;
     }
 
-    /// @notice What an agent's allocation has become; USDC base units
-    /// @param isKnown Whether realized PnL and open positions were answered
-    /// @param used What of the cap is in open positions
+    /// @notice An agent's equity; USDC base units
+    /// @param isKnown Whether realized PnL and open positions could be read
+    /// @param used The part of the cap that is in open positions
     /// @param peak The lens's, and never below `current`
     /// @param current The lens's; cap and PnL, at least zero, where it has none
     /// @param drawdownBps The lens's; from peak and current where it has none
@@ -143,9 +175,9 @@ interface IServiceReader {
         address[] staleTokens;
     }
 
-    /// @notice What a vault's shares are worth; base units
-    /// @param isKnown Whether all of it was answered
-    /// @param sharePrice What one whole share is worth
+    /// @notice A vault's value; base units
+    /// @param isKnown Whether all of it could be read
+    /// @param sharePrice The value of one whole share
     struct Worth {
         bool isKnown;
         uint256 totalAssets;
@@ -178,25 +210,25 @@ interface IServiceReader {
         uint256 counted;
     }
 
-    /// @notice What the router judges an agent's next intent by
+    /// @notice Returns the state that the router checks an agent's next intent against
     function intentTerms(Contracts calldata contracts, Subject calldata subject)
         external
         returns (Block memory at, Terms memory terms);
 
     /// @notice The agent and its open positions, oldest first
-    /// @return at The block of the answer
-    /// @return agent The agent's answers
+    /// @return at The block of the read
+    /// @return agent The agent's read results
     /// @return ids `getOpenPositionIds`
-    /// @return positions The answers of each id
+    /// @return positions The read results of each id
     function openPositions(Contracts calldata contracts, uint256 agentId)
         external
         returns (Block memory at, AgentAnswers memory agent, Answer memory ids, PositionAnswers[] memory positions);
 
     /// @notice The agent and, newest first, at most `limit` of its closed positions among the newest 500 of all agents
-    /// @return at The block of the answer
-    /// @return agent The agent's answers
+    /// @return at The block of the read
+    /// @return agent The agent's read results
     /// @return count `positionCount`
-    /// @return positions The answers of each closed position
+    /// @return positions The read results of each closed position
     function closedPositions(Contracts calldata contracts, uint256 agentId, uint256 limit)
         external
         returns (Block memory at, AgentAnswers memory agent, Answer memory count, PositionAnswers[] memory positions);
@@ -207,30 +239,30 @@ interface IServiceReader {
         returns (Block memory at, Risk memory risk);
 
     /// @notice The equity of agents and the worth of vaults
-    /// @return at The block of the answer
+    /// @return at The block of the read
     /// @return found Of the agents in their order; of fewer where the call's gas ends before
     /// @return worths Of the vaults in their order
     function equities(Contracts calldata contracts, uint256[] calldata agentIds, address[] calldata vaults)
         external
         returns (Block memory at, Equity[] memory found, Worth[] memory worths);
 
-    /// @notice What a vault is worth and holds, and how much of it is allocated
+    /// @notice Returns a vault's value, its holdings, and how much of it is allocated
     /// @param agentIds The agents whose use of their allocations is added up
     function vaultFigures(Contracts calldata contracts, address vault, uint256[] calldata agentIds)
         external
         returns (Block memory at, VaultFigures memory figures);
 
     /// @notice The agent that is linked to an ERC-8004 identity
-    /// @return at The block of the answer
+    /// @return at The block of the read
     /// @return agentId 0 when there is none
-    /// @return agent Its answers
+    /// @return agent Its read results
     function agentByERC8004(Contracts calldata contracts, uint256 erc8004AgentId)
         external
         returns (Block memory at, uint256 agentId, AgentAnswers memory agent);
 
     /// @notice What the link of an identity to the agent must match
-    /// @return at The block of the answer
-    /// @return agent The agent's answers
+    /// @return at The block of the read
+    /// @return agent The agent's read results
     /// @return domain `eip712Domain` of the agent registry
     /// @return ownerNonce The owner's nonce on the agent registry
     /// @return identityRegistry `erc8004IdentityRegistry` of the agent registry

@@ -1,22 +1,42 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-/// @title What can be computed from the books and the prices
+import {IPositionManager} from "./IPositionManager.sol";
+import {ITradeRouter} from "./ITradeRouter.sol";
+
+/// @title Figures computed from the books and the prices
 /// @notice Values that need a price revert `StalePrice` while that price is stale.
 interface ITradeRouterLens {
-    /// @notice Whether `executeExit` would find a due rule, pauses left aside
+    /// @notice The exit of a position as a keeper would find it now
+    /// @param isDue Whether a rule is due at the present price, or has sold a part of its share
+    /// @param ruleIndex The rule that would fire
+    /// @param dueSince When it was recorded as due; 0 when nobody has
+    /// @param tokensToSell What `executeExit` would offer the venue
+    /// @param slippageBps How far below the oracle's value it would sell at most
+    /// @param floorUsdc The least proceeds of `tokensToSell`
+    struct ExitState {
+        bool isDue;
+        uint8 ruleIndex;
+        uint64 dueSince;
+        uint256 tokensToSell;
+        uint256 slippageBps;
+        uint256 floorUsdc;
+    }
+
+    /// @notice Returns whether `executeExit` would find a due rule; ignores pauses
     function isTriggerMet(uint256 positionId) external view returns (bool);
 
-    /// @notice The oracle price against the entry price, towards zero; 0 for a closed position
+    /// @notice Returns the oracle value of the remaining tokens against their cost basis in bps, rounded towards zero; 0 for a
+    /// closed position
     function positionPnlBps(uint256 positionId) external view returns (int256);
 
     /// @notice The oracle value of the remaining tokens less their cost basis; 0 for a closed position
     function positionUnrealizedPnlUsdc(uint256 positionId) external view returns (int256);
 
-    /// @notice The allocation cap plus the highest lifetime realized PnL after any of the agent's trades, at least 0
+    /// @notice The allocation cap plus the highest PnL realized on the agent's track, at least 0
     function peakEquityUsdc(uint256 agentId) external view returns (uint256);
 
-    /// @notice The allocation cap plus lifetime realized and present unrealized PnL, never below 0
+    /// @notice The allocation cap plus the PnL realized on the agent's track and the unrealized one, at least 0
     function currentEquityUsdc(uint256 agentId) external view returns (uint256);
 
     /// @notice How far the current equity is below the peak, in bps of the peak; 0 at or above it
@@ -29,5 +49,30 @@ interface ITradeRouterLens {
 
     /// @notice The USDC the agent ever bought with: the sum of its daily turnovers
     function lifetimeTurnoverUsdc(uint256 agentId) external view returns (uint256);
+
+    /// @notice Returns what `executeExit` would do with a position; ignores pauses and the pool
+    function exitStateOf(uint256 positionId) external view returns (ExitState memory);
+
+    /// @notice Returns the cap that the agent's buys are checked against
+    function effectiveCapUsdc(uint256 agentId) external view returns (uint256);
+
+    /// @notice Returns what the agent did since it entered its track
+    function trackRecordOf(uint256 agentId) external view returns (ITradeRouter.TrackRecord memory);
+
+    /// @notice Returns the `CapitalMode` that the agent trades with
+    function capitalModeOf(uint256 agentId) external view returns (uint8);
     function tradeRouter() external view returns (address);
+
+    /// @notice Returns the EIP-712 digest that an agent's signer signs for an open
+    function hashOpenPosition(ITradeRouter.PositionIntent calldata intent) external view returns (bytes32);
+    function hashAddToPosition(ITradeRouter.AddToPositionIntent calldata intent) external view returns (bytes32);
+    function hashReducePosition(ITradeRouter.ReducePositionIntent calldata intent) external view returns (bytes32);
+    function hashUpdateExitLadder(ITradeRouter.UpdateExitLadderIntent calldata intent) external view returns (bytes32);
+
+    /// @notice Returns `keccak256(abi.encode(bytes32[] ruleHashes))`, the `exitsHash` of the typed data
+    function hashExits(IPositionManager.ExitRule[] calldata exits) external pure returns (bytes32);
+    function OPEN_POSITION_TYPEHASH() external view returns (bytes32);
+    function ADD_TO_POSITION_TYPEHASH() external view returns (bytes32);
+    function REDUCE_POSITION_TYPEHASH() external view returns (bytes32);
+    function UPDATE_EXIT_LADDER_TYPEHASH() external view returns (bytes32);
 }

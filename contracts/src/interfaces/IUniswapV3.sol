@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-/// @title The part of Uniswap v3 that the adapter talks to
+/// @title The part of Uniswap v3 that the adapter calls
 interface IUniswapV3Factory {
     function getPool(address tokenA, address tokenB, uint24 fee) external view returns (address pool);
 }
@@ -28,6 +28,22 @@ interface IUniswapV3Pool {
             uint16 observationCardinalityNext,
             uint8 feeProtocol,
             bool unlocked
+        );
+
+    /// @notice Cumulative ticks as of each number of seconds ago; reverts beyond the oldest observation
+    function observe(uint32[] calldata secondsAgos)
+        external
+        view
+        returns (int56[] memory tickCumulatives, uint160[] memory secondsPerLiquidityCumulativeX128s);
+
+    function observations(uint256 index)
+        external
+        view
+        returns (
+            uint32 blockTimestamp,
+            int56 tickCumulative,
+            uint160 secondsPerLiquidityCumulativeX128,
+            bool initialized
         );
 }
 

@@ -13,6 +13,10 @@ interface IUniswapV3SwapAdapter is ISwapAdapter {
     /// @notice The factory has no initialized pool of USDC and `token` with this fee
     error PoolNotFound(address token, uint24 fee);
     error PoolNotConfigured(address token);
+    /// @notice `sellTokenUpTo` and the quotes run inside the adapter
+    error OnlySelf(address caller);
+    /// @notice Carries what a quote would move out of the pool's callback; never leaves the adapter
+    error Quoted(uint256 amountIn, uint256 amountOut);
     /// @notice The pool ran out of liquidity before everything was sold
     error PartialFill(uint256 amountIn, uint256 amountFilled);
 

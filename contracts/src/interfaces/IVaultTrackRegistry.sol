@@ -17,7 +17,8 @@ interface IVaultTrackRegistry {
 
     /// @param initialAllocation USDC base units an agent may hold at cost when it enters the track
     /// @param maxAllocation The most the track ever gives, in USDC base units
-    /// @param maxDrawdownBps Stored for the service's flags; no intent is checked against it
+    /// @param maxDrawdownBps How far an agent's realized equity may fall below its peak before it may buy no more; 0 = off.
+    /// Stricter than protocol.md, which stores the figure without a check.
     /// @param maxTradeSizeBps Of the vault's total assets, per open or add
     /// @param maxDailyTurnoverBps Of the vault's total assets, bought per UTC day; 0 = off
     /// @param maxDailyLossBps Of the agent's allocation cap, realized per UTC day; 0 = off
@@ -57,11 +58,14 @@ interface IVaultTrackRegistry {
         bool requireStopLoss;
         bool requireTakeProfit;
         bool active;
+        uint16 maxDrawdownBps;
     }
 
     event VaultRegistered(address indexed vault);
     event VaultTrackConfigUpdated(address indexed vault, uint256 indexed trackId, VaultTrackConfig config);
     event TrackTypeUpdated(uint256 indexed trackId, bytes32 name, uint8 capitalMode, bool active);
+    /// @notice A vault runs a track on other capital than the track type says
+    event VaultTrackCapitalModeUpdated(address indexed vault, uint256 indexed trackId, uint8 capitalMode);
 
     error ZeroAddress();
     error VaultNotRegistered(address vault);
@@ -81,12 +85,18 @@ interface IVaultTrackRegistry {
     function setTrackType(TrackType calldata trackType) external;
     function setVaultTrackConfig(address vault, uint256 trackId, VaultTrackConfig calldata config) external;
 
+    /// @notice Sets the capital mode of one vault's track, in place of the track type's; only the admin
+    /// @dev It applies to agents that enter the track afterwards: an agent keeps the mode that it entered with.
+    function setVaultTrackCapitalMode(address vault, uint256 trackId, uint8 capitalMode) external;
+
     function vaultCount() external view returns (uint256);
     function vaultAt(uint256 index) external view returns (address);
     function isRegisteredVault(address vault) external view returns (bool);
     function getTrackType(uint256 trackId) external view returns (TrackType memory);
     function getVaultTrackConfig(address vault, uint256 trackId) external view returns (VaultTrackConfig memory);
     function isVaultTrackActive(address vault, uint256 trackId) external view returns (bool);
+
+    /// @notice Returns the `CapitalMode` that agents enter the vault's track with
     function capitalModeOf(address vault, uint256 trackId) external view returns (uint8);
 
     /// @notice The policy that trades are checked against; all zero (so inactive) where nothing is configured

@@ -3,8 +3,8 @@ pragma solidity ^0.8.30;
 
 /// @title An exit ladder in one word
 /// @notice Bits 0..199 hold five rules of 40 bits (16 of `exitBps`, 24 of the signed `triggerBps`), bits 200..207 the
-/// index of the first pending rule, bits 208..215 the number of rules. The upper 40 bits belong to whoever stores it.
-/// The sign of a trigger says its kind, so the kind is not stored.
+/// index of the first pending rule, bits 208..215 the number of rules. The upper 40 bits are free for the contract that stores it.
+/// The sign of a trigger gives its kind, so the kind is not stored.
 library ExitLadder {
     uint256 internal constant MAX_RULES = 5;
     uint256 internal constant WIDTH = 216;
@@ -16,7 +16,7 @@ library ExitLadder {
     uint256 private constant NEXT_AT = 200;
     uint256 private constant COUNT_AT = 208;
 
-    /// @notice Index of the first pending rule: how many have fired
+    /// @notice Returns the index of the first pending rule: how many have fired
     function next(uint256 ladder) internal pure returns (uint256) {
         return (ladder >> NEXT_AT) & 0xff;
     }
@@ -35,7 +35,7 @@ library ExitLadder {
         return (ladder >> (index * RULE_BITS)) & 0xffff;
     }
 
-    /// @notice The ladder with one more rule at its end
+    /// @notice Returns the ladder with one more rule at its end
     function append(uint256 ladder, int24 trigger, uint16 exit) internal pure returns (uint256) {
         // The cast keeps the trigger's bits, sign included.
         // forge-lint: disable-next-line(unsafe-typecast)
@@ -43,13 +43,13 @@ library ExitLadder {
         return (ladder | rule << (count(ladder) * RULE_BITS)) + (ONE << COUNT_AT);
     }
 
-    /// @notice Only what has fired, in the order in which it fired: where the rules of an update are appended
+    /// @notice Returns the fired rules alone, in the order in which they fired; an update appends its rules to them
     function fired(uint256 ladder) internal pure returns (uint256) {
         uint256 n = next(ladder);
         return (ladder & ((ONE << (n * RULE_BITS)) - 1)) | n << NEXT_AT | n << COUNT_AT;
     }
 
-    /// @notice The ladder after the pending rule at `index` fired: it moves to `next`, the others keep their order
+    /// @notice Returns the ladder after the pending rule at `index` fired: it moves to `next`, the others keep their order
     function fire(uint256 ladder, uint256 index) internal pure returns (uint256) {
         uint256 start = next(ladder) * RULE_BITS;
         uint256 end = index * RULE_BITS;
@@ -59,7 +59,17 @@ library ExitLadder {
         return (untouched | rule << start | between << (start + RULE_BITS)) + (ONE << NEXT_AT);
     }
 
-    /// @notice The first pending rule from `from` on that is met at `pnlBps`, `count` when none is
+    /// @notice Returns whether a pending stop-loss is met at `pnlBps`
+    function isStopMet(uint256 ladder, int256 pnlBps) internal pure returns (bool) {
+        uint256 end = count(ladder);
+        for (uint256 index = next(ladder); index < end; ++index) {
+            int256 trigger = triggerBps(ladder, index);
+            if (trigger < 0 && pnlBps <= trigger) return true;
+        }
+        return false;
+    }
+
+    /// @notice Returns the first pending rule from `from` on that is met at `pnlBps`, `count` when none is
     function firstMet(uint256 ladder, uint256 from, int256 pnlBps) internal pure returns (uint256 index) {
         uint256 end = count(ladder);
         for (index = from; index < end; ++index) {

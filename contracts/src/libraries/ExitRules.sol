@@ -7,10 +7,12 @@ import {IVaultTrackRegistry} from "../interfaces/IVaultTrackRegistry.sol";
 import {ExitLadder} from "./ExitLadder.sol";
 import {PriceMath} from "./PriceMath.sol";
 
-/// @title What an agent may sign as an exit ladder
+/// @title The exit ladders that an agent may sign
 library ExitRules {
     using ExitLadder for uint256;
 
+    /// @dev Stricter than protocol.md: a required stop-loss counts only when the stop-losses together sell everything.
+    /// Each sells a share of what the ones before it left, so one of them must sell all.
     /// @notice Appends `rules` to the fired ones of a ladder, after checking the count, the shape of the whole and the
     /// track's bounds, in that order
     function extend(
@@ -41,20 +43,30 @@ library ExitRules {
                 revert ITradeRouter.InvalidExitRules();
             }
             if (_isOutOfBounds(trigger, policy)) outOfBounds = true;
-            // What 24 bits do not hold is out of bounds.
+            // A trigger that does not fit in 24 bits is out of bounds.
             // forge-lint: disable-next-line(unsafe-typecast)
             ladder = ladder.append(int24(trigger), exitBps);
         }
 
-        // No rule at all fails here too.
+        // An empty list fails here too.
         if (exitBps != PriceMath.BPS) revert ITradeRouter.InvalidExitRules();
-        if (outOfBounds || policy.requireStopLoss && deepest == 0 || policy.requireTakeProfit && highest == 0) {
+        if (
+            outOfBounds || policy.requireStopLoss && !_doStopsSellAll(rules) || policy.requireTakeProfit && highest == 0
+        ) {
             revert ITradeRouter.ExitRulesOutOfBounds();
         }
         return ladder;
     }
 
-    /// @dev A bound of zero is none. A trigger that its 24 stored bits would not hold is out of bounds in any case.
+    function _doStopsSellAll(IPositionManager.ExitRule[] calldata rules) private pure returns (bool) {
+        for (uint256 i; i < rules.length; ++i) {
+            bool isStop = rules[i].triggerType == uint8(IPositionManager.TriggerType.StopLoss);
+            if (isStop && rules[i].exitBps == PriceMath.BPS) return true;
+        }
+        return false;
+    }
+
+    /// @dev A bound of zero is off. A trigger that does not fit in its 24 stored bits is always out of bounds.
     function _isOutOfBounds(int256 trigger, IVaultTrackRegistry.TradePolicy memory policy) private pure returns (bool) {
         if (trigger < type(int24).min || trigger > type(int24).max) return true;
         int256 deepest = int256(uint256(policy.maxStopLossBps));

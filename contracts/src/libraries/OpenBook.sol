@@ -2,8 +2,8 @@
 pragma solidity ^0.8.30;
 
 /// @title The open positions of one agent, packed
-/// @notice The first word counts what was ever opened (bits 0..31) and closed (bits 32..63), so their difference is the
-/// number of entries and the word never returns to zero. Then entries of 48 bits follow: four in the first word, five
+/// @notice The first word counts the positions opened (bits 0..31) and closed (bits 32..63). Their difference is the
+/// number of entries, and the word never returns to zero. Then entries of 48 bits follow: four in the first word, five
 /// in each further one. An entry is a position id (32 bits) and a token index (16 bits); one agent has one open
 /// position per token.
 library OpenBook {

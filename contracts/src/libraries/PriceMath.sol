@@ -8,32 +8,43 @@ library PriceMath {
     /// @dev An oracle price has two more decimals than a USDC amount.
     uint256 private constant USDC_TO_PRICE = 100;
 
-    /// @notice What `tokens` are worth in USDC base units, rounded down
+    /// @notice Returns what `tokens` are worth in USDC base units, rounded down
     function usdcValue(uint256 tokens, uint256 price, uint256 tokenDecimals) internal pure returns (uint256) {
         return tokens * price / (_unit(tokenDecimals) * USDC_TO_PRICE);
     }
 
-    /// @notice How many tokens `usdcAmount` buys at `price`, rounded down
+    /// @notice Returns how many tokens `usdcAmount` buys at `price`, rounded down
     function tokensFor(uint256 usdcAmount, uint256 price, uint256 tokenDecimals) internal pure returns (uint256) {
         return usdcAmount * USDC_TO_PRICE * _unit(tokenDecimals) / price;
     }
 
-    /// @notice USDC base units per whole token, rounded down
+    /// @notice Returns USDC base units per whole token, rounded down
     function entryPrice(uint256 usdcCost, uint256 tokens, uint256 tokenDecimals) internal pure returns (uint256) {
         return usdcCost * _unit(tokenDecimals) / tokens;
     }
 
-    /// @notice `amount` less `slippageBps`, rounded down
+    /// @notice Returns `bps` of an amount, rounded down
+    function shareOf(uint256 amount, uint256 bps) internal pure returns (uint256) {
+        return amount * bps / BPS;
+    }
+
+    /// @notice Returns `amount` less `slippageBps`, rounded down
     function lessBps(uint256 amount, uint256 slippageBps) internal pure returns (uint256) {
         return amount * (BPS - slippageBps) / BPS;
     }
 
-    /// @notice The oracle price against the entry price in bps
-    /// @dev Rounding towards zero makes `<=` and `>=` against whole bps exact on both sides.
-    function pnlBps(uint256 price, uint256 entryPriceUsdc) internal pure returns (int256) {
-        uint256 entry = entryPriceUsdc * USDC_TO_PRICE;
-        if (entry == 0) return 0;
-        return price >= entry ? _signed((price - entry) * BPS / entry) : -_signed((entry - price) * BPS / entry);
+    /// @notice Returns the value of `tokens` against what they cost, in bps
+    /// @dev Exact for every price: nothing is rounded before the division. Rounding towards zero makes `<=` and `>=`
+    /// against whole bps exact on both sides. What cost nothing has gained without limit.
+    function pnlBps(uint256 tokens, uint256 price, uint256 usdcCost, uint256 tokenDecimals)
+        internal
+        pure
+        returns (int256)
+    {
+        if (usdcCost == 0) return type(int24).max;
+        uint256 value = tokens * price;
+        uint256 cost = usdcCost * _unit(tokenDecimals) * USDC_TO_PRICE;
+        return value >= cost ? _signed((value - cost) * BPS / cost) : -_signed((cost - value) * BPS / cost);
     }
 
     /// @dev One whole token. The token registry lists no token of more than 18 decimals, so that this cannot overflow.

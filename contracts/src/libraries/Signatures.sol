@@ -5,17 +5,17 @@ import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {SignatureChecker} from "@openzeppelin/contracts/utils/cryptography/SignatureChecker.sol";
 
 /// @title Signatures of accounts with and without code
-/// @notice ECDSA is tried first and ERC-1271 second, so that an account whose code comes from EIP-7702 can still sign
-/// with its own key, which a check that asks the code alone would refuse.
+/// @notice ECDSA is tried first and ERC-1271 second: an account whose code comes from EIP-7702 can still sign with its own
+/// key, which a check of the code alone would refuse.
 library Signatures {
-    /// @notice Whether `signature` over `digest` is by `signer`; false, never a revert, for anything malformed.
+    /// @notice Returns whether `signer` signed `digest`; false, never a revert, for a malformed signature
     function isValid(address signer, bytes32 digest, bytes calldata signature) internal view returns (bool) {
         (address recovered, ECDSA.RecoverError error,) = ECDSA.tryRecoverCalldata(digest, signature);
         if (error == ECDSA.RecoverError.NoError && recovered == signer) return true;
         return signer.code.length != 0 && SignatureChecker.isValidERC1271SignatureNowCalldata(signer, digest, signature);
     }
 
-    /// @notice The same for a signature that was put together in memory.
+    /// @notice Does the same for a signature in memory
     function isValidMemory(address signer, bytes32 digest, bytes memory signature) internal view returns (bool) {
         (address recovered, ECDSA.RecoverError error,) = ECDSA.tryRecover(digest, signature);
         if (error == ECDSA.RecoverError.NoError && recovered == signer) return true;

@@ -10,8 +10,11 @@ import {IAllocationManager} from "../interfaces/IAllocationManager.sol";
 import {IMandateVault} from "../interfaces/IMandateVault.sol";
 import {IPositionManager} from "../interfaces/IPositionManager.sol";
 import {IPriceOracle} from "../interfaces/IPriceOracle.sol";
+import {IPromotionCriteria} from "../interfaces/IPromotionCriteria.sol";
 import {IServiceReader} from "../interfaces/IServiceReader.sol";
+import {ISwapAdapter} from "../interfaces/ISwapAdapter.sol";
 import {ITokenRegistry} from "../interfaces/ITokenRegistry.sol";
+import {ITradePolicy} from "../interfaces/ITradePolicy.sol";
 import {ITradeRouter} from "../interfaces/ITradeRouter.sol";
 import {ITradeRouterLens} from "../interfaces/ITradeRouterLens.sol";
 import {IUniswapV3QuoterV2} from "../interfaces/IUniswapV3QuoterV2.sol";
@@ -20,14 +23,14 @@ import {IVaultTrackRegistry} from "../interfaces/IVaultTrackRegistry.sol";
 import {PriceMath} from "../libraries/PriceMath.sol";
 
 /// @title The reads of the service, each in one call
-/// @dev What the functions do is said in `IServiceReader`. Answers are read word by word where a further read depends
-/// on them, since decoding a malformed one would revert.
+/// @dev `IServiceReader` documents the functions. Return data is read word by word where a further read depends on
+/// it, since decoding malformed data would revert. A function that a deployment lacks counts as failed.
 contract ServiceReader is IServiceReader {
     /// @dev Arbitrum's precompile; has no code elsewhere.
     address private constant ARB_SYS = address(0x64);
     bytes4 private constant ARB_BLOCK_NUMBER = bytes4(keccak256("arbBlockNumber()"));
 
-    // Words of the answers: a struct with strings stands behind its offset.
+    // Word indexes in return data; a struct with strings starts after its offset.
     uint256 private constant AGENT_OWNER = 1;
     uint256 private constant AGENT_VAULT = 4;
     uint256 private constant AGENT_TRACK = 5;
@@ -39,20 +42,22 @@ contract ServiceReader is IServiceReader {
     uint256 private constant ROUND_ANSWER = 1;
     uint256 private constant ALLOCATION_CAP = 3;
     uint256 private constant ALLOCATION_USED = 4;
+    uint256 private constant LIMITS_TWAP_DEVIATION = 6;
+    uint256 private constant LIMITS_TWAP_WINDOW = 7;
 
     uint256 private constant BPS = 10_000;
     uint256 private constant SCAN_WINDOW = 500;
     uint256 private constant MAX_ALLOWED_TOKENS = 255;
     uint256 private constant MOST_DECIMALS = 18;
 
-    /// @dev The venue is asked how deep it is at sixteenths of the allocation's room, and then at halves of the
+    /// @dev The venue is probed for its depth at sixteenths of the allocation's room, and then at halves of the
     /// smallest as long as they are above one USDC.
     uint256 private constant PROBES = 16;
     uint256 private constant LEAST_PROBE = 1e6;
     uint256 private constant MOST_ROOM = type(uint128).max;
 
     /// @dev More than the executor spends on a trade: a pool that is all but empty is walked through for many times
-    /// that. What the call's gas no longer allows to ask counts as not filled.
+    /// that. A probe that the call's gas no longer allows counts as not filled.
     uint256 private constant QUOTE_GAS = 1_500_000;
     uint256 private constant RESERVED_GAS = 5_000_000;
 
@@ -81,11 +86,17 @@ contract ServiceReader is IServiceReader {
         terms.dailyTurnover =
             _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.dailyTurnoverUsdc, (agentId, terms.day)));
         terms.dailyRealizedPnl = _dailyRealizedPnl(contracts, agentId);
+        _fillExtension(contracts, agentId, terms);
 
-        if (subject.positionId != 0) terms.position = _position(contracts, subject.positionId);
+        if (subject.positionId != 0) {
+            terms.position = _position(contracts, subject.positionId);
+            terms.dueExit =
+                _ask(contracts.positionManager, abi.encodeCall(IPositionManager.dueExitOf, (subject.positionId)));
+        }
         address token = subject.token == address(0) ? _address(terms.position.record, POSITION_TOKEN) : subject.token;
         if (token == address(0)) return (at, terms);
         terms.token = _token(contracts, vault, agentId, token);
+        _fillVenuePrices(contracts, token, terms);
         _quote(contracts, subject, token, terms);
     }
 
@@ -136,6 +147,13 @@ contract ServiceReader is IServiceReader {
         risk.tradeCount = _ask(lens, abi.encodeCall(ITradeRouterLens.tradeCount, (agentId)));
         risk.positionsOpened = _ask(lens, abi.encodeCall(ITradeRouterLens.positionsOpened, (agentId)));
         risk.positionsClosed = _ask(lens, abi.encodeCall(ITradeRouterLens.positionsClosed, (agentId)));
+        risk.capitalMode =
+            _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.capitalModeOf, (agentId)));
+        risk.effectiveCap = _ask(lens, abi.encodeCall(ITradeRouterLens.effectiveCapUsdc, (agentId)));
+        risk.trackRecord = _ask(lens, abi.encodeCall(ITradeRouterLens.trackRecordOf, (agentId)));
+        risk.policy = _policy(contracts, risk.agent);
+        Answer memory criteria = _ask(contracts.agentRegistry, abi.encodeCall(IAgentRegistry.promotionCriteria, ()));
+        risk.promotion = _ask(_address(criteria, 0), abi.encodeCall(IPromotionCriteria.criteriaOf, (agentId)));
     }
 
     /// @inheritdoc IServiceReader
@@ -231,6 +249,36 @@ contract ServiceReader is IServiceReader {
             _ask(contracts.vaultTrackRegistry, abi.encodeCall(IVaultTrackRegistry.getVaultTrackConfig, (vault, track)));
     }
 
+    function _policy(Contracts calldata contracts, AgentAnswers memory agent) private returns (Answer memory) {
+        Answer memory policy = _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.tradePolicy, ()));
+        address vault = _address(agent.record, AGENT_VAULT);
+        uint256 track = _word(agent.record, AGENT_TRACK);
+        return _ask(_address(policy, 0), abi.encodeCall(ITradePolicy.limitsOf, (vault, track)));
+    }
+
+    function _fillExtension(Contracts calldata contracts, uint256 agentId, Terms memory terms) private {
+        address lens = contracts.tradeRouterLens;
+        uint256 yesterday = terms.day - 1;
+        terms.capitalMode =
+            _ask(contracts.allocationManager, abi.encodeCall(IAllocationManager.capitalModeOf, (agentId)));
+        terms.effectiveCap = _ask(lens, abi.encodeCall(ITradeRouterLens.effectiveCapUsdc, (agentId)));
+        terms.policy = _policy(contracts, terms.agent);
+        terms.trackRecord = _ask(lens, abi.encodeCall(ITradeRouterLens.trackRecordOf, (agentId)));
+        terms.previousTurnover =
+            _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.dailyTurnoverUsdc, (agentId, yesterday)));
+        terms.previousRealizedPnl =
+            _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.dailyRealizedPnlUsdc, (agentId, yesterday)));
+    }
+
+    function _fillVenuePrices(Contracts calldata contracts, address token, Terms memory terms) private {
+        Answer memory policy = _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.tradePolicy, ()));
+        terms.isTwapRequired = _ask(_address(policy, 0), abi.encodeCall(ITradePolicy.isTwapRequired, (token)));
+        if (!terms.policy.success) return;
+        uint256 window = _word(terms.policy, LIMITS_TWAP_DEVIATION) == 0 ? 0 : _word(terms.policy, LIMITS_TWAP_WINDOW);
+        // forge-lint: disable-next-line(unsafe-typecast)
+        terms.venuePrices = _ask(contracts.swapAdapter, abi.encodeCall(ISwapAdapter.pricesOf, (token, uint32(window))));
+    }
+
     function _dailyRealizedPnl(Contracts calldata contracts, uint256 agentId) private returns (Answer memory) {
         uint256 day = block.timestamp / 1 days;
         return _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.dailyRealizedPnlUsdc, (agentId, day)));
@@ -319,7 +367,7 @@ contract ServiceReader is IServiceReader {
         Answer memory peak = _ask(lens, abi.encodeCall(ITradeRouterLens.peakEquityUsdc, (agentId)));
         Answer memory current = _ask(lens, abi.encodeCall(ITradeRouterLens.currentEquityUsdc, (agentId)));
         Answer memory drawdown = _ask(lens, abi.encodeCall(ITradeRouterLens.currentDrawdownBps, (agentId)));
-        // Unchecked: an answer that is no amount must not take the others with it.
+        // Unchecked: a malformed amount must not make the whole read fail.
         unchecked {
             int256 sum = _signed(equity.cap) + equity.realized + equity.unrealized;
             // forge-lint: disable-next-line(unsafe-typecast)
@@ -405,7 +453,7 @@ contract ServiceReader is IServiceReader {
         }
     }
 
-    /// @dev How long an answered list is: it stands behind its offset and its length.
+    /// @dev Returns the length of a returned list, which starts after its offset and its length.
     function _listed(Answer memory list) private pure returns (uint256) {
         uint256 count = _word(list, 1);
         return count < list.data.length / 32 ? count : 0;
@@ -414,7 +462,9 @@ contract ServiceReader is IServiceReader {
     function _position(Contracts calldata contracts, uint256 id) private returns (PositionAnswers memory position) {
         position.record = _record(contracts, id);
         position.exitRules = _ask(contracts.positionManager, abi.encodeCall(IPositionManager.getExitRules, (id)));
+        position.capitalMode = _ask(contracts.positionManager, abi.encodeCall(IPositionManager.capitalModeOf, (id)));
         if (_isOpen(position.record)) {
+            position.exitState = _ask(contracts.tradeRouterLens, abi.encodeCall(ITradeRouterLens.exitStateOf, (id)));
             position.unrealizedPnl =
                 _ask(contracts.tradeRouterLens, abi.encodeCall(ITradeRouterLens.positionUnrealizedPnlUsdc, (id)));
         }
@@ -442,15 +492,16 @@ contract ServiceReader is IServiceReader {
             _fill(terms.sale, contracts.quoter, poolFee, token, contracts.usdc);
             return;
         }
-        terms.fills = _probes(terms.allocation, subject.usdcAmount);
+        terms.fills = _probes(terms, subject.usdcAmount);
         for (uint256 i; i < terms.fills.length; ++i) {
             _fill(terms.fills[i], contracts.quoter, poolFee, contracts.usdc, token);
         }
     }
 
-    function _probes(Answer memory allocation, uint256 usdcAmount) private pure returns (Fill[] memory fills) {
-        uint256 cap = _word(allocation, ALLOCATION_CAP);
-        uint256 used = _word(allocation, ALLOCATION_USED);
+    function _probes(Terms memory terms, uint256 usdcAmount) private pure returns (Fill[] memory fills) {
+        uint256 cap =
+            terms.effectiveCap.success ? _word(terms.effectiveCap, 0) : _word(terms.allocation, ALLOCATION_CAP);
+        uint256 used = _word(terms.allocation, ALLOCATION_USED);
         uint256 room = cap > used ? cap - used : 0;
         if (room > MOST_ROOM) room = MOST_ROOM;
 
@@ -487,13 +538,13 @@ contract ServiceReader is IServiceReader {
         return _ask(target, call, gasleft());
     }
 
-    /// @dev A call to an address without code succeeds with nothing, which is no answer.
+    /// @dev A call to an address without code succeeds without data, which counts as a failure.
     function _ask(address target, bytes memory call, uint256 gas) private returns (Answer memory answer) {
         (answer.success, answer.data) = target.call{gas: gas}(call);
         if (answer.data.length < 32) answer.success = false;
     }
 
-    /// @dev The word at `index`; 0 when there is no answer or when it is shorter.
+    /// @dev Returns the word at `index`; 0 when the call failed or returned less.
     function _word(Answer memory answer, uint256 index) private pure returns (uint256 word) {
         bytes memory data = answer.data;
         if (!answer.success || data.length / 32 <= index) return 0;

@@ -3,21 +3,37 @@ pragma solidity ^0.8.30;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {Vm} from "forge-std/Vm.sol";
+import {PriceOracle} from "../../src/PriceOracle.sol";
+import {TradeRouter} from "../../src/TradeRouter.sol";
+import {TradeRouterLens} from "../../src/TradeRouterLens.sol";
+import {UniswapV3SwapAdapter} from "../../src/adapters/UniswapV3SwapAdapter.sol";
 import {StockToken} from "../../src/embedded/StockToken.sol";
 import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
 import {IPositionManager} from "../../src/interfaces/IPositionManager.sol";
 import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
+import {IVaultTrackRegistry} from "../../src/interfaces/IVaultTrackRegistry.sol";
 import {ProtocolTest} from "../router/ProtocolTest.sol";
 
-/// @notice Three agents, two tokens, and everybody who may do something to them, in any order
+/// @notice Two agents on real capital and two on paper, two tokens, an adversary who moves the pools, and everybody who
+/// may do something to them, in any order
 contract ProtocolInvariants is ProtocolTest {
-    uint256 private constant AGENTS = 3;
+    uint256 private constant AGENTS = 4;
 
+    /// @param migratedPnl What the agents had realized with routers that are no longer in use
+    /// @param excessLosses Trades that cost the vault more than the policy allows
+    /// @param excessCaps Grants of real capital beyond the vault's assets
+    /// @param stuckExits Due exits that sold nothing at a fresh price, with the pool at that price
+    /// @param stuckCloses Force closes that failed with the pool at the last known price
     struct Flow {
         uint256 deposited;
         uint256 withdrawn;
         uint256 toStrangers;
         uint256 overpaidBounties;
+        int256 migratedPnl;
+        uint256 excessLosses;
+        uint256 excessCaps;
+        uint256 stuckExits;
+        uint256 stuckCloses;
     }
 
     uint256[] private team;
@@ -30,6 +46,20 @@ contract ProtocolInvariants is ProtocolTest {
     modifier watched(address payee) {
         vm.recordLogs();
         _;
+        _watchLogs(payee);
+    }
+
+    /// @dev A trade of at most `value` USDC loses at most the policy's exit slippage, at the oracle's price. Valuations
+    /// round by a unit per token.
+    modifier trading(uint256 value, address payee) {
+        vm.recordLogs();
+        uint256 before = vault.totalAssets();
+        _;
+        if (vault.totalAssets() + value * 300 / 10_000 + 4 < before) ++flow.excessLosses;
+        _watchLogs(payee);
+    }
+
+    function _watchLogs(address payee) private {
         Vm.Log[] memory logs = vm.getRecordedLogs();
         for (uint256 i; i < logs.length; ++i) {
             if (logs[i].emitter == address(usdc) && logs[i].topics[0] == IERC20.Transfer.selector) {
@@ -42,12 +72,17 @@ contract ProtocolInvariants is ProtocolTest {
         super.setUp();
         flow.deposited = DEPOSITED;
         team.push(agentId);
-        for (uint256 i = 1; i < AGENTS; ++i) {
+        team.push(_register(vm.addr(signerKey + 1)));
+        _offerPaperAndPromotion();
+        for (uint256 i = 2; i < AGENTS; ++i) {
             team.push(_register(vm.addr(signerKey + i)));
         }
+        skip(5 minutes);
+        _repeatPrice(nvda);
+        _repeatPrice(tsla);
 
         // What trades is tried more often than what stops trading.
-        bytes4[] memory actions = new bytes4[](22);
+        bytes4[] memory actions = new bytes4[](32);
         actions[0] = this.open.selector;
         actions[1] = this.open.selector;
         actions[2] = this.open.selector;
@@ -70,35 +105,62 @@ contract ProtocolInvariants is ProtocolTest {
         actions[19] = this.deposit.selector;
         actions[20] = this.withdraw.selector;
         actions[21] = this.nextDay.selector;
+        actions[22] = this.pushPool.selector;
+        actions[23] = this.pushPool.selector;
+        actions[24] = this.postLate.selector;
+        actions[25] = this.executeBatch.selector;
+        actions[26] = this.promote.selector;
+        actions[27] = this.cancelNonce.selector;
+        actions[28] = this.migrateRouter.selector;
+        actions[29] = this.mustExit.selector;
+        actions[30] = this.mustClose.selector;
+        actions[31] = this.migrateOracle.selector;
         targetContract(address(this));
         targetSelector(FuzzSelector({addr: address(this), selectors: actions}));
     }
 
+    /// @dev Track 0 is on paper from now on and leads to real capital on track 1 after two trades and an hour.
+    function _offerPaperAndPromotion() private {
+        IVaultTrackRegistry.VaultTrackConfig memory config = _policy();
+        (config.minTrades, config.evaluationPeriod, config.promotionScore) = (2, 1 hours, 0);
+        _setPolicy(config);
+        (config.trackId, config.initialAllocation) = (1, 2 * CAP);
+        _setPolicy(config);
+        vm.startPrank(admin);
+        tracks.setVaultTrackCapitalMode(address(vault), 0, uint8(IVaultTrackRegistry.CapitalMode.Simulated));
+        tradePolicy.setLimits(address(vault), 0, _defaultLimits());
+        tradePolicy.setLimits(address(vault), 1, _defaultLimits());
+        vm.stopPrank();
+    }
+
     // Actions: each leaves the state alone when the protocol refuses it
 
-    function open(uint256 agent, uint256 token, uint256 amount, uint256 ladder) external watched(address(0)) {
+    function open(uint256 agent, uint256 token, uint256 amount, uint256 ladder)
+        external
+        trading(21_000 * USDC, address(0))
+    {
         uint256 key = _as(agent);
         ITradeRouter.PositionIntent memory intent = _openIntent(_token(token), bound(amount, 1, 21_000 * USDC));
         intent.exits = _someLadder(ladder);
-        intent.maxSlippageBps = uint16(bound(amount, 100, 2_000));
-        bytes memory signature = _sign(key, router.hashOpenPosition(intent));
+        intent.maxSlippageBps = uint16(amount % 3 == 0 ? bound(amount, 0, 10_000) : 100);
+        bytes memory signature = _sign(key, lens.hashOpenPosition(intent));
         _try("open", abi.encodeCall(router.openPosition, (intent, signature)));
     }
 
-    function add(uint256 position, uint256 amount) external watched(address(0)) {
+    function add(uint256 position, uint256 amount) external trading(21_000 * USDC, address(0)) {
         uint256 id = _position(position);
         uint256 key = _asHolderOf(id);
         ITradeRouter.AddToPositionIntent memory intent = _addIntent(id, bound(amount, 1, 21_000 * USDC));
-        bytes memory signature = _sign(key, router.hashAddToPosition(intent));
+        bytes memory signature = _sign(key, lens.hashAddToPosition(intent));
         _try("add", abi.encodeCall(router.addToPosition, (intent, signature)));
     }
 
-    function reduce(uint256 position, uint16 exitBps) external watched(address(0)) {
+    function reduce(uint256 position, uint16 exitBps) external trading(_valueOf(_position(position)), address(0)) {
         uint256 id = _position(position);
         uint256 key = _asHolderOf(id);
         ITradeRouter.ReducePositionIntent memory intent =
             _reduceIntent(id, exitBps % 4 == 0 ? 10_000 : uint16(bound(exitBps, 1, 10_000)));
-        bytes memory signature = _sign(key, router.hashReducePosition(intent));
+        bytes memory signature = _sign(key, lens.hashReducePosition(intent));
         _try("reduce", abi.encodeCall(router.reducePosition, (intent, signature)));
     }
 
@@ -106,7 +168,7 @@ contract ProtocolInvariants is ProtocolTest {
         uint256 id = _position(position);
         uint256 key = _asHolderOf(id);
         ITradeRouter.UpdateExitLadderIntent memory intent = _updateIntent(id, _someLadder(ladder));
-        bytes memory signature = _sign(key, router.hashUpdateExitLadder(intent));
+        bytes memory signature = _sign(key, lens.hashUpdateExitLadder(intent));
         _try("updateLadder", abi.encodeCall(router.updateExitLadder, (intent, signature)));
     }
 
@@ -118,14 +180,14 @@ contract ProtocolInvariants is ProtocolTest {
         ++done["movePrice"];
     }
 
-    function executeExit(uint256 position) external watched(keeper) {
+    function executeExit(uint256 position) external trading(_valueOf(_position(position)), keeper) {
         uint256 id = _position(position);
         vm.prank(keeper);
         (bool success,) = address(router).call(abi.encodeCall(router.executeExit, (id)));
         if (success) ++done["executeExit"];
     }
 
-    function forceClose(uint256 position) external watched(address(0)) {
+    function forceClose(uint256 position) external trading(_valueOf(_position(position)), address(0)) {
         uint256 id = _position(position);
         vm.prank(operator);
         (bool success,) = address(router).call(abi.encodeCall(router.forceClose, (id)));
@@ -136,6 +198,7 @@ contract ProtocolInvariants is ProtocolTest {
         uint256 id = team[agent % AGENTS];
         IAgentRegistry.AgentStatus status =
             seed % 4 == 0 ? IAgentRegistry.AgentStatus.Suspended : IAgentRegistry.AgentStatus.Active;
+        if (seed % 64 == 0) status = IAgentRegistry.AgentStatus.Failed;
         vm.prank(operator);
         (bool success,) = address(agents).call(abi.encodeCall(agents.setAgentStatus, (id, uint8(status))));
         if (success) ++done["suspend"];
@@ -183,7 +246,170 @@ contract ProtocolInvariants is ProtocolTest {
         ++done["nextDay"];
     }
 
+    /// @dev The adversary moves a pool and leaves the oracle behind.
+    function pushPool(uint256 token, uint256 bps) external watched(address(0)) {
+        StockToken pushed = _token(token);
+        (uint256 price,,) = oracle.peekPrice(address(pushed));
+        market.moveTo(address(pushed), price * bound(bps, 9_000, 11_000) / 10_000);
+        ++done["pushPool"];
+    }
+
+    /// @dev A price that was observed a while ago.
+    function postLate(uint256 token, uint256 bps, uint256 age) external watched(address(0)) {
+        address[] memory assets = new address[](1);
+        int256[] memory prices = new int256[](1);
+        uint64[] memory times = new uint64[](1);
+        assets[0] = address(_token(token));
+        (uint256 price,,) = oracle.peekPrice(assets[0]);
+        prices[0] = int256(bound(price * bound(bps, 9_500, 10_500) / 10_000, USD, 100_000 * USD));
+        times[0] = uint64(block.timestamp - age % 1 hours);
+        vm.prank(updater);
+        oracle.post(assets, prices, times);
+        ++done["postLate"];
+    }
+
+    function executeBatch(uint256 seed) external trading(_valueOfAll(), address(this)) {
+        uint256[] memory ids = new uint256[](4);
+        for (uint256 i; i < ids.length; ++i) {
+            ids[i] = _position(uint256(keccak256(abi.encode(seed, i))));
+        }
+        router.executeExits(ids);
+        ++done["executeBatch"];
+    }
+
+    function promote(uint256 agent) external watched(address(0)) {
+        uint256 id = team[agent % AGENTS];
+        (bool success,) = address(agents).call(abi.encodeCall(agents.promoteAgent, (id, 1)));
+        if (!success) return;
+        if (allocations.totalAgentCaps(address(vault)) > vault.totalAssets()) ++flow.excessCaps;
+        ++done["promote"];
+    }
+
+    function cancelNonce(uint256 agent) external watched(address(0)) {
+        uint256 id = team[agent % AGENTS];
+        uint256 nonce = router.nonces(id);
+        vm.prank(owner);
+        router.cancelNonce(id, nonce);
+        ++accepted[id];
+        ++done["cancelNonce"];
+    }
+
+    /// @dev A new router and adapter over the same books.
+    function migrateRouter(uint256 seed) external watched(address(0)) {
+        if (seed % 4 != 0) return;
+        for (uint256 i; i < AGENTS; ++i) {
+            flow.migratedPnl += router.lifetimeRealizedPnlUsdc(team[i]);
+            accepted[team[i]] = 0;
+        }
+        vm.startPrank(admin);
+        router = new TradeRouter(
+            admin,
+            address(usdc),
+            address(agents),
+            address(allocations),
+            address(positions),
+            address(tracks),
+            address(tradePolicy)
+        );
+        adapter = new UniswapV3SwapAdapter(admin, address(router), address(market.factory()), address(usdc));
+        adapter.setPool(address(nvda), market.FEE());
+        adapter.setPool(address(tsla), market.FEE());
+        router.setSwapAdapter(address(adapter));
+        router.setKeeperBounty(10, 5 * USDC);
+        router.grantRole(router.EXECUTOR_ROLE(), executor);
+        router.grantRole(router.OPERATOR_ROLE(), operator);
+        allocations.setTradeRouter(address(router));
+        positions.setTradeRouter(address(router));
+        vault.scheduleTradeRouter(address(router));
+        skip(vault.TRADE_ROUTER_DELAY());
+        vault.setTradeRouter(address(router));
+        vm.stopPrank();
+        _repeatPrice(nvda);
+        _repeatPrice(tsla);
+        lens = new TradeRouterLens(address(router));
+        ++done["migrateRouter"];
+    }
+
+    /// @dev A new oracle that continues the old one's prices and rounds.
+    function migrateOracle(uint256 seed) external watched(address(0)) {
+        if (seed % 4 != 0) return;
+        address[] memory assets = new address[](2);
+        (assets[0], assets[1]) = (address(nvda), address(tsla));
+        PriceOracle next = new PriceOracle(admin);
+        vm.startPrank(admin);
+        next.grantRole(next.ORACLE_UPDATER_ROLE(), updater);
+        next.inheritFrom(address(oracle), assets);
+        tokens.setPriceOracle(address(next));
+        vault.syncPriceOracle();
+        vm.stopPrank();
+        oracle = next;
+        ++done["migrateOracle"];
+    }
+
+    /// @dev Whatever happened before: an exit that is due sells at a fresh price, with the pool at that price.
+    function mustExit(uint256 position) external trading(_valueOf(_position(position)), keeper) {
+        uint256 id = _position(position);
+        if (!_settle(id)) return;
+        uint256 held = positions.getPosition(id).tokenAmount;
+        if (!lens.isTriggerMet(id)) return;
+        vm.prank(keeper);
+        (bool success,) = address(router).call(abi.encodeCall(router.executeExit, (id)));
+        if (!success || positions.getPosition(id).tokenAmount == held) ++flow.stuckExits;
+        ++done["mustExit"];
+    }
+
+    /// @dev Whatever happened before: the operator closes for an agent that is not active.
+    function mustClose(uint256 position) external trading(_valueOf(_position(position)), address(0)) {
+        uint256 id = _position(position);
+        if (!_settle(id)) return;
+        uint256 agent = positions.getPosition(id).agentId;
+        vm.startPrank(operator);
+        if (agents.statusOf(agent) == uint8(IAgentRegistry.AgentStatus.Active)) {
+            agents.setAgentStatus(agent, uint8(IAgentRegistry.AgentStatus.Suspended));
+        }
+        (bool success,) = address(router).call(abi.encodeCall(router.forceClose, (id)));
+        vm.stopPrank();
+        if (!success || positions.getPosition(id).tokenAmount != 0) ++flow.stuckCloses;
+        ++done["mustClose"];
+    }
+
+    /// @dev Brings the pool of an open position's token to the oracle's price, long enough for its average to follow.
+    function _settle(uint256 id) private returns (bool) {
+        if (id == 0 || id > positions.positionCount() || positions.getPosition(id).tokenAmount == 0) return false;
+        StockToken token = StockToken(positions.getPosition(id).token);
+        _pauseTrading(false);
+        (uint256 price,,) = oracle.peekPrice(address(token));
+        market.moveTo(address(token), price);
+        skip(5 minutes);
+        _repeatPrice(token);
+        return true;
+    }
+
     // What always holds
+
+    function invariant_NoTradeLosesMoreThanThePolicyAllows() public view {
+        assertEq(flow.excessLosses, 0);
+    }
+
+    function invariant_NoCapIsGrantedBeyondTheVaultsAssets() public view {
+        assertEq(flow.excessCaps, 0);
+        uint256 sum;
+        for (uint256 i; i < AGENTS; ++i) {
+            bool isRemoved = allocations.getAllocation(team[i]).status == 2;
+            if (!isRemoved && allocations.capitalModeOf(team[i]) == uint8(IVaultTrackRegistry.CapitalMode.Real)) {
+                sum += lens.effectiveCapUsdc(team[i]);
+            }
+        }
+        assertLe(sum, vault.totalAssets());
+    }
+
+    function invariant_ADueExitExecutes() public view {
+        assertEq(flow.stuckExits, 0);
+    }
+
+    function invariant_TheOperatorCanAlwaysClose() public view {
+        assertEq(flow.stuckCloses, 0);
+    }
 
     function invariant_NoLedgerExceedsWhatTheVaultHolds() public view {
         _checkLedger(nvda);
@@ -233,13 +459,17 @@ contract ProtocolInvariants is ProtocolTest {
         assertEq(tsla.balanceOf(address(adapter)), 0);
     }
 
-    /// @dev Idle USDC is what was deposited and realized, less what was withdrawn and what is invested at cost.
+    /// @dev Idle USDC is what was deposited and realized, less what was withdrawn and what is invested at cost; positions
+    /// on paper count for nothing.
     function invariant_EveryUnitOfUsdcIsAccountedFor() public view {
         int256 realized;
         uint256 used;
-        for (uint256 i; i < AGENTS; ++i) {
-            realized += router.lifetimeRealizedPnlUsdc(team[i]);
-            used += allocations.allocationUsed(team[i]);
+        uint256 count = positions.positionCount();
+        for (uint256 id = 1; id <= count; ++id) {
+            if (positions.capitalModeOf(id) == uint8(IVaultTrackRegistry.CapitalMode.Simulated)) continue;
+            IPositionManager.Position memory position = positions.getPosition(id);
+            realized += position.realizedPnlUsdc;
+            used += position.usdcCostBasis;
         }
         assertEq(
             int256(usdc.balanceOf(address(vault))),
@@ -248,7 +478,7 @@ contract ProtocolInvariants is ProtocolTest {
     }
 
     function invariant_ProfitIsTheSameByPositionAndByAgent() public view {
-        int256 byAgent;
+        int256 byAgent = flow.migratedPnl;
         int256 byPosition;
         for (uint256 i; i < AGENTS; ++i) {
             byAgent += router.lifetimeRealizedPnlUsdc(team[i]);
@@ -273,10 +503,22 @@ contract ProtocolInvariants is ProtocolTest {
         this.executeExit(2);
         this.suspend(1, 0);
         this.forceClose(1);
+        this.open(3, 1, 10_000 * USDC, 0);
+        this.pushPool(1, 10_100);
+        this.postLate(1, 10_000, 0);
+        this.executeBatch(0);
+        this.movePrice(1, 8_500);
+        this.mustExit(_positionOf(3));
+        this.nextDay(1);
+        this.cancelNonce(3);
+        this.promote(3);
+        this.migrateRouter(0);
+        this.migrateOracle(0);
+        this.open(3, 1, 10_000 * USDC, 0);
+        this.mustClose(_positionOf(3));
         this.pauseTrading(0);
         this.pauseRegistry(0);
-        this.nextDay(1);
-        bytes32[13] memory names = [
+        bytes32[22] memory names = [
             bytes32("open"),
             "add",
             "reduce",
@@ -289,10 +531,41 @@ contract ProtocolInvariants is ProtocolTest {
             "pauseRegistry",
             "deposit",
             "withdraw",
-            "nextDay"
+            "nextDay",
+            "pushPool",
+            "postLate",
+            "executeBatch",
+            "promote",
+            "cancelNonce",
+            "migrateRouter",
+            "migrateOracle",
+            "mustExit",
+            "mustClose"
         ];
         for (uint256 i; i < names.length; ++i) {
             assertGt(done[names[i]], 0, string(abi.encodePacked(names[i])));
+        }
+    }
+
+    /// @dev A seed that `_position` maps to the agent's open position.
+    function _positionOf(uint256 agent) private view returns (uint256 seed) {
+        uint256 id = positions.getOpenPositionIds(team[agent])[0];
+        for (seed = 1; _position(seed) != id; ++seed) {}
+    }
+
+    /// @dev At the oracle's last price; nothing for a closed position or one on paper.
+    function _valueOf(uint256 id) private view returns (uint256) {
+        if (id == 0 || id > positions.positionCount()) return 0;
+        if (positions.capitalModeOf(id) == uint8(IVaultTrackRegistry.CapitalMode.Simulated)) return 0;
+        IPositionManager.Position memory position = positions.getPosition(id);
+        (uint256 price,,) = oracle.peekPrice(position.token);
+        return position.tokenAmount * price / (100 * 10 ** StockToken(position.token).decimals());
+    }
+
+    function _valueOfAll() private view returns (uint256 value) {
+        uint256 count = positions.positionCount();
+        for (uint256 id = 1; id <= count; ++id) {
+            value += _valueOf(id);
         }
     }
 

@@ -92,15 +92,14 @@ contract TradeRouterLensTest is ProtocolTest {
         assertEq(lens.currentDrawdownBps(agentId), (peak - current) * 10_000 / peak);
     }
 
-    /// @dev An agent that lost 9,000 USDC moves to a track that gives 1,000.
+    /// @dev An agent that holds 10,000 USDC moves to a track that gives 1,000, and loses 9,000.
     function test_EquityEndsAtNothing() public {
-        _setPrice(nvda, 10 * USD);
-        _submit(_reduceIntent(id, 10_000));
         IVaultTrackRegistry.VaultTrackConfig memory policy = _policy();
         (policy.trackId, policy.initialAllocation) = (1, 1_000 * USDC);
         _setPolicy(policy);
-        vm.prank(operator);
-        agents.promoteAgent(agentId, 1);
+        _promote();
+        _setPrice(nvda, 10 * USD);
+        _submit(_reduceIntent(id, 10_000));
 
         assertEq(lens.currentEquityUsdc(agentId), 0);
         assertEq(lens.peakEquityUsdc(agentId), 1_000 * USDC);

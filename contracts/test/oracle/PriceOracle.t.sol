@@ -5,6 +5,7 @@ import {IAccessControl} from "@openzeppelin/contracts/access/IAccessControl.sol"
 import {Test} from "forge-std/Test.sol";
 import {PriceOracle} from "../../src/PriceOracle.sol";
 import {IPriceOracle} from "../../src/interfaces/IPriceOracle.sol";
+import {PoolPrices} from "./PoolPrices.sol";
 import {UptimeFeed} from "./UptimeFeed.sol";
 
 contract PriceOracleTest is Test {
@@ -90,7 +91,7 @@ contract PriceOracleTest is Test {
     }
 
     function test_ABatchSetsAllOrNone() public {
-        oracle.setAssetConfig(aapl, 0, 1000);
+        _configure(aapl, 0, 1000);
         _set(aapl, 100e8);
         (address[] memory assets, int256[] memory prices) = _pair(nvda, 120e8, aapl, 111e8);
 
@@ -145,7 +146,7 @@ contract PriceOracleTest is Test {
     function testFuzz_AMoveUpToTheBoundIsTakenAndOneBeyondIsNot(uint96 held, uint16 boundBps, bool up) public {
         held = uint96(bound(held, 1e4, 1e20));
         boundBps = uint16(bound(boundBps, 1, 9999));
-        oracle.setAssetConfig(nvda, 0, boundBps);
+        _configure(nvda, 0, boundBps);
         _set(nvda, int256(uint256(held)));
 
         int256 price = int256(uint256(held));
@@ -162,16 +163,16 @@ contract PriceOracleTest is Test {
     }
 
     function test_TheFirstPriceAndABoundOfZeroAreNotBounded() public {
-        oracle.setAssetConfig(nvda, 0, 1);
+        _configure(nvda, 0, 1);
         _set(nvda, 100e8);
-        oracle.setAssetConfig(nvda, 0, 0);
+        _configure(nvda, 0, 0);
         _set(nvda, 100_000e8);
         _set(nvda, 1);
         _assertPeek(nvda, 1, START, 3);
     }
 
     function test_ALargerMoveNeedsTheForcer() public {
-        oracle.setAssetConfig(nvda, 60, 500);
+        _configure(nvda, 60, 500);
         _set(nvda, 100e8);
 
         vm.expectEmit(address(oracle));
@@ -215,7 +216,11 @@ contract PriceOracleTest is Test {
         vm.expectRevert(notForcer);
         oracle.forcePrices(new address[](0), new int256[](0));
         vm.expectRevert(notAdmin);
-        oracle.setAssetConfig(nvda, 1, 1);
+        oracle.setAssetConfig(nvda, IPriceOracle.AssetConfig(1, 1, 1));
+        vm.expectRevert(notAdmin);
+        oracle.setSecondOpinion(nvda, IPriceOracle.SecondOpinion(address(0), 0, 0));
+        vm.expectRevert(notAdmin);
+        oracle.inheritFrom(address(oracle), new address[](0));
         vm.expectRevert(notAdmin);
         oracle.setSequencerFeed(address(0), 0);
     }
@@ -253,7 +258,7 @@ contract PriceOracleTest is Test {
     }
 
     function test_PostSkipsABadPriceForThatAssetAlone() public {
-        oracle.setAssetConfig(aapl, 0, 1000);
+        _configure(aapl, 0, 1000);
         _set(aapl, 100e8);
         skip(10);
         (address[] memory assets, int256[] memory prices) = _pair(aapl, 111e8, nvda, 120e8);
@@ -280,7 +285,7 @@ contract PriceOracleTest is Test {
         uint64[8] calldata observedAt,
         bool[8] calldata isNvda
     ) public {
-        oracle.setAssetConfig(nvda, 0, 1000);
+        _configure(nvda, 0, 1000);
         address[] memory assets = new address[](8);
         int256[] memory given = new int256[](8);
         uint64[] memory times = new uint64[](8);
@@ -303,7 +308,7 @@ contract PriceOracleTest is Test {
     }
 
     function test_ThePriceIsStaleAfterTheSmallerWindowAndNotBefore() public {
-        oracle.setAssetConfig(nvda, 100, 0);
+        _configure(nvda, 100, 0);
         _set(nvda, 120e8);
 
         vm.warp(START + 60);
@@ -336,23 +341,194 @@ contract PriceOracleTest is Test {
         oracle.freshPrice(nvda, 0);
     }
 
-    function testFuzz_ConfiguresAnAssetWithoutTouchingItsPrice(uint32 maxAge, uint32 maxDeviationBps) public {
+    function testFuzz_ConfiguresAnAssetWithoutTouchingItsPrice(uint32 maxAge, uint32 maxDeviationBps, uint24 window)
+        public
+    {
+        vm.assume((maxDeviationBps == 0) == (window == 0));
         _set(nvda, 120e8);
         vm.expectEmit(address(oracle));
-        emit IPriceOracle.AssetConfigUpdated(nvda, maxAge, maxDeviationBps);
-        oracle.setAssetConfig(nvda, maxAge, maxDeviationBps);
+        emit IPriceOracle.AssetConfigUpdated(nvda, maxAge, maxDeviationBps, window);
+        oracle.setAssetConfig(nvda, IPriceOracle.AssetConfig(maxAge, maxDeviationBps, window));
         assertEq(oracle.maxAgeOf(nvda), maxAge);
         assertEq(oracle.maxDeviationBpsOf(nvda), maxDeviationBps);
         assertEq(oracle.assetConfig(nvda).maxAge, maxAge);
         assertEq(oracle.assetConfig(nvda).maxDeviationBps, maxDeviationBps);
+        assertEq(oracle.assetConfig(nvda).deviationWindow, window);
         _assertPeek(nvda, 120e8, START, 1);
+    }
+
+    function test_ABoundNeedsAWindowAndAWindowABound() public {
+        vm.expectRevert(abi.encodeWithSelector(IPriceOracle.InvalidDeviationBound.selector, nvda, 100, 0));
+        oracle.setAssetConfig(nvda, IPriceOracle.AssetConfig(0, 100, 0));
+        vm.expectRevert(abi.encodeWithSelector(IPriceOracle.InvalidDeviationBound.selector, nvda, 0, 60));
+        oracle.setAssetConfig(nvda, IPriceOracle.AssetConfig(0, 0, 60));
+    }
+
+    // The bound per time
+
+    function test_ManySmallMovesGetNoFurtherThanOne() public {
+        _configure(nvda, 0, 1_000);
+        _set(nvda, 100e8);
+        for (uint256 i = 1; i <= 10; ++i) {
+            skip(1 minutes);
+            _set(nvda, 100e8 + int256(i) * 1e8);
+        }
+        vm.expectRevert(abi.encodeWithSelector(IPriceOracle.DeviationTooLarge.selector, nvda, 100e8, 111e8, 1_000));
+        _set(nvda, 111e8);
+        skip(1);
+        _expectSkip(nvda, 111e8, uint64(block.timestamp), IPriceOracle.SkipReason.DeviationTooLarge);
+        _post(nvda, 111e8, uint64(block.timestamp));
+        _set(nvda, 90e8);
+    }
+
+    function test_TheBoundLooksBackHalfAWindowAtLeast() public {
+        _configure(nvda, 0, 1_000);
+        _set(nvda, 100e8);
+        skip(1 hours);
+        _set(nvda, 100e8);
+        skip(29 minutes);
+        _set(nvda, 110e8);
+        // The anchors move to 100 and 110: the price from before the move still counts.
+        skip(1 minutes);
+        vm.expectRevert(abi.encodeWithSelector(IPriceOracle.DeviationTooLarge.selector, nvda, 100e8, 120e8, 1_000));
+        _set(nvda, 120e8);
+        _set(nvda, 110e8);
+        skip(29 minutes + 59);
+        vm.expectRevert(abi.encodeWithSelector(IPriceOracle.DeviationTooLarge.selector, nvda, 100e8, 121e8, 1_000));
+        _set(nvda, 121e8);
+        skip(1);
+        _set(nvda, 121e8);
+    }
+
+    function test_AfterAQuietWindowTheBoundCountsFromTheHeldPrice() public {
+        _configure(nvda, 0, 1_000);
+        _set(nvda, 100e8);
+        _set(nvda, 110e8);
+        skip(1 hours);
+        _set(nvda, 121e8);
+        vm.expectRevert(abi.encodeWithSelector(IPriceOracle.DeviationTooLarge.selector, nvda, 110e8, 98e8, 1_000));
+        _set(nvda, 98e8);
+    }
+
+    function test_AForcedPriceIsWhereTheBoundCountsFrom() public {
+        _configure(nvda, 0, 1_000);
+        _set(nvda, 100e8);
+        _set(nvda, 105e8);
+        vm.prank(forcer);
+        oracle.forcePrice(nvda, 50e8);
+        _set(nvda, 55e8);
+        vm.expectRevert(abi.encodeWithSelector(IPriceOracle.DeviationTooLarge.selector, nvda, 50e8, 56e8, 1_000));
+        _set(nvda, 56e8);
+    }
+
+    /// Whatever the updater posts within half a window, it stays within the bound of where the price stood.
+    function testFuzz_NoSeriesOfUpdatesLeavesTheBound(uint256 seed, uint8 updates) public {
+        _configure(nvda, 0, 500);
+        _set(nvda, 100e8);
+        skip(1 hours);
+        for (uint256 i; i < updates; ++i) {
+            (uint256 held,,) = oracle.peekPrice(nvda);
+            seed = uint256(keccak256(abi.encode(seed)));
+            skip(seed % 3 == 0 ? 30 minutes / (uint256(updates) + 1) : 0);
+            vm.prank(updater);
+            try oracle.setPrice(nvda, int256(held * (9_400 + (seed >> 8) % 1_200) / 10_000)) {} catch {}
+        }
+        (uint256 price,,) = oracle.peekPrice(nvda);
+        assertGe(price, 95e8);
+        assertLe(price, 105e8);
+    }
+
+    // Second opinion
+
+    function test_APriceThatItsPoolContradictsIsDisputed() public {
+        _set(nvda, 100e8);
+        assertFalse(oracle.isDisputed(nvda), "nothing to compare with");
+        PoolPrices pool = new PoolPrices();
+        pool.say(100e8, 97e8);
+        vm.expectEmit(address(oracle));
+        emit IPriceOracle.SecondOpinionUpdated(nvda, address(pool), 300, 300);
+        oracle.setSecondOpinion(nvda, IPriceOracle.SecondOpinion(address(pool), 300, 300));
+        assertEq(oracle.secondOpinionOf(nvda).source, address(pool));
+        assertEq(oracle.secondOpinionOf(nvda).twapWindow, 300);
+        assertEq(oracle.secondOpinionOf(nvda).maxDeviationBps, 300);
+
+        assertTrue(oracle.isDisputed(nvda), "3 above 97 is more than 3 %");
+        assertFalse(oracle.isReliable(nvda, 0));
+        oracle.freshPrice(nvda, 0);
+        _set(nvda, 99e8);
+        assertFalse(oracle.isDisputed(nvda));
+        assertTrue(oracle.isReliable(nvda, 0));
+
+        pool.say(110e8, 0);
+        assertTrue(oracle.isDisputed(nvda), "a pool without a history counts with its price");
+        pool.say(100e8, 0);
+        assertFalse(oracle.isDisputed(nvda));
+        skip(61);
+        assertFalse(oracle.isReliable(nvda, 60), "stale");
+
+        oracle.setSecondOpinion(nvda, IPriceOracle.SecondOpinion(address(0), 0, 0));
+        pool.say(500e8, 500e8);
+        assertFalse(oracle.isDisputed(nvda));
+    }
+
+    function test_RefusesASecondOpinionThatKnowsNoPrice() public {
+        vm.expectRevert();
+        oracle.setSecondOpinion(nvda, IPriceOracle.SecondOpinion(address(oracle), 300, 300));
+    }
+
+    // Migration
+
+    function test_InheritsPricesAndRounds() public {
+        for (uint256 i; i < 7; ++i) {
+            _set(nvda, 100e8);
+        }
+        PriceOracle next = new PriceOracle(address(this));
+        next.grantRole(next.ORACLE_UPDATER_ROLE(), updater);
+        vm.expectEmit(address(next));
+        emit IPriceOracle.PriceInherited(nvda, 100e8, START, 7, address(oracle));
+        next.inheritFrom(address(oracle), _assets());
+        oracle = next;
+        _assertPeek(nvda, 100e8, START, 7);
+        _assertPeek(aapl, 0, 0, 0);
+        _set(nvda, 101e8);
+        _assertPeek(nvda, 101e8, START, 8);
+    }
+
+    function test_KeepsANewerPriceOfItsOwnAndTheHigherRound() public {
+        PriceOracle next = new PriceOracle(address(this));
+        next.grantRole(next.ORACLE_UPDATER_ROLE(), updater);
+        _set(nvda, 100e8);
+        _set(nvda, 100e8);
+        _set(aapl, 50e8);
+        skip(10);
+        vm.startPrank(updater);
+        next.setPrice(nvda, 102e8);
+        next.setPrice(aapl, 51e8);
+        next.setPrice(aapl, 52e8);
+        vm.stopPrank();
+        next.inheritFrom(address(oracle), _assets());
+        oracle = next;
+        _assertPeek(nvda, 102e8, START + 10, 2);
+        _assertPeek(aapl, 52e8, START + 10, 2);
+    }
+
+    /// An inherited price is where the bound counts from: a migration is no way around it.
+    function test_TheBoundHoldsAcrossAMigration() public {
+        _set(nvda, 100e8);
+        PriceOracle next = new PriceOracle(address(this));
+        next.grantRole(next.ORACLE_UPDATER_ROLE(), updater);
+        next.inheritFrom(address(oracle), _assets());
+        oracle = next;
+        _configure(nvda, 0, 1_000);
+        vm.expectRevert(abi.encodeWithSelector(IPriceOracle.DeviationTooLarge.selector, nvda, 100e8, 111e8, 1_000));
+        _set(nvda, 111e8);
     }
 
     function test_RefusesTheZeroAddress() public {
         vm.expectRevert(IPriceOracle.ZeroAddress.selector);
         this.deploy(address(0));
         vm.expectRevert(IPriceOracle.ZeroAddress.selector);
-        oracle.setAssetConfig(address(0), 1, 1);
+        oracle.setAssetConfig(address(0), IPriceOracle.AssetConfig(1, 1, 1));
     }
 
     function test_NoPriceIsFreshWhileTheSequencerIsDown() public {
@@ -416,7 +592,7 @@ contract PriceOracleTest is Test {
     }
 
     function test_AFreshPriceCostsTwoSlots() public {
-        oracle.setAssetConfig(nvda, 60, 500);
+        _configure(nvda, 60, 500);
         _set(nvda, 120e8);
         vm.record();
         oracle.freshPrice(nvda, 60);
@@ -436,6 +612,16 @@ contract PriceOracleTest is Test {
         vm.expectEmit(address(oracle));
         emit IPriceOracle.SequencerFeedUpdated(address(feed), 3600);
         oracle.setSequencerFeed(address(feed), 3600);
+    }
+
+    function _configure(address asset, uint32 maxAge, uint32 maxDeviationBps) private {
+        uint24 window = maxDeviationBps == 0 ? 0 : 1 hours;
+        oracle.setAssetConfig(asset, IPriceOracle.AssetConfig(maxAge, maxDeviationBps, window));
+    }
+
+    function _assets() private view returns (address[] memory assets) {
+        assets = new address[](2);
+        (assets[0], assets[1]) = (nvda, aapl);
     }
 
     function _set(address asset, int256 price) private {

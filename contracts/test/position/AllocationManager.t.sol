@@ -32,10 +32,12 @@ contract AllocationManagerTest is ProtocolTest {
         IVaultTrackRegistry.VaultTrackConfig memory policy = _policy();
         (policy.trackId, policy.initialAllocation) = (1, 5_000 * USDC);
         _setPolicy(policy);
+        policy = _policy();
+        (policy.minTrades, policy.evaluationPeriod, policy.promotionScore) = (0, 0, 0);
+        _setPolicy(policy);
         skip(100);
         vm.expectEmit(address(allocations));
         emit IAllocationManager.AllocationCapUpdated(agentId, 1, CAP, 5_000 * USDC);
-        vm.prank(operator);
         agents.promoteAgent(agentId, 1);
 
         IAllocationManager.Allocation memory allocation = allocations.getAllocation(agentId);

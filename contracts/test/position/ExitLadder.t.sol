@@ -79,6 +79,31 @@ contract ExitLadderTest is Test {
         assertEq(_pack(rules, 5).firstMet(from, pnl), expected);
     }
 
+    function testFuzz_KnowsWhetherAPendingStopIsMet(Rule[5] memory rules, uint256 fired, int24 pnl) public pure {
+        fired = bound(fired, 0, 5);
+        uint256 ladder = _pack(rules, 5);
+        for (uint256 i; i < fired; ++i) {
+            ladder = ladder.fire(i);
+        }
+        bool expected;
+        for (uint256 i = fired; i < 5; ++i) {
+            if (rules[i].trigger < 0 && pnl <= rules[i].trigger) expected = true;
+        }
+        assertEq(ladder.isStopMet(pnl), expected);
+    }
+
+    function test_AStopIsMetAtItsTrigger() public pure {
+        uint256 ladder = uint256(0).append(-500, 10_000).append(500, 10_000);
+        assertFalse(ladder.isStopMet(-499));
+        assertTrue(ladder.isStopMet(-500));
+        assertFalse(ladder.isStopMet(500));
+        assertEq(ladder.firstMet(0, -499), 2);
+        assertEq(ladder.firstMet(0, -500), 0);
+        assertEq(ladder.firstMet(0, 499), 2);
+        assertEq(ladder.firstMet(0, 500), 1);
+        assertEq(uint256(0).append(0, 10_000).isStopMet(0), false);
+    }
+
     function _pack(Rule[5] memory rules, uint256 count) private pure returns (uint256 ladder) {
         for (uint256 i; i < count; ++i) {
             ladder = ladder.append(rules[i].trigger, rules[i].exit);

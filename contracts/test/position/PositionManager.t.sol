@@ -59,6 +59,10 @@ contract PositionManagerTest is ProtocolTest {
         vm.expectRevert(refusal);
         positions.applyLadderExit(1, 0, 1, 1);
         vm.expectRevert(refusal);
+        positions.applyPartialLadderExit(1, 0, 1, 1, 1, 1);
+        vm.expectRevert(refusal);
+        positions.recordDueExit(1, 0, 1);
+        vm.expectRevert(refusal);
         positions.updateExitLadder(1, 0, 1);
     }
 

@@ -17,21 +17,29 @@ contract PriceMathTest is Test {
     }
 
     function test_CountsPnlTowardsZero() public pure {
-        assertEq(PriceMath.pnlBps(110e8, 100e6), 1_000);
-        assertEq(PriceMath.pnlBps(90e8, 100e6), -1_000);
-        assertEq(PriceMath.pnlBps(100e8, 100e6), 0);
-        assertEq(PriceMath.pnlBps(10_001e4, 100e4), 0 + 1);
-        assertEq(PriceMath.pnlBps(10_000e4 - 1, 100e4), 0);
-        assertEq(PriceMath.pnlBps(0, 100e6), -10_000);
-        assertEq(PriceMath.pnlBps(100e8, 0), 0);
+        assertEq(PriceMath.pnlBps(1e18, 110e8, 100e6, 18), 1_000);
+        assertEq(PriceMath.pnlBps(1e18, 90e8, 100e6, 18), -1_000);
+        assertEq(PriceMath.pnlBps(1e8, 100e8, 100e6, 8), 0);
+        assertEq(PriceMath.pnlBps(1e8, 10_001e4, 100e4, 8), 1);
+        assertEq(PriceMath.pnlBps(1e8, 10_000e4 - 1, 100e4, 8), 0);
+        assertEq(PriceMath.pnlBps(1e18, 0, 100e6, 18), -10_000);
+    }
+
+    function test_WhatCostNothingHasGainedWithoutLimit() public pure {
+        assertEq(PriceMath.pnlBps(1e18, 1, 0, 18), type(int24).max);
     }
 
     /// @dev Comparing whole bps is the same as comparing the exact ratio.
-    function testFuzz_WholeBpsCompareExactly(uint96 price, uint64 entry, int24 trigger) public pure {
-        vm.assume(entry != 0 && trigger != 0);
-        int256 pnl = PriceMath.pnlBps(price, entry);
-        int256 exact = (int256(uint256(price)) - int256(uint256(entry)) * 100) * 10_000;
-        int256 bound = int256(trigger) * int256(uint256(entry)) * 100;
+    function testFuzz_WholeBpsCompareExactly(uint128 tokens, uint96 price, uint64 cost, uint8 decimals, int24 trigger)
+        public
+        pure
+    {
+        vm.assume(cost != 0 && trigger != 0);
+        decimals = uint8(bound(decimals, 0, 18));
+        int256 pnl = PriceMath.pnlBps(tokens, price, cost, decimals);
+        int256 unit = int256(uint256(cost) * 10 ** decimals * 100);
+        int256 exact = (int256(uint256(tokens) * price) - unit) * 10_000;
+        int256 bound = int256(trigger) * unit;
         if (trigger < 0) assertEq(pnl <= trigger, exact <= bound);
         else assertEq(pnl >= trigger, exact >= bound);
     }

@@ -3,6 +3,7 @@ pragma solidity ^0.8.30;
 
 import {IERC5267} from "@openzeppelin/contracts/interfaces/IERC5267.sol";
 import {IAllocationManager} from "../../src/interfaces/IAllocationManager.sol";
+import {IPromotionCriteria} from "../../src/interfaces/IPromotionCriteria.sol";
 import {IServiceReader} from "../../src/interfaces/IServiceReader.sol";
 import {IUniswapV3QuoterV2} from "../../src/interfaces/IUniswapV3QuoterV2.sol";
 import {StockToken} from "../../src/embedded/StockToken.sol";
@@ -45,6 +46,41 @@ contract ServiceReaderTest is ReaderTest {
             abi.encodeCall(positions.openPositionId, (agentId, address(tsla)))
         );
         _same(terms.token.decimals, address(tokens), abi.encodeCall(tokens.tokenDecimals, (address(tsla))));
+        _same(terms.capitalMode, address(allocations), abi.encodeCall(allocations.capitalModeOf, (agentId)));
+        _same(terms.effectiveCap, address(lens), abi.encodeCall(lens.effectiveCapUsdc, (agentId)));
+        _same(terms.policy, address(tradePolicy), abi.encodeCall(tradePolicy.limitsOf, (address(vault), 0)));
+    }
+
+    /// @dev A deployment with protocol.md's functions only: every other one reverts without data.
+    function test_ADeploymentWithoutTheExtensionIsRead() public {
+        uint256 id = _open(nvda, 10_000 * USDC);
+        vm.mockCallRevert(address(allocations), abi.encodeWithSelector(allocations.capitalModeOf.selector), "");
+        vm.mockCallRevert(address(positions), abi.encodeWithSelector(positions.capitalModeOf.selector), "");
+        vm.mockCallRevert(address(lens), abi.encodeWithSelector(lens.exitStateOf.selector), "");
+        vm.mockCallRevert(address(lens), abi.encodeWithSelector(lens.effectiveCapUsdc.selector), "");
+        vm.mockCallRevert(address(lens), abi.encodeWithSelector(lens.trackRecordOf.selector), "");
+        vm.mockCallRevert(address(router), abi.encodeWithSelector(router.tradePolicy.selector), "");
+        vm.mockCallRevert(address(agents), abi.encodeWithSelector(agents.promotionCriteria.selector), "");
+
+        IServiceReader.Terms memory terms = _terms(_buying(address(tsla), USDC));
+        assertTrue(terms.allocation.success);
+        assertFalse(terms.capitalMode.success);
+        assertFalse(terms.effectiveCap.success);
+        assertFalse(terms.policy.success);
+        assertEq(terms.fills[1].amountIn, CAP - 10_000 * USDC);
+
+        IServiceReader.Risk memory risk = _risk();
+        assertTrue(risk.tradeCount.success);
+        assertFalse(risk.capitalMode.success);
+        assertFalse(risk.trackRecord.success);
+        assertFalse(risk.policy.success);
+        assertFalse(risk.promotion.success);
+
+        (,,, IServiceReader.PositionAnswers[] memory open) = reader.openPositions(contracts, agentId);
+        _same(open[0].record, address(positions), abi.encodeCall(positions.getPosition, (id)));
+        assertTrue(open[0].unrealizedPnl.success);
+        assertFalse(open[0].capitalMode.success);
+        assertFalse(open[0].exitState.success);
     }
 
     function test_ABuyIsQuotedAtWhatItGives() public {
@@ -180,6 +216,11 @@ contract ServiceReaderTest is ReaderTest {
         _same(risk.tradeCount, address(lens), abi.encodeCall(lens.tradeCount, (agentId)));
         _same(risk.positionsOpened, address(lens), abi.encodeCall(lens.positionsOpened, (agentId)));
         _same(risk.positionsClosed, address(lens), abi.encodeCall(lens.positionsClosed, (agentId)));
+        _same(risk.capitalMode, address(allocations), abi.encodeCall(allocations.capitalModeOf, (agentId)));
+        _same(risk.effectiveCap, address(lens), abi.encodeCall(lens.effectiveCapUsdc, (agentId)));
+        _same(risk.trackRecord, address(lens), abi.encodeCall(lens.trackRecordOf, (agentId)));
+        _same(risk.policy, address(tradePolicy), abi.encodeCall(tradePolicy.limitsOf, (address(vault), 0)));
+        _same(risk.promotion, agents.promotionCriteria(), abi.encodeCall(IPromotionCriteria.criteriaOf, (agentId)));
     }
 
     function test_LinkTermsAreTheDirectReads() public {
@@ -257,5 +298,7 @@ contract ServiceReaderTest is ReaderTest {
         _same(answers.record, address(positions), abi.encodeCall(positions.getPosition, (id)));
         _same(answers.exitRules, address(positions), abi.encodeCall(positions.getExitRules, (id)));
         _same(answers.unrealizedPnl, address(lens), abi.encodeCall(lens.positionUnrealizedPnlUsdc, (id)));
+        _same(answers.capitalMode, address(positions), abi.encodeCall(positions.capitalModeOf, (id)));
+        _same(answers.exitState, address(lens), abi.encodeCall(lens.exitStateOf, (id)));
     }
 }

@@ -5,13 +5,19 @@ import {Test} from "forge-std/Test.sol";
 import {AgentRegistry} from "../../src/AgentRegistry.sol";
 import {AllocationManager} from "../../src/AllocationManager.sol";
 import {FeeManager} from "../../src/FeeManager.sol";
+import {MandateVault} from "../../src/MandateVault.sol";
+import {PositionManager} from "../../src/PositionManager.sol";
+import {PriceOracle} from "../../src/PriceOracle.sol";
+import {PromotionCriteria} from "../../src/PromotionCriteria.sol";
+import {TokenRegistry} from "../../src/TokenRegistry.sol";
+import {TradePolicy} from "../../src/TradePolicy.sol";
+import {TradeRouter} from "../../src/TradeRouter.sol";
 import {VaultTrackRegistry} from "../../src/VaultTrackRegistry.sol";
 import {ERC8004IdentityRegistry} from "../../src/embedded/ERC8004IdentityRegistry.sol";
 import {UsdcToken} from "../../src/embedded/UsdcToken.sol";
 import {IVaultTrackRegistry} from "../../src/interfaces/IVaultTrackRegistry.sol";
 
-/// @title The registry among the contracts it talks to, with one vault of three tracks and a fee of 1 USDC
-/// @dev The vault is only an address here: registration never calls it.
+/// @title The registry and the contracts it calls, with one vault of three tracks and a fee of 1 USDC
 abstract contract RegistryFixture is Test {
     uint256 internal constant FEE = 1e6;
     uint256 internal constant SIGNER_KEY = 0xA11CE;
@@ -26,7 +32,7 @@ abstract contract RegistryFixture is Test {
     AgentRegistry internal registry;
 
     address internal treasury = makeAddr("treasury");
-    address internal vault = makeAddr("vault");
+    address internal vault;
     address internal registrar = makeAddr("registrar");
     address internal operator = makeAddr("operator");
     address internal relayer = makeAddr("relayer");
@@ -43,6 +49,7 @@ abstract contract RegistryFixture is Test {
         registry =
             new AgentRegistry(address(this), address(tracks), address(allocations), address(fees), address(identities));
 
+        _deployTrading();
         allocations.setAgentRegistry(address(registry));
         allocations.grantRole(allocations.OPERATOR_ROLE(), operator);
         fees.setAgentRegistry(address(registry));
@@ -59,6 +66,25 @@ abstract contract RegistryFixture is Test {
         _fund(registrar);
         _fund(signer);
         _fund(stranger);
+    }
+
+    /// @dev A vault of a million USDC, and the router whose records decide on promotions.
+    function _deployTrading() private {
+        TokenRegistry tokens = new TokenRegistry(address(this), address(new PriceOracle(address(this))));
+        vault = address(new MandateVault(address(this), address(usdc), "Vault", "VLT", "vault", address(tokens)));
+        usdc.mint(vault, 1_000_000e6);
+        PositionManager positions = new PositionManager(address(this), address(registry), address(tracks));
+        TradeRouter router = new TradeRouter(
+            address(this),
+            address(usdc),
+            address(registry),
+            address(allocations),
+            address(positions),
+            address(tracks),
+            address(new TradePolicy(address(this)))
+        );
+        allocations.setTradeRouter(address(router));
+        registry.setPromotionCriteria(address(new PromotionCriteria(address(registry))));
     }
 
     function _configureTrack(

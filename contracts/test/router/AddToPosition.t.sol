@@ -47,7 +47,7 @@ contract AddToPositionTest is ProtocolTest {
         assertEq(positions.openPositionCountByAgent(agentId), 1);
     }
 
-    function test_KeepsTheLargerSlippage() public {
+    function test_KeepsThePositionsOwnSlippage() public {
         ITradeRouter.AddToPositionIntent memory intent = _addIntent(id, 1_000 * USDC);
         intent.maxSlippageBps = 50;
         _submit(intent);
@@ -56,7 +56,26 @@ contract AddToPositionTest is ProtocolTest {
         intent = _addIntent(id, 1_000 * USDC);
         intent.maxSlippageBps = 250;
         _submit(intent);
-        assertEq(positions.getPosition(id).maxSlippageBps, 250);
+        assertEq(positions.getPosition(id).maxSlippageBps, 100);
+    }
+
+    function test_RefusesWhileAPendingRuleIsMet() public {
+        _setPrice(nvda, 111 * USD);
+        bytes memory refusal = abi.encodeWithSelector(ITradeRouter.PendingRuleAlreadyTriggered.selector, id);
+        _refuse(_addIntent(id, 1_000 * USDC), refusal);
+        _setPrice(nvda, 91 * USD);
+        _refuse(_addIntent(id, 1_000 * USDC), refusal);
+        _exit(id);
+        assertEq(positions.getPosition(id).tokenAmount, 0);
+    }
+
+    function test_RefusesAPositionOfOtherCapital() public {
+        vm.mockCall(
+            address(allocations),
+            abi.encodeWithSelector(allocations.buyAllocationOf.selector),
+            abi.encode(CAP, 10_000 * USDC, 0, 0, 0)
+        );
+        _refuse(_addIntent(id, 1_000 * USDC), abi.encodeWithSelector(ITradeRouter.CapitalModeMismatch.selector, id, 1));
     }
 
     function test_KeepsTheLadderAndWhatHasFired() public {
@@ -70,7 +89,7 @@ contract AddToPositionTest is ProtocolTest {
 
     function test_OnlyTheExecutorSubmits() public {
         ITradeRouter.AddToPositionIntent memory intent = _addIntent(id, 1_000 * USDC);
-        bytes memory signature = _sign(signerKey, router.hashAddToPosition(intent));
+        bytes memory signature = _sign(signerKey, lens.hashAddToPosition(intent));
         bytes memory refusal = abi.encodeWithSelector(
             IAccessControl.AccessControlUnauthorizedAccount.selector, address(this), router.EXECUTOR_ROLE()
         );
@@ -213,7 +232,8 @@ contract AddToPositionTest is ProtocolTest {
 
     function testFuzz_TheEntryPriceStaysBetweenTheFills(uint256 amount, uint256 price) public {
         amount = bound(amount, 10 * USDC, 19_000 * USDC);
-        price = bound(price, 50 * USD, 200 * USD);
+        // Between the stop and the first take: an add is refused while a rule is met.
+        price = bound(price, 93 * USD, 109 * USD);
         uint256 first = positions.getPosition(id).entryPriceUsdc;
         _setPrice(nvda, price);
         ITradeRouter.AddToPositionIntent memory intent = _addIntent(id, amount);

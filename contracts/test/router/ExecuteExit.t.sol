@@ -95,8 +95,7 @@ contract ExecuteExitTest is ProtocolTest {
 
     function test_AStopFiresAtItsTriggerAndNotABpsAbove() public {
         _submit(_updateIntent(id, _ladder(_stop(-500, 10_000))));
-        uint256 entry = positions.getPosition(id).entryPriceUsdc * 100;
-        uint256 boundary = entry * 9_500 / 10_000;
+        uint256 boundary = uint256(10_000 * USDC) * 1e20 * 9_500 / (held * 10_000);
         _setPrice(nvda, boundary + 1);
         _expectNotDue();
         _setPrice(nvda, boundary);
@@ -104,8 +103,7 @@ contract ExecuteExitTest is ProtocolTest {
     }
 
     function test_ATakeFiresAtItsTriggerAndNotABpsBelow() public {
-        uint256 entry = positions.getPosition(id).entryPriceUsdc * 100;
-        uint256 boundary = (entry * 11_000 + 9_999) / 10_000;
+        uint256 boundary = uint256(10_000 * USDC) * 1e20 * 11_000 / (held * 10_000) + 1;
         _setPrice(nvda, boundary - 1);
         _expectNotDue();
         _setPrice(nvda, boundary);
@@ -150,13 +148,16 @@ contract ExecuteExitTest is ProtocolTest {
         _exit(id);
     }
 
+    /// @dev The add itself, at a pool dearer than the oracle, meets the stop: the next price fires it.
     function test_AnAddDisarmsTheLadderUntilTheNextPrice() public {
-        _setPrice(nvda, 111 * USD);
-        assertTrue(lens.isTriggerMet(id));
-        _submit(_addIntent(id, 100 * USDC));
-        assertGt(lens.positionPnlBps(id), 1_000);
+        _submit(_updateIntent(id, _ladder(_stop(-100, 10_000))));
+        market.moveTo(address(nvda), 103 * USD);
+        ITradeRouter.AddToPositionIntent memory intent = _addIntent(id, 10_000 * USDC);
+        intent.maxSlippageBps = 500;
+        _submit(intent);
+        assertLt(lens.positionPnlBps(id), -100);
         _expectNotDue();
-        _setPrice(nvda, 111 * USD);
+        _setPrice(nvda, NVDA_PRICE);
         _exit(id);
     }
 
@@ -206,10 +207,12 @@ contract ExecuteExitTest is ProtocolTest {
         router.executeExit(id);
     }
 
-    function test_RefusesAFillWorseThanThePositionAllows() public {
+    function test_DefersAFillWorseThanTheFloor() public {
         _setPrice(nvda, 111 * USD);
         market.moveTo(address(nvda), 109 * USD);
-        vm.expectPartialRevert(ITradeRouter.SlippageExceeded.selector);
+        assertEq(_exit(id), 0);
+        assertEq(positions.getPosition(id).tokenAmount, held);
+        vm.expectPartialRevert(ITradeRouter.ExitFloorNotMet.selector);
         router.executeExit(id);
     }
 
@@ -247,7 +250,7 @@ contract ExecuteExitTest is ProtocolTest {
         router.setKeeperBounty(10_000, 1_000_000 * USDC);
         _setPrice(nvda, 111 * USD);
         uint256 sold = held / 2;
-        uint256 floor = sold * 111 * USD / 1e20 * 9_900 / 10_000;
+        uint256 floor = sold * 111 * USD / 1e20 * 9_950 / 10_000;
         assertEq(_exit(id), floor);
         assertGt(usdc.balanceOf(keeper), 0);
     }
@@ -297,6 +300,7 @@ contract ExecuteExitTest is ProtocolTest {
         _pauseTrading(false);
 
         market.moveTo(address(nvda), 100 * USD);
+        _exit(id);
         _expectStatus(ITradeRouter.ExitStatus.Failed);
 
         skip(1 hours + 1);
@@ -339,7 +343,7 @@ contract ExecuteExitTest is ProtocolTest {
         uint256 bounty = usdc.balanceOf(keeper);
         assertLe(bounty, max);
         assertLe(bounty, (usdcOut + bounty) * bps / 10_000);
-        assertGe(usdcOut, held / 2 * price / 1e20 * 9_900 / 10_000);
+        assertGe(usdcOut, held / 2 * price / 1e20 * 9_950 / 10_000);
     }
 
     function _expectNotDue() private {

@@ -64,6 +64,7 @@ contract ExitLaddersTest is ProtocolTest {
     function test_TakesGoStrictlyHigher() public {
         _refuseLadder(_ladder(_take(1_000, 5_000), _take(1_000, 5_000), _stop(-500, 10_000)), invalid);
         _refuseLadder(_ladder(_take(1_000, 5_000), _stop(-500, 5_000), _take(999, 10_000)), invalid);
+        _requireNoStop();
         _accept(_ladder(_take(1_000, 5_000), _stop(-500, 5_000), _take(1_001, 10_000)));
     }
 
@@ -99,11 +100,15 @@ contract ExitLaddersTest is ProtocolTest {
         _refuseLadder(_ladder(_take(type(int256).max, 5_000), _stop(-500, 10_000)), outOfBounds);
     }
 
+    function test_ARequiredStopSellsEverything() public {
+        _refuseLadder(_ladder(_stop(-500, 9_999), _take(1_000, 10_000)), outOfBounds);
+        _refuseLadder(_ladder(_stop(-400, 5_000), _stop(-500, 9_999), _take(1_000, 10_000)), outOfBounds);
+        _accept(_ladder(_stop(-400, 5_000), _stop(-500, 10_000), _take(1_000, 10_000)));
+    }
+
     function test_ATrackMayRequireAStop() public {
         _refuseLadder(_ladder(_take(1_000, 10_000)), outOfBounds);
-        IVaultTrackRegistry.VaultTrackConfig memory policy = _policy();
-        policy.requireStopLoss = false;
-        _setPolicy(policy);
+        _requireNoStop();
         _accept(_ladder(_take(1_000, 10_000)));
     }
 
@@ -112,7 +117,7 @@ contract ExitLaddersTest is ProtocolTest {
         policy.requireTakeProfit = true;
         _setPolicy(policy);
         _refuseLadder(_ladder(_stop(-500, 10_000)), outOfBounds);
-        _accept(_ladder(_stop(-500, 5_000), _take(1_000, 10_000)));
+        _accept(_ladder(_stop(-500, 10_000), _take(1_000, 10_000)));
     }
 
     function test_ShapeComesBeforeBounds() public {
@@ -126,6 +131,12 @@ contract ExitLaddersTest is ProtocolTest {
         _refuse(_updateIntent(id, _ladder(_stop(-800, 9_999))), invalid);
         _refuse(_updateIntent(id, _ladder(_stop(-2_001, 10_000))), outOfBounds);
         _refuse(_updateIntent(id, _ladder(_take(1_000, 10_000))), outOfBounds);
+    }
+
+    function _requireNoStop() private {
+        IVaultTrackRegistry.VaultTrackConfig memory policy = _policy();
+        policy.requireStopLoss = false;
+        _setPolicy(policy);
     }
 
     function _refuseLadder(IPositionManager.ExitRule[] memory rules, bytes memory error) private {

@@ -40,15 +40,23 @@ contract ForceCloseTest is ProtocolTest {
         );
         vm.expectRevert(refusal);
         router.forceClose(id);
+    }
+
+    function test_OnlyTheAdminNamesTheFloor() public {
+        bytes memory refusal = abi.encodeWithSelector(
+            IAccessControl.AccessControlUnauthorizedAccount.selector, operator, router.DEFAULT_ADMIN_ROLE()
+        );
+        vm.prank(operator);
         vm.expectRevert(refusal);
         router.forceCloseWithFloor(id, 0);
     }
 
-    function test_RefusesAnAgentThatIsNotSuspended() public {
+    function test_RefusesAnActiveAgent() public {
         _setStatus(IAgentRegistry.AgentStatus.Active);
-        vm.startPrank(operator);
+        vm.prank(operator);
         vm.expectRevert(abi.encodeWithSelector(ITradeRouter.AgentNotSuspended.selector, agentId));
         router.forceClose(id);
+        vm.prank(admin);
         vm.expectRevert(abi.encodeWithSelector(ITradeRouter.AgentNotSuspended.selector, agentId));
         router.forceCloseWithFloor(id, 0);
     }
@@ -70,24 +78,25 @@ contract ForceCloseTest is ProtocolTest {
         assertEq(positions.getPosition(id).tokenAmount, 0);
     }
 
-    function test_HoldsAFloorWhileThePriceIsFresh() public {
-        market.moveTo(address(nvda), 79 * USD);
+    function test_HoldsThePolicysFloor() public {
+        market.moveTo(address(nvda), NVDA_PRICE * 9_700 / 10_000);
         vm.prank(operator);
-        vm.expectPartialRevert(ITradeRouter.SlippageExceeded.selector);
+        vm.expectRevert(abi.encodeWithSelector(ITradeRouter.ExitFloorNotMet.selector, id, 300, 0));
         router.forceClose(id);
 
-        market.moveTo(address(nvda), 81 * USD);
+        market.moveTo(address(nvda), NVDA_PRICE * 9_720 / 10_000);
         _forceClose();
     }
 
-    function test_OnAStalePriceAnyProceedsWillDo() public {
+    function test_HoldsItAgainstTheLastKnownPrice() public {
         skip(2 hours);
         market.moveTo(address(nvda), USD);
-        _forceClose();
-        assertEq(positions.getPosition(id).tokenAmount, 0);
+        vm.prank(operator);
+        vm.expectRevert(abi.encodeWithSelector(ITradeRouter.ExitFloorNotMet.selector, id, 300, 0));
+        router.forceClose(id);
     }
 
-    function test_OnAStalePriceNoProceedsWillDoOnlyIfTheOperatorSaysSo() public {
+    function test_TheAdminMayAcceptNothing() public {
         _setStatus(IAgentRegistry.AgentStatus.Active);
         ITradeRouter.PositionIntent memory intent = _openIntent(tsla, 1_000);
         intent.maxSlippageBps = 1_000;
@@ -96,23 +105,23 @@ contract ForceCloseTest is ProtocolTest {
         skip(2 hours);
         market.moveTo(address(tsla), USD / 1_000);
 
-        vm.startPrank(operator);
+        vm.startPrank(admin);
         vm.expectRevert(abi.encodeWithSelector(ITradeRouter.SlippageExceeded.selector, 1, 0));
-        router.forceClose(small);
+        router.forceCloseWithFloor(small, 1);
         router.forceCloseWithFloor(small, 0);
         assertEq(positions.realizedPnlUsdc(small), -1_000);
     }
 
-    function test_TheOperatorMayNameTheFloor() public {
+    function test_TheAdminMayNameTheFloor() public {
         market.moveTo(address(nvda), 50 * USD);
         uint256 snapshot = vm.snapshotState();
         uint256 before = usdc.balanceOf(address(vault));
-        vm.prank(operator);
+        vm.prank(admin);
         router.forceCloseWithFloor(id, 0);
         uint256 proceeds = usdc.balanceOf(address(vault)) - before;
         vm.revertToState(snapshot);
 
-        vm.startPrank(operator);
+        vm.startPrank(admin);
         vm.expectRevert(abi.encodeWithSelector(ITradeRouter.SlippageExceeded.selector, proceeds + 1, proceeds));
         router.forceCloseWithFloor(id, proceeds + 1);
         router.forceCloseWithFloor(id, proceeds);

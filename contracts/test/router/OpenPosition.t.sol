@@ -75,7 +75,7 @@ contract OpenPositionTest is ProtocolTest {
 
     function test_OnlyTheExecutorSubmits() public {
         ITradeRouter.PositionIntent memory intent = _openIntent(nvda, 10_000 * USDC);
-        bytes memory signature = _sign(signerKey, router.hashOpenPosition(intent));
+        bytes memory signature = _sign(signerKey, lens.hashOpenPosition(intent));
 
         bytes memory refusal = abi.encodeWithSelector(
             IAccessControl.AccessControlUnauthorizedAccount.selector, address(this), router.EXECUTOR_ROLE()
@@ -167,7 +167,7 @@ contract OpenPositionTest is ProtocolTest {
         ITradeRouter.PositionIntent memory intent = _openIntent(nvda, 1_000 * USDC);
         intent.maxSlippageBps = 10_001;
         _refuse(intent, abi.encodeWithSelector(ITradeRouter.BpsOutOfRange.selector, 10_001));
-        intent.maxSlippageBps = 10_000;
+        intent.maxSlippageBps = 1_000;
         _submit(intent);
     }
 
@@ -270,12 +270,21 @@ contract OpenPositionTest is ProtocolTest {
         _open(nvda, 1_000 * USDC);
     }
 
-    function test_TheNextDayHasATurnoverOfItsOwn() public {
+    /// @dev Yesterday counts as far as it lies within the last 24 hours.
+    function test_TheNextDayHasATurnoverOfItsOwnWhenItIsOver() public {
         IVaultTrackRegistry.VaultTrackConfig memory policy = _policy();
         policy.maxDailyTurnoverBps = 100;
         _setPolicy(policy);
         _open(tsla, 9_000 * USDC);
-        vm.warp((_today() + 1) * DAY);
+        vm.warp((_today() + 1) * DAY + 6 hours);
+        _setOraclePrice(nvda, NVDA_PRICE);
+        uint256 max = vault.totalAssets() / 100;
+        uint256 rest = uint256(9_000 * USDC) * 3 / 4;
+        _refuse(
+            _openIntent(nvda, max - rest + 1),
+            abi.encodeWithSelector(ITradeRouter.ExceedsDailyTurnover.selector, agentId, max + 1, max)
+        );
+        vm.warp((_today() + 1) * DAY - 1);
         _setOraclePrice(nvda, NVDA_PRICE);
         _open(nvda, 9_000 * USDC);
         assertEq(router.dailyTurnoverUsdc(agentId, _today() - 1), 9_000 * USDC);
@@ -312,7 +321,11 @@ contract OpenPositionTest is ProtocolTest {
         _open(tsla, loss);
     }
 
+    /// @dev The loss of 10,000 USDC counts until half of the next day is over; the limit is half of that.
     function test_ADailyLossLimitOfZeroIsOffAndADayForgets() public {
+        IVaultTrackRegistry.VaultTrackConfig memory policy = _policy();
+        policy.maxDrawdownBps = 0;
+        _setPolicy(policy);
         uint256 id = _open(nvda, 20_000 * USDC);
         _setPrice(nvda, 50 * USD);
         _submit(_reduceIntent(id, 10_000));
@@ -322,15 +335,42 @@ contract OpenPositionTest is ProtocolTest {
             abi.encodeWithSelector(ITradeRouter.ExceedsDailyLoss.selector, agentId, loss, MAX_LOSS)
         );
 
-        IVaultTrackRegistry.VaultTrackConfig memory policy = _policy();
         policy.maxDailyLossBps = 0;
         _setPolicy(policy);
         id = _open(tsla, 1_000 * USDC);
 
-        _setPolicy(_policy());
-        vm.warp((_today() + 1) * DAY);
+        policy.maxDailyLossBps = 1_000;
+        _setPolicy(policy);
+        vm.warp((_today() + 1) * DAY + 11 hours);
+        _setOraclePrice(tsla, TSLA_PRICE);
+        _refuse(
+            _addIntent(id, 1_000 * USDC),
+            abi.encodeWithSelector(ITradeRouter.ExceedsDailyLoss.selector, agentId, loss * 13 / 24, MAX_LOSS)
+        );
+        skip(2 hours);
         _setOraclePrice(tsla, TSLA_PRICE);
         _submit(_addIntent(id, 1_000 * USDC));
+    }
+
+    function test_HoldsTheDrawdownToTheUnit() public {
+        IVaultTrackRegistry.VaultTrackConfig memory policy = _policy();
+        policy.maxDailyLossBps = 0;
+        _setPolicy(policy);
+        uint256 id = _open(nvda, 20_000 * USDC);
+        _setPrice(nvda, 90 * USD);
+        _submit(_reduceIntent(id, 10_000));
+        uint256 loss = uint256(-router.lifetimeRealizedPnlUsdc(agentId));
+        policy.maxDrawdownBps = loss * 10_000 / CAP;
+        _setPolicy(policy);
+        _refuse(
+            _openIntent(tsla, 1_000 * USDC),
+            abi.encodeWithSelector(
+                ITradeRouter.ExceedsMaxDrawdown.selector, agentId, policy.maxDrawdownBps + 1, policy.maxDrawdownBps
+            )
+        );
+        ++policy.maxDrawdownBps;
+        _setPolicy(policy);
+        _open(tsla, 1_000 * USDC);
     }
 
     function test_RefusesMoreThanTheVaultHasIdle() public {
@@ -408,14 +448,14 @@ contract OpenPositionTest is ProtocolTest {
 
     function test_RefusesAFillOfNothing() public {
         ITradeRouter.PositionIntent memory intent = _openIntent(tsla, 1);
-        intent.maxSlippageBps = 10_000;
+        intent.maxSlippageBps = 1_000;
         _refuse(intent, abi.encodeWithSelector(ITradeRouter.SlippageExceeded.selector, 0, 0));
     }
 
     function test_RefusesAPoolThatRunsDry() public {
         market.drain(address(nvda));
         ITradeRouter.PositionIntent memory intent = _openIntent(nvda, 1_000 * USDC);
-        intent.maxSlippageBps = 10_000;
+        intent.maxSlippageBps = 1_000;
         _refuse(intent, abi.encodeWithSelector(IUniswapV3SwapAdapter.PartialFill.selector, 1_000 * USDC, 0));
     }
 
@@ -480,7 +520,6 @@ contract OpenPositionTest is ProtocolTest {
     function _promoteTo(IVaultTrackRegistry.VaultTrackConfig memory policy) private {
         policy.trackId = 1;
         _setPolicy(policy);
-        vm.prank(operator);
-        agents.promoteAgent(agentId, 1);
+        _promote();
     }
 }

@@ -8,7 +8,9 @@ import {FeeManager} from "../../src/FeeManager.sol";
 import {MandateVault} from "../../src/MandateVault.sol";
 import {PositionManager} from "../../src/PositionManager.sol";
 import {PriceOracle} from "../../src/PriceOracle.sol";
+import {PromotionCriteria} from "../../src/PromotionCriteria.sol";
 import {TokenRegistry} from "../../src/TokenRegistry.sol";
+import {TradePolicy} from "../../src/TradePolicy.sol";
 import {TradeRouter} from "../../src/TradeRouter.sol";
 import {TradeRouterLens} from "../../src/TradeRouterLens.sol";
 import {VaultTrackRegistry} from "../../src/VaultTrackRegistry.sol";
@@ -17,6 +19,7 @@ import {StockToken} from "../../src/embedded/StockToken.sol";
 import {UsdcToken} from "../../src/embedded/UsdcToken.sol";
 import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
 import {IPositionManager} from "../../src/interfaces/IPositionManager.sol";
+import {ITradePolicy} from "../../src/interfaces/ITradePolicy.sol";
 import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
 import {IVaultTrackRegistry} from "../../src/interfaces/IVaultTrackRegistry.sol";
 import {UniswapMarket} from "./UniswapMarket.sol";
@@ -57,6 +60,7 @@ abstract contract ProtocolTest is Test {
     AgentRegistry internal agents;
     PositionManager internal positions;
     MandateVault internal vault;
+    TradePolicy internal tradePolicy;
     TradeRouter internal router;
     UniswapV3SwapAdapter internal adapter;
     TradeRouterLens internal lens;
@@ -98,8 +102,15 @@ abstract contract ProtocolTest is Test {
         agents = new AgentRegistry(admin, address(tracks), address(allocations), address(fees), address(0));
         positions = new PositionManager(admin, address(agents), address(tracks));
         vault = new MandateVault(admin, address(usdc), "Genesis", "gUSDC", "genesis", address(tokens));
+        tradePolicy = new TradePolicy(admin);
         router = new TradeRouter(
-            admin, address(usdc), address(agents), address(allocations), address(positions), address(tracks)
+            admin,
+            address(usdc),
+            address(agents),
+            address(allocations),
+            address(positions),
+            address(tracks),
+            address(tradePolicy)
         );
         adapter = new UniswapV3SwapAdapter(admin, address(router), address(market.factory()), address(usdc));
         lens = new TradeRouterLens(address(router));
@@ -113,6 +124,7 @@ abstract contract ProtocolTest is Test {
         vault.setTradeRouter(address(router));
         vault.setMaxPriceAge(1 hours);
         router.setSwapAdapter(address(adapter));
+        agents.setPromotionCriteria(address(new PromotionCriteria(address(agents))));
         router.setKeeperBounty(10, 5 * USDC);
         router.grantRole(router.EXECUTOR_ROLE(), executor);
         router.grantRole(router.OPERATOR_ROLE(), operator);
@@ -123,9 +135,41 @@ abstract contract ProtocolTest is Test {
         vault.grantRole(vault.OPERATOR_ROLE(), operator);
         oracle.grantRole(oracle.ORACLE_UPDATER_ROLE(), updater);
         tracks.registerVault(address(vault));
-        tracks.setTrackType(IVaultTrackRegistry.TrackType(0, "CHALLENGE", 0, true));
+        tracks.setTrackType(IVaultTrackRegistry.TrackType(0, "CHALLENGE", 1, true));
         tracks.setTrackType(IVaultTrackRegistry.TrackType(1, "FUNDED", 1, true));
         tracks.setVaultTrackConfig(address(vault), 0, _policy());
+        tradePolicy.setLimits(address(vault), 0, _wideLimits());
+    }
+
+    /// @dev Leaves prices and sizes to the test at hand; the tests of the policy set its default limits.
+    function _wideLimits() internal pure returns (ITradePolicy.Limits memory limits) {
+        limits.maxEntrySlippageBps = 1_000;
+        limits.maxExitSlippageBps = 300;
+        limits.exitSlippageStartBps = 50;
+        limits.exitWideningSeconds = 15 minutes;
+    }
+
+    function _defaultLimits() internal pure returns (ITradePolicy.Limits memory) {
+        return ITradePolicy.Limits({
+            maxEntrySlippageBps: 100,
+            maxExitSlippageBps: 300,
+            exitSlippageStartBps: 50,
+            exitWideningSeconds: 15 minutes,
+            minTradeUsdc: 1e6,
+            maxSpotDeviationBps: 300,
+            maxTwapDeviationBps: 1_000,
+            twapWindow: 5 minutes,
+            maxDeadlineSeconds: 30 days
+        });
+    }
+
+    function _useDefaultLimits() internal {
+        _setLimits(_defaultLimits());
+    }
+
+    function _setLimits(ITradePolicy.Limits memory limits) internal {
+        vm.prank(admin);
+        tradePolicy.setLimits(address(vault), 0, limits);
     }
 
     function _policy() internal view returns (IVaultTrackRegistry.VaultTrackConfig memory config) {
@@ -154,11 +198,15 @@ abstract contract ProtocolTest is Test {
 
     /// @dev A token with a price, a deep pool, and a place in the vault.
     function _list(StockToken token, uint256 price) internal {
+        _listWithDepth(token, price, POOL_DEPTH);
+    }
+
+    function _listWithDepth(StockToken token, uint256 price, uint256 usdcDepth) internal {
         vm.startPrank(admin);
         tokens.registerToken(address(token));
         vault.enableToken(address(token));
         vm.stopPrank();
-        market.createPool(address(token), price, POOL_DEPTH);
+        market.createPool(address(token), price, usdcDepth);
         uint24 fee = market.FEE();
         vm.prank(admin);
         adapter.setPool(address(token), fee);
@@ -182,6 +230,17 @@ abstract contract ProtocolTest is Test {
     function _setStatus(IAgentRegistry.AgentStatus status) internal {
         vm.prank(operator);
         agents.setAgentStatus(agentId, uint8(status));
+    }
+
+    /// @dev Lets go of the criteria of track 0, and promotes the agent to track 1.
+    function _promote() internal {
+        IVaultTrackRegistry.VaultTrackConfig memory config = tracks.getVaultTrackConfig(address(vault), 0);
+        (config.minTrades, config.evaluationPeriod, config.promotionScore) = (0, 0, 0);
+        (config.maxDrawdownBps, config.maxDailyLossBps) = (0, 0);
+        _setPolicy(config);
+        vm.prank(admin);
+        tradePolicy.setLimits(address(vault), 1, _wideLimits());
+        agents.promoteAgent(agentId, 1);
     }
 
     function _pauseTrading(bool paused) internal {
@@ -308,53 +367,65 @@ abstract contract ProtocolTest is Test {
         });
     }
 
+    function _digest(ITradeRouter.PositionIntent memory intent) internal view returns (bytes32) {
+        return lens.hashOpenPosition(intent);
+    }
+
+    function _digest(ITradeRouter.AddToPositionIntent memory intent) internal view returns (bytes32) {
+        return lens.hashAddToPosition(intent);
+    }
+
+    function _digest(ITradeRouter.ReducePositionIntent memory intent) internal view returns (bytes32) {
+        return lens.hashReducePosition(intent);
+    }
+
     function _sign(uint256 key, bytes32 digest) internal pure returns (bytes memory) {
         (uint8 v, bytes32 r, bytes32 s) = vm.sign(key, digest);
         return abi.encodePacked(r, s, v);
     }
 
     function _submit(ITradeRouter.PositionIntent memory intent) internal returns (uint256) {
-        bytes memory signature = _sign(signerKey, router.hashOpenPosition(intent));
+        bytes memory signature = _sign(signerKey, lens.hashOpenPosition(intent));
         vm.prank(executor);
         return router.openPosition(intent, signature);
     }
 
     function _submit(ITradeRouter.AddToPositionIntent memory intent) internal returns (uint256) {
-        bytes memory signature = _sign(signerKey, router.hashAddToPosition(intent));
+        bytes memory signature = _sign(signerKey, lens.hashAddToPosition(intent));
         vm.prank(executor);
         return router.addToPosition(intent, signature);
     }
 
     function _submit(ITradeRouter.ReducePositionIntent memory intent) internal returns (uint256) {
-        bytes memory signature = _sign(signerKey, router.hashReducePosition(intent));
+        bytes memory signature = _sign(signerKey, lens.hashReducePosition(intent));
         vm.prank(executor);
         return router.reducePosition(intent, signature);
     }
 
     function _submit(ITradeRouter.UpdateExitLadderIntent memory intent) internal {
-        bytes memory signature = _sign(signerKey, router.hashUpdateExitLadder(intent));
+        bytes memory signature = _sign(signerKey, lens.hashUpdateExitLadder(intent));
         vm.prank(executor);
         router.updateExitLadder(intent, signature);
     }
 
     /// @dev The intent is refused with exactly this error, and the agent's nonce stays.
     function _refuse(ITradeRouter.PositionIntent memory intent, bytes memory error) internal {
-        bytes memory signature = _sign(signerKey, router.hashOpenPosition(intent));
+        bytes memory signature = _sign(signerKey, lens.hashOpenPosition(intent));
         _expectRefusal(abi.encodeCall(router.openPosition, (intent, signature)), error);
     }
 
     function _refuse(ITradeRouter.AddToPositionIntent memory intent, bytes memory error) internal {
-        bytes memory signature = _sign(signerKey, router.hashAddToPosition(intent));
+        bytes memory signature = _sign(signerKey, lens.hashAddToPosition(intent));
         _expectRefusal(abi.encodeCall(router.addToPosition, (intent, signature)), error);
     }
 
     function _refuse(ITradeRouter.ReducePositionIntent memory intent, bytes memory error) internal {
-        bytes memory signature = _sign(signerKey, router.hashReducePosition(intent));
+        bytes memory signature = _sign(signerKey, lens.hashReducePosition(intent));
         _expectRefusal(abi.encodeCall(router.reducePosition, (intent, signature)), error);
     }
 
     function _refuse(ITradeRouter.UpdateExitLadderIntent memory intent, bytes memory error) internal {
-        bytes memory signature = _sign(signerKey, router.hashUpdateExitLadder(intent));
+        bytes memory signature = _sign(signerKey, lens.hashUpdateExitLadder(intent));
         _expectRefusal(abi.encodeCall(router.updateExitLadder, (intent, signature)), error);
     }
 

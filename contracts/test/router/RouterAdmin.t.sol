@@ -18,15 +18,22 @@ contract RouterAdminTest is ProtocolTest {
     }
 
     /// @dev A call of its own: a creation that reverts after `expectRevert` would end the whole test as passed.
-    function deploy(address[6] calldata wired) external {
-        new TradeRouter(wired[0], wired[1], wired[2], wired[3], wired[4], wired[5]);
+    function deploy(address[7] calldata wired) external {
+        new TradeRouter(wired[0], wired[1], wired[2], wired[3], wired[4], wired[5], wired[6]);
     }
 
     function test_RefusesToBeWiredToNothing() public {
-        address[6] memory parts =
-            [admin, address(usdc), address(agents), address(allocations), address(positions), address(tracks)];
+        address[7] memory parts = [
+            admin,
+            address(usdc),
+            address(agents),
+            address(allocations),
+            address(positions),
+            address(tracks),
+            address(tradePolicy)
+        ];
         for (uint256 i; i < parts.length; ++i) {
-            address[6] memory wired = parts;
+            address[7] memory wired = parts;
             wired[i] = address(0);
             vm.expectRevert(ITradeRouter.ZeroAddress.selector);
             this.deploy(wired);
@@ -57,6 +64,17 @@ contract RouterAdminTest is ProtocolTest {
         router.setSwapAdapter(address(0));
     }
 
+    function test_TheAdminReplacesThePolicy() public {
+        vm.startPrank(admin);
+        vm.expectEmit(address(router));
+        emit ITradeRouter.TradePolicyUpdated(address(tradePolicy), address(this));
+        router.setTradePolicy(address(this));
+        assertEq(router.tradePolicy(), address(this));
+
+        vm.expectRevert(ITradeRouter.ZeroAddress.selector);
+        router.setTradePolicy(address(0));
+    }
+
     function test_NobodyElseSetsAnything() public {
         bytes memory refusal = abi.encodeWithSelector(
             IAccessControl.AccessControlUnauthorizedAccount.selector, address(this), router.DEFAULT_ADMIN_ROLE()
@@ -65,5 +83,7 @@ contract RouterAdminTest is ProtocolTest {
         router.setKeeperBounty(0, 0);
         vm.expectRevert(refusal);
         router.setSwapAdapter(address(1));
+        vm.expectRevert(refusal);
+        router.setTradePolicy(address(1));
     }
 }

@@ -244,6 +244,30 @@ contract VaultTrackRegistryTest is Test {
         assertEq(registry.capitalModeOf(vault, 1), uint8(IVaultTrackRegistry.CapitalMode.Real));
     }
 
+    function test_AVaultMayRunATrackOnOtherCapital() public {
+        uint8 real = uint8(IVaultTrackRegistry.CapitalMode.Real);
+        vm.expectRevert(abi.encodeWithSelector(IVaultTrackRegistry.VaultTrackNotConfigured.selector, vault, 1));
+        registry.setVaultTrackCapitalMode(vault, 1, real);
+        registry.setVaultTrackConfig(vault, 1, _config());
+        vm.expectRevert(abi.encodeWithSelector(IVaultTrackRegistry.InvalidCapitalMode.selector, 2));
+        registry.setVaultTrackCapitalMode(vault, 1, 2);
+
+        vm.expectEmit(address(registry));
+        emit IVaultTrackRegistry.VaultTrackCapitalModeUpdated(vault, 1, real);
+        registry.setVaultTrackCapitalMode(vault, 1, real);
+        assertEq(registry.capitalModeOf(vault, 1), real);
+        registry.setVaultTrackConfig(vault, 1, _config());
+        assertEq(registry.capitalModeOf(vault, 1), real, "a new configuration leaves the mode alone");
+        registry.setVaultTrackCapitalMode(vault, 1, 0);
+        assertEq(registry.capitalModeOf(vault, 1), 0);
+
+        vm.prank(stranger);
+        vm.expectRevert(
+            abi.encodeWithSelector(IAccessControl.AccessControlUnauthorizedAccount.selector, stranger, bytes32(0))
+        );
+        registry.setVaultTrackCapitalMode(vault, 1, real);
+    }
+
     function test_WhatIsNotConfiguredIsInactiveAndHasNoConfiguration() public {
         bytes memory refusal = abi.encodeWithSelector(IVaultTrackRegistry.VaultTrackNotConfigured.selector, vault, 1);
         assertFalse(registry.isVaultTrackActive(vault, 1));

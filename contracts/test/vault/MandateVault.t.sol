@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {IAccessControl} from "@openzeppelin/contracts/access/IAccessControl.sol";
-import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {MandateVault} from "../../src/MandateVault.sol";
 import {StockToken} from "../../src/embedded/StockToken.sol";
 import {IMandateVault} from "../../src/interfaces/IMandateVault.sol";
 import {ProtocolTest} from "../router/ProtocolTest.sol";
 
-/// @notice Tokens, settings, and what the router alone may do
+/// @notice Tokens, valuation, and what the router alone may do
 contract MandateVaultTest is ProtocolTest {
     function test_TellsWhatItIs() public view {
         assertEq(vault.vaultName(), "genesis");
@@ -98,94 +96,6 @@ contract MandateVaultTest is ProtocolTest {
         vault.enableToken(address(one));
     }
 
-    // Settings
-
-    function test_TheAdminSetsTheLargestPriceAge() public {
-        vm.startPrank(admin);
-        vm.expectEmit(address(vault));
-        emit IMandateVault.MaxPriceAgeUpdated(1 hours, 0);
-        vault.setMaxPriceAge(0);
-        assertEq(vault.maxPriceAge(), 0);
-        vault.setMaxPriceAge(type(uint32).max);
-        vm.expectRevert(
-            abi.encodeWithSelector(SafeCast.SafeCastOverflowedUintDowncast.selector, 32, uint256(type(uint32).max) + 1)
-        );
-        vault.setMaxPriceAge(uint256(type(uint32).max) + 1);
-    }
-
-    function test_TheAdminSetsFeesOfUpToTenPercent() public {
-        vm.startPrank(admin);
-        vm.expectEmit(address(vault));
-        emit IMandateVault.FeesUpdated(1_000, 1_000, treasury);
-        vault.setFees(1_000, 1_000, treasury);
-        assertEq(vault.depositFeeBps(), 1_000);
-        assertEq(vault.withdrawFeeBps(), 1_000);
-        assertEq(vault.feeRecipient(), treasury);
-
-        vm.expectRevert(abi.encodeWithSelector(IMandateVault.FeeTooHigh.selector, 1_001, 1_000));
-        vault.setFees(1_001, 0, treasury);
-        vm.expectRevert(abi.encodeWithSelector(IMandateVault.FeeTooHigh.selector, 1_001, 1_000));
-        vault.setFees(0, 1_001, treasury);
-        vm.expectRevert(IMandateVault.ZeroAddress.selector);
-        vault.setFees(0, 1, address(0));
-        vault.setFees(0, 0, address(0));
-    }
-
-    function test_FollowsTheTokenRegistryToAnotherOracle() public {
-        vm.prank(admin);
-        tokens.setPriceOracle(address(this));
-        assertEq(vault.priceOracle(), address(oracle));
-        vm.expectEmit(address(vault));
-        emit IMandateVault.PriceOracleUpdated(address(oracle), address(this));
-        vault.syncPriceOracle();
-        assertEq(vault.priceOracle(), address(this));
-    }
-
-    function test_TheAdminReplacesTheRouter() public {
-        vm.startPrank(admin);
-        vm.expectEmit(address(vault));
-        emit IMandateVault.TradeRouterUpdated(address(router), address(this));
-        vault.setTradeRouter(address(this));
-        assertEq(vault.tradeRouter(), address(this));
-        vm.expectRevert(IMandateVault.ZeroAddress.selector);
-        vault.setTradeRouter(address(0));
-    }
-
-    function test_TheOperatorPauses() public {
-        vm.startPrank(operator);
-        vm.expectEmit(address(vault));
-        emit IMandateVault.TradingPausedUpdated(true);
-        vault.setTradingPaused(true);
-        vm.expectEmit(address(vault));
-        emit IMandateVault.LiquidityPausedUpdated(true);
-        vault.setLiquidityPaused(true);
-        assertTrue(vault.tradingPaused());
-        assertTrue(vault.liquidityPaused());
-    }
-
-    function test_NobodyElseSetsAnything() public {
-        bytes memory notAdmin = abi.encodeWithSelector(
-            IAccessControl.AccessControlUnauthorizedAccount.selector, address(this), vault.DEFAULT_ADMIN_ROLE()
-        );
-        bytes memory notOperator = abi.encodeWithSelector(
-            IAccessControl.AccessControlUnauthorizedAccount.selector, address(this), vault.OPERATOR_ROLE()
-        );
-        vm.expectRevert(notAdmin);
-        vault.enableToken(address(nvda));
-        vm.expectRevert(notAdmin);
-        vault.setTokenEnabled(address(nvda), false);
-        vm.expectRevert(notAdmin);
-        vault.setMaxPriceAge(1);
-        vm.expectRevert(notAdmin);
-        vault.setFees(0, 0, address(0));
-        vm.expectRevert(notAdmin);
-        vault.setTradeRouter(address(this));
-        vm.expectRevert(notOperator);
-        vault.setTradingPaused(true);
-        vm.expectRevert(notOperator);
-        vault.setLiquidityPaused(true);
-    }
-
     // The router's calls
 
     function test_OnlyTheRouterMovesAnything() public {
@@ -261,6 +171,37 @@ contract MandateVaultTest is ProtocolTest {
         assertEq(vault.totalAssets(), usdc.balanceOf(address(vault)) + held * 250 / 100);
         _submit(_reduceIntent(second, 10_000));
         assertEq(vault.totalAssets(), usdc.balanceOf(address(vault)));
+    }
+
+    function test_ATokenWrittenOffIsWorthNothingUntilItIsTakenBack() public {
+        uint256 id = _open(nvda, 10_000 * USDC);
+        uint256 held = positions.getPosition(id).tokenAmount;
+        uint256 value = held * 100 / 1e12;
+        vm.startPrank(admin);
+        vm.expectEmit(address(vault));
+        emit IMandateVault.TokenWrittenOffUpdated(address(nvda), true, held, value);
+        vault.setTokenWrittenOff(address(nvda), true);
+        assertTrue(vault.isTokenWrittenOff(address(nvda)));
+        assertEq(vault.totalAssets(), DEPOSITED - 10_000 * USDC);
+        assertFalse(vault.isAllowedToken(address(nvda)), "not bought");
+        assertEq(vault.tokenLedger(address(nvda)), held, "still held");
+
+        vm.expectEmit(address(vault));
+        emit IMandateVault.TokenWrittenOffUpdated(address(nvda), false, held, 0);
+        vault.setTokenWrittenOff(address(nvda), false);
+        assertEq(vault.totalAssets(), DEPOSITED - 10_000 * USDC + value);
+        assertTrue(vault.isAllowedToken(address(nvda)));
+        vm.expectRevert(abi.encodeWithSelector(IMandateVault.TokenNotEnabled.selector, address(usdc)));
+        vault.setTokenWrittenOff(address(usdc), true);
+    }
+
+    function test_WhatATokenWrittenOffStillBringsIsAGain() public {
+        uint256 id = _open(nvda, 10_000 * USDC);
+        vm.prank(admin);
+        vault.setTokenWrittenOff(address(nvda), true);
+        uint256 before = vault.totalAssets();
+        _submit(_reduceIntent(id, 10_000));
+        assertGt(vault.totalAssets(), before + 9_900 * USDC);
     }
 
     function _enableFresh() private {

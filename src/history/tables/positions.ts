@@ -11,6 +11,8 @@ export type OpenedPosition = {
   token: Address
   block: number
   openedAt: number
+  /** Missing where a deployment has no capital modes. */
+  capitalMode?: number | undefined
 }
 
 export const positionsTable = defineTable<OpenedPosition>('positions', {
@@ -20,22 +22,24 @@ export const positionsTable = defineTable<OpenedPosition>('positions', {
   token: position => position.token,
   block: position => position.block,
   opened_at: position => position.openedAt,
+  capital_mode: position => position.capitalMode ?? null,
 })
 
 /** Returns the positions that trades opened. */
 export const openedPositions = (trades: readonly Trade[]): OpenedPosition[] =>
   trades
     .filter(({ type }) => type === 'PositionOpened')
-    .map(({ positionId, agentId, vault, token, blockNumber, timestamp }) => ({
+    .map(({ positionId, agentId, vault, token, capitalMode, blockNumber, timestamp }) => ({
       positionId: Number(positionId),
       agentId: Number(agentId),
       vault,
       token,
       block: Number(blockNumber),
       openedAt: Number(timestamp),
+      capitalMode,
     }))
 
-/** Reads the token and vault of positions. Positions that the index does not have are left out. */
+/** Reads the token, vault and capital mode of positions. Positions that the index does not have are left out. */
 export async function readTradedPositions(
   db: D1Database,
   ids: readonly bigint[],
@@ -43,10 +47,13 @@ export async function readTradedPositions(
   const positions = new Map<bigint, TradedPosition>()
   for (const page of chunkKeys(ids.map(Number))) {
     const { results } = await db
-      .prepare('SELECT position_id, token, vault FROM positions WHERE position_id IN (SELECT value FROM json_each(?1))')
+      .prepare(
+        'SELECT position_id, token, vault, capital_mode FROM positions WHERE position_id IN (SELECT value FROM json_each(?1))',
+      )
       .bind(JSON.stringify(page))
-      .all<TradedPosition & { position_id: number }>()
-    for (const { position_id, token, vault } of results) positions.set(BigInt(position_id), { token, vault })
+      .all<{ position_id: number; token: Address; vault: Address; capital_mode: number | null }>()
+    for (const { position_id, token, vault, capital_mode } of results)
+      positions.set(BigInt(position_id), { token, vault, capitalMode: capital_mode ?? undefined })
   }
   return positions
 }

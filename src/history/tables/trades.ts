@@ -22,6 +22,7 @@ export type TradeRow = {
   trigger_bps: number | null
   transaction_hash: Hex
   timestamp: number
+  capital_mode: number | null
 }
 
 const digits = (value: bigint | undefined) => (value === undefined ? null : `${value}`)
@@ -45,6 +46,7 @@ const columns: Columns<Trade> & { [column in keyof TradeRow]: (trade: Trade) => 
   trigger_bps: trade => (trade.rule ? Number(trade.rule.triggerBps) : null),
   transaction_hash: trade => trade.transactionHash,
   timestamp: trade => Number(trade.timestamp),
+  capital_mode: trade => trade.capitalMode ?? null,
 }
 
 export const tradesTable = defineTable<Trade>('trades', columns)
@@ -65,6 +67,8 @@ export function toTrade(row: TradeRow): Trade {
     source: row.source,
     token: row.token,
     vault: row.vault,
+    // null or, in a trade relayed before the column existed, missing
+    ...(row.capital_mode != null && { capitalMode: row.capital_mode }),
     ...(usdc_amount !== null && { usdcAmount: BigInt(usdc_amount) }),
     ...(token_amount !== null && { tokenAmount: BigInt(token_amount) }),
     ...(price_usdc !== null && { priceUsdc: BigInt(price_usdc) }),

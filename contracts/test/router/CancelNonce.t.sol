@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+import {AgentLedger} from "../../src/AgentLedger.sol";
+import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
+import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
+import {ProtocolTest} from "./ProtocolTest.sol";
+
+contract CancelNonceTest is ProtocolTest {
+    function test_TheSignerVoidsWhatItSigned() public {
+        ITradeRouter.PositionIntent memory intent = _openIntent(nvda, 1_000 * USDC);
+        vm.expectEmit(address(router));
+        emit ITradeRouter.NonceCancelled(agentId, 0, vm.addr(signerKey));
+        vm.prank(vm.addr(signerKey));
+        router.cancelNonce(agentId, 0);
+        assertEq(router.nonces(agentId), 1);
+        _refuse(intent, abi.encodeWithSelector(ITradeRouter.InvalidNonce.selector, 1, 0));
+    }
+
+    function test_TheOwnerVoidsWhatTheSignerSigned() public {
+        vm.prank(owner);
+        router.cancelNonce(agentId, 0);
+        assertEq(router.nonces(agentId), 1);
+    }
+
+    function test_NobodyElseDoes() public {
+        vm.expectRevert(abi.encodeWithSelector(ITradeRouter.NotOwnerOrSigner.selector, agentId, address(this)));
+        router.cancelNonce(agentId, 0);
+    }
+
+    function test_OnlyTheNextNonceIsVoided() public {
+        vm.startPrank(owner);
+        vm.expectRevert(abi.encodeWithSelector(ITradeRouter.InvalidNonce.selector, 0, 1));
+        router.cancelNonce(agentId, 1);
+        vm.expectRevert(abi.encodeWithSelector(IAgentRegistry.AgentNotFound.selector, 9));
+        router.cancelNonce(9, 0);
+    }
+
+    function test_OnlyTheRouterWritesTheLedger() public {
+        AgentLedger ledger = AgentLedger(router.agentLedger());
+        bytes memory refusal = abi.encodeWithSelector(AgentLedger.OnlyTradeRouter.selector, address(this));
+        vm.expectRevert(refusal);
+        ledger.authorize(agentId, 0, 0, "");
+        vm.expectRevert(refusal);
+        ledger.cancelNonce(agentId, 0, owner);
+        vm.expectRevert(refusal);
+        ledger.bookBuy(agentId, address(vault), 0, 1);
+        vm.expectRevert(refusal);
+        ledger.bookSale(agentId, 1, 1, 0);
+        vm.expectRevert(refusal);
+        ledger.enterTrack(agentId);
+        vm.expectRevert(abi.encodeWithSelector(ITradeRouter.OnlyAllocationManager.selector, address(this)));
+        router.onTrackEntered(agentId);
+    }
+}

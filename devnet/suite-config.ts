@@ -1,0 +1,141 @@
+import type { Address } from 'viem'
+
+/** Limits of one track in one vault: `VaultTrackConfig` without the vault it is set for. Amounts are USDC base units. */
+export type TrackPolicy = {
+  trackId: bigint
+  initialAllocation: bigint
+  maxAllocation: bigint
+  maxDrawdownBps: bigint
+  maxTradeSizeBps: bigint
+  maxDailyTurnoverBps: bigint
+  maxDailyLossBps: bigint
+  evaluationPeriod: bigint
+  minTrades: bigint
+  promotionScore: bigint
+  active: boolean
+  maxStopLossBps: bigint
+  minTakeProfitBps: bigint
+  maxTakeProfitBps: bigint
+  requireStopLoss: boolean
+  requireTakeProfit: boolean
+}
+
+/** `ITradePolicy.Limits`: the prices and sizes at which a track trades. */
+export type TradeLimits = {
+  maxEntrySlippageBps: number
+  maxExitSlippageBps: number
+  exitSlippageStartBps: number
+  exitWideningSeconds: number
+  minTradeUsdc: bigint
+  maxSpotDeviationBps: number
+  maxTwapDeviationBps: number
+  twapWindow: number
+  maxDeadlineSeconds: number
+}
+
+/** `IMandateVault.LiquidityPolicy`: when a vault makes and redeems shares. Times are seconds. */
+export type LiquidityPolicy = {
+  maxPriceAge: number
+  holdingTime: number
+  maxMoveBps: number
+  moveWindow: number
+  moveCooldown: number
+}
+
+export type TokenConfig = {
+  symbol: string
+  address: Address
+  /** The fee tier of the token's pool with USDC, which exists and is initialized. */
+  fee: number
+  maxAge: number
+  /** The largest move of the posted price within half of `deviationWindow` seconds; both 0 for no bound. */
+  maxDeviationBps: number
+  deviationWindow: number
+  /** Closes deposits and redemptions while the posted price is this far from the pool's average. */
+  secondOpinion?: { twapWindow: number; maxDeviationBps: number } | undefined
+  /** Refuses trades while the pool has no average price. */
+  twapRequired: boolean
+}
+
+export type VaultConfig = {
+  slug: string
+  name: string
+  symbol: string
+  maxPriceAge: bigint
+  /** Fees stay in the vault for the other holders unless there is a recipient. */
+  fees: { depositBps: bigint; withdrawBps: bigint; recipient?: Address | undefined }
+  liquidity: LiquidityPolicy
+  tokens: string[]
+  tracks: {
+    policy: TrackPolicy
+    /** 0 simulated, 1 real; the track type's own when it is left out. */
+    capitalMode?: number | undefined
+    /** The policy contract's defaults when they are left out. */
+    limits?: TradeLimits | undefined
+  }[]
+}
+
+/** Who holds which power. Each of them is one key, or one multisig, of its own. */
+export type SuiteRoles = {
+  /** The admin of every contract: proposers schedule, and executors (anybody when there are none) execute after the delay. */
+  timelock: { delaySeconds: bigint; proposers: Address[]; executors: Address[] }
+  /** Pauses the registry and the vaults; resumes nothing. */
+  guardians: Address[]
+  treasury: Address
+  relayer: Address
+  operators: {
+    agentRegistry: Address[]
+    allocationManager: Address[]
+    tokenRegistry: Address[]
+    tradeRouter: Address[]
+    vaults: Address[]
+  }
+  registrars: Address[]
+  executors: Address[]
+  oracleUpdaters: Address[]
+  oracleForcers: Address[]
+}
+
+/** What is deployed, and the contracts it uses that exist already. Amounts are USDC base units, ages are seconds. */
+export type SuiteConfig = {
+  usdc: Address
+  /** The ERC-8004 identity registry; the zero address switches linking off. */
+  identityRegistry: Address
+  uniswapFactory: Address
+  sequencerFeed?: { address: Address; gracePeriodSeconds: bigint } | undefined
+  roles: SuiteRoles
+  registrationFee: bigint
+  keeperBounty: { bps: bigint; max: bigint }
+  tokens: TokenConfig[]
+  tracks: { trackId: bigint; name: string; capitalMode: number }[]
+  vaults: VaultConfig[]
+}
+
+/** The contracts that every deployment has. */
+export type ProtocolContracts = Record<
+  | 'AgentRegistry'
+  | 'VaultTrackRegistry'
+  | 'AllocationManager'
+  | 'FeeManager'
+  | 'TokenRegistry'
+  | 'PriceOracle'
+  | 'PositionManager'
+  | 'TradeRouter'
+  | 'TradeRouterLens'
+  | 'SwapAdapter',
+  Address
+>
+
+/** The contracts that ours adds. */
+export type ExtensionContracts = Record<'Timelock' | 'TradePolicy' | 'PromotionCriteria', Address>
+
+export type SuiteContracts = ProtocolContracts & ExtensionContracts
+
+export type Suite = { contracts: SuiteContracts; vaults: Record<string, Address> }
+
+/** The address of a configured token; throws when a vault names one that is not configured. */
+export function tokenAddress({ tokens }: SuiteConfig, symbol: string): Address {
+  const token = tokens.find(token => token.symbol === symbol)
+  if (!token) throw new Error(`A vault allows ${symbol}, which is not among the tokens.`)
+  return token.address
+}

@@ -1,0 +1,160 @@
+import { readFileSync } from 'node:fs'
+import { getAddress, isAddress, zeroAddress } from 'viem'
+import { z } from 'zod'
+import type { SuiteConfig } from '../devnet/suite-config.ts'
+import { sharedKeys } from '../devnet/suite-roles.ts'
+
+// One key may hold every power there, and its timelock needs no delay.
+const EMBEDDED_CHAIN_ID = 31337
+const MIN_TIMELOCK_DELAY_SECONDS = 86_400n
+
+const address = z
+  .string()
+  .refine(value => isAddress(value), 'must be an address with a right checksum')
+  .transform(value => getAddress(value))
+const units = z
+  .string()
+  .regex(/^[0-9]+$/, 'must be base units as digits')
+  .transform(BigInt)
+const bps = z.number().int().nonnegative().transform(BigInt)
+const seconds = z.number().int().nonnegative()
+const accounts = z.array(address).default([])
+const small = z.number().int().nonnegative()
+
+const tradeLimits = z.strictObject({
+  maxEntrySlippageBps: small,
+  maxExitSlippageBps: small,
+  exitSlippageStartBps: small,
+  exitWideningSeconds: seconds,
+  minTradeUsdc: units,
+  maxSpotDeviationBps: small,
+  maxTwapDeviationBps: small,
+  twapWindow: seconds,
+  maxDeadlineSeconds: seconds,
+})
+
+const trackPolicy = z.strictObject({
+  trackId: bps,
+  initialAllocation: units,
+  maxAllocation: units,
+  maxDrawdownBps: bps,
+  maxTradeSizeBps: bps,
+  maxDailyTurnoverBps: bps,
+  maxDailyLossBps: bps,
+  evaluationPeriod: seconds.transform(BigInt),
+  minTrades: bps,
+  promotionScore: bps,
+  active: z.boolean(),
+  maxStopLossBps: bps,
+  minTakeProfitBps: bps,
+  maxTakeProfitBps: bps,
+  requireStopLoss: z.boolean(),
+  requireTakeProfit: z.boolean(),
+})
+
+const capitalMode = z.union([z.literal(0), z.literal(1)])
+
+const configFile = z.strictObject({
+  chainId: z.number().int().positive(),
+  embedded: z.boolean().default(false),
+  usdc: address,
+  identityRegistry: address.default(zeroAddress),
+  uniswap: z.strictObject({ factory: address, quoter: address.optional() }),
+  sequencerFeed: z.strictObject({ address, gracePeriodSeconds: seconds.transform(BigInt) }).optional(),
+  roles: z.strictObject({
+    timelock: z.strictObject({
+      delaySeconds: seconds.transform(BigInt),
+      proposers: z.array(address).min(1),
+      executors: accounts,
+    }),
+    guardians: accounts,
+    treasury: address,
+    relayer: address,
+    operators: z.strictObject({
+      agentRegistry: accounts,
+      allocationManager: accounts,
+      tokenRegistry: accounts,
+      tradeRouter: accounts,
+      vaults: accounts,
+    }),
+    registrars: accounts,
+    executors: accounts,
+    oracleUpdaters: accounts,
+    oracleForcers: accounts,
+  }),
+  registrationFee: units,
+  keeperBounty: z.strictObject({ bps, max: units }),
+  tokens: z.array(
+    z.strictObject({
+      symbol: z.string().min(1),
+      address,
+      fee: z.number().int(),
+      maxAge: seconds,
+      maxDeviationBps: small,
+      deviationWindow: seconds,
+      secondOpinion: z.strictObject({ twapWindow: seconds, maxDeviationBps: small }).optional(),
+      twapRequired: z.boolean(),
+      observations: z.number().int().positive().max(65_535),
+    }),
+  ),
+  tracks: z.array(z.strictObject({ trackId: bps, name: z.string().min(1).max(32), capitalMode })),
+  vaults: z.array(
+    z.strictObject({
+      slug: z.string().regex(/^[a-z0-9-]{1,32}$/),
+      name: z.string().min(1),
+      symbol: z.string().min(1),
+      maxPriceAge: seconds.transform(BigInt),
+      fees: z.strictObject({ depositBps: bps, withdrawBps: bps, recipient: address.optional() }),
+      liquidity: z.strictObject({
+        maxPriceAge: seconds,
+        holdingTime: seconds,
+        maxMoveBps: small,
+        moveWindow: seconds,
+        moveCooldown: seconds,
+      }),
+      tokens: z.array(z.string()),
+      tracks: z.array(
+        z.strictObject({
+          policy: trackPolicy,
+          capitalMode: capitalMode.optional(),
+          limits: tradeLimits.optional(),
+        }),
+      ),
+    }),
+  ),
+})
+export type ConfigFile = z.output<typeof configFile>
+
+/** Reads the configuration of a deployment; throws with every value that is wrong. */
+export function readConfig(path: string | undefined): ConfigFile {
+  if (!path) throw new Error('Give --config, the JSON file of what to deploy (scripts/deploy.example.json shows one).')
+  const parsed = configFile.safeParse(JSON.parse(readFileSync(path, 'utf8')))
+  if (!parsed.success) throw new Error(`${path} is not usable:\n${z.prettifyError(parsed.error)}`)
+  return parsed.data
+}
+
+/** Refuses a configuration in which one key holds two powers, or in which the admin acts without a delay. */
+export function checkPowers({ chainId, embedded, roles }: ConfigFile): void {
+  if (embedded || chainId === EMBEDDED_CHAIN_ID) return
+  const problems = sharedKeys(roles)
+  const { delaySeconds } = roles.timelock
+  if (delaySeconds < MIN_TIMELOCK_DELAY_SECONDS) {
+    problems.push(`roles.timelock.delaySeconds is ${delaySeconds}, it must be at least ${MIN_TIMELOCK_DELAY_SECONDS}`)
+  }
+  if (roles.guardians.length === 0) problems.push('roles.guardians is empty; name who may pause')
+  if (problems.length > 0) throw refusal(problems)
+}
+
+/** Returns what `deploySuite` and `verifySuite` take. */
+export function suiteConfig({ chainId: _, embedded: __, uniswap, tokens, ...config }: ConfigFile): SuiteConfig {
+  return {
+    ...config,
+    uniswapFactory: uniswap.factory,
+    tokens: tokens.map(({ observations: ___, ...token }) => token),
+  }
+}
+
+/** Returns the error of a run that stops before its first transaction. */
+export function refusal(problems: string[]): Error {
+  return new Error(`Nothing was sent:\n- ${problems.join('\n- ')}`)
+}

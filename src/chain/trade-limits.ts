@@ -1,0 +1,21 @@
+import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
+import type { TradeLimits } from '../protocol/trade-limits.ts'
+import { type CallResult, tryDecodeResult } from './function-call.ts'
+
+/** Returns the trade policy of a vault and track from the result of `limitsOf`; undefined without the extension. */
+export function decodeTradeLimits(result: CallResult): TradeLimits | undefined {
+  const limits = tryDecodeResult(tradePolicyAbi, 'limitsOf', result)
+  return (
+    limits && {
+      maxEntrySlippageBps: BigInt(limits.maxEntrySlippageBps),
+      maxExitSlippageBps: BigInt(limits.maxExitSlippageBps),
+      exitSlippageStartBps: BigInt(limits.exitSlippageStartBps),
+      exitWideningSeconds: BigInt(limits.exitWideningSeconds),
+      minTradeUsdc: limits.minTradeUsdc,
+      maxSpotDeviationBps: BigInt(limits.maxSpotDeviationBps),
+      maxTwapDeviationBps: BigInt(limits.maxTwapDeviationBps),
+      twapWindow: BigInt(limits.twapWindow),
+      maxDeadlineSeconds: BigInt(limits.maxDeadlineSeconds),
+    }
+  )
+}

@@ -1,0 +1,118 @@
+import { createPublicClient, http } from 'viem'
+import { afterAll, describe, expect, it } from 'vitest'
+import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
+import { promotionCriteriaAbi } from '../../contracts-abi/promotion-criteria.ts'
+import { chain, FRONTIER, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
+import type { Body } from '../support/body.ts'
+import { call, deployment } from '../support/surfaces.ts'
+
+// The genesis vault starts agents on paper, the frontier vault on real capital.
+
+const { accounts, contracts, tokens } = deployment
+const client = createPublicClient({ transport: http(deployment.rpcUrl) })
+const MSFT = '512.6'
+afterAll(() => chain.setPrice('MSFT', MSFT))
+
+/** Returns what a vault holds: all assets, idle USDC, its MSFT and the value of a million shares. */
+function holdingsOf(address: `0x${string}`) {
+  const vault = { address, abi: mandateVaultAbi } as const
+  return Promise.all([
+    client.readContract({ ...vault, functionName: 'totalAssets' }),
+    client.readContract({ ...vault, functionName: 'idleAssets' }),
+    client.readContract({ ...vault, functionName: 'tokenLedger', args: [tokens.MSFT ?? '0x'] }),
+    client.readContract({ ...vault, functionName: 'convertToAssets', args: [1_000_000n] }),
+  ])
+}
+
+const promote = ({ agentId }: Trader) =>
+  chain.send(accounts.keeper, {
+    address: contracts.AgentRegistry,
+    abi: [...agentRegistryAbi, ...promotionCriteriaAbi], // the registry passes the errors of the criteria on
+    functionName: 'promoteAgent',
+    args: [BigInt(agentId), 1],
+  })
+
+const readinessOf = async ({ agentId }: Trader): Promise<Body> =>
+  (await call('getRiskState', { agentId })).body.promotionReadiness
+
+const positionOf = async ({ agentId }: Trader, positionId: string): Promise<Body> =>
+  (await call('getPosition', { agentId, positionId })).body.position
+
+describe('an agent on paper', () => {
+  it("trades without touching the vault's assets and share price", async () => {
+    const trader = await newTrader({ vault: GENESIS })
+    const before = await holdingsOf(GENESIS)
+    const positionId = await openPosition(trader, { symbol: 'MSFT', usdcAmount: '1000' })
+    expect(await positionOf(trader, positionId)).toMatchObject({
+      capitalMode: 'Simulated',
+      usdcCostBasis: '1000000000',
+    })
+    const { body: quote } = await call('getAddIntentQuote', { agentId: trader.agentId, positionId })
+    expect(quote.allocation).toMatchObject({ capitalMode: 'Simulated', used: '1000000000' })
+    expect(quote.tradePolicy).toMatchObject({ maxEntrySlippageBps: 100, minTradeUsdc: '1000000' })
+    expect(await submit(trader, 'submitReduceIntent', { positionId, exitBps: '10000' })).toMatchObject({ status: 201 })
+    expect(await holdingsOf(GENESIS)).toEqual(before)
+
+    const { body } = await call('getTradeHistory', { agentId: trader.agentId })
+    expect(body.trades.map(({ type, capitalMode }: Body) => [type, capitalMode])).toEqual([
+      ['PositionReduced', 'Simulated'],
+      ['PositionClosed', 'Simulated'],
+      ['PositionOpened', 'Simulated'],
+    ])
+  })
+
+  it('is not promoted before it meets the criteria, and is told which one is missing', async () => {
+    const trader = await newTrader({ vault: GENESIS })
+    await openPosition(trader, { symbol: 'MSFT', usdcAmount: '10' })
+    await expect(promote(trader)).rejects.toThrow('TooFewTrades')
+    const readiness = await readinessOf(trader)
+    expect(readiness).toMatchObject({ tradesCompleted: 1, meetsMinTrades: false, alphaScore: 0, eligible: false })
+    expect(readiness.blockers.map((blocker: string) => blocker.split(':')[0])).toEqual([
+      'TooFewTrades',
+      'EvaluationPeriodNotOver',
+      'ScoreTooLow',
+      'OpenPositionsOfOtherMode',
+    ])
+  })
+
+  it('trades real capital once it has been promoted', async () => {
+    const trader = await newTrader({ vault: GENESIS })
+    const { agentId } = trader
+    for (const price of ['600', '700']) {
+      const positionId = await openPosition(trader, { symbol: 'MSFT', usdcAmount: '3000' })
+      await chain.setPrice('MSFT', price)
+      expect(await submit(trader, 'submitReduceIntent', { positionId, exitBps: '10000' })).toMatchObject({
+        status: 201,
+      })
+    }
+    await chain.increaseTime(60)
+    expect(await readinessOf(trader)).toMatchObject({
+      tradesCompleted: 4,
+      alphaScore: 100,
+      meetsAlphaScore: true,
+      eligible: true,
+      blockers: [],
+    })
+    await promote(trader)
+
+    const { body: risk } = await call('getRiskState', { agentId })
+    expect(risk).toMatchObject({ trackId: 1, capitalMode: 'Real', allocation: { cap: '50000000000' } })
+    expect(risk.promotionReadiness).toMatchObject({ tradesCompleted: 0, alphaScore: 0, eligible: false })
+    const [, , before] = await holdingsOf(GENESIS)
+    const positionId = await openPosition(trader, { symbol: 'MSFT', usdcAmount: '1000' })
+    const position = await positionOf(trader, positionId)
+    expect(position.capitalMode).toBe('Real')
+    const [, , after] = await holdingsOf(GENESIS)
+    expect(after - before).toBe(BigInt(position.tokenAmount))
+
+    const { body } = await call('getTradeHistory', { agentId, type: 'PositionOpened' })
+    expect(body.trades.map(({ capitalMode }: Body) => capitalMode)).toEqual(['Real', 'Simulated', 'Simulated'])
+  })
+})
+
+it('an agent of the frontier vault starts on real capital', async () => {
+  const trader = await newTrader({ vault: FRONTIER })
+  const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '10' })
+  expect((await positionOf(trader, positionId)).capitalMode).toBe('Real')
+})
