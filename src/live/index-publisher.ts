@@ -99,6 +99,7 @@ type Changes<Kind extends IndexChanges['kind']> = Extract<IndexChanges, { kind: 
 
 const eventTypes: Partial<Record<Trade['type'], StreamEventType>> = {
   ExitExecuted: 'exit',
+  ExitPartlyExecuted: 'exit',
   ExitLadderUpdated: 'ladder',
 }
 

@@ -19,7 +19,7 @@ export const getTradeHistory = defineOperation(
     tag: 'Positions',
     summary: 'List trades',
     description:
-      'Returns one record per open, add, reduce, ladder change, exit and force-close, newest first, with amounts, price and realized PnL. Complete up to the block of `asOf`. `type`, `symbol` and `positionId` filter the list; `cursor` continues a previous page. Over HTTP, `format=csv` (or `Accept: text/csv`) returns the trades as CSV, with the next page in the `Link` header.',
+      'Returns one record per open, add, reduce, ladder change, exit and force-close, or part of one, newest first, with amounts, price and realized PnL. Complete up to the block of `asOf`. `type`, `symbol` and `positionId` filter the list; `cursor` continues a previous page. Over HTTP, `format=csv` (or `Accept: text/csv`) returns the trades as CSV, with the next page in the `Link` header.',
     params: agentParams,
     query: z.object({
       limit: pageLimit,

@@ -18,7 +18,9 @@ export const TRADE_TYPES = [
   'PositionClosed',
   'ExitLadderUpdated',
   'ExitExecuted',
+  'ExitPartlyExecuted',
   'PositionForceClosed',
+  'PositionPartlyForceClosed',
 ] as const
 export type TradeType = (typeof TRADE_TYPES)[number]
 
@@ -45,8 +47,9 @@ export type Trade = LogPosition & {
   /** A sale's proceeds less the cost basis it released; for a PositionClosed, the PnL of the whole position. */
   realizedPnlUsdc?: bigint
   exitBps?: number
-  /** Index in the ladder of the rule that fired. */
+  /** Index in the ladder of the rule that fired. After an ExitPartlyExecuted the rule is pending, and may move. */
   ruleIndex?: number
+  /** Undefined for an ExitPartlyExecuted: the ladder of a later block does not show which rule it was. */
   rule?: ExitRule
   transactionHash: Hex
   /** Unix seconds. */
@@ -72,14 +75,17 @@ const routerEvents = {
   PositionReducedFromIntent: { type: 'PositionReduced', source: 'intent', change: 'PositionReduced' },
   PositionExitLadderUpdatedFromIntent: { type: 'ExitLadderUpdated', source: 'intent', change: undefined },
   ExitExecuted: { type: 'ExitExecuted', source: 'automation', change: 'PositionLadderExitApplied' },
+  ExitPartlyExecuted: { type: 'ExitPartlyExecuted', source: 'automation', change: 'PositionLadderExitPartlyApplied' },
   PositionForceClosed: { type: 'PositionForceClosed', source: 'operator', change: 'PositionReduced' },
+  PositionPartlyForceClosed: { type: 'PositionPartlyForceClosed', source: 'operator', change: 'PositionReduced' },
 } as const
 const CLOSED = 'PositionClosed'
 // Comes with the PositionOpened of a position on paper.
 const SIMULATED = 'PositionSimulated'
 type RouterEvent = keyof typeof routerEvents
 type ChangeEvent = NonNullable<(typeof routerEvents)[RouterEvent]['change']> | typeof CLOSED | typeof SIMULATED
-const SALES: readonly RouterEvent[] = ['PositionReducedFromIntent', 'ExitExecuted', 'PositionForceClosed']
+/** Sales that can close a position; those of a part cannot. */
+const CLOSING_SALES: readonly RouterEvent[] = ['PositionReducedFromIntent', 'ExitExecuted', 'PositionForceClosed']
 
 const eventsAbi = [...tradeRouterAbi, ...positionManagerAbi] as const
 const changes = [
@@ -87,6 +93,7 @@ const changes = [
   'PositionIncreased',
   'PositionReduced',
   'PositionLadderExitApplied',
+  'PositionLadderExitPartlyApplied',
   CLOSED,
   SIMULATED,
 ] as const
@@ -112,7 +119,7 @@ export function pairTradeEvents<log extends TradeLog>(logs: readonly log[]): Tra
   const changesByKey = Map.groupBy(ordered, ({ name, key }) => `${key} ${name}`)
   const closedBy = new Map<string, TradeSource>()
   for (const { name, key } of ordered)
-    if (SALES.includes(name as RouterEvent)) closedBy.set(key, routerEvents[name as RouterEvent].source)
+    if (CLOSING_SALES.includes(name as RouterEvent)) closedBy.set(key, routerEvents[name as RouterEvent].source)
   return ordered.flatMap(({ name, log, key }): TradeEvent<log>[] => {
     const ids = { positionId: hexToBigInt(log.topics[1] ?? '0x0'), agentId: hexToBigInt(log.topics[2] ?? '0x0') }
     const source = closedBy.get(key)
@@ -200,9 +207,12 @@ function factsOf({ log, change }: TradeEvent): Partial<Trade> {
     case 'PositionReducedFromIntent':
       return { ...saleOf(changed, args.usdcOut), exitBps: args.exitBps }
     case 'ExitExecuted':
+    case 'ExitPartlyExecuted':
       return { ...saleOf(changed, args.usdcOut), ruleIndex: args.ruleIndex }
     case 'PositionForceClosed':
       return { ...saleOf(changed, args.usdcOut), exitBps: 10_000 }
+    case 'PositionPartlyForceClosed':
+      return saleOf(changed, args.usdcOut)
     case 'PositionClosed':
       return { realizedPnlUsdc: args.realizedPnlUsdc }
     default:
@@ -213,8 +223,14 @@ function factsOf({ log, change }: TradeEvent): Partial<Trade> {
 const decode = (log: TradeLog) => decodeEvent(eventsAbi, log)
 
 function saleOf(changed: ReturnType<typeof decode> | undefined, usdcAmount: bigint): Partial<Trade> {
-  if (changed?.eventName !== 'PositionReduced' && changed?.eventName !== 'PositionLadderExitApplied')
-    return { usdcAmount }
-  const { tokenSold, usdcReleased } = changed.args
-  return { usdcAmount, tokenAmount: tokenSold, realizedPnlUsdc: usdcAmount - usdcReleased }
+  switch (changed?.eventName) {
+    case 'PositionReduced':
+    case 'PositionLadderExitApplied':
+    case 'PositionLadderExitPartlyApplied': {
+      const { tokenSold, usdcReleased } = changed.args
+      return { usdcAmount, tokenAmount: tokenSold, realizedPnlUsdc: usdcAmount - usdcReleased }
+    }
+    default:
+      return { usdcAmount }
+  }
 }

@@ -8,7 +8,8 @@ const trade = z
   .object({
     id: z.string().meta({ description: 'Transaction hash and log index', example: `0x${'5f'.repeat(32)}-3` }),
     type: z.enum(TRADE_TYPES).meta({
-      description: 'What happened; a sale that closes a position is followed by a PositionClosed record',
+      description:
+        'What happened. A sale that closes a position is followed by a PositionClosed record. ExitPartlyExecuted and PositionPartlyForceClosed sold what the pool takes; the rest follows',
     }),
     positionId: digits('Position id'),
     symbol: z.string(),
@@ -22,7 +23,10 @@ const trade = z
       'Sale: proceeds less the released cost basis. PositionClosed: the PnL of the whole position',
     ).nullable(),
     exitBps: exitRule.shape.exitBps.nullable(),
-    ruleIndex: z.int().nullable().meta({ description: 'Index in exitRules of the rule that fired' }),
+    ruleIndex: z.int().nullable().meta({
+      description:
+        'Index in exitRules of the rule that fired; of an ExitPartlyExecuted, whose rule is still pending, its index at that time',
+    }),
     triggerType: exitRule.shape.triggerType.nullable(),
     triggerBps: exitRule.shape.triggerBps.nullable(),
     source: z.enum(TRADE_SOURCES).meta({

@@ -1,11 +1,13 @@
 import { env } from 'cloudflare:workers'
 import { createPublicClient, erc20Abi, type Hex, http, parseEventLogs } from 'viem'
-import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { AgentStatus } from '../../src/protocol/enums.ts'
 import { chain, FRONTIER, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import { appWith, call, callOverHttp, deployment, type Fetch, type Input } from '../support/surfaces.ts'
+import { listen } from '../support/event-stream.ts'
+import { appWith, call, callOverHttp, deployment, type Fetch, type Input, request } from '../support/surfaces.ts'
 
 const { accounts, contracts, tokens } = deployment
 const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const
@@ -184,6 +186,106 @@ describe('the trades of a position', () => {
     const [last, , first, opened] = trades
     expect(BigInt(first.tokenAmount)).toBe((BigInt(opened.tokenAmount) * 2500n) / 10_000n)
     expect(BigInt(last.tokenAmount)).toBe(BigInt(opened.tokenAmount) - BigInt(first.tokenAmount))
+  })
+})
+
+describe('sales that a thin pool fills only in part', () => {
+  const cost = tokens.COST as Hex
+  const moveTo = (factor: number) => chain.setPrice('COST', (921.5 * factor).toFixed(2))
+  const frontier = { address: FRONTIER, abi: mandateVaultAbi } as const
+  let seller: Trader
+
+  /** Opens a position that is larger than what the pool takes within an exit's slippage. */
+  async function buyRepeatedly() {
+    const positionId = await openPosition(seller, { symbol: 'COST', usdcAmount: '90', exits: '-500:10000' })
+    for (let purchase = 1; purchase < 5; purchase++) {
+      await moveTo(1) // resolves once the pool is back at the price
+      await act(seller, 'submitAddIntent', { positionId, usdcAmount: '90' })
+    }
+    return positionId
+  }
+
+  beforeAll(async () => {
+    await chain.administer({ ...frontier, functionName: 'enableToken', args: [cost] })
+    seller = await newTrader({ vault: FRONTIER })
+  })
+  afterAll(async () => {
+    await moveTo(1)
+    await chain.administer({ ...frontier, functionName: 'setTokenEnabled', args: [cost, false] })
+  })
+
+  /** Expects the amounts of a position's trades to add up, and each sale to have moved its USDC. */
+  async function expectSums(positionId: string, trades: Body[]) {
+    const sales = trades.filter(({ tokenAmount, type }) => tokenAmount !== null && !/Opened|Increased/.test(type))
+    const buys = trades.filter(({ type }) => /Opened|Increased/.test(type))
+    const { realizedPnlUsdc } = await position(seller.agentId, positionId)
+    expect(`${sum(sales, 'realizedPnlUsdc')}`).toBe(realizedPnlUsdc)
+    expect(`${sum(sales, 'usdcAmount') - sum(buys, 'usdcAmount')}`).toBe(realizedPnlUsdc)
+    expect(sum(sales, 'tokenAmount')).toBe(sum(buys, 'tokenAmount'))
+    for (const { transactionHash, usdcAmount, tokenAmount, priceUsdc, capitalMode } of sales) {
+      expect(BigInt(usdcAmount)).toBe(await usdcIntoVault(transactionHash))
+      expect(BigInt(priceUsdc)).toBe((BigInt(usdcAmount) * 10n ** 18n) / BigInt(tokenAmount))
+      expect(capitalMode).toBe('Real')
+    }
+  }
+
+  it('are one record for each part of an exit', async () => {
+    const positionId = await buyRepeatedly()
+    const events = listen(await request(`/agents/${seller.agentId}/events`))
+    const fire = () =>
+      chain.send(accounts.keeper, { ...router, functionName: 'executeExit', args: [BigInt(positionId)] })
+    await moveTo(0.9)
+    const first = await fire()
+    expect(await position(seller.agentId, positionId)).toMatchObject({ status: 'Open', nextRuleIndex: 0 })
+    await chain.increaseTime(10) // the floor is as low as it gets
+    await moveTo(0.9)
+    for (let sale = 0; (await position(seller.agentId, positionId)).status === 'Open' && sale < 8; sale++) {
+      await fire()
+      await moveTo(0.9)
+    }
+
+    const { trades } = await history(seller.agentId, { positionId })
+    const exits = trades.filter(({ type }: Body) => /^Exit/.test(type))
+    expect(trades.map(({ type }: Body) => type).join(' ')).toMatch(
+      /^ExitExecuted PositionClosed (ExitPartlyExecuted )+(PositionIncreased )+PositionOpened$/,
+    )
+    expect(exits.at(-1)).toMatchObject({
+      type: 'ExitPartlyExecuted',
+      source: 'automation',
+      transactionHash: first.transactionHash,
+      realizedPnlUsdc: expect.stringMatching(/^-\d+$/),
+      ruleIndex: 0,
+      exitBps: null,
+      triggerType: null,
+      triggerBps: null,
+    })
+    expect(exits[0]).toMatchObject({ type: 'ExitExecuted', ruleIndex: 0, triggerBps: -500, exitBps: 10_000 })
+    await expectSums(positionId, trades)
+
+    const filtered = await history(seller.agentId, { type: 'ExitPartlyExecuted' })
+    expect(filtered.trades).toEqual(exits.slice(1))
+    const csv = await (await request(`/agents/${seller.agentId}/trades?format=csv&type=ExitPartlyExecuted`)).text()
+    expect(csv.match(/ExitPartlyExecuted/g)).toHaveLength(exits.length - 1)
+    expect((await events.next('exit')).data).toMatchObject({ type: 'ExitPartlyExecuted', positionId })
+    await events.leave()
+    await moveTo(1)
+  })
+
+  it('are one record for each part of a forced close', async () => {
+    const positionId = await buyRepeatedly()
+    await chain.setAgentStatus(BigInt(seller.agentId), AgentStatus.Suspended)
+    for (let sale = 0; (await position(seller.agentId, positionId)).status === 'Open' && sale < 8; sale++) {
+      await chain.send(accounts.operator, { ...router, functionName: 'forceClose', args: [BigInt(positionId)] })
+      await moveTo(1)
+    }
+    const { trades } = await history(seller.agentId, { positionId })
+    expect(trades.map(({ type }: Body) => type).join(' ')).toMatch(
+      /^PositionForceClosed PositionClosed (PositionPartlyForceClosed )+(PositionIncreased )+PositionOpened$/,
+    )
+    const parts = trades.filter(({ type }: Body) => type === 'PositionPartlyForceClosed')
+    for (const part of parts) expect(part).toMatchObject({ source: 'operator', exitBps: null, ruleIndex: null })
+    await expectSums(positionId, trades)
+    expect((await history(seller.agentId, { type: 'PositionPartlyForceClosed' })).trades).toEqual(parts)
   })
 })
 

@@ -19,7 +19,9 @@ const tradesByEvent: Record<string, [type: string, source: string]> = {
   PositionReducedFromIntent: ['PositionReduced', 'intent'],
   PositionExitLadderUpdatedFromIntent: ['ExitLadderUpdated', 'intent'],
   ExitExecuted: ['ExitExecuted', 'automation'],
+  ExitPartlyExecuted: ['ExitPartlyExecuted', 'automation'],
   PositionForceClosed: ['PositionForceClosed', 'operator'],
+  PositionPartlyForceClosed: ['PositionPartlyForceClosed', 'operator'],
 }
 const NO_FACTS = {
   usdcAmount: null,
@@ -65,7 +67,9 @@ export async function tradesOf(agentId: string): Promise<Body[]> {
     const capitalMode = await node.readContract({ ...read, functionName: 'capitalModeOf' })
     const [symbol, token] = Object.entries(tokens).find(([, token]) => token === position.token) ?? []
     const block = await node.getBlock({ blockNumber })
-    const change = before.findLast(({ eventName }) => /^Position(Opened|Reduced|LadderExitApplied)$/.test(eventName))
+    const change = before.findLast(({ eventName }) =>
+      /^Position(Opened|Reduced|LadderExit(Partly)?Applied)$/.test(eventName),
+    )
     return [
       {
         ...NO_FACTS,
@@ -112,6 +116,10 @@ async function factsOf({ eventName, args }: TradingEvent, change: TradingEvent |
       return { ...sold(), exitBps: args.exitBps }
     case 'PositionForceClosed':
       return { ...sold(), exitBps: 10_000 }
+    case 'PositionPartlyForceClosed':
+      return sold()
+    case 'ExitPartlyExecuted':
+      return { ...sold(), ruleIndex: args.ruleIndex }
     case 'PositionClosed':
       return { realizedPnlUsdc: `${args.realizedPnlUsdc}` }
     case 'ExitExecuted': {
