@@ -5,11 +5,14 @@ import { parseArgs } from 'node:util'
 import { type Hex, isHex, type TypedDataDefinition } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { payerOf } from './payer.ts'
+import { promoteAgent } from './promotion.ts'
 
-// A command line to use with curl: creates keys, registers agents and signs quotes. Keys never leave this process.
+// A command line to use with curl: creates keys, registers and promotes agents, and signs quotes. Keys never leave this
+// process.
 //   npm run -s agent -- key
 //   npm run -s agent -- register --key 0x… --name NAME [--vault genesis] [--payer 0x…] [--base URL]
 //   curl …/quote | npm run -s agent -- sign --key 0x… | curl … -d @-
+//   npm run -s agent -- promote --agent 1 [--payer 0x…] [--rpc URL] [--base URL]
 
 // biome-ignore lint/suspicious/noExplicitAny: responses of the API, which are read without validation
 type Json = any
@@ -21,6 +24,8 @@ const { positionals, values } = parseArgs({
     payer: { type: 'string' },
     name: { type: 'string' },
     vault: { type: 'string', default: 'genesis' },
+    agent: { type: 'string' },
+    rpc: { type: 'string' },
     base: { type: 'string', default: process.env.BASE ?? 'http://127.0.0.1:8787' },
   },
 })
@@ -62,6 +67,18 @@ async function sign() {
   console.log(JSON.stringify({ ...quote.body, signature }))
 }
 
+/** Promotes an agent on chain once it is eligible, and prints the transaction's hash. Anybody may. */
+async function promote() {
+  const { promotionReadiness } = await get(`/agents/${values.agent}/risk-state`)
+  if (!promotionReadiness.eligible)
+    throw new Error(`Agent ${values.agent} cannot be promoted yet: ${promotionReadiness.blockers.join('; ')}.`)
+  const { contracts } = await get('/')
+  const rpcUrl = values.rpc ?? embeddedChain('the URL of a node as --rpc').rpcUrl
+  console.log(
+    await promoteAgent({ rpcUrl, registry: contracts.AgentRegistry, sender: payer() }, BigInt(values.agent ?? '')),
+  )
+}
+
 function signed(account: PrivateKeyAccount, { types: { EIP712Domain: _, ...types }, ...rest }: Json): Promise<Hex> {
   return account.signTypedData({ ...rest, types } as TypedDataDefinition)
 }
@@ -72,14 +89,18 @@ function accountOf(privateKey: string | undefined, option: string): PrivateKeyAc
   return privateKeyToAccount(privateKey)
 }
 
-/** Returns the account that pays the fee: --payer, or the funded payer of the embedded chain. */
+/** Returns the account that pays fees: --payer, or the funded payer of the embedded chain. */
 function payer(): PrivateKeyAccount {
   if (values.payer !== undefined) return accountOf(values.payer, '--payer')
-  const file = join(import.meta.dirname, '../.devnet/deployment.json')
+  return privateKeyToAccount(embeddedChain('the key that pays as --payer').accounts.payer.privateKey)
+}
+
+/** Returns the deployment of the embedded chain that runs now; throws with what to pass instead. */
+function embeddedChain(instead: string): Json {
   try {
-    return privateKeyToAccount(JSON.parse(readFileSync(file, 'utf8')).accounts.payer.privateKey)
+    return JSON.parse(readFileSync(join(import.meta.dirname, '../.devnet/deployment.json'), 'utf8'))
   } catch {
-    throw new Error('The service charges a fee: pass the key that pays it as --payer.')
+    throw new Error(`No embedded chain is running here: pass ${instead}.`)
   }
 }
 
@@ -91,7 +112,7 @@ async function bodyOf(response: Response): Promise<Json> {
   return body
 }
 
-const commands: Record<string, () => Promise<void>> = { key, register, sign }
+const commands: Record<string, () => Promise<void>> = { key, register, sign, promote }
 const command = commands[positionals[0] ?? '']
 if (command === undefined) {
   console.error(`Usage: agent ${Object.keys(commands).join(' | ')}`)

@@ -3,14 +3,42 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 
-const demo = join(import.meta.dirname, '../../scripts/demo.ts')
-
-it('the demo tells a whole life of an agent and ends by itself, on a known chain too', async () => {
-  const { stdout } = await promisify(execFile)(process.execPath, [demo], {
-    env: { ...process.env, CHAIN_ID: '46630' },
+const demo = (chainId: number, ...options: string[]) =>
+  promisify(execFile)(process.execPath, [join(import.meta.dirname, '../../scripts/demo.ts'), ...options], {
+    env: { ...process.env, CHAIN_ID: `${chainId}` },
   })
-  expect(stdout).toContain('(chain id 46630)')
-  expect(stdout).toContain('paid over x402')
+
+it.each([31337, 46630])(
+  'the demo agent proves itself on paper, is promoted and trades real capital on chain %d',
+  async chainId => {
+    const { stdout } = await demo(chainId)
+    const inOrder = [
+      `(chain id ${chainId})`,
+      'paid over x402',
+      'CHALLENGE track: allocation 10000 USDC, capitalMode Simulated',
+      'position 1, capitalMode Simulated',
+      'not yet promoted: TooFewTrades',
+      'the vault is as before: 1000000 USDC, of which 1000000 USDC idle',
+      'promotionReadiness: 4 of 4 trades',
+      'eligible true',
+      'a stranger promotes the agent, in block',
+      'FUNDED track: allocation 50000 USDC, capitalMode Real',
+      'position 2, capitalMode Real',
+      'the vault now holds',
+      'the keeper fires the stop-loss',
+      'tools at',
+      'AAPL: ',
+      'every step as expected.',
+    ]
+    expect(inOrder.filter(text => !stdout.includes(text))).toEqual([])
+    expect(inOrder.toSorted((a, b) => stdout.indexOf(a) - stdout.indexOf(b))).toEqual(inOrder)
+  },
+)
+
+it('without capital modes the demo agent starts with real capital', async () => {
+  const { stdout } = await demo(31337, '--protocol-only')
+  expect(stdout).toContain('CHALLENGE track: allocation 10000 USDC, capitalMode null')
+  expect(stdout).not.toContain('Promotion')
   expect(stdout).toContain('the keeper fires the stop-loss')
   expect(stdout).toMatch(/every step as expected\.\s*$/)
 })

@@ -49,4 +49,8 @@ it('runs the examples: a trade with curl, an event stream and a trade with MCP',
   writeFileSync(file, blockAfter('The same with MCP', 'ts'))
   const { stdout: answer } = await run(process.execPath, [file], { cwd: root, env: { ...env, KEY, AGENT } })
   expect(answer).toMatch(/transactionHash: '0x[0-9a-f]{64}'/)
+
+  const [, promotion = ''] = /`(npm run -s agent -- promote [^`]*)`/.exec(readme) ?? []
+  const early = run('bash', ['-c', promotion], { cwd: root, env: { ...env, AGENT } })
+  await expect(early).rejects.toThrow(/cannot be promoted yet: TooFewTrades: 1 more/)
 })

@@ -1,0 +1,246 @@
+import assert from 'node:assert/strict'
+import { formatUnits, type Hex } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { payerOf } from '../client/payer.ts'
+import { promoteAgent } from '../client/promotion.ts'
+import type { Devnet } from '../devnet/index.ts'
+import {
+  confirm,
+  httpSurface,
+  type Json,
+  mcpSurface,
+  pollUntil,
+  type Service,
+  type Surface,
+  serviceAt,
+} from './demo-service.ts'
+
+// The life of the demo's agent. Every line comes from a response, and every transaction is confirmed.
+
+const say = (text: string) => console.log(text)
+const usdc = (baseUnits: string | bigint) => `${formatUnits(BigInt(baseUnits), 6)} USDC`
+const percent = (bps: number) => `${bps / 100} %`
+const inDollars = (priceUsdc: string) => Number(priceUsdc) / 1e6
+
+type Kind = 'trade_intent' | 'add_intent' | 'reduce_intent' | 'exit_ladder_intent'
+type Submitted = { quote: Json; positionId: string; confirmed: string }
+/** A registered agent, and what the steps do with it. */
+type Agent = {
+  id: string
+  vaultId: string
+  /** Quotes, signs and submits an intent over a surface, and confirms its transaction. */
+  submitOver(surface: Surface): (kind: Kind, input: Record<string, string>) => Promise<Submitted>
+  submit(kind: Kind, input: Record<string, string>): Promise<Submitted>
+  position(id: string): Promise<Json>
+  risk(): Promise<Json>
+}
+
+/** Registers an agent and trades as it: on paper and with real capital, over HTTP and with MCP tools. */
+export async function liveAsAgent(devnet: Devnet, service: Service): Promise<void> {
+  const agent = await register(devnet, service)
+  const { capitalMode } = await agent.risk()
+  if (capitalMode === 'Simulated') {
+    await proveOnPaper(devnet, service, agent)
+    await bePromoted(devnet, service, agent)
+  }
+  await tradeUntilStoppedOut(devnet, service, agent)
+  await tradeWithTools(devnet, service, agent)
+}
+
+async function register(devnet: Devnet, service: Service): Promise<Agent> {
+  const account = privateKeyToAccount(generatePrivateKey())
+  const sign = ({ types: { EIP712Domain: _, ...types }, ...rest }: Json) => account.signTypedData({ ...rest, types })
+
+  say('\nRegister')
+  const { vaults } = await service.get('/vaults')
+  const [genesis] = vaults
+  say(`  vaults: ${vaults.map((vault: Json) => `${vault.name} (${usdc(vault.totalAssets)})`).join(', ')}`)
+  const registration = new URLSearchParams({
+    signer: account.address,
+    vault: genesis.contractAddress,
+    name: 'demo agent',
+    metadataURI: 'https://agents.example/demo.json',
+  })
+  const terms = await service.get(`/agents/register/quote?${registration}`)
+  const { registrationFee, x402 } = terms
+  const payer = privateKeyToAccount(devnet.deployment.accounts.payer.privateKey)
+  const payments: Json[] = []
+  const paying = payerOf(payer, { network: x402.network, asset: registrationFee.tokenAddress }, async request => {
+    const response = await fetch(request)
+    const receipt = response.headers.get('payment-response')
+    if (receipt) payments.push(JSON.parse(atob(receipt)))
+    return response
+  })
+  const registered = await serviceAt(service.url, paying.fetch).post('/agents/register', {
+    ...terms.body,
+    signature: await sign(terms.typedData),
+  })
+  const [payment] = payments
+  assert.deepEqual([payments.length, payment.success, payment.payer], [1, true, payer.address])
+  say(`  fee of ${usdc(registrationFee.amount)} paid over x402, ${await confirm(service, payment.transaction)}`)
+  const { agentId } = registered
+  say(`  agent ${agentId} of ${account.address}, ${await confirm(service, registered.transactionHash)}`)
+  const { agent } = await service.get(`/agents/${agentId}`)
+  assert.deepEqual([agent.owner, agent.signer, agent.statusName], [account.address, account.address, 'Active'])
+
+  const submitOver: Agent['submitOver'] = surface => async (kind, input) => {
+    const quote = await surface.call(`svc_get_${kind}_quote`, { agentId, ...input })
+    assert.deepEqual(
+      quote.checks.filter(({ pass }: Json) => !pass),
+      [],
+      'every check of the quote passes',
+    )
+    const signature = await sign(quote.typedData)
+    const receipt = await surface.call(`svc_submit_${kind}`, { agentId, ...quote.body, signature })
+    return { quote, positionId: receipt.positionId, confirmed: await confirm(service, receipt.transactionHash) }
+  }
+  const risk = () => service.get(`/agents/${agentId}/risk-state`)
+  const { capitalMode, allocation } = await risk()
+  say(`  ${agent.trackName} track: allocation ${usdc(allocation.cap)}, capitalMode ${capitalMode}`)
+  return {
+    id: agentId,
+    vaultId: genesis.contractAddress,
+    submitOver,
+    submit: submitOver(httpSurface(service)),
+    position: async id => (await service.get(`/agents/${agentId}/positions/${id}`)).position,
+    risk,
+  }
+}
+
+async function proveOnPaper(devnet: Devnet, service: Service, agent: Agent): Promise<void> {
+  say('\nProve itself on paper')
+  const before = await assetsOf(service, agent)
+  const opened = await agent.submit('trade_intent', { symbol: 'NVDA', usdcAmount: '2000' })
+  const { positionId } = opened
+  const nvda = await agent.position(positionId)
+  assert.deepEqual([nvda.capitalMode, nvda.usdcCostBasis], ['Simulated', '2000000000'])
+  say(
+    `  NVDA at ${usdc(nvda.entryPriceUsdc)}: position ${positionId}, capitalMode ${nvda.capitalMode}, ${opened.confirmed}`,
+  )
+  say(`    the largest accepted amount is ${usdc(opened.quote.maxUsdcAmount)}, limited by ${opened.quote.bindingRule}`)
+  const added = await agent.submit('add_intent', { positionId, usdcAmount: '1000' })
+  const larger = await agent.position(positionId)
+  assert.equal(larger.usdcCostBasis, '3000000000')
+  say(`  increased to ${usdc(larger.usdcCostBasis)}: average entry ${usdc(larger.entryPriceUsdc)}, ${added.confirmed}`)
+  const laddered = await agent.submit('exit_ladder_intent', { positionId, exits: '-800:10000,2000:10000' })
+  const { pendingRules } = await agent.position(positionId)
+  assert.deepEqual(
+    pendingRules.map(({ triggerBps }: Json) => triggerBps),
+    [-800, 2000],
+  )
+  const rules = pendingRules.map(({ triggerType, triggerBps }: Json) => `${triggerType} at ${percent(triggerBps)}`)
+  say(`  ladder: ${rules.join(', ')}, ${laddered.confirmed}`)
+  const { promotionReadiness: early } = await agent.risk()
+  assert.equal(early.eligible, false)
+  await assert.rejects(promote(devnet, agent), /TooFewTrades/)
+  for (const blocker of early.blockers) say(`    not yet promoted: ${blocker}`)
+
+  const rise = inDollars(larger.entryPriceUsdc) * 1.08
+  await devnet.setPrice('NVDA', rise.toFixed(2))
+  const reduced = await agent.submit('reduce_intent', { positionId, exitBps: '5000' })
+  say(
+    `  NVDA rises to ${rise.toFixed(2)}: half sold for about ${usdc(reduced.quote.estimate.usdcOut)}, ${reduced.confirmed}`,
+  )
+  const closed = await agent.submit('reduce_intent', { positionId, exitBps: '10000' })
+  const won = await agent.position(positionId)
+  assert.equal(won.status, 'Closed')
+  say(`  the rest closed: ${usdc(won.realizedPnlUsdc)} realized, ${closed.confirmed}`)
+  const after = await assetsOf(service, agent)
+  assert.deepEqual(after, before, 'paper trades do not touch the vault')
+  say(`  the vault is as before: ${usdc(after.totalAssets)}, of which ${usdc(after.idleAssets)} idle`)
+}
+
+async function bePromoted(devnet: Devnet, service: Service, agent: Agent): Promise<void> {
+  say('\nPromotion')
+  const { promotionReadiness: waiting } = await agent.risk()
+  const { evaluationPeriodSeconds, evaluationElapsedSeconds } = waiting
+  const secondsLeft = Number(evaluationPeriodSeconds) - Number(evaluationElapsedSeconds)
+  if (secondsLeft > 0) await devnet.increaseTime(secondsLeft)
+  const { promotionReadiness: ready, trackId } = await agent.risk()
+  assert.deepEqual([ready.eligible, ready.blockers], [true, []])
+  say(
+    `  promotionReadiness: ${ready.tradesCompleted} of ${ready.minTradesRequired} trades,` +
+      ` ${ready.evaluationElapsedSeconds} of ${ready.evaluationPeriodSeconds} s,` +
+      ` score ${ready.alphaScore} of ${ready.promotionScoreRequired}, eligible ${ready.eligible}`,
+  )
+  const promotion = await promote(devnet, agent)
+  const { trackId: newTrackId, capitalMode, allocation } = await agent.risk()
+  assert.deepEqual([newTrackId, capitalMode], [trackId + 1, 'Real'])
+  const { agent: record } = await service.get(`/agents/${agent.id}`)
+  say(`  a stranger promotes the agent, ${await confirm(service, promotion)}`)
+  say(`  ${record.trackName} track: allocation ${usdc(allocation.cap)}, capitalMode ${capitalMode}`)
+}
+
+async function tradeUntilStoppedOut(devnet: Devnet, service: Service, agent: Agent): Promise<void> {
+  say('\nTrade real capital through Uniswap, and be stopped out')
+  const opened = await agent.submit('trade_intent', { symbol: 'NVDA', usdcAmount: '500' })
+  const { positionId } = opened
+  const nvda = await agent.position(positionId)
+  assert.notEqual(nvda.capitalMode, 'Simulated')
+  say(
+    `  NVDA at ${usdc(nvda.entryPriceUsdc)}: position ${positionId}, capitalMode ${nvda.capitalMode}, ${opened.confirmed}`,
+  )
+  const { deployed } = await assetsOf(service, agent)
+  const held = deployed.find(({ symbol }: Json) => symbol === 'NVDA')
+  assert.equal(held.tokenAmount, nvda.tokenAmount)
+  say(`  the vault now holds ${formatUnits(BigInt(held.tokenAmount), 18)} NVDA`)
+  const fall = inDollars(nvda.entryPriceUsdc) * 0.9
+  await devnet.setPrice('NVDA', fall.toFixed(2))
+  say(`  NVDA falls to ${fall.toFixed(2)}; the agent sends nothing`)
+  const stopped = await pollUntil(
+    () => agent.position(positionId),
+    ({ status }) => status === 'Closed',
+  )
+  assert.deepEqual([stopped.nextRuleIndex, stopped.exitRules[0].triggerType], [1, 'StopLoss'])
+  const { lastOutcome: exit } = await service.get(`/agents/${agent.id}/positions/${positionId}/automation`)
+  assert.equal(exit.outcome, 'executed')
+  say(`  the keeper fires the stop-loss, ${await confirm(service, exit.transactionHash)}`)
+  say(`  position ${positionId} is ${stopped.status}, ${usdc(stopped.realizedPnlUsdc)} realized`)
+}
+
+async function tradeWithTools(devnet: Devnet, service: Service, agent: Agent): Promise<void> {
+  say('\nReduce and close another position with MCP tools')
+  const mcp = await mcpSurface(service.url)
+  say(`  ${mcp.toolCount} tools at ${service.url}/mcp`)
+  const agentId = agent.id
+  const submit = agent.submitOver(mcp)
+  const positionOf = async (id: string) =>
+    (await mcp.call('svc_get_agent_position', { agentId, positionId: id })).position
+  const { positionId } = await submit('trade_intent', { symbol: 'AAPL', usdcAmount: '400' })
+  const aapl = await positionOf(positionId)
+  const rise = inDollars(aapl.entryPriceUsdc) * 1.06
+  await devnet.setPrice('AAPL', rise.toFixed(2))
+  say(`  AAPL bought at ${usdc(aapl.entryPriceUsdc)} rises to ${rise.toFixed(2)}`)
+  const reduced = await submit('reduce_intent', { positionId, exitBps: '5000' })
+  say(`  half sold for about ${usdc(reduced.quote.estimate.usdcOut)}, ${reduced.confirmed}`)
+  const closed = await submit('reduce_intent', { positionId, exitBps: '10000' })
+  const won = await positionOf(positionId)
+  assert.equal(won.status, 'Closed')
+  assert.ok(BigInt(won.realizedPnlUsdc) > 0n, 'the position closed with a profit')
+  say(`  the rest closed: ${usdc(won.realizedPnlUsdc)} realized, ${closed.confirmed}`)
+
+  say('\nProfit and loss')
+  const { positions: history } = await mcp.call('svc_list_closed_positions', { agentId })
+  const { positions: left } = await mcp.call('svc_get_agent_positions', { agentId })
+  const risk = await mcp.call('svc_get_risk_state', { agentId })
+  await mcp.close()
+  assert.deepEqual([history.length, left.length], [Number(positionId), 0])
+  const realized = history.reduce((sum: bigint, closed: Json) => sum + BigInt(closed.realizedPnlUsdc), 0n)
+  assert.equal(risk.pnl.lifetimeRealizedUsdc, `${realized}`)
+  for (const { symbol, capitalMode, realizedPnlUsdc } of history)
+    say(`  ${symbol}: ${usdc(realizedPnlUsdc)}, capitalMode ${capitalMode}`)
+  say(
+    `  realized since registration: ${usdc(risk.pnl.lifetimeRealizedUsdc)}; equity on this track ${usdc(risk.equity.currentUsdc)}`,
+  )
+}
+
+/** Promotes the agent with the key of somebody else. */
+function promote({ rpcUrl, deployment: { accounts, contracts } }: Devnet, { id }: Agent): Promise<Hex> {
+  const sender = privateKeyToAccount(accounts.depositor.privateKey)
+  return promoteAgent({ rpcUrl, registry: contracts.AgentRegistry, sender }, BigInt(id))
+}
+
+async function assetsOf(service: Service, { vaultId }: Agent): Promise<Json> {
+  const { totalAssets, idleAssets, deployed } = await service.get(`/vaults/${vaultId}/stats`)
+  return { totalAssets, idleAssets, deployed }
+}
