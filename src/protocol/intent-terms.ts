@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import type { LadderBounds } from './exit-ladder.ts'
+import type { LadderBounds } from './exit-ladder-rules.ts'
 import type { Position } from './position.ts'
 import type { PriceQuote } from './price-quote.ts'
 import type { TrackConfig } from './track-config.ts'

@@ -1,7 +1,7 @@
 import type { Code } from '../errors/catalogue.ts'
 import type { Check } from './check.ts'
 import { AgentStatus, AllocationStatus, CapitalMode, PositionStatus, TriggerType } from './enums.ts'
-import { costPnlBps, findBoundsProblem, findShapeProblem, isTriggered, pnlBps } from './exit-ladder.ts'
+import { costPnlBps, findBoundsProblem, findShapeProblem, isTriggered, pnlBps } from './exit-ladder-rules.ts'
 import { type ExtensionTerms, ladderBounds, type TokenTerms, type TradingTerms } from './intent-terms.ts'
 import { deadlineChecks, policyChecks } from './policy-checks.ts'
 import type { Position } from './position.ts'
