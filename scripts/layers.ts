@@ -19,7 +19,7 @@ export const layers = [
   ['catalog', 'read-cache'],
   ['timeout', 'log'],
   ['config'],
-  ['environment'],
+  ['variable-schemas'],
   ['errors'],
 ] as const satisfies string[][]
 
@@ -36,7 +36,7 @@ export const restrictedPackages: { packages: string[]; layers: Layer[] }[] = [
   },
   {
     packages: ['zod', 'zod/**'],
-    layers: ['http', 'mcp', 'operations', 'resources', 'payments', 'config', 'environment'],
+    layers: ['http', 'mcp', 'operations', 'resources', 'payments', 'config', 'variable-schemas'],
   },
 ]
 

@@ -14,7 +14,7 @@ import {
   type TradingContracts,
   tradingContracts,
   tradingVariables,
-} from './environment.ts'
+} from './variable-schemas.ts'
 
 export const SERVICE_NAME = 'agent-trading-service'
 export const VERSION = '0.1.0'

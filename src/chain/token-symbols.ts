@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
 import { refuse } from '../errors/catalogue.ts'
-import type { Chain } from './configured-chain.ts'
+import type { Chain } from './chain.ts'
 import { readMarket, tokenMetadataAbi } from './listings.ts'
 import { call, optional, readTree } from './read-tree.ts'
 

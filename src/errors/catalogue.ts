@@ -1,13 +1,13 @@
 import { availabilityErrors } from './availability-errors.ts'
 import { contractSetupErrors } from './contract-setup-errors.ts'
 import type { ErrorRow } from './error-row.ts'
-import { executionErrors } from './execution-errors.ts'
 import { intentErrors } from './intent-errors.ts'
 import { limitErrors } from './limit-errors.ts'
 import { marketErrors } from './market-errors.ts'
 import { paymentErrors } from './payment-errors.ts'
 import { Refusal, toDetails } from './refusal.ts'
-import { agentErrors } from './registration-errors.ts'
+import { registrationErrors } from './registration-errors.ts'
+import { executionErrors } from './relay-errors.ts'
 import { requestErrors } from './request-errors.ts'
 
 /** Every error a caller can get, by its stable code. Contract errors map onto it in protocol/contract-errors.ts. */
@@ -16,7 +16,7 @@ const rows = {
   ...intentErrors,
   ...executionErrors,
   ...paymentErrors,
-  ...agentErrors,
+  ...registrationErrors,
   ...limitErrors,
   ...marketErrors,
   ...availabilityErrors,

@@ -2,7 +2,7 @@ import type { Address, Hex } from 'viem'
 import { row } from './error-row.ts'
 
 /** Registrations of agents and their ERC-8004 identities. */
-export const agentErrors = {
+export const registrationErrors = {
   VAULT_NOT_REGISTERED: row<{ vault: Address }>({
     status: 400,
     sentence: ({ vault }) => `${vault} is not a registered vault.`,

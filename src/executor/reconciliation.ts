@@ -1,10 +1,9 @@
 import type { Address } from 'viem'
 import type { RpcTransport } from '../rpc/transport.ts'
-import { createUsedNonceCheck } from './account-nonce-check.ts'
 import type { AttemptSender } from './attempt-sender.ts'
 import { logUnexpected } from './background-errors.ts'
 import type { ChainHead, HeadCache } from './chain-head.ts'
-import type { Inclusion } from './inclusion.ts'
+import type { Inclusion } from './intent-outcomes.ts'
 import type { JournalIntent } from './intent-table.ts'
 import type { NonceSequencer } from './nonce-sequencer.ts'
 import { readReceipts } from './read-receipts.ts'
@@ -13,6 +12,7 @@ import { createResender, DEADLINE_PASSED } from './resend-attempts.ts'
 import type { Simulate } from './simulation.ts'
 import type { Journal } from './store.ts'
 import { feesAt } from './transaction-fees.ts'
+import { createUsedNonceCheck } from './used-nonce-check.ts'
 
 const MIN_PASS_INTERVAL_MS = 100
 

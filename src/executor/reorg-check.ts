@@ -3,7 +3,7 @@ import { blockRequest, receiptRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
 import type { ChainHead } from './chain-head.ts'
-import { hasSameResult, type Inclusion } from './inclusion.ts'
+import { hasSameResult, type Inclusion } from './intent-outcomes.ts'
 import type { Resender } from './resend-attempts.ts'
 import type { Journal } from './store.ts'
 

@@ -1,10 +1,10 @@
 import { waitUntil } from 'cloudflare:workers'
 import type { Address } from 'viem'
 import { getAgent, getAgents } from '../chain/agents.ts'
-import type { Block, Chain, TradingChain } from '../chain/configured-chain.ts'
+import type { Block, Chain, TradingChain } from '../chain/chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { refuse } from '../errors/catalogue.ts'
-import { createSnapshotReader, undefinedIfUnavailable } from './consistent-read.ts'
+import { readVaultAgents } from './count-vault-agents.ts'
 import type { IndexerStatus } from './indexer.ts'
 import type { HistoryIndexerObject } from './object.ts'
 import { type AgentQuery, matchesFilter, readAgentCandidates } from './read-agents.ts'
@@ -12,7 +12,7 @@ import { readAgentIdsOfOwner } from './read-agents-by-owner.ts'
 import { type ClosedPositionQuery, readClosedPositions, readInvestedUsdc } from './read-closed-positions.ts'
 import { readEquity, readSharePrices, type TimeRange } from './read-time-series.ts'
 import { readTrades, type TradeQuery } from './read-trades.ts'
-import { readVaultAgents } from './read-vault-agents.ts'
+import { createSnapshotReader, undefinedIfUnavailable } from './snapshot-reader.ts'
 
 export type History = ReturnType<typeof createHistory>
 

@@ -1,11 +1,11 @@
 import type { Address } from 'viem'
-import type { TradingChain } from '../chain/configured-chain.ts'
-import { readWorth } from '../chain/equity.ts'
+import type { TradingChain } from '../chain/chain.ts'
+import { readWorth } from '../chain/equity-and-worth.ts'
 import { blockRequest } from '../rpc/requests.ts'
 import { type DueSamples, quarterOf, type SampleStore } from './sample-store.ts'
 import type { IndexRows } from './store.ts'
 import type { IndexCursor } from './tables/cursor.ts'
-import type { SamplingProgress } from './tables/sampling.ts'
+import type { SamplingProgress } from './tables/sampling-progress.ts'
 
 /** Agents per round. Those for which the gas of the call was not sufficient are sampled in the next round. */
 const MAX_AGENTS_PER_ROUND = 300

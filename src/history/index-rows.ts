@@ -1,5 +1,5 @@
-import type { Chain, TradingChain } from '../chain/configured-chain.ts'
-import { completeTrades, type TradedPosition } from '../chain/trade-details.ts'
+import type { Chain, TradingChain } from '../chain/chain.ts'
+import { completeTrades, type TradedPosition } from '../chain/complete-trades.ts'
 import { pairTradeEvents, type Trade } from '../protocol/trade-events.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import { decodeFollowedEvent } from './followed-events.ts'
@@ -7,7 +7,7 @@ import type { IndexRows } from './store.ts'
 import { type AgentVersion, toAgentVersions } from './tables/agents.ts'
 import type { ContractEvent } from './tables/events.ts'
 import { openedPositions } from './tables/positions.ts'
-import { toPostedPrice } from './tables/prices.ts'
+import { toPostedPrice } from './tables/posted-prices.ts'
 
 /** Reads what the index has of the positions and agents that new events refer to. */
 export type IndexedState = {

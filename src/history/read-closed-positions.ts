@@ -1,4 +1,4 @@
-import type { Block } from '../chain/configured-chain.ts'
+import type { Block } from '../chain/chain.ts'
 import { getPositions } from '../chain/positions.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { PositionStatus } from '../protocol/enums.ts'

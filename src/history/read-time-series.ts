@@ -1,8 +1,8 @@
 import type { Address } from 'viem'
-import type { Block } from '../chain/configured-chain.ts'
-import type { SnapshotReader } from './consistent-read.ts'
-import { type EquityPoint, toEquityPoint } from './tables/equity.ts'
-import { type SharePricePoint, toSharePricePoint } from './tables/vault-worth.ts'
+import type { Block } from '../chain/chain.ts'
+import type { SnapshotReader } from './snapshot-reader.ts'
+import { type EquityPoint, toEquityPoint } from './tables/equity-samples.ts'
+import { type SharePricePoint, toSharePricePoint } from './tables/vault-worth-samples.ts'
 
 /** A range of a time series: Unix seconds, and the length of an interval. It has the last sample of each interval. */
 export type TimeRange = { from: number; to: number; intervalSeconds: number }

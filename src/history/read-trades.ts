@@ -1,5 +1,5 @@
 import { type Address, numberToHex } from 'viem'
-import type { Block, TradingChain } from '../chain/configured-chain.ts'
+import type { Block, TradingChain } from '../chain/chain.ts'
 import {
   compareLogPositions,
   type LogPosition,
@@ -9,11 +9,11 @@ import {
 } from '../protocol/trade-events.ts'
 import { readBlockTimes } from '../rpc/block-times.ts'
 import { blockRequest, type LogFilter } from '../rpc/requests.ts'
-import type { Snapshot, SnapshotReader } from './consistent-read.ts'
 import { toTrades } from './index-rows.ts'
+import type { Snapshot, SnapshotReader } from './snapshot-reader.ts'
 import { readTradedPositions } from './tables/positions.ts'
-import { selectRelayedTrades, toRelayedTrade } from './tables/relayed-trades.ts'
 import { type TradeRow, toTrade } from './tables/trades.ts'
+import { selectRelayedTrades, toRelayedTrade } from './tables/unindexed-trades.ts'
 
 /** What a read of trades or positions needs. */
 export type TradeSources = { snapshots: SnapshotReader; chain: TradingChain; db: D1Database }

@@ -1,9 +1,9 @@
 import type { Address } from 'viem'
-import type { WorthReading } from '../chain/equity.ts'
+import type { WorthReading } from '../chain/equity-and-worth.ts'
 import { commitAtCursor, type IndexCursor } from './tables/cursor.ts'
-import { equityTable, insertEquities } from './tables/equity.ts'
-import { readSamplingProgress, type SamplingProgress, setSamplingProgress } from './tables/sampling.ts'
-import { insertVaultWorths, vaultWorthTable } from './tables/vault-worth.ts'
+import { equityTable, insertEquities } from './tables/equity-samples.ts'
+import { readSamplingProgress, type SamplingProgress, setSamplingProgress } from './tables/sampling-progress.ts'
+import { insertVaultWorths, vaultWorthTable } from './tables/vault-worth-samples.ts'
 
 /** Everything that can change without an event is sampled once in each quarter of an hour, by block time. */
 const QUARTER_SECONDS = 900

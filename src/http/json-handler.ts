@@ -5,8 +5,8 @@ import type { CacheableResponse } from '../read-cache.ts'
 import { type AppEnv, validatedInput } from './app-env.ts'
 import { acceptsFormat, alternativeFormat } from './content-negotiation.ts'
 import { setETag } from './etag.ts'
+import { jsonOf, markCacheable } from './in-memory-response-cache.ts'
 import { writePayment } from './payment-headers.ts'
-import { jsonOf, markCacheable } from './response-cache.ts'
 
 /** Returns the handler of a JSON operation: runs it and responds with JSON or with its alternative format. */
 export function jsonHandler(operation: JsonOperation) {

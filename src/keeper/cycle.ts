@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import type { TradingChain } from '../chain/configured-chain.ts'
+import type { TradingChain } from '../chain/chain.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { readWatchedPositions, type WatchedPositions } from '../chain/watched-positions.ts'
 import { logUnexpected } from '../executor/background-errors.ts'
@@ -10,7 +10,7 @@ import { withDeadline } from '../timeout.ts'
 import { attributeExits } from './exit-attribution.ts'
 import { decideExit } from './exit-decision.ts'
 import { createExitSender } from './exit-sender.ts'
-import { closedEntry, dueEntry, isExitUndone, newEntry, waitingEntry } from './position-entry.ts'
+import { closedEntry, dueEntry, isExitUndone, newEntry, waitingEntry } from './exit-state-transitions.ts'
 import type { KeeperStore } from './store.ts'
 
 /** Exits per transaction. A full batch stays below the lane's gas ceiling. */

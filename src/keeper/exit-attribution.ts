@@ -1,11 +1,11 @@
 import { isAddressEqual } from 'viem'
-import type { TradingChain } from '../chain/configured-chain.ts'
+import type { TradingChain } from '../chain/chain.ts'
 import { findExits } from '../chain/exit-execution.ts'
 import type { WatchedPositions } from '../chain/watched-positions.ts'
 import type { Executor } from '../executor/client.ts'
 import type { WatchedPosition } from '../protocol/position.ts'
+import { executedEntry } from './exit-state-transitions.ts'
 import { evaluationOf } from './last-evaluation.ts'
-import { executedEntry } from './position-entry.ts'
 import type { KeeperStore } from './store.ts'
 
 /** A reorg may have moved events into blocks that were read before, by this many blocks. */

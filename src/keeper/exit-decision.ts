@@ -1,5 +1,5 @@
 import { marketHours } from '../catalog/market-hours.ts'
-import { isTriggered, pnlBps } from '../protocol/exit-ladder.ts'
+import { isTriggered, pnlBps } from '../protocol/exit-ladder-rules.ts'
 import type { ExitMarket } from '../protocol/pending-exits.ts'
 import type { WatchedPosition } from '../protocol/position.ts'
 import type { Deferral } from './last-exit-result.ts'

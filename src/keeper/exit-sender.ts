@@ -1,5 +1,5 @@
 import { type Hex, toHex } from 'viem'
-import type { TradingChain } from '../chain/configured-chain.ts'
+import type { TradingChain } from '../chain/chain.ts'
 import { exitCall, simulateExits } from '../chain/exit-execution.ts'
 import type { WatchedPositions } from '../chain/watched-positions.ts'
 import { refuse } from '../errors/catalogue.ts'
@@ -10,8 +10,8 @@ import { refusalOfRevert } from '../protocol/contract-errors.ts'
 import { executedExits } from '../protocol/executed-exits.ts'
 import type { WatchedPosition } from '../protocol/position.ts'
 import { type ExitVerdict, verdictOfRevert } from '../protocol/router-exit-status.ts'
+import { deferredEntry, executedEntry, failedEntry } from './exit-state-transitions.ts'
 import { evaluationOf } from './last-evaluation.ts'
-import { deferredEntry, executedEntry, failedEntry } from './position-entry.ts'
 import type { ExitBatch, KeeperStore } from './store.ts'
 
 const DEADLINE_SECONDS = 60n

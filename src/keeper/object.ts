@@ -3,8 +3,8 @@ import { Refusal } from '../errors/refusal.ts'
 import { logEvent } from '../log.ts'
 import { assembleKeeper } from './assemble-keeper.ts'
 import type { KeeperCycle } from './cycle.ts'
+import { type ExitRecord, findExitRecord } from './exit-report.ts'
 import { type KeeperStatus, keeperStatusOf } from './keeper-status.ts'
-import { type ExitRecord, findExitRecord } from './position-record.ts'
 import { type KeeperStore, openKeeperStore } from './store.ts'
 
 /** The interval between cycles while positions are open. */

@@ -1,7 +1,7 @@
 import type { Hex } from 'viem'
+import type { KeeperEntry } from './exit-state-transitions.ts'
 import type { Evaluation } from './last-evaluation.ts'
 import type { ExitOutcome } from './last-exit-result.ts'
-import type { KeeperEntry } from './position-entry.ts'
 
 /** Exits that were handed to the lane in one transaction. `evaluations` are in the order of the positions. */
 export type ExitBatch = {

@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
-import { readAgentLimits } from '../chain/agent-limits.ts'
-import type { Block, TradingChain } from '../chain/configured-chain.ts'
+import type { Block, TradingChain } from '../chain/chain.ts'
+import { readAgentLimits } from '../chain/limit-breaches.ts'
 import { readMarket } from '../chain/listings.ts'
 import { readCurrentAgents } from '../history/tables/agents.ts'
 import { type OpenPosition, readOpenPositions } from '../history/tables/positions.ts'

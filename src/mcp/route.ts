@@ -5,7 +5,7 @@ import {
   isLegacyRequest,
   readRequestBody,
 } from '@modelcontextprotocol/server'
-import { rpcError, type ServerFactory, sessionNotFound } from './server-options.ts'
+import { rpcError, type ServerFactory, sessionNotFound } from './server-factory.ts'
 import { hubOf } from './subscription-hub-object.ts'
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024

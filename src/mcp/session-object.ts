@@ -4,7 +4,7 @@ import {
   type Server,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server'
-import { type ServerFactory, type Subscriptions, sessionNotFound } from './server-options.ts'
+import { type ServerFactory, type Subscriptions, sessionNotFound } from './server-factory.ts'
 import { SessionEventLog } from './session-event-log.ts'
 import { hubOf } from './subscription-hub-object.ts'
 

@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
 import { getAgent as readAgent } from '../chain/agents.ts'
-import type { Chain } from '../chain/configured-chain.ts'
+import type { Chain } from '../chain/chain.ts'
 import { readMarket } from '../chain/listings.ts'
 import {
   agentList,

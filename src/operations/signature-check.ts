@@ -1,7 +1,7 @@
 import type { Address, Hex } from 'viem'
 import type { z } from 'zod'
 import { getLinkTerms, getRegistrationTerms } from '../chain/agents.ts'
-import type { Block } from '../chain/configured-chain.ts'
+import type { Block } from '../chain/chain.ts'
 import { getSigningTerms } from '../chain/read-intent-terms.ts'
 import { tokenBySymbol } from '../chain/token-symbols.ts'
 import { checkSignature } from '../chain/verify-signature.ts'
@@ -17,9 +17,9 @@ import { deadlineRefusal } from './deadline.ts'
 import { defineOperation } from './define-operation.ts'
 import { linkERC8004 } from './erc8004-link.ts'
 import { submitExitLadderIntent } from './exit-ladder-intents.ts'
+import { submitTradeIntent } from './open-intents.ts'
 import { submitReduceIntent } from './reduce-intents.ts'
 import { registerAgent } from './register.ts'
-import { submitTradeIntent } from './trade-intents.ts'
 
 type VerifyRequest = z.output<typeof verifyBody>
 /** The on-chain values that a message is checked against. */

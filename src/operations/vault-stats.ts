@@ -1,5 +1,5 @@
 import { catalogVault } from '../catalog/vault-texts.ts'
-import type { Block, TradingChain } from '../chain/configured-chain.ts'
+import type { Block, TradingChain } from '../chain/chain.ts'
 import { readMarket, type Vault } from '../chain/listings.ts'
 import { getVaultFigures } from '../chain/vault-stats.ts'
 import { refuse } from '../errors/catalogue.ts'

@@ -2,7 +2,7 @@ import type { Address, Hex } from 'viem'
 import type { Executor } from '../executor/client.ts'
 import type { Payment } from './parse-payment.ts'
 import { type ClaimResult, type PaymentClaim, receiptOf } from './payment-claim.ts'
-import { readNewestBlock, type Settlement } from './settlement.ts'
+import { readNewestBlock, type Settlement } from './settle-recorded-payments.ts'
 import type { LedgerEntry, LedgerStore } from './store.ts'
 
 /** A registration that holds a payment has reached its lane after this long, or never will. */

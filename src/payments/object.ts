@@ -3,7 +3,7 @@ import { parseConfig } from '../config.ts'
 import { createExecutor, type Executor } from '../executor/client.ts'
 import { createClaims } from './claim-queue.ts'
 import { type ClaimResult, type PaymentClaim, type PaymentReceipt, receiptOf } from './payment-claim.ts'
-import { createSettlement } from './settlement.ts'
+import { createSettlement } from './settle-recorded-payments.ts'
 import { type LedgerStore, openLedgerStore, type PaidRegistration } from './store.ts'
 
 /**

@@ -1,10 +1,10 @@
-import type { Chain } from '../chain/configured-chain.ts'
+import type { Chain } from '../chain/chain.ts'
 import type { PriceProviderConfig } from '../config.ts'
 import { observeCoinGecko } from './coingecko.ts'
 import { observeCustomHttp } from './custom-http.ts'
 import { observeFinnhub } from './finnhub.ts'
-import { createLocalProvider } from './local.ts'
 import type { PriceProvider } from './price-provider.ts'
+import { createLocalProvider } from './repeat-oracle-prices.ts'
 
 const httpProviders = {
   http: observeCustomHttp,

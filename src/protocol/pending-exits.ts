@@ -1,5 +1,5 @@
 import { PositionStatus, TriggerType } from './enums.ts'
-import { isTriggered, pnlBps } from './exit-ladder.ts'
+import { isTriggered, pnlBps } from './exit-ladder-rules.ts'
 import type { WatchedPosition } from './position.ts'
 import { type PriceQuote, usdcValue } from './price-quote.ts'
 import type { ExitRule } from './typed-data.ts'

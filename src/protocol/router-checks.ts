@@ -1,6 +1,6 @@
 import type { Code } from '../errors/catalogue.ts'
 import { AgentStatus, AllocationStatus, PositionStatus } from './enums.ts'
-import { findBoundsProblem, findShapeProblem, isTriggered, type LadderProblem, pnlBps } from './exit-ladder.ts'
+import { findBoundsProblem, findShapeProblem, isTriggered, type LadderProblem, pnlBps } from './exit-ladder-rules.ts'
 import type { TokenTerms, TradingTerms } from './intent-terms.ts'
 import { usdcValue } from './price-quote.ts'
 import type { ExitBounds } from './track-config.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { MAX_POINTS } from '../history/read-time-series.ts'
-import type { EquityPoint } from '../history/tables/equity.ts'
-import type { SharePricePoint } from '../history/tables/vault-worth.ts'
+import type { EquityPoint } from '../history/tables/equity-samples.ts'
+import type { SharePricePoint } from '../history/tables/vault-worth-samples.ts'
 import { amount, asOf, bps, digits, lagBlocks, unixSeconds, usdc } from './primitives.ts'
 
 export const INTERVALS = { '1h': 3_600, '1d': 86_400 } as const

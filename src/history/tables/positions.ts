@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import type { TradedPosition } from '../../chain/trade-details.ts'
+import type { TradedPosition } from '../../chain/complete-trades.ts'
 import type { Trade } from '../../protocol/trade-events.ts'
 import { chunkKeys, defineTable } from './table.ts'
 

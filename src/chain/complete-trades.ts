@@ -9,7 +9,7 @@ import {
 } from '../protocol/trade-events.ts'
 import type { ExitRule } from '../protocol/typed-data.ts'
 import { unreachable } from '../rpc/node-errors.ts'
-import type { Chain, TradingChain } from './configured-chain.ts'
+import type { Chain, TradingChain } from './chain.ts'
 import { positionManager, tokenRegistry } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
 

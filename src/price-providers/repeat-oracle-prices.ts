@@ -1,4 +1,4 @@
-import type { Chain } from '../chain/configured-chain.ts'
+import type { Chain } from '../chain/chain.ts'
 import { readMarket } from '../chain/listings.ts'
 import type { PriceProvider } from './price-provider.ts'
 

@@ -1,7 +1,7 @@
-import type { AdmissionTicket } from './admission-control.ts'
 import type { AttemptSender } from './attempt-sender.ts'
 import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import type { ChainHead, HeadCache } from './chain-head.ts'
+import type { AdmissionTicket } from './concurrency-limit.ts'
 import type { RelayOutcome, RelayRequest } from './intent.ts'
 import type { LaneAlarm } from './lane-alarm.ts'
 import type { NonceSequencer } from './nonce-sequencer.ts'

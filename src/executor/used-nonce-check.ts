@@ -3,7 +3,7 @@ import { logEvent } from '../log.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 import type { AttemptSender } from './attempt-sender.ts'
 import type { ChainHead } from './chain-head.ts'
-import type { Inclusion } from './inclusion.ts'
+import type { Inclusion } from './intent-outcomes.ts'
 import { readReceipts } from './read-receipts.ts'
 import type { Journal } from './store.ts'
 

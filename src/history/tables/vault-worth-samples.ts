@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import type { VaultWorth } from '../../chain/equity.ts'
+import type { VaultWorth } from '../../chain/equity-and-worth.ts'
 import { deleteAbove, type RevertibleTable } from './table.ts'
 
 /** A sample of a vault, in USDC base units; `totalShares` is in base units of the shares. Times are Unix seconds. */

@@ -1,4 +1,4 @@
-import type { Equity } from '../../chain/equity.ts'
+import type { Equity } from '../../chain/equity-and-worth.ts'
 import { deleteAbove, type RevertibleTable } from './table.ts'
 
 /** A sample of an agent's equity, in USDC base units. Times are Unix seconds. */
