@@ -85,13 +85,6 @@ const projects = [
       name: 'trading',
       include: ['test/integration/**/*.test.ts'],
       exclude: [...surfaces, ...keeper, ...lane, ...protocolOnly, ...history],
-    },
-    serviceVars,
-  ),
-  inWorkerd(
-    {
-      name: 'another chain',
-      include: ['test/integration/trading.test.ts'],
       globalSetup: ['./test/support/another-chain.ts'],
     },
     serviceVars,

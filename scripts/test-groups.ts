@@ -1,10 +1,5 @@
 /** The vitest projects in groups that take about the same time. Groups run in parallel, the projects of one in sequence. */
-export const groups = [
-  ['surfaces'],
-  ['trading'],
-  ['lane', 'another chain', 'protocol only', 'keeper', 'history'],
-  ['node', 'e2e'],
-]
+export const groups = [['surfaces'], ['trading'], ['lane', 'protocol only', 'keeper', 'history'], ['node', 'e2e']]
 
 /** Files that only `npm run test:full` runs. */
 export const slowFiles = [

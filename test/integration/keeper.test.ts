@@ -377,8 +377,8 @@ describe('many positions', () => {
     await runAlarm()
     await disarm()
     await Promise.all([thin.moveTo(0.9), deep.moveTo(0.9)])
+    const firstTryAt = Date.now()
     await keeper().runCycle()
-    const failedAt = Date.now()
     // The thin pool costs more than the slippage that an exit starts with; it widens while the exit is due.
     expect(await position(deep.trader, deep.positionId)).toMatchObject({ status: 'Closed' })
     const { lastOutcome, lastEvaluation } = await automation(thin.trader, thin.positionId)
@@ -389,7 +389,7 @@ describe('many positions', () => {
     })
     expect(Number(lastOutcome.nextTryAt)).toBe(Number(lastEvaluation.at) + 2)
     const requests = countRequests()
-    vi.useFakeTimers({ toFake: ['Date'], now: failedAt })
+    vi.useFakeTimers({ toFake: ['Date'], now: firstTryAt })
     await keeper()
       .runCycle()
       .finally(() => vi.useRealTimers())
