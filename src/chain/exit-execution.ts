@@ -1,8 +1,8 @@
 import { type Address, type Hex, numberToHex } from 'viem'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { eventTopic } from '../protocol/decode-event.ts'
-import { decodeExit, type ExecutedExit } from '../protocol/executed-exits.ts'
-import { type ExitVerdict, exitStatusAt, verdictOfRevert } from '../protocol/router-exit-status.ts'
+import { decodeExit, type ExecutedExit } from '../protocol/exit-results.ts'
+import { type ExitVerdict, verdictOfRevert, verdictOfStatus } from '../protocol/router-exit-status.ts'
 import { getLogs } from '../rpc/get-logs.ts'
 import type { TradingChain } from './chain.ts'
 import { tradeRouter } from './contracts.ts'
@@ -27,7 +27,7 @@ export async function simulateExits(
   const { values: batch } = await readTree(chain, attempt(call(tradeRouter(chain), 'executeExits', [positionIds])))
   if (batch.value === undefined) return positionIds.map(() => ({ status: 'failed', revertData: batch.revertData }))
   const [statuses, reasons] = batch.value
-  return positionIds.map((_, index) => ({ status: exitStatusAt(statuses[index]), revertData: reasons[index] }))
+  return positionIds.map((_, index) => verdictOfStatus(statuses[index], reasons[index]))
 }
 
 /** Returns the call that executes exits: the batch, or the single exit if the router does not support batches. */

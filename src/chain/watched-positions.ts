@@ -58,14 +58,15 @@ export async function readWatchedPositions(
       positions: ids.map(id => ({
         record: optional(call(positionManager(chain), 'getPosition', [id])),
         exitRules: optional(call(positionManager(chain), 'getExitRules', [id])),
+        dueExit: optional(call(positionManager(chain), 'dueExitOf', [id])),
       })),
     })
     for (const { address, round, maxAge = 0n, decimals = 18 } of values.tokens)
       tokenMarkets.set(address, { round, maxAge, decimals })
     for (const { address, tradingPaused = false, maxPriceAge = 0n } of values.vaults)
       vaultMarkets.set(address, { tradingPaused, maxPriceAge })
-    for (const { record, exitRules } of values.positions)
-      if (record && exitRules && record.openedAt > 0n) positions.push({ ...record, exitRules })
+    for (const { record, exitRules, dueExit } of values.positions)
+      if (record && exitRules && record.openedAt > 0n) positions.push({ ...record, exitRules, dueExit })
     return { block, positionCount: values.positionCount ?? 0n, takesBatches: values.emptyBatch !== undefined }
   }
 

@@ -7,14 +7,26 @@ import { Refusal } from '../errors/refusal.ts'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/intent.ts'
 import { refusalOfRevert } from '../protocol/contract-errors.ts'
-import { executedExits } from '../protocol/executed-exits.ts'
+import { type ExitResult, exitResults } from '../protocol/exit-results.ts'
 import type { WatchedPosition } from '../protocol/position.ts'
 import { type ExitVerdict, verdictOfRevert } from '../protocol/router-exit-status.ts'
-import { deferredEntry, executedEntry, failedEntry } from './exit-state-transitions.ts'
-import { evaluationOf } from './last-evaluation.ts'
+import {
+  deferredEntry,
+  executedEntry,
+  failedEntry,
+  type KeeperEntry,
+  partlyExecutedEntry,
+  poolPriceEntry,
+} from './exit-state-transitions.ts'
+import { type Evaluation, evaluationOf } from './last-evaluation.ts'
 import type { ExitBatch, KeeperStore } from './store.ts'
 
 const DEADLINE_SECONDS = 60n
+/**
+ * How often the router's record of a due exit is confirmed while the pool takes nothing. It expires after 15 minutes
+ * (ITradeRouter.executeExit), and then the floor of the exit starts over.
+ */
+const CONFIRMATION_SECONDS = 600n
 
 /**
  * Sends due exits and records what became of them. A batch is stored before it is handed to the lane, so that a cycle
@@ -32,7 +44,10 @@ export function createExitSender({
   /** Digests of the batches whose outcome this instance of the object awaits. */
   const awaited = new Set<Hex>()
 
-  /** Simulates exits and sends those that the router would execute. Resolves with their outcomes recorded. */
+  /**
+   * Simulates exits and sends those that the router would execute, in full or in part, or record as due. Resolves with their
+   * outcomes recorded.
+   */
   async function fire(positions: WatchedPosition[], watched: WatchedPositions): Promise<void> {
     const { takesBatches, block } = watched
     const passing = await passingOf(positions, watched)
@@ -73,7 +88,7 @@ export function createExitSender({
       verdicts &&
       positions.filter((position, index) => {
         const verdict = verdicts[index]
-        if (verdict?.status === 'executed') return true
+        if (verdict && isWorthSending(verdict, position, block.timestamp)) return true
         if (verdict) recordVerdict(position.positionId, verdict, block.timestamp, marketOf(position).quote.roundId)
         return false
       })
@@ -107,24 +122,16 @@ export function createExitSender({
   function recordOutcome(batch: ExitBatch, outcome: RelayOutcome) {
     if (outcome.state === 'unknown') return
     store.removeBatch(batch.digest)
-    const exits = outcome.state === 'mined' ? executedExits(chain.trading.TradeRouter, outcome.logs) : undefined
+    const results = outcome.state === 'mined' ? exitResults(chain.trading.TradeRouter, outcome.logs) : undefined
     for (const [index, positionId] of batch.positionIds.entries()) {
       const entry = store.entry(positionId)
       if (entry === undefined) continue
       const evaluation = batch.evaluations[index]
       const at = evaluation?.at ?? '0'
-      const exit = exits?.get(positionId)
-      if (outcome.state === 'mined' && exit) {
-        const executed = executedEntry(entry, evaluation, {
-          kind: 'executed',
-          firedBy: 'keeper',
-          at,
-          ruleIndex: exit.ruleIndex,
-          transactionHash: outcome.hash,
-          usdcOut: `${exit.usdcOut}`,
-        })
-        store.put(executed)
-      } else if (outcome.state === 'reverted' || (outcome.state === 'rejected' && outcome.data !== undefined))
+      const result = results?.get(positionId)
+      if (outcome.state === 'mined' && result)
+        store.put(entryAfter(entry, result, { evaluation, at, hash: outcome.hash }))
+      else if (outcome.state === 'reverted' || (outcome.state === 'rejected' && outcome.data !== undefined))
         recordVerdict(positionId, verdictOfRevert(outcome.data), BigInt(at))
       else store.put(failedEntry(entry, refusalOf(outcome, batch.digest).body, BigInt(at)))
     }
@@ -137,6 +144,7 @@ export function createExitSender({
     if (status === 'notDue') store.put({ ...entry, ...(roundId !== undefined && { triedRoundId: `${roundId}` }) })
     if (status === 'stalePrice') store.put(deferredEntry(entry, 'priceStale', at))
     if (status === 'paused') store.put(deferredEntry(entry, 'tradingPaused', at))
+    if (status === 'deferred' || status === 'poolPrice') store.put(poolPriceEntry(entry, at))
     if (status === 'failed') store.put(failedEntry(entry, refusalOfRevert(revertData).body, at))
   }
 
@@ -150,6 +158,39 @@ export function createExitSender({
   })
 
   return { fire, resume }
+}
+
+/** Whether a transaction would sell something, or record or confirm that the exit is due, so that its floor widens. */
+function isWorthSending({ status }: ExitVerdict, { dueExit }: WatchedPosition, at: bigint): boolean {
+  if (status === 'executed' || status === 'partlyExecuted') return true
+  return status === 'deferred' && at >= BigInt(dueExit?.seenAt ?? 0) + CONFIRMATION_SECONDS
+}
+
+/** Returns the entry of a position after a mined transaction. */
+function entryAfter(
+  entry: KeeperEntry,
+  result: ExitResult,
+  { evaluation, at, hash }: { evaluation: Evaluation | undefined; at: string; hash: Hex },
+): KeeperEntry {
+  if (result.kind === 'deferred') return poolPriceEntry(entry, BigInt(at))
+  const { ruleIndex } = result
+  const usdcOut = `${result.usdcOut}`
+  if (result.kind === 'executed')
+    return executedEntry(entry, evaluation, {
+      kind: 'executed',
+      firedBy: 'keeper',
+      at,
+      ruleIndex,
+      transactionHash: hash,
+      usdcOut,
+    })
+  return partlyExecutedEntry(entry, evaluation, {
+    at: BigInt(at),
+    ruleIndex,
+    transactionHash: hash,
+    usdcOut,
+    tokensLeft: `${result.tokensLeft}`,
+  })
 }
 
 /** Batches do not wait for each other, so each is a group of its own. */

@@ -1,3 +1,4 @@
+import type { Hex } from 'viem'
 import type { RefusalBody } from '../errors/refusal.ts'
 import type { WatchedPosition } from '../protocol/position.ts'
 import type { Evaluation } from './last-evaluation.ts'
@@ -12,6 +13,7 @@ export type KeeperEntry = {
   closedAt: number | null
   /** The oracle round at which the router reported that nothing is due. */
   triedRoundId: string | null
+  /** Attempts in a row that did not complete the exit. */
   failures: number
   nextTryAt: number
   /** What the keeper saw when the last exit was executed. */
@@ -35,16 +37,21 @@ export const newEntry = ({ positionId, token, nextRuleIndex }: WatchedPosition):
   outcome: undefined,
 })
 
-/** Returns the entry of a position that closed. It keeps its outcome only if that is an executed exit. */
+/** Returns the entry of a position that closed. It keeps its outcome only if that is an exit that sold something. */
 export const closedEntry = (entry: KeeperEntry, now: number): KeeperEntry => ({
   ...entry,
   closedAt: now,
-  outcome: entry.outcome?.kind === 'executed' ? entry.outcome : undefined,
+  outcome: hasSold(entry.outcome) ? entry.outcome : undefined,
 })
 
-/** Returns the entry of a position with a due exit: without its deferral, unless the router has deferred it just now. */
+/**
+ * Returns the entry of a position with a due exit: without its deferral, unless the router has deferred it just now or
+ * the exit waits for the pool, which is known again only after the next try.
+ */
 export const dueEntry = (entry: KeeperEntry, now: number): KeeperEntry =>
-  entry.outcome?.kind === 'deferred' && entry.nextTryAt <= now ? { ...entry, outcome: undefined } : entry
+  entry.outcome?.kind === 'deferred' && entry.outcome.reason !== 'poolPrice' && entry.nextTryAt <= now
+    ? { ...entry, outcome: undefined }
+    : entry
 
 /**
  * Returns the entry of a position without a due exit; the same object if nothing changed. An executed exit stays the
@@ -55,7 +62,7 @@ export function waitingEntry(entry: KeeperEntry, decision: 'notReached' | Deferr
     const outcome = deferral(entry, decision, at)
     return outcome === entry.outcome ? entry : { ...entry, ...NOT_TRIED, outcome }
   }
-  const keepsOutcome = entry.outcome === undefined || entry.outcome.kind === 'executed'
+  const keepsOutcome = entry.outcome === undefined || hasSold(entry.outcome)
   if (keepsOutcome && entry.failures === 0 && entry.triedRoundId === null) return entry
   return { ...entry, ...NOT_TRIED, outcome: keepsOutcome ? entry.outcome : undefined }
 }
@@ -81,25 +88,47 @@ export const deferredEntry = (entry: KeeperEntry, reason: Deferral, at: bigint):
 
 /** Returns the entry of an exit that failed; it is tried again with exponential backoff. */
 export function failedEntry(entry: KeeperEntry, { code, error }: RefusalBody, at: bigint): KeeperEntry {
-  const failures = entry.failures + 1
-  const seconds = Math.min(2 ** failures, MAX_RETRY_SECONDS)
-  return {
-    ...entry,
-    failures,
-    nextTryAt: Date.now() + seconds * 1000,
-    outcome: {
-      kind: 'failed',
-      at: `${at}`,
-      code,
-      message: error,
-      nextTryAt: `${at + BigInt(seconds)}`,
-    },
-  }
+  const { seconds, ...retry } = retryOf(entry)
+  const nextTryAt = `${at + seconds}`
+  return { ...entry, ...retry, outcome: { kind: 'failed', at: `${at}`, code, message: error, nextTryAt } }
+}
+
+/**
+ * Returns the entry of an exit that sold a part. The rest is tried again with exponential backoff: meanwhile the pool may
+ * be refilled, and the exit's floor widens.
+ */
+export function partlyExecutedEntry(
+  entry: KeeperEntry,
+  evaluation: Evaluation | undefined,
+  { at, ...sale }: { at: bigint; ruleIndex: number; transactionHash: Hex; usdcOut: string; tokensLeft: string },
+): KeeperEntry {
+  const { seconds, ...retry } = retryOf(entry)
+  const nextTryAt = `${at + seconds}`
+  return { ...entry, ...retry, evaluation, outcome: { kind: 'partlyExecuted', at: `${at}`, ...sale, nextTryAt } }
+}
+
+/** Returns the entry of an exit that sells nothing at the pool's price; it is tried again with exponential backoff. */
+export function poolPriceEntry(entry: KeeperEntry, at: bigint): KeeperEntry {
+  const { outcome } = entry
+  const { seconds, ...retry } = retryOf(entry)
+  const nextTryAt = `${at + seconds}`
+  // The rest of a part that was sold still waits; what was sold is the better news.
+  if (outcome?.kind === 'partlyExecuted') return { ...entry, ...retry, outcome: { ...outcome, nextTryAt } }
+  const since = outcome?.kind === 'deferred' && outcome.reason === 'poolPrice' ? outcome.at : `${at}`
+  return { ...entry, ...retry, outcome: { kind: 'deferred', at: since, reason: 'poolPrice', nextTryAt } }
+}
+
+/** Returns when an exit is tried again, with the delay in seconds. */
+function retryOf({ failures }: KeeperEntry) {
+  const seconds = Math.min(2 ** (failures + 1), MAX_RETRY_SECONDS)
+  return { failures: failures + 1, nextTryAt: Date.now() + seconds * 1000, seconds: BigInt(seconds) }
 }
 
 /** Whether a reorg removed an exit that someone else had fired. */
 export const isExitUndone = ({ firedRules, outcome }: KeeperEntry, { nextRuleIndex }: WatchedPosition): boolean =>
   outcome?.kind === 'executed' && outcome.firedBy === 'others' && nextRuleIndex < firedRules
+
+const hasSold = (outcome: ExitOutcome | undefined) => outcome?.kind === 'executed' || outcome?.kind === 'partlyExecuted'
 
 const deferral = ({ outcome }: KeeperEntry, reason: Deferral, at: string): ExitOutcome =>
   outcome?.kind === 'deferred' && outcome.reason === reason ? outcome : { kind: 'deferred', at, reason }

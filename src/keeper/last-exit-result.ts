@@ -3,6 +3,21 @@ import type { Hex } from 'viem'
 /** Why an exit waits although nothing has failed. */
 export type Deferral = 'priceStale' | 'marketClosed' | 'tradingPaused'
 
+/** An exit that the pool does not fill, or not completely. It is tried again at `nextTryAt`. */
+type WaitingForPool =
+  | {
+      kind: 'partlyExecuted'
+      at: string
+      ruleIndex: number
+      transactionHash: Hex
+      usdcOut: string
+      /** What stays due, in the token's base units. */
+      tokensLeft: string
+      nextTryAt: string
+    }
+  /** The pool's price is below the exit's floor, or too far from the oracle's. */
+  | { kind: 'deferred'; at: string; reason: 'poolPrice'; nextTryAt: string }
+
 /** The last result for a position's exits. Times are Unix seconds of the chain. */
 export type ExitOutcome =
   | { kind: 'notReached'; at: string }
@@ -16,4 +31,5 @@ export type ExitOutcome =
       usdcOut?: string
     }
   | { kind: 'deferred'; at: string; reason: Deferral }
+  | WaitingForPool
   | { kind: 'failed'; at: string; code: string; message: string; nextTryAt: string }

@@ -1,5 +1,5 @@
 import { PositionStatus, TriggerType } from './enums.ts'
-import { isTriggered, pnlBps } from './exit-ladder-rules.ts'
+import { costPnlBps, isTriggered, pnlBps } from './exit-ladder-rules.ts'
 import type { WatchedPosition } from './position.ts'
 import { type PriceQuote, usdcValue } from './price-quote.ts'
 import type { ExitRule } from './typed-data.ts'
@@ -27,12 +27,17 @@ export type PendingExit = {
 export function pendingExits(position: WatchedPosition, { quote, decimals }: ExitMarket): PendingExit[] {
   if (position.status !== PositionStatus.Open) return []
   return position.exitRules.slice(position.nextRuleIndex).map((rule, index) => {
-    const triggerPrice = triggerPriceOf(rule, position.entryPriceUsdc)
-    const isReached = quote.quoted && isTriggered(rule, pnlBps(quote.price, position.entryPriceUsdc))
+    const ruleIndex = position.nextRuleIndex + index
+    const isInProgress = isExitInProgress(position) && position.dueExit?.ruleIndex === ruleIndex
+    const triggerPrice = triggerPriceOf(rule, position, decimals)
+    const isReached =
+      isInProgress || (quote.quoted && isTriggered(rule, watchedPnlBps(position, quote.price, decimals)))
     const market = { price: isReached ? quote.price : triggerPrice, decimals }
-    const tokenIn = tokensToSell(position.tokenAmount, rule.exitBps, market)
+    const tokenIn = isInProgress
+      ? (position.dueExit?.tokensLeft ?? 0n)
+      : tokensToSell(position.tokenAmount, rule.exitBps, market)
     return {
-      ruleIndex: position.nextRuleIndex + index,
+      ruleIndex,
       rule,
       triggerPrice,
       distanceBps: isReached ? 0n : quote.price === 0n ? undefined : distanceBps(quote.price, triggerPrice),
@@ -42,11 +47,26 @@ export function pendingExits(position: WatchedPosition, { quote, decimals }: Exi
   })
 }
 
+/** Whether a rule has sold a part of its share. The router goes on with it, whatever the price is then. */
+export const isExitInProgress = ({ dueExit }: Pick<WatchedPosition, 'dueExit'>): boolean =>
+  dueExit !== undefined && dueExit.tokensLeft > 0n
+
+/**
+ * Returns a position's PnL in bps at a price, as the router computes it: against the cost basis, or against the entry price
+ * in a deployment without the extension.
+ */
+export const watchedPnlBps = (position: WatchedPosition, price: bigint, decimals: number): bigint =>
+  position.dueExit === undefined ? pnlBps(price, position.entryPriceUsdc) : costPnlBps(position, { price, decimals })
+
 /** Returns the price that triggers a rule: the highest one for a StopLoss, the lowest one for a TakeProfit. */
-export function triggerPriceOf({ triggerType, triggerBps }: ExitRule, entryPriceUsdc: bigint): bigint {
-  const scaled = entryPriceUsdc * 100n * (BPS + triggerBps)
+function triggerPriceOf({ triggerType, triggerBps }: ExitRule, position: WatchedPosition, decimals: number): bigint {
+  const { dueExit, entryPriceUsdc, usdcCostBasis, tokenAmount } = position
+  const [paid, tokens] =
+    dueExit === undefined ? [entryPriceUsdc, 1n] : [usdcCostBasis * 10n ** BigInt(decimals), tokenAmount]
+  const scaled = paid * 100n * (BPS + triggerBps)
+  const divisor = BPS * tokens
   if (scaled <= 0n) return 0n
-  return triggerType === TriggerType.StopLoss ? scaled / BPS : (scaled + BPS - 1n) / BPS
+  return triggerType === TriggerType.StopLoss ? scaled / divisor : (scaled + divisor - 1n) / divisor
 }
 
 /** Rounds away from zero, so that a trigger that is not reached is never 0 bps away. */

@@ -26,8 +26,18 @@ export type Position = {
   capitalMode: number | undefined
 }
 
+/** An exit that was recorded as due and not filled, or not completely. All 0 if there is none. Times are Unix seconds. */
+export type DueExit = {
+  since: number
+  /** When it was last recorded. */
+  seenAt: number
+  ruleIndex: number
+  /** What the rule has still to sell after a partial fill, in the token's base units; 0 before the first fill. */
+  tokensLeft: bigint
+}
+
 /** The part of a position that decides about its exits. */
-export type WatchedPosition = Omit<
-  Position,
-  'usdcCostBasis' | 'openedAt' | 'realizedPnlUsdc' | 'unrealizedPnlUsdc' | 'capitalMode'
->
+export type WatchedPosition = Omit<Position, 'openedAt' | 'realizedPnlUsdc' | 'unrealizedPnlUsdc' | 'capitalMode'> & {
+  /** Undefined in a deployment without the extension. */
+  dueExit: DueExit | undefined
+}

@@ -1,18 +1,34 @@
 import type { Hex } from 'viem'
 import { type ContractError, decodeRevert } from './contract-errors.ts'
 
-// In the order of ITradeRouter.ExitStatus.
-const EXIT_STATUSES = ['executed', 'notDue', 'stalePrice', 'paused', 'notOpen', 'failed'] as const
+// In the order of ITradeRouter.ExitStatus. The last two are of the extension: `partlyExecuted` sold what the pool takes and
+// leaves the rest due; `deferred` sold nothing, and recorded that the exit is due, so that its floor widens.
+const EXIT_STATUSES = [
+  'executed',
+  'notDue',
+  'stalePrice',
+  'paused',
+  'notOpen',
+  'failed',
+  'partlyExecuted',
+  'deferred',
+] as const
 export type ExitStatus = (typeof EXIT_STATUSES)[number]
 
-/** What the router does with the exit of a position, with the revert data if it does not execute it. */
-export type ExitVerdict = { status: ExitStatus; revertData: Hex | undefined }
+/**
+ * What the router does with the exit of a position, with the revert data if it reverts. A `poolPrice` is the pool's: it is
+ * below the exit's floor or too far from the oracle's, and that has been recorded already.
+ */
+export type ExitVerdict = { status: ExitStatus | 'poolPrice'; revertData: Hex | undefined }
 
-/** Returns the status of a number that executeExits returned. */
-export const exitStatusAt = (index: number | undefined): ExitStatus => EXIT_STATUSES[index ?? -1] ?? 'failed'
+/** Returns the verdict of a status that executeExits returned, with the revert data of the same position. */
+export function verdictOfStatus(index: number | undefined, revertData: Hex | undefined): ExitVerdict {
+  const status = EXIT_STATUSES[index ?? -1] ?? 'failed'
+  return status === 'failed' ? verdictOfRevert(revertData) : { status, revertData }
+}
 
 // Errors that only delay an exit.
-const statusByError: { [name in ContractError['name']]?: ExitStatus } = {
+const statusByError: { [name in ContractError['name']]?: ExitVerdict['status'] } = {
   TriggerNotMet: 'notDue',
   StalePrice: 'stalePrice',
   TokenNotQuoted: 'stalePrice',
@@ -21,6 +37,10 @@ const statusByError: { [name in ContractError['name']]?: ExitStatus } = {
   TradingPaused: 'paused',
   PositionNotOpen: 'notOpen',
   PositionNotFound: 'notOpen',
+  ExitFloorNotMet: 'poolPrice',
+  SpotPriceDeviation: 'poolPrice',
+  TwapDeviation: 'poolPrice',
+  TwapUnavailable: 'poolPrice',
 }
 
 /** Returns the verdict of an exit that reverted. */

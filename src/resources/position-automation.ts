@@ -37,28 +37,29 @@ const evaluation = z
 
 const exitOutcome = z
   .object({
-    outcome: z.enum(['notReached', 'executed', 'deferred', 'failed']).meta({
+    outcome: z.enum(['notReached', 'executed', 'partlyExecuted', 'deferred', 'failed']).meta({
       description:
-        'notReached: no trigger is reached. executed: a rule fired, see firedBy; reported until the next outcome. deferred: see reason. failed: see code',
+        'notReached: no trigger is reached. executed: a rule fired, see firedBy; reported until the next outcome. partlyExecuted: a rule sold what the pool takes, and the rest stays due. deferred: see reason. failed: see code',
     }),
     at: unixSeconds('Since when, in block time'),
-    reason: z
-      .enum(['priceStale', 'marketClosed', 'tradingPaused'])
-      .optional()
-      .meta({ description: 'Why it waits; only if deferred' }),
+    reason: z.enum(['priceStale', 'marketClosed', 'tradingPaused', 'poolPrice']).optional().meta({
+      description:
+        "Why it waits; only if deferred. poolPrice: the pool's price is below the exit's floor, which widens with time, or too far from the oracle's",
+    }),
     firedBy: z
       .enum(['keeper', 'others'])
       .optional()
       .meta({ description: "Whether this deployment's keeper or somebody else fired it; only if executed" }),
     transactionHash: hashOut.optional(),
-    usdcOut: usdc("What the vault received, net of the keeper's bounty; only if executed").optional(),
+    usdcOut: usdc("What the vault received, net of the keeper's bounty; only if executed or partlyExecuted").optional(),
+    tokensLeft: amount("What is still to be sold; the token's base units; only if partlyExecuted").optional(),
     ruleIndex: z
       .int()
       .optional()
-      .meta({ description: 'Current index in exitRules of the rule that fired; only if executed' }),
+      .meta({ description: 'Current index in exitRules of the rule that fired; only if executed or partlyExecuted' }),
     code: z.string().optional().meta({ description: 'Error code; only if failed' }),
     message: z.string().optional().meta({ description: 'Error message; only if failed' }),
-    nextTryAt: unixSeconds('When it is retried; only if failed').optional(),
+    nextTryAt: unixSeconds('When it is retried; only if failed, partlyExecuted or waiting for the pool').optional(),
   })
   .meta({ id: 'ExitOutcome' })
 

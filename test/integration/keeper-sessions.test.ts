@@ -64,12 +64,14 @@ describe('the decision about an exit', () => {
     tokenAmount: 10n ** 18n,
     maxSlippageBps: 100,
     entryPriceUsdc: 100_000_000n,
+    usdcCostBasis: 100_000_000n,
     status: PositionStatus.Open,
     nextRuleIndex: 1,
     exitRules: [
       { triggerType: TriggerType.TakeProfit, triggerBps: 300n, exitBps: 5_000 },
       { triggerType: TriggerType.StopLoss, triggerBps: -800n, exitBps: 10_000 },
     ],
+    dueExit: { since: 0, seenAt: 0, ruleIndex: 0, tokensLeft: 0n },
   }
   const market = (usd: bigint, changes: Partial<ExitMarket> = {}, stale = false): ExitMarket => ({
     quote: { price: usd * 10n ** 8n, updatedAt: 0n, roundId: 1n, quoted: true, stale, at: 0n },
@@ -79,8 +81,9 @@ describe('the decision about an exit', () => {
   })
   const weekday = BigInt(at('2026-11-18T12:00:00-05:00'))
   const weekend = BigInt(at('2026-11-21T12:00:00-05:00'))
-  const decide = (market: ExitMarket, time = weekday, respectSessions = true) =>
-    decideExit(position, market, { symbol: 'NVDA', at: time, respectSessions })
+  const decide = (market: ExitMarket, time = weekday, respectSessions = true, changes: Partial<WatchedPosition> = {}) =>
+    decideExit({ ...position, ...changes }, market, { symbol: 'NVDA', at: time, respectSessions })
+  const rest = { dueExit: { since: 5, seenAt: 5, ruleIndex: 1, tokensLeft: 1n } }
 
   it.each([
     ['a price between the triggers', decide(market(100n)), 'notReached'],
@@ -93,6 +96,9 @@ describe('the decision about an exit', () => {
     ['a weekend with a stale price', decide(market(100n, {}, true), weekend), 'marketClosed'],
     ['a weekend with nothing due', decide(market(100n), weekend), 'notReached'],
     ['a weekend where sessions are off', decide(market(92n), weekend, false), 'due'],
+    ['a price that recovered after a rule sold a part', decide(market(100n), weekday, true, rest), 'due'],
+    ['a stale price after a rule sold a part', decide(market(100n, {}, true), weekday, true, rest), 'priceStale'],
+    ['a weekend after a rule sold a part', decide(market(100n), weekend, true, rest), 'marketClosed'],
   ])('at %s is %s', (_, decision, expected) => {
     expect(decision).toBe(expected)
   })

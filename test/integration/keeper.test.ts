@@ -9,10 +9,11 @@ import {
 } from 'cloudflare:test'
 import { env, exports } from 'cloudflare:workers'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { createPublicClient, createTestClient, getAbiItem, http, toFunctionSelector } from 'viem'
+import { createPublicClient, createTestClient, erc20Abi, getAbiItem, type Hex, http, toFunctionSelector } from 'viem'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
+import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
@@ -69,16 +70,22 @@ const onChain = createChain(config.chain as NonNullable<typeof config.chain>, co
 const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 
 /** Returns how many rules of the position have fired, independent of who fired them. */
-async function exitsOf(positionId: string): Promise<number> {
-  const logs = await client.getContractEvents({
+const exitsOf = async (positionId: string): Promise<number> => (await routerEvents('ExitExecuted', positionId)).length
+
+const routerEvents = <const name extends 'ExitExecuted' | 'ExitPartlyExecuted' | 'ExitDeferred'>(
+  eventName: name,
+  positionId: string,
+) =>
+  client.getContractEvents({
     address: onChain.trading.TradeRouter,
     abi: tradeRouterAbi,
-    eventName: 'ExitExecuted',
-    args: { positionId: BigInt(positionId) },
+    eventName,
+    args: { positionId: BigInt(positionId) } as never,
     fromBlock: 0n,
+    strict: true,
   })
-  return logs.length
-}
+
+const testClient = createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) })
 
 type Rpc = { method: string; params?: [Record<string, string> | string, string?, object?] }
 const original = globalThis.fetch.bind(globalThis)
@@ -372,37 +379,164 @@ describe('many positions', () => {
   })
 
   it('do not wait for one that fails; it reports why and is tried again', async () => {
-    const thin = await bought('COST', { usdcAmount: '100', exits: '-500:10000' })
-    const deep = await bought('TSLA', { exits: '-500:10000' })
+    const broken = await bought('HOOD', { exits: '-500:10000' })
+    const sound = await bought('TSLA', { exits: '-500:10000' })
     await runAlarm()
     await disarm()
-    await Promise.all([thin.moveTo(0.9), deep.moveTo(0.9)])
+    await Promise.all([broken.moveTo(0.9), sound.moveTo(0.9)])
+    const address = deployment.tokens.HOOD as Hex
+    const code = (await client.getCode({ address })) ?? '0x'
+    await testClient.setCode({ address, bytecode: '0x5f5ffd' }) // reverts
+    try {
+      const firstTryAt = Date.now()
+      await keeper().runCycle()
+      expect(await position(sound.trader, sound.positionId)).toMatchObject({ status: 'Closed' })
+      const { lastOutcome, lastEvaluation } = await automation(broken.trader, broken.positionId)
+      expect(lastOutcome).toMatchObject({
+        outcome: 'failed',
+        code: 'INTENT_REFUSED',
+        message: expect.stringMatching(/./),
+      })
+      expect(Number(lastOutcome.nextTryAt)).toBe(Number(lastEvaluation.at) + 2)
+      const requests = countRequests()
+      await runCycleAt(firstTryAt)
+      expect(requests).toEqual(['eth_call']) // the next try is not due yet
+    } finally {
+      vi.restoreAllMocks()
+      await testClient.setCode({ address, bytecode: code })
+    }
+    await untilExecuted(broken)
+    await Promise.all([broken.moveTo(1), sound.moveTo(1)])
+  })
+})
+
+/** Runs a cycle at a time of the service's clock, in milliseconds. */
+async function runCycleAt(now: number) {
+  vi.useFakeTimers({ toFake: ['Date'], now })
+  await keeper()
+    .runCycle()
+    .finally(() => vi.useRealTimers())
+}
+
+const untilExecuted = ({ trader, positionId }: { trader: Trader; positionId: string }) =>
+  vi.waitFor(
+    async () => {
+      await keeper().runCycle()
+      expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed' })
+    },
+    { timeout: 30_000, interval: 500 },
+  )
+
+describe('a thin pool', () => {
+  it('takes an exit in parts; the rest stays due at any price, and is sold and charged once', async () => {
+    const { COST } = deployment.tokens
+    const vault = { address: FRONTIER, abi: mandateVaultAbi } as const
+    await chain.administer({ ...vault, functionName: 'enableToken', args: [COST as Hex] })
+    const trader = await newTrader({ vault: FRONTIER })
+    const positionId = await openPosition(trader, { symbol: 'COST', usdcAmount: '90', exits: '-500:10000' })
+    for (let purchase = 1; purchase < 3; purchase++) {
+      await chain.setPrice('COST', '921.5') // resolves once the pool is back at the price
+      await submit(trader, 'submitAddIntent', { positionId, usdcAmount: '90' })
+    }
+    const { tokenAmount } = await position(trader, positionId)
+    await runAlarm()
+    await disarm()
+    const keeperUsdc = () =>
+      client.readContract({
+        address: deployment.contracts.USDC,
+        abi: erc20Abi,
+        functionName: 'balanceOf',
+        args: [deployment.accounts.keeper.address],
+      })
+    const before = await keeperUsdc()
+
+    await chain.setPrice('COST', '829')
     const firstTryAt = Date.now()
     await keeper().runCycle()
-    // The thin pool costs more than the slippage that an exit starts with; it widens while the exit is due.
-    expect(await position(deep.trader, deep.positionId)).toMatchObject({ status: 'Closed' })
-    const { lastOutcome, lastEvaluation } = await automation(thin.trader, thin.positionId)
-    expect(lastOutcome).toMatchObject({
-      outcome: 'failed',
-      code: 'EXIT_FLOOR_NOT_MET',
-      message: expect.stringMatching(/./),
+    const { lastOutcome, lastEvaluation, pendingRules } = await automation(trader, positionId)
+    const rest = await position(trader, positionId)
+    expect(rest).toMatchObject({ status: 'Open', nextRuleIndex: 0 })
+    expect(BigInt(rest.tokenAmount)).toBeLessThan(BigInt(tokenAmount))
+    const [part] = await routerEvents('ExitPartlyExecuted', positionId)
+    expect(lastOutcome).toEqual({
+      outcome: 'partlyExecuted',
+      at: lastEvaluation.at,
+      ruleIndex: 0,
+      transactionHash: part?.transactionHash,
+      usdcOut: `${part?.args.usdcOut}`,
+      tokensLeft: rest.tokenAmount,
+      nextTryAt: `${Number(lastEvaluation.at) + 2}`,
     })
-    expect(Number(lastOutcome.nextTryAt)).toBe(Number(lastEvaluation.at) + 2)
+    expect(pendingRules).toMatchObject([{ ruleIndex: 0, distanceBps: 0, tokenAmount: rest.tokenAmount }])
     const requests = countRequests()
-    vi.useFakeTimers({ toFake: ['Date'], now: firstTryAt })
-    await keeper()
-      .runCycle()
-      .finally(() => vi.useRealTimers())
+    await runCycleAt(firstTryAt)
     expect(requests).toEqual(['eth_call']) // the next try is not due yet
     vi.restoreAllMocks()
-    await vi.waitFor(
-      async () => {
-        await keeper().runCycle()
-        expect((await automation(thin.trader, thin.positionId)).lastOutcome).toMatchObject({ outcome: 'executed' })
-      },
-      { timeout: 30_000, interval: 500 },
-    )
-    await Promise.all([thin.moveTo(1), deep.moveTo(1)])
+
+    await chain.setPrice('COST', '921.5')
+    await untilExecuted({ trader, positionId })
+    expect(await position(trader, positionId)).toMatchObject({ status: 'Closed', nextRuleIndex: 1 })
+    const sales = [
+      ...(await routerEvents('ExitPartlyExecuted', positionId)),
+      ...(await routerEvents('ExitExecuted', positionId)),
+    ].map(({ args }) => args)
+    const bounties = sales.reduce((sum, { keeperBounty }) => sum + keeperBounty, 0n)
+    const proceeds = sales.reduce((sum, { usdcOut, keeperBounty }) => sum + usdcOut + keeperBounty, 0n)
+    expect(await exitsOf(positionId)).toBe(1)
+    expect((await keeperUsdc()) - before).toBe(bounties)
+    expect(bounties).toBeLessThanOrEqual(proceeds / 1_000n) // 10 bps, as for one sale
+    await chain.administer({ ...vault, functionName: 'setTokenEnabled', args: [COST as Hex, false] })
+  })
+
+  it('that takes nothing defers an exit, which is recorded once and tried until the floor is low enough', async () => {
+    const { trader, positionId, moveTo } = await bought('HOOD', { exits: '-500:10000' })
+    const policy = { address: deployment.contracts.TradePolicy as Hex, abi: tradePolicyAbi } as const
+    const limits = await client.readContract({ ...policy, functionName: 'limitsOf', args: [FRONTIER, 0n] })
+    const setLimits = (changes: Partial<typeof limits>) =>
+      chain.administer({ ...policy, functionName: 'setLimits', args: [FRONTIER, 0n, { ...limits, ...changes }] })
+    await runAlarm()
+    await disarm()
+    // The pool's fee alone is 0.3 %.
+    await setLimits({ exitSlippageStartBps: 10, maxExitSlippageBps: 40, exitWideningSeconds: 3_600 })
+    try {
+      await moveTo(0.9)
+      const dueAt = Date.now()
+      await keeper().runCycle()
+      const first = await automation(trader, positionId)
+      expect(first.lastOutcome).toEqual({
+        outcome: 'deferred',
+        reason: 'poolPrice',
+        at: first.lastEvaluation.at,
+        nextTryAt: `${Number(first.lastEvaluation.at) + 2}`,
+      })
+      expect(first.pendingRules).toMatchObject([{ ruleIndex: 0, distanceBps: 0 }])
+
+      // Nothing is sent again, neither while the router refuses to record nor when it would record once more.
+      const requests = countRequests()
+      await runCycleAt(dueAt + 5_000)
+      await chain.increaseTime(61)
+      await runCycleAt(dueAt + 15_000)
+      expect(requests.filter(method => method.startsWith('eth_send'))).toEqual([])
+      vi.restoreAllMocks()
+      expect((await automation(trader, positionId)).lastOutcome).toMatchObject({
+        outcome: 'deferred',
+        reason: 'poolPrice',
+        at: first.lastEvaluation.at,
+      })
+
+      await chain.increaseTime(600)
+      await runCycleAt(dueAt + 60_000)
+      expect(await routerEvents('ExitDeferred', positionId)).toHaveLength(2) // before the record expires
+      await setLimits({})
+      await runCycleAt(dueAt + 200_000)
+      expect((await automation(trader, positionId)).lastOutcome).toMatchObject({
+        outcome: 'executed',
+        firedBy: 'keeper',
+      })
+    } finally {
+      await setLimits({})
+    }
+    await moveTo(1)
   })
 })
 
@@ -460,14 +594,13 @@ describe('a router without batches', () => {
   })
 
   it('gets one transaction per exit', async () => {
-    const test = createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) })
     const { TradeRouter: address } = onChain.trading
     const code = (await client.getCode({ address })) ?? '0x'
     // PUSH4 selector EQ: replaces the dispatcher's entry for executeExits by one that no call matches.
     const selector = toFunctionSelector(getAbiItem({ abi: tradeRouterAbi, name: 'executeExits' })).slice(2)
     const without = code.replace(`63${selector}14`, '63ffffffff14') as `0x${string}`
     expect(without).not.toBe(code)
-    await test.setCode({ address, bytecode: without })
+    await testClient.setCode({ address, bytecode: without })
     try {
       const one = await bought('HOOD', { exits: '-500:10000' })
       const two = await bought('HOOD', { exits: '-500:10000' })
@@ -483,7 +616,7 @@ describe('a router without batches', () => {
       expect(new Set(hashes).size).toBe(2)
       await one.moveTo(1)
     } finally {
-      await test.setCode({ address, bytecode: code })
+      await testClient.setCode({ address, bytecode: code })
     }
   })
 })
