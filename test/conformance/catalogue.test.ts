@@ -43,11 +43,13 @@ describe('the catalogue', () => {
 })
 
 /** An argument of an ABI type that is easy to recognize. */
-function sample({ type }: AbiParameter): unknown {
+function sample(parameter: AbiParameter): unknown {
+  const { type } = parameter
+  if ('components' in parameter) return Object.fromEntries(parameter.components.map(part => [part.name, sample(part)]))
   if (type === 'address') return zeroAddress
   if (type === 'bytes32') return zeroHash
   if (type === 'string') return 'text'
-  return /^u?int(8|16|24|32|48)$/.test(type) ? 7 : 7n
+  return /^u?int(8|16|24|32|40|48)$/.test(type) ? 7 : 7n
 }
 
 describe('the contract error', () => {

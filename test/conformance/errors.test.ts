@@ -13,13 +13,16 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import type { Account } from '../../devnet/accounts.ts'
+import type { TrackPolicy, TradeLimits } from '../../devnet/suite-config.ts'
 import { errorCodes } from '../../src/errors/catalogue.ts'
 import type { Executor } from '../../src/executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../../src/executor/intent.ts'
 import { relayUntilMined } from '../../src/operations/relay-outcome.ts'
-import { TriggerType } from '../../src/protocol/enums.ts'
+import { Track, TriggerType } from '../../src/protocol/enums.ts'
 import { hashExits } from '../../src/protocol/typed-data.ts'
 import {
   chain,
@@ -30,6 +33,7 @@ import {
   registrationOf,
   sign,
   signedIntent,
+  submit,
   type Trader,
 } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
@@ -39,6 +43,7 @@ import { appWith, callOverHttp as call, deployment, type Input, request } from '
 // or administered set of contracts can cause are listed with the reason.
 
 const { contracts, accounts, tokens } = deployment
+const META = 641.75
 const client = createTestClient({
   mode: 'anvil',
   transport: http(deployment.rpcUrl),
@@ -257,6 +262,47 @@ const caused: Record<string, () => Promise<string>> = {
       functionName: 'executeExit',
       args: [BigInt(positionId)],
     }),
+  NOT_OWNER_OR_SIGNER: () =>
+    codeOfTransaction(accounts.keeper, {
+      address: contracts.TradeRouter,
+      abi: tradeRouterAbi,
+      functionName: 'cancelNonce',
+      args: [BigInt(trader.agentId), 0n],
+    }),
+  TOO_FEW_TRADES: () =>
+    codeOfTransaction(accounts.keeper, {
+      address: contracts.AgentRegistry,
+      abi: agentRegistryAbi,
+      functionName: 'promoteAgent',
+      args: [BigInt(trader.agentId), Track.Funded],
+    }),
+  SLIPPAGE_ABOVE_LIMIT: () => submitOpen({ symbol: 'AMZN', maxSlippageBps: '101' }),
+  TRADE_TOO_SMALL: () => submitOpen({ symbol: 'AMZN', usdcAmount: '0.5' }),
+  DEADLINE_TOO_FAR: async () => {
+    await changeLimits({ maxDeadlineSeconds: 60 })
+    return submitOpen({ symbol: 'AMZN', deadline: `${(await chainTime()) + 3600n}` })
+  },
+  TWAP_DEVIATION: async () => {
+    await chain.increaseTime(60) // the average reaches back to the price before
+    await chain.setPrice('META', 700)
+    undo.push(() => chain.setPrice('META', META))
+    await changeLimits({ maxTwapDeviationBps: 1, twapWindow: 20 })
+    return submitOpen({ symbol: 'META' })
+  },
+  EXCEEDS_MAX_DRAWDOWN: async () => {
+    const loser = await newTrader()
+    const id = await openPosition(loser, { symbol: 'MSFT', usdcAmount: '5000' })
+    await submit(loser, 'submitReduceIntent', { positionId: id, exitBps: '10000' })
+    await changeTrack({ maxDrawdownBps: 1n })
+    return code(
+      call('submitTradeIntent', await signedIntent(loser, 'submitTradeIntent', { symbol: 'MSFT', usdcAmount: '10' })),
+    )
+  },
+  CAPS_EXCEED_ASSETS: async () => {
+    const body = await registrationOf(privateKeyToAccount(generatePrivateKey()), { vault: FRONTIER })
+    await changeTrack({ initialAllocation: 10n ** 12n, maxAllocation: 10n ** 12n }, FRONTIER)
+    return code(call('registerAgent', body, appWith({ X402_ENABLED: 'false' })))
+  },
   INVALID_PRICE: () => setPrice(0n),
   DEVIATION_TOO_LARGE: () => setPrice(10n ** 15n),
   TOKEN_NOT_QUOTED: async () => {
@@ -278,6 +324,27 @@ const setPrice = (price: bigint) =>
     functionName: 'setPrice',
     args: [tokens.NVDA, price],
   })
+
+const chainTime = async () => (await client.getBlock()).timestamp
+
+/** Changes limits of the genesis vault's first track until the end of the test. */
+async function changeLimits(changes: Partial<TradeLimits>): Promise<void> {
+  const policy = { address: contracts.TradePolicy as Hex, abi: tradePolicyAbi } as const
+  const limits = await client.readContract({ ...policy, functionName: 'limitsOf', args: [GENESIS, 0n] })
+  const set = (to: TradeLimits) => chain.administer({ ...policy, functionName: 'setLimits', args: [GENESIS, 0n, to] })
+  undo.push(() => set(limits))
+  await set({ ...limits, ...changes })
+}
+
+/** Changes the configuration of a vault's first track until the end of the test. */
+async function changeTrack(changes: Partial<TrackPolicy>, vault = GENESIS): Promise<void> {
+  const registry = { address: contracts.VaultTrackRegistry, abi: vaultTrackRegistryAbi } as const
+  const config = await client.readContract({ ...registry, functionName: 'getVaultTrackConfig', args: [vault, 0n] })
+  const set = (to: typeof config) =>
+    chain.administer({ ...registry, functionName: 'setVaultTrackConfig', args: [vault, 0n, to] })
+  undo.push(() => set(config))
+  await set({ ...config, ...changes })
+}
 
 /** The codes that another test file causes, by file. */
 const elsewhere: Record<string, readonly string[]> = {
@@ -326,7 +393,9 @@ const unreachable: Record<string, readonly string[]> = {
     'ONLY_SELF',
     'ONLY_TRADE_ROUTER',
     'ONLY_AGENT_REGISTRY',
+    'ONLY_ALLOCATION_MANAGER',
     'ONLY_ACTIVE_POOL',
+    'PROMOTION_CRITERIA_NOT_SET',
     'ALLOCATION_NOT_FOUND',
     'LEDGER_EXCEEDS_VAULT_BALANCE',
     'INSUFFICIENT_LEDGER',
@@ -364,13 +433,28 @@ const unreachable: Record<string, readonly string[]> = {
     'AGENT_NOT_PROMOTABLE',
     'ILLEGAL_STATUS_MOVE',
     'POOL_NOT_FOUND',
+    'DEFAULT_ADMIN_IS_TRANSFERRED_IN_TWO_STEPS',
+    'NOT_PENDING_DEFAULT_ADMIN',
+    'INVALID_LIQUIDITY_POLICY',
+    'INVALID_DEVIATION_BOUND',
+    'LIMIT_OUT_OF_RANGE',
+    'ORACLE_ROUNDS_BEHIND',
+    'TRADE_ROUTER_DELAYED',
+    'TRADE_ROUTER_NOT_SCHEDULED',
     'SAFE_CAST_OVERFLOWED_INT_DOWNCAST',
     'SAFE_CAST_OVERFLOWED_UINT_TO_INT',
     'SAFE_CAST_OVERFLOWED_INT_TO_UINT',
     'SAFE_CAST_OVERFLOWED_UINT_DOWNCAST',
   ],
-  'calls that the service never makes: deposits, ownership, views by identity': [
+  'calls that the service never makes: deposits, promotions, ownership, views by identity': [
     'LIQUIDITY_PAUSED',
+    'SHARE_PRICE_JUMPED',
+    'SHARES_LOCKED',
+    'EVALUATION_PERIOD_NOT_OVER',
+    'SCORE_TOO_LOW',
+    'DAILY_LOSS_LIMIT_BREACHED',
+    'DRAWDOWN_LIMIT_BREACHED',
+    'OPEN_POSITIONS_OF_OTHER_MODE',
     'NOT_AGENT_OWNER',
     'ERC8004_IDENTITY_NOT_LINKED',
     'ERC4626_EXCEEDED_MAX_DEPOSIT',
@@ -378,11 +462,15 @@ const unreachable: Record<string, readonly string[]> = {
     'ERC4626_EXCEEDED_MAX_REDEEM',
     'ERC4626_EXCEEDED_MAX_WITHDRAW',
   ],
-  'a pool without liquidity over the whole price range': ['PARTIAL_FILL'],
-  'nothing: the registry accepts the signed nonce, and an open position always has a pending rule': [
-    'INVALID_ACCOUNT_NONCE',
-    'NO_PENDING_EXIT_RULE',
+  'a pool that is thin, young or away from the oracle, which the embedded market maker does not leave so': [
+    'PARTIAL_FILL',
+    'SPOT_PRICE_DEVIATION',
+    'TWAP_UNAVAILABLE',
+    'EXIT_FLOOR_NOT_MET',
+    'EXIT_IN_PROGRESS',
   ],
+  'nothing: the registry accepts the signed nonce, an open position always has a pending rule, a promotion leaves no position behind, and the adapter catches its quotes':
+    ['INVALID_ACCOUNT_NONCE', 'CAPITAL_MODE_MISMATCH', 'QUOTED', 'NO_PENDING_EXIT_RULE'],
 }
 
 declare global {
