@@ -1,0 +1,62 @@
+import { CapitalMode } from './enums.ts'
+import type { ExtensionTerms, TokenTerms, TradingTerms } from './intent-terms.ts'
+import { usdcValue } from './price-quote.ts'
+
+const BPS = 10_000n
+
+/** What a purchase accepts as the least number of tokens. */
+export type PurchaseFloor = { minTokenOut?: bigint | undefined; maxSlippageBps: number }
+
+/** Returns the floor of a fill: `minTokenOut` or the oracle value less the slippage, whichever is larger. */
+export function fillFloor(
+  usdcAmount: bigint,
+  { price, decimals }: { price: bigint; decimals: number },
+  { minTokenOut = 0n, maxSlippageBps }: PurchaseFloor,
+): bigint {
+  if (price === 0n) return minTokenOut
+  const fairAmount = (usdcAmount * 100n * 10n ** BigInt(decimals)) / price
+  const floor = (fairAmount * (BPS - BigInt(maxSlippageBps))) / BPS
+  return floor > minTokenOut ? floor : minTokenOut
+}
+
+/** Returns what a trade brings: on paper, no more than its oracle value. */
+export const paperPrice = (quoted: bigint, atOracle: bigint, capitalMode: number | undefined): bigint =>
+  capitalMode === CapitalMode.Simulated && quoted > atOracle ? atOracle : quoted
+
+/** Returns the tokens that a purchase brings by the venue's quote; undefined if the venue cannot fill it. */
+export function expectedTokens(
+  { fills, quote, decimals }: TokenTerms,
+  usdcAmount: bigint,
+  capitalMode: number | undefined,
+): bigint | undefined {
+  const quoted = fills.get(usdcAmount)
+  const atOracle = fillFloor(usdcAmount, { price: quote.price, decimals }, { maxSlippageBps: 0 })
+  return quoted === undefined ? undefined : paperPrice(quoted, atOracle, capitalMode)
+}
+
+/** Returns what a reduce sells, in the token's base units, with its oracle value and the floor, in USDC base units. */
+export function reduceAmounts(
+  { position, token, extension }: TradingTerms,
+  exitBps: number,
+): { tokenIn: bigint; usdcValue: bigint; minUsdcOut: bigint } {
+  if (position === undefined || token === undefined) return { tokenIn: 0n, usdcValue: 0n, minUsdcOut: 0n }
+  const market = { price: token.quote.price, decimals: token.decimals }
+  const share = (position.tokenAmount * BigInt(exitBps)) / BPS
+  const leavesDust = (share > 0n || extension !== undefined) && usdcValue(position.tokenAmount - share, market) === 0n
+  const tokenIn = leavesDust ? position.tokenAmount : share
+  const value = usdcValue(tokenIn, market)
+  const slippageBps = reduceSlippageBps(BigInt(position.maxSlippageBps), extension)
+  return { tokenIn, usdcValue: value, minUsdcOut: (value * (BPS - slippageBps)) / BPS }
+}
+
+/** The router never sells further below the oracle, whatever the policy says. */
+const MAX_EXIT_SLIPPAGE_BPS = 2_000n
+
+/** Returns the slippage of a reduce: the signed one within the bounds of the policy. */
+function reduceSlippageBps(signed: bigint, extension: ExtensionTerms | undefined): bigint {
+  if (extension === undefined) return signed
+  const { exitSlippageStartBps, maxExitSlippageBps } = extension.limits
+  const atLeast = signed > exitSlippageStartBps ? signed : exitSlippageStartBps
+  const atMost = maxExitSlippageBps < MAX_EXIT_SLIPPAGE_BPS ? maxExitSlippageBps : MAX_EXIT_SLIPPAGE_BPS
+  return atLeast < atMost ? atLeast : atMost
+}
