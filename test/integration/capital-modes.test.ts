@@ -1,4 +1,4 @@
-import { createPublicClient, http } from 'viem'
+import { createPublicClient, createTestClient, type Hex, http } from 'viem'
 import { afterAll, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
@@ -109,6 +109,35 @@ describe('an agent on paper', () => {
     const { body } = await call('getTradeHistory', { agentId, type: 'PositionOpened' })
     expect(body.trades.map(({ capitalMode }: Body) => capitalMode)).toEqual(['Real', 'Simulated', 'Simulated'])
   })
+})
+
+it('an agent does not add to a position of other capital than its own', async () => {
+  const trader = await newTrader({ vault: GENESIS })
+  const positionId = await openPosition(trader, { symbol: 'MSFT', usdcAmount: '100' })
+  const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi } as const
+  // Criteria that everybody meets: those of the deployment promote nobody who has an open position.
+  const lenient = '0x00000000000000000000000000000000000c817e'
+  const setCriteria = (address: Hex) =>
+    chain.administer({ ...registry, functionName: 'setPromotionCriteria', args: [address] })
+  await createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) }).setCode({
+    address: lenient,
+    bytecode: '0x00',
+  })
+  await setCriteria(lenient)
+  await promote(trader).finally(() => setCriteria(contracts.PromotionCriteria as Hex))
+
+  const { body: quote } = await call('getAddIntentQuote', { agentId: trader.agentId, positionId, usdcAmount: '10' })
+  expect(quote).toMatchObject({ bindingRule: 'capitalMode', maxUsdcAmount: '0', allocation: { capitalMode: 'Real' } })
+  const failing = quote.checks.filter(({ pass }: Body) => !pass)
+  expect(failing).toMatchObject([{ rule: 'capitalMode', code: 'CAPITAL_MODE_MISMATCH' }])
+  const { status, body } = await submit(trader, 'submitAddIntent', { positionId, usdcAmount: '10' })
+  expect({ status, code: body.code, remedy: body.remedy }).toEqual({
+    status: 400,
+    code: 'CAPITAL_MODE_MISMATCH',
+    remedy: failing[0].remedy,
+  })
+  expect(await submit(trader, 'submitReduceIntent', { positionId, exitBps: '10000' })).toMatchObject({ status: 201 })
+  expect(await positionOf(trader, positionId)).toMatchObject({ status: 'Closed', capitalMode: 'Simulated' })
 })
 
 it('an agent of the frontier vault starts on real capital', async () => {

@@ -1,7 +1,9 @@
 import fc from 'fast-check'
-import { createPublicClient, http } from 'viem'
-import { beforeAll, describe, expect, inject, it } from 'vitest'
+import { createPublicClient, createTestClient, type Hex, http } from 'viem'
+import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
+import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
+import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { AgentStatus } from '../../src/protocol/enums.ts'
 import {
   chain,
@@ -11,6 +13,7 @@ import {
   openPosition,
   type Submission,
   signedIntent,
+  submit,
   type Trader,
 } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
@@ -35,12 +38,14 @@ async function expectAgreement(trader: Trader, submission: Submission, input: In
   const { status, body } = await call(submission, await signedIntent(trader, submission, input))
   const expected =
     failing === undefined ? 201 : ['REGISTRY_PAUSED', 'TRADING_PAUSED'].includes(failing.code) ? 503 : 400
-  expect({ input, status, code: body.code, checks: quote.checks }).toMatchObject({
+  expect({ input, status, code: body.code, remedy: body.remedy, checks: quote.checks }).toMatchObject({
     status: expected,
-    ...(failing && { code: failing.code }),
+    ...(failing && { code: failing.code, remedy: failing.remedy }),
   })
   return { quote, status, body }
 }
+
+const toUsdc = (value: bigint) => `${value / 1_000_000n}.${`${value % 1_000_000n}`.padStart(6, '0')}`
 
 const amount = fc.oneof(
   fc.integer({ min: 1, max: 60_000_000 }).map(cents => `${cents / 10_000}`),
@@ -96,7 +101,6 @@ describe('the checks of a quote', () => {
       const fresh = await newTrader(vault ? { vault } : {})
       const { body } = await call('getTradeIntentQuote', { agentId: fresh.agentId, symbol: 'NVDA' })
       const max = BigInt(body.maxUsdcAmount)
-      const toUsdc = (value: bigint) => `${value / 1_000_000n}.${`${value % 1_000_000n}`.padStart(6, '0')}`
       const above = await expectAgreement(fresh, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: toUsdc(max + 1n) })
       expect(above.quote.bindingRule).toBe(body.bindingRule)
       expect(
@@ -147,45 +151,190 @@ describe('the checks of a quote', () => {
       await chain.setPrice('AMZN', '244.2')
     }
   })
+})
 
-  it('agree with the router under another trade policy', async () => {
-    const fresh = await newTrader()
-    const { agentId } = fresh
-    const policy = { address: deployment.contracts.TradePolicy as `0x${string}`, abi: tradePolicyAbi } as const
-    const limits = await client.readContract({ ...policy, functionName: 'limitsOf', args: [GENESIS, 0n] })
-    const setLimits = (changes: Partial<typeof limits>) =>
-      chain.administer({ ...policy, functionName: 'setLimits', args: [GENESIS, 0n, { ...limits, ...changes }] })
-    const open = { symbol: 'GOOGL', usdcAmount: '60', maxSlippageBps: '40' }
-    const positionId = await openPosition(fresh, open)
+describe('the checks of the trade policy', () => {
+  const { accounts, contracts, tokens } = deployment
+  const policy = { address: contracts.TradePolicy as Hex, abi: tradePolicyAbi } as const
+  const tracks = { address: contracts.VaultTrackRegistry, abi: vaultTrackRegistryAbi } as const
+  const testClient = createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) })
+  const track = [GENESIS, 0n] as const
+  const open = { symbol: 'GOOGL', usdcAmount: '60', maxSlippageBps: '40' }
+
+  const initial = async () => ({
+    limits: await client.readContract({ ...policy, functionName: 'limitsOf', args: track }),
+    config: await client.readContract({ ...tracks, functionName: 'getVaultTrackConfig', args: track }),
+  })
+  let seeded: Awaited<ReturnType<typeof initial>>
+  let trader: Trader
+  type Limits = typeof seeded.limits
+  const setLimits = (changes: Partial<Limits>) =>
+    chain.administer({ ...policy, functionName: 'setLimits', args: [...track, { ...seeded.limits, ...changes }] })
+  const setTrackConfig = (changes: Partial<typeof seeded.config>) =>
+    chain.administer({
+      ...tracks,
+      functionName: 'setVaultTrackConfig',
+      args: [...track, { ...seeded.config, ...changes }],
+    })
+
+  beforeAll(async () => {
+    seeded = await initial()
+  })
+  beforeEach(async () => {
+    trader = await newTrader()
+  })
+  afterEach(() => setLimits({}))
+
+  /** Submits what the quote says is refused, and returns the code and the quote. */
+  async function expectRefusal(submission: Submission, input: Input) {
+    const { quote, body } = await expectAgreement(trader, submission, input)
+    return { code: body.code, bindingRule: quote.bindingRule, maxUsdcAmount: quote.maxUsdcAmount }
+  }
+
+  it('agree with the router on slippage, size and deadline', async () => {
+    const positionId = await openPosition(trader, open)
     await setLimits({ maxEntrySlippageBps: 40, minTradeUsdc: 50_000_000n, maxDeadlineSeconds: 300 })
+    const { body: quote } = await call('getTradeIntentQuote', { agentId: trader.agentId })
+    expect(BigInt(quote.suggestedDeadline) - BigInt(quote.serverTime)).toBe(300n)
+    const far = `${BigInt(quote.serverTime) + 3_600n}`
+    const outcomes = []
+    for (const [submission, input] of [
+      ['submitTradeIntent', { ...open, symbol: 'NVDA', maxSlippageBps: '41' }],
+      ['submitTradeIntent', { ...open, symbol: 'NVDA', usdcAmount: '49.999999' }],
+      ['submitTradeIntent', { ...open, symbol: 'NVDA', deadline: far }],
+      ['submitAddIntent', { positionId, usdcAmount: '49', maxSlippageBps: '40' }],
+      ['submitReduceIntent', { positionId, exitBps: '5000' }],
+      ['submitReduceIntent', { positionId, exitBps: '5000', deadline: far }],
+      ['submitExitLadderIntent', { positionId, exits: '-900:10000', deadline: far }],
+      ['submitReduceIntent', { positionId, exitBps: '10000' }],
+    ] as const)
+      outcomes.push((await expectAgreement(trader, submission, input)).body.code ?? 'accepted')
+    expect(outcomes).toEqual([
+      'SLIPPAGE_ABOVE_LIMIT',
+      'TRADE_TOO_SMALL',
+      'DEADLINE_TOO_FAR',
+      'TRADE_TOO_SMALL',
+      'TRADE_TOO_SMALL',
+      'DEADLINE_TOO_FAR',
+      'DEADLINE_TOO_FAR',
+      'accepted',
+    ])
+  })
+
+  it('leave no maxUsdcAmount above the slippage limit, or below the smallest trade', async () => {
+    expect(await expectRefusal('submitTradeIntent', { ...open, maxSlippageBps: '101' })).toEqual({
+      code: 'SLIPPAGE_ABOVE_LIMIT',
+      bindingRule: 'entrySlippage',
+      maxUsdcAmount: '0',
+    })
+    const { body: quote } = await call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'GOOGL' })
+    const room = BigInt(quote.maxUsdcAmount)
+    await setLimits({ minTradeUsdc: room })
+    const { body: smallest } = await call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'GOOGL' })
+    expect(smallest.maxUsdcAmount).toBe(`${room}`)
+    await setLimits({ minTradeUsdc: room + 1n })
+    expect(await expectRefusal('submitTradeIntent', open)).toEqual({
+      code: 'TRADE_TOO_SMALL',
+      bindingRule: 'minTradeSize',
+      maxUsdcAmount: '0',
+    })
+  })
+
+  it("agree with the router while the pool's price is too far from the oracle's", async () => {
+    const positionId = await openPosition(trader, open)
+    const maker = accounts.marketMaker.address
+    const value = await client.getBalance({ address: maker })
+    await testClient.setBalance({ address: maker, value: 0n }) // so that the pool does not follow
     try {
-      const { body: quote } = await call('getTradeIntentQuote', { agentId })
-      expect(BigInt(quote.suggestedDeadline) - BigInt(quote.serverTime)).toBe(300n)
-      const far = `${BigInt(quote.serverTime) + 3_600n}`
-      const outcomes = []
-      for (const [submission, input] of [
-        ['submitTradeIntent', { ...open, symbol: 'NVDA', maxSlippageBps: '41' }],
-        ['submitTradeIntent', { ...open, symbol: 'NVDA', usdcAmount: '49.999999' }],
-        ['submitTradeIntent', { ...open, symbol: 'NVDA', deadline: far }],
-        ['submitAddIntent', { positionId, usdcAmount: '49', maxSlippageBps: '40' }],
-        ['submitReduceIntent', { positionId, exitBps: '5000' }],
-        ['submitReduceIntent', { positionId, exitBps: '5000', deadline: far }],
-        ['submitExitLadderIntent', { positionId, exits: '-900:10000', deadline: far }],
-        ['submitReduceIntent', { positionId, exitBps: '10000' }],
-      ] as const)
-        outcomes.push((await expectAgreement(fresh, submission, input)).body.code ?? 'accepted')
-      expect(outcomes).toEqual([
-        'SLIPPAGE_ABOVE_LIMIT',
-        'TRADE_TOO_SMALL',
-        'DEADLINE_TOO_FAR',
-        'TRADE_TOO_SMALL',
-        'TRADE_TOO_SMALL',
-        'DEADLINE_TOO_FAR',
-        'DEADLINE_TOO_FAR',
-        'accepted',
-      ])
+      await post('GOOGL', 289.1 * 1.04)
+      const refused = { code: 'SPOT_PRICE_DEVIATION', bindingRule: 'spotPrice' }
+      expect(await expectRefusal('submitAddIntent', { positionId, usdcAmount: '60' })).toEqual({
+        ...refused,
+        maxUsdcAmount: '0',
+      })
+      expect(await expectRefusal('submitReduceIntent', { positionId, exitBps: '5000' })).toMatchObject(refused)
+      await post('GOOGL', 289.1 * 0.96)
+      expect(await expectRefusal('submitAddIntent', { positionId, usdcAmount: '60' })).toEqual({
+        ...refused,
+        maxUsdcAmount: '0',
+      })
+      // The pool pays more than the oracle's price.
+      const sale = await expectAgreement(trader, 'submitReduceIntent', { positionId, exitBps: '5000' })
+      expect(sale.status).toBe(201)
+      await post('GOOGL', 289.1 * 0.997)
+      const add = await expectAgreement(trader, 'submitAddIntent', { positionId, usdcAmount: '60' })
+      expect(add.status).toBe(201)
     } finally {
-      await setLimits({})
+      await testClient.setBalance({ address: maker, value })
     }
+    await chain.setPrice('GOOGL', '289.1')
+    await submit(trader, 'submitReduceIntent', { positionId, exitBps: '10000' })
+  })
+
+  const post = (symbol: string, usd: number) =>
+    chain.send(accounts.admin, {
+      address: contracts.PriceOracle,
+      abi: priceOracleAbi,
+      functionName: 'forcePrice',
+      args: [tokens[symbol] as Hex, BigInt(Math.round(usd * 1e8))],
+    })
+
+  it("agree with the router while the pool's average is too far from the oracle's price", async () => {
+    const positionId = await openPosition(trader, open)
+    await setLimits({ twapWindow: 600, maxTwapDeviationBps: 200 })
+    await chain.increaseTime(900)
+    await chain.setPrice('GOOGL', '298') // resolves once the pool is there; its average is not
+    const refused = { code: 'TWAP_DEVIATION', bindingRule: 'twapPrice' }
+    expect(await expectRefusal('submitAddIntent', { positionId, usdcAmount: '60' })).toEqual({
+      ...refused,
+      maxUsdcAmount: '0',
+    })
+    expect(await expectRefusal('submitReduceIntent', { positionId, exitBps: '5000' })).toMatchObject(refused)
+    await chain.increaseTime(600)
+    const add = await expectAgreement(trader, 'submitAddIntent', { positionId, usdcAmount: '60' })
+    expect(add.status).toBe(201)
+    await setLimits({})
+    await chain.setPrice('GOOGL', '289.1')
+    await chain.increaseTime(3)
+    await submit(trader, 'submitReduceIntent', { positionId, exitBps: '10000' })
+  })
+
+  it('agree with the router on the cap that losses shrink, and on the drawdown that suspends buying', async () => {
+    const { agentId } = trader
+    const losing = await openPosition(trader, { ...open, usdcAmount: '300' })
+    await chain.setPrice('GOOGL', '260')
+    await chain.increaseTime(3)
+    await submit(trader, 'submitReduceIntent', { positionId: losing, exitBps: '10000' })
+    await chain.setPrice('GOOGL', '289.1')
+    await chain.increaseTime(3)
+
+    const { body: quote } = await call('getTradeIntentQuote', { agentId, symbol: 'NVDA' })
+    const { body: risk } = await call('getRiskState', { agentId })
+    const effectiveCap = BigInt(quote.allocation.effectiveCap)
+    expect(effectiveCap).toBe(BigInt(quote.allocation.cap) + BigInt(risk.pnl.lifetimeRealizedUsdc))
+    expect(quote).toMatchObject({ maxUsdcAmount: `${effectiveCap}`, bindingRule: 'allocationCap' })
+    const over = { symbol: 'NVDA', usdcAmount: toUsdc(effectiveCap + 1n) }
+    expect(await expectRefusal('submitTradeIntent', over)).toEqual({
+      code: 'EXCEEDS_ALLOCATION_CAP',
+      bindingRule: 'allocationCap',
+      maxUsdcAmount: `${effectiveCap}`,
+    })
+
+    // The loss is about 0.3 % of the allocation.
+    await setTrackConfig({ maxDrawdownBps: 20n })
+    try {
+      expect(await expectRefusal('submitTradeIntent', { symbol: 'NVDA', usdcAmount: '10' })).toEqual({
+        code: 'EXCEEDS_MAX_DRAWDOWN',
+        bindingRule: 'maxDrawdown',
+        maxUsdcAmount: '0',
+      })
+    } finally {
+      await setTrackConfig({})
+    }
+    const most = await expectAgreement(trader, 'submitTradeIntent', {
+      symbol: 'NVDA',
+      usdcAmount: toUsdc(effectiveCap),
+    })
+    expect(most.status).toBe(201)
   })
 })
