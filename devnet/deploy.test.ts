@@ -12,6 +12,7 @@ import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
 import { uniswapV3SwapAdapterAbi } from '../contracts-abi/uniswap-v3-swap-adapter.ts'
 import type { Account } from './accounts.ts'
 import { type Devnet, startDevnet } from './index.ts'
+import { DEFAULT_ADMIN_ROLE } from './suite-roles.ts'
 
 const OURS = [
   'AgentRegistry',
@@ -76,11 +77,12 @@ test('nothing is sent when one key holds two powers or the admin acts without a 
     text: expect.stringContaining(`${executor.address} holds executors and oracleUpdaters`),
   })
   const timelock = { delaySeconds: 60, proposers: [oracleUpdater.address], executors: [] }
-  writeConfig({ roles: { timelock, oracleForcers: [oracleUpdater.address] } })
+  writeConfig({ roles: { timelock, oracleForcers: [oracleUpdater.address], guardians: [] } })
   const { code, text } = await deploy(['--config', configPath, '--out', out])
   expect(code).toBe(1)
   expect(text).toContain(`${oracleUpdater.address} holds timelock.proposers and oracleForcers`)
   expect(text).toContain('roles.timelock.delaySeconds is 60, it must be at least 86400')
+  expect(text).toContain('roles.guardians is empty; name who may pause')
   expect(await devnet.client.getTransactionCount({ address: deployer.address })).toBe(0)
 })
 
@@ -171,6 +173,35 @@ test('a value that is not as configured is named, and the admin changes one only
   expect(text).toContain('TradeRouter.maxKeeperBounty(): expected 5000000, the chain says 1000000')
 })
 
+test('the protocol without the extension is deployed and verified, on an embedded chain only', async () => {
+  const other = join(folder, 'protocol-only.json')
+  writeConfig()
+  expect(await deploy(['--config', configPath, '--out', other, '--protocol-only'])).toMatchObject({
+    code: 1,
+    text: expect.stringContaining("--protocol-only leaves the vaults' money unprotected"),
+  })
+  writeConfig({ embedded: true })
+  expect(await deploy(['--config', configPath, '--out', other, '--protocol-only'])).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('its admin acts without a delay'),
+  })
+  const { contracts } = readDeployment(other)
+  expect(contracts).not.toHaveProperty('Timelock')
+  const verification = ['--config', configPath, '--verify', other]
+  expect(await deploy(verification)).toMatchObject({ code: 0, text: expect.stringContaining('Verified: ') })
+
+  const router = { address: contracts.TradeRouter ?? '0x', abi: tradeRouterAbi } as const
+  await devnet.send(deployer, { ...router, functionName: 'setKeeperBounty', args: [7n, 5_000_000n] })
+  const role = { ...router, functionName: 'grantRole', args: [DEFAULT_ADMIN_ROLE, admin.address] } as const
+  await devnet.send(deployer, role)
+  const { code, text } = await deploy(verification)
+  expect(code).toBe(1)
+  expect(text).toContain('TradeRouter.keeperBountyBps(): expected 10, the chain says 7')
+  expect(text).toContain(
+    `TradeRouter.hasRole(DEFAULT_ADMIN_ROLE, ${admin.address}): expected false, the chain says true`,
+  )
+}, 60_000)
+
 type Changes = { fee?: number; chainId?: number; usdc?: string; embedded?: boolean; roles?: Record<string, unknown> }
 
 function writeConfig({ fee = 500, roles, ...changes }: Changes = {}): void {
@@ -195,12 +226,12 @@ function writeConfig({ fee = 500, roles, ...changes }: Changes = {}): void {
   writeFileSync(configPath, JSON.stringify(config))
 }
 
-function readDeployment(): {
+function readDeployment(path = out): {
   contracts: Record<string, `0x${string}`>
   vaults: Record<string, `0x${string}`>
   tokens: Record<string, `0x${string}`>
 } {
-  return JSON.parse(readFileSync(out, 'utf8'))
+  return JSON.parse(readFileSync(path, 'utf8'))
 }
 
 async function deploy(args: string[]): Promise<{ code: number; text: string }> {

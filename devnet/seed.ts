@@ -10,9 +10,9 @@ import { bytecodeOf } from './bytecode.ts'
 import type { Market } from './market-maker.ts'
 import { deployProtocolOnly } from './protocol-only/suite.ts'
 import { embeddedConfig, listings, type SeedPool, usd, usdc, vaults } from './seed-config.ts'
-import { MULTICALL3, pipelinedSender, type Sender } from './sender.ts'
+import { MULTICALL3, pipelinedSender } from './sender.ts'
 import { deploySuite } from './suite.ts'
-import type { ExtensionContracts, ProtocolContracts, Suite, SuiteConfig } from './suite-config.ts'
+import type { ExtensionContracts, ProtocolContracts } from './suite-config.ts'
 import { verifySuite } from './suite-verification.ts'
 import { addLiquidity, approveUniswap, createPool, deployUniswap, rememberPrices, type Uniswap } from './uniswap.ts'
 
@@ -70,9 +70,8 @@ export async function seed(
   await placeMulticall3(client)
 
   const config = embeddedConfig(accounts, { USDC, ERC8004IdentityRegistry, uniswap, pools })
-  const suite = protocolOnly
-    ? await deployProtocolOnly(admin, config)
-    : await deployVerifiedSuite(client, admin, config)
+  const suite = await (protocolOnly ? deployProtocolOnly : deploySuite)(admin, config)
+  await verifySuite(client, config, suite, admin.address)
 
   const marketMaker = pipelinedSender(client, accounts.marketMaker.privateKey)
   await approveUniswap(marketMaker, uniswap, [USDC, ...pools.map(({ token }) => token)])
@@ -111,12 +110,6 @@ export async function seed(
     tokens: Object.fromEntries(pools.map(({ symbol, token }) => [symbol, token])),
     markets,
   }
-}
-
-async function deployVerifiedSuite(client: PublicClient, sender: Sender, config: SuiteConfig): Promise<Suite> {
-  const suite = await deploySuite(sender, config)
-  await verifySuite(client, config, suite, sender.address)
-  return suite
 }
 
 function purses({ marketMaker, depositor, payer, agents }: Accounts) {

@@ -133,6 +133,14 @@ export type SuiteContracts = ProtocolContracts & ExtensionContracts
 
 export type Suite = { contracts: SuiteContracts; vaults: Record<string, Address> }
 
+/** A suite that may lack the extension. */
+export type ProtocolSuite = {
+  contracts: ProtocolContracts & Partial<ExtensionContracts>
+  vaults: Record<string, Address>
+}
+
+export const hasExtension = (suite: ProtocolSuite): suite is Suite => suite.contracts.Timelock !== undefined
+
 /** The address of a configured token; throws when a vault names one that is not configured. */
 export function tokenAddress({ tokens }: SuiteConfig, symbol: string): Address {
   const token = tokens.find(token => token.symbol === symbol)

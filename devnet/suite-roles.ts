@@ -12,7 +12,7 @@ import {
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { timelockAbi } from '../contracts-abi/timelock.ts'
 import type { Sender } from './sender.ts'
-import type { ProtocolContracts, Suite, SuiteRoles } from './suite-config.ts'
+import type { ProtocolContracts, ProtocolSuite, Suite, SuiteRoles } from './suite-config.ts'
 
 export const DEFAULT_ADMIN_ROLE = zeroHash
 
@@ -110,8 +110,12 @@ const administeredNames = [
 ] as const
 
 /** Every contract with a default admin, by name. */
-export function administered({ contracts, vaults }: Suite): [name: string, address: Address][] {
-  return [...administeredNames.map((name): [string, Address] => [name, contracts[name]]), ...Object.entries(vaults)]
+export function administered({ contracts, vaults }: ProtocolSuite): [name: string, address: Address][] {
+  const named = administeredNames.flatMap((name): [string, Address][] => {
+    const address = contracts[name]
+    return address ? [[name, address]] : []
+  })
+  return [...named, ...Object.entries(vaults)]
 }
 
 type Call = { target: Address; data: Hex }

@@ -133,9 +133,12 @@ export function readConfig(path: string | undefined): ConfigFile {
   return parsed.data
 }
 
+export const isEmbedded = ({ chainId, embedded }: ConfigFile): boolean => embedded || chainId === EMBEDDED_CHAIN_ID
+
 /** Refuses a configuration in which one key holds two powers, or in which the admin acts without a delay. */
-export function checkPowers({ chainId, embedded, roles }: ConfigFile): void {
-  if (embedded || chainId === EMBEDDED_CHAIN_ID) return
+export function checkPowers(config: ConfigFile): void {
+  if (isEmbedded(config)) return
+  const { roles } = config
   const problems = sharedKeys(roles)
   const { delaySeconds } = roles.timelock
   if (delaySeconds < MIN_TIMELOCK_DELAY_SECONDS) {

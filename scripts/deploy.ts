@@ -5,18 +5,20 @@ import { type Address, erc20Abi, type Hex, type PublicClient, zeroAddress } from
 import { uniswapV3FactoryAbi } from '../contracts-abi/uniswap-v3-factory.ts'
 import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
 import { exitWith } from '../devnet/environment.ts'
-import { connect, type Journal, MULTICALL3, stepwiseSender } from '../devnet/sender.ts'
+import { deployProtocolOnly } from '../devnet/protocol-only/suite.ts'
+import { connect, type Journal, MULTICALL3, type Sender, stepwiseSender } from '../devnet/sender.ts'
 import { deploySuite } from '../devnet/suite.ts'
-import type { Suite } from '../devnet/suite-config.ts'
+import { hasExtension, type ProtocolSuite, type Suite, type SuiteConfig } from '../devnet/suite-config.ts'
 import { verifySuite } from '../devnet/suite-verification.ts'
 import { rememberPrices } from '../devnet/uniswap.ts'
 import { addressVars } from '../devnet/worker-vars.ts'
-import { type ConfigFile, checkPowers, readConfig, refusal, suiteConfig } from './deploy-config.ts'
+import { type ConfigFile, checkPowers, isEmbedded, readConfig, refusal, suiteConfig } from './deploy-config.ts'
 
 const HELP = `Deploys and wires the whole suite on any chain, reads everything back, and writes a deployment file.
   RPC_URL=… DEPLOYER_PRIVATE_KEY=… npm run deploy:contracts -- --config deploy.json --out deployments/421614.json
   RPC_URL=… npm run deploy:contracts -- --config deploy.json --verify deployments/421614.json   reads the wiring back, sends nothing
   npm run deploy:contracts -- --vars deployments/421614.json                                    prints the Worker's variables
+  --protocol-only deploys the protocol without our extension (no timelock, no trade policy, no simulated capital), for tests.
 An interrupted run continues where it stopped when the same command runs again. scripts/deploy.example.json shows a configuration.
 One key must not hold two powers, except on the embedded chain (31337, or "embedded": true in the configuration).`
 
@@ -41,6 +43,7 @@ async function main(): Promise<void> {
       out: { type: 'string' },
       verify: { type: 'string' },
       vars: { type: 'string' },
+      'protocol-only': { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
       'rpc-url': { type: 'string', default: process.env.RPC_URL ?? '' },
     },
@@ -52,10 +55,17 @@ async function main(): Promise<void> {
   checkPowers(config)
   if (values.verify) return verify(client, config, readJson(values.verify) as DeploymentFile)
   if (!values.out) throw new Error('Give --out, the deployment file to write.')
-  await deploy(client, config, values.out)
+  if (values['protocol-only'] && !isEmbedded(config))
+    throw refusal(["--protocol-only leaves the vaults' money unprotected; it is for the embedded chain only"])
+  await deploy(client, config, values.out, values['protocol-only'] ? deployProtocolOnly : deploySuite)
 }
 
-async function deploy(client: PublicClient, config: ConfigFile, out: string): Promise<void> {
+async function deploy(
+  client: PublicClient,
+  config: ConfigFile,
+  out: string,
+  deployContracts: (sender: Sender, config: SuiteConfig) => Promise<ProtocolSuite>,
+): Promise<void> {
   const privateKey = process.env.DEPLOYER_PRIVATE_KEY as Hex | undefined
   if (!privateKey || !/^0x[0-9a-fA-F]{64}$/.test(privateKey))
     throw new Error('Set DEPLOYER_PRIVATE_KEY (0x and 64 hex digits).')
@@ -64,7 +74,7 @@ async function deploy(client: PublicClient, config: ConfigFile, out: string): Pr
   mkdirSync(dirname(out), { recursive: true })
   const sender = stepwiseSender(client, privateKey, { journal: openJournal(journalPath), log: console.log })
   const deployedAtBlock = await client.getBlockNumber()
-  const suite = await deploySuite(sender, suiteConfig(config))
+  const suite = await deployContracts(sender, suiteConfig(config))
   for (const { pool, from, to } of pools) {
     for (let kept = from; kept < to; kept += OBSERVATIONS_PER_STEP) {
       await rememberPrices(sender, pool, Math.min(kept + OBSERVATIONS_PER_STEP, to))
@@ -89,9 +99,10 @@ async function verify(
   config: ConfigFile,
   { deployer, contracts, vaults }: DeploymentFile,
 ): Promise<void> {
-  const suite: Suite = { contracts: contracts as Suite['contracts'], vaults }
+  const suite: ProtocolSuite = { contracts: contracts as Suite['contracts'], vaults }
   const count = await verifySuite(client, suiteConfig(config), suite, deployer)
-  console.log(`Verified: ${count} wired values and roles are as configured.`)
+  const extent = hasExtension(suite) ? '' : ' The deployment has no extension: its admin acts without a delay.'
+  console.log(`Verified: ${count} wired values and roles are as configured.${extent}`)
 }
 
 /** A pool, how many observations it keeps, and how many it shall keep. */

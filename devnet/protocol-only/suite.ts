@@ -4,7 +4,7 @@ import { type Address, type Hex, parseAbi } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import type { Sender } from '../sender.ts'
 import { deployProtocol, deployVault, wireProtocol } from '../suite.ts'
-import type { ProtocolContracts, SuiteConfig } from '../suite-config.ts'
+import type { ProtocolSuite, SuiteConfig } from '../suite-config.ts'
 import { roleHolders } from '../suite-roles.ts'
 
 // Where the contracts without the extension differ from ours.
@@ -13,13 +13,11 @@ const routerAbi = parseAbi([
 ])
 const oracleAbi = parseAbi(['function setAssetConfig(address asset, uint32 maxAge, uint32 maxDeviationBps)'])
 
-export type ProtocolOnlySuite = { contracts: ProtocolContracts; vaults: Record<string, Address> }
-
 /**
  * Deploys contracts that have the functions of protocol.md and none of those that ours add: no timelock, no trade policy,
  * no guardian, no simulated capital. The sender stays their admin. For tests of reads and trades against such a deployment.
  */
-export async function deployProtocolOnly(sender: Sender, config: SuiteConfig): Promise<ProtocolOnlySuite> {
+export async function deployProtocolOnly(sender: Sender, config: SuiteConfig): Promise<ProtocolSuite> {
   const bytecodes = JSON.parse(readFileSync(join(import.meta.dirname, 'bytecode.json'), 'utf8')) as Record<string, Hex>
   const bytecodeOf = (name: string) => ({ bytecode: bytecodes[name] as Hex })
   const contracts = await deployProtocol(
