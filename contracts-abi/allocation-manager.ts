@@ -19,6 +19,7 @@ export const allocationManagerAbi = [
   {"type":"function","name":"onAgentRegistered","inputs":[{"name":"agentId","type":"uint256"},{"name":"vault","type":"address"},{"name":"trackId","type":"uint256"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"onAgentRemoved","inputs":[{"name":"agentId","type":"uint256"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"pendingDefaultAdmin","inputs":[],"outputs":[{"name":"","type":"address"}],"stateMutability":"view"},
+  {"type":"function","name":"releaseAllocationByRouter","inputs":[{"name":"agentId","type":"uint256"},{"name":"amount","type":"uint256"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"renounceRole","inputs":[{"name":"role","type":"bytes32"},{"name":"callerConfirmation","type":"address"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"revokeRole","inputs":[{"name":"role","type":"bytes32"},{"name":"account","type":"address"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"setAgentRegistry","inputs":[{"name":"registry","type":"address"}],"outputs":[],"stateMutability":"nonpayable"},

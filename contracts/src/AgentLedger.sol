@@ -33,14 +33,15 @@ contract AgentLedger {
         uint32 bounty;
     }
 
-    /// @dev One slot: the agent's present track, without its last trading day. 56 bits hold 36 billion USDC, signed.
-    /// `worstDayLoss` is in whole USDC.
+    /// @dev One slot, all that a buy reads of the past: the agent's present track without its last trading day, and the
+    /// trading day before that one, in whole USDC rounded up. 56 bits hold 36 billion USDC, signed.
     struct History {
         uint56 turnover;
         int56 realizedPnl;
         uint56 peakRealizedPnl;
-        uint56 worstDrawdown;
-        uint32 worstDayLoss;
+        uint24 day;
+        uint32 dayTurnover;
+        uint32 dayLoss;
     }
 
     /// @dev One slot, written by a promotion: the agent's earlier tracks.
@@ -51,10 +52,12 @@ contract AgentLedger {
         uint40 enteredAt;
     }
 
-    /// @dev One slot per agent and past trading day.
+    /// @dev One slot per agent and past trading day. The worst figures are those of the track until the end of the day.
     struct Day {
         uint64 turnover;
         int64 realizedPnl;
+        uint64 worstDrawdown;
+        uint64 worstDayLoss;
     }
 
     /// @dev What a buy is measured against: the track's realized PnL and its peak, and yesterday's part of the last 24
@@ -104,20 +107,22 @@ contract AgentLedger {
 
     /// @notice Checks that the agent's signer signed `digest` with the agent's next nonce, and uses up the nonce
     /// @dev The errors: `AgentNotFound` (registry), `InvalidNonce`, `InvalidSignature`.
-    function authorize(uint256 agentId, uint256 nonce, bytes32 digest, bytes calldata signature)
+    /// @param isBuy Whether a pause of the registry stops the intent; `registryPaused` is read for those alone
+    function authorize(uint256 agentId, uint256 nonce, bytes32 digest, bytes calldata signature, bool isBuy)
         external
         onlyTradeRouter
         returns (address vault, uint8 track, uint8 status, bool registryPaused)
     {
         address signer;
-        (signer, vault, track, status, registryPaused) = _agents.tradeContextOf(agentId);
+        if (isBuy) (signer, vault, track, status, registryPaused) = _agents.tradeContextOf(agentId);
+        else (signer, vault, track, status) = _agents.saleContextOf(agentId);
         _useNonce(agentId, nonce);
         if (!Signatures.isValid(signer, digest, signature)) revert ITradeRouter.InvalidSignature();
     }
 
     /// @notice Uses up the agent's next nonce for its owner or signer
     function cancelNonce(uint256 agentId, uint256 nonce, address by) external onlyTradeRouter {
-        (address signer,,,,) = _agents.tradeContextOf(agentId);
+        (address signer,,,) = _agents.saleContextOf(agentId);
         if (by != signer && by != _agents.ownerOf(agentId)) revert ITradeRouter.NotOwnerOrSigner(agentId, by);
         _useNonce(agentId, nonce);
     }
@@ -155,20 +160,31 @@ contract AgentLedger {
     }
 
     /// @notice Books a sale
-    /// @param usdcOut What the vault keeps of it
+    /// @param usdcOut What it brought
     /// @param released The cost basis of what was sold
-    /// @param bounty What a keeper got for it
-    function bookSale(uint256 agentId, uint256 usdcOut, uint256 released, uint256 bounty) external onlyTradeRouter {
-        Account memory account = _accountToday(agentId);
-        int256 pnl = account.realizedPnl + usdcOut.toInt256() - released.toInt256();
+    /// @param wantedBounty What a keeper is to get for it
+    /// @param maxBounty What keepers get for the agent's exits per UTC day at most
+    /// @return bounty What the keeper gets; the agent realizes the rest of `usdcOut`
+    function bookSale(uint256 agentId, uint256 usdcOut, uint256 released, uint256 wantedBounty, uint256 maxBounty)
+        external
+        onlyTradeRouter
+        returns (uint256 bounty)
+    {
+        Account memory account = _accounts[agentId];
+        if (account.day != _today()) _startDay(agentId, account, _histories[agentId]);
+        if (wantedBounty != 0) {
+            bounty = Math.min(wantedBounty, Math.saturatingSub(maxBounty, account.bounty * BOUNTY_UNIT));
+            account.bounty += Math.ceilDiv(bounty, BOUNTY_UNIT).toUint32();
+        }
+        int256 pnl = account.realizedPnl + (usdcOut - bounty).toInt256() - released.toInt256();
         account.realizedPnl = pnl.toInt64();
-        account.bounty += Math.ceilDiv(bounty, BOUNTY_UNIT).toUint32();
         ++account.trades;
         _accounts[agentId] = account;
 
-        int256 total = _histories[agentId].realizedPnl + pnl;
-        if (total > int256(uint256(_histories[agentId].peakRealizedPnl))) {
-            _histories[agentId].peakRealizedPnl = total.toUint256().toUint56();
+        History storage history = _histories[agentId];
+        int256 total = history.realizedPnl + pnl;
+        if (total > int256(uint256(history.peakRealizedPnl))) {
+            history.peakRealizedPnl = total.toUint256().toUint56();
         }
     }
 
@@ -183,14 +199,13 @@ contract AgentLedger {
         archive.enteredAt = block.timestamp.toUint40();
 
         // The last trading day stays in the account and counts later: its PnL is taken off in advance.
-        delete _histories[agentId];
-        _histories[agentId].realizedPnl = int256(-account.realizedPnl).toInt56();
-    }
-
-    /// @notice Returns what keepers may still get today for the agent's exits, of `max` per UTC day
-    function bountyLeft(uint256 agentId, uint256 max) external view returns (uint256) {
-        Account memory account = _accounts[agentId];
-        return account.day == _today() ? Math.saturatingSub(max, account.bounty * BOUNTY_UNIT) : max;
+        history.turnover = 0;
+        history.realizedPnl = int256(-account.realizedPnl).toInt56();
+        history.peakRealizedPnl = 0;
+        _histories[agentId] = history;
+        Day storage last = _pastDays[agentId][history.day];
+        last.worstDrawdown = 0;
+        last.worstDayLoss = 0;
     }
 
     /// @notice Appends `rules` to a ladder after checking them against the track
@@ -232,14 +247,15 @@ contract AgentLedger {
         History memory history = _histories[agentId];
         Account memory account = _accounts[agentId];
         Archive memory archive = _archives[agentId];
+        Day memory last = _pastDays[agentId][history.day];
         int256 realizedPnl = _trackPnl(agentId, account);
         return ITradeRouter.TrackRecord({
             enteredAt: archive.enteredAt,
             trades: account.trades - archive.trades,
             realizedPnl: realizedPnl,
             peakRealizedPnl: history.peakRealizedPnl,
-            worstDrawdown: Math.max(history.worstDrawdown, _drawdown(history.peakRealizedPnl, realizedPnl)),
-            worstDayLoss: Math.max(history.worstDayLoss * WHOLE_USDC, _lossOf(account.realizedPnl))
+            worstDrawdown: Math.max(last.worstDrawdown, _drawdown(history.peakRealizedPnl, realizedPnl)),
+            worstDayLoss: Math.max(last.worstDayLoss, _lossOf(account.realizedPnl))
         });
     }
 
@@ -258,8 +274,10 @@ contract AgentLedger {
         private
         returns (uint256 used, uint8 capitalMode)
     {
-        Account memory account = _accountToday(agentId);
-        Activity memory activity = _activityOf(agentId, account);
+        Account memory account = _accounts[agentId];
+        History memory history = _histories[agentId];
+        if (account.day != _today()) _startDay(agentId, account, history);
+        Activity memory activity = _activityOf(account, history);
         Assets memory assets = Assets(_usdc.balanceOf(vault), 0);
         uint256 cap;
         (cap, used, capitalMode) = _checkAllocation(agentId, activity.realizedPnl, vault, amount, assets);
@@ -275,44 +293,58 @@ contract AgentLedger {
     }
 
     function _useNonce(uint256 agentId, uint256 nonce) private {
-        uint32 expected = _accounts[agentId].nonce;
+        Account storage account = _accounts[agentId];
+        uint32 expected = account.nonce;
         if (nonce != expected) revert ITradeRouter.InvalidNonce(expected, nonce);
-        _accounts[agentId].nonce = expected + 1;
+        account.nonce = expected + 1;
     }
 
-    /// @dev Returns the agent's account with an earlier trading day closed and today's opened.
-    function _accountToday(uint256 agentId) private returns (Account memory account) {
-        account = _accounts[agentId];
-        uint256 today = _today();
-        if (account.day == today) return account;
-
-        if (account.turnover != 0 || account.realizedPnl != 0) {
-            _pastDays[agentId][account.day] = Day(account.turnover, account.realizedPnl);
-            History memory history = _histories[agentId];
-            history.turnover = (uint256(history.turnover) + account.turnover).toUint56();
-            history.realizedPnl = (int256(history.realizedPnl) + account.realizedPnl).toInt56();
-            uint256 drawdown = _drawdown(history.peakRealizedPnl, history.realizedPnl);
-            if (drawdown > history.worstDrawdown) history.worstDrawdown = drawdown.toUint56();
-            uint256 loss = _lossOf(account.realizedPnl) / WHOLE_USDC;
-            if (loss > history.worstDayLoss) history.worstDayLoss = loss.toUint32();
-            _histories[agentId] = history;
-        }
-        account.day = today.toUint32();
+    /// @dev Closes the account's last trading day and starts today's.
+    function _startDay(uint256 agentId, Account memory account, History memory history) private {
+        if (account.turnover != 0 || account.realizedPnl != 0) _closeDay(agentId, account, history);
+        account.day = _today().toUint32();
         account.turnover = 0;
         account.realizedPnl = 0;
         account.bounty = 0;
     }
 
+    function _closeDay(uint256 agentId, Account memory account, History memory history) private {
+        uint64 worstDrawdown;
+        uint64 worstDayLoss;
+        if (history.day != 0) {
+            Day storage before = _pastDays[agentId][history.day];
+            (worstDrawdown, worstDayLoss) = (before.worstDrawdown, before.worstDayLoss);
+        }
+        uint64 loss = _lossOf(account.realizedPnl).toUint64();
+        history.turnover = (uint256(history.turnover) + account.turnover).toUint56();
+        history.realizedPnl = (int256(history.realizedPnl) + account.realizedPnl).toInt56();
+        history.day = uint256(account.day).toUint24();
+        history.dayTurnover = Math.ceilDiv(account.turnover, WHOLE_USDC).toUint32();
+        history.dayLoss = Math.ceilDiv(loss, WHOLE_USDC).toUint32();
+        _histories[agentId] = history;
+
+        uint256 drawdown = _drawdown(history.peakRealizedPnl, history.realizedPnl);
+        if (drawdown > worstDrawdown) worstDrawdown = drawdown.toUint64();
+        if (loss > worstDayLoss) worstDayLoss = loss;
+        _pastDays[agentId][account.day] = Day(account.turnover, account.realizedPnl, worstDrawdown, worstDayLoss);
+    }
+
     /// @dev Today's figures, and of yesterday's the part that lies within the last 24 hours, as if it was spread evenly
     /// over the day: midnight does not give a second day's limits at once. Stricter than protocol.md.
-    function _activityOf(uint256 agentId, Account memory account) private view returns (Activity memory activity) {
-        History storage history = _histories[agentId];
+    function _activityOf(Account memory account, History memory history)
+        private
+        view
+        returns (Activity memory activity)
+    {
         activity.realizedPnl = int256(history.realizedPnl) + account.realizedPnl;
         activity.peakRealizedPnl = history.peakRealizedPnl;
-        Day memory yesterday = _pastDays[agentId][_today() - 1];
-        uint256 remaining = 1 days - block.timestamp % 1 days;
-        activity.turnover = account.turnover + yesterday.turnover * remaining / 1 days;
-        activity.loss = _lossOf(account.realizedPnl) + _lossOf(yesterday.realizedPnl) * remaining / 1 days;
+        activity.turnover = account.turnover;
+        activity.loss = _lossOf(account.realizedPnl);
+        if (history.day + 1 == account.day) {
+            uint256 remaining = 1 days - block.timestamp % 1 days;
+            activity.turnover += history.dayTurnover * WHOLE_USDC * remaining / 1 days;
+            activity.loss += history.dayLoss * WHOLE_USDC * remaining / 1 days;
+        }
     }
 
     function _checkAllocation(uint256 agentId, int256 realizedPnl, address vault, uint256 amount, Assets memory assets)

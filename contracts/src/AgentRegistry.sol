@@ -317,9 +317,13 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     }
 
     /// @inheritdoc IAgentRegistry
-    function saleContextOf(uint256 agentId) external view returns (address vault, uint8 track, uint8 status) {
+    function saleContextOf(uint256 agentId)
+        external
+        view
+        returns (address signer, address vault, uint8 track, uint8 status)
+    {
         AgentRecord storage agent = _agent(agentId);
-        return (agent.vault, agent.track, agent.status);
+        return (agent.signer, agent.vault, agent.track, agent.status);
     }
 
     /// @inheritdoc IAgentRegistry

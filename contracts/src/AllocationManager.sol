@@ -47,6 +47,11 @@ contract AllocationManager is IAllocationManager, TwoStepAdmin {
         _;
     }
 
+    modifier onlyTradeRouter() {
+        if (msg.sender != tradeRouter) revert OnlyTradeRouter(msg.sender);
+        _;
+    }
+
     constructor(address admin, address vaultTrackRegistry_) TwoStepAdmin(admin) {
         if (admin == address(0) || vaultTrackRegistry_ == address(0)) revert ZeroAddress();
         vaultTrackRegistry = vaultTrackRegistry_;
@@ -105,13 +110,14 @@ contract AllocationManager is IAllocationManager, TwoStepAdmin {
     }
 
     /// @inheritdoc IAllocationManager
-    function setAllocationUsedByRouter(uint256 agentId, uint256 used) external {
-        if (msg.sender != tradeRouter) revert OnlyTradeRouter(msg.sender);
-        Book storage book = _books[agentId];
-        if (book.createdAt == 0) revert AllocationNotFound(agentId);
+    function setAllocationUsedByRouter(uint256 agentId, uint256 used) external onlyTradeRouter {
+        _setUsed(_bookOf(agentId), used);
+    }
 
-        book.used = used.toUint80();
-        _touch(book);
+    /// @inheritdoc IAllocationManager
+    function releaseAllocationByRouter(uint256 agentId, uint256 amount) external onlyTradeRouter {
+        Book storage book = _bookOf(agentId);
+        _setUsed(book, book.used - amount);
     }
 
     /// @inheritdoc IAllocationManager
@@ -186,6 +192,14 @@ contract AllocationManager is IAllocationManager, TwoStepAdmin {
         }
 
         emit AllocationStatusUpdated(agentId, old, uint8(status));
+    }
+
+    /// @dev Adjacent assignments are one write of the slot.
+    function _setUsed(Book storage book, uint256 used) private {
+        uint80 stored = used.toUint80();
+        uint32 age = (block.timestamp - book.createdAt).toUint32();
+        book.used = stored;
+        book.age = age;
     }
 
     function _addCap(address vault, uint256 cap) private {

@@ -381,7 +381,8 @@ contract MandateVault is IMandateVault, ERC4626, TwoStepAdmin {
         view
         returns (address oracle, uint256 maxAge, bool paused, uint8 tokenDecimals, bool allowed)
     {
-        return (priceOracle, _maxPriceAge, tradingPaused, _holdings[token].decimals, isAllowedToken(token));
+        Holding memory holding = _holdings[token];
+        return (priceOracle, _maxPriceAge, tradingPaused, holding.decimals, _isAllowed(token, holding));
     }
 
     /// @inheritdoc IMandateVault
@@ -394,9 +395,8 @@ contract MandateVault is IMandateVault, ERC4626, TwoStepAdmin {
     }
 
     /// @inheritdoc IMandateVault
-    function isAllowedToken(address token) public view returns (bool) {
-        Holding storage holding = _holdings[token];
-        return holding.enabled && !holding.writtenOff && ITokenRegistry(tokenRegistry).isTokenActive(token);
+    function isAllowedToken(address token) external view returns (bool) {
+        return _isAllowed(token, _holdings[token]);
     }
 
     /// @inheritdoc IMandateVault
@@ -570,6 +570,10 @@ contract MandateVault is IMandateVault, ERC4626, TwoStepAdmin {
         if (amount == ledger) _heldMask &= ~_bitOf(holding.index);
 
         IERC20(token).safeTransfer(to, amount);
+    }
+
+    function _isAllowed(address token, Holding memory holding) private view returns (bool) {
+        return holding.enabled && !holding.writtenOff && ITokenRegistry(tokenRegistry).isTokenActive(token);
     }
 
     /// @dev USDC that what agents hold of the token counts for.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
@@ -10,6 +9,7 @@ import {IPositionManager} from "./interfaces/IPositionManager.sol";
 import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
 import {ExitLadder} from "./libraries/ExitLadder.sol";
 import {OpenBook} from "./libraries/OpenBook.sol";
+import {PriceMath} from "./libraries/PriceMath.sol";
 
 /// @title Positions, three storage slots each
 /// @dev `IPositionManager` documents the functions.
@@ -105,11 +105,16 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
     /// @inheritdoc IPositionManager
     function increasePosition(Increase calldata entry) external onlyTradeRouter {
         Record storage record = _records[entry.positionId];
-        record.tokenAmount = (record.tokenAmount + entry.tokensAdded).toUint128();
-        record.usdcCostBasis = (record.usdcCostBasis + entry.usdcAdded).toUint64();
+        uint128 tokenAmount = (record.tokenAmount + entry.tokensAdded).toUint128();
+        uint64 usdcCostBasis = (record.usdcCostBasis + entry.usdcAdded).toUint64();
+        uint64 entryPriceUsdc = entry.entryPriceUsdc.toUint64();
+        uint32 armedRound = entry.priceRound.toUint32();
+        // Adjacent assignments to one slot are one write.
+        record.tokenAmount = tokenAmount;
+        record.usdcCostBasis = usdcCostBasis;
+        record.entryPriceUsdc = entryPriceUsdc;
+        record.armedRound = armedRound;
         record.ladder = _armed(record.ladder);
-        record.entryPriceUsdc = entry.entryPriceUsdc.toUint64();
-        record.armedRound = entry.priceRound.toUint32();
         _clearDueExit(record, entry.positionId);
 
         emit PositionIncreased(
@@ -285,9 +290,11 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
     function positionStateOf(uint256 positionId) external view returns (PositionState memory) {
         Record storage record = _recordOf(positionId);
         uint256 ladder = record.ladder;
+        address token = _tokenOf(record);
+        uint8 capitalMode = _capitalModeOf(record);
         return PositionState({
             agentId: record.agentId,
-            token: _tokenOf(record),
+            token: token,
             tokenAmount: record.tokenAmount,
             usdcCostBasis: record.usdcCostBasis,
             entryPriceUsdc: record.entryPriceUsdc,
@@ -295,7 +302,7 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
             ladder: ladder & ExitLadder.MASK,
             armedAt: ladder >> ExitLadder.WIDTH,
             armedRound: record.armedRound,
-            capitalMode: _capitalModeOf(record),
+            capitalMode: capitalMode,
             hasDueExit: record.hasDueExit
         });
     }
@@ -311,21 +318,22 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
         return _dueExits[positionId];
     }
 
-    /// @dev Rounding the released cost up never overstates a profit; the last sale releases what is left, so that
-    /// nothing is lost or made on the way.
     function _release(Record storage record, uint256 tokenSold, uint256 usdcProceeds)
         private
         returns (uint256 released, bool closed)
     {
         uint256 held = record.tokenAmount;
         uint256 cost = record.usdcCostBasis;
-        released = Math.ceilDiv(cost * tokenSold, held);
+        released = PriceMath.releasedCost(cost, tokenSold, held);
         closed = tokenSold == held;
 
-        record.tokenAmount = (held - tokenSold).toUint128();
-        record.usdcCostBasis = (cost - released).toUint64();
-        record.realizedPnlUsdc =
-            (int256(record.realizedPnlUsdc) + usdcProceeds.toInt256() - released.toInt256()).toInt64();
+        uint128 tokensLeft = (held - tokenSold).toUint128();
+        uint64 costLeft = (cost - released).toUint64();
+        int64 pnl = (int256(record.realizedPnlUsdc) + usdcProceeds.toInt256() - released.toInt256()).toInt64();
+        // Adjacent assignments are one write of the slot.
+        record.tokenAmount = tokensLeft;
+        record.usdcCostBasis = costLeft;
+        record.realizedPnlUsdc = pnl;
     }
 
     function _setDueExit(

@@ -317,14 +317,15 @@ contract PriceOracle is IPriceOracle, TwoStepAdmin {
         if (isWithin && anchors.setAt != held.setAt) _anchors[asset] = anchors;
     }
 
-    function _quoted(address asset) private view returns (Feed memory feed) {
-        feed = _feeds[asset];
+    function _quoted(address asset) private view returns (Feed memory) {
+        Feed memory feed = _feeds[asset];
         if (feed.roundId == 0) revert TokenNotQuoted(asset);
+        return feed;
     }
 
     /// @dev A feed that reverts, or knows nothing yet, counts as down.
     function _sequencerState() private view returns (bool isUp, uint256 graceEnd) {
-        SequencerCheck memory check = _sequencer;
+        SequencerCheck storage check = _sequencer;
         if (check.feed == address(0)) return (true, 0);
         try ISequencerUptimeFeed(check.feed).latestRoundData() returns (
             uint80, int256 answer, uint256 startedAt, uint256, uint80

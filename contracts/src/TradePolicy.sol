@@ -17,6 +17,9 @@ contract TradePolicy is ITradePolicy, TwoStepAdmin {
     uint256 public constant MAX_WIDENING_SECONDS = 1 days;
     uint256 public constant MAX_TWAP_WINDOW = 1 hours;
 
+    /// @notice The least bound of deadlines; the router does not ask about nearer ones when a ladder is updated
+    uint256 public constant MIN_DEADLINE_SECONDS = 10 minutes;
+
     /// @dev One slot each. Limits without an exit slippage were never set.
     mapping(address vault => mapping(uint256 trackId => Limits)) private _limits;
 
@@ -38,6 +41,9 @@ contract TradePolicy is ITradePolicy, TwoStepAdmin {
         _checkMax(5, limits.maxSpotDeviationBps, BPS);
         _checkMax(6, limits.maxTwapDeviationBps, BPS);
         _checkMax(7, limits.twapWindow, MAX_TWAP_WINDOW);
+        if (limits.maxDeadlineSeconds != 0 && limits.maxDeadlineSeconds < MIN_DEADLINE_SECONDS) {
+            revert LimitOutOfRange(8, limits.maxDeadlineSeconds, MIN_DEADLINE_SECONDS);
+        }
 
         _limits[vault][trackId] = limits;
         emit LimitsUpdated(vault, trackId, limits);
@@ -116,8 +122,8 @@ contract TradePolicy is ITradePolicy, TwoStepAdmin {
         }
     }
 
-    function _limitsOf(address vault, uint256 trackId) private view returns (Limits memory limits) {
-        limits = _limits[vault][trackId];
+    function _limitsOf(address vault, uint256 trackId) private view returns (Limits memory) {
+        Limits storage limits = _limits[vault][trackId];
         if (limits.maxExitSlippageBps != 0) return limits;
         return Limits({
             maxEntrySlippageBps: 100,

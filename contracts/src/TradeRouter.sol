@@ -100,6 +100,9 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
     /// @dev A sale never ends further below the oracle's value, whatever the policy returns; the admin's own sales aside.
     uint256 private constant MAX_EXIT_SLIPPAGE_BPS = 2_000;
 
+    /// @dev No policy refuses a deadline this near, so an update of a ladder asks it about later ones only.
+    uint256 private constant MIN_DEADLINE_BOUND = 10 minutes;
+
     /// @dev A record of a due exit expires after this time without a confirmation: the price may have recovered.
     uint256 private constant DUE_EXPIRY = 15 minutes;
 
@@ -146,7 +149,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         nonReentrant
         returns (uint256 positionId)
     {
-        Trader memory trader = _authorize(intent.agentId, intent.nonce, intent.deadline, intent.hash(), signature);
+        Trader memory trader = _authorize(intent.agentId, intent.nonce, intent.deadline, intent.hash(), signature, true);
         _checkTradable(intent.agentId, trader);
         if (trader.vault != intent.vault) revert VaultMismatch(intent.agentId, trader.vault, intent.vault);
         Buy memory buy = Buy({
@@ -199,7 +202,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         nonReentrant
         returns (uint256 tokensAdded)
     {
-        Trader memory trader = _authorize(intent.agentId, intent.nonce, intent.deadline, intent.hash(), signature);
+        Trader memory trader = _authorize(intent.agentId, intent.nonce, intent.deadline, intent.hash(), signature, true);
         _checkTradable(intent.agentId, trader);
         IPositionManager.PositionState memory position = _openStateOf(intent.positionId, intent.agentId);
         Buy memory buy = Buy({
@@ -246,7 +249,8 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         nonReentrant
         returns (uint256 usdcOut)
     {
-        Trader memory trader = _authorize(intent.agentId, intent.nonce, intent.deadline, intent.hash(), signature);
+        Trader memory trader =
+            _authorize(intent.agentId, intent.nonce, intent.deadline, intent.hash(), signature, false);
         IPositionManager.PositionState memory position = _openStateOf(intent.positionId, intent.agentId);
         if (intent.exitBps == 0 || intent.exitBps > PriceMath.BPS) revert BpsOutOfRange(intent.exitBps);
 
@@ -277,11 +281,14 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         onlyRole(EXECUTOR_ROLE)
         nonReentrant
     {
-        Trader memory trader = _authorize(intent.agentId, intent.nonce, intent.deadline, intent.hash(), signature);
+        Trader memory trader =
+            _authorize(intent.agentId, intent.nonce, intent.deadline, intent.hash(), signature, false);
         IPositionManager.PositionState memory position = _openStateOf(intent.positionId, intent.agentId);
         if (_isOver(trader.status)) revert AgentNotTradable(intent.agentId);
         _checkNoExitInProgress(intent.positionId, position);
-        _policy.checkDeadline(trader.vault, trader.track, intent.deadline);
+        if (intent.deadline > block.timestamp + MIN_DEADLINE_BOUND) {
+            _policy.checkDeadline(trader.vault, trader.track, intent.deadline);
+        }
         uint256 ladder = _ledger.extendLadder(position.ladder.fired(), intent.exits, trader.vault, trader.track);
 
         // The last known price, however old: protection can be changed while the market is closed.
@@ -465,13 +472,17 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
     }
 
     /// @dev The common head of the four intents: in time, in order, and signed by the agent. Uses up the nonce.
-    function _authorize(uint256 agentId, uint256 nonce, uint256 deadline, bytes32 structHash, bytes calldata signature)
-        private
-        returns (Trader memory trader)
-    {
+    function _authorize(
+        uint256 agentId,
+        uint256 nonce,
+        uint256 deadline,
+        bytes32 structHash,
+        bytes calldata signature,
+        bool isBuy
+    ) private returns (Trader memory trader) {
         if (block.timestamp > deadline) revert ExpiredDeadline();
         (trader.vault, trader.track, trader.status, trader.registryPaused) =
-            _ledger.authorize(agentId, nonce, _hashTypedDataV4(structHash), signature);
+            _ledger.authorize(agentId, nonce, _hashTypedDataV4(structHash), signature, isBuy);
     }
 
     function _checkTradable(uint256 agentId, Trader memory trader) private pure {
@@ -526,7 +537,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
 
     function _executeExit(uint256 positionId, address keeper) private returns (ExitStatus status, uint256 kept) {
         IPositionManager.PositionState memory position = _openStateOf(positionId, 0);
-        (address vault, uint8 track,) = _agents.saleContextOf(position.agentId);
+        (, address vault, uint8 track,) = _agents.saleContextOf(position.agentId);
         Quote memory quote = _sellQuote(vault, position.token);
         Sale memory sale = _saleOf(positionId, position, vault, track);
         _findDueRule(sale, position, quote);
@@ -535,7 +546,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
             _deferExit(sale, refusal);
             return (ExitStatus.Deferred, 0);
         }
-        return _bookExit(sale, quote, keeper);
+        return _bookExit(sale, position, quote, keeper);
     }
 
     /// @dev Records that the exit is due, so that its floor widens; reverts when that was recorded a moment ago.
@@ -545,25 +556,24 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         emit ExitDeferred(sale.positionId, sale.agentId, sale.rule.toUint8(), sale.dueSince, sale.slippageBps);
     }
 
-    function _bookExit(Sale memory sale, Quote memory quote, address keeper)
-        private
-        returns (ExitStatus status, uint256 kept)
-    {
-        uint256 bounty = _bountyOf(sale, quote);
+    function _bookExit(
+        Sale memory sale,
+        IPositionManager.PositionState memory position,
+        Quote memory quote,
+        address keeper
+    ) private returns (ExitStatus status, uint256 kept) {
+        uint256 released = PriceMath.releasedCost(position.usdcCostBasis, sale.sold, position.tokenAmount);
+        uint256 bounty = _bookSale(sale.agentId, sale.usdcOut, released, _bountyOf(sale, quote));
         kept = sale.usdcOut - bounty;
-        uint256 released;
         uint256 left = sale.amount - sale.sold;
         if (left == 0) {
-            uint8 firedIndex;
-            (firedIndex, released) = _positions.applyLadderExit(sale.positionId, sale.rule, sale.sold, kept);
+            (uint8 firedIndex,) = _positions.applyLadderExit(sale.positionId, sale.rule, sale.sold, kept);
             emit ExitExecuted(sale.positionId, sale.agentId, firedIndex, keeper, kept, bounty);
         } else {
             status = ExitStatus.PartlyExecuted;
-            released =
-                _positions.applyPartialLadderExit(sale.positionId, sale.rule, sale.sold, kept, left, sale.dueSince);
+            _positions.applyPartialLadderExit(sale.positionId, sale.rule, sale.sold, kept, left, sale.dueSince);
             emit ExitPartlyExecuted(sale.positionId, sale.agentId, sale.rule.toUint8(), keeper, kept, bounty, left);
         }
-        _bookSale(sale.agentId, kept, released, bounty);
         if (bounty != 0) IMandateVault(sale.vault).pullAssetsForTrade(keeper, bounty);
     }
 
@@ -593,7 +603,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
 
     function _forcedSale(uint256 positionId) private view returns (Sale memory sale, Quote memory quote) {
         IPositionManager.PositionState memory position = _openStateOf(positionId, 0);
-        (address vault, uint8 track, uint8 status) = _agents.saleContextOf(position.agentId);
+        (, address vault, uint8 track, uint8 status) = _agents.saleContextOf(position.agentId);
         if (status == uint8(IAgentRegistry.AgentStatus.Active)) revert AgentNotSuspended(position.agentId);
         address oracle;
         (oracle,,, quote.decimals) = IMandateVault(vault).sellContextOf(position.token);
@@ -665,9 +675,13 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         else vault.pullTokenForTrade(sale.token, adapter, sale.amount);
     }
 
-    function _bookSale(uint256 agentId, uint256 usdcOut, uint256 released, uint256 bounty) private {
-        _allocations.setAllocationUsedByRouter(agentId, _allocations.allocationUsed(agentId) - released);
-        _ledger.bookSale(agentId, usdcOut, released, bounty);
+    /// @return bounty `wantedBounty`, bounded by what keepers may still get for the agent's exits today
+    function _bookSale(uint256 agentId, uint256 usdcOut, uint256 released, uint256 wantedBounty)
+        private
+        returns (uint256 bounty)
+    {
+        _allocations.releaseAllocationByRouter(agentId, released);
+        return _ledger.bookSale(agentId, usdcOut, released, wantedBounty, _venue.maxKeeperBounty);
     }
 
     function _sellQuote(address vault, address token) private view returns (Quote memory quote) {
@@ -706,15 +720,13 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         if (position.hasDueExit && _positions.dueExitOf(positionId).tokensLeft != 0) revert ExitInProgress(positionId);
     }
 
-    /// @dev A keeper never takes what the exit's floor promises the vault, and all keepers together take at most
-    /// `maxKeeperBounty` for one agent's exits per UTC day: an agent that fires its own exits to farm bounties gets that
-    /// much at most, out of its own record. A simulated exit pays nothing.
+    /// @dev A keeper never takes what the exit's floor promises the vault. The ledger bounds what all keepers together
+    /// take for one agent's exits per UTC day by `maxKeeperBounty`: an agent that fires its own exits to farm bounties
+    /// gets that much at most, out of its own record. A simulated exit pays nothing.
     function _bountyOf(Sale memory sale, Quote memory quote) private view returns (uint256) {
         if (sale.simulated) return 0;
-        Venue storage venue = _venue;
-        uint256 left = _ledger.bountyLeft(sale.agentId, venue.maxKeeperBounty);
         uint256 aboveFloor = Math.saturatingSub(sale.usdcOut, _floorOf(sale.sold, quote, sale.slippageBps));
-        return Math.min(Math.min(PriceMath.shareOf(sale.usdcOut, venue.keeperBountyBps), left), aboveFloor);
+        return Math.min(PriceMath.shareOf(sale.usdcOut, _venue.keeperBountyBps), aboveFloor);
     }
 
     /// @dev Passes the policy's refusal on, or names the floor that the venue does not meet.

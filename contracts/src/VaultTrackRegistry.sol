@@ -28,27 +28,20 @@ contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
         bool exists;
     }
 
-    /// @dev The first slot is all that a trade reads; `trackActive` is the track type's flag, copied into it.
+    /// @dev `policy` is one slot and all that a trade reads; its `active` says that both the configuration and the track
+    /// type are.
     struct StoredConfig {
-        uint16 maxTradeSizeBps;
-        uint32 maxDailyTurnoverBps;
-        uint16 maxDailyLossBps;
-        uint32 maxStopLossBps;
-        uint32 minTakeProfitBps;
-        uint32 maxTakeProfitBps;
-        bool requireStopLoss;
-        bool requireTakeProfit;
-        bool active;
-        bool trackActive;
+        TradePolicy policy;
+        // Second slot
         bool exists;
-        uint16 maxDrawdownBps;
+        bool active;
         // A `CapitalMode` plus one; 0 = the track type's
         uint8 ownCapitalMode;
-        // Second slot
+        // Third slot
         uint96 initialAllocation;
         uint96 maxAllocation;
         uint64 evaluationPeriod;
-        // Third slot
+        // Fourth slot
         uint128 minTrades;
         uint128 promotionScore;
     }
@@ -87,7 +80,7 @@ contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
         uint256 count = _vaults.length;
         for (uint256 i = 0; i < count; ++i) {
             StoredConfig storage stored = _configs[_vaults[i]][trackId];
-            if (stored.exists) stored.trackActive = trackType.active;
+            if (stored.exists) stored.policy.active = stored.active && trackType.active;
         }
         emit TrackTypeUpdated(trackId, trackType.name, trackType.capitalMode, trackType.active);
     }
@@ -105,17 +98,19 @@ contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
         StoredConfig storage stored = _configs[vault][trackId];
         stored.exists = true;
         stored.active = config.active;
-        stored.trackActive = _trackTypes[trackId].active;
-        stored.requireStopLoss = config.requireStopLoss;
-        stored.requireTakeProfit = config.requireTakeProfit;
         // forge-lint: disable-start(unsafe-typecast): _checkRanges has bounded every one of them
-        stored.maxTradeSizeBps = uint16(config.maxTradeSizeBps);
-        stored.maxDailyTurnoverBps = uint32(config.maxDailyTurnoverBps);
-        stored.maxDailyLossBps = uint16(config.maxDailyLossBps);
-        stored.maxStopLossBps = uint32(config.maxStopLossBps);
-        stored.minTakeProfitBps = uint32(config.minTakeProfitBps);
-        stored.maxTakeProfitBps = uint32(config.maxTakeProfitBps);
-        stored.maxDrawdownBps = uint16(config.maxDrawdownBps);
+        stored.policy = TradePolicy({
+            maxTradeSizeBps: uint16(config.maxTradeSizeBps),
+            maxDailyTurnoverBps: uint32(config.maxDailyTurnoverBps),
+            maxDailyLossBps: uint16(config.maxDailyLossBps),
+            maxStopLossBps: uint32(config.maxStopLossBps),
+            minTakeProfitBps: uint32(config.minTakeProfitBps),
+            maxTakeProfitBps: uint32(config.maxTakeProfitBps),
+            requireStopLoss: config.requireStopLoss,
+            requireTakeProfit: config.requireTakeProfit,
+            active: config.active && _trackTypes[trackId].active,
+            maxDrawdownBps: uint16(config.maxDrawdownBps)
+        });
         stored.initialAllocation = uint96(config.initialAllocation);
         stored.maxAllocation = uint96(config.maxAllocation);
         stored.evaluationPeriod = uint64(config.evaluationPeriod);
@@ -167,26 +162,25 @@ contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
             trackId: trackId,
             initialAllocation: stored.initialAllocation,
             maxAllocation: stored.maxAllocation,
-            maxDrawdownBps: stored.maxDrawdownBps,
-            maxTradeSizeBps: stored.maxTradeSizeBps,
-            maxDailyTurnoverBps: stored.maxDailyTurnoverBps,
-            maxDailyLossBps: stored.maxDailyLossBps,
+            maxDrawdownBps: stored.policy.maxDrawdownBps,
+            maxTradeSizeBps: stored.policy.maxTradeSizeBps,
+            maxDailyTurnoverBps: stored.policy.maxDailyTurnoverBps,
+            maxDailyLossBps: stored.policy.maxDailyLossBps,
             evaluationPeriod: stored.evaluationPeriod,
             minTrades: stored.minTrades,
             promotionScore: stored.promotionScore,
             active: stored.active,
-            maxStopLossBps: stored.maxStopLossBps,
-            minTakeProfitBps: stored.minTakeProfitBps,
-            maxTakeProfitBps: stored.maxTakeProfitBps,
-            requireStopLoss: stored.requireStopLoss,
-            requireTakeProfit: stored.requireTakeProfit
+            maxStopLossBps: stored.policy.maxStopLossBps,
+            minTakeProfitBps: stored.policy.minTakeProfitBps,
+            maxTakeProfitBps: stored.policy.maxTakeProfitBps,
+            requireStopLoss: stored.policy.requireStopLoss,
+            requireTakeProfit: stored.policy.requireTakeProfit
         });
     }
 
     /// @inheritdoc IVaultTrackRegistry
     function isVaultTrackActive(address vault, uint256 trackId) external view returns (bool) {
-        StoredConfig storage stored = _configs[vault][trackId];
-        return stored.active && stored.trackActive;
+        return _configs[vault][trackId].policy.active;
     }
 
     /// @inheritdoc IVaultTrackRegistry
@@ -197,19 +191,7 @@ contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
 
     /// @inheritdoc IVaultTrackRegistry
     function tradePolicyOf(address vault, uint256 trackId) external view returns (TradePolicy memory) {
-        StoredConfig storage stored = _configs[vault][trackId];
-        return TradePolicy({
-            maxTradeSizeBps: stored.maxTradeSizeBps,
-            maxDailyTurnoverBps: stored.maxDailyTurnoverBps,
-            maxDailyLossBps: stored.maxDailyLossBps,
-            maxStopLossBps: stored.maxStopLossBps,
-            minTakeProfitBps: stored.minTakeProfitBps,
-            maxTakeProfitBps: stored.maxTakeProfitBps,
-            requireStopLoss: stored.requireStopLoss,
-            requireTakeProfit: stored.requireTakeProfit,
-            active: stored.active && stored.trackActive,
-            maxDrawdownBps: stored.maxDrawdownBps
-        });
+        return _configs[vault][trackId].policy;
     }
 
     function _config(address vault, uint256 trackId) private view returns (StoredConfig storage stored) {

@@ -137,7 +137,7 @@ export const contractSetupErrors = {
       `the deviation bound of ${asset} cannot be ${maxDeviationBps} basis points in ${deviationWindow} seconds`,
   ),
   LIMIT_OUT_OF_RANGE: rejected<{ field: bigint; value: bigint; max: bigint }>(
-    ({ field, value, max }) => `field ${field} of the limits is ${value}, at most ${max} is allowed`,
+    ({ field, value, max }) => `field ${field} of the limits is ${value}, beyond its bound of ${max}`,
   ),
   QUOTED: rejected<{ amountIn: bigint; amountOut: bigint }>(
     ({ amountIn, amountOut }) => `a quote of ${amountIn} for ${amountOut} was not caught`,

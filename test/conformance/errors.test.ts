@@ -279,7 +279,7 @@ const caused: Record<string, () => Promise<string>> = {
   SLIPPAGE_ABOVE_LIMIT: () => submitOpen({ symbol: 'AMZN', maxSlippageBps: '101' }),
   TRADE_TOO_SMALL: () => submitOpen({ symbol: 'AMZN', usdcAmount: '0.5' }),
   DEADLINE_TOO_FAR: async () => {
-    await changeLimits({ maxDeadlineSeconds: 60 })
+    await changeLimits({ maxDeadlineSeconds: 600 })
     return submitOpen({ symbol: 'AMZN', deadline: `${(await chainTime()) + 3600n}` })
   },
   TWAP_DEVIATION: async () => {

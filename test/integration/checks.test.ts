@@ -193,9 +193,9 @@ describe('the checks of the trade policy', () => {
 
   it('agree with the router on slippage, size and deadline', async () => {
     const positionId = await openPosition(trader, open)
-    await setLimits({ maxEntrySlippageBps: 40, minTradeUsdc: 50_000_000n, maxDeadlineSeconds: 300 })
+    await setLimits({ maxEntrySlippageBps: 40, minTradeUsdc: 50_000_000n, maxDeadlineSeconds: 600 })
     const { body: quote } = await call('getTradeIntentQuote', { agentId: trader.agentId })
-    expect(BigInt(quote.suggestedDeadline) - BigInt(quote.serverTime)).toBe(300n)
+    expect(BigInt(quote.suggestedDeadline) - BigInt(quote.serverTime)).toBe(600n)
     const far = `${BigInt(quote.serverTime) + 3_600n}`
     const outcomes = []
     for (const [submission, input] of [

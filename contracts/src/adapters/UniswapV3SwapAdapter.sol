@@ -149,7 +149,7 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         if (token == address(0)) revert ZeroAddress();
         address pool = IUniswapV3Factory(factory).getPool(usdc, token, fee);
         if (pool == address(0)) revert PoolNotFound(token, fee);
-        (uint160 sqrtPriceX96,,,,,,) = IUniswapV3Pool(pool).slot0();
+        (uint160 sqrtPriceX96,,,) = IUniswapV3Pool(pool).slot0();
         if (sqrtPriceX96 == 0) revert PoolNotFound(token, fee);
 
         _markets[token] = Market(pool, fee, usdc < token, IERC20Metadata(token).decimals());
@@ -207,7 +207,7 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
 
     /// @dev A pool refuses a limit that its price is already beyond.
     function _isWithinLimit(Order memory order) private view returns (bool) {
-        (uint160 current,,,,,,) = IUniswapV3Pool(order.pool).slot0();
+        (uint160 current,,,) = IUniswapV3Pool(order.pool).slot0();
         return order.zeroForOne ? current > order.sqrtPriceLimit : current < order.sqrtPriceLimit;
     }
 
@@ -250,9 +250,10 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         });
     }
 
-    function _marketOf(address token) private view returns (Market memory market) {
-        market = _markets[token];
+    function _marketOf(address token) private view returns (Market memory) {
+        Market memory market = _markets[token];
         if (market.pool == address(0)) revert PoolNotConfigured(token);
+        return market;
     }
 
     function _checkTradeRouter() private view {

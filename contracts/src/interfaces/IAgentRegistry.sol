@@ -183,7 +183,10 @@ interface IAgentRegistry {
     function trackOf(uint256 agentId) external view returns (uint8);
 
     /// @notice Returns what a sale needs about the agent, from two slots
-    function saleContextOf(uint256 agentId) external view returns (address vault, uint8 track, uint8 status);
+    function saleContextOf(uint256 agentId)
+        external
+        view
+        returns (address signer, address vault, uint8 track, uint8 status);
     function statusOf(uint256 agentId) external view returns (uint8);
     function signerOf(uint256 agentId) external view returns (address);
     function payoutRecipientOf(uint256 agentId) external view returns (address);

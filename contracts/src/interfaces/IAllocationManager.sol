@@ -58,6 +58,9 @@ interface IAllocationManager {
     /// @notice Writes the cost basis of the agent's open positions; only the trade router, which alone knows it
     function setAllocationUsedByRouter(uint256 agentId, uint256 used) external;
 
+    /// @notice Takes the cost basis of what was sold off what the agent uses; only the trade router
+    function releaseAllocationByRouter(uint256 agentId, uint256 amount) external;
+
     function setAgentRegistry(address registry) external;
     function setTradeRouter(address router) external;
 

@@ -15,7 +15,7 @@ interface ITradePolicy {
     /// A sale is refused only while the pool is below the oracle: a pool above it pays the vault more.
     /// @param maxTwapDeviationBps The same for the pool's time-weighted price, in both directions; 0 = off
     /// @param twapWindow The length of that average in seconds; the pool's whole history where it is shorter
-    /// @param maxDeadlineSeconds How far ahead the deadline of an intent may be; 0 = off
+    /// @param maxDeadlineSeconds How far ahead the deadline of an intent may be, ten minutes at least; 0 = off
     struct Limits {
         uint16 maxEntrySlippageBps;
         uint16 maxExitSlippageBps;
@@ -42,8 +42,9 @@ interface ITradePolicy {
     event TwapRequiredUpdated(address indexed token, bool required);
 
     error ZeroAddress();
-    /// @notice A limit is out of its range; `field` is the position of the field in `Limits`
-    error LimitOutOfRange(uint256 field, uint256 value, uint256 max);
+    /// @notice A limit is out of its range; `field` is the position of the field in `Limits`, `bound` what it exceeds or,
+    /// for `maxDeadlineSeconds`, falls short of
+    error LimitOutOfRange(uint256 field, uint256 value, uint256 bound);
     error SlippageAboveLimit(uint256 slippageBps, uint256 maxSlippageBps);
     error TradeTooSmall(uint256 usdcAmount, uint256 minUsdcAmount);
     error DeadlineTooFar(uint256 deadline, uint256 latestDeadline);

@@ -17,18 +17,11 @@ interface IUniswapV3Pool {
         bytes calldata data
     ) external returns (int256 amount0, int256 amount1);
 
+    /// @dev The pool returns three more values, which nobody here reads.
     function slot0()
         external
         view
-        returns (
-            uint160 sqrtPriceX96,
-            int24 tick,
-            uint16 observationIndex,
-            uint16 observationCardinality,
-            uint16 observationCardinalityNext,
-            uint8 feeProtocol,
-            bool unlocked
-        );
+        returns (uint160 sqrtPriceX96, int24 tick, uint16 observationIndex, uint16 observationCardinality);
 
     /// @notice Cumulative ticks as of each number of seconds ago; reverts beyond the oldest observation
     function observe(uint32[] calldata secondsAgos)

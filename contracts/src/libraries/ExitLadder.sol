@@ -5,6 +5,7 @@ pragma solidity ^0.8.30;
 /// @notice Bits 0..199 hold five rules of 40 bits (16 of `exitBps`, 24 of the signed `triggerBps`), bits 200..207 the
 /// index of the first pending rule, bits 208..215 the number of rules. The upper 40 bits are free for the contract that stores it.
 /// The sign of a trigger gives its kind, so the kind is not stored.
+/// @dev Indexes are at most five, so their bits' positions are computed without overflow checks.
 library ExitLadder {
     uint256 internal constant MAX_RULES = 5;
     uint256 internal constant WIDTH = 216;
@@ -26,13 +27,17 @@ library ExitLadder {
     }
 
     function triggerBps(uint256 ladder, uint256 index) internal pure returns (int256) {
-        // The cast cuts the word down to the 24 bits of the trigger.
-        // forge-lint: disable-next-line(unsafe-typecast)
-        return int24(uint24(ladder >> (index * RULE_BITS + EXIT_BITS)));
+        unchecked {
+            // The cast cuts the word down to the 24 bits of the trigger.
+            // forge-lint: disable-next-line(unsafe-typecast)
+            return int24(uint24(ladder >> (index * RULE_BITS + EXIT_BITS)));
+        }
     }
 
     function exitBps(uint256 ladder, uint256 index) internal pure returns (uint256) {
-        return (ladder >> (index * RULE_BITS)) & 0xffff;
+        unchecked {
+            return (ladder >> (index * RULE_BITS)) & 0xffff;
+        }
     }
 
     /// @notice Returns the ladder with one more rule at its end
@@ -51,12 +56,14 @@ library ExitLadder {
 
     /// @notice Returns the ladder after the pending rule at `index` fired: it moves to `next`, the others keep their order
     function fire(uint256 ladder, uint256 index) internal pure returns (uint256) {
-        uint256 start = next(ladder) * RULE_BITS;
-        uint256 end = index * RULE_BITS;
-        uint256 rule = (ladder >> end) & ((ONE << RULE_BITS) - 1);
-        uint256 between = (ladder >> start) & ((ONE << (end - start)) - 1);
-        uint256 untouched = ladder & ~(((ONE << (end - start + RULE_BITS)) - 1) << start);
-        return (untouched | rule << start | between << (start + RULE_BITS)) + (ONE << NEXT_AT);
+        unchecked {
+            uint256 start = next(ladder) * RULE_BITS;
+            uint256 end = index * RULE_BITS;
+            uint256 rule = (ladder >> end) & ((ONE << RULE_BITS) - 1);
+            uint256 between = (ladder >> start) & ((ONE << (end - start)) - 1);
+            uint256 untouched = ladder & ~(((ONE << (end - start + RULE_BITS)) - 1) << start);
+            return (untouched | rule << start | between << (start + RULE_BITS)) + (ONE << NEXT_AT);
+        }
     }
 
     /// @notice Returns whether a pending stop-loss is met at `pnlBps`

@@ -47,7 +47,7 @@ library PoolPrice {
         Pool memory state;
         uint160 sqrtPrice;
         state.at = pool;
-        (sqrtPrice, state.tick, state.index, state.cardinality,,,) = pool.slot0();
+        (sqrtPrice, state.tick, state.index, state.cardinality) = pool.slot0();
         spotPrice = _priceAt(sqrtPrice, usdcIsToken0, decimals);
         if (window == 0) return (spotPrice, 0);
         (bool isKnown, int256 averageTick) = _averageTick(state, window);
@@ -108,19 +108,22 @@ library PoolPrice {
         view
         returns (bool isKnown, int256 tick)
     {
-        // The cumulative tick now, from which that of the window's beginning is subtracted.
-        int256 sum = int256(cumulative) + int256(pool.tick) * int256(uint256(age));
-        for (uint256 back = 1; back <= PROBES && back < pool.cardinality; ++back) {
-            (uint32 time, int56 before,, bool isInitialized) =
-                pool.at.observations((uint256(pool.index) + pool.cardinality - back) % pool.cardinality);
-            if (!isInitialized) return (false, 0);
-            uint32 olderAge = _secondsSince(time);
-            if (olderAge >= window) {
-                int256 between = (int256(cumulative) - before) / int256(uint256(olderAge - age));
-                sum -= before + between * int256(uint256(olderAge - window));
-                return (true, _mean(sum, window));
+        // Ticks times seconds fit in 56 bits, so nothing overflows in 256.
+        unchecked {
+            // The cumulative tick now, from which that of the window's beginning is subtracted.
+            int256 sum = int256(cumulative) + int256(pool.tick) * int256(uint256(age));
+            for (uint256 back = 1; back <= PROBES && back < pool.cardinality; ++back) {
+                (uint32 time, int56 before,, bool isInitialized) =
+                    pool.at.observations((uint256(pool.index) + pool.cardinality - back) % pool.cardinality);
+                if (!isInitialized) return (false, 0);
+                uint32 olderAge = _secondsSince(time);
+                if (olderAge >= window) {
+                    int256 between = (int256(cumulative) - before) / int256(uint256(olderAge - age));
+                    sum -= before + between * int256(uint256(olderAge - window));
+                    return (true, _mean(sum, window));
+                }
+                (age, cumulative) = (olderAge, before);
             }
-            (age, cumulative) = (olderAge, before);
         }
     }
 
@@ -158,10 +161,13 @@ library PoolPrice {
         uint256 left = Math.min(SignedMath.abs(ticks), MAX_TICKS);
         uint256 factor = Q64;
         uint256 power = TICK_BASE;
-        while (left != 0) {
-            if (left & 1 != 0) factor = factor * power / Q64;
-            power = power * power / Q64;
-            left >>= 1;
+        // `MAX_TICKS` keeps the factor below 2^84 and the last power below 2^102.
+        unchecked {
+            while (left != 0) {
+                if (left & 1 != 0) factor = factor * power / Q64;
+                power = power * power / Q64;
+                left >>= 1;
+            }
         }
         return ticks < 0 ? Math.mulDiv(price, Q64, factor) : Math.mulDiv(price, factor, Q64);
     }

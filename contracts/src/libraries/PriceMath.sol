@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+
 /// @title Conversions between tokens, USDC (6 decimals) and oracle prices (8 decimals)
 library PriceMath {
     uint256 internal constant BPS = 10_000;
@@ -21,6 +23,12 @@ library PriceMath {
     /// @notice Returns USDC base units per whole token, rounded down
     function entryPrice(uint256 usdcCost, uint256 tokens, uint256 tokenDecimals) internal pure returns (uint256) {
         return usdcCost * _unit(tokenDecimals) / tokens;
+    }
+
+    /// @notice Returns the part of `usdcCost` that a sale of `sold` of the `held` tokens releases
+    /// @dev Rounding it up never overstates a profit, and the last sale releases what is left.
+    function releasedCost(uint256 usdcCost, uint256 sold, uint256 held) internal pure returns (uint256) {
+        return Math.ceilDiv(usdcCost * sold, held);
     }
 
     /// @notice Returns `bps` of an amount, rounded down

@@ -48,6 +48,9 @@ contract TradePolicyTest is ProtocolTest {
         }
         _setLimits(_with(7, 1 hours));
         _refuseLimits(7, 1 hours + 1, 1 hours);
+        _setLimits(_with(8, 10 minutes));
+        _setLimits(_with(8, 0));
+        _refuseLimits(8, 10 minutes - 1, 10 minutes);
     }
 
     function test_RefusesAnExitSlippageOfNothing() public {
@@ -242,6 +245,7 @@ contract TradePolicyTest is ProtocolTest {
         if (field == 5) limits.maxSpotDeviationBps = uint16(value);
         if (field == 6) limits.maxTwapDeviationBps = uint16(value);
         if (field == 7) limits.twapWindow = uint32(value);
+        if (field == 8) limits.maxDeadlineSeconds = uint32(value);
     }
 
     function _refuseLimits(uint256 field, uint256 value, uint256 max) private {

@@ -143,7 +143,6 @@ contract PromotionTest is ProtocolTest {
         _win(30);
         _win(1);
         skip(PERIOD);
-        loss = loss / 1e6 * 1e6;
         _refusePromotion(
             abi.encodeWithSelector(IPromotionCriteria.DailyLossLimitBreached.selector, agentId, loss, CAP / 100)
         );

@@ -40,13 +40,13 @@ contract CancelNonceTest is ProtocolTest {
         AgentLedger ledger = AgentLedger(router.agentLedger());
         bytes memory refusal = abi.encodeWithSelector(AgentLedger.OnlyTradeRouter.selector, address(this));
         vm.expectRevert(refusal);
-        ledger.authorize(agentId, 0, 0, "");
+        ledger.authorize(agentId, 0, 0, "", true);
         vm.expectRevert(refusal);
         ledger.cancelNonce(agentId, 0, owner);
         vm.expectRevert(refusal);
         ledger.bookBuy(agentId, address(vault), 0, 1);
         vm.expectRevert(refusal);
-        ledger.bookSale(agentId, 1, 1, 0);
+        ledger.bookSale(agentId, 1, 1, 0, 0);
         vm.expectRevert(refusal);
         ledger.enterTrack(agentId);
         vm.expectRevert(abi.encodeWithSelector(ITradeRouter.OnlyAllocationManager.selector, address(this)));

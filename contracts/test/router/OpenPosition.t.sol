@@ -343,9 +343,11 @@ contract OpenPositionTest is ProtocolTest {
         _setPolicy(policy);
         vm.warp((_today() + 1) * DAY + 11 hours);
         _setOraclePrice(tsla, TSLA_PRICE);
+        // Yesterday's loss counts in whole USDC, rounded up.
+        uint256 remaining = (loss / USDC + 1) * USDC * 13 / 24;
         _refuse(
             _addIntent(id, 1_000 * USDC),
-            abi.encodeWithSelector(ITradeRouter.ExceedsDailyLoss.selector, agentId, loss * 13 / 24, MAX_LOSS)
+            abi.encodeWithSelector(ITradeRouter.ExceedsDailyLoss.selector, agentId, remaining, MAX_LOSS)
         );
         skip(2 hours);
         _setOraclePrice(tsla, TSLA_PRICE);

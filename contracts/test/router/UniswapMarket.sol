@@ -72,7 +72,7 @@ contract UniswapMarket is CommonBase, StdCheats, IUniswapV3SwapCallback {
     function moveTo(address token, uint256 price) external {
         IUniswapV3PoolSetup pool = poolOf(token);
         uint160 target = sqrtPriceOf(token, price);
-        (uint160 current,,,,,,) = pool.slot0();
+        (uint160 current,,,) = pool.slot0();
         if (current != target) pool.swap(address(this), target < current, type(int128).max, target, "");
     }
 

@@ -184,7 +184,7 @@ contract UniswapV3SwapAdapterTest is ProtocolTest {
         IUniswapV3Pool pool = IUniswapV3Pool(adapter.poolOf(address(nvda)));
         (int56[] memory cumulatives,) = pool.observe(ago);
         int256 average = (cumulatives[1] - cumulatives[0]) / 300;
-        (, int24 tick,,,,,) = pool.slot0();
+        (, int24 tick,,) = pool.slot0();
         (uint256 spot, uint256 twap) = adapter.pricesOf(address(nvda), 5 minutes);
         int256 away = address(usdc) < address(nvda) ? tick - average : average - tick;
         uint256 expected = spot;
