@@ -112,7 +112,7 @@ export async function getTerms(
       dailyTurnoverUsdc: decodeResult(tradeRouterAbi, 'dailyTurnoverUsdc', results.dailyTurnover),
       dailyRealizedPnlUsdc: decodeResult(tradeRouterAbi, 'dailyRealizedPnlUsdc', results.dailyRealizedPnl),
       extension: decodeExtension(results, block),
-      exitInProgress: (tryDecodeResult(positionManagerAbi, 'dueExitOf', results.dueExit)?.tokensLeft ?? 0n) > 0n,
+      dueExit: tryDecodeResult(positionManagerAbi, 'dueExitOf', results.dueExit),
       token: token && { address: token, symbol: symbolOf(token), ...decodeTokenTerms(results, block) },
       position,
     },

@@ -1,7 +1,7 @@
 import { marketHours } from '../catalog/market-hours.ts'
 import { isTriggered } from '../protocol/exit-ladder-rules.ts'
-import { type ExitMarket, isExitInProgress, watchedPnlBps } from '../protocol/pending-exits.ts'
-import type { WatchedPosition } from '../protocol/position.ts'
+import { type ExitMarket, watchedPnlBps } from '../protocol/pending-exits.ts'
+import { isExitInProgress, type WatchedPosition } from '../protocol/position.ts'
 import type { Deferral } from './last-exit-result.ts'
 
 export type ExitDecision = 'notReached' | 'due' | Deferral

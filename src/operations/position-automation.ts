@@ -1,12 +1,13 @@
 import { z } from 'zod'
 
-import { getPosition } from '../chain/positions.ts'
-import { symbolsOf } from '../chain/token-symbols.ts'
-import { readWatchedPositions } from '../chain/watched-positions.ts'
-import { refuse } from '../errors/catalogue.ts'
+import { getPositionTerms } from '../chain/read-intent-terms.ts'
+import { maxExitSlippageBps } from '../protocol/fill-amounts.ts'
 import { automation, presentAutomation } from '../resources/position-automation.ts'
 import { agentId, positionId, presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
+
+/** Terms of a sale, which take one quote of the venue; those of a purchase take many. */
+const FULL_EXIT_BPS = 10_000
 
 export const getPositionAutomation = defineOperation(
   {
@@ -29,18 +30,19 @@ export const getPositionAutomation = defineOperation(
     errors: [404, 502, 503],
   },
   async ({ trading, keeper }, { agentId, positionId }) => {
-    const [{ block, positions, marketOf }, watched] = await Promise.all([
-      readWatchedPositions(trading, [positionId]),
+    const [{ block, terms }, watched] = await Promise.all([
+      getPositionTerms(trading, agentId, { positionId, exitBps: FULL_EXIT_BPS }),
       keeper?.find(positionId),
     ])
-    const [position] = positions
-    if (position?.agentId !== agentId) {
-      await getPosition(trading, agentId, positionId) // throws AGENT_NOT_FOUND or POSITION_NOT_FOUND, whichever applies
-      throw refuse('POSITION_NOT_FOUND', { agentId, positionId })
-    }
-    const symbol = (await symbolsOf(trading, [position.token]))(position.token)
+    const { position, token, vault, dueExit, extension } = terms
     return {
-      ...presentAutomation({ position, symbol, market: marketOf(position), watched }),
+      ...presentAutomation({
+        position: { ...position, dueExit },
+        symbol: token.symbol,
+        market: { quote: token.quote, decimals: token.decimals, tradingPaused: vault.tradingPaused },
+        maxExitSlippageBps: maxExitSlippageBps(BigInt(position.maxSlippageBps), extension),
+        watched,
+      }),
       keeperEnabled: keeper !== undefined,
       asOf: presentAsOf(block),
     }

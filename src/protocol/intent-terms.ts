@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
 import type { LadderBounds } from './exit-ladder-rules.ts'
-import type { Position } from './position.ts'
+import type { DueExit, Position } from './position.ts'
 import type { PriceQuote } from './price-quote.ts'
 import type { TrackConfig } from './track-config.ts'
 import type { TradeLimits } from './trade-limits.ts'
@@ -25,8 +25,8 @@ export type TradingTerms = {
   token: TokenTerms | undefined
   /** Undefined if the intent is not about an open position. */
   position: Position | undefined
-  /** Whether an exit of the position has been filled only in part; false without the extension. */
-  exitInProgress: boolean
+  /** The position's due exit; undefined without a position or without the extension. */
+  dueExit: DueExit | undefined
 }
 
 /** What the contracts of the extension check an intent against. */

@@ -2,7 +2,7 @@ import type { Check } from './check.ts'
 import { TriggerType } from './enums.ts'
 import { costPnlBps, findBoundsProblem, findShapeProblem, isTriggered, pnlBps } from './exit-ladder-rules.ts'
 import { type ExtensionTerms, ladderBounds, type TokenTerms, type TradingTerms } from './intent-terms.ts'
-import type { Position } from './position.ts'
+import { isExitInProgress, type Position } from './position.ts'
 import type { ExitRule } from './typed-data.ts'
 
 /** Returns the checks of a ladder's shape and of the track's bounds. */
@@ -26,10 +26,10 @@ export function ladderChecks(exits: readonly ExitRule[], terms: TradingTerms, fi
   ]
 }
 
-export const exitInProgressCheck = ({ exitInProgress }: TradingTerms): Check => ({
+export const exitInProgressCheck = (terms: TradingTerms): Check => ({
   rule: 'noExitInProgress',
   code: 'EXIT_IN_PROGRESS',
-  pass: !exitInProgress,
+  pass: !isExitInProgress(terms),
 })
 
 /** An add waits while an exit is not completely filled or a pending rule is met at the current price. */

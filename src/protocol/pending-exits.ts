@@ -1,6 +1,6 @@
 import { PositionStatus, TriggerType } from './enums.ts'
 import { costPnlBps, isTriggered, pnlBps } from './exit-ladder-rules.ts'
-import type { WatchedPosition } from './position.ts'
+import { isExitInProgress, type WatchedPosition } from './position.ts'
 import { type PriceQuote, usdcValue } from './price-quote.ts'
 import type { ExitRule } from './typed-data.ts'
 
@@ -23,8 +23,15 @@ export type PendingExit = {
   minUsdcOut: bigint
 }
 
-/** Returns the pending rules of a position in ladder order; none if it is closed. */
-export function pendingExits(position: WatchedPosition, { quote, decimals }: ExitMarket): PendingExit[] {
+/**
+ * Returns the pending rules of a position in ladder order; none if it is closed. `maxExitSlippageBps` is how far below the
+ * oracle's value its exits sell at most.
+ */
+export function pendingExits(
+  position: WatchedPosition,
+  { quote, decimals }: ExitMarket,
+  maxExitSlippageBps: bigint,
+): PendingExit[] {
   if (position.status !== PositionStatus.Open) return []
   return position.exitRules.slice(position.nextRuleIndex).map((rule, index) => {
     const ruleIndex = position.nextRuleIndex + index
@@ -42,14 +49,10 @@ export function pendingExits(position: WatchedPosition, { quote, decimals }: Exi
       triggerPrice,
       distanceBps: isReached ? 0n : quote.price === 0n ? undefined : distanceBps(quote.price, triggerPrice),
       tokenIn,
-      minUsdcOut: (usdcValue(tokenIn, market) * (BPS - BigInt(position.maxSlippageBps))) / BPS,
+      minUsdcOut: (usdcValue(tokenIn, market) * (BPS - maxExitSlippageBps)) / BPS,
     }
   })
 }
-
-/** Whether a rule has sold a part of its share. The router goes on with it, whatever the price is then. */
-export const isExitInProgress = ({ dueExit }: Pick<WatchedPosition, 'dueExit'>): boolean =>
-  dueExit !== undefined && dueExit.tokensLeft > 0n
 
 /**
  * Returns a position's PnL in bps at a price, as the router computes it: against the cost basis, or against the entry price

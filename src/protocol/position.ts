@@ -36,6 +36,10 @@ export type DueExit = {
   tokensLeft: bigint
 }
 
+/** Whether a rule has sold a part of its share. The router goes on with it, whatever the price is then. */
+export const isExitInProgress = ({ dueExit }: { dueExit: DueExit | undefined }): boolean =>
+  dueExit !== undefined && dueExit.tokensLeft > 0n
+
 /** The part of a position that decides about its exits. */
 export type WatchedPosition = Omit<Position, 'openedAt' | 'realizedPnlUsdc' | 'unrealizedPnlUsdc' | 'capitalMode'> & {
   /** Undefined in a deployment without the extension. */

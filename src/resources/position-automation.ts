@@ -22,7 +22,7 @@ const pendingExit = exitRule
     ).nullable(),
     tokenAmount: amount("Tokens it would sell if it fired next; the token's base units"),
     minUsdcOut: usdc(
-      'Minimum proceeds of the sale: the value at the trigger price, or at the current price once the trigger is reached, less maxSlippageBps',
+      'Minimum proceeds of the sale: the value at the trigger price, or at the current price once the trigger is reached, less the largest slippage of exits: maxExitSlippageBps of the trade policy, or maxSlippageBps of the position where there is none',
     ),
   })
   .meta({ id: 'PendingExit' })
@@ -106,6 +106,8 @@ type AutomationFacts = {
   position: WatchedPosition
   symbol: string
   market: ExitMarket
+  /** How far below the oracle's value exits sell at most. */
+  maxExitSlippageBps: bigint
   /** What the keeper recorded; undefined if there is no keeper or it has not evaluated the position yet. */
   watched: ExitRecord | undefined
 }
@@ -115,6 +117,7 @@ export function presentAutomation({
   position,
   symbol,
   market,
+  maxExitSlippageBps,
   watched,
 }: AutomationFacts): Omit<z.input<typeof automation>, 'keeperEnabled' | 'asOf'> {
   const { quote } = market
@@ -125,7 +128,7 @@ export function presentAutomation({
     status: position.status === PositionStatus.Open ? 'Open' : 'Closed',
     price: presentPrice(quote),
     market: presentMarket(symbol, quote.at),
-    pendingRules: pendingExits(position, market).map(presentPendingExit),
+    pendingRules: pendingExits(position, market, maxExitSlippageBps).map(presentPendingExit),
     lastEvaluation: watched?.evaluation ? presentEvaluation(watched.evaluation) : null,
     lastOutcome: watched?.outcome ? presentOutcome(watched.outcome) : null,
   }
