@@ -2,7 +2,7 @@ import { concat, createPublicClient, encodeAbiParameters, type Hex, hashMessage,
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { TriggerType } from '../../src/protocol/enums.ts'
 import { type ExitRule, hashExits } from '../../src/protocol/typed-data.ts'
@@ -308,8 +308,8 @@ function contractDigest({ primaryType, typedData: { message }, exits: given }: B
     })
   }
   return client.readContract({
-    address: contracts.TradeRouter,
-    abi: tradeRouterAbi,
+    address: contracts.TradeRouterLens,
+    abi: tradeRouterLensAbi,
     functionName: `hash${primaryType}`,
     args: [{ ...message, exits }],
   } as never) as Promise<Hex>
