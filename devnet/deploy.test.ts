@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createTestClient, encodeFunctionData, http, isAddressEqual, zeroHash } from 'viem'
+import { createTestClient, getAddress, http, isAddressEqual, zeroHash } from 'viem'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { timelockAbi } from '../contracts-abi/timelock.ts'
@@ -77,12 +77,15 @@ test('nothing is sent when one key holds two powers or the admin acts without a 
     text: expect.stringContaining(`${executor.address} holds executors and oracleUpdaters`),
   })
   const timelock = { delaySeconds: 60, proposers: [oracleUpdater.address], executors: [] }
-  writeConfig({ roles: { timelock, oracleForcers: [oracleUpdater.address], guardians: [] } })
+  const placeholder = '0x0000000000000000000000000000000000000005'
+  const roles = { timelock, oracleForcers: [oracleUpdater.address], guardians: [], executors: [placeholder] }
+  writeConfig({ roles })
   const { code, text } = await deploy(['--config', configPath, '--out', out])
   expect(code).toBe(1)
   expect(text).toContain(`${oracleUpdater.address} holds timelock.proposers and oracleForcers`)
   expect(text).toContain('roles.timelock.delaySeconds is 60, it must be at least 86400')
   expect(text).toContain('roles.guardians is empty; name who may pause')
+  expect(text).toContain(`${placeholder} is a placeholder of the example`)
   expect(await devnet.client.getTransactionCount({ address: deployer.address })).toBe(0)
 })
 
@@ -104,6 +107,7 @@ test('an interrupted deployment continues where it stopped and is verified', asy
   const interrupted = run(['--config', configPath, '--out', out])
   for await (const text of interrupted.stdout)
     if (String(text).includes('deploy AgentRegistry')) interrupted.kill('SIGKILL')
+  const [startedAtBlock] = readFileSync(`${out}.journal`, 'utf8').split('\n')
 
   const { code, text } = await deploy(['--config', configPath, '--out', out])
   expect({ code, text }).toMatchObject({
@@ -113,12 +117,14 @@ test('an interrupted deployment continues where it stopped and is verified', asy
   expect(text).not.toContain('deploy PriceOracle')
   expect(existsSync(`${out}.journal`)).toBe(false)
 
-  const { contracts, vaults, tokens } = readDeployment()
+  expect(text).toMatch(/timelock\.proposers +0x/)
+  const { contracts, vaults, tokens, deployedAtBlock } = readDeployment()
+  expect(deployedAtBlock).toBe(startedAtBlock)
   expect(Object.keys(vaults)).toEqual(['genesis'])
   expect(tokens.TSLA).toBe(devnet.deployment.tokens.TSLA)
   const vars = JSON.parse((await deploy(['--vars', out])).text)
   expect(JSON.parse(vars.CONTRACTS)).toEqual(contracts)
-  expect(vars.CHAIN_ID).toBe(`${CHAIN_ID}`)
+  expect(vars).toMatchObject({ CHAIN_ID: `${CHAIN_ID}`, START_BLOCK: deployedAtBlock })
 }, 60_000)
 
 test('the admin is a timelock, and the deployer keeps nothing', async () => {
@@ -159,13 +165,20 @@ test('a value that is not as configured is named, and the admin changes one only
   const change = { ...router, functionName: 'setKeeperBounty', args: [7n, 1_000_000n] } as const
   await expect(devnet.send(admin, change)).rejects.toThrow('AccessControlUnauthorizedAccount')
 
-  const timelock = { address: contracts.Timelock ?? '0x', abi: timelockAbi } as const
-  const operation = [router.address, 0n, encodeFunctionData(change), zeroHash, zeroHash] as const
-  await devnet.send(admin, { ...timelock, functionName: 'schedule', args: [...operation, BigInt(2 * DAY)] })
-  const execution = { ...timelock, functionName: 'execute', args: operation } as const
-  await expect(devnet.send(admin, execution)).rejects.toThrow('TimelockUnexpectedOperationState')
+  const operation = ['--deployment', out, 'TradeRouter.setKeeperBounty(7, "1000000")']
+  const scheduled = await administer([...operation, '--send', 'schedule'], admin)
+  expect(scheduled).toMatchObject({ code: 0, text: expect.stringContaining(': not scheduled') })
+  expect(scheduled.text).toContain('TradeRouter.setKeeperBounty(7, "1000000"): succeeds now')
+  expect(await administer([...operation, '--send', 'execute'], admin)).toMatchObject({
+    code: 1,
+    text: expect.stringContaining(': waiting, due at '),
+  })
   await devnet.increaseTime(2 * DAY)
-  await devnet.send(deployer, execution) // anybody may, once the delay is over
+  const executed = await administer([...operation, '--send', 'execute'], deployer) // anybody may, once the delay is over
+  expect(executed).toMatchObject({ code: 0, text: expect.stringContaining(': ready') })
+  expect(await administer(operation, deployer)).toMatchObject({ code: 0, text: expect.stringContaining(': done') })
+  const unknown = await administer(['--deployment', out, 'TradeRouter.fly()'], admin)
+  expect(unknown).toMatchObject({ code: 1, text: expect.stringContaining('fly') })
 
   const { code, text } = await deploy(verification)
   expect(code).toBe(1)
@@ -206,7 +219,8 @@ type Changes = { fee?: number; chainId?: number; usdc?: string; embedded?: boole
 
 function writeConfig({ fee = 500, roles, ...changes }: Changes = {}): void {
   const { contracts, tokens, accounts } = devnet.deployment
-  const example = JSON.parse(readFileSync(join(root, 'scripts/deploy.example.json'), 'utf8'))
+  const text = readFileSync(join(root, 'scripts/deploy.example.json'), 'utf8')
+  const example = JSON.parse(text.replace(/0x0{39}[1-9a-f]/g, placeholder => getAddress(`0x11${placeholder.slice(4)}`)))
   const config = {
     ...example,
     chainId: devnet.chainId,
@@ -230,21 +244,30 @@ function readDeployment(path = out): {
   contracts: Record<string, `0x${string}`>
   vaults: Record<string, `0x${string}`>
   tokens: Record<string, `0x${string}`>
+  deployedAtBlock: string
 } {
   return JSON.parse(readFileSync(path, 'utf8'))
 }
 
-async function deploy(args: string[]): Promise<{ code: number; text: string }> {
-  const child = run(args)
+/** Runs `npm run timelock`. */
+const administer = (args: string[], { privateKey }: Account) =>
+  outputOf(run(args, { script: 'timelock.ts', env: { PRIVATE_KEY: privateKey } }))
+
+const deploy = (args: string[]) => outputOf(run(args))
+
+async function outputOf(child: ReturnType<typeof run>): Promise<{ code: number; text: string }> {
   let text = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => (text += chunk))
   const [code] = await once(child, 'close')
   return { code, text }
 }
 
-function run(args: string[]) {
-  return spawn(process.execPath, [join(root, 'scripts/deploy.ts'), ...args], {
+function run(
+  args: string[],
+  { script = 'deploy.ts', env = {} }: { script?: string; env?: Record<string, string> } = {},
+) {
+  return spawn(process.execPath, [join(root, 'scripts', script), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, RPC_URL: devnet.rpcUrl, DEPLOYER_PRIVATE_KEY: deployer.privateKey },
+    env: { ...process.env, RPC_URL: devnet.rpcUrl, DEPLOYER_PRIVATE_KEY: deployer.privateKey, ...env },
   })
 }

@@ -81,6 +81,9 @@ export type Journal = {
   add(step: Hex, contract: Address | null): void
 }
 
+// A line of the log shows which step was sent; `--verify` reads the values back.
+const MAX_LABEL_LENGTH = 200
+
 /**
  * Returns a sender for a public chain. It estimates each transaction and waits for it before the next one, so that no step
  * follows a failed one. It skips steps that are in the journal.
@@ -92,6 +95,11 @@ export function stepwiseSender(
 ): Sender {
   const account = privateKeyToAccount(privateKey)
   const wallet = createWalletClient({ account, chain: client.chain, transport: custom(client) })
+  const names = new Map<string, string>()
+  const readable = (label: string) => {
+    const named = label.replace(/0x[0-9a-fA-F]{40}\b/g, address => names.get(address.toLowerCase()) ?? address)
+    return named.length > MAX_LABEL_LENGTH ? `${named.slice(0, MAX_LABEL_LENGTH)}…` : named
+  }
   let index = 0
   const run = async (step: Step): Promise<Address | null> => {
     const id = keccak256(concat([numberToHex(index++, { size: 4 }), step.to ?? '0x', step.data]))
@@ -104,7 +112,7 @@ export function stepwiseSender(
     const { status, contractAddress } = await client.waitForTransactionReceipt({ hash, timeout: 180_000 })
     if (status !== 'success') throw new Error(`${step.label} reverted in ${hash}`)
     journal.add(id, contractAddress ?? null)
-    log(`${step.label}${contractAddress ? ` -> ${contractAddress}` : ''}`)
+    log(`${readable(step.label)}${contractAddress ? ` -> ${contractAddress}` : ''}`)
     return contractAddress ?? null
   }
   return {
@@ -112,6 +120,7 @@ export function stepwiseSender(
     async deploy(creation) {
       const address = await run(creationStep(creation))
       if (!address) throw new Error(`The receipt of ${creation.name} has no contract address.`)
+      names.set(address.toLowerCase(), creation.name)
       return address
     },
     async write(call) {
@@ -171,7 +180,7 @@ function creationStep<abi extends Abi>({ name, abi, args, bytecode }: Creation<a
 
 function writeStep<abi extends Abi, name extends ContractFunctionName<abi, Mutability>>(call: Write<abi, name>): Step {
   const data = encodeFunctionData(call as EncodeFunctionDataParameters)
-  const label = `${call.functionName}(${describe(call.args)}) on ${call.address}`
+  const label = `${call.address}.${call.functionName}(${describe(call.args)})`
   return { label, abi: call.abi, to: call.address, data }
 }
 

@@ -60,7 +60,7 @@ export function roleHolders(
 }
 
 /** Every power that somebody can act with. The treasury only receives. */
-function powers(roles: SuiteRoles): Record<string, Address[]> {
+export function powers(roles: SuiteRoles): Record<string, Address[]> {
   return {
     'timelock.proposers': roles.timelock.proposers,
     guardians: roles.guardians,

@@ -2,11 +2,13 @@ import { readFileSync } from 'node:fs'
 import { getAddress, isAddress, zeroAddress } from 'viem'
 import { z } from 'zod'
 import type { SuiteConfig } from '../devnet/suite-config.ts'
-import { sharedKeys } from '../devnet/suite-roles.ts'
+import { namedAccounts, sharedKeys } from '../devnet/suite-roles.ts'
 
 // One key may hold every power there, and its timelock needs no delay.
 const EMBEDDED_CHAIN_ID = 31337
 const MIN_TIMELOCK_DELAY_SECONDS = 86_400n
+// Below it there are precompiles and the example's placeholders; nobody has their keys.
+const FIRST_REAL_ADDRESS = 0x10000n
 
 const address = z
   .string()
@@ -140,6 +142,10 @@ export function checkPowers(config: ConfigFile): void {
   if (isEmbedded(config)) return
   const { roles } = config
   const problems = sharedKeys(roles)
+  for (const account of namedAccounts(roles)) {
+    if (BigInt(account) < FIRST_REAL_ADDRESS)
+      problems.push(`${account} is a placeholder of the example; name a real account`)
+  }
   const { delaySeconds } = roles.timelock
   if (delaySeconds < MIN_TIMELOCK_DELAY_SECONDS) {
     problems.push(`roles.timelock.delaySeconds is ${delaySeconds}, it must be at least ${MIN_TIMELOCK_DELAY_SECONDS}`)

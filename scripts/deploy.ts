@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Address, erc20Abi, type Hex, type PublicClient, zeroAddress } from 'viem'
@@ -9,6 +9,7 @@ import { deployProtocolOnly } from '../devnet/protocol-only/suite.ts'
 import { connect, type Journal, MULTICALL3, type Sender, stepwiseSender } from '../devnet/sender.ts'
 import { deploySuite } from '../devnet/suite.ts'
 import { hasExtension, type ProtocolSuite, type Suite, type SuiteConfig } from '../devnet/suite-config.ts'
+import { powers } from '../devnet/suite-roles.ts'
 import { verifySuite } from '../devnet/suite-verification.ts'
 import { rememberPrices } from '../devnet/uniswap.ts'
 import { addressVars } from '../devnet/worker-vars.ts'
@@ -49,7 +50,7 @@ async function main(): Promise<void> {
     },
   })
   if (values.help) return console.log(HELP)
-  if (values.vars) return console.log(JSON.stringify(addressVars(readJson(values.vars) as DeploymentFile), null, 2))
+  if (values.vars) return printVars(readJson(values.vars) as DeploymentFile)
   const config = readConfig(values.config)
   const client = await connectTo(values['rpc-url'], config.chainId)
   checkPowers(config)
@@ -72,8 +73,8 @@ async function deploy(
   const pools = await inspect(client, config)
   const journalPath = `${out}.journal`
   mkdirSync(dirname(out), { recursive: true })
-  const sender = stepwiseSender(client, privateKey, { journal: openJournal(journalPath), log: console.log })
-  const deployedAtBlock = await client.getBlockNumber()
+  const { startedAtBlock, ...journal } = openJournal(journalPath, await client.getBlockNumber())
+  const sender = stepwiseSender(client, privateKey, { journal, log: console.log })
   const suite = await deployContracts(sender, suiteConfig(config))
   for (const { pool, from, to } of pools) {
     for (let kept = from; kept < to; kept += OBSERVATIONS_PER_STEP) {
@@ -83,7 +84,7 @@ async function deploy(
   const deployment: DeploymentFile = {
     chainId: config.chainId,
     deployer: sender.address,
-    deployedAtBlock: `${deployedAtBlock}`,
+    deployedAtBlock: startedAtBlock,
     contracts: { ...suite.contracts, ...around(config) },
     vaults: suite.vaults,
     tokens: Object.fromEntries(config.tokens.map(({ symbol, address }) => [symbol, address])),
@@ -91,7 +92,15 @@ async function deploy(
   await verify(client, config, deployment)
   writeFileSync(out, `${JSON.stringify(deployment, null, 2)}\n`)
   rmSync(journalPath, { force: true })
+  console.log('Who may act, besides the timelock as admin of every contract:')
+  for (const [power, holders] of Object.entries(powers(config.roles)))
+    console.log(`  ${power.padEnd(29)} ${holders.join(', ') || 'nobody'}`)
   console.log(`Written to ${out}. The Worker's variables: npm run deploy:contracts -- --vars ${out}`)
+}
+
+function printVars(deployment: DeploymentFile): void {
+  const vars = { ...addressVars(deployment), START_BLOCK: deployment.deployedAtBlock }
+  console.log(JSON.stringify(vars, null, 2))
 }
 
 async function verify(
@@ -169,19 +178,14 @@ function readJson(path: string): unknown {
   return JSON.parse(readFileSync(path, 'utf8'))
 }
 
-/** One line per mined step, appended as it is mined. */
-function openJournal(path: string): Journal {
-  const done = new Map<Hex, Address | null>()
-  try {
-    for (const line of readFileSync(path, 'utf8').trim().split('\n')) {
-      const [step, contract] = JSON.parse(line) as [Hex, Address | null]
-      done.set(step, contract)
-    }
-    console.log(`Continuing after ${done.size} steps of ${path}.`)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-  }
+/** The block at which the first run started, then one line per mined step, appended as it is mined. */
+function openJournal(path: string, block: bigint): Journal & { startedAtBlock: string } {
+  if (!existsSync(path)) writeFileSync(path, `${block}\n`)
+  const [startedAtBlock = '0', ...lines] = readFileSync(path, 'utf8').trim().split('\n')
+  const done = new Map(lines.map(line => JSON.parse(line) as [Hex, Address | null]))
+  if (done.size > 0) console.log(`Continuing after ${done.size} steps of ${path}.`)
   return {
+    startedAtBlock,
     done,
     add(step, contract) {
       done.set(step, contract)
