@@ -1,5 +1,5 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
 const root = join(import.meta.dirname, '../..')
@@ -44,6 +44,16 @@ describe('docs/decisions.md', () => {
       return (named.length === 0 && !/npm run faults|every refusal test/.test(names)) || !named.every(exists)
     })
     expect(missing.map(section => section.split('\n')[0])).toEqual([])
+  })
+})
+
+describe('docs/security.md', () => {
+  it('names only what the contracts and the configuration of a deployment have', () => {
+    const files = globSync(['contracts/src/**/*.sol', 'scripts/deploy-config.ts', 'src/resources/*.ts'], { cwd: root })
+    const words = new Set(files.flatMap(file => [basename(file, '.sol'), ...(read(file).match(/\w+/g) ?? [])]))
+    const names = [...read('docs/security.md').matchAll(/`([A-Za-z]\w+(?:\.[A-Za-z]\w+)?)[`(]/g)]
+    const unknown = names.map(([, name]) => name ?? '').filter(name => !name.split('.').every(word => words.has(word)))
+    expect(unknown.filter(name => !['genesis', 'frontier'].includes(name))).toEqual([])
   })
 })
 
