@@ -2,6 +2,7 @@ import { env } from 'cloudflare:workers'
 import { createPublicClient, erc20Abi, type Hex, http, parseEventLogs } from 'viem'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { retryLatest } from '../../devnet/retry-latest.ts'
 import { AgentStatus } from '../../src/protocol/enums.ts'
 import { chain, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
@@ -9,7 +10,7 @@ import { appWith, call, callOverHttp, deployment, type Fetch, type Input } from 
 
 const { accounts, contracts, tokens } = deployment
 const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const
-const node = createPublicClient({ transport: http(deployment.rpcUrl) })
+const node = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 
 const history = async (agentId: string, input: Input = {}, fetch?: Fetch): Promise<Body> => {
   const { status, body } = await call('getTradeHistory', { agentId, ...input }, fetch)
