@@ -21,7 +21,9 @@ export const retryLatest = <transport extends Transport>(inner: transport): tran
     return { ...rest, request: retry }
   }) as transport
 
-const readsLatest = ({ params }: { params?: unknown }) => Array.isArray(params) && params[1] === 'latest'
+/** Whether a request reads the newest block: a node takes a missing block for `latest`. */
+const readsLatest = ({ params }: { params?: unknown }) =>
+  Array.isArray(params) && (params[1] === undefined || params[1] === 'latest')
 
 const isBlockLost = (error: unknown) =>
   error instanceof BaseError && /BlockOutOfRange|header not found|unknown block/i.test(error.details)

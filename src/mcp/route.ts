@@ -5,7 +5,8 @@ import {
   isLegacyRequest,
   readRequestBody,
 } from '@modelcontextprotocol/server'
-import { rpcError, type ServerFactory, sessionNotFound } from './server-factory.ts'
+import { rpcError, sessionNotFound } from './json-rpc-errors.ts'
+import type { ServerFactory } from './server-factory.ts'
 import { hubOf } from './subscription-hub-object.ts'
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024

@@ -12,9 +12,3 @@ export type ServerOptions = { url: URL; subscriptions?: Subscriptions }
 
 /** Creates a server: for one request (2026 revision of the protocol) or for one session (2025 revisions). */
 export type ServerFactory = (options: ServerOptions) => McpServer | Server
-
-/** Returns a JSON-RPC error response without a request id, as the transport sends it. */
-export const rpcError = (status: number, code: number, message: string, headers: HeadersInit = {}): Response =>
-  Response.json({ jsonrpc: '2.0', id: null, error: { code, message } }, { status, headers })
-
-export const sessionNotFound = () => rpcError(404, -32001, 'Session not found')

@@ -4,7 +4,8 @@ import {
   type Server,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server'
-import { type ServerFactory, type Subscriptions, sessionNotFound } from './server-factory.ts'
+import { sessionNotFound } from './json-rpc-errors.ts'
+import type { ServerFactory, Subscriptions } from './server-factory.ts'
 import { SessionEventLog } from './session-event-log.ts'
 import { hubOf } from './subscription-hub-object.ts'
 

@@ -1,7 +1,8 @@
 import { encodeFunctionData } from 'viem'
 import { z } from 'zod'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import { getAgent, getLinkTerms } from '../chain/agents.ts'
+import { getAgent } from '../chain/agents.ts'
+import { getLinkTerms } from '../chain/registration-terms.ts'
 import { agentParams, agentRecord, presentAgent } from '../resources/agent.ts'
 import {
   addressOut,

@@ -11,7 +11,7 @@ import {
   newRequest,
   node,
   nonceOf,
-  onFirstSend,
+  onFirstSendOf,
   relayUntilMined,
   sends,
   useLanes,
@@ -58,7 +58,7 @@ describe('a node', () => {
     const { executor, account } = newLane()
     await relayUntilMined(executor, newRequest())
     const request = newRequest()
-    node.fault = onFirstSend(fault)
+    node.fault = onFirstSendOf(request, fault)
     await relayUntilMined(executor, request)
     expect(await executionsOf(request)).toBe(1n)
     expect(await nonceOf(account.address)).toBe(2)
@@ -120,7 +120,7 @@ describe('bytes that a node', () => {
     await relayUntilMined(executor, newRequest())
     const request = newRequest()
     const message = 'intrinsic gas too low'
-    node.fault = onFirstSend(async () => errorResponse(-32000, message))
+    node.fault = onFirstSendOf(request, async () => errorResponse(-32000, message))
     expect(await executor.relay(request)).toEqual({ state: 'rejected', message })
     expect(await executionsOf(request)).toBe(0n)
     expect(await nonceOf(account.address)).toBe(2)

@@ -10,7 +10,7 @@ import {
   newRequest,
   node,
   nonceOf,
-  onFirstSend,
+  onFirstSendOf,
   relayUntilMined,
   sends,
   setReverting,
@@ -92,8 +92,10 @@ describe('the same digest', () => {
       blockNumber: expect.any(BigInt),
     })
     await chain('anvil_mine', numberToHex(70))
-    await runDurableObjectAlarm(stub)
-    expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'final' })
+    await vi.waitFor(async () => {
+      await runDurableObjectAlarm(stub)
+      expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'final' })
+    }, 10_000)
   })
 
   test('is forgotten a day after its deadline', async () => {
@@ -101,8 +103,10 @@ describe('the same digest', () => {
     const request = newRequest({ deadline: 1n })
     await relayUntilMined(executor, request)
     await chain('anvil_mine', numberToHex(70))
-    await runDurableObjectAlarm(stub)
-    expect(await executor.find(request.group, request.digest)).toBeUndefined()
+    await vi.waitFor(async () => {
+      await runDurableObjectAlarm(stub)
+      expect(await executor.find(request.group, request.digest)).toBeUndefined()
+    }, 10_000)
   })
 })
 
@@ -179,7 +183,7 @@ describe('an intent that', () => {
   test('reverts after a good simulation has the revert data, and a later try may succeed', async () => {
     const { executor, account } = newLane()
     const request = newRequest()
-    node.fault = onFirstSend(async (_, forward) => {
+    node.fault = onFirstSendOf(request, async (_, forward) => {
       await setReverting(true)
       return forward()
     })

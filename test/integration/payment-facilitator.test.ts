@@ -35,7 +35,7 @@ describe('a facilitator that', () => {
       body: { code: 'FACILITATOR_UNAVAILABLE', retryable: true },
     })
     await ledger.expect({ payments: 0, registrations: 0 })
-    expect((await register(body, carrying(payment, hosted))).status).toBe(201)
+    expect(await register(body, carrying(payment, hosted))).toMatchObject({ status: 201 })
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 
@@ -58,7 +58,7 @@ describe('a facilitator that', () => {
       body: { code: 'FACILITATOR_UNAVAILABLE' },
     })
     await setFacilitator()
-    expect((await register(body, carrying(payment, hosted))).status).toBe(201)
+    expect(await register(body, carrying(payment, hosted))).toMatchObject({ status: 201 })
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 
@@ -75,7 +75,7 @@ describe('a facilitator that', () => {
     }
     await ledger.expect({ payments: 0, registrations: 0 })
     await setFacilitator()
-    expect((await register(body, payingAs(await fundedPayer(), hosted))).status).toBe(201)
+    expect(await register(body, payingAs(await fundedPayer(), hosted))).toMatchObject({ status: 201 })
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 
@@ -93,7 +93,7 @@ describe('a facilitator that', () => {
         })
       await ledger.expect({ payments: 0, registrations: 0 })
       await setFacilitator()
-      expect((await register(body, carrying(await paymentOf(payer), hosted))).status).toBe(201)
+      expect(await register(body, carrying(await paymentOf(payer), hosted))).toMatchObject({ status: 201 })
       await ledger.expect({ payments: 1, registrations: 1 })
     },
   )
@@ -105,7 +105,7 @@ describe('a facilitator that', () => {
       const body = await registrationOf(newAccount())
       const payment = await paymentOf(await fundedPayer())
       const answer = await register(body, carrying(payment, hosted))
-      expect(answer.status).toBe(201)
+      expect(answer).toMatchObject({ status: 201 })
       expect(decode(answer.headers.get('PAYMENT-RESPONSE'))).toMatchObject({ success: true })
       expect((await register(body, carrying(payment, hosted))).status).toBe(200)
       await ledger.expect({ payments: 1, registrations: 1 })
@@ -119,7 +119,7 @@ describe('a facilitator that', () => {
     expect((await register(body, carrying(await paymentOf(payer), hosted))).status).toBe(402)
     await vi.waitFor(() => ledger.expect({ payments: 1, registrations: 0 }), 10_000)
     await setFacilitator()
-    expect((await register(body, payingAs(payer, hosted))).status).toBe(201)
+    expect(await register(body, payingAs(payer, hosted))).toMatchObject({ status: 201 })
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 
@@ -131,7 +131,7 @@ describe('a facilitator that', () => {
     await devnet.increaseTime(1_000)
     expect(await register(body, hosted)).toMatchObject({ status: 402, body: { code: 'PAYMENT_REQUIRED' } })
     await setFacilitator()
-    expect((await register(body, payingAs(payer, hosted))).status).toBe(201)
+    expect(await register(body, payingAs(payer, hosted))).toMatchObject({ status: 201 })
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 

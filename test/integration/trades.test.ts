@@ -3,6 +3,7 @@ import { createPublicClient, erc20Abi, type Hex, http, parseEventLogs } from 'vi
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { retryLatest } from '../../devnet/retry-latest.ts'
 import { AgentStatus } from '../../src/protocol/enums.ts'
 import { chain, FRONTIER, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
@@ -11,7 +12,7 @@ import { appWith, call, callOverHttp, deployment, type Fetch, type Input, reques
 
 const { accounts, contracts, tokens } = deployment
 const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const
-const node = createPublicClient({ transport: http(deployment.rpcUrl) })
+const node = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 
 const history = async (agentId: string, input: Input = {}, fetch?: Fetch): Promise<Body> => {
   const { status, body } = await call('getTradeHistory', { agentId, ...input }, fetch)

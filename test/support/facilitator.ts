@@ -11,6 +11,7 @@ import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
 import { ACCOUNTS, devnetAccounts } from '../../devnet/accounts.ts'
 import { type Anvil, startAnvil } from '../../devnet/anvil.ts'
 import type { Deployment } from '../../devnet/deployment.ts'
+import { retryLatest } from '../../devnet/retry-latest.ts'
 import { connect, pipelinedSender } from '../../devnet/sender.ts'
 
 /**
@@ -49,7 +50,7 @@ const serve = (client: PublicClient, network: `eip155:${number}`) => {
   const wallet = createWalletClient({
     account: privateKeyToAccount(key),
     chain: client.chain,
-    transport: http(client.transport.url),
+    transport: retryLatest(http(client.transport.url)),
     pollingInterval: 50,
   }).extend(publicActions)
   const signer = toFacilitatorEvmSigner({ ...wallet, address: wallet.account.address } as never)

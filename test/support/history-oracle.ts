@@ -2,13 +2,14 @@ import { createPublicClient, type Hex, http, type Log, parseEventLogs } from 'vi
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { retryLatest } from '../../devnet/retry-latest.ts'
 import type { Body } from './body.ts'
 import { deployment } from './surfaces.ts'
 
 // The history of an agent as the chain has it, read in the simplest way: all logs from the first block, one call per fact.
 
 const { contracts, tokens } = deployment
-export const node = createPublicClient({ transport: http(deployment.rpcUrl, { batch: true }) })
+export const node = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl, { batch: true })) })
 const manager = { address: contracts.PositionManager, abi: positionManagerAbi } as const
 const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi } as const
 

@@ -1,5 +1,5 @@
 import { env } from 'cloudflare:workers'
-import { type Address, bytesToHex, type Hex, hexToBigInt, pad } from 'viem'
+import { type Address, bytesToHex, type Hex, hexToBigInt, pad, parseTransaction } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, expect, inject, vi } from 'vitest'
 import { createExecutor, type Executor } from '../../src/executor/client.ts'
@@ -58,11 +58,12 @@ export const errorResponse = (code: number, message: string) =>
  */
 export const waitForFlag = (isSet: () => boolean) => vi.waitUntil(isSet, { timeout: 20_000, interval: 10 })
 
-/** Applies a fault to the first send only. */
-export function onFirstSend(fault: NodeFault): NodeFault {
+/** Applies a fault to the first send of a request's transaction only; an earlier transaction may still be resent. */
+export function onFirstSendOf({ call }: RelayRequest, fault: NodeFault): NodeFault {
   let isOver = false
   return (request, forward) => {
-    if (isOver || !isSend(request.method)) return forward()
+    const [raw] = request.params
+    if (isOver || !isSend(request.method) || parseTransaction(raw as Hex).data !== call.data) return forward()
     isOver = true
     return fault(request, forward)
   }
@@ -158,7 +159,7 @@ export async function relayUntilMined(
       expect(outcome.state).toBe('mined')
       return outcome
     },
-    { timeout: 20_000, interval: 50 },
+    { timeout: 60_000, interval: BLOCK_INTERVAL_MS },
   )
   return outcome as RelayOutcome & { state: 'mined' }
 }
