@@ -1,6 +1,7 @@
 import fc from 'fast-check'
-import { createPublicClient, createTestClient, type Hex, http } from 'viem'
+import { createPublicClient, createTestClient, erc20Abi, type Hex, http } from 'viem'
 import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
+import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
@@ -336,5 +337,47 @@ describe('the checks of the trade policy', () => {
       usdcAmount: toUsdc(effectiveCap),
     })
     expect(most.status).toBe(201)
+  })
+
+  it('agree with the router on the cap of an agent where all caps together exceed the assets', async () => {
+    const { depositor } = accounts
+    const vault = { address: FRONTIER, abi: mandateVaultAbi } as const
+    const config = await client.readContract({ ...tracks, functionName: 'getVaultTrackConfig', args: [FRONTIER, 0n] })
+    const setFrontier = (changes: Partial<typeof config>) =>
+      chain.administer({
+        ...tracks,
+        functionName: 'setVaultTrackConfig',
+        args: [FRONTIER, 0n, { ...config, ...changes }],
+      })
+    await setFrontier({ maxTradeSizeBps: 10_000n, maxDailyTurnoverBps: 0n })
+    trader = await newTrader({ vault: FRONTIER })
+    await newTrader({ vault: FRONTIER })
+    const idle = await client.readContract({ ...vault, functionName: 'maxWithdraw', args: [depositor.address] })
+    const taken = idle - 3_000_000_000n
+    await chain.send(depositor, {
+      ...vault,
+      functionName: 'withdraw',
+      args: [taken, depositor.address, depositor.address],
+    })
+    try {
+      const { body: quote } = await call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'NVDA' })
+      const effectiveCap = BigInt(quote.allocation.effectiveCap)
+      expect(effectiveCap).toBeLessThan(3_000_000_000n)
+      expect(
+        await expectRefusal('submitTradeIntent', { symbol: 'NVDA', usdcAmount: toUsdc(effectiveCap + 1n) }),
+      ).toEqual({
+        code: 'EXCEEDS_ALLOCATION_CAP',
+        bindingRule: 'allocationCap',
+        maxUsdcAmount: `${effectiveCap}`,
+      })
+      const most = { symbol: 'NVDA', usdcAmount: toUsdc(effectiveCap) }
+      const opened = await expectAgreement(trader, 'submitTradeIntent', most)
+      expect(opened.status).toBe(201)
+    } finally {
+      const approval = { functionName: 'approve', args: [FRONTIER, taken] } as const
+      await chain.send(depositor, { address: contracts.USDC, abi: erc20Abi, ...approval })
+      await chain.send(depositor, { ...vault, functionName: 'deposit', args: [taken, depositor.address] })
+      await setFrontier({})
+    }
   })
 })
