@@ -24,7 +24,8 @@ async function testAll(): Promise<Counts[]> {
 }
 
 async function testSlow(): Promise<Counts[]> {
-  return inParallel(groups.map(group => () => testGroup('full', group, [...slowFiles, ...scaledFiles])))
+  const services = groups.map(group => () => testGroup('full', group, [...slowFiles, ...scaledFiles]))
+  return inParallel([...services, testInvariants])
 }
 
 const testSelected = () => inParallel([() => testService('selected', args)])
@@ -50,8 +51,13 @@ async function inParallel(tasks: (() => Promise<Counts>)[]): Promise<Counts[]> {
   })
 }
 
-async function testContracts(): Promise<Counts> {
-  const { code, output } = await run([forge, 'test', '--color', 'never'])
+const testContracts = () => testSolidity([])
+
+/** Runs the contracts' invariants alone, over as many calls as the profile `ci` of contracts/foundry.toml says. */
+const testInvariants = () => testSolidity(['--match-path', 'test/invariants/*'], { FOUNDRY_PROFILE: 'ci' })
+
+async function testSolidity(selection: string[], env: Record<string, string> = {}): Promise<Counts> {
+  const { code, output } = await run([forge, 'test', '--color', 'never', ...selection], env)
   const [, passed = '0', failed = '0'] = /(\d+) tests passed, (\d+) failed/.exec(output) ?? []
   return withExitCode(code, { passed: Number(passed), failed: Number(failed) })
 }

@@ -3,7 +3,9 @@ pragma solidity ^0.8.30;
 
 import {StockToken} from "../../src/embedded/StockToken.sol";
 import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
+import {IMandateVault} from "../../src/interfaces/IMandateVault.sol";
 import {IPositionManager} from "../../src/interfaces/IPositionManager.sol";
+import {ITradePolicy} from "../../src/interfaces/ITradePolicy.sol";
 import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
 import {IVaultTrackRegistry} from "../../src/interfaces/IVaultTrackRegistry.sol";
 import {ProtocolTest} from "../router/ProtocolTest.sol";
@@ -11,6 +13,7 @@ import {ProtocolTest} from "../router/ProtocolTest.sol";
 /// @notice The attacks of the audit, each as its attacker would run it; every test failed before the fix
 contract AttacksTest is ProtocolTest {
     uint256 private constant THIN = 1_000_000 * USDC;
+    uint256 private constant EMBEDDED_CAP = 5_000 * USDC;
 
     StockToken private thin;
 
@@ -49,8 +52,34 @@ contract AttacksTest is ProtocolTest {
             agentId = _register(vm.addr(signerKey));
             _sandwichedExit(9_000, 0);
         }
+        assertEq(positions.positionCount(), 60);
         assertEq(vault.totalAssets(), before);
         assertEq(usdc.balanceOf(address(vault)), before);
+    }
+
+    /// @dev The embedded chain's second vault starts agents on real capital, with small caps.
+    function test_Finding01_OnTheEmbeddedChainAnAgentTakesAtMostTheSlippageOfItsCap() public {
+        _useEmbeddedChainsTerms();
+        uint256[5] memory pushes = [uint256(9_000), 320, 290, 100, 40];
+        for (uint256 i; i < pushes.length; ++i) {
+            for (uint256 wait; wait <= 20 minutes; wait += 20 minutes) {
+                uint256 snapshot = vm.snapshotState();
+                assertLe(_sandwichedExit(pushes[i], wait), EMBEDDED_CAP * 430 / 10_000);
+                vm.revertToState(snapshot);
+            }
+        }
+    }
+
+    function test_Finding01_OnTheEmbeddedChainRepetitionEndsAtTheDrawdownLimit() public {
+        _useEmbeddedChainsTerms();
+        uint256 lost;
+        for (uint256 day; day < 30; ++day) {
+            lost += _sandwichedExit(290, 20 minutes);
+            skip(1 days);
+            _setOraclePrice(thin, 100 * USD);
+        }
+        assertGt(lost, 0);
+        assertLe(lost, EMBEDDED_CAP * 1_500 / 10_000 + EMBEDDED_CAP * 430 / 10_000);
     }
 
     function test_Finding01_AnAddDoesNotLoosenTheFloorOfThePosition() public {
@@ -265,6 +294,36 @@ contract AttacksTest is ProtocolTest {
         assertLe(allocations.allocationUsed(agentId), CAP - loss);
     }
 
+    /// @dev A deposit raises what one trade may buy, to at most the agent's cap, but it does not pass: it stays for the
+    /// holding time, pays both fees, and bears its share of the loss.
+    function test_FindingLow_ADepositThatRaisesTheTradeSizeCostsMoreThanTheTradeTakes() public {
+        vm.startPrank(admin);
+        vault.setFees(10, 10, address(0));
+        vault.setLiquidityPolicy(IMandateVault.LiquidityPolicy(0, 1 days, 0, 0, 0));
+        usdc.mint(address(this), 2_000_000 * USDC);
+        vm.stopPrank();
+        _refuse(
+            _openIntent(nvda, MAX_TRADE + 1),
+            abi.encodeWithSelector(ITradeRouter.ExceedsMaxTradeSize.selector, MAX_TRADE + 1, MAX_TRADE)
+        );
+
+        usdc.approve(address(vault), 2_000_000 * USDC);
+        uint256 shares = vault.deposit(2_000_000 * USDC, address(this));
+        uint256 id = _open(nvda, CAP);
+        assertEq(vault.maxRedeem(address(this)), 0);
+        vm.expectRevert(abi.encodeWithSelector(IMandateVault.SharesLocked.selector, address(this), 0, shares));
+        vault.transfer(investor, shares);
+
+        skip(1);
+        _setOraclePrice(nvda, NVDA_PRICE);
+        _submit(_reduceIntent(id, 10_000));
+        skip(1 days + 1 days / 8);
+        vault.redeem(vault.maxRedeem(address(this)), address(this), address(this));
+        // The trade could take the policy's slippage of what it was larger, twice.
+        uint256 paid = 2_000_000 * USDC - usdc.balanceOf(address(this));
+        assertGt(paid, (CAP - MAX_TRADE) * 430 / 10_000);
+    }
+
     function test_FindingLow_AnAgentsExitsDoNotFarmBounties() public {
         for (uint256 i; i < 20; ++i) {
             ITradeRouter.PositionIntent memory open = _openIntent(nvda, 5_000 * USDC);
@@ -312,6 +371,7 @@ contract AttacksTest is ProtocolTest {
     function _sandwichedExit(uint256 pushBps, uint256 wait) private returns (uint256 lost) {
         uint256 before = vault.totalAssets();
         uint256 id = _openAsLooseAsAccepted(20_000 * USDC);
+        if (id == 0) return 0;
         skip(1);
         _setOraclePrice(thin, 100 * USD);
         market.moveTo(address(thin), 100 * USD * (10_000 - pushBps) / 10_000);
@@ -329,6 +389,27 @@ contract AttacksTest is ProtocolTest {
         return before > assets ? before - assets : 0;
     }
 
+    /// @dev The terms of the vault `frontier` in devnet/seed-config.ts.
+    function _useEmbeddedChainsTerms() private {
+        IVaultTrackRegistry.VaultTrackConfig memory config = _policy();
+        config.initialAllocation = EMBEDDED_CAP;
+        config.maxAllocation = 2 * EMBEDDED_CAP;
+        config.maxDrawdownBps = 1_500;
+        config.maxTradeSizeBps = 100;
+        config.maxDailyTurnoverBps = 2_500;
+        config.maxDailyLossBps = 400;
+        config.maxStopLossBps = 7_500;
+        _setPolicy(config);
+        ITradePolicy.Limits memory limits = _defaultLimits();
+        limits.exitWideningSeconds = 10;
+        limits.maxTwapDeviationBps = 3_000;
+        limits.twapWindow = 2;
+        limits.maxDeadlineSeconds = 0;
+        _setLimits(limits);
+        agentId = _register(vm.addr(++signerKey));
+    }
+
+    /// @return 0 when the agent may not buy
     function _openAsLooseAsAccepted(uint256 amount) private returns (uint256) {
         ITradeRouter.PositionIntent memory intent = _openIntent(thin, amount);
         intent.exits = _ladder(_stop(-1, 10_000));
@@ -336,7 +417,7 @@ contract AttacksTest is ProtocolTest {
         if (!_try(intent)) {
             intent.maxSlippageBps = 100;
             intent.usdcAmount = 5_000 * USDC;
-            _submit(intent);
+            if (!_try(intent)) return 0;
         }
         return positions.positionCount();
     }
