@@ -3,15 +3,17 @@ import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createTestClient, getAddress, http, isAddressEqual, zeroHash } from 'viem'
+import { createTestClient, getAddress, http, isAddressEqual, keccak256, stringToHex, zeroHash } from 'viem'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
+import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
 import { timelockAbi } from '../contracts-abi/timelock.ts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
 import { uniswapV3SwapAdapterAbi } from '../contracts-abi/uniswap-v3-swap-adapter.ts'
 import type { Account } from './accounts.ts'
 import { type Devnet, startDevnet } from './index.ts'
+import { stepwiseSender } from './sender.ts'
 import { DEFAULT_ADMIN_ROLE } from './suite-roles.ts'
 
 const OURS = [
@@ -157,6 +159,62 @@ test('a pool remembers as many prices as configured', async () => {
   expect(slot0[4]).toBe(250)
 })
 
+test('the timelock can make every call of the table in docs/operations.md that names no placeholder', async () => {
+  const [, section = ''] = readFileSync(join(root, 'docs/operations.md'), 'utf8').split('## Act as the admin')
+  const calls = [...section.matchAll(/^\| [^|]+ \| `([^`]+)`/gm)]
+    .map(([, call = '']) => call.replace('NVDA', 'TSLA'))
+    .filter(call => !/[…<]|forceClose/.test(call))
+  expect(calls.length).toBeGreaterThan(5)
+  const { code, text } = await administer(['--deployment', out, ...calls], admin)
+  expect(code).toBe(0)
+  expect(text.match(/^call .*: succeeds now$/gm)).toHaveLength(calls.length)
+})
+
+test('an oracle is replaced as docs/operations.md describes it', async () => {
+  const { contracts, tokens, ...deployment } = readDeployment()
+  const { PriceOracle: old = '0x', Timelock = '0x', SwapAdapter = '0x' } = contracts
+  const { oracleUpdater } = devnet.deployment.accounts
+  const token = tokens.TSLA ?? '0x'
+  for (const price of [42_000_000_000n, 42_100_000_000n])
+    await devnet.send(oracleUpdater, {
+      address: old,
+      abi: priceOracleAbi,
+      functionName: 'setPrice',
+      args: [token, price],
+    })
+
+  const journal = { done: new Map(), add() {} }
+  const sender = stepwiseSender(devnet.client, deployer.privateKey, { journal, log() {} })
+  const address = await sender.deploy({ name: 'PriceOracle', abi: priceOracleAbi, args: [deployer.address] })
+  const oracle = { address, abi: priceOracleAbi } as const
+  const bound = { maxAge: 3600, maxDeviationBps: 1000, deviationWindow: 3600 }
+  await sender.write({ ...oracle, functionName: 'setAssetConfig', args: [token, bound] })
+  const opinion = { source: SwapAdapter, twapWindow: 600, maxDeviationBps: 300 }
+  await sender.write({ ...oracle, functionName: 'setSecondOpinion', args: [token, opinion] })
+  const { oracleUpdaters, oracleForcers } = JSON.parse(readFileSync(configPath, 'utf8')).roles
+  for (const [role, [account]] of [
+    ['ORACLE_UPDATER_ROLE', oracleUpdaters],
+    ['ORACLE_FORCER_ROLE', oracleForcers],
+  ])
+    await sender.write({ ...oracle, functionName: 'grantRole', args: [keccak256(stringToHex(role)), account] })
+  await sender.write({ ...oracle, functionName: 'beginDefaultAdminTransfer', args: [Timelock] })
+  writeFileSync(out, JSON.stringify({ ...deployment, tokens, contracts: { ...contracts, PriceOracle: address } }))
+
+  const batch = [
+    'PriceOracle.acceptDefaultAdminTransfer()',
+    `PriceOracle.inheritFrom("${old}", ["TSLA"])`,
+    'TokenRegistry.setPriceOracle("PriceOracle")',
+    'genesis.syncPriceOracle()',
+  ]
+  const operation = ['--deployment', out, ...batch]
+  expect(await administer([...operation, '--send', 'schedule'], admin)).toMatchObject({ code: 0 })
+  await devnet.increaseTime(2 * DAY)
+  expect(await administer([...operation, '--send', 'execute'], admin)).toMatchObject({ code: 0 })
+  const inherited = await devnet.client.readContract({ ...oracle, functionName: 'peekPrice', args: [token] })
+  expect(inherited).toMatchObject([42_100_000_000n, expect.anything(), 2n])
+  expect(await deploy(['--config', configPath, '--verify', out])).toMatchObject({ code: 0 })
+})
+
 test('a value that is not as configured is named, and the admin changes one only after the delay', async () => {
   const verification = ['--config', configPath, '--verify', out]
   expect(await deploy(verification)).toMatchObject({ code: 0 })
@@ -231,6 +289,7 @@ function writeConfig({ fee = 500, roles, ...changes }: Changes = {}): void {
       ...example.roles,
       timelock: { ...example.roles.timelock, proposers: [admin.address] },
       operators: { ...example.roles.operators, vaults: [accounts.operator.address] },
+      oracleUpdaters: [accounts.oracleUpdater.address],
       ...roles,
     },
     tokens: [{ ...example.tokens[0], symbol: 'TSLA', address: tokens.TSLA, fee, observations: 250 }],
