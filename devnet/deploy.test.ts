@@ -80,7 +80,8 @@ test('nothing is sent when one key holds two powers or the admin acts without a 
   })
   const timelock = { delaySeconds: 60, proposers: [oracleUpdater.address], executors: [] }
   const placeholder = '0x0000000000000000000000000000000000000005'
-  const roles = { timelock, oracleForcers: [oracleUpdater.address], guardians: [], executors: [placeholder] }
+  const oracle = { oracleForcers: [oracleUpdater.address], oracleUpdaters: [] }
+  const roles = { timelock, ...oracle, guardians: [], executors: [placeholder] }
   writeConfig({ roles })
   const { code, text } = await deploy(['--config', configPath, '--out', out])
   expect(code).toBe(1)
@@ -127,7 +128,7 @@ test('an interrupted deployment continues where it stopped and is verified', asy
   const vars = JSON.parse((await deploy(['--vars', out])).text)
   expect(JSON.parse(vars.CONTRACTS)).toEqual(contracts)
   expect(vars).toMatchObject({ CHAIN_ID: `${CHAIN_ID}`, START_BLOCK: deployedAtBlock })
-}, 60_000)
+})
 
 test('the admin is a timelock, and the deployer keeps nothing', async () => {
   const { contracts, vaults } = readDeployment()
@@ -271,7 +272,7 @@ test('the protocol without the extension is deployed and verified, on an embedde
   expect(text).toContain(
     `TradeRouter.hasRole(DEFAULT_ADMIN_ROLE, ${admin.address}): expected false, the chain says true`,
   )
-}, 60_000)
+})
 
 type Changes = { fee?: number; chainId?: number; usdc?: string; embedded?: boolean; roles?: Record<string, unknown> }
 
