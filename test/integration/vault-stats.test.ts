@@ -4,15 +4,17 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
 import { AgentStatus } from '../../src/protocol/enums.ts'
-import { chain, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
+import { chain, FRONTIER, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { call, deployment, type Input } from '../support/surfaces.ts'
+
+// The frontier vault starts agents on real capital. Positions on paper are not in a vault's statistics.
 
 const QUARTER = 900
 const { accounts, contracts } = deployment
 const sample = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).sample()
 const stats = async (input: Input = {}): Promise<Body> => {
-  const { status, body } = await call('getVaultStats', { id: 'genesis', ...input })
+  const { status, body } = await call('getVaultStats', { id: 'frontier', ...input })
   expect({ status, body }).toMatchObject({ status: 200 })
   return body
 }
@@ -21,7 +23,7 @@ const sum = (values: bigint[]) => values.reduce((total, value) => total + value,
 let trader: Trader
 let positionId: string
 beforeAll(async () => {
-  trader = await newTrader()
+  trader = await newTrader({ vault: FRONTIER })
   positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '100' })
 })
 
@@ -34,7 +36,7 @@ describe('the statistics of a vault', () => {
     expect(sum([BigInt(idleAssets), ...deployed.map(({ valueUsdc }: Body) => BigInt(valueUsdc))])).toBe(
       BigInt(totalAssets),
     )
-    const { body } = await call('getVault', { id: 'genesis' })
+    const { body } = await call('getVault', { id: 'frontier' })
     expect(body.vault).toMatchObject({ totalAssets, idleAssets })
   })
 
@@ -43,8 +45,8 @@ describe('the statistics of a vault', () => {
     await submit(trader, 'submitAddIntent', { positionId, usdcAmount: '50' })
     const after = await stats()
     expect(BigInt(after.allocation.used) - BigInt(before.allocation.used)).toBe(50_000_000n)
-    const newcomer = await newTrader()
-    await openPosition(newcomer, { symbol: 'AAPL', usdcAmount: '70' })
+    const newcomer = await newTrader({ vault: FRONTIER })
+    await openPosition(newcomer, { symbol: 'META', usdcAmount: '70' })
     const { agents, allocation } = await stats()
     expect(agents.total).toBe(after.agents.total + 1)
     expect(BigInt(allocation.used) - BigInt(after.allocation.used)).toBe(70_000_000n)
@@ -96,7 +98,7 @@ describe('the statistics of a vault', () => {
     [{ id: 'nowhere' }, 404, 'VAULT_NOT_FOUND'],
     [{ from: '0' }, 400, 'TOO_MANY_POINTS'],
   ])('refuse %o', async (input, expected, code) => {
-    const { status, body } = await call('getVaultStats', { id: GENESIS, ...input })
+    const { status, body } = await call('getVaultStats', { id: FRONTIER, ...input })
     expect({ status, code: body.code }).toEqual({ status: expected, code })
   })
 })
@@ -105,9 +107,9 @@ async function deposit(assets: bigint) {
   const { admin } = accounts
   const usdc = contracts.USDC as `0x${string}`
   await chain.send(admin, { address: usdc, abi: usdcTokenAbi, functionName: 'mint', args: [admin.address, assets] })
-  await chain.send(admin, { address: usdc, abi: erc20Abi, functionName: 'approve', args: [GENESIS, assets] })
+  await chain.send(admin, { address: usdc, abi: erc20Abi, functionName: 'approve', args: [FRONTIER, assets] })
   await chain.send(admin, {
-    address: GENESIS,
+    address: FRONTIER,
     abi: mandateVaultAbi,
     functionName: 'deposit',
     args: [assets, admin.address],
