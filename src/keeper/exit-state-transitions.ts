@@ -37,11 +37,11 @@ export const newEntry = ({ positionId, token, nextRuleIndex }: WatchedPosition):
   outcome: undefined,
 })
 
-/** Returns the entry of a position that closed. It keeps its outcome only if that is an exit that sold something. */
+/** Returns the entry of a position that closed. It keeps its outcome only if that is an executed exit. */
 export const closedEntry = (entry: KeeperEntry, now: number): KeeperEntry => ({
   ...entry,
   closedAt: now,
-  outcome: hasSold(entry.outcome) ? entry.outcome : undefined,
+  outcome: entry.outcome?.kind === 'executed' ? entry.outcome : undefined,
 })
 
 /**
@@ -62,7 +62,7 @@ export function waitingEntry(entry: KeeperEntry, decision: 'notReached' | Deferr
     const outcome = deferral(entry, decision, at)
     return outcome === entry.outcome ? entry : { ...entry, ...NOT_TRIED, outcome }
   }
-  const keepsOutcome = entry.outcome === undefined || hasSold(entry.outcome)
+  const keepsOutcome = entry.outcome === undefined || entry.outcome.kind === 'executed'
   if (keepsOutcome && entry.failures === 0 && entry.triedRoundId === null) return entry
   return { ...entry, ...NOT_TRIED, outcome: keepsOutcome ? entry.outcome : undefined }
 }
@@ -127,8 +127,6 @@ function retryOf({ failures }: KeeperEntry) {
 /** Whether a reorg removed an exit that someone else had fired. */
 export const isExitUndone = ({ firedRules, outcome }: KeeperEntry, { nextRuleIndex }: WatchedPosition): boolean =>
   outcome?.kind === 'executed' && outcome.firedBy === 'others' && nextRuleIndex < firedRules
-
-const hasSold = (outcome: ExitOutcome | undefined) => outcome?.kind === 'executed' || outcome?.kind === 'partlyExecuted'
 
 const deferral = ({ outcome }: KeeperEntry, reason: Deferral, at: string): ExitOutcome =>
   outcome?.kind === 'deferred' && outcome.reason === reason ? outcome : { kind: 'deferred', at, reason }
