@@ -58,6 +58,9 @@ contract MandateVault is IMandateVault, ERC4626, TwoStepAdmin {
     /// @notice How long a router is public before it can move what the vault holds, in seconds.
     uint256 public constant TRADE_ROUTER_DELAY = 1 days;
 
+    /// @dev How long after its cooldown a jump is accepted. An old record would let a later jump in at once.
+    uint256 private constant JUMP_EXPIRY = 1 hours;
+
     uint256 private constant MAX_FEE_BPS = 1_000;
     uint256 private constant MAX_TOKENS = 255;
 
@@ -111,6 +114,8 @@ contract MandateVault is IMandateVault, ERC4626, TwoStepAdmin {
 
     modifier whenLiquid() {
         _checkLiquid();
+        // The share price is within its bound: a jump seen earlier did not hold.
+        if (_jump.price != 0) delete _jump;
         _;
         _anchorSharePrice();
     }
@@ -223,10 +228,12 @@ contract MandateVault is IMandateVault, ERC4626, TwoStepAdmin {
         }
 
         Jump memory jump = _jump;
-        if (jump.price == 0 || RollingBound.isBeyond(jump.price, price, policy.maxMoveBps)) {
+        uint256 acceptedAt = uint256(jump.seenAt) + policy.moveCooldown;
+        bool isOver = jump.price == 0 || block.timestamp > acceptedAt + JUMP_EXPIRY;
+        if (isOver || RollingBound.isBeyond(jump.price, price, policy.maxMoveBps)) {
             _jump = Jump(price, block.timestamp.toUint40());
             emit SharePriceJumpSeen(anchor, price, block.timestamp + policy.moveCooldown);
-        } else if (block.timestamp >= uint256(jump.seenAt) + policy.moveCooldown) {
+        } else if (block.timestamp >= acceptedAt) {
             delete _jump;
             _sharePriceAnchors = RollingBound.Anchors(price, price, block.timestamp.toUint40());
             emit SharePriceJumpAccepted(price);

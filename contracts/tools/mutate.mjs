@@ -1,19 +1,34 @@
 // Mutation testing: changes one operator, condition or statement at a time in the contracts below and runs their tests.
-// A mutant that no test notices survives. Usage: node contracts/tools/mutate.mjs [--every N] [--only <file name>]
+// A mutant that no test notices survives; MUTANTS.md explains those. The sources stay as they are: each mutant is compiled in
+// memory, and its bytecode replaces the contract's in a copy of out/, from which the tests deploy.
+// Usage: node contracts/tools/mutate.mjs [--only <file name>] [--every N] [--line L]
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
-// The second group of tests runs only when the first one lets a mutant survive.
+// `contracts` are those whose bytecode a mutant changes. A group of tests runs only when the ones before it let a mutant survive.
 const TARGETS = [
-  { file: 'src/libraries/ExitLadder.sol', tests: ['test/position/ExitLadder.t.sol', 'test/router/*.t.sol'] },
-  { file: 'src/TradePolicy.sol', tests: ['test/policy/*.t.sol', 'test/{router,findings}/*.t.sol'] },
+  {
+    file: 'src/libraries/ExitLadder.sol',
+    contracts: [
+      'src/PositionManager.sol:PositionManager',
+      'src/TradeRouter.sol:TradeRouter',
+      'test/position/ExitLadder.t.sol:ExitLadderTest',
+    ],
+    tests: ['test/position/ExitLadder.t.sol', 'test/router/*.t.sol'],
+  },
+  {
+    file: 'src/TradePolicy.sol',
+    contracts: ['src/TradePolicy.sol:TradePolicy'],
+    tests: ['test/policy/*.t.sol', 'test/{router,findings}/*.t.sol'],
+  },
   {
     file: 'src/TradeRouter.sol',
+    contracts: ['src/TradeRouter.sol:TradeRouter'],
     tests: ['test/router/*.t.sol', 'test/{policy,findings,registry,lens,position}/*.t.sol'],
   },
 ]
@@ -40,37 +55,55 @@ const RULES = [
   { pattern: /^\s+_(check|enter|book|defer|clear)\w*\(.*\);$/gm, replacements: [''] },
 ]
 
-const { values } = parseArgs({ options: { every: { type: 'string', default: '1' }, only: { type: 'string' } } })
+const { values } = parseArgs({
+  options: { every: { type: 'string', default: '1' }, only: { type: 'string' }, line: { type: 'string' } },
+})
 const contracts = fileURLToPath(new URL('..', import.meta.url))
 const require = createRequire(import.meta.url)
+const solc = require('solc')
 const arch = { x64: 'amd64', arm64: 'arm64' }[process.arch]
 const forge = require.resolve(`@foundry-rs/forge-${process.platform}-${arch}/bin/forge`)
 
 const workspace = mkdtempSync(join(tmpdir(), 'mutants-'))
-cpSync(contracts, join(workspace, 'contracts'), { recursive: true })
-symlinkSync(join(contracts, '..', 'node_modules'), join(workspace, 'node_modules'))
+const copy = join(workspace, 'contracts')
+const unchanged = new Map()
 const survivors = []
-let count = 0
+const counts = { killed: 0, survived: 0, invalid: 0 }
 try {
+  cpSync(contracts, copy, { recursive: true })
+  symlinkSync(join(contracts, '..', 'node_modules'), join(workspace, 'node_modules'))
+  if (runForge(['build']) !== 0) throw new Error('the contracts do not compile')
   for (const target of TARGETS) {
-    if (values.only && !target.file.endsWith(values.only)) continue
-    const path = join(workspace, 'contracts', target.file)
-    const source = readFileSync(path, 'utf8')
-    for (const [index, mutant] of mutantsOf(source).entries()) {
-      if (index % Number(values.every) !== 0) continue
-      count++
-      writeFileSync(path, mutant.text)
-      const outcome = outcomeOf(target.tests)
-      console.log(`${outcome} ${target.file}:${mutant.line} ${mutant.change}`)
-      if (outcome === 'survived') survivors.push(`${target.file}:${mutant.line} ${mutant.change}`)
-    }
-    writeFileSync(path, source)
+    if (values.only === undefined || target.file.endsWith(values.only)) testMutantsOf(target)
   }
 } finally {
   rmSync(workspace, { recursive: true })
 }
-console.log(`${count} mutants, ${survivors.length} survived`)
+console.log(`${counts.killed} killed, ${counts.survived} survived, ${counts.invalid} did not compile`)
 for (const survivor of survivors) console.log(`  ${survivor}`)
+
+/** Tests the mutants of one source that the arguments select. Afterwards, the copy holds the original bytecode again. */
+function testMutantsOf({ file, contracts: changed, tests }) {
+  const artifacts = changed.map(readArtifact)
+  const source = readFileSync(join(contracts, file), 'utf8')
+  for (const [index, mutant] of mutantsOf(source).entries()) {
+    if (index % Number(values.every) !== 0) continue
+    if (values.line !== undefined && mutant.line !== Number(values.line)) continue
+    const outcome = replaceBytecode(artifacts, file, mutant.text) ? outcomeOf(tests) : 'invalid'
+    const description = `${file}:${mutant.line} ${mutant.change}`
+    counts[outcome]++
+    console.log(`${outcome} ${description}`)
+    if (outcome === 'survived') survivors.push(description)
+  }
+  for (const { path, json } of artifacts) writeFileSync(path, JSON.stringify(json))
+}
+
+/** Reads what forge wrote about a contract, given as `path:name`. */
+function readArtifact(contract) {
+  const [file, name] = contract.split(':')
+  const path = join(copy, 'out', basename(file), `${name}.json`)
+  return { file, name, path, json: JSON.parse(readFileSync(path, 'utf8')) }
+}
 
 /** Returns every mutant of a source: its text, the line, and the change. */
 function mutantsOf(source) {
@@ -92,17 +125,44 @@ function mutantsOf(source) {
   return found.sort((a, b) => a.line - b.line)
 }
 
-/** Runs the groups of tests until one fails: a mutant that does not compile is invalid, not killed. */
+/** Compiles the contracts with one source replaced, and writes their bytecode into the copy. Returns whether they compile. */
+function replaceBytecode(artifacts, file, text) {
+  const { remappings, optimizer, evmVersion, metadata } = artifacts[0].json.metadata.settings
+  const bytecode = ['evm.bytecode.object', 'evm.deployedBytecode.object']
+  const outputSelection = Object.fromEntries(artifacts.map(artifact => [artifact.file, { [artifact.name]: bytecode }]))
+  const input = {
+    language: 'Solidity',
+    sources: Object.fromEntries(
+      artifacts.map(artifact => [artifact.file, { content: contentOf(artifact.file, file, text) }]),
+    ),
+    settings: { remappings, optimizer, evmVersion, metadata, outputSelection },
+  }
+  const findImport = path => ({ contents: contentOf(path, file, text) })
+  const output = JSON.parse(solc.compile(JSON.stringify(input), { import: findImport }))
+  if (output.errors?.some(({ severity }) => severity === 'error')) return false
+  for (const { file: at, name, path, json } of artifacts) {
+    const { evm } = output.contracts[at][name]
+    const bytecodeOf = kind => ({ ...json[kind], object: `0x${evm[kind].object}` })
+    const mutated = { ...json, bytecode: bytecodeOf('bytecode'), deployedBytecode: bytecodeOf('deployedBytecode') }
+    writeFileSync(path, JSON.stringify(mutated))
+  }
+  return true
+}
+
+/** Returns the mutant's text for its own path, and else what the file holds. */
+function contentOf(path, mutantPath, mutantText) {
+  if (path === mutantPath) return mutantText
+  if (!unchanged.has(path)) unchanged.set(path, readFileSync(join(contracts, path), 'utf8'))
+  return unchanged.get(path)
+}
+
+/** Runs the groups of tests until one fails. */
 function outcomeOf(groups) {
-  const options = {
-    cwd: join(workspace, 'contracts'),
-    encoding: 'utf8',
-    env: { ...process.env, FOUNDRY_FUZZ_RUNS: '64' },
-  }
-  for (const tests of groups) {
-    const run = spawnSync(forge, ['test', '--fail-fast', '--match-path', tests], options)
-    if (run.stdout.includes('Compiler run failed') || run.stderr.includes('Compiler run failed')) return 'invalid'
-    if (run.status !== 0) return 'killed'
-  }
-  return 'survived'
+  const isUnnoticed = groups.every(group => runForge(['test', '--fail-fast', '--match-path', group]) === 0)
+  return isUnnoticed ? 'survived' : 'killed'
+}
+
+function runForge(args) {
+  const env = { ...process.env, FOUNDRY_FUZZ_RUNS: '64' }
+  return spawnSync(forge, args, { cwd: copy, env, stdio: 'ignore' }).status
 }

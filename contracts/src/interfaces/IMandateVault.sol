@@ -110,6 +110,8 @@ interface IMandateVault is IERC4626 {
 
     /// @notice Records the present share price, and accepts one that jumped once it has held for the policy's cooldown;
     /// anyone may call
+    /// @dev A record of a jump ends when shares are made or redeemed, because the price is back within the bound then, and an
+    /// hour after the cooldown.
     function checkpointSharePrice() external;
 
     /// @notice Follows the token registry to its present price oracle; only the admin

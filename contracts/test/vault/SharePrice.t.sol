@@ -255,6 +255,37 @@ contract SharePriceTest is ProtocolTest {
         _submit(_reduceIntent(id, 10_000));
     }
 
+    /// A record of an earlier jump, which nobody took back, must not let the next one in without a cooldown.
+    function test_AJumpThatWentBackLendsItsCooldownToNoLaterOne() public {
+        _open(nvda, 20_000 * USDC);
+        bytes32 forcer = oracle.ORACLE_FORCER_ROLE();
+        vm.startPrank(admin);
+        oracle.grantRole(forcer, admin);
+        oracle.forcePrice(address(nvda), int256(1_000 * USD));
+        vault.checkpointSharePrice();
+        oracle.forcePrice(address(nvda), int256(100 * USD));
+        vm.stopPrank();
+        vm.prank(saver);
+        vault.deposit(1 * USDC, saver);
+
+        skip(6 hours);
+        _forceAndCheckpoint(1_000 * USD);
+        assertTrue(vault.sharePriceBreaker().isOpen);
+        assertEq(vault.sharePriceBreaker().acceptedAt, block.timestamp + 6 hours);
+        skip(7 hours + 1);
+        _forceAndCheckpoint(1_000 * USD);
+        assertTrue(vault.sharePriceBreaker().isOpen, "the record has expired");
+        skip(6 hours);
+        _forceAndCheckpoint(1_000 * USD);
+        assertFalse(vault.sharePriceBreaker().isOpen);
+    }
+
+    function _forceAndCheckpoint(uint256 price) private {
+        vm.prank(admin);
+        oracle.forcePrice(address(nvda), int256(price));
+        vault.checkpointSharePrice();
+    }
+
     /// Checkpoints are for anyone, so they must not be a way to walk the share price.
     function test_CheckpointsDoNotMoveTheAnchorsFasterThanHalfAWindow() public {
         for (uint256 i; i < 4; ++i) {
