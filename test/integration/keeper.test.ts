@@ -494,6 +494,19 @@ describe('a thin pool', () => {
     await chain.administer({ ...vault, functionName: 'setTokenEnabled', args: [COST as Hex, false] })
   })
 
+  it('leaves no outcome if the agent sells the rest of an exit itself', async () => {
+    const { trader, positionId, moveTo } = await bought('COST', { usdcAmount: '90', exits: '-500:10000' })
+    await runAlarm()
+    await disarm()
+    await moveTo(0.9)
+    await keeper().runCycle()
+    expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'partlyExecuted' })
+    expect(await submit(trader, 'submitReduceIntent', { positionId, exitBps: 10_000 })).toMatchObject({ status: 201 })
+    await keeper().runCycle()
+    expect(await automation(trader, positionId)).toMatchObject({ status: 'Closed', lastOutcome: null })
+    await moveTo(1)
+  })
+
   it('that takes nothing defers an exit, which is recorded once and tried until the floor is low enough', async () => {
     const { trader, positionId, moveTo } = await bought('HOOD', { exits: '-500:10000' })
     const policy = { address: deployment.contracts.TradePolicy as Hex, abi: tradePolicyAbi } as const
