@@ -31,10 +31,12 @@ const keeperNamed = (name: string) => env.KEEPER.get(env.KEEPER.idFromName(name)
 const keeper = () => keeperNamed(`${deployment.chainId}:${deployment.contracts.TradeRouter}`)
 const MAX_PRICE_AGE = 86_400n
 
-/** Runs the alarm now, or waits for the cycle that is already running. */
+/** Runs the alarm and a whole cycle: the first one may join a cycle that began before the test changed the chain. */
 async function runAlarm() {
   await keeper().wake()
-  if (!(await runDurableObjectAlarm(keeper()))) await keeper().runCycle()
+  await runDurableObjectAlarm(keeper())
+  await keeper().runCycle()
+  await keeper().runCycle()
 }
 const alarmOf = () => runInDurableObject(keeper(), (_, state) => state.storage.getAlarm())
 

@@ -40,10 +40,9 @@ describe('a relayed intent', () => {
     await executor.relay(newRequest())
     node.requests = []
     await executor.relay(newRequest())
-    expect(node.requests.filter(method => !method.startsWith('batch'))).toEqual([
-      'eth_call',
-      'eth_sendRawTransactionSync',
-    ])
+    // The lane's alarm reads the head and the receipts of earlier intents once a second.
+    const ofAlarm = (method: string) => method.startsWith('batch') || method === 'eth_getBlockByNumber'
+    expect(node.requests.filter(method => !ofAlarm(method))).toEqual(['eth_call', 'eth_sendRawTransactionSync'])
   })
 
   test('is mined exactly once, also if two hundred agents relay at once', async () => {
