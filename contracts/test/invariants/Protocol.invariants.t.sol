@@ -82,7 +82,7 @@ contract ProtocolInvariants is ProtocolTest {
         _repeatPrice(tsla);
 
         // What trades is tried more often than what stops trading.
-        bytes4[] memory actions = new bytes4[](32);
+        bytes4[] memory actions = new bytes4[](34);
         actions[0] = this.open.selector;
         actions[1] = this.open.selector;
         actions[2] = this.open.selector;
@@ -115,16 +115,19 @@ contract ProtocolInvariants is ProtocolTest {
         actions[29] = this.mustExit.selector;
         actions[30] = this.mustClose.selector;
         actions[31] = this.migrateOracle.selector;
+        actions[32] = this.promote.selector;
+        actions[33] = this.promote.selector;
         targetContract(address(this));
         targetSelector(FuzzSelector({addr: address(this), selectors: actions}));
     }
 
-    /// @dev Track 0 is on paper from now on and leads to real capital on track 1 after two trades and an hour.
+    /// @dev Track 0 is on paper from now on and leads to real capital on track 1 after two trades and an hour. The vault
+    /// has room for one such cap and those of track 0, so a second promotion is refused.
     function _offerPaperAndPromotion() private {
         IVaultTrackRegistry.VaultTrackConfig memory config = _policy();
         (config.minTrades, config.evaluationPeriod, config.promotionScore) = (2, 1 hours, 0);
         _setPolicy(config);
-        (config.trackId, config.initialAllocation) = (1, 2 * CAP);
+        (config.trackId, config.initialAllocation, config.maxAllocation) = (1, 12 * CAP, 12 * CAP);
         _setPolicy(config);
         vm.startPrank(admin);
         tracks.setVaultTrackCapitalMode(address(vault), 0, uint8(IVaultTrackRegistry.CapitalMode.Simulated));
@@ -151,6 +154,7 @@ contract ProtocolInvariants is ProtocolTest {
         uint256 id = _position(position);
         uint256 key = _asHolderOf(id);
         ITradeRouter.AddToPositionIntent memory intent = _addIntent(id, bound(amount, 1, 21_000 * USDC));
+        intent.maxSlippageBps = uint16(amount % 3 == 0 ? bound(amount, 0, 10_000) : 100);
         bytes memory signature = _sign(key, lens.hashAddToPosition(intent));
         _try("add", abi.encodeCall(router.addToPosition, (intent, signature)));
     }
@@ -358,11 +362,12 @@ contract ProtocolInvariants is ProtocolTest {
         ++done["mustExit"];
     }
 
-    /// @dev Whatever happened before: the operator closes for an agent that is not active.
+    /// @dev Whatever happened before: the operator closes for an agent that is not active, also while trading is paused.
     function mustClose(uint256 position) external trading(_valueOf(_position(position)), address(0)) {
         uint256 id = _position(position);
         if (!_settle(id)) return;
         uint256 agent = positions.getPosition(id).agentId;
+        if (position % 2 == 0) _pauseTrading(true);
         vm.startPrank(operator);
         if (agents.statusOf(agent) == uint8(IAgentRegistry.AgentStatus.Active)) {
             agents.setAgentStatus(agent, uint8(IAgentRegistry.AgentStatus.Suspended));

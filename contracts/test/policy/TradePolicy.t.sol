@@ -5,6 +5,7 @@ import {IAccessControl} from "@openzeppelin/contracts/access/IAccessControl.sol"
 import {TradePolicy} from "../../src/TradePolicy.sol";
 import {ITradePolicy} from "../../src/interfaces/ITradePolicy.sol";
 import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
+import {PoolPrices} from "../oracle/PoolPrices.sol";
 import {ProtocolTest} from "../router/ProtocolTest.sol";
 
 contract TradePolicyTest is ProtocolTest {
@@ -217,6 +218,42 @@ contract TradePolicyTest is ProtocolTest {
         );
         market.moveTo(address(nvda), NVDA_PRICE * 10_900 / 10_000);
         _submit(_reduceIntent(id, 5_000));
+    }
+
+    /// @dev 3 % for the spot price and 10 % for the average, to the unit.
+    function test_APriceAtItsBoundIsWithinIt() public {
+        PoolPrices pool = new PoolPrices();
+        ITradePolicy.Market memory m = ITradePolicy.Market(address(vault), 0, address(pool), address(nvda), 100 * USD);
+        pool.say(103 * USD, 110 * USD);
+        tradePolicy.checkBuy(m, 1e6, 0, 0);
+        pool.say(97 * USD, 90 * USD);
+        tradePolicy.checkBuy(m, 1e6, 0, 0);
+        tradePolicy.checkExit(m, 0);
+
+        pool.say(103 * USD + 1, 100 * USD);
+        vm.expectPartialRevert(ITradePolicy.SpotPriceDeviation.selector);
+        tradePolicy.checkBuy(m, 1e6, 0, 0);
+        pool.say(97 * USD - 1, 100 * USD);
+        vm.expectPartialRevert(ITradePolicy.SpotPriceDeviation.selector);
+        tradePolicy.checkExit(m, 0);
+        pool.say(100 * USD, 110 * USD + 1);
+        vm.expectPartialRevert(ITradePolicy.TwapDeviation.selector);
+        tradePolicy.checkBuy(m, 1e6, 0, 0);
+        pool.say(100 * USD, 90 * USD - 1);
+        vm.expectPartialRevert(ITradePolicy.TwapDeviation.selector);
+        tradePolicy.checkExit(m, 0);
+    }
+
+    function test_EachOfTheTwoPricesIsBoundedWithoutTheOther() public {
+        PoolPrices pool = new PoolPrices();
+        ITradePolicy.Market memory m = ITradePolicy.Market(address(vault), 0, address(pool), address(nvda), 100 * USD);
+        pool.say(104 * USD, 111 * USD);
+        _setLimits(_with(6, 0));
+        vm.expectPartialRevert(ITradePolicy.SpotPriceDeviation.selector);
+        tradePolicy.checkBuy(m, 1e6, 0, 0);
+        _setLimits(_with(5, 0));
+        vm.expectPartialRevert(ITradePolicy.TwapDeviation.selector);
+        tradePolicy.checkBuy(m, 1e6, 0, 0);
     }
 
     function test_APolicyDoesNotLoosenTheRoutersOwnBound() public {
