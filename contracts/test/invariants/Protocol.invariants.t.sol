@@ -121,11 +121,11 @@ contract ProtocolInvariants is ProtocolTest {
         targetSelector(FuzzSelector({addr: address(this), selectors: actions}));
     }
 
-    /// @dev Track 0 is on paper from now on and leads to real capital on track 1 after two trades and an hour. The vault
+    /// @dev Track 0 is on paper from now on and leads to real capital on track 1 after a trade and an hour. The vault
     /// has room for one such cap and those of track 0, so a second promotion is refused.
     function _offerPaperAndPromotion() private {
         IVaultTrackRegistry.VaultTrackConfig memory config = _policy();
-        (config.minTrades, config.evaluationPeriod, config.promotionScore) = (2, 1 hours, 0);
+        (config.minTrades, config.evaluationPeriod, config.promotionScore) = (1, 1 hours, 0);
         _setPolicy(config);
         (config.trackId, config.initialAllocation, config.maxAllocation) = (1, 12 * CAP, 12 * CAP);
         _setPolicy(config);
@@ -283,6 +283,9 @@ contract ProtocolInvariants is ProtocolTest {
 
     function promote(uint256 agent) external watched(address(0)) {
         uint256 id = team[agent % AGENTS];
+        skip(1 hours);
+        _repeatPrice(nvda);
+        _repeatPrice(tsla);
         (bool success,) = address(agents).call(abi.encodeCall(agents.promoteAgent, (id, 1)));
         if (!success) return;
         if (allocations.totalAgentCaps(address(vault)) > vault.totalAssets()) ++flow.excessCaps;
