@@ -169,6 +169,7 @@ export function createChainFollower({
     if (newLogs.length === 0) return
     const hashes = new Map(newLogs.map(({ blockNumber, blockHash }) => [hexToNumber(blockNumber), blockHash]))
     const trades = await toTrades(chain, newLogs, await readBlockTimes(rpc, newLogs), store.readPositions)
+    if (trades.length === 0) return
     await store.addRelayed(trades.map(trade => ({ trade, blockHash: hashes.get(Number(trade.blockNumber)) ?? '0x' })))
   }
 

@@ -9,17 +9,15 @@ type JsonSchema = { [key: string]: unknown }
 const isSchema = (value: unknown): value is JsonSchema =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-const OMITTED_KEYWORDS = new Set(['$schema', '$defs', 'id', 'example', 'minLength', 'maxLength'])
-const DIGIT_PATTERNS = ['^[0-9]+$', '^[1-9][0-9]*$']
+/** Descriptions and the server's instructions say which form a string has; the server's refusal says it again. */
+const OMITTED_KEYWORDS = new Set(['$schema', '$defs', 'id', 'example', 'minLength', 'maxLength', 'pattern'])
 
 const isOmitted = (key: string, value: unknown) =>
   OMITTED_KEYWORDS.has(key) ||
-  // The server's instructions say once that ids and amounts are digit strings.
-  (key === 'pattern' && DIGIT_PATTERNS.includes(`${value}`)) ||
   // The bounds of a double say nothing about the field.
   ((key === 'minimum' || key === 'maximum') && Math.abs(Number(value)) >= Number.MAX_SAFE_INTEGER)
 
-/** Returns the input schema of a tool without references, and without constraints on the length and digits of strings. */
+/** Returns the input schema of a tool without references, and without constraints on the length and form of strings. */
 export function inputSchema(input: z.ZodType): ToolSchema {
   const root: JsonSchema = z.toJSONSchema(input, { io: 'input', unrepresentable: 'any' })
   const definitions = isSchema(root.$defs) ? root.$defs : {}

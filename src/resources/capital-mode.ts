@@ -4,7 +4,7 @@ import { CapitalMode } from '../protocol/enums.ts'
 /** The capital of a position, a trade or an allocation. */
 export const capitalMode = z.enum(['Simulated', 'Real']).nullable().meta({
   description:
-    "Simulated: the trade is on paper; it moves no token and no USDC, but has the same prices, limits and PnL. Real: the vault's capital. Null if the deployment has no capital modes",
+    "Simulated: on paper; no token or USDC moves. Real: the vault's capital. Null if the deployment has no capital modes",
   example: 'Real',
 })
 

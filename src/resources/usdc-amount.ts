@@ -10,7 +10,7 @@ export const usdcAmount = z
   .string()
   .max(100, 'must be at most 100 characters')
   .regex(/^[0-9]+(\.[0-9]+)?$/, 'must be a decimal number such as 250 or 0.5')
-  .meta({ description: 'Notional in human USDC, at most 6 decimals', example: '250' })
+  .meta({ description: 'Human USDC, at most 6 decimals', example: '250' })
 
 /** Converts human USDC to base units. Throws INVALID_AMOUNT for zero, more than 6 decimals, or 2^256 and above; never rounds. */
 export function parseUsdc(given: string): bigint {

@@ -1,5 +1,6 @@
 import { evictDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
+import { numberToHex } from 'viem'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { openIndexStore } from '../../src/history/store.ts'
 import { CursorMoved } from '../../src/history/tables/cursor.ts'
@@ -51,6 +52,22 @@ describe('the index', () => {
     await openPosition(trader, { symbol: 'AAPL', usdcAmount: '100' })
     await indexer().catchUp()
     expect(await select('SELECT * FROM trades')).toHaveLength(before + 1)
+  })
+
+  it('takes nothing from the receipt of a transaction without trades', async () => {
+    const { cursor = 0 } = await indexer().catchUp()
+    const log = {
+      address: deployment.contracts.PriceOracle,
+      topics: [`0x${'00'.repeat(32)}`] as [`0x${string}`],
+      data: '0x' as const,
+      blockNumber: numberToHex(cursor + 1_000),
+      blockHash: `0x${'11'.repeat(32)}` as const,
+      transactionHash: `0x${'22'.repeat(32)}` as const,
+      transactionIndex: '0x0' as const,
+      logIndex: '0x0' as const,
+      removed: false,
+    }
+    await expect(indexer().addRelayed([log])).resolves.toBeUndefined()
   })
 })
 

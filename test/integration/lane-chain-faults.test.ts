@@ -139,6 +139,7 @@ describe('a chain', () => {
     const request = newRequest()
     const { hash } = await relayUntilMined(executor, request)
     node.isMining = false
+    await node.lastBlock
     await chain('anvil_reorg', 2, [])
     expect(await chain('eth_getTransactionReceipt', hash)).toBeNull()
     node.isMining = true

@@ -26,7 +26,9 @@ export const node: {
   requests: string[]
   /** Whether the chain makes blocks, every 250 ms. */
   isMining: boolean
-} = { fault: undefined, requests: [], isMining: true }
+  /** Resolves once the block that is being made, if any, is there: anvil loses blocks that it makes during a reorg. */
+  lastBlock: Promise<unknown>
+} = { fault: undefined, requests: [], isMining: true, lastBlock: Promise.resolve() }
 
 /** Sends a request to the node itself, past the faults. */
 export async function chain<Result = unknown>(method: string, ...params: unknown[]): Promise<Result> {
@@ -73,7 +75,9 @@ export function onFirstSendOf({ call }: RelayRequest, fault: NodeFault): NodeFau
 export function useLanes(file: LaneTestFile) {
   const start = laneTestFiles.indexOf(file) * LANES_PER_FILE
   const keys = inject('laneKeys').slice(start, start + LANES_PER_FILE)
-  const interval = setInterval(() => node.isMining && void mineBlock(), BLOCK_INTERVAL_MS)
+  const interval = setInterval(() => {
+    if (node.isMining) node.lastBlock = mineBlock()
+  }, BLOCK_INTERVAL_MS)
 
   beforeAll(async () => {
     vi.spyOn(globalThis, 'fetch').mockImplementation((input, init) => {
