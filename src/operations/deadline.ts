@@ -1,7 +1,7 @@
 import type { Block } from '../chain/chain.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
-import type { ExtensionTerms } from '../protocol/intent-terms.ts'
+import type { ExtensionTerms } from '../protocol/router-check-inputs.ts'
 
 const SUGGESTED_LIFETIME_SECONDS = 600n
 const DAY_SECONDS = 86_400n

@@ -1,7 +1,7 @@
 import { formatUnits } from 'viem'
 import { expectedTokens, fillFloor, paperPrice } from '../protocol/fill-amounts.ts'
-import type { TokenTerms } from '../protocol/intent-terms.ts'
 import { usdcValue } from '../protocol/price-quote.ts'
+import type { TokenTerms } from '../protocol/router-check-inputs.ts'
 import { ORACLE_DECIMALS } from '../resources/price.ts'
 
 const BPS = 10_000n

@@ -1,7 +1,7 @@
 import type { Block } from '../chain/chain.ts'
 import type { Context } from '../context.ts'
 import type { Check } from '../protocol/check.ts'
-import type { TradingTerms } from '../protocol/intent-terms.ts'
+import type { TradingTerms } from '../protocol/router-check-inputs.ts'
 import type { Domain, Message, PrimaryType } from '../protocol/typed-data.ts'
 import { presentMarket } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'

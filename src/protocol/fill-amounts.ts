@@ -1,6 +1,6 @@
 import { CapitalMode } from './enums.ts'
-import type { ExtensionTerms, TokenTerms, TradingTerms } from './intent-terms.ts'
 import { usdcValue } from './price-quote.ts'
+import type { ExtensionTerms, TokenTerms, TradingTerms } from './router-check-inputs.ts'
 
 const BPS = 10_000n
 

@@ -1,8 +1,8 @@
 import type { Check } from './check.ts'
 import { TriggerType } from './enums.ts'
 import { costPnlBps, findBoundsProblem, findShapeProblem, isTriggered, pnlBps } from './exit-ladder-rules.ts'
-import { type ExtensionTerms, ladderBounds, type TokenTerms, type TradingTerms } from './intent-terms.ts'
 import { isExitInProgress, type Position } from './position.ts'
+import { type ExtensionTerms, ladderBounds, type TokenTerms, type TradingTerms } from './router-check-inputs.ts'
 import type { ExitRule } from './typed-data.ts'
 
 /** Returns the checks of a ladder's shape and of the track's bounds. */

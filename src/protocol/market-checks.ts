@@ -1,7 +1,7 @@
 import type { Check } from './check.ts'
 import { expectedTokens, fillFloor, type PurchaseFloor } from './fill-amounts.ts'
-import type { TokenTerms, TradingTerms } from './intent-terms.ts'
 import { policyChecks } from './policy-checks.ts'
+import type { TokenTerms, TradingTerms } from './router-check-inputs.ts'
 
 /** Returns the checks of a purchase against price and pool. `betweenPriceAndPolicy` stands between the two. */
 export function marketChecks(

@@ -1,7 +1,7 @@
 import type { Check } from './check.ts'
 import { fillFloor } from './fill-amounts.ts'
-import type { TradingTerms } from './intent-terms.ts'
 import { riskLimits } from './risk-limits.ts'
+import type { TradingTerms } from './router-check-inputs.ts'
 
 /** Rules whose outcome depends on the amount. */
 const AMOUNT_RULES = new Set([

@@ -1,5 +1,5 @@
 import type { Check } from './check.ts'
-import type { ExtensionTerms, TokenTerms } from './intent-terms.ts'
+import type { ExtensionTerms, TokenTerms } from './router-check-inputs.ts'
 
 const BPS = 10_000n
 

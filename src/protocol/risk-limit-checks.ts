@@ -1,8 +1,8 @@
 import type { Code } from '../errors/catalogue.ts'
 import type { Check } from './check.ts'
 import { AllocationStatus } from './enums.ts'
-import type { ExtensionTerms, TradingTerms } from './intent-terms.ts'
 import { lossOf, riskLimits } from './risk-limits.ts'
+import type { ExtensionTerms, TradingTerms } from './router-check-inputs.ts'
 
 const BPS = 10_000n
 

@@ -1,5 +1,5 @@
 import { CapitalMode } from './enums.ts'
-import type { ExtensionTerms, TradingTerms } from './intent-terms.ts'
+import type { ExtensionTerms, TradingTerms } from './router-check-inputs.ts'
 
 const BPS = 10_000n
 

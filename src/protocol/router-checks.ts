@@ -1,10 +1,10 @@
 import type { Check } from './check.ts'
 import { paperPrice, reduceAmounts } from './fill-amounts.ts'
-import type { TradingTerms } from './intent-terms.ts'
 import { exitInProgressCheck, ladderChecks, notTriggeredCheck, pendingRuleChecks } from './ladder-checks.ts'
 import { marketChecks, priceCheck, slippageCheck } from './market-checks.ts'
 import { deadlineChecks, policyChecks } from './policy-checks.ts'
 import { riskChecks } from './risk-limit-checks.ts'
+import type { TradingTerms } from './router-check-inputs.ts'
 import {
   agentChecks,
   agentNotOverCheck,

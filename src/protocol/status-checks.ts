@@ -1,6 +1,6 @@
 import type { Check } from './check.ts'
 import { AgentStatus, PositionStatus } from './enums.ts'
-import type { TokenTerms, TradingTerms } from './intent-terms.ts'
+import type { TokenTerms, TradingTerms } from './router-check-inputs.ts'
 
 // Whether agent, vault, track, token and position are in a state in which the router accepts an intent.
 
