@@ -18,7 +18,7 @@ export const riskState = z
     accountRiskBounds,
     equity: z.object({
       peakUsdc: usdc('Highest equity so far'),
-      currentUsdc: usdc('Allocation cap plus realized and unrealized PnL'),
+      currentUsdc: usdc('Allocation cap plus realized and unrealized PnL on the track'),
       currentDrawdownBps: bps('How far the equity is below its peak'),
     }),
     pnl: z.object({
@@ -31,7 +31,7 @@ export const riskState = z
       .object({ drawdown: z.boolean(), dailyLoss: z.boolean() })
       .meta({ description: 'Advisory: whether a limit is currently breached' }),
     derived: z.object({
-      returnBps: bps('Realized and unrealized PnL over the allocation cap'),
+      returnBps: bps('Realized and unrealized PnL on the track over the allocation cap'),
       unrealizedPnlUsdc: usdc('Mark-to-market PnL of the open positions'),
       drawdownUtilizationBps: bps('Used share of maxDrawdownBps'),
       maxDailyLossUsdc: usdc('Realized daily loss that blocks new risk; 0 means no limit'),
@@ -80,7 +80,7 @@ export function presentRisk(
     positions: { opened: Number(risk.opened), closed: Number(risk.closed), openCount: equity.openCount },
     breaches: { drawdown: reached.drawdown, dailyLoss: reached.dailyLoss },
     derived: {
-      returnBps: share(equity.realized + equity.unrealized, allocation.cap),
+      returnBps: share(equity.current - allocation.cap, allocation.cap),
       unrealizedPnlUsdc: `${equity.unrealized}`,
       drawdownUtilizationBps: share(drawdownBps, trackConfig.maxDrawdownBps),
       maxDailyLossUsdc: `${reached.maxDailyLossUsdc}`,

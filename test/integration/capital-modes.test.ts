@@ -98,6 +98,7 @@ describe('an agent on paper', () => {
 
     const { body: risk } = await call('getRiskState', { agentId })
     expect(risk).toMatchObject({ trackId: 1, capitalMode: 'Real', allocation: { cap: '50000000000' } })
+    expect(risk).toMatchObject({ equity: { currentUsdc: '50000000000' }, derived: { returnBps: 0 } })
     expect(risk.promotionReadiness).toMatchObject({ tradesCompleted: 0, alphaScore: 0, eligible: false })
     const [, , before] = await holdingsOf(GENESIS)
     const positionId = await openPosition(trader, { symbol: 'MSFT', usdcAmount: '1000' })

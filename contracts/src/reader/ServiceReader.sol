@@ -42,6 +42,7 @@ contract ServiceReader is IServiceReader {
     uint256 private constant ROUND_ANSWER = 1;
     uint256 private constant ALLOCATION_CAP = 3;
     uint256 private constant ALLOCATION_USED = 4;
+    uint256 private constant RECORD_REALIZED = 2;
     uint256 private constant LIMITS_TWAP_DEVIATION = 6;
     uint256 private constant LIMITS_TWAP_WINDOW = 7;
 
@@ -367,9 +368,11 @@ contract ServiceReader is IServiceReader {
         Answer memory peak = _ask(lens, abi.encodeCall(ITradeRouterLens.peakEquityUsdc, (agentId)));
         Answer memory current = _ask(lens, abi.encodeCall(ITradeRouterLens.currentEquityUsdc, (agentId)));
         Answer memory drawdown = _ask(lens, abi.encodeCall(ITradeRouterLens.currentDrawdownBps, (agentId)));
+        Answer memory record = _ask(lens, abi.encodeCall(ITradeRouterLens.trackRecordOf, (agentId)));
+        int256 onTrack = record.success ? _signed(_word(record, RECORD_REALIZED)) : equity.realized;
         // Unchecked: a malformed amount must not make the whole read fail.
         unchecked {
-            int256 sum = _signed(equity.cap) + equity.realized + equity.unrealized;
+            int256 sum = _signed(equity.cap) + onTrack + equity.unrealized;
             // forge-lint: disable-next-line(unsafe-typecast)
             equity.current = current.success ? _word(current, 0) : sum > 0 ? uint256(sum) : 0;
             equity.peak = peak.success ? _word(peak, 0) : equity.cap;

@@ -2,6 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {IServiceReader} from "../../src/interfaces/IServiceReader.sol";
+import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
 import {PriceMath} from "../../src/libraries/PriceMath.sol";
 import {ReaderTest} from "./ReaderTest.sol";
 
@@ -33,6 +34,16 @@ contract EquityTest is ReaderTest {
         assertEq(equity.unrealized, fresh);
         assertEq(int256(equity.current), int256(equity.cap) + fresh);
         assertEq(equity.drawdownBps, (equity.peak - equity.current) * 10_000 / equity.peak);
+    }
+
+    function test_AnEquityWithoutAFreshPriceCountsTheTracksResultsOnly() public {
+        _open(nvda, 10_000 * USDC);
+        ITradeRouter.TrackRecord memory record = lens.trackRecordOf(agentId);
+        record.realizedPnl = -7 * int256(USDC);
+        vm.mockCall(address(lens), abi.encodeCall(lens.trackRecordOf, (agentId)), abi.encode(record));
+        skip(2 hours);
+        IServiceReader.Equity memory equity = _riskEquity();
+        assertEq(int256(equity.current), int256(equity.cap) - 7 * int256(USDC) + equity.unrealized);
     }
 
     function test_EquitiesAreThoseOfTheRiskFigures() public {
