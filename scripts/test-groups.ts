@@ -1,5 +1,14 @@
-/** The vitest projects in groups that take about the same time. Groups run in parallel, the projects of one in sequence. */
-export const groups = [['surfaces'], ['trading'], ['lane', 'protocol only', 'keeper', 'history'], ['node', 'e2e']]
+/**
+ * The vitest projects, and `contracts` for the Solidity tests, in groups that take about the same time. Groups run in
+ * parallel, the projects of one in sequence.
+ */
+export const groups = [
+  ['surfaces'],
+  ['trading'],
+  ['lane', 'protocol only', 'keeper'],
+  ['node', 'e2e'],
+  ['contracts', 'history'],
+]
 
 /** Files that only `npm run test:full` runs. */
 export const slowFiles = [
@@ -11,7 +20,9 @@ export const slowFiles = [
 
 /** Files whose tests are larger in `npm run test:full`: more seeds, cases or clients. */
 export const scaledFiles = [
+  'test/e2e/demo.node.test.ts',
   'test/faults/faults.node.test.ts',
+  'test/integration/cheap-tokens.test.ts',
   'test/integration/checks.test.ts',
   'test/integration/history-fresh.test.ts',
   'test/integration/input.test.ts',

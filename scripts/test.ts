@@ -19,14 +19,9 @@ const forge = join(root, 'contracts/tools/forge.mjs')
 const args = process.argv.slice(2)
 const resultsFolder = mkdtempSync(join(tmpdir(), 'agent-trading-service-test-'))
 
-async function testAll(): Promise<Counts[]> {
-  return inParallel([...groups.map(group => () => testGroup('fast', group)), testContracts])
-}
+const testAll = () => inParallel(groups.map(group => () => testGroup('fast', group)))
 
-async function testSlow(): Promise<Counts[]> {
-  const services = groups.map(group => () => testGroup('full', group, [...slowFiles, ...scaledFiles]))
-  return inParallel([...services, testInvariants])
-}
+const testSlow = () => inParallel(groups.map(group => () => testGroup('full', group, [...slowFiles, ...scaledFiles])))
 
 const testSelected = () => inParallel([() => testService('selected', args)])
 
@@ -34,7 +29,10 @@ const testSelected = () => inParallel([() => testService('selected', args)])
 async function testGroup(extent: Extent, projects: string[], files: string[] = []): Promise<Counts> {
   const total = { passed: 0, failed: 0 }
   for (const project of projects) {
-    const { passed, failed } = await testService(extent, [`--project=${project}`, '--passWithNoTests', ...files])
+    const { passed, failed } =
+      project === 'contracts'
+        ? await testContracts(extent)
+        : await testService(extent, [`--project=${project}`, '--passWithNoTests', ...files])
     total.passed += passed
     total.failed += failed
   }
@@ -51,10 +49,12 @@ async function inParallel(tasks: (() => Promise<Counts>)[]): Promise<Counts[]> {
   })
 }
 
-const testContracts = () => testSolidity([])
-
-/** Runs the contracts' invariants alone, over as many calls as the profile `ci` of contracts/foundry.toml says. */
-const testInvariants = () => testSolidity(['--match-path', 'test/invariants/*'], { FOUNDRY_PROFILE: 'ci' })
+/**
+ * Runs the Solidity tests. To the full extent, runs the invariants alone, over as many calls as the profile `ci` of
+ * contracts/foundry.toml says.
+ */
+const testContracts = (extent: Extent) =>
+  extent === 'full' ? testSolidity(['--match-path', 'test/invariants/*'], { FOUNDRY_PROFILE: 'ci' }) : testSolidity([])
 
 async function testSolidity(selection: string[], env: Record<string, string> = {}): Promise<Counts> {
   const { code, output } = await run([forge, 'test', '--color', 'never', ...selection], env)

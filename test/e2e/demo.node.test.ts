@@ -1,14 +1,14 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { expect, it } from 'vitest'
+import { expect, inject, it } from 'vitest'
 
 const demo = (chainId: number, ...options: string[]) =>
   promisify(execFile)(process.execPath, [join(import.meta.dirname, '../../scripts/demo.ts'), ...options], {
     env: { ...process.env, CHAIN_ID: `${chainId}` },
   })
 
-it.each([31337, 46630])(
+it.each(inject('isFull') ? [31337, 46630] : [46630])(
   'the demo agent proves itself on paper, is promoted and trades real capital on chain %d',
   async chainId => {
     const { stdout } = await demo(chainId)

@@ -10,7 +10,7 @@ import { call, deployment } from '../support/surfaces.ts'
 // A token of a few millionths of a dollar costs a few units of USDC, so its entry price in such units says little. The
 // triggers that the service shows must be those at which the router fires.
 
-const POSITIONS = inject('isFull') ? 20 : 4
+const POSITIONS = inject('isFull') ? 20 : 2
 const { accounts, contracts, tokens } = deployment
 const TSLA = tokens.TSLA as `0x${string}`
 const client = createPublicClient({ transport: http(deployment.rpcUrl) })

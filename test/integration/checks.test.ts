@@ -23,7 +23,7 @@ import { call, deployment, type Input } from '../support/surfaces.ts'
 // The router accepts an intent exactly if every check of its quote passes. If not, it fails with the code of the first
 // failing check.
 
-const CASES = inject('isFull') ? 40 : 12
+const CASES = inject('isFull') ? 40 : 6
 const client = createPublicClient({ transport: http(deployment.rpcUrl) })
 const quoteOf = {
   submitTradeIntent: 'getTradeIntentQuote',

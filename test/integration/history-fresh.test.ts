@@ -5,9 +5,9 @@ import { call } from '../support/surfaces.ts'
 
 // Many agents trade at once, so blocks, indexing and reads overlap all the time.
 const AGENTS = inject('isFull') ? 25 : 10
-const TRADES = inject('isFull') ? 20 : 10
+const TRADES = inject('isFull') ? 20 : 5
 
-it(`a relayed trade is in the next read, ${AGENTS * TRADES} times`, { timeout: 120_000 }, async () => {
+it(`a relayed trade is in the next read, ${AGENTS * TRADES} times`, { timeout: 300_000 }, async () => {
   const missing: string[] = []
   let trades = 0
   const tradeAndRead = async () => {

@@ -89,7 +89,7 @@ const odd = fc.oneof(
 const OPTIONAL = new Set(['minTokenOut', 'maxSlippageBps', 'linkERC8004', 'erc8004AgentId'])
 const isSame = (a: unknown, b: unknown) => a === b || (/^0+$/.test(`${a}`) && /^0+$/.test(`${b}`))
 
-const STEPS = inject('isFull') ? 3000 : 1000
+const STEPS = inject('isFull') ? 3000 : 400
 it('no random request causes a 5xx or uses a nonce', async () => {
   const before = await nonces()
   const answers = new Map<number, number>()
