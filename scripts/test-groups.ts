@@ -3,11 +3,11 @@
  * parallel, the projects of one in sequence.
  */
 export const groups = [
-  ['surfaces'],
+  ['surfaces', 'history'],
   ['trading'],
   ['lane', 'protocol only', 'keeper'],
   ['node', 'e2e'],
-  ['contracts', 'history'],
+  ['contracts'],
 ]
 
 /** Files that only `npm run test:full` runs. */
