@@ -368,13 +368,9 @@ contract ServiceReader is IServiceReader {
         Answer memory peak = _ask(lens, abi.encodeCall(ITradeRouterLens.peakEquityUsdc, (agentId)));
         Answer memory current = _ask(lens, abi.encodeCall(ITradeRouterLens.currentEquityUsdc, (agentId)));
         Answer memory drawdown = _ask(lens, abi.encodeCall(ITradeRouterLens.currentDrawdownBps, (agentId)));
-        Answer memory record = _ask(lens, abi.encodeCall(ITradeRouterLens.trackRecordOf, (agentId)));
-        int256 onTrack = record.success ? _signed(_word(record, RECORD_REALIZED)) : equity.realized;
         // Unchecked: a malformed amount must not make the whole read fail.
         unchecked {
-            int256 sum = _signed(equity.cap) + onTrack + equity.unrealized;
-            // forge-lint: disable-next-line(unsafe-typecast)
-            equity.current = current.success ? _word(current, 0) : sum > 0 ? uint256(sum) : 0;
+            equity.current = current.success ? _word(current, 0) : _equityAtLastPrices(lens, agentId, equity);
             equity.peak = peak.success ? _word(peak, 0) : equity.cap;
             if (drawdown.success) {
                 equity.drawdownBps = _word(drawdown, 0);
@@ -383,6 +379,18 @@ contract ServiceReader is IServiceReader {
             }
         }
         if (equity.peak < equity.current) equity.peak = equity.current;
+    }
+
+    /// @dev Counts the results on the present track; without the extension, an agent has all its results on one track.
+    function _equityAtLastPrices(address lens, uint256 agentId, Equity memory equity) private returns (uint256) {
+        Answer memory record = _ask(lens, abi.encodeCall(ITradeRouterLens.trackRecordOf, (agentId)));
+        int256 realized = record.success ? _signed(_word(record, RECORD_REALIZED)) : equity.realized;
+        // Unchecked: a malformed amount must not make the whole read fail.
+        unchecked {
+            int256 sum = _signed(equity.cap) + realized + equity.unrealized;
+            // forge-lint: disable-next-line(unsafe-typecast)
+            return sum > 0 ? uint256(sum) : 0;
+        }
     }
 
     /// @dev Adds up the open positions, at the last known price where there is no fresh one.
