@@ -309,16 +309,7 @@ contract ProtocolInvariants is ProtocolTest {
             accepted[team[i]] = 0;
         }
         vm.startPrank(admin);
-        router = new TradeRouter(
-            admin,
-            address(usdc),
-            address(agents),
-            address(allocations),
-            address(positions),
-            address(tracks),
-            address(tradePolicy)
-        );
-        adapter = new UniswapV3SwapAdapter(admin, address(router), address(market.factory()), address(usdc));
+        _createRouter();
         adapter.setPool(address(nvda), market.FEE());
         adapter.setPool(address(tsla), market.FEE());
         router.setSwapAdapter(address(adapter));

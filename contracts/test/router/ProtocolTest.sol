@@ -103,16 +103,7 @@ abstract contract ProtocolTest is Test {
         positions = new PositionManager(admin, address(agents), address(tracks));
         vault = new MandateVault(admin, address(usdc), "Genesis", "gUSDC", "genesis", address(tokens));
         tradePolicy = new TradePolicy(admin);
-        router = new TradeRouter(
-            admin,
-            address(usdc),
-            address(agents),
-            address(allocations),
-            address(positions),
-            address(tracks),
-            address(tradePolicy)
-        );
-        adapter = new UniswapV3SwapAdapter(admin, address(router), address(market.factory()), address(usdc));
+        _createRouter();
         lens = new TradeRouterLens(address(router));
     }
 
@@ -142,6 +133,20 @@ abstract contract ProtocolTest is Test {
     }
 
     /// @dev Leaves prices and sizes to the test at hand; the tests of the policy set its default limits.
+    /// @dev Creates a router with nothing but its adapter.
+    function _createRouter() internal {
+        router = new TradeRouter(
+            admin,
+            address(usdc),
+            address(agents),
+            address(allocations),
+            address(positions),
+            address(tracks),
+            address(tradePolicy)
+        );
+        adapter = new UniswapV3SwapAdapter(admin, address(router), address(market.factory()), address(usdc));
+    }
+
     function _wideLimits() internal pure returns (ITradePolicy.Limits memory limits) {
         limits.maxEntrySlippageBps = 1_000;
         limits.maxExitSlippageBps = 300;
