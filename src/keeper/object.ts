@@ -1,6 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
-import { Refusal } from '../errors/refusal.ts'
-import { logEvent } from '../log.ts'
+import { logFailure } from '../log.ts'
 import { assembleKeeper } from './assemble-keeper.ts'
 import type { KeeperCycle } from './cycle.ts'
 import { type ExitRecord, findExitRecord } from './exit-report.ts'
@@ -42,7 +41,7 @@ export class KeeperObject extends DurableObject<Env> {
       this.#failures = 0
     } catch (error) {
       this.#failures++
-      logEvent('keeper failure', { cause: causeOf(error) })
+      logFailure('keeper failure', error)
     } finally {
       await this.#armBefore(Date.now() + this.#intervalMs())
     }
@@ -82,6 +81,3 @@ export class KeeperObject extends DurableObject<Env> {
     return this.#cycle
   }
 }
-
-const causeOf = (error: unknown) =>
-  error instanceof Refusal ? error.body.code : error instanceof Error ? error.name : typeof error
