@@ -3,6 +3,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { promotionCriteriaAbi } from '../../contracts-abi/promotion-criteria.ts'
+import { retryLatest } from '../../devnet/retry-latest.ts'
 import { chain, FRONTIER, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { call, deployment } from '../support/surfaces.ts'
@@ -10,7 +11,7 @@ import { call, deployment } from '../support/surfaces.ts'
 // The genesis vault starts agents on paper, the frontier vault on real capital.
 
 const { accounts, contracts, tokens } = deployment
-const client = createPublicClient({ transport: http(deployment.rpcUrl) })
+const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 const MSFT = '512.6'
 afterAll(() => chain.setPrice('MSFT', MSFT))
 
@@ -62,7 +63,7 @@ describe('an agent on paper', () => {
     ])
   })
 
-  it('is not promoted before it meets the criteria, and is told which one is missing', async () => {
+  it('is refused promotion with the missing criterion until it meets all of them', async () => {
     const trader = await newTrader({ vault: GENESIS })
     await openPosition(trader, { symbol: 'MSFT', usdcAmount: '10' })
     await expect(promote(trader)).rejects.toThrow('TooFewTrades')
