@@ -17,6 +17,7 @@ import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import type { Account } from '../../devnet/accounts.ts'
+import { retryLatest } from '../../devnet/retry-latest.ts'
 import type { TrackPolicy, TradeLimits } from '../../devnet/suite-config.ts'
 import { errorCodes } from '../../src/errors/catalogue.ts'
 import type { Executor } from '../../src/executor/client.ts'
@@ -46,7 +47,7 @@ const { contracts, accounts, tokens } = deployment
 const META = 641.75
 const client = createTestClient({
   mode: 'anvil',
-  transport: http(deployment.rpcUrl),
+  transport: retryLatest(http(deployment.rpcUrl)),
   pollingInterval: 50,
 }).extend(publicActions)
 

@@ -2,6 +2,7 @@ import { createPublicClient, http } from 'viem'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
+import { retryLatest } from '../../devnet/retry-latest.ts'
 import { chain, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { randomOf } from '../support/seeded-random.ts'
@@ -13,7 +14,7 @@ import { call, deployment } from '../support/surfaces.ts'
 const POSITIONS = inject('isFull') ? 20 : 2
 const { accounts, contracts, tokens } = deployment
 const TSLA = tokens.TSLA as `0x${string}`
-const client = createPublicClient({ transport: http(deployment.rpcUrl) })
+const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 
 /** Returns a price with 8 decimals as decimal US dollars. */
 const usd = (price: bigint) => `${price / 10n ** 8n}.${`${price % 10n ** 8n}`.padStart(8, '0')}`

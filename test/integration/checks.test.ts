@@ -5,6 +5,7 @@ import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
+import { retryLatest } from '../../devnet/retry-latest.ts'
 import { AgentStatus } from '../../src/protocol/enums.ts'
 import {
   chain,
@@ -12,6 +13,7 @@ import {
   GENESIS,
   newTrader,
   openPosition,
+  quoteOf,
   type Submission,
   signedIntent,
   submit,
@@ -24,14 +26,7 @@ import { call, deployment, type Input } from '../support/surfaces.ts'
 // failing check.
 
 const CASES = inject('isFull') ? 40 : 6
-const client = createPublicClient({ transport: http(deployment.rpcUrl) })
-const quoteOf = {
-  submitTradeIntent: 'getTradeIntentQuote',
-  submitAddIntent: 'getAddIntentQuote',
-  submitReduceIntent: 'getReduceIntentQuote',
-  submitExitLadderIntent: 'getExitLadderIntentQuote',
-} as const
-
+const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 /** Submits the intent of a quote, and expects the outcome that the quote's checks predict. */
 async function expectAgreement(trader: Trader, submission: Submission, input: Input) {
   const { body: quote } = await call(quoteOf[submission], { agentId: trader.agentId, ...input })

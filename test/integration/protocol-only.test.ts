@@ -5,6 +5,7 @@ import { privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, it } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
+import { retryLatest } from '../../devnet/retry-latest.ts'
 import { AgentStatus } from '../../src/protocol/enums.ts'
 import {
   chain,
@@ -12,6 +13,7 @@ import {
   GENESIS,
   newTrader,
   openPosition,
+  quoteOf,
   registrationOf,
   type Submission,
   signedIntent,
@@ -25,7 +27,7 @@ import { appWith, call, deployment, type Input } from '../support/surfaces.ts'
 
 const { accounts, contracts } = deployment
 const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const
-const client = createPublicClient({ transport: http(deployment.rpcUrl) })
+const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 const EXTENSION_RULES = [
   'entrySlippage',
   'minTradeSize',
@@ -38,13 +40,6 @@ const EXTENSION_RULES = [
   'noPendingRuleMet',
   'agentNotOver',
 ]
-const quoteOf = {
-  submitTradeIntent: 'getTradeIntentQuote',
-  submitAddIntent: 'getAddIntentQuote',
-  submitReduceIntent: 'getReduceIntentQuote',
-  submitExitLadderIntent: 'getExitLadderIntentQuote',
-} as const
-
 /** Quotes and submits an intent. Expects the outcome that the quote's checks predict, and none of the extension's rules. */
 async function expectAgreement(trader: Trader, submission: Submission, input: Input) {
   const { body: quote } = await call(quoteOf[submission], { agentId: trader.agentId, ...input })

@@ -41,13 +41,14 @@ export async function newTrader(changes: Input = {}): Promise<Trader> {
   return { agentId: body.agentId, account }
 }
 
-const quotes = {
+/** The quote of each submission. */
+export const quoteOf = {
   submitTradeIntent: 'getTradeIntentQuote',
   submitAddIntent: 'getAddIntentQuote',
   submitReduceIntent: 'getReduceIntentQuote',
   submitExitLadderIntent: 'getExitLadderIntentQuote',
 } as const satisfies Partial<Record<OperationId, OperationId>>
-export type Submission = keyof typeof quotes
+export type Submission = keyof typeof quoteOf
 
 /** Returns the signed body of an intent, from its quote. `changes` are made after signing. */
 export async function signedIntent(
@@ -57,7 +58,7 @@ export async function signedIntent(
   changes: Input = {},
 ): Promise<Input> {
   const { agentId, account } = trader
-  const { status, body } = await call(quotes[submission], { agentId, ...input })
+  const { status, body } = await call(quoteOf[submission], { agentId, ...input })
   expect({ status, body }).toMatchObject({ status: 200, body: { typedData: {} } })
   return { agentId, ...body.body, signature: await sign(account, body.typedData), ...changes }
 }
