@@ -1,24 +1,8 @@
 import type { Address } from 'viem'
+import type { TrackConfig } from '../src/protocol/track-config.ts'
 
-/** Limits of one track in one vault: `VaultTrackConfig` without the vault it is set for. Amounts are USDC base units. */
-export type TrackPolicy = {
-  trackId: bigint
-  initialAllocation: bigint
-  maxAllocation: bigint
-  maxDrawdownBps: bigint
-  maxTradeSizeBps: bigint
-  maxDailyTurnoverBps: bigint
-  maxDailyLossBps: bigint
-  evaluationPeriod: bigint
-  minTrades: bigint
-  promotionScore: bigint
-  active: boolean
-  maxStopLossBps: bigint
-  minTakeProfitBps: bigint
-  maxTakeProfitBps: bigint
-  requireStopLoss: boolean
-  requireTakeProfit: boolean
-}
+/** Limits of one track in one vault: `VaultTrackConfig` without the vault it is set for. */
+export type TrackPolicy = Omit<TrackConfig, 'vault'>
 
 /** `ITradePolicy.Limits`: the prices and sizes at which a track trades. */
 export type TradeLimits = {
@@ -75,7 +59,7 @@ export type VaultConfig = {
   }[]
 }
 
-/** Who holds which power. Each of them is one key, or one multisig, of its own. */
+/** The accounts of each power. On a real chain, every power has its own key or multisig. */
 export type SuiteRoles = {
   /** The admin of every contract: proposers schedule, and executors (anybody when there are none) execute after the delay. */
   timelock: { delaySeconds: bigint; proposers: Address[]; executors: Address[] }

@@ -27,10 +27,10 @@ export type RoleName =
   | 'ORACLE_UPDATER_ROLE'
   | 'ORACLE_FORCER_ROLE'
 
-/** One role of one contract, with everybody who holds it. */
+/** A role of a contract, and the accounts that have it. */
 export type RoleHolders = { contract: string; address: Address; name: RoleName; role: Hex; holders: Address[] }
 
-/** Who may do what, where: every role of every contract, also those that nobody holds. */
+/** Returns the roles of all contracts with their accounts; a role may have none. */
 export function roleHolders(
   roles: SuiteRoles,
   { contracts, vaults }: { contracts: ProtocolContracts; vaults: Record<string, Address> },
@@ -59,7 +59,7 @@ export function roleHolders(
   ]
 }
 
-/** Every power that somebody can act with. The treasury only receives. */
+/** Returns the accounts of each power. The treasury is none: it only receives. */
 export function powers(roles: SuiteRoles): Record<string, Address[]> {
   return {
     'timelock.proposers': roles.timelock.proposers,
@@ -96,7 +96,8 @@ export function namedAccounts(roles: SuiteRoles): Address[] {
   return [...new Set(named.map(account => getAddress(account)))]
 }
 
-const administeredNames = [
+/** The contracts with a default admin; vaults have one too. */
+export const administeredNames = [
   'AgentRegistry',
   'VaultTrackRegistry',
   'AllocationManager',
