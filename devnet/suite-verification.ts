@@ -32,7 +32,7 @@ export async function verifySuite(
   return expectations.length
 }
 
-/** Every role of every contract, for every account that is known: who holds it, and that nobody else does. */
+/** Returns, for each role and each known account, whether the account should have the role. */
 function expectedRoles({ roles }: SuiteConfig, suite: ProtocolSuite, deployer: Address): Expectation[] {
   const accounts = [...new Set([...namedAccounts(roles), deployer, zeroAddress])]
   const holds = (name: string, address: Address, role: string, hash: string, holders: Address[]): Expectation[] =>

@@ -23,7 +23,7 @@ const HELP = `Deploys and wires the whole suite on any chain, reads everything b
 An interrupted run continues where it stopped when the same command runs again. scripts/deploy.example.json shows a configuration.
 One key must not hold two powers, except on the embedded chain (31337, or "embedded": true in the configuration).`
 
-// Each observation is a new storage slot, so many of them need several transactions.
+// Each observation takes a new storage slot, so they are added over several transactions.
 const OBSERVATIONS_PER_STEP = 100
 
 type DeploymentFile = {

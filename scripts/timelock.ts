@@ -86,8 +86,10 @@ async function main(): Promise<void> {
     client.readContract({ ...timelock, functionName: 'hashOperationBatch', args: operation }),
     client.readContract({ ...timelock, functionName: 'getMinDelay' }),
   ])
-  const state = await client.readContract({ ...timelock, functionName: 'getOperationState', args: [id] })
-  const readyAt = await client.readContract({ ...timelock, functionName: 'getTimestamp', args: [id] })
+  const [state, readyAt] = await Promise.all([
+    client.readContract({ ...timelock, functionName: 'getOperationState', args: [id] }),
+    client.readContract({ ...timelock, functionName: 'getTimestamp', args: [id] }),
+  ])
   const delay = values.delay === undefined ? minDelay : BigInt(values.delay)
   const data: Record<(typeof STEPS)[number], Hex> = {
     schedule: encodeFunctionData({ ...timelock, functionName: 'scheduleBatch', args: [...operation, delay] }),
