@@ -20,7 +20,7 @@ export const promotionReadiness = z.object({
   eligible: z.boolean(),
   blockers: z.array(z.string()).meta({
     description: 'What is missing. The first word is the contract error that a promotion would fail with',
-    example: ['TooFewTrades: trades still needed: 3'],
+    example: ['TooFewTrades: 1 of 4 trades so far'],
   }),
 })
 
@@ -39,8 +39,8 @@ function presentCriteria({ agent }: Risk, criteria: PromotionCriteria, now: bigi
   const missing: [isMissing: boolean, blocker: string][] = [
     [!isPromotable, 'AgentNotPromotable: the agent is neither active nor graduated'],
     [agent.track >= Track.Prime, 'InvalidTrack: there is no further track'],
-    [!meetsMinTrades, `TooFewTrades: ${tradesLeft(minTrades - trades)}`],
-    [!meetsEvaluationPeriod, `EvaluationPeriodNotOver: ${secondsLeft(evaluationPeriod - elapsed)}`],
+    [!meetsMinTrades, `TooFewTrades: ${soFar(trades, minTrades, 'trades')}`],
+    [!meetsEvaluationPeriod, `EvaluationPeriodNotOver: ${soFar(elapsed, evaluationPeriod, 'seconds on the track')}`],
     [
       maxDrawdownBps > 0n && drawdownBps > maxDrawdownBps,
       `DrawdownLimitBreached: the worst drawdown was ${drawdownBps} basis points, at most ${maxDrawdownBps} are allowed`,
@@ -50,7 +50,7 @@ function presentCriteria({ agent }: Risk, criteria: PromotionCriteria, now: bigi
       `DailyLossLimitBreached: the largest loss of a day was ${dayLossUsdc} USDC base units, less than ${maxDayLossUsdc} are allowed`,
     ],
     [!meetsAlphaScore, `ScoreTooLow: the score is ${score}, ${minScore} is needed`],
-    [openPositions > 0n, `OpenPositionsOfOtherMode: open positions to close first: ${openPositions}`],
+    [openPositions > 0n, `OpenPositionsOfOtherMode: close the open positions first (${openPositions})`],
   ]
   const blockers = missing.filter(([isMissing]) => isMissing).map(([, blocker]) => blocker)
   return {
@@ -77,8 +77,8 @@ function presentWithoutCriteria({ agent, allocation, trackConfig, trades }: Risk
   const meetsEvaluationPeriod = elapsed >= evaluationPeriod
   const blockers = [
     ...(agent.status === AgentStatus.Active ? [] : ['The agent is not active']),
-    ...(meetsMinTrades ? [] : [tradesLeft(minTrades - trades)]),
-    ...(meetsEvaluationPeriod ? [] : [secondsLeft(evaluationPeriod - elapsed)]),
+    ...(meetsMinTrades ? [] : [soFar(trades, minTrades, 'trades')]),
+    ...(meetsEvaluationPeriod ? [] : [soFar(elapsed, evaluationPeriod, 'seconds on the track')]),
     ...(promotionScore > 0n ? ['The alpha score is not published yet'] : []),
   ]
   return {
@@ -96,5 +96,4 @@ function presentWithoutCriteria({ agent, allocation, trackConfig, trades }: Risk
   }
 }
 
-const tradesLeft = (count: bigint) => `trades still needed: ${count}`
-const secondsLeft = (count: bigint) => `seconds still needed on the track: ${count}`
+const soFar = (done: bigint, needed: bigint, what: string) => `${done} of ${needed} ${what} so far`
