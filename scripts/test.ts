@@ -2,14 +2,15 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { groups, scaledFiles, slowFiles } from './test-groups.ts'
 
 // `npm test`: the contract tests and the groups of service tests, in parallel, because service tests mostly wait for blocks.
 // `npm test -- <vitest arguments>` runs only the selected tests. `--slow` runs what `npm run test:full` adds to `npm test`.
-// The output of a parallel process is printed when it exits; the last line counts all tests.
+// The output of a parallel process is printed when it exits. The last lines name the failures and count all tests.
 
-type Counts = { passed: number; failed: number }
+/** `failures` holds one entry per failed test: its name, and why it failed. */
+type Results = { passed: number; failures: string[] }
 /** Which files run, and the size of tests with a variable size; see test-groups.ts. */
 type Extent = 'fast' | 'full' | 'selected'
 
@@ -26,28 +27,31 @@ const testSlow = () => inParallel(groups.map(group => () => testGroup('full', gr
 const testSelected = () => inParallel([() => testService('selected', args)])
 
 /** Runs the projects of a group one after another, each in its own process, so that only one of their chains runs. */
-async function testGroup(extent: Extent, projects: string[], files: string[] = []): Promise<Counts> {
-  const total = { passed: 0, failed: 0 }
-  for (const project of projects) {
-    const { passed, failed } =
+async function testGroup(extent: Extent, projects: string[], files: string[] = []): Promise<Results> {
+  const results: Results[] = []
+  for (const project of projects)
+    results.push(
       project === 'contracts'
         ? await testContracts(extent)
-        : await testService(extent, [`--project=${project}`, '--passWithNoTests', ...files])
-    total.passed += passed
-    total.failed += failed
-  }
-  return total
+        : await testService(extent, [`--project=${project}`, '--passWithNoTests', ...files]),
+    )
+  return sumOf(results)
 }
 
 /** Runs all tasks to their end. A task that throws counts as one failed test. */
-async function inParallel(tasks: (() => Promise<Counts>)[]): Promise<Counts[]> {
-  const results = await Promise.allSettled(tasks.map(task => task()))
-  return results.map(result => {
-    if (result.status === 'fulfilled') return result.value
-    console.error(result.reason)
-    return { passed: 0, failed: 1 }
-  })
+async function inParallel(tasks: (() => Promise<Results>)[]): Promise<Results> {
+  const settled = await Promise.allSettled(tasks.map(task => task()))
+  return sumOf(
+    settled.map(result =>
+      result.status === 'fulfilled' ? result.value : { passed: 0, failures: [String(result.reason)] },
+    ),
+  )
 }
+
+const sumOf = (results: Results[]): Results => ({
+  passed: results.reduce((total, { passed }) => total + passed, 0),
+  failures: results.flatMap(({ failures }) => failures),
+})
 
 /**
  * Runs the Solidity tests. To the full extent, runs the invariants alone, over as many calls as the profile `ci` of
@@ -56,13 +60,15 @@ async function inParallel(tasks: (() => Promise<Counts>)[]): Promise<Counts[]> {
 const testContracts = (extent: Extent) =>
   extent === 'full' ? testSolidity(['--match-path', 'test/invariants/*'], { FOUNDRY_PROFILE: 'ci' }) : testSolidity([])
 
-async function testSolidity(selection: string[], env: Record<string, string> = {}): Promise<Counts> {
+async function testSolidity(selection: string[], env: Record<string, string> = {}): Promise<Results> {
   const { code, output } = await run([forge, 'test', '--color', 'never', ...selection], env)
-  const [, passed = '0', failed = '0'] = /(\d+) tests passed, (\d+) failed/.exec(output) ?? []
-  return withExitCode(code, { passed: Number(passed), failed: Number(failed) })
+  const passed = /(\d+) tests passed/.exec(output)?.[1] ?? '0'
+  // forge prints a failure in its suite and again in a summary.
+  const failures = [...new Set(output.match(/^\[FAIL.*$/gm))]
+  return withExitCode('forge test', code, { passed: Number(passed), failures })
 }
 
-async function testService(extent: Extent, selection: string[]): Promise<Counts> {
+async function testService(extent: Extent, selection: string[]): Promise<Results> {
   const resultFile = join(mkdtempSync(join(resultsFolder, 'vitest-')), 'result.json')
   const { code } = await run(
     [vitest, 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${resultFile}`, ...selection],
@@ -73,24 +79,34 @@ async function testService(extent: Extent, selection: string[]): Promise<Counts>
       CLOUDFLARE_CF_FETCH_ENABLED: 'false',
     },
   )
-  return withExitCode(code, countsOf(resultFile))
+  return withExitCode(`vitest ${selection.join(' ')}`, code, resultsOf(resultFile))
 }
 
 /** Counts an exit code without a failed test, such as that of an unhandled error, as one failed test. */
-const withExitCode = (code: number, counts: Counts): Counts =>
-  code !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts
+const withExitCode = (command: string, code: number, results: Results): Results =>
+  code !== 0 && results.failures.length === 0
+    ? { ...results, failures: [`${command} exited with ${code}; its output is above.`] }
+    : results
 
 /** Reads vitest's JSON report. A file that could not be loaded has no tests and counts as one failed test. */
-function countsOf(resultFile: string): Counts {
-  const { numPassedTests, numFailedTests, testResults } = JSON.parse(readFileSync(resultFile, 'utf8')) as {
+function resultsOf(resultFile: string): Results {
+  const { numPassedTests, testResults } = JSON.parse(readFileSync(resultFile, 'utf8')) as {
     numPassedTests: number
-    numFailedTests: number
-    testResults: { status: string; assertionResults: unknown[] }[]
+    testResults: {
+      name: string
+      status: string
+      message: string
+      assertionResults: { status: string; fullName: string; failureMessages: string[] }[]
+    }[]
   }
-  const notLoaded = testResults.filter(
-    ({ status, assertionResults }) => status === 'failed' && assertionResults.length === 0,
-  )
-  return { passed: numPassedTests, failed: numFailedTests + notLoaded.length }
+  const failures = testResults.flatMap(({ name, status, message, assertionResults }) => {
+    const file = relative(root, name)
+    if (status === 'failed' && assertionResults.length === 0) return [`${file} could not be loaded: ${message}`]
+    return assertionResults
+      .filter(test => test.status === 'failed')
+      .map(test => `${file} > ${test.fullName}\n${test.failureMessages.join('\n')}`)
+  })
+  return { passed: numPassedTests, failures }
 }
 
 /** Runs a Node script. Returns its exit code and its output, which is printed at the end, or at once if it runs alone. */
@@ -116,12 +132,13 @@ function run(scriptAndArgs: string[], env: Record<string, string> = {}) {
   })
 }
 
-let counts: Counts[]
+let results: Results
 try {
-  counts = await (args.length === 0 ? testAll() : args[0] === '--slow' ? testSlow() : testSelected())
+  results = await (args.length === 0 ? testAll() : args[0] === '--slow' ? testSlow() : testSelected())
 } finally {
   rmSync(resultsFolder, { recursive: true, force: true })
 }
-const sum = (key: keyof Counts) => counts.reduce((total, count) => total + count[key], 0)
-console.log(`\n${sum('passed')} passed, ${sum('failed')} failed`)
-process.exitCode = sum('failed') > 0 || sum('passed') === 0 ? 1 : 0
+const { passed, failures } = results
+for (const failure of failures) console.log(`\nFAILED ${failure}`)
+console.log(`\n${passed} passed, ${failures.length} failed`)
+process.exitCode = failures.length > 0 || passed === 0 ? 1 : 0
