@@ -1,6 +1,6 @@
 import { type Address, parseUnits } from 'viem'
 import type { Accounts } from './accounts.ts'
-import type { LiquidityPolicy, SuiteConfig, TrackPolicy, TradeLimits } from './suite-config.ts'
+import type { LiquidityPolicy, SuiteConfig, TrackPolicy, TradePolicyLimits } from './suite-config.ts'
 import type { Uniswap } from './uniswap.ts'
 
 export const usdc = (amount: string) => parseUnits(amount, 6)
@@ -73,7 +73,7 @@ const frontier: TrackPolicy = {
 }
 
 // The price may jump by 30 % before a trade waits two seconds for the pool's average, and deadlines are not bounded.
-const limits: TradeLimits = {
+const limits: TradePolicyLimits = {
   maxEntrySlippageBps: 100,
   maxExitSlippageBps: 300,
   exitSlippageStartBps: 50,

@@ -5,7 +5,7 @@ import type { TrackConfig } from '../src/protocol/track-config.ts'
 export type TrackPolicy = Omit<TrackConfig, 'vault'>
 
 /** `ITradePolicy.Limits`: the prices and sizes at which a track trades. */
-export type TradeLimits = {
+export type TradePolicyLimits = {
   maxEntrySlippageBps: number
   maxExitSlippageBps: number
   exitSlippageStartBps: number
@@ -55,7 +55,7 @@ export type VaultConfig = {
     /** 0 simulated, 1 real; the track type's own when it is left out. */
     capitalMode?: number | undefined
     /** The policy contract's defaults when they are left out. */
-    limits?: TradeLimits | undefined
+    limits?: TradePolicyLimits | undefined
   }[]
 }
 

@@ -19,12 +19,12 @@ import { type Domain, domainAbi, toDomain } from '../protocol/typed-data.ts'
 import { type Agent, type AgentRecord, agentRecordCall, decodeAgent, existing } from './agents.ts'
 import type { Block, TradingChain } from './chain.ts'
 import { eip712Contract, tradeRouter } from './contracts.ts'
+import { decodeTradePolicy } from './decode-trade-policy.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './function-call.ts'
 import { decodePosition } from './positions.ts'
 import { call, readTree } from './read-tree.ts'
 import { callReader, type ReaderValues } from './service-reader.ts'
 import { symbolsOf } from './token-symbols.ts'
-import { decodeTradeLimits } from './trade-limits.ts'
 
 /** What the signature of an agent's next intent must match. */
 export type SigningTerms = { agent: AgentRecord; nonce: bigint; domain: Domain }
@@ -123,16 +123,16 @@ type TermsResults = ReaderValues<'intentTerms'>[0]
 
 /** Returns what the contracts of the extension add; undefined if the router consults no trade policy. */
 function decodeExtension(results: TermsResults, block: Block): ExtensionTerms | undefined {
-  const limits = decodeTradeLimits(results.policy)
+  const tradePolicy = decodeTradePolicy(results.policy)
   const record = tryDecodeResult(tradeRouterLensAbi, 'trackRecordOf', results.trackRecord)
   const capitalMode = tryDecodeResult(allocationManagerAbi, 'capitalModeOf', results.capitalMode)
-  if (limits === undefined || record === undefined || capitalMode === undefined) return undefined
+  if (tradePolicy === undefined || record === undefined || capitalMode === undefined) return undefined
   return {
     capitalMode,
     effectiveCap:
       tryDecodeResult(tradeRouterLensAbi, 'effectiveCapUsdc', results.effectiveCap) ??
       decodeAllocation(results.allocation).cap,
-    limits,
+    tradePolicy,
     realizedPnlUsdc: record.realizedPnl,
     peakRealizedPnlUsdc: record.peakRealizedPnl,
     previousDay: {

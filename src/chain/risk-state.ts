@@ -7,14 +7,14 @@ import { refuse } from '../errors/catalogue.ts'
 import type { PromotionCriteria } from '../protocol/promotion-criteria.ts'
 import type { Allocation } from '../protocol/router-check-inputs.ts'
 import type { TrackConfig } from '../protocol/track-config.ts'
-import type { TradeLimits } from '../protocol/trade-limits.ts'
+import type { TradePolicy } from '../protocol/trade-policy.ts'
 import { type Agent, decodeAgent } from './agents.ts'
 import type { Block, TradingChain } from './chain.ts'
+import { decodeTradePolicy } from './decode-trade-policy.ts'
 import { type Equity, toEquity } from './equity-and-worth.ts'
 import { decodeResult, tryDecodeResult } from './function-call.ts'
 import { decodeAllocation } from './read-intent-terms.ts'
 import { callReader } from './service-reader.ts'
-import { decodeTradeLimits } from './trade-limits.ts'
 
 /** Risk figures of an agent at one block, in USDC base units; PnL is signed. `createdAt` is Unix seconds. */
 export type Risk = {
@@ -32,7 +32,7 @@ export type Risk = {
   /** The extension's facts; each is undefined in a deployment without it. */
   capitalMode: number | undefined
   effectiveCap: bigint | undefined
-  limits: TradeLimits | undefined
+  tradePolicy: TradePolicy | undefined
   promotion: PromotionCriteria | undefined
 }
 
@@ -60,7 +60,7 @@ export async function getRisk(chain: TradingChain, agentId: bigint): Promise<{ b
       trades: decodeResult(tradeRouterLensAbi, 'tradeCount', figures.tradeCount),
       capitalMode: tryDecodeResult(allocationManagerAbi, 'capitalModeOf', figures.capitalMode),
       effectiveCap: tryDecodeResult(tradeRouterLensAbi, 'effectiveCapUsdc', figures.effectiveCap),
-      limits: decodeTradeLimits(figures.policy),
+      tradePolicy: decodeTradePolicy(figures.policy),
       promotion: tryDecodeResult(promotionCriteriaAbi, 'criteriaOf', figures.promotion),
     },
   }

@@ -1,5 +1,5 @@
 import { marketHours } from '../catalog/market-hours.ts'
-import { isTriggered } from '../protocol/exit-ladder-rules.ts'
+import { isTriggered } from '../protocol/exit-triggers.ts'
 import { type ExitMarket, watchedPnlBps } from '../protocol/pending-exits.ts'
 import { isExitInProgress, type WatchedPosition } from '../protocol/position.ts'
 import type { Deferral } from './last-exit-result.ts'

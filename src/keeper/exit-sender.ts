@@ -8,8 +8,8 @@ import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/intent.ts'
 import { refusalOfRevert } from '../protocol/contract-errors.ts'
 import { type ExitResult, exitResults } from '../protocol/exit-results.ts'
+import { type ExitVerdict, verdictOfRevert } from '../protocol/exit-verdict.ts'
 import type { WatchedPosition } from '../protocol/position.ts'
-import { type ExitVerdict, verdictOfRevert } from '../protocol/router-exit-status.ts'
 import {
   deferredEntry,
   executedEntry,

@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
 import type { Block, TradingChain } from '../chain/chain.ts'
-import { readAgentLimits } from '../chain/limit-breaches.ts'
 import { readMarket } from '../chain/listings.ts'
+import { readLimitBreaches } from '../chain/read-limit-breaches.ts'
 import { readCurrentAgents } from '../history/tables/agents.ts'
 import { type OpenPosition, readOpenPositions } from '../history/tables/positions.ts'
 import type { Trade } from '../protocol/trade-events.ts'
@@ -105,10 +105,10 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
       .map(({ agentId }) => agentId)
     const breaching = [...eventLog.activeAlerts].flatMap(alert => /^breach (\d+) /.exec(alert)?.[1] ?? []).map(Number)
     const agents = await readCurrentAgents(db, [...new Set([...agentsTraded, ...repriced, ...breaching])])
-    const { block, limits } = await readAgentLimits(chain, agents, BigInt(Math.floor(timestamp / DAY_SECONDS)))
+    const { block, breaches } = await readLimitBreaches(chain, agents, BigInt(Math.floor(timestamp / DAY_SECONDS)))
     if (block === undefined) return []
     const vaultOf = new Map(agents.map(({ agentId, vault }) => [agentId, vault]))
-    return limits.flatMap(({ agentId, drawdownBps, maxDrawdownBps, ...state }) =>
+    return breaches.flatMap(({ agentId, drawdownBps, maxDrawdownBps, ...state }) =>
       RULES.flatMap((rule): AlertChange[] => {
         const alert = `breach ${agentId} ${rule}`
         const isUnknown = rule === 'drawdown' && drawdownBps === undefined

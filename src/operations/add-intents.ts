@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { encodeCall } from '../chain/function-call.ts'
 import { getPositionTerms } from '../chain/read-intent-terms.ts'
-import { maxUsdcAmount } from '../protocol/max-usdc-amount.ts'
+import { computeMaxUsdcAmount } from '../protocol/compute-max-usdc-amount.ts'
 import { addChecks } from '../protocol/router-checks.ts'
 import { agentParams } from '../resources/agent.ts'
 import { positionQuery, purchaseFields, purchaseQuery, signedFields } from '../resources/intent-input.ts'
@@ -75,7 +75,7 @@ export const getAddIntentQuote = defineOperation(
         effectiveCap: terms.extension?.effectiveCap,
         capitalMode: terms.extension?.capitalMode,
       }),
-      maxUsdcAmount: `${maxUsdcAmount(terms, checks, intent)}`,
+      maxUsdcAmount: `${computeMaxUsdcAmount(terms, checks, intent)}`,
       assumed: { minTokenOut: `${minTokenOut}`, maxSlippageBps },
       ...(estimate && { estimate }),
       position: withoutLadder,

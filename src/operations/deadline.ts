@@ -14,7 +14,7 @@ export const suggestedDeadline = ({ timestamp }: Block): bigint => timestamp + S
 
 /** Returns the deadline that a quote suggests, within the trade policy if there is one. */
 export function quoteDeadline(block: Block, extension: ExtensionTerms | undefined): bigint {
-  const maxSeconds = extension?.limits.maxDeadlineSeconds || SUGGESTED_LIFETIME_SECONDS
+  const maxSeconds = extension?.tradePolicy.maxDeadlineSeconds || SUGGESTED_LIFETIME_SECONDS
   return maxSeconds < SUGGESTED_LIFETIME_SECONDS ? block.timestamp + maxSeconds : suggestedDeadline(block)
 }
 

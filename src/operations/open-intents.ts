@@ -3,8 +3,8 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { encodeCall } from '../chain/function-call.ts'
 import { getTerms } from '../chain/read-intent-terms.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
-import { defaultLadder } from '../protocol/exit-ladder-rules.ts'
-import { maxUsdcAmount } from '../protocol/max-usdc-amount.ts'
+import { computeMaxUsdcAmount } from '../protocol/compute-max-usdc-amount.ts'
+import { defaultLadder } from '../protocol/default-exit-ladder.ts'
 import { openChecks } from '../protocol/router-checks.ts'
 import { hashExits } from '../protocol/typed-data.ts'
 import { agentParams } from '../resources/agent.ts'
@@ -101,7 +101,7 @@ export const getTradeIntentQuote = defineOperation(
       accountRiskBounds: presentRiskBounds(trackConfig),
       dailyRealizedPnlUsdc: `${terms.dailyRealizedPnlUsdc}`,
       defaultExit: defaultLadder(trackConfig).map(presentExitRule),
-      maxUsdcAmount: `${maxUsdcAmount(terms, checks, intent)}`,
+      maxUsdcAmount: `${computeMaxUsdcAmount(terms, checks, intent)}`,
       assumed: { minTokenOut: `${minTokenOut}`, maxSlippageBps },
       ...(estimate && { estimate }),
       ...(token && { token }),

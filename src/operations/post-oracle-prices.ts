@@ -4,7 +4,7 @@ import { marketHours } from '../catalog/market-hours.ts'
 import { type Market, readMarket, type Token } from '../chain/listings.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
-import { decodePricePost, encodePricePost, type PricePost } from '../protocol/price-post.ts'
+import { decodePricePost, encodePricePost, type PricePost } from '../protocol/price-post-encoding.ts'
 import { presentOracleQuote, type priceRefresh } from '../resources/price.ts'
 import { relayUntilMined } from './relay-outcome.ts'
 

@@ -38,7 +38,7 @@ export function presentQuote<P extends PrimaryType>(
     nonce: `${terms.nonce}`,
     eip712: presentEip712(terms.domain, primaryType),
     tradeRouter: trading.TradeRouter,
-    tradePolicy: terms.extension ? presentTradePolicy(terms.extension.limits) : null,
+    tradePolicy: terms.extension ? presentTradePolicy(terms.extension.tradePolicy) : null,
     checks: checks.map(check => ({
       ...presentCheck(check),
       // The router knows no market hours: it rejects the price that has become stale since the market closed.

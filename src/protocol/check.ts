@@ -1,5 +1,5 @@
 import type { Code } from '../errors/catalogue.ts'
-import type { LadderProblem } from './exit-ladder-rules.ts'
+import type { LadderProblem } from './exit-ladder-validation.ts'
 
 /**
  * One rule that the router applies to an intent. `limit`, `used` and `after` are figures in the rule's own unit (amounts

@@ -55,14 +55,14 @@ const MAX_EXIT_SLIPPAGE_BPS = 2_000n
 /** Returns how far below the oracle's value an exit sells at most: the policy's bound, or the signed one without a policy. */
 export function maxExitSlippageBps(signed: bigint, extension: ExtensionTerms | undefined): bigint {
   if (extension === undefined) return signed
-  const { maxExitSlippageBps: atMost } = extension.limits
+  const { maxExitSlippageBps: atMost } = extension.tradePolicy
   return atMost < MAX_EXIT_SLIPPAGE_BPS ? atMost : MAX_EXIT_SLIPPAGE_BPS
 }
 
 /** Returns the slippage of a reduce: the signed one within the bounds of the policy. */
 function reduceSlippageBps(signed: bigint, extension: ExtensionTerms | undefined): bigint {
   if (extension === undefined) return signed
-  const { exitSlippageStartBps } = extension.limits
+  const { exitSlippageStartBps } = extension.tradePolicy
   const atLeast = signed > exitSlippageStartBps ? signed : exitSlippageStartBps
   const atMost = maxExitSlippageBps(signed, extension)
   return atLeast < atMost ? atLeast : atMost

@@ -1,6 +1,7 @@
 import type { Check } from './check.ts'
 import { TriggerType } from './enums.ts'
-import { costPnlBps, findBoundsProblem, findShapeProblem, isTriggered, pnlBps } from './exit-ladder-rules.ts'
+import { findBoundsProblem, findShapeProblem } from './exit-ladder-validation.ts'
+import { costPnlBps, isTriggered, pnlBps } from './exit-triggers.ts'
 import { isExitInProgress, type Position } from './position.ts'
 import { type ExtensionTerms, ladderBounds, type TokenTerms, type TradingTerms } from './router-check-inputs.ts'
 import type { ExitRule } from './typed-data.ts'

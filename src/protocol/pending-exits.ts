@@ -1,5 +1,5 @@
 import { PositionStatus, TriggerType } from './enums.ts'
-import { costPnlBps, isTriggered, pnlBps } from './exit-ladder-rules.ts'
+import { costPnlBps, isTriggered, pnlBps } from './exit-triggers.ts'
 import { isExitInProgress, type WatchedPosition } from './position.ts'
 import { type PriceQuote, usdcValue } from './price-quote.ts'
 import type { ExitRule } from './typed-data.ts'

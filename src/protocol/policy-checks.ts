@@ -19,24 +19,24 @@ export function policyChecks(
   trade: PolicedTrade,
 ): Check[] {
   if (extension === undefined) return []
-  const { limits } = extension
+  const { tradePolicy } = extension
   const checks = deadlineChecks(extension, trade.deadline)
   if (trade.maxSlippageBps !== undefined) {
     const slippage = BigInt(trade.maxSlippageBps)
     checks.push({
       rule: 'entrySlippage',
       code: 'SLIPPAGE_ABOVE_LIMIT',
-      pass: slippage <= limits.maxEntrySlippageBps,
-      limit: limits.maxEntrySlippageBps,
+      pass: slippage <= tradePolicy.maxEntrySlippageBps,
+      limit: tradePolicy.maxEntrySlippageBps,
       after: slippage,
     })
   }
-  if (limits.minTradeUsdc > 0n)
+  if (tradePolicy.minTradeUsdc > 0n)
     checks.push({
       rule: 'minTradeSize',
       code: 'TRADE_TOO_SMALL',
-      pass: trade.usdcAmount === undefined || trade.usdcAmount >= limits.minTradeUsdc,
-      limit: limits.minTradeUsdc,
+      pass: trade.usdcAmount === undefined || trade.usdcAmount >= tradePolicy.minTradeUsdc,
+      limit: tradePolicy.minTradeUsdc,
       ...(trade.usdcAmount !== undefined && { after: trade.usdcAmount }),
     })
   if (token !== undefined) checks.push(...venuePriceChecks(extension, token, trade.maxSlippageBps !== undefined))
@@ -45,18 +45,18 @@ export function policyChecks(
 
 /** Returns the check of a deadline against the policy; none if the policy does not limit it. */
 export function deadlineChecks(extension: ExtensionTerms | undefined, deadline: bigint): Check[] {
-  if (extension === undefined || extension.limits.maxDeadlineSeconds === 0n) return []
-  const latest = extension.blockTime + extension.limits.maxDeadlineSeconds
+  if (extension === undefined || extension.tradePolicy.maxDeadlineSeconds === 0n) return []
+  const latest = extension.blockTime + extension.tradePolicy.maxDeadlineSeconds
   return [{ rule: 'deadline', code: 'DEADLINE_TOO_FAR', pass: deadline <= latest, limit: latest, after: deadline }]
 }
 
 /** A sale is limited only while the pool's spot price is below the oracle's. */
-function venuePriceChecks({ limits }: ExtensionTerms, token: TokenTerms, isPurchase: boolean): Check[] {
+function venuePriceChecks({ tradePolicy }: ExtensionTerms, token: TokenTerms, isPurchase: boolean): Check[] {
   const { venuePrices, isTwapRequired, quote } = token
   if (venuePrices === undefined || quote.price === 0n) return []
   const { spot, twap } = venuePrices
   const checks: Check[] = []
-  const { maxSpotDeviationBps, maxTwapDeviationBps } = limits
+  const { maxSpotDeviationBps, maxTwapDeviationBps } = tradePolicy
   if (maxSpotDeviationBps > 0n)
     checks.push({
       rule: 'spotPrice',
@@ -65,7 +65,7 @@ function venuePriceChecks({ limits }: ExtensionTerms, token: TokenTerms, isPurch
       limit: maxSpotDeviationBps,
       used: deviationBps(spot, quote.price),
     })
-  if (maxTwapDeviationBps === 0n || limits.twapWindow === 0n) return checks
+  if (maxTwapDeviationBps === 0n || tradePolicy.twapWindow === 0n) return checks
   if (twap > 0n)
     checks.push({
       rule: 'twapPrice',

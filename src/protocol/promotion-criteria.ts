@@ -1,3 +1,6 @@
+import { AgentStatus, Track } from './enums.ts'
+import type { TrackConfig } from './track-config.ts'
+
 /** The criteria of an agent's promotion to the next track, as `criteriaOf` of the PromotionCriteria returns them. */
 export type PromotionCriteria = {
   trades: bigint
@@ -19,3 +22,101 @@ export type PromotionCriteria = {
   /** Open positions whose capital mode is not that of the next track. */
   openPositions: bigint
 }
+
+/** An agent whose promotion is evaluated. Times are Unix seconds. */
+type Candidate = {
+  agent: { status: number; track: number; createdAt: bigint }
+  allocation: { createdAt: bigint }
+  trackConfig: Pick<TrackConfig, 'minTrades' | 'evaluationPeriod' | 'promotionScore'>
+  /** Trades since the registration. */
+  trades: bigint
+  /** Undefined in a deployment that computes no score. */
+  promotion: PromotionCriteria | undefined
+}
+
+/** How much of each criterion an agent meets; it may be promoted if there are no blockers. Times are in seconds. */
+export type PromotionProgress = {
+  trades: bigint
+  minTrades: bigint
+  meetsMinTrades: boolean
+  elapsed: bigint
+  evaluationPeriod: bigint
+  meetsEvaluationPeriod: boolean
+  /** Undefined in a deployment that computes no score. */
+  score: bigint | undefined
+  minScore: bigint
+  meetsScore: boolean | undefined
+  /** What is missing; with a score, the first word is the contract error that a promotion would fail with. */
+  blockers: string[]
+}
+
+/** Returns how much of its promotion criteria an agent meets at a time in Unix seconds. */
+export const promotionProgress = (candidate: Candidate, now: bigint): PromotionProgress =>
+  candidate.promotion ? evaluate(candidate, candidate.promotion, now) : evaluateWithoutScore(candidate, now)
+
+function evaluate({ agent }: Candidate, criteria: PromotionCriteria, now: bigint): PromotionProgress {
+  const { trades, minTrades, enteredAt, evaluationPeriod, score, minScore, openPositions } = criteria
+  const { drawdownBps, maxDrawdownBps, dayLossUsdc, maxDayLossUsdc } = criteria
+  const elapsed = now > enteredAt ? now - enteredAt : 0n
+  const meetsMinTrades = trades >= minTrades
+  const meetsEvaluationPeriod = elapsed >= evaluationPeriod
+  const meetsScore = score >= minScore
+  const isPromotable = agent.status === AgentStatus.Active || agent.status === AgentStatus.Graduated
+  const missing: [isMissing: boolean, blocker: string][] = [
+    [!isPromotable, 'AgentNotPromotable: the agent is neither active nor graduated'],
+    [agent.track >= Track.Prime, 'InvalidTrack: there is no further track'],
+    [!meetsMinTrades, `TooFewTrades: ${soFar(trades, minTrades, 'trades')}`],
+    [!meetsEvaluationPeriod, `EvaluationPeriodNotOver: ${soFar(elapsed, evaluationPeriod, 'seconds on the track')}`],
+    [
+      maxDrawdownBps > 0n && drawdownBps > maxDrawdownBps,
+      `DrawdownLimitBreached: the worst drawdown was ${drawdownBps} basis points, at most ${maxDrawdownBps} are allowed`,
+    ],
+    [
+      maxDayLossUsdc > 0n && dayLossUsdc >= maxDayLossUsdc,
+      `DailyLossLimitBreached: the largest loss of a day was ${dayLossUsdc} USDC base units, less than ${maxDayLossUsdc} are allowed`,
+    ],
+    [!meetsScore, `ScoreTooLow: the score is ${score}, ${minScore} is needed`],
+    [openPositions > 0n, `OpenPositionsOfOtherMode: close the open positions first (${openPositions})`],
+  ]
+  const blockers = missing.filter(([isMissing]) => isMissing).map(([, blocker]) => blocker)
+  return {
+    trades,
+    minTrades,
+    meetsMinTrades,
+    elapsed,
+    evaluationPeriod,
+    meetsEvaluationPeriod,
+    score,
+    minScore,
+    meetsScore,
+    blockers,
+  }
+}
+
+function evaluateWithoutScore({ agent, allocation, trackConfig, trades }: Candidate, now: bigint): PromotionProgress {
+  const { minTrades, evaluationPeriod, promotionScore } = trackConfig
+  const since = allocation.createdAt > 0n ? allocation.createdAt : agent.createdAt
+  const elapsed = now > since ? now - since : 0n
+  const meetsMinTrades = trades >= minTrades
+  const meetsEvaluationPeriod = elapsed >= evaluationPeriod
+  const blockers = [
+    ...(agent.status === AgentStatus.Active ? [] : ['The agent is not active']),
+    ...(meetsMinTrades ? [] : [soFar(trades, minTrades, 'trades')]),
+    ...(meetsEvaluationPeriod ? [] : [soFar(elapsed, evaluationPeriod, 'seconds on the track')]),
+    ...(promotionScore > 0n ? ['The alpha score is not published yet'] : []),
+  ]
+  return {
+    trades,
+    minTrades,
+    meetsMinTrades,
+    elapsed,
+    evaluationPeriod,
+    meetsEvaluationPeriod,
+    score: undefined,
+    minScore: promotionScore,
+    meetsScore: undefined,
+    blockers,
+  }
+}
+
+const soFar = (done: bigint, needed: bigint, what: string) => `${done} of ${needed} ${what} so far`

@@ -1,9 +1,9 @@
 import type { Address } from 'viem'
-import type { LadderBounds } from './exit-ladder-rules.ts'
+import type { LadderBounds } from './exit-ladder-validation.ts'
 import type { DueExit, Position } from './position.ts'
 import type { PriceQuote } from './price-quote.ts'
 import type { TrackConfig } from './track-config.ts'
-import type { TradeLimits } from './trade-limits.ts'
+import type { TradePolicy } from './trade-policy.ts'
 
 /** An agent's allocation. `status` is an `AllocationStatus`; amounts are USDC base units. */
 export type Allocation = { cap: bigint; used: bigint; status: number }
@@ -35,7 +35,7 @@ export type ExtensionTerms = {
   capitalMode: number
   /** The allocation cap less the track's realized loss, in proportion if the vault's caps exceed its assets. */
   effectiveCap: bigint
-  limits: TradeLimits
+  tradePolicy: TradePolicy
   /** Realized on the agent's track; `peakRealizedPnlUsdc` is its highest value, at least 0. */
   realizedPnlUsdc: bigint
   peakRealizedPnlUsdc: bigint

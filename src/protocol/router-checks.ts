@@ -1,8 +1,8 @@
 import type { Check } from './check.ts'
 import { paperPrice, reduceAmounts } from './fill-amounts.ts'
 import { exitInProgressCheck, ladderChecks, notTriggeredCheck, pendingRuleChecks } from './ladder-checks.ts'
-import { marketChecks, priceCheck, slippageCheck } from './market-checks.ts'
 import { deadlineChecks, policyChecks } from './policy-checks.ts'
+import { priceCheck, purchaseSlippageChecks, slippageCheck } from './price-and-slippage-checks.ts'
 import { riskChecks } from './risk-limit-checks.ts'
 import type { TradingTerms } from './router-check-inputs.ts'
 import {
@@ -41,7 +41,7 @@ export function openChecks(terms: TradingTerms, entry: Entry): Check[] {
       ? [trackActive, ...allowed, ...ladder, ...onePosition]
       : [...allowed, ...onePosition, trackActive, ...ladder]),
     ...riskChecks(terms, entry),
-    ...marketChecks(terms, entry),
+    ...fillChecks(terms, entry),
   ]
 }
 
@@ -56,7 +56,19 @@ export function addChecks(terms: TradingTerms, entry: Entry): Check[] {
     ...(terms.extension === undefined ? [trackActive, ...allowed] : [...allowed, trackActive]),
     ...riskChecks(terms, entry),
     ...capitalModeChecks(terms),
-    ...marketChecks(terms, entry, pendingRuleChecks(terms)),
+    ...fillChecks(terms, entry, pendingRuleChecks(terms)),
+  ]
+}
+
+/** Returns the checks of a purchase against price, policy and pool. `afterPrice` follows the check of the price. */
+function fillChecks(terms: TradingTerms, entry: Entry, afterPrice: Check[] = []): Check[] {
+  const { token, extension } = terms
+  const { usdcAmount, maxSlippageBps, deadline } = entry
+  return [
+    ...(token ? [priceCheck(token)] : []),
+    ...afterPrice,
+    ...policyChecks(extension, token, { usdcAmount, maxSlippageBps, deadline }),
+    ...purchaseSlippageChecks(terms, entry),
   ]
 }
 

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import type { Block } from '../chain/chain.ts'
 import type { Risk } from '../chain/risk-state.ts'
-import { limitBreaches } from '../protocol/reached-limits.ts'
+import { limitBreaches } from '../protocol/limit-breaches.ts'
+import { promotionProgress } from '../protocol/promotion-criteria.ts'
 import { capitalMode, presentCapitalMode } from './capital-mode.ts'
 import { asOf, bps, digits, presentAsOf, usdc } from './primitives.ts'
 import { presentPromotionReadiness, promotionReadiness } from './promotion-readiness.ts'
@@ -57,15 +58,15 @@ export function presentRisk(
   risk: Risk,
   symbol: (token: `0x${string}`) => string,
 ): z.input<typeof riskState> {
-  const { agent, allocation, trackConfig, equity, dailyRealizedPnlUsdc, capitalMode, effectiveCap, limits } = risk
+  const { agent, allocation, trackConfig, equity, dailyRealizedPnlUsdc, capitalMode, effectiveCap } = risk
   const { drawdownBps } = equity
-  const reached = limitBreaches({ cap: allocation.cap, drawdownBps, dailyRealizedPnlUsdc }, trackConfig)
+  const breaches = limitBreaches({ cap: allocation.cap, drawdownBps, dailyRealizedPnlUsdc }, trackConfig)
   return {
     agentId: `${agentId}`,
     trackId: agent.track,
     capitalMode: presentCapitalMode(capitalMode),
     allocation: presentAllocation({ ...allocation, effectiveCap, capitalMode }),
-    tradePolicy: limits ? presentTradePolicy(limits) : null,
+    tradePolicy: risk.tradePolicy ? presentTradePolicy(risk.tradePolicy) : null,
     accountRiskBounds: presentRiskBounds(trackConfig),
     equity: {
       peakUsdc: `${equity.peak}`,
@@ -78,16 +79,16 @@ export function presentRisk(
       day: `${risk.day}`,
     },
     positions: { opened: Number(risk.opened), closed: Number(risk.closed), openCount: equity.openCount },
-    breaches: { drawdown: reached.drawdown, dailyLoss: reached.dailyLoss },
+    breaches: { drawdown: breaches.drawdown, dailyLoss: breaches.dailyLoss },
     derived: {
       returnBps: share(equity.current - allocation.cap, allocation.cap),
       unrealizedPnlUsdc: `${equity.unrealized}`,
       drawdownUtilizationBps: share(drawdownBps, trackConfig.maxDrawdownBps),
-      maxDailyLossUsdc: `${reached.maxDailyLossUsdc}`,
-      dailyLossUsedUsdc: `${reached.dailyLossUsedUsdc}`,
-      dailyLossUtilizationBps: share(reached.dailyLossUsedUsdc, reached.maxDailyLossUsdc),
+      maxDailyLossUsdc: `${breaches.maxDailyLossUsdc}`,
+      dailyLossUsedUsdc: `${breaches.dailyLossUsedUsdc}`,
+      dailyLossUtilizationBps: share(breaches.dailyLossUsedUsdc, breaches.maxDailyLossUsdc),
     },
-    promotionReadiness: presentPromotionReadiness(risk, block.timestamp),
+    promotionReadiness: presentPromotionReadiness(promotionProgress(risk, block.timestamp)),
     priceStale: equity.staleTokens.length > 0,
     staleSymbols: equity.staleTokens.map(symbol),
     asOf: presentAsOf(block),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { TradeLimits } from '../protocol/trade-limits.ts'
+import type { TradePolicy } from '../protocol/trade-policy.ts'
 import { bps, digits, usdc } from './primitives.ts'
 
 export const tradePolicy = z
@@ -18,14 +18,14 @@ export const tradePolicy = z
   })
   .meta({ id: 'TradePolicy', description: "The vault's limits of prices, sizes and deadlines on the agent's track" })
 
-export const presentTradePolicy = (limits: TradeLimits): z.input<typeof tradePolicy> => ({
-  maxEntrySlippageBps: Number(limits.maxEntrySlippageBps),
-  maxExitSlippageBps: Number(limits.maxExitSlippageBps),
-  exitSlippageStartBps: Number(limits.exitSlippageStartBps),
-  exitWideningSeconds: `${limits.exitWideningSeconds}`,
-  minTradeUsdc: `${limits.minTradeUsdc}`,
-  maxSpotDeviationBps: Number(limits.maxSpotDeviationBps),
-  maxTwapDeviationBps: Number(limits.maxTwapDeviationBps),
-  twapWindowSeconds: `${limits.twapWindow}`,
-  maxDeadlineSeconds: `${limits.maxDeadlineSeconds}`,
+export const presentTradePolicy = (policy: TradePolicy): z.input<typeof tradePolicy> => ({
+  maxEntrySlippageBps: Number(policy.maxEntrySlippageBps),
+  maxExitSlippageBps: Number(policy.maxExitSlippageBps),
+  exitSlippageStartBps: Number(policy.exitSlippageStartBps),
+  exitWideningSeconds: `${policy.exitWideningSeconds}`,
+  minTradeUsdc: `${policy.minTradeUsdc}`,
+  maxSpotDeviationBps: Number(policy.maxSpotDeviationBps),
+  maxTwapDeviationBps: Number(policy.maxTwapDeviationBps),
+  twapWindowSeconds: `${policy.twapWindow}`,
+  maxDeadlineSeconds: `${policy.maxDeadlineSeconds}`,
 })

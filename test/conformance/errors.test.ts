@@ -18,7 +18,7 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import type { Account } from '../../devnet/accounts.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
-import type { TrackPolicy, TradeLimits } from '../../devnet/suite-config.ts'
+import type { TrackPolicy, TradePolicyLimits } from '../../devnet/suite-config.ts'
 import { errorCodes } from '../../src/errors/catalogue.ts'
 import type { Executor } from '../../src/executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../../src/executor/intent.ts'
@@ -329,10 +329,11 @@ const setPrice = (price: bigint) =>
 const chainTime = async () => (await client.getBlock()).timestamp
 
 /** Changes limits of the genesis vault's first track until the end of the test. */
-async function changeLimits(changes: Partial<TradeLimits>): Promise<void> {
+async function changeLimits(changes: Partial<TradePolicyLimits>): Promise<void> {
   const policy = { address: contracts.TradePolicy as Hex, abi: tradePolicyAbi } as const
   const limits = await client.readContract({ ...policy, functionName: 'limitsOf', args: [GENESIS, 0n] })
-  const set = (to: TradeLimits) => chain.administer({ ...policy, functionName: 'setLimits', args: [GENESIS, 0n, to] })
+  const set = (to: TradePolicyLimits) =>
+    chain.administer({ ...policy, functionName: 'setLimits', args: [GENESIS, 0n, to] })
   undo.push(() => set(limits))
   await set({ ...limits, ...changes })
 }

@@ -1,11 +1,11 @@
 import type { Address } from 'viem'
-import { type LimitBreaches, limitBreaches } from '../protocol/reached-limits.ts'
+import { type LimitBreaches, limitBreaches } from '../protocol/limit-breaches.ts'
 import type { Block, TradingChain } from './chain.ts'
 import { allocationManager, tradeRouter, tradeRouterLens, vaultTrackRegistry } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
 
-/** The limits of an agent at a block. `drawdownBps` is undefined while a token that it holds has a stale price. */
-export type AgentLimits = LimitBreaches & {
+/** The breached limits of an agent at a block. `drawdownBps` is undefined while a token that it holds has a stale price. */
+export type AgentLimitBreaches = LimitBreaches & {
   agentId: number
   drawdownBps: bigint | undefined
   maxDrawdownBps: bigint
@@ -17,22 +17,22 @@ type AgentOnTrack = { agentId: number; vault: Address; track: number }
 const AGENTS_PER_CALL = 100
 
 /**
- * Reads the limits of agents, one round trip per 100 agents; `day` is days since the epoch. `block` is the last one read,
+ * Reads which limits agents have breached, one round trip per 100 agents; `day` is days since the epoch. `block` is the last one read,
  * undefined without agents. Agents without a readable allocation or track are left out. Throws CHAIN_UNREACHABLE.
  */
-export async function readAgentLimits(
+export async function readLimitBreaches(
   chain: TradingChain,
   agents: readonly AgentOnTrack[],
   day: bigint,
-): Promise<{ block: Block | undefined; limits: AgentLimits[] }> {
+): Promise<{ block: Block | undefined; breaches: AgentLimitBreaches[] }> {
   let block: Block | undefined
-  const limits: AgentLimits[] = []
+  const breaches: AgentLimitBreaches[] = []
   for (let from = 0; from < agents.length; from += AGENTS_PER_CALL) {
     const page = await readPage(chain, agents.slice(from, from + AGENTS_PER_CALL), day)
     block = page.block
-    limits.push(...page.limits)
+    breaches.push(...page.breaches)
   }
-  return { block, limits }
+  return { block, breaches }
 }
 
 async function readPage(chain: TradingChain, agents: readonly AgentOnTrack[], day: bigint) {
@@ -51,14 +51,13 @@ async function readPage(chain: TradingChain, agents: readonly AgentOnTrack[], da
     })),
   })
   const configs = new Map(values.tracks.map(({ key, config }) => [key, config]))
-  const limits = values.agents.flatMap(({ agentId, key, allocation, dailyRealizedPnlUsdc, drawdownBps }) => {
+  const breaches = values.agents.flatMap(({ agentId, key, allocation, dailyRealizedPnlUsdc, drawdownBps }) => {
     const config = configs.get(key)
     if (allocation === undefined || dailyRealizedPnlUsdc === undefined || config === undefined) return []
     const exposure = { cap: allocation.cap, drawdownBps: drawdownBps ?? 0n, dailyRealizedPnlUsdc }
-    const breaches = limitBreaches(exposure, config)
-    return [{ agentId, drawdownBps, maxDrawdownBps: config.maxDrawdownBps, ...breaches }]
+    return [{ agentId, drawdownBps, maxDrawdownBps: config.maxDrawdownBps, ...limitBreaches(exposure, config) }]
   })
-  return { block, limits }
+  return { block, breaches }
 }
 
 const trackKey = ({ vault, track }: Pick<AgentOnTrack, 'vault' | 'track'>) => `${vault}:${track}`

@@ -17,7 +17,7 @@ const AMOUNT_RULES = new Set([
  * Returns the largest amount, in USDC base units, that an open or add can have now. If the depth of the pool is the limit,
  * it is the largest of the probed amounts that fills within the slippage: a lower bound, at most 1/16 of the room too low.
  */
-export function maxUsdcAmount(
+export function computeMaxUsdcAmount(
   terms: TradingTerms,
   checks: readonly Check[],
   entry: { maxSlippageBps: number },
@@ -25,7 +25,7 @@ export function maxUsdcAmount(
   if (checks.some(({ rule, pass }) => !pass && !AMOUNT_RULES.has(rule))) return 0n
   const room = roomOf(terms)
   const largest = depthLimit(terms, room, entry)
-  const smallest = terms.extension?.limits.minTradeUsdc ?? 0n
+  const smallest = terms.extension?.tradePolicy.minTradeUsdc ?? 0n
   return largest < smallest ? 0n : largest
 }
 

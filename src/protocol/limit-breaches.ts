@@ -5,7 +5,7 @@ const BPS = 10_000n
 /** The state of an agent that limits apply to, in USDC base units. */
 export type Exposure = { cap: bigint; drawdownBps: bigint; dailyRealizedPnlUsdc: bigint }
 
-/** The limits of an agent that are reached, and the day's loss next to its maximum, in USDC base units. */
+/** The limits that an agent has breached, and the day's loss next to its maximum, in USDC base units. */
 export type LimitBreaches = {
   drawdown: boolean
   dailyLoss: boolean
@@ -13,7 +13,7 @@ export type LimitBreaches = {
   dailyLossUsedUsdc: bigint
 }
 
-/** Returns which limits of its track an agent has reached. A limit of 0 is never reached. */
+/** Returns which limits of its track an agent has breached: reached or exceeded. A limit of 0 is never breached. */
 export function limitBreaches(
   { cap, drawdownBps, dailyRealizedPnlUsdc }: Exposure,
   { maxDrawdownBps, maxDailyLossBps }: Pick<TrackConfig, 'maxDrawdownBps' | 'maxDailyLossBps'>,

@@ -1,15 +1,12 @@
 import { TriggerType } from './enums.ts'
+import { MAX_TRIGGER_BPS } from './exit-triggers.ts'
 import type { ExitBounds } from './track-config.ts'
 import type { ExitRule } from './typed-data.ts'
 
 /** The position manager stores at most this many rules per position, fired ones included. */
 const MAX_RULES = 5
-const FULL_EXIT_BPS = 10_000
-// The position manager packs a trigger into 24 signed bits.
-const MAX_TRIGGER_BPS = 8_388_607n
-
-const DEFAULT_STOP_LOSS_BPS = 800n
-const DEFAULT_TAKE_PROFIT_BPS = 1_500n
+/** The `exitBps` of a rule that sells everything that is left. */
+export const FULL_EXIT_BPS = 10_000
 
 /** What is wrong with a ladder; with the rule's index, its value and the limit where they apply. */
 export type LadderProblem = {
@@ -87,39 +84,4 @@ export function findBoundsProblem(exits: readonly ExitRule[], bounds: LadderBoun
   if (bounds.requireTakeProfit && !exits.some(({ triggerType }) => triggerType === TriggerType.TakeProfit))
     return { problem: 'the track requires a TakeProfit' }
   return undefined
-}
-
-/** Returns the PnL in bps of a price (8 decimals) against an entry price (USDC base units), truncated towards zero. */
-export function pnlBps(price: bigint, entryPriceUsdc: bigint): bigint {
-  const entry = entryPriceUsdc * 100n
-  return entry === 0n ? 0n : ((price - entry) * 10_000n) / entry
-}
-
-// What cost nothing counts as the highest gain.
-const PNL_WITHOUT_COST_BPS = MAX_TRIGGER_BPS
-
-/** Returns the PnL in bps of tokens at a price (8 decimals) against their cost (USDC base units), truncated towards zero. */
-export function costPnlBps(
-  { tokenAmount, usdcCostBasis }: { tokenAmount: bigint; usdcCostBasis: bigint },
-  { price, decimals }: { price: bigint; decimals: number },
-): bigint {
-  if (usdcCostBasis === 0n) return PNL_WITHOUT_COST_BPS
-  const cost = usdcCostBasis * 100n * 10n ** BigInt(decimals)
-  return ((tokenAmount * price - cost) * 10_000n) / cost
-}
-
-/** Whether a PnL in bps triggers a rule: a StopLoss at or below its trigger, a TakeProfit at or above it. */
-export const isTriggered = ({ triggerType, triggerBps }: ExitRule, pnl: bigint): boolean =>
-  triggerType === TriggerType.StopLoss ? pnl <= triggerBps : pnl >= triggerBps
-
-/** Returns a ladder within the bounds: one StopLoss and one TakeProfit that each sell everything. */
-export function defaultLadder(bounds: ExitBounds): ExitRule[] {
-  const atMost = (value: bigint, bound: bigint) => (bound > 0n && bound < value ? bound : value)
-  const atLeast = (value: bigint, bound: bigint) => (bound > value ? bound : value)
-  const stopLossBps = atMost(DEFAULT_STOP_LOSS_BPS, bounds.maxStopLossBps)
-  const takeProfitBps = atMost(atLeast(DEFAULT_TAKE_PROFIT_BPS, bounds.minTakeProfitBps), bounds.maxTakeProfitBps)
-  return [
-    { triggerType: TriggerType.StopLoss, triggerBps: -stopLossBps, exitBps: FULL_EXIT_BPS },
-    { triggerType: TriggerType.TakeProfit, triggerBps: takeProfitBps, exitBps: FULL_EXIT_BPS },
-  ]
 }

@@ -1,5 +1,5 @@
 /** The trade policy of a vault and track, as `limitsOf` of the TradePolicy returns it. A limit of 0 is no limit. */
-export type TradeLimits = {
+export type TradePolicy = {
   maxEntrySlippageBps: bigint
   maxExitSlippageBps: bigint
   exitSlippageStartBps: bigint

@@ -1,9 +1,9 @@
 import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
-import type { TradeLimits } from '../protocol/trade-limits.ts'
+import type { TradePolicy } from '../protocol/trade-policy.ts'
 import { type CallResult, tryDecodeResult } from './function-call.ts'
 
 /** Returns the trade policy of a vault and track from the result of `limitsOf`; undefined without the extension. */
-export function decodeTradeLimits(result: CallResult): TradeLimits | undefined {
+export function decodeTradePolicy(result: CallResult): TradePolicy | undefined {
   const limits = tryDecodeResult(tradePolicyAbi, 'limitsOf', result)
   return (
     limits && {
