@@ -1,5 +1,5 @@
 import type { Hex } from 'viem'
-import { type Chain, createChain, type TradingChain } from './chain/chain.ts'
+import { type Chain, createChain, type TradingChain } from './chain/configured-chain.ts'
 import type { Config } from './config.ts'
 import { refuse } from './errors/catalogue.ts'
 import { createExecutor, type Executor } from './executor/client.ts'

@@ -1,4 +1,4 @@
-import { hexToString } from 'viem'
+import { type NamedVault, onChainName, vaultSlug } from './vault-slug.ts'
 
 type VaultText = { name: string; tagline: string; description: string }
 
@@ -18,18 +18,6 @@ const TEXTS: Record<string, VaultText> = {
   },
 }
 
-/**
- * Returns the slug and the texts of a vault. The slug comes from the on-chain `vaultName` (bytes32), or is the address if
- * that has no usable characters. A vault without texts gets its on-chain name and empty texts.
- */
-export function catalogVault(vault: { address: string; vaultName: `0x${string}` }): VaultText & { slug: string } {
-  const onChain = hexToString(vault.vaultName, { size: 32 }).replace(/\0+$/, '')
-  const slug = slugOf(onChain) || vault.address.toLowerCase()
-  return { slug, ...(TEXTS[slug] ?? { name: onChain || vault.address, tagline: '', description: '' }) }
-}
-
-const slugOf = (name: string) =>
-  name
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-|-$/g, '')
+/** Returns the texts of a vault. A vault without texts gets its on-chain name and empty texts. */
+export const vaultTexts = (vault: NamedVault): VaultText =>
+  TEXTS[vaultSlug(vault)] ?? { name: onChainName(vault) || vault.address, tagline: '', description: '' }

@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { refuse } from '../errors/catalogue.ts'
-import type { Block, Chain } from './chain.ts'
+import type { Block, Chain } from './configured-chain.ts'
 import { agentRegistry } from './contracts.ts'
 import { type CallResult, tryDecodeResult } from './function-call.ts'
 import { call, optional, readTree } from './read-tree.ts'

@@ -10,9 +10,10 @@ import {
 } from '../protocol/trade-events.ts'
 import type { ExitRule } from '../protocol/typed-data.ts'
 import { unreachable } from '../rpc/node-errors.ts'
-import type { Chain, TradingChain } from './chain.ts'
+import type { TradingChain } from './configured-chain.ts'
 import { positionManager, tokenRegistry, tradeRouter } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
+import { knownDecimals } from './token-decimals.ts'
 
 /** The facts of a position that never change. */
 export type TradedPosition = {
@@ -44,7 +45,7 @@ export async function completeTrades<log extends TradeLog>(
   const incomplete = events.filter(({ type, positionId }) => type === 'ExitExecuted' || !positions.has(positionId))
   const ladders = await readLadders(chain, [...new Set(incomplete.map(({ positionId }) => positionId))], positions)
   const tokens = events.flatMap(({ positionId }) => positions.get(positionId)?.token ?? [])
-  const { decimalsOf, hasCapitalModes } = await readMarketFacts(chain, tokens)
+  const { decimalsOf, hasCapitalModes } = await readTradeFacts(chain, tokens)
   if (hasCapitalModes)
     for (const { positionId, token, vault, opensSimulated } of opened)
       positions.set(positionId, {
@@ -106,31 +107,16 @@ async function readLadders(
   return ladders
 }
 
-/** Decimals of traded tokens by the configured contracts. They never change. */
-const knownDecimals = new WeakMap<object, Map<Address, number>>()
-
-function decimalsIn({ contracts }: Chain): Map<Address, number> {
-  const decimals = knownDecimals.get(contracts) ?? new Map<Address, number>()
-  knownDecimals.set(contracts, decimals)
-  return decimals
-}
-
-/** Records decimals that another read returned, so that they need not be read again. */
-export function learnDecimals(chain: Chain, tokens: readonly { address: Address; decimals: number }[]): void {
-  const decimals = decimalsIn(chain)
-  for (const token of tokens) decimals.set(token.address, token.decimals)
-}
-
 /** Whether the configured contracts have capital modes: a router that consults a trade policy has them. */
 const knownCapitalModes = new WeakMap<object, boolean>()
 
-async function readMarketFacts(
+async function readTradeFacts(
   chain: TradingChain,
   tokens: readonly Address[],
 ): Promise<{ decimalsOf: (token: Address) => number | undefined; hasCapitalModes: boolean }> {
   const { contracts } = chain
   const knownModes = knownCapitalModes.get(contracts)
-  const known = decimalsIn(chain)
+  const known = knownDecimals(chain)
   const unknown = [...new Set(tokens)].filter(token => !known.has(token))
   let hasCapitalModes = knownModes ?? false
   if (unknown.length > 0 || (knownModes === undefined && tokens.length > 0)) {

@@ -10,7 +10,7 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { domainAbi } from '../protocol/typed-data.ts'
-import type { Chain, TradingChain } from './chain.ts'
+import type { Chain, TradingChain } from './configured-chain.ts'
 
 // The contracts of a chain with their ABIs, as `call` expects them.
 

@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
 import { codeRequest } from '../rpc/requests.ts'
-import type { Chain } from './chain.ts'
+import type { Chain } from './configured-chain.ts'
 
 /** Names of contracts whose code was found, by the configured contracts. Code never disappears, so it is read once. */
 const found = new WeakMap<object, Set<string>>()

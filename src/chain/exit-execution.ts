@@ -1,10 +1,6 @@
-import { type Address, type Hex, numberToHex } from 'viem'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { eventTopic } from '../protocol/decode-event.ts'
-import { decodeExit, type ExecutedExit } from '../protocol/exit-results.ts'
 import { type ExitVerdict, verdictOfRevert, verdictOfStatus } from '../protocol/exit-verdict.ts'
-import { getLogs } from '../rpc/get-logs.ts'
-import type { TradingChain } from './chain.ts'
+import type { TradingChain } from './configured-chain.ts'
 import { tradeRouter } from './contracts.ts'
 import { encodeCall } from './function-call.ts'
 import { attempt, call, readTree } from './read-tree.ts'
@@ -38,19 +34,4 @@ export function exitCall({ trading }: TradingChain, positionIds: readonly bigint
     ? encodeCall(tradeRouterAbi, 'executeExits', [positionIds])
     : encodeCall(tradeRouterAbi, 'executeExit', [first])
   return { to: trading.TradeRouter, data }
-}
-
-const EXIT_EXECUTED = eventTopic(tradeRouterAbi, 'ExitExecuted')
-
-/** Returns the exits of positions in a range of blocks, oldest first, by any keeper. Throws CHAIN_UNREACHABLE. */
-export async function findExits(
-  { rpc, trading }: TradingChain,
-  { positionIds, ...range }: { positionIds: readonly bigint[]; fromBlock: bigint; toBlock: bigint },
-): Promise<(ExecutedExit & { positionId: bigint; keeper: Address; transactionHash: Hex })[]> {
-  const topics = [EXIT_EXECUTED, positionIds.map(id => numberToHex(id, { size: 32 }))]
-  const logs = await getLogs(rpc, { address: trading.TradeRouter, topics }, range)
-  return logs.flatMap(log => {
-    const exit = decodeExit(log)
-    return exit ? [{ ...exit, transactionHash: log.transactionHash }] : []
-  })
 }

@@ -8,7 +8,7 @@ import { serviceReaderAbi } from '../../contracts-abi/service-reader.ts'
 import { logEvent } from '../log.ts'
 import { RefusedByNode, unreachable } from '../rpc/node-errors.ts'
 import { callRequest } from '../rpc/requests.ts'
-import type { Block, Chain } from './chain.ts'
+import type { Block, Chain } from './configured-chain.ts'
 import { type ArgsOf, decodeResult, encodeCall, typedByAbi } from './function-call.ts'
 import { serviceReaderCode } from './service-reader-bytecode.ts'
 

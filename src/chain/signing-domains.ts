@@ -1,6 +1,6 @@
 import { refuse } from '../errors/catalogue.ts'
 import { type Domain, type PrimaryType, toDomain } from '../protocol/typed-data.ts'
-import type { Chain } from './chain.ts'
+import type { Chain } from './configured-chain.ts'
 import { eip712Contract } from './contracts.ts'
 import { call, readTree } from './read-tree.ts'
 

@@ -1,6 +1,6 @@
 import type { Address, Hex } from 'viem'
 import { callRequest } from '../rpc/requests.ts'
-import type { Chain } from './chain.ts'
+import type { Chain } from './configured-chain.ts'
 
 /**
  * Simulates an account's call on the newest block. Returns undefined if it succeeds, otherwise its revert data, which is

@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
 import { refuse } from '../errors/catalogue.ts'
-import type { Chain } from './chain.ts'
-import { readMarket, tokenMetadataAbi } from './listings.ts'
+import type { Chain } from './configured-chain.ts'
+import { readMarket, tokenMetadataAbi } from './read-market.ts'
 import { call, optional, readTree } from './read-tree.ts'
 
 /** Symbols of tokens by the configured contracts: those of the configuration, and those that were read. */

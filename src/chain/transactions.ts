@@ -10,7 +10,7 @@ import {
   transactionRequest,
 } from '../rpc/requests.ts'
 import { traceRevertData } from '../rpc/trace-revert-data.ts'
-import type { Chain } from './chain.ts'
+import type { Chain } from './configured-chain.ts'
 
 /** A transaction as the chain shows it; `block` is undefined while it is pending. Timestamps are Unix seconds. */
 export type Transaction = {

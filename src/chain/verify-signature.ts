@@ -3,7 +3,7 @@ import { refuse } from '../errors/catalogue.ts'
 import { recoverSigner } from '../protocol/recover-signer.ts'
 import { type DeploymentDomains, findSignatureMistake } from '../protocol/signature-mistakes.ts'
 import { digestOf, type SignedMessage, toDomain } from '../protocol/typed-data.ts'
-import type { Chain } from './chain.ts'
+import type { Chain } from './configured-chain.ts'
 import { eip712Contract } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
 

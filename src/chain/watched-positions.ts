@@ -3,7 +3,7 @@ import { PositionStatus } from '../protocol/enums.ts'
 import type { ExitMarket } from '../protocol/pending-exits.ts'
 import type { WatchedPosition } from '../protocol/position.ts'
 import { type RoundData, strictestMaxAge, toPriceQuote } from '../protocol/price-quote.ts'
-import type { Block, TradingChain } from './chain.ts'
+import type { Block, TradingChain } from './configured-chain.ts'
 import { mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
 

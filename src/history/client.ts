@@ -1,18 +1,19 @@
 import { waitUntil } from 'cloudflare:workers'
 import type { Address } from 'viem'
 import { getAgent, getAgents } from '../chain/agents.ts'
-import type { Block, Chain, TradingChain } from '../chain/chain.ts'
+import type { Block, Chain, TradingChain } from '../chain/configured-chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { refuse } from '../errors/catalogue.ts'
-import { readVaultAgents } from './count-vault-agents.ts'
 import type { IndexerStatus } from './indexer.ts'
 import type { HistoryIndexerObject } from './object.ts'
 import { type AgentQuery, matchesFilter, readAgentCandidates } from './read-agents.ts'
 import { readAgentIdsOfOwner } from './read-agents-by-owner.ts'
-import { type ClosedPositionQuery, readClosedPositions, readInvestedUsdc } from './read-closed-positions.ts'
+import { type ClosedPositionQuery, readClosedPositions } from './read-closed-positions.ts'
+import { createSnapshotReader, undefinedIfUnavailable } from './read-index-to-head.ts'
+import { readInvestedUsdc } from './read-invested-usdc.ts'
 import { readEquity, readSharePrices, type TimeRange } from './read-time-series.ts'
 import { readTrades, type TradeQuery } from './read-trades.ts'
-import { createSnapshotReader, undefinedIfUnavailable } from './snapshot-reader.ts'
+import { readVaultAgents } from './read-vault-agents.ts'
 
 export type History = ReturnType<typeof createHistory>
 

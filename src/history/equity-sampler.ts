@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import type { TradingChain } from '../chain/chain.ts'
+import type { TradingChain } from '../chain/configured-chain.ts'
 import { readWorth } from '../chain/equity-and-worth.ts'
 import { blockRequest } from '../rpc/requests.ts'
 import { type DueSamples, quarterOf } from './due-samples.ts'

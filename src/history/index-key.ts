@@ -1,4 +1,4 @@
-import type { Chain } from '../chain/chain.ts'
+import type { Chain } from '../chain/configured-chain.ts'
 
 /** Returns a key of the chain and contracts that an index is of. Rows under another key are worthless. */
 export const indexKeyOf = ({ id, contracts, trading }: Chain): string =>

@@ -1,5 +1,5 @@
-import type { Chain, TradingChain } from '../chain/chain.ts'
 import { completeTrades, type TradedPosition } from '../chain/complete-trades.ts'
+import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import { pairTradeEvents, type Trade } from '../protocol/trade-events.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import { decodeFollowedEvent } from './followed-events.ts'

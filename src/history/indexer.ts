@@ -1,4 +1,4 @@
-import { type Chain, createChain, type TradingChain } from '../chain/chain.ts'
+import { type Chain, createChain, type TradingChain } from '../chain/configured-chain.ts'
 import type { Config } from '../config.ts'
 import { logFailure } from '../log.ts'
 import type { NodeLog } from '../rpc/requests.ts'

@@ -1,8 +1,8 @@
 import { type Address, pad } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import type { Block, Chain } from '../chain/chain.ts'
+import type { Block, Chain } from '../chain/configured-chain.ts'
 import { eventTopic } from '../protocol/decode-event.ts'
-import type { SnapshotReader } from './snapshot-reader.ts'
+import type { SnapshotReader } from './read-index-to-head.ts'
 
 /** The events that name an agent's new owner, in the third topic. */
 const OWNER_EVENTS = [

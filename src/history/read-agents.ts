@@ -1,8 +1,8 @@
 import type { Address } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import type { Block, Chain } from '../chain/chain.ts'
+import type { Block, Chain } from '../chain/configured-chain.ts'
 import { eventTopic } from '../protocol/decode-event.ts'
-import type { SnapshotReader } from './snapshot-reader.ts'
+import type { SnapshotReader } from './read-index-to-head.ts'
 
 /** Selects agents by their current vault, track and status. */
 export type AgentFilter = { vault?: Address | undefined; track?: number | undefined; status?: number | undefined }

@@ -1,9 +1,9 @@
-import type { Block } from '../chain/chain.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import { getPositions } from '../chain/positions.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { PositionStatus } from '../protocol/enums.ts'
 import type { Position } from '../protocol/position.ts'
-import type { Trade } from '../protocol/trade-events.ts'
+import { isPurchase, MAX_INTEGER, type PurchaseRow, readPurchases } from './read-invested-usdc.ts'
 import { decodeTrades, isIndexable, type TradeSources, tradeLogFilter } from './read-trades.ts'
 
 /** A closed position and everything that its agent paid for it, in USDC base units. */
@@ -17,13 +17,6 @@ export const CLOSED_PAGE = `SELECT position_id FROM trades INDEXED BY trades_clo
   WHERE agent_id = ?1 AND type = 'PositionClosed' AND position_id < ?2 ORDER BY position_id DESC LIMIT ?3`
 const PURCHASES_OF_PAGE = `SELECT position_id, usdc_amount FROM trades INDEXED BY trades_position
   WHERE agent_id = ?1 AND position_id IN (${CLOSED_PAGE}) AND type IN ('PositionOpened', 'PositionIncreased')`
-/** Selects the purchases of positions (?2, a JSON array) up to a block. */
-const PURCHASES = `SELECT position_id, usdc_amount FROM trades INDEXED BY trades_position WHERE agent_id = ?1
-  AND position_id IN (SELECT value FROM json_each(?2)) AND type IN ('PositionOpened', 'PositionIncreased') AND block <= ?3`
-/** Above every position id and every block. */
-const MAX_INTEGER = Number.MAX_SAFE_INTEGER
-
-type PurchaseRow = { position_id: number; usdc_amount: string }
 
 /**
  * Reads a page of an agent's closed positions, newest id first, complete up to `asOf`. `next` is the id below which there
@@ -69,46 +62,4 @@ export async function readClosedPositions(
     asOf,
     lagBlocks,
   }
-}
-
-/**
- * Reads everything that was paid for a position, in USDC base units; undefined if the index is too far behind. Throws
- * HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
- */
-export async function readInvestedUsdc(
-  { snapshots, chain, db }: TradeSources,
-  { agentId, positionId }: { agentId: bigint; positionId: bigint },
-  head: Promise<Block>,
-): Promise<bigint | undefined> {
-  const snapshot = await snapshots.readSnapshot({
-    queries: session => [
-      session.prepare(PURCHASES).bind(Number(agentId), JSON.stringify([Number(positionId)]), MAX_INTEGER),
-    ],
-    head,
-    filter: tradeLogFilter(chain, agentId, positionId),
-  })
-  if (snapshot.lagBlocks > 0) return undefined
-  const [purchases = []] = snapshot.results.map(({ results }) => results as PurchaseRow[])
-  const newPurchases = (await decodeTrades({ chain, db }, snapshot)).filter(isPurchase)
-  const amounts = [
-    ...purchases.map(({ usdc_amount }) => BigInt(usdc_amount)),
-    ...newPurchases.map(({ usdcAmount = 0n }) => usdcAmount),
-  ]
-  return amounts.reduce((sum, amount) => sum + amount, 0n)
-}
-
-const isPurchase = ({ type }: Trade) => type === 'PositionOpened' || type === 'PositionIncreased'
-
-async function readPurchases(
-  db: D1Database,
-  agentId: bigint,
-  ids: readonly bigint[],
-  upToBlock: number,
-): Promise<PurchaseRow[]> {
-  if (ids.length === 0) return []
-  const { results } = await db
-    .prepare(PURCHASES)
-    .bind(Number(agentId), JSON.stringify(ids.map(Number)), upToBlock)
-    .all<PurchaseRow>()
-  return results
 }

@@ -1,5 +1,5 @@
 import { type Address, numberToHex } from 'viem'
-import type { Block, TradingChain } from '../chain/chain.ts'
+import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import {
   compareLogPositions,
   type LogPosition,
@@ -10,7 +10,7 @@ import {
 import { readBlockTimes } from '../rpc/block-times.ts'
 import { blockRequest, type LogFilter } from '../rpc/requests.ts'
 import { toTrades } from './index-rows.ts'
-import type { Snapshot, SnapshotReader } from './snapshot-reader.ts'
+import type { Snapshot, SnapshotReader } from './read-index-to-head.ts'
 import { readTradedPositions } from './tables/positions.ts'
 import { type TradeRow, toTrade } from './tables/trades.ts'
 import { selectRelayedTrades, toRelayedTrade } from './tables/unindexed-trades.ts'

@@ -1,4 +1,4 @@
-import { createChain, type TradingChain } from '../chain/chain.ts'
+import { createChain, type TradingChain } from '../chain/configured-chain.ts'
 import { parseConfig } from '../config.ts'
 import { createExecutor } from '../executor/client.ts'
 import { createCycle, type KeeperCycle } from './cycle.ts'

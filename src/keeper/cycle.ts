@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import type { TradingChain } from '../chain/chain.ts'
+import type { TradingChain } from '../chain/configured-chain.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { readWatchedPositions, type WatchedPositions } from '../chain/watched-positions.ts'
 import { logUnexpected } from '../executor/background-errors.ts'

@@ -1,6 +1,6 @@
 import { isAddressEqual } from 'viem'
-import type { TradingChain } from '../chain/chain.ts'
-import { findExits } from '../chain/exit-execution.ts'
+import type { TradingChain } from '../chain/configured-chain.ts'
+import { findExits } from '../chain/find-exits.ts'
 import type { WatchedPositions } from '../chain/watched-positions.ts'
 import type { Executor } from '../executor/client.ts'
 import type { WatchedPosition } from '../protocol/position.ts'

@@ -1,5 +1,5 @@
 import { type Hex, toHex } from 'viem'
-import type { TradingChain } from '../chain/chain.ts'
+import type { TradingChain } from '../chain/configured-chain.ts'
 import { exitCall, simulateExits } from '../chain/exit-execution.ts'
 import type { WatchedPositions } from '../chain/watched-positions.ts'
 import { refuse } from '../errors/catalogue.ts'

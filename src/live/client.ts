@@ -1,4 +1,4 @@
-import type { Chain } from '../chain/chain.ts'
+import type { Chain } from '../chain/configured-chain.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { EventStreamsObject, EventStreamsStatus, StreamRefusal, StreamRequest } from './object.ts'
 

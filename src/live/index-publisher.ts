@@ -1,4 +1,4 @@
-import type { TradingChain } from '../chain/chain.ts'
+import type { TradingChain } from '../chain/configured-chain.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Trade } from '../protocol/trade-events.ts'
 import type { AgentVaults } from './agent-vaults.ts'

@@ -1,5 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
-import { createChain, type TradingChain } from '../chain/chain.ts'
+import { createChain, type TradingChain } from '../chain/configured-chain.ts'
 import { parseConfig } from '../config.ts'
 import type { IntentRecord } from '../executor/intent.ts'
 import { indexKeyOf } from '../history/index-key.ts'

@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
 import { getAgent as readAgent } from '../chain/agents.ts'
-import type { Chain } from '../chain/chain.ts'
-import { readMarket } from '../chain/listings.ts'
+import type { Chain } from '../chain/configured-chain.ts'
+import { readMarket } from '../chain/read-market.ts'
 import {
   agentList,
   agentParams,

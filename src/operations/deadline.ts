@@ -1,4 +1,4 @@
-import type { Block } from '../chain/chain.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import type { ExtensionTerms } from '../protocol/router-check-inputs.ts'

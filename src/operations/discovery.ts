@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { readMarket } from '../chain/listings.ts'
-import { getRegistrationTerms } from '../chain/registration-terms.ts'
+import { readMarket } from '../chain/read-market.ts'
+import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'

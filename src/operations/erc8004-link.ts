@@ -2,7 +2,7 @@ import { encodeFunctionData } from 'viem'
 import { z } from 'zod'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { getAgent } from '../chain/agents.ts'
-import { getLinkTerms } from '../chain/registration-terms.ts'
+import { getLinkTerms } from '../chain/read-erc8004-link-terms.ts'
 import { agentParams, agentRecord, presentAgent } from '../resources/agent.ts'
 import {
   addressOut,

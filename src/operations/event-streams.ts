@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { getAgent } from '../chain/agents.ts'
-import { readMarket } from '../chain/listings.ts'
+import { readMarket } from '../chain/read-market.ts'
 import { FIRST_OFF_CHAIN_INDEX } from '../live/event-id.ts'
 import { agentParams } from '../resources/agent.ts'
 import { eventId } from '../resources/event-id.ts'

@@ -1,4 +1,4 @@
-import { getRegistrationTerms } from '../chain/registration-terms.ts'
+import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { type Payment, parsePayment } from '../payments/parse-payment.ts'

@@ -9,7 +9,7 @@ import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { ClosedPositionQuery } from '../history/read-closed-positions.ts'
-import { undefinedIfUnavailable } from '../history/snapshot-reader.ts'
+import { undefinedIfUnavailable } from '../history/read-index-to-head.ts'
 import { PositionStatus } from '../protocol/enums.ts'
 import { agentParams } from '../resources/agent.ts'
 import {

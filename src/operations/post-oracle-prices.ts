@@ -1,7 +1,7 @@
 import { keccak256 } from 'viem'
 import type { z } from 'zod'
 import { marketHours } from '../catalog/market-hours.ts'
-import { type Market, readMarket, type Token } from '../chain/listings.ts'
+import { type Market, readMarket, type Token } from '../chain/read-market.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { decodePricePost, encodePricePost, type PricePost } from '../protocol/price-post-encoding.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { readMarket } from '../chain/listings.ts'
+import { readMarket } from '../chain/read-market.ts'
 import { presentOracleQuote, priceList } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'

@@ -1,4 +1,4 @@
-import type { Block } from '../chain/chain.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import type { Context } from '../context.ts'
 import type { Check } from '../protocol/check.ts'
 import type { TradingTerms } from '../protocol/router-check-inputs.ts'

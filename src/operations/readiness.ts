@@ -1,15 +1,15 @@
 import type { z } from 'zod'
-import { catalogVault } from '../catalog/vault-texts.ts'
-import type { Block } from '../chain/chain.ts'
+import { vaultSlug } from '../catalog/vault-slug.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import { contractsWithoutCode } from '../chain/deployed-code.ts'
-import { readMarket } from '../chain/listings.ts'
-import { getRegistrationTerms } from '../chain/registration-terms.ts'
+import { readMarket } from '../chain/read-market.ts'
+import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { Refusal } from '../errors/refusal.ts'
 import type { LaneStatus } from '../executor/intent.ts'
-import { MAX_GAP_BLOCKS } from '../history/snapshot-reader.ts'
+import { MAX_GAP_BLOCKS } from '../history/read-index-to-head.ts'
 import type { KeeperStatus } from '../keeper/keeper-status.ts'
 import { isReachable } from '../payments/hosted-facilitator.ts'
 import { presentHistory, presentKeeper, presentLanes, readiness } from '../resources/readiness.ts'
@@ -83,7 +83,7 @@ async function readState(context: Context) {
     },
     facilitator,
     events: { streams: events?.streams ?? 0, blockNumber: events?.block === undefined ? null : `${events.block}` },
-    paused: { registry: terms.paused, vaults: pausedVaults.map(vault => catalogVault(vault).slug) },
+    paused: { registry: terms.paused, vaults: pausedVaults.map(vault => vaultSlug(vault)) },
   }
   return { report, block, market, executors, relayers, updaters, keeper }
 }

@@ -1,5 +1,5 @@
 import { getAddress, type Hex } from 'viem'
-import type { Chain } from '../chain/chain.ts'
+import type { Chain } from '../chain/configured-chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'

@@ -1,4 +1,4 @@
-import { readMarket } from '../chain/listings.ts'
+import { readMarket } from '../chain/read-market.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentToken, tokenCatalog } from '../resources/token.ts'
 import { defineOperation } from './define-operation.ts'

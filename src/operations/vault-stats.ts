@@ -1,6 +1,6 @@
-import { catalogVault } from '../catalog/vault-texts.ts'
-import type { Block, TradingChain } from '../chain/chain.ts'
-import { readMarket, type Vault } from '../chain/listings.ts'
+import { vaultSlug } from '../catalog/vault-slug.ts'
+import type { Block, TradingChain } from '../chain/configured-chain.ts'
+import { readMarket, type Vault } from '../chain/read-market.ts'
 import { getVaultFigures } from '../chain/vault-stats.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { type History, MAX_READ_ATTEMPTS } from '../history/client.ts'
@@ -41,7 +41,7 @@ export const getVaultStats = defineOperation(
     const symbols = new Map(market.tokens.map(({ address, symbol }) => [address, symbol]))
     const isComplete = agents.lagBlocks === 0
     return {
-      vaultId: catalogVault(vault).slug,
+      vaultId: vaultSlug(vault),
       contractAddress: vault.address,
       totalAssets: `${figures.worth.totalAssets}`,
       idleAssets: `${figures.worth.idleAssets}`,

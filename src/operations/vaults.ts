@@ -1,7 +1,7 @@
 import { getAddress, isAddress } from 'viem'
 import { z } from 'zod'
-import { catalogVault } from '../catalog/vault-texts.ts'
-import { type Market, readMarket, type Vault } from '../chain/listings.ts'
+import { vaultSlug } from '../catalog/vault-slug.ts'
+import { type Market, readMarket, type Vault } from '../chain/read-market.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentToken, vaultTokens } from '../resources/token.ts'
@@ -16,14 +16,14 @@ export const vaultParams = z.object({
 /** Finds a vault by slug, or by address in any case. Throws VAULT_NOT_FOUND. */
 export function findVault({ vaults }: Market, id: string): Vault {
   const address = isAddress(id, { strict: false }) ? getAddress(id) : undefined
-  const vault = vaults.find(vault => (address ? vault.address === address : catalogVault(vault).slug === id))
+  const vault = vaults.find(vault => (address ? vault.address === address : vaultSlug(vault) === id))
   if (vault === undefined) throw refuse('VAULT_NOT_FOUND', { id })
   return vault
 }
 
 /** Returns the slugs of the vaults that allow a token. */
 export const vaultIdsOf = ({ vaults, allows }: Market, token: `0x${string}`): string[] =>
-  vaults.filter(vault => allows(vault.address, token)).map(vault => catalogVault(vault).slug)
+  vaults.filter(vault => allows(vault.address, token)).map(vault => vaultSlug(vault))
 
 export const listVaults = defineOperation(
   {
@@ -111,7 +111,7 @@ export const listVaultTokens = defineOperation(
       allowedInVault: true,
     }))
     return {
-      vaultId: catalogVault(vault).slug,
+      vaultId: vaultSlug(vault),
       chainId: chain.id,
       priceOracle: chain.contracts.PriceOracle,
       tokens,

@@ -1,5 +1,5 @@
 import type { Address, Hex } from 'viem'
-import type { Chain } from '../chain/chain.ts'
+import type { Chain } from '../chain/configured-chain.ts'
 import { acceptedByAccount, verifySignature } from '../chain/verify-signature.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'

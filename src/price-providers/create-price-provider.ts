@@ -1,4 +1,4 @@
-import type { Chain } from '../chain/chain.ts'
+import type { Chain } from '../chain/configured-chain.ts'
 import type { PriceProviderConfig } from '../config.ts'
 import { observeCoinGecko } from './coingecko.ts'
 import { observeCustomHttp } from './custom-http.ts'

@@ -1,5 +1,5 @@
-import type { Chain } from '../chain/chain.ts'
-import { readMarket } from '../chain/listings.ts'
+import type { Chain } from '../chain/configured-chain.ts'
+import { readMarket } from '../chain/read-market.ts'
 import type { PriceProvider } from './price-provider.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { formatUnits } from 'viem'
 import { z } from 'zod'
 import { marketHours } from '../catalog/market-hours.ts'
-import type { Token } from '../chain/listings.ts'
+import type { Token } from '../chain/read-market.ts'
 import type { PriceQuote } from '../protocol/price-quote.ts'
 import { addressOut, asOf, hashOut, unixSeconds } from './primitives.ts'
 

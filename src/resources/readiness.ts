@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Block } from '../chain/chain.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import type { LaneStatus } from '../executor/intent.ts'
 import type { KeeperStatus } from '../keeper/keeper-status.ts'
 import { addressOut, digits, unixSeconds } from './primitives.ts'

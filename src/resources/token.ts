@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Token } from '../chain/listings.ts'
+import type { Token } from '../chain/read-market.ts'
 import type { PriceQuote } from '../protocol/price-quote.ts'
 import { market, presentMarket, presentPrice, price } from './price.ts'
 import { addressOut, asOf } from './primitives.ts'

@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { catalogVault } from '../catalog/vault-texts.ts'
-import type { Vault } from '../chain/listings.ts'
+import { vaultSlug } from '../catalog/vault-slug.ts'
+import { vaultTexts } from '../catalog/vault-texts.ts'
+import type { Vault } from '../chain/read-market.ts'
 import { nameOf, TRACKS } from './agent.ts'
 import { addressOut, asOf, bps, digits, usdc } from './primitives.ts'
 
@@ -52,7 +53,8 @@ export const vaultList = z
   .meta({ id: 'VaultList' })
 
 export function presentVault(chainId: number, vault: Vault): z.input<typeof vaultRecord> {
-  const { slug, name, tagline, description } = catalogVault(vault)
+  const slug = vaultSlug(vault)
+  const { name, tagline, description } = vaultTexts(vault)
   return {
     id: slug,
     name,

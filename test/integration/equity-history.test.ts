@@ -7,7 +7,7 @@ import {
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { workerVars } from '../../devnet/worker-vars.ts'
-import { createChain, type TradingChain } from '../../src/chain/chain.ts'
+import { createChain, type TradingChain } from '../../src/chain/configured-chain.ts'
 import { parseConfig } from '../../src/config.ts'
 import { createEquitySampler } from '../../src/history/equity-sampler.ts'
 import { indexKeyOf } from '../../src/history/index-key.ts'

@@ -1,4 +1,4 @@
-import type { Block, Chain } from '../chain/chain.ts'
+import type { Block, Chain } from '../chain/configured-chain.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { logEvent } from '../log.ts'

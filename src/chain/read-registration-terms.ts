@@ -1,33 +1,8 @@
 import { type Address, type Hex, zeroAddress } from 'viem'
-import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import { refuse } from '../errors/catalogue.ts'
-import { type Domain, domainAbi, toDomain } from '../protocol/typed-data.ts'
-import { type Agent, decodeAgent } from './agents.ts'
-import type { Block, Chain } from './chain.ts'
+import { type Domain, toDomain } from '../protocol/typed-data.ts'
+import type { Block, Chain } from './configured-chain.ts'
 import { agentRegistry, eip712Contract, feeManager } from './contracts.ts'
-import { decodeResult } from './function-call.ts'
 import { call, readTree } from './read-tree.ts'
-import { callReader } from './service-reader.ts'
-
-/** What an ERC-8004 identity link must match. `ownerNonce` is the next nonce of the agent's owner. */
-export type LinkTerms = { agent: Agent; domain: Domain; ownerNonce: bigint; identityRegistry: Address }
-
-/** Reads the terms of an identity link. Throws AGENT_NOT_FOUND. */
-export async function getLinkTerms(chain: Chain, agentId: bigint): Promise<{ block: Block; terms: LinkTerms }> {
-  const { block, values } = await callReader(chain, 'linkTerms', agentId)
-  const [agentResults, domain, ownerNonce, identityRegistry] = values
-  const agent = decodeAgent(agentResults)
-  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
-  return {
-    block,
-    terms: {
-      agent,
-      domain: toDomain(decodeResult(domainAbi, 'eip712Domain', domain)),
-      ownerNonce: decodeResult(agentRegistryAbi, 'nonces', ownerNonce),
-      identityRegistry: decodeResult(agentRegistryAbi, 'erc8004IdentityRegistry', identityRegistry),
-    },
-  }
-}
 
 /** What a registration must match. `signerNonce` is undefined without a signer; the fee is in base units of its asset. */
 export type RegistrationTerms = {

@@ -2,7 +2,7 @@ import { type Address, type Hex, parseAbi } from 'viem'
 import { Track } from '../protocol/enums.ts'
 import { type PriceQuote, type RoundData, strictestMaxAge, toPriceQuote } from '../protocol/price-quote.ts'
 import type { TrackConfig } from '../protocol/track-config.ts'
-import type { Block, Chain } from './chain.ts'
+import type { Block, Chain } from './configured-chain.ts'
 import { mandateVault, priceOracle, tokenRegistry, vaultTrackRegistry } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
 
