@@ -5,11 +5,13 @@ import { intentErrors } from './intent-errors.ts'
 import { limitErrors } from './limit-errors.ts'
 import { marketErrors } from './market-errors.ts'
 import { paymentErrors } from './payment-errors.ts'
-import { policyErrors } from './policy-errors.ts'
+import { promotionErrors } from './promotion-errors.ts'
 import { Refusal, toDetails } from './refusal.ts'
 import { registrationErrors } from './registration-errors.ts'
 import { executionErrors } from './relay-errors.ts'
 import { requestErrors } from './request-errors.ts'
+import { statusErrors } from './status-errors.ts'
+import { tradePolicyErrors } from './trade-policy-errors.ts'
 
 /** Every error a caller can get, by its stable code. Contract errors map onto it in protocol/contract-errors.ts. */
 const rows = {
@@ -18,8 +20,10 @@ const rows = {
   ...executionErrors,
   ...paymentErrors,
   ...registrationErrors,
+  ...statusErrors,
   ...limitErrors,
-  ...policyErrors,
+  ...tradePolicyErrors,
+  ...promotionErrors,
   ...marketErrors,
   ...availabilityErrors,
   ...contractSetupErrors,

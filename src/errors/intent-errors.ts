@@ -132,6 +132,11 @@ export const intentErrors = {
     sentence: ({ positionId }) => `The current price meets no pending exit rule of position ${positionId}.`,
     remedy: FRESH_QUOTE,
   }),
+  NOT_OWNER_OR_SIGNER: row<{ agentId: bigint; caller: Address }>({
+    status: 400,
+    sentence: ({ agentId, caller }) => `${caller} is neither the owner nor the signer of agent ${agentId}.`,
+    remedy: "Send the call from the agent's owner or signer.",
+  }),
   AGENT_NOT_SUSPENDED: row<{ agentId: bigint }>({
     status: 400,
     sentence: ({ agentId }) =>

@@ -3,18 +3,8 @@ import { row } from './error-row.ts'
 
 const CHECK_MAXIMUM = "Stay within the quote's maxUsdcAmount"
 
-/** New risk that the agent's status, its allocation or its track's policy does not allow. Amounts are USDC base units. */
+/** New risk that exceeds a limit of the agent, its track or its vault. Amounts are USDC base units. */
 export const limitErrors = {
-  AGENT_NOT_TRADABLE: row<{ agentId: bigint }>({
-    status: 400,
-    sentence: ({ agentId }) => `Agent ${agentId} is not active, so it cannot take new risk.`,
-    remedy: 'Reducing and closing still work; GET /agents/{agentId} shows the status.',
-  }),
-  ALLOCATION_NOT_ACTIVE: row<{ agentId: bigint }>({
-    status: 400,
-    sentence: ({ agentId }) => `The allocation of agent ${agentId} is not active.`,
-    remedy: 'Reducing and closing still work; the operator activates allocations.',
-  }),
   EXCEEDS_ALLOCATION_CAP: row<{ agentId: bigint; used: bigint; cap: bigint }>({
     status: 400,
     sentence: ({ agentId, used, cap }) =>
@@ -39,27 +29,22 @@ export const limitErrors = {
       `The day's realized loss of agent ${agentId} is ${lossUsdc} USDC base units and has reached the limit of ${maxLossUsdc}.`,
     remedy: 'Wait for the next UTC day to take new risk; reducing still works.',
   }),
+  EXCEEDS_MAX_DRAWDOWN: row<{ agentId: bigint; drawdownBps: bigint; maxDrawdownBps: bigint }>({
+    status: 400,
+    sentence: ({ agentId, drawdownBps, maxDrawdownBps }) =>
+      `The drawdown of agent ${agentId} is ${drawdownBps} basis points; its track allows ${maxDrawdownBps}.`,
+    remedy: 'Buying is suspended until equity recovers; reducing and exits still work.',
+  }),
   INSUFFICIENT_IDLE_ASSETS: row<{ idle: bigint; required: bigint }>({
     status: 400,
     sentence: ({ idle, required }) =>
       `The vault has ${idle} USDC base units of idle assets; the trade needs ${required}.`,
     remedy: `${CHECK_MAXIMUM}.`,
   }),
-  VAULT_TRACK_NOT_ACTIVE: row<{ vault: Address; trackId: bigint }>({
+  CAPS_EXCEED_ASSETS: row<{ vault: Address; caps: bigint; assets: bigint }>({
     status: 400,
-    sentence: ({ vault, trackId }) => `Track ${trackId} is not active in the vault ${vault}.`,
-    remedy: 'GET /vaults/{id} shows the tracks; the operator activates them.',
-  }),
-  REGISTRY_PAUSED: row({
-    status: 503,
-    sentence: () => 'The agent registry is paused: new risk is rejected.',
-    remedy: 'Reducing and closing still work; try again once the operator has unpaused the registry.',
-    retryable: true,
-  }),
-  TRADING_PAUSED: row({
-    status: 503,
-    sentence: () => "Trading is paused in the agent's vault.",
-    remedy: 'Ladder updates still work; try again once the operator has unpaused the vault.',
-    retryable: true,
+    sentence: ({ vault, caps, assets }) =>
+      `The allocation caps of the vault ${vault} would be ${caps} USDC base units; its assets are ${assets}.`,
+    remedy: 'Choose another vault, or wait until this one has more assets.',
   }),
 }
