@@ -1,9 +1,10 @@
 import { DurableObject } from 'cloudflare:workers'
 import { parseConfig } from '../config.ts'
 import { createExecutor, type Executor } from '../executor/client.ts'
-import { createClaims } from './claim-queue.ts'
+import { createClaimQueue } from './claim-queue.ts'
 import { type ClaimResult, type PaymentClaim, type PaymentReceipt, receiptOf } from './payment-claim.ts'
-import { createSettlement } from './settle-recorded-payments.ts'
+import { createClaimResolver } from './resolve-claim.ts'
+import { createSettlement } from './settlement.ts'
 import { type LedgerStore, openLedgerStore, type PaidRegistration } from './store.ts'
 
 /**
@@ -19,12 +20,13 @@ export class PaymentLedgerObject extends DurableObject<Env> {
     const store = openLedgerStore(ctx.storage.sql)
     const relayer = () => this.#relayer()
     this.#store = store
-    this.#claim = createClaims({
+    const resolveClaim = createClaimResolver({
       store,
       settlement: createSettlement({ store, relayer }),
       relayer,
       sync: () => ctx.storage.sync(),
     })
+    this.#claim = createClaimQueue(resolveClaim)
   }
 
   /**
