@@ -1,5 +1,5 @@
 import type { Hex } from 'viem'
-import type { AttemptPurpose, AttemptState } from './intent.ts'
+import type { AttemptPurpose, AttemptState } from './intent-record.ts'
 
 /**
  * A row of the journal's attempt table: signed bytes at an account nonce. Several attempts may share a nonce; at most one

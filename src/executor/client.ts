@@ -2,8 +2,10 @@ import { type Address, type Hex, keccak256, stringToBytes } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
 import { refuse } from '../errors/catalogue.ts'
 import { withDeadline } from '../timeout.ts'
-import type { IntentRecord, LaneStatus, RelayOutcome, RelayRequest } from './intent.ts'
+import type { IntentRecord } from './intent-record.ts'
+import type { LaneStatus } from './lane-status.ts'
 import type { ExecutorLaneObject } from './object.ts'
+import type { RelayOutcome, RelayRequest } from './relay-types.ts'
 
 /** The lanes of one or more executor accounts. */
 export type Executor = {

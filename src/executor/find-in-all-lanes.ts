@@ -1,6 +1,7 @@
 import type { Hex } from 'viem'
 import { addressOfKey } from './client.ts'
-import type { IntentRecord, SentTransaction } from './intent.ts'
+import type { SentTransaction } from './find-in-lane.ts'
+import type { IntentRecord } from './intent-record.ts'
 import type { ExecutorLaneObject } from './object.ts'
 
 /** The journals of all lanes of a deployment, for callers who know neither group nor account. */

@@ -1,10 +1,21 @@
 import { type Address, getAddress, type Hex } from 'viem'
 import type { AttemptSender } from './attempt-sender.ts'
 import type { Attempt } from './attempt-table.ts'
-import type { AttemptRecord, IntentRecord, SentTransaction } from './intent.ts'
+import type { AttemptRecord, IntentRecord } from './intent-record.ts'
 import type { JournalIntent } from './intent-table.ts'
 import { type Intake, isRetryable, type OpenRequest } from './relay-intake.ts'
 import type { Journal } from './store.ts'
+
+/** A transaction that a lane signed. */
+export type SentTransaction = {
+  hash: Hex
+  from: Address
+  to: Address
+  /** Whether it can still be mined. */
+  isPending: boolean
+  /** The transaction that replaced it. */
+  replacedBy?: Hex
+}
 
 /**
  * Returns what a lane knows about an intent; undefined if it does not know it. An intent that is being checked is

@@ -1,5 +1,6 @@
 import type { Address, Hex } from 'viem'
-import type { Call, IntentKind, IntentState, RelayRequest } from './intent.ts'
+import type { IntentState } from './intent-record.ts'
+import type { Call, IntentKind, RelayRequest } from './relay-types.ts'
 
 /** A row of the journal's intent table. Times are milliseconds; the deadline is in Unix seconds. */
 export type JournalIntent = {

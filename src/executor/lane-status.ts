@@ -1,11 +1,25 @@
+import type { Address } from 'viem'
 import type { Lane } from './assemble-lane.ts'
 import { ignoreUnreachable } from './background-errors.ts'
-import type { LaneStatus } from './intent.ts'
 import type { Journal } from './store.ts'
 
 const MAX_HEAD_AGE_MS = 2_000
 
-/** Returns what readiness reports about a lane. */
+/** What readiness reports about a lane. */
+export type LaneStatus = {
+  address: Address
+  /** The number of pending transactions. */
+  pending: number
+  oldestPendingSeconds: number
+  /** How many transactions the lane currently allows in flight. */
+  depth: number
+  /** Absent until a node has answered. */
+  balanceWei?: bigint
+  /** Why the lane accepts no intents; absent while it does. */
+  pausedFor?: 'funds' | 'shared key'
+}
+
+/** Returns the status of a lane. */
 export async function laneStatusOf(lane: Lane, journal: Journal): Promise<LaneStatus> {
   const { account, admission, heads, pauses } = lane
   const head = await heads.within(MAX_HEAD_AGE_MS).catch(ignoreUnreachable)

@@ -1,6 +1,6 @@
 import { logEvent } from '../log.ts'
 import type { ChainHead } from './chain-head.ts'
-import type { IntentKind, RelayRequest } from './intent.ts'
+import type { IntentKind, RelayRequest } from './relay-types.ts'
 import type { Journal } from './store.ts'
 
 export type PauseRules = ReturnType<typeof createPauseRules>

@@ -1,5 +1,6 @@
 import type { Address } from 'viem'
 import type { RpcTransport } from '../rpc/transport.ts'
+import { createAccountNonceCheck } from './account-nonce-check.ts'
 import type { AttemptSender } from './attempt-sender.ts'
 import { logUnexpected } from './background-errors.ts'
 import type { ChainHead, HeadCache } from './chain-head.ts'
@@ -12,7 +13,6 @@ import { createResender, DEADLINE_PASSED } from './resend-attempts.ts'
 import type { Simulate } from './simulation.ts'
 import type { Journal } from './store.ts'
 import { feesAt } from './transaction-fees.ts'
-import { createUsedNonceCheck } from './used-nonce-check.ts'
 
 const MIN_PASS_INTERVAL_MS = 100
 
@@ -41,7 +41,7 @@ export function createReconciliation({
   /** Called when someone else has used the account's key. */
   onForeignTransaction: () => void
 }) {
-  const usedNonces = createUsedNonceCheck({ rpc, journal, inclusion, sender, address, onForeignTransaction })
+  const accountNonces = createAccountNonceCheck({ rpc, journal, inclusion, sender, address, onForeignTransaction })
   const resender = createResender({ journal, sequencer, sender })
   const reorgs = createReorgCheck({ rpc, journal, inclusion, resender })
   let running: Promise<void> | undefined
@@ -68,7 +68,7 @@ export function createReconciliation({
 
   async function runPass(): Promise<void> {
     const head = await heads.refresh()
-    await usedNonces.check(head)
+    await accountNonces.check(head)
     if ((await reorgs.check(head)) === 'repeat') isRequested = true
     resender.run(head).catch(logUnexpected)
     for (const intent of journal.intents.withoutPendingAttempt()) await renew(intent, head)

@@ -1,11 +1,11 @@
 import type { Hex } from 'viem'
 import { withDeadline } from '../timeout.ts'
 import { logUnexpected } from './background-errors.ts'
-import type { Admission, AdmissionTicket } from './concurrency-limit.ts'
-import type { RelayOutcome, RelayRequest } from './intent.ts'
 import type { Inclusion } from './intent-outcomes.ts'
 import type { JournalIntent } from './intent-table.ts'
+import type { Admission, AdmissionTicket } from './lane-admission.ts'
 import type { PauseRules } from './pause-rules.ts'
+import type { RelayOutcome, RelayRequest } from './relay-types.ts'
 import type { Journal } from './store.ts'
 
 export type Intake = ReturnType<typeof createIntake>

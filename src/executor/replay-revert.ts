@@ -4,7 +4,7 @@ import { traceRevertData } from '../rpc/trace-revert-data.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
 import { ignoreUnreachable } from './background-errors.ts'
-import type { Call } from './intent.ts'
+import type { Call } from './relay-types.ts'
 
 /**
  * Returns the revert data of a mined call: it is called again on the state before its block and on that of its block, and

@@ -1,6 +1,6 @@
 import { type Address, type Hex, isAddressEqual, keccak256 } from 'viem'
 import { privateKeyToAddress, signTransaction } from 'viem/accounts'
-import type { Call } from './intent.ts'
+import type { Call } from './relay-types.ts'
 import type { TransactionFees } from './transaction-fees.ts'
 
 /** The variables that hold keys: each one key, or several separated by commas. */

@@ -3,7 +3,7 @@ import { isUnreachable, type RpcError } from '../rpc/node-errors.ts'
 import { redact } from '../rpc/redact.ts'
 import { callRequest, estimateGasRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
-import type { Call, IntentKind } from './intent.ts'
+import type { Call, IntentKind } from './relay-types.ts'
 import type { TransactionFees } from './transaction-fees.ts'
 
 export type SimulationResult =

@@ -1,6 +1,6 @@
 import type { Hex } from 'viem'
 import { logUnexpected } from './background-errors.ts'
-import type { IntentRecord } from './intent.ts'
+import type { IntentRecord } from './intent-record.ts'
 
 /** An intent passes through several states within a block. Its state is published at most once in this interval. */
 const NOTIFY_INTERVAL_MS = 200

@@ -1,8 +1,8 @@
 import type { Hex } from 'viem'
 import { type Attempt, attemptTable } from './attempt-table.ts'
-import type { RelayRequest } from './intent.ts'
 import { intentTable } from './intent-table.ts'
 import { migrateJournal } from './journal-schema.ts'
+import type { RelayRequest } from './relay-types.ts'
 
 export type Journal = ReturnType<typeof openJournal>
 

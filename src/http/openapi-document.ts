@@ -5,7 +5,7 @@ import { CONVENTIONS, SERVICE_DESCRIPTION } from '../operations/api-texts.ts'
 import { operations } from '../operations/index.ts'
 import { type Operation, tags } from '../operations/operation.ts'
 import { signingGuide } from '../operations/signing-guide.ts'
-import { paymentRequiredBody } from '../resources/registration.ts'
+import { paymentRequiredBody } from '../resources/payment-required.ts'
 import type { AppEnv } from './app-env.ts'
 import { errorExample, exampleOf } from './openapi-examples.ts'
 

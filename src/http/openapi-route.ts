@@ -7,7 +7,7 @@ import {
 } from '../operations/operation.ts'
 import { errorBody } from '../resources/error-body.ts'
 import { eventId } from '../resources/event-id.ts'
-import { paymentRequiredBody } from '../resources/registration.ts'
+import { paymentRequiredBody } from '../resources/payment-required.ts'
 import { alternativeFormat } from './content-negotiation.ts'
 import { paymentHeaders } from './payment-headers.ts'
 

@@ -1,6 +1,6 @@
 import { waitUntil } from 'cloudflare:workers'
 import type { TradingChain } from '../chain/configured-chain.ts'
-import type { ExitRecord } from './exit-report.ts'
+import type { ExitRecord } from './exit-record.ts'
 import type { KeeperStatus } from './keeper-status.ts'
 import type { KeeperObject } from './object.ts'
 

@@ -1,4 +1,4 @@
-import type { LaneStatus } from '../executor/intent.ts'
+import type { LaneStatus } from '../executor/lane-status.ts'
 import type { KeeperStore } from './store.ts'
 
 export type KeeperStatus = {

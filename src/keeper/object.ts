@@ -2,7 +2,7 @@ import { DurableObject } from 'cloudflare:workers'
 import { logFailure } from '../log.ts'
 import { assembleKeeper } from './assemble-keeper.ts'
 import type { KeeperCycle } from './cycle.ts'
-import { type ExitRecord, findExitRecord } from './exit-report.ts'
+import { type ExitRecord, findExitRecord } from './exit-record.ts'
 import { type KeeperStatus, keeperStatusOf } from './keeper-status.ts'
 import { type KeeperStore, openKeeperStore } from './store.ts'
 

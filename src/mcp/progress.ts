@@ -1,7 +1,7 @@
 import type { ServerContext } from '@modelcontextprotocol/server'
 import type { Context } from '../context.ts'
 import type { Executor } from '../executor/client.ts'
-import type { RelayOutcome, RelayRequest } from '../executor/intent.ts'
+import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 
 const REPORT_INTERVAL_MS = 1000
 

@@ -6,7 +6,7 @@ import {
   readRequestBody,
 } from '@modelcontextprotocol/server'
 import { rpcError, sessionNotFound } from './json-rpc-errors.ts'
-import type { ServerFactory } from './server-factory.ts'
+import type { ServerFactory } from './server-types.ts'
 import { hubOf } from './subscription-hub-object.ts'
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024

@@ -4,7 +4,7 @@ import type { Context } from '../context.ts'
 import { MCP_INSTRUCTIONS } from '../operations/api-texts.ts'
 import { getPrompt, listedPrompts } from './prompts.ts'
 import { isResource, listedResources, listedResourceTemplates, readResource } from './resources.ts'
-import type { ServerOptions } from './server-factory.ts'
+import type { ServerOptions } from './server-types.ts'
 import { callTool, listTools, toolSelection } from './tools.ts'
 
 const HOUR_MS = 3_600_000

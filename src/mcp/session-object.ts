@@ -5,7 +5,7 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server'
 import { sessionNotFound } from './json-rpc-errors.ts'
-import type { ServerFactory, Subscriptions } from './server-factory.ts'
+import type { ServerFactory, Subscriptions } from './server-types.ts'
 import { SessionEventLog } from './session-event-log.ts'
 import { hubOf } from './subscription-hub-object.ts'
 

@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { createMcpHandler, type McpHttpHandler } from '@modelcontextprotocol/server'
-import type { ServerFactory } from './server-factory.ts'
+import type { ServerFactory } from './server-types.ts'
 
 const MAX_SUBSCRIPTIONS_PER_SESSION = 100
 

@@ -18,7 +18,8 @@ import {
 import { eip712Info, presentEip712, presentTypedData, signableFields } from '../resources/typed-data.ts'
 import { deadlineRefusal, deadlineWarnings, suggestedDeadline } from './deadline.ts'
 import { defineOperation, OperationReply } from './define-operation.ts'
-import { refusalAtHead, relayUntilMined, wasAccepted } from './relay-outcome.ts'
+import { relayUntilMined, wasAccepted } from './relay-until-mined.ts'
+import { refusalAtHead } from './revert-refusals.ts'
 import { verifyRegistryMessage } from './verify-registry-message.ts'
 
 export const getERC8004LinkQuote = defineOperation(

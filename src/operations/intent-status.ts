@@ -3,11 +3,11 @@ import { z } from 'zod'
 import { readReceiptLogs } from '../chain/transactions.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
-import type { IntentRecord } from '../executor/intent.ts'
+import type { IntentRecord } from '../executor/intent-record.ts'
 import { agentIdIn, positionIdIn } from '../protocol/ids-from-receipt.ts'
 import { digest, intentStatus, signedKinds } from '../resources/intent-status.ts'
 import { defineOperation } from './define-operation.ts'
-import { refusalOf, revertContext } from './relay-outcome.ts'
+import { refusalOf, revertContext } from './revert-refusals.ts'
 
 export const getIntent = defineOperation(
   {

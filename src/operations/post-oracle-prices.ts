@@ -6,7 +6,7 @@ import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { decodePricePost, encodePricePost, type PricePost } from '../protocol/price-post-encoding.ts'
 import { presentOracleQuote, type priceRefresh } from '../resources/price.ts'
-import { relayUntilMined } from './relay-outcome.ts'
+import { relayUntilMined } from './relay-until-mined.ts'
 
 /** An unchanged price is posted again once its new observation is this much newer. */
 const RENEW_AFTER_SECONDS = 60n

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import type { Check } from '../protocol/check.ts'
 import type { TradingTerms } from '../protocol/router-check-inputs.ts'
 import type { Domain, Message, PrimaryType } from '../protocol/typed-data.ts'
-import { presentMarket } from '../resources/price.ts'
+import { presentMarketSession } from '../resources/market-session.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentCheck } from '../resources/router-check.ts'
 import { presentTradePolicy } from '../resources/trade-policy.ts'
@@ -45,7 +45,7 @@ export function presentQuote<P extends PrimaryType>(
       ...(closure && check.rule === 'freshPrice' && !check.pass && { remedy: closure.remedy }),
     })),
     bindingRule: checks.find(({ pass }) => !pass)?.rule ?? tightestAmountRule(checks),
-    ...(symbol !== undefined && { market: presentMarket(symbol, block.timestamp) }),
+    ...(symbol !== undefined && { market: presentMarketSession(symbol, block.timestamp) }),
     ...(closure && { warnings: [closure.warning] }),
     serverTime: `${block.timestamp}`,
     suggestedDeadline: `${deadline}`,

@@ -6,7 +6,7 @@ import { verifySignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
-import type { RelayRequest } from '../executor/intent.ts'
+import type { RelayRequest } from '../executor/relay-types.ts'
 import { decodeRevert } from '../protocol/contract-errors.ts'
 import { findBoundsProblem, findShapeProblem } from '../protocol/exit-ladder-validation.ts'
 import { positionIdIn } from '../protocol/ids-from-receipt.ts'
@@ -14,7 +14,8 @@ import { ladderBounds } from '../protocol/router-check-inputs.ts'
 import { digestOf, type ExitRule, type Message, type PrimaryType } from '../protocol/typed-data.ts'
 import { deadlineRefusal, deadlineWarnings } from './deadline.ts'
 import { marketClosure } from './market-closure.ts'
-import { type Revert, refusalAtHead, relayUntilMined, wasAccepted } from './relay-outcome.ts'
+import { relayUntilMined, wasAccepted } from './relay-until-mined.ts'
+import { type Revert, refusalAtHead } from './revert-refusals.ts'
 
 /** A signed intent of one of the four trading operations. */
 type TradingIntent = {

@@ -3,7 +3,7 @@ import type { Chain } from '../chain/configured-chain.ts'
 import { acceptedByAccount, verifySignature } from '../chain/verify-signature.ts'
 import { refuse } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
-import type { RelayRequest } from '../executor/intent.ts'
+import type { RelayRequest } from '../executor/relay-types.ts'
 import { recoverSigner } from '../protocol/recover-signer.ts'
 import { type Domain, digestOf, type Message } from '../protocol/typed-data.ts'
 

@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import { allocation } from './allocation.ts'
 import { exitRule } from './exit-rule.ts'
+import { marketSession } from './market-session.ts'
 import { agentPosition } from './position.ts'
-import { market } from './price.ts'
 import { addressOut, amount, asOf, bps, digits, unixSeconds, usdc } from './primitives.ts'
-import { accountRiskBounds, allocation, exitBounds } from './risk-limits.ts'
+import { accountRiskBounds, exitBounds } from './risk-limits.ts'
 import { check } from './router-check.ts'
 import { tradePolicy } from './trade-policy.ts'
 import { eip712Info, signableFields } from './typed-data.ts'
@@ -35,7 +36,7 @@ const quoteFields = {
     .nullable()
     .meta({ description: 'The first rule that fails, else the one that limits the amount' }),
   tradePolicy: tradePolicy.nullable(),
-  market: market.optional(),
+  market: marketSession.optional(),
   warnings: z.array(z.string()).optional().meta({ description: 'What to know even though every check passes' }),
   serverTime: unixSeconds('Current block time'),
   suggestedDeadline: unixSeconds('A deadline ten minutes ahead'),

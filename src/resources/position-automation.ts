@@ -1,13 +1,14 @@
 import { formatUnits } from 'viem'
 import { z } from 'zod'
-import type { ExitRecord } from '../keeper/exit-report.ts'
+import type { ExitRecord } from '../keeper/exit-record.ts'
 import type { Evaluation } from '../keeper/last-evaluation.ts'
 import type { ExitOutcome } from '../keeper/last-exit-result.ts'
 import { PositionStatus } from '../protocol/enums.ts'
 import { type ExitMarket, type PendingExit, pendingExits } from '../protocol/pending-exits.ts'
 import type { WatchedPosition } from '../protocol/position.ts'
 import { exitRule, presentExitRule } from './exit-rule.ts'
-import { market, ORACLE_DECIMALS, presentMarket, presentPrice, price } from './price.ts'
+import { marketSession, presentMarketSession } from './market-session.ts'
+import { ORACLE_DECIMALS, presentPrice, price } from './price.ts'
 import { amount, asOf, bps, digits, hashOut, unixSeconds, usdc } from './primitives.ts'
 
 const usd = (description: string) =>
@@ -73,7 +74,7 @@ export const automation = z
       description: 'Whether this deployment runs a keeper',
     }),
     price,
-    market,
+    market: marketSession,
     pendingRules: z
       .array(pendingExit)
       .meta({ description: 'In ladder order; the first rule whose trigger is reached fires' }),
@@ -127,7 +128,7 @@ export function presentAutomation({
     symbol,
     status: position.status === PositionStatus.Open ? 'Open' : 'Closed',
     price: presentPrice(quote),
-    market: presentMarket(symbol, quote.at),
+    market: presentMarketSession(symbol, quote.at),
     pendingRules: pendingExits(position, market, maxExitSlippageBps).map(presentPendingExit),
     lastEvaluation: watched?.evaluation ? presentEvaluation(watched.evaluation) : null,
     lastOutcome: watched?.outcome ? presentOutcome(watched.outcome) : null,

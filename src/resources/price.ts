@@ -1,8 +1,8 @@
 import { formatUnits } from 'viem'
 import { z } from 'zod'
-import { marketHours } from '../catalog/market-hours.ts'
 import type { Token } from '../chain/read-market.ts'
 import type { PriceQuote } from '../protocol/price-quote.ts'
+import { marketSession, presentMarketSession } from './market-session.ts'
 import { addressOut, asOf, hashOut, unixSeconds } from './primitives.ts'
 
 export const ORACLE_DECIMALS = 8
@@ -23,24 +23,8 @@ export const presentPrice = (quote: PriceQuote): z.input<typeof price> => ({
   stale: quote.stale,
 })
 
-export const market = z
-  .object({
-    session: z.enum(['regular', 'extended', 'closed', 'continuous']).meta({
-      description:
-        'regular: the hours of the exchange. extended: the rest of the 24/5 week. closed: weekend or holiday. continuous: not an equity, always open',
-    }),
-    nextOpen: unixSeconds('When it opens next; null unless closed').nullable(),
-  })
-  .meta({ id: 'MarketSession', description: 'Whether the market behind the price is open' })
-
-/** Presents the market session of a token at a time in Unix seconds. */
-export function presentMarket(symbol: string, at: bigint): z.input<typeof market> {
-  const { session, nextOpen } = marketHours(symbol, Number(at))
-  return { session, nextOpen: nextOpen === undefined ? null : `${nextOpen}` }
-}
-
 const oracleQuote = price
-  .extend({ symbol: z.string(), address: addressOut, quoted: z.boolean(), market })
+  .extend({ symbol: z.string(), address: addressOut, quoted: z.boolean(), market: marketSession })
   .meta({ id: 'OracleQuote' })
 
 export const presentOracleQuote = (
@@ -51,7 +35,7 @@ export const presentOracleQuote = (
   address,
   ...presentPrice(quote),
   quoted: quote.quoted,
-  market: presentMarket(symbol, quote.at),
+  market: presentMarketSession(symbol, quote.at),
 })
 
 export const priceList = z

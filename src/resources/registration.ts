@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { errorBody } from './error-body.ts'
+import { paymentRequirements } from './payment-required.ts'
 import { address, addressOut, asOf, deadline, digits, hashOut, signature, uint, unixSeconds } from './primitives.ts'
 import { eip712Info, signableFields } from './typed-data.ts'
 
@@ -24,29 +24,6 @@ export const registrationFields = {
   erc8004AgentId: uint.default(0n).meta({ description: 'ERC-8004 token id; "0" if not linking' }),
 }
 export const registrationBody = z.object({ ...registrationFields, deadline, signature })
-
-const paymentRequirements = z
-  .object({
-    scheme: z.string().meta({ description: 'Always `exact`', example: 'exact' }),
-    network: z.string().meta({ description: 'CAIP-2 network of the payment', example: 'eip155:42161' }),
-    asset: addressOut.meta({ description: 'The EIP-3009 token to pay in' }),
-    amount: digits('Amount in base units of the asset'),
-    payTo: addressOut,
-    maxTimeoutSeconds: z.int().meta({ description: 'Maximum validity of the authorization in seconds' }),
-    extra: z
-      .object({ name: z.string(), version: z.string() })
-      .meta({ description: "The asset's EIP-712 signing domain" }),
-  })
-  .meta({ id: 'PaymentRequirements', description: 'What a payment must satisfy (x402 version 2)' })
-
-/** The body of a 402: the content of the PAYMENT-REQUIRED header plus the error. */
-export const paymentRequiredBody = errorBody
-  .extend({
-    x402Version: z.int().meta({ description: 'Always 2; payments of version 1 are accepted too' }),
-    resource: z.object({ url: z.string(), description: z.string(), mimeType: z.string() }),
-    accepts: z.array(paymentRequirements),
-  })
-  .meta({ id: 'PaymentRequired' })
 
 export const registrationQuote = z
   .object({

@@ -1,40 +1,6 @@
 import { z } from 'zod'
 import type { ExitBounds, TrackConfig } from '../protocol/track-config.ts'
-import { capitalMode, presentCapitalMode } from './capital-mode.ts'
-import { bps, usdc } from './primitives.ts'
-
-export const allocation = z
-  .object({
-    cap: usdc('Maximum total cost of all open positions'),
-    effectiveCap: usdc(
-      'The cap that the next intent is checked against: less the realized loss on the track, and in proportion if all caps of the vault exceed its assets; the cap itself if the deployment does not compute it',
-    ),
-    used: usdc('Total cost of the open positions'),
-    available: usdc('What may still be invested: effectiveCap less used'),
-    capitalMode,
-  })
-  .meta({ id: 'Allocation' })
-
-/** Presents an allocation; `effectiveCap` and `capitalMode` are undefined without the extension. */
-export function presentAllocation({
-  cap,
-  used,
-  effectiveCap = cap,
-  capitalMode,
-}: {
-  cap: bigint
-  used: bigint
-  effectiveCap: bigint | undefined
-  capitalMode: number | undefined
-}): z.input<typeof allocation> {
-  return {
-    cap: `${cap}`,
-    effectiveCap: `${effectiveCap}`,
-    used: `${used}`,
-    available: `${effectiveCap > used ? effectiveCap - used : 0n}`,
-    capitalMode: presentCapitalMode(capitalMode),
-  }
-}
+import { bps } from './primitives.ts'
 
 export const exitBounds = z
   .object({

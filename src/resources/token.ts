@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import type { Token } from '../chain/read-market.ts'
 import type { PriceQuote } from '../protocol/price-quote.ts'
-import { market, presentMarket, presentPrice, price } from './price.ts'
+import { marketSession, presentMarketSession } from './market-session.ts'
+import { presentPrice, price } from './price.ts'
 import { addressOut, asOf } from './primitives.ts'
 
 const token = z
@@ -18,7 +19,7 @@ const token = z
       .optional()
       .meta({ description: "Whether the vault's on-chain allowlist has it; only in the token list of a vault" }),
     price,
-    market,
+    market: marketSession,
   })
   .meta({ id: 'Token' })
 
@@ -57,5 +58,5 @@ export const presentToken = (
   listed,
   active,
   price: presentPrice(quote),
-  market: presentMarket(symbol, quote.at),
+  market: presentMarketSession(symbol, quote.at),
 })

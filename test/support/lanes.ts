@@ -3,7 +3,7 @@ import { type Address, bytesToHex, type Hex, hexToBigInt, pad, parseTransaction 
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, expect, inject, vi } from 'vitest'
 import { createExecutor, type Executor } from '../../src/executor/client.ts'
-import type { RelayOutcome, RelayRequest } from '../../src/executor/intent.ts'
+import type { RelayOutcome, RelayRequest } from '../../src/executor/relay-types.ts'
 import { LANES_PER_FILE, type LaneTestFile, laneTestFiles } from './lane-accounts.ts'
 
 /** Adds one to the slot that the call data name and logs it; reverts with 42 while slot 0 is set. */

@@ -9,8 +9,8 @@ import type { Journal } from './store.ts'
 
 const MAX_RECEIPTS_PER_BATCH = 100
 
-/** Finds out which transactions used the nonces of pending attempts: ours, or those of someone else with the key. */
-export function createUsedNonceCheck({
+/** Finds out which transactions used the account nonces of pending attempts: ours, or those of someone else with the key. */
+export function createAccountNonceCheck({
   rpc,
   journal,
   inclusion,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Block } from '../chain/configured-chain.ts'
-import type { LaneStatus } from '../executor/intent.ts'
+import type { LaneStatus } from '../executor/lane-status.ts'
 import type { KeeperStatus } from '../keeper/keeper-status.ts'
 import { addressOut, digits, unixSeconds } from './primitives.ts'
 
@@ -30,12 +30,14 @@ const presentLane = (status: LaneStatus): z.input<typeof lane> => ({
 })
 
 /** Presents the lanes of a role; undefined if the role has no account. */
-export const presentLanes = (lanes: readonly LaneStatus[] | undefined): z.input<typeof readiness>['executor'] => ({
+export const presentLanes = (
+  lanes: readonly LaneStatus[] | undefined,
+): z.input<typeof serviceReadiness>['executor'] => ({
   configured: lanes !== undefined,
   lanes: (lanes ?? []).map(presentLane),
 })
 
-export const presentKeeper = (status: KeeperStatus | undefined): z.input<typeof readiness>['keeper'] => ({
+export const presentKeeper = (status: KeeperStatus | undefined): z.input<typeof serviceReadiness>['keeper'] => ({
   configured: status !== undefined,
   lastEvaluation: status?.lastEvaluation ?? null,
   openPositions: status?.openPositions ?? 0,
@@ -44,13 +46,16 @@ export const presentKeeper = (status: KeeperStatus | undefined): z.input<typeof 
 })
 
 /** Presents how far the index is. `reach` is the last indexed block, `head` the newest. */
-export const presentHistory = (reach: number | undefined, head: Block): z.input<typeof readiness>['history'] => ({
+export const presentHistory = (
+  reach: number | undefined,
+  head: Block,
+): z.input<typeof serviceReadiness>['history'] => ({
   cursor: reach === undefined ? null : `${reach}`,
   headBlock: `${head.number}`,
   lagBlocks: reach === undefined ? null : Math.max(0, Number(head.number) - reach),
 })
 
-export const readiness = z
+export const serviceReadiness = z
   .object({
     status: z
       .enum(['ready'])

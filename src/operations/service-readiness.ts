@@ -8,11 +8,11 @@ import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/catalogue.ts'
 import { Refusal } from '../errors/refusal.ts'
-import type { LaneStatus } from '../executor/intent.ts'
+import type { LaneStatus } from '../executor/lane-status.ts'
 import { MAX_GAP_BLOCKS } from '../history/read-index-to-head.ts'
 import type { KeeperStatus } from '../keeper/keeper-status.ts'
 import { isReachable } from '../payments/hosted-facilitator.ts'
-import { presentHistory, presentKeeper, presentLanes, readiness } from '../resources/readiness.ts'
+import { presentHistory, presentKeeper, presentLanes, serviceReadiness } from '../resources/service-readiness.ts'
 import { defineOperation } from './define-operation.ts'
 
 const MAX_BLOCK_AGE_SECONDS = 300
@@ -21,7 +21,7 @@ const MAX_PENDING_SECONDS = 60
 /** The cron trigger starts a keeper cycle every minute. */
 const MAX_KEEPER_CYCLE_AGE_SECONDS = 150n
 
-type Readiness = z.input<typeof readiness>
+type Readiness = z.input<typeof serviceReadiness>
 
 export const getReadiness = defineOperation(
   {
@@ -34,7 +34,7 @@ export const getReadiness = defineOperation(
       'Checks the node, the contracts, the sending accounts, the prices and the pause switches. Responds 503 if nobody could open a position; `problems` lists what works only in part.',
     cache: 'none',
     status: 200,
-    output: readiness,
+    output: serviceReadiness,
     errors: [502, 503],
     statusDescriptions: { 503: 'Trading is not possible' },
   },
