@@ -52,5 +52,5 @@ it('runs the examples: a trade with curl, an event stream and a trade with MCP',
 
   const [, promotion = ''] = /`(npm run -s agent -- promote [^`]*)`/.exec(readme) ?? []
   const early = run('bash', ['-c', promotion], { cwd: root, env: { ...env, AGENT } })
-  await expect(early).rejects.toThrow(/cannot be promoted yet: TooFewTrades: 1 more/)
+  await expect(early).rejects.toThrow(/cannot be promoted yet: TooFewTrades: 3 of 4 trades so far/)
 })
