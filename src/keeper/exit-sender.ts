@@ -11,6 +11,7 @@ import { type ExitResult, exitResults } from '../protocol/exit-results.ts'
 import { type ExitVerdict, verdictOfRevert } from '../protocol/exit-verdict.ts'
 import type { WatchedPosition } from '../protocol/position.ts'
 import {
+  closedEntry,
   deferredEntry,
   executedEntry,
   failedEntry,
@@ -43,6 +44,8 @@ export function createExitSender({
 }) {
   /** Digests of the batches whose outcome this instance of the object awaits. */
   const awaited = new Set<Hex>()
+  /** Stores an entry. The position may have closed while its exit was on its way: then only an executed exit counts. */
+  const put = (entry: KeeperEntry) => store.put(entry.closedAt === null ? entry : closedEntry(entry, entry.closedAt))
 
   /**
    * Simulates exits and sends those that the router would execute, in full or in part, or record as due. Resolves with their
@@ -81,7 +84,7 @@ export function createExitSender({
       if (positions.length > 1) return undefined
       const refusal = error instanceof Refusal ? error : refuse('INTERNAL')
       for (const entry of positionIds.flatMap(id => store.entry(id) ?? []))
-        store.put(failedEntry(entry, refusal.body, block.timestamp))
+        put(failedEntry(entry, refusal.body, block.timestamp))
       return []
     })
     return (
@@ -129,11 +132,10 @@ export function createExitSender({
       const evaluation = batch.evaluations[index]
       const at = evaluation?.at ?? '0'
       const result = results?.get(positionId)
-      if (outcome.state === 'mined' && result)
-        store.put(entryAfter(entry, result, { evaluation, at, hash: outcome.hash }))
+      if (outcome.state === 'mined' && result) put(entryAfter(entry, result, { evaluation, at, hash: outcome.hash }))
       else if (outcome.state === 'reverted' || (outcome.state === 'rejected' && outcome.data !== undefined))
         recordVerdict(positionId, verdictOfRevert(outcome.data), BigInt(at))
-      else store.put(failedEntry(entry, refusalOf(outcome, batch.digest).body, BigInt(at)))
+      else put(failedEntry(entry, refusalOf(outcome, batch.digest).body, BigInt(at)))
     }
   }
 
@@ -141,11 +143,11 @@ export function createExitSender({
   function recordVerdict(positionId: bigint, { status, revertData }: ExitVerdict, at: bigint, roundId?: bigint) {
     const entry = store.entry(positionId)
     if (entry === undefined) return
-    if (status === 'notDue') store.put({ ...entry, ...(roundId !== undefined && { triedRoundId: `${roundId}` }) })
-    if (status === 'stalePrice') store.put(deferredEntry(entry, 'priceStale', at))
-    if (status === 'paused') store.put(deferredEntry(entry, 'tradingPaused', at))
-    if (status === 'deferred' || status === 'poolPrice') store.put(poolPriceEntry(entry, at))
-    if (status === 'failed') store.put(failedEntry(entry, refusalOfRevert(revertData).body, at))
+    if (status === 'notDue') put({ ...entry, ...(roundId !== undefined && { triedRoundId: `${roundId}` }) })
+    if (status === 'stalePrice') put(deferredEntry(entry, 'priceStale', at))
+    if (status === 'paused') put(deferredEntry(entry, 'tradingPaused', at))
+    if (status === 'deferred' || status === 'poolPrice') put(poolPriceEntry(entry, at))
+    if (status === 'failed') put(failedEntry(entry, refusalOfRevert(revertData).body, at))
   }
 
   const toRelayRequest = (batch: ExitBatch): RelayRequest => ({

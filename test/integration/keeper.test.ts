@@ -24,6 +24,7 @@ import { parseConfig } from '../../src/config.ts'
 import worker from '../../src/index.ts'
 import { chain, FRONTIER, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
+import { isSend, waitForFlag } from '../support/lanes.ts'
 import { appWith, call, deployment } from '../support/surfaces.ts'
 
 const keeperNamed = (name: string) => env.KEEPER.get(env.KEEPER.idFromName(name))
@@ -104,9 +105,9 @@ const WATCH = new Set(['eth_chainId', 'eth_getTransactionCount', 'eth_getBalance
 const exitSelectors = (['executeExit', 'executeExits'] as const).map(name =>
   toFunctionSelector(getAbiItem({ abi: tradeRouterAbi, name })).slice(2),
 )
-/** Whether a call is about exits. The indexer and the event streams read the chain in the background too. */
+/** Whether a call or a raw transaction is about exits. The indexer and the event streams read the chain in the background too. */
 const isAboutExits = ({ params: [call] = [''] }: Rpc) =>
-  typeof call === 'object' && exitSelectors.some(selector => call.data?.includes(selector))
+  exitSelectors.some(selector => (typeof call === 'object' ? call.data : call)?.includes(selector))
 /** Returns a list that collects the methods of the keeper's requests to the node from now on. */
 function countRequests(): string[] {
   const requests: string[] = []
@@ -338,6 +339,36 @@ describe('several keepers', () => {
       lastOutcome: { outcome: 'executed', firedBy: 'others', ruleIndex: 1, transactionHash: last.transactionHash },
     })
     expect(await automation(left.trader, left.positionId)).toMatchObject({ status: 'Closed', lastOutcome: null })
+    await moveTo(1)
+  })
+
+  it('leave no outcome if the agent closes the position while the exit is on its way', async () => {
+    const { trader, positionId, moveTo } = await bought('META', { exits: '-500:10000' })
+    await runAlarm()
+    await disarm()
+    await moveTo(0.94)
+    let isSent = false
+    let isSold = false
+    onRequest(async (request, forward) => {
+      if (!isSend(request.method) || !isAboutExits(request)) return forward()
+      isSent = true
+      await waitForFlag(() => isSold)
+      return forward()
+    })
+    const tried = keeper().runCycle()
+    await waitForFlag(() => isSent)
+    expect(await submit(trader, 'submitReduceIntent', { positionId, exitBps: 10_000 })).toMatchObject({ status: 201 })
+    await tried
+    await keeper().runCycle()
+    expect(await automation(trader, positionId)).toMatchObject({ status: 'Closed', lastOutcome: null })
+    isSold = true
+    const batches = () =>
+      runInDurableObject(
+        keeper(),
+        (_, { storage }) => storage.sql.exec('SELECT digest FROM exit_batch').toArray().length,
+      )
+    await vi.waitUntil(async () => (await batches()) === 0, { timeout: 30_000 })
+    expect(await automation(trader, positionId)).toMatchObject({ status: 'Closed', lastOutcome: null })
     await moveTo(1)
   })
 
