@@ -19,18 +19,18 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
     using SafeCast for uint256;
     using SafeCast for int256;
 
-    /// @dev Three slots. A partial sale writes the first one only. 64 bits hold 18 trillion USDC.
+    /// @dev Three slots: amounts, ladder, terms. A partial sale writes the first one only. 64 bits hold 18 trillion USDC.
     struct Record {
         uint128 tokenAmount;
         uint64 usdcCostBasis;
         int64 realizedPnlUsdc;
-        /// The ladder with `armedAt` in its upper 40 bits
         uint256 ladder;
         uint64 entryPriceUsdc;
         uint32 agentId;
         uint16 tokenIndex;
         uint16 maxSlippageBps;
         uint40 openedAt;
+        uint40 armedAt;
         uint32 armedRound;
         bool simulated;
         bool hasDueExit;
@@ -78,12 +78,13 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
             tokenAmount: entry.tokenAmount.toUint128(),
             usdcCostBasis: entry.usdcAmount.toUint64(),
             realizedPnlUsdc: 0,
-            ladder: _armed(entry.ladder),
+            ladder: entry.ladder,
             entryPriceUsdc: entry.entryPriceUsdc.toUint64(),
             agentId: entry.agentId.toUint32(),
             tokenIndex: tokenIndex,
             maxSlippageBps: entry.maxSlippageBps.toUint16(),
             openedAt: block.timestamp.toUint40(),
+            armedAt: block.timestamp.toUint40(),
             armedRound: entry.priceRound.toUint32(),
             simulated: simulated,
             hasDueExit: false
@@ -108,13 +109,14 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
         uint128 tokenAmount = (record.tokenAmount + entry.tokensAdded).toUint128();
         uint64 usdcCostBasis = (record.usdcCostBasis + entry.usdcAdded).toUint64();
         uint64 entryPriceUsdc = entry.entryPriceUsdc.toUint64();
+        uint40 armedAt = block.timestamp.toUint40();
         uint32 armedRound = entry.priceRound.toUint32();
         // Adjacent assignments to one slot are one write.
         record.tokenAmount = tokenAmount;
         record.usdcCostBasis = usdcCostBasis;
         record.entryPriceUsdc = entryPriceUsdc;
+        record.armedAt = armedAt;
         record.armedRound = armedRound;
-        record.ladder = _armed(record.ladder);
         _clearDueExit(record, entry.positionId);
 
         emit PositionIncreased(
@@ -186,7 +188,8 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
     /// @inheritdoc IPositionManager
     function updateExitLadder(uint256 positionId, uint256 ladder, uint256 priceRound) external onlyTradeRouter {
         Record storage record = _records[positionId];
-        record.ladder = _armed(ladder);
+        record.ladder = ladder;
+        record.armedAt = block.timestamp.toUint40();
         record.armedRound = priceRound.toUint32();
         _clearDueExit(record, positionId);
 
@@ -289,7 +292,6 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
     /// @inheritdoc IPositionManager
     function positionStateOf(uint256 positionId) external view returns (PositionState memory) {
         Record storage record = _recordOf(positionId);
-        uint256 ladder = record.ladder;
         address token = _tokenOf(record);
         uint8 capitalMode = _capitalModeOf(record);
         return PositionState({
@@ -299,8 +301,8 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
             usdcCostBasis: record.usdcCostBasis,
             entryPriceUsdc: record.entryPriceUsdc,
             maxSlippageBps: record.maxSlippageBps,
-            ladder: ladder & ExitLadder.MASK,
-            armedAt: ladder >> ExitLadder.WIDTH,
+            ladder: record.ladder,
+            armedAt: record.armedAt,
             armedRound: record.armedRound,
             capitalMode: capitalMode,
             hasDueExit: record.hasDueExit
@@ -388,11 +390,6 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
 
     function _tokenOf(Record storage record) private view returns (address) {
         return _tokens[record.tokenIndex];
-    }
-
-    /// @dev The ladder as stored: marked as changed now.
-    function _armed(uint256 ladder) private view returns (uint256) {
-        return ladder & ExitLadder.MASK | uint256(block.timestamp.toUint40()) << ExitLadder.WIDTH;
     }
 
     function _capitalModeOf(Record storage record) private view returns (uint8) {

@@ -3,13 +3,11 @@ pragma solidity ^0.8.30;
 
 /// @title An exit ladder in one word
 /// @notice Bits 0..199 hold five rules of 40 bits (16 of `exitBps`, 24 of the signed `triggerBps`), bits 200..207 the
-/// index of the first pending rule, bits 208..215 the number of rules. The upper 40 bits are free for the contract that stores it.
-/// The sign of a trigger gives its kind, so the kind is not stored.
+/// index of the first pending rule, bits 208..215 the number of rules. The sign of a
+/// trigger gives its kind, so the kind is not stored.
 /// @dev Indexes are at most five, so their bits' positions are computed without overflow checks.
 library ExitLadder {
     uint256 internal constant MAX_RULES = 5;
-    uint256 internal constant WIDTH = 216;
-    uint256 internal constant MASK = type(uint216).max;
 
     uint256 private constant ONE = 1;
     uint256 private constant RULE_BITS = 40;

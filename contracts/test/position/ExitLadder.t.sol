@@ -18,7 +18,6 @@ contract ExitLadderTest is Test {
         uint256 ladder = _pack(rules, count);
         assertEq(ladder.count(), count);
         assertEq(ladder.next(), 0);
-        assertEq(ladder & ~ExitLadder.MASK, 0);
         for (uint256 i; i < count; ++i) {
             assertEq(ladder.triggerBps(i), rules[i].trigger);
             assertEq(ladder.exitBps(i), rules[i].exit);
