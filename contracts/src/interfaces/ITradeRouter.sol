@@ -242,6 +242,7 @@ interface ITradeRouter {
     function executeExit(uint256 positionId) external returns (uint256 usdcOut);
 
     /// @notice Fires what is due in many positions; a position that cannot be exited never stops the others
+    /// @dev Each exit gets 3,000,000 gas at most; `executeExit` gives all there is.
     /// @return statuses What happened to each
     /// @return reasons The revert data of each that reverted
     function executeExits(uint256[] calldata positionIds)

@@ -326,6 +326,20 @@ contract ExecuteExitTest is ProtocolTest {
         _exit(id);
     }
 
+    function test_ATokenThatBurnsAllGasStopsNoOtherExitOfItsBatch() public {
+        uint256 other = _open(tsla, 5_000 * USDC);
+        _setPrice(nvda, 111 * USD);
+        _setPrice(tsla, 555 * USD);
+        vm.etch(address(nvda), hex"5b600056"); // an endless loop
+        uint256[] memory ids = new uint256[](3);
+        (ids[0], ids[1], ids[2]) = (id, id, other);
+        (ITradeRouter.ExitStatus[] memory statuses,) = router.executeExits{gas: 10_000_000}(ids);
+
+        assertEq(uint8(statuses[0]), uint8(ITradeRouter.ExitStatus.Failed));
+        assertEq(uint8(statuses[1]), uint8(ITradeRouter.ExitStatus.Failed));
+        assertEq(uint8(statuses[2]), uint8(ITradeRouter.ExitStatus.Executed));
+    }
+
     function test_OnlyTheRouterCallsForOneOfABatch() public {
         vm.expectRevert(abi.encodeWithSelector(ITradeRouter.OnlySelf.selector, address(this)));
         router.executeExitFor(id, address(this));
