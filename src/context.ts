@@ -1,7 +1,7 @@
 import type { Hex } from 'viem'
 import { type Chain, createChain, type TradingChain } from './chain/configured-chain.ts'
 import type { Config } from './config.ts'
-import { refuse } from './errors/catalogue.ts'
+import { refuse } from './errors/refuse.ts'
 import { createExecutor, type Executor } from './executor/client.ts'
 import { createJournals, type Journals } from './executor/find-in-all-lanes.ts'
 import type { RelayRequest } from './executor/relay-types.ts'

@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import { refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/refuse.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { agentRegistry } from './contracts.ts'
 import { type CallResult, tryDecodeResult } from './function-call.ts'

@@ -1,6 +1,6 @@
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
-import { refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/refuse.ts'
 import { PositionStatus } from '../protocol/enums.ts'
 import type { Position } from '../protocol/position.ts'
 import type { ExitRule } from '../protocol/typed-data.ts'

@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import { refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/refuse.ts'
 import { type Domain, domainAbi, toDomain } from '../protocol/typed-data.ts'
 import { type Agent, decodeAgent } from './agents.ts'
 import type { Block, Chain } from './configured-chain.ts'

@@ -1,4 +1,4 @@
-import { refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/refuse.ts'
 import { type Domain, type PrimaryType, toDomain } from '../protocol/typed-data.ts'
 import type { Chain } from './configured-chain.ts'
 import { eip712Contract } from './contracts.ts'

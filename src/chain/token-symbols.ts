@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import { refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/refuse.ts'
 import type { Chain } from './configured-chain.ts'
 import { readMarket, tokenMetadataAbi } from './read-market.ts'
 import { call, optional, readTree } from './read-tree.ts'

@@ -1,5 +1,5 @@
 import { type Address, type Hex, parseAbi } from 'viem'
-import { refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/refuse.ts'
 import { recoverSigner } from '../protocol/recover-signer.ts'
 import { type DeploymentDomains, findSignatureMistake } from '../protocol/signature-mistakes.ts'
 import { digestOf, type SignedMessage, toDomain } from '../protocol/typed-data.ts'

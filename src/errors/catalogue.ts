@@ -6,18 +6,17 @@ import { limitErrors } from './limit-errors.ts'
 import { marketErrors } from './market-errors.ts'
 import { paymentErrors } from './payment-errors.ts'
 import { promotionErrors } from './promotion-errors.ts'
-import { Refusal, toDetails } from './refusal.ts'
 import { registrationErrors } from './registration-errors.ts'
-import { executionErrors } from './relay-errors.ts'
+import { relayErrors } from './relay-errors.ts'
 import { requestErrors } from './request-errors.ts'
 import { statusErrors } from './status-errors.ts'
 import { tradePolicyErrors } from './trade-policy-errors.ts'
 
 /** Every error a caller can get, by its stable code. Contract errors map onto it in protocol/contract-errors.ts. */
-const rows = {
+export const errorRows = {
   ...requestErrors,
   ...intentErrors,
-  ...executionErrors,
+  ...relayErrors,
   ...paymentErrors,
   ...registrationErrors,
   ...statusErrors,
@@ -29,45 +28,16 @@ const rows = {
   ...contractSetupErrors,
 }
 
-export type Code = keyof typeof rows
+export type Code = keyof typeof errorRows
 
 /** The facts that the refusal of a code needs. */
-export type FactsOf<C extends Code> = (typeof rows)[C] extends ErrorRow<infer F> ? F : never
-
-type Options = {
-  /** For the log only: a cause's message can contain RPC URLs. */
-  cause?: unknown
-  /** Replaces the catalogue's wait. */
-  retryAfterSeconds?: number | undefined
-}
-type Arguments<C extends Code> = keyof FactsOf<C> extends never
-  ? [facts?: Record<string, never>, options?: Options]
-  : [facts: FactsOf<C>, options?: Options]
-
-/** Makes the refusal of a code from its facts, which also go out as `details`. */
-export function refuse<C extends Code>(code: C, ...[facts = {}, { cause, retryAfterSeconds } = {}]: Arguments<C>) {
-  const { status, sentence, remedy, retryable, retryAfterSeconds: usualWait } = rows[code] as ErrorRow<typeof facts>
-  const details = toDetails(facts)
-  const wait = retryAfterSeconds ?? usualWait
-  return new Refusal(
-    status,
-    {
-      error: sentence(facts),
-      code,
-      ...(details !== undefined && { details }),
-      remedy,
-      ...(retryable && { retryable }),
-      ...(wait !== undefined && { retryAfterSeconds: wait }),
-    },
-    cause,
-  )
-}
+export type FactsOf<C extends Code> = (typeof errorRows)[C] extends ErrorRow<infer F> ? F : never
 
 /** Every code with its status and remedy, for OpenAPI, llms.txt and `svc://errors`. */
-export const errorCodes = Object.entries(rows).map(([code, { status, remedy }]) => ({
+export const errorCodes = Object.entries(errorRows).map(([code, { status, remedy }]) => ({
   code: code as Code,
   status,
   remedy,
 }))
 
-export const remedyOf = (code: Code): string => rows[code].remedy
+export const remedyOf = (code: Code): string => errorRows[code].remedy

@@ -5,7 +5,7 @@ const SEND_AGAIN = 'Send the identical signed body again'
 const NOT_ACCEPTED_YET = 'until one is accepted, GET /intents/{digest} returns 404'
 
 /** Outcomes of sending a signed intent to the chain. */
-export const executionErrors = {
+export const relayErrors = {
   NONCE_IN_FLIGHT: row<{ agentId: string; nonce: string; digest: Hex }>({
     status: 400,
     sentence: ({ agentId, nonce }) => `Another intent of agent ${agentId} with the nonce ${nonce} is being executed.`,

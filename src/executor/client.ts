@@ -1,6 +1,6 @@
 import { type Address, type Hex, keccak256, stringToBytes } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
-import { refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/refuse.ts'
 import { withDeadline } from '../timeout.ts'
 import type { IntentRecord } from './intent-record.ts'
 import type { LaneStatus } from './lane-status.ts'

@@ -1,6 +1,6 @@
 import type { Block } from '../chain/configured-chain.ts'
 import { getPositions } from '../chain/positions.ts'
-import { refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/refuse.ts'
 import { PositionStatus } from '../protocol/enums.ts'
 import type { Position } from '../protocol/position.ts'
 import { isPurchase, MAX_INTEGER, type PurchaseRow, readPurchases } from './read-invested-usdc.ts'

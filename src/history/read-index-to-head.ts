@@ -1,6 +1,6 @@
 import type { Block, Chain } from '../chain/configured-chain.ts'
-import { refuse } from '../errors/catalogue.ts'
 import { Refusal } from '../errors/refusal.ts'
+import { refuse } from '../errors/refuse.ts'
 import { logEvent } from '../log.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { blockRequest, type LogFilter, logsRequest, type NodeLog } from '../rpc/requests.ts'

@@ -1,6 +1,6 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Config } from '../config.ts'
-import { refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/refuse.ts'
 import type { AppEnv } from './app-env.ts'
 import { llmsFullText, llmsText } from './llms-txt.ts'
 import { openApiJson } from './openapi-document.ts'

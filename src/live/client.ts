@@ -1,5 +1,5 @@
 import type { Chain } from '../chain/configured-chain.ts'
-import { refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/refuse.ts'
 import type { EventStreamsObject, EventStreamsStatus, StreamRefusal, StreamRequest } from './object.ts'
 
 /** The deployment's event streams, as operations see them. */

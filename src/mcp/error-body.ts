@@ -1,6 +1,6 @@
 import type { ServerContext } from '@modelcontextprotocol/server'
 import { logRefusal } from '../errors/log-refusal.ts'
-import { toRefusal } from '../operations/define-operation.ts'
+import { toRefusal } from '../errors/refuse.ts'
 
 const REQUEST_ID = /^[\w=-]{1,255}$/
 

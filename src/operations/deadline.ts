@@ -1,6 +1,6 @@
 import type { Block } from '../chain/configured-chain.ts'
-import { refuse } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
+import { refuse } from '../errors/refuse.ts'
 import type { ExtensionTerms } from '../protocol/router-check-inputs.ts'
 
 const SUGGESTED_LIFETIME_SECONDS = 600n

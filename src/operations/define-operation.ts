@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { Context } from '../context.ts'
-import { refuse } from '../errors/catalogue.ts'
-import { type PaymentAnswer, Refusal } from '../errors/refusal.ts'
+import type { PaymentAnswer } from '../errors/refusal.ts'
 import type { CacheableResponse } from '../read-cache.ts'
 import { invalidRequest } from './invalid-request.ts'
 import type { OperationDefinition } from './operation.ts'
@@ -60,7 +59,3 @@ export function defineOperation<
     run: definition.cache === 'isolate' ? runCached : run,
   } as const
 }
-
-/** Returns an error as a refusal: itself if it is one, otherwise INTERNAL with the error as its cause. */
-export const toRefusal = (error: unknown): Refusal =>
-  error instanceof Refusal ? error : refuse('INTERNAL', {}, { cause: error })

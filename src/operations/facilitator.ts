@@ -1,6 +1,6 @@
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import type { Context } from '../context.ts'
-import { refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/refuse.ts'
 import { type Payment, parsePayment } from '../payments/parse-payment.ts'
 import { type PaymentRequirements, requirementsOf } from '../payments/requirements.ts'
 import { selfHostedFacilitator } from '../payments/self-hosted-facilitator.ts'

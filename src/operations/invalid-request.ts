@@ -1,5 +1,5 @@
-import { refuse } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
+import { refuse } from '../errors/refuse.ts'
 
 /** The part of a zod issue that a caller sees. */
 type InputIssue = { path: PropertyKey[]; message: string }

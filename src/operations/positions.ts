@@ -7,7 +7,7 @@ import {
 } from '../chain/positions.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
-import { refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/refuse.ts'
 import type { ClosedPositionQuery } from '../history/read-closed-positions.ts'
 import { undefinedIfUnavailable } from '../history/read-index-to-head.ts'
 import { PositionStatus } from '../protocol/enums.ts'

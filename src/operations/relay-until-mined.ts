@@ -1,5 +1,5 @@
-import { refuse } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
+import { refuse } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 import { decodeRevert, refusalOfRevert } from '../protocol/contract-errors.ts'

@@ -1,4 +1,4 @@
-import { refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/refuse.ts'
 import { intervalCount, MAX_POINTS, type TimeRange } from '../history/read-time-series.ts'
 import { INTERVALS, type Interval } from '../resources/time-series.ts'
 import { invalidRequest } from './invalid-request.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { findTransaction } from '../chain/transactions.ts'
-import { refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/refuse.ts'
 import { txHash } from '../resources/primitives.ts'
 import { presentPending, presentTransaction, transactionStatus } from '../resources/transaction.ts'
 import { defineOperation } from './define-operation.ts'

@@ -1,7 +1,7 @@
 import type { Address, Hex } from 'viem'
 import type { PaymentConfig } from '../config.ts'
-import { refuse } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
+import { refuse } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 import { logEvent } from '../log.ts'

@@ -1,4 +1,4 @@
-import { refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/refuse.ts'
 
 const TIMEOUT_MS = 5_000
 

@@ -17,8 +17,9 @@ import { promotionCriteriaAbi } from '../../contracts-abi/promotion-criteria.ts'
 import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
-import { type Code, refuse } from '../errors/catalogue.ts'
+import type { Code } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
+import { refuse } from '../errors/refuse.ts'
 
 /** Every contract that a relayed call can run through. */
 export const contractAbis = [

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/refuse.ts'
 import { type Message, type PrimaryType, signingTypes } from '../protocol/typed-data.ts'
 import { exits } from './exit-rule.ts'
 import { address, addressOut, agentId, signature, uint } from './primitives.ts'

@@ -1,6 +1,6 @@
 import { parseUnits } from 'viem'
 import { z } from 'zod'
-import { refuse } from '../errors/catalogue.ts'
+import { refuse } from '../errors/refuse.ts'
 
 /** USDC has 6 decimals on every deployment of the protocol. */
 export const USDC_DECIMALS = 6

@@ -1,6 +1,6 @@
 import type { Hex } from 'viem'
-import { refuse } from '../errors/catalogue.ts'
 import { Refusal } from '../errors/refusal.ts'
+import { refuse } from '../errors/refuse.ts'
 
 /** An error that a node returned; `data` is the revert data of a call. */
 export type RpcError = { code: number; message: string; data?: Hex }

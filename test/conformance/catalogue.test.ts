@@ -1,6 +1,7 @@
 import { type Abi, type AbiParameter, encodeErrorResult, type Hex, zeroAddress, zeroHash } from 'viem'
 import { describe, expect, it } from 'vitest'
-import { errorCodes, refuse } from '../../src/errors/catalogue.ts'
+import { errorCodes } from '../../src/errors/catalogue.ts'
+import { refuse } from '../../src/errors/refuse.ts'
 import { codeOf, contractAbis, contractCodes, refusalOfRevert } from '../../src/protocol/contract-errors.ts'
 
 const SCREAMING_SNAKE = /^[A-Z][A-Z0-9_]+$/
