@@ -233,7 +233,7 @@ contract ProtocolInvariants is ProtocolTest {
     function withdraw(uint256 amount) external watched(investor) {
         uint256 max = vault.maxWithdraw(investor);
         if (max == 0) return;
-        amount = bound(amount, 1, max / 50 + 1);
+        amount = bound(amount, 1, max / 4 + 1);
         vm.prank(investor);
         vault.withdraw(amount, investor, investor);
         flow.withdrawn += amount;

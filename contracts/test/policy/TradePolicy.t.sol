@@ -207,6 +207,11 @@ contract TradePolicyTest is ProtocolTest {
         assertEq(tradePolicy.exitSlippageBps(address(vault), 0, 0), 300);
     }
 
+    function test_WithoutWideningAnExitHasItsMaximumAtOnce() public {
+        _setLimits(_with(3, 0));
+        assertEq(tradePolicy.exitSlippageBps(address(vault), 0, block.timestamp), 300);
+    }
+
     function test_ASaleIsRefusedOnlyWhileThePoolIsBelowTheOracle() public {
         uint256 id = _open(nvda, 1_000 * USDC);
         skip(1);
