@@ -290,6 +290,22 @@ const caused: Record<string, () => Promise<string>> = {
     await changeLimits({ maxTwapDeviationBps: 1, twapWindow: 20 })
     return submitOpen({ symbol: 'META' })
   },
+  EXIT_FLOOR_NOT_MET: async () => {
+    const id = await openPosition(await newTrader(), { symbol: 'COST', usdcAmount: '90', exits: '-500:10000' })
+    // The pool's fee alone is 0.3 %.
+    await changeLimits({ exitSlippageStartBps: 20, exitWideningSeconds: 86_400 })
+    await chain.setPrice('COST', 829)
+    undo.push(() => chain.setPrice('COST', 921.5))
+    const fire = () =>
+      codeOfTransaction(accounts.keeper, {
+        address: contracts.TradeRouter,
+        abi: tradeRouterAbi,
+        functionName: 'executeExit',
+        args: [BigInt(id)],
+      })
+    await fire() // records that the exit is due
+    return fire()
+  },
   EXCEEDS_MAX_DRAWDOWN: async () => {
     const loser = await newTrader()
     const id = await openPosition(loser, { symbol: 'MSFT', usdcAmount: '5000' })
@@ -375,6 +391,7 @@ const elsewhere: Record<string, readonly string[]> = {
     'TRADING_PAUSED',
     'VAULT_TRACK_NOT_ACTIVE',
   ],
+  'integration/checks.test.ts': ['SPOT_PRICE_DEVIATION', 'TWAP_UNAVAILABLE', 'EXIT_IN_PROGRESS'],
   'integration/surface-agents.test.ts': [
     'ERC8004_IDENTITY_NOT_FOUND',
     'ERC8004_OWNER_MISMATCH',
@@ -464,13 +481,7 @@ const unreachable: Record<string, readonly string[]> = {
     'ERC4626_EXCEEDED_MAX_REDEEM',
     'ERC4626_EXCEEDED_MAX_WITHDRAW',
   ],
-  'a pool that is thin, young or away from the oracle, which the embedded market maker does not leave so': [
-    'PARTIAL_FILL',
-    'SPOT_PRICE_DEVIATION',
-    'TWAP_UNAVAILABLE',
-    'EXIT_FLOOR_NOT_MET',
-    'EXIT_IN_PROGRESS',
-  ],
+  'a pool without any liquidity within reach, which the embedded chain does not have': ['PARTIAL_FILL'],
   'nothing: the registry accepts the signed nonce, an open position always has a pending rule, a promotion leaves no position behind, and the adapter catches its quotes':
     ['INVALID_ACCOUNT_NONCE', 'CAPITAL_MODE_MISMATCH', 'QUOTED', 'NO_PENDING_EXIT_RULE'],
 }

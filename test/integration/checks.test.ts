@@ -4,6 +4,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from '
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { AgentStatus } from '../../src/protocol/enums.ts'
@@ -274,6 +275,43 @@ describe('the checks of the trade policy', () => {
       functionName: 'forcePrice',
       args: [tokens[symbol] as Hex, BigInt(Math.round(usd * 1e8))],
     })
+
+  it('agree with the router on a token that needs an average which its pool does not have', async () => {
+    const positionId = await openPosition(trader, open)
+    await setLimits({ twapWindow: 3_600, maxTwapDeviationBps: 3_000 })
+    const setTwapRequired = (isRequired: boolean) =>
+      chain.administer({ ...policy, functionName: 'setTwapRequired', args: [tokens.GOOGL as Hex, isRequired] })
+    await setTwapRequired(true)
+    const refused = { code: 'TWAP_UNAVAILABLE', bindingRule: 'twapPrice' }
+    expect(await expectRefusal('submitAddIntent', { positionId, usdcAmount: '60' })).toEqual({
+      ...refused,
+      maxUsdcAmount: '0',
+    })
+    expect(await expectRefusal('submitReduceIntent', { positionId, exitBps: '5000' })).toMatchObject(refused)
+    await setTwapRequired(false)
+    const sale = await expectAgreement(trader, 'submitReduceIntent', { positionId, exitBps: '10000' })
+    expect(sale.status).toBe(201)
+  })
+
+  it('agree with the router while an exit has sold a part', async () => {
+    const positionId = await openPosition(trader, { symbol: 'COST', usdcAmount: '90', exits: '-500:10000' })
+    await chain.setPrice('COST', '829')
+    const fire = () =>
+      chain.send(accounts.depositor, {
+        address: contracts.TradeRouter,
+        abi: tradeRouterAbi,
+        functionName: 'executeExit',
+        args: [BigInt(positionId)],
+      })
+    await fire()
+    const refused = { code: 'EXIT_IN_PROGRESS', bindingRule: 'noExitInProgress' }
+    expect(await expectRefusal('submitAddIntent', { positionId, usdcAmount: '10' })).toMatchObject(refused)
+    const update = await expectAgreement(trader, 'submitExitLadderIntent', { positionId, exits: '-900:10000' })
+    expect(update.body.code).toBe('EXIT_IN_PROGRESS')
+    const sale = await expectAgreement(trader, 'submitReduceIntent', { positionId, exitBps: '10000' })
+    expect(sale.status).toBe(201)
+    await chain.setPrice('COST', '921.5')
+  })
 
   it("agree with the router while the pool's average is too far from the oracle's price", async () => {
     const positionId = await openPosition(trader, open)
