@@ -1,9 +1,9 @@
 import type { Address } from 'viem'
 import { logEvent } from '../log.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
-import type { AttemptSender } from './attempt-sender.ts'
+import type { AttemptSender } from './send-until-included.ts'
 import type { ChainHead } from './chain-head.ts'
-import type { Inclusion } from './intent-outcomes.ts'
+import type { IntentOutcomes } from './intent-outcomes.ts'
 import { readReceipts } from './read-receipts.ts'
 import type { Journal } from './store.ts'
 
@@ -13,14 +13,14 @@ const MAX_RECEIPTS_PER_BATCH = 100
 export function createAccountNonceCheck({
   rpc,
   journal,
-  inclusion,
+  intentOutcomes,
   sender,
   address,
   onForeignTransaction,
 }: {
   rpc: RpcTransport
   journal: Journal
-  inclusion: Inclusion
+  intentOutcomes: IntentOutcomes
   sender: AttemptSender
   address: Address
   /** Called when someone else has used the account's key. */
@@ -40,7 +40,7 @@ export function createAccountNonceCheck({
       const missing = new Set<number>()
       for (const [index, attempt] of attempts.entries()) {
         const receipt = receipts[index]
-        if (receipt) await inclusion.include(attempt, receipt)
+        if (receipt) await intentOutcomes.include(attempt, receipt)
         else if (receipt === null) missing.add(attempt.nonce)
       }
       for (const nonce of missing) suspectForeignUse(nonce, head)

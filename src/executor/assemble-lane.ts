@@ -1,13 +1,13 @@
 import type { Address, Hex } from 'viem'
 import { parseConfig } from '../config.ts'
 import { createTransport } from '../rpc/transport.ts'
-import { createAttemptSender } from './attempt-sender.ts'
+import { createAttemptSender } from './send-until-included.ts'
 import { logUnexpected } from './background-errors.ts'
 import { createHeadCache } from './chain-head.ts'
-import { createInclusion } from './intent-outcomes.ts'
-import { createAdmission } from './lane-admission.ts'
+import { createIntentOutcomes } from './intent-outcomes.ts'
+import { createInFlightLimit } from './in-flight-limit.ts'
 import type { LaneAlarm } from './lane-alarm.ts'
-import { createNonceSequencer } from './nonce-sequencer.ts'
+import { createAttemptSigner } from './assign-nonce-and-sign.ts'
 import { createPauseRules } from './pause-rules.ts'
 import { createReceiptForwarder } from './receipt-forwarder.ts'
 import { createReconciliation } from './reconciliation.ts'
@@ -46,16 +46,16 @@ export function assembleLane({
 
   const rpc = createTransport(chain.rpcUrls, RPC_TIMEOUT_MS)
   const account = signingAccountOf(address, chain.id, variables)
-  const admission = createAdmission()
+  const inFlightLimit = createInFlightLimit()
   const pauses = createPauseRules(journal)
   const simulate = createSimulator(rpc, address)
   const heads = createHeadCache({
     rpc,
     address,
     chainId: chain.id,
-    onHead: head => sequencer.observe(head),
+    onHead: head => attemptSigner.observe(head),
   })
-  const inclusion = createInclusion({
+  const intentOutcomes = createIntentOutcomes({
     rpc,
     journal,
     from: address,
@@ -65,7 +65,7 @@ export function assembleLane({
       trading === undefined ? [] : [trading.TradeRouter, trading.PositionManager],
     ),
   })
-  const sequencer = createNonceSequencer({
+  const attemptSigner = createAttemptSigner({
     account,
     heads,
     journal,
@@ -73,16 +73,16 @@ export function assembleLane({
     sync,
     onNewChain() {
       journal.clear()
-      inclusion.abandonAll()
+      intentOutcomes.abandonAll()
     },
   })
   const sender = createAttemptSender({
     rpc,
     journal,
     heads,
-    sequencer,
-    inclusion,
-    admission,
+    attemptSigner,
+    intentOutcomes,
+    inFlightLimit,
     inclusionTimeoutMs,
     onNonceConflict: () => void reconcile().catch(logUnexpected),
     onUnfunded(cost) {
@@ -94,8 +94,8 @@ export function assembleLane({
     rpc,
     journal,
     heads,
-    sequencer,
-    inclusion,
+    attemptSigner,
+    intentOutcomes,
     sender,
     simulate,
     address,
@@ -105,7 +105,7 @@ export function assembleLane({
   const submit = createSubmitter({
     journal,
     heads,
-    sequencer,
+    attemptSigner,
     simulate,
     sender,
     pauses,
@@ -114,13 +114,13 @@ export function assembleLane({
   })
   const intake = createIntake({
     journal,
-    admission,
-    inclusion,
+    inFlightLimit,
+    intentOutcomes,
     pauses,
     submit,
     reconcile,
     inclusionTimeoutMs,
     onReceived,
   })
-  return { account, admission, heads, pauses, sender, intake, reconcile }
+  return { account, inFlightLimit, heads, pauses, sender, intake, reconcile }
 }

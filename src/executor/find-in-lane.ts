@@ -1,5 +1,5 @@
 import { type Address, getAddress, type Hex } from 'viem'
-import type { AttemptSender } from './attempt-sender.ts'
+import type { AttemptSender } from './send-until-included.ts'
 import type { Attempt } from './attempt-table.ts'
 import type { AttemptRecord, IntentRecord } from './intent-record.ts'
 import type { JournalIntent } from './intent-table.ts'

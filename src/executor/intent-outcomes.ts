@@ -8,10 +8,10 @@ import type { RelayOutcome } from './relay-types.ts'
 import { replayRevert } from './replay-revert.ts'
 import type { Journal } from './store.ts'
 
-export type Inclusion = ReturnType<typeof createInclusion>
+export type IntentOutcomes = ReturnType<typeof createIntentOutcomes>
 
 /** Records receipts in the journal and resolves the outcomes that callers wait for. */
-export function createInclusion({
+export function createIntentOutcomes({
   rpc,
   journal,
   from,

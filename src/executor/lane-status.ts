@@ -21,7 +21,7 @@ export type LaneStatus = {
 
 /** Returns the status of a lane. */
 export async function laneStatusOf(lane: Lane, journal: Journal): Promise<LaneStatus> {
-  const { account, admission, heads, pauses } = lane
+  const { account, inFlightLimit, heads, pauses } = lane
   const head = await heads.within(MAX_HEAD_AGE_MS).catch(ignoreUnreachable)
   if (head) pauses.resumeIfFunded(head)
   const { count, oldest } = journal.attempts.pendingTotals()
@@ -30,7 +30,7 @@ export async function laneStatusOf(lane: Lane, journal: Journal): Promise<LaneSt
     address: account.address,
     pending: count,
     oldestPendingSeconds: oldest === undefined ? 0 : Math.floor((Date.now() - oldest) / 1000),
-    depth: admission.depth(),
+    depth: inFlightLimit.depth(),
     ...(balance !== undefined && { balanceWei: balance }),
     ...(pauses.lacksFunds() && { pausedFor: 'funds' as const }),
     ...(pauses.secondsOfForeignUse() > 0 && { pausedFor: 'shared key' as const }),

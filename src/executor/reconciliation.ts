@@ -1,15 +1,15 @@
 import type { Address } from 'viem'
 import type { RpcTransport } from '../rpc/transport.ts'
 import { createAccountNonceCheck } from './account-nonce-check.ts'
-import type { AttemptSender } from './attempt-sender.ts'
+import type { AttemptSender } from './send-until-included.ts'
 import { logUnexpected } from './background-errors.ts'
 import type { ChainHead, HeadCache } from './chain-head.ts'
-import type { Inclusion } from './intent-outcomes.ts'
+import type { IntentOutcomes } from './intent-outcomes.ts'
 import type { JournalIntent } from './intent-table.ts'
-import type { NonceSequencer } from './nonce-sequencer.ts'
+import type { AttemptSigner } from './assign-nonce-and-sign.ts'
 import { readReceipts } from './read-receipts.ts'
 import { createReorgCheck } from './reorg-check.ts'
-import { createResender, DEADLINE_PASSED } from './resend-attempts.ts'
+import { createResender, DEADLINE_PASSED } from './resend-fill-or-cancel.ts'
 import type { Simulate } from './simulation.ts'
 import type { Journal } from './store.ts'
 import { feesAt } from './transaction-fees.ts'
@@ -21,8 +21,8 @@ export function createReconciliation({
   rpc,
   journal,
   heads,
-  sequencer,
-  inclusion,
+  attemptSigner,
+  intentOutcomes,
   sender,
   simulate,
   address,
@@ -32,8 +32,8 @@ export function createReconciliation({
   rpc: RpcTransport
   journal: Journal
   heads: HeadCache
-  sequencer: NonceSequencer
-  inclusion: Inclusion
+  attemptSigner: AttemptSigner
+  intentOutcomes: IntentOutcomes
   sender: AttemptSender
   simulate: Simulate
   address: Address
@@ -41,9 +41,9 @@ export function createReconciliation({
   /** Called when someone else has used the account's key. */
   onForeignTransaction: () => void
 }) {
-  const accountNonces = createAccountNonceCheck({ rpc, journal, inclusion, sender, address, onForeignTransaction })
-  const resender = createResender({ journal, sequencer, sender })
-  const reorgs = createReorgCheck({ rpc, journal, inclusion, resender })
+  const accountNonces = createAccountNonceCheck({ rpc, journal, intentOutcomes, sender, address, onForeignTransaction })
+  const resender = createResender({ journal, attemptSigner, sender })
+  const reorgs = createReorgCheck({ rpc, journal, intentOutcomes, resender })
   let running: Promise<void> | undefined
   let isRequested = false
 
@@ -85,13 +85,13 @@ export function createReconciliation({
       return
     }
     if (receipts.includes(undefined)) return // an attempt without a response may have been executed
-    if (deadline < head.timestamp) return inclusion.reject(digest, { reason: DEADLINE_PASSED })
+    if (deadline < head.timestamp) return intentOutcomes.reject(digest, { reason: DEADLINE_PASSED })
     const simulation = await simulate(kind, call, feesAt(head, priorityFeeWei))
     if (simulation.kind === 'rejected')
-      return inclusion.reject(digest, { data: simulation.data, reason: simulation.message })
+      return intentOutcomes.reject(digest, { data: simulation.data, reason: simulation.message })
     if (simulation.kind !== 'passed') return
     const request = { digest, kind, group, groupNonce, deadline: BigInt(deadline), call }
-    sender.send(await sequencer.prepare(request, simulation.gas)).catch(logUnexpected)
+    sender.send(await attemptSigner.prepare(request, simulation.gas)).catch(logUnexpected)
   }
 
   return { reconcile }

@@ -1,9 +1,9 @@
 import type { Hex } from 'viem'
 import { withDeadline } from '../timeout.ts'
 import { logUnexpected } from './background-errors.ts'
-import type { Inclusion } from './intent-outcomes.ts'
+import type { IntentOutcomes } from './intent-outcomes.ts'
 import type { JournalIntent } from './intent-table.ts'
-import type { Admission, AdmissionTicket } from './lane-admission.ts'
+import type { InFlightLimit, LaneTicket } from './in-flight-limit.ts'
 import type { PauseRules } from './pause-rules.ts'
 import type { RelayOutcome, RelayRequest } from './relay-types.ts'
 import type { Journal } from './store.ts'
@@ -16,8 +16,8 @@ export type OpenRequest = { request: RelayRequest; receivedAt: number }
 /** Accepts relay requests: it joins repeated ones, detects conflicts, applies back-pressure and awaits outcomes. */
 export function createIntake({
   journal,
-  admission,
-  inclusion,
+  inFlightLimit,
+  intentOutcomes,
   pauses,
   submit,
   reconcile,
@@ -25,10 +25,10 @@ export function createIntake({
   onReceived,
 }: {
   journal: Journal
-  admission: Admission
-  inclusion: Inclusion
+  inFlightLimit: InFlightLimit
+  intentOutcomes: IntentOutcomes
   pauses: PauseRules
-  submit: (request: RelayRequest, ticket: AdmissionTicket, deadline: number) => Promise<RelayOutcome | 'in flight'>
+  submit: (request: RelayRequest, ticket: LaneTicket, deadline: number) => Promise<RelayOutcome | 'in flight'>
   reconcile: () => Promise<void>
   inclusionTimeoutMs: number
   /** Called with the digest of every new request. */
@@ -62,16 +62,16 @@ export function createIntake({
     if (foreignUseSeconds > 0) return { state: 'paused', retryAfterSeconds: foreignUseSeconds }
     const revertSeconds = pauses.secondsOfRevertWait(request)
     if (revertSeconds > 0) return { state: 'busy', retryAfterSeconds: revertSeconds, why: 'reverts' }
-    const ticket = pauses.isBlocked() ? undefined : admission.enter(group)
+    const ticket = pauses.isBlocked() ? undefined : inFlightLimit.enter(group)
     if (ticket === undefined) return { state: 'busy', retryAfterSeconds: 1 }
 
     holders.set(nonceKey, digest)
     let isInFlight = false
     try {
       const result = await submit(request, ticket, deadline)
-      if (result !== 'in flight') return known?.state === 'reverted' ? inclusion.storedOutcome(known) : result
+      if (result !== 'in flight') return known?.state === 'reverted' ? intentOutcomes.storedOutcome(known) : result
       isInFlight = true
-      const outcome = inclusion.awaitOutcome(digest)
+      const outcome = intentOutcomes.awaitOutcome(digest)
       void outcome.finally(ticket.release)
       return await unknownAfter(deadline, digest, outcome)
     } finally {
@@ -82,8 +82,8 @@ export function createIntake({
 
   /** Returns the outcome of an intent that was signed before, or waits for it. */
   async function resume(known: JournalIntent, deadline: number): Promise<RelayOutcome> {
-    if (known.state === 'mined' || known.state === 'final') return inclusion.storedOutcome(known)
-    const outcome = inclusion.awaitOutcome(known.digest)
+    if (known.state === 'mined' || known.state === 'final') return intentOutcomes.storedOutcome(known)
+    const outcome = intentOutcomes.awaitOutcome(known.digest)
     reconcile().catch(logUnexpected)
     return unknownAfter(deadline, known.digest, outcome)
   }
@@ -98,8 +98,8 @@ export function createIntake({
   function readmit(): boolean {
     const unsettled = journal.intents.unsettled()
     for (const { digest, group } of unsettled) {
-      const ticket = admission.enter(group)
-      if (ticket) void inclusion.awaitOutcome(digest).finally(ticket.release)
+      const ticket = inFlightLimit.enter(group)
+      if (ticket) void intentOutcomes.awaitOutcome(digest).finally(ticket.release)
     }
     return unsettled.length > 0
   }

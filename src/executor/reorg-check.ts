@@ -3,8 +3,8 @@ import { blockRequest, receiptRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
 import type { ChainHead } from './chain-head.ts'
-import { hasSameResult, type Inclusion } from './intent-outcomes.ts'
-import type { Resender } from './resend-attempts.ts'
+import { hasSameResult, type IntentOutcomes } from './intent-outcomes.ts'
+import type { Resender } from './resend-fill-or-cancel.ts'
 import type { Journal } from './store.ts'
 
 /** A block that is this deep is final. */
@@ -15,12 +15,12 @@ const MAX_BLOCKS_PER_CHECK = 32
 export function createReorgCheck({
   rpc,
   journal,
-  inclusion,
+  intentOutcomes,
   resender,
 }: {
   rpc: RpcTransport
   journal: Journal
-  inclusion: Inclusion
+  intentOutcomes: IntentOutcomes
   resender: Resender
 }) {
   /** The highest block whose hash is confirmed, together with every block below it. */
@@ -64,11 +64,11 @@ export function createReorgCheck({
     for (const [index, attempt] of attempts.entries()) {
       const receipt = responses[index]?.result
       if (receipt === undefined) isComplete = false
-      else if (receipt !== null && hasSameResult(attempt, receipt)) inclusion.updateBlock(attempt, receipt)
+      else if (receipt !== null && hasSameResult(attempt, receipt)) intentOutcomes.updateBlock(attempt, receipt)
       else {
         journal.attempts.reopen(attempt.nonce)
         if (attempt.digest !== null) journal.intents.setState(attempt.digest, 'sent')
-        if (receipt) await inclusion.include(attempt, receipt)
+        if (receipt) await intentOutcomes.include(attempt, receipt)
         else resender.expedite(attempt.hash)
       }
     }

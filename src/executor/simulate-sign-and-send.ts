@@ -1,9 +1,9 @@
-import type { AttemptSender } from './attempt-sender.ts'
+import type { AttemptSender } from './send-until-included.ts'
 import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import type { ChainHead, HeadCache } from './chain-head.ts'
-import type { AdmissionTicket } from './lane-admission.ts'
+import type { LaneTicket } from './in-flight-limit.ts'
 import type { LaneAlarm } from './lane-alarm.ts'
-import type { NonceSequencer } from './nonce-sequencer.ts'
+import type { AttemptSigner } from './assign-nonce-and-sign.ts'
 import type { PauseRules } from './pause-rules.ts'
 import type { RelayOutcome, RelayRequest } from './relay-types.ts'
 import type { Simulate } from './simulation.ts'
@@ -23,7 +23,7 @@ const TYPICAL_GAS = 500_000n
 export function createSubmitter({
   journal,
   heads,
-  sequencer,
+  attemptSigner,
   simulate,
   sender,
   pauses,
@@ -32,7 +32,7 @@ export function createSubmitter({
 }: {
   journal: Journal
   heads: HeadCache
-  sequencer: NonceSequencer
+  attemptSigner: AttemptSigner
   simulate: Simulate
   sender: AttemptSender
   pauses: PauseRules
@@ -49,7 +49,7 @@ export function createSubmitter({
 
   return async (
     request: RelayRequest,
-    ticket: AdmissionTicket,
+    ticket: LaneTicket,
     deadline: number,
   ): Promise<RelayOutcome | 'in flight'> => {
     if (!(await ticket.waitForTurn(deadline)) || !(await ticket.waitForSlot(deadline)))
@@ -79,7 +79,7 @@ export function createSubmitter({
       if (fresh === undefined) return { state: 'unsent' }
       if (!canPay(fresh, cost)) return pauseForFunds(cost)
     }
-    const attempt = await sequencer.prepare(request, simulation.gas)
+    const attempt = await attemptSigner.prepare(request, simulation.gas)
     void alarm.armForPending()
     sender.send(attempt).catch(logUnexpected)
     return 'in flight'

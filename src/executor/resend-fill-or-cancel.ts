@@ -1,9 +1,9 @@
 import type { Hex } from 'viem'
-import type { AttemptSender } from './attempt-sender.ts'
+import type { AttemptSender } from './send-until-included.ts'
 import type { Attempt } from './attempt-table.ts'
 import { logUnexpected } from './background-errors.ts'
 import type { ChainHead } from './chain-head.ts'
-import type { NonceSequencer } from './nonce-sequencer.ts'
+import type { AttemptSigner } from './assign-nonce-and-sign.ts'
 import type { Journal } from './store.ts'
 
 export type Resender = ReturnType<typeof createResender>
@@ -23,11 +23,11 @@ const MAX_REPAIRS_PER_ROUND = 64
 /** Resends what the chain lacks, in rounds: a node may take its time to respond, and reconciliation does not wait. */
 export function createResender({
   journal,
-  sequencer,
+  attemptSigner,
   sender,
 }: {
   journal: Journal
-  sequencer: NonceSequencer
+  attemptSigner: AttemptSigner
   sender: AttemptSender
 }) {
   /** When and how often attempts were resent; the delay doubles each time. */
@@ -65,7 +65,7 @@ export function createResender({
       const included = attempts.find(({ state }) => state === 'mined' || state === 'reverted')
       // It was mined after this head, or a reorg removed its block, which the reorg check will find.
       if (included && !included.final) continue
-      missing.push(included ?? attempts.at(-1) ?? (await sequencer.fill(nonce)))
+      missing.push(included ?? attempts.at(-1) ?? (await attemptSigner.fill(nonce)))
     }
     await inNonceOrder(missing, sender.resend)
   }

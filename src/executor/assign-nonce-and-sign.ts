@@ -7,7 +7,7 @@ import type { SigningAccount } from './signing-account.ts'
 import type { Journal } from './store.ts'
 import { feesAt, replacementFees, type TransactionFees } from './transaction-fees.ts'
 
-export type NonceSequencer = ReturnType<typeof createNonceSequencer>
+export type AttemptSigner = ReturnType<typeof createAttemptSigner>
 
 /** The gas limit of a zero-value transfer, with room for what a rollup charges for its data. */
 const CANCEL_GAS = 100_000
@@ -21,7 +21,7 @@ type QueuedRequest = { request: RelayRequest; gas: number; prepared: PromiseWith
  * Assigns the account's nonces; nothing else does. A nonce is assigned, signed and journalled without anything else
  * running in between, so every nonce has a row, and output gates hold back all bytes until that row is durable.
  */
-export function createNonceSequencer({
+export function createAttemptSigner({
   account,
   heads,
   journal,

@@ -1,7 +1,7 @@
 import { withDeadline } from '../timeout.ts'
 
 /** An intent's place in the lane. Deadlines are epoch milliseconds. */
-export type AdmissionTicket = {
+export type LaneTicket = {
   /** Resolves to whether the previous intent of the group was settled in time. */
   waitForTurn(deadline: number): Promise<boolean>
   /** Resolves to whether a slot in flight became free in time. The slot is held until `release`. */
@@ -10,7 +10,7 @@ export type AdmissionTicket = {
   release(): void
 }
 
-export type Admission = ReturnType<typeof createAdmission>
+export type InFlightLimit = ReturnType<typeof createInFlightLimit>
 
 const MIN_DEPTH = 4
 const INITIAL_DEPTH = 16
@@ -26,7 +26,7 @@ const MAX_PER_GROUP = 4
  * Limits how many transactions are in flight. One lost nonce blocks everything behind it, so trouble halves the depth and
  * success lets it grow. Intents of one group run one after the other.
  */
-export function createAdmission() {
+export function createInFlightLimit() {
   let depth = INITIAL_DEPTH
   let inFlight = 0
   let admitted = 0
@@ -65,7 +65,7 @@ export function createAdmission() {
   }
 
   /** Admits an intent of a group; undefined if the lane or the group is at capacity. */
-  function enter(group: string): AdmissionTicket | undefined {
+  function enter(group: string): LaneTicket | undefined {
     const queue = groups.get(group) ?? { count: 0, tail: Promise.resolve() }
     if (queue.count >= MAX_PER_GROUP || admitted >= depth + MAX_WAITING) return undefined
     const isFirst = queue.count === 0

@@ -5,9 +5,10 @@ import type { RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
 import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import type { HeadCache } from './chain-head.ts'
-import type { Inclusion } from './intent-outcomes.ts'
-import type { Admission } from './lane-admission.ts'
-import type { NonceSequencer } from './nonce-sequencer.ts'
+import type { IntentOutcomes } from './intent-outcomes.ts'
+import type { InFlightLimit } from './in-flight-limit.ts'
+import type { AttemptSigner } from './assign-nonce-and-sign.ts'
+import { createAttemptReplacer } from './replace-attempt.ts'
 import type { Journal } from './store.ts'
 
 export type AttemptSender = ReturnType<typeof createAttemptSender>
@@ -28,9 +29,9 @@ export function createAttemptSender({
   rpc,
   journal,
   heads,
-  sequencer,
-  inclusion,
-  admission,
+  attemptSigner,
+  intentOutcomes,
+  inFlightLimit,
   inclusionTimeoutMs,
   onNonceConflict,
   onUnfunded,
@@ -38,9 +39,9 @@ export function createAttemptSender({
   rpc: RpcTransport
   journal: Journal
   heads: HeadCache
-  sequencer: NonceSequencer
-  inclusion: Inclusion
-  admission: Admission
+  attemptSigner: AttemptSigner
+  intentOutcomes: IntentOutcomes
+  inFlightLimit: InFlightLimit
   inclusionTimeoutMs: number
   /** Called when the chain and the journal disagree about a nonce. */
   onNonceConflict: () => void
@@ -51,6 +52,8 @@ export function createAttemptSender({
   const unclassifiedErrors = new Map<Hex, number>()
   /** The attempts with an open request to a node. */
   const beingSent = new Set<Hex>()
+
+  const { raiseFee, cancel } = createAttemptReplacer({ journal, heads, attemptSigner, send })
 
   async function submitAttempt(attempt: Attempt, options: SubmitOptions): Promise<Submission> {
     beingSent.add(attempt.hash)
@@ -73,8 +76,8 @@ export function createAttemptSender({
       if (isConcluded) break
     }
     if (isPending) isPending = await isPendingAfterPolling(attempt, deadline)
-    if (isPending || Date.now() - attempt.sentAt > SLOW_INCLUSION_MS) admission.recordTrouble()
-    else admission.recordSuccess()
+    if (isPending || Date.now() - attempt.sentAt > SLOW_INCLUSION_MS) inFlightLimit.recordTrouble()
+    else inFlightLimit.recordSuccess()
   }
 
   /**
@@ -91,7 +94,7 @@ export function createAttemptSender({
   async function conclude(attempt: Attempt, submission: Submission): Promise<boolean> {
     switch (submission.kind) {
       case 'mined':
-        await inclusion.include(attempt, submission.receipt)
+        await intentOutcomes.include(attempt, submission.receipt)
         return true
       case 'accepted':
         if (attempt.digest !== null) journal.intents.markSent(attempt.digest)
@@ -114,12 +117,12 @@ export function createAttemptSender({
       // other bytes at its nonce.
       case 'nonce-too-low':
       case 'underpriced':
-        admission.recordTrouble()
+        inFlightLimit.recordTrouble()
         onNonceConflict()
         return true
       // An earlier nonce is missing.
       case 'nonce-too-high':
-        admission.recordTrouble()
+        inFlightLimit.recordTrouble()
         onNonceConflict()
         return false
     }
@@ -137,33 +140,13 @@ export function createAttemptSender({
     return true
   }
 
-  /** Replaces an attempt whose fee is below the base fee by the same call with a higher fee. */
-  async function raiseFee(attempt: Attempt): Promise<void> {
-    const { digest, purpose } = attempt
-    const intent = digest === null || purpose === 'cancel' ? undefined : journal.intents.find(digest)
-    await heads.refresh().catch(ignoreUnreachable)
-    if (isLatest(attempt)) await send(await sequencer.replace(attempt, intent?.call))
-  }
-
-  /** Replaces an attempt by a zero-value transfer. Whichever of the two is mined decides about the intent. */
-  async function cancel(attempt: Attempt, reason: string): Promise<void> {
-    if (attempt.purpose === 'cancel' || !isLatest(attempt)) return
-    if (attempt.digest !== null) journal.intents.setReason(attempt.digest, reason)
-    await send(await sequencer.replace(attempt))
-  }
-
-  function isLatest({ nonce, hash }: Attempt): boolean {
-    const pending = journal.attempts.atNonce(nonce).filter(({ state }) => state === 'pending')
-    return pending.at(-1)?.hash === hash
-  }
-
   /** Polls for the receipt until the deadline. Returns whether the attempt is still pending. */
   async function isPendingAfterPolling(attempt: Attempt, deadline: number): Promise<boolean> {
     for (let poll = 0; journal.attempts.isPending(attempt.hash) && Date.now() < deadline; poll++) {
       await scheduler.wait(Math.min(POLL_DELAYS_MS[poll] ?? MAX_POLL_DELAY_MS, Math.max(0, deadline - Date.now())))
       if (!journal.attempts.isPending(attempt.hash)) return false
       const receipt = await receiptOf(attempt)
-      if (receipt) await inclusion.include(attempt, receipt)
+      if (receipt) await intentOutcomes.include(attempt, receipt)
     }
     return journal.attempts.isPending(attempt.hash)
   }
