@@ -1,5 +1,6 @@
 import type { Address } from 'viem'
 import { CapitalMode } from '../protocol/enums.ts'
+import type { ExitRule } from '../protocol/exit-rule.ts'
 import {
   buildTrade,
   firedRuleIndex,
@@ -8,7 +9,6 @@ import {
   type TradeEvent,
   type TradeLog,
 } from '../protocol/trade-events.ts'
-import type { ExitRule } from '../protocol/typed-data.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import type { TradingChain } from './configured-chain.ts'
 import { positionManager, tokenRegistry, tradeRouter } from './contracts.ts'

@@ -1,5 +1,5 @@
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { type ExitVerdict, verdictOfRevert, verdictOfStatus } from '../protocol/exit-verdict.ts'
+import { type DecodedExitStatus, decodeExitRevert, decodeExitStatus } from '../protocol/decode-exit-status.ts'
 import type { TradingChain } from './configured-chain.ts'
 import { tradeRouter } from './contracts.ts'
 import { encodeCall } from './function-call.ts'
@@ -10,20 +10,20 @@ export async function simulateExits(
   chain: TradingChain,
   positionIds: readonly bigint[],
   takesBatches: boolean,
-): Promise<ExitVerdict[]> {
+): Promise<DecodedExitStatus[]> {
   if (!takesBatches) {
     const { values } = await readTree(
       chain,
       positionIds.map(id => attempt(call(tradeRouter(chain), 'executeExit', [id]))),
     )
     return values.map(({ revertData }) =>
-      revertData === undefined ? { status: 'executed', revertData } : verdictOfRevert(revertData),
+      revertData === undefined ? { status: 'executed', revertData } : decodeExitRevert(revertData),
     )
   }
   const { values: batch } = await readTree(chain, attempt(call(tradeRouter(chain), 'executeExits', [positionIds])))
   if (batch.value === undefined) return positionIds.map(() => ({ status: 'failed', revertData: batch.revertData }))
   const [statuses, reasons] = batch.value
-  return positionIds.map((_, index) => verdictOfStatus(statuses[index], reasons[index]))
+  return positionIds.map((_, index) => decodeExitStatus(statuses[index], reasons[index]))
 }
 
 /** Returns the call that executes exits: the batch, or the single exit if the router does not support batches. */

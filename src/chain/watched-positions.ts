@@ -1,7 +1,6 @@
 import type { Address } from 'viem'
 import { PositionStatus } from '../protocol/enums.ts'
-import type { ExitMarket } from '../protocol/pending-exits.ts'
-import type { WatchedPosition } from '../protocol/position.ts'
+import type { ExitMarket, WatchedPosition } from '../protocol/position.ts'
 import { type RoundData, strictestMaxAge, toPriceQuote } from '../protocol/price-quote.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'

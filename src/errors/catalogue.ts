@@ -12,7 +12,7 @@ import { requestErrors } from './request-errors.ts'
 import { statusErrors } from './status-errors.ts'
 import { tradePolicyErrors } from './trade-policy-errors.ts'
 
-/** Every error a caller can get, by its stable code. Contract errors map onto it in protocol/contract-errors.ts. */
+/** Every error a caller can get, by its stable code. Contract errors map onto it in protocol/contract-error-refusals.ts. */
 export const errorRows = {
   ...requestErrors,
   ...intentErrors,

@@ -1,10 +1,10 @@
 import type { Address } from 'viem'
 import { logEvent } from '../log.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
-import type { AttemptSender } from './send-until-included.ts'
 import type { ChainHead } from './chain-head.ts'
 import type { IntentOutcomes } from './intent-outcomes.ts'
 import { readReceipts } from './read-receipts.ts'
+import type { AttemptSender } from './send-until-included.ts'
 import type { Journal } from './store.ts'
 
 const MAX_RECEIPTS_PER_BATCH = 100

@@ -1,9 +1,9 @@
 import { type Address, getAddress, type Hex } from 'viem'
-import type { AttemptSender } from './send-until-included.ts'
 import type { Attempt } from './attempt-table.ts'
 import type { AttemptRecord, IntentRecord } from './intent-record.ts'
 import type { JournalIntent } from './intent-table.ts'
 import { type Intake, isRetryable, type OpenRequest } from './relay-intake.ts'
+import type { AttemptSender } from './send-until-included.ts'
 import type { Journal } from './store.ts'
 
 /** A transaction that a lane signed. */

@@ -1,9 +1,9 @@
 import type { Hex } from 'viem'
-import type { AttemptSender } from './send-until-included.ts'
+import type { AttemptSigner } from './assign-nonce-and-sign.ts'
 import type { Attempt } from './attempt-table.ts'
 import { logUnexpected } from './background-errors.ts'
 import type { ChainHead } from './chain-head.ts'
-import type { AttemptSigner } from './assign-nonce-and-sign.ts'
+import type { AttemptSender } from './send-until-included.ts'
 import type { Journal } from './store.ts'
 
 export type Resender = ReturnType<typeof createResender>

@@ -1,11 +1,11 @@
-import type { AttemptSender } from './send-until-included.ts'
+import type { AttemptSigner } from './assign-nonce-and-sign.ts'
 import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import type { ChainHead, HeadCache } from './chain-head.ts'
 import type { LaneTicket } from './in-flight-limit.ts'
 import type { LaneAlarm } from './lane-alarm.ts'
-import type { AttemptSigner } from './assign-nonce-and-sign.ts'
 import type { PauseRules } from './pause-rules.ts'
 import type { RelayOutcome, RelayRequest } from './relay-types.ts'
+import type { AttemptSender } from './send-until-included.ts'
 import type { Simulate } from './simulation.ts'
 import type { Journal } from './store.ts'
 import { feesAt } from './transaction-fees.ts'
@@ -47,11 +47,7 @@ export function createSubmitter({
 
   const canPay = ({ balance }: ChainHead, cost: bigint) => balance >= journal.attempts.pendingTotals().cost + cost
 
-  return async (
-    request: RelayRequest,
-    ticket: LaneTicket,
-    deadline: number,
-  ): Promise<RelayOutcome | 'in flight'> => {
+  return async (request: RelayRequest, ticket: LaneTicket, deadline: number): Promise<RelayOutcome | 'in flight'> => {
     if (!(await ticket.waitForTurn(deadline)) || !(await ticket.waitForSlot(deadline)))
       return { state: 'busy', retryAfterSeconds: 1 }
     const maxAgeMs = pauses.lacksFunds() ? MAX_HEAD_AGE_WITHOUT_FUNDS_MS : MAX_HEAD_AGE_MS

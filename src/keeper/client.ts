@@ -1,6 +1,6 @@
 import { waitUntil } from 'cloudflare:workers'
 import type { TradingChain } from '../chain/configured-chain.ts'
-import type { ExitRecord } from './exit-record.ts'
+import type { ExitReport } from './exit-report.ts'
 import type { KeeperStatus } from './keeper-status.ts'
 import type { KeeperObject } from './object.ts'
 
@@ -8,7 +8,7 @@ import type { KeeperObject } from './object.ts'
 export type Keeper = {
   /** Starts the keeper's cycles in the background. Failures are ignored, because the cron trigger wakes it again. */
   wake(): void
-  find(positionId: bigint): Promise<ExitRecord | undefined>
+  find(positionId: bigint): Promise<ExitReport | undefined>
   status(): Promise<KeeperStatus>
 }
 

@@ -10,7 +10,8 @@ import { withDeadline } from '../timeout.ts'
 import { attributeExits } from './exit-attribution.ts'
 import { decideExit } from './exit-decision.ts'
 import { createExitSender } from './exit-sender.ts'
-import { closedEntry, dueEntry, isExitUndone, newEntry, waitingEntry } from './exit-state-transitions.ts'
+import { closedEntry, dueEntry, isExitUndone, waitingEntry } from './exit-state-transitions.ts'
+import { newEntry } from './keeper-entry.ts'
 import type { KeeperStore } from './store.ts'
 
 /** Exits per transaction. A full batch stays below the lane's gas ceiling. */

@@ -1,7 +1,7 @@
 import { marketHours } from '../catalog/market-hours.ts'
 import { isTriggered } from '../protocol/exit-triggers.ts'
-import { type ExitMarket, watchedPnlBps } from '../protocol/pending-exits.ts'
-import { isExitInProgress, type WatchedPosition } from '../protocol/position.ts'
+import { watchedPnlBps } from '../protocol/pnl-bps.ts'
+import { type ExitMarket, isExitInProgress, type WatchedPosition } from '../protocol/position.ts'
 import type { Deferral } from './last-exit-result.ts'
 
 export type ExitDecision = 'notReached' | 'due' | Deferral

@@ -6,19 +6,19 @@ import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
-import { refusalOfRevert } from '../protocol/contract-errors.ts'
+import { refusalOfRevert } from '../protocol/contract-error-refusals.ts'
+import { type DecodedExitStatus, decodeExitRevert } from '../protocol/decode-exit-status.ts'
 import { type ExitResult, exitResults } from '../protocol/exit-results.ts'
-import { type ExitVerdict, verdictOfRevert } from '../protocol/exit-verdict.ts'
 import type { WatchedPosition } from '../protocol/position.ts'
 import {
   closedEntry,
   deferredEntry,
   executedEntry,
   failedEntry,
-  type KeeperEntry,
   partlyExecutedEntry,
   poolPriceEntry,
 } from './exit-state-transitions.ts'
+import type { KeeperEntry } from './keeper-entry.ts'
 import { type Evaluation, evaluationOf } from './last-evaluation.ts'
 import type { ExitBatch, KeeperStore } from './store.ts'
 
@@ -80,7 +80,7 @@ export function createExitSender({
     { takesBatches, block, marketOf }: WatchedPositions,
   ): Promise<WatchedPosition[] | undefined> {
     const positionIds = positions.map(({ positionId }) => positionId)
-    const verdicts = await simulateExits(chain, positionIds, takesBatches).catch((error: unknown) => {
+    const statuses = await simulateExits(chain, positionIds, takesBatches).catch((error: unknown) => {
       if (positions.length > 1) return undefined
       const refusal = error instanceof Refusal ? error : refuse('INTERNAL')
       for (const entry of positionIds.flatMap(id => store.entry(id) ?? []))
@@ -88,11 +88,11 @@ export function createExitSender({
       return []
     })
     return (
-      verdicts &&
+      statuses &&
       positions.filter((position, index) => {
-        const verdict = verdicts[index]
-        if (verdict && isWorthSending(verdict, position, block.timestamp)) return true
-        if (verdict) recordVerdict(position.positionId, verdict, block.timestamp, marketOf(position).quote.roundId)
+        const status = statuses[index]
+        if (status && isWorthSending(status, position, block.timestamp)) return true
+        if (status) recordUnexecuted(position.positionId, status, block.timestamp, marketOf(position).quote.roundId)
         return false
       })
     )
@@ -134,13 +134,18 @@ export function createExitSender({
       const result = results?.get(positionId)
       if (outcome.state === 'mined' && result) put(entryAfter(entry, result, { evaluation, at, hash: outcome.hash }))
       else if (outcome.state === 'reverted' || (outcome.state === 'rejected' && outcome.data !== undefined))
-        recordVerdict(positionId, verdictOfRevert(outcome.data), BigInt(at))
+        recordUnexecuted(positionId, decodeExitRevert(outcome.data), BigInt(at))
       else put(failedEntry(entry, refusalOf(outcome, batch.digest).body, BigInt(at)))
     }
   }
 
   /** Records why the router would not execute an exit. */
-  function recordVerdict(positionId: bigint, { status, revertData }: ExitVerdict, at: bigint, roundId?: bigint) {
+  function recordUnexecuted(
+    positionId: bigint,
+    { status, revertData }: DecodedExitStatus,
+    at: bigint,
+    roundId?: bigint,
+  ) {
     const entry = store.entry(positionId)
     if (entry === undefined) return
     if (status === 'notDue') put({ ...entry, ...(roundId !== undefined && { triedRoundId: `${roundId}` }) })
@@ -163,7 +168,7 @@ export function createExitSender({
 }
 
 /** Whether a transaction would sell something, or record or confirm that the exit is due, so that its floor widens. */
-function isWorthSending({ status }: ExitVerdict, { dueExit }: WatchedPosition, at: bigint): boolean {
+function isWorthSending({ status }: DecodedExitStatus, { dueExit }: WatchedPosition, at: bigint): boolean {
   if (status === 'executed' || status === 'partlyExecuted') return true
   return status === 'deferred' && at >= BigInt(dueExit?.seenAt ?? 0) + CONFIRMATION_SECONDS
 }

@@ -1,41 +1,13 @@
 import type { Hex } from 'viem'
 import type { RefusalBody } from '../errors/refusal.ts'
 import type { WatchedPosition } from '../protocol/position.ts'
+import { type KeeperEntry, NOT_TRIED } from './keeper-entry.ts'
 import type { Evaluation } from './last-evaluation.ts'
 import type { Deferral, ExitOutcome } from './last-exit-result.ts'
-
-/** What the keeper stores about one position. `closedAt` and `nextTryAt` are milliseconds of the service's clock. */
-export type KeeperEntry = {
-  positionId: bigint
-  token: string
-  /** How many rules of the ladder the keeper knows to have fired. */
-  firedRules: number
-  closedAt: number | null
-  /** The oracle round at which the router reported that nothing is due. */
-  triedRoundId: string | null
-  /** Attempts in a row that did not complete the exit. */
-  failures: number
-  nextTryAt: number
-  /** What the keeper saw when the last exit was executed. */
-  evaluation: Evaluation | undefined
-  outcome: ExitOutcome | undefined
-}
 
 const MAX_RETRY_SECONDS = 60
 /** How long an exit waits after the router deferred it. */
 const DEFERRED_RETRY_MS = 5_000
-
-const NOT_TRIED = { failures: 0, nextTryAt: 0, triedRoundId: null }
-
-export const newEntry = ({ positionId, token, nextRuleIndex }: WatchedPosition): KeeperEntry => ({
-  ...NOT_TRIED,
-  positionId,
-  token,
-  firedRules: nextRuleIndex,
-  closedAt: null,
-  evaluation: undefined,
-  outcome: undefined,
-})
 
 /** Returns the entry of a position that closed. It keeps its outcome only if that is an executed exit. */
 export const closedEntry = (entry: KeeperEntry, now: number): KeeperEntry => ({

@@ -2,7 +2,7 @@ import { DurableObject } from 'cloudflare:workers'
 import { logFailure } from '../log.ts'
 import { assembleKeeper } from './assemble-keeper.ts'
 import type { KeeperCycle } from './cycle.ts'
-import { type ExitRecord, findExitRecord } from './exit-record.ts'
+import { type ExitReport, findExitReport } from './exit-report.ts'
 import { type KeeperStatus, keeperStatusOf } from './keeper-status.ts'
 import { type KeeperStore, openKeeperStore } from './store.ts'
 
@@ -55,8 +55,8 @@ export class KeeperObject extends DurableObject<Env> {
     return this.#running
   }
 
-  find(positionId: bigint): ExitRecord | undefined {
-    return findExitRecord(this.#store, positionId)
+  find(positionId: bigint): ExitReport | undefined {
+    return findExitReport(this.#store, positionId)
   }
 
   async status(): Promise<KeeperStatus> {

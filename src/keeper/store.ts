@@ -1,5 +1,5 @@
 import type { Hex } from 'viem'
-import type { KeeperEntry } from './exit-state-transitions.ts'
+import type { KeeperEntry } from './keeper-entry.ts'
 import type { Evaluation } from './last-evaluation.ts'
 import type { ExitOutcome } from './last-exit-result.ts'
 

@@ -10,7 +10,7 @@ import { errorCodes } from '../errors/catalogue.ts'
 import { operations } from '../operations/index.ts'
 import type { JsonOperation, Operation, ResourceDefinition } from '../operations/operation.ts'
 import { readSigningReference } from '../operations/signing-guide.ts'
-import { contractCodes } from '../protocol/contract-errors.ts'
+import { contractCodes } from '../protocol/contract-error-refusals.ts'
 import { errorBodyOf } from './error-body.ts'
 
 const mimeType = 'application/json'

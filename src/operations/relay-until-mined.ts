@@ -2,7 +2,8 @@ import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
-import { decodeRevert, refusalOfRevert } from '../protocol/contract-errors.ts'
+import { refusalOfRevert } from '../protocol/contract-error-refusals.ts'
+import { decodeRevert } from '../protocol/decode-revert.ts'
 import { type Revert, refusalOf, revertContext } from './revert-refusals.ts'
 
 /**

@@ -5,7 +5,8 @@ import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'
 import type { RelayRequest } from '../executor/relay-types.ts'
-import { decodeRevert, type RevertContext, refusalOfRevert } from '../protocol/contract-errors.ts'
+import { type RevertContext, refusalOfRevert } from '../protocol/contract-error-refusals.ts'
+import { decodeRevert } from '../protocol/decode-revert.ts'
 
 /** The revert data of a call that had no effect, and what is known about the call. */
 export type Revert = { data: Hex | undefined; context: RevertContext }

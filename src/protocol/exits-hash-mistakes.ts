@@ -9,7 +9,8 @@ import {
   zeroHash,
 } from 'viem'
 import { TriggerType } from './enums.ts'
-import { digestOf, type ExitRule, hashExits, type SignedMessage, signingTypes } from './typed-data.ts'
+import type { ExitRule } from './exit-rule.ts'
+import { digestOf, hashExits, type SignedMessage, signingTypes } from './typed-data.ts'
 
 /** A signing mistake: its stable name, what was signed instead and what to do, and the digest that was signed. */
 export type MistakenDigest = { mistake: string; problem: string; digest: Hex }

@@ -1,5 +1,6 @@
 import type { Address } from 'viem'
-import type { ExitRule } from './typed-data.ts'
+import type { ExitRule } from './exit-rule.ts'
+import type { PriceQuote } from './price-quote.ts'
 
 /** A position with its exit ladder. `exitRules` before `nextRuleIndex` have fired, the others are pending. */
 export type Position = {
@@ -45,3 +46,6 @@ export type WatchedPosition = Omit<Position, 'openedAt' | 'realizedPnlUsdc' | 'u
   /** Undefined in a deployment without the extension. */
   dueExit: DueExit | undefined
 }
+
+/** The market of a position's token, as far as it decides about exits. */
+export type ExitMarket = { quote: PriceQuote; decimals: number; tradingPaused: boolean }

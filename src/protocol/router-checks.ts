@@ -1,4 +1,5 @@
 import type { Check } from './check.ts'
+import type { ExitRule } from './exit-rule.ts'
 import { paperPrice, reduceAmounts } from './fill-amounts.ts'
 import { exitInProgressCheck, ladderChecks, notTriggeredCheck, pendingRuleChecks } from './ladder-checks.ts'
 import { deadlineChecks, policyChecks } from './policy-checks.ts'
@@ -15,7 +16,6 @@ import {
   trackActiveCheck,
   tradingNotPausedCheck,
 } from './status-checks.ts'
-import type { ExitRule } from './typed-data.ts'
 
 /** The part of an open or add that the checks look at. Without an amount, they check one base unit. */
 type Entry = {

@@ -2,7 +2,7 @@ import { type Address, type Hex, hexToBigInt } from 'viem'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { decodeEvent, eventTopic } from './decode-event.ts'
-import type { ExitRule } from './typed-data.ts'
+import type { ExitRule } from './exit-rule.ts'
 
 /** The position of a log in the chain. */
 export type LogPosition = { blockNumber: bigint; logIndex: number }

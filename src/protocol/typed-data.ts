@@ -1,4 +1,5 @@
 import { type Address, domainSeparator, type Hex, keccak256, stringToBytes, stringToHex } from 'viem'
+import type { ExitRule } from './exit-rule.ts'
 
 /** The EIP-712 primary types of the protocol, fields in signing order (protocol.md, "Typed data"). */
 export const signingTypes = {
@@ -56,21 +57,10 @@ export const signingTypes = {
 
 export type PrimaryType = keyof typeof signingTypes
 
-/** A rule of an exit ladder, as the contracts encode it. */
-export type ExitRule = {
-  /** A `TriggerType`. */
-  triggerType: number
-  /** PnL against the entry price: negative for a StopLoss, positive for a TakeProfit. */
-  triggerBps: bigint
-  /** Share of the remaining tokens to sell. */
-  exitBps: number
-}
-
 /** An EIP-712 domain. */
 export type Domain = { name: string; version: string; chainId: bigint; verifyingContract: Address }
 
 /** The function by which a contract returns its domain (ERC-5267). */
-
 export const domainAbi = [
   {
     type: 'function',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { TriggerType } from '../protocol/enums.ts'
-import type { ExitRule } from '../protocol/typed-data.ts'
+import type { ExitRule } from '../protocol/exit-rule.ts'
 import { bps } from './primitives.ts'
 
 const MAX_EXIT_BPS = 10_000

@@ -1,11 +1,11 @@
 import { formatUnits } from 'viem'
 import { z } from 'zod'
-import type { ExitRecord } from '../keeper/exit-record.ts'
+import type { ExitReport } from '../keeper/exit-report.ts'
 import type { Evaluation } from '../keeper/last-evaluation.ts'
 import type { ExitOutcome } from '../keeper/last-exit-result.ts'
 import { PositionStatus } from '../protocol/enums.ts'
-import { type ExitMarket, type PendingExit, pendingExits } from '../protocol/pending-exits.ts'
-import type { WatchedPosition } from '../protocol/position.ts'
+import { forecastPendingExits, type PendingExitForecast } from '../protocol/pending-exit-forecast.ts'
+import type { ExitMarket, WatchedPosition } from '../protocol/position.ts'
 import { exitRule, presentExitRule } from './exit-rule.ts'
 import { marketSession, presentMarketSession } from './market-session.ts'
 import { ORACLE_DECIMALS, presentPrice, price } from './price.ts'
@@ -86,7 +86,7 @@ export const automation = z
   })
   .meta({ id: 'Automation' })
 
-const presentPendingExit = (exit: PendingExit): z.input<typeof pendingExit> => ({
+const presentPendingExit = (exit: PendingExitForecast): z.input<typeof pendingExit> => ({
   ...presentExitRule(exit.rule),
   ruleIndex: exit.ruleIndex,
   triggerPriceUsd: formatUnits(exit.triggerPrice, ORACLE_DECIMALS),
@@ -110,7 +110,7 @@ type AutomationFacts = {
   /** How far below the oracle's value exits sell at most. */
   maxExitSlippageBps: bigint
   /** What the keeper recorded; undefined if there is no keeper or it has not evaluated the position yet. */
-  watched: ExitRecord | undefined
+  watched: ExitReport | undefined
 }
 
 /** Presents a position's pending rules at the current price, with what the keeper last saw and did. */
@@ -129,7 +129,7 @@ export function presentAutomation({
     status: position.status === PositionStatus.Open ? 'Open' : 'Closed',
     price: presentPrice(quote),
     market: presentMarketSession(symbol, quote.at),
-    pendingRules: pendingExits(position, market, maxExitSlippageBps).map(presentPendingExit),
+    pendingRules: forecastPendingExits(position, market, maxExitSlippageBps).map(presentPendingExit),
     lastEvaluation: watched?.evaluation ? presentEvaluation(watched.evaluation) : null,
     lastOutcome: watched?.outcome ? presentOutcome(watched.outcome) : null,
   }

@@ -1,7 +1,7 @@
 import { getAddress, type Hex } from 'viem'
 import { z } from 'zod'
 import type { Transaction } from '../chain/transactions.ts'
-import { refusalOfRevert } from '../protocol/contract-errors.ts'
+import { refusalOfRevert } from '../protocol/contract-error-refusals.ts'
 import { addressOut, digits, hashOut, unixSeconds } from './primitives.ts'
 
 export const transactionStatus = z

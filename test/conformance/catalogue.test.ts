@@ -2,7 +2,8 @@ import { type Abi, type AbiParameter, encodeErrorResult, type Hex, zeroAddress, 
 import { describe, expect, it } from 'vitest'
 import { errorCodes } from '../../src/errors/catalogue.ts'
 import { refuse } from '../../src/errors/refuse.ts'
-import { codeOf, contractAbis, contractCodes, refusalOfRevert } from '../../src/protocol/contract-errors.ts'
+import { codeOf, contractCodes, refusalOfRevert } from '../../src/protocol/contract-error-refusals.ts'
+import { contractAbis } from '../../src/protocol/decode-revert.ts'
 
 const SCREAMING_SNAKE = /^[A-Z][A-Z0-9_]+$/
 

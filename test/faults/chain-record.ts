@@ -1,14 +1,8 @@
 import { type Address, decodeFunctionData, type Hex, isAddressEqual, type PublicClient, parseEventLogs } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import {
-  type Domain,
-  digestOf,
-  type ExitRule,
-  hashExits,
-  type Message,
-  type PrimaryType,
-} from '../../src/protocol/typed-data.ts'
+import type { ExitRule } from '../../src/protocol/exit-rule.ts'
+import { type Domain, digestOf, hashExits, type Message, type PrimaryType } from '../../src/protocol/typed-data.ts'
 import type { AccountState, Execution } from './violations.ts'
 
 export type Domains = { registry: Domain; router: Domain }

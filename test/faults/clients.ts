@@ -3,14 +3,8 @@ import { type Address, type Hex, type PublicClient, parseUnits } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { TriggerType } from '../../src/protocol/enums.ts'
-import {
-  digestOf,
-  type ExitRule,
-  hashExits,
-  type Message,
-  type PrimaryType,
-  signingTypes,
-} from '../../src/protocol/typed-data.ts'
+import type { ExitRule } from '../../src/protocol/exit-rule.ts'
+import { digestOf, hashExits, type Message, type PrimaryType, signingTypes } from '../../src/protocol/typed-data.ts'
 import { type Random, randomOf } from '../support/seeded-random.ts'
 import type { Domains } from './chain-record.ts'
 import { bodyOf, type ClientResponse, isSuccess, isVerdict, type SignedIntent } from './violations.ts'

@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { marketHours } from '../../src/catalog/market-hours.ts'
 import { decideExit } from '../../src/keeper/exit-decision.ts'
 import { PositionStatus, TriggerType } from '../../src/protocol/enums.ts'
-import type { ExitMarket } from '../../src/protocol/pending-exits.ts'
-import type { WatchedPosition } from '../../src/protocol/position.ts'
+import type { ExitMarket, WatchedPosition } from '../../src/protocol/position.ts'
 
 const at = (time: string) => Date.parse(time) / 1000
 const hours = (time: string, symbol = 'NVDA') => {

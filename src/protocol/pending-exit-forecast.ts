@@ -1,16 +1,14 @@
-import { PositionStatus, TriggerType } from './enums.ts'
-import { costPnlBps, isTriggered, pnlBps } from './exit-triggers.ts'
-import { isExitInProgress, type WatchedPosition } from './position.ts'
-import { type PriceQuote, usdcValue } from './price-quote.ts'
-import type { ExitRule } from './typed-data.ts'
+import { PositionStatus } from './enums.ts'
+import type { ExitRule } from './exit-rule.ts'
+import { isTriggered, triggerPriceOf } from './exit-triggers.ts'
+import { watchedPnlBps } from './pnl-bps.ts'
+import { type ExitMarket, isExitInProgress, type WatchedPosition } from './position.ts'
+import { usdcValue } from './price-quote.ts'
 
 const BPS = 10_000n
 
-/** The market of a position's token, as far as it decides about exits. */
-export type ExitMarket = { quote: PriceQuote; decimals: number; tradingPaused: boolean }
-
-/** A pending rule of a position, compared with the market. Prices have 8 decimals. */
-export type PendingExit = {
+/** What a pending rule of a position will do in the present market. Prices have 8 decimals. */
+export type PendingExitForecast = {
   /** Index of the rule in the ladder. */
   ruleIndex: number
   rule: ExitRule
@@ -24,14 +22,14 @@ export type PendingExit = {
 }
 
 /**
- * Returns the pending rules of a position in ladder order; none if it is closed. `maxExitSlippageBps` is how far below the
+ * Forecasts the exits of a position's pending rules in ladder order; none if it is closed. `maxExitSlippageBps` is how far below the
  * oracle's value its exits sell at most.
  */
-export function pendingExits(
+export function forecastPendingExits(
   position: WatchedPosition,
   { quote, decimals }: ExitMarket,
   maxExitSlippageBps: bigint,
-): PendingExit[] {
+): PendingExitForecast[] {
   if (position.status !== PositionStatus.Open) return []
   return position.exitRules.slice(position.nextRuleIndex).map((rule, index) => {
     const ruleIndex = position.nextRuleIndex + index
@@ -52,24 +50,6 @@ export function pendingExits(
       minUsdcOut: (usdcValue(tokenIn, market) * (BPS - maxExitSlippageBps)) / BPS,
     }
   })
-}
-
-/**
- * Returns a position's PnL in bps at a price, as the router computes it: against the cost basis, or against the entry price
- * in a deployment without the extension.
- */
-export const watchedPnlBps = (position: WatchedPosition, price: bigint, decimals: number): bigint =>
-  position.dueExit === undefined ? pnlBps(price, position.entryPriceUsdc) : costPnlBps(position, { price, decimals })
-
-/** Returns the price that triggers a rule: the highest one for a StopLoss, the lowest one for a TakeProfit. */
-function triggerPriceOf({ triggerType, triggerBps }: ExitRule, position: WatchedPosition, decimals: number): bigint {
-  const { dueExit, entryPriceUsdc, usdcCostBasis, tokenAmount } = position
-  const [paid, tokens] =
-    dueExit === undefined ? [entryPriceUsdc, 1n] : [usdcCostBasis * 10n ** BigInt(decimals), tokenAmount]
-  const scaled = paid * 100n * (BPS + triggerBps)
-  const divisor = BPS * tokens
-  if (scaled <= 0n) return 0n
-  return triggerType === TriggerType.StopLoss ? scaled / divisor : (scaled + divisor - 1n) / divisor
 }
 
 /** Rounds away from zero, so that a trigger that is not reached is never 0 bps away. */

@@ -1,45 +1,8 @@
-import {
-  type Abi,
-  type Address,
-  type ContractErrorArgs,
-  type ContractErrorName,
-  decodeErrorResult,
-  type Hex,
-} from 'viem'
-import { agentLedgerAbi } from '../../contracts-abi/agent-ledger.ts'
-import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
-import { feeManagerAbi } from '../../contracts-abi/fee-manager.ts'
-import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
-import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
-import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
-import { promotionCriteriaAbi } from '../../contracts-abi/promotion-criteria.ts'
-import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
-import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
+import type { Address, ContractErrorArgs, Hex } from 'viem'
 import type { Code } from '../errors/catalogue.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
-
-/** Every contract that a relayed call can run through. */
-export const contractAbis = [
-  tradeRouterAbi,
-  positionManagerAbi,
-  mandateVaultAbi,
-  allocationManagerAbi,
-  priceOracleAbi,
-  uniswapV3SwapAdapterAbi,
-  agentRegistryAbi,
-  feeManagerAbi,
-  tradePolicyAbi,
-  agentLedgerAbi,
-  promotionCriteriaAbi,
-] as const
-type Abis = (typeof contractAbis)[number]
-type ErrorName = ContractErrorName<Abis>
-
-/** A decoded contract error; `args` are typed by its ABI. */
-export type ContractError = { [name in ErrorName]: { name: name; args: ContractErrorArgs<Abis, name> } }[ErrorName]
+import { type ContractAbis, type ContractError, decodeRevert, type ErrorName } from './decode-revert.ts'
 
 /** What the caller of a contract knows and the contract error does not say. */
 export type RevertContext = {
@@ -55,7 +18,7 @@ export type RevertContext = {
 
 /** One row per Solidity error: a contract that gains an error fails `tsc` here. */
 const refusals: {
-  [name in ErrorName]: (args: ContractErrorArgs<Abis, name>, context: RevertContext) => Refusal
+  [name in ErrorName]: (args: ContractErrorArgs<ContractAbis, name>, context: RevertContext) => Refusal
 } = {
   // Signed intents
   ExpiredDeadline: (_, { deadline, chainTime }) =>
@@ -238,19 +201,6 @@ export const codeOf = (name: ErrorName): Code =>
 
 /** Every code that a contract error maps onto. */
 export const contractCodes: readonly Code[] = (Object.keys(refusals) as ErrorName[]).map(codeOf)
-
-const errorsAbi: Abi = contractAbis.flatMap(abi => [...abi] as Abi).filter(item => item.type === 'error')
-
-/** Decodes revert data; undefined if it is not an error of these contracts. */
-export function decodeRevert(data: Hex | undefined): ContractError | undefined {
-  if (data === undefined || data === '0x') return undefined
-  try {
-    const { errorName, args = [] } = decodeErrorResult({ abi: errorsAbi, data })
-    return errorName in refusals ? ({ name: errorName, args } as ContractError) : undefined
-  } catch {
-    return undefined
-  }
-}
 
 /** Returns the refusal of a call that a contract reverted; INTENT_REFUSED if its revert data cannot be decoded. */
 export function refusalOfRevert(data: Hex | undefined, context: RevertContext = {}): Refusal {
