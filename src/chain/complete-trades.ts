@@ -13,7 +13,7 @@ import { unreachable } from '../rpc/node-errors.ts'
 import type { TradingChain } from './configured-chain.ts'
 import { positionManager, tokenRegistry, tradeRouter } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
-import { knownDecimals } from './token-decimals.ts'
+import { knownDecimals } from './token-decimals-cache.ts'
 
 /** The facts of a position that never change. */
 export type TradedPosition = {

@@ -8,9 +8,6 @@ export type Chain = Omit<ChainConfig, 'rpcUrls'> & { rpc: RpcTransport; trading:
 /** A chain whose trading contracts are configured. */
 export type TradingChain = Chain & { trading: TradingContracts }
 
-/** The block that values were read from. The timestamp is Unix seconds. */
-export type Block = { number: bigint; timestamp: bigint }
-
 /** Creates a chain from its configuration. Nothing is read yet. */
 export const createChain = ({ rpcUrls, ...chain }: ChainConfig, trading: TradingContracts | undefined): Chain => ({
   ...chain,

@@ -1,7 +1,8 @@
 import { type Abi, type Address, type ContractFunctionName, type Hex, parseAbi } from 'viem'
 import { unreachable } from '../rpc/node-errors.ts'
 import { callRequest } from '../rpc/requests.ts'
-import type { Block, Chain } from './configured-chain.ts'
+import type { Block } from './block.ts'
+import type { Chain } from './configured-chain.ts'
 import { type ArgsOf, CallFailed, type CallResult, decodeResult, encodeCall, type ReturnOf } from './function-call.ts'
 import { decodeBatch, encodeBatch } from './multicall-encoding.ts'
 

@@ -1,8 +1,8 @@
 import type { Address } from 'viem'
 import { refuse } from '../errors/refuse.ts'
 import type { Chain } from './configured-chain.ts'
-import { readMarket, tokenMetadataAbi } from './read-market.ts'
 import { call, optional, readTree } from './read-tree.ts'
+import { readVaultsAndTokens, tokenMetadataAbi } from './read-vaults-and-tokens.ts'
 
 /** Symbols of tokens by the configured contracts: those of the configuration, and those that were read. */
 const knownSymbols = new WeakMap<object, Map<Address, string>>()
@@ -30,8 +30,8 @@ export async function symbolsOf(chain: Chain, tokens: readonly Address[]): Promi
 export async function tokenBySymbol(chain: Chain, symbol: string): Promise<Address> {
   const configured = Object.hasOwn(chain.tokens, symbol) ? chain.tokens[symbol] : undefined
   if (configured !== undefined) return configured
-  const { market } = await readMarket(chain)
-  const token = market.tokens.find(candidate => candidate.symbol === symbol)
+  const { registered } = await readVaultsAndTokens(chain)
+  const token = registered.tokens.find(candidate => candidate.symbol === symbol)
   if (token === undefined) throw refuse('UNKNOWN_SYMBOL', { symbol })
   return token.address
 }

@@ -1,9 +1,9 @@
 import { type Address, type Hex, hexToNumber } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
-import { readMarket } from '../chain/read-market.ts'
-import { learnDecimals } from '../chain/token-decimals.ts'
+import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { learnDecimals } from '../chain/token-decimals-cache.ts'
 import { readBlockTimes } from '../rpc/block-times.ts'
-import { createLogRangeSize, isOverload } from '../rpc/log-range.ts'
+import { createLogRangeSize, isOverload } from '../rpc/log-range-size.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { blockRequest, logsRequest, type NodeBlock, type NodeLog, toHeader } from '../rpc/requests.ts'
 import { FOLLOWED_TOPICS, followedAddresses, registeredVault } from './followed-events.ts'
@@ -174,9 +174,9 @@ export function createChainFollower({
   }
 
   async function readVaults(): Promise<Set<Address>> {
-    const { market } = await readMarket(chain)
-    learnDecimals(chain, market.tokens)
-    return new Set([...Object.values(chain.vaults), ...market.vaults.map(({ address }) => address)])
+    const { registered } = await readVaultsAndTokens(chain)
+    learnDecimals(chain, registered.tokens)
+    return new Set([...Object.values(chain.vaults), ...registered.vaults.map(({ address }) => address)])
   }
 
   return { step, addRelayed, vaults: (): Address[] => [...(knownVaults ?? [])] }

@@ -1,19 +1,20 @@
 import { waitUntil } from 'cloudflare:workers'
 import type { Address } from 'viem'
 import { getAgent, getAgents } from '../chain/agents.ts'
-import type { Block, Chain, TradingChain } from '../chain/configured-chain.ts'
+import type { Block } from '../chain/block.ts'
+import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { refuse } from '../errors/refuse.ts'
-import type { IndexerStatus } from './indexer.ts'
 import type { HistoryIndexerObject } from './object.ts'
 import { type AgentQuery, matchesFilter, readAgentCandidates } from './read-agents.ts'
 import { readAgentIdsOfOwner } from './read-agents-by-owner.ts'
 import { type ClosedPositionQuery, readClosedPositions } from './read-closed-positions.ts'
 import { createSnapshotReader, undefinedIfUnavailable } from './read-index-to-head.ts'
-import { readInvestedUsdc } from './read-invested-usdc.ts'
+import { readInvestedUsdc } from './read-position-purchases.ts'
 import { readEquity, readSharePrices, type TimeRange } from './read-time-series.ts'
 import { readTrades, type TradeQuery } from './read-trades.ts'
-import { readVaultAgents } from './read-vault-agents.ts'
+import { readVaultAgentSummary } from './read-vault-agent-summary.ts'
+import type { IndexerStatus } from './run-follower-and-sampler.ts'
 
 export type History = ReturnType<typeof createHistory>
 
@@ -113,6 +114,6 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
 
     /** Reads the agents of a vault. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     vaultAgents: (trading: TradingChain, vault: Address, head: Block) =>
-      readVaultAgents(sourcesOf(trading), vault, head),
+      readVaultAgentSummary(sourcesOf(trading), vault, head),
   }
 }

@@ -3,7 +3,7 @@ import { parseConfig } from '../config.ts'
 import { logFailure } from '../log.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import type { IndexListener } from './chain-follower.ts'
-import { createIndexer, type Indexer, type IndexerStatus } from './indexer.ts'
+import { createIndexer, type Indexer, type IndexerStatus } from './run-follower-and-sampler.ts'
 
 /** The pause between steps while blocks arrive; it grows to the maximum while none do. */
 const STEP_PAUSE_MS = 1_000

@@ -1,9 +1,9 @@
-import type { Block } from '../chain/configured-chain.ts'
+import type { Block } from '../chain/block.ts'
 import { getPositions } from '../chain/positions.ts'
 import { refuse } from '../errors/refuse.ts'
 import { PositionStatus } from '../protocol/enums.ts'
 import type { Position } from '../protocol/position.ts'
-import { isPurchase, MAX_INTEGER, type PurchaseRow, readPurchases } from './read-invested-usdc.ts'
+import { isPurchase, MAX_INTEGER, type PurchaseRow, readPurchases } from './read-position-purchases.ts'
 import { decodeTrades, isIndexable, type TradeSources, tradeLogFilter } from './read-trades.ts'
 
 /** A closed position and everything that its agent paid for it, in USDC base units. */

@@ -1,11 +1,12 @@
-import type { Block, Chain } from '../chain/configured-chain.ts'
+import type { Block } from '../chain/block.ts'
+import type { Chain } from '../chain/configured-chain.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import { logEvent } from '../log.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { blockRequest, type LogFilter, logsRequest, type NodeLog } from '../rpc/requests.ts'
 import { indexKeyOf } from './index-key.ts'
-import type { IndexerStatus } from './indexer.ts'
+import type { IndexerStatus } from './run-follower-and-sampler.ts'
 import { type IndexCursor, selectCursor, toCursor } from './tables/cursor.ts'
 
 /** What to read from the index, and the logs that complete it up to the head. */

@@ -1,5 +1,6 @@
 import { type Address, numberToHex } from 'viem'
-import type { Block, TradingChain } from '../chain/configured-chain.ts'
+import type { Block } from '../chain/block.ts'
+import type { TradingChain } from '../chain/configured-chain.ts'
 import {
   compareLogPositions,
   type LogPosition,
@@ -12,8 +13,8 @@ import { blockRequest, type LogFilter } from '../rpc/requests.ts'
 import { toTrades } from './index-rows.ts'
 import type { Snapshot, SnapshotReader } from './read-index-to-head.ts'
 import { readTradedPositions } from './tables/positions.ts'
+import { selectRelayedTrades, toRelayedTrade } from './tables/relayed-trades.ts'
 import { type TradeRow, toTrade } from './tables/trades.ts'
-import { selectRelayedTrades, toRelayedTrade } from './tables/unindexed-trades.ts'
 
 /** What a read of trades or positions needs. */
 export type TradeSources = { snapshots: SnapshotReader; chain: TradingChain; db: D1Database }

@@ -1,7 +1,8 @@
 import type { Address } from 'viem'
-import type { Block, TradingChain } from '../chain/configured-chain.ts'
+import type { Block } from '../chain/block.ts'
+import type { TradingChain } from '../chain/configured-chain.ts'
 import { readLimitBreaches } from '../chain/read-limit-breaches.ts'
-import { readMarket } from '../chain/read-market.ts'
+import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { readCurrentAgents } from '../history/tables/agents.ts'
 import { type OpenPosition, readOpenPositions } from '../history/tables/positions.ts'
 import type { Trade } from '../protocol/trade-events.ts'
@@ -74,17 +75,17 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
       .filter(alert => alert.startsWith('stale ') && !held.has(alert))
       .map(alert => ({ alert, isActive: false, events: [] }))
     if (held.size === 0) return changes
-    const { block, market } = await readMarket(chain)
+    const { block, registered } = await readVaultsAndTokens(chain)
     for (const [alert, { vault, token }] of held) {
-      const quote = market.quoteIn(
+      const quote = registered.quoteIn(
         token,
-        market.vaults.find(({ address }) => address === vault),
+        registered.vaults.find(({ address }) => address === vault),
       )
       if (quote.stale === eventLog.activeAlerts.has(alert)) continue
       const holders = new Set(
         open.flatMap(position => (position.vault === vault && position.token === token ? position.agentId : [])),
       )
-      const symbol = market.tokens.find(({ address }) => address === token)?.symbol ?? token
+      const symbol = registered.tokens.find(({ address }) => address === token)?.symbol ?? token
       const toEvent = (agentId: number): StreamEvent => ({
         type: quote.stale ? 'price-stale' : 'price-fresh',
         agentId,

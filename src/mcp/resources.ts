@@ -9,7 +9,7 @@ import type { Context } from '../context.ts'
 import { errorCodes } from '../errors/catalogue.ts'
 import { operations } from '../operations/index.ts'
 import type { JsonOperation, Operation, ResourceDefinition } from '../operations/operation.ts'
-import { readSigningReference } from '../operations/signing-guide.ts'
+import { readSigningReference } from '../operations/signing-reference.ts'
 import { contractCodes } from '../protocol/contract-error-refusals.ts'
 import { errorBodyOf } from './error-body.ts'
 

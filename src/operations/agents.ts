@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
 import { getAgent as readAgent } from '../chain/agents.ts'
 import type { Chain } from '../chain/configured-chain.ts'
-import { readMarket } from '../chain/read-market.ts'
+import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import {
   agentList,
   agentParams,
@@ -49,8 +49,8 @@ export const listAgents = defineOperation(
 
 /** Returns the contract address of a vault, given by slug or address. Throws VAULT_NOT_FOUND. */
 async function vaultAddress(chain: Chain, id: string): Promise<Address> {
-  const { market } = await readMarket(chain)
-  return findVault(market, id).address
+  const { registered } = await readVaultsAndTokens(chain)
+  return findVault(registered, id).address
 }
 
 export const getAgent = defineOperation(

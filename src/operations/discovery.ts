@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { readMarket } from '../chain/read-market.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
+import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
@@ -114,8 +114,8 @@ function describeDeployment(config: Config) {
 async function readPauses(context: Context) {
   try {
     const { chain } = context
-    const [{ market }, { terms }] = await Promise.all([readMarket(chain), getRegistrationTerms(chain)])
-    const { vaults } = market
+    const [{ registered }, { terms }] = await Promise.all([readVaultsAndTokens(chain), getRegistrationTerms(chain)])
+    const { vaults } = registered
     return {
       tradingPaused: vaults.length > 0 && vaults.every(({ tradingPaused }) => tradingPaused),
       registryPaused: terms.paused,

@@ -18,8 +18,8 @@ import {
 import { eip712Info, presentEip712, presentTypedData, signableFields } from '../resources/typed-data.ts'
 import { deadlineRefusal, deadlineWarnings, suggestedDeadline } from './deadline.ts'
 import { defineOperation, OperationReply } from './define-operation.ts'
-import { relayUntilMined, wasAccepted } from './relay-until-mined.ts'
-import { refusalAtHead } from './revert-refusals.ts'
+import { refusalAtHead } from './failed-intent-refusals.ts'
+import { relayOrRefuse, wasAccepted } from './relay-or-refuse.ts'
 import { verifyRegistryMessage } from './verify-registry-message.ts'
 
 export const getERC8004LinkQuote = defineOperation(
@@ -125,7 +125,7 @@ export const linkERC8004 = defineOperation(
     const invalid = deadlineRefusal(deadline, block) ?? nonceRefusal
     if (invalid && !isReplay) throw invalid
 
-    const mined = await relayUntilMined(relayer, relay, revert => refusalAtHead(chain, revert))
+    const mined = await relayOrRefuse(relayer, relay, revert => refusalAtHead(chain, revert))
     const linked = await getAgent(chain, agentId)
     const response = {
       agentId: `${agentId}`,

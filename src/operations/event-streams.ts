@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { getAgent } from '../chain/agents.ts'
-import { readMarket } from '../chain/read-market.ts'
+import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { FIRST_OFF_CHAIN_INDEX } from '../live/event-id.ts'
 import { agentParams } from '../resources/agent.ts'
 import { eventId } from '../resources/event-id.ts'
@@ -56,5 +56,5 @@ The id is the block number and the log index. Events that do not come from a log
     errors: [404, 502, 503],
   },
   async ({ trading }, { vault }) =>
-    vault === undefined ? {} : { vault: findVault((await readMarket(trading)).market, vault).address },
+    vault === undefined ? {} : { vault: findVault((await readVaultsAndTokens(trading)).registered, vault).address },
 )

@@ -7,7 +7,7 @@ import type { IntentRecord } from '../executor/intent-record.ts'
 import { agentIdIn, positionIdIn } from '../protocol/ids-from-receipt.ts'
 import { digest, intentStatus, signedKinds } from '../resources/intent-status.ts'
 import { defineOperation } from './define-operation.ts'
-import { refusalOf, revertContext } from './revert-refusals.ts'
+import { refusalOfFailedIntent, revertContext } from './failed-intent-refusals.ts'
 
 export const getIntent = defineOperation(
   {
@@ -97,8 +97,8 @@ function presentRefusal(record: IntentRecord) {
   const context = revertContext(record)
   const { code, error, remedy } = (
     state === 'reverted' && hash !== undefined
-      ? refusalOf({ state, hash, ...facts }, context)
-      : refusalOf({ state: 'rejected', ...facts }, context)
+      ? refusalOfFailedIntent({ state, hash, ...facts }, context)
+      : refusalOfFailedIntent({ state: 'rejected', ...facts }, context)
   ).body
   return { refusal: { code, error, remedy } }
 }

@@ -1,12 +1,12 @@
 import { keccak256 } from 'viem'
 import type { z } from 'zod'
 import { marketHours } from '../catalog/market-hours.ts'
-import { type Market, readMarket, type Token } from '../chain/read-market.ts'
+import { readVaultsAndTokens, type Token, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import { decodePricePost, encodePricePost, type PricePost } from '../protocol/price-post-encoding.ts'
 import { presentOracleQuote, type priceRefresh } from '../resources/price.ts'
-import { relayUntilMined } from './relay-until-mined.ts'
+import { relayOrRefuse } from './relay-or-refuse.ts'
 
 /** An unchanged price is posted again once its new observation is this much newer. */
 const RENEW_AFTER_SECONDS = 60n
@@ -33,11 +33,11 @@ export async function postOraclePrices(
   { chain, priceProvider, updater }: Context,
   { symbols, force = false, onlyOpenMarkets = false }: PriceRefreshOptions,
 ): Promise<PriceRefreshResponse> {
-  const { block, market } = await readMarket(chain)
-  const tokens = selectTokens(market, symbols).filter(
+  const { block, registered } = await readVaultsAndTokens(chain)
+  const tokens = selectTokens(registered, symbols).filter(
     ({ symbol }) => !onlyOpenMarkets || marketHours(symbol, Number(block.timestamp)).session !== 'closed',
   )
-  if (tokens.length === 0) return presentRefresh(priceProvider.name, [], [], market, tokens)
+  if (tokens.length === 0) return presentRefresh(priceProvider.name, [], [], registered, tokens)
 
   const observations = await priceProvider.observe(tokens.map(({ symbol }) => symbol))
   const skipped: SkippedPrices = []
@@ -49,7 +49,7 @@ export async function postOraclePrices(
       continue
     }
     const { price, observedAt } = observation
-    const current = market.quoteIn(address)
+    const current = registered.quoteIn(address)
     const isUnchanged = current.price === price && observedAt < current.updatedAt + RENEW_AFTER_SECONDS
     if (observedAt <= current.updatedAt) skipped.push({ symbol, reason: 'notNewer' })
     else if (isUnchanged && !force) skipped.push({ symbol, reason: 'unchanged' })
@@ -61,11 +61,11 @@ export async function postOraclePrices(
       problem: 'none of its quotes can be used',
       skipped,
     })
-  if (posts.length === 0) return presentRefresh(priceProvider.name, [], skipped, market, tokens)
+  if (posts.length === 0) return presentRefresh(priceProvider.name, [], skipped, registered, tokens)
 
   const data = encodePricePost(posts)
   const digest = keccak256(data)
-  const { hash, logs } = await relayUntilMined(updater, {
+  const { hash, logs } = await relayOrRefuse(updater, {
     digest,
     kind: 'prices',
     group: 'prices',
@@ -80,12 +80,12 @@ export async function postOraclePrices(
     if (reason) skipped.push({ symbol, reason })
     else if (results.has(token)) updated.push(symbol)
   }
-  const after = await readMarket(chain)
-  return { ...presentRefresh(priceProvider.name, updated, skipped, after.market, tokens), transactionHash: hash }
+  const after = await readVaultsAndTokens(chain)
+  return { ...presentRefresh(priceProvider.name, updated, skipped, after.registered, tokens), transactionHash: hash }
 }
 
 /** Returns the tokens of the given symbols, or all tokens. Throws UNKNOWN_SYMBOL. */
-function selectTokens({ tokens }: Market, symbols: readonly string[] | undefined): readonly Token[] {
+function selectTokens({ tokens }: VaultsAndTokens, symbols: readonly string[] | undefined): readonly Token[] {
   const requested = symbols && new Set(symbols)
   for (const symbol of requested ?? [])
     if (!tokens.some(token => token.symbol === symbol)) throw refuse('UNKNOWN_SYMBOL', { symbol })
@@ -96,13 +96,13 @@ const presentRefresh = (
   provider: string,
   updated: string[],
   skipped: SkippedPrices,
-  market: Market,
+  registered: VaultsAndTokens,
   tokens: readonly Token[],
 ): PriceRefreshResponse => ({
   updated,
   skipped,
   prices: Object.fromEntries(
-    tokens.map(token => [token.symbol, presentOracleQuote(token, market.quoteIn(token.address))]),
+    tokens.map(token => [token.symbol, presentOracleQuote(token, registered.quoteIn(token.address))]),
   ),
   provider,
 })

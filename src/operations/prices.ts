@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { readMarket } from '../chain/read-market.ts'
+import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { presentOracleQuote, priceList } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
@@ -32,11 +32,11 @@ export const getPrices = defineOperation(
     errors: [502],
   },
   async ({ chain }, { symbols }) => {
-    const { block, market } = await readMarket(chain)
+    const { block, registered } = await readVaultsAndTokens(chain)
     const requested = symbols && new Set(symbols)
-    const tokens = market.tokens.filter(({ symbol }) => requested === undefined || requested.has(symbol))
+    const tokens = registered.tokens.filter(({ symbol }) => requested === undefined || requested.has(symbol))
     const prices = tokens.map(
-      token => [token.symbol, presentOracleQuote(token, market.quoteIn(token.address))] as const,
+      token => [token.symbol, presentOracleQuote(token, registered.quoteIn(token.address))] as const,
     )
     const found = new Set(tokens.map(({ symbol }) => symbol))
     return {

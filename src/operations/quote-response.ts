@@ -1,4 +1,4 @@
-import type { Block } from '../chain/configured-chain.ts'
+import type { Block } from '../chain/block.ts'
 import type { Context } from '../context.ts'
 import type { Check } from '../protocol/check.ts'
 import type { TradingTerms } from '../protocol/router-check-inputs.ts'
@@ -8,7 +8,7 @@ import { presentAsOf } from '../resources/primitives.ts'
 import { presentCheck } from '../resources/router-check.ts'
 import { presentTradePolicy } from '../resources/trade-policy.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
-import { marketClosure } from './market-closure.ts'
+import { marketClosedTexts } from './market-closed-texts.ts'
 
 type QuoteFacts<P extends PrimaryType> = {
   agentId: bigint
@@ -31,7 +31,7 @@ export function presentQuote<P extends PrimaryType>(
 ) {
   const signable = intent?.({ nonce: terms.nonce, deadline })
   const symbol = terms.token?.symbol
-  const closure = symbol === undefined ? undefined : marketClosure(config, symbol, block.timestamp)
+  const closedTexts = symbol === undefined ? undefined : marketClosedTexts(config, symbol, block.timestamp)
   return {
     agentId: `${agentId}`,
     signer: terms.agent.signer,
@@ -42,11 +42,11 @@ export function presentQuote<P extends PrimaryType>(
     checks: checks.map(check => ({
       ...presentCheck(check),
       // The router knows no market hours: it rejects the price that has become stale since the market closed.
-      ...(closure && check.rule === 'freshPrice' && !check.pass && { remedy: closure.remedy }),
+      ...(closedTexts && check.rule === 'freshPrice' && !check.pass && { remedy: closedTexts.remedy }),
     })),
     bindingRule: checks.find(({ pass }) => !pass)?.rule ?? tightestAmountRule(checks),
     ...(symbol !== undefined && { market: presentMarketSession(symbol, block.timestamp) }),
-    ...(closure && { warnings: [closure.warning] }),
+    ...(closedTexts && { warnings: [closedTexts.warning] }),
     serverTime: `${block.timestamp}`,
     suggestedDeadline: `${deadline}`,
     ...(signable && {

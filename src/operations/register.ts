@@ -1,7 +1,7 @@
 import { type Address, encodeFunctionData, formatUnits } from 'viem'
 import { z } from 'zod'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import type { Block } from '../chain/configured-chain.ts'
+import type { Block } from '../chain/block.ts'
 import { getRegistrationTerms, type RegistrationTerms } from '../chain/read-registration-terms.ts'
 import { simulate } from '../chain/simulate.ts'
 import type { Context } from '../context.ts'
@@ -15,8 +15,8 @@ import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { USDC_DECIMALS } from '../resources/usdc-amount.ts'
 import { deadlineRefusal, deadlineWarnings, suggestedDeadline } from './deadline.ts'
 import { defineOperation, OperationReply } from './define-operation.ts'
-import { relayUntilMined, wasAccepted } from './relay-until-mined.ts'
-import { refusalAtHead, revertContext } from './revert-refusals.ts'
+import { refusalAtHead, revertContext } from './failed-intent-refusals.ts'
+import { relayOrRefuse, wasAccepted } from './relay-or-refuse.ts'
 import { verifyRegistryMessage } from './verify-registry-message.ts'
 
 export const getRegistrationQuote = defineOperation(
@@ -159,12 +159,10 @@ export const registerAgent = defineOperation(
       ? await payments?.receiptOf(signer, relay.digest)
       : await collectFee(context, { terms, block }, { relay, signer, nonce })
     const notifyingRelayer = receipt && payments ? payments.relaying(relayer, signer) : relayer
-    const mined = await relayUntilMined(notifyingRelayer, relay, revert => refusalAtHead(chain, revert)).catch(
-      error => {
-        if (receipt && error instanceof Refusal) error.payment = { response: receipt }
-        throw error
-      },
-    )
+    const mined = await relayOrRefuse(notifyingRelayer, relay, revert => refusalAtHead(chain, revert)).catch(error => {
+      if (receipt && error instanceof Refusal) error.payment = { response: receipt }
+      throw error
+    })
     const agentId = agentIdIn(to, mined.logs)
     if (agentId === undefined) throw new Error('The receipt of a mined registration has no AgentRegistered event')
     const response = {

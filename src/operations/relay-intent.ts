@@ -1,5 +1,5 @@
 import type { Hex } from 'viem'
-import type { Block } from '../chain/configured-chain.ts'
+import type { Block } from '../chain/block.ts'
 import { getSigningTerms, getTerms, type SigningTerms } from '../chain/read-intent-terms.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { verifySignature } from '../chain/verify-signature.ts'
@@ -14,9 +14,9 @@ import { positionIdIn } from '../protocol/ids-from-receipt.ts'
 import { ladderBounds } from '../protocol/router-check-inputs.ts'
 import { digestOf, type Message, type PrimaryType } from '../protocol/typed-data.ts'
 import { deadlineRefusal, deadlineWarnings } from './deadline.ts'
-import { marketClosure } from './market-closure.ts'
-import { relayUntilMined, wasAccepted } from './relay-until-mined.ts'
-import { type Revert, refusalAtHead } from './revert-refusals.ts'
+import { type Revert, refusalAtHead } from './failed-intent-refusals.ts'
+import { marketClosedTexts } from './market-closed-texts.ts'
+import { relayOrRefuse, wasAccepted } from './relay-or-refuse.ts'
 
 /** A signed intent of one of the four trading operations. */
 type TradingIntent = {
@@ -59,7 +59,7 @@ export async function relayIntent({ trading, executor, keeper, config }: Context
     (nonce === signingTerms.nonce ? undefined : refuse('INVALID_NONCE', { given: nonce, expected: signingTerms.nonce }))
   if (invalid && !(await wasAccepted(executor, relay))) throw invalid
 
-  const mined = await relayUntilMined(executor, relay, ({ data, context }) =>
+  const mined = await relayOrRefuse(executor, relay, ({ data, context }) =>
     refusalWithContext(
       { trading, config },
       { ...intent, block },
@@ -103,6 +103,6 @@ async function refusalWithContext(
   }
   if (error?.name !== 'StalePrice') return refusal
   const [token] = error.args
-  const closure = marketClosure(config, (await symbolsOf(trading, [token]))(token), block.timestamp)
-  return closure ? refusal.withRemedy(closure.remedy) : refusal
+  const closedTexts = marketClosedTexts(config, (await symbolsOf(trading, [token]))(token), block.timestamp)
+  return closedTexts ? refusal.withRemedy(closedTexts.remedy) : refusal
 }

@@ -1,9 +1,9 @@
 import type { z } from 'zod'
 import { vaultSlug } from '../catalog/vault-slug.ts'
-import type { Block } from '../chain/configured-chain.ts'
+import type { Block } from '../chain/block.ts'
 import { contractsWithoutCode } from '../chain/deployed-code.ts'
-import { readMarket } from '../chain/read-market.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
+import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
@@ -52,9 +52,9 @@ export const getReadiness = defineOperation(
 /** Reads everything that readiness depends on. Throws NOT_READY if the node cannot be reached. */
 async function readState(context: Context) {
   const { config, chain } = context
-  const [{ block, market }, { terms }, missing, executors, relayers, updaters, keeper, facilitator, reach, events] =
+  const [{ block, registered }, { terms }, missing, executors, relayers, updaters, keeper, facilitator, reach, events] =
     await Promise.all([
-      readMarket(chain),
+      readVaultsAndTokens(chain),
       getRegistrationTerms(chain),
       contractsWithoutCode(chain),
       lanesOf(config.executorKeys.length > 0 && config.trading ? () => context.executor : undefined),
@@ -68,7 +68,7 @@ async function readState(context: Context) {
       if (!(error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE')) throw error
       throw refuse('NOT_READY', { problem: 'the node cannot be reached' }, { cause: error.cause })
     })
-  const pausedVaults = market.vaults.filter(({ tradingPaused }) => tradingPaused)
+  const pausedVaults = registered.vaults.filter(({ tradingPaused }) => tradingPaused)
   const report: Omit<Readiness, 'status' | 'problems'> = {
     service: config.service,
     rpc: { blockNumber: `${block.number}`, blockTimestamp: `${block.timestamp}`, lagSeconds: ageSeconds(block) },
@@ -79,19 +79,19 @@ async function readState(context: Context) {
     keeper: presentKeeper(keeper),
     history: presentHistory(reach, block),
     oracle: {
-      stale: market.tokens.filter(({ address }) => market.quoteIn(address).stale).map(({ symbol }) => symbol),
+      stale: registered.tokens.filter(({ address }) => registered.quoteIn(address).stale).map(({ symbol }) => symbol),
     },
     facilitator,
     events: { streams: events?.streams ?? 0, blockNumber: events?.block === undefined ? null : `${events.block}` },
     paused: { registry: terms.paused, vaults: pausedVaults.map(vault => vaultSlug(vault)) },
   }
-  return { report, block, market, executors, relayers, updaters, keeper }
+  return { report, block, registered, executors, relayers, updaters, keeper }
 }
 
 type ReadinessState = Awaited<ReturnType<typeof readState>>
 
 /** Returns the reasons why nobody could open a position. */
-function blockingProblems(config: Config, { report, market, executors }: ReadinessState): string[] {
+function blockingProblems(config: Config, { report, registered, executors }: ReadinessState): string[] {
   const { rpc, contracts, oracle, paused } = report
   return sentences([
     [config.trading === undefined, 'the trade router is not configured'],
@@ -100,9 +100,12 @@ function blockingProblems(config: Config, { report, market, executors }: Readine
     [rpc.lagSeconds > MAX_BLOCK_AGE_SECONDS, `the newest block is ${rpc.lagSeconds} seconds old`],
     [executors !== undefined && !executors.some(canSend), 'no executor account can send'],
     [paused.registry, 'the agent registry is paused'],
-    [market.vaults.length === 0, 'there is no vault'],
-    [market.vaults.length > 0 && paused.vaults.length === market.vaults.length, 'trading is paused in every vault'],
-    [oracle.stale.length === market.tokens.length, 'no token has a fresh price'],
+    [registered.vaults.length === 0, 'there is no vault'],
+    [
+      registered.vaults.length > 0 && paused.vaults.length === registered.vaults.length,
+      'trading is paused in every vault',
+    ],
+    [oracle.stale.length === registered.tokens.length, 'no token has a fresh price'],
   ])
 }
 

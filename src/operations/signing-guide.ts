@@ -1,9 +1,7 @@
-import { readSigningDomains, signingContracts } from '../chain/signing-domains.ts'
-import type { Context } from '../context.ts'
-import { hashExits, type PrimaryType, signingTypes } from '../protocol/typed-data.ts'
-import { presentEip712, primaryTypes } from '../resources/typed-data.ts'
+import { type PrimaryType, signingTypes } from '../protocol/typed-data.ts'
+import { primaryTypes } from '../resources/typed-data.ts'
 import { verifySignedMessage } from './signature-check.ts'
-import { EXAMPLE_EXITS, getSigningVectors } from './signing-vectors.ts'
+import { getSigningVectors } from './signing-vectors.ts'
 
 /** What each message does, who signs it, and on which contract's domain. */
 const meanings: Record<PrimaryType, string> = {
@@ -20,7 +18,8 @@ const meanings: Record<PrimaryType, string> = {
 const encodeType = (primaryType: PrimaryType): string =>
   `${primaryType}(${signingTypes[primaryType].map(({ name, type }) => `${type} ${name}`).join(',')})`
 
-const EXITS_HASH =
+/** How to compute the `exitsHash` of a message. */
+export const EXITS_HASH_RECIPE =
   'keccak256(abi.encode(bytes32[] ruleHashes)), where each ruleHash is keccak256(abi.encode(uint8 triggerType, int256 triggerBps, uint16 exitBps)), in array order; triggerType 0 is a StopLoss with negative triggerBps, 1 a TakeProfit with positive triggerBps'
 
 /** How to sign, as Markdown: the steps, the rules for the values, and every type. */
@@ -35,31 +34,10 @@ Rules for the signed values:
 - Amounts are signed in base units: USDC has 6 decimals, so a \`usdcAmount\` of "250" is signed as 250000000.
 - \`deadline\` is in Unix seconds. \`nonce\` is the quote's; it increments with each executed message.
 - \`minTokenOut\` and \`maxSlippageBps\` are always signed; if the body omits them, they are "0" and 100.
-- \`exitsHash\` = ${EXITS_HASH}.
+- \`exitsHash\` = ${EXITS_HASH_RECIPE}.
 - The signature of a key is 65 bytes, with v 27 or 28 and s in the lower half of the curve order.
 
 Types, fields in signing order:
 ${primaryTypes.map(type => `- \`${encodeType(type)}\` ${meanings[type]}.`).join('\n')}
 
 \`POST ${verifySignedMessage.path}\` explains what is wrong with a signature; \`GET ${getSigningVectors.path}\` returns one known signature of each type.`
-
-/** Reads the types and domains of every signed message of this deployment, as JSON for programs and models. */
-export async function readSigningReference(context: Context) {
-  const domains = await readSigningDomains(context.chain)
-  return {
-    how: 'Sign with eth_signTypedData_v4 (65 bytes r, s, v). Every quote returns typedData that is ready to sign.',
-    messages: primaryTypes.map(primaryType => {
-      const contract = signingContracts[primaryType]
-      return { contract, ...presentEip712(domains[contract], primaryType) }
-    }),
-    units:
-      'usdcAmount is signed in USDC base units (6 decimals); deadline is in Unix seconds; nonce is the one in the quote.',
-    exitsHash: {
-      recipe: EXITS_HASH,
-      example: {
-        exits: EXAMPLE_EXITS.map(rule => ({ ...rule, triggerBps: Number(rule.triggerBps) })),
-        exitsHash: hashExits(EXAMPLE_EXITS),
-      },
-    },
-  }
-}

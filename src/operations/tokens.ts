@@ -1,4 +1,4 @@
-import { readMarket } from '../chain/read-market.ts'
+import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentToken, tokenCatalog } from '../resources/token.ts'
 import { defineOperation } from './define-operation.ts'
@@ -23,9 +23,9 @@ export const listTokens = defineOperation(
     errors: [502],
   },
   async ({ chain }) => {
-    const { block, market } = await readMarket(chain)
-    const tokens = market.tokens.map(token =>
-      presentToken(token, vaultIdsOf(market, token.address), market.quoteIn(token.address)),
+    const { block, registered } = await readVaultsAndTokens(chain)
+    const tokens = registered.tokens.map(token =>
+      presentToken(token, vaultIdsOf(registered, token.address), registered.quoteIn(token.address)),
     )
     return {
       chainId: chain.id,

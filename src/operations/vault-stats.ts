@@ -1,6 +1,7 @@
 import { vaultSlug } from '../catalog/vault-slug.ts'
-import type { Block, TradingChain } from '../chain/configured-chain.ts'
-import { readMarket, type Vault } from '../chain/read-market.ts'
+import type { Block } from '../chain/block.ts'
+import type { TradingChain } from '../chain/configured-chain.ts'
+import { readVaultsAndTokens, type Vault } from '../chain/read-vaults-and-tokens.ts'
 import { getVaultFigures } from '../chain/vault-stats.ts'
 import { refuse } from '../errors/refuse.ts'
 import { type History, MAX_READ_ATTEMPTS } from '../history/client.ts'
@@ -33,12 +34,12 @@ export const getVaultStats = defineOperation(
     errors: [404, 502, 503],
   },
   async ({ trading, history }, { id, ...requested }) => {
-    const { block, market } = await readMarket(trading)
-    const vault = findVault(market, id)
+    const { block, registered } = await readVaultsAndTokens(trading)
+    const vault = findVault(registered, id)
     const range = parseTimeRange(requested, block.timestamp)
     const { figures, agents } = await readFigures(trading, history, vault, block)
     const { points, opening } = await history.sharePrices(vault.address, range, figures.block)
-    const symbols = new Map(market.tokens.map(({ address, symbol }) => [address, symbol]))
+    const symbols = new Map(registered.tokens.map(({ address, symbol }) => [address, symbol]))
     const isComplete = agents.lagBlocks === 0
     return {
       vaultId: vaultSlug(vault),

@@ -1,7 +1,7 @@
 import { getAddress, isAddress } from 'viem'
 import { z } from 'zod'
 import { vaultSlug } from '../catalog/vault-slug.ts'
-import { type Market, readMarket, type Vault } from '../chain/read-market.ts'
+import { readVaultsAndTokens, type Vault, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { refuse } from '../errors/refuse.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentToken, vaultTokens } from '../resources/token.ts'
@@ -14,7 +14,7 @@ export const vaultParams = z.object({
 })
 
 /** Finds a vault by slug, or by address in any case. Throws VAULT_NOT_FOUND. */
-export function findVault({ vaults }: Market, id: string): Vault {
+export function findVault({ vaults }: VaultsAndTokens, id: string): Vault {
   const address = isAddress(id, { strict: false }) ? getAddress(id) : undefined
   const vault = vaults.find(vault => (address ? vault.address === address : vaultSlug(vault) === id))
   if (vault === undefined) throw refuse('VAULT_NOT_FOUND', { id })
@@ -22,7 +22,7 @@ export function findVault({ vaults }: Market, id: string): Vault {
 }
 
 /** Returns the slugs of the vaults that allow a token. */
-export const vaultIdsOf = ({ vaults, allows }: Market, token: `0x${string}`): string[] =>
+export const vaultIdsOf = ({ vaults, allows }: VaultsAndTokens, token: `0x${string}`): string[] =>
   vaults.filter(vault => allows(vault.address, token)).map(vault => vaultSlug(vault))
 
 export const listVaults = defineOperation(
@@ -52,8 +52,8 @@ export const listVaults = defineOperation(
     errors: [502],
   },
   async ({ chain }) => {
-    const { block, market } = await readMarket(chain)
-    const vaults = market.vaults.map(vault => presentVault(chain.id, vault))
+    const { block, registered } = await readVaultsAndTokens(chain)
+    const vaults = registered.vaults.map(vault => presentVault(chain.id, vault))
     return { chainId: chain.id, vaults, total: vaults.length, asOf: presentAsOf(block) }
   },
 )
@@ -78,8 +78,8 @@ export const getVault = defineOperation(
     errors: [404, 502],
   },
   async ({ chain }, { id }) => {
-    const { block, market } = await readMarket(chain)
-    return { vault: presentVault(chain.id, findVault(market, id)), asOf: presentAsOf(block) }
+    const { block, registered } = await readVaultsAndTokens(chain)
+    return { vault: presentVault(chain.id, findVault(registered, id)), asOf: presentAsOf(block) }
   },
 )
 
@@ -103,11 +103,11 @@ export const listVaultTokens = defineOperation(
     errors: [404, 502],
   },
   async ({ chain }, { id }) => {
-    const { block, market } = await readMarket(chain)
-    const vault = findVault(market, id)
-    const allowed = market.tokens.filter(({ address }) => market.allows(vault.address, address))
+    const { block, registered } = await readVaultsAndTokens(chain)
+    const vault = findVault(registered, id)
+    const allowed = registered.tokens.filter(({ address }) => registered.allows(vault.address, address))
     const tokens = allowed.map(token => ({
-      ...presentToken(token, vaultIdsOf(market, token.address), market.quoteIn(token.address, vault)),
+      ...presentToken(token, vaultIdsOf(registered, token.address), registered.quoteIn(token.address, vault)),
       allowedInVault: true,
     }))
     return {

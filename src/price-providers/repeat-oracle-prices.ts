@@ -1,5 +1,5 @@
 import type { Chain } from '../chain/configured-chain.ts'
-import { readMarket } from '../chain/read-market.ts'
+import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import type { PriceProvider } from './price-provider.ts'
 
 /**
@@ -9,8 +9,8 @@ import type { PriceProvider } from './price-provider.ts'
 export const createLocalProvider = (chain: Chain): PriceProvider => ({
   name: 'local',
   async observe(symbols) {
-    const { block, market } = await readMarket(chain)
-    const quotes = new Map(market.tokens.map(({ symbol, address }) => [symbol, market.quoteIn(address)]))
+    const { block, registered } = await readVaultsAndTokens(chain)
+    const quotes = new Map(registered.tokens.map(({ symbol, address }) => [symbol, registered.quoteIn(address)]))
     return symbols.map(symbol => {
       const quote = quotes.get(symbol)
       if (!quote?.quoted) return { symbol, reason: 'notKnown' }

@@ -1,6 +1,6 @@
 import { formatUnits } from 'viem'
 import { z } from 'zod'
-import type { Token } from '../chain/read-market.ts'
+import type { Token } from '../chain/read-vaults-and-tokens.ts'
 import type { PriceQuote } from '../protocol/price-quote.ts'
 import { marketSession, presentMarketSession } from './market-session.ts'
 import { addressOut, asOf, hashOut, unixSeconds } from './primitives.ts'

@@ -1,13 +1,13 @@
 import { z } from 'zod'
-import type { Block } from '../chain/configured-chain.ts'
+import type { Block } from '../chain/block.ts'
 import type { Risk } from '../chain/risk-state.ts'
 import { limitBreaches } from '../protocol/limit-breaches.ts'
 import { promotionProgress } from '../protocol/promotion-criteria.ts'
+import { accountRiskBounds, presentRiskBounds } from './account-risk-bounds.ts'
 import { allocation, presentAllocation } from './allocation.ts'
 import { capitalMode, presentCapitalMode } from './capital-mode.ts'
 import { asOf, bps, digits, presentAsOf, usdc } from './primitives.ts'
 import { presentPromotionReadiness, promotionReadiness } from './promotion-readiness.ts'
-import { accountRiskBounds, presentRiskBounds } from './risk-limits.ts'
 import { presentTradePolicy, tradePolicy } from './trade-policy.ts'
 
 export const riskState = z

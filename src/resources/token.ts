@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Token } from '../chain/read-market.ts'
+import type { Token } from '../chain/read-vaults-and-tokens.ts'
 import type { PriceQuote } from '../protocol/price-quote.ts'
 import { marketSession, presentMarketSession } from './market-session.ts'
 import { presentPrice, price } from './price.ts'

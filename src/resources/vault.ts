@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { vaultSlug } from '../catalog/vault-slug.ts'
 import { vaultTexts } from '../catalog/vault-texts.ts'
-import type { Vault } from '../chain/read-market.ts'
+import type { Vault } from '../chain/read-vaults-and-tokens.ts'
 import { nameOf, TRACKS } from './agent.ts'
 import { addressOut, asOf, bps, digits, usdc } from './primitives.ts'
 

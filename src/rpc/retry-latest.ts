@@ -1,4 +1,4 @@
-import type { RpcResponse } from './node.ts'
+import type { RpcResponse } from './endpoint-client.ts'
 import { isBlockLost } from './node-errors.ts'
 import type { RpcRequest } from './requests.ts'
 

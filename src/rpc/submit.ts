@@ -1,5 +1,5 @@
 import { type Hex, isHex } from 'viem'
-import { isTimeout } from './node.ts'
+import { isTimeout } from './endpoint-client.ts'
 import { isLimit, isUnsupportedMethod, type RpcError } from './node-errors.ts'
 import { redact } from './redact.ts'
 import { type NodeReceipt, sendRequest, sendSyncRequest } from './requests.ts'

@@ -1,4 +1,4 @@
-import { createEndpoint, type Endpoint, isTimeout, type RpcResponse } from './node.ts'
+import { createEndpoint, type Endpoint, isTimeout, type RpcResponse } from './endpoint-client.ts'
 import { isNodeFault, RefusedByNode, unreachable } from './node-errors.ts'
 import type { RpcRequest } from './requests.ts'
 import { retryLatest } from './retry-latest.ts'

@@ -22,7 +22,7 @@ import type { TrackPolicy, TradePolicyLimits } from '../../devnet/suite-config.t
 import { errorCodes } from '../../src/errors/catalogue.ts'
 import type { Executor } from '../../src/executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../../src/executor/relay-types.ts'
-import { relayUntilMined } from '../../src/operations/relay-until-mined.ts'
+import { relayOrRefuse } from '../../src/operations/relay-or-refuse.ts'
 import { Track, TriggerType } from '../../src/protocol/enums.ts'
 import { hashExits } from '../../src/protocol/typed-data.ts'
 import {
@@ -140,7 +140,7 @@ async function codeOfOutcome(outcome: RelayOutcome): Promise<string> {
     deadline: 0n,
     call: { to: '0x00', data: '0x' },
   }
-  return relayUntilMined(executor, relay).then(
+  return relayOrRefuse(executor, relay).then(
     () => 'mined',
     ({ body }) => body.code,
   )

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createLogRangeSize, isOverload, parseBlockLimit } from '../../src/rpc/log-range.ts'
+import { createLogRangeSize, isOverload, parseBlockLimit } from '../../src/rpc/log-range-size.ts'
 
 // Errors of eth_getLogs, as providers document or send them.
 it.each([

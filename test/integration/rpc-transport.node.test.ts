@@ -215,7 +215,7 @@ describe('the source', () => {
     expect(filesWith(/^(?!.*\b(override|async fetch)\b).*(?<![.\w])fetch\(/m)).toEqual([
       'payments/hosted-facilitator.ts',
       'price-providers/fetch-json.ts',
-      'rpc/node.ts',
+      'rpc/endpoint-client.ts',
     ])
   })
 })

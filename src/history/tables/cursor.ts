@@ -3,11 +3,6 @@ import type { Hex } from 'viem'
 /** The block up to which the index is complete, the head at that time, and the newest final block. */
 export type IndexCursor = { block: number; hash: Hex; timestamp: number; head: number; final: number }
 
-/** Another writer moved the cursor. The caller starts again from the stored one. */
-export class CursorMoved extends Error {
-  override name = 'CursorMoved'
-}
-
 /** Returns a query for the cursor; `toCursor` reads its row. */
 export const selectCursor = (db: Pick<D1Database, 'prepare'>): D1PreparedStatement =>
   db.prepare('SELECT scope, block, hash, timestamp, head, final FROM cursor')
@@ -40,27 +35,3 @@ export const moveCursorBack = (
   db
     .prepare('UPDATE cursor SET block = ?1, hash = ?2, timestamp = ?3, final = min(final, ?1) WHERE id = 1')
     .bind(block, hash, timestamp)
-
-/**
- * Runs statements in one transaction that fails unless the cursor is at the block with this hash; undefined stands for an
- * empty index. Throws CursorMoved; then nothing was written.
- */
-export async function commitAtCursor(
-  db: D1Database,
-  hash: Hex | undefined,
-  statements: readonly D1PreparedStatement[],
-): Promise<void> {
-  // D1 transactions cannot branch. Parsing invalid JSON is an error that ends them; random() keeps SQLite from
-  // evaluating it while it prepares the statement.
-  const check = db
-    .prepare(
-      `SELECT CASE WHEN (SELECT hash FROM cursor WHERE id = 1) IS ?1 THEN 1 ELSE json('the cursor moved ' || random()) END`,
-    )
-    .bind(hash ?? null)
-  try {
-    await db.batch([check, ...statements])
-  } catch (error) {
-    if (error instanceof Error && /malformed JSON/i.test(error.message)) throw new CursorMoved()
-    throw error
-  }
-}

@@ -3,11 +3,12 @@ import type { Config } from '../config.ts'
 import { logFailure } from '../log.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import { type ChainFollower, createChainFollower, type FollowerStep, type IndexListener } from './chain-follower.ts'
+import { CursorMoved } from './commit-at-cursor.ts'
 import { createEquitySampler, type EquitySampler } from './equity-sampler.ts'
 import { indexKeyOf } from './index-key.ts'
 import { openSampleStore } from './sample-store.ts'
 import { openIndexStore } from './store.ts'
-import { CursorMoved, type IndexCursor } from './tables/cursor.ts'
+import type { IndexCursor } from './tables/cursor.ts'
 
 /** The blocks of the cursor and of the head after the last step; undefined before the first. */
 export type IndexerStatus = { cursor: number | undefined; head: number | undefined }

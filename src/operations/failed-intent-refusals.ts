@@ -30,7 +30,7 @@ export async function refusalAtHead(chain: Chain, { data, context }: Revert): Pr
 }
 
 /** Returns the refusal of an intent that had no effect: the decoded contract error if the revert data name one. */
-export function refusalOf(
+export function refusalOfFailedIntent(
   outcome: { state: 'rejected'; data?: Hex; message?: string } | { state: 'reverted'; hash: Hex; data?: Hex },
   context: RevertContext,
 ): Refusal {

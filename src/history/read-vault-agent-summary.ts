@@ -1,7 +1,7 @@
 import { type Address, type Hex, pad } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
-import type { Block } from '../chain/configured-chain.ts'
+import type { Block } from '../chain/block.ts'
 import { decodeEvent, eventTopic } from '../protocol/decode-event.ts'
 import { AgentStatus } from '../protocol/enums.ts'
 import type { NodeLog } from '../rpc/requests.ts'
@@ -12,7 +12,7 @@ const AGENT_STATUS_CHANGED = eventTopic(agentRegistryAbi, 'AgentStatusChanged')
 const POSITION_OPENED = eventTopic(positionManagerAbi, 'PositionOpened')
 
 /** The number of a vault's agents by status, and the agents that may have an open position. */
-export type VaultAgents = { byStatus: Map<number, number>; trading: bigint[]; asOf: Block; lagBlocks: number }
+export type VaultAgentSummary = { byStatus: Map<number, number>; trading: bigint[]; asOf: Block; lagBlocks: number }
 
 const COUNT_BY_STATUS = `SELECT status, count(*) AS agents FROM agents INDEXED BY agents_vault_status
   WHERE vault = ?1 AND until IS NULL GROUP BY status`
@@ -23,11 +23,11 @@ const TRADING_AGENTS = `SELECT agent_id FROM equity INDEXED BY equity_open
   WHERE block > coalesce((SELECT changed_to FROM sampling), -1) AND vault = ?1`
 
 /** Reads the agents of a vault. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
-export async function readVaultAgents(
+export async function readVaultAgentSummary(
   { snapshots, chain, db }: TradeSources,
   vault: Address,
   head: Block,
-): Promise<VaultAgents> {
+): Promise<VaultAgentSummary> {
   const { results, logs, asOf, lagBlocks } = await snapshots.readSnapshot({
     queries: session => [session.prepare(COUNT_BY_STATUS).bind(vault), session.prepare(TRADING_AGENTS).bind(vault)],
     head: Promise.resolve(head),

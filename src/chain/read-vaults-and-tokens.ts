@@ -2,7 +2,8 @@ import { type Address, type Hex, parseAbi } from 'viem'
 import { Track } from '../protocol/enums.ts'
 import { type PriceQuote, type RoundData, strictestMaxAge, toPriceQuote } from '../protocol/price-quote.ts'
 import type { TrackConfig } from '../protocol/track-config.ts'
-import type { Block, Chain } from './configured-chain.ts'
+import type { Block } from './block.ts'
+import type { Chain } from './configured-chain.ts'
 import { mandateVault, priceOracle, tokenRegistry, vaultTrackRegistry } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
 
@@ -37,7 +38,7 @@ export type Vault = {
 }
 
 /** Every registered vault and token, with allowlists and oracle quotes, at one block. */
-export type Market = {
+export type VaultsAndTokens = {
   vaults: Vault[]
   tokens: Token[]
   /**
@@ -52,36 +53,36 @@ const TRACK_IDS = Object.values(Track).map(BigInt)
 /** Number of entries beyond the expected ones to read, in case the registries have grown. */
 const SPARE_ENTRIES = 8
 
-type Registered = { vaults: Address[]; tokens: Address[] }
+type RegistryEntries = { vaults: Address[]; tokens: Address[] }
 
 /** The last seen entries of the registries, which only grow. */
-const lastSeen = new WeakMap<object, Registered>()
+const lastSeen = new WeakMap<object, RegistryEntries>()
 
 /**
- * Reads the market, in one round trip if the registries have the configured or last seen entries, else in two or more.
- * Throws CHAIN_UNREACHABLE.
+ * Reads every registered vault and token, in one round trip if the registries have the configured or last seen entries,
+ * else in two or more. Throws CHAIN_UNREACHABLE.
  */
-export async function readMarket(chain: Chain): Promise<{ block: Block; market: Market }> {
+export async function readVaultsAndTokens(chain: Chain): Promise<{ block: Block; registered: VaultsAndTokens }> {
   const configured = { vaults: Object.values(chain.vaults), tokens: Object.values(chain.tokens) }
-  let expected: Registered = lastSeen.get(chain.contracts) ?? configured
+  let expected: RegistryEntries = lastSeen.get(chain.contracts) ?? configured
   for (;;) {
-    const { registered, ...read } = await readRegistries(chain, expected)
-    if (haveSameEntries(registered, expected)) {
+    const { entries, ...read } = await readRegistries(chain, expected)
+    if (haveSameEntries(entries, expected)) {
       if (expected !== configured) lastSeen.set(chain.contracts, expected)
       return read
     }
-    expected = registered
+    expected = entries
   }
 }
 
-const haveSameEntries = (a: Registered, b: Registered) =>
+const haveSameEntries = (a: RegistryEntries, b: RegistryEntries) =>
   a.vaults.length === b.vaults.length &&
   a.tokens.length === b.tokens.length &&
   a.vaults.every(vault => b.vaults.includes(vault)) &&
   a.tokens.every(token => b.tokens.includes(token))
 
 /** Reads the entries of both registries, and the facts about the expected ones. */
-async function readRegistries(chain: Chain, expected: Registered) {
+async function readRegistries(chain: Chain, expected: RegistryEntries) {
   const { block, values } = await readTree(chain, {
     vaultCount: optional(call(vaultTrackRegistry(chain), 'vaultCount', [])),
     vaultEntries: indexesOf(expected.vaults).map(index =>
@@ -92,11 +93,11 @@ async function readRegistries(chain: Chain, expected: Registered) {
     vaults: expected.vaults.map(vault => vaultCalls(chain, vault, expected.tokens)),
     tokens: expected.tokens.map(token => tokenCalls(chain, token)),
   })
-  const registered: Registered = {
+  const entries: RegistryEntries = {
     vaults: firstEntries(values.vaultEntries, values.vaultCount),
     tokens: firstEntries(values.tokenEntries, values.tokenCount),
   }
-  return { block, registered, market: toMarket(block, values) }
+  return { block, entries, registered: toVaultsAndTokens(block, values) }
 }
 
 const indexesOf = (expected: readonly Address[]) =>
@@ -152,7 +153,10 @@ type TokenValues = { [name in keyof Token]: Token[name] | undefined } & {
   maxAge: bigint | undefined
 }
 
-function toMarket(block: Block, values: { vaults: readonly VaultValues[]; tokens: readonly TokenValues[] }): Market {
+function toVaultsAndTokens(
+  block: Block,
+  values: { vaults: readonly VaultValues[]; tokens: readonly TokenValues[] },
+): VaultsAndTokens {
   const allowed = new Set(
     values.vaults.flatMap(({ address, allowlist }) =>
       allowlist.filter(({ isAllowed }) => isAllowed).map(({ token }) => `${address}${token}`),

@@ -2,13 +2,17 @@ import { marketHours } from '../catalog/market-hours.ts'
 import type { Config } from '../config.ts'
 
 /** Messages about a closed market: the remedy of a stale price, and the warning while the price is still fresh. */
-export type MarketClosure = { remedy: string; warning: string }
+export type MarketClosedTexts = { remedy: string; warning: string }
 
 /**
  * Returns the messages about a token whose market is closed at a time in Unix seconds; undefined while it is open, or if
  * the deployment ignores market sessions.
  */
-export function marketClosure({ respectSessions }: Config, symbol: string, at: bigint): MarketClosure | undefined {
+export function marketClosedTexts(
+  { respectSessions }: Config,
+  symbol: string,
+  at: bigint,
+): MarketClosedTexts | undefined {
   const { session, nextOpen } = marketHours(symbol, Number(at))
   if (!respectSessions || session !== 'closed') return undefined
   const until = nextOpen === undefined ? 'its next session' : `${nextOpen} (Unix seconds)`

@@ -4,13 +4,13 @@ import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 import { refusalOfRevert } from '../protocol/contract-error-refusals.ts'
 import { decodeRevert } from '../protocol/decode-revert.ts'
-import { type Revert, refusalOf, revertContext } from './revert-refusals.ts'
+import { type Revert, refusalOfFailedIntent, revertContext } from './failed-intent-refusals.ts'
 
 /**
  * Relays a call and returns the mined transaction. Every other outcome is thrown as its refusal; `onRevert` may replace
  * the refusal of a decoded contract error.
  */
-export async function relayUntilMined(
+export async function relayOrRefuse(
   executor: Executor,
   relay: RelayRequest,
   onRevert: (revert: Revert) => Promise<Refusal> = async ({ data, context }) => refusalOfRevert(data, context),
@@ -23,7 +23,7 @@ export async function relayUntilMined(
     case 'rejected':
     case 'reverted': {
       const context = revertContext(relay)
-      if (decodeRevert(outcome.data) === undefined) throw refusalOf(outcome, context)
+      if (decodeRevert(outcome.data) === undefined) throw refusalOfFailedIntent(outcome, context)
       const transactionHash = outcome.state === 'reverted' ? outcome.hash : undefined
       throw await onRevert({ data: outcome.data, context: { ...context, transactionHash } })
     }

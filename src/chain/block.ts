@@ -1,0 +1,2 @@
+/** The block that values were read from. The timestamp is Unix seconds. */
+export type Block = { number: bigint; timestamp: bigint }
