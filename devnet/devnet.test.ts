@@ -11,11 +11,9 @@ import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../contracts-abi/position-manager.ts'
 import { promotionCriteriaAbi } from '../contracts-abi/promotion-criteria.ts'
 import { quoterV2Abi } from '../contracts-abi/quoter-v2.ts'
-import { tradePolicyAbi } from '../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import { usdcTokenAbi } from '../contracts-abi/usdc-token.ts'
-import { TriggerType } from '../src/protocol/enums.ts'
-import { hashExits, signingTypes } from '../src/protocol/typed-data.ts'
+import { createDevnetAgents, type DevnetAgents } from '../test/support/devnet-agents.ts'
 import { devnetAccounts } from './accounts.ts'
 import { startAnvil } from './anvil.ts'
 import { type Devnet, startDevnet } from './index.ts'
@@ -23,19 +21,20 @@ import { type Devnet, startDevnet } from './index.ts'
 const CHAIN_ID = 421614
 const SIMULATED = 0
 const REAL = 1
-const NEVER = 4_102_444_800n // 2100
 const usdc = (amount: string) => parseUnits(amount, 6)
 
 let devnet: Devnet
+let agents: DevnetAgents
 beforeAll(async () => {
   devnet = await startDevnet({ chainId: CHAIN_ID })
+  agents = createDevnetAgents(devnet)
 }, 30_000)
 afterAll(() => devnet?.stop())
 
 test('an agent of the frontier vault trades its capital on the real pool and is stopped out after a price drop', async () => {
   const { accounts, contracts, vaults, tokens } = devnet.deployment
-  const agentId = await register('frontier', 1)
-  const positionId = await open(agentId, 1, { vault: 'frontier', symbol: 'NVDA', amount: usdc('1000') })
+  const agentId = await agents.register('frontier', account(1))
+  const positionId = await agents.open(agentId, account(1), { vault: 'frontier', symbol: 'NVDA', amount: usdc('1000') })
   const position = { address: contracts.PositionManager, abi: positionManagerAbi, args: [positionId] } as const
 
   const opened = await devnet.client.readContract({ ...position, functionName: 'getPosition' })
@@ -72,12 +71,12 @@ test('an agent of the genesis vault proves itself on paper, is promoted, and the
     address: contracts.AgentRegistry,
     abi: [...agentRegistryAbi, ...promotionCriteriaAbi], // the criteria's errors come through
   } as const
-  const agentId = await register('genesis', 3)
+  const agentId = await agents.register('genesis', account(3))
   const promote = { ...registry, functionName: 'promoteAgent', args: [agentId, 1] } as const
   await expect(devnet.send(accounts.keeper, promote)).rejects.toThrow('TooFewTrades')
 
   for (let nonce = 0n; nonce < 2n; nonce++) {
-    const positionId = await open(agentId, 3, { symbol: 'AAPL', amount: usdc('2000'), nonce })
+    const positionId = await agents.open(agentId, account(3), { symbol: 'AAPL', amount: usdc('2000'), nonce })
     const position = { address: contracts.PositionManager, abi: positionManagerAbi, args: [positionId] } as const
     expect(await devnet.client.readContract({ ...position, functionName: 'capitalModeOf' })).toBe(SIMULATED)
     await devnet.setPrice('AAPL', nonce === 0n ? 320 : 380)
@@ -89,7 +88,7 @@ test('an agent of the genesis vault proves itself on paper, is promoted, and the
   await expect(devnet.send(accounts.keeper, promote)).rejects.toThrow('EvaluationPeriodNotOver')
   await devnet.increaseTime(60)
   await devnet.send(accounts.keeper, promote)
-  const positionId = await open(agentId, 3, { symbol: 'AAPL', amount: usdc('2000'), nonce: 2n })
+  const positionId = await agents.open(agentId, account(3), { symbol: 'AAPL', amount: usdc('2000'), nonce: 2n })
   const position = { address: contracts.PositionManager, abi: positionManagerAbi, args: [positionId] } as const
   expect(await devnet.client.readContract({ ...position, functionName: 'capitalModeOf' })).toBe(REAL)
   const [, ledger] = await held()
@@ -164,11 +163,13 @@ test("each vault holds its deposits, and every pool trades at its token's oracle
 })
 
 test('a thin pool rejects a trade whose slippage is too high, and no agent signs more slippage than the policy allows', async () => {
-  const agentId = await register('genesis', 2)
+  const agentId = await agents.register('genesis', account(2))
   const trade = { symbol: 'COST', amount: usdc('1000') }
-  await expect(open(agentId, 2, trade)).rejects.toThrow('SlippageExceeded')
-  await expect(open(agentId, 2, { ...trade, maxSlippageBps: 1_500 })).rejects.toThrow('SlippageAboveLimit')
-  await open(agentId, 2, { ...trade, amount: usdc('20') })
+  await expect(agents.open(agentId, account(2), trade)).rejects.toThrow('SlippageExceeded')
+  await expect(agents.open(agentId, account(2), { ...trade, maxSlippageBps: 1_500 })).rejects.toThrow(
+    'SlippageAboveLimit',
+  )
+  await agents.open(agentId, account(2), { ...trade, amount: usdc('20') })
 })
 
 test('the pool follows a price far beyond the deviation bound', async () => {
@@ -293,96 +294,8 @@ test('the committed bytecode includes the contracts of the deployment', () => {
   expect(Object.keys(bytecode)).toEqual(expect.arrayContaining(['TradeRouter', 'MandateVault', 'UsdcToken', 'WETH9']))
 })
 
-async function register(vault: string, index: number): Promise<bigint> {
-  const { accounts, contracts, vaults } = devnet.deployment
-  const signer = agent(index)
-  const message = {
-    vault: vaults[vault] ?? '0x',
-    name: `agent ${index}`,
-    metadataURI: 'https://agents.example/agent.json',
-    signer: signer.address,
-    linkERC8004: false,
-    erc8004AgentId: 0n,
-    nonce: 0n,
-    deadline: NEVER,
-  } as const
-  const signature = await signer.signTypedData({
-    domain: await domainOf(contracts.AgentRegistry),
-    primaryType: 'SelfRegister',
-    message,
-    types: { SelfRegister: signingTypes.SelfRegister },
-  })
-  const { logs } = await devnet.send(accounts.relayer, {
-    address: contracts.AgentRegistry,
-    abi: agentRegistryAbi,
-    functionName: 'selfRegisterAgent',
-    args: [
-      message.vault,
-      message.name,
-      message.metadataURI,
-      message.signer,
-      message.linkERC8004,
-      message.erc8004AgentId,
-      message.deadline,
-      signature,
-    ],
-  })
-  const [registered] = parseEventLogs({ abi: agentRegistryAbi, logs, eventName: 'AgentRegistered' })
-  if (!registered) throw new Error('The receipt has no AgentRegistered event.')
-  return registered.args.agentId
-}
-
-async function open(
-  agentId: bigint,
-  index: number,
-  {
-    vault = 'genesis',
-    symbol,
-    amount,
-    maxSlippageBps = 100,
-    nonce = 0n,
-  }: { vault?: string; symbol: string; amount: bigint; maxSlippageBps?: number; nonce?: bigint },
-): Promise<bigint> {
-  const { accounts, contracts, vaults, tokens } = devnet.deployment
-  const intent = {
-    agentId,
-    vault: vaults[vault] ?? '0x',
-    token: tokens[symbol] ?? '0x',
-    usdcAmount: amount,
-    minTokenOut: 0n,
-    maxSlippageBps,
-    exits: [
-      { triggerType: TriggerType.StopLoss, triggerBps: -800n, exitBps: 10_000 },
-      { triggerType: TriggerType.TakeProfit, triggerBps: 1_500n, exitBps: 10_000 },
-    ],
-    deadline: NEVER,
-    nonce,
-  } as const
-  const signature = await agent(index).signTypedData({
-    domain: await domainOf(contracts.TradeRouter),
-    primaryType: 'OpenPosition',
-    message: { ...intent, exitsHash: hashExits(intent.exits) },
-    types: { OpenPosition: signingTypes.OpenPosition },
-  })
-  const { logs } = await devnet.send(accounts.executor, {
-    address: contracts.TradeRouter,
-    abi: [...tradeRouterAbi, ...tradePolicyAbi], // the policy's errors come through
-    functionName: 'openPosition',
-    args: [intent, signature],
-  })
-  const [opened] = parseEventLogs({ abi: tradeRouterAbi, logs, eventName: 'PositionOpenedFromIntent' })
-  if (!opened) throw new Error('The receipt has no PositionOpenedFromIntent event.')
-  return opened.args.positionId
-}
-
-function agent(index: number) {
-  const account = devnet.deployment.accounts.agents[index]
-  if (!account) throw new Error(`There is no agent account ${index}.`)
-  return privateKeyToAccount(account.privateKey)
-}
-
-async function domainOf(address: Address) {
-  const { domain } = await devnet.client.getEip712Domain({ address })
-  const { salt: _, ...signed } = domain // the contract's domain has no salt, and a zero salt would be hashed
-  return signed
+function account(index: number) {
+  const { privateKey } = devnet.deployment.accounts.agents[index] ?? {}
+  if (!privateKey) throw new Error(`There is no agent account ${index}.`)
+  return privateKeyToAccount(privateKey)
 }
