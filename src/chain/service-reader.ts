@@ -10,7 +10,7 @@ import { RefusedByNode, unreachable } from '../rpc/node-errors.ts'
 import { callRequest } from '../rpc/requests.ts'
 import type { Block } from './block.ts'
 import type { Chain } from './configured-chain.ts'
-import { type ArgsOf, decodeResult, encodeCall, typedByAbi } from './function-call.ts'
+import { type ArgsOf, encodeCall, tryDecodeResult, typedByAbi } from './function-call.ts'
 import { serviceReaderCode } from './service-reader-bytecode.ts'
 
 type ReaderFunction = ContractFunctionName<typeof serviceReaderAbi>
@@ -49,7 +49,8 @@ export async function callReader<const name extends ReaderFunction>(
     logRefusedRead(chain, functionName, 'the node ignores the state override')
     throw unreachable('the node ignores the state override')
   }
-  const decoded = decodeResult(serviceReaderAbi, functionName, { success: true, data: returned })
+  const decoded = tryDecodeResult(serviceReaderAbi, functionName, { success: true, data: returned })
+  if (decoded === undefined) throw unreachable(`the node did not return the result of ${functionName}`)
   const [block, ...values] = typedByAbi<[Block & { chainId: bigint }, ...ReaderValues<name>]>(decoded)
   if (block.chainId !== BigInt(chain.id)) throw unreachable(`the node is on chain ${block.chainId}`)
   return { block: { number: block.number, timestamp: block.timestamp }, values: typedByAbi(values) }

@@ -19,6 +19,9 @@ export type Endpoint = {
   supportsSyncSend: boolean
 }
 
+/** The logs of a range that the indexer reads at once take about half of it. */
+const MAX_RESPONSE_BYTES = 16 * 1024 * 1024
+
 /** Creates the client of one node. Nothing is sent yet. */
 export function createEndpoint(url: string): Endpoint {
   let lastId = 0
@@ -35,14 +38,14 @@ export function createEndpoint(url: string): Endpoint {
         body: JSON.stringify(body),
         signal: controller.signal,
       })
-      return await response.json()
+      return JSON.parse(await readText(response))
     } finally {
       clearTimeout(timer) // a pending timer would keep a Durable Object in memory
     }
   }
 
   async function send<Result>(request: RpcRequest<Result>, timeoutMs: number): Promise<RpcResponse<Result>> {
-    return parseResponse(await post(envelope(request), timeoutMs))
+    return parseResponse(await post(envelope(request), timeoutMs), request)
   }
 
   async function sendBatch(requests: readonly RpcRequest[], timeoutMs: number): Promise<RpcResponse[]> {
@@ -50,8 +53,13 @@ export function createEndpoint(url: string): Endpoint {
     const bodies = requests.map(envelope)
     const replies = await post(bodies, timeoutMs)
     if (Array.isArray(replies) && replies.length === bodies.length)
-      return bodies.map(body => parseResponse(replies.find(reply => reply?.id === body.id)))
-    const { error } = Array.isArray(replies) ? {} : parseResponse(replies)
+      return requests.map((request, index) =>
+        parseResponse(
+          replies.find(reply => reply?.id === bodies[index]?.id),
+          request,
+        ),
+      )
+    const error = Array.isArray(replies) ? undefined : parseErrorOf(replies)
     if (error && isLimit(error)) return bodies.map(() => ({ error }))
     acceptsBatches = false
     return sendOneByOne(requests, timeoutMs)
@@ -69,13 +77,34 @@ export function createEndpoint(url: string): Endpoint {
 /** Returns whether `send` or `sendBatch` failed because no response arrived in time. */
 export const isTimeout = (error: unknown): boolean => error instanceof Error && error.name === 'TimeoutError'
 
-/** Parses a JSON-RPC response. Its result has the type that the specification gives the request; that is not verified. */
-function parseResponse<Result>(reply: unknown): RpcResponse<Result> {
+/** Reads a body. Throws once it exceeds the limit, and cancels the rest. */
+async function readText({ body }: Response): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  let size = 0
+  for await (const chunk of body ?? []) {
+    size += chunk.byteLength
+    if (size > MAX_RESPONSE_BYTES) throw new RangeError(`a response of more than ${MAX_RESPONSE_BYTES} bytes`)
+    text += decoder.decode(chunk, { stream: true })
+  }
+  return text + decoder.decode()
+}
+
+/** Parses a JSON-RPC response. Throws if its result is not of the type that the request expects. */
+function parseResponse<Result>(reply: unknown, { method, isResult }: RpcRequest<Result>): RpcResponse<Result> {
+  const error = parseErrorOf(reply)
+  if (error) return { error }
+  const { result } = reply as { result?: unknown }
+  if (!isResult(result)) throw new TypeError(`a malformed result of ${method}`)
+  return { result }
+}
+
+/** Returns the error of a JSON-RPC response, or undefined if it has none. Throws if it is not a response. */
+function parseErrorOf(reply: unknown): RpcError | undefined {
   if (typeof reply !== 'object' || reply === null) throw new TypeError('not a JSON-RPC response')
-  if ('error' in reply && typeof reply.error === 'object' && reply.error !== null)
-    return { error: parseError(reply.error) }
-  if (!('result' in reply)) throw new TypeError('a JSON-RPC response without a result')
-  return { result: reply.result as Result }
+  return 'error' in reply && typeof reply.error === 'object' && reply.error !== null
+    ? parseError(reply.error)
+    : undefined
 }
 
 function parseError({ code, message, data }: { code?: unknown; message?: unknown; data?: unknown }): RpcError {

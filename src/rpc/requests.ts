@@ -1,12 +1,22 @@
-import { type Address, type Hex, hexToNumber, numberToHex } from 'viem'
+import { type Address, type Hash, type Hex, hexToNumber, numberToHex } from 'viem'
+import {
+  isAddress,
+  isCount,
+  isData,
+  isHash,
+  isQuantity,
+  listOf,
+  nullOr,
+  objectOf,
+  optional,
+  type ResultCheck,
+} from './result-checks.ts'
 
-declare const RESULT: unique symbol
-
-/** A JSON-RPC request. `Result` is the type of its result as the Ethereum JSON-RPC specification defines it. */
+/** A JSON-RPC request. A node whose result fails `isResult` counts as failed. */
 export type RpcRequest<Result = unknown> = {
   method: string
   params: readonly unknown[]
-  readonly [RESULT]?: Result
+  isResult: ResultCheck<Result>
 }
 
 /** A transaction to execute without sending it. Quantities are hex. */
@@ -26,7 +36,7 @@ export type LogFilter = {
 }
 
 /** A block header. `baseFeePerGas` is absent before EIP-1559. */
-export type NodeBlock = { number: Hex; hash: Hex; timestamp: Hex; baseFeePerGas?: Hex }
+export type NodeBlock = { number: Hex; hash: Hex; timestamp: Hex; baseFeePerGas?: Hex | null | undefined }
 
 export type NodeTransaction = { hash: Hex; from: Address; to: Address | null; input: Hex; blockNumber: Hex | null }
 
@@ -39,7 +49,7 @@ export type NodeLog = {
   blockHash: Hex
   transactionHash: Hex
   logIndex: Hex
-  blockTimestamp?: Hex | null
+  blockTimestamp?: Hex | null | undefined
 }
 
 /** A receipt. `blockHash` is zero when a sequencer returns it before it has sealed the block. */
@@ -55,41 +65,92 @@ export type NodeReceipt = {
 }
 
 /** The result of geth's default tracer, without its steps. `returnValue` may lack the 0x prefix. */
-export type NodeTrace = { failed?: boolean; returnValue?: string }
+export type NodeTrace = { failed?: boolean | undefined; returnValue?: string | undefined }
+
+const isBlock = objectOf<NodeBlock>({
+  number: isCount,
+  hash: isHash,
+  timestamp: isCount,
+  baseFeePerGas: optional(nullOr(isQuantity)),
+})
+
+const isTransaction = objectOf<NodeTransaction>({
+  hash: isHash,
+  from: isAddress,
+  to: nullOr(isAddress),
+  input: isData,
+  blockNumber: nullOr(isCount),
+})
+
+const isLog = objectOf<NodeLog>({
+  address: isAddress,
+  topics: listOf(isHash),
+  data: isData,
+  blockNumber: isCount,
+  blockHash: isHash,
+  transactionHash: isHash,
+  logIndex: isCount,
+  blockTimestamp: optional(nullOr(isCount)),
+})
+
+const isReceipt = objectOf<NodeReceipt>({
+  transactionHash: isHash,
+  from: isAddress,
+  to: nullOr(isAddress),
+  blockNumber: isCount,
+  blockHash: nullOr(isHash),
+  status: isCount,
+  gasUsed: isCount,
+  logs: listOf(isLog),
+})
+
+const isTrace = objectOf<NodeTrace>({
+  failed: (value): value is boolean | undefined => value === undefined || typeof value === 'boolean',
+  returnValue: (value): value is string | undefined => value === undefined || typeof value === 'string',
+})
+
+const isReceiptOrHash: ResultCheck<NodeReceipt | Hash> = (value): value is NodeReceipt | Hash =>
+  isHash(value) || isReceipt(value)
 
 type BlockTag = number | bigint | 'latest' | 'finalized'
 
-export const chainIdRequest: RpcRequest<Hex> = { method: 'eth_chainId', params: [] }
-export const blockNumberRequest: RpcRequest<Hex> = { method: 'eth_blockNumber', params: [] }
+export const chainIdRequest: RpcRequest<Hex> = { method: 'eth_chainId', params: [], isResult: isCount }
+export const blockNumberRequest: RpcRequest<Hex> = { method: 'eth_blockNumber', params: [], isResult: isCount }
 
 export const blockRequest = (block: BlockTag): RpcRequest<NodeBlock | null> => ({
   method: 'eth_getBlockByNumber',
   params: [toTag(block), false],
+  isResult: nullOr(isBlock),
 })
 
 export const transactionCountRequest = (account: Address): RpcRequest<Hex> => ({
   method: 'eth_getTransactionCount',
   params: [account, 'latest'],
+  isResult: isCount,
 })
 
 export const balanceRequest = (account: Address): RpcRequest<Hex> => ({
   method: 'eth_getBalance',
   params: [account, 'latest'],
+  isResult: isQuantity,
 })
 
 export const codeRequest = (account: Address): RpcRequest<Hex> => ({
   method: 'eth_getCode',
   params: [account, 'latest'],
+  isResult: isData,
 })
 
 export const transactionRequest = (hash: Hex): RpcRequest<NodeTransaction | null> => ({
   method: 'eth_getTransactionByHash',
   params: [hash],
+  isResult: nullOr(isTransaction),
 })
 
 export const receiptRequest = (hash: Hex): RpcRequest<NodeReceipt | null> => ({
   method: 'eth_getTransactionReceipt',
   params: [hash],
+  isResult: nullOr(isReceipt),
 })
 
 /** Requests the logs of an inclusive range of blocks. */
@@ -99,6 +160,7 @@ export const logsRequest = (
 ): RpcRequest<NodeLog[]> => ({
   method: 'eth_getLogs',
   params: [{ ...filter, fromBlock: numberToHex(fromBlock), toBlock: numberToHex(toBlock) }],
+  isResult: listOf(isLog),
 })
 
 /** Requests the return data of a call. `codeAt` is code that the call finds at an address instead of the real code. */
@@ -109,28 +171,36 @@ export const callRequest = (
 ): RpcRequest<Hex> => ({
   method: 'eth_call',
   params: codeAt === undefined ? [call, toTag(block)] : [call, toTag(block), codeAt],
+  isResult: isData,
 })
 
 export const estimateGasRequest = (call: CallParameters): RpcRequest<Hex> => ({
   method: 'eth_estimateGas',
   params: [call],
+  isResult: isCount,
 })
 
-export const sendRequest = (raw: Hex): RpcRequest<Hex> => ({ method: 'eth_sendRawTransaction', params: [raw] })
+export const sendRequest = (raw: Hex): RpcRequest<Hash> => ({
+  method: 'eth_sendRawTransaction',
+  params: [raw],
+  isResult: isHash,
+})
 
 /**
  * Sends a transaction and requests its receipt (EIP-7966). It has one parameter only: nodes disagree on the form of a
  * timeout, so callers set their own deadline.
  */
-export const sendSyncRequest = (raw: Hex): RpcRequest<NodeReceipt | Hex> => ({
+export const sendSyncRequest = (raw: Hex): RpcRequest<NodeReceipt | Hash> => ({
   method: 'eth_sendRawTransactionSync',
   params: [raw],
+  isResult: isReceiptOrHash,
 })
 
 /** Requests the default trace: anvil keeps it after it has dropped the state that other tracers run on. */
 export const traceRequest = (hash: Hex): RpcRequest<NodeTrace | null> => ({
   method: 'debug_traceTransaction',
   params: [hash, { disableStack: true, disableStorage: true, enableMemory: false }],
+  isResult: nullOr(isTrace),
 })
 
 const toTag = (block: BlockTag) => (typeof block === 'string' ? block : numberToHex(block))

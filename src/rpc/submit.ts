@@ -1,4 +1,4 @@
-import { type Hex, isHex } from 'viem'
+import type { Hex } from 'viem'
 import { isTimeout } from './endpoint-client.ts'
 import { isLimit, isUnsupportedMethod, type RpcError } from './node-errors.ts'
 import { redact } from './redact.ts'
@@ -50,8 +50,7 @@ export async function submit(transport: RpcTransport, raw: Hex, { waitMs, sync }
   }
 }
 
-const isReceipt = (result: NodeReceipt | Hex): result is NodeReceipt =>
-  typeof result === 'object' && result !== null && isHex(result.blockNumber) && isHex(result.status)
+const isReceipt = (result: NodeReceipt | Hex): result is NodeReceipt => typeof result === 'object'
 
 // Messages of geth, Nitro, anvil, erigon and reth. The order matters: `replacement transaction underpriced` is not about
 // the base fee.

@@ -1,14 +1,15 @@
 import { type Client, createClient, custom } from 'viem'
 import { redact } from './redact.ts'
+import { isData } from './result-checks.ts'
 import type { RpcTransport } from './transport.ts'
 
 /**
- * Returns a viem client over a transport, for viem's actions. Its errors carry the code and the revert data of the node,
+ * Returns a viem client over a transport, for viem's actions that read data: `readContract`, `getCode`. Its errors carry the code and the revert data of the node,
  * and a redacted message.
  */
 export function createViemClient(rpc: RpcTransport): Client {
   async function request({ method, params = [] }: { method: string; params?: readonly unknown[] }): Promise<unknown> {
-    const { result, error } = await rpc.call({ method, params })
+    const { result, error } = await rpc.call({ method, params, isResult: isData })
     if (error === undefined) return result
     const { code, message, data } = error
     throw Object.assign(new Error(redact(message)), { code, data })

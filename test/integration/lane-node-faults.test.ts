@@ -35,6 +35,24 @@ describe('a node', () => {
     expect(await nonceOf(account.address)).toBe(1)
   })
 
+  test.each(['0x', 'pending', 7])('that returns the nonce %j once does not stop the lane', async nonce => {
+    const { executor, account } = newLane()
+    let isOver = false
+    node.fault = async ({ method }, forward) => {
+      const response = await forward()
+      if (isOver || !method.includes('eth_getTransactionCount')) return response
+      isOver = true
+      const replies = (await response.json()) as object[]
+      const position = method.replace('batch ', '').split(' ').indexOf('eth_getTransactionCount')
+      return Response.json(replies.with(position, { ...replies[position], result: nonce }))
+    }
+    const requests = [newRequest(), newRequest(), newRequest()]
+    await Promise.all(requests.map(request => relayUntilMined(executor, request)))
+    expect(isOver).toBe(true)
+    expect(await Promise.all(requests.map(executionsOf))).toEqual([1n, 1n, 1n])
+    expect(await nonceOf(account.address)).toBe(3)
+  })
+
   test('that is unreachable is replaced by the next one', async () => {
     const { executor } = newLane()
     node.fault = ({ isSpare }, forward) => (isSpare ? forward() : losesConnection())

@@ -44,6 +44,30 @@ describe('a node', () => {
     expect(logged.every(line => line.includes(problem) && !line.includes(deployment.rpcUrl))).toBe(true)
   })
 
+  it.each([
+    ['a number', { result: 7 }],
+    ['an object', { result: {} }],
+    ['null', { result: null }],
+    ['text', { result: 'pending' }],
+    ['half a byte', { result: '0x123' }],
+    ['other data', { result: '0x1234' }],
+  ])('that returns %s instead of what was asked for counts as unreachable', async (_, reply) => {
+    const { agentId } = await newTrader()
+    mockNode(() => reply)
+    const tested = app()
+    const requests = [
+      ['listPositions', { agentId }],
+      ['getRiskState', { agentId }],
+      ['getTradeIntentQuote', { agentId }],
+      ['getTradeHistory', { agentId }],
+      ['getTransaction', { txHash: `0x${'5f'.repeat(32)}` }],
+    ] as const
+    for (const [id, input] of requests) {
+      const { status, body } = await call(id, input, tested)
+      expect({ id, status, body }).toMatchObject({ status: 502, body: { code: 'CHAIN_UNREACHABLE', retryable: true } })
+    }
+  })
+
   it('of another chain counts as unreachable', async () => {
     const { agentId } = await newTrader()
     mockNode(() => undefined)

@@ -54,6 +54,15 @@ describe('a read', () => {
     ['limits the rate', error(-32005, 'rate limit exceeded')],
     ['does not know the method', error(-32601, 'the method does not exist')],
     ['returns an error that is not about the request', error(-32000, 'database is corrupt')],
+    ['returns no digits', result('0x')],
+    ['returns the name of a block', result('pending')],
+    ['returns a negative number', result('-0x1')],
+    ['returns a decimal number', result('16')],
+    ['returns a number', result(16)],
+    ['returns null', result(null)],
+    ['returns an object', result({ number: '0x10' })],
+    ['returns more than the largest exact integer', result('0x20000000000000')],
+    ['returns more than 16 MiB', result(`0x${'0'.repeat(17 * 2 ** 20)}10`)],
   ])('queries the next node if one %s', async (_, reply) => {
     const [first, second] = [await startNode(reply), await startNode(result('0x10'))]
     expect(await createTransport(urlsOf(first, second)).read(blockNumberRequest)).toBe('0x10')
@@ -123,14 +132,15 @@ describe('a call', () => {
 })
 
 describe('a batch', () => {
-  const requests = [chainIdRequest, undefined, blockRequest('latest')] as const
+  const requests = [chainIdRequest, undefined, blockNumberRequest] as const
 
   it('is one HTTP request, with undefined in the place of an undefined request', async () => {
-    const node = await startNode(calls => calls.map(({ id, method }) => ({ id, result: method })).reverse())
+    const results: Record<string, string> = { eth_chainId: '0x1', eth_blockNumber: '0x10' }
+    const node = await startNode(calls => calls.map(({ id, method }) => ({ id, result: results[method] })).reverse())
     expect(await createTransport(urlsOf(node)).batch(requests)).toEqual([
-      { result: 'eth_chainId' },
+      { result: '0x1' },
       undefined,
-      { result: 'eth_getBlockByNumber' },
+      { result: '0x10' },
     ])
     expect(node.requests).toHaveLength(1)
   })
@@ -151,6 +161,18 @@ describe('a batch', () => {
     const node = await startNode(() => ({ error: limit }))
     expect(await createTransport(urlsOf(node)).batch(requests)).toEqual([{ error: limit }, undefined, { error: limit }])
     expect(node.requests).toHaveLength(1)
+  })
+
+  it.each([
+    ['number', 'latest'],
+    ['timestamp', '0x'],
+    ['baseFeePerGas', 7],
+    ['hash', '0x12'],
+  ])('is sent to the next node if the %s of a block is %j', async (field, value) => {
+    const block = { number: '0x1', hash: `0x${'ab'.repeat(32)}`, timestamp: '0x2', baseFeePerGas: '0x0' }
+    const [first, second] = [await startNode(result({ ...block, [field]: value })), await startNode(result(block))]
+    const rpc = createTransport(urlsOf(first, second))
+    expect(await rpc.batch([blockRequest('latest'), blockRequest(1)])).toEqual([{ result: block }, { result: block }])
   })
 
   it('is sent to the next node if its responses are not accepted', async () => {
@@ -183,7 +205,7 @@ describe('signed bytes', () => {
   it('are sent without waiting to a node that does not know eth_sendRawTransactionSync', async () => {
     const node = await startNode((calls, isBatch) =>
       calls[0]?.method === 'eth_sendRawTransaction'
-        ? result('0xabcd')(calls, isBatch)
+        ? result(`0x${'ab'.repeat(32)}`)(calls, isBatch)
         : error(-32601, 'method not found')(calls, isBatch),
     )
     const rpc = createTransport(urlsOf(node))

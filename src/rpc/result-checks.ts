@@ -1,0 +1,47 @@
+import type { Address, Hash, Hex } from 'viem'
+
+/** Tells whether a JSON value from a node has the type that the Ethereum JSON-RPC specification gives it. */
+export type ResultCheck<Result> = (value: unknown) => value is Result
+
+const matching =
+  <Text extends Hex>(pattern: RegExp): ResultCheck<Text> =>
+  (value): value is Text =>
+    typeof value === 'string' && pattern.test(value)
+
+/** A quantity of at most 256 bits. Leading zeros are accepted: they leave no doubt about the number. */
+export const isQuantity = matching<Hex>(/^0x[0-9a-f]{1,64}$/i)
+export const isData = matching<Hex>(/^0x(?:[0-9a-f]{2})*$/i)
+export const isHash = matching<Hash>(/^0x[0-9a-f]{64}$/i)
+export const isAddress = matching<Address>(/^0x[0-9a-f]{40}$/i)
+
+/** A quantity that a JavaScript number holds exactly: nonces, block numbers, timestamps, gas. */
+export const isCount: ResultCheck<Hex> = (value): value is Hex =>
+  isQuantity(value) && Number.isSafeInteger(Number(value))
+
+export const nullOr =
+  <Result>(isResult: ResultCheck<Result>): ResultCheck<Result | null> =>
+  (value): value is Result | null =>
+    value === null || isResult(value)
+
+export const optional =
+  <Result>(isResult: ResultCheck<Result>): ResultCheck<Result | undefined> =>
+  (value): value is Result | undefined =>
+    value === undefined || isResult(value)
+
+export const listOf =
+  <Result>(isResult: ResultCheck<Result>): ResultCheck<Result[]> =>
+  (value): value is Result[] =>
+    Array.isArray(value) && value.every(isResult)
+
+/** An object with these fields; others are ignored. */
+export function objectOf<Result extends object>(
+  fields: {
+    [Field in keyof Result]-?: ResultCheck<Result[Field]>
+  },
+): ResultCheck<Result> {
+  const checks = Object.entries<ResultCheck<unknown>>(fields)
+  return (value): value is Result =>
+    typeof value === 'object' &&
+    value !== null &&
+    checks.every(([field, isField]) => isField((value as Record<string, unknown>)[field]))
+}
