@@ -1,6 +1,7 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Config } from '../config.ts'
 import { refuse } from '../errors/refuse.ts'
+import { exampleDeadline } from '../resources/primitives.ts'
 import type { AppEnv } from './app-env.ts'
 import { llmsFullText, llmsText } from './llms-txt.ts'
 import { openApiJson } from './openapi-document.ts'
@@ -11,12 +12,14 @@ export type Assets = { fetch: (request: Request) => Promise<Response> }
 
 /** Adds the API documents: the OpenAPI description, the interactive page over it, and the texts for language models. */
 export function addDocsRoutes(app: OpenAPIHono<AppEnv>, assets: Assets | undefined) {
-  const documents = new WeakMap<Config, string>()
+  const documents = new WeakMap<Config, { deadline: string; json: string }>()
   app.get('/docs/swagger.json', c => {
     const { config } = c.var.context
-    const json = documents.get(config) ?? openApiJson(app, config)
-    documents.set(config, json)
-    return c.body(json, 200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache' })
+    const deadline = exampleDeadline()
+    const cached = documents.get(config)
+    const document = cached?.deadline === deadline ? cached : { deadline, json: openApiJson(app, config) }
+    documents.set(config, document)
+    return c.body(document.json, 200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache' })
   })
   for (const [path, text] of [
     ['/llms.txt', llmsText],

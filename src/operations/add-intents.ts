@@ -46,7 +46,7 @@ export const getAddIntentQuote = defineOperation(
     const amount = usdcAmount === undefined ? undefined : parseUsdc(usdcAmount)
     const { block, terms } = await getPositionTerms(trading, agentId, { positionId, usdcAmount: amount })
     const { position, token } = terms
-    const deadline = requestedDeadline ?? quoteDeadline(block, terms.extension)
+    const deadline = quoteDeadline(requestedDeadline, block, terms.extension)
     const intent = { usdcAmount: amount, minTokenOut, maxSlippageBps, deadline }
     const checks = addChecks(terms, intent)
     const estimate =

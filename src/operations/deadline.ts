@@ -9,13 +9,19 @@ const DAY_SECONDS = 86_400n
 const MIN_MILLISECONDS = 1_000_000_000_000n
 const MAX_MILLISECONDS = 99_999_999_999_999n
 
-/** Returns the deadline that a quote suggests: ten minutes after the block, in Unix seconds. */
-export const suggestedDeadline = ({ timestamp }: Block): bigint => timestamp + SUGGESTED_LIFETIME_SECONDS
-
-/** Returns the deadline that a quote suggests, within the trade policy if there is one. */
-export function quoteDeadline(block: Block, extension: ExtensionTerms | undefined): bigint {
-  const maxSeconds = extension?.tradePolicy.maxDeadlineSeconds || SUGGESTED_LIFETIME_SECONDS
-  return maxSeconds < SUGGESTED_LIFETIME_SECONDS ? block.timestamp + maxSeconds : suggestedDeadline(block)
+/**
+ * Returns the deadline of a quote: the requested one, or ten minutes after the block, or less if the trade policy allows
+ * less. Throws the refusal of a requested one that every submission would reject.
+ */
+export function quoteDeadline(requested: bigint | undefined, block: Block, extension?: ExtensionTerms): bigint {
+  if (requested === undefined) {
+    const maxSeconds = extension?.tradePolicy.maxDeadlineSeconds || SUGGESTED_LIFETIME_SECONDS
+    return block.timestamp + (maxSeconds < SUGGESTED_LIFETIME_SECONDS ? maxSeconds : SUGGESTED_LIFETIME_SECONDS)
+  }
+  const refusal = deadlineRefusal(requested, block)
+  if (refusal)
+    throw refusal.withRemedy('Send a future deadline in Unix seconds, or leave it out: the quote suggests one.')
+  return requested
 }
 
 /** Returns the refusal of a deadline that has passed at the block or is in milliseconds; undefined if it is acceptable. */

@@ -8,6 +8,7 @@ import {
   addressOut,
   asOf,
   deadline,
+  deadlineOut,
   digits,
   erc8004AgentId,
   hashOut,
@@ -16,7 +17,7 @@ import {
   unixSeconds,
 } from '../resources/primitives.ts'
 import { eip712Info, presentEip712, presentTypedData, signableFields } from '../resources/typed-data.ts'
-import { deadlineRefusal, deadlineWarnings, suggestedDeadline } from './deadline.ts'
+import { deadlineRefusal, deadlineWarnings, quoteDeadline } from './deadline.ts'
 import { defineOperation, OperationReply } from './define-operation.ts'
 import { refusalAtHead } from './failed-intent-refusals.ts'
 import { relayOrRefuse, wasAccepted } from './relay-or-refuse.ts'
@@ -44,7 +45,7 @@ export const getERC8004LinkQuote = defineOperation(
         agentRegistry: addressOut.meta({ description: 'Verifying contract of the signature' }),
         identityRegistry: addressOut.meta({ description: 'The ERC-8004 identity registry' }),
         serverTime: unixSeconds('Current block time'),
-        suggestedDeadline: unixSeconds('A deadline ten minutes ahead'),
+        suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
         ...signableFields,
         asOf,
       })
@@ -54,7 +55,7 @@ export const getERC8004LinkQuote = defineOperation(
   async ({ chain }, { agentId, erc8004AgentId, ...requested }) => {
     const { block, terms } = await getLinkTerms(chain, agentId)
     const { agent, domain, ownerNonce: nonce, identityRegistry } = terms
-    const deadline = requested.deadline ?? suggestedDeadline(block)
+    const deadline = quoteDeadline(requested.deadline, block)
     return {
       agentId: `${agentId}`,
       owner: agent.owner,

@@ -41,7 +41,7 @@ export const getExitLadderIntentQuote = defineOperation(
   async ({ trading, config }, { agentId, positionId, exits, deadline: requestedDeadline }) => {
     const { block, terms } = await getPositionTerms(trading, agentId, { positionId })
     const { position, token } = terms
-    const deadline = requestedDeadline ?? quoteDeadline(block, terms.extension)
+    const deadline = quoteDeadline(requestedDeadline, block, terms.extension)
     const { exitRules, pendingRules, nextRuleIndex } = presentPosition(position, token.symbol)
     return {
       ...presentQuote({ trading, config }, block, {

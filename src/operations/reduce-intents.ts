@@ -43,7 +43,7 @@ export const getReduceIntentQuote = defineOperation(
     const share = exitBps ?? CLOSE_BPS
     const { block, terms } = await getPositionTerms(trading, agentId, { positionId, exitBps: share })
     const { position, token } = terms
-    const deadline = requestedDeadline ?? quoteDeadline(block, terms.extension)
+    const deadline = quoteDeadline(requestedDeadline, block, terms.extension)
     const estimate =
       exitBps === undefined ? undefined : estimateSale(token, reduceAmounts(terms, exitBps), position.capitalMode)
     return {

@@ -13,7 +13,7 @@ import { address, deadline, presentAsOf } from '../resources/primitives.ts'
 import { registration, registrationBody, registrationFields, registrationQuote } from '../resources/registration.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { USDC_DECIMALS } from '../resources/usdc-amount.ts'
-import { deadlineRefusal, deadlineWarnings, suggestedDeadline } from './deadline.ts'
+import { deadlineRefusal, deadlineWarnings, quoteDeadline } from './deadline.ts'
 import { defineOperation, OperationReply } from './define-operation.ts'
 import { refusalAtHead, revertContext } from './failed-intent-refusals.ts'
 import { relayOrRefuse, wasAccepted } from './relay-or-refuse.ts'
@@ -57,7 +57,7 @@ export const getRegistrationQuote = defineOperation(
     const { block, terms } = await getRegistrationTerms(chain, signer)
     const { fee, domain, signerNonce } = terms
     const due = payments?.dueOf(fee, block.timestamp)
-    const deadline = requested.deadline ?? suggestedDeadline(block)
+    const deadline = quoteDeadline(requested.deadline, block)
     const message = signer &&
       signerNonce !== undefined &&
       vault &&

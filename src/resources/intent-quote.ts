@@ -5,7 +5,7 @@ import { exitBounds } from './exit-bounds.ts'
 import { exitRule } from './exit-rule.ts'
 import { marketSession } from './market-session.ts'
 import { agentPosition } from './position.ts'
-import { addressOut, amount, asOf, bps, digits, unixSeconds, usdc } from './primitives.ts'
+import { addressOut, amount, asOf, bps, deadlineOut, digits, unixSeconds, usdc } from './primitives.ts'
 import { check } from './router-check.ts'
 import { tradePolicy } from './trade-policy.ts'
 import { eip712Info, signableFields } from './typed-data.ts'
@@ -40,7 +40,7 @@ const quoteFields = {
   market: marketSession.optional(),
   warnings: z.array(z.string()).optional().meta({ description: 'What to know even though every check passes' }),
   serverTime: unixSeconds('Current block time'),
-  suggestedDeadline: unixSeconds('A deadline ten minutes ahead'),
+  suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
   ...signableFields,
   asOf,
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { addressOut, digits, hashOut, txHash, unixSeconds } from './primitives.ts'
+import { addressOut, deadlineOut, digits, hashOut, txHash, unixSeconds } from './primitives.ts'
 
 /** The kinds of relayed calls that a user signed, as opposed to the service's own transactions. */
 export const signedKinds = ['open', 'add', 'reduce', 'ladder', 'register', 'link'] as const
@@ -35,7 +35,7 @@ export const intentStatus = z
     signer: addressOut.optional().meta({ description: 'Of registrations and identity links' }),
     positionId: digits('Once mined').optional(),
     nonce: digits('The signed nonce'),
-    deadline: unixSeconds('The signed deadline, capped at 2^52'),
+    deadline: deadlineOut('The signed deadline, capped at 2^52'),
     transactionHash: hashOut.optional().meta({ description: 'The attempt that was mined' }),
     blockNumber: digits('Block of that transaction').optional(),
     attempts: z.array(attempt).meta({ description: 'Oldest first' }),

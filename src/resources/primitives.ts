@@ -54,9 +54,16 @@ export const signature = z
   .transform(value => value as `0x${string}`)
   .meta({ description: 'EIP-712 signature: 65 bytes (r, s, v), or ERC-1271' })
 
+const HOUR_MS = 3_600_000
+
+/** Returns the deadline of examples: one to two hours ahead, the same all hour. */
+export const exampleDeadline = (): string => `${(Math.floor(Date.now() / HOUR_MS) + 2) * 3_600}`
+
 export const deadline = uint.meta({
   description: 'Valid until; Unix seconds',
-  example: '1790000000',
+  get example() {
+    return exampleDeadline()
+  },
 })
 export const nonce = uint.meta({ description: 'Nonce from the quote', example: '0' })
 
@@ -79,6 +86,14 @@ export const digits = (description: string) =>
     .regex(/^[0-9]+$/)
     .meta({ description })
 export const unixSeconds = (description: string) => digits(`${description}; Unix seconds`)
+/** Unix seconds in the future. */
+export const deadlineOut = (description: string) =>
+  unixSeconds(description).meta({
+    description: `${description}; Unix seconds`,
+    get example() {
+      return exampleDeadline()
+    },
+  })
 export const addressOut = z
   .string()
   .regex(/^0x[0-9a-fA-F]{40}$/)

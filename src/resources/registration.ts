@@ -1,6 +1,17 @@
 import { z } from 'zod'
 import { paymentRequirements } from './payment-required.ts'
-import { address, addressOut, asOf, deadline, digits, hashOut, signature, uint, unixSeconds } from './primitives.ts'
+import {
+  address,
+  addressOut,
+  asOf,
+  deadline,
+  deadlineOut,
+  digits,
+  hashOut,
+  signature,
+  uint,
+  unixSeconds,
+} from './primitives.ts'
 import { eip712Info, signableFields } from './typed-data.ts'
 
 /** Text of limited length. The limit also holds in bytes, because the registry counts bytes. */
@@ -51,7 +62,7 @@ export const registrationQuote = z
     signerNonce: digits('The nonce to sign; null without `signer`').nullable(),
     registryPaused: z.boolean(),
     serverTime: unixSeconds('Current block time'),
-    suggestedDeadline: unixSeconds('A deadline ten minutes ahead'),
+    suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
     ...signableFields,
     asOf,
   })

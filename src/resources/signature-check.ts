@@ -2,29 +2,37 @@ import { z } from 'zod'
 import { refuse } from '../errors/refuse.ts'
 import { type Message, type PrimaryType, signingTypes } from '../protocol/typed-data.ts'
 import { exits } from './exit-rule.ts'
-import { address, addressOut, agentId, signature, uint } from './primitives.ts'
+import { address, addressOut, agentId, exampleDeadline, signature, uint } from './primitives.ts'
 import { primaryTypes, typedData } from './typed-data.ts'
 
 const primaryType = z
   .enum(primaryTypes)
   .meta({ description: 'EIP-712 primary type of what was signed', example: 'OpenPosition' })
 
-const exampleMessage = { agentId: '1', positionId: '3', exitBps: 10000, deadline: '1790000000', nonce: '4' }
+const exampleIntent = () => ({ positionId: '3', exitBps: 10000, deadline: exampleDeadline(), nonce: '4' })
+const exampleMessage = () => ({ agentId: '1', ...exampleIntent() })
 const messageValue = z.union([z.string().max(4096), z.int(), z.boolean()])
 
 export const verifyBody = z
   .object({
     primaryType,
-    message: z.record(z.string().max(64), messageValue).optional().meta({
-      description: 'The signed message, field by field, as in typedData; exitsHash may be omitted if exits are sent',
-      example: exampleMessage,
-    }),
+    message: z
+      .record(z.string().max(64), messageValue)
+      .optional()
+      .meta({
+        description: 'The signed message, field by field, as in typedData; exitsHash may be omitted if exits are sent',
+        get example() {
+          return exampleMessage()
+        },
+      }),
     intent: z
       .record(z.string().max(64), z.unknown())
       .optional()
       .meta({
         description: 'Instead of message: the body as it would be posted, without the signature; requires agentId',
-        example: { positionId: '3', exitBps: 10000, deadline: '1790000000', nonce: '4' },
+        get example() {
+          return exampleIntent()
+        },
       }),
     agentId: agentId.optional(),
     exits: exits.optional(),
@@ -32,7 +40,9 @@ export const verifyBody = z
     signer: address.optional().meta({ description: 'The expected signer; defaults to the signer or owner on chain' }),
   })
   .meta({
-    example: { primaryType: 'ReducePosition', message: exampleMessage, signature: `0x${'5f'.repeat(64)}1b` },
+    get example() {
+      return { primaryType: 'ReducePosition', message: exampleMessage(), signature: `0x${'5f'.repeat(64)}1b` }
+    },
   })
 
 export const verdict = z

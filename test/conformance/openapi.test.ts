@@ -95,6 +95,20 @@ describe.each(listed.map(operation => [operation.id, operation] as const))('%s',
   })
 })
 
+it('the document has examples of deadlines one to two hours ahead', () => {
+  const deadlines: string[] = []
+  JSON.stringify(document, (key, value) => {
+    if (key === 'deadline' || key === 'suggestedDeadline')
+      deadlines.push(...[value, value.example].filter(example => typeof example === 'string'))
+    for (const { name, schema } of key === 'parameters' && Array.isArray(value) ? value : [])
+      if (name === 'deadline') deadlines.push(schema.example)
+    return value
+  })
+  const now = Date.now() / 1000
+  expect(deadlines.length).toBeGreaterThan(20)
+  expect(deadlines.filter(deadline => Number(deadline) < now + 3_500 || Number(deadline) > now + 7_200)).toEqual([])
+})
+
 it('every reference resolves', () => {
   const references = JSON.stringify(document).match(/"#\/components\/schemas\/\w+"/g) ?? []
   for (const reference of references) expect(resolve({ $ref: JSON.parse(reference) })).toBeDefined()

@@ -167,8 +167,34 @@ describe('a deadline', () => {
   it.each([
     ['that has passed', '1', 'EXPIRED_DEADLINE'],
     ['in milliseconds', `${Date.now() + 600_000}`, 'DEADLINE_IN_MILLISECONDS'],
-  ])('%s is rejected', async (_, deadline, code) => {
+  ])('%s is rejected, and no quote offers it for signing', async (_, deadline, code) => {
     await open(trader, { deadline }, 400, code)
+    const fresh = await newTrader()
+    const { agentId, account } = fresh
+    const positionId = await openPosition(fresh)
+    const registration = {
+      signer: account.address,
+      vault: GENESIS,
+      name: 'late',
+      metadataURI: 'https://agents.example',
+    }
+    const quotes = [
+      ['getTradeIntentQuote', { agentId, symbol: 'NVDA', usdcAmount: '100' }],
+      ['getAddIntentQuote', { agentId, positionId, usdcAmount: '100' }],
+      ['getReduceIntentQuote', { agentId, positionId, exitBps: '5000' }],
+      ['getExitLadderIntentQuote', { agentId, positionId, exits: '-900:10000' }],
+      ['getRegistrationQuote', registration],
+      ['getErc8004LinkQuote', { agentId, erc8004AgentId: '1' }],
+    ] as const
+    for (const [id, input] of quotes) {
+      const { status, body } = await call(id, { ...input, deadline })
+      const remedy = expect.stringContaining('leave it out')
+      expect({ id, status, body }).toMatchObject({
+        id,
+        status: 400,
+        body: { code, remedy, details: { given: deadline } },
+      })
+    }
   })
 
   it('more than 24 hours ahead is accepted with a warning', async () => {

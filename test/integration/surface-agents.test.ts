@@ -39,9 +39,10 @@ const transfer = (from: Account, to: Account, id: bigint) =>
 
 /** Returns the signed body of a link, from its quote. */
 async function linkOf(account: Account, agentId: string, erc8004AgentId: bigint, changes: Input = {}) {
-  const { body } = await call('getErc8004LinkQuote', { agentId, erc8004AgentId: `${erc8004AgentId}`, ...changes })
-  const signature = await sign(privateKeyToAccount(account.privateKey), body.typedData)
-  return { agentId, ...body.body, signature }
+  const { body } = await call('getErc8004LinkQuote', { agentId, erc8004AgentId: `${erc8004AgentId}` })
+  const typedData = { ...body.typedData, message: { ...body.typedData.message, ...changes } }
+  const signature = await sign(privateKeyToAccount(account.privateKey), typedData)
+  return { agentId, ...body.body, ...changes, signature }
 }
 
 describe('the agents of an owner', () => {

@@ -50,17 +50,22 @@ export const quoteOf = {
 } as const satisfies Partial<Record<OperationId, OperationId>>
 export type Submission = keyof typeof quoteOf
 
-/** Returns the signed body of an intent, from its quote. `changes` are made after signing. */
+/**
+ * Returns the signed body of an intent, from its quote. A deadline is signed without quoting it, because quotes refuse an
+ * expired one. `changes` are made after signing.
+ */
 export async function signedIntent(
   trader: Trader,
   submission: Submission,
-  input: Input,
+  { deadline, ...input }: Input,
   changes: Input = {},
 ): Promise<Input> {
   const { agentId, account } = trader
   const { status, body } = await call(quoteOf[submission], { agentId, ...input })
   expect({ status, body }).toMatchObject({ status: 200, body: { typedData: {} } })
-  return { agentId, ...body.body, signature: await sign(account, body.typedData), ...changes }
+  const signed = deadline === undefined ? {} : { deadline }
+  const typedData = { ...body.typedData, message: { ...body.typedData.message, ...signed } }
+  return { agentId, ...body.body, ...signed, signature: await sign(account, typedData), ...changes }
 }
 
 /** Quotes, signs and posts an intent. */
