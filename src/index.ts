@@ -9,7 +9,7 @@ import { createApp } from './http/app.ts'
 import { withResponseCache } from './http/in-memory-response-cache.ts'
 import { eventStreamsOf } from './live/client.ts'
 import { EventStreamsObject } from './live/object.ts'
-import { logEvent } from './log.ts'
+import { logFailure } from './log.ts'
 import { notifySubscribers } from './mcp/notify-subscribers.ts'
 import { createMcpRoute } from './mcp/route.ts'
 import { createServer } from './mcp/server.ts'
@@ -91,6 +91,7 @@ export default {
     wake()
     // Each part logs its own failure and does not stop the others.
     await refreshPricesOnSchedule(context)
-    if (config.chain && config.trading) await context.history.sample().catch(() => logEvent('sampling failure'))
+    if (config.chain && config.trading)
+      await context.history.sample().catch(error => logFailure('sampling failure', error))
   },
 } satisfies ExportedHandler<Env>

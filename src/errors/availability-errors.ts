@@ -22,6 +22,7 @@ export const availabilityErrors = {
     remedy: 'Try again in a moment; one stream of GET /events can replace several streams of single agents.',
     retryable: true,
     retryAfterSeconds: 5,
+    level: 'warn',
   }),
   CHAIN_NOT_CONFIGURED: row({
     status: 500,

@@ -41,3 +41,7 @@ export const errorCodes = Object.entries(errorRows).map(([code, { status, remedy
 }))
 
 export const remedyOf = (code: Code): string => errorRows[code].remedy
+
+/** Returns the level at which refusals of a code are logged. */
+export const levelOf = (code: string): 'error' | 'warn' =>
+  (Object.hasOwn(errorRows, code) && (errorRows[code as Code] as ErrorRow).level) || 'error'

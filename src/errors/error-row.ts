@@ -9,6 +9,8 @@ export type ErrorRow<F extends Facts = never> = {
   remedy: string
   retryable?: true
   retryAfterSeconds?: number
+  /** The log level of a refusal with a status from 500 on; `error` unless callers can cause it at will. */
+  level?: 'warn'
 }
 
 /** Declares a row whose refusal takes the facts `F`. */

@@ -1,4 +1,5 @@
-import type { Refusal } from './refusal.ts'
+import { levelOf } from './catalogue.ts'
+import { Refusal } from './refusal.ts'
 
 const MAX_FRAMES = 8
 
@@ -7,8 +8,16 @@ const MAX_FRAMES = 8
  * messages can contain RPC URLs, and with them keys.
  */
 export function logRefusal({ status, body, cause }: Refusal, request: { requestId: string; path: string }): void {
+  const level = levelOf(body.code)
   const failure = cause instanceof Error && { cause: cause.name, frames: framesOf(cause) }
-  console.error(JSON.stringify({ level: 'error', ...request, status, code: body.code, ...failure }))
+  console[level](JSON.stringify({ level, ...request, status, code: body.code, ...failure }))
+}
+
+/** Returns what a log line may say about an error: its code or class, and its stack frames. */
+export function describeFailure(error: unknown): { cause: string; frames?: string[] } {
+  if (!(error instanceof Error)) return { cause: typeof error }
+  const thrown = error instanceof Refusal && error.cause instanceof Error ? error.cause : error
+  return { cause: error instanceof Refusal ? error.body.code : error.name, frames: framesOf(thrown) }
 }
 
 const framesOf = ({ stack = '' }: Error) =>

@@ -1,4 +1,4 @@
-import { logEvent } from '../log.ts'
+import { logFailure } from '../log.ts'
 import { isUnreachable } from '../rpc/node-errors.ts'
 
 /**
@@ -6,7 +6,7 @@ import { isUnreachable } from '../rpc/node-errors.ts'
  * reconciliation retries.
  */
 export function logUnexpected(error: unknown): undefined {
-  if (!isUnreachable(error)) logEvent('lane failure', { cause: error instanceof Error ? error.name : typeof error })
+  if (!isUnreachable(error)) logFailure('lane failure', error)
 }
 
 /** Returns undefined if no node was reachable and throws every other error; pass it to `catch`. */

@@ -1,6 +1,6 @@
 import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { listen, type StreamListener } from '../support/event-stream.ts'
@@ -17,6 +17,13 @@ async function connect(path: string, headers: Record<string, string> = {}): Prom
 afterEach(async () => {
   await Promise.all(open.splice(0).map(listener => listener.leave()))
 })
+
+/** Collects the log lines of a level until the mocks are restored. */
+function captureLog(level: 'error' | 'warn'): Body[] {
+  const lines: Body[] = []
+  vi.spyOn(console, level).mockImplementation(line => void lines.push(JSON.parse(line)))
+  return lines
+}
 
 const streams = () => env.EVENT_STREAMS.getByName(`${deployment.chainId}`)
 
@@ -75,9 +82,26 @@ it('refuses a stream beyond the capacity of the object', async () => {
     const requests = Array.from({ length: 4_000 }, () => new Request('http://streams/', opening))
     held = await Promise.all(requests.map(request => object.fetch(request)))
   })
+  const lines = { error: captureLog('error'), warn: captureLog('warn') }
   const response = await request('/events')
+  vi.restoreAllMocks()
   await runInDurableObject(streams(), () => Promise.all(held.map(({ body }) => body?.cancel())))
   expect([response.status, (await response.json<Body>()).code]).toEqual([503, 'TOO_MANY_STREAMS'])
+  const isRefusal = ({ code }: Body) => code === 'TOO_MANY_STREAMS'
+  expect(lines.error.filter(isRefusal)).toEqual([])
+  expect(lines.warn.filter(isRefusal)).toMatchObject([{ level: 'warn', status: 503, path: '/events' }])
+})
+
+it('logs a failure of the streams with the frames of its cause', async () => {
+  const lines = captureLog('error')
+  await runInDurableObject(env.EVENT_STREAMS.getByName('broken'), async (object, { storage }) => {
+    storage.sql.exec('DROP TABLE mark')
+    await object.advance().catch(() => {})
+  })
+  vi.restoreAllMocks()
+  const [line] = lines.filter(({ event }) => event === 'event streams failure')
+  expect(line).toMatchObject({ level: 'error', cause: 'Error' })
+  expect(line?.frames.join()).toContain('src/live/store.ts')
 })
 
 describe('an agent that acts', () => {

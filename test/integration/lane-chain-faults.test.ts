@@ -23,6 +23,22 @@ const { newLane } = useLanes('lane-chain-faults')
 
 const isInPool = async (hash: Hex) => (await chain<object | null>('eth_getTransactionByHash', hash)) !== null
 
+describe('a lane that', () => {
+  test('fails unexpectedly logs the frames of the failure', async () => {
+    const lines: string[] = []
+    const { executor, stub } = newLane()
+    await relayUntilMined(executor, newRequest())
+    const spy = vi.spyOn(console, 'error').mockImplementation(line => void lines.push(line))
+    await runInDurableObject(stub, (_, { storage }) => void storage.sql.exec('ALTER TABLE lane RENAME TO lost'))
+    await runDurableObjectAlarm(stub)
+    spy.mockRestore()
+    await runInDurableObject(stub, (_, { storage }) => void storage.sql.exec('ALTER TABLE lost RENAME TO lane'))
+    const failure = lines.map(line => JSON.parse(line)).find(({ event }) => event === 'lane failure')
+    expect(failure).toMatchObject({ level: 'error', cause: 'Error' })
+    expect(failure.frames.join()).toContain('src/executor/')
+  })
+})
+
 describe('a lane that is', () => {
   test('aborted with transactions in flight returns their outcomes when they are relayed again', async () => {
     const { executor, account } = newLane()
