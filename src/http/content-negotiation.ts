@@ -7,7 +7,7 @@ import { csvOf } from './csv.ts'
 /** A format besides JSON in which an operation can respond. */
 export type AlternativeFormat = {
   name: 'md' | 'csv'
-  mediaType: string
+  mediaType: (typeof ALTERNATIVE_TYPES)[number]
   /** The query parameter that requests it. */
   query: z.ZodObject
   example: string
@@ -16,6 +16,7 @@ export type AlternativeFormat = {
 }
 
 const JSON_TYPE = 'application/json'
+const ALTERNATIVE_TYPES = ['text/markdown', 'text/csv'] as const
 
 /** Returns the alternative format of an operation; undefined if it only has JSON. */
 export const alternativeFormat = (operation: JsonOperation): AlternativeFormat | undefined =>
@@ -23,8 +24,16 @@ export const alternativeFormat = (operation: JsonOperation): AlternativeFormat |
 
 /** Tells whether a request prefers the format, by its query or its Accept header. JSON wins without a preference. */
 export const acceptsFormat = ({ name, mediaType }: AlternativeFormat, c: Context, requested: unknown): boolean =>
-  requested === name ||
-  accepts(c, { header: 'Accept', supports: [JSON_TYPE, mediaType], default: JSON_TYPE }) === mediaType
+  requested === name || prefersToJson(c.req.header('Accept'), mediaType)
+
+/** Returns all that the representation of a URL depends on: the formats that an Accept header prefers to JSON. */
+export const negotiatedFormats = (accept: string | undefined): string =>
+  ALTERNATIVE_TYPES.filter(mediaType => prefersToJson(accept, mediaType)).join(' ')
+
+function prefersToJson(accept: string | undefined, mediaType: string): boolean {
+  const header = { req: { header: () => accept } } as unknown as Context // all that hono's `accepts` reads
+  return accepts(header, { header: 'Accept', supports: [JSON_TYPE, mediaType], default: JSON_TYPE }) === mediaType
+}
 
 const formatQuery = (name: AlternativeFormat['name'], label: string) =>
   z.object({

@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import type { CacheableResponse } from '../read-cache.ts'
+import { negotiatedFormats } from './content-negotiation.ts'
 
 type Serve = (request: Request) => Response | Promise<Response>
 type CachedResponse = { output: CacheableResponse; json: string; headers: Headers }
@@ -45,7 +46,7 @@ export function withResponseCache(serve: Serve, contextOf: () => Context): Serve
 
   return request => {
     if (request.method !== 'GET' || request.headers.has('If-None-Match')) return serve(request)
-    const key = `${request.headers.get('Accept') ?? ''} ${request.url}`
+    const key = `${negotiatedFormats(request.headers.get('Accept') ?? undefined)} ${request.url}`
     const cached = cache.get(key)
     if (cached === undefined || !contextOf().readCache.isFresh(cached.output)) return serveAndStore(request, key)
     const response = new Response(cached.json, { headers: cached.headers })

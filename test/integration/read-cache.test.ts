@@ -1,8 +1,14 @@
+import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
+import { workerVars } from '../../devnet/worker-vars.ts'
+import { parseConfig } from '../../src/config.ts'
+import { createContext } from '../../src/context.ts'
+import { createApp } from '../../src/http/app.ts'
+import { withResponseCache } from '../../src/http/in-memory-response-cache.ts'
 import { AgentStatus } from '../../src/protocol/enums.ts'
 import { type CacheableResponse, createReadCache } from '../../src/read-cache.ts'
 import { chain, newTrader, signedIntent } from '../support/actors.ts'
-import { appWith, callOverHttp as call, type Fetch, request } from '../support/surfaces.ts'
+import { appWith, callOverHttp as call, deployment, type Fetch, request } from '../support/surfaces.ts'
 
 // HTTP only: counts reads behind the response cache of the HTTP surface.
 
@@ -32,6 +38,29 @@ describe('a cached response', () => {
     const markdown = await request('/vaults', { headers: { accept: 'text/markdown' } }, app)
     expect(await markdown.text()).toMatch(/^# /)
     expect((await request('/vaults?format=md', {}, app)).headers.get('content-type')).toMatch('text/markdown')
+  })
+
+  it('is kept once per representation, not once per Accept header', async () => {
+    const context = createContext(parseConfig({ ...workerVars(deployment), READ_LEASE_MS: '60000' }), env)
+    const app = createApp(() => context, env.ASSETS)
+    const served: string[] = []
+    const serve = withResponseCache(
+      request => {
+        served.push(request.headers.get('accept') ?? '')
+        return app.fetch(request)
+      },
+      () => context,
+    )
+    const typeOf = async (accept: string) => {
+      const response = await serve(new Request('http://localhost/vaults', { headers: { accept } }))
+      return [response.headers.get('content-type')?.split(';')[0], response.headers.get('vary')?.includes('Accept')]
+    }
+    const json = ['application/json', '*/*', 'text/html, */*;q=0.8', `application/json, text/x-${'a'.repeat(60_000)}`]
+    for (const accept of json) expect(await typeOf(accept)).toEqual(['application/json', true])
+    expect(served).toEqual(json.slice(0, 1))
+    for (const accept of ['text/markdown', 'text/*', 'text/markdown, application/json;q=0.5'])
+      expect(await typeOf(accept)).toEqual(['text/markdown', true])
+    expect(await typeOf('application/json')).toEqual(['application/json', true])
   })
 
   it('is read again once this isolate has seen a newer block', async () => {
