@@ -1,13 +1,25 @@
 import type { Context } from 'hono'
 import { VERSION } from '../config.ts'
 import type { CacheableResponse } from '../read-cache.ts'
+import { jsonOf } from './in-memory-response-cache.ts'
 
-/** Sets the ETag of a response that describes a block, and returns whether the client already has that response. */
-export function setETag(c: Context, { blockNumber, blockTimestamp }: CacheableResponse['asOf']): boolean {
-  const etag = `W/"${VERSION}-${blockNumber}-${blockTimestamp}"`
+const DIGEST_BYTES = 8
+
+/**
+ * Sets the ETag of a response that describes a block, and returns whether the client already has that response. The tag
+ * has a digest of the content, because a reorg can put another block at the same number and second.
+ */
+export async function setETag(c: Context, output: CacheableResponse): Promise<boolean> {
+  const { blockNumber, blockTimestamp } = output.asOf
+  const etag = `W/"${VERSION}-${blockNumber}-${blockTimestamp}-${await digestOf(jsonOf(output))}"`
   c.header('Cache-Control', 'no-cache')
   c.header('ETag', etag)
   return matches(c.req.header('If-None-Match'), etag)
+}
+
+async function digestOf(text: string): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))
+  return [...new Uint8Array(digest, 0, DIGEST_BYTES)].map(byte => byte.toString(16).padStart(2, '0')).join('')
 }
 
 /** Compares weakly, as If-None-Match requires: W/"a" matches "a". */

@@ -18,7 +18,7 @@ export function jsonHandler(operation: JsonOperation) {
     const output = await operation.run(c.var.context, input)
     if (alternative) c.header('Vary', 'Accept', { append: true })
     if (cache === 'none') c.header('Cache-Control', 'no-store')
-    else if (setETag(c, (output as CacheableResponse).asOf)) return c.body(null, 304)
+    else if (await setETag(c, output as CacheableResponse)) return c.body(null, 304)
     if (alternative && acceptsFormat(alternative, c, format))
       return c.body(alternative.write(c, output), 200, { 'Content-Type': `${alternative.mediaType}; charset=utf-8` })
     if (cache === 'isolate') {

@@ -17,7 +17,7 @@ const JSON_TYPE = 'application/json'
 const statusDescriptions: Record<number, string> = {
   200: 'Success',
   201: 'Accepted and executed',
-  304: 'The block in If-None-Match is still the newest',
+  304: 'The response with the ETag in If-None-Match is still the newest',
   400: 'Invalid input, signature, deadline or nonce, or rejected by the contracts',
   401: 'Refresh secret missing or wrong',
   402: 'Payment required',

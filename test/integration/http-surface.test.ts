@@ -1,7 +1,10 @@
-import { describe, expect, it } from 'vitest'
+import { decodeFunctionResult, encodeFunctionResult, type Hex } from 'viem'
+import { describe, expect, it, vi } from 'vitest'
+import { multicall3Abi } from '../../contracts-abi/multicall3.ts'
 import { operations } from '../../src/operations/index.ts'
 import { vaultsMarkdown } from '../../src/resources/vault-markdown.ts'
 import { chain, GENESIS } from '../support/actors.ts'
+import type { Body } from '../support/body.ts'
 import { appWith, call, deployment, request } from '../support/surfaces.ts'
 
 // HTTP only: discovery, readiness, content negotiation, caching headers and documents have no tools.
@@ -155,7 +158,7 @@ describe('a response', () => {
     const etag = first.headers.get('etag') ?? ''
     expect(first.headers.get('cache-control')).toBe('no-cache')
     const { asOf } = (await first.json()) as { asOf: { blockNumber: string; blockTimestamp: string } }
-    expect(etag).toBe(`W/"0.1.0-${asOf.blockNumber}-${asOf.blockTimestamp}"`)
+    expect(etag).toMatch(new RegExp(`^W/"0\\.1\\.0-${asOf.blockNumber}-${asOf.blockTimestamp}-[0-9a-f]{16}"$`))
     for (const given of [etag, etag.slice(2), `"other", ${etag}`, '*']) {
       const again = await request('/vaults', { headers: { 'if-none-match': given } })
       const isSame = again.headers.get('etag') === etag || given === '*'
@@ -164,6 +167,34 @@ describe('a response', () => {
     }
     await chain.setPrice('META', '600')
     expect((await request('/vaults', { headers: { 'if-none-match': etag } })).status).toBe(200)
+  })
+
+  it('has another ETag after a reorg to a block of the same number and second', async () => {
+    const original = globalThis.fetch.bind(globalThis)
+    const OWN_URL = `${deployment.rpcUrl}/reorg`
+    const app = appWith({ RPC_URL: OWN_URL })
+    const aggregate3 = { abi: multicall3Abi, functionName: 'aggregate3' } as const
+    let block: readonly { success: boolean; returnData: Hex }[] | undefined
+    // The node reports the number and the timestamp of the first read with the state of later blocks.
+    vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
+      const sent = new Request(input as RequestInfo, init as RequestInit)
+      if (sent.url !== OWN_URL) return original(sent)
+      const reply = (await (await original(new Request(deployment.rpcUrl, sent))).json()) as { result: Hex }
+      const results = decodeFunctionResult({ ...aggregate3, data: reply.result })
+      block ??= results.slice(0, 2)
+      const result = encodeFunctionResult({ ...aggregate3, result: [...block, ...results.slice(2)] })
+      return Response.json({ ...reply, result })
+    })
+    const first = await request('/prices', {}, app)
+    const headers = { 'if-none-match': first.headers.get('etag') ?? '' }
+    expect((await request('/prices', { headers }, app)).status).toBe(304)
+    await chain.setPrice('META', '601')
+    const second = await request('/prices', { headers }, app)
+    vi.restoreAllMocks()
+    expect(second.status).toBe(200)
+    const [before, after] = [await first.json<Body>(), await second.json<Body>()]
+    expect(after.asOf).toEqual(before.asOf)
+    expect(after.prices.META).not.toEqual(before.prices.META)
   })
 
   it.each([
