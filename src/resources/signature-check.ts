@@ -3,6 +3,7 @@ import { refuse } from '../errors/refuse.ts'
 import { type Message, type PrimaryType, signingTypes } from '../protocol/typed-data.ts'
 import { exits } from './exit-rule.ts'
 import { address, addressOut, agentId, exampleDeadline, signature, uint } from './primitives.ts'
+import { plainText } from './registration.ts'
 import { primaryTypes, typedData } from './typed-data.ts'
 
 const primaryType = z
@@ -67,7 +68,7 @@ export const verdict = z
 /** Parsers by Solidity type. */
 const parsers: Record<string, z.ZodType<Message[string]>> = {
   address,
-  string: z.string(),
+  string: plainText,
   bool: z.boolean(),
   bytes32: z.string().regex(/^0x[0-9a-fA-F]{64}$/, 'must be 0x and 64 hex characters'),
   uint256: z.preprocess(given => (typeof given === 'number' ? `${given}` : given), uint),

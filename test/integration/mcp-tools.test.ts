@@ -1,10 +1,15 @@
 import { exports } from 'cloudflare:workers'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
 import { operations } from '../../src/operations/index.ts'
 import type { Operation } from '../../src/operations/operation.ts'
-import { succeed, type ToolResult, ToolTrader } from '../support/mcp-client.ts'
-import { call } from '../support/surfaces.ts'
+import { agentIdIn } from '../../src/protocol/ids-from-receipt.ts'
+import { chain, GENESIS, sign } from '../support/actors.ts'
+import { succeed, type ToolResult } from '../support/mcp-client.ts'
+import { call, deployment } from '../support/surfaces.ts'
 
 const fetchWorker = (async (input, init) => exports.default.fetch(new Request(input as string, init))) as typeof fetch
 const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } })
@@ -110,11 +115,37 @@ describe('untrusted text', () => {
     'null',
   ]
 
-  it.each(corpus)('is returned as data: %j', async name => {
-    const agentId = await new ToolTrader(tool).register({
-      name,
+  const { accounts, contracts } = deployment
+  const usdc = { address: contracts.USDC as `0x${string}`, abi: usdcTokenAbi }
+  beforeAll(async () => {
+    const { admin } = accounts
+    await chain.send(admin, { ...usdc, functionName: 'mint', args: [admin.address, 1_000_000_000n] })
+    await chain.send(admin, { ...usdc, functionName: 'approve', args: [contracts.FeeManager, 1_000_000_000n] })
+  })
+
+  /** Registers an agent past the service, which refuses some of these names. */
+  async function registerOnChain(name: string): Promise<string> {
+    const account = privateKeyToAccount(generatePrivateKey())
+    const { body } = await call('getRegistrationQuote', {
+      signer: account.address,
+      vault: GENESIS,
+      name: 'momentum-7',
       metadataURI: `https://agents.example/?q=${encodeURIComponent(name)}`,
     })
+    const message = { ...body.typedData.message, name }
+    const signature = await sign(account, { ...body.typedData, message })
+    const { vault, metadataURI, signer, linkERC8004, erc8004AgentId, deadline } = message
+    const { logs } = await chain.send(accounts.admin, {
+      address: contracts.AgentRegistry,
+      abi: agentRegistryAbi,
+      functionName: 'selfRegisterAgent',
+      args: [vault, name, metadataURI, signer, linkERC8004, BigInt(erc8004AgentId), BigInt(deadline), signature],
+    })
+    return `${agentIdIn(contracts.AgentRegistry, logs)}`
+  }
+
+  it.each(corpus)('is returned as data: %j', async name => {
+    const agentId = await registerOnChain(name)
     const { agent } = await succeed(tool('svc_get_agent', { agentId }))
     expect(agent.name).toBe(name)
     expect((await call('getAgent', { agentId })).body.agent.name).toBe(name)

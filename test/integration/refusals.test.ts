@@ -208,6 +208,34 @@ describe('a deadline', () => {
   })
 })
 
+describe('a text of a registration', () => {
+  it.each([
+    ['NUL', '\u0000', 'U+0000'],
+    ['a line break', '\r\n', 'U+000D'],
+    ['a C1 control', '\u0085', 'U+0085'],
+    ['a line separator', '\u2028', 'U+2028'],
+    ['a bidirectional override', '\u202e', 'U+202E'],
+    ['a bidirectional isolate', '\u2066', 'U+2066'],
+  ])('with %s is rejected by quote, registration and signature check', async (_, text, codePoint) => {
+    const body = await registrationOf(privateKeyToAccount(generatePrivateKey()))
+    const problem = expect.stringContaining(codePoint)
+    const expected = { status: 400, body: { code: 'INVALID_REQUEST', error: problem, remedy: expect.any(String) } }
+    for (const field of ['name', 'metadataURI']) {
+      const { signature, ...changed } = { ...body, [field]: `momentum${text}7` }
+      const message = { ...changed, nonce: '0' }
+      expect(await call('getRegistrationQuote', changed)).toMatchObject(expected)
+      expect(await call('registerAgent', { ...changed, signature })).toMatchObject(expected)
+      expect(await call('verifySignature', { primaryType: 'SelfRegister', message, signature })).toMatchObject(expected)
+    }
+  })
+
+  it('may have letters of any script and joined emoji', async () => {
+    const name = 'Größe 動量 זרימה 👩‍💻'
+    const { agentId } = await newTrader({ name })
+    expect((await call('getAgent', { agentId })).body.agent.name).toBe(name)
+  })
+})
+
 describe('an invalid body', () => {
   const valid = {
     symbol: 'NVDA',
