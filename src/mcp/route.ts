@@ -10,6 +10,8 @@ import type { ServerFactory } from './server-types.ts'
 import { hubOf } from './subscription-hub-object.ts'
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024
+/** The SDK parses messages recursively. */
+const MAX_DEPTH = 64
 const METHODS = ['POST', 'GET', 'DELETE']
 
 type McpRouteOptions = {
@@ -40,6 +42,8 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces }: McpRo
     if (body.tooLarge) return rpcError(413, -32000, `The request body is larger than ${MAX_BODY_BYTES} bytes`)
     const parsedBody = parseJson(body.text)
     if (parsedBody === undefined) return rpcError(400, -32700, 'Parse error: the body is not JSON')
+    if (isDeeperThan(MAX_DEPTH, parsedBody))
+      return rpcError(400, -32600, `Invalid Request: the body is nested deeper than ${MAX_DEPTH} levels`)
     const { url, method, headers, signal } = request
     const forwarded = new Request(url, { method, headers, signal, body: body.text })
     if (await isLegacyRequest(forwarded, parsedBody))
@@ -89,6 +93,11 @@ function parseJson(text: string): unknown {
     return undefined
   }
 }
+
+const isDeeperThan = (levels: number, value: unknown): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some(inner => isDeeperThan(levels - 1, inner)))
 
 /** Adds the CORS headers for a page of an allowed origin. */
 function withCors(origin: string, response: Response): Response {

@@ -1,4 +1,5 @@
 import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError, Server } from '@modelcontextprotocol/server'
+import { z } from 'zod'
 import { SERVICE_NAME, VERSION } from '../config.ts'
 import type { Context } from '../context.ts'
 import { MCP_INSTRUCTIONS } from '../operations/api-texts.ts'
@@ -8,6 +9,11 @@ import type { ServerOptions } from './server-types.ts'
 import { callTool, listTools, toolSelection } from './tools.ts'
 
 const HOUR_MS = 3_600_000
+
+// With a schema of our own, the SDK reports malformed parameters as invalid (-32602), otherwise as an internal error.
+const page = { params: z.object({ cursor: z.string().optional() }) }
+const resource = { params: z.object({ uri: z.string() }) }
+const prompt = { params: z.object({ name: z.string(), arguments: z.record(z.string(), z.string()).optional() }) }
 
 /** Creates the MCP server of the service, for both protocol generations. */
 export function createServer(context: Context, { url, subscriptions }: ServerOptions): Server {
@@ -26,16 +32,16 @@ export function createServer(context: Context, { url, subscriptions }: ServerOpt
       },
     },
   )
-  server.setRequestHandler('tools/list', () => ({ tools: listTools(selection) }))
+  server.setRequestHandler('tools/list', page, () => ({ tools: listTools(selection) }))
   server.setRequestHandler('tools/call', ({ params }, call) => callTool(context, selection, params, call))
-  server.setRequestHandler('resources/list', () => ({ resources: listedResources }))
-  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: listedResourceTemplates }))
-  server.setRequestHandler('resources/read', ({ params }, call) => readResource(context, params.uri, call))
-  server.setRequestHandler('prompts/list', () => ({ prompts: listedPrompts }))
-  server.setRequestHandler('prompts/get', ({ params }) => getPrompt(params.name, params.arguments))
+  server.setRequestHandler('resources/list', page, () => ({ resources: listedResources }))
+  server.setRequestHandler('resources/templates/list', page, () => ({ resourceTemplates: listedResourceTemplates }))
+  server.setRequestHandler('resources/read', resource, ({ uri }, call) => readResource(context, uri, call))
+  server.setRequestHandler('prompts/list', page, () => ({ prompts: listedPrompts }))
+  server.setRequestHandler('prompts/get', prompt, ({ name, arguments: given }) => getPrompt(name, given))
   if (subscriptions === undefined) return server
 
-  server.setRequestHandler('resources/subscribe', async ({ params: { uri } }) => {
+  server.setRequestHandler('resources/subscribe', resource, async ({ uri }) => {
     if (!isResource(uri)) throw new ResourceNotFoundError(uri)
     if (await subscriptions.subscribe(uri)) return {}
     throw new ProtocolError(
@@ -43,7 +49,7 @@ export function createServer(context: Context, { url, subscriptions }: ServerOpt
       'This session has reached its maximum number of subscriptions',
     )
   })
-  server.setRequestHandler('resources/unsubscribe', async ({ params: { uri } }) => {
+  server.setRequestHandler('resources/unsubscribe', resource, async ({ uri }) => {
     await subscriptions.unsubscribe(uri)
     return {}
   })

@@ -1,12 +1,9 @@
 import { DurableObject } from 'cloudflare:workers'
-import {
-  isInitializeRequest,
-  type Server,
-  WebStandardStreamableHTTPServerTransport,
-} from '@modelcontextprotocol/server'
+import { isInitializeRequest, type Server } from '@modelcontextprotocol/server'
 import { sessionNotFound } from './json-rpc-errors.ts'
 import type { ServerFactory, Subscriptions } from './server-types.ts'
 import { SessionEventLog } from './session-event-log.ts'
+import { SessionTransport } from './session-transport.ts'
 import { hubOf } from './subscription-hub-object.ts'
 
 const IDLE_TIMEOUT_MS = 30 * 60_000
@@ -25,7 +22,7 @@ type SessionOpening = { url: string; initialize: unknown }
 export abstract class McpSessionObject extends DurableObject<Env> {
   protected abstract readonly createServer: ServerFactory
   private server: Server | undefined
-  private transport: WebStandardStreamableHTTPServerTransport | undefined
+  private transport: SessionTransport | undefined
   private touchedAt = 0
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -78,7 +75,7 @@ export abstract class McpSessionObject extends DurableObject<Env> {
   }
 
   private async open(url: string) {
-    const transport = new WebStandardStreamableHTTPServerTransport({
+    const transport = new SessionTransport({
       sessionIdGenerator: () => this.id,
       eventStore: new SessionEventLog(this.ctx.storage.sql),
       retryInterval: 1000,

@@ -259,6 +259,22 @@ describe('a session of the 2025 revisions', () => {
     expect(await minutesLeft()).toBe(30)
   })
 
+  it('refuses a request with the id of another one in flight', async () => {
+    const headers = await rawSession()
+    const listVaults = {
+      jsonrpc: '2.0',
+      id: 9,
+      method: 'tools/call',
+      params: { name: 'svc_list_vaults', arguments: {} },
+    }
+    const responses = await Promise.all([post(listVaults, headers), post(listVaults, headers)])
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, 400])
+    const texts = await Promise.all(responses.map(response => response.text()))
+    expect(texts.find(text => text.startsWith('{'))).toContain('-32600')
+    const later = await post(listVaults, headers)
+    expect([later.status, await later.text()]).toEqual([200, expect.stringContaining('"id":9')])
+  })
+
   it('ends with DELETE', async () => {
     const headers = await rawSession()
     expect((await request('/mcp', { method: 'DELETE', headers })).status).toBe(200)
@@ -436,6 +452,27 @@ describe('the endpoint', () => {
     })
     const response = await request('/mcp', { method: 'POST', headers: JSON_AND_STREAM, body })
     expect(response.status).toBe(413)
+  })
+
+  it.each([
+    ['prompts/get', { name: 'open_position', arguments: 'NVDA' }],
+    ['prompts/get', { name: 'open_position', arguments: [] }],
+    ['prompts/get', { name: 'open_position', arguments: { symbol: 7 } }],
+    ['prompts/get', { arguments: {} }],
+    ['resources/read', { uri: 7 }],
+    ['resources/subscribe', {}],
+    ['tools/list', { cursor: 7 }],
+  ])('rejects %s with malformed parameters as invalid: %j', async (method, params) => {
+    const stream = await (await post({ jsonrpc: '2.0', id: 3, method, params }, await rawSession())).text()
+    const message = JSON.parse(/^data: ({.+})$/m.exec(stream)?.[1] ?? '')
+    expect(message).toMatchObject({ id: 3, error: { code: -32602 } })
+  })
+
+  it('rejects a message that is nested too deeply', async () => {
+    const nested = `${'['.repeat(90_000)}${']'.repeat(90_000)}`
+    const body = JSON.stringify({ ...initialize, params: { ...initialize.params, capabilities: { experimental: 0 } } })
+    const response = await post(body.replace('"experimental":0', `"experimental":{"deep":${nested}}`))
+    expect([response.status, await response.json()]).toMatchObject([400, { error: { code: -32600 } }])
   })
 
   it('keeps the request id of the client', async () => {
