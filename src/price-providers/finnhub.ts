@@ -8,7 +8,8 @@ const MAX_CONCURRENT_REQUESTS = 6
 
 /**
  * Queries Finnhub's `/quote` (finnhub.io/docs/api/quote), which takes one symbol per request and returns zeros for an
- * unknown one. Throws PRICE_PROVIDER_FAILED.
+ * unknown one. A symbol that it refuses, for example one outside of the key's plan, is not known; the others have their
+ * prices. Throws PRICE_PROVIDER_FAILED if every request fails.
  */
 export async function observeFinnhub(
   { url, key, ids }: HttpPriceProviderConfig,
@@ -21,10 +22,14 @@ export async function observeFinnhub(
     return toObservation(symbol, propertyOf(quote, 'c'), propertyOf(quote, 't'))
   }
 
-  const observations: PriceObservation[] = []
+  const outcomes: PromiseSettledResult<PriceObservation>[] = []
   for (let from = 0; from < symbols.length; from += MAX_CONCURRENT_REQUESTS) {
     const page = symbols.slice(from, from + MAX_CONCURRENT_REQUESTS)
-    observations.push(...(await Promise.all(page.map(observe))))
+    outcomes.push(...(await Promise.allSettled(page.map(observe))))
   }
-  return observations
+  const [first] = outcomes
+  if (first?.status === 'rejected' && outcomes.every(({ status }) => status === 'rejected')) throw first.reason
+  return outcomes.map((outcome, index) =>
+    outcome.status === 'fulfilled' ? outcome.value : { symbol: symbols[index] as string, reason: 'notKnown' },
+  )
 }

@@ -1,4 +1,7 @@
-/** A provider's price of one symbol, in 8 decimals, with its time (Unix seconds); or why there is none. */
+/**
+ * A provider's price of one symbol, in 8 decimals, with its time (Unix seconds); or why there is none. `notKnown` includes
+ * a symbol that the provider refuses.
+ */
 export type PriceObservation =
   | { symbol: string; price: bigint; observedAt: bigint }
   | { symbol: string; reason: 'notKnown' | 'invalidPrice' | 'noTime' }

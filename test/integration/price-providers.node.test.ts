@@ -83,6 +83,24 @@ describe('Finnhub', () => {
   })
 })
 
+describe('Finnhub without access to a symbol', () => {
+  const observe = (symbols: string[]) => provider({ kind: 'finnhub' }).observe(symbols)
+  const refusal = { status: 403, body: '{"error":"You don\'t have access to this resource."}' }
+
+  it('skips that symbol and returns the others', async () => {
+    reply = ({ url: path = '' }) => (path.includes('NESN') ? refusal : { body: '{"c":182.63,"t":1704067200}' })
+    expect(await observe(['AAPL', 'NESN'])).toEqual([
+      { symbol: 'AAPL', price: 18_263_000_000n, observedAt: 1_704_067_200n },
+      { symbol: 'NESN', reason: 'notKnown' },
+    ])
+  })
+
+  it('fails if every symbol is refused', async () => {
+    reply = () => refusal
+    await expect(observe(['AAPL', 'NESN'])).rejects.toMatchObject({ body: { code: 'PRICE_PROVIDER_FAILED' } })
+  })
+})
+
 describe('an HTTP provider', () => {
   const observe = (price: string, time = '1790000000') => {
     reply = () => ({ body: `{"A":{"price":${price},"time":${time}}}` })
