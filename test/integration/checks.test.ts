@@ -1,10 +1,11 @@
 import fc from 'fast-check'
-import { createPublicClient, createTestClient, erc20Abi, type Hex, http } from 'viem'
+import { createPublicClient, createTestClient, erc20Abi, type Hex, hexToBigInt, http, numberToHex } from 'viem'
 import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { AgentStatus } from '../../src/protocol/enums.ts'
@@ -278,20 +279,43 @@ describe('the checks of the trade policy', () => {
 
   it('agree with the router on a token that needs an average which its pool does not have', async () => {
     const positionId = await openPosition(trader, open)
-    await setLimits({ twapWindow: 3_600, maxTwapDeviationBps: 3_000 })
+    const token = tokens.GOOGL as Hex
     const setTwapRequired = (isRequired: boolean) =>
-      chain.administer({ ...policy, functionName: 'setTwapRequired', args: [tokens.GOOGL as Hex, isRequired] })
-    await setTwapRequired(true)
-    const refused = { code: 'TWAP_UNAVAILABLE', bindingRule: 'twapPrice' }
-    expect(await expectRefusal('submitAddIntent', { positionId, usdcAmount: '60' })).toEqual({
-      ...refused,
-      maxUsdcAmount: '0',
+      chain.administer({ ...policy, functionName: 'setTwapRequired', args: [token, isRequired] })
+    const address = await client.readContract({
+      address: contracts.SwapAdapter,
+      abi: uniswapV3SwapAdapterAbi,
+      functionName: 'poolOf',
+      args: [token],
     })
-    expect(await expectRefusal('submitReduceIntent', { positionId, exitBps: '5000' })).toMatchObject(refused)
-    await setTwapRequired(false)
+    await setLimits({ twapWindow: 3_600 })
+    await chain.setPrice('GOOGL', '290') // a trade within the window
+    const slot0 = (await client.getStorageAt({ address, slot: '0x0' })) as Hex
+    await setTwapRequired(true)
+    await testClient.setStorageAt({ address, index: 0, value: withOneObservation(slot0) })
+    try {
+      const refused = { code: 'TWAP_UNAVAILABLE', bindingRule: 'twapPrice' }
+      expect(await expectRefusal('submitAddIntent', { positionId, usdcAmount: '60' })).toEqual({
+        ...refused,
+        maxUsdcAmount: '0',
+      })
+      expect(await expectRefusal('submitReduceIntent', { positionId, exitBps: '5000' })).toMatchObject(refused)
+    } finally {
+      await testClient.setStorageAt({ address, index: 0, value: slot0 })
+      await setTwapRequired(false)
+    }
+    await setLimits({})
+    await chain.setPrice('GOOGL', '289.1')
+    await chain.increaseTime(3)
     const sale = await expectAgreement(trader, 'submitReduceIntent', { positionId, exitBps: '10000' })
     expect(sale.status).toBe(201)
   })
+
+  /** Returns the first slot of a Uniswap v3 pool as if the pool had made one observation only: it has no average. */
+  function withOneObservation(slot0: Hex): Hex {
+    const cardinality = 0xffffn << 200n
+    return numberToHex((hexToBigInt(slot0) & ~cardinality) | (1n << 200n), { size: 32 })
+  }
 
   it('agree with the router while an exit has sold a part', async () => {
     const positionId = await openPosition(trader, { symbol: 'COST', usdcAmount: '90', exits: '-500:10000' })
