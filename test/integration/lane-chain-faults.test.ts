@@ -137,14 +137,14 @@ describe('a chain', () => {
     await relayUntilMined(executor, request)
     await abortAllDurableObjects()
     const { hash } = await chain<{ hash: Hex }>('eth_getBlockByNumber', '0x0', false)
+    const otherHash = randomDigest()
     node.fault = async ({ method }, forward) => {
       const response = await forward()
       if (!method.includes('eth_getBlockByNumber')) return response
-      return new Response((await response.text()).replaceAll(hash, randomDigest()))
+      return new Response((await response.text()).replaceAll(hash, otherHash))
     }
     await executor.status()
     expect(await executor.find(request.group, request.digest)).toBeUndefined()
-    node.fault = undefined
     await relayUntilMined(executor, newRequest())
     expect(await nonceOf(account.address)).toBe(2)
   })
