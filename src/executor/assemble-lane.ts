@@ -1,6 +1,5 @@
 import type { Address, Hex } from 'viem'
 import { parseConfig } from '../config.ts'
-import { logEvent } from '../log.ts'
 import { createTransport } from '../rpc/transport.ts'
 import { createAttemptSigner } from './assign-nonce-and-sign.ts'
 import { logUnexpected } from './background-errors.ts'
@@ -76,10 +75,6 @@ export function assembleLane({
       journal.clear()
       intentOutcomes.abandonAll()
     },
-    onForeignTransactions(count) {
-      logEvent('foreign transactions', { executor: address, count })
-      pauses.recordForeignTransactions(count)
-    },
   })
   const sender = createAttemptSender({
     rpc,
@@ -105,7 +100,7 @@ export function assembleLane({
     simulate,
     address,
     priorityFeeWei,
-    onForeignTransaction: () => pauses.recordForeignTransactions(1),
+    onForeignTransaction: pauses.recordForeignTransaction,
   })
   const submit = createSubmitter({
     journal,

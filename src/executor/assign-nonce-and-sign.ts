@@ -28,7 +28,6 @@ export function createAttemptSigner({
   priorityFeeWei,
   sync,
   onNewChain,
-  onForeignTransactions,
 }: {
   account: SigningAccount
   heads: HeadCache
@@ -38,8 +37,6 @@ export function createAttemptSigner({
   sync: () => Promise<void>
   /** Called when another chain has the same id, for example after a restart of a development node. */
   onNewChain: () => void
-  /** Called when someone else has used the account's key while no attempt of ours was pending, with how often. */
-  onForeignTransactions: (count: number) => void
 }) {
   const cancelCall: Call = { to: account.address, data: '0x' }
   const queue: QueuedRequest[] = []
@@ -55,7 +52,7 @@ export function createAttemptSigner({
         nextNonce = 0
       }
       journal.set('genesis', genesis)
-    } else if (nextNonce > 0 && nonce > nextNonce) onForeignTransactions(nonce - nextNonce)
+    }
     nextNonce = Math.max(nextNonce, nonce)
   }
 

@@ -41,9 +41,8 @@ export function createPauseRules(journal: Journal) {
       if (unpaidCost !== undefined && balance >= unpaidCost * RESUME_FACTOR) unpaidCost = undefined
     },
 
-    recordForeignTransactions(count: number) {
-      const times = Array(Math.min(count, MAX_FOREIGN_TRANSACTIONS)).fill(Date.now())
-      journal.set('foreign', JSON.stringify([...recentForeignTransactions(), ...times]))
+    recordForeignTransaction() {
+      journal.set('foreign', JSON.stringify([...recentForeignTransactions(), Date.now()]))
     },
 
     /** Returns the seconds until the lane resumes after foreign use of its key; 0 if it is not paused. */
