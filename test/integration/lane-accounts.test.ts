@@ -11,6 +11,7 @@ import {
   newRequest,
   node,
   nonceOf,
+  onFirstSendOf,
   relayUntilMined,
   sendForeignTransaction,
   useLanes,
@@ -54,12 +55,18 @@ describe('an executor account', () => {
 
   test('that someone else uses too accepts no more intents, and those in flight are completed', async () => {
     const { executor, account, stub } = newLane()
-    await relayUntilMined(executor, newRequest())
-    await sendForeignTransaction(account, 1)
-    await relayUntilMined(executor, newRequest())
-    await sendForeignTransaction(account, 3)
-    const request = newRequest()
-    await relayUntilMined(executor, request)
+    /** Relays a request whose nonce someone else uses before it is sent. */
+    const relayTooLate = async (nonce: number) => {
+      const request = newRequest()
+      node.fault = onFirstSendOf(request, async (_, forward) => {
+        await sendForeignTransaction(account, nonce)
+        return forward()
+      })
+      await relayUntilMined(executor, request)
+      return request
+    }
+    await relayTooLate(0)
+    const request = await relayTooLate(2)
     expect(await executor.relay(newRequest())).toEqual({ state: 'paused', retryAfterSeconds: expect.any(Number) })
     expect(await executor.status()).toMatchObject([{ pausedFor: 'shared key', pending: 0 }])
     await evictDurableObject(stub)
