@@ -33,10 +33,11 @@ contract RouterAdminTest is ProtocolTest {
             address(tradePolicy)
         ];
         for (uint256 i; i < parts.length; ++i) {
-            address[7] memory wired = parts;
-            wired[i] = address(0);
+            address part = parts[i];
+            parts[i] = address(0);
             vm.expectRevert(ITradeRouter.ZeroAddress.selector);
-            this.deploy(wired);
+            this.deploy(parts);
+            parts[i] = part;
         }
     }
 

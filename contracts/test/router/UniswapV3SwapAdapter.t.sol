@@ -28,10 +28,11 @@ contract UniswapV3SwapAdapterTest is ProtocolTest {
     function test_RefusesToBeWiredToNothing() public {
         address[4] memory parts = [admin, address(router), adapter.factory(), address(usdc)];
         for (uint256 i; i < parts.length; ++i) {
-            address[4] memory wired = parts;
-            wired[i] = address(0);
+            address part = parts[i];
+            parts[i] = address(0);
             vm.expectRevert(IUniswapV3SwapAdapter.ZeroAddress.selector);
-            this.deploy(wired);
+            this.deploy(parts);
+            parts[i] = part;
         }
     }
 
