@@ -1,7 +1,7 @@
 // Mutation testing: changes one operator, condition or statement at a time in the contracts below and runs their tests.
 // A mutant that no test notices survives; MUTANTS.md explains those. The sources stay as they are: each mutant is compiled in
 // memory, and its bytecode replaces the contract's in a copy of out/, from which the tests deploy.
-// Usage: node contracts/tools/mutate.mjs [--only <file name>] [--every N] [--line L]
+// Usage: node contracts/tools/mutate.mjs [--only <file name>] [--part K/N] [--line L]; N processes share the work by parts.
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -56,8 +56,9 @@ const RULES = [
 ]
 
 const { values } = parseArgs({
-  options: { every: { type: 'string', default: '1' }, only: { type: 'string' }, line: { type: 'string' } },
+  options: { part: { type: 'string', default: '1/1' }, only: { type: 'string' }, line: { type: 'string' } },
 })
+const [part, parts] = values.part.split('/').map(Number)
 const contracts = fileURLToPath(new URL('..', import.meta.url))
 const require = createRequire(import.meta.url)
 const solc = require('solc')
@@ -87,10 +88,10 @@ function testMutantsOf({ file, contracts: changed, tests }) {
   const artifacts = changed.map(readArtifact)
   const source = readFileSync(join(contracts, file), 'utf8')
   for (const [index, mutant] of mutantsOf(source).entries()) {
-    if (index % Number(values.every) !== 0) continue
+    if (index % parts !== part % parts) continue
     if (values.line !== undefined && mutant.line !== Number(values.line)) continue
     const outcome = replaceBytecode(artifacts, file, mutant.text) ? outcomeOf(tests) : 'invalid'
-    const description = `${file}:${mutant.line} ${mutant.change}`
+    const description = `${file}:${mutant.line}:${mutant.column} ${mutant.change}`
     counts[outcome]++
     console.log(`${outcome} ${description}`)
     if (outcome === 'survived') survivors.push(description)
@@ -105,7 +106,7 @@ function readArtifact(contract) {
   return { file, name, path, json: JSON.parse(readFileSync(path, 'utf8')) }
 }
 
-/** Returns every mutant of a source: its text, the line, and the change. */
+/** Returns every mutant of a source: its text, where it is, and the change. */
 function mutantsOf(source) {
   const found = []
   for (const { pattern, replacements } of RULES) {
@@ -117,6 +118,7 @@ function mutantsOf(source) {
         found.push({
           text: source.slice(0, match.index) + replacement + source.slice(match.index + match[0].length),
           line,
+          column: match.index - source.lastIndexOf('\n', match.index),
           change: `\`${match[0].trim()}\` -> \`${replacement.trim()}\` in \`${text}\``,
         })
       }
