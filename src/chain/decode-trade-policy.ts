@@ -1,6 +1,6 @@
 import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import type { TradePolicy } from '../protocol/trade-policy.ts'
-import { type CallResult, tryDecodeResult } from './function-call.ts'
+import { type CallResult, tryDecodeResult } from './encode-and-decode-call.ts'
 
 /** Returns the trade policy of a vault and track from the result of `limitsOf`; undefined without the extension. */
 export function decodeTradePolicy(result: CallResult): TradePolicy | undefined {

@@ -2,7 +2,7 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { type DecodedExitStatus, decodeExitRevert, decodeExitStatus } from '../protocol/decode-exit-status.ts'
 import type { TradingChain } from './configured-chain.ts'
 import { tradeRouter } from './contracts.ts'
-import { encodeCall } from './function-call.ts'
+import { encodeCall } from './encode-and-decode-call.ts'
 import { attempt, call, readTree } from './read-tree.ts'
 
 /** Returns what the router would do with each position now, from one `eth_call`. Throws CHAIN_UNREACHABLE. */

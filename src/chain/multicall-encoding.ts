@@ -1,5 +1,5 @@
 import type { Address, Hex } from 'viem'
-import type { CallResult } from './function-call.ts'
+import type { CallResult } from './encode-and-decode-call.ts'
 
 // Multicall3's aggregate3, encoded without the ABI coder: a batch can have hundreds of calls.
 

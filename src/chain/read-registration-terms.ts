@@ -1,6 +1,6 @@
 import { type Address, type Hex, zeroAddress } from 'viem'
 import { type Domain, toDomain } from '../protocol/typed-data.ts'
-import type { Block } from './block.ts'
+import type { Block } from './block-number-and-time.ts'
 import type { Chain } from './configured-chain.ts'
 import { agentRegistry, eip712Contract, feeManager } from './contracts.ts'
 import { call, readTree } from './read-tree.ts'

@@ -1,9 +1,16 @@
 import { type Abi, type Address, type ContractFunctionName, type Hex, parseAbi } from 'viem'
 import { unreachable } from '../rpc/node-errors.ts'
 import { callRequest } from '../rpc/requests.ts'
-import type { Block } from './block.ts'
+import type { Block } from './block-number-and-time.ts'
 import type { Chain } from './configured-chain.ts'
-import { type ArgsOf, CallFailed, type CallResult, decodeResult, encodeCall, type ReturnOf } from './function-call.ts'
+import {
+  type ArgsOf,
+  CallFailed,
+  type CallResult,
+  decodeResult,
+  encodeCall,
+  type ReturnOf,
+} from './encode-and-decode-call.ts'
 import { decodeBatch, encodeBatch } from './multicall-encoding.ts'
 
 const CALL = Symbol('contract call')

@@ -8,9 +8,9 @@ import { serviceReaderAbi } from '../../contracts-abi/service-reader.ts'
 import { logEvent } from '../log.ts'
 import { RefusedByNode, unreachable } from '../rpc/node-errors.ts'
 import { callRequest } from '../rpc/requests.ts'
-import type { Block } from './block.ts'
+import type { Block } from './block-number-and-time.ts'
 import type { Chain } from './configured-chain.ts'
-import { type ArgsOf, encodeCall, tryDecodeResult, typedByAbi } from './function-call.ts'
+import { type ArgsOf, encodeCall, tryDecodeResult, typedByAbi } from './encode-and-decode-call.ts'
 import { serviceReaderCode } from './service-reader-bytecode.ts'
 
 type ReaderFunction = ContractFunctionName<typeof serviceReaderAbi>

@@ -1,6 +1,7 @@
 import type { Context as HonoContext } from 'hono'
 import type { EventStreamOperation } from '../operations/operation.ts'
-import { type AppEnv, validatedInput } from './app-env.ts'
+import type { AppEnv } from './app-env.ts'
+import { validatedInput } from './validated-input.ts'
 
 const headers = {
   'Content-Type': 'text/event-stream',

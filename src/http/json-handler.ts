@@ -2,11 +2,12 @@ import type { Context as HonoContext } from 'hono'
 import { OperationReply } from '../operations/define-operation.ts'
 import type { JsonOperation } from '../operations/operation.ts'
 import type { CacheableResponse } from '../read-cache.ts'
-import { type AppEnv, validatedInput } from './app-env.ts'
+import type { AppEnv } from './app-env.ts'
 import { acceptsFormat, alternativeFormat } from './content-negotiation.ts'
 import { setETag } from './etag.ts'
 import { jsonOf, markCacheable } from './in-memory-response-cache.ts'
 import { writePayment } from './payment-headers.ts'
+import { validatedInput } from './validated-input.ts'
 
 /** Returns the handler of a JSON operation: runs it and responds with JSON or with its alternative format. */
 export function jsonHandler(operation: JsonOperation) {

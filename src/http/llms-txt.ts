@@ -4,7 +4,7 @@ import { errorCodes } from '../errors/catalogue.ts'
 import { SERVICE_DESCRIPTION, SHORT_CONVENTIONS, TRADING_STEPS } from '../operations/api-texts.ts'
 import { operations } from '../operations/index.ts'
 import { errorStatuses, type Operation, tags } from '../operations/operation.ts'
-import { signingGuide } from '../operations/signing-guide.ts'
+import { signingGuide } from '../operations/signing-guide-text.ts'
 
 const listed: readonly Operation[] = operations
 const endpointOf = ({ method, path }: Operation) => `${method.toUpperCase()} ${path}`

@@ -1,14 +1,14 @@
 import { waitUntil } from 'cloudflare:workers'
 import type { TradingChain } from '../chain/configured-chain.ts'
-import type { ExitReport } from './exit-report.ts'
 import type { KeeperStatus } from './keeper-status.ts'
 import type { KeeperObject } from './object.ts'
+import type { PositionReport } from './position-report.ts'
 
 /** The keeper of a deployment, which fires due exit rules. */
 export type Keeper = {
   /** Starts the keeper's cycles in the background. Failures are ignored, because the cron trigger wakes it again. */
   wake(): void
-  find(positionId: bigint): Promise<ExitReport | undefined>
+  find(positionId: bigint): Promise<PositionReport | undefined>
   status(): Promise<KeeperStatus>
 }
 

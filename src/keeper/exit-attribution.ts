@@ -1,6 +1,6 @@
 import { isAddressEqual } from 'viem'
 import type { TradingChain } from '../chain/configured-chain.ts'
-import { findExits } from '../chain/find-exits.ts'
+import { readExecutedExits } from '../chain/read-executed-exits.ts'
 import type { WatchedPositions } from '../chain/watched-positions.ts'
 import type { Executor } from '../executor/client.ts'
 import type { WatchedPosition } from '../protocol/position.ts'
@@ -20,7 +20,7 @@ export async function attributeExits(
   { positions, watched, since }: { positions: readonly WatchedPosition[]; watched: WatchedPositions; since: bigint },
 ): Promise<void> {
   if (positions.length === 0) return
-  const exits = await findExits(chain, {
+  const exits = await readExecutedExits(chain, {
     positionIds: positions.map(({ positionId }) => positionId),
     fromBlock: since > MAX_EVENT_REORG ? since - MAX_EVENT_REORG : 0n,
     toBlock: watched.block.number,

@@ -2,8 +2,8 @@ import { DurableObject } from 'cloudflare:workers'
 import { logFailure } from '../log.ts'
 import { assembleKeeper } from './assemble-keeper.ts'
 import type { KeeperCycle } from './cycle.ts'
-import { type ExitReport, findExitReport } from './exit-report.ts'
 import { type KeeperStatus, keeperStatusOf } from './keeper-status.ts'
+import { findPositionReport, type PositionReport } from './position-report.ts'
 import { type KeeperStore, openKeeperStore } from './store.ts'
 
 /** The interval between cycles while positions are open. */
@@ -55,8 +55,8 @@ export class KeeperObject extends DurableObject<Env> {
     return this.#running
   }
 
-  find(positionId: bigint): ExitReport | undefined {
-    return findExitReport(this.#store, positionId)
+  find(positionId: bigint): PositionReport | undefined {
+    return findPositionReport(this.#store, positionId)
   }
 
   async status(): Promise<KeeperStatus> {

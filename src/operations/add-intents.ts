@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { encodeCall } from '../chain/function-call.ts'
+import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getPositionTerms } from '../chain/read-intent-terms.ts'
 import { computeMaxUsdcAmount } from '../protocol/compute-max-usdc-amount.ts'
 import { addChecks } from '../protocol/router-checks.ts'

@@ -1,7 +1,7 @@
 import { type Address, encodeFunctionData, formatUnits } from 'viem'
 import { z } from 'zod'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-number-and-time.ts'
 import { getRegistrationTerms, type RegistrationTerms } from '../chain/read-registration-terms.ts'
 import { simulate } from '../chain/simulate.ts'
 import type { Context } from '../context.ts'

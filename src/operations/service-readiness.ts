@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { vaultSlug } from '../catalog/vault-slug.ts'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-number-and-time.ts'
 import { contractsWithoutCode } from '../chain/deployed-code.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'

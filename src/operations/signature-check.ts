@@ -1,6 +1,6 @@
 import type { Address, Hex } from 'viem'
 import type { z } from 'zod'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-number-and-time.ts'
 import { getLinkTerms } from '../chain/read-erc8004-link-terms.ts'
 import { getSigningTerms } from '../chain/read-intent-terms.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'

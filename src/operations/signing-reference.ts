@@ -2,7 +2,7 @@ import { readSigningDomains, signingContracts } from '../chain/signing-domains.t
 import type { Context } from '../context.ts'
 import { hashExits } from '../protocol/typed-data.ts'
 import { presentEip712, primaryTypes } from '../resources/typed-data.ts'
-import { EXITS_HASH_RECIPE } from './signing-guide.ts'
+import { EXITS_HASH_RECIPE } from './signing-guide-text.ts'
 import { EXAMPLE_EXITS } from './signing-vectors.ts'
 
 /** Reads the types and domains of every signed message of this deployment, as JSON for programs and models. */

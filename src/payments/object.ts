@@ -2,8 +2,8 @@ import { DurableObject } from 'cloudflare:workers'
 import { parseConfig } from '../config.ts'
 import { createExecutor, type Executor } from '../executor/client.ts'
 import { createClaimQueue } from './claim-queue.ts'
+import { createClaimDecider } from './decide-claim.ts'
 import { type ClaimResult, type PaymentClaim, type PaymentReceipt, receiptOf } from './payment-claim.ts'
-import { createClaimResolver } from './resolve-claim.ts'
 import { createSettlement } from './settlement.ts'
 import { type LedgerStore, openLedgerStore, type PaidRegistration } from './store.ts'
 
@@ -20,13 +20,13 @@ export class PaymentLedgerObject extends DurableObject<Env> {
     const store = openLedgerStore(ctx.storage.sql)
     const relayer = () => this.#relayer()
     this.#store = store
-    const resolveClaim = createClaimResolver({
+    const decideClaim = createClaimDecider({
       store,
       settlement: createSettlement({ store, relayer }),
       relayer,
       sync: () => ctx.storage.sync(),
     })
-    this.#claim = createClaimQueue(resolveClaim)
+    this.#claim = createClaimQueue(decideClaim)
   }
 
   /**

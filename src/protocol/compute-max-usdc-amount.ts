@@ -1,6 +1,6 @@
 import type { Check } from './check.ts'
+import { riskLimits } from './compute-risk-limits.ts'
 import { fillFloor } from './fill-amounts.ts'
-import { riskLimits } from './risk-limits.ts'
 import type { TradingTerms } from './router-check-inputs.ts'
 
 /** Rules whose outcome depends on the amount. */

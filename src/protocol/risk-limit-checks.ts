@@ -1,7 +1,7 @@
 import type { Code } from '../errors/catalogue.ts'
 import type { Check } from './check.ts'
+import { lossOf, riskLimits } from './compute-risk-limits.ts'
 import { AllocationStatus } from './enums.ts'
-import { lossOf, riskLimits } from './risk-limits.ts'
 import type { ExtensionTerms, TradingTerms } from './router-check-inputs.ts'
 
 const BPS = 10_000n

@@ -1,8 +1,8 @@
 import { formatUnits } from 'viem'
 import { z } from 'zod'
-import type { ExitReport } from '../keeper/exit-report.ts'
 import type { Evaluation } from '../keeper/last-evaluation.ts'
 import type { ExitOutcome } from '../keeper/last-exit-result.ts'
+import type { PositionReport } from '../keeper/position-report.ts'
 import { PositionStatus } from '../protocol/enums.ts'
 import { forecastPendingExits, type PendingExitForecast } from '../protocol/pending-exit-forecast.ts'
 import type { ExitMarket, WatchedPosition } from '../protocol/position.ts'
@@ -110,7 +110,7 @@ type AutomationFacts = {
   /** How far below the oracle's value exits sell at most. */
   maxExitSlippageBps: bigint
   /** What the keeper recorded; undefined if there is no keeper or it has not evaluated the position yet. */
-  watched: ExitReport | undefined
+  watched: PositionReport | undefined
 }
 
 /** Presents a position's pending rules at the current price, with what the keeper last saw and did. */

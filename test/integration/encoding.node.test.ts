@@ -13,7 +13,7 @@ import {
 } from 'viem'
 import { describe, expect, it } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { decodeResult, encodeCall, tryDecodeResult } from '../../src/chain/function-call.ts'
+import { decodeResult, encodeCall, tryDecodeResult } from '../../src/chain/encode-and-decode-call.ts'
 import { decodeBatch, encodeBatch } from '../../src/chain/multicall-encoding.ts'
 import { decodeEvent } from '../../src/protocol/decode-event.ts'
 import { digestOf, hashExits, type Message, type PrimaryType, signingTypes } from '../../src/protocol/typed-data.ts'

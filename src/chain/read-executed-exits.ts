@@ -8,7 +8,7 @@ import type { TradingChain } from './configured-chain.ts'
 const EXIT_EXECUTED = eventTopic(tradeRouterAbi, 'ExitExecuted')
 
 /** Returns the exits of positions in a range of blocks, oldest first, by any keeper. Throws CHAIN_UNREACHABLE. */
-export async function findExits(
+export async function readExecutedExits(
   { rpc, trading }: TradingChain,
   { positionIds, ...range }: { positionIds: readonly bigint[]; fromBlock: bigint; toBlock: bigint },
 ): Promise<(ExecutedExit & { positionId: bigint; keeper: Address; transactionHash: Hex })[]> {

@@ -9,7 +9,7 @@ import type { LedgerEntry, LedgerStore } from './store.ts'
 const MAX_HOLD_MS = 30_000
 
 /** Returns a function that resolves a claim. It must resolve the claims of one signer one after the other. */
-export function createClaimResolver({
+export function createClaimDecider({
   store,
   settlement,
   relayer,
@@ -24,7 +24,7 @@ export function createClaimResolver({
   /** The signers whose payments are being verified, by payer and nonce. */
   const verifying = new Map<string, Address>()
 
-  async function resolveClaim(claim: PaymentClaim): Promise<ClaimResult> {
+  async function decideClaim(claim: PaymentClaim): Promise<ClaimResult> {
     const { registration, payment, network } = claim
     const spent = store.spentOn(registration.digest)
     if (spent) return { kind: 'paid', receipt: receiptOf(spent) }
@@ -33,12 +33,12 @@ export function createClaimResolver({
     if (unspent?.state === 'settled') return useSettled(unspent, claim)
     if (unspent) {
       const resumed = await settlement.resume(unspent, network)
-      if (resumed === 'settled') return resolveClaim(claim)
+      if (resumed === 'settled') return decideClaim(claim)
       if (resumed === 'pending') return { kind: 'pending' }
     }
     const isLate = await settlement.findLate(registration.signer, network)
     if (isLate === 'unknown') return { kind: 'unavailable' }
-    if (isLate) return resolveClaim(claim)
+    if (isLate) return decideClaim(claim)
     return payment === undefined ? { kind: 'due' } : settlePayment(payment, claim)
   }
 
@@ -50,7 +50,7 @@ export function createClaimResolver({
       const state = await stateOfHolder(entry, holder, registration.nonce)
       if (state === 'executed') {
         store.spend({ signer: entry.signer, digest: holder })
-        return resolveClaim(claim)
+        return decideClaim(claim)
       }
       if (state === 'in flight') return { kind: 'held', digest: holder }
     }
@@ -96,8 +96,8 @@ export function createClaimResolver({
     const entry = store.find(payment)
     if (entry === undefined) throw new Error('A recorded payment is gone')
     const result = await settlement.settle(entry, network)
-    return result.kind === 'settled' ? resolveClaim(claim) : result
+    return result.kind === 'settled' ? decideClaim(claim) : result
   }
 
-  return resolveClaim
+  return decideClaim
 }

@@ -3,10 +3,10 @@ import type { ExitOutcome } from './last-exit-result.ts'
 import type { KeeperStore } from './store.ts'
 
 /** What the keeper knows about one position. Each part is undefined until there is something to report. */
-export type ExitReport = { evaluation: Evaluation | undefined; outcome: ExitOutcome | undefined }
+export type PositionReport = { evaluation: Evaluation | undefined; outcome: ExitOutcome | undefined }
 
 /** Returns what the keeper knows about a position; undefined if it never saw it or forgot it after it closed. */
-export function findExitReport(store: KeeperStore, positionId: bigint): ExitReport | undefined {
+export function findPositionReport(store: KeeperStore, positionId: bigint): PositionReport | undefined {
   const entry = store.entry(positionId)
   if (entry === undefined) return undefined
   const { closedAt, token, evaluation, outcome } = entry
