@@ -87,6 +87,7 @@ for (const survivor of survivors) console.log(`  ${survivor}`)
 function testMutantsOf({ file, contracts: changed, tests }) {
   const artifacts = changed.map(readArtifact)
   const source = readFileSync(join(contracts, file), 'utf8')
+  if (outcomeOf(tests) === 'killed') throw new Error(`the tests of ${file} fail without a mutant`)
   for (const [index, mutant] of mutantsOf(source).entries()) {
     if (index % parts !== part % parts) continue
     if (values.line !== undefined && mutant.line !== Number(values.line)) continue

@@ -79,6 +79,8 @@ contract TradePolicyTest is ProtocolTest {
         ITradeRouter.PositionIntent memory intent = _openIntent(nvda, 1_000 * USDC);
         intent.maxSlippageBps = 101;
         _refuse(intent, abi.encodeWithSelector(ITradePolicy.SlippageAboveLimit.selector, 101, 100));
+        intent.maxSlippageBps = 10_000;
+        _refuse(intent, abi.encodeWithSelector(ITradePolicy.SlippageAboveLimit.selector, 10_000, 100));
         intent.maxSlippageBps = 100;
         uint256 id = _submit(intent);
 

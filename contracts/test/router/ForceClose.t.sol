@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {Vm} from "forge-std/Vm.sol";
 import {IAccessControl} from "@openzeppelin/contracts/access/IAccessControl.sol";
 import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
 import {IPositionManager} from "../../src/interfaces/IPositionManager.sol";
@@ -86,6 +87,24 @@ contract ForceCloseTest is ProtocolTest {
 
         market.moveTo(address(nvda), NVDA_PRICE * 9_720 / 10_000);
         _forceClose();
+    }
+
+    function test_TellsHowMuchIsLeftWhereThePoolIsThin() public {
+        uint256 held = positions.getPosition(id).tokenAmount;
+        market.drain(address(nvda));
+        market.addLiquidity(address(nvda), NVDA_PRICE, 100_000 * USDC);
+        vm.recordLogs();
+        vm.prank(operator);
+        router.forceClose(id);
+
+        uint256 left = positions.getPosition(id).tokenAmount;
+        assertGt(left, 0);
+        assertLt(left, held);
+        Vm.Log[] memory logs = vm.getRecordedLogs();
+        Vm.Log memory last = logs[logs.length - 1];
+        assertEq(last.topics[0], ITradeRouter.PositionPartlyForceClosed.selector);
+        (, uint256 tokensLeft) = abi.decode(last.data, (uint256, uint256));
+        assertEq(tokensLeft, left);
     }
 
     function test_HoldsItAgainstTheLastKnownPrice() public {

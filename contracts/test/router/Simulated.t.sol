@@ -2,6 +2,7 @@
 pragma solidity ^0.8.30;
 
 import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
+import {IMandateVault} from "../../src/interfaces/IMandateVault.sol";
 import {IPositionManager} from "../../src/interfaces/IPositionManager.sol";
 import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
 import {IVaultTrackRegistry} from "../../src/interfaces/IVaultTrackRegistry.sol";
@@ -62,6 +63,14 @@ contract SimulatedTest is ProtocolTest {
         assertGt(pnl, 1_900 * int256(USDC));
         assertEq(router.lifetimeRealizedPnlUsdc(agentId), pnl);
         assertEq(allocations.allocationUsed(agentId), 0);
+    }
+
+    function test_ABuyIsRefusedWhileTradingIsPaused() public {
+        uint256 id = _open(nvda, 10_000 * USDC);
+        _pauseTrading(true);
+        bytes memory refusal = abi.encodeWithSelector(IMandateVault.TradingPaused.selector);
+        _refuse(_openIntent(tsla, 10_000 * USDC), refusal);
+        _refuse(_addIntent(id, 1_000 * USDC), refusal);
     }
 
     /// @dev The same trade of both agents: what the pool gives, fee and price impact included.
@@ -133,6 +142,14 @@ contract SimulatedTest is ProtocolTest {
         assertGt(left, 0);
         assertLt(left, held);
         assertEq(usdc.balanceOf(address(vault)), DEPOSITED);
+    }
+
+    function test_AnExitOnPaperBringsNoMoreThanTheOraclesPrice() public {
+        uint256 id = _open(nvda, 10_000 * USDC);
+        uint256 held = positions.getPosition(id).tokenAmount;
+        _setPrice(nvda, 91 * USD);
+        market.moveTo(address(nvda), 95 * USD);
+        assertEq(_exit(id), held * 91 * USD / 1e20);
     }
 
     function test_TheOperatorClosesOnPaper() public {
