@@ -1,4 +1,5 @@
 import {
+  isJSONRPCNotification,
   isJSONRPCRequest,
   isJSONRPCResponse,
   type JSONRPCMessage,
@@ -17,7 +18,12 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   private readonly idsInFlight = new Set<RequestId>()
 
   override async handleRequest(...[request, options]: Parameters<Transport['handleRequest']>): Promise<Response> {
-    const ids = [options?.parsedBody ?? []].flat().flatMap(message => (isJSONRPCRequest(message) ? message.id : []))
+    const messages = [options?.parsedBody ?? []].flat()
+    for (const message of messages) {
+      const isCancelled = isJSONRPCNotification(message) && message.method === 'notifications/cancelled'
+      if (isCancelled) this.idsInFlight.delete(message.params?.requestId as RequestId)
+    }
+    const ids = messages.flatMap(message => (isJSONRPCRequest(message) ? message.id : []))
     const repeated = ids.find((id, index) => this.idsInFlight.has(id) || ids.indexOf(id) < index)
     if (repeated !== undefined)
       return rpcError(400, -32600, `Invalid Request: a request with the id ${JSON.stringify(repeated)} is in flight`)

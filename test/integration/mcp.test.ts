@@ -259,20 +259,30 @@ describe('a session of the 2025 revisions', () => {
     expect(await minutesLeft()).toBe(30)
   })
 
+  const listVaults = {
+    jsonrpc: '2.0',
+    id: 9,
+    method: 'tools/call',
+    params: { name: 'svc_list_vaults', arguments: {} },
+  }
+
   it('refuses a request with the id of another one in flight', async () => {
     const headers = await rawSession()
-    const listVaults = {
-      jsonrpc: '2.0',
-      id: 9,
-      method: 'tools/call',
-      params: { name: 'svc_list_vaults', arguments: {} },
-    }
     const responses = await Promise.all([post(listVaults, headers), post(listVaults, headers)])
     expect(responses.map(({ status }) => status).sort()).toEqual([200, 400])
     const texts = await Promise.all(responses.map(response => response.text()))
     expect(texts.find(text => text.startsWith('{'))).toContain('-32600')
     const later = await post(listVaults, headers)
     expect([later.status, await later.text()]).toEqual([200, expect.stringContaining('"id":9')])
+  })
+
+  it('accepts the id of a request that the client has cancelled', async () => {
+    const headers = await rawSession()
+    const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 9 } }
+    const [first] = await Promise.all([post(listVaults, headers), post(cancelled, headers)])
+    const later = await post(listVaults, headers)
+    expect([later.status, await later.text()]).toEqual([200, expect.stringContaining('"id":9')])
+    await first.body?.cancel()
   })
 
   it('ends with DELETE', async () => {
