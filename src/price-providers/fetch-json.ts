@@ -4,9 +4,15 @@ const TIMEOUT_MS = 5_000
 
 /**
  * Fetches JSON from a provider. Numbers are returned as strings with the digits of the response, so that no price passes
- * through a float. Throws PRICE_PROVIDER_FAILED, without the URL and the response, because both can contain a key.
+ * through a float. Returns undefined for `emptyStatus`, if it is given. Throws PRICE_PROVIDER_FAILED, without the URL and
+ * the response, because both can contain a key.
  */
-export async function fetchJson(provider: string, url: URL, headers: Record<string, string>): Promise<unknown> {
+export async function fetchJson(
+  provider: string,
+  url: URL,
+  headers: Record<string, string>,
+  emptyStatus?: number,
+): Promise<unknown> {
   const failure = (problem: string, cause?: unknown) =>
     refuse('PRICE_PROVIDER_FAILED', { provider, problem }, { cause })
   let response: Response
@@ -21,6 +27,7 @@ export async function fetchJson(provider: string, url: URL, headers: Record<stri
   } catch (error) {
     throw failure('it did not respond', error)
   }
+  if (response.status === emptyStatus) return undefined
   if (!response.ok) throw failure(`it returned the HTTP status ${response.status}`)
   try {
     return JSON.parse(text, keepDigits as (key: string, value: unknown) => unknown)

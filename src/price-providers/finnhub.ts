@@ -1,4 +1,5 @@
 import type { HttpPriceProviderConfig } from '../config.ts'
+import { refuse } from '../errors/refuse.ts'
 import { fetchJson } from './fetch-json.ts'
 import { propertyOf, toObservation } from './parse-observation.ts'
 import type { PriceObservation } from './price-provider.ts'
@@ -6,30 +7,30 @@ import type { PriceObservation } from './price-provider.ts'
 /** A Worker may wait for this many responses at once. */
 const MAX_CONCURRENT_REQUESTS = 6
 
+const FORBIDDEN = 403
+
 /**
  * Queries Finnhub's `/quote` (finnhub.io/docs/api/quote), which takes one symbol per request and returns zeros for an
- * unknown one. A symbol that it refuses, for example one outside of the key's plan, is not known; the others have their
- * prices. Throws PRICE_PROVIDER_FAILED if every request fails.
+ * unknown one. A symbol outside of the key's plan is not known. Throws PRICE_PROVIDER_FAILED, also if the plan has none.
  */
 export async function observeFinnhub(
   { url, key, ids }: HttpPriceProviderConfig,
   symbols: readonly string[],
 ): Promise<PriceObservation[]> {
-  async function observe(symbol: string): Promise<PriceObservation> {
+  function fetchQuote(symbol: string): Promise<unknown> {
     const request = new URL(`${url}/quote`)
     request.searchParams.set('symbol', ids[symbol] ?? symbol)
-    const quote = await fetchJson('finnhub', request, key === undefined ? {} : { 'x-finnhub-token': key })
-    return toObservation(symbol, propertyOf(quote, 'c'), propertyOf(quote, 't'))
+    return fetchJson('finnhub', request, key === undefined ? {} : { 'x-finnhub-token': key }, FORBIDDEN)
   }
 
-  const outcomes: PromiseSettledResult<PriceObservation>[] = []
+  const quotes: unknown[] = []
   for (let from = 0; from < symbols.length; from += MAX_CONCURRENT_REQUESTS) {
     const page = symbols.slice(from, from + MAX_CONCURRENT_REQUESTS)
-    outcomes.push(...(await Promise.allSettled(page.map(observe))))
+    quotes.push(...(await Promise.all(page.map(fetchQuote))))
   }
-  const [first] = outcomes
-  if (first?.status === 'rejected' && outcomes.every(({ status }) => status === 'rejected')) throw first.reason
-  return outcomes.map((outcome, index) =>
-    outcome.status === 'fulfilled' ? outcome.value : { symbol: symbols[index] as string, reason: 'notKnown' },
+  if (quotes.length > 0 && quotes.every(quote => quote === undefined))
+    throw refuse('PRICE_PROVIDER_FAILED', { provider: 'finnhub', problem: 'it refuses every symbol' })
+  return symbols.map((symbol, index) =>
+    toObservation(symbol, propertyOf(quotes[index], 'c'), propertyOf(quotes[index], 't')),
   )
 }

@@ -95,6 +95,11 @@ describe('Finnhub without access to a symbol', () => {
     ])
   })
 
+  it('fails if it fails otherwise for one symbol, which may well be known', async () => {
+    reply = ({ url: path = '' }) => (path.includes('NESN') ? { status: 429, body: '{}' } : { body: '{"c":1,"t":1}' })
+    await expect(observe(['AAPL', 'NESN'])).rejects.toMatchObject({ body: { code: 'PRICE_PROVIDER_FAILED' } })
+  })
+
   it('fails if every symbol is refused', async () => {
     reply = () => refusal
     await expect(observe(['AAPL', 'NESN'])).rejects.toMatchObject({ body: { code: 'PRICE_PROVIDER_FAILED' } })
