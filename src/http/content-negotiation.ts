@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import { accepts } from 'hono/accepts'
+import { parseAccept } from 'hono/utils/accept'
 import { z } from 'zod'
 import type { JsonOperation } from '../operations/operation.ts'
 import { csvOf } from './csv.ts'
@@ -31,8 +31,11 @@ export const negotiatedFormats = (accept: string | undefined): string =>
   ALTERNATIVE_TYPES.filter(mediaType => prefersToJson(accept, mediaType)).join(' ')
 
 function prefersToJson(accept: string | undefined, mediaType: string): boolean {
-  const header = { req: { header: () => accept } } as unknown as Context // all that hono's `accepts` reads
-  return accepts(header, { header: 'Accept', supports: [JSON_TYPE, mediaType], default: JSON_TYPE }) === mediaType
+  const ranges = parseAccept(accept ?? '').map(range => ({ ...range, type: range.type.toLowerCase() }))
+  const [preferred] = ranges
+    .filter(({ type, q }) => q > 0 && [JSON_TYPE, mediaType, 'text/*'].includes(type))
+    .sort((a, b) => b.q - a.q)
+  return preferred !== undefined && preferred.type !== JSON_TYPE
 }
 
 const formatQuery = (name: AlternativeFormat['name'], label: string) =>
