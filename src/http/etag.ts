@@ -1,4 +1,5 @@
 import type { Context } from 'hono'
+import { bytesToHex } from 'viem'
 import { VERSION } from '../config.ts'
 import type { CacheableResponse } from '../read-cache.ts'
 import { jsonOf } from './in-memory-response-cache.ts'
@@ -19,7 +20,7 @@ export async function setETag(c: Context, output: CacheableResponse): Promise<bo
 
 async function digestOf(text: string): Promise<string> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))
-  return [...new Uint8Array(digest, 0, DIGEST_BYTES)].map(byte => byte.toString(16).padStart(2, '0')).join('')
+  return bytesToHex(new Uint8Array(digest, 0, DIGEST_BYTES)).slice(2)
 }
 
 /** Compares weakly, as If-None-Match requires: W/"a" matches "a". */
