@@ -9,8 +9,15 @@ const MAX_FRAMES = 8
  */
 export function logRefusal({ status, body, cause }: Refusal, request: { requestId: string; path: string }): void {
   const level = levelOf(body.code)
-  const failure = cause instanceof Error && { cause: cause.name, frames: framesOf(cause) }
-  console[level](JSON.stringify({ level, ...request, status, code: body.code, ...failure }))
+  console[level](
+    JSON.stringify({
+      level,
+      ...request,
+      status,
+      code: body.code,
+      ...(cause instanceof Error && describeFailure(cause)),
+    }),
+  )
 }
 
 /** Returns what a log line may say about an error: its code or class, and its stack frames. */
