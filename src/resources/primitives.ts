@@ -54,6 +54,20 @@ export const signature = z
   .transform(value => value as `0x${string}`)
   .meta({ description: 'EIP-712 signature: 65 bytes (r, s, v), or ERC-1271' })
 
+/** Control characters, line and paragraph separators, and bidirectional controls: they make a text look like another. */
+const INVISIBLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
+
+/** A text that is shown in lists and logs as it is. */
+export const plainText = z.string().superRefine((value, context) => {
+  const found = INVISIBLE.exec(value)?.[0].codePointAt(0)
+  if (found === undefined) return
+  const codePoint = `U+${found.toString(16).toUpperCase().padStart(4, '0')}`
+  context.addIssue({
+    code: 'custom',
+    message: `has ${codePoint}; control characters, line breaks and bidirectional controls are not accepted`,
+  })
+})
+
 const HOUR_MS = 3_600_000
 
 /** Returns the deadline of examples: one to two hours ahead, the same all hour. */

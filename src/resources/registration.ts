@@ -8,25 +8,12 @@ import {
   deadlineOut,
   digits,
   hashOut,
+  plainText,
   signature,
   uint,
   unixSeconds,
 } from './primitives.ts'
 import { eip712Info, signableFields } from './typed-data.ts'
-
-/** Control characters, line and paragraph separators, and bidirectional controls: they forge what a reader sees. */
-const FORGING = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
-
-/** A text that anyone may read in a list or a log. */
-export const plainText = z.string().superRefine((value, context) => {
-  const found = FORGING.exec(value)?.[0].codePointAt(0)
-  if (found === undefined) return
-  const codePoint = `U+${found.toString(16).toUpperCase().padStart(4, '0')}`
-  context.addIssue({
-    code: 'custom',
-    message: `has ${codePoint}; control characters, line breaks and bidirectional controls are not accepted`,
-  })
-})
 
 /** Text of limited length. The limit also holds in bytes, because the registry counts bytes. */
 const text = (max: number) =>
@@ -39,7 +26,7 @@ const text = (max: number) =>
 export const registrationFields = {
   vault: address.meta({ description: 'Contract address of the vault the agent will trade in' }),
   name: text(128).meta({
-    description: 'Name of the agent, 1 to 128 characters without controls',
+    description: 'Name of the agent, 1 to 128 characters, no control characters',
     example: 'momentum-7',
   }),
   metadataURI: text(2048).meta({

@@ -2,8 +2,7 @@ import { z } from 'zod'
 import { refuse } from '../errors/refuse.ts'
 import { type Message, type PrimaryType, signingTypes } from '../protocol/typed-data.ts'
 import { exits } from './exit-rule.ts'
-import { address, addressOut, agentId, exampleDeadline, signature, uint } from './primitives.ts'
-import { plainText } from './registration.ts'
+import { address, addressOut, agentId, exampleDeadline, plainText, signature, uint } from './primitives.ts'
 import { primaryTypes, typedData } from './typed-data.ts'
 
 const primaryType = z
