@@ -51,7 +51,7 @@ describe('a node', () => {
     ['text', { result: 'pending' }],
     ['half a byte', { result: '0x123' }],
     ['other data', { result: '0x1234' }],
-  ])('that returns %s instead of what was asked for counts as unreachable', async (_, reply) => {
+  ])('that returns %s as the result of a call counts as unreachable', async (_, reply) => {
     const { agentId } = await newTrader()
     mockNode(() => reply)
     const tested = app()

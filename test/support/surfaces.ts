@@ -97,7 +97,7 @@ async function latestBlock(): Promise<string> {
 /**
  * Compares the results of the two surfaces. Reads of different blocks, and without a block, may differ, and so may reads
  * of a block that is no longer `latest`: while anvil mines a block, it returns its state under the number of the last one.
- * Samples are written between reads of one block, so they are not compared.
+ * Samples and the keeper's records are written between reads of one block, so they are not compared.
  */
 function expectSameResult({ id, method }: JsonOperation, first: CallResult, second: CallResult, latest: string): void {
   const errorOf = ({ status, body }: CallResult) => (status < 400 ? {} : { status, code: body.code })
@@ -105,13 +105,13 @@ function expectSameResult({ id, method }: JsonOperation, first: CallResult, seco
   if (first.status >= 400) return
   const { asOf } = first.body
   const isSameBlock = asOf && asOf.blockNumber === second.body.asOf.blockNumber && asOf.blockNumber === latest
-  if (method === 'post' || isSameBlock) expect(withoutSamples(second.body)).toEqual(withoutSamples(first.body))
+  if (method === 'post' || isSameBlock) expect(comparableFields(second.body)).toEqual(comparableFields(first.body))
 }
 
 /** Fields that are not a function of the body's block. */
 const UNCOMPARED_FIELDS = ['asOf', 'lagBlocks', 'sharePrices', 'points', 'opening', 'lastEvaluation', 'lastOutcome']
 
-const withoutSamples = (body: Body): Body =>
+const comparableFields = (body: Body): Body =>
   Object.fromEntries(Object.entries(body).filter(([field]) => !UNCOMPARED_FIELDS.includes(field)))
 
 /** Calls an operation's tool. An error gets the status of its code; a success, which has none, the operation's own. */
