@@ -3,11 +3,11 @@
  * parallel, the projects of one in sequence.
  */
 export const groups = [
-  ['surfaces', 'history'],
   ['trading'],
-  ['lane', 'protocol only', 'keeper'],
+  ['surfaces'],
+  ['lane', 'protocol only'],
+  ['contracts', 'keeper', 'history'],
   ['node', 'e2e'],
-  ['contracts'],
 ]
 
 /** Files that only `npm run test:full` runs. */
@@ -20,6 +20,7 @@ export const slowFiles = [
 
 /** Files whose tests are larger in `npm run test:full`: more seeds, cases or clients. */
 export const scaledFiles = [
+  'devnet/attacks.test.ts',
   'test/e2e/demo.node.test.ts',
   'test/faults/faults.node.test.ts',
   'test/integration/cheap-tokens.test.ts',
