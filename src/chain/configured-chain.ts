@@ -8,9 +8,13 @@ export type Chain = Omit<ChainConfig, 'rpcUrls'> & { rpc: RpcTransport; trading:
 /** A chain whose trading contracts are configured. */
 export type TradingChain = Chain & { trading: TradingContracts }
 
-/** Creates a chain from its configuration. Nothing is read yet. */
-export const createChain = ({ rpcUrls, ...chain }: ChainConfig, trading: TradingContracts | undefined): Chain => ({
+/** Creates a chain from its configuration. Nothing is read yet. `timeoutMs` bounds each request to its nodes. */
+export const createChain = (
+  { rpcUrls, ...chain }: ChainConfig,
+  trading: TradingContracts | undefined,
+  timeoutMs?: number,
+): Chain => ({
   ...chain,
   trading,
-  rpc: createTransport(rpcUrls),
+  rpc: createTransport(rpcUrls, timeoutMs),
 })

@@ -19,8 +19,6 @@ import type { Journal } from './store.ts'
 
 export type Lane = ReturnType<typeof assembleLane>
 
-const RPC_TIMEOUT_MS = 5_000
-
 /** Creates the parts of a lane. Throws if no chain is configured, or no key for the address. */
 export function assembleLane({
   address,
@@ -44,7 +42,7 @@ export function assembleLane({
   if (chain === undefined) throw new Error('A lane needs CHAIN_ID, RPC_URL and CONTRACTS')
   const priorityFeeWei = BigInt(/^\d+$/.exec(String(variables.PRIORITY_FEE_WEI))?.[0] ?? 0)
 
-  const rpc = createTransport(chain.rpcUrls, RPC_TIMEOUT_MS)
+  const rpc = createTransport(chain.rpcUrls)
   const account = signingAccountOf(address, chain.id, variables)
   const inFlightLimit = createInFlightLimit()
   const pauses = createPauseRules(journal)

@@ -55,7 +55,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
   }
 
   return {
-    /** Makes the indexer read the chain up to the head, for at most five seconds. */
+    /** Makes the indexer read the chain up to the head, for about three seconds. */
     catchUp,
 
     /** Starts the indexer, without waiting for it. The cron trigger calls this again. */

@@ -18,7 +18,9 @@ type Workers = { follower: ChainFollower; sampler: EquitySampler | undefined }
 
 export type Indexer = ReturnType<typeof createIndexer>
 
-const CATCH_UP_MS = 5_000
+const CATCH_UP_MS = 3_000
+/** Longer than elsewhere: the logs of a range are the largest response, and no caller waits for it. */
+const RPC_TIMEOUT_MS = 10_000
 /** Catching up ends after this many steps in a row that did not move the cursor: the chain is changing. */
 const MAX_IDLE_STEPS = 3
 /** Steps up to a block that the node has: one sees it as the head, the next one reads up to it. */
@@ -47,7 +49,7 @@ export function createIndexer(
   }
 
   async function migrateAndStart(): Promise<Workers> {
-    const chain = createChain(chainConfig, trading)
+    const chain = createChain(chainConfig, trading, RPC_TIMEOUT_MS)
     const store = openIndexStore(db, indexKeyOf(chain))
     await store.migrate()
     const follower = createChainFollower({
@@ -84,7 +86,7 @@ export function createIndexer(
     return currentStep
   }
 
-  /** Indexes up to the head, for at most five seconds. */
+  /** Indexes up to the head, for about three seconds. */
   async function catchUp(): Promise<void> {
     const deadline = Date.now() + CATCH_UP_MS
     await currentStep?.catch(() => {}) // it may have read the head before the caller did

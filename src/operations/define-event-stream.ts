@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import type { Context } from '../context.ts'
 import type { EventFilter } from '../live/event.ts'
 import type { EndpointDefinition } from './operation.ts'
+import { respondInTime } from './response-deadline.ts'
 
 /** Defines an operation that streams server-sent events. `filter` receives path and query parameters as one parsed object. */
 export function defineEventStream<
@@ -15,5 +16,6 @@ export function defineEventStream<
     input: (P extends z.ZodObject ? z.output<P> : unknown) & z.output<Q>,
   ) => Promise<EventFilter>,
 ) {
-  return { ...definition, kind: 'event-stream', method: 'get', filter } as const
+  const filterInTime: typeof filter = (context, input) => respondInTime(filter(context, input))
+  return { ...definition, kind: 'event-stream', method: 'get', filter: filterInTime } as const
 }

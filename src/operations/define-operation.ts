@@ -4,6 +4,7 @@ import type { PaymentAnswer } from '../errors/refusal.ts'
 import type { CacheableResponse } from '../read-cache.ts'
 import { invalidRequest } from './invalid-request.ts'
 import type { OperationDefinition } from './operation.ts'
+import { respondInTime } from './response-deadline.ts'
 
 /** A response with more to it than its body: whether the request was executed before, and what was paid for it. */
 export class OperationReply<T> {
@@ -51,11 +52,15 @@ export function defineOperation<
       typeof run
     >
   }
+  const runUnbounded = definition.cache === 'isolate' ? runCached : run
+  const runInTime: typeof run = (context, given) =>
+    respondInTime(runUnbounded(context, given) as Promise<object>) as ReturnType<typeof run>
   return {
     ...definition,
     kind: 'json',
     input,
     parse,
-    run: definition.cache === 'isolate' ? runCached : run,
+    // A submission waits for its inclusion; what it reads before fails in time by itself.
+    run: definition.method === 'get' ? runInTime : runUnbounded,
   } as const
 }

@@ -11,7 +11,6 @@ import type { LedgerEntry, LedgerStore } from './store.ts'
 
 export type Settlement = ReturnType<typeof createSettlement>
 
-const RPC_TIMEOUT_MS = 5_000
 /** How long a refused payment is looked up on the chain before its signer is charged again. */
 const REFUSED_LOOKUP_MS = 3_600_000
 /** An authorization counts as expired only this long after its expiry, because a node may lag behind. */
@@ -124,4 +123,12 @@ export async function readNewestBlock(network: FeeNetwork): Promise<{ number: bi
   return block ? { number: BigInt(block.number), timestamp: BigInt(block.timestamp) } : undefined
 }
 
-const transportOf = ({ rpcUrls }: FeeNetwork): RpcTransport => createTransport(rpcUrls, RPC_TIMEOUT_MS)
+const transports = new Map<string, RpcTransport>()
+
+/** Returns the transport to the nodes of a network, which remembers those that failed. */
+function transportOf({ rpcUrls }: FeeNetwork): RpcTransport {
+  const key = rpcUrls.join(' ')
+  const transport = transports.get(key) ?? createTransport(rpcUrls)
+  transports.set(key, transport)
+  return transport
+}

@@ -9,12 +9,14 @@ export type RpcResponse<Result = unknown> =
 
 /** One node, with what is known about it. */
 export type Endpoint = {
-  /** Sends one request. Throws when no valid response arrives in time; see `isTimeout`. */
-  send<Result>(request: RpcRequest<Result>, timeoutMs: number): Promise<RpcResponse<Result>>
+  /** Sends one request. Throws when no valid response arrives before the signal is aborted. */
+  send<Result>(request: RpcRequest<Result>, signal: AbortSignal): Promise<RpcResponse<Result>>
   /** Sends several requests in one HTTP request, or one by one if the node accepts no batches. Throws like `send`. */
-  sendBatch(requests: readonly RpcRequest[], timeoutMs: number): Promise<RpcResponse[]>
+  sendBatch(requests: readonly RpcRequest[], signal: AbortSignal): Promise<RpcResponse[]>
   /** Epoch milliseconds until which the other nodes are preferred. */
   restUntil: number
+  /** How often in a row the node failed. */
+  failures: number
   /** Whether the node may support eth_sendRawTransactionSync. */
   supportsSyncSend: boolean
 }
@@ -28,30 +30,25 @@ export function createEndpoint(url: string): Endpoint {
   let acceptsBatches = true
   const envelope = ({ method, params }: RpcRequest) => ({ jsonrpc: '2.0', id: ++lastId, method, params })
 
-  async function post(body: unknown, timeoutMs: number): Promise<unknown> {
-    const controller = new AbortController()
-    const timer = setTimeout(() => controller.abort(new DOMException('no response in time', 'TimeoutError')), timeoutMs)
-    try {
-      const response = await fetch(url, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-        signal: controller.signal,
-      })
-      return JSON.parse(await readText(response))
-    } finally {
-      clearTimeout(timer) // a pending timer would keep a Durable Object in memory
-    }
+  async function post(body: unknown, signal: AbortSignal): Promise<unknown> {
+    signal.throwIfAborted()
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal,
+    })
+    return JSON.parse(await readText(response, signal))
   }
 
-  async function send<Result>(request: RpcRequest<Result>, timeoutMs: number): Promise<RpcResponse<Result>> {
-    return parseResponse(await post(envelope(request), timeoutMs), request)
+  async function send<Result>(request: RpcRequest<Result>, signal: AbortSignal): Promise<RpcResponse<Result>> {
+    return parseResponse(await post(envelope(request), signal), request)
   }
 
-  async function sendBatch(requests: readonly RpcRequest[], timeoutMs: number): Promise<RpcResponse[]> {
-    if (!acceptsBatches || requests.length <= 1) return sendOneByOne(requests, timeoutMs)
+  async function sendBatch(requests: readonly RpcRequest[], signal: AbortSignal): Promise<RpcResponse[]> {
+    if (!acceptsBatches || requests.length <= 1) return sendOneByOne(requests, signal)
     const bodies = requests.map(envelope)
-    const replies = await post(bodies, timeoutMs)
+    const replies = await post(bodies, signal)
     if (Array.isArray(replies) && replies.length === bodies.length)
       return requests.map((request, index) =>
         parseResponse(
@@ -62,32 +59,41 @@ export function createEndpoint(url: string): Endpoint {
     const error = Array.isArray(replies) ? undefined : parseErrorOf(replies)
     if (error && isLimit(error)) return bodies.map(() => ({ error }))
     acceptsBatches = false
-    return sendOneByOne(requests, timeoutMs)
+    return sendOneByOne(requests, signal)
   }
 
-  async function sendOneByOne(requests: readonly RpcRequest[], timeoutMs: number): Promise<RpcResponse[]> {
+  async function sendOneByOne(requests: readonly RpcRequest[], signal: AbortSignal): Promise<RpcResponse[]> {
     const responses: RpcResponse[] = []
-    for (const request of requests) responses.push(await send(request, timeoutMs))
+    for (const request of requests) responses.push(await send(request, signal))
     return responses
   }
 
-  return { send, sendBatch, restUntil: 0, supportsSyncSend: true }
+  return { send, sendBatch, restUntil: 0, failures: 0, supportsSyncSend: true }
 }
 
-/** Returns whether `send` or `sendBatch` failed because no response arrived in time. */
-export const isTimeout = (error: unknown): boolean => error instanceof Error && error.name === 'TimeoutError'
-
-/** Reads a body. Throws once it exceeds the limit, and cancels the rest. */
-async function readText({ body }: Response): Promise<string> {
+/** Reads a body. Throws once it exceeds the limit or the signal is aborted, and cancels the rest. */
+async function readText({ body }: Response, signal: AbortSignal): Promise<string> {
+  const reader = body?.getReader()
+  const cancel = () => void reader?.cancel().catch(() => {})
+  signal.addEventListener('abort', cancel)
   const decoder = new TextDecoder()
   let text = ''
   let size = 0
-  for await (const chunk of body ?? []) {
-    size += chunk.byteLength
-    if (size > MAX_RESPONSE_BYTES) throw new RangeError(`a response of more than ${MAX_RESPONSE_BYTES} bytes`)
-    text += decoder.decode(chunk, { stream: true })
+  try {
+    for (;;) {
+      const { value, done } = (await reader?.read()) ?? { done: true }
+      signal.throwIfAborted()
+      if (done) return text + decoder.decode()
+      size += value.byteLength
+      if (size > MAX_RESPONSE_BYTES) throw new RangeError(`a response of more than ${MAX_RESPONSE_BYTES} bytes`)
+      text += decoder.decode(value, { stream: true })
+    }
+  } catch (error) {
+    cancel()
+    throw error
+  } finally {
+    signal.removeEventListener('abort', cancel)
   }
-  return text + decoder.decode()
 }
 
 /** Parses a JSON-RPC response. Throws if its result is not of the type that the request expects. */

@@ -1,5 +1,5 @@
 import type { Hex } from 'viem'
-import { isTimeout } from './endpoint-client.ts'
+import { abortAfter, isTimeout } from './abort-after.ts'
 import { isLimit, isUnsupportedMethod, type RpcError } from './node-errors.ts'
 import { redact } from './redact.ts'
 import { type NodeReceipt, sendRequest, sendSyncRequest } from './requests.ts'
@@ -33,8 +33,8 @@ export async function submit(transport: RpcTransport, raw: Hex, { waitMs, sync }
   const isSync = sync && endpoint.supportsSyncSend
   try {
     const { result, error } = isSync
-      ? await endpoint.send(sendSyncRequest(raw), waitMs)
-      : await endpoint.send(sendRequest(raw), Math.min(waitMs, ACCEPTANCE_TIMEOUT_MS))
+      ? await abortAfter(waitMs, signal => endpoint.send(sendSyncRequest(raw), signal))
+      : await abortAfter(Math.min(waitMs, ACCEPTANCE_TIMEOUT_MS), signal => endpoint.send(sendRequest(raw), signal))
     if (error === undefined) return isReceipt(result) ? { kind: 'mined', receipt: result } : { kind: 'accepted' }
     if (isSync && isUnsupportedMethod(error)) {
       endpoint.supportsSyncSend = false

@@ -1,4 +1,6 @@
-import { createEndpoint, type Endpoint, isTimeout, type RpcResponse } from './endpoint-client.ts'
+import { abortAfter, isTimeout } from './abort-after.ts'
+import { createEndpoint, type Endpoint, type RpcResponse } from './endpoint-client.ts'
+import { hedge } from './hedge.ts'
 import { isNodeFault, RefusedByNode, unreachable } from './node-errors.ts'
 import type { RpcRequest } from './requests.ts'
 import { retryLatest } from './retry-latest.ts'
@@ -9,7 +11,10 @@ export type RpcResponses<Requests extends readonly (RpcRequest | undefined)[]> =
 }
 type ResponseTo<Request> = Request extends RpcRequest<infer Result> ? RpcResponse<Result> : undefined
 
-/** JSON-RPC over one or more nodes of a chain. Its errors contain neither URLs nor what a node said. */
+/**
+ * JSON-RPC over one or more nodes of a chain. A node that has not responded for a moment is hedged: the next one is queried
+ * too, and the first response counts. Its errors contain neither URLs nor what a node said.
+ */
 export type RpcTransport = {
   /**
    * Returns the result of a request that succeeds on every healthy node: any error makes it query the next node. Throws
@@ -31,16 +36,23 @@ export type RpcTransport = {
   ): Promise<RpcResponses<Requests>>
   /** Returns the node to query next; undefined without nodes. */
   preferred(): Endpoint | undefined
-  /** Makes a node that failed the last choice for two seconds. */
+  /** Makes a node that failed the last choice for two seconds; longer after each further failure in a row. */
   rest(endpoint: Endpoint): void
 }
 
-const DEFAULT_TIMEOUT_MS = 10_000
-const REST_MS = 2_000
+/** Less than an endpoint's own limit, so that one request can fail and its refusal still be in time. */
+const DEFAULT_TIMEOUT_MS = 4_000
+/** How long a node may be silent before the next one is queried too. */
+const HEDGE_MS = 500
+const MIN_REST_MS = 2_000
+const MAX_REST_MS = 30_000
 const READ_ROUNDS = 2
 const ROUND_PAUSE_MS = 100
 
-/** Creates a transport over nodes in order of preference. Every HTTP request ends after `timeoutMs`. */
+/**
+ * Creates a transport over nodes in order of preference. `timeoutMs` bounds a read, a call or a batch as a whole: all
+ * nodes, all rounds, headers and bodies.
+ */
 export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIMEOUT_MS): RpcTransport {
   const endpoints = urls.map(createEndpoint)
 
@@ -50,41 +62,69 @@ export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIM
   }
 
   function rest(endpoint: Endpoint): void {
-    endpoint.restUntil = Date.now() + REST_MS
+    endpoint.restUntil = Date.now() + Math.min(MIN_REST_MS * 2 ** endpoint.failures++, MAX_REST_MS)
   }
 
-  const send = <Result>(endpoint: Endpoint, request: RpcRequest<Result>): Promise<RpcResponse<Result>> =>
-    retryLatest(request, () => resendOnce(() => endpoint.send(request, timeoutMs)))
+  /** Queries the nodes until one returns a value. One that throws or is too slow has failed. */
+  function queryNodes<Value>(
+    signal: AbortSignal,
+    query: (endpoint: Endpoint) => Promise<Value | undefined>,
+  ): Promise<Value | undefined> {
+    const queryAndRemember = async (endpoint: Endpoint) => {
+      try {
+        const value = await query(endpoint)
+        if (value !== undefined) endpoint.failures = 0
+        return value
+      } catch {
+        if (!signal.aborted || isTimeout(signal.reason)) rest(endpoint)
+        return undefined
+      }
+    }
+    return hedge(inOrder(), queryAndRemember, { waitMs: HEDGE_MS, signal, onSlow: rest })
+  }
+
+  const send = <Result>(
+    endpoint: Endpoint,
+    request: RpcRequest<Result>,
+    signal: AbortSignal,
+  ): Promise<RpcResponse<Result>> =>
+    retryLatest(request, () => resendOnce(signal, () => endpoint.send(request, signal)))
+
+  /** Runs work that ends with undefined when it takes too long. */
+  const inTime = <Value>(work: (signal: AbortSignal) => Promise<Value>): Promise<Value | undefined> =>
+    abortAfter(timeoutMs, work).catch(() => undefined)
 
   async function read<Result>(request: RpcRequest<Result>): Promise<Result> {
     let refusal: RefusedByNode | undefined
-    for (let round = 1; round <= READ_ROUNDS; round++) {
-      let isTransient = true
-      for (const endpoint of inOrder()) {
-        try {
-          const { result, error } = await send(endpoint, request)
-          if (error === undefined) return result
-          refusal = new RefusedByNode(request.method, error.code)
-          if (isNodeFault(error)) rest(endpoint)
-          else isTransient = false
-        } catch (error) {
+    const response = await inTime(async signal => {
+      for (let round = 1; ; round++) {
+        let isTransient = true
+        const response = await queryNodes(signal, async endpoint => {
           refusal = undefined
-          rest(endpoint)
-          if (isTimeout(error)) isTransient = false
-        }
+          const response = await send(endpoint, request, signal)
+          if (response.error === undefined) return response
+          refusal = new RefusedByNode(request.method, response.error.code)
+          if (isNodeFault(response.error)) throw refusal
+          isTransient = false
+          return undefined
+        })
+        if (response || !isTransient || round === READ_ROUNDS) return response
+        await new Promise(resolve => setTimeout(resolve, ROUND_PAUSE_MS))
       }
-      if (!isTransient) break
-      if (round < READ_ROUNDS) await new Promise(resolve => setTimeout(resolve, ROUND_PAUSE_MS))
-    }
+    })
+    if (response) return response.result
     throw unreachable(refusal ?? `no node answered ${request.method}`)
   }
 
   async function call<Result>(request: RpcRequest<Result>): Promise<RpcResponse<Result>> {
-    for (const endpoint of inOrder()) {
-      const response = await send(endpoint, request).catch(() => undefined)
-      if (response && !(response.error && isNodeFault(response.error))) return response
-      rest(endpoint)
-    }
+    const response = await inTime(signal =>
+      queryNodes(signal, async endpoint => {
+        const response = await send(endpoint, request, signal)
+        if (response.error && isNodeFault(response.error)) throw new RefusedByNode(request.method, response.error.code)
+        return response
+      }),
+    )
+    if (response) return response
     throw unreachable(`no node answered ${request.method}`)
   }
 
@@ -93,12 +133,14 @@ export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIM
     accept: (responses: RpcResponses<Requests>) => boolean = () => true,
   ): Promise<RpcResponses<Requests>> {
     const sent = requests.filter(request => request !== undefined)
-    for (const endpoint of inOrder()) {
-      const received = await resendOnce(() => endpoint.sendBatch(sent, timeoutMs)).catch(() => undefined)
-      const responses = received && inPlaceOf(requests, received)
-      if (responses && accept(responses)) return responses
-      rest(endpoint)
-    }
+    const responses = await inTime(signal =>
+      queryNodes(signal, async endpoint => {
+        const responses = inPlaceOf(requests, await resendOnce(signal, () => endpoint.sendBatch(sent, signal)))
+        if (!accept(responses)) throw new Error('the responses are not acceptable')
+        return responses
+      }),
+    )
+    if (responses) return responses
     throw unreachable('no node answered a batch')
   }
 
@@ -115,12 +157,12 @@ function inPlaceOf<Requests extends readonly (RpcRequest | undefined)[]>(
   return responses as RpcResponses<Requests>
 }
 
-/** Sends again after a failure other than a timeout: a kept-alive connection may close just as it is reused. */
-async function resendOnce<Response>(send: () => Promise<Response>): Promise<Response> {
+/** Sends again after a failure in time: a kept-alive connection may close just as it is reused. */
+async function resendOnce<Response>(signal: AbortSignal, send: () => Promise<Response>): Promise<Response> {
   try {
     return await send()
-  } catch (error) {
-    if (isTimeout(error)) throw error
+  } catch {
+    signal.throwIfAborted()
     return send()
   }
 }

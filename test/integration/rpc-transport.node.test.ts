@@ -2,11 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { redact } from '../../src/rpc/redact.ts'
 import { blockNumberRequest, blockRequest, callRequest, chainIdRequest } from '../../src/rpc/requests.ts'
 import { submit } from '../../src/rpc/submit.ts'
-import { createTransport } from '../../src/rpc/transport.ts'
+import { createTransport, type RpcTransport } from '../../src/rpc/transport.ts'
+import { type BadNode, startBadNode } from '../support/bad-node.ts'
 
 type JsonRpcCall = { id: number; method: string; params: unknown[] }
 type Reply = object | string | 'close'
@@ -17,8 +19,8 @@ afterEach(async () => {
   await Promise.all(nodes.splice(0).map(({ server }) => new Promise(resolve => server.close(resolve))))
 })
 
-/** Starts a node. `reply` gets the calls of one HTTP request and returns its JSON body, text, or 'close'. */
-async function startNode(reply: (calls: JsonRpcCall[], isBatch: boolean) => Reply): Promise<FakeNode> {
+/** Starts a node. `reply` gets the calls of one HTTP request and returns its JSON body, text, or 'close', after a delay. */
+async function startNode(reply: (calls: JsonRpcCall[], isBatch: boolean) => Reply, delayMs = 0): Promise<FakeNode> {
   const requests: JsonRpcCall[][] = []
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
@@ -27,6 +29,7 @@ async function startNode(reply: (calls: JsonRpcCall[], isBatch: boolean) => Repl
     const calls: JsonRpcCall[] = [body].flat()
     requests.push(calls)
     const answer = reply(calls, Array.isArray(body))
+    if (delayMs > 0) await sleep(delayMs)
     if (answer === 'close') return request.socket.destroy()
     response.writeHead(200, { connection: 'close' }).end(typeof answer === 'string' ? answer : JSON.stringify(answer))
   })
@@ -93,15 +96,6 @@ describe('a read', () => {
     expect(node.requests).toHaveLength(1)
   })
 
-  it('ends when a node does not respond in time', async () => {
-    const server = createServer(() => {})
-    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    await expect(createTransport([url], 50).read(blockNumberRequest)).rejects.toMatchObject({ status: 502 })
-    server.closeAllConnections()
-    await new Promise(resolve => server.close(resolve))
-  })
-
   it('throws an error without URL and without the response of the node', async () => {
     const node = await startNode(error(-32000, 'see https://node.example/secret-key'))
     const refusal = await createTransport(urlsOf(node))
@@ -109,6 +103,52 @@ describe('a read', () => {
       .catch((error: Error) => error)
     const { cause } = refusal as Error
     expect(`${refusal} ${cause}`).not.toMatch(/secret|http/)
+  })
+})
+
+describe('a node that responds', () => {
+  let bad: BadNode
+  beforeAll(async () => {
+    bad = await startBadNode()
+  })
+  afterAll(() => bad.stop())
+  const requests = {
+    read: (rpc: RpcTransport) => rpc.read(blockNumberRequest),
+    call: async (rpc: RpcTransport) => (await rpc.call(blockNumberRequest)).result,
+    batch: async (rpc: RpcTransport) => (await rpc.batch([blockNumberRequest]))[0].result,
+  }
+
+  describe.each(['with headers and then one byte at a time', 'never'] as const)('%s', fault => {
+    beforeEach(() => {
+      bad.fault = fault
+    })
+
+    it.each(Object.entries(requests))('ends a %s in time', async (_, send) => {
+      await expect(send(createTransport([bad.url], 100))).rejects.toMatchObject({ status: 502 })
+    })
+
+    it.each(Object.entries(requests))(
+      'leaves a %s to the next node, and is queried last from then on',
+      async (_, send) => {
+        const healthy = await startNode(result('0x10'))
+        const rpc = createTransport([bad.url, healthy.url])
+        const before = bad.requests
+        for (let count = 0; count < 3; count++) expect(await send(rpc)).toBe('0x10')
+        expect(bad.requests - before).toBe(1)
+      },
+    )
+
+    it('ends a send in time, whose outcome is unknown, and the send is not repeated', async () => {
+      const healthy = await startNode(result(`0x${'ab'.repeat(32)}`))
+      const rpc = createTransport([bad.url, healthy.url])
+      expect(await submit(rpc, '0x02', { waitMs: 100, sync: true })).toEqual({ kind: 'unknown' })
+      expect(healthy.requests).toHaveLength(0)
+    })
+  })
+
+  it('late is not replaced while the next one is later', async () => {
+    const [first, second] = [await startNode(result('0x10'), 700), await startNode(result('0x20'), 700)]
+    expect(await createTransport(urlsOf(first, second)).read(blockNumberRequest)).toBe('0x10')
   })
 })
 
