@@ -1,6 +1,7 @@
 import { createWalletClient, type Hex, http, type PrivateKeyAccount, publicActions } from 'viem'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { promotionCriteriaAbi } from '../contracts-abi/promotion-criteria.ts'
+import { retryLatest } from '../devnet/retry-latest.ts'
 
 // The errors of the criteria come through the registry.
 const abi = [...agentRegistryAbi, ...promotionCriteriaAbi]
@@ -14,9 +15,11 @@ export async function promoteAgent(
   { rpcUrl, registry, sender }: { rpcUrl: string; registry: Hex; sender: PrivateKeyAccount },
   agentId: bigint,
 ): Promise<Hex> {
-  const client = createWalletClient({ account: sender, transport: http(rpcUrl), pollingInterval: 100 }).extend(
-    publicActions,
-  )
+  const client = createWalletClient({
+    account: sender,
+    transport: retryLatest(http(rpcUrl)),
+    pollingInterval: 100,
+  }).extend(publicActions)
   const track = await client.readContract({ address: registry, abi, functionName: 'trackOf', args: [agentId] })
   const call = { address: registry, abi, functionName: 'promoteAgent', args: [agentId, track + 1] } as const
   await client.simulateContract({ ...call, account: sender })
