@@ -18,6 +18,7 @@ export const groups = {
   fee: 'The registration fee over x402.',
   exits: 'The keeper, which fires exit rules.',
   prices: 'Market data, and posting it to the oracle.',
+  budgets: 'What strangers may cost the operator; docs/operations.md.',
   service: 'The service itself.',
 } as const
 export type Group = keyof typeof groups
@@ -185,6 +186,48 @@ export const variables: Variable[] = [
     secret: true,
     meaning: 'bearer token that `POST /prices/refresh` requires',
     otherwise: 'anyone may refresh',
+  },
+  {
+    name: 'GAS_BUDGET_AGENT',
+    group: 'budgets',
+    meaning: "gas per minute and per day for one agent's intents",
+    default: '6000000,300000000',
+  },
+  {
+    name: 'GAS_BUDGET_OWNER',
+    group: 'budgets',
+    meaning: 'gas per minute and per day for the intents, registrations and links of one owner and all of its agents',
+    default: '30000000,1500000000',
+  },
+  {
+    name: 'GAS_BUDGET_PAYER',
+    group: 'budgets',
+    meaning: 'gas per minute and per day for the settlements of one payer of fees',
+    default: '2000000,20000000',
+  },
+  {
+    name: 'GAS_BUDGET_LANE',
+    group: 'budgets',
+    meaning: 'gas per minute and per day for everything that agents and signers cause on one account of the service',
+    default: '600000000,15000000000',
+  },
+  {
+    name: 'GAS_BUDGET_NEW_AGENTS',
+    group: 'budgets',
+    meaning: 'gas per minute and per day for all registrations, and all intents of agents that are not a day old',
+    default: '150000000,3000000000',
+  },
+  {
+    name: 'GAS_BUDGET_NEW_CONTRACT_PAYERS',
+    group: 'budgets',
+    meaning: 'gas per minute and per day for reverted settlements of all contracts that have never paid',
+    default: '500000,5000000',
+  },
+  {
+    name: 'GAS_BUDGET_EXIT_RESERVE',
+    group: 'budgets',
+    meaning: "gas per minute and per day for one agent's reductions once another budget is exhausted",
+    default: '3000000,30000000',
   },
   {
     name: 'BASE_URL',

@@ -5,6 +5,8 @@ import {
   type Contracts,
   chainVariables,
   deployments,
+  type GasBudget,
+  gasBudget,
   inclusionTimeoutMs,
   paymentVariables,
   priceProviderIds,
@@ -23,6 +25,16 @@ const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 const DEFAULT_READ_LEASE_MS = 100
 const DEFAULT_INCLUSION_TIMEOUT_MS = 15_000
 
+const DEFAULT_GAS_BUDGETS: GasBudgets = {
+  agent: { perMinute: 6e6, perDay: 3e8 },
+  owner: { perMinute: 3e7, perDay: 1.5e9 },
+  payer: { perMinute: 2e6, perDay: 2e7 },
+  lane: { perMinute: 6e8, perDay: 1.5e10 },
+  newAgents: { perMinute: 1.5e8, perDay: 3e9 },
+  newContractPayers: { perMinute: 5e5, perDay: 5e6 },
+  exitReserve: { perMinute: 3e6, perDay: 3e7 },
+}
+
 /** A chain, its nodes in order of preference, and the contracts that every deployment has. */
 export type ChainConfig = {
   id: number
@@ -35,6 +47,14 @@ export type ChainConfig = {
   /** The block of the deployment, or an earlier one: no contract has an older event. */
   startBlock: bigint
 }
+
+/**
+ * The budgets of gas that a lane pays for. `newAgents` is shared by agents and signers that are not a day old,
+ * `newContractPayers` by contracts that have never paid, for settlements that revert. `exitReserve` is what an agent's
+ * reductions may use once another budget is exhausted.
+ */
+export type GasBudgetName = 'agent' | 'owner' | 'payer' | 'lane' | 'newAgents' | 'newContractPayers' | 'exitReserve'
+export type GasBudgets = Record<GasBudgetName, GasBudget>
 
 /** A market-data provider that is queried over HTTP. */
 export type HttpPriceProviderConfig = {
@@ -97,6 +117,7 @@ export type Config = {
   readLeaseMs: number
   /** How long a submission waits for its inclusion before the response is SUBMISSION_UNKNOWN. */
   inclusionTimeoutMs: number
+  gasBudgets: GasBudgets
   /** Variables that are set but unusable: the name and what is wrong, never the value, which may be a secret. */
   problems: string[]
 }
@@ -130,6 +151,16 @@ export function parseConfig(variables: Variables): Config {
   const baseUrl = set.BASE_URL?.replace(/\/$/, '')
   const isKeeperEnabled = set.KEEPER_ENABLED !== 'false'
   const [keeperKey] = (isKeeperEnabled && parseOne('KEEPER_PRIVATE_KEY', privateKeys)) || []
+
+  const gasBudgets = {
+    agent: parseOne('GAS_BUDGET_AGENT', gasBudget) ?? DEFAULT_GAS_BUDGETS.agent,
+    owner: parseOne('GAS_BUDGET_OWNER', gasBudget) ?? DEFAULT_GAS_BUDGETS.owner,
+    payer: parseOne('GAS_BUDGET_PAYER', gasBudget) ?? DEFAULT_GAS_BUDGETS.payer,
+    lane: parseOne('GAS_BUDGET_LANE', gasBudget) ?? DEFAULT_GAS_BUDGETS.lane,
+    newAgents: parseOne('GAS_BUDGET_NEW_AGENTS', gasBudget) ?? DEFAULT_GAS_BUDGETS.newAgents,
+    newContractPayers: parseOne('GAS_BUDGET_NEW_CONTRACT_PAYERS', gasBudget) ?? DEFAULT_GAS_BUDGETS.newContractPayers,
+    exitReserve: parseOne('GAS_BUDGET_EXIT_RESERVE', gasBudget) ?? DEFAULT_GAS_BUDGETS.exitReserve,
+  }
 
   function parsePayment(): PaymentConfig | 'unusable' | undefined {
     if (set.X402_ENABLED === undefined || set.X402_ENABLED === 'false') return undefined
@@ -171,6 +202,7 @@ export function parseConfig(variables: Variables): Config {
     },
     readLeaseMs: parseOne('READ_LEASE_MS', readLeaseMs) ?? DEFAULT_READ_LEASE_MS,
     inclusionTimeoutMs: parseOne('INCLUSION_TIMEOUT_MS', inclusionTimeoutMs) ?? DEFAULT_INCLUSION_TIMEOUT_MS,
+    gasBudgets,
     problems,
   }
 }

@@ -144,5 +144,15 @@ export const paymentVariables = ({ CHAIN_ID }: ChainVariables) =>
 /** Base URLs by chain id. */
 export const deployments = json(z.record(z.string(), httpUrl))
 
+/** Gas that may be used within a minute and within a day. */
+export const gasBudget = z
+  .string()
+  .regex(/^\d{1,15},\d{1,15}$/, 'must be gas per minute and gas per day, such as 6000000,300000000')
+  .transform(text => {
+    const [perMinute, perDay] = text.split(',').map(Number)
+    return { perMinute, perDay } as { perMinute: number; perDay: number }
+  })
+export type GasBudget = z.output<typeof gasBudget>
+
 export const readLeaseMs = z.coerce.number().int().min(0).max(60_000)
 export const inclusionTimeoutMs = z.coerce.number().int().min(100).max(60_000)

@@ -50,6 +50,21 @@ export const relayErrors = {
       'Every revert costs gas: fetch a fresh quote after retryAfterSeconds and send only an intent that passes its checks.',
     retryable: true,
     retryAfterSeconds: 60,
+    level: 'warn',
+  }),
+  GAS_BUDGET_EXHAUSTED: row<{
+    digest?: Hex
+    budget: string
+    window: 'minute' | 'day'
+    limitGas: number
+    leftGas: number
+  }>({
+    status: 429,
+    sentence: ({ budget, window, limitGas, leftGas }) =>
+      `The gas budget \`${budget}\` of this ${window} has ${leftGas} of ${limitGas} gas left, which is too little; nothing was sent.`,
+    remedy: `${SEND_AGAIN} after retryAfterSeconds. Reductions have a reserve of their own.`,
+    retryable: true,
+    retryAfterSeconds: 60,
   }),
   EXECUTOR_UNREACHABLE: row<{ digest?: Hex; txHash?: Hex }>({
     status: 502,

@@ -4,6 +4,7 @@ import { createTransport } from '../rpc/transport.ts'
 import { createAttemptSigner } from './assign-nonce-and-sign.ts'
 import { logUnexpected } from './background-errors.ts'
 import { createHeadCache } from './chain-head.ts'
+import { createGasBudgets } from './gas-budgets.ts'
 import { createInFlightLimit } from './in-flight-limit.ts'
 import { createIntentOutcomes } from './intent-outcomes.ts'
 import type { LaneAlarm } from './lane-alarm.ts'
@@ -38,7 +39,7 @@ export function assembleLane({
   onReceived: (digest: Hex) => void
 }) {
   const variables: Partial<Record<string, unknown>> = { ...env }
-  const { chain, trading, inclusionTimeoutMs } = parseConfig(variables)
+  const { chain, trading, inclusionTimeoutMs, gasBudgets: gasLimits } = parseConfig(variables)
   if (chain === undefined) throw new Error('A lane needs CHAIN_ID, RPC_URL and CONTRACTS')
   const priorityFeeWei = BigInt(/^\d+$/.exec(String(variables.PRIORITY_FEE_WEI))?.[0] ?? 0)
 
@@ -46,6 +47,7 @@ export function assembleLane({
   const account = signingAccountOf(address, chain.id, variables)
   const inFlightLimit = createInFlightLimit()
   const pauses = createPauseRules(journal)
+  const gasBudgets = createGasBudgets(journal.gasLevels, gasLimits)
   const simulate = createSimulator(rpc, address)
   const heads = createHeadCache({
     rpc,
@@ -56,6 +58,7 @@ export function assembleLane({
   const intentOutcomes = createIntentOutcomes({
     rpc,
     journal,
+    gasBudgets,
     from: address,
     onMined: createReceiptForwarder(
       env.HISTORY_INDEXER,
@@ -107,6 +110,7 @@ export function assembleLane({
     simulate,
     sender,
     pauses,
+    gasBudgets,
     alarm,
     priorityFeeWei,
   })
@@ -115,10 +119,11 @@ export function assembleLane({
     inFlightLimit,
     intentOutcomes,
     pauses,
+    gasBudgets,
     submit,
     reconcile,
     inclusionTimeoutMs,
     onReceived,
   })
-  return { account, inFlightLimit, heads, pauses, sender, intake, reconcile }
+  return { account, inFlightLimit, heads, pauses, gasBudgets, sender, intake, reconcile }
 }

@@ -2,7 +2,8 @@ import type { Hex } from 'viem'
 import type { Attempt } from './attempt-table.ts'
 import type { ChainHead, HeadCache } from './chain-head.ts'
 import type { AttemptPurpose } from './intent-record.ts'
-import type { Call, RelayRequest } from './relay-types.ts'
+import type { AdmittedRequest } from './intent-table.ts'
+import type { Call } from './relay-types.ts'
 import type { SigningAccount } from './signing-account.ts'
 import type { Journal } from './store.ts'
 import { feesAt, replacementFees, type TransactionFees } from './transaction-fees.ts'
@@ -15,7 +16,7 @@ const MAX_SIGNED_PER_TURN = 32
 /** The maximum age of the head that prices a replacement. */
 const MAX_HEAD_AGE_MS = 1_000
 
-type QueuedRequest = { request: RelayRequest; gas: number; prepared: PromiseWithResolvers<Attempt> }
+type QueuedRequest = { request: AdmittedRequest; gas: number; prepared: PromiseWithResolvers<Attempt> }
 
 /**
  * Assigns the account's nonces; nothing else does. A nonce is assigned, signed and journalled without anything else
@@ -75,11 +76,12 @@ export function createAttemptSigner({
       blockNumber: null,
       blockHash: null,
       final: false,
+      gasUsed: 0,
     }
   }
 
   /** Signs a request at the next nonce. Resolves once its bytes are in the journal. */
-  function prepare(request: RelayRequest, gas: number): Promise<Attempt> {
+  function prepare(request: AdmittedRequest, gas: number): Promise<Attempt> {
     const prepared = Promise.withResolvers<Attempt>()
     queue.push({ request, gas, prepared })
     void drain()
@@ -92,7 +94,7 @@ export function createAttemptSigner({
     try {
       while (queue.length > 0) {
         const fees = feesAt(heads.last() ?? (await heads.refresh()), priorityFeeWei)
-        const signed: { request: RelayRequest; attempt: Attempt; prepared: PromiseWithResolvers<Attempt> }[] = []
+        const signed: { request: AdmittedRequest; attempt: Attempt; prepared: PromiseWithResolvers<Attempt> }[] = []
         // Signing is synchronous work behind a promise: only microtasks run until the rows are written.
         for (const { request, gas, prepared } of queue.splice(0, MAX_SIGNED_PER_TURN)) {
           try {

@@ -18,6 +18,8 @@ export type Attempt = {
   blockNumber: number | null
   blockHash: Hex | null
   final: boolean
+  /** What its receipt says; 0 until it is in a block. */
+  gasUsed: number
 }
 
 const DAY_MS = 86_400_000
@@ -117,13 +119,18 @@ export function attemptTable(sql: SqlStorage) {
     },
 
     /** Records that an attempt is in a block. The other attempts at its nonce are replaced. */
-    include({ hash, nonce }: Attempt, block: { number: number; hash: Hex | null }, state: 'mined' | 'reverted') {
+    include(
+      { hash, nonce }: Attempt,
+      { block, gasUsed }: { block: { number: number; hash: Hex | null }; gasUsed: number },
+      state: 'mined' | 'reverted',
+    ) {
       sql.exec(`UPDATE attempt SET state = 'replaced' WHERE nonce = ? AND hash <> ? AND state = 'pending'`, nonce, hash)
       sql.exec(
-        'UPDATE attempt SET state = ?, block_number = ?, block_hash = ?, final = 0 WHERE hash = ?',
+        'UPDATE attempt SET state = ?, block_number = ?, block_hash = ?, gas_used = ?, final = 0 WHERE hash = ?',
         state,
         block.number,
         block.hash,
+        gasUsed,
         hash,
       )
     },
@@ -182,4 +189,5 @@ const toAttempt = (row: AttemptRow): Attempt => ({
   blockNumber: row.block_number as number | null,
   blockHash: row.block_hash as Hex | null,
   final: row.final === 1,
+  gasUsed: row.gas_used as number,
 })

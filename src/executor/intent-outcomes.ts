@@ -3,6 +3,7 @@ import { type NodeReceipt, receiptRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
 import { ignoreUnreachable } from './background-errors.ts'
+import type { GasBudgets } from './gas-budgets.ts'
 import type { JournalIntent } from './intent-table.ts'
 import type { RelayOutcome } from './relay-types.ts'
 import { replayRevert } from './replay-revert.ts'
@@ -14,11 +15,13 @@ export type IntentOutcomes = ReturnType<typeof createIntentOutcomes>
 export function createIntentOutcomes({
   rpc,
   journal,
+  gasBudgets,
   from,
   onMined,
 }: {
   rpc: RpcTransport
   journal: Journal
+  gasBudgets: GasBudgets
   from: Address
   /** Called with the logs of every call that succeeded. */
   onMined: (logs: NodeReceipt['logs']) => void
@@ -42,7 +45,8 @@ export function createIntentOutcomes({
     if (!journal.attempts.isPending(attempt.hash)) return
     const state = stateOf(receipt)
     const block = blockOf(receipt)
-    journal.attempts.include(attempt, block, state)
+    chargeGas(attempt, receipt)
+    journal.attempts.include(attempt, { block, gasUsed: gasOf(receipt) }, state)
     const { digest, hash } = attempt
     if (digest === null) return
     if (attempt.purpose === 'cancel')
@@ -51,6 +55,14 @@ export function createIntentOutcomes({
     if (state === 'reverted') return explainRevert(digest, attempt, block.number)
     onMined(receipt.logs)
     resolveOutcome(digest, minedOutcome(receipt, hash))
+  }
+
+  /** Charges the gas that was not charged yet: after a reorg the same transaction may be included again. */
+  function chargeGas({ digest, gasUsed }: Attempt, receipt: NodeReceipt) {
+    const spenders =
+      digest === null ? ['lane'] : (gasBudgets.spendersOf(digest) ?? journal.intents.find(digest)?.spenders ?? [])
+    const gas = gasOf(receipt) - gasUsed
+    if (gas > 0) gasBudgets.charge(spenders, gas, { isReverted: stateOf(receipt) === 'reverted' })
   }
 
   async function explainRevert(digest: Hex, attempt: Attempt, blockNumber: number): Promise<void> {
@@ -70,7 +82,7 @@ export function createIntentOutcomes({
   function updateBlock(attempt: Attempt, receipt: NodeReceipt) {
     const block = blockOf(receipt)
     const state = stateOf(receipt)
-    journal.attempts.include(attempt, block, state)
+    journal.attempts.include(attempt, { block, gasUsed: gasOf(receipt) }, state)
     if (state === 'mined' && attempt.purpose === 'call' && attempt.digest !== null)
       journal.intents.setState(attempt.digest, 'mined', { blockNumber: block.number })
   }
@@ -103,6 +115,8 @@ export function createIntentOutcomes({
 
 /** Whether a receipt confirms the result that is journalled for an attempt. */
 export const hasSameResult = (attempt: Attempt, receipt: NodeReceipt): boolean => attempt.state === stateOf(receipt)
+
+const gasOf = ({ gasUsed }: NodeReceipt) => Number(gasUsed)
 
 const stateOf = ({ status }: NodeReceipt) => (BigInt(status) === 1n ? 'mined' : 'reverted')
 

@@ -2,6 +2,9 @@ import type { Address, Hex } from 'viem'
 import type { IntentState } from './intent-record.ts'
 import type { Call, IntentKind, RelayRequest } from './relay-types.ts'
 
+/** A request that was admitted, with every account that pays for its gas. */
+export type AdmittedRequest = Omit<RelayRequest, 'spenders'> & { spenders: readonly string[] }
+
 /** A row of the journal's intent table. Times are milliseconds; the deadline is in Unix seconds. */
 export type JournalIntent = {
   digest: Hex
@@ -10,6 +13,8 @@ export type JournalIntent = {
   groupNonce: string
   deadline: number
   call: Call
+  /** The accounts that pay for its gas. */
+  spenders: string[]
   state: IntentState
   revertData: Hex | null
   reason: string | null
@@ -34,16 +39,16 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
       .toArray()
       .map(toIntent)
 
-  function write({ digest, kind, group, groupNonce, deadline, call }: RelayRequest, state: IntentState) {
+  function write({ digest, kind, group, groupNonce, deadline, call, spenders }: AdmittedRequest, state: IntentState) {
     const now = Date.now()
     const nowSeconds = Math.floor(now / 1000)
     const deadlineSeconds = Number(deadline > MAX_STORED_DEADLINE ? MAX_STORED_DEADLINE : deadline)
     const pruneAt = Math.min(deadlineSeconds, nowSeconds + MAX_DEADLINE_SECONDS) + DAY_SECONDS
     sql.exec(
-      `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, state, created_at, updated_at, prune_at)
-       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10)
+      `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, state, created_at, updated_at, prune_at, spenders)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11)
        ON CONFLICT (digest) DO UPDATE SET target = ?6, data = ?7, state = ?8, revert_data = NULL, reason = NULL,
-         block_number = NULL, updated_at = ?9, prune_at = ?10`,
+         block_number = NULL, updated_at = ?9, prune_at = ?10, spenders = ?11`,
       digest,
       kind,
       group,
@@ -54,6 +59,7 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
       state,
       now,
       pruneAt,
+      JSON.stringify(spenders),
     )
     onChange(digest)
   }
@@ -81,11 +87,11 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
       ),
 
     /** Records that an intent was signed. */
-    prepare: (request: RelayRequest) => write(request, 'prepared'),
+    prepare: (request: AdmittedRequest) => write(request, 'prepared'),
 
     /** Records a rejected simulation. The same digest may be relayed again. */
     reject(request: RelayRequest, { data, reason }: { data?: Hex | undefined; reason?: string | undefined }) {
-      write(request, 'rejected')
+      write({ ...request, spenders: [] }, 'rejected')
       sql.exec(
         'UPDATE intent SET revert_data = ?, reason = ? WHERE digest = ?',
         data ?? null,
@@ -144,6 +150,7 @@ const toIntent = (row: IntentRow): JournalIntent => ({
   groupNonce: row.group_nonce as string,
   deadline: row.deadline as number,
   call: { to: row.target as Address, data: row.data as Hex },
+  spenders: JSON.parse(row.spenders as string) as string[],
   state: row.state as IntentState,
   revertData: row.revert_data as Hex | null,
   reason: row.reason as string | null,

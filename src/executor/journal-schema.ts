@@ -3,12 +3,16 @@ const TABLES = `
   CREATE TABLE IF NOT EXISTS intent (
     digest TEXT PRIMARY KEY, kind TEXT NOT NULL, "group" TEXT NOT NULL, group_nonce TEXT NOT NULL, deadline INTEGER NOT NULL,
     target TEXT NOT NULL, data TEXT NOT NULL, state TEXT NOT NULL, revert_data TEXT, reason TEXT, block_number INTEGER,
-    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, prune_at INTEGER NOT NULL
+    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, prune_at INTEGER NOT NULL, spenders TEXT NOT NULL DEFAULT '[]'
   );
   CREATE TABLE IF NOT EXISTS attempt (
     hash TEXT PRIMARY KEY, nonce INTEGER NOT NULL, digest TEXT, purpose TEXT NOT NULL, raw TEXT NOT NULL, gas INTEGER NOT NULL,
-    max_fee TEXT NOT NULL, sent_at INTEGER NOT NULL, state TEXT NOT NULL, block_number INTEGER, block_hash TEXT, final INTEGER NOT NULL DEFAULT 0
+    max_fee TEXT NOT NULL, sent_at INTEGER NOT NULL, state TEXT NOT NULL, block_number INTEGER, block_hash TEXT, final INTEGER NOT NULL DEFAULT 0,
+    gas_used INTEGER NOT NULL DEFAULT 0
   );
+  CREATE TABLE IF NOT EXISTS gas_level (
+    account TEXT PRIMARY KEY, minute REAL NOT NULL, day REAL NOT NULL, updated_at INTEGER NOT NULL
+  ) WITHOUT ROWID;
 `
 
 const INDEXES = `
@@ -31,7 +35,13 @@ const UPGRADE_TO_VERSION_2 = `
   UPDATE attempt SET purpose = 'cancel' WHERE purpose = 'noop';
 `
 
-const VERSION = '2'
+/** Journals before version 3 do not know who pays for gas. */
+const COLUMNS_OF_VERSION_3 = [
+  { table: 'intent', column: 'spenders', definition: `TEXT NOT NULL DEFAULT '[]'` },
+  { table: 'attempt', column: 'gas_used', definition: 'INTEGER NOT NULL DEFAULT 0' },
+]
+
+const VERSION = '3'
 
 /** Creates the journal's tables and upgrades rows of an older version. Each step may run twice; the version is written last. */
 export function migrateJournal(sql: SqlStorage): void {
@@ -39,7 +49,12 @@ export function migrateJournal(sql: SqlStorage): void {
   const [row] = sql.exec<{ value: string }>(`SELECT value FROM lane WHERE name = 'schema'`).toArray()
   if (row?.value !== VERSION) {
     sql.exec(UPGRADE_TO_VERSION_2)
+    for (const { table, column, definition } of COLUMNS_OF_VERSION_3)
+      if (!hasColumn(sql, table, column)) sql.exec(`ALTER TABLE ${table} ADD COLUMN ${column} ${definition}`)
     sql.exec(`INSERT OR REPLACE INTO lane VALUES ('schema', ?)`, VERSION)
   }
   sql.exec(INDEXES)
 }
+
+const hasColumn = (sql: SqlStorage, table: string, column: string): boolean =>
+  sql.exec('SELECT 1 FROM pragma_table_info(?) WHERE name = ?', table, column).toArray().length > 0

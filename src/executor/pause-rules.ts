@@ -16,7 +16,11 @@ const FOREIGN_WINDOW_MS = 600_000
 /** A lane without funds resumes once its balance is this many times the cost it could not pay. */
 const RESUME_FACTOR = 2n
 /** Kinds that only the service itself relays. */
-const SERVICE_KINDS: readonly IntentKind[] = ['prices', 'exit', 'settle']
+const SERVICE_KINDS: readonly IntentKind[] = ['prices', 'exit']
+/** After a settlement that reverts, its payer waits this long; each further one within a day makes it four times as long. */
+const SETTLEMENT_WAIT_MS = 60_000
+const SETTLEMENT_WAIT_FACTOR = 4
+const DAY_MS = 86_400_000
 
 /** Decides when the lane accepts no intents, or none of a group. */
 export function createPauseRules(journal: Journal) {
@@ -54,6 +58,12 @@ export function createPauseRules(journal: Journal) {
     /** Returns the seconds until the group may relay again after too many reverts; 0 if it may. */
     secondsOfRevertWait({ kind, group }: RelayRequest): number {
       if (SERVICE_KINDS.includes(kind)) return 0
+      if (kind === 'settle') {
+        const reverts = journal.attempts.revertsSince(group, Date.now() - DAY_MS)
+        const [newest] = reverts
+        const waitMs = SETTLEMENT_WAIT_MS * SETTLEMENT_WAIT_FACTOR ** (reverts.length - 1)
+        return newest === undefined ? 0 : Math.max(0, secondsUntil(newest + Math.min(waitMs, DAY_MS)))
+      }
       const reverts = journal.attempts.revertsSince(group, Date.now() - REVERT_WINDOW_MS)
       const oldest = reverts[MAX_REVERTS - 1]
       return oldest === undefined ? 0 : secondsUntil(oldest + REVERT_WINDOW_MS)

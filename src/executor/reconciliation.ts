@@ -76,7 +76,7 @@ export function createReconciliation({
 
   /** Signs an intent again whose nonce a foreign transaction used, or rejects it if the chain does not accept it now. */
   async function renew(intent: JournalIntent, head: ChainHead): Promise<void> {
-    const { digest, kind, group, groupNonce, deadline, call } = intent
+    const { digest, kind, group, groupNonce, deadline, call, spenders } = intent
     const attempts = journal.attempts.ofIntent(digest)
     const receipts = await readReceipts(rpc, { address, nonce: head.nonce, attempts })
     const executed = attempts.find((_, index) => receipts[index])
@@ -90,7 +90,7 @@ export function createReconciliation({
     if (simulation.kind === 'rejected')
       return intentOutcomes.reject(digest, { data: simulation.data, reason: simulation.message })
     if (simulation.kind !== 'passed') return
-    const request = { digest, kind, group, groupNonce, deadline: BigInt(deadline), call }
+    const request = { digest, kind, group, groupNonce, deadline: BigInt(deadline), call, spenders }
     sender.send(await attemptSigner.prepare(request, simulation.gas)).catch(logUnexpected)
   }
 

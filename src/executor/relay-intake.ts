@@ -1,6 +1,7 @@
 import type { Hex } from 'viem'
 import { withDeadline } from '../timeout.ts'
 import { logUnexpected } from './background-errors.ts'
+import type { GasBudgets } from './gas-budgets.ts'
 import type { InFlightLimit, LaneTicket } from './in-flight-limit.ts'
 import type { IntentOutcomes } from './intent-outcomes.ts'
 import type { JournalIntent } from './intent-table.ts'
@@ -19,6 +20,7 @@ export function createIntake({
   inFlightLimit,
   intentOutcomes,
   pauses,
+  gasBudgets,
   submit,
   reconcile,
   inclusionTimeoutMs,
@@ -28,6 +30,7 @@ export function createIntake({
   inFlightLimit: InFlightLimit
   intentOutcomes: IntentOutcomes
   pauses: PauseRules
+  gasBudgets: GasBudgets
   submit: (request: RelayRequest, ticket: LaneTicket, deadline: number) => Promise<RelayOutcome | 'in flight'>
   reconcile: () => Promise<void>
   inclusionTimeoutMs: number
@@ -62,9 +65,15 @@ export function createIntake({
     if (foreignUseSeconds > 0) return { state: 'paused', retryAfterSeconds: foreignUseSeconds }
     const revertSeconds = pauses.secondsOfRevertWait(request)
     if (revertSeconds > 0) return { state: 'busy', retryAfterSeconds: revertSeconds, why: 'reverts' }
+    const shortage = gasBudgets.refuseEarly(request)
+    if (shortage) return { state: 'exhausted', shortage }
     const ticket = pauses.isBlocked() ? undefined : inFlightLimit.enter(group)
     if (ticket === undefined) return { state: 'busy', retryAfterSeconds: 1 }
 
+    const release = () => {
+      ticket.release()
+      gasBudgets.release(digest)
+    }
     holders.set(nonceKey, digest)
     let isInFlight = false
     try {
@@ -72,11 +81,11 @@ export function createIntake({
       if (result !== 'in flight') return known?.state === 'reverted' ? intentOutcomes.storedOutcome(known) : result
       isInFlight = true
       const outcome = intentOutcomes.awaitOutcome(digest)
-      void outcome.finally(ticket.release)
+      void outcome.finally(release)
       return await unknownAfter(deadline, digest, outcome)
     } finally {
       holders.delete(nonceKey)
-      if (!isInFlight) ticket.release()
+      if (!isInFlight) release()
     }
   }
 
@@ -97,9 +106,14 @@ export function createIntake({
   /** Admits the intents that were in flight before a restart. Returns whether there are any. */
   function readmit(): boolean {
     const unsettled = journal.intents.unsettled()
-    for (const { digest, group } of unsettled) {
+    for (const { digest, group, spenders } of unsettled) {
+      const gas = Math.max(0, ...journal.attempts.ofIntent(digest).map(attempt => attempt.gas))
+      gasBudgets.hold(digest, spenders, gas)
       const ticket = inFlightLimit.enter(group)
-      if (ticket) void intentOutcomes.awaitOutcome(digest).finally(ticket.release)
+      void intentOutcomes.awaitOutcome(digest).finally(() => {
+        ticket?.release()
+        gasBudgets.release(digest)
+      })
     }
     return unsettled.length > 0
   }

@@ -1,4 +1,5 @@
 import type { Address, Hex } from 'viem'
+import type { GasBudgetName } from '../config.ts'
 
 /** A contract call that the executor account sends. It transfers no value. */
 export type Call = { to: Address; data: Hex }
@@ -17,6 +18,28 @@ export type RelayRequest = {
   /** Unix seconds, compared with block timestamps. */
   deadline: bigint
   call: Call
+  /** The accounts whose gas budgets the request uses besides the lane's, such as `agent:7`; see gas-budgets.ts. */
+  spenders?: readonly GasSpender[]
+  /** Whether it sells a whole position. */
+  closesPosition?: boolean
+}
+
+export type GasSpender =
+  | `agent:${string}`
+  | `owner:${string}`
+  | `payer:${string}`
+  /** Agents and signers that are not a day old share one budget. */
+  | 'newAgents'
+  /** Contracts that have never paid share one budget for the gas of settlements that revert. */
+  | 'newContractPayers'
+
+/** A budget that has too little gas left for a request. */
+export type GasShortage = {
+  budget: GasBudgetName
+  window: 'minute' | 'day'
+  limitGas: number
+  leftGas: number
+  retryAfterSeconds: number
 }
 
 export type ReceiptLog = { address: Address; topics: Hex[]; data: Hex }
@@ -36,6 +59,8 @@ export type RelayOutcome =
   | { state: 'unsent' }
   /** The lane is at capacity, or the group reverted too often (`why: 'reverts'`). Nothing was signed. */
   | { state: 'busy'; retryAfterSeconds: number; why?: 'reverts' }
+  /** A gas budget has no room for the transaction. Nothing was signed. */
+  | { state: 'exhausted'; shortage: GasShortage }
   /** The executor account cannot pay for gas. Nothing was signed. */
   | { state: 'unfunded' }
   /** Someone else sends from the executor account. Nothing was signed. */

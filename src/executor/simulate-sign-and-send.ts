@@ -1,6 +1,7 @@
 import type { AttemptSigner } from './assign-nonce-and-sign.ts'
 import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import type { ChainHead, HeadCache } from './chain-head.ts'
+import type { GasBudgets } from './gas-budgets.ts'
 import type { LaneTicket } from './in-flight-limit.ts'
 import type { LaneAlarm } from './lane-alarm.ts'
 import type { PauseRules } from './pause-rules.ts'
@@ -27,6 +28,7 @@ export function createSubmitter({
   simulate,
   sender,
   pauses,
+  gasBudgets,
   alarm,
   priorityFeeWei,
 }: {
@@ -36,6 +38,7 @@ export function createSubmitter({
   simulate: Simulate
   sender: AttemptSender
   pauses: PauseRules
+  gasBudgets: GasBudgets
   alarm: LaneAlarm
   priorityFeeWei: bigint
 }) {
@@ -75,7 +78,9 @@ export function createSubmitter({
       if (fresh === undefined) return { state: 'unsent' }
       if (!canPay(fresh, cost)) return pauseForFunds(cost)
     }
-    const attempt = await attemptSigner.prepare(request, simulation.gas)
+    const spenders = gasBudgets.reserve(request.digest, request, simulation.gas)
+    if (!Array.isArray(spenders)) return { state: 'exhausted', shortage: spenders }
+    const attempt = await attemptSigner.prepare({ ...request, spenders }, simulation.gas)
     void alarm.armForPending()
     sender.send(attempt).catch(logUnexpected)
     return 'in flight'

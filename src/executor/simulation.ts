@@ -37,20 +37,20 @@ const SIMULATION_PERCENT = 110
 /**
  * Returns a function that simulates a call at `latest` and returns its gas limit, with one request. The first call of a
  * shape (kind and length) is estimated. Later ones are simulated with the remembered estimate, and estimated again only
- * if they run out of it. `exit`, `prices` and `settle` always get their ceiling: a batch that catches failures of its
- * items would pass with too little gas and skip them.
+ * if they run out of it. `exit` and `prices` always get their ceiling: a batch that catches failures of its items would
+ * pass with too little gas and skip them. `settle` is always estimated, because the payer's code decides what it costs.
  */
 export function createSimulator(rpc: RpcTransport, from: Address): Simulate {
   const estimates = new Map<string, number>()
 
   async function simulate(kind: IntentKind, call: Call, fees: TransactionFees): Promise<SimulationResult> {
     const maxGas = MAX_GAS[kind]
-    if (kind === 'exit' || kind === 'prices' || kind === 'settle') {
+    if (kind === 'exit' || kind === 'prices') {
       const error = await errorOfCall(call, fees, maxGas)
       return error === undefined ? { kind: 'passed', gas: maxGas } : resultOf(error)
     }
     const shape = `${kind} ${call.data.length}`
-    const known = estimates.get(shape)
+    const known = kind === 'settle' ? undefined : estimates.get(shape)
     if (known !== undefined) {
       const error = await errorOfCall(call, fees, percentOf(known, SIMULATION_PERCENT))
       if (error === undefined) return { kind: 'passed', gas: gasLimitOf(known, maxGas) }

@@ -1,8 +1,8 @@
 import type { Hex } from 'viem'
 import { type Attempt, attemptTable } from './attempt-table.ts'
-import { intentTable } from './intent-table.ts'
+import { gasLevelTable } from './gas-level-table.ts'
+import { type AdmittedRequest, intentTable } from './intent-table.ts'
 import { migrateJournal } from './journal-schema.ts'
-import type { RelayRequest } from './relay-types.ts'
 
 export type Journal = ReturnType<typeof openJournal>
 
@@ -17,10 +17,12 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
   migrateJournal(sql)
   const intents = intentTable(sql, onChange)
   const attempts = attemptTable(sql)
+  const gasLevels = gasLevelTable(sql)
 
   return {
     intents,
     attempts,
+    gasLevels,
 
     get(name: LaneFact): string | undefined {
       return sql.exec<{ value: string }>('SELECT value FROM lane WHERE name = ?', name).toArray()[0]?.value
@@ -30,7 +32,7 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
     },
 
     /** Records an intent together with its first attempt. */
-    prepare(request: RelayRequest, attempt: Attempt) {
+    prepare(request: AdmittedRequest, attempt: Attempt) {
       intents.prepare(request)
       attempts.insert(attempt)
     },
@@ -56,6 +58,7 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
     prune() {
       intents.prune()
       attempts.prune()
+      gasLevels.prune()
     },
 
     /** Deletes all intents and attempts: they belong to a chain that no longer exists. */

@@ -214,6 +214,7 @@ function refusalOf({ state }: Exclude<RelayOutcome, { state: 'unknown' | 'revert
     case 'unsent':
       return refuse('SUBMISSION_FAILED', { digest })
     case 'busy':
+    case 'exhausted': // never: exits have no budget
       return refuse('EXECUTOR_BUSY', { digest })
     case 'unfunded':
       return refuse('EXECUTOR_OUT_OF_FUNDS', { digest })

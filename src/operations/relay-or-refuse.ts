@@ -39,6 +39,10 @@ export async function relayOrRefuse(
         { digest },
         { retryAfterSeconds: outcome.retryAfterSeconds },
       )
+    case 'exhausted': {
+      const { retryAfterSeconds, ...shortage } = outcome.shortage
+      throw refuse('GAS_BUDGET_EXHAUSTED', { digest, ...shortage }, { retryAfterSeconds })
+    }
     case 'paused':
       throw refuse('EXECUTOR_PAUSED', { digest }, { retryAfterSeconds: outcome.retryAfterSeconds })
     case 'unfunded':

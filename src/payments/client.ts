@@ -34,7 +34,8 @@ export function createPayments(
   /**
    * Makes sure that a registration is paid for, by an earlier payment of its signer or by the given one, and returns the
    * receipt. The same call again charges nothing. Throws PAYMENT_REQUIRED, PAYMENT_REFUSED and PAYMENT_ALREADY_USED with
-   * the requirements, INVALID_PAYMENT, REGISTRATION_IN_FLIGHT, PAYMENT_PENDING, FACILITATOR_UNAVAILABLE.
+   * the requirements, INVALID_PAYMENT, REGISTRATION_IN_FLIGHT, PAYMENT_PENDING, TOO_MANY_REVERTS,
+   * GAS_BUDGET_EXHAUSTED, FACILITATOR_UNAVAILABLE.
    */
   async function take(registration: PaidRegistration, due: FeeDue, given: unknown): Promise<PaymentReceipt> {
     const parsed = given === undefined ? undefined : parsePayment(given, due.requirements, due.chainTime)
@@ -58,6 +59,12 @@ export function createPayments(
         throw refuse('REGISTRATION_IN_FLIGHT', { digest: result.digest })
       case 'pending':
         throw refuse('PAYMENT_PENDING')
+      case 'throttled': {
+        const { retryAfterSeconds, shortage } = result.throttle
+        throw shortage === undefined
+          ? refuse('TOO_MANY_REVERTS', { digest: registration.digest }, { retryAfterSeconds })
+          : refuse('GAS_BUDGET_EXHAUSTED', { digest: registration.digest, ...shortage }, { retryAfterSeconds })
+      }
       case 'unavailable':
         throw refuse('FACILITATOR_UNAVAILABLE')
     }

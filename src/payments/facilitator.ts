@@ -1,4 +1,5 @@
 import type { Hex } from 'viem'
+import type { GasShortage } from '../executor/relay-types.ts'
 import type { Payment } from './parse-payment.ts'
 import type { PaymentRequirements } from './requirements.ts'
 
@@ -11,6 +12,11 @@ export type SettlementResult =
   | { kind: 'unknown' }
   /** Nothing was sent. */
   | { kind: 'unsent' }
+  /** Nothing was sent, because earlier settlements used up what the payer may cost. */
+  | { kind: 'throttled'; throttle: Throttle }
+
+/** Why a payer must wait: its settlements reverted, or a gas budget is exhausted. */
+export type Throttle = { retryAfterSeconds: number; shortage?: Omit<GasShortage, 'retryAfterSeconds'> }
 
 /** Verifies and settles x402 payments. Settling the same payment again does not move money twice. */
 export type Facilitator = {

@@ -1,4 +1,5 @@
 import type { Address, Hex } from 'viem'
+import type { Throttle } from './facilitator.ts'
 import type { Payment } from './parse-payment.ts'
 import type { PaymentRequirements } from './requirements.ts'
 import type { LedgerEntry, PaidRegistration } from './store.ts'
@@ -28,6 +29,8 @@ export type ClaimResult =
   | { kind: 'held'; digest: Hex }
   /** The payment may have settled. Claiming again finds out. */
   | { kind: 'pending' }
+  /** The payer's earlier settlements cost too much. Nothing was charged. */
+  | { kind: 'throttled'; throttle: Throttle }
   /** The facilitator or the network is unreachable. Nothing was charged. */
   | { kind: 'unavailable' }
 

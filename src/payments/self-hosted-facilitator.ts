@@ -1,9 +1,9 @@
 import type { FacilitatorEvmSigner } from '@x402/evm'
 import { ExactEvmScheme } from '@x402/evm/exact/facilitator'
-import { type Abi, type Address, concat, encodeFunctionData, type Hex, keccak256 } from 'viem'
+import { type Abi, type Address, concat, encodeFunctionData, getAddress, type Hex, keccak256 } from 'viem'
 import { getCode, readContract } from 'viem/actions'
 import type { Executor } from '../executor/client.ts'
-import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
+import type { Call, RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 import { createViemClient } from '../rpc/viem-client.ts'
 import { type Facilitator, toReasonCode } from './facilitator.ts'
@@ -13,7 +13,12 @@ import type { Payment } from './parse-payment.ts'
  * Returns the facilitator inside the Worker. It verifies with the x402 library and settles through the relayer's lane, as
  * all other transactions of that account.
  */
-export function selfHostedFacilitator(rpc: RpcTransport, relayer: Executor): Facilitator {
+export function selfHostedFacilitator(
+  rpc: RpcTransport,
+  relayer: Executor,
+  /** Whether a payment of the payer has ever settled. */
+  hasPaid: (payer: Address) => boolean = () => false,
+): Facilitator {
   return {
     async verify(payment, requirements) {
       const chain = observeReads(rpc)
@@ -26,7 +31,8 @@ export function selfHostedFacilitator(rpc: RpcTransport, relayer: Executor): Fac
       const chain = observeReads(rpc)
       let outcome: RelayOutcome | undefined
       const send = async (to: Address, data: Hex) => {
-        outcome = await relayer.relay(toRelayRequest(payment, to, data))
+        const isNewContract = chain.hasCode(payment.payer) && !hasPaid(payment.payer)
+        outcome = await relayer.relay(toRelayRequest(payment, { to, data }, isNewContract))
         return outcome
       }
       const scheme = new ExactEvmScheme(signerOf(chain.reads, relayer.address, send))
@@ -36,8 +42,15 @@ export function selfHostedFacilitator(rpc: RpcTransport, relayer: Executor): Fac
         case 'mined':
         case 'unknown':
           return { kind: 'unknown' }
-        case 'unsent':
+        case 'exhausted': {
+          const { retryAfterSeconds, ...shortage } = outcome.shortage
+          return { kind: 'throttled', throttle: { retryAfterSeconds, shortage } }
+        }
         case 'busy':
+          if (outcome.why === 'reverts')
+            return { kind: 'throttled', throttle: { retryAfterSeconds: outcome.retryAfterSeconds } }
+          return { kind: 'unsent' }
+        case 'unsent':
         case 'unfunded':
         case 'paused':
           return { kind: 'unsent' }
@@ -49,13 +62,18 @@ export function selfHostedFacilitator(rpc: RpcTransport, relayer: Executor): Fac
 }
 
 /** The digest is a function of the call, so the lane executes an authorization at most once. */
-const toRelayRequest = ({ payer, nonce, validBefore }: Payment, to: Address, data: Hex): RelayRequest => ({
+const toRelayRequest = (
+  { payer, nonce, validBefore }: Payment,
+  { to, data }: Call,
+  isNewContract: boolean,
+): RelayRequest => ({
   digest: keccak256(concat([to, data])),
   kind: 'settle',
   group: `payment:${payer}`,
   groupNonce: nonce,
   deadline: validBefore,
   call: { to, data },
+  spenders: [`payer:${payer}`, ...(isNewContract ? (['newContractPayers'] as const) : [])],
 })
 
 type SendCall = (to: Address, data: Hex) => Promise<RelayOutcome>
@@ -90,9 +108,13 @@ function signerOf(reads: ChainReads, relayer: Address, send: SendCall): Facilita
   }
 }
 
-/** Returns the reads for the library, and whether one reached no node: the library reports that as invalid. */
-function observeReads(rpc: RpcTransport): { reads: ChainReads; wasUnreachable: () => boolean } {
+/**
+ * Returns the reads for the library, and what they showed: whether one reached no node, which the library reports as
+ * invalid, and which accounts have code.
+ */
+function observeReads(rpc: RpcTransport) {
   let isUnreachable = false
+  const withCode = new Set<Address>()
   const client = createViemClient({
     ...rpc,
     call: request =>
@@ -101,12 +123,14 @@ function observeReads(rpc: RpcTransport): { reads: ChainReads; wasUnreachable: (
         throw error
       }),
   })
-  return {
-    reads: {
-      readContract: args => readContract(client, args as never),
-      // The library may start this read without awaiting it, so it must not reject.
-      getCode: args => getCode(client, args).catch(() => undefined),
+  const reads: ChainReads = {
+    readContract: args => readContract(client, args as never),
+    // The library may start this read without awaiting it, so it must not reject.
+    async getCode(args) {
+      const code = await getCode(client, args).catch(() => undefined)
+      if (code !== undefined && code !== '0x') withCode.add(getAddress(args.address))
+      return code
     },
-    wasUnreachable: () => isUnreachable,
   }
+  return { reads, wasUnreachable: () => isUnreachable, hasCode: (address: Address) => withCode.has(address) }
 }

@@ -2,7 +2,7 @@ import type { Address, Hex } from 'viem'
 import type { Executor } from '../executor/client.ts'
 import { blockRequest } from '../rpc/requests.ts'
 import { createTransport, type RpcTransport } from '../rpc/transport.ts'
-import type { Facilitator } from './facilitator.ts'
+import type { Facilitator, Throttle } from './facilitator.ts'
 import { hostedFacilitator } from './hosted-facilitator.ts'
 import type { FeeNetwork } from './payment-claim.ts'
 import { selfHostedFacilitator } from './self-hosted-facilitator.ts'
@@ -23,16 +23,20 @@ export function createSettlement({ store, relayer }: { store: LedgerStore; relay
     entry: LedgerEntry,
     network: FeeNetwork,
   ): Promise<
-    { kind: 'settled' } | { kind: 'refused'; reason: string } | { kind: 'pending' } | { kind: 'unavailable' }
+    | { kind: 'settled' }
+    | { kind: 'refused'; reason: string }
+    | { kind: 'pending' }
+    | { kind: 'unavailable' }
+    | { kind: 'throttled'; throttle: Throttle }
   > {
     const result = await facilitatorOf(network).settle(entry, entry.requirements)
     if (result.kind === 'settled') {
       store.markSettled(entry, result.transaction)
       return { kind: 'settled' }
     }
-    if (result.kind === 'unsent') {
+    if (result.kind === 'unsent' || result.kind === 'throttled') {
       store.markRefused(entry)
-      return { kind: 'unavailable' }
+      return result.kind === 'unsent' ? { kind: 'unavailable' } : result
     }
     const transaction = await lookUp(entry, network)
     if (transaction !== undefined && transaction !== 'unknown') {
@@ -109,7 +113,7 @@ export function createSettlement({ store, relayer }: { store: LedgerStore; relay
 
   const facilitatorOf = (network: FeeNetwork): Facilitator =>
     network.facilitatorUrl === undefined
-      ? selfHostedFacilitator(transportOf(network), relayer())
+      ? selfHostedFacilitator(transportOf(network), relayer(), store.hasPaid)
       : hostedFacilitator(network.facilitatorUrl, network.facilitatorTimeoutMs)
 
   return { settle, resume, findLate, facilitatorOf }

@@ -62,6 +62,10 @@ export function openLedgerStore(sql: SqlStorage) {
     refusedSince: (signer: Address, since: number) =>
       select(`signer = ? AND state = 'refused' AND updated_at > ?`, signer, since),
 
+    /** Tells whether a payment of the payer has ever settled. */
+    hasPaid: (payer: Address): boolean =>
+      select(`payer = ? AND state IN ('settled', 'spent') LIMIT 1`, payer).length > 0,
+
     /** Returns the payment that was spent on a registration. */
     spentOn: (digest: Hex) => select(`digest = ? AND state = 'spent'`, digest)[0],
 

@@ -219,6 +219,11 @@ const caused: Record<string, () => Promise<string>> = {
   SUBMISSION_FAILED: () => codeOfOutcome({ state: 'unsent' }),
   EXECUTOR_PAUSED: () => codeOfOutcome({ state: 'paused', retryAfterSeconds: 1 }),
   EXECUTOR_BUSY: () => codeOfOutcome({ state: 'busy', retryAfterSeconds: 1 }),
+  GAS_BUDGET_EXHAUSTED: () =>
+    codeOfOutcome({
+      state: 'exhausted',
+      shortage: { budget: 'agent', window: 'minute', limitGas: 100, leftGas: 1, retryAfterSeconds: 9 },
+    }),
   TOO_MANY_REVERTS: () => codeOfOutcome({ state: 'busy', retryAfterSeconds: 600, why: 'reverts' }),
   EXECUTOR_UNREACHABLE: () => {
     const broken = {

@@ -13,7 +13,12 @@ const [DIGEST, REPLACED, MINED, CANCEL, PENDING] = ['0x1', '0x2', '0x3', '0x4', 
 ]
 
 const VERSION_1 = `
-  DROP TABLE attempt; DROP TABLE lane;
+  DROP TABLE attempt; DROP TABLE lane; DROP TABLE intent; DROP TABLE gas_level;
+  CREATE TABLE intent (
+    digest TEXT PRIMARY KEY, kind TEXT NOT NULL, "group" TEXT NOT NULL, group_nonce TEXT NOT NULL, deadline INTEGER NOT NULL,
+    target TEXT NOT NULL, data TEXT NOT NULL, state TEXT NOT NULL, revert_data TEXT, reason TEXT, block_number INTEGER,
+    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, prune_at INTEGER NOT NULL
+  );
   CREATE TABLE lane (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE attempt (
     hash TEXT PRIMARY KEY, nonce INTEGER NOT NULL, digest TEXT, purpose TEXT NOT NULL, raw TEXT NOT NULL, gas INTEGER NOT NULL,

@@ -1,0 +1,173 @@
+import type { Hex } from 'viem'
+import type { GasBudgetName, GasBudgets as Limits } from '../config.ts'
+import { logEvent } from '../log.ts'
+import type { GasLevel, GasLevelTable } from './gas-level-table.ts'
+import type { GasShortage, IntentKind, RelayRequest } from './relay-types.ts'
+
+export type GasBudgets = ReturnType<typeof createGasBudgets>
+
+/** What is left of an account's budgets. */
+export type GasQuota = Record<'minute' | 'day', { limitGas: number; leftGas: number }> & { budget: GasBudgetName }
+
+/** What decides which budgets a request uses. */
+export type GasUse = Pick<RelayRequest, 'kind' | 'group' | 'spenders' | 'closesPosition'>
+
+const MINUTE_MS = 60_000
+const DAY_MS = 86_400_000
+const WINDOW_MS = { minute: MINUTE_MS, day: DAY_MS }
+const LOG_INTERVAL_MS = 60_000
+/** With more accounts in memory, those without use for a day are dropped. */
+const MAX_LEVELS = 10_000
+/** Before its simulation a request must find at least this much gas: no call of an agent needs less. */
+const MIN_GAS = 50_000
+/** Kinds that only the service itself sends, and that no stranger's spending may stop. */
+const UNLIMITED_KINDS: readonly IntentKind[] = ['prices', 'exit']
+
+/**
+ * Keeps the budgets of gas that the lane's account pays for. A budget is a leaky bucket: it holds the gas of a minute (a
+ * day) and refills evenly. A request must find room for its gas limit in the budgets of all its spenders and in the lane's
+ * own. What it uses is charged from its receipt. A reduction that finds no room uses its agent's exit reserve, which
+ * nothing else uses. Levels are in SQLite and, for reading, in memory.
+ */
+export function createGasBudgets(table: GasLevelTable, limits: Limits) {
+  const levels = new Map(table.recent())
+  const reservations = new Map<Hex, { spenders: readonly string[]; gas: number }>()
+  const reservedGas = new Map<string, number>()
+  const loggedAt = new Map<GasBudgetName, number>()
+
+  /** Returns an account's level now, without what is in flight. */
+  function levelOf(account: string): GasLevel {
+    const now = Date.now()
+    const level = levels.get(account)
+    if (level === undefined) return { minute: 0, day: 0, at: now }
+    const { perMinute, perDay } = limits[budgetOf(account)]
+    const elapsed = Math.max(0, now - level.at)
+    return {
+      minute: Math.max(0, level.minute - (perMinute * elapsed) / MINUTE_MS),
+      day: Math.max(0, level.day - (perDay * elapsed) / DAY_MS),
+      at: now,
+    }
+  }
+
+  const limitOf = (account: string, window: 'minute' | 'day') =>
+    window === 'minute' ? limits[budgetOf(account)].perMinute : limits[budgetOf(account)].perDay
+
+  const leftOf = (account: string, window: 'minute' | 'day') =>
+    Math.floor(limitOf(account, window) - levelOf(account)[window] - (reservedGas.get(account) ?? 0))
+
+  /** Returns the shortage with the longest wait; undefined if every account has room for the gas. */
+  function shortageOf(
+    accounts: readonly string[],
+    gas: number,
+    windows: readonly ('minute' | 'day')[] = ['minute', 'day'],
+  ): GasShortage | undefined {
+    let worst: GasShortage | undefined
+    for (const account of accounts)
+      for (const window of windows) {
+        const limitGas = limitOf(account, window)
+        const left = leftOf(account, window)
+        const missing = Math.min(gas, limitGas) - left
+        if (missing <= 0) continue
+        const waitMs = limitGas === 0 ? WINDOW_MS[window] : (missing / limitGas) * WINDOW_MS[window]
+        const retryAfterSeconds = Math.ceil(waitMs / 1000)
+        if (worst && worst.retryAfterSeconds >= retryAfterSeconds) continue
+        worst = { budget: budgetOf(account), window, limitGas, leftGas: Math.max(0, left), retryAfterSeconds }
+      }
+    return worst
+  }
+
+  /** Returns the accounts that a request with this gas limit is charged to, or the budget that has no room for it. */
+  function chooseSpenders({ kind, group, spenders = [], closesPosition }: GasUse, gas: number): string[] | GasShortage {
+    if (UNLIMITED_KINDS.includes(kind)) return []
+    const accounts = [...spenders, 'lane']
+    const shortage = shortageOf(accounts, gas)
+    if (shortage === undefined) return accounts
+    if (kind !== 'reduce') return shortage
+    // Only an open position can be closed, so closing has no limit for a day.
+    const reserve = exitReserveOf(group)
+    return shortageOf([reserve], gas, closesPosition ? ['minute'] : ['minute', 'day']) ?? [reserve]
+  }
+
+  function addReserved(spenders: readonly string[], gas: number) {
+    for (const account of spenders) {
+      const sum = (reservedGas.get(account) ?? 0) + gas
+      if (sum > 0) reservedGas.set(account, sum)
+      else reservedGas.delete(account)
+    }
+  }
+
+  function logShortage({ budget, window, limitGas, retryAfterSeconds }: GasShortage) {
+    if (Date.now() - (loggedAt.get(budget) ?? 0) < LOG_INTERVAL_MS) return
+    loggedAt.set(budget, Date.now())
+    logEvent('gas budget exhausted', { budget, window, limitGas, retryAfterSeconds })
+  }
+
+  /** Returns why a request has no chance, before its gas is known. */
+  function refuseEarly(request: GasUse): GasShortage | undefined {
+    const chosen = chooseSpenders(request, MIN_GAS)
+    if (Array.isArray(chosen)) return undefined
+    logShortage(chosen)
+    return chosen
+  }
+
+  /** Reserves a request's gas limit until `release`. Returns the accounts that pay, or the shortage. */
+  function reserve(digest: Hex, request: GasUse, gas: number): string[] | GasShortage {
+    const chosen = chooseSpenders(request, gas)
+    if (Array.isArray(chosen)) hold(digest, chosen, gas)
+    else logShortage(chosen)
+    return chosen
+  }
+
+  /** Holds the gas of a request that is in flight already. */
+  function hold(digest: Hex, spenders: readonly string[], gas: number) {
+    release(digest)
+    reservations.set(digest, { spenders, gas })
+    addReserved(spenders, gas)
+  }
+
+  /** Frees what is reserved for a request. */
+  function release(digest: Hex) {
+    const reservation = reservations.get(digest)
+    if (reservation === undefined) return
+    reservations.delete(digest)
+    addReserved(reservation.spenders, -reservation.gas)
+  }
+
+  /** Charges gas that a transaction used. */
+  function charge(spenders: readonly string[], gas: number, { isReverted }: { isReverted: boolean }) {
+    const charged = spenders
+      .filter(account => isReverted || !isChargedForReverts(account))
+      .map(account => {
+        const { minute, day, at } = levelOf(account)
+        return [account, { minute: minute + gas, day: day + gas, at }] as const
+      })
+    for (const [account, level] of charged) levels.set(account, level)
+    if (levels.size > MAX_LEVELS)
+      for (const [account, { at }] of levels) if (at <= Date.now() - DAY_MS) levels.delete(account)
+    table.write(charged)
+  }
+
+  /** Returns what is left of the budgets that a request would use, with an agent's exit reserve. */
+  function quotaOf({ group, spenders = [] }: GasUse): GasQuota[] {
+    const reserve = group.startsWith('agent:') ? [exitReserveOf(group)] : []
+    return [...spenders, 'lane', ...reserve].map(account => {
+      const windowOf = (window: 'minute' | 'day') => ({
+        limitGas: limitOf(account, window),
+        leftGas: Math.max(0, leftOf(account, window)),
+      })
+      return { budget: budgetOf(account), minute: windowOf('minute'), day: windowOf('day') }
+    })
+  }
+
+  const spendersOf = (digest: Hex): readonly string[] | undefined => reservations.get(digest)?.spenders
+
+  return { refuseEarly, reserve, hold, release, charge, quotaOf, spendersOf }
+}
+
+/** An account is the name of a budget, or a name and an id such as `agent:7`. */
+const budgetOf = (account: string) => account.replace(/:.*$/, '') as GasBudgetName
+
+const exitReserveOf = (group: string) => `exitReserve:${group}`
+
+/** Whether an account pays only for reverted transactions: others moved the fee that pays for their gas. */
+const isChargedForReverts = (account: string) => budgetOf(account) === 'newContractPayers'
