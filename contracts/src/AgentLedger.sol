@@ -7,10 +7,15 @@ import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
 import {IMandateVault} from "./interfaces/IMandateVault.sol";
+import {IOwnerControls} from "./interfaces/IOwnerControls.sol";
 import {IPositionManager} from "./interfaces/IPositionManager.sol";
+import {IPriceOracle} from "./interfaces/IPriceOracle.sol";
 import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
 import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
+import {ExitLadder} from "./libraries/ExitLadder.sol";
 import {ExitRules} from "./libraries/ExitRules.sol";
+import {ExitTrigger} from "./libraries/ExitTrigger.sol";
+import {MandateState} from "./libraries/MandateState.sol";
 import {PriceMath} from "./libraries/PriceMath.sol";
 import {Signatures} from "./libraries/Signatures.sol";
 
@@ -18,7 +23,10 @@ import {Signatures} from "./libraries/Signatures.sol";
 /// @notice The trade router creates this contract and books every intent and trade in it, so no replaceable policy can
 /// loosen a track. `ITradeRouter` documents the figures; USDC amounts have 6 decimals.
 contract AgentLedger {
+    using ExitLadder for uint256;
     using ExitRules for uint256;
+    using ExitTrigger for IPositionManager.PositionState;
+    using MandateState for uint256;
     using SafeCast for uint256;
     using SafeCast for int256;
 
@@ -106,29 +114,47 @@ contract AgentLedger {
     }
 
     /// @notice Checks that the agent's signer signed `digest` with the agent's next nonce, and uses up the nonce
-    /// @dev The errors: `AgentNotFound` (registry), `InvalidNonce`, `InvalidSignature`.
-    /// @param isBuy Whether a pause of the registry stops the intent; `registryPaused` is read for those alone
+    /// @dev The errors: `AgentNotFound` (registry), `InvalidNonce`, `InvalidSignature`; for a buy also `RegistryPaused`,
+    /// `AgentNotTradable`, `MandateStopsBuying`.
+    /// @param isBuy Whether the intent buys: a pause of the registry and the agent's status and mandate stop those alone
+    /// @return vault The agent's vault
+    /// @return track The agent's track
+    /// @return status The agent's status
+    /// @return isRestricted Of a buy, whether the mandate has limits; of another intent, whether the mandate lets it loosen
+    /// no ladder
     function authorize(uint256 agentId, uint256 nonce, bytes32 digest, bytes calldata signature, bool isBuy)
         external
         onlyTradeRouter
-        returns (address vault, uint8 track, uint8 status, bool registryPaused)
+        returns (address vault, uint8 track, uint8 status, bool isRestricted)
     {
         address signer;
-        if (isBuy) (signer, vault, track, status, registryPaused) = _agents.tradeContextOf(agentId);
-        else (signer, vault, track, status) = _agents.saleContextOf(agentId);
+        uint256 mandate;
+        bool registryPaused;
+        if (isBuy) (signer, vault, track, status, mandate, registryPaused) = _agents.tradeContextOf(agentId);
+        else (signer, vault, track, status, mandate) = _agents.saleContextOf(agentId);
         _useNonce(agentId, nonce);
         if (!Signatures.isValid(signer, digest, signature)) revert ITradeRouter.InvalidSignature();
+        if (!isBuy) {
+            isRestricted = mandate.mode() == uint8(IAgentRegistry.MandateMode.Stopped);
+        } else {
+            if (registryPaused) revert ITradeRouter.RegistryPaused();
+            if (status != uint8(IAgentRegistry.AgentStatus.Active)) revert ITradeRouter.AgentNotTradable(agentId);
+            if (mandate != 0) isRestricted = _checkMandate(agentId, mandate);
+        }
     }
 
-    /// @notice Uses up the agent's next nonce for its owner or signer
+    /// @notice Uses up the agent's next nonce for its owner, its signer, or the contract that owners sign messages for
     function cancelNonce(uint256 agentId, uint256 nonce, address by) external onlyTradeRouter {
-        (address signer,,,) = _agents.saleContextOf(agentId);
-        if (by != signer && by != _agents.ownerOf(agentId)) revert ITradeRouter.NotOwnerOrSigner(agentId, by);
+        (address signer,,,,) = _agents.saleContextOf(agentId);
+        if (by != signer && by != _agents.ownerOf(agentId) && by != _agents.ownerControls()) {
+            revert ITradeRouter.NotOwnerOrSigner(agentId, by);
+        }
         _useNonce(agentId, nonce);
     }
 
     /// @notice Checks an open against the track and the limits, and books it
     /// @dev The checks: `VaultTrackNotActive`, those of `ExitRules`, those of `bookBuy`.
+    /// @param limitedToken The token, where the agent's mandate has limits; else the zero address
     /// @return used What the agent uses of its cap after the buy
     /// @return capitalMode The `CapitalMode` that the agent trades with
     /// @return ladder The packed rules
@@ -137,26 +163,28 @@ contract AgentLedger {
         address vault,
         uint256 trackId,
         uint256 amount,
+        address limitedToken,
         IPositionManager.ExitRule[] calldata rules
     ) external onlyTradeRouter returns (uint256 used, uint8 capitalMode, uint256 ladder) {
         IVaultTrackRegistry.TradePolicy memory limits = _activeLimitsOf(vault, trackId);
         ladder = uint256(0).extend(rules, limits);
-        (used, capitalMode) = _bookBuy(agentId, vault, amount, limits);
+        (used, capitalMode) = _bookBuy(agentId, vault, amount, limitedToken, limits);
     }
 
     /// @notice Checks a buy against the limits and books it
     /// @dev The checks, in this order: `VaultTrackNotActive`, `AllocationNotActive`, `ExceedsAllocationCap`,
     /// `ExceedsMaxTradeSize`, `ExceedsDailyTurnover`, `ExceedsDailyLoss`, `ExceedsMaxDrawdown`,
-    /// `InsufficientIdleAssets`. Idle USDC is a part of all assets: a check that passes on it alone needs no valuation of
-    /// the vault's tokens.
+    /// `InsufficientIdleAssets`, those of `IOwnerControls.checkBuy`. Idle USDC is a part of all assets: a check that passes
+    /// on it alone needs no valuation of the vault's tokens.
+    /// @param limitedToken The token, where the agent's mandate has limits; else the zero address
     /// @return used What the agent uses of its cap after the buy
     /// @return capitalMode The `CapitalMode` that the agent trades with
-    function bookBuy(uint256 agentId, address vault, uint256 trackId, uint256 amount)
+    function bookBuy(uint256 agentId, address vault, uint256 trackId, uint256 amount, address limitedToken)
         external
         onlyTradeRouter
         returns (uint256 used, uint8 capitalMode)
     {
-        return _bookBuy(agentId, vault, amount, _activeLimitsOf(vault, trackId));
+        return _bookBuy(agentId, vault, amount, limitedToken, _activeLimitsOf(vault, trackId));
     }
 
     /// @notice Books a sale
@@ -208,13 +236,32 @@ contract AgentLedger {
         last.worstDayLoss = 0;
     }
 
-    /// @notice Appends `rules` to a ladder after checking them against the track
-    function extendLadder(uint256 ladder, IPositionManager.ExitRule[] calldata rules, address vault, uint256 trackId)
-        external
-        view
-        returns (uint256)
-    {
-        return ladder.extend(rules, _tracks.tradePolicyOf(vault, trackId));
+    /// @notice Returns the ladder of a position after `rules` replace its pending ones
+    /// @dev The checks, in this order: those of `ExitRules`, `MandateForbidsLooserLadder`, `PendingRuleAlreadyTriggered`.
+    /// @param mustTighten Whether the new rules must protect at least as well as the pending ones
+    /// @return ladder The packed rules, the fired ones first
+    /// @return round The oracle's round of the token
+    function replaceLadder(
+        uint256 positionId,
+        IPositionManager.PositionState memory position,
+        IPositionManager.ExitRule[] calldata rules,
+        address vault,
+        uint256 trackId,
+        bool mustTighten
+    ) external view returns (uint256 ladder, uint256 round) {
+        ladder = position.ladder.fired().extend(rules, _tracks.tradePolicyOf(vault, trackId));
+        if (mustTighten && !ladder.protectsAsWellAs(position.ladder)) {
+            revert ITradeRouter.MandateForbidsLooserLadder(positionId);
+        }
+
+        // The last known price, however old: protection can be changed while the market is closed.
+        (address oracle,,, uint8 decimals) = IMandateVault(vault).sellContextOf(position.token);
+        uint256 price;
+        (price,, round) = IPriceOracle(oracle).peekPrice(position.token);
+        int256 pnlBps = position.pnlBps(price, decimals);
+        if (ladder.firstMet(ladder.next(), pnlBps) != ladder.count() || position.ladder.isStopMet(pnlBps)) {
+            revert ITradeRouter.PendingRuleAlreadyTriggered(positionId);
+        }
     }
 
     function nonces(uint256 agentId) external view returns (uint256) {
@@ -270,10 +317,13 @@ contract AgentLedger {
         );
     }
 
-    function _bookBuy(uint256 agentId, address vault, uint256 amount, IVaultTrackRegistry.TradePolicy memory limits)
-        private
-        returns (uint256 used, uint8 capitalMode)
-    {
+    function _bookBuy(
+        uint256 agentId,
+        address vault,
+        uint256 amount,
+        address limitedToken,
+        IVaultTrackRegistry.TradePolicy memory limits
+    ) private returns (uint256 used, uint8 capitalMode) {
         Account memory account = _accounts[agentId];
         History memory history = _histories[agentId];
         if (account.day != _today()) _startDay(agentId, account, history);
@@ -286,6 +336,10 @@ contract AgentLedger {
         if (_isReal(capitalMode) && assets.idle < amount) {
             revert ITradeRouter.InsufficientIdleAssets(assets.idle, amount);
         }
+        if (limitedToken != address(0)) {
+            IOwnerControls(_agents.ownerControls())
+                .checkBuy(agentId, limitedToken, amount, activity.turnover + amount, used);
+        }
 
         account.turnover += amount.toUint64();
         ++account.trades;
@@ -297,6 +351,14 @@ contract AgentLedger {
         uint32 expected = account.nonce;
         if (nonce != expected) revert ITradeRouter.InvalidNonce(expected, nonce);
         account.nonce = expected + 1;
+    }
+
+    /// @return hasLimits Whether the mandate also has limits
+    function _checkMandate(uint256 agentId, uint256 mandate) private view returns (bool hasLimits) {
+        if (!mandate.isBuyingAllowed(block.timestamp)) {
+            revert ITradeRouter.MandateStopsBuying(agentId, mandate.mode().toUint8(), mandate.validUntil());
+        }
+        return mandate.hasLimits();
     }
 
     /// @dev Closes the account's last trading day and starts today's.

@@ -4,18 +4,22 @@ pragma solidity ^0.8.30;
 import {IERC721} from "@openzeppelin/contracts/token/ERC721/IERC721.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {Nonces} from "@openzeppelin/contracts/utils/Nonces.sol";
+import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {Pausable} from "@openzeppelin/contracts/utils/Pausable.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
 import {IFeeManager} from "./interfaces/IFeeManager.sol";
+import {IOwnerControls} from "./interfaces/IOwnerControls.sol";
 import {IPromotionCriteria} from "./interfaces/IPromotionCriteria.sol";
 import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
 import {Signatures} from "./libraries/Signatures.sol";
 
 /// @title Who may trade: agents, their keys, their vault and track, and their ERC-8004 identity
 contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces, ReentrancyGuardTransient {
+    using SafeCast for uint256;
+
     /// @dev What trading reads comes first: `tradeContextOf` costs two slots and the pause flag.
     struct AgentRecord {
         address signer;
@@ -25,22 +29,14 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
         bool hasERC8004Identity;
         // Second slot
         address vault;
+        // A `MandateState`, for whoever reads the vault
+        uint96 mandateState;
         // Third slot and on
         address owner;
         address payoutRecipient;
         uint256 erc8004AgentId;
         string name;
         string metadataURI;
-    }
-
-    struct Registration {
-        address owner;
-        address vault;
-        string name;
-        string metadataURI;
-        address signer;
-        bool linkERC8004;
-        uint256 erc8004AgentId;
     }
 
     bytes32 public constant REGISTRAR_ROLE = keccak256("REGISTRAR_ROLE");
@@ -78,6 +74,9 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     address public promotionCriteria;
 
     /// @inheritdoc IAgentRegistry
+    address public ownerControls;
+
+    /// @inheritdoc IAgentRegistry
     mapping(uint256 erc8004AgentId => uint256 agentId) public agentIdByERC8004;
 
     mapping(uint256 agentId => AgentRecord) private _agents;
@@ -104,6 +103,11 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
 
     modifier onlyAgentOwner(uint256 agentId) {
         _checkAgentOwner(agentId);
+        _;
+    }
+
+    modifier onlyAgentOwnerOrControls(uint256 agentId) {
+        if (msg.sender != ownerControls) _checkAgentOwner(agentId);
         _;
     }
 
@@ -159,6 +163,24 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     }
 
     /// @inheritdoc IAgentRegistry
+    function registerOwnedAgent(
+        Registration calldata registration,
+        uint256 deadline,
+        bytes calldata signature,
+        OwnerConsent calldata consent
+    ) external whenNotPaused nonReentrant returns (uint256 agentId) {
+        address signer = registration.signer;
+        if (registration.owner == signer) revert OwnerIsSigner(signer);
+        _checkDeadline(deadline);
+        _checkSignature(signer, _hashSelfRegister(registration, nonces(signer), deadline), signature);
+        if (ownerControls == address(0)) revert OwnerControlsNotSet();
+
+        _useNonce(signer);
+        IOwnerControls(ownerControls).useConsent(registration, consent);
+        return _register(registration);
+    }
+
+    /// @inheritdoc IAgentRegistry
     function linkERC8004Identity(uint256 agentId, uint256 erc8004AgentId) external nonReentrant {
         if (_agent(agentId).owner != msg.sender && !hasRole(REGISTRAR_ROLE, msg.sender)) {
             revert NotAgentOwner(agentId, msg.sender);
@@ -190,18 +212,18 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     }
 
     /// @inheritdoc IAgentRegistry
-    function setAgentSigner(uint256 agentId, address signer) external onlyAgentOwner(agentId) {
+    function setAgentSigner(uint256 agentId, address signer) external onlyAgentOwnerOrControls(agentId) {
         if (signer == address(0)) revert ZeroAddress();
         _agents[agentId].signer = signer;
         emit AgentSignerUpdated(agentId, signer);
     }
 
     /// @inheritdoc IAgentRegistry
-    function transferAgentOwnership(uint256 agentId, address newOwner) external onlyAgentOwner(agentId) {
+    function transferAgentOwnership(uint256 agentId, address newOwner) external onlyAgentOwnerOrControls(agentId) {
         if (newOwner == address(0)) revert ZeroAddress();
+        emit AgentOwnershipTransferred(agentId, _agents[agentId].owner, newOwner);
         _agents[agentId].owner = newOwner;
         _agents[agentId].payoutRecipient = newOwner;
-        emit AgentOwnershipTransferred(agentId, msg.sender, newOwner);
         emit PayoutRecipientUpdated(agentId, newOwner);
     }
 
@@ -253,6 +275,19 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
         if (criteria == address(0)) revert ZeroAddress();
         emit PromotionCriteriaUpdated(promotionCriteria, criteria);
         promotionCriteria = criteria;
+    }
+
+    /// @inheritdoc IAgentRegistry
+    function setOwnerControls(address controls) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        if (controls == address(0)) revert ZeroAddress();
+        emit OwnerControlsUpdated(ownerControls, controls);
+        ownerControls = controls;
+    }
+
+    /// @inheritdoc IAgentRegistry
+    function setMandateState(uint256 agentId, uint256 state) external {
+        if (msg.sender != ownerControls) revert OnlyOwnerControls(msg.sender);
+        _agent(agentId).mandateState = state.toUint96();
     }
 
     /// @inheritdoc IAgentRegistry
@@ -310,20 +345,32 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     function tradeContextOf(uint256 agentId)
         external
         view
-        returns (address signer, address vault, uint8 track, uint8 status, bool registryPaused)
+        returns (
+            address signer,
+            address vault,
+            uint8 track,
+            uint8 status,
+            uint256 mandateState,
+            bool registryPaused
+        )
     {
         AgentRecord storage agent = _agent(agentId);
-        return (agent.signer, agent.vault, agent.track, agent.status, paused());
+        return (agent.signer, agent.vault, agent.track, agent.status, agent.mandateState, paused());
     }
 
     /// @inheritdoc IAgentRegistry
     function saleContextOf(uint256 agentId)
         external
         view
-        returns (address signer, address vault, uint8 track, uint8 status)
+        returns (address signer, address vault, uint8 track, uint8 status, uint256 mandateState)
     {
         AgentRecord storage agent = _agent(agentId);
-        return (agent.signer, agent.vault, agent.track, agent.status);
+        return (agent.signer, agent.vault, agent.track, agent.status, agent.mandateState);
+    }
+
+    /// @inheritdoc IAgentRegistry
+    function mandateStateOf(uint256 agentId) external view returns (uint256 state) {
+        return _agent(agentId).mandateState;
     }
 
     /// @inheritdoc IAgentRegistry

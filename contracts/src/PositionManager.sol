@@ -299,7 +299,6 @@ contract PositionManager is IPositionManager, TwoStepAdmin {
             token: token,
             tokenAmount: record.tokenAmount,
             usdcCostBasis: record.usdcCostBasis,
-            entryPriceUsdc: record.entryPriceUsdc,
             maxSlippageBps: record.maxSlippageBps,
             ladder: record.ladder,
             armedAt: record.armedAt,

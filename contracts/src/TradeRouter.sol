@@ -20,6 +20,7 @@ import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
 import {ExitLadder} from "./libraries/ExitLadder.sol";
 import {ExitTrigger} from "./libraries/ExitTrigger.sol";
 import {IntentHash} from "./libraries/IntentHash.sol";
+import {MandateState} from "./libraries/MandateState.sol";
 import {PriceMath} from "./libraries/PriceMath.sol";
 
 /// @title The only contract that moves the capital agents trade with
@@ -32,6 +33,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
     using IntentHash for AddToPositionIntent;
     using IntentHash for ReducePositionIntent;
     using IntentHash for UpdateExitLadderIntent;
+    using MandateState for uint256;
     using SafeCast for uint256;
 
     /// @dev One slot.
@@ -41,12 +43,12 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         uint80 maxKeeperBounty;
     }
 
-    /// @dev What the registry holds about the agent of an intent.
+    /// @dev What the registry holds about the agent of an intent; `isRestricted` as `AgentLedger.authorize` returns it.
     struct Trader {
         address vault;
         uint8 track;
         uint8 status;
-        bool registryPaused;
+        bool isRestricted;
     }
 
     /// @dev A purchase. `positionId` is the position that it adds to, 0 for an open. The ledger fills in the mode and what
@@ -68,7 +70,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
     }
 
     /// @dev A sale. `sold` and `usdcOut` are known once it is done; `rule`, `dueSince` and `seenAt` are those of an exit,
-    /// where a `seenAt` of 0 means that nobody has recorded it yet.
+    /// where a `seenAt` of 0 means that nobody has recorded it yet. The sale of an agent that its owner closes has no rule.
     struct Sale {
         uint256 positionId;
         uint256 agentId;
@@ -77,6 +79,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         address token;
         bool simulated;
         bool forced;
+        bool isClosing;
         uint256 amount;
         uint256 slippageBps;
         uint256 sold;
@@ -154,7 +157,6 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         returns (uint256 positionId)
     {
         Trader memory trader = _authorize(intent.agentId, intent.nonce, intent.deadline, intent.hash(), signature, true);
-        _checkTradable(intent.agentId, trader);
         if (trader.vault != intent.vault) revert VaultMismatch(intent.agentId, trader.vault, intent.vault);
         Buy memory buy = Buy({
             agentId: intent.agentId,
@@ -178,7 +180,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         }
         uint256 ladder;
         (buy.used, buy.capitalMode, ladder) =
-            _ledger.bookOpen(buy.agentId, buy.vault, buy.track, buy.amount, intent.exits);
+            _ledger.bookOpen(buy.agentId, buy.vault, buy.track, buy.amount, _limitedToken(buy, trader), intent.exits);
         IPositionManager.PositionState memory none;
         uint256 tokens = _buy(buy, quote, none);
 
@@ -207,7 +209,6 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         returns (uint256 tokensAdded)
     {
         Trader memory trader = _authorize(intent.agentId, intent.nonce, intent.deadline, intent.hash(), signature, true);
-        _checkTradable(intent.agentId, trader);
         IPositionManager.PositionState memory position = _openStateOf(intent.positionId, intent.agentId);
         Buy memory buy = Buy({
             agentId: intent.agentId,
@@ -226,7 +227,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         });
         Quote memory quote;
         _checkMarket(buy, quote);
-        (buy.used, buy.capitalMode) = _ledger.bookBuy(buy.agentId, buy.vault, buy.track, buy.amount);
+        (buy.used, buy.capitalMode) = _ledger.bookBuy(buy.agentId, buy.vault, buy.track, buy.amount, _limitedToken(buy, trader));
         if (buy.capitalMode != position.capitalMode) {
             revert CapitalModeMismatch(buy.positionId, position.capitalMode);
         }
@@ -293,16 +294,9 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         if (intent.deadline > block.timestamp + MIN_DEADLINE_BOUND) {
             _policy.checkDeadline(trader.vault, trader.track, intent.deadline);
         }
-        uint256 ladder = _ledger.extendLadder(position.ladder.fired(), intent.exits, trader.vault, trader.track);
-
-        // The last known price, however old: protection can be changed while the market is closed.
-        (address oracle,,, uint8 decimals) = IMandateVault(trader.vault).sellContextOf(position.token);
-        (uint256 price,, uint256 round) = IPriceOracle(oracle).peekPrice(position.token);
-        int256 pnlBps = position.pnlBps(price, decimals);
-        if (ladder.firstMet(ladder.next(), pnlBps) != ladder.count() || position.ladder.isStopMet(pnlBps)) {
-            revert PendingRuleAlreadyTriggered(intent.positionId);
-        }
-
+        (uint256 ladder, uint256 round) = _ledger.replaceLadder(
+            intent.positionId, position, intent.exits, trader.vault, trader.track, trader.isRestricted
+        );
         _positions.updateExitLadder(intent.positionId, ladder, round);
         emit PositionExitLadderUpdatedFromIntent(intent.positionId, intent.agentId, ladder.next().toUint8());
     }
@@ -485,13 +479,8 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         bool isBuy
     ) private returns (Trader memory trader) {
         if (block.timestamp > deadline) revert ExpiredDeadline();
-        (trader.vault, trader.track, trader.status, trader.registryPaused) =
+        (trader.vault, trader.track, trader.status, trader.isRestricted) =
             _ledger.authorize(agentId, nonce, _hashTypedDataV4(structHash), signature, isBuy);
-    }
-
-    function _checkTradable(uint256 agentId, Trader memory trader) private pure {
-        if (trader.registryPaused) revert RegistryPaused();
-        if (trader.status != uint8(IAgentRegistry.AgentStatus.Active)) revert AgentNotTradable(agentId);
     }
 
     /// @dev Reverts unless the token may be bought here at all. Fills in the oracle and the token's decimals.
@@ -541,10 +530,16 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
 
     function _executeExit(uint256 positionId, address keeper) private returns (ExitStatus status, uint256 kept) {
         IPositionManager.PositionState memory position = _openStateOf(positionId, 0);
-        (, address vault, uint8 track,) = _agents.saleContextOf(position.agentId);
+        (, address vault, uint8 track,, uint256 mandate) = _agents.saleContextOf(position.agentId);
         Quote memory quote = _sellQuote(vault, position.token);
         Sale memory sale = _saleOf(positionId, position, vault, track);
-        _findDueRule(sale, position, quote);
+        sale.dueSince = mandate.closingSince();
+        if (sale.dueSince == 0) {
+            _findDueRule(sale, position, quote);
+        } else {
+            // The floor widens from the owner's message on: there is nothing to record.
+            (sale.isClosing, sale.amount, sale.seenAt) = (true, position.tokenAmount, block.timestamp);
+        }
         bytes memory refusal = _sellWithinPolicy(sale, quote);
         if (sale.sold == 0) {
             _deferExit(sale, refusal);
@@ -570,11 +565,14 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         uint256 bounty = _bookSale(sale.agentId, sale.usdcOut, released, _bountyOf(sale, quote));
         kept = sale.usdcOut - bounty;
         uint256 left = sale.amount - sale.sold;
-        if (left == 0) {
+        if (left != 0) status = ExitStatus.PartlyExecuted;
+        if (sale.isClosing) {
+            _positions.reducePosition(sale.positionId, sale.sold, kept);
+            emit OwnerCloseExecuted(sale.positionId, sale.agentId, keeper, sale.sold, kept, bounty, left);
+        } else if (left == 0) {
             (uint8 firedIndex,) = _positions.applyLadderExit(sale.positionId, sale.rule, sale.sold, kept);
             emit ExitExecuted(sale.positionId, sale.agentId, firedIndex, keeper, kept, bounty);
         } else {
-            status = ExitStatus.PartlyExecuted;
             _positions.applyPartialLadderExit(sale.positionId, sale.rule, sale.sold, kept, left, sale.dueSince);
             emit ExitPartlyExecuted(sale.positionId, sale.agentId, sale.rule.toUint8(), keeper, kept, bounty, left);
         }
@@ -607,7 +605,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
 
     function _forcedSale(uint256 positionId) private view returns (Sale memory sale, Quote memory quote) {
         IPositionManager.PositionState memory position = _openStateOf(positionId, 0);
-        (, address vault, uint8 track, uint8 status) = _agents.saleContextOf(position.agentId);
+        (, address vault, uint8 track, uint8 status,) = _agents.saleContextOf(position.agentId);
         if (status == uint8(IAgentRegistry.AgentStatus.Active)) revert AgentNotSuspended(position.agentId);
         address oracle;
         (oracle,,, quote.decimals) = IMandateVault(vault).sellContextOf(position.token);
@@ -766,6 +764,11 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
 
     function _floorOf(uint256 tokens, Quote memory quote, uint256 slippageBps) private pure returns (uint256) {
         return PriceMath.lessBps(_valueOf(tokens, quote), slippageBps);
+    }
+
+    /// @dev The token, where the ledger has to ask the agent's mandate about it.
+    function _limitedToken(Buy memory buy, Trader memory trader) private pure returns (address) {
+        return trader.isRestricted ? buy.token : address(0);
     }
 
     function _isSimulated(uint8 capitalMode) private pure returns (bool) {

@@ -16,6 +16,7 @@ import {ITradeRouterLens} from "./interfaces/ITradeRouterLens.sol";
 import {ExitLadder} from "./libraries/ExitLadder.sol";
 import {ExitTrigger} from "./libraries/ExitTrigger.sol";
 import {IntentHash} from "./libraries/IntentHash.sol";
+import {MandateState} from "./libraries/MandateState.sol";
 import {PriceMath} from "./libraries/PriceMath.sol";
 
 /// @title Reads over one trade router; holds nothing
@@ -28,6 +29,7 @@ contract TradeRouterLens is ITradeRouterLens {
     using IntentHash for ITradeRouter.ReducePositionIntent;
     using IntentHash for ITradeRouter.UpdateExitLadderIntent;
     using IntentHash for IPositionManager.ExitRule[];
+    using MandateState for uint256;
     using SafeCast for uint256;
     using SafeCast for int256;
 
@@ -45,6 +47,9 @@ contract TradeRouterLens is ITradeRouterLens {
 
     /// @inheritdoc ITradeRouterLens
     bytes32 public constant UPDATE_EXIT_LADDER_TYPEHASH = IntentHash.UPDATE_EXIT_LADDER;
+
+    /// @inheritdoc ITradeRouterLens
+    uint8 public constant CLOSE_ALL_RULE = type(uint8).max;
 
     /// @dev The router's: a record of a due exit that is older than this starts over.
     uint256 private constant DUE_EXPIRY = 15 minutes;
@@ -68,6 +73,7 @@ contract TradeRouterLens is ITradeRouterLens {
         IPositionManager.PositionState memory position = _positions.positionStateOf(positionId);
         if (position.tokenAmount == 0) return false;
         (uint256 price, uint64 updatedAt, uint80 round, uint8 decimals) = _priceOf(position);
+        if (_agents.mandateStateOf(position.agentId).closingSince() != 0) return true;
         if (position.hasDueExit && _positions.dueExitOf(positionId).tokensLeft != 0) return true;
         return position.dueRule(price, updatedAt, round, decimals) != position.ladder.count();
     }
@@ -132,9 +138,13 @@ contract TradeRouterLens is ITradeRouterLens {
         IPositionManager.PositionState memory position = _positions.positionStateOf(positionId);
         if (position.tokenAmount == 0) return state;
         (uint256 price, uint64 updatedAt, uint80 round, uint8 decimals) = _priceOf(position);
+        (, address vault, uint8 track,, uint256 mandate) = _agents.saleContextOf(position.agentId);
         IPositionManager.DueExit memory due = _positions.dueExitOf(positionId);
         uint256 rule;
-        if (due.tokensLeft != 0) {
+        state.dueSince = mandate.closingSince().toUint64();
+        if (state.dueSince != 0) {
+            (rule, state.tokensToSell) = (CLOSE_ALL_RULE, position.tokenAmount);
+        } else if (due.tokensLeft != 0) {
             (rule, state.tokensToSell) = (due.ruleIndex, due.tokensLeft);
         } else {
             rule = position.dueRule(price, updatedAt, round, decimals);
@@ -143,8 +153,7 @@ contract TradeRouterLens is ITradeRouterLens {
         }
         state.isDue = true;
         state.ruleIndex = rule.toUint8();
-        if (due.ruleIndex == rule && block.timestamp <= due.seenAt + DUE_EXPIRY) state.dueSince = due.since;
-        (, address vault, uint8 track,,) = _agents.tradeContextOf(position.agentId);
+        if (rule != CLOSE_ALL_RULE && due.ruleIndex == rule && block.timestamp <= due.seenAt + DUE_EXPIRY) state.dueSince = due.since;
         state.slippageBps = ITradePolicy(_router.tradePolicy())
             .exitSlippageBps(vault, track, state.dueSince == 0 ? block.timestamp : state.dueSince);
         state.floorUsdc = PriceMath.lessBps(PriceMath.usdcValue(state.tokensToSell, price, decimals), state.slippageBps);

@@ -39,6 +39,33 @@ interface IAgentRegistry {
         uint256 erc8004AgentId;
     }
 
+    /// @notice How far an agent's owner lets it trade, from the loosest mode to the strictest
+    enum MandateMode {
+        Trade,
+        /// Buys nothing
+        ReduceOnly,
+        /// Buys nothing, and loosens no exit ladder
+        Stopped
+    }
+
+    /// @notice An agent to register; `SelfRegister` signs all of it but the owner
+    struct Registration {
+        address owner;
+        address vault;
+        string name;
+        string metadataURI;
+        address signer;
+        bool linkERC8004;
+        uint256 erc8004AgentId;
+    }
+
+    /// @notice The owner's signature of `OwnAgent`, typed data of `OwnerControls`
+    struct OwnerConsent {
+        uint256 nonce;
+        uint256 deadline;
+        bytes signature;
+    }
+
     event AgentRegistered(
         uint256 indexed agentId,
         address indexed vault,
@@ -53,6 +80,7 @@ interface IAgentRegistry {
     event AgentOwnershipTransferred(uint256 indexed agentId, address indexed from, address indexed to);
     event PayoutRecipientUpdated(uint256 indexed agentId, address indexed payoutRecipient);
     event PromotionCriteriaUpdated(address indexed previous, address indexed current);
+    event OwnerControlsUpdated(address indexed previous, address indexed current);
     event AgentPromoted(uint256 indexed agentId, address indexed vault, uint8 fromTrack, uint8 toTrack);
     event ERC8004IdentityLinked(
         uint256 indexed agentId,
@@ -83,6 +111,11 @@ interface IAgentRegistry {
     error InvalidTrack(uint8 track);
     /// @notice Nobody is promoted before the criteria's contract is known
     error PromotionCriteriaNotSet();
+    /// @notice No contract for the owners' messages is set
+    error OwnerControlsNotSet();
+    error OnlyOwnerControls(address caller);
+    /// @notice An agent whose signer owns it is registered with `selfRegisterAgent`
+    error OwnerIsSigner(address owner);
     /// @notice The identity token is not held by the agent's owner
     error ERC8004OwnerMismatch(uint256 erc8004AgentId, address expected, address actual);
     /// @notice The identity token is linked to `agentId`, whose owner still holds it, or that agent has a link already
@@ -120,6 +153,17 @@ interface IAgentRegistry {
         bytes calldata signature
     ) external returns (uint256 agentId);
 
+    /// @notice Registers an agent whose signer never owns it; anyone may relay, with the fee as in `registerAgent`
+    /// @dev The signer signs `SelfRegister` with the nonce `nonces(signer)`, the owner signs `OwnAgent` with its nonce of
+    /// `OwnerControls`. The errors, in this order: `OwnerIsSigner`, `ExpiredDeadline`, `InvalidSignature`,
+    /// `OwnerControlsNotSet`, those of `IOwnerControls`, those of a registration.
+    function registerOwnedAgent(
+        Registration calldata registration,
+        uint256 deadline,
+        bytes calldata signature,
+        OwnerConsent calldata consent
+    ) external returns (uint256 agentId);
+
     /// @notice Links an identity token that the agent's owner holds; only the owner or the registrar role
     /// @dev A link is live while the agent's owner holds the token. An agent has at most one live link and a token at
     /// most one; a dead link gives way to a new one.
@@ -137,10 +181,11 @@ interface IAgentRegistry {
     /// @notice Only the agent's owner
     function updateAgentMetadata(uint256 agentId, string calldata metadataURI) external;
 
-    /// @notice Replaces the key that signs trade intents; only the agent's owner. Intents signed by the old key are void.
+    /// @notice Replaces the key that signs trade intents; only the agent's owner or its `OwnerControls`. Intents signed by
+    /// the old key are void.
     function setAgentSigner(uint256 agentId, address signer) external;
 
-    /// @notice Gives the agent away, and its payouts with it; only the agent's owner
+    /// @notice Gives the agent away, and its payouts with it; only the agent's owner or its `OwnerControls`
     /// @dev The signer stays until the new owner replaces it; a link is dead unless the new owner holds the token.
     function transferAgentOwnership(uint256 agentId, address newOwner) external;
 
@@ -167,6 +212,17 @@ interface IAgentRegistry {
     /// @notice Sets the contract that decides on promotions; only the admin
     function setPromotionCriteria(address criteria) external;
 
+    /// @notice Sets the contract that owners sign messages for; only the admin
+    /// @dev Mandates with limits refuse every buy until their owners sign them again for the new contract.
+    function setOwnerControls(address controls) external;
+
+    /// @notice Sets what trading reads of an agent's mandate, a `MandateState`; only `OwnerControls`
+    function setMandateState(uint256 agentId, uint256 state) external;
+
+    /// @notice Returns the contract that owners sign messages for; the zero address before it is set
+    function ownerControls() external view returns (address);
+    function mandateStateOf(uint256 agentId) external view returns (uint256 state);
+
     /// @notice Returns the contract that decides on promotions
     function promotionCriteria() external view returns (address);
 
@@ -186,7 +242,7 @@ interface IAgentRegistry {
     function saleContextOf(uint256 agentId)
         external
         view
-        returns (address signer, address vault, uint8 track, uint8 status);
+        returns (address signer, address vault, uint8 track, uint8 status, uint256 mandateState);
     function statusOf(uint256 agentId) external view returns (uint8);
     function signerOf(uint256 agentId) external view returns (address);
     function payoutRecipientOf(uint256 agentId) external view returns (address);
@@ -196,7 +252,9 @@ interface IAgentRegistry {
     function tradeContextOf(uint256 agentId)
         external
         view
-        returns (address signer, address vault, uint8 track, uint8 status, bool registryPaused);
+        returns (
+            address signer, address vault, uint8 track, uint8 status, uint256 mandateState, bool registryPaused
+        );
 
     /// @return agentId 0 when the identity token is linked to no agent
     function agentIdByERC8004(uint256 erc8004AgentId) external view returns (uint256 agentId);

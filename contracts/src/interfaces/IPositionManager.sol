@@ -54,7 +54,6 @@ interface IPositionManager {
         address token;
         uint256 tokenAmount;
         uint256 usdcCostBasis;
-        uint256 entryPriceUsdc;
         uint256 maxSlippageBps;
         uint256 ladder;
         uint256 armedAt;

@@ -79,6 +79,8 @@ interface IServiceReader {
     /// @param isTwapRequired `isTwapRequired` of the trade policy; absent likewise
     /// @param previousTurnover `dailyTurnoverUsdc` of the day before `day`
     /// @param previousRealizedPnl `dailyRealizedPnlUsdc` of the day before `day`
+    /// @param mandate `mandateOf` of the agent registry's `OwnerControls`; absent where a deployment lacks it
+    /// @param isTokenAllowed `isTokenAllowed` of the mandate for the token; absent likewise
     struct Terms {
         AgentAnswers agent;
         Answer nonce;
@@ -105,6 +107,33 @@ interface IServiceReader {
         Answer isTwapRequired;
         Answer previousTurnover;
         Answer previousRealizedPnl;
+        Answer mandate;
+        Answer isTokenAllowed;
+    }
+
+    /// @notice What an agent's owner signs for and about; all but `agent` absent where a deployment lacks `OwnerControls`
+    /// @param ownerControls The contract that owners sign for; the zero address where there is none
+    /// @param domain `eip712Domain` of it
+    /// @param ownerNonce `nonces` of the agent's owner
+    /// @param mandate `mandateOf` the agent
+    /// @param pendingOwner `pendingOwnerOf` the agent
+    /// @param pendingOwnerNonce `nonces` of that account
+    /// @param intentNonce `nonces` of the agent on the router
+    /// @param openPositionIds `getOpenPositionIds`: what a close all has still to sell
+    /// @param vaultTokens The tokens of the agent's vault
+    /// @param allowed `isTokenAllowed` of each of them
+    struct OwnerTerms {
+        AgentAnswers agent;
+        address ownerControls;
+        Answer domain;
+        Answer ownerNonce;
+        Answer mandate;
+        Answer pendingOwner;
+        Answer pendingOwnerNonce;
+        Answer intentNonce;
+        Answer openPositionIds;
+        address[] vaultTokens;
+        Answer[] allowed;
     }
 
     struct VaultAnswers {
@@ -275,4 +304,9 @@ interface IServiceReader {
             Answer memory ownerNonce,
             Answer memory identityRegistry
         );
+
+    /// @notice Reads an agent's mandate and what its owner needs to sign a message
+    function ownerTerms(Contracts calldata contracts, uint256 agentId)
+        external
+        returns (Block memory at, OwnerTerms memory terms);
 }

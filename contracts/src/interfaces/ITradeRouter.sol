@@ -108,6 +108,17 @@ interface ITradeRouter {
         uint256 keeperBounty,
         uint256 tokensLeft
     );
+    /// @notice A sale of a position that its agent's owner closes (`OwnerControls.closeAll`); `tokensLeft` stay to be sold
+    /// @param usdcOut What the vault keeps: the proceeds less the bounty
+    event OwnerCloseExecuted(
+        uint256 indexed positionId,
+        uint256 indexed agentId,
+        address indexed keeper,
+        uint256 tokensSold,
+        uint256 usdcOut,
+        uint256 keeperBounty,
+        uint256 tokensLeft
+    );
     /// @notice A force close sold a part of the position; `tokensLeft` stay open
     event PositionPartlyForceClosed(
         uint256 indexed positionId,
@@ -165,16 +176,21 @@ interface ITradeRouter {
     /// @notice The venue takes nothing at the present floor, and the exit is recorded as due already
     error ExitFloorNotMet(uint256 positionId, uint256 slippageBps, uint256 dueSince);
     error ZeroAddress();
+    /// @notice The agent's owner lets it buy nothing: the mode is not `Trade`, or the mandate ended at `validUntil`
+    error MandateStopsBuying(uint256 agentId, uint8 mode, uint256 validUntil);
+    /// @notice The agent's owner stopped it: its stop-losses may only become tighter
+    error MandateForbidsLooserLadder(uint256 positionId);
 
     /// @notice Buys a token for an agent that has no open position in it; only the executor role
     /// @dev The checks, in this order; the first that fails is the error:
     ///  1. `ExpiredDeadline`, `AgentNotFound` (registry), `InvalidNonce`, `InvalidSignature`: the head of all four intents
-    ///  2. `RegistryPaused`, `AgentNotTradable`, `VaultMismatch`
+    ///  2. `RegistryPaused`, `AgentNotTradable`, `MandateStopsBuying`, `VaultMismatch`
     ///  3. `TradingPaused` (vault), `TokenNotAllowed`, `BpsOutOfRange` (slippage), `InvalidTradeAmount`
     ///  4. `PositionAlreadyOpen`
     ///  5. `VaultTrackNotActive`, `TooManyExitRules`, `InvalidExitRules`, `ExitRulesOutOfBounds`
     ///  6. `AllocationNotActive`, `ExceedsAllocationCap`, `ExceedsMaxTradeSize`, `ExceedsDailyTurnover`,
-    ///     `ExceedsDailyLoss`, `ExceedsMaxDrawdown`, `InsufficientIdleAssets`; all assets are valued before the purchase
+    ///     `ExceedsDailyLoss`, `ExceedsMaxDrawdown`, `InsufficientIdleAssets`; all assets are valued before the purchase;
+    ///     then the limits of the agent's mandate (`IOwnerControls.checkBuy`)
     ///  7. the oracle's errors, `DeadlineTooFar`, `SlippageAboveLimit`, `TradeTooSmall`, `SpotPriceDeviation`,
     ///     `TwapUnavailable`, `TwapDeviation` (trade policy)
     ///  8. the adapter's errors, `SlippageExceeded`, `LedgerExceedsVaultBalance`

@@ -8,9 +8,9 @@ import {ITradeRouter} from "./ITradeRouter.sol";
 /// @notice Values that need a price revert `StalePrice` while that price is stale.
 interface ITradeRouterLens {
     /// @notice The exit of a position as a keeper would find it now
-    /// @param isDue Whether a rule is due at the present price, or has sold a part of its share
-    /// @param ruleIndex The rule that would fire
-    /// @param dueSince When it was recorded as due; 0 when nobody has
+    /// @param isDue Whether a rule is due at the present price, or has sold a part of its share, or the owner closes all
+    /// @param ruleIndex The rule that would fire; `CLOSE_ALL_RULE` when the agent's owner closes all
+    /// @param dueSince When it was recorded as due; 0 when nobody has; when the owner began to close all
     /// @param tokensToSell What `executeExit` would offer the venue
     /// @param slippageBps How far below the oracle's value it would sell at most
     /// @param floorUsdc The least proceeds of `tokensToSell`
@@ -23,7 +23,7 @@ interface ITradeRouterLens {
         uint256 floorUsdc;
     }
 
-    /// @notice Returns whether `executeExit` would find a due rule; ignores pauses
+    /// @notice Returns whether `executeExit` would find something to sell; ignores pauses
     function isTriggerMet(uint256 positionId) external view returns (bool);
 
     /// @notice Returns the oracle value of the remaining tokens against their cost basis in bps, rounded towards zero; 0 for a
@@ -71,6 +71,7 @@ interface ITradeRouterLens {
 
     /// @notice Returns `keccak256(abi.encode(bytes32[] ruleHashes))`, the `exitsHash` of the typed data
     function hashExits(IPositionManager.ExitRule[] calldata exits) external pure returns (bytes32);
+    function CLOSE_ALL_RULE() external view returns (uint8);
     function OPEN_POSITION_TYPEHASH() external view returns (bytes32);
     function ADD_TO_POSITION_TYPEHASH() external view returns (bytes32);
     function REDUCE_POSITION_TYPEHASH() external view returns (bytes32);

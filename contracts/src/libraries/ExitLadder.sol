@@ -10,6 +10,10 @@ library ExitLadder {
     uint256 internal constant MAX_RULES = 5;
 
     uint256 private constant ONE = 1;
+    uint256 private constant BPS = 10_000;
+
+    /// @dev A whole position; the shares that `MAX_RULES` rules leave of it are exact.
+    uint256 private constant WHOLE = BPS ** MAX_RULES;
     uint256 private constant RULE_BITS = 40;
     uint256 private constant EXIT_BITS = 16;
     uint256 private constant NEXT_AT = 200;
@@ -74,12 +78,35 @@ library ExitLadder {
         return false;
     }
 
+    /// @notice Returns whether the pending stop-losses leave at most as much of the position, at every price, as those of
+    /// `previous`: each of its stops is replaced by stops at the same price or earlier that together sell as much
+    /// @dev What stops leave changes only at their triggers, and grows with the price, so the triggers of `previous` decide.
+    /// Take-profits do not count: without one more is held, and what is held the stops sell.
+    function protectsAsWellAs(uint256 ladder, uint256 previous) internal pure returns (bool) {
+        uint256 end = count(previous);
+        for (uint256 index = next(previous); index < end; ++index) {
+            int256 trigger = triggerBps(previous, index);
+            if (trigger < 0 && _leftAt(ladder, trigger) > _leftAt(previous, trigger)) return false;
+        }
+        return true;
+    }
+
     /// @notice Returns the first pending rule from `from` on that is met at `pnlBps`, `count` when none is
     function firstMet(uint256 ladder, uint256 from, int256 pnlBps) internal pure returns (uint256 index) {
         uint256 end = count(ladder);
         for (index = from; index < end; ++index) {
             int256 trigger = triggerBps(ladder, index);
             if (trigger < 0 ? pnlBps <= trigger : pnlBps >= trigger) break;
+        }
+    }
+
+    /// @dev The part of `WHOLE` that is left once every pending stop-loss that is met at `pnlBps` has fired.
+    function _leftAt(uint256 ladder, int256 pnlBps) private pure returns (uint256 left) {
+        left = WHOLE;
+        uint256 end = count(ladder);
+        for (uint256 index = next(ladder); index < end; ++index) {
+            int256 trigger = triggerBps(ladder, index);
+            if (trigger < 0 && pnlBps <= trigger) left = left / BPS * (BPS - exitBps(ladder, index));
         }
     }
 }

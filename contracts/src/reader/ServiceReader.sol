@@ -8,6 +8,7 @@ import {IERC5267} from "@openzeppelin/contracts/interfaces/IERC5267.sol";
 import {IAgentRegistry} from "../interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "../interfaces/IAllocationManager.sol";
 import {IMandateVault} from "../interfaces/IMandateVault.sol";
+import {IOwnerControls} from "../interfaces/IOwnerControls.sol";
 import {IPositionManager} from "../interfaces/IPositionManager.sol";
 import {IPriceOracle} from "../interfaces/IPriceOracle.sol";
 import {IPromotionCriteria} from "../interfaces/IPromotionCriteria.sol";
@@ -96,6 +97,8 @@ contract ServiceReader is IServiceReader {
         }
         address token = subject.token == address(0) ? _address(terms.position.record, POSITION_TOKEN) : subject.token;
         if (token == address(0)) return (at, terms);
+        terms.isTokenAllowed =
+            _ask(_ownerControls(contracts), abi.encodeCall(IOwnerControls.isTokenAllowed, (agentId, token)));
         terms.token = _token(contracts, vault, agentId, token);
         _fillVenuePrices(contracts, token, terms);
         _quote(contracts, subject, token, terms);
@@ -228,6 +231,35 @@ contract ServiceReader is IServiceReader {
         identityRegistry = _ask(registry, abi.encodeCall(IAgentRegistry.erc8004IdentityRegistry, ()));
     }
 
+    /// @inheritdoc IServiceReader
+    function ownerTerms(Contracts calldata contracts, uint256 agentId)
+        external
+        returns (Block memory at, OwnerTerms memory terms)
+    {
+        at = _block();
+        terms.agent = _agent(contracts, agentId);
+        terms.intentNonce = _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.nonces, (agentId)));
+        terms.openPositionIds =
+            _ask(contracts.positionManager, abi.encodeCall(IPositionManager.getOpenPositionIds, (agentId)));
+        address controls = _ownerControls(contracts);
+        terms.ownerControls = controls;
+        if (controls == address(0)) return (at, terms);
+        terms.domain = _ask(controls, abi.encodeCall(IERC5267.eip712Domain, ()));
+        address owner = _address(terms.agent.record, AGENT_OWNER);
+        terms.ownerNonce = _ask(controls, abi.encodeCall(IOwnerControls.nonces, (owner)));
+        terms.mandate = _ask(controls, abi.encodeCall(IOwnerControls.mandateOf, (agentId)));
+        terms.pendingOwner = _ask(controls, abi.encodeCall(IOwnerControls.pendingOwnerOf, (agentId)));
+        address pending = _address(terms.pendingOwner, 0);
+        terms.pendingOwnerNonce = _ask(controls, abi.encodeCall(IOwnerControls.nonces, (pending)));
+
+        terms.vaultTokens = _allowedTokens(_address(terms.agent.record, AGENT_VAULT));
+        terms.allowed = new Answer[](terms.vaultTokens.length);
+        for (uint256 i; i < terms.allowed.length; ++i) {
+            bytes memory call = abi.encodeCall(IOwnerControls.isTokenAllowed, (agentId, terms.vaultTokens[i]));
+            terms.allowed[i] = _ask(controls, call);
+        }
+    }
+
     function _block() private returns (Block memory) {
         Answer memory arbitrum = _ask(ARB_SYS, abi.encodePacked(ARB_BLOCK_NUMBER));
         return Block({
@@ -269,6 +301,11 @@ contract ServiceReader is IServiceReader {
             _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.dailyTurnoverUsdc, (agentId, yesterday)));
         terms.previousRealizedPnl =
             _ask(contracts.tradeRouter, abi.encodeCall(ITradeRouter.dailyRealizedPnlUsdc, (agentId, yesterday)));
+        terms.mandate = _ask(_ownerControls(contracts), abi.encodeCall(IOwnerControls.mandateOf, (agentId)));
+    }
+
+    function _ownerControls(Contracts calldata contracts) private returns (address) {
+        return _address(_ask(contracts.agentRegistry, abi.encodeCall(IAgentRegistry.ownerControls, ())), 0);
     }
 
     function _fillVenuePrices(Contracts calldata contracts, address token, Terms memory terms) private {

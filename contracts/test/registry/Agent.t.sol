@@ -45,7 +45,7 @@ contract AgentTest is RegistryFixture {
         emit IAgentRegistry.AgentSignerUpdated(agentId, stranger);
         registry.setAgentSigner(agentId, stranger);
         assertEq(registry.signerOf(agentId), stranger);
-        (address tradeSigner,,,,) = registry.tradeContextOf(agentId);
+        (address tradeSigner,,,,,) = registry.tradeContextOf(agentId);
         assertEq(tradeSigner, stranger);
 
         vm.expectRevert(IAgentRegistry.ZeroAddress.selector);
@@ -151,7 +151,7 @@ contract AgentTest is RegistryFixture {
         vm.prank(operator);
         registry.pause();
         vm.record();
-        (address tradeSigner, address tradeVault, uint8 track, uint8 status, bool paused) =
+        (address tradeSigner, address tradeVault, uint8 track, uint8 status,, bool paused) =
             registry.tradeContextOf(agentId);
         (bytes32[] memory reads,) = vm.accesses(address(registry));
         assertEq(tradeSigner, signer);

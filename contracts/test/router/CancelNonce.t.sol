@@ -44,7 +44,7 @@ contract CancelNonceTest is ProtocolTest {
         vm.expectRevert(refusal);
         ledger.cancelNonce(agentId, 0, owner);
         vm.expectRevert(refusal);
-        ledger.bookBuy(agentId, address(vault), 0, 1);
+        ledger.bookBuy(agentId, address(vault), 0, 1, address(0));
         vm.expectRevert(refusal);
         ledger.bookSale(agentId, 1, 1, 0, 0);
         vm.expectRevert(refusal);

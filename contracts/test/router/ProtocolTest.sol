@@ -6,6 +6,7 @@ import {AgentRegistry} from "../../src/AgentRegistry.sol";
 import {AllocationManager} from "../../src/AllocationManager.sol";
 import {FeeManager} from "../../src/FeeManager.sol";
 import {MandateVault} from "../../src/MandateVault.sol";
+import {OwnerControls} from "../../src/OwnerControls.sol";
 import {PositionManager} from "../../src/PositionManager.sol";
 import {PriceOracle} from "../../src/PriceOracle.sol";
 import {PromotionCriteria} from "../../src/PromotionCriteria.sol";
@@ -58,6 +59,7 @@ abstract contract ProtocolTest is Test {
     AllocationManager internal allocations;
     FeeManager internal fees;
     AgentRegistry internal agents;
+    OwnerControls internal controls;
     PositionManager internal positions;
     MandateVault internal vault;
     TradePolicy internal tradePolicy;
@@ -100,6 +102,7 @@ abstract contract ProtocolTest is Test {
         allocations = new AllocationManager(admin, address(tracks));
         fees = new FeeManager(admin, address(usdc), treasury);
         agents = new AgentRegistry(admin, address(tracks), address(allocations), address(fees), address(0));
+        controls = new OwnerControls(address(agents));
         positions = new PositionManager(admin, address(agents), address(tracks));
         vault = new MandateVault(admin, address(usdc), "Genesis", "gUSDC", "genesis", address(tokens));
         tradePolicy = new TradePolicy(admin);
@@ -115,6 +118,7 @@ abstract contract ProtocolTest is Test {
         vault.setTradeRouter(address(router));
         vault.setMaxPriceAge(1 hours);
         router.setSwapAdapter(address(adapter));
+        agents.setOwnerControls(address(controls));
         agents.setPromotionCriteria(address(new PromotionCriteria(address(agents))));
         router.setKeeperBounty(10, 5 * USDC);
         router.grantRole(router.EXECUTOR_ROLE(), executor);

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.30;
+
+import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
+import {Nonces} from "@openzeppelin/contracts/utils/Nonces.sol";
+import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
+import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
+import {IOwnerControls} from "./interfaces/IOwnerControls.sol";
+import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
+import {MandateState} from "./libraries/MandateState.sol";
+import {Signatures} from "./libraries/Signatures.sol";
+
+/// @title The owner above the agent: what it signs, and the limits of its mandates
+/// @dev `IOwnerControls` documents the functions. The registry holds the owner, the signer and the part of a mandate that
+/// every trade reads (`MandateState`); this contract holds the limits, the offers and the owners' nonces. It has no admin.
+contract OwnerControls is IOwnerControls, EIP712, Nonces {
+    using MandateState for uint256;
+    using SafeCast for uint256;
+
+    /// @dev One slot, so that a buy reads it and at most one more. 64 bits hold 18 trillion USDC.
+    struct Limits {
+        uint64 maxTradeUsdc;
+        uint64 maxDailyTurnoverUsdc;
+        uint64 maxExposureUsdc;
+        uint32 version;
+        bool hasTokenList;
+    }
+
+    struct Offer {
+        address from;
+        address to;
+    }
+
+    /// @inheritdoc IOwnerControls
+    bytes32 public constant OFFER_OWNERSHIP_TYPEHASH =
+        keccak256("OfferOwnership(uint256 agentId,address newOwner,uint256 nonce,uint256 deadline)");
+
+    /// @inheritdoc IOwnerControls
+    bytes32 public constant ACCEPT_OWNERSHIP_TYPEHASH =
+        keccak256("AcceptOwnership(uint256 agentId,address signer,uint256 nonce,uint256 deadline)");
+
+    /// @inheritdoc IOwnerControls
+    bytes32 public constant SET_SIGNER_TYPEHASH =
+        keccak256("SetSigner(uint256 agentId,address signer,uint256 nonce,uint256 deadline)");
+
+    /// @inheritdoc IOwnerControls
+    // forgefmt: disable-next-item
+    bytes32 public constant SET_MANDATE_TYPEHASH =
+        keccak256("SetMandate(uint256 agentId,uint8 mode,uint256 maxTradeUsdc,uint256 maxDailyTurnoverUsdc,uint256 maxExposureUsdc,address[] allowedTokens,uint256 validUntil,uint256 nonce,uint256 deadline)");
+
+    /// @inheritdoc IOwnerControls
+    bytes32 public constant STOP_BUYING_TYPEHASH =
+        keccak256("StopBuying(uint256[] agentIds,uint256 nonce,uint256 deadline)");
+
+    /// @inheritdoc IOwnerControls
+    bytes32 public constant CLOSE_ALL_TYPEHASH =
+        keccak256("CloseAll(uint256[] agentIds,uint256 nonce,uint256 deadline)");
+
+    /// @inheritdoc IOwnerControls
+    bytes32 public constant CANCEL_INTENTS_TYPEHASH =
+        keccak256("CancelIntents(uint256 agentId,uint256 untilNonce,uint256 nonce,uint256 deadline)");
+
+    /// @inheritdoc IOwnerControls
+    // forgefmt: disable-next-item
+    bytes32 public constant OWN_AGENT_TYPEHASH =
+        keccak256("OwnAgent(address signer,address vault,string name,string metadataURI,bool linkERC8004,uint256 erc8004AgentId,uint256 nonce,uint256 deadline)");
+
+    /// @inheritdoc IOwnerControls
+    uint256 public constant MAX_CANCELLED_NONCES = 64;
+
+    /// @inheritdoc IOwnerControls
+    uint256 public constant MAX_ALLOWED_TOKENS = 64;
+
+    IAgentRegistry private immutable _agents;
+
+    mapping(uint256 agentId => Limits) private _limits;
+    mapping(uint256 agentId => Offer) private _offers;
+
+    /// @dev A new mandate starts an empty list under its own version: nothing has to be deleted.
+    mapping(uint256 agentId => mapping(uint256 version => mapping(address token => bool))) private _allowedTokens;
+
+    constructor(address agentRegistry_) EIP712("Service OwnerControls", "1") {
+        if (agentRegistry_ == address(0)) revert ZeroAddress();
+        _agents = IAgentRegistry(agentRegistry_);
+    }
+
+    /// @inheritdoc IOwnerControls
+    function offerOwnership(
+        uint256 agentId,
+        address newOwner,
+        uint256 nonce,
+        uint256 deadline,
+        bytes calldata signature
+    ) external {
+        address owner = _agents.ownerOf(agentId);
+        bytes32 structHash = keccak256(abi.encode(OFFER_OWNERSHIP_TYPEHASH, agentId, newOwner, nonce, deadline));
+        _authorize(owner, structHash, nonce, deadline, signature);
+        _offers[agentId] = Offer(owner, newOwner);
+        emit OwnershipOffered(agentId, owner, newOwner);
+    }
+
+    /// @inheritdoc IOwnerControls
+    function acceptOwnership(uint256 agentId, address signer, uint256 nonce, uint256 deadline, bytes calldata signature)
+        external
+    {
+        address newOwner = pendingOwnerOf(agentId);
+        if (newOwner == address(0)) revert NoOwnershipOffer(agentId);
+        bytes32 structHash = keccak256(abi.encode(ACCEPT_OWNERSHIP_TYPEHASH, agentId, signer, nonce, deadline));
+        _authorize(newOwner, structHash, nonce, deadline, signature);
+        delete _offers[agentId];
+        _agents.transferAgentOwnership(agentId, newOwner);
+        _agents.setAgentSigner(agentId, signer);
+    }
+
+    /// @inheritdoc IOwnerControls
+    function setSigner(uint256 agentId, address signer, uint256 nonce, uint256 deadline, bytes calldata signature)
+        external
+    {
+        bytes32 structHash = keccak256(abi.encode(SET_SIGNER_TYPEHASH, agentId, signer, nonce, deadline));
+        _authorize(_agents.ownerOf(agentId), structHash, nonce, deadline, signature);
+        _agents.setAgentSigner(agentId, signer);
+    }
+
+    /// @inheritdoc IOwnerControls
+    function setMandate(
+        uint256 agentId,
+        Mandate calldata mandate,
+        uint256 nonce,
+        uint256 deadline,
+        bytes calldata signature
+    ) external {
+        address owner = _agents.ownerOf(agentId);
+        _authorize(owner, _hashMandate(agentId, mandate, nonce, deadline), nonce, deadline, signature);
+        _checkMandate(mandate);
+
+        uint256 closingSince = _agents.mandateStateOf(agentId).closingSince();
+        if (mandate.mode == uint8(IAgentRegistry.MandateMode.Trade) && closingSince != 0) {
+            closingSince = 0;
+            emit CloseAllEnded(agentId, owner);
+        }
+        bool hasLimits = _storeLimits(agentId, mandate);
+        _agents.setMandateState(
+            agentId, MandateState.pack(mandate.mode, mandate.validUntil, closingSince, hasLimits)
+        );
+        emit MandateUpdated(agentId, owner, mandate);
+    }
+
+    /// @inheritdoc IOwnerControls
+    function stopBuying(uint256[] calldata agentIds, uint256 nonce, uint256 deadline, bytes calldata signature)
+        external
+    {
+        address owner = _authorizeForAll(STOP_BUYING_TYPEHASH, agentIds, nonce, deadline, signature);
+        for (uint256 i; i < agentIds.length; ++i) {
+            uint256 state = _agents.mandateStateOf(agentIds[i]);
+            uint8 mode = _stop(agentIds[i], state, state.closingSince());
+            emit BuyingStopped(agentIds[i], owner, mode);
+        }
+    }
+
+    /// @inheritdoc IOwnerControls
+    function closeAll(uint256[] calldata agentIds, uint256 nonce, uint256 deadline, bytes calldata signature) external {
+        address owner = _authorizeForAll(CLOSE_ALL_TYPEHASH, agentIds, nonce, deadline, signature);
+        for (uint256 i; i < agentIds.length; ++i) {
+            uint256 state = _agents.mandateStateOf(agentIds[i]);
+            uint256 since = state.closingSince();
+            if (since == 0) since = block.timestamp;
+            uint8 mode = _stop(agentIds[i], state, since);
+            emit CloseAllStarted(agentIds[i], owner, mode, since);
+        }
+    }
+
+    /// @inheritdoc IOwnerControls
+    function cancelIntents(
+        uint256 agentId,
+        uint256 untilNonce,
+        uint256 nonce,
+        uint256 deadline,
+        bytes calldata signature
+    ) external {
+        address owner = _agents.ownerOf(agentId);
+        bytes32 structHash = keccak256(abi.encode(CANCEL_INTENTS_TYPEHASH, agentId, untilNonce, nonce, deadline));
+        _authorize(owner, structHash, nonce, deadline, signature);
+
+        ITradeRouter router = ITradeRouter(tradeRouter());
+        uint256 first = router.nonces(agentId);
+        if (untilNonce <= first || untilNonce - first > MAX_CANCELLED_NONCES) {
+            revert InvalidCancellation(agentId, first, untilNonce);
+        }
+        for (uint256 next = first; next < untilNonce; ++next) {
+            router.cancelNonce(agentId, next);
+        }
+        emit IntentsCancelled(agentId, owner, first, untilNonce);
+    }
+
+    /// @inheritdoc IOwnerControls
+    function useConsent(IAgentRegistry.Registration calldata registration, IAgentRegistry.OwnerConsent calldata consent)
+        external
+    {
+        if (msg.sender != address(_agents)) revert OnlyAgentRegistry(msg.sender);
+        bytes32 structHash = keccak256(
+            abi.encode(
+                OWN_AGENT_TYPEHASH,
+                registration.signer,
+                registration.vault,
+                keccak256(bytes(registration.name)),
+                keccak256(bytes(registration.metadataURI)),
+                registration.linkERC8004,
+                registration.erc8004AgentId,
+                consent.nonce,
+                consent.deadline
+            )
+        );
+        _authorize(registration.owner, structHash, consent.nonce, consent.deadline, consent.signature);
+    }
+
+    /// @inheritdoc IOwnerControls
+    function checkBuy(uint256 agentId, address token, uint256 usdcAmount, uint256 turnover, uint256 exposure)
+        external
+        view
+    {
+        Limits memory limits = _limits[agentId];
+        if (limits.version == 0) revert MandateNotFound(agentId);
+        if (limits.hasTokenList && !_allowedTokens[agentId][limits.version][token]) {
+            revert TokenOutsideMandate(agentId, token);
+        }
+        if (_isBeyond(usdcAmount, limits.maxTradeUsdc)) {
+            revert ExceedsMandateTrade(agentId, usdcAmount, limits.maxTradeUsdc);
+        }
+        if (_isBeyond(turnover, limits.maxDailyTurnoverUsdc)) {
+            revert ExceedsMandateTurnover(agentId, turnover, limits.maxDailyTurnoverUsdc);
+        }
+        if (_isBeyond(exposure, limits.maxExposureUsdc)) {
+            revert ExceedsMandateExposure(agentId, exposure, limits.maxExposureUsdc);
+        }
+    }
+
+    /// @inheritdoc IOwnerControls
+    function mandateOf(uint256 agentId) external view returns (MandateInForce memory) {
+        uint256 state = _agents.mandateStateOf(agentId);
+        Limits memory limits = _limits[agentId];
+        return MandateInForce({
+            mode: state.mode().toUint8(),
+            maxTradeUsdc: limits.maxTradeUsdc,
+            maxDailyTurnoverUsdc: limits.maxDailyTurnoverUsdc,
+            maxExposureUsdc: limits.maxExposureUsdc,
+            hasTokenList: limits.hasTokenList,
+            validUntil: state.validUntil(),
+            closingSince: state.closingSince(),
+            version: limits.version
+        });
+    }
+
+    /// @inheritdoc IOwnerControls
+    function isTokenAllowed(uint256 agentId, address token) external view returns (bool) {
+        Limits memory limits = _limits[agentId];
+        return !limits.hasTokenList || _allowedTokens[agentId][limits.version][token];
+    }
+
+    /// @inheritdoc IOwnerControls
+    function agentRegistry() external view returns (address) {
+        return address(_agents);
+    }
+
+    /// @inheritdoc IOwnerControls
+    function pendingOwnerOf(uint256 agentId) public view returns (address) {
+        Offer memory offer = _offers[agentId];
+        return offer.from == _agents.ownerOf(agentId) ? offer.to : address(0);
+    }
+
+    /// @inheritdoc IOwnerControls
+    function tradeRouter() public view returns (address) {
+        return IAllocationManager(_agents.allocationManager()).tradeRouter();
+    }
+
+    /// @inheritdoc IOwnerControls
+    function nonces(address owner) public view override(IOwnerControls, Nonces) returns (uint256) {
+        return super.nonces(owner);
+    }
+
+    function _authorize(
+        address owner,
+        bytes32 structHash,
+        uint256 nonce,
+        uint256 deadline,
+        bytes calldata signature
+    ) private {
+        if (block.timestamp > deadline) revert ExpiredDeadline();
+        _useCheckedNonce(owner, nonce);
+        if (msg.sender == owner) return;
+        if (!Signatures.isValid(owner, _hashTypedDataV4(structHash), signature)) revert InvalidSignature();
+    }
+
+    /// @return owner The owner of all of them
+    function _authorizeForAll(
+        bytes32 typehash,
+        uint256[] calldata agentIds,
+        uint256 nonce,
+        uint256 deadline,
+        bytes calldata signature
+    ) private returns (address owner) {
+        if (agentIds.length == 0) revert NoAgents();
+        owner = _agents.ownerOf(agentIds[0]);
+        bytes32 structHash = keccak256(abi.encode(typehash, keccak256(abi.encodePacked(agentIds)), nonce, deadline));
+        _authorize(owner, structHash, nonce, deadline, signature);
+        for (uint256 i = 1; i < agentIds.length; ++i) {
+            if (_agents.ownerOf(agentIds[i]) != owner) revert IAgentRegistry.NotAgentOwner(agentIds[i], owner);
+        }
+    }
+
+    /// @dev A stricter mode stays.
+    function _stop(uint256 agentId, uint256 state, uint256 closingSince) private returns (uint8 mode) {
+        mode = state.mode().toUint8();
+        if (mode == uint8(IAgentRegistry.MandateMode.Trade)) mode = uint8(IAgentRegistry.MandateMode.ReduceOnly);
+        _agents.setMandateState(
+            agentId, MandateState.pack(mode, state.validUntil(), closingSince, state.hasLimits())
+        );
+    }
+
+    function _storeLimits(uint256 agentId, Mandate calldata mandate) private returns (bool hasLimits) {
+        uint32 version = _limits[agentId].version + 1;
+        bool hasTokenList = mandate.allowedTokens.length != 0;
+        _limits[agentId] = Limits({
+            maxTradeUsdc: mandate.maxTradeUsdc.toUint64(),
+            maxDailyTurnoverUsdc: mandate.maxDailyTurnoverUsdc.toUint64(),
+            maxExposureUsdc: mandate.maxExposureUsdc.toUint64(),
+            version: version,
+            hasTokenList: hasTokenList
+        });
+        for (uint256 i; i < mandate.allowedTokens.length; ++i) {
+            _allowedTokens[agentId][version][mandate.allowedTokens[i]] = true;
+        }
+        return hasTokenList || mandate.maxTradeUsdc | mandate.maxDailyTurnoverUsdc | mandate.maxExposureUsdc != 0;
+    }
+
+    function _hashMandate(uint256 agentId, Mandate calldata mandate, uint256 nonce, uint256 deadline)
+        private
+        pure
+        returns (bytes32)
+    {
+        return keccak256(
+            abi.encode(
+                SET_MANDATE_TYPEHASH,
+                agentId,
+                mandate.mode,
+                mandate.maxTradeUsdc,
+                mandate.maxDailyTurnoverUsdc,
+                mandate.maxExposureUsdc,
+                keccak256(abi.encodePacked(mandate.allowedTokens)),
+                mandate.validUntil,
+                nonce,
+                deadline
+            )
+        );
+    }
+
+    function _checkMandate(Mandate calldata mandate) private pure {
+        _checkMax(0, mandate.mode, uint256(type(IAgentRegistry.MandateMode).max));
+        _checkMax(1, mandate.maxTradeUsdc, type(uint64).max);
+        _checkMax(2, mandate.maxDailyTurnoverUsdc, type(uint64).max);
+        _checkMax(3, mandate.maxExposureUsdc, type(uint64).max);
+        _checkMax(4, mandate.allowedTokens.length, MAX_ALLOWED_TOKENS);
+        _checkMax(5, mandate.validUntil, MandateState.MAX_TIME);
+    }
+
+    function _checkMax(uint256 field, uint256 value, uint256 max) private pure {
+        if (value > max) revert MandateOutOfRange(field, value, max);
+    }
+
+    function _isBeyond(uint256 value, uint256 max) private pure returns (bool) {
+        return max != 0 && value > max;
+    }
+}
