@@ -166,7 +166,8 @@ contract AgentLedger {
         address limitedToken,
         IPositionManager.ExitRule[] calldata rules
     ) external onlyTradeRouter returns (uint256 used, uint8 capitalMode, uint256 ladder) {
-        IVaultTrackRegistry.TradePolicy memory limits = _activeLimitsOf(vault, trackId);
+        IVaultTrackRegistry.TradePolicy memory limits = _tracks.tradePolicyOf(vault, trackId);
+        if (!limits.active) revert ITradeRouter.VaultTrackNotActive(vault, trackId);
         ladder = uint256(0).extend(rules, limits);
         (used, capitalMode) = _bookBuy(agentId, vault, amount, limitedToken, limits);
     }
@@ -184,7 +185,9 @@ contract AgentLedger {
         onlyTradeRouter
         returns (uint256 used, uint8 capitalMode)
     {
-        return _bookBuy(agentId, vault, amount, limitedToken, _activeLimitsOf(vault, trackId));
+        IVaultTrackRegistry.TradePolicy memory limits = _tracks.tradePolicyOf(vault, trackId);
+        if (!limits.active) revert ITradeRouter.VaultTrackNotActive(vault, trackId);
+        return _bookBuy(agentId, vault, amount, limitedToken, limits);
     }
 
     /// @notice Books a sale
@@ -473,15 +476,6 @@ contract AgentLedger {
         if (totalCaps <= assets.idle) return effective;
         uint256 total = _totalOf(vault, assets);
         if (totalCaps > total) effective = Math.mulDiv(effective, total, totalCaps);
-    }
-
-    function _activeLimitsOf(address vault, uint256 trackId)
-        private
-        view
-        returns (IVaultTrackRegistry.TradePolicy memory limits)
-    {
-        limits = _tracks.tradePolicyOf(vault, trackId);
-        if (!limits.active) revert ITradeRouter.VaultTrackNotActive(vault, trackId);
     }
 
     function _totalOf(address vault, Assets memory assets) private view returns (uint256) {

@@ -345,17 +345,10 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     function tradeContextOf(uint256 agentId)
         external
         view
-        returns (
-            address signer,
-            address vault,
-            uint8 track,
-            uint8 status,
-            uint256 mandateState,
-            bool registryPaused
-        )
+        returns (address signer, address vault, uint8 track, uint8 status, uint256 mandateState, bool registryPaused)
     {
-        AgentRecord storage agent = _agent(agentId);
-        return (agent.signer, agent.vault, agent.track, agent.status, agent.mandateState, paused());
+        (signer, vault, track, status, mandateState) = _tradeContextOf(agentId);
+        registryPaused = paused();
     }
 
     /// @inheritdoc IAgentRegistry
@@ -364,8 +357,7 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
         view
         returns (address signer, address vault, uint8 track, uint8 status, uint256 mandateState)
     {
-        AgentRecord storage agent = _agent(agentId);
-        return (agent.signer, agent.vault, agent.track, agent.status, agent.mandateState);
+        return _tradeContextOf(agentId);
     }
 
     /// @inheritdoc IAgentRegistry
@@ -508,6 +500,18 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
         agent.erc8004AgentId = 0;
         delete agentIdByERC8004[erc8004AgentId];
         emit ERC8004IdentityUnlinked(agentId, erc8004AgentId);
+    }
+
+    /// @dev Reads each of the two slots once.
+    function _tradeContextOf(uint256 agentId)
+        private
+        view
+        returns (address signer, address vault, uint8 track, uint8 status, uint256 mandateState)
+    {
+        AgentRecord storage agent = _agents[agentId];
+        (signer, track, status) = (agent.signer, agent.track, agent.status);
+        (vault, mandateState) = (agent.vault, agent.mandateState);
+        if (signer == address(0)) revert AgentNotFound(agentId);
     }
 
     function _agent(uint256 agentId) private view returns (AgentRecord storage agent) {

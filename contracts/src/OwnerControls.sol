@@ -140,9 +140,7 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
             emit CloseAllEnded(agentId, owner);
         }
         bool hasLimits = _storeLimits(agentId, mandate);
-        _agents.setMandateState(
-            agentId, MandateState.pack(mandate.mode, mandate.validUntil, closingSince, hasLimits)
-        );
+        _agents.setMandateState(agentId, MandateState.pack(mandate.mode, mandate.validUntil, closingSince, hasLimits));
         emit MandateUpdated(agentId, owner, mandate);
     }
 
@@ -278,13 +276,9 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
         return super.nonces(owner);
     }
 
-    function _authorize(
-        address owner,
-        bytes32 structHash,
-        uint256 nonce,
-        uint256 deadline,
-        bytes calldata signature
-    ) private {
+    function _authorize(address owner, bytes32 structHash, uint256 nonce, uint256 deadline, bytes calldata signature)
+        private
+    {
         if (block.timestamp > deadline) revert ExpiredDeadline();
         _useCheckedNonce(owner, nonce);
         if (msg.sender == owner) return;
@@ -312,9 +306,7 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
     function _stop(uint256 agentId, uint256 state, uint256 closingSince) private returns (uint8 mode) {
         mode = state.mode().toUint8();
         if (mode == uint8(IAgentRegistry.MandateMode.Trade)) mode = uint8(IAgentRegistry.MandateMode.ReduceOnly);
-        _agents.setMandateState(
-            agentId, MandateState.pack(mode, state.validUntil(), closingSince, state.hasLimits())
-        );
+        _agents.setMandateState(agentId, MandateState.pack(mode, state.validUntil(), closingSince, state.hasLimits()));
     }
 
     function _storeLimits(uint256 agentId, Mandate calldata mandate) private returns (bool hasLimits) {

@@ -60,7 +60,8 @@ contract TradePolicy is ITradePolicy, TwoStepAdmin {
         external
         view
     {
-        Limits memory limits = _limitsOf(market.vault, market.trackId);
+        Limits memory limits = _limits[market.vault][market.trackId];
+        if (limits.maxExitSlippageBps == 0) limits = _defaultLimits();
         _checkDeadline(limits, deadline);
         if (maxSlippageBps > limits.maxEntrySlippageBps) {
             revert SlippageAboveLimit(maxSlippageBps, limits.maxEntrySlippageBps);
@@ -75,7 +76,8 @@ contract TradePolicy is ITradePolicy, TwoStepAdmin {
         view
         returns (uint256 slippageBps)
     {
-        Limits memory limits = _limitsOf(market.vault, market.trackId);
+        Limits memory limits = _limits[market.vault][market.trackId];
+        if (limits.maxExitSlippageBps == 0) limits = _defaultLimits();
         _checkDeadline(limits, deadline);
         if (usdcValue < limits.minTradeUsdc) revert TradeTooSmall(usdcValue, limits.minTradeUsdc);
         _checkPrices(market, limits, false);
@@ -84,7 +86,8 @@ contract TradePolicy is ITradePolicy, TwoStepAdmin {
 
     /// @inheritdoc ITradePolicy
     function checkExit(Market calldata market, uint256 dueSince) external view returns (uint256 slippageBps) {
-        Limits memory limits = _limitsOf(market.vault, market.trackId);
+        Limits memory limits = _limits[market.vault][market.trackId];
+        if (limits.maxExitSlippageBps == 0) limits = _defaultLimits();
         _checkPrices(market, limits, false);
         return _exitSlippage(limits, dueSince);
     }
@@ -122,9 +125,13 @@ contract TradePolicy is ITradePolicy, TwoStepAdmin {
         }
     }
 
-    function _limitsOf(address vault, uint256 trackId) private view returns (Limits memory) {
-        Limits storage limits = _limits[vault][trackId];
-        if (limits.maxExitSlippageBps != 0) return limits;
+    /// @dev The checks of a trade do this themselves: a struct that a function returns is zeroed first.
+    function _limitsOf(address vault, uint256 trackId) private view returns (Limits memory limits) {
+        limits = _limits[vault][trackId];
+        if (limits.maxExitSlippageBps == 0) limits = _defaultLimits();
+    }
+
+    function _defaultLimits() private pure returns (Limits memory) {
         return Limits({
             maxEntrySlippageBps: 100,
             maxExitSlippageBps: 300,

@@ -51,8 +51,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         bool isRestricted;
     }
 
-    /// @dev A purchase. `positionId` is the position that it adds to, 0 for an open. The ledger fills in the mode and what
-    /// the agent uses of its cap afterwards.
+    /// @dev A purchase. The ledger fills in the mode and what the agent uses of its cap afterwards.
     struct Buy {
         uint256 agentId;
         address vault;
@@ -62,7 +61,6 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         uint256 minTokenOut;
         uint256 maxSlippageBps;
         uint256 deadline;
-        uint256 positionId;
         uint8 capitalMode;
         uint256 used;
         address oracle;
@@ -167,7 +165,6 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
             minTokenOut: intent.minTokenOut,
             maxSlippageBps: intent.maxSlippageBps,
             deadline: intent.deadline,
-            positionId: 0,
             capitalMode: 0,
             used: 0,
             oracle: address(0),
@@ -181,8 +178,8 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         uint256 ladder;
         (buy.used, buy.capitalMode, ladder) =
             _ledger.bookOpen(buy.agentId, buy.vault, buy.track, buy.amount, _limitedToken(buy, trader), intent.exits);
-        IPositionManager.PositionState memory none;
-        uint256 tokens = _buy(buy, quote, none);
+        _fillPrice(buy, quote);
+        uint256 tokens = _buy(buy, quote);
 
         positionId = _positions.openPosition(
             IPositionManager.NewPosition({
@@ -219,7 +216,6 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
             minTokenOut: intent.minTokenOut,
             maxSlippageBps: intent.maxSlippageBps,
             deadline: intent.deadline,
-            positionId: intent.positionId,
             capitalMode: 0,
             used: 0,
             oracle: address(0),
@@ -227,11 +223,14 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         });
         Quote memory quote;
         _checkMarket(buy, quote);
-        (buy.used, buy.capitalMode) = _ledger.bookBuy(buy.agentId, buy.vault, buy.track, buy.amount, _limitedToken(buy, trader));
+        (buy.used, buy.capitalMode) =
+            _ledger.bookBuy(buy.agentId, buy.vault, buy.track, buy.amount, _limitedToken(buy, trader));
         if (buy.capitalMode != position.capitalMode) {
-            revert CapitalModeMismatch(buy.positionId, position.capitalMode);
+            revert CapitalModeMismatch(intent.positionId, position.capitalMode);
         }
-        tokensAdded = _buy(buy, quote, position);
+        _fillPrice(buy, quote);
+        _checkNothingPending(intent.positionId, position, quote);
+        tokensAdded = _buy(buy, quote);
 
         _positions.increasePosition(
             IPositionManager.Increase({
@@ -494,13 +493,12 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         if (buy.amount == 0) revert InvalidTradeAmount(buy.amount);
     }
 
-    /// @dev Checks the price and the policy, and buys. `position` is empty for an open.
-    function _buy(Buy memory buy, Quote memory quote, IPositionManager.PositionState memory position)
-        private
-        returns (uint256 tokens)
-    {
+    function _fillPrice(Buy memory buy, Quote memory quote) private view {
         (quote.price, quote.updatedAt, quote.round) = IPriceOracle(buy.oracle).freshPrice(buy.token, buy.maxAge);
-        if (buy.positionId != 0) _checkNothingPending(buy.positionId, position, quote);
+    }
+
+    /// @dev Checks the policy, and buys.
+    function _buy(Buy memory buy, Quote memory quote) private returns (uint256 tokens) {
         address adapter = _venue.adapter;
         _policy.checkBuy(
             ITradePolicy.Market(buy.vault, buy.track, adapter, buy.token, quote.price),

@@ -153,7 +153,9 @@ contract TradeRouterLens is ITradeRouterLens {
         }
         state.isDue = true;
         state.ruleIndex = rule.toUint8();
-        if (rule != CLOSE_ALL_RULE && due.ruleIndex == rule && block.timestamp <= due.seenAt + DUE_EXPIRY) state.dueSince = due.since;
+        if (rule != CLOSE_ALL_RULE && due.ruleIndex == rule && block.timestamp <= due.seenAt + DUE_EXPIRY) {
+            state.dueSince = due.since;
+        }
         state.slippageBps = ITradePolicy(_router.tradePolicy())
             .exitSlippageBps(vault, track, state.dueSince == 0 ? block.timestamp : state.dueSince);
         state.floorUsdc = PriceMath.lessBps(PriceMath.usdcValue(state.tokensToSell, price, decimals), state.slippageBps);

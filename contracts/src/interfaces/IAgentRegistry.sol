@@ -252,9 +252,7 @@ interface IAgentRegistry {
     function tradeContextOf(uint256 agentId)
         external
         view
-        returns (
-            address signer, address vault, uint8 track, uint8 status, uint256 mandateState, bool registryPaused
-        );
+        returns (address signer, address vault, uint8 track, uint8 status, uint256 mandateState, bool registryPaused);
 
     /// @return agentId 0 when the identity token is linked to no agent
     function agentIdByERC8004(uint256 erc8004AgentId) external view returns (uint256 agentId);

@@ -197,14 +197,11 @@ abstract contract OwnerTest is ProtocolTest {
         return abi.encodeCall(controls.setMandate, (agentId, mandate, nonce, until, _signMessage(key, message)));
     }
 
-    function _listCall(
-        Message kind,
-        bytes32 typehash,
-        uint256[] memory ids,
-        uint256 nonce,
-        uint256 until,
-        uint256 key
-    ) internal view returns (bytes memory) {
+    function _listCall(Message kind, bytes32 typehash, uint256[] memory ids, uint256 nonce, uint256 until, uint256 key)
+        internal
+        view
+        returns (bytes memory)
+    {
         bytes memory message = abi.encode(typehash, keccak256(abi.encodePacked(ids)), nonce, until);
         bytes memory signature = _signMessage(key, message);
         if (kind == Message.StopBuying) return abi.encodeCall(controls.stopBuying, (ids, nonce, until, signature));

@@ -68,6 +68,75 @@ contract ExitLadderTest is Test {
         }
     }
 
+    // Tightening
+
+    /// @dev At every price on a small grid: the share that the stops leave, rule by rule as a keeper fires them.
+    function testFuzz_ProtectsAsWellWhenTheStopsLeaveNoMoreAtAnyPrice(
+        Rule[5] memory before,
+        Rule[5] memory rules,
+        uint256 counts,
+        uint256 fired
+    ) public pure {
+        uint256 previous = _packSmall(before, 1 + counts % 5);
+        uint256 ladder = _packSmall(rules, 1 + (counts >> 8) % 5);
+        for (uint256 i; i < fired % (1 + counts % 5); ++i) {
+            previous = previous.fire(i);
+        }
+        bool expected = true;
+        for (int256 price = -1; price >= -12; --price) {
+            if (_left(ladder, price) > _left(previous, price)) expected = false;
+        }
+        assertEq(ladder.protectsAsWellAs(previous), expected);
+    }
+
+    function testFuzz_EveryLadderProtectsAsWellAsItself(Rule[5] memory rules, uint256 count) public pure {
+        uint256 ladder = _packSmall(rules, 1 + count % 5);
+        assertTrue(ladder.protectsAsWellAs(ladder));
+    }
+
+    function test_WhatTightensALadder() public pure {
+        uint256 previous = uint256(0).append(-400, 5_000).append(-800, 10_000);
+        // Deeper, later, or less at once.
+        assertFalse(uint256(0).append(-401, 5_000).append(-800, 10_000).protectsAsWellAs(previous));
+        assertFalse(uint256(0).append(-400, 5_000).append(-801, 10_000).protectsAsWellAs(previous));
+        assertFalse(uint256(0).append(-400, 4_999).append(-800, 10_000).protectsAsWellAs(previous));
+        assertFalse(uint256(0).append(-800, 10_000).protectsAsWellAs(previous));
+        assertFalse(uint256(0).append(1_000, 10_000).protectsAsWellAs(previous));
+        // The same, nearer, or more at once; two stops for one.
+        assertTrue(previous.protectsAsWellAs(previous));
+        assertTrue(uint256(0).append(-400, 10_000).protectsAsWellAs(previous));
+        assertTrue(uint256(0).append(-100, 5_000).append(-101, 10_000).protectsAsWellAs(previous));
+        assertTrue(uint256(0).append(-100, 2_500).append(-400, 3_334).append(-800, 10_000).protectsAsWellAs(previous));
+        assertFalse(uint256(0).append(-100, 2_500).append(-400, 3_333).append(-800, 10_000).protectsAsWellAs(previous));
+    }
+
+    function test_TakeProfitsAndFiredStopsDoNotCount() public pure {
+        uint256 previous = uint256(0).append(1_000, 5_000).append(-800, 10_000);
+        assertTrue(uint256(0).append(-800, 10_000).protectsAsWellAs(previous));
+        assertTrue(uint256(0).append(10, 1).append(-800, 10_000).protectsAsWellAs(previous));
+        assertTrue(uint256(0).append(1_000, 10_000).protectsAsWellAs(uint256(0).append(2_000, 10_000)));
+        uint256 fired = uint256(0).append(-400, 5_000).append(-800, 10_000).fire(0);
+        assertTrue(fired.fired().append(-800, 10_000).protectsAsWellAs(fired));
+        assertFalse(fired.fired().append(-801, 10_000).protectsAsWellAs(fired));
+    }
+
+    function _packSmall(Rule[5] memory rules, uint256 count) private pure returns (uint256 ladder) {
+        for (uint256 i; i < count; ++i) {
+            int24 trigger = int24(int256(bound(uint256(int256(rules[i].trigger) + 2 ** 23), 0, 20))) - 12;
+            uint16 exit = rules[i].exit % 3 == 0 ? 10_000 : uint16(bound(rules[i].exit, 1, 10_000));
+            ladder = ladder.append(trigger == 0 ? int24(1) : trigger, exit);
+        }
+    }
+
+    /// @dev In units of 1e-20: five rules divide by 10,000 each.
+    function _left(uint256 ladder, int256 price) private pure returns (uint256 left) {
+        left = 1e20;
+        for (uint256 i = ladder.next(); i < ladder.count(); ++i) {
+            if (ladder.triggerBps(i) >= 0 || ladder.triggerBps(i) < price) continue;
+            left -= left * ladder.exitBps(i) / 10_000;
+        }
+    }
+
     function testFuzz_FindsTheFirstMetRule(Rule[5] memory rules, uint256 from, int24 pnl) public pure {
         from = bound(from, 0, 5);
         uint256 expected = 5;
