@@ -40,9 +40,9 @@ contract MandateTest is OwnerTest {
         mandate.allowedTokens[0] = address(tsla);
         _setMandate(mandate);
         assertFalse(controls.isTokenAllowed(agentId, address(nvda)));
-        _open(tsla, MAX_TRADE);
+        _open(tsla, 19_000 * USDC);
         _setMandate(_mandate(TRADE));
-        _open(nvda, MAX_TRADE);
+        _open(nvda, 19_000 * USDC);
         assertEq(controls.mandateOf(agentId).version, 3);
     }
 
@@ -172,11 +172,11 @@ contract MandateTest is OwnerTest {
             _openIntent(nvda, MAX_TRADE + 1),
             abi.encodeWithSelector(ITradeRouter.ExceedsMaxTradeSize.selector, MAX_TRADE + 1, MAX_TRADE)
         );
-        _open(nvda, MAX_TRADE);
-        _open(tsla, MAX_TRADE);
+        _open(nvda, 19_000 * USDC);
+        _open(tsla, 19_000 * USDC);
         skip(1);
         _refuse(
-            _addIntent(1, CAP - 2 * MAX_TRADE + 1),
+            _addIntent(1, CAP - 38_000 * USDC + 1),
             abi.encodeWithSelector(ITradeRouter.ExceedsAllocationCap.selector, agentId, CAP + 1, CAP)
         );
         vm.startPrank(operator);

@@ -139,9 +139,10 @@ contract PrecedenceTest is OwnerTest {
         _refuseBuy(abi.encodeWithSignature("TradingPaused()"));
         _pauseTrading(false);
         _refuseBuy(abi.encodeWithSelector(ITradeRouter.VaultTrackNotActive.selector, address(vault), 0));
-        (config.active, config.maxTradeSizeBps) = (true, 0);
+        (config.active, config.maxTradeSizeBps) = (true, 1);
         _setPolicy(config);
-        _refuseBuy(abi.encodeWithSelector(ITradeRouter.ExceedsMaxTradeSize.selector, 1_000 * USDC, 0));
+        uint256 max = vault.totalAssets() / 10_000;
+        _refuseBuy(abi.encodeWithSelector(ITradeRouter.ExceedsMaxTradeSize.selector, 1_000 * USDC, max));
         _setPolicy(_policy());
         _refuseBuy(abi.encodeWithSelector(IOwnerControls.ExceedsMandateExposure.selector, agentId, 11_000 * USDC, 1));
         skip(2 hours);
