@@ -3,6 +3,7 @@ import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../contracts-abi/allocation-manager.ts'
 import { feeManagerAbi } from '../contracts-abi/fee-manager.ts'
 import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
+import { ownerControlsAbi } from '../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
 import { promotionCriteriaAbi } from '../contracts-abi/promotion-criteria.ts'
@@ -53,13 +54,24 @@ export async function deploySuite(sender: Sender, config: SuiteConfig): Promise<
     abi: promotionCriteriaAbi,
     args: [protocol.AgentRegistry],
   })
-  const contracts = { ...protocol, Timelock, TradePolicy, PromotionCriteria }
+  const OwnerControls = await sender.deploy({
+    name: 'OwnerControls',
+    abi: ownerControlsAbi,
+    args: [protocol.AgentRegistry],
+  })
+  const contracts = { ...protocol, Timelock, TradePolicy, PromotionCriteria, OwnerControls }
   await wireProtocol(sender, config, contracts)
   await sender.write({
     address: contracts.AgentRegistry,
     abi: agentRegistryAbi,
     functionName: 'setPromotionCriteria',
     args: [PromotionCriteria],
+  })
+  await sender.write({
+    address: contracts.AgentRegistry,
+    abi: agentRegistryAbi,
+    functionName: 'setOwnerControls',
+    args: [OwnerControls],
   })
   for (const token of config.tokens) await listToken(sender, contracts, token)
   const vaults: Record<string, Address> = {}

@@ -3,6 +3,7 @@ import { contractSetupErrors } from './contract-setup-errors.ts'
 import type { ErrorRow } from './error-row.ts'
 import { intentErrors } from './intent-errors.ts'
 import { limitErrors } from './limit-errors.ts'
+import { mandateErrors } from './mandate-errors.ts'
 import { marketErrors } from './market-errors.ts'
 import { paymentErrors } from './payment-errors.ts'
 import { promotionErrors } from './promotion-errors.ts'
@@ -22,6 +23,7 @@ export const errorRows = {
   ...statusErrors,
   ...limitErrors,
   ...tradePolicyErrors,
+  ...mandateErrors,
   ...promotionErrors,
   ...marketErrors,
   ...availabilityErrors,

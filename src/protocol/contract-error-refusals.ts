@@ -119,6 +119,24 @@ const refusals: {
     refuse('DRAWDOWN_LIMIT_BREACHED', { agentId, drawdownBps, maxDrawdownBps }),
   OpenPositionsOfOtherMode: ([agentId, count]) => refuse('OPEN_POSITIONS_OF_OTHER_MODE', { agentId, count }),
 
+  // Owners and mandates
+  MandateStopsBuying: ([agentId, mode, validUntil]) =>
+    refuse('MANDATE_STOPS_BUYING', { agentId, mode: BigInt(mode), validUntil }),
+  MandateForbidsLooserLadder: ([positionId]) => refuse('MANDATE_FORBIDS_LOOSER_LADDER', { positionId }),
+  TokenOutsideMandate: ([agentId, token]) => refuse('TOKEN_OUTSIDE_MANDATE', { agentId, token }),
+  ExceedsMandateTrade: ([agentId, tradeSize, max]) => refuse('EXCEEDS_MANDATE_TRADE', { agentId, tradeSize, max }),
+  ExceedsMandateTurnover: ([agentId, turnover, max]) => refuse('EXCEEDS_MANDATE_TURNOVER', { agentId, turnover, max }),
+  ExceedsMandateExposure: ([agentId, exposure, max]) => refuse('EXCEEDS_MANDATE_EXPOSURE', { agentId, exposure, max }),
+  MandateNotFound: ([agentId]) => refuse('MANDATE_NOT_FOUND', { agentId }),
+  MandateOutOfRange: ([field, value, max]) => refuse('MANDATE_OUT_OF_RANGE', { field, value, max }),
+  NoAgents: () => refuse('NO_AGENTS'),
+  NoOwnershipOffer: ([agentId]) => refuse('NO_OWNERSHIP_OFFER', { agentId }),
+  InvalidCancellation: ([agentId, nextNonce, untilNonce]) =>
+    refuse('INVALID_CANCELLATION', { agentId, nextNonce, untilNonce }),
+  OwnerControlsNotSet: () => refuse('OWNER_CONTROLS_NOT_SET'),
+  OnlyOwnerControls: ([caller]) => refuse('ONLY_OWNER_CONTROLS', { caller }),
+  OwnerIsSigner: ([owner]) => refuse('OWNER_IS_SIGNER', { owner }),
+
   // Contracts that are connected or administered incorrectly
   OnlyAllocationManager: ([caller]) => refuse('ONLY_ALLOCATION_MANAGER', { caller }),
   DefaultAdminIsTransferredInTwoSteps: () => refuse('DEFAULT_ADMIN_IS_TRANSFERRED_IN_TWO_STEPS'),

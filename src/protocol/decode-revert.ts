@@ -4,6 +4,7 @@ import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { feeManagerAbi } from '../../contracts-abi/fee-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
+import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { promotionCriteriaAbi } from '../../contracts-abi/promotion-criteria.ts'
@@ -24,6 +25,7 @@ export const contractAbis = [
   tradePolicyAbi,
   agentLedgerAbi,
   promotionCriteriaAbi,
+  ownerControlsAbi,
 ] as const
 export type ContractAbis = (typeof contractAbis)[number]
 export type ErrorName = ContractErrorName<ContractAbis>
