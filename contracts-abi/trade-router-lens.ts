@@ -2,6 +2,7 @@
 export const tradeRouterLensAbi = [
   {"type":"constructor","inputs":[{"name":"tradeRouter_","type":"address"}],"stateMutability":"nonpayable"},
   {"type":"function","name":"ADD_TO_POSITION_TYPEHASH","inputs":[],"outputs":[{"name":"","type":"bytes32"}],"stateMutability":"view"},
+  {"type":"function","name":"CLOSE_ALL_RULE","inputs":[],"outputs":[{"name":"","type":"uint8"}],"stateMutability":"view"},
   {"type":"function","name":"OPEN_POSITION_TYPEHASH","inputs":[],"outputs":[{"name":"","type":"bytes32"}],"stateMutability":"view"},
   {"type":"function","name":"REDUCE_POSITION_TYPEHASH","inputs":[],"outputs":[{"name":"","type":"bytes32"}],"stateMutability":"view"},
   {"type":"function","name":"UPDATE_EXIT_LADDER_TYPEHASH","inputs":[],"outputs":[{"name":"","type":"bytes32"}],"stateMutability":"view"},
