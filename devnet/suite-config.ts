@@ -111,10 +111,7 @@ export type ProtocolContracts = Record<
 >
 
 /** The contracts that ours adds. */
-export type ExtensionContracts = Record<
-  'Timelock' | 'TradePolicy' | 'PromotionCriteria' | 'OwnerControls',
-  Address
->
+export type ExtensionContracts = Record<'Timelock' | 'TradePolicy' | 'PromotionCriteria' | 'OwnerControls', Address>
 
 export type SuiteContracts = ProtocolContracts & ExtensionContracts
 

@@ -4,6 +4,7 @@ pragma solidity ^0.8.30;
 import {IERC5267} from "@openzeppelin/contracts/interfaces/IERC5267.sol";
 import {IAllocationManager} from "../../src/interfaces/IAllocationManager.sol";
 import {IPromotionCriteria} from "../../src/interfaces/IPromotionCriteria.sol";
+import {IOwnerControls} from "../../src/interfaces/IOwnerControls.sol";
 import {IServiceReader} from "../../src/interfaces/IServiceReader.sol";
 import {IUniswapV3QuoterV2} from "../../src/interfaces/IUniswapV3QuoterV2.sol";
 import {StockToken} from "../../src/embedded/StockToken.sol";
@@ -235,6 +236,51 @@ contract ServiceReaderTest is ReaderTest {
         _same(domain, address(agents), abi.encodeCall(IERC5267.eip712Domain, ()));
         _same(nonce, address(agents), abi.encodeCall(agents.nonces, (owner)));
         _same(identities, address(agents), abi.encodeCall(agents.erc8004IdentityRegistry, ()));
+    }
+
+    function test_OwnerTermsAreTheDirectReads() public {
+        _open(nvda, 1_000 * USDC);
+        vm.startPrank(owner);
+        controls.offerOwnership(agentId, makeAddr("new owner"), 0, block.timestamp, "");
+        IOwnerControls.Mandate memory mandate;
+        mandate.allowedTokens = new address[](1);
+        mandate.allowedTokens[0] = address(nvda);
+        controls.setMandate(agentId, mandate, 1, block.timestamp, "");
+        vm.stopPrank();
+
+        (, IServiceReader.OwnerTerms memory terms) = reader.ownerTerms(contracts, agentId);
+        assertEq(terms.ownerControls, address(controls));
+        _same(terms.agent.record, address(agents), abi.encodeCall(agents.getAgent, (agentId)));
+        _same(terms.domain, address(controls), abi.encodeCall(IERC5267.eip712Domain, ()));
+        _same(terms.ownerNonce, address(controls), abi.encodeCall(controls.nonces, (owner)));
+        _same(terms.mandate, address(controls), abi.encodeCall(controls.mandateOf, (agentId)));
+        _same(terms.pendingOwner, address(controls), abi.encodeCall(controls.pendingOwnerOf, (agentId)));
+        assertEq(abi.decode(terms.pendingOwner.data, (address)), makeAddr("new owner"));
+        _same(terms.pendingOwnerNonce, address(controls), abi.encodeCall(controls.nonces, (makeAddr("new owner"))));
+        _same(terms.intentNonce, address(router), abi.encodeCall(router.nonces, (agentId)));
+        _same(terms.openPositionIds, address(positions), abi.encodeCall(positions.getOpenPositionIds, (agentId)));
+        assertEq(terms.vaultTokens.length, 2);
+        assertTrue(abi.decode(terms.allowed[0].data, (bool)));
+        assertFalse(abi.decode(terms.allowed[1].data, (bool)));
+
+        IServiceReader.Terms memory buy = _terms(_buying(address(tsla), 0));
+        _same(buy.mandate, address(controls), abi.encodeCall(controls.mandateOf, (agentId)));
+        _same(buy.isTokenAllowed, address(controls), abi.encodeCall(controls.isTokenAllowed, (agentId, address(tsla))));
+    }
+
+    /// @dev An older deployment of ours, and one with the protocol's functions alone.
+    function test_ADeploymentWithoutOwnerControlsIsRead() public {
+        vm.mockCall(address(agents), abi.encodeCall(agents.ownerControls, ()), abi.encode(address(0)));
+        (, IServiceReader.OwnerTerms memory terms) = reader.ownerTerms(contracts, agentId);
+        assertEq(terms.ownerControls, address(0));
+        assertFalse(terms.mandate.success);
+        _same(terms.intentNonce, address(router), abi.encodeCall(router.nonces, (agentId)));
+        vm.mockCallRevert(address(agents), abi.encodeCall(agents.ownerControls, ()), "");
+        (, terms) = reader.ownerTerms(contracts, agentId);
+        assertEq(terms.ownerControls, address(0));
+        IServiceReader.Terms memory buy = _terms(_buying(address(tsla), 0));
+        assertFalse(buy.mandate.success || buy.isTokenAllowed.success);
+        assertTrue(buy.nonce.success);
     }
 
     function test_TheAgentOfAnIdentityIsRead() public {
