@@ -55,7 +55,7 @@ contract OwnerGasTest is OwnerTest {
     }
 
     function test_AStopOfTwentyAgents() public {
-        _deposit(CAP);
+        _deposit(2 * CAP);
         uint256[] memory ids = new uint256[](20);
         ids[0] = agentId;
         for (uint256 i = 1; i < 20; ++i) {
