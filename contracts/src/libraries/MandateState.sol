@@ -9,6 +9,7 @@ library MandateState {
     /// @notice The largest time that fits
     uint256 internal constant MAX_TIME = type(uint40).max;
 
+    uint256 private constant ONE = 1;
     uint256 private constant VALID_AT = 8;
     uint256 private constant CLOSING_AT = 48;
     uint256 private constant LIMITS_AT = 88;
@@ -20,7 +21,7 @@ library MandateState {
         returns (uint256 state)
     {
         state = mode_ | validUntil_ << VALID_AT | closingSince_ << CLOSING_AT;
-        if (hasLimits_) state |= 1 << LIMITS_AT;
+        if (hasLimits_) state |= ONE << LIMITS_AT;
     }
 
     function mode(uint256 state) internal pure returns (uint256) {
