@@ -56,7 +56,7 @@ contract MandateInvariants is OwnerTest {
         skip(5 minutes);
         _repeatPrices();
 
-        bytes4[] memory actions = new bytes4[](24);
+        bytes4[] memory actions = new bytes4[](26);
         for (uint256 i; i < 6; ++i) {
             actions[i] = this.open.selector;
         }
@@ -78,6 +78,8 @@ contract MandateInvariants is OwnerTest {
         actions[21] = this.mustExit.selector;
         actions[22] = this.mustClose.selector;
         actions[23] = this.mustTighten.selector;
+        actions[24] = this.loosen.selector;
+        actions[25] = this.loosen.selector;
         targetContract(address(this));
         targetSelector(FuzzSelector({addr: address(this), selectors: actions}));
     }
@@ -113,6 +115,19 @@ contract MandateInvariants is OwnerTest {
         IPositionManager.ExitRule[] memory previous = _pendingStops(id);
         if (!_update("updateLadder", id, _someLadder(ladder))) return;
         if (books[agentId].mandate.mode == STOPPED && _isLooser(_pendingStops(id), previous)) ++failures.loosened;
+    }
+
+    /// @dev The owner stops the agent if it has not; the thief takes the protection off, with the pool at the price.
+    function loosen(uint256 position, uint256 ladder) external {
+        uint256 id = _settled(position);
+        if (id == 0) return;
+        IOwnerControls.Mandate memory mandate = books[agentId].mandate;
+        mandate.mode = STOPPED;
+        _setMandate(mandate);
+        books[agentId].mandate = mandate;
+        IPositionManager.ExitRule[] memory previous = _pendingStops(id);
+        _update("loosen", id, ladder % 2 == 0 ? _ladder(_stop(-1_999, 10_000)) : _someLadder(ladder >> 1));
+        if (_isLooser(_pendingStops(id), previous)) ++failures.loosened;
     }
 
     // What the market and keepers do
@@ -278,9 +293,10 @@ contract MandateInvariants is OwnerTest {
         this.open(0, 1, 5_000 * USDC, 0);
         this.open(1, 1, 5_000 * USDC, 0);
         this.mustReduce(0);
+        this.loosen(0, 1);
         this.mustClose(0);
         this.closeAll(2);
-        bytes32[15] memory names = [
+        bytes32[16] memory names = [
             bytes32("open"),
             "add",
             "reduce",
@@ -295,7 +311,8 @@ contract MandateInvariants is OwnerTest {
             "mustReduce",
             "mustExit",
             "mustClose",
-            "mustTighten"
+            "mustTighten",
+            "loosen"
         ];
         for (uint256 i; i < names.length; ++i) {
             assertGt(done[names[i]], 0, string(abi.encodePacked(names[i])));
