@@ -288,6 +288,7 @@ contract MandateInvariants is OwnerTest {
         this.executeExit(0);
         this.movePrice(1, 9_000);
         this.mustExit(0);
+        this.mustExit(1);
         this.setMandate(0, 2, 0, 0, 0);
         this.setMandate(1, 2, 0, 0, 0);
         this.open(0, 1, 5_000 * USDC, 0);
