@@ -9,9 +9,10 @@ import {
   publicActions,
   zeroHash,
 } from 'viem'
-import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
@@ -69,8 +70,8 @@ const direct = accounts.agents.at(-4) as Account
 type Call = { address: Hex; abi: Abi | readonly unknown[]; functionName: string; args: readonly unknown[] }
 
 /** Sends a call with a fixed gas limit, so that it is mined even if it reverts, and returns its code or status. */
-async function codeOfTransaction(from: Account, { address, ...rest }: Call): Promise<string> {
-  const account = privateKeyToAccount(from.privateKey)
+async function codeOfTransaction(from: Account | PrivateKeyAccount, { address, ...rest }: Call): Promise<string> {
+  const account = 'privateKey' in from ? privateKeyToAccount(from.privateKey) : from
   const serializedTransaction = await account.signTransaction({
     type: 'eip1559',
     chainId: deployment.chainId,
@@ -118,6 +119,28 @@ async function registerDirectly(changes: Input): Promise<string> {
   const args = [vault, name, metadataURI, signer, linkERC8004, BigInt(erc8004AgentId), BigInt(deadline), signature]
   const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi }
   return codeOfTransaction(accounts.relayer, { ...registry, functionName: 'selfRegisterAgent', args })
+}
+
+/** Has the signer of the trader, who owns it too, call `OwnerControls`: an owner's own call needs no signature. */
+async function callAsOwner({ account }: Trader, functionName: string, args: readonly unknown[]): Promise<string> {
+  await client.setBalance({ address: account.address, value: 10n ** 19n })
+  const controls = { address: contracts.OwnerControls as Hex, abi: ownerControlsAbi }
+  const nonce = await client.readContract({ ...controls, functionName: 'nonces', args: [account.address] })
+  return codeOfTransaction(account, { ...controls, functionName, args: [...args, nonce, 2n ** 64n, '0x'] })
+}
+
+/** Sets a mandate that differs from one that allows everything. */
+const setMandate = (owned: Trader, changes: Input) => {
+  const limits = { maxTradeUsdc: 0n, maxDailyTurnoverUsdc: 0n, maxExposureUsdc: 0n }
+  const mandate = { mode: 0, ...limits, allowedTokens: [], validUntil: 0n, ...changes }
+  return callAsOwner(owned, 'setMandate', [BigInt(owned.agentId), mandate])
+}
+
+/** Buys for 10 USDC as a new agent under a mandate. */
+async function buyUnderMandate(changes: Input): Promise<string> {
+  const owned = await newTrader()
+  await setMandate(owned, changes)
+  return code(submit(owned, 'submitTradeIntent', { symbol: 'AAPL', usdcAmount: '10' }))
 }
 
 const code = async (answer: Promise<{ body: Body }>): Promise<string> => (await answer).body.code
@@ -275,6 +298,52 @@ const caused: Record<string, () => Promise<string>> = {
       functionName: 'cancelNonce',
       args: [BigInt(trader.agentId), 0n],
     }),
+  MANDATE_STOPS_BUYING: () => buyUnderMandate({ mode: 1 }),
+  TOKEN_OUTSIDE_MANDATE: () => buyUnderMandate({ allowedTokens: [tokens.NVDA] }),
+  EXCEEDS_MANDATE_TRADE: () => buyUnderMandate({ maxTradeUsdc: 9_999_999n }),
+  EXCEEDS_MANDATE_TURNOVER: () => buyUnderMandate({ maxDailyTurnoverUsdc: 9_999_999n }),
+  EXCEEDS_MANDATE_EXPOSURE: () => buyUnderMandate({ maxExposureUsdc: 9_999_999n }),
+  MANDATE_FORBIDS_LOOSER_LADDER: async () => {
+    const owned = await newTrader()
+    const id = await openPosition(owned, { exits: '-500:10000' })
+    await setMandate(owned, { mode: 2 })
+    return code(submit(owned, 'submitExitLadderIntent', { positionId: id, exits: '-600:10000' }))
+  },
+  MANDATE_OUT_OF_RANGE: async () => setMandate(await newTrader(), { mode: 3 }),
+  NO_AGENTS: async () => callAsOwner(await newTrader(), 'closeAll', [[]]),
+  NO_OWNERSHIP_OFFER: async () => {
+    const owned = await newTrader()
+    return callAsOwner(owned, 'acceptOwnership', [BigInt(owned.agentId), owned.account.address])
+  },
+  INVALID_CANCELLATION: async () => {
+    const owned = await newTrader()
+    return callAsOwner(owned, 'cancelIntents', [BigInt(owned.agentId), 65n])
+  },
+  ONLY_OWNER_CONTROLS: () =>
+    codeOfTransaction(accounts.keeper, {
+      address: contracts.AgentRegistry,
+      abi: agentRegistryAbi,
+      functionName: 'setMandateState',
+      args: [BigInt(trader.agentId), 0n],
+    }),
+  OWNER_IS_SIGNER: () => {
+    const { address } = accounts.keeper
+    const registration = {
+      owner: address,
+      vault: GENESIS,
+      name: 'a',
+      metadataURI: 'b',
+      signer: address,
+      linkERC8004: false,
+      erc8004AgentId: 0n,
+    }
+    return codeOfTransaction(accounts.keeper, {
+      address: contracts.AgentRegistry,
+      abi: agentRegistryAbi,
+      functionName: 'registerOwnedAgent',
+      args: [registration, 2n ** 64n, '0x', { nonce: 0n, deadline: 0n, signature: '0x' }],
+    })
+  },
   TOO_FEW_TRADES: () =>
     codeOfTransaction(accounts.keeper, {
       address: contracts.AgentRegistry,
@@ -420,6 +489,7 @@ const unreachable: Record<string, readonly string[]> = {
     'ONLY_ALLOCATION_MANAGER',
     'ONLY_ACTIVE_POOL',
     'PROMOTION_CRITERIA_NOT_SET',
+    'OWNER_CONTROLS_NOT_SET',
     'ALLOCATION_NOT_FOUND',
     'LEDGER_EXCEEDS_VAULT_BALANCE',
     'INSUFFICIENT_LEDGER',
@@ -470,6 +540,7 @@ const unreachable: Record<string, readonly string[]> = {
     'SAFE_CAST_OVERFLOWED_INT_TO_UINT',
     'SAFE_CAST_OVERFLOWED_UINT_DOWNCAST',
   ],
+  'an administrator who replaces the contract that owners sign messages for': ['MANDATE_NOT_FOUND'],
   'calls that the service never makes: deposits, promotions, ownership, views by identity': [
     'LIQUIDITY_PAUSED',
     'SHARE_PRICE_JUMPED',
