@@ -2,6 +2,7 @@ import { type Address, zeroAddress } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
+import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
@@ -141,11 +142,12 @@ function decodeExtension(results: TermsResults, block: Block): ExtensionTerms | 
       realizedPnlUsdc: decodeResult(tradeRouterAbi, 'dailyRealizedPnlUsdc', results.previousRealizedPnl),
     },
     blockTime: block.timestamp,
+    mandate: tryDecodeResult(ownerControlsAbi, 'mandateOf', results.mandate),
   }
 }
 
 function decodeTokenTerms(
-  { token, vault, quoted, fills, sale, venuePrices, isTwapRequired }: TermsResults,
+  { token, vault, quoted, fills, sale, venuePrices, isTwapRequired, isTokenAllowed }: TermsResults,
   block: Block,
 ): Omit<TokenTerms, 'address' | 'symbol'> {
   const round = tryDecodeResult(priceOracleAbi, 'latestRoundData', token.round)
@@ -160,6 +162,7 @@ function decodeTokenTerms(
     quote: toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), block),
     venuePrices: prices && { spot: prices[0], twap: prices[1] },
     isTwapRequired: tryDecodeResult(tradePolicyAbi, 'isTwapRequired', isTwapRequired) ?? false,
+    isInMandate: tryDecodeResult(ownerControlsAbi, 'isTokenAllowed', isTokenAllowed) ?? true,
     openPositionId: tryDecodeResult(positionManagerAbi, 'openPositionId', token.openPositionId) ?? 0n,
     fills: new Map(quotedFills.map(({ amountIn, amountOut }) => [amountIn, amountOut || undefined] as const)),
     sale: quoted && sale.amountIn > 0n ? { tokenIn: sale.amountIn, usdcOut: sale.amountOut || undefined } : undefined,

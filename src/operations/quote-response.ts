@@ -57,7 +57,15 @@ export function presentQuote<P extends PrimaryType>(
   }
 }
 
-const AMOUNT_RULES = ['allocationCap', 'maxTradeSize', 'dailyTurnover', 'idleAssets']
+const AMOUNT_RULES = [
+  'allocationCap',
+  'maxTradeSize',
+  'dailyTurnover',
+  'idleAssets',
+  'mandateTrade',
+  'mandateTurnover',
+  'mandateExposure',
+]
 
 /** Returns the amount rule with the least room; null if no rule limits the amount. */
 function tightestAmountRule(checks: readonly Check[]): string | null {

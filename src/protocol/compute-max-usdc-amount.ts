@@ -9,6 +9,9 @@ const AMOUNT_RULES = new Set([
   'maxTradeSize',
   'dailyTurnover',
   'idleAssets',
+  'mandateTrade',
+  'mandateTurnover',
+  'mandateExposure',
   'minTradeSize',
   'slippage',
 ])
@@ -35,8 +38,20 @@ function roomOf(terms: TradingTerms): bigint {
   const rooms = [limits.cap - terms.allocation.used, limits.maxTradeSize]
   if (limits.idleAssets !== undefined) rooms.push(limits.idleAssets)
   if (limits.maxDailyTurnover !== undefined) rooms.push(limits.maxDailyTurnover - limits.dailyTurnover)
+  rooms.push(...mandateRooms(terms, limits.dailyTurnover))
   const room = rooms.reduce((least, value) => (value < least ? value : least))
   return room > 0n ? room : 0n
+}
+
+/** Returns the room that each limit of the mandate leaves, in USDC base units. */
+function mandateRooms({ allocation, extension }: TradingTerms, dailyTurnover: bigint): bigint[] {
+  if (extension?.mandate === undefined) return []
+  const { maxTradeUsdc, maxDailyTurnoverUsdc, maxExposureUsdc } = extension.mandate
+  return [
+    { limit: maxTradeUsdc, used: 0n },
+    { limit: maxDailyTurnoverUsdc, used: dailyTurnover },
+    { limit: maxExposureUsdc, used: allocation.used },
+  ].flatMap(({ limit, used }) => (limit === 0n ? [] : [limit - used]))
 }
 
 /** Returns `room`, or the largest probed amount that fills within the slippage if that is less. */

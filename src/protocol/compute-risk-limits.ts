@@ -22,12 +22,17 @@ export function riskLimits(terms: TradingTerms) {
 }
 
 const DAY_SECONDS = 86_400n
+const WHOLE_USDC = 1_000_000n
 
-/** Returns the part of a figure of the day before that lies within the last 24 hours; it counts as spread evenly. */
-const remainderOf = (figure: bigint | undefined, extension: ExtensionTerms | undefined): bigint =>
-  figure === undefined || extension === undefined
-    ? 0n
-    : (figure * (DAY_SECONDS - (extension.blockTime % DAY_SECONDS))) / DAY_SECONDS
+/**
+ * Returns the part of a figure of the day before that lies within the last 24 hours. It counts as spread evenly, and
+ * rounded up to whole USDC, as the ledger stores it.
+ */
+function remainderOf(figure: bigint | undefined, extension: ExtensionTerms | undefined): bigint {
+  if (figure === undefined || extension === undefined) return 0n
+  const stored = ((figure + WHOLE_USDC - 1n) / WHOLE_USDC) * WHOLE_USDC
+  return (stored * (DAY_SECONDS - (extension.blockTime % DAY_SECONDS))) / DAY_SECONDS
+}
 
 export const lossOf = (pnl: bigint): bigint => (pnl < 0n ? -pnl : 0n)
 

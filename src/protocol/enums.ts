@@ -37,3 +37,12 @@ export const TriggerType = {
   /** Fires at or above a positive trigger. */
   TakeProfit: 1,
 } as const
+
+/** What an agent's owner lets it do. */
+export const MandateMode = {
+  Trade: 0,
+  /** Sells and changes ladders, buys nothing. */
+  ReduceOnly: 1,
+  /** As ReduceOnly, and its ladders may only become tighter. */
+  Stopped: 2,
+} as const

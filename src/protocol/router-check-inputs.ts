@@ -1,5 +1,6 @@
 import type { Address } from 'viem'
 import type { LadderBounds } from './exit-ladder-validation.ts'
+import type { Mandate } from './mandate.ts'
 import type { DueExit, Position } from './position.ts'
 import type { PriceQuote } from './price-quote.ts'
 import type { TrackConfig } from './track-config.ts'
@@ -43,6 +44,8 @@ export type ExtensionTerms = {
   previousDay: { turnoverUsdc: bigint; realizedPnlUsdc: bigint }
   /** Timestamp of the block, in Unix seconds. */
   blockTime: bigint
+  /** Undefined in a deployment whose contracts know no mandates. */
+  mandate: Mandate | undefined
 }
 
 /** The state of an intent's token. */
@@ -56,6 +59,8 @@ export type TokenTerms = {
   venuePrices: { spot: bigint; twap: bigint } | undefined
   /** Whether the token trades only while its pool has a time-weighted price. */
   isTwapRequired: boolean
+  /** Whether the mandate of the agent's owner lets the agent buy the token. */
+  isInMandate: boolean
   /** The agent's open position in the token; 0 if there is none. */
   openPositionId: bigint
   /** Tokens that the venue returns, by USDC amount; undefined if it cannot fill the amount. Empty without a quoter. */

@@ -2,6 +2,7 @@ import type { Check } from './check.ts'
 import type { ExitRule } from './exit-rule.ts'
 import { paperPrice, reduceAmounts } from './fill-amounts.ts'
 import { exitInProgressCheck, ladderChecks, notTriggeredCheck, pendingRuleChecks } from './ladder-checks.ts'
+import { mandateLadderChecks, mandateLimitChecks, mandateModeChecks } from './mandate-checks.ts'
 import { deadlineChecks, policyChecks } from './policy-checks.ts'
 import { priceCheck, purchaseSlippageChecks, slippageCheck } from './price-and-slippage-checks.ts'
 import { riskChecks } from './risk-limit-checks.ts'
@@ -36,11 +37,13 @@ export function openChecks(terms: TradingTerms, entry: Entry): Check[] {
   const onePosition = token ? [onePositionPerTokenCheck(token)] : []
   return [
     ...agentChecks(terms),
+    ...mandateModeChecks(terms),
     tradingNotPausedCheck(terms),
     ...(extension === undefined
       ? [trackActive, ...allowed, ...ladder, ...onePosition]
       : [...allowed, ...onePosition, trackActive, ...ladder]),
     ...riskChecks(terms, entry),
+    ...mandateLimitChecks(terms, entry),
     ...fillChecks(terms, entry),
   ]
 }
@@ -51,10 +54,12 @@ export function addChecks(terms: TradingTerms, entry: Entry): Check[] {
   const allowed = terms.token ? [tokenAllowedCheck(terms.token)] : []
   return [
     ...agentChecks(terms),
+    ...mandateModeChecks(terms),
     openPositionCheck(terms),
     tradingNotPausedCheck(terms),
     ...(terms.extension === undefined ? [trackActive, ...allowed] : [...allowed, trackActive]),
     ...riskChecks(terms, entry),
+    ...mandateLimitChecks(terms, entry),
     ...capitalModeChecks(terms),
     ...fillChecks(terms, entry, pendingRuleChecks(terms)),
   ]
@@ -106,6 +111,7 @@ export function ladderUpdateChecks(
   return [
     ...checks,
     ...ladderChecks(exits, terms, position.nextRuleIndex),
+    ...mandateLadderChecks(terms, { exits, pending: position.exitRules.slice(position.nextRuleIndex) }),
     notTriggeredCheck(exits, { position, token, extension }),
   ]
 }

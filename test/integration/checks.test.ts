@@ -8,7 +8,7 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
-import { AgentStatus } from '../../src/protocol/enums.ts'
+import { AgentStatus, MandateMode } from '../../src/protocol/enums.ts'
 import {
   chain,
   FRONTIER,
@@ -22,6 +22,7 @@ import {
   type Trader,
 } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
+import { type MandateChanges, ownerOf, setMandate } from '../support/owner-calls.ts'
 import { call, deployment, type Input } from '../support/surfaces.ts'
 
 // The router accepts an intent exactly if every check of its quote passes. If not, it fails with the code of the first
@@ -57,7 +58,25 @@ const ladder = fc
     const sorted = [...rules].sort(([a], [b]) => Math.abs(a) - Math.abs(b))
     return sorted.map(([bps, share], index) => `${bps}:${index === sorted.length - 1 ? 10_000 : share}`).join(',')
   })
+const tokenOf = (listed: string) => deployment.tokens[listed] as Hex
 const symbol = fc.constantFrom('NVDA', 'META', 'TSLA', 'COIN', 'PLTR', 'HOOD', 'AAPL')
+const usdcLimit = fc.oneof(
+  { weight: 3, arbitrary: fc.constant(0n) },
+  { weight: 2, arbitrary: fc.bigInt(1_000_000n, 6_000_000_000n) },
+)
+/** Draws a mandate around the time `at`, in Unix seconds. */
+const mandate = (at: bigint): fc.Arbitrary<MandateChanges> =>
+  fc.record({
+    mode: fc.constantFrom(MandateMode.Trade, MandateMode.Trade, MandateMode.Trade, MandateMode.ReduceOnly),
+    maxTradeUsdc: usdcLimit,
+    maxDailyTurnoverUsdc: usdcLimit,
+    maxExposureUsdc: usdcLimit,
+    allowedTokens: fc.oneof(
+      fc.constant<Hex[]>([]),
+      fc.subarray(['NVDA', 'META', 'TSLA', 'PLTR'], { minLength: 1 }).map(listed => listed.map(tokenOf)),
+    ),
+    validUntil: fc.constantFrom(0n, 0n, at - 1n, at + 1_000_000n),
+  })
 const seeded = { numRuns: CASES, seed: 20_261_121 }
 
 describe('the checks of a quote', () => {
@@ -106,6 +125,93 @@ describe('the checks of a quote', () => {
       ).toBe(201)
     }
   })
+
+  it('agree with the router on random opens and adds under random mandates', async () => {
+    const owned = await newTrader({ vault: FRONTIER })
+    const owner = await ownerOf(owned)
+    const positionId = await openPosition(owned, { symbol: 'PLTR', usdcAmount: '10' })
+    const { timestamp } = await client.getBlock()
+    for (const [changes, usdcAmount, token] of fc.sample(fc.tuple(mandate(timestamp), amount, symbol), seeded)) {
+      await setMandate(owner, owned.agentId, changes)
+      const { status, body } = await expectAgreement(owned, 'submitTradeIntent', {
+        symbol: token,
+        usdcAmount,
+        maxSlippageBps: 100,
+        exits: '-800:10000',
+      })
+      await expectAgreement(owned, 'submitAddIntent', { positionId, usdcAmount, maxSlippageBps: 100 })
+      if (status === 201)
+        await expectAgreement(owned, 'submitReduceIntent', { positionId: body.positionId, exitBps: 9_000 })
+    }
+  }, 300_000)
+
+  it('give a maxUsdcAmount that a mandate limits', async () => {
+    const owned = await newTrader({ vault: FRONTIER })
+    const owner = await ownerOf(owned)
+    await openPosition(owned, { symbol: 'META', usdcAmount: '20', exits: '-800:10000' })
+    const limits = {
+      mandateTrade: { maxTradeUsdc: 12_345_678n },
+      mandateTurnover: { maxDailyTurnoverUsdc: 51_000_001n },
+      mandateExposure: { maxExposureUsdc: 40_000_003n },
+    }
+    for (const [bindingRule, changes] of Object.entries(limits)) {
+      await setMandate(owner, owned.agentId, changes)
+      const open = { symbol: 'NVDA', exits: '-800:10000' }
+      const { body } = await call('getTradeIntentQuote', { agentId: owned.agentId, ...open })
+      expect(body.bindingRule).toBe(bindingRule)
+      const max = BigInt(body.maxUsdcAmount)
+      const above = await expectAgreement(owned, 'submitTradeIntent', { ...open, usdcAmount: toUsdc(max + 1n) })
+      expect(above.quote.bindingRule).toBe(bindingRule)
+      const most = await expectAgreement(owned, 'submitTradeIntent', { ...open, usdcAmount: toUsdc(max) })
+      expect(most.status).toBe(201)
+      await expectAgreement(owned, 'submitReduceIntent', { positionId: most.body.positionId, exitBps: 10_000 })
+    }
+  })
+
+  it('count the day before in whole USDC, rounded up, as the ledger does', async () => {
+    const owned = await newTrader({ vault: FRONTIER })
+    await openPosition(owned, { symbol: 'META', usdcAmount: '20.000001', exits: '-800:10000' })
+    const { timestamp } = await client.getBlock()
+    await chain.increaseTime(Number(86_400n - (timestamp % 86_400n)))
+    await chain.refreshPrices()
+    await setMandate(await ownerOf(owned), owned.agentId, { maxDailyTurnoverUsdc: 30_000_000n })
+    const { body } = await call('getTradeIntentQuote', {
+      agentId: owned.agentId,
+      symbol: 'NVDA',
+      usdcAmount: '9.000001',
+    })
+    const turnover = body.checks.find(({ rule }: Body) => rule === 'mandateTurnover')
+    expect(BigInt(turnover.used)).toBeGreaterThan(20_900_000n)
+  })
+
+  it('let a stopped agent only tighten its ladders, at random', async () => {
+    const stopped = await newTrader({ vault: FRONTIER })
+    const owner = await ownerOf(stopped)
+    const positionId = await openPosition(stopped, {
+      symbol: 'PLTR',
+      usdcAmount: '100',
+      exits: '-3000:5000,-5000:10000',
+    })
+    await setMandate(owner, stopped.agentId, { mode: MandateMode.Stopped })
+    const codes = new Set<string>()
+    for (const exits of [
+      '-4000:10000',
+      '-3000:4999,-5000:10000',
+      '-3001:5000,-5000:10000',
+      '-3000:5000,-5000:10000',
+      '-2500:3000,-2900:3000,-5000:10000',
+      ...fc.sample(ladder, { numRuns: CASES / 2, seed: 7 }),
+      '-1000:10000',
+      '-1001:10000',
+    ]) {
+      const { body } = await expectAgreement(stopped, 'submitExitLadderIntent', { positionId, exits })
+      codes.add(body.code ?? 'accepted')
+    }
+    expect([...codes]).toEqual(expect.arrayContaining(['accepted', 'MANDATE_FORBIDS_LOOSER_LADDER']))
+    expect(
+      (await expectAgreement(stopped, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '10' })).body,
+    ).toMatchObject({ code: 'MANDATE_STOPS_BUYING' })
+  }, 300_000)
 
   it('limit maxUsdcAmount to the depth of a thin pool', async () => {
     const fresh = await newTrader()
