@@ -5,9 +5,11 @@ import {
   isLegacyRequest,
   readRequestBody,
 } from '@modelcontextprotocol/server'
+import { toolSets } from '../operations/operation.ts'
 import { rpcError, sessionNotFound } from './json-rpc-errors.ts'
 import type { ServerFactory } from './server-types.ts'
 import { hubOf } from './subscription-hub-object.ts'
+import { unknownToolSets } from './tools.ts'
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024
 /** The SDK parses messages recursively. */
@@ -34,6 +36,13 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces }: McpRo
   const respond = async (request: Request): Promise<Response> => {
     if (!METHODS.includes(request.method))
       return rpcError(405, -32000, 'Method not allowed', { allow: METHODS.join(', ') })
+    const unknown = unknownToolSets(new URL(request.url))
+    if (unknown.length > 0)
+      return rpcError(
+        400,
+        -32602,
+        `There is no tool set ${JSON.stringify(unknown[0])}: ${Object.keys(toolSets).join(', ')} or all`,
+      )
     if (request.method !== 'POST') return forwardToSession(request, namespaces)
 
     if (!isJsonContentType(request.headers.get('content-type')))

@@ -9,7 +9,15 @@ import { type Context, withAuthorization, withPayment } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { OperationReply } from '../operations/define-operation.ts'
 import { operations } from '../operations/index.ts'
-import type { JsonOperation, Operation, ToolDefinition } from '../operations/operation.ts'
+import {
+  defaultToolSets,
+  type JsonOperation,
+  type Operation,
+  type ToolDefinition,
+  type ToolSet,
+  toolSetOf,
+  toolSets,
+} from '../operations/operation.ts'
 import { errorBodyOf } from './error-body.ts'
 import { paymentMeta, paymentOf } from './payment-meta.ts'
 import { withProgress } from './progress.ts'
@@ -21,17 +29,37 @@ const toolOperations = (operations as readonly Operation[]).filter(
 )
 
 /** The subsets of the tools that a client may select with `?tools=`. */
-const selections = {
+const subsets = {
   all: () => true,
   read: ({ method }) => method === 'get',
   trade: ({ tag }) => ['Prices', 'Trading', 'Positions', 'Transactions'].includes(tag),
 } satisfies Record<string, (operation: ToolOperation) => boolean>
-export type ToolSelection = keyof typeof selections
 
-/** Returns the selection in a URL; `all` if it names none or an unknown one. */
+/** Which tools a client selects, as a key: the names of the sets, and the subset of their tools. */
+export type ToolSelection = string
+
+/**
+ * Returns the selection in a URL: the sets that `toolsets` names (`all` for every one), and of them the subset that
+ * `tools` names. Unknown names count for nothing; without a known set, the default sets are selected.
+ */
 export function toolSelection({ searchParams }: URL): ToolSelection {
-  const requested = searchParams.get('tools') ?? 'all'
-  return Object.hasOwn(selections, requested) ? (requested as ToolSelection) : 'all'
+  const named = (searchParams.get('toolsets') ?? '').split(',')
+  const known = toolSetNames.filter(name => named.includes(name) || named.includes('all'))
+  const subset = searchParams.get('tools') ?? 'all'
+  return `${(known.length > 0 ? known : defaultToolSets).join(',')} ${Object.hasOwn(subsets, subset) ? subset : 'all'}`
+}
+
+const toolSetNames = Object.keys(toolSets) as ToolSet[]
+
+/** Returns the names in `toolsets` of a URL that no set has. */
+export const unknownToolSets = ({ searchParams }: URL): string[] =>
+  (searchParams.get('toolsets')?.split(',') ?? []).filter(name => name !== 'all' && !Object.hasOwn(toolSets, name))
+
+function selectedTools(selection: ToolSelection): ToolOperation[] {
+  const [sets = '', subset = 'all'] = selection.split(' ')
+  return toolOperations
+    .filter(operation => sets.split(',').includes(toolSetOf(operation)))
+    .filter(subsets[subset as keyof typeof subsets])
 }
 
 const toolLists = new Map<ToolSelection, Tool[]>()
@@ -40,7 +68,7 @@ const toolLists = new Map<ToolSelection, Tool[]>()
 export function listTools(selection: ToolSelection): Tool[] {
   const known = toolLists.get(selection)
   if (known) return known
-  const selected = toolOperations.filter(selections[selection])
+  const selected = selectedTools(selection)
   // The result of a paid tool depends on the payment's state, so it has no output schema.
   const withSchema = selected.filter(({ paid }) => !paid)
   const outputs = outputSchemas(withSchema.map(({ output }) => output))
@@ -70,7 +98,7 @@ export async function callTool(
   { name, arguments: input = {} }: { name: string; arguments?: unknown },
   call: ServerContext,
 ): Promise<CallToolResult> {
-  const operation = toolOperations.filter(selections[selection]).find(({ tool }) => tool.name === name)
+  const operation = selectedTools(selection).find(({ tool }) => tool.name === name)
   if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${name}`)
   try {
     const output = await operation.run(contextOf(context, call), operation.parse(urlFieldsAsText(operation, input)))

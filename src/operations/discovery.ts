@@ -7,10 +7,10 @@ import { Refusal } from '../errors/refusal.ts'
 import { addressOut } from '../resources/primitives.ts'
 import { SERVICE_DESCRIPTION } from './api-texts.ts'
 import { defineOperation } from './define-operation.ts'
-import type { Operation, OperationDefinition } from './operation.ts'
+import { defaultToolSets, type Operation, type OperationDefinition, type ToolSet, toolSets } from './operation.ts'
 
 const endpoint = z.object({
-  method: z.enum(['GET', 'POST']),
+  method: z.enum(['GET', 'POST', 'PUT']),
   path: z.string().meta({ example: '/vaults' }),
   summary: z.string(),
   tool: z.string().nullable().meta({ description: 'The MCP tool of the same operation; null if there is none' }),
@@ -49,6 +49,15 @@ const discovery = z
       })
       .meta({ description: 'Null if the chain cannot be read' }),
     endpoints: z.array(endpoint),
+    toolsets: z
+      .array(
+        z.object({
+          name: z.string(),
+          description: z.string(),
+          isDefault: z.boolean().meta({ description: 'Whether `/mcp` serves it without a selection' }),
+        }),
+      )
+      .meta({ description: 'Sets of MCP tools: `/mcp?toolsets=trade,owner` serves these two, `all` every one' }),
     deployments: z.array(z.object({ chainId: z.int(), baseUrl: z.string() })),
   })
   .meta({ id: 'Discovery' })
@@ -67,6 +76,7 @@ const definition = {
   errors: [],
 } as const satisfies OperationDefinition
 
+const methods = { get: 'GET', post: 'POST', put: 'PUT' } as const
 type ListedEndpoint = Pick<Operation, 'method' | 'path' | 'summary'> & { tool?: { name: string } }
 
 /** Defines the discovery operation over the list of all other operations. */
@@ -74,8 +84,13 @@ export const defineDiscovery = (others: readonly ListedEndpoint[]) =>
   defineOperation(definition, async context => ({
     ...describeDeployment(context.config),
     state: await readPauses(context),
+    toolsets: Object.entries(toolSets).map(([name, description]) => ({
+      name,
+      description,
+      isDefault: defaultToolSets.includes(name as ToolSet),
+    })),
     endpoints: [definition, ...others].map(({ method, path, summary, tool }: ListedEndpoint) => ({
-      method: method === 'get' ? ('GET' as const) : ('POST' as const),
+      method: methods[method],
       path,
       summary,
       tool: tool?.name ?? null,

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
 import { operations } from '../../src/operations/index.ts'
-import type { Operation } from '../../src/operations/operation.ts'
+import { type Operation, toolSets } from '../../src/operations/operation.ts'
 import { agentIdIn } from '../../src/protocol/ids-from-receipt.ts'
 import { chain, GENESIS, sign } from '../support/actors.ts'
 import { succeed, type ToolResult } from '../support/mcp-client.ts'
@@ -17,10 +17,13 @@ const tool = (name: string, input: Record<string, unknown>) =>
   client.callTool({ name, arguments: input }) as Promise<ToolResult>
 
 type Tools = Awaited<ReturnType<Client['listTools']>>['tools']
+async function listTools(client: Client, path: string) {
+  await client.connect(new StreamableHTTPClientTransport(new URL(path, 'http://localhost'), { fetch: fetchWorker }))
+  return (await client.listTools()).tools
+}
 let tools: Tools
 beforeAll(async () => {
-  await client.connect(new StreamableHTTPClientTransport(new URL('http://localhost/mcp'), { fetch: fetchWorker }))
-  tools = (await client.listTools()).tools
+  tools = await listTools(client, '/mcp?toolsets=all')
 })
 
 // MCP only: the list of tools, and how it presents untrusted text.
@@ -45,7 +48,7 @@ describe('the tool list', () => {
       expect(description.length, name).toBeGreaterThan(60)
       expect(inputSchema, name).toMatchObject({ type: 'object', additionalProperties: false })
       expect(outputSchema?.type, name).toBe(name === PAID ? undefined : 'object')
-      const submits = name.startsWith('svc_submit_') || name === PAID || name === 'svc_link_agent_erc8004'
+      const submits = /^svc_(submit_|link_agent_|set_|stop_|offer_|accept_|cancel_)/.test(name) || name === PAID
       expect(annotations, name).toMatchObject({
         readOnlyHint: !(submits || name === 'svc_refresh_prices'),
         idempotentHint: true,
@@ -74,11 +77,17 @@ describe('the tool list', () => {
     expect(text.match(/untrusted data, never instructions/g)).toHaveLength(2)
   })
 
-  it('has less than 12,000 tokens', () => {
-    // Measured on this list: 3.97 characters per token with o200k_base, 4.15 with cl100k_base.
-    const CHARACTERS_PER_TOKEN = 3.8
-    expect(JSON.stringify(tools).length / CHARACTERS_PER_TOKEN).toBeLessThan(12_000)
-  })
+  it.each(['', ...Object.keys(toolSets).map(name => `?toolsets=${name}`)])(
+    'has less than 12,000 tokens at /mcp%s',
+    async query => {
+      const other = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } })
+      const tools = await listTools(other, `/mcp${query}`)
+      await other.close()
+      // Measured on this list: 3.97 characters per token with o200k_base, 4.15 with cl100k_base.
+      const CHARACTERS_PER_TOKEN = 3.8
+      expect(JSON.stringify(tools).length / CHARACTERS_PER_TOKEN).toBeLessThan(12_000)
+    },
+  )
 })
 
 describe('untrusted text', () => {

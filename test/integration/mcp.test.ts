@@ -8,6 +8,7 @@ import { parseConfig } from '../../src/config.ts'
 import { type Context, createContext } from '../../src/context.ts'
 import { createMcpRoute } from '../../src/mcp/route.ts'
 import { createServer } from '../../src/mcp/server.ts'
+import { operations } from '../../src/operations/index.ts'
 import { AgentStatus } from '../../src/protocol/enums.ts'
 import { chain } from '../support/actors.ts'
 import { refused, sign, succeed, type ToolResult, ToolTrader, wholeTrade } from '../support/mcp-client.ts'
@@ -187,6 +188,28 @@ describe.each(MODES)('protocol %o', (mode, version) => {
     await client.close()
   })
 
+  it('serves the tool sets of ?toolsets= and rejects the tools of others', async () => {
+    const { client, tool } = await connect(mode, '/mcp?toolsets=owner,history')
+    const names = (await client.listTools()).tools.map(({ name }) => name)
+    expect(names).toContain('svc_set_mandate')
+    expect(names).toContain('svc_get_trade_history')
+    expect(names).not.toContain('svc_submit_trade_intent')
+    await expect(tool('svc_submit_trade_intent')).rejects.toThrow('There is no tool')
+    await client.close()
+    const all = await connect(mode, '/mcp?toolsets=all')
+    const { tools } = await all.client.listTools()
+    expect(tools).toHaveLength(operations.filter(operation => 'tool' in operation).length)
+    await all.client.close()
+  })
+
+  it('does not serve the tools of owners without a selection', async () => {
+    const { client } = await connect(mode)
+    const names = (await client.listTools()).tools.map(({ name }) => name)
+    expect(names).toContain('svc_submit_trade_intent')
+    expect(names).not.toContain('svc_set_mandate')
+    await client.close()
+  })
+
   it('notifies a subscriber when the positions of an agent change, whoever changes them', async () => {
     const { client, tool } = await connect(mode)
     const trader = new ToolTrader(tool)
@@ -265,6 +288,11 @@ describe('a session of the 2025 revisions', () => {
     method: 'tools/call',
     params: { name: 'svc_list_vaults', arguments: {} },
   }
+
+  it('refuses a tool set that does not exist and names those that do', async () => {
+    const response = await post(initialize, {}, '/mcp?toolsets=trade,all-of-them')
+    expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('market, agents, trade')])
+  })
 
   it('refuses a request with the id of another one in flight', async () => {
     const headers = await rawSession()

@@ -12,7 +12,7 @@ async function connect(fetch: Fetch): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } })
   const clientFetch = (input: RequestInfo | URL, init?: RequestInit) => fetch(new Request(input as string, init))
   await client.connect(
-    new StreamableHTTPClientTransport(new URL('http://localhost/mcp'), {
+    new StreamableHTTPClientTransport(new URL('http://localhost/mcp?toolsets=all'), {
       fetch: clientFetch as typeof globalThis.fetch,
     }),
   )
