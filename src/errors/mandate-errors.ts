@@ -70,8 +70,8 @@ export const mandateErrors = {
   }),
   OWNER_CONTROLS_NOT_SET: row({
     status: 503,
-    sentence: () => 'The deployment has no contract for messages of owners.',
-    remedy: 'Register the agent without an owner.',
+    sentence: () => 'The contracts of this deployment lack OwnerControls, which verifies messages of owners.',
+    remedy: 'The owner calls the agent registry directly; register agents without an owner.',
   }),
   ONLY_OWNER_CONTROLS: row<{ caller: Address }>({
     status: 400,

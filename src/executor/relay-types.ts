@@ -4,7 +4,17 @@ import type { GasBudgetName } from '../config.ts'
 /** A contract call that the executor account sends. It transfers no value. */
 export type Call = { to: Address; data: Hex }
 
-export type IntentKind = 'open' | 'add' | 'reduce' | 'ladder' | 'register' | 'link' | 'prices' | 'exit' | 'settle'
+export type IntentKind =
+  | 'open'
+  | 'add'
+  | 'reduce'
+  | 'ladder'
+  | 'register'
+  | 'link'
+  | 'owner'
+  | 'prices'
+  | 'exit'
+  | 'settle'
 
 /** A request to relay one intent to the chain. */
 export type RelayRequest = {

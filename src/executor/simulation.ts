@@ -22,6 +22,7 @@ const MAX_GAS: Record<IntentKind, number> = {
   ladder: 1_000_000,
   register: 2_000_000,
   link: 500_000,
+  owner: 3_000_000,
   prices: 5_000_000,
   exit: 8_000_000,
   settle: 500_000,

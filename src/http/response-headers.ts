@@ -47,7 +47,7 @@ const EXPOSED_HEADERS = [
 
 const preflight = cors({
   origin: '*',
-  allowMethods: ['GET', 'HEAD', 'POST', 'OPTIONS'],
+  allowMethods: ['GET', 'HEAD', 'POST', 'PUT', 'OPTIONS'],
   exposeHeaders: EXPOSED_HEADERS,
   maxAge: 86_400,
 })

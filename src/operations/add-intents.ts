@@ -89,7 +89,7 @@ export const submitAddIntent = defineOperation(
     tool: {
       name: 'svc_submit_add_intent',
       description:
-        'Adds to a position; the entry price is averaged. Before: svc_get_add_intent_quote; send its body with agentId and signature. Repeating the identical body is safe: it executes once.',
+        'Adds to a position; the entry price is averaged. Before: svc_get_add_intent_quote; send its body with agentId and signature. Repeating it is safe: it executes once.',
     },
     method: 'post',
     path: '/agents/{agentId}/add-intents',

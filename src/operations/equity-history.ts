@@ -9,6 +9,7 @@ export const getEquityHistory = defineOperation(
     id: 'getEquityHistory',
     tool: {
       name: 'svc_get_equity_history',
+      set: 'history',
       description: 'Returns equity, PnL and drawdown of an agent over time. Example: {"agentId":"1","interval":"1d"}',
     },
     method: 'get',

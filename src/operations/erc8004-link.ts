@@ -80,7 +80,7 @@ export const linkERC8004 = defineOperation(
     tool: {
       name: 'svc_link_agent_erc8004',
       description:
-        'Links an agent to an ERC-8004 identity that its owner holds. Before: the owner signs LinkERC8004 (type and domain in svc://signing; the nonce is signerNonce of svc_get_agent_registration_quote for the owner). Repeating the identical body is safe: it executes once. After: svc_get_agent shows it.',
+        'Links an agent to an ERC-8004 identity that its owner holds. Before: the owner signs LinkERC8004 (type and domain in svc://signing; nonce: signerNonce of svc_get_agent_registration_quote). Repeating it is safe: it executes once. After: svc_get_agent shows it.',
     },
     method: 'post',
     path: '/agents/{agentId}/erc8004/link',

@@ -73,7 +73,7 @@ export const submitExitLadderIntent = defineOperation(
     tool: {
       name: 'svc_submit_exit_ladder_intent',
       description:
-        'Replaces the pending exit rules of a position; fired rules stay. Before: svc_get_exit_ladder_intent_quote; send its body with agentId and signature. Repeating the identical body is safe: it executes once.',
+        'Replaces the pending exit rules of a position; fired rules stay. Before: svc_get_exit_ladder_intent_quote; send its body with agentId and signature. Repeating it is safe: it executes once.',
     },
     method: 'post',
     path: '/agents/{agentId}/exit-ladder-intents',

@@ -1,7 +1,9 @@
 import { getAddIntentQuote, submitAddIntent } from './add-intents.ts'
+import { getSignerQuote, setSigner } from './agent-signer.ts'
 import { getAgent, listAgents } from './agents.ts'
 import { getAgentByERC8004 } from './agents-by-erc8004.ts'
 import { listAgentsByOwner } from './agents-by-owner.ts'
+import { cancelIntents, getCancelQuote } from './cancel-intents.ts'
 import { defineDiscovery } from './discovery.ts'
 import { getEquityHistory } from './equity-history.ts'
 import { getERC8004LinkQuote, linkERC8004 } from './erc8004-link.ts'
@@ -10,8 +12,10 @@ import { getExitLadderIntentQuote, submitExitLadderIntent } from './exit-ladder-
 import { getFacilitatorSupport, verifyPayment } from './facilitator.ts'
 import { getHealth } from './health.ts'
 import { getIntent } from './intent-status.ts'
+import { getMandate, getMandateQuote, setMandate } from './mandate.ts'
 import { getTradeIntentQuote, submitTradeIntent } from './open-intents.ts'
 import type { Operation } from './operation.ts'
+import { acceptOwnership, getAcceptanceQuote, getOwnershipQuote, offerOwnership } from './ownership.ts'
 import { getPositionAutomation } from './position-automation.ts'
 import { getPosition, listClosedPositions, listPositions } from './positions.ts'
 import { getPrices } from './prices.ts'
@@ -22,6 +26,7 @@ import { getRiskState } from './risk-state.ts'
 import { getReadiness } from './service-readiness.ts'
 import { verifySignedMessage } from './signature-check.ts'
 import { getSigningVectors } from './signing-vectors.ts'
+import { getStopQuote, stopAgent } from './stop.ts'
 import { listTokens } from './tokens.ts'
 import { getTradeHistory } from './trades.ts'
 import { getTransaction } from './transactions.ts'
@@ -48,6 +53,19 @@ const endpoints = [
   getAgentByERC8004,
   getERC8004LinkQuote,
   linkERC8004,
+  getMandate,
+  getMandateQuote,
+  setMandate,
+  getStopQuote,
+  stopAgent,
+  getOwnershipQuote,
+  offerOwnership,
+  getAcceptanceQuote,
+  acceptOwnership,
+  getSignerQuote,
+  setSigner,
+  getCancelQuote,
+  cancelIntents,
   getTradeIntentQuote,
   submitTradeIntent,
   getAddIntentQuote,

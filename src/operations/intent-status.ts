@@ -15,7 +15,7 @@ export const getIntent = defineOperation(
     tool: {
       name: 'svc_get_intent',
       description:
-        'Returns what became of a signed intent, by the digest from its quote: executed, in flight, or rejected and why. Use it when a submission got no clear answer. Example: {"digest":"0x…"}',
+        'Returns what became of a signed intent, by its digest: executed, in flight, or rejected and why. Use it after an unclear answer. Example: {"digest":"0x…"}',
     },
     method: 'get',
     path: '/intents/{digest}',

@@ -117,7 +117,7 @@ export const submitTradeIntent = defineOperation(
     tool: {
       name: 'svc_submit_trade_intent',
       description:
-        'Opens a position. Before: svc_get_trade_intent_quote; send its body with agentId and signature. Repeating the identical body is safe: it executes once. After: svc_get_agent_position with the positionId.',
+        'Opens a position. Before: svc_get_trade_intent_quote; send its body with agentId and signature. Repeating it is safe: it executes once. After: svc_get_agent_position with the positionId.',
     },
     method: 'post',
     path: '/agents/{agentId}/trade-intents',

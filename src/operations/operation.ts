@@ -8,6 +8,7 @@ export const tags = {
   Vaults: 'Thematic vaults, the risk policy of each track, and the tokens each vault allows.',
   Prices: 'Prices from the on-chain oracle, in US dollars.',
   Agents: 'Agent registration, agent records and linked ERC-8004 identities.',
+  Owners: "What an agent's owner signs: mandate, stop, transfer, signer, cancel. The owner pays no gas.",
   Trading: 'Quotes and signed intents: fetch a quote, sign its typed data, then post its body with the signature.',
   Positions: "An agent's positions, risk state, equity and trades.",
   Live: 'Server-sent events.',
@@ -24,8 +25,36 @@ export type Tag = keyof typeof tags
  */
 export type CachePolicy = 'none' | 'etag' | 'isolate'
 
+/** The sets of MCP tools that a client may select with `/mcp?toolsets=`. */
+export const toolSets = {
+  market: 'Vaults, tokens and prices.',
+  agents: 'Registration and agent records.',
+  trade: 'Quotes, signed intents, open positions, risk state, transactions.',
+  history: 'Past trades and positions, equity, statistics.',
+  owner: "What an agent's owner signs: mandate, stop, transfer, signer, cancel.",
+} as const
+export type ToolSet = keyof typeof toolSets
+
+/** What a client gets that selects nothing: the specification's tools. */
+export const defaultToolSets: readonly ToolSet[] = ['market', 'agents', 'trade', 'history']
+
+/** The set of the tools of each group, unless a tool names another. */
+const setOfTag: Record<Tag, ToolSet> = {
+  Discovery: 'market',
+  Vaults: 'market',
+  Prices: 'market',
+  Agents: 'agents',
+  Owners: 'owner',
+  Trading: 'trade',
+  Positions: 'trade',
+  Live: 'trade',
+  Transactions: 'trade',
+  Signing: 'trade',
+}
+export const toolSetOf = ({ tag, tool }: { tag: Tag; tool: ToolDefinition }): ToolSet => tool.set ?? setOfTag[tag]
+
 /** The MCP tool of an operation. The description is written for a model: what it does, what comes before and after, units. */
-export type ToolDefinition = { name: `svc_${string}`; description: string }
+export type ToolDefinition = { name: `svc_${string}`; set?: ToolSet; description: string }
 
 /** The MCP resource with the same content as an operation. A URI with parameters (`{agentId}`) is a template. */
 export type ResourceDefinition = { uri: `svc://${string}`; name: string; title: string; description: string }
@@ -37,7 +66,7 @@ export type EndpointDefinition<
 > = {
   /** The OpenAPI operation id. */
   id: string
-  method: 'get' | 'post'
+  method: 'get' | 'post' | 'put'
   path: `/${string}`
   tag: Tag
   summary: string

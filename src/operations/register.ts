@@ -1,16 +1,26 @@
-import { type Address, encodeFunctionData, formatUnits } from 'viem'
+import { type Address, encodeFunctionData, formatUnits, type Hex } from 'viem'
 import { z } from 'zod'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import type { Block } from '../chain/block-number-and-time.ts'
+import type { Chain } from '../chain/configured-chain.ts'
+import { getConsentTerms, readOwnerControls } from '../chain/read-owner-terms.ts'
 import { getRegistrationTerms, type RegistrationTerms } from '../chain/read-registration-terms.ts'
 import { simulate } from '../chain/simulate.ts'
+import { verifySignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { RelayRequest } from '../executor/relay-types.ts'
 import { agentIdIn } from '../protocol/ids-from-receipt.ts'
+import { digestOf, type Message } from '../protocol/typed-data.ts'
 import { address, deadline, presentAsOf } from '../resources/primitives.ts'
-import { registration, registrationBody, registrationFields, registrationQuote } from '../resources/registration.ts'
+import {
+  ownerFields,
+  registration,
+  registrationBody,
+  registrationFields,
+  registrationQuote,
+} from '../resources/registration.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { USDC_DECIMALS } from '../resources/usdc-amount.ts'
 import { deadlineRefusal, deadlineWarnings, quoteDeadline } from './deadline.ts'
@@ -32,7 +42,7 @@ export const getRegistrationQuote = defineOperation(
     tag: 'Agents',
     summary: 'Get a quote for registering an agent',
     description:
-      'Returns the fee, the signing domain and, with `signer`, the nonce of a SelfRegister message. With `signer`, `vault`, `name` and `metadataURI`, also returns the typed data to sign, its digest and the body to post.',
+      'Returns the fee, the signing domain and, with `signer`, the nonce of a SelfRegister message. With `signer`, `vault`, `name` and `metadataURI`, also returns the typed data to sign, its digest and the body to post. With `owner`, also returns the OwnAgent message that the owner signs: then the key that trades never owns the agent.',
     query: z.object({
       signer: address.optional(),
       vault: address.optional(),
@@ -43,18 +53,23 @@ export const getRegistrationQuote = defineOperation(
         .transform(value => value === 'true')
         .default(false),
       erc8004AgentId: registrationFields.erc8004AgentId,
+      owner: ownerFields.owner,
       deadline: deadline.optional(),
     }),
     cache: 'none',
     status: 200,
     output: registrationQuote,
-    errors: [502],
+    errors: [502, 503],
   },
   async (
     { chain, payments, config },
-    { signer, vault, name, metadataURI, linkERC8004, erc8004AgentId, ...requested },
+    { signer, vault, name, metadataURI, linkERC8004, erc8004AgentId, owner, ...requested },
   ) => {
-    const { block, terms } = await getRegistrationTerms(chain, signer)
+    if (owner !== undefined && owner === signer) throw refuse('OWNER_IS_SIGNER', { owner })
+    const [{ block, terms }, consent] = await Promise.all([
+      getRegistrationTerms(chain, signer),
+      owner && getConsentTerms(chain, owner),
+    ])
     const { fee, domain, signerNonce } = terms
     const due = payments?.dueOf(fee, block.timestamp)
     const deadline = quoteDeadline(requested.deadline, block)
@@ -97,9 +112,18 @@ export const getRegistrationQuote = defineOperation(
           signer,
           linkERC8004,
           erc8004AgentId: `${erc8004AgentId}`,
+          ...(consent && { owner, ownerNonce: `${consent.nonce}` }),
           deadline: `${deadline}`,
         },
       }),
+      ...(owner &&
+        consent && {
+          ownerConsent: {
+            owner,
+            nonce: `${consent.nonce}`,
+            ...(message && presentTypedData(consent.domain, 'OwnAgent', { ...message, nonce: consent.nonce })),
+          },
+        }),
       asOf: presentAsOf(block),
     }
   },
@@ -111,14 +135,14 @@ export const registerAgent = defineOperation(
     tool: {
       name: 'svc_register_agent',
       description:
-        'Registers an agent. Before: svc_get_agent_registration_quote; send its body with signature. Where x402 is enabled it first returns PAYMENT_REQUIRED: call again with the same input and the payment in _meta["x402/payment"]. After: every other tool takes the agentId. Repeating the identical body is safe and never charged twice.',
+        'Registers an agent. Before: svc_get_agent_registration_quote; send its body with signature. Where x402 is enabled it first returns PAYMENT_REQUIRED: call again with the same input and the payment in _meta["x402/payment"]. Repeating it is safe and never charged twice.',
     },
     method: 'post',
     path: '/agents/register',
     tag: 'Agents',
     summary: 'Register an agent',
     description:
-      'Verifies a SelfRegister message signed by `signer` and relays it. Responds 201 with the new agent id; posting the identical body again responds 200 with the same one. If `x402.enabled` of the quote is true, the fee is paid over x402 (scheme `exact`): a request without payment responds 402 with the requirements; post the identical body again with the payment in the header PAYMENT-SIGNATURE (or X-PAYMENT). The payment is settled only after the registration has passed a simulation, and never charged twice: a repeated body needs no second payment, and the payment of a failed registration pays for the next one of the same signer.',
+      'Verifies a SelfRegister message signed by `signer` and relays it. The signer owns the agent, unless the body names another `owner` with its signature of OwnAgent. Responds 201 with the new agent id; posting the identical body again responds 200 with the same one. If `x402.enabled` of the quote is true, the fee is paid over x402 (scheme `exact`): a request without payment responds 402 with the requirements; post the identical body again with the payment in the header PAYMENT-SIGNATURE (or X-PAYMENT). The payment is settled only after the registration has passed a simulation, and never charged twice: a repeated body needs no second payment, and the payment of a failed registration pays for the next one of the same signer.',
     body: registrationBody,
     cache: 'none',
     paid: true,
@@ -127,19 +151,26 @@ export const registerAgent = defineOperation(
     output: registration,
     errors: [404, 409, 502, 503],
   },
-  async (context, { signature, ...sent }) => {
+  async (context, { signature, owner, ownerNonce, ownerSignature, ...sent }) => {
     const { chain, relayer, payments } = context
     const { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline } = sent
     if (!linkERC8004 && erc8004AgentId !== 0n)
       throw refuse('INVALID_ERC8004_LINK', { problem: 'linkERC8004 is false and erc8004AgentId is not "0"' })
+    const consent = await verifyConsent(chain, sent, { owner, nonce: ownerNonce, signature: ownerSignature })
     const { block, terms } = await getRegistrationTerms(chain, signer)
     const to = chain.contracts.AgentRegistry
-    const data = encodeFunctionData({
-      abi: agentRegistryAbi,
-      functionName: 'selfRegisterAgent',
-      args: [vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline, signature],
-    })
-    const { relay, nonce, nonceRefusal } = await verifyRegistryMessage(chain, {
+    const data = consent
+      ? encodeFunctionData({
+          abi: agentRegistryAbi,
+          functionName: 'registerOwnedAgent',
+          args: [{ ...sent, owner: consent.owner }, deadline, signature, { ...consent, deadline }],
+        })
+      : encodeFunctionData({
+          abi: agentRegistryAbi,
+          functionName: 'selfRegisterAgent',
+          args: [vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline, signature],
+        })
+    const verified = await verifyRegistryMessage(chain, {
       primaryType: 'SelfRegister',
       domain: terms.domain,
       signer,
@@ -148,6 +179,9 @@ export const registerAgent = defineOperation(
       signature,
       relay: { kind: 'register', deadline, call: { to, data } },
     })
+    const { nonce, nonceRefusal } = verified
+    // The signer's message alone does not say who owns the agent.
+    const relay = consent ? { ...verified.relay, digest: consent.digest } : verified.relay
     const record = await relayer.find(relay.group, relay.digest)
     const isReplay = record !== undefined && record.state !== 'rejected'
     const isExecuted = record?.state === 'mined' || record?.state === 'final'
@@ -168,13 +202,40 @@ export const registerAgent = defineOperation(
     const response = {
       agentId: `${agentId}`,
       transactionHash: mined.hash,
-      transaction: { to, data, chainId: chain.id, description: 'selfRegisterAgent on the agent registry' },
+      transaction: {
+        to,
+        data,
+        chainId: chain.id,
+        description: `${consent ? 'registerOwnedAgent' : 'selfRegisterAgent'} on the agent registry`,
+      },
       message: `Agent ${agentId} is registered.`,
       ...deadlineWarnings(deadline, block),
     }
     return new OperationReply(response, { isReplay, payment: receipt && { response: receipt } })
   },
 )
+
+type GivenConsent = { owner: Address | undefined; nonce: bigint | undefined; signature: Hex | undefined }
+
+/**
+ * Verifies that the owner, if the body names one, consents to the registration. Throws INVALID_REQUEST, OWNER_IS_SIGNER,
+ * OWNER_CONTROLS_NOT_SET, INVALID_SIGNATURE.
+ */
+async function verifyConsent(
+  chain: Chain,
+  sent: Message & { signer: Address },
+  { owner, nonce, signature }: GivenConsent,
+) {
+  if (owner === undefined && nonce === undefined && signature === undefined) return undefined
+  if (owner === undefined || nonce === undefined || signature === undefined)
+    throw refuse('INVALID_REQUEST', { problem: 'send owner, ownerNonce and ownerSignature together, or none of them' })
+  if (owner === sent.signer) throw refuse('OWNER_IS_SIGNER', { owner })
+  const domain = await readOwnerControls(chain)
+  if (domain === undefined) throw refuse('OWNER_CONTROLS_NOT_SET')
+  const message = { ...sent, nonce }
+  await verifySignature(chain, owner, { domain, primaryType: 'OwnAgent', message }, signature)
+  return { owner, nonce, signature, digest: digestOf(domain, 'OwnAgent', message) }
+}
 
 /**
  * Collects the registration fee, after simulating the registration, and returns the x402 receipt. Returns undefined if

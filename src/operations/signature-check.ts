@@ -3,26 +3,35 @@ import type { z } from 'zod'
 import type { Block } from '../chain/block-number-and-time.ts'
 import { getLinkTerms } from '../chain/read-erc8004-link-terms.ts'
 import { getSigningTerms } from '../chain/read-intent-terms.ts'
+import { getConsentTerms, getOwnerTerms } from '../chain/read-owner-terms.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { tokenBySymbol } from '../chain/token-symbols.ts'
 import { checkSignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
-import { type Domain, hashExits, type Message, type PrimaryType } from '../protocol/typed-data.ts'
+import { type Domain, hashExits, isOwnerMessage, type Message, type PrimaryType } from '../protocol/typed-data.ts'
 import { toExitRules } from '../resources/exit-rule.ts'
 import { parseMessage, verdict, verifyBody } from '../resources/signature-check.ts'
 import { presentTypedData } from '../resources/typed-data.ts'
 import { parseUsdc } from '../resources/usdc-amount.ts'
 import { submitAddIntent } from './add-intents.ts'
+import { setSigner } from './agent-signer.ts'
+import { cancelIntents } from './cancel-intents.ts'
 import { deadlineRefusal } from './deadline.ts'
 import { defineOperation } from './define-operation.ts'
 import { linkERC8004 } from './erc8004-link.ts'
 import { submitExitLadderIntent } from './exit-ladder-intents.ts'
+import { type GivenMandate, setMandate, toMandate } from './mandate.ts'
 import { submitTradeIntent } from './open-intents.ts'
+import { ownerOf } from './owner-messages.ts'
+import { acceptOwnership, newOwnerOf, offerOwnership } from './ownership.ts'
 import { submitReduceIntent } from './reduce-intents.ts'
 import { registerAgent } from './register.ts'
+import { stopAgent } from './stop.ts'
 
 type VerifyRequest = z.output<typeof verifyBody>
+/** Whom and what a message is about, as far as it says so. */
+type MessageSubject = { agentId: bigint; agentIds?: readonly bigint[]; signer: Address; owner?: Address | undefined }
 /** The on-chain values that a message is checked against. */
 type SigningFacts = { block: Block; domain: Domain; signer: Address; nonce: bigint; vault?: Address }
 
@@ -61,15 +70,15 @@ export const verifySignedMessage = defineOperation(
 )
 
 /** Returns the message as the request carries it. Throws INVALID_REQUEST. */
-async function messageOfRequest(context: Context, { primaryType, message: given, exits: givenExits }: VerifyRequest) {
+async function messageOfRequest(
+  context: Context,
+  { primaryType, message: given, exits: givenExits, signer }: VerifyRequest,
+) {
   if (given === undefined) throw refuse('INVALID_REQUEST', { problem: 'send message, or intent with agentId' })
   const exits = givenExits && toExitRules(givenExits)
   const withHash = exits && given.exitsHash === undefined ? { ...given, exitsHash: hashExits(exits) } : given
   const message = parseMessage(primaryType, withHash)
-  const facts = await readFacts(context, primaryType, {
-    agentId: message.agentId as bigint,
-    signer: message.signer as Address,
-  })
+  const facts = await readFacts(context, primaryType, { ...(message as unknown as MessageSubject), owner: signer })
   return { message, exits, facts }
 }
 
@@ -81,7 +90,7 @@ async function messageOfBody(context: Context, { primaryType, intent, agentId, s
     ...(agentId !== undefined && { agentId: `${agentId}` }),
     signature,
   })
-  const facts = await readFacts(context, primaryType, body as { agentId: bigint; signer: Address })
+  const facts = await readFacts(context, primaryType, body as MessageSubject)
   const exits = 'exits' in body ? toExitRules(body.exits as Parameters<typeof toExitRules>[0]) : undefined
   const message = await toMessage({ context, body, facts, exitsHash: exits && hashExits(exits) })
   return { message, exits, facts }
@@ -127,12 +136,31 @@ const bodies: Record<PrimaryType, SignedBody> = {
     parse: submitExitLadderIntent.parse,
     toMessage: ({ body: { exits: _, ...body }, exitsHash }) => ({ ...body, exitsHash }) as Message,
   },
+  OwnAgent: {
+    parse: given => registerAgent.parse({ ...given, ownerSignature: given.signature }),
+    toMessage: ({ body: { owner: _, ownerSignature: __, ownerNonce, ...body } }) =>
+      ({ ...body, nonce: ownerNonce }) as Message,
+  },
+  OfferOwnership: { parse: offerOwnership.parse, toMessage: ({ body }) => body as Message },
+  AcceptOwnership: { parse: acceptOwnership.parse, toMessage: ({ body }) => body as Message },
+  SetSigner: { parse: setSigner.parse, toMessage: ({ body }) => body as Message },
+  SetMandate: {
+    parse: setMandate.parse,
+    toMessage: async ({ context, body: { agentId, nonce, deadline, ...given } }) =>
+      ({ agentId, ...(await toMandate(context.chain, given as GivenMandate)), nonce, deadline }) as Message,
+  },
+  StopBuying: { parse: stopAgent.parse, toMessage: ({ body }) => toStopMessage(body) },
+  CloseAll: { parse: stopAgent.parse, toMessage: ({ body }) => toStopMessage(body) },
+  CancelIntents: { parse: cancelIntents.parse, toMessage: ({ body }) => body as Message },
 }
+
+const toStopMessage = ({ agentId, otherAgentIds = [], nonce, deadline }: Record<string, unknown>) =>
+  ({ agentIds: [agentId, ...(otherAgentIds as bigint[])], nonce, deadline }) as Message
 
 async function readFacts(
   { chain, trading }: Pick<Context, 'chain' | 'trading'>,
   primaryType: PrimaryType,
-  { agentId, signer }: { agentId: bigint; signer: Address },
+  { agentId, agentIds, signer, owner }: MessageSubject,
 ): Promise<SigningFacts> {
   if (primaryType === 'SelfRegister') {
     const { block, terms } = await getRegistrationTerms(chain, signer)
@@ -141,6 +169,17 @@ async function readFacts(
   if (primaryType === 'LinkERC8004') {
     const { block, terms } = await getLinkTerms(chain, agentId)
     return { block, domain: terms.domain, signer: terms.agent.owner, nonce: terms.ownerNonce }
+  }
+  if (primaryType === 'OwnAgent') {
+    if (owner === undefined)
+      throw refuse('INVALID_REQUEST', { problem: 'send signer: the owner, whom the message does not name' })
+    const { block, domain, nonce } = await getConsentTerms(chain, owner)
+    return { block, domain, signer: owner, nonce }
+  }
+  if (isOwnerMessage(primaryType)) {
+    const { block, terms } = await getOwnerTerms(chain, agentId ?? agentIds?.[0] ?? 0n)
+    const { address, nonce } = primaryType === 'AcceptOwnership' ? newOwnerOf(terms) : ownerOf(terms)
+    return { block, domain: terms.domain, signer: address, nonce }
   }
   const { block, domain, agent, nonce } = await getSigningTerms(trading, agentId)
   return { block, domain, signer: agent.signer, nonce, vault: agent.vault }

@@ -12,6 +12,14 @@ const meanings: Record<PrimaryType, string> = {
   AddToPosition: "adds to a position; signed by the agent's signer, on the domain of the router",
   ReducePosition: "reduces or closes a position; signed by the agent's signer, on the domain of the router",
   UpdateExitLadder: "replaces the pending exit rules; signed by the agent's signer, on the domain of the router",
+  OwnAgent: 'consents to own an agent that another key registers; signed by the owner, on the domain of OwnerControls',
+  OfferOwnership: "offers an agent to a new owner; signed by the agent's owner, on the domain of OwnerControls",
+  AcceptOwnership: 'takes an offered agent; signed by the new owner, on the domain of OwnerControls',
+  SetSigner: "replaces the agent's signer; signed by the agent's owner, on the domain of OwnerControls",
+  SetMandate: "sets what the agent may do; signed by the agent's owner, on the domain of OwnerControls",
+  StopBuying: 'stops agents from buying; signed by their owner, on the domain of OwnerControls',
+  CloseAll: 'sells all positions of agents; signed by their owner, on the domain of OwnerControls',
+  CancelIntents: "voids intents that are not mined; signed by the agent's owner, on the domain of OwnerControls",
 }
 
 /** Returns a primary type as EIP-712 encodes it, such as `LinkERC8004(uint256 agentId,…)`. */

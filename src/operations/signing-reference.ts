@@ -1,4 +1,4 @@
-import { readSigningDomains, signingContracts } from '../chain/signing-domains.ts'
+import { readSigningDomains, signingContractOf } from '../chain/signing-domains.ts'
 import type { Context } from '../context.ts'
 import { hashExits } from '../protocol/typed-data.ts'
 import { presentEip712, primaryTypes } from '../resources/typed-data.ts'
@@ -10,9 +10,10 @@ export async function readSigningReference(context: Context) {
   const domains = await readSigningDomains(context.chain)
   return {
     how: 'Sign with eth_signTypedData_v4 (65 bytes r, s, v). Every quote returns typedData that is ready to sign.',
-    messages: primaryTypes.map(primaryType => {
-      const contract = signingContracts[primaryType]
-      return { contract, ...presentEip712(domains[contract], primaryType) }
+    messages: primaryTypes.flatMap(primaryType => {
+      const contract = signingContractOf(primaryType)
+      const domain = domains[contract]
+      return domain ? [{ contract, ...presentEip712(domain, primaryType) }] : []
     }),
     units:
       'usdcAmount is signed in USDC base units (6 decimals); deadline is in Unix seconds; nonce is the one in the quote.',

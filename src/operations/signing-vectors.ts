@@ -1,12 +1,12 @@
 import { type Address, type Hex, padHex } from 'viem'
 import { privateKeyToAddress, sign } from 'viem/accounts'
-import { readSigningDomains, type SigningContract, signingContracts } from '../chain/signing-domains.ts'
+import { readSigningDomains, signingContractOf } from '../chain/signing-domains.ts'
 import { TriggerType } from '../protocol/enums.ts'
 import type { ExitRule } from '../protocol/exit-rule.ts'
-import { hashExits, type Message, type PrimaryType } from '../protocol/typed-data.ts'
+import { type Domain, hashExits, type Message, type PrimaryType } from '../protocol/typed-data.ts'
 import { presentExitRule } from '../resources/exit-rule.ts'
 import { signingVectors } from '../resources/signing-vectors.ts'
-import { presentTypedData } from '../resources/typed-data.ts'
+import { presentTypedData, primaryTypes } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
 
 // A well-known key.
@@ -33,21 +33,26 @@ export const getSigningVectors = defineOperation(
       privateKey: VECTOR_KEY,
       signer: VECTOR_SIGNER,
       vectors: await Promise.all(
-        (Object.entries(signingContracts) as [PrimaryType, SigningContract][]).map(async ([primaryType, contract]) => {
-          const { message, exits } = vectorMessages[primaryType]
-          const { typedData, digest } = presentTypedData(domains[contract], primaryType, message)
-          return {
-            primaryType,
-            typedData,
-            ...(exits && { exits: exits.map(presentExitRule) }),
-            digest,
-            signature: await sign({ hash: digest, privateKey: VECTOR_KEY, to: 'hex' }),
-          }
+        primaryTypes.flatMap(primaryType => {
+          const domain = domains[signingContractOf(primaryType)]
+          return domain ? [toVector(domain, primaryType)] : []
         }),
       ),
     }
   },
 )
+
+async function toVector(domain: Domain, primaryType: PrimaryType) {
+  const { message, exits } = vectorMessages[primaryType]
+  const { typedData, digest } = presentTypedData(domain, primaryType, message)
+  return {
+    primaryType,
+    typedData,
+    ...(exits && { exits: exits.map(presentExitRule) }),
+    digest,
+    signature: await sign({ hash: digest, privateKey: VECTOR_KEY, to: 'hex' }),
+  }
+}
 
 /** One exit rule of each kind. */
 export const EXAMPLE_EXITS: readonly ExitRule[] = [
@@ -94,4 +99,33 @@ const vectorMessages: Record<PrimaryType, { message: Message; exits?: readonly E
     message: { ...position, exitsHash: hashExits(EXAMPLE_EXITS) },
     exits: EXAMPLE_EXITS,
   },
+  OwnAgent: {
+    message: {
+      signer: VECTOR_SIGNER,
+      vault: exampleAddress('a1'),
+      name: 'momentum-7',
+      metadataURI: 'https://agents.example/momentum-7.json',
+      linkERC8004: false,
+      erc8004AgentId: 0n,
+      ...common,
+    },
+  },
+  OfferOwnership: { message: { agentId: 1n, newOwner: exampleAddress('c3'), ...common } },
+  AcceptOwnership: { message: { agentId: 1n, signer: exampleAddress('d4'), ...common } },
+  SetSigner: { message: { agentId: 1n, signer: exampleAddress('d4'), ...common } },
+  SetMandate: {
+    message: {
+      agentId: 1n,
+      mode: 0,
+      maxTradeUsdc: 500_000_000n,
+      maxDailyTurnoverUsdc: 2_000_000_000n,
+      maxExposureUsdc: 5_000_000_000n,
+      allowedTokens: [exampleAddress('b2'), exampleAddress('b3')],
+      validUntil: 0n,
+      ...common,
+    },
+  },
+  StopBuying: { message: { agentIds: [1n, 2n], ...common } },
+  CloseAll: { message: { agentIds: [1n, 2n], ...common } },
+  CancelIntents: { message: { agentId: 1n, untilNonce: 6n, ...common } },
 }

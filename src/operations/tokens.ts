@@ -9,8 +9,7 @@ export const listTokens = defineOperation(
     id: 'listTokens',
     tool: {
       name: 'svc_list_tokens',
-      description:
-        'Lists every token with its price in US dollars and the vaults that allow it. An agent trades only what its vault allows.',
+      description: 'Lists every token with its price in US dollars and the vaults that allow it.',
     },
     method: 'get',
     path: '/tokens',

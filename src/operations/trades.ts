@@ -11,6 +11,7 @@ export const getTradeHistory = defineOperation(
     id: 'getTradeHistory',
     tool: {
       name: 'svc_get_trade_history',
+      set: 'history',
       description:
         'Lists what an agent has traded, newest first, with PnL and fired exits; filter by type, symbol or positionId. Example: {"agentId":"1","type":"ExitExecuted"}',
     },

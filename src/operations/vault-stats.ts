@@ -17,6 +17,7 @@ export const getVaultStats = defineOperation(
     id: 'getVaultStats',
     tool: {
       name: 'svc_get_vault_stats',
+      set: 'history',
       description:
         'Returns the assets and holdings of a vault, its share price now and over time, and its agents. Example: {"id":"genesis","interval":"1d"}',
     },

@@ -1,13 +1,29 @@
 import { type Address, getAddress, type Hex, hashMessage, hashTypedData, zeroAddress } from 'viem'
 import { exitsHashMistakes, type MistakenDigest } from './exits-hash-mistakes.ts'
 import { signerRecovery } from './recover-signer.ts'
-import { type Domain, digestOf, type Message, type SignedMessage, signingTypes } from './typed-data.ts'
+import {
+  type Domain,
+  digestOf,
+  type Message,
+  type PrimaryType,
+  type SignedMessage,
+  signingTypes,
+} from './typed-data.ts'
 
 type SignatureMistake = Omit<MistakenDigest, 'digest'>
 
 /** Where a signer may have taken a wrong domain from: the other contracts of the deployment and their domains. */
 export type DeploymentDomains = { contracts: readonly Address[]; domains: readonly Domain[] }
 
+/** The limits of a mandate, in USDC. */
+const LIMIT_FIELDS = ['maxTradeUsdc', 'maxDailyTurnoverUsdc', 'maxExposureUsdc'] as const
+/** Primary types with the same fields. */
+const TWINS: Partial<Record<PrimaryType, PrimaryType>> = {
+  StopBuying: 'CloseAll',
+  CloseAll: 'StopBuying',
+  SetSigner: 'AcceptOwnership',
+  AcceptOwnership: 'SetSigner',
+}
 const USDC_UNIT = 1_000_000n
 const WEI_PER_USDC_UNIT = 1_000_000_000_000n
 /** Chains that wallets and scripts are often set to. */
@@ -63,7 +79,13 @@ function fromCompactForm(signature: Hex): CanonicalForm {
 /** Yields the digest of every common mistake once, the likeliest first. */
 function* mistakenDigests(signed: SignedMessage, deployment: DeploymentDomains): Generator<MistakenDigest> {
   const seen = new Set<Hex>([digestOf(signed.domain, signed.primaryType, signed.message)])
-  for (const mistakes of [messageMistakes, exitsHashMistakes, personalSignMistakes, domainMistakes])
+  for (const mistakes of [
+    messageMistakes,
+    primaryTypeMistakes,
+    exitsHashMistakes,
+    personalSignMistakes,
+    domainMistakes,
+  ])
     for (const mistake of mistakes(signed, deployment)) {
       if (seen.has(mistake.digest)) continue
       seen.add(mistake.digest)
@@ -96,6 +118,13 @@ function* messageMistakes({ domain, primaryType, message }: SignedMessage): Gene
       `usdcAmount was scaled twice; sign ${usdcAmount} and send usdcAmount as decimal USDC`,
     )
   }
+  const limits = LIMIT_FIELDS.filter(field => typeof message[field] === 'bigint' && message[field] !== 0n)
+  if (limits.length > 0)
+    yield withFields(
+      Object.fromEntries(limits.map(field => [field, (message[field] as bigint) / USDC_UNIT])),
+      'amountNotScaled',
+      'the limits were signed in whole USDC; sign base units (6 decimals)',
+    )
   if (typeof nonce === 'bigint')
     for (const signedNonce of [nonce - 1n, nonce + 1n, 0n].filter(value => value >= 0n))
       yield withFields(
@@ -120,6 +149,7 @@ function* messageMistakes({ domain, primaryType, message }: SignedMessage): Gene
     ['agentId', 'erc8004AgentId'],
     ['vault', 'token'],
     ['vault', 'signer'],
+    ['agentId', 'untilNonce'],
   ] as const)
     if (message[a] !== undefined && message[b] !== undefined)
       yield withFields({ [a]: message[b], [b]: message[a] }, 'swapped', `${a} and ${b} were swapped when signing`)
@@ -132,6 +162,16 @@ function* messageMistakes({ domain, primaryType, message }: SignedMessage): Gene
       )
   if (typeof minTokenOut === 'bigint')
     yield withFields({ minTokenOut: 0n }, 'otherFloor', `minTokenOut was signed as 0 and sent as ${minTokenOut}`)
+}
+
+function* primaryTypeMistakes({ domain, primaryType, message }: SignedMessage): Generator<MistakenDigest> {
+  const twin = TWINS[primaryType]
+  if (twin !== undefined)
+    yield {
+      mistake: 'otherPrimaryType',
+      problem: `it was signed as ${twin}; this message is a ${primaryType}`,
+      digest: digestOf(domain, twin, message),
+    }
 }
 
 function* personalSignMistakes({ domain, primaryType, message }: SignedMessage): Generator<MistakenDigest> {

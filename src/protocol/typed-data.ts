@@ -1,7 +1,15 @@
 import { type Address, domainSeparator, type Hex, keccak256, stringToBytes, stringToHex } from 'viem'
 import type { ExitRule } from './exit-rule.ts'
 
-/** The EIP-712 primary types of the protocol, fields in signing order (protocol.md, "Typed data"). */
+const ownerFields = [
+  { name: 'nonce', type: 'uint256' },
+  { name: 'deadline', type: 'uint256' },
+] as const
+
+/**
+ * The EIP-712 primary types, fields in signing order: those of the protocol (protocol.md, "Typed data"), and the messages
+ * of owners (contracts/src/interfaces/IOwnerControls.sol).
+ */
 export const signingTypes = {
   SelfRegister: [
     { name: 'vault', type: 'address' },
@@ -53,9 +61,50 @@ export const signingTypes = {
     { name: 'deadline', type: 'uint256' },
     { name: 'nonce', type: 'uint256' },
   ],
+  OwnAgent: [
+    { name: 'signer', type: 'address' },
+    { name: 'vault', type: 'address' },
+    { name: 'name', type: 'string' },
+    { name: 'metadataURI', type: 'string' },
+    { name: 'linkERC8004', type: 'bool' },
+    { name: 'erc8004AgentId', type: 'uint256' },
+    ...ownerFields,
+  ],
+  OfferOwnership: [{ name: 'agentId', type: 'uint256' }, { name: 'newOwner', type: 'address' }, ...ownerFields],
+  AcceptOwnership: [{ name: 'agentId', type: 'uint256' }, { name: 'signer', type: 'address' }, ...ownerFields],
+  SetSigner: [{ name: 'agentId', type: 'uint256' }, { name: 'signer', type: 'address' }, ...ownerFields],
+  SetMandate: [
+    { name: 'agentId', type: 'uint256' },
+    { name: 'mode', type: 'uint8' },
+    { name: 'maxTradeUsdc', type: 'uint256' },
+    { name: 'maxDailyTurnoverUsdc', type: 'uint256' },
+    { name: 'maxExposureUsdc', type: 'uint256' },
+    { name: 'allowedTokens', type: 'address[]' },
+    { name: 'validUntil', type: 'uint256' },
+    ...ownerFields,
+  ],
+  StopBuying: [{ name: 'agentIds', type: 'uint256[]' }, ...ownerFields],
+  CloseAll: [{ name: 'agentIds', type: 'uint256[]' }, ...ownerFields],
+  CancelIntents: [{ name: 'agentId', type: 'uint256' }, { name: 'untilNonce', type: 'uint256' }, ...ownerFields],
 } as const
 
 export type PrimaryType = keyof typeof signingTypes
+
+/** The messages of owners. */
+export const ownerPrimaryTypes = [
+  'OwnAgent',
+  'OfferOwnership',
+  'AcceptOwnership',
+  'SetSigner',
+  'SetMandate',
+  'StopBuying',
+  'CloseAll',
+  'CancelIntents',
+] as const satisfies readonly PrimaryType[]
+export type OwnerPrimaryType = (typeof ownerPrimaryTypes)[number]
+
+export const isOwnerMessage = (primaryType: PrimaryType): primaryType is OwnerPrimaryType =>
+  (ownerPrimaryTypes as readonly PrimaryType[]).includes(primaryType)
 
 /** An EIP-712 domain. */
 export type Domain = { name: string; version: string; chainId: bigint; verifyingContract: Address }
@@ -104,7 +153,8 @@ export function hashExits(exits: readonly ExitRule[]): Hex {
   return keccak256(`0x${word(32)}${word(exits.length)}${ruleHashes.join('')}`)
 }
 
-export type Message = Record<string, bigint | number | boolean | string>
+type MessageValue = bigint | number | boolean | string
+export type Message = Record<string, MessageValue | readonly MessageValue[]>
 
 /** A message as the signer must sign it. `exits` are the rules behind its exitsHash. */
 export type SignedMessage = {
@@ -122,6 +172,10 @@ export function digestOf(domain: Domain, primaryType: PrimaryType, message: Mess
 }
 
 function encodeWord(type: string, value: Message[string]): string {
+  if (type.endsWith('[]')) {
+    const words = (value as readonly MessageValue[]).map(item => encodeWord(type.slice(0, -2), item))
+    return keccak256(`0x${words.join('')}`).slice(2)
+  }
   if (type === 'string') return keccak256(stringToHex(value as string)).slice(2)
   if (type === 'address' || type === 'bytes32') return (value as string).slice(2).toLowerCase().padStart(64, '0')
   return word(value as bigint | number | boolean)

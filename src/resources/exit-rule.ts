@@ -33,7 +33,7 @@ const exitRuleInput = z
       .int()
       .refine(value => value !== 0, 'must not be zero: negative is a StopLoss, positive a TakeProfit')
       .meta({
-        description: 'Signed distance from the entry price in basis points: negative StopLoss, positive TakeProfit',
+        description: 'Distance from the entry price; bps: negative StopLoss, positive TakeProfit',
       }),
     exitBps: z
       .int()

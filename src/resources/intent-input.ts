@@ -4,11 +4,9 @@ import { usdcAmount } from './usdc-amount.ts'
 
 const MAX_BPS = 10_000
 const DEFAULT_SLIPPAGE_BPS = 100
-const slippageText = 'Maximum shortfall against the oracle value in basis points'
+const slippageText = 'Maximum shortfall against the oracle value; bps'
 
-const minTokenOut = uint
-  .meta({ description: "Minimum tokens to buy; the token's base units", example: '0' })
-  .default(0n)
+const minTokenOut = uint.meta({ description: 'Minimum tokens to buy; base units', example: '0' }).default(0n)
 
 const bpsQuery = (min: number) => z.coerce.number<string | number>().int().min(min).max(MAX_BPS)
 
@@ -34,7 +32,7 @@ export const purchaseQuery = {
 
 export const positionQuery = { positionId }
 
-const exitShareText = 'Share of the remaining tokens to sell in basis points; 10000 closes'
+const exitShareText = 'Share of the remaining tokens to sell; 10000 closes'
 
 export const exitBps = z.int().min(1).max(MAX_BPS).meta({ description: exitShareText, example: 5000 })
 export const exitBpsQuery = bpsQuery(1).optional().meta({ description: exitShareText })

@@ -13,7 +13,7 @@ import {
   uint,
   unixSeconds,
 } from './primitives.ts'
-import { eip712Info, signableFields } from './typed-data.ts'
+import { eip712Info, signableFields, typedData } from './typed-data.ts'
 
 /** Text of limited length. The limit also holds in bytes, because the registry counts bytes. */
 const text = (max: number) =>
@@ -26,18 +26,26 @@ const text = (max: number) =>
 export const registrationFields = {
   vault: address.meta({ description: 'Contract address of the vault the agent will trade in' }),
   name: text(128).meta({
-    description: 'Name of the agent, 1 to 128 characters, no control characters',
+    description: 'Name of the agent, without control characters',
     example: 'momentum-7',
   }),
   metadataURI: text(2048).meta({
-    description: "URI of the agent's own description, 1 to 2048 characters; the service never fetches it",
+    description: "URI of the agent's own description; never fetched",
     example: 'https://agents.example/momentum-7.json',
   }),
-  signer: address.meta({ description: 'Address that registers and owns the agent and signs its trades' }),
+  signer: address.meta({ description: 'Address that registers the agent and signs its trades' }),
   linkERC8004: z.boolean().default(false).meta({ description: 'Whether to link an ERC-8004 identity' }),
   erc8004AgentId: uint.default(0n).meta({ description: 'ERC-8004 token id; "0" if not linking' }),
 }
-export const registrationBody = z.object({ ...registrationFields, deadline, signature })
+
+/** The owner of an agent, if it is not the signer. All three fields or none. */
+export const ownerFields = {
+  owner: address.optional().meta({ description: 'Address that is to own the agent, if not the signer' }),
+  ownerNonce: uint.optional().meta({ description: 'Only with owner: ownerConsent.nonce of the quote' }),
+  ownerSignature: signature.optional().meta({ description: 'Only with owner: its signature of OwnAgent' }),
+}
+
+export const registrationBody = z.object({ ...registrationFields, ...ownerFields, deadline, signature })
 
 export const registrationQuote = z
   .object({
@@ -67,6 +75,10 @@ export const registrationQuote = z
     serverTime: unixSeconds('Current block time'),
     suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
     ...signableFields,
+    ownerConsent: z
+      .object({ owner: addressOut, nonce: z.string(), typedData: typedData.optional(), digest: z.string().optional() })
+      .optional()
+      .meta({ description: 'With `owner`: the OwnAgent message for `ownerSignature`' }),
     asOf,
   })
   .meta({ id: 'RegistrationQuote' })

@@ -11,7 +11,7 @@ const primaryType = z
 
 const exampleIntent = () => ({ positionId: '3', exitBps: 10000, deadline: exampleDeadline(), nonce: '4' })
 const exampleMessage = () => ({ agentId: '1', ...exampleIntent() })
-const messageValue = z.union([z.string().max(4096), z.int(), z.boolean()])
+const messageValue = z.union([z.string().max(4096), z.int(), z.boolean(), z.array(z.string().max(128)).max(64)])
 
 export const verifyBody = z
   .object({
@@ -71,6 +71,9 @@ const parsers: Record<string, z.ZodType<Message[string]>> = {
   bool: z.boolean(),
   bytes32: z.string().regex(/^0x[0-9a-fA-F]{64}$/, 'must be 0x and 64 hex characters'),
   uint256: z.preprocess(given => (typeof given === 'number' ? `${given}` : given), uint),
+  uint8: z.coerce.number<unknown>().int().min(0).max(255),
+  'address[]': z.array(address).max(64),
+  'uint256[]': z.array(uint).min(1).max(64),
   uint16: z.coerce.number<unknown>().int().min(0).max(65_535),
 }
 

@@ -38,7 +38,7 @@ export const typedData = z
     types: structFields,
     domain: z.object({ name: z.string(), version: z.string(), chainId: z.int(), verifyingContract: addressOut }),
     primaryType: z.string(),
-    message: z.record(z.string(), z.union([z.string(), z.int(), z.boolean()])),
+    message: z.record(z.string(), z.union([z.string(), z.int(), z.boolean(), z.array(z.string())])),
   })
   .meta({ id: 'TypedData', description: 'EIP-712 typed data, ready for eth_signTypedData_v4' })
 
@@ -66,10 +66,13 @@ export function presentTypedData(domain: Domain, primaryType: PrimaryType, messa
         verifyingContract: domain.verifyingContract,
       },
       primaryType,
-      message: Object.fromEntries(
-        Object.entries(message).map(([name, value]) => [name, typeof value === 'bigint' ? `${value}` : value]),
-      ),
+      message: Object.fromEntries(Object.entries(message).map(([name, value]) => [name, presentValue(value)])),
     },
     digest: digestOf(domain, primaryType, message),
   }
+}
+
+const presentValue = (value: Message[string]) => {
+  if (typeof value === 'object') return value.map(String)
+  return typeof value === 'bigint' ? `${value}` : value
 }

@@ -260,6 +260,36 @@ describe('a deployment with the functions of the protocol alone', () => {
     expect(await positionOf(trader, positionId)).toMatchObject({ priceStale: false })
   })
 
+  it('has no messages of owners, and names what is missing', async () => {
+    const { agentId } = await newTrader()
+    const missing = {
+      status: 503,
+      body: { code: 'OWNER_CONTROLS_NOT_SET', error: expect.stringContaining('OwnerControls') },
+    }
+    const signed = { agentId, deadline: '9999999999', nonce: '0', signature: `0x${'11'.repeat(65)}` }
+    const owner = '0x00000000000000000000000000000000000000A1'
+    const signer = '0x00000000000000000000000000000000000000b2'
+    for (const result of [
+      await call('getMandate', { agentId }),
+      await call('getMandateQuote', { agentId, mode: 'trade' }),
+      await call('setMandate', { ...signed, mode: 'trade' }),
+      await call('getStopQuote', { agentId, action: 'flatten' }),
+      await call('stopAgent', { ...signed, action: 'flatten' }),
+      await call('getOwnershipQuote', { agentId, newOwner: owner }),
+      await call('offerOwnership', { ...signed, newOwner: owner }),
+      await call('getAcceptanceQuote', { agentId, signer }),
+      await call('acceptOwnership', { ...signed, signer }),
+      await call('getSignerQuote', { agentId, signer }),
+      await call('setSigner', { ...signed, signer }),
+      await call('getCancelQuote', { agentId }),
+      await call('cancelIntents', { ...signed, untilNonce: '1' }),
+      await call('getRegistrationQuote', { signer, owner }),
+    ])
+      expect(result).toMatchObject(missing)
+    const { body } = await call('getSigningVectors')
+    expect(body.vectors).toHaveLength(6)
+  })
+
   it('is read completely', async () => {
     const { body: vaults } = await call('listVaults')
     expect(vaults.vaults).toMatchObject([{ contractAddress: GENESIS }, { contractAddress: FRONTIER }])

@@ -1,13 +1,14 @@
-import { type Address, createTestClient, createWalletClient, type Hex, http, publicActions } from 'viem'
+import { type Address, createTestClient, createWalletClient, getAddress, type Hex, http, publicActions } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, it } from 'vitest'
 import bytecode from '../../contracts/bytecode.json'
 import { smartAccountAbi } from '../../contracts-abi/smart-account.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { openPosition, registrationOf, signedIntent, submit } from '../support/actors.ts'
+import { newOwnedTrader, sendAsOwner, signedByOwner } from '../support/owner.ts'
 import { call, deployment } from '../support/surfaces.ts'
 
-// Agents whose signer is a contract (ERC-1271), and a key whose account has code (EIP-7702).
+// Agents whose signer or owner is a contract (ERC-1271), or a key whose account has code (EIP-7702).
 
 const client = createTestClient({
   mode: 'anvil',
@@ -33,7 +34,7 @@ async function deployAccount(owner: Address): Promise<Address> {
     args: [owner],
   })
   const { contractAddress } = await client.waitForTransactionReceipt({ hash })
-  return contractAddress as Address
+  return getAddress(contractAddress as Address)
 }
 
 /** Returns an account with the address of a contract that signs with its owner's key. */
@@ -68,7 +69,46 @@ describe('a contract as signer', () => {
   })
 })
 
+describe('a contract as owner', () => {
+  it('sets a mandate, stops and gives away its agent', async () => {
+    const key = privateKeyToAccount(generatePrivateKey())
+    const owner = signingFor(await deployAccount(key.address), key)
+    const trader = await newOwnedTrader(privateKeyToAccount(generatePrivateKey()), owner)
+    const { agentId } = trader
+    const limited = await sendAsOwner(owner, 'setMandate', { agentId, mode: 'trade', maxTradeUsdc: '50' })
+    expect(limited).toMatchObject({
+      status: 200,
+      body: { owner: owner.address, mandate: { maxTradeUsdc: '50000000' } },
+    })
+    await openPosition(trader, { usdcAmount: '50' })
+    const stopped = await sendAsOwner(owner, 'stopAgent', { agentId, action: 'flatten' })
+    expect(stopped).toMatchObject({ status: 201, body: { mandate: { mode: 'reduceOnly' } } })
+
+    const newKey = privateKeyToAccount(generatePrivateKey())
+    const newOwner = signingFor(await deployAccount(newKey.address), newKey)
+    await sendAsOwner(owner, 'offerOwnership', { agentId, newOwner: newOwner.address })
+    const accepted = await sendAsOwner(newOwner, 'acceptOwnership', { agentId, signer: newKey.address })
+    expect(accepted).toMatchObject({ status: 201, body: { owner: newOwner.address, signer: newKey.address } })
+  })
+
+  it('is refused if another key signed', async () => {
+    const key = privateKeyToAccount(generatePrivateKey())
+    const owner = signingFor(await deployAccount(key.address), key)
+    const { agentId } = await newOwnedTrader(privateKeyToAccount(generatePrivateKey()), owner)
+    const stranger = privateKeyToAccount(generatePrivateKey())
+    const body = await signedByOwner(stranger, 'stopAgent', { agentId, action: 'flatten' })
+    expect(await call('stopAgent', body)).toMatchObject({ status: 400, body: { code: 'INVALID_SIGNATURE' } })
+  })
+})
+
 describe('a key whose account has code', () => {
+  it('still owns as a key', async () => {
+    const owner = privateKeyToAccount(generatePrivateKey())
+    const { agentId } = await newOwnedTrader(privateKeyToAccount(generatePrivateKey()), owner)
+    await client.setCode({ address: owner.address, bytecode: `0xef0100${'11'.repeat(20)}` })
+    expect((await sendAsOwner(owner, 'stopAgent', { agentId, action: 'reduceOnly' })).status).toBe(201)
+  })
+
   it('still signs as a key', async () => {
     const account = privateKeyToAccount(generatePrivateKey())
     const { body } = await call('registerAgent', await registrationOf(account))

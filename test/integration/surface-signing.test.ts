@@ -1,4 +1,15 @@
-import { concat, createPublicClient, encodeAbiParameters, type Hex, hashMessage, http, keccak256, zeroHash } from 'viem'
+import {
+  concat,
+  createPublicClient,
+  encodeAbiParameters,
+  type Hex,
+  hashMessage,
+  http,
+  keccak256,
+  parseAbi,
+  stringToHex,
+  zeroHash,
+} from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
@@ -6,7 +17,7 @@ import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { TriggerType } from '../../src/protocol/enums.ts'
 import type { ExitRule } from '../../src/protocol/exit-rule.ts'
-import { hashExits } from '../../src/protocol/typed-data.ts'
+import { hashExits, isOwnerMessage, ownerPrimaryTypes, signingTypes } from '../../src/protocol/typed-data.ts'
 import { newTrader, openPosition, registrationOf, sign, signedIntent, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { call, deployment, type Input } from '../support/surfaces.ts'
@@ -276,11 +287,28 @@ describe('the signing vectors', () => {
       'AddToPosition',
       'ReducePosition',
       'UpdateExitLadder',
+      ...ownerPrimaryTypes,
     ])
     for (const vector of body.vectors) {
-      expect(await contractDigest(vector), vector.primaryType).toBe(vector.digest)
+      if (!isOwnerMessage(vector.primaryType))
+        expect(await contractDigest(vector), vector.primaryType).toBe(vector.digest)
       expect(await sign(account, vector.typedData), vector.primaryType).toBe(vector.signature)
     }
+  })
+
+  it.each(ownerPrimaryTypes)('have the type of the contract for %s', async primaryType => {
+    const address = (await client.readContract({
+      address: contracts.AgentRegistry,
+      abi: agentRegistryAbi,
+      functionName: 'ownerControls',
+    })) as Hex
+    const name = primaryType.replace(/([a-z])([A-Z])/g, '$1_$2').toUpperCase()
+    const typehash = await client.readContract({
+      address,
+      abi: parseAbi([`function ${name}_TYPEHASH() view returns (bytes32)`]),
+    } as never)
+    const fields = signingTypes[primaryType].map(field => `${field.type} ${field.name}`)
+    expect(keccak256(stringToHex(`${primaryType}(${fields.join(',')})`))).toBe(typehash)
   })
 })
 

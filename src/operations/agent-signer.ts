@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import { agentParams } from '../resources/agent.ts'
+import { signedFields } from '../resources/intent-input.ts'
+import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
+import { address, deadline } from '../resources/primitives.ts'
+import { defineOperation } from './define-operation.ts'
+import { quoteOwnerMessage, relayOwnerMessage } from './owner-messages.ts'
+
+const signer = address.meta({
+  description: 'Address whose signatures trade for the agent from then on',
+  example: '0x00000000000000000000000000000000000000b2',
+})
+
+export const getSignerQuote = defineOperation(
+  {
+    id: 'getSignerQuote',
+    tool: {
+      name: 'svc_get_signer_quote',
+      description:
+        'First step of replacing the key that trades for an agent. Pass signer; the owner signs typedData in a wallet (EIP-712); then call svc_set_signer. Example: {"agentId":"1","signer":"0x…"}',
+    },
+    method: 'get',
+    path: '/agents/{agentId}/signer/quote',
+    tag: 'Owners',
+    summary: 'Get a quote for replacing the signer',
+    description:
+      "Returns what the owner's SetSigner message must match. With `signer`, also returns the typed data to sign, its digest and the body to post.",
+    params: agentParams,
+    query: z.object({ signer: signer.optional(), deadline: deadline.optional() }),
+    cache: 'none',
+    status: 200,
+    output: ownerMessageQuote,
+    errors: [404, 502, 503],
+  },
+  async (context, { agentId, signer, deadline }) =>
+    quoteOwnerMessage(context, {
+      agentId,
+      primaryType: 'SetSigner',
+      deadline,
+      message: () => signer && { message: { agentId, signer }, body: { signer } },
+      warnings: ({ agent }) =>
+        signer === agent.owner ? ['The signer would be the owner: whoever steals that key owns the agent.'] : [],
+    }),
+)
+
+export const setSigner = defineOperation(
+  {
+    id: 'setSigner',
+    tool: {
+      name: 'svc_set_signer',
+      description:
+        "Replaces the key that trades for an agent; the former one is refused from the next block on. Before: svc_get_signer_quote; send its body with agentId and the owner's signature.",
+    },
+    method: 'post',
+    path: '/agents/{agentId}/signer',
+    tag: 'Owners',
+    summary: 'Replace the signer of an agent',
+    description:
+      "Verifies a SetSigner message signed by the agent's owner and relays it. What the former signer signed and is not mined yet is refused; what was mined stays.",
+    params: agentParams,
+    body: z.object({ signer, ...signedFields }),
+    cache: 'none',
+    status: 201,
+    replay: 200,
+    output: ownerMessageReceipt,
+    errors: [404, 409, 502, 503],
+  },
+  async (context, { agentId, signer, ...signed }) =>
+    relayOwnerMessage(context, {
+      ...signed,
+      agentId,
+      primaryType: 'SetSigner',
+      message: { agentId, signer },
+      functionName: 'setSigner',
+      args: [agentId, signer],
+    }),
+)

@@ -1,0 +1,78 @@
+import { z } from 'zod'
+import { agentParams } from '../resources/agent.ts'
+import { signedFields } from '../resources/intent-input.ts'
+import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
+import { deadline, uint } from '../resources/primitives.ts'
+import { defineOperation } from './define-operation.ts'
+import { quoteOwnerMessage, relayOwnerMessage } from './owner-messages.ts'
+
+const untilNonce = uint.meta({
+  description: "The next nonce of the agent's intents afterwards: at most 64 above the present one",
+  example: '5',
+})
+
+export const getCancelQuote = defineOperation(
+  {
+    id: 'getCancelQuote',
+    tool: {
+      name: 'svc_get_cancel_quote',
+      description:
+        'First step of voiding intents that an agent has signed and that are not mined yet. Without untilNonce, the next one is voided. The owner signs typedData in a wallet (EIP-712); then call svc_cancel_intents. Example: {"agentId":"1"}',
+    },
+    method: 'get',
+    path: '/agents/{agentId}/cancel/quote',
+    tag: 'Owners',
+    summary: 'Get a quote for cancelling intents',
+    description:
+      "Returns what the owner's CancelIntents message must match, the typed data to sign, its digest and the body to post. Without `untilNonce`, one intent is cancelled: the next.",
+    params: agentParams,
+    query: z.object({ untilNonce: untilNonce.optional(), deadline: deadline.optional() }),
+    cache: 'none',
+    status: 200,
+    output: ownerMessageQuote,
+    errors: [404, 502, 503],
+  },
+  async (context, { agentId, untilNonce, deadline }) =>
+    quoteOwnerMessage(context, {
+      agentId,
+      primaryType: 'CancelIntents',
+      deadline,
+      message({ intentNonce }) {
+        const until = untilNonce ?? intentNonce + 1n
+        return { message: { agentId, untilNonce: until }, body: { untilNonce: `${until}` } }
+      },
+    }),
+)
+
+export const cancelIntents = defineOperation(
+  {
+    id: 'cancelIntents',
+    tool: {
+      name: 'svc_cancel_intents',
+      description:
+        "Voids the agent's signed intents with a nonce below untilNonce that are not mined yet. Before: svc_get_cancel_quote; send its body with agentId and the owner's signature.",
+    },
+    method: 'post',
+    path: '/agents/{agentId}/cancel',
+    tag: 'Owners',
+    summary: 'Cancel the intents of an agent',
+    description:
+      "Verifies a CancelIntents message signed by the agent's owner and relays it. The agent's nonce advances to `untilNonce`, so whatever the agent signed below it and is not mined yet is void.",
+    params: agentParams,
+    body: z.object({ untilNonce, ...signedFields }),
+    cache: 'none',
+    status: 201,
+    replay: 200,
+    output: ownerMessageReceipt,
+    errors: [404, 409, 502, 503],
+  },
+  async (context, { agentId, untilNonce, ...signed }) =>
+    relayOwnerMessage(context, {
+      ...signed,
+      agentId,
+      primaryType: 'CancelIntents',
+      message: { agentId, untilNonce },
+      functionName: 'cancelIntents',
+      args: [agentId, untilNonce],
+    }),
+)

@@ -1,0 +1,139 @@
+import { type Address, isAddress } from 'viem'
+import { z } from 'zod'
+import type { Chain } from '../chain/configured-chain.ts'
+import { tokenBySymbol } from '../chain/token-symbols.ts'
+import { agentParams } from '../resources/agent.ts'
+import { signedFields } from '../resources/intent-input.ts'
+import { agentControl, mandateFields, mandateQuery, modeNumber } from '../resources/mandate.ts'
+import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
+import { address, deadline } from '../resources/primitives.ts'
+import { parseUsdc } from '../resources/usdc-amount.ts'
+import { defineOperation } from './define-operation.ts'
+import { quoteOwnerMessage, readAgentControl, relayOwnerMessage } from './owner-messages.ts'
+
+export const getMandate = defineOperation(
+  {
+    id: 'getMandate',
+    tool: {
+      name: 'svc_get_mandate',
+      description:
+        'Who owns an agent, which key signs for it, and what its owner lets it do: mode, limits in USDC base units, tokens, end; null means no limit. Example: {"agentId":"1"}',
+    },
+    method: 'get',
+    path: '/agents/{agentId}/mandate',
+    tag: 'Owners',
+    summary: 'Get the mandate of an agent',
+    description:
+      'Returns who controls the agent and what its owner lets it do. A mandate only narrows: the rules of the track and of the trade policy hold besides it.',
+    params: agentParams,
+    cache: 'none',
+    status: 200,
+    output: agentControl,
+    errors: [404, 502, 503],
+  },
+  (context, { agentId }) => readAgentControl(context, agentId),
+)
+
+export const getMandateQuote = defineOperation(
+  {
+    id: 'getMandateQuote',
+    tool: {
+      name: 'svc_get_mandate_quote',
+      description:
+        'First step of setting a mandate. Pass mode and every limit that is to hold: a new mandate replaces the whole old one. The owner signs typedData in a wallet (EIP-712); then call svc_set_mandate. Example: {"agentId":"1","mode":"trade","maxTradeUsdc":"500","allowedTokens":"NVDA,AAPL"}',
+    },
+    method: 'get',
+    path: '/agents/{agentId}/mandate/quote',
+    tag: 'Owners',
+    summary: 'Get a quote for setting a mandate',
+    description:
+      "Returns what the owner's SetMandate message must match. With `mode`, also returns the typed data to sign, its digest and the body to put. A limit that is left out is no limit, because a new mandate replaces the whole old one.",
+    params: agentParams,
+    query: z.object({ ...mandateQuery, deadline: deadline.optional() }),
+    cache: 'none',
+    status: 200,
+    output: ownerMessageQuote,
+    errors: [404, 502, 503],
+  },
+  async ({ chain }, { agentId, mode, deadline, ...limits }) => {
+    const mandate = mode && (await toMandate(chain, { mode, ...limits }))
+    return quoteOwnerMessage(
+      { chain },
+      {
+        agentId,
+        primaryType: 'SetMandate',
+        deadline,
+        message: () =>
+          mandate && {
+            message: { agentId, ...mandate },
+            body: {
+              mode,
+              ...limits,
+              ...(limits.validUntil !== undefined && { validUntil: `${limits.validUntil}` }),
+              ...(limits.allowedTokens && { allowedTokens: mandate.allowedTokens }),
+            },
+          },
+        warnings: ({ mandate: { closingSince } }) =>
+          mode === 'trade' && closingSince !== 0n
+            ? ['All positions of the agent are being closed: this mandate ends that, and what is not sold stays open.']
+            : [],
+      },
+    )
+  },
+)
+
+export const setMandate = defineOperation(
+  {
+    id: 'setMandate',
+    tool: {
+      name: 'svc_set_mandate',
+      description:
+        "Sets what the owner lets the agent do. Before: svc_get_mandate_quote; send its body with agentId and the owner's signature. Repeating it is safe: it executes once. Reductions, exits and tighter ladders are always allowed.",
+    },
+    method: 'put',
+    path: '/agents/{agentId}/mandate',
+    tag: 'Owners',
+    summary: 'Set the mandate of an agent',
+    description:
+      "Verifies a SetMandate message signed by the agent's owner and relays it. It replaces the whole mandate: a limit that is left out is no limit. A mandate in mode `trade` also ends a close all. The owner pays no gas.",
+    params: agentParams,
+    body: z.object({ ...mandateFields, ...signedFields }),
+    cache: 'none',
+    status: 200,
+    output: ownerMessageReceipt,
+    errors: [404, 409, 502, 503],
+  },
+  async (context, { agentId, nonce, deadline, signature, ...given }) => {
+    const mandate = await toMandate(context.chain, given)
+    return relayOwnerMessage(context, {
+      agentId,
+      nonce,
+      deadline,
+      signature,
+      primaryType: 'SetMandate',
+      message: { agentId, ...mandate },
+      functionName: 'setMandate',
+      args: [agentId, mandate],
+    })
+  },
+)
+
+/** The fields of a mandate, parsed. */
+export type GivenMandate = z.output<z.ZodObject<typeof mandateFields>>
+
+/** Returns a mandate as it is signed. Throws INVALID_AMOUNT, UNKNOWN_SYMBOL. */
+export async function toMandate(chain: Chain, { mode, validUntil, allowedTokens = [], ...limits }: GivenMandate) {
+  const limit = (given: string | undefined) => (given === undefined ? 0n : parseUsdc(given))
+  return {
+    mode: modeNumber(mode),
+    maxTradeUsdc: limit(limits.maxTradeUsdc),
+    maxDailyTurnoverUsdc: limit(limits.maxDailyTurnoverUsdc),
+    maxExposureUsdc: limit(limits.maxExposureUsdc),
+    allowedTokens: await Promise.all(allowedTokens.map(token => tokenOf(chain, token))),
+    validUntil: validUntil ?? 0n,
+  }
+}
+
+async function tokenOf(chain: Chain, token: string): Promise<Address> {
+  return isAddress(token, { strict: false }) ? address.parse(token) : tokenBySymbol(chain, token)
+}

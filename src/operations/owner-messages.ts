@@ -1,0 +1,140 @@
+import { type Address, encodeFunctionData, type Hex } from 'viem'
+import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
+import type { Block } from '../chain/block-number-and-time.ts'
+import { getOwnerTerms, type OwnerTerms } from '../chain/read-owner-terms.ts'
+import { symbolsOf } from '../chain/token-symbols.ts'
+import { verifySignature } from '../chain/verify-signature.ts'
+import type { Context } from '../context.ts'
+import { refuse } from '../errors/refuse.ts'
+import type { RelayRequest } from '../executor/relay-types.ts'
+import { recoverSigner } from '../protocol/recover-signer.ts'
+import { digestOf, type Message, type OwnerPrimaryType } from '../protocol/typed-data.ts'
+import { presentAgentControl } from '../resources/mandate.ts'
+import { presentAsOf } from '../resources/primitives.ts'
+import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
+import { deadlineRefusal, deadlineWarnings, quoteDeadline } from './deadline.ts'
+import { OperationReply } from './define-operation.ts'
+import { refusalAtHead } from './failed-intent-refusals.ts'
+import { relayOrRefuse } from './relay-or-refuse.ts'
+
+/** Who must sign a message, with its next nonce. */
+type Party = { address: Address; nonce: bigint }
+
+/** Returns the owner of an agent as the party that signs. */
+export const ownerOf = ({ agent, ownerNonce }: OwnerTerms): Party => ({ address: agent.owner, nonce: ownerNonce })
+
+type OwnerQuote = {
+  agentId: bigint
+  primaryType: OwnerPrimaryType
+  deadline: bigint | undefined
+  party?: (terms: OwnerTerms) => Party
+  /** The message and the body without nonce and deadline; undefined unless the request names every value. */
+  message?: (terms: OwnerTerms) => { message: Message; body: Record<string, unknown> } | undefined
+  warnings?: (terms: OwnerTerms, block: Block) => string[]
+}
+
+/** Returns the quote for a message of an owner. Throws AGENT_NOT_FOUND, OWNER_CONTROLS_NOT_SET. */
+export async function quoteOwnerMessage({ chain }: Pick<Context, 'chain'>, quote: OwnerQuote) {
+  const { agentId, primaryType, party = ownerOf } = quote
+  const { block, terms } = await getOwnerTerms(chain, agentId)
+  const { address: signer, nonce } = party(terms)
+  const deadline = quoteDeadline(quote.deadline, block)
+  const signable = quote.message?.(terms)
+  const warnings = quote.warnings?.(terms, block) ?? []
+  return {
+    agentId: `${agentId}`,
+    signer,
+    nonce: `${nonce}`,
+    eip712: presentEip712(terms.domain, primaryType),
+    ownerControls: terms.contract,
+    ...(warnings.length > 0 && { warnings }),
+    serverTime: `${block.timestamp}`,
+    suggestedDeadline: `${deadline}`,
+    ...(signable && {
+      ...presentTypedData(terms.domain, primaryType, { ...signable.message, nonce, deadline }),
+      body: { ...signable.body, nonce: `${nonce}`, deadline: `${deadline}` },
+    }),
+    asOf: presentAsOf(block),
+  }
+}
+
+type OwnerFunction =
+  | 'offerOwnership'
+  | 'acceptOwnership'
+  | 'setSigner'
+  | 'setMandate'
+  | 'stopBuying'
+  | 'closeAll'
+  | 'cancelIntents'
+
+type SignedOwnerMessage = {
+  agentId: bigint
+  nonce: bigint
+  deadline: bigint
+  signature: Hex
+  primaryType: OwnerPrimaryType
+  /** The message without nonce and deadline. */
+  message: Message
+  functionName: OwnerFunction
+  /** The arguments before nonce, deadline and signature. */
+  args: readonly unknown[]
+  party?: (terms: OwnerTerms) => Party
+}
+
+/**
+ * Verifies a message of an owner, relays it, and returns who controls the agent then. Posting the identical body again
+ * returns the same transaction and never executes it twice, also when the agent has another owner by then. Throws
+ * AGENT_NOT_FOUND, OWNER_CONTROLS_NOT_SET, INVALID_SIGNATURE, INVALID_NONCE and the refusals of a relay.
+ */
+export async function relayOwnerMessage(context: Context, signed: SignedOwnerMessage) {
+  const { chain, executor } = context
+  const { agentId, nonce, deadline, signature, primaryType, party = ownerOf } = signed
+  const { block, terms } = await getOwnerTerms(chain, agentId)
+  const { address: signer, nonce: expected } = party(terms)
+  const message = { ...signed.message, nonce, deadline }
+  const digest = digestOf(terms.domain, primaryType, message)
+  // Whoever signed a repeated body may not be the owner any more.
+  const { address: recovered } = await recoverSigner(digest, signature)
+  const relay: RelayRequest = {
+    digest,
+    kind: 'owner',
+    group: `owner:${recovered ?? signer}`,
+    groupNonce: `${nonce}`,
+    deadline,
+    call: {
+      to: terms.contract,
+      data: encodeFunctionData({
+        abi: ownerControlsAbi,
+        functionName: signed.functionName,
+        args: [...signed.args, nonce, deadline, signature],
+      } as Parameters<typeof encodeFunctionData>[0]),
+    },
+  }
+  const isNext = nonce === expected && recovered === signer
+  const record = isNext ? undefined : await executor.find(relay.group, digest)
+  const isExecuted = record?.state === 'mined' || record?.state === 'final'
+  if (!isExecuted) {
+    await verifySignature(chain, signer, { domain: terms.domain, primaryType, message }, signature)
+    const isKnown = record !== undefined && record.state !== 'rejected'
+    const invalid =
+      deadlineRefusal(deadline, block) ??
+      (nonce === expected ? undefined : refuse('INVALID_NONCE', { given: nonce, expected }))
+    if (invalid && !isKnown) throw invalid
+  }
+
+  const mined = await relayOrRefuse(executor, relay, revert => refusalAtHead(chain, revert))
+  const response = {
+    ...(await readAgentControl(context, agentId)),
+    transactionHash: mined.hash,
+    blockNumber: `${mined.blockNumber}`,
+    ...deadlineWarnings(deadline, block),
+  }
+  return new OperationReply(response, { isReplay: isExecuted })
+}
+
+/** Reads who controls an agent. Throws AGENT_NOT_FOUND, OWNER_CONTROLS_NOT_SET. */
+export async function readAgentControl({ chain }: Pick<Context, 'chain'>, agentId: bigint) {
+  const { block, terms } = await getOwnerTerms(chain, agentId)
+  const symbolOf = await symbolsOf(chain, terms.mandate.allowedTokens ?? [])
+  return presentAgentControl(block, agentId, terms, symbolOf)
+}

@@ -1,0 +1,156 @@
+import { z } from 'zod'
+import type { OwnerTerms } from '../chain/read-owner-terms.ts'
+import { refuse } from '../errors/refuse.ts'
+import { agentParams } from '../resources/agent.ts'
+import { signedFields } from '../resources/intent-input.ts'
+import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
+import { address, deadline } from '../resources/primitives.ts'
+import { defineOperation } from './define-operation.ts'
+import { ownerOf, quoteOwnerMessage, relayOwnerMessage } from './owner-messages.ts'
+
+const newOwner = address.meta({
+  description: 'To whom the agent is offered; the zero address withdraws the offer',
+  example: '0x00000000000000000000000000000000000000a1',
+})
+const signer = address.meta({
+  description: 'Address whose signatures trade for the agent from then on',
+  example: '0x00000000000000000000000000000000000000b2',
+})
+
+export const getOwnershipQuote = defineOperation(
+  {
+    id: 'getOwnershipQuote',
+    tool: {
+      name: 'svc_get_ownership_quote',
+      description:
+        'First step of giving an agent to another owner. Pass newOwner; the owner signs typedData in a wallet (EIP-712); then call svc_offer_agent. Example: {"agentId":"1","newOwner":"0x…"}',
+    },
+    method: 'get',
+    path: '/agents/{agentId}/owner/quote',
+    tag: 'Owners',
+    summary: 'Get a quote for offering an agent to a new owner',
+    description:
+      "Returns what the owner's OfferOwnership message must match. With `newOwner`, also returns the typed data to sign, its digest and the body to post.",
+    params: agentParams,
+    query: z.object({ newOwner: newOwner.optional(), deadline: deadline.optional() }),
+    cache: 'none',
+    status: 200,
+    output: ownerMessageQuote,
+    errors: [404, 502, 503],
+  },
+  async (context, { agentId, newOwner, deadline }) =>
+    quoteOwnerMessage(context, {
+      agentId,
+      primaryType: 'OfferOwnership',
+      deadline,
+      message: () => newOwner && { message: { agentId, newOwner }, body: { newOwner } },
+    }),
+)
+
+export const offerOwnership = defineOperation(
+  {
+    id: 'offerOwnership',
+    tool: {
+      name: 'svc_offer_agent',
+      description:
+        "Offers an agent to a new owner, who takes it with svc_accept_agent; nothing changes before. Before: svc_get_ownership_quote; send its body with agentId and the owner's signature.",
+    },
+    method: 'post',
+    path: '/agents/{agentId}/owner',
+    tag: 'Owners',
+    summary: 'Offer an agent to a new owner',
+    description:
+      "Verifies an OfferOwnership message signed by the agent's owner and relays it. The agent changes hands when the new owner accepts. A second offer replaces the first.",
+    params: agentParams,
+    body: z.object({ newOwner, ...signedFields }),
+    cache: 'none',
+    status: 201,
+    replay: 200,
+    output: ownerMessageReceipt,
+    errors: [404, 409, 502, 503],
+  },
+  async (context, { agentId, newOwner, ...signed }) =>
+    relayOwnerMessage(context, {
+      ...signed,
+      agentId,
+      primaryType: 'OfferOwnership',
+      message: { agentId, newOwner },
+      functionName: 'offerOwnership',
+      args: [agentId, newOwner],
+    }),
+)
+
+export const getAcceptanceQuote = defineOperation(
+  {
+    id: 'getAcceptanceQuote',
+    tool: {
+      name: 'svc_get_acceptance_quote',
+      description:
+        'First step of taking an agent that was offered. Pass the signer that is to trade; the new owner signs typedData in a wallet (EIP-712); then call svc_accept_agent. Example: {"agentId":"1","signer":"0x…"}',
+    },
+    method: 'get',
+    path: '/agents/{agentId}/owner/acceptance/quote',
+    tag: 'Owners',
+    summary: 'Get a quote for accepting an agent',
+    description:
+      "Returns what the new owner's AcceptOwnership message must match. With `signer`, also returns the typed data to sign, its digest and the body to post.",
+    params: agentParams,
+    query: z.object({ signer: signer.optional(), deadline: deadline.optional() }),
+    cache: 'none',
+    status: 200,
+    output: ownerMessageQuote,
+    errors: [400, 404, 502, 503],
+  },
+  async (context, { agentId, signer, deadline }) =>
+    quoteOwnerMessage(context, {
+      agentId,
+      primaryType: 'AcceptOwnership',
+      deadline,
+      party({ pendingOwner }) {
+        if (pendingOwner === undefined) throw refuse('NO_OWNERSHIP_OFFER', { agentId })
+        return pendingOwner
+      },
+      message: () => signer && { message: { agentId, signer }, body: { signer } },
+      warnings: ({ agent, mandate }) => [
+        ...(signer === agent.signer ? ["The former owner may still have the signer's key."] : []),
+        ...(mandate.version === 0n ? [] : ['The mandate of the former owner stays until you set another.']),
+      ],
+    }),
+)
+
+export const acceptOwnership = defineOperation(
+  {
+    id: 'acceptOwnership',
+    tool: {
+      name: 'svc_accept_agent',
+      description:
+        "Takes an agent that its owner has offered, and names the key that trades for it. Before: svc_get_acceptance_quote; send its body with agentId and the new owner's signature. The former signer is refused from then on.",
+    },
+    method: 'post',
+    path: '/agents/{agentId}/owner/acceptance',
+    tag: 'Owners',
+    summary: 'Accept an agent',
+    description:
+      'Verifies an AcceptOwnership message signed by the address to which the agent is offered, and relays it. The agent and its payouts belong to that address from then on, and `signer` replaces the former one. The mandate stays until the new owner sets another.',
+    params: agentParams,
+    body: z.object({ signer, ...signedFields }),
+    cache: 'none',
+    status: 201,
+    replay: 200,
+    output: ownerMessageReceipt,
+    errors: [404, 409, 502, 503],
+  },
+  async (context, { agentId, signer, ...signed }) =>
+    relayOwnerMessage(context, {
+      ...signed,
+      agentId,
+      primaryType: 'AcceptOwnership',
+      message: { agentId, signer },
+      functionName: 'acceptOwnership',
+      args: [agentId, signer],
+      party: newOwnerOf,
+    }),
+)
+
+/** Returns to whom an agent is offered; its owner if to nobody, who may be repeating the acceptance. */
+export const newOwnerOf = (terms: OwnerTerms) => terms.pendingOwner ?? ownerOf(terms)

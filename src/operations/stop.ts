@@ -1,0 +1,111 @@
+import { z } from 'zod'
+import { agentParams } from '../resources/agent.ts'
+import { signedFields } from '../resources/intent-input.ts'
+import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
+import { agentId, deadline } from '../resources/primitives.ts'
+import { defineOperation } from './define-operation.ts'
+import { quoteOwnerMessage, relayOwnerMessage } from './owner-messages.ts'
+
+const action = z.enum(['reduceOnly', 'flatten']).meta({
+  description:
+    '`reduceOnly` stops buying; `flatten` also sells every position of the agent, each at least at the floor of the trade policy',
+  example: 'flatten',
+})
+const OTHERS = 'Further agents of the same owner, which the same signature stops'
+const otherAgentIds = z.array(agentId).max(63)
+
+/** The messages by action. */
+const messages = {
+  reduceOnly: { primaryType: 'StopBuying', functionName: 'stopBuying' },
+  flatten: { primaryType: 'CloseAll', functionName: 'closeAll' },
+} as const
+
+export const getStopQuote = defineOperation(
+  {
+    id: 'getStopQuote',
+    tool: {
+      name: 'svc_get_stop_quote',
+      description:
+        'First step of stopping an agent: reduceOnly stops buying, flatten also sells every position. The owner signs typedData in a wallet (EIP-712); then call svc_stop_agent. Example: {"agentId":"1","action":"flatten"}',
+    },
+    method: 'get',
+    path: '/agents/{agentId}/stop/quote',
+    tag: 'Owners',
+    summary: 'Get a quote for stopping an agent',
+    description:
+      "Returns what the owner's message must match: StopBuying for `reduceOnly`, CloseAll for `flatten`. Also returns the typed data to sign, its digest and the body to post. One signature stops as many agents of the owner as `otherAgentIds` names.",
+    params: agentParams,
+    query: z.object({
+      action,
+      otherAgentIds: z
+        .string()
+        .max(4096)
+        .transform(list => list.split(','))
+        .pipe(otherAgentIds)
+        .optional()
+        .meta({ description: `${OTHERS}; separated by commas`, example: '2,3' }),
+      deadline: deadline.optional(),
+    }),
+    cache: 'none',
+    status: 200,
+    output: ownerMessageQuote,
+    errors: [404, 502, 503],
+  },
+  async (context, { agentId, action, otherAgentIds = [], deadline }) =>
+    quoteOwnerMessage(context, {
+      agentId,
+      primaryType: messages[action].primaryType,
+      deadline,
+      message: () => ({
+        message: { agentIds: [agentId, ...otherAgentIds] },
+        body: { action, ...(otherAgentIds.length > 0 && { otherAgentIds: otherAgentIds.map(String) }) },
+      }),
+      warnings: ({ openPositionIds }) =>
+        action === 'flatten' && openPositionIds.length > 0
+          ? [`Positions to sell: ${openPositionIds.length}. What a pool cannot take at the floor is sold later.`]
+          : [],
+    }),
+)
+
+export const stopAgent = defineOperation(
+  {
+    id: 'stopAgent',
+    tool: {
+      name: 'svc_stop_agent',
+      description:
+        "Stops an agent for its owner: reduceOnly or flatten. Before: svc_get_stop_quote; send its body with agentId and the owner's signature. Repeating the identical body is safe. After a flatten: svc_get_mandate shows which positions remain, svc_get_position_automation why.",
+    },
+    method: 'post',
+    path: '/agents/{agentId}/stop',
+    tag: 'Owners',
+    summary: 'Stop an agent',
+    description:
+      "Verifies a StopBuying or CloseAll message signed by the agent's owner and relays it. After `flatten`, anybody may sell the agent's positions, and the keeper of this deployment does: at the floor of the trade policy, in as many transactions as needed. `openPositionIds` are those that remain; `/agents/{agentId}/positions/{positionId}/automation` says why. The owner pays no gas.",
+    params: agentParams,
+    body: z.object({
+      action,
+      otherAgentIds: otherAgentIds.optional().meta({ description: OTHERS, example: ['2', '3'] }),
+      ...signedFields,
+    }),
+    cache: 'none',
+    status: 201,
+    replay: 200,
+    output: ownerMessageReceipt,
+    errors: [404, 409, 502, 503],
+  },
+  async (context, { agentId, action, otherAgentIds = [], nonce, deadline, signature }) => {
+    const agentIds = [agentId, ...otherAgentIds]
+    const reply = await relayOwnerMessage(context, {
+      agentId,
+      nonce,
+      deadline,
+      signature,
+      primaryType: messages[action].primaryType,
+      message: { agentIds },
+      functionName: messages[action].functionName,
+      args: [agentIds],
+    })
+    if (action === 'flatten') context.keeper?.wake()
+    return reply
+  },
+)

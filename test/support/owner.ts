@@ -1,0 +1,64 @@
+import type { PrivateKeyAccount } from 'viem/accounts'
+import { expect } from 'vitest'
+import { registrationOf, sign, type Trader } from './actors.ts'
+import type { Body } from './body.ts'
+import { type CallResult, call, type Input, type OperationId } from './surfaces.ts'
+
+/** The quote of each message of an owner. */
+const quoteOf = {
+  setMandate: 'getMandateQuote',
+  stopAgent: 'getStopQuote',
+  offerOwnership: 'getOwnershipQuote',
+  acceptOwnership: 'getAcceptanceQuote',
+  setSigner: 'getSignerQuote',
+  cancelIntents: 'getCancelQuote',
+} as const satisfies Partial<Record<OperationId, OperationId>>
+export type OwnerOperation = keyof typeof quoteOf
+
+/** Returns the signed body of a message of an owner, from its quote. `changes` are made after signing. */
+export async function signedByOwner(
+  owner: PrivateKeyAccount,
+  operation: OwnerOperation,
+  input: Input & { agentId: string },
+  changes: Input = {},
+): Promise<Input> {
+  const { status, body } = await call(quoteOf[operation], input)
+  expect({ status, body }).toMatchObject({ status: 200, body: { typedData: {} } })
+  return { agentId: input.agentId, ...body.body, signature: await sign(owner, body.typedData), ...changes }
+}
+
+/** Quotes, signs and sends a message of an owner. */
+export async function sendAsOwner(
+  owner: PrivateKeyAccount,
+  operation: OwnerOperation,
+  input: Input & { agentId: string },
+): Promise<CallResult> {
+  return call(operation, await signedByOwner(owner, operation, input))
+}
+
+/** Returns a registration that both the signer and the owner have signed. */
+export async function ownedRegistrationOf(
+  signer: PrivateKeyAccount,
+  owner: PrivateKeyAccount,
+  changes: Input = {},
+): Promise<Body> {
+  const input = { owner: owner.address, ...changes }
+  const registration = await registrationOf(signer, input)
+  const { vault, name, metadataURI, deadline } = registration
+  const { body } = await call('getRegistrationQuote', {
+    ...{ signer: signer.address, vault, name, metadataURI, deadline },
+    ...input,
+  })
+  return { ...registration, ownerSignature: await sign(owner, body.ownerConsent.typedData) }
+}
+
+/** Registers an agent that another key owns. */
+export async function newOwnedTrader(
+  signer: PrivateKeyAccount,
+  owner: PrivateKeyAccount,
+  changes: Input = {},
+): Promise<Trader> {
+  const { status, body } = await call('registerAgent', await ownedRegistrationOf(signer, owner, changes))
+  expect({ status, body }).toMatchObject({ status: 201, body: { agentId: expect.any(String) } })
+  return { agentId: body.agentId, account: signer }
+}
