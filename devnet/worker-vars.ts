@@ -25,6 +25,7 @@ export function workerVars(deployment: Deployment): Record<string, string> {
   return {
     ...addressVars(deployment),
     RPC_URL: rpcUrl,
+    CHAIN_MAY_RESTART: 'true',
     BASE_URL: baseUrl,
     EXECUTOR_PRIVATE_KEY: accounts.executor.privateKey,
     RELAYER_PRIVATE_KEY: accounts.relayer.privateKey,

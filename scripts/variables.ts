@@ -60,6 +60,13 @@ export const variables: Variable[] = [
     default: '0',
   },
   {
+    name: 'CHAIN_MAY_RESTART',
+    group: 'chain',
+    meaning:
+      '`true` for an embedded chain that starts over: lanes then drop their journal once every node shows another genesis block',
+    default: 'false',
+  },
+  {
     name: 'EXECUTOR_PRIVATE_KEY',
     group: 'trading',
     secret: true,

@@ -46,6 +46,8 @@ export type ChainConfig = {
   vaults: Record<string, Address>
   /** The block of the deployment, or an earlier one: no contract has an older event. */
   startBlock: bigint
+  /** Whether another chain may take its place under the same id, as when an embedded chain restarts. */
+  mayRestart: boolean
 }
 
 /**
@@ -214,6 +216,7 @@ const toChainConfig = (variables: ChainVariables): ChainConfig => ({
   tokens: variables.TOKENS,
   vaults: variables.VAULTS,
   startBlock: variables.START_BLOCK,
+  mayRestart: variables.CHAIN_MAY_RESTART === 'true',
 })
 
 /** Fees are paid on the deployment's own chain unless another network is set. */

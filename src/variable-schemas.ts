@@ -86,6 +86,7 @@ export const chainVariables = z.object({
   TOKENS: json(z.record(z.string(), address)).default({}),
   VAULTS: json(z.record(z.string(), address)).default({}),
   START_BLOCK: z.coerce.bigint().min(0n).default(0n),
+  CHAIN_MAY_RESTART: z.enum(['true', 'false'], 'must be true or false').default('false'),
 })
 
 export type ChainVariables = z.output<typeof chainVariables>

@@ -52,7 +52,8 @@ export function assembleLane({
   const heads = createHeadCache({
     rpc,
     address,
-    chainId: chain.id,
+    chain,
+    knownGenesis: () => (journal.isEmpty() ? undefined : (journal.get('genesis') as Hex | undefined)),
     onHead: head => attemptSigner.observe(head),
   })
   const intentOutcomes = createIntentOutcomes({

@@ -1,4 +1,5 @@
 import type { Address, Hex } from 'viem'
+import { logEvent } from '../log.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { balanceRequest, blockRequest, chainIdRequest, transactionCountRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
@@ -20,26 +21,58 @@ export type ChainHead = {
 
 export type HeadCache = ReturnType<typeof createHeadCache>
 
-/** Caches the chain's head. `onHead` is called with every head that is read, before it is returned. */
+/** Another chain takes the place of the known one only after this many reads in a row have shown it on every node. */
+const CONFIRMING_READS = 3
+const CONFIRMING_PAUSE_MS = 750
+
+/**
+ * Caches the chain's head. `onHead` is called with every head that is read, before it is returned. A node with another
+ * genesis block than the known one counts as failed. If every node has the same other one, the chain may have been replaced:
+ * where the configuration allows that, its head is read once it is confirmed; elsewhere no head is read.
+ */
 export function createHeadCache({
   rpc,
   address,
-  chainId,
+  chain,
+  knownGenesis,
   onHead,
 }: {
   rpc: RpcTransport
   address: Address
-  chainId: number
+  chain: { id: number; mayRestart: boolean }
+  /** Returns the hash of the chain's block 0; undefined while nothing depends on it. */
+  knownGenesis: () => Hex | undefined
   onHead: (head: ChainHead) => void
 }) {
   let head: ChainHead | undefined
   let reading: Promise<ChainHead> | undefined
+  let isOtherChain = false
 
   async function read(): Promise<ChainHead> {
-    const fresh = await readChainHead(rpc, address, chainId)
+    const fresh = await readConfirmed()
+    isOtherChain = false
     onHead(fresh)
     head = fresh
     return fresh
+  }
+
+  async function readConfirmed(): Promise<ChainHead> {
+    let other: Hex | undefined
+    for (let reads = 0; ; reads++) {
+      const isConfirmed = other !== undefined && reads >= CONFIRMING_READS
+      const result = await readChainHead(rpc, {
+        address,
+        chainId: chain.id,
+        genesis: isConfirmed ? other : knownGenesis(),
+      })
+      if (result.kind === 'head') return result.head
+      if (!isOtherChain) logEvent('another genesis block', { executor: address, genesis: result.genesis })
+      isOtherChain = true
+      const mayBeConfirmed = chain.mayRestart && (other === undefined || other === result.genesis)
+      if (!mayBeConfirmed) throw unreachable('every node shows another genesis block')
+      other = result.genesis
+      await new Promise(resolve => setTimeout(resolve, CONFIRMING_PAUSE_MS))
+    }
   }
 
   /** Reads the head; a call during a read joins it. Throws CHAIN_UNREACHABLE. */
@@ -61,31 +94,54 @@ export function createHeadCache({
     },
     /** Returns the last head that was read; undefined before the first. */
     last: () => head,
+    /** Whether every node showed another genesis block than the known one when the head was last read. */
+    areOfAnotherChain: () => isOtherChain,
   }
 }
 
-async function readChainHead(rpc: RpcTransport, address: Address, chainId: number): Promise<ChainHead> {
-  const [, nonce, balance, latest, genesis] = await rpc.batch(
-    [
-      chainIdRequest,
-      transactionCountRequest(address),
-      balanceRequest(address),
-      blockRequest('latest'),
-      blockRequest(0),
-    ],
-    ([id]) => Number(id.result) === chainId,
-  )
+/** Reads the head from a node with the given genesis block, or returns the other one that every node has. */
+async function readChainHead(
+  rpc: RpcTransport,
+  { address, chainId, genesis }: { address: Address; chainId: number; genesis: Hex | undefined },
+): Promise<{ kind: 'head'; head: ChainHead } | { kind: 'other chain'; genesis: Hex }> {
+  const others: Hex[] = []
+  const requests = [
+    chainIdRequest,
+    transactionCountRequest(address),
+    balanceRequest(address),
+    blockRequest('latest'),
+    blockRequest(0),
+  ] as const
+  const responses = await rpc
+    .batch(requests, ([id, , , , first]) => {
+      if (Number(id.result) !== chainId) return false
+      if (genesis === undefined || !first.result || first.result.hash === genesis) return true
+      others.push(first.result.hash)
+      return false
+    })
+    .catch(error => {
+      if (others.length < rpc.nodes) throw error
+    })
+  if (responses === undefined) {
+    const [other] = others
+    if (other === undefined || others.some(hash => hash !== other)) throw unreachable('the nodes disagree on block 0')
+    return { kind: 'other chain', genesis: other }
+  }
+  const [, nonce, balance, latest, first] = responses
   const block = latest.result
-  const first = genesis.result
-  if (!block || !first || nonce.error || balance.error) throw unreachable('the node did not return the whole head')
+  if (!block || !first.result || nonce.error || balance.error)
+    throw unreachable('the node did not return the whole head')
   return {
-    number: Number(block.number),
-    hash: block.hash,
-    timestamp: Number(block.timestamp),
-    baseFee: BigInt(block.baseFeePerGas ?? 0),
-    nonce: Number(nonce.result),
-    balance: BigInt(balance.result),
-    genesis: first.hash,
-    readAt: Date.now(),
+    kind: 'head',
+    head: {
+      number: Number(block.number),
+      hash: block.hash,
+      timestamp: Number(block.timestamp),
+      baseFee: BigInt(block.baseFeePerGas ?? 0),
+      nonce: Number(nonce.result),
+      balance: BigInt(balance.result),
+      genesis: first.result.hash,
+      readAt: Date.now(),
+    },
   }
 }

@@ -16,7 +16,7 @@ export type LaneStatus = {
   /** Absent until a node has answered. */
   balanceWei?: bigint
   /** Why the lane accepts no intents; absent while it does. */
-  pausedFor?: 'funds' | 'shared key'
+  pausedFor?: 'funds' | 'shared key' | 'another chain'
 }
 
 /** Returns the status of a lane. */
@@ -34,5 +34,6 @@ export async function laneStatusOf(lane: Lane, journal: Journal): Promise<LaneSt
     ...(balance !== undefined && { balanceWei: balance }),
     ...(pauses.lacksFunds() && { pausedFor: 'funds' as const }),
     ...(pauses.secondsOfForeignUse() > 0 && { pausedFor: 'shared key' as const }),
+    ...(heads.areOfAnotherChain() && { pausedFor: 'another chain' as const }),
   }
 }

@@ -61,6 +61,13 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
       gasLevels.prune()
     },
 
+    isEmpty(): boolean {
+      const { rows } = sql
+        .exec<{ rows: number }>('SELECT EXISTS (SELECT 1 FROM intent) OR EXISTS (SELECT 1 FROM attempt) AS rows')
+        .one()
+      return rows === 0
+    },
+
     /** Deletes all intents and attempts: they belong to a chain that no longer exists. */
     clear() {
       sql.exec('DELETE FROM intent')

@@ -99,6 +99,10 @@ function blockingProblems(config: Config, { report, registered, executors }: Rea
     [contracts.missing.length > 0, `contracts have no code: ${contracts.missing.join(', ')}`],
     [rpc.lagSeconds > MAX_BLOCK_AGE_SECONDS, `the newest block is ${rpc.lagSeconds} seconds old`],
     [executors !== undefined && !executors.some(canSend), 'no executor account can send'],
+    [
+      executors?.some(({ pausedFor }) => pausedFor === 'another chain') === true,
+      'the nodes show another genesis block than the executor has used',
+    ],
     [paused.registry, 'the agent registry is paused'],
     [registered.vaults.length === 0, 'there is no vault'],
     [

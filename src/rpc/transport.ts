@@ -34,6 +34,8 @@ export type RpcTransport = {
     requests: Requests,
     accept?: (responses: RpcResponses<Requests>) => boolean,
   ): Promise<RpcResponses<Requests>>
+  /** How many nodes there are. */
+  nodes: number
   /** Returns the node to query next; undefined without nodes. */
   preferred(): Endpoint | undefined
   /** Makes a node that failed the last choice for two seconds; longer after each further failure in a row. */
@@ -144,7 +146,7 @@ export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIM
     throw unreachable('no node answered a batch')
   }
 
-  return { read, call, batch, preferred: () => inOrder()[0], rest }
+  return { read, call, batch, nodes: endpoints.length, preferred: () => inOrder()[0], rest }
 }
 
 /** Puts the responses to the defined requests in the places of these requests. */

@@ -1,4 +1,5 @@
 import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
 import { type Hex, hexToBigInt, numberToHex } from 'viem'
 import { describe, expect, test, vi } from 'vitest'
 import {
@@ -9,6 +10,7 @@ import {
   isSend,
   losesConnection,
   mineBlock,
+  type NodeFault,
   newRequest,
   node,
   nonceOf,
@@ -20,6 +22,17 @@ import {
 } from '../support/lanes.ts'
 
 const { newLane } = useLanes('lane-chain-faults')
+
+/** Returns the fault of nodes that show another block 0. */
+async function withAnotherGenesis(): Promise<NodeFault> {
+  const { hash } = await chain<{ hash: Hex }>('eth_getBlockByNumber', '0x0', false)
+  const otherHash = randomDigest()
+  return async ({ method }, forward) => {
+    const response = await forward()
+    if (!method.includes('eth_getBlockByNumber')) return response
+    return new Response((await response.text()).replaceAll(hash, otherHash))
+  }
+}
 
 const isInPool = async (hash: Hex) => (await chain<object | null>('eth_getTransactionByHash', hash)) !== null
 
@@ -136,15 +149,50 @@ describe('a chain', () => {
     const request = newRequest()
     await relayUntilMined(executor, request)
     await abortAllDurableObjects()
-    const { hash } = await chain<{ hash: Hex }>('eth_getBlockByNumber', '0x0', false)
-    const otherHash = randomDigest()
-    node.fault = async ({ method }, forward) => {
-      const response = await forward()
-      if (!method.includes('eth_getBlockByNumber')) return response
-      return new Response((await response.text()).replaceAll(hash, otherHash))
-    }
+    node.fault = await withAnotherGenesis()
     await executor.status()
     expect(await executor.find(request.group, request.digest)).toBeUndefined()
+    await relayUntilMined(executor, newRequest())
+    expect(await nonceOf(account.address)).toBe(2)
+  })
+
+  test.each([
+    ['once', (heads: number) => heads === 1],
+    ['twice by each node', (heads: number) => heads <= 4],
+    ['by one of two nodes', (_: number, isSpare: boolean) => !isSpare],
+  ])('whose genesis block is shown wrong %s leaves the journal as it is', async (_, isWrong) => {
+    const { executor, account } = newLane()
+    const request = newRequest()
+    const { hash } = await relayUntilMined(executor, request)
+    await abortAllDurableObjects()
+    const lie = await withAnotherGenesis()
+    let heads = 0
+    node.fault = (sent, forward) => {
+      if (sent.method.includes('eth_getBalance')) heads++
+      return isWrong(heads, sent.isSpare) ? lie(sent, forward) : forward()
+    }
+    await executor.status()
+    expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'mined' })
+    expect(await executor.relay(request)).toMatchObject({ state: 'mined', hash })
+    await relayUntilMined(executor, newRequest())
+    expect(await nonceOf(account.address)).toBe(2)
+    expect(await executionsOf(request)).toBe(1n)
+  })
+
+  test('that cannot restart pauses the lane when every node shows another genesis block', async () => {
+    const { executor, account, stub } = newLane()
+    const request = newRequest()
+    const { hash } = await relayUntilMined(executor, request)
+    await abortAllDurableObjects()
+    await runInDurableObject(stub, lane => Object.assign(lane, { env: { ...env, CHAIN_MAY_RESTART: 'false' } }))
+    node.fault = await withAnotherGenesis()
+    for (let times = 0; times < 5; times++)
+      expect(await executor.status()).toMatchObject([{ pausedFor: 'another chain' }])
+    expect(await executor.relay(newRequest())).toEqual({ state: 'unsent' })
+    expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'mined' })
+    node.fault = undefined
+    expect((await executor.status())[0]).not.toHaveProperty('pausedFor')
+    expect(await executor.relay(request)).toMatchObject({ state: 'mined', hash })
     await relayUntilMined(executor, newRequest())
     expect(await nonceOf(account.address)).toBe(2)
   })
