@@ -1,4 +1,5 @@
 import type { Address } from 'viem'
+import type { Block } from '../chain/block-number-and-time.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { readWatchedPositions, type WatchedPositions } from '../chain/watched-positions.ts'
@@ -10,8 +11,8 @@ import { withDeadline } from '../timeout.ts'
 import { attributeExits } from './exit-attribution.ts'
 import { decideExit } from './exit-decision.ts'
 import { createExitSender } from './exit-sender.ts'
-import { closedEntry, dueEntry, isExitUndone, waitingEntry } from './exit-state-transitions.ts'
-import { newEntry } from './keeper-entry.ts'
+import { closedEntry, dueEntry, isExitUndone, undoneEntry, waitingEntry } from './exit-state-transitions.ts'
+import { type KeeperEntry, newEntry } from './keeper-entry.ts'
 import type { KeeperStore } from './store.ts'
 
 /** Exits per transaction. A full batch stays below the lane's gas ceiling. */
@@ -20,6 +21,9 @@ const MAX_BATCH = 24
 const OUTCOME_TIMEOUT_MS = 3_000
 /** A head that is this many blocks lower than before belongs to another chain. */
 const MAX_REORG = 100n
+/** How long the events of an executed exit are read again. */
+const REORG_WATCH_SECONDS = 60n
+const RECENT_CHECK_INTERVAL_MS = 3_000
 
 export type KeeperCycle = ReturnType<typeof createCycle>
 
@@ -35,6 +39,8 @@ export function createCycle({
   store: KeeperStore
   respectSessions: boolean
 }) {
+  /** When the events of recent exits were last read again, in milliseconds. */
+  let recentCheckedAt = 0
   const sender = createExitSender({ chain, executor, store })
 
   /** Runs one cycle. Throws CHAIN_UNREACHABLE. */
@@ -42,12 +48,15 @@ export function createCycle({
     const now = Date.now()
     await Promise.all(store.batches().map(batch => sender.resume(batch).catch(logUnexpected)))
     const previous = store.lastCycle()
+    const readBefore = new Map(store.watched(now).map(entry => [entry.positionId, entry]))
     const watched = await readPositions(now, previous?.blockNumber)
     const symbolOf = await symbolsOf(chain, respectSessions ? watched.positions.map(({ token }) => token) : [])
-    const { due, unattributed } = evaluate(watched, symbolOf, now)
+    const { due, unattributed, recent } = evaluate(watched, { symbolOf, now, readBefore })
     const since = BigInt(previous?.blockNumber ?? watched.block.number)
+    const isCheckDue = now >= recentCheckedAt + RECENT_CHECK_INTERVAL_MS
+    if (isCheckDue) recentCheckedAt = now
     const exits = Promise.all([
-      attributeExits({ chain, executor, store }, { positions: unattributed, watched, since }),
+      attributeExits({ chain, executor, store }, { unattributed, recent: isCheckDue ? recent : [], watched, since }),
       ...batchesOf(due).map(batch => sender.fire(batch, watched)),
     ])
     await withDeadline(exits, Date.now() + OUTCOME_TIMEOUT_MS, () => undefined)
@@ -66,13 +75,25 @@ export function createCycle({
     return read()
   }
 
-  /** Records what each position waits for. Returns the positions with a due exit, and those with rules someone fired. */
-  function evaluate(watched: WatchedPositions, symbolOf: (token: Address) => string, now: number) {
+  /**
+   * Records what each position waits for. Returns the positions with a due exit, those with rules someone fired, and those
+   * whose exit was fired so recently that a reorg may change it. `readBefore` has the entries from before the positions were
+   * read: what was recorded since then is newer than the positions.
+   */
+  function evaluate(
+    watched: WatchedPositions,
+    {
+      symbolOf,
+      now,
+      readBefore,
+    }: { symbolOf: (token: Address) => string; now: number; readBefore: ReadonlyMap<bigint, KeeperEntry> },
+  ) {
     const entries = new Map(store.watched(now).map(entry => [entry.positionId, entry]))
     const inFlight = new Set(store.batches().flatMap(({ positionIds }) => positionIds))
     const at = `${watched.block.timestamp}`
     const due: WatchedPosition[] = []
     const unattributed: WatchedPosition[] = []
+    const recent: WatchedPosition[] = []
     const prices: Record<string, string> = {}
     const vanished = new Set(entries.keys())
     for (const position of watched.positions) {
@@ -80,12 +101,15 @@ export function createCycle({
       vanished.delete(positionId)
       const entry = entries.get(positionId)
       const isInFlight = inFlight.has(positionId)
+      const earlier = readBefore.get(positionId)
+      const isUndone = entry !== undefined && earlier?.firedRules === entry.firedRules && isExitUndone(entry, position)
       if (entry && position.nextRuleIndex > entry.firedRules && !isInFlight) unattributed.push(position)
+      else if (entry && !isUndone && isRecentExit(entry, watched.block)) recent.push(position)
       if (position.status !== PositionStatus.Open) {
         if (entry?.closedAt === null) store.put(closedEntry(entry, now))
         continue
       }
-      const known = entry?.closedAt === null && !isExitUndone(entry, position) ? entry : newEntry(position)
+      const known = isUndone ? undoneEntry(position, now) : entry?.closedAt === null ? entry : newEntry(position)
       const market = watched.marketOf(position)
       prices[token] = `${market.quote.price}`
       const decision = decideExit(position, market, {
@@ -105,11 +129,15 @@ export function createCycle({
     store.advanceCursor(watched.positionCount)
     store.setLastCycle({ blockNumber: `${watched.block.number}`, at, prices })
     store.prune(now)
-    return { due, unattributed }
+    return { due, unattributed, recent }
   }
 
   return { run, lanes: executor.status }
 }
+
+/** Whether an exit was executed so recently that a reorg may have moved it, changed it or left it to someone else. */
+const isRecentExit = ({ outcome }: KeeperEntry, { timestamp }: Block): boolean =>
+  outcome?.kind === 'executed' && timestamp <= BigInt(outcome.at) + REORG_WATCH_SECONDS
 
 const batchesOf = (positions: readonly WatchedPosition[]): WatchedPosition[][] =>
   Array.from({ length: Math.ceil(positions.length / MAX_BATCH) }, (_, index) =>

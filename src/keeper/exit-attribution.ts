@@ -11,34 +11,57 @@ import type { KeeperStore } from './store.ts'
 /** A reorg may have moved events into blocks that were read before, by this many blocks. */
 const MAX_EVENT_REORG = 8n
 
+type ExitEvent = Awaited<ReturnType<typeof readExecutedExits>>[number]
+
 /**
- * Records exits that fired although this keeper has no transaction for them, with one request for their events. `since`
- * is the block of the previous cycle. Never throws: without the events, exits are recorded as fired by others.
+ * Records exits that fired although this keeper has no transaction for them, and what a reorg changed about recent ones, with
+ * one request for their events. `since` is the block of the previous cycle. Never throws: without the events, exits are
+ * recorded as fired by others, and recent ones stay as they are.
  */
 export async function attributeExits(
   { chain, executor, store }: { chain: TradingChain; executor: Executor; store: KeeperStore },
-  { positions, watched, since }: { positions: readonly WatchedPosition[]; watched: WatchedPositions; since: bigint },
+  {
+    unattributed,
+    recent,
+    watched,
+    since,
+  }: {
+    unattributed: readonly WatchedPosition[]
+    recent: readonly WatchedPosition[]
+    watched: WatchedPositions
+    since: bigint
+  },
 ): Promise<void> {
+  const positions = [...unattributed, ...recent]
   if (positions.length === 0) return
+  const evaluated = recent.map(({ positionId }) => BigInt(store.entry(positionId)?.evaluation?.blockNumber ?? since))
+  const from = [since, ...evaluated].reduce((lowest, block) => (block < lowest ? block : lowest))
   const exits = await readExecutedExits(chain, {
     positionIds: positions.map(({ positionId }) => positionId),
-    fromBlock: since > MAX_EVENT_REORG ? since - MAX_EVENT_REORG : 0n,
+    fromBlock: from > MAX_EVENT_REORG ? from - MAX_EVENT_REORG : 0n,
     toBlock: watched.block.number,
   }).catch(() => [])
+  const factsOf = (exit: ExitEvent) => ({
+    firedBy: isAddressEqual(exit.keeper, executor.address) ? ('keeper' as const) : ('others' as const),
+    transactionHash: exit.transactionHash,
+    usdcOut: `${exit.usdcOut}`,
+  })
   for (const position of positions) {
     const { positionId, nextRuleIndex } = position
     const entry = store.entry(positionId)
-    // The outcome of our own transaction may have been recorded during the request.
-    if (entry === undefined || entry.firedRules >= nextRuleIndex) continue
+    if (entry === undefined) continue
     const ruleIndex = nextRuleIndex - 1
     const exit = exits.findLast(exit => exit.positionId === positionId && exit.ruleIndex === ruleIndex)
-    const executed = executedEntry(entry, evaluationOf(watched, position), {
-      kind: 'executed',
-      firedBy: exit && isAddressEqual(exit.keeper, executor.address) ? 'keeper' : 'others',
-      at: `${watched.block.timestamp}`,
-      ruleIndex,
-      ...(exit && { transactionHash: exit.transactionHash, usdcOut: `${exit.usdcOut}` }),
-    })
-    store.put(executed)
+    if (entry.firedRules < nextRuleIndex) {
+      const executed = executedEntry(entry, evaluationOf(watched, position), {
+        kind: 'executed',
+        firedBy: 'others',
+        at: `${watched.block.timestamp}`,
+        ruleIndex,
+        ...(exit && factsOf(exit)),
+      })
+      store.put(executed)
+    } else if (exit && entry.outcome?.kind === 'executed' && entry.outcome.ruleIndex === ruleIndex)
+      store.put({ ...entry, outcome: { ...entry.outcome, ...factsOf(exit) } })
   }
 }

@@ -1,7 +1,7 @@
 import type { Hex } from 'viem'
 import type { RefusalBody } from '../errors/refusal.ts'
-import type { WatchedPosition } from '../protocol/position.ts'
-import { type KeeperEntry, NOT_TRIED } from './keeper-entry.ts'
+import { isExitInProgress, type WatchedPosition } from '../protocol/position.ts'
+import { type KeeperEntry, NOT_TRIED, newEntry } from './keeper-entry.ts'
 import type { Evaluation } from './last-evaluation.ts'
 import type { Deferral, ExitOutcome } from './last-exit-result.ts'
 
@@ -96,9 +96,19 @@ function retryOf({ failures }: KeeperEntry) {
   return { failures: failures + 1, nextTryAt: Date.now() + seconds * 1000, seconds: BigInt(seconds) }
 }
 
-/** Whether a reorg removed an exit that someone else had fired. */
-export const isExitUndone = ({ firedRules, outcome }: KeeperEntry, { nextRuleIndex }: WatchedPosition): boolean =>
-  outcome?.kind === 'executed' && outcome.firedBy === 'others' && nextRuleIndex < firedRules
+/** Whether a reorg removed an exit, or the part of one, that was recorded before the position was read. */
+export const isExitUndone = ({ firedRules, outcome }: KeeperEntry, position: WatchedPosition): boolean =>
+  (outcome?.kind === 'executed' && position.nextRuleIndex < firedRules) ||
+  (outcome?.kind === 'partlyExecuted' && position.nextRuleIndex === firedRules && !isExitInProgress(position))
+
+/**
+ * Returns the entry of a position whose exit a reorg removed. The lane sends the keeper's transaction again, so it is not
+ * replaced by another one at once.
+ */
+export const undoneEntry = (position: WatchedPosition, now: number): KeeperEntry => ({
+  ...newEntry(position),
+  nextTryAt: now + DEFERRED_RETRY_MS,
+})
 
 const deferral = ({ outcome }: KeeperEntry, reason: Deferral, at: string): ExitOutcome =>
   outcome?.kind === 'deferred' && outcome.reason === reason ? outcome : { kind: 'deferred', at, reason }

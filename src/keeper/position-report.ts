@@ -15,8 +15,10 @@ export function findPositionReport(store: KeeperStore, positionId: bigint): Posi
   if (closedAt !== null || cycle === undefined || price === undefined) return { evaluation, outcome }
   const { blockNumber, at } = cycle
   const isInFlight = store.batches().some(({ positionIds }) => positionIds.includes(positionId))
+  // An exit that waits for its next try is reached.
+  const isWaiting = isInFlight || entry.nextTryAt > Date.now()
   return {
     evaluation: { blockNumber, price, at },
-    outcome: outcome ?? (isInFlight ? undefined : { kind: 'notReached', at }),
+    outcome: outcome ?? (isWaiting ? undefined : { kind: 'notReached', at }),
   }
 }

@@ -108,6 +108,8 @@ const exitSelectors = (['executeExit', 'executeExits'] as const).map(name =>
 /** Whether a call or a raw transaction is about exits. The indexer and the event streams read the chain in the background too. */
 const isAboutExits = ({ params: [call] = [''] }: Rpc) =>
   exitSelectors.some(selector => (typeof call === 'object' ? call.data : call)?.includes(selector))
+/** Whether a cycle always makes a request. For a minute after an exit, its events are read again every few seconds. */
+const isOfEveryCycle = (method: string) => method !== 'eth_getLogs'
 /** Returns a list that collects the methods of the keeper's requests to the node from now on. */
 function countRequests(): string[] {
   const requests: string[] = []
@@ -342,6 +344,53 @@ describe('several keepers', () => {
     await moveTo(1)
   })
 
+  it('report no exit that a reorg took back', async () => {
+    const { trader, positionId, moveTo } = await bought('META', { exits: '-500:5000,-900:10000' })
+    await runAlarm()
+    await disarm()
+    const id = await testClient.snapshot()
+    await moveTo(0.94)
+    await keeper().runCycle()
+    expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed', firedBy: 'keeper' })
+    await testClient.revert({ id })
+    await keeper().runCycle()
+    expect((await automation(trader, positionId)).lastOutcome?.outcome).not.toBe('executed')
+    await disarm()
+  })
+
+  it('report who fired an exit after a reorg took back the first one', async () => {
+    const { trader, positionId, moveTo } = await bought('META', { exits: '-500:5000,-900:10000' })
+    await runAlarm()
+    await disarm()
+    await moveTo(0.94)
+    const id = await testClient.snapshot()
+    await keeper().runCycle()
+    const before = (await automation(trader, positionId)).lastOutcome
+    expect(before).toMatchObject({ outcome: 'executed', firedBy: 'keeper' })
+    await testClient.revert({ id })
+    const { transactionHash } = await chain.send(deployment.accounts.depositor, {
+      address: deployment.contracts.TradeRouter,
+      abi: tradeRouterAbi,
+      functionName: 'executeExit',
+      args: [BigInt(positionId)],
+    })
+    await vi.waitFor(
+      async () => {
+        await keeper().runCycle()
+        expect((await automation(trader, positionId)).lastOutcome).toMatchObject({
+          outcome: 'executed',
+          firedBy: 'others',
+          ruleIndex: 0,
+          transactionHash,
+        })
+      },
+      { timeout: 20_000, interval: 200 },
+    )
+    expect(transactionHash).not.toBe(before?.transactionHash)
+    await disarm()
+    await moveTo(1)
+  })
+
   it('leave no outcome if the agent closes the position while the exit is on its way', async () => {
     const { trader, positionId, moveTo } = await bought('META', { exits: '-500:10000' })
     await runAlarm()
@@ -399,7 +448,7 @@ describe('many positions', () => {
     await keeper().runCycle()
     // A page holds 300 positions; other tests may have left that many.
     const page = openPositions < 250 ? ['eth_call'] : ['eth_call', 'eth_call']
-    expect(requests).toEqual([...page, ...page])
+    expect(requests.filter(isOfEveryCycle)).toEqual([...page, ...page])
   })
 
   it('are exited in batches', async () => {
@@ -439,7 +488,7 @@ describe('many positions', () => {
       expect(Number(lastOutcome.nextTryAt)).toBe(Number(lastEvaluation.at) + 2)
       const requests = countRequests()
       await runCycleAt(firstTryAt)
-      expect(requests).toEqual(['eth_call']) // the next try is not due yet
+      expect(requests.filter(isOfEveryCycle)).toEqual(['eth_call']) // the next try is not due yet
     } finally {
       vi.restoreAllMocks()
       await testClient.setCode({ address, bytecode: code })
@@ -509,7 +558,7 @@ describe('a thin pool', () => {
     expect(pendingRules).toMatchObject([{ ruleIndex: 0, distanceBps: 0, tokenAmount: rest.tokenAmount }])
     const requests = countRequests()
     await runCycleAt(firstTryAt)
-    expect(requests).toEqual(['eth_call']) // the next try is not due yet
+    expect(requests.filter(isOfEveryCycle)).toEqual(['eth_call']) // the next try is not due yet
     vi.restoreAllMocks()
 
     await chain.setPrice('COST', '921.5')
