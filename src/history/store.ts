@@ -48,8 +48,10 @@ export type IndexStore = ReturnType<typeof openIndexStore>
 /** Opens the index for its only writer. Data under another key than `indexKey` is deleted. */
 export function openIndexStore(db: D1Database, indexKey: string) {
   /** Deletes everything but the list of reorgs. */
-  async function clear(): Promise<void> {
-    await db.batch([...allTables.map(({ name }) => name), 'cursor'].map(name => db.prepare(`DELETE FROM ${name}`)))
+  const clear = (): Promise<void> => deleteFrom([...allTables.map(({ name }) => name), 'cursor'])
+
+  async function deleteFrom(tables: readonly string[]): Promise<void> {
+    await db.batch(tables.map(name => db.prepare(`DELETE FROM ${name}`)))
   }
 
   return {
@@ -67,11 +69,12 @@ export function openIndexStore(db: D1Database, indexKey: string) {
         ])
     },
 
-    /** Reads the cursor; undefined if the index is empty. */
+    /** Reads the cursor; undefined if the index is empty. Without one, rows from events are left over and deleted. */
     async readCursor(): Promise<IndexCursor | undefined> {
       const row = await selectCursor(db).first<Record<string, unknown>>()
       const cursor = toCursor(row, indexKey)
-      if (row !== null && cursor === undefined) await clear()
+      if (row === null) await deleteFrom([...Object.keys(eventTables), relayedTradesTable.name])
+      else if (cursor === undefined) await clear()
       return cursor
     },
 

@@ -2,9 +2,11 @@ import type { Address } from 'viem'
 import type { Block } from '../chain/block-number-and-time.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { readLimitBreaches } from '../chain/read-limit-breaches.ts'
-import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { readVaultsAndTokens, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { readCurrentAgents } from '../history/tables/agents.ts'
 import { type OpenPosition, readOpenPositions } from '../history/tables/positions.ts'
+import { readAgentsTradedSince } from '../history/tables/trades.ts'
+import type { TrackConfig } from '../protocol/track-config.ts'
 import type { Trade } from '../protocol/trade-events.ts'
 import type { StreamEvent } from './event.ts'
 import type { EventLog } from './store.ts'
@@ -30,7 +32,8 @@ export type Alerts = ReturnType<typeof createAlerts>
  */
 export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db: D1Database; eventLog: EventLog }) {
   let positions: Map<bigint, OpenPosition> | undefined
-  let isFirstEvaluation = true
+  /** The limits of each vault's tracks at the last evaluation. */
+  let knownLimits = new Map<Address, string>()
 
   async function openPositions(): Promise<OpenPosition[]> {
     positions ??= new Map((await readOpenPositions(db)).map(position => [position.positionId, position]))
@@ -56,12 +59,19 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
    */
   async function evaluate(activity: RecentActivity): Promise<{ events: StreamEvent[]; commit: () => void }> {
     const open = await openPositions()
-    const [prices, limits] = await Promise.all([evaluatePrices(open), evaluateLimits(open, activity)])
-    const changes = [...prices, ...limits]
+    const { block, registered } = await readVaultsAndTokens(chain)
+    const limits = new Map(registered.vaults.map(({ address, tracks }) => [address, limitsOf(tracks)]))
+    const vaultsWithNewLimits = new Set(
+      [...limits.keys()].filter(vault => limits.get(vault) !== knownLimits.get(vault)),
+    )
+    const changes = [
+      ...evaluatePrices(open, block, registered),
+      ...(await evaluateLimits(open, activity, vaultsWithNewLimits)),
+    ]
     return {
       events: changes.flatMap(({ events }) => events),
       commit() {
-        isFirstEvaluation = false
+        knownLimits = limits
         for (const { alert, isActive } of changes)
           if (isActive) eventLog.raiseAlert(alert)
           else eventLog.clearAlert(alert)
@@ -69,13 +79,11 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
     }
   }
 
-  async function evaluatePrices(open: readonly OpenPosition[]): Promise<AlertChange[]> {
+  function evaluatePrices(open: readonly OpenPosition[], block: Block, registered: VaultsAndTokens): AlertChange[] {
     const held = new Map(open.map(({ vault, token }) => [`stale ${vault} ${token}`, { vault, token }]))
     const changes: AlertChange[] = [...eventLog.activeAlerts]
       .filter(alert => alert.startsWith('stale ') && !held.has(alert))
       .map(alert => ({ alert, isActive: false, events: [] }))
-    if (held.size === 0) return changes
-    const { block, registered } = await readVaultsAndTokens(chain)
     for (const [alert, { vault, token }] of held) {
       const quote = registered.quoteIn(
         token,
@@ -100,13 +108,19 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
   async function evaluateLimits(
     open: readonly OpenPosition[],
     { agentsTraded, tokensPriced, timestamp }: RecentActivity,
+    vaultsWithNewLimits: ReadonlySet<Address>,
   ): Promise<AlertChange[]> {
-    const repriced = open
-      .filter(({ token }) => isFirstEvaluation || tokensPriced.has(token))
+    const day = Math.floor(timestamp / DAY_SECONDS)
+    const affected = open
+      .filter(({ token, vault }) => tokensPriced.has(token) || vaultsWithNewLimits.has(vault))
       .map(({ agentId }) => agentId)
+    // An agent without positions can have lost too much today.
+    const tradedToday = vaultsWithNewLimits.size > 0 ? await readAgentsTradedSince(db, day * DAY_SECONDS) : []
     const breaching = [...eventLog.activeAlerts].flatMap(alert => /^breach (\d+) /.exec(alert)?.[1] ?? []).map(Number)
-    const agents = await readCurrentAgents(db, [...new Set([...agentsTraded, ...repriced, ...breaching])])
-    const { block, breaches } = await readLimitBreaches(chain, agents, BigInt(Math.floor(timestamp / DAY_SECONDS)))
+    const agents = await readCurrentAgents(db, [
+      ...new Set([...agentsTraded, ...affected, ...tradedToday, ...breaching]),
+    ])
+    const { block, breaches } = await readLimitBreaches(chain, agents, BigInt(day))
     if (block === undefined) return []
     const vaultOf = new Map(agents.map(({ agentId, vault }) => [agentId, vault]))
     return breaches.flatMap(({ agentId, drawdownBps, maxDrawdownBps, ...state }) =>
@@ -133,5 +147,9 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
 
   return { applyTrades, reset, evaluate }
 }
+
+/** Returns the limits of tracks as text, to compare them. */
+const limitsOf = (tracks: readonly TrackConfig[]): string =>
+  tracks.map(({ maxDrawdownBps, maxDailyLossBps }) => `${maxDrawdownBps} ${maxDailyLossBps}`).join()
 
 const asOf = ({ number, timestamp }: Block) => ({ blockNumber: `${number}`, blockTimestamp: `${timestamp}` })

@@ -40,9 +40,17 @@ export async function readIndexChanges(
       session.prepare('SELECT id, ancestor, lost FROM reorgs WHERE id > ?1 ORDER BY id').bind(reorg),
       session.prepare('SELECT hash FROM blocks WHERE number = ?1').bind(block),
       session
-        .prepare('SELECT * FROM trades WHERE (block, log_index) > (?1, ?2) ORDER BY block, log_index LIMIT ?3')
+        // Rows above the cursor are left over from before it was dropped; they are written again below it.
+        .prepare(
+          `SELECT * FROM trades WHERE (block, log_index) > (?1, ?2) AND block <= (SELECT block FROM cursor)
+          ORDER BY block, log_index LIMIT ?3`,
+        )
         .bind(block, logIndex, block < 0 ? 0 : TRADES_PER_READ),
-      session.prepare('SELECT DISTINCT token FROM prices WHERE block > ?1 AND ?1 >= 0').bind(block),
+      session
+        .prepare(
+          'SELECT DISTINCT token FROM prices WHERE block > ?1 AND ?1 >= 0 AND block <= (SELECT block FROM cursor)',
+        )
+        .bind(block),
     ])
     .catch(emptyIfNoTables)
   const cursor = cursors?.results[0] as CursorWithReorg | undefined

@@ -1,6 +1,7 @@
 import { env } from 'cloudflare:workers'
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { chain, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import { listen, type StreamListener } from '../support/event-stream.ts'
 import { node } from '../support/history-oracle.ts'
@@ -84,6 +85,32 @@ describe('a reorg', () => {
   })
 })
 
+describe('a cursor of the history that was dropped', () => {
+  it('withdraws every event, and the streams go on once the index is there again', async () => {
+    const stream = await connect(path)
+    await openPosition(trader, { symbol: 'MSFT', usdcAmount: '100' })
+    const { id } = await stream.next('trade')
+    await anvil('anvil_mine', ['0x8', '0x0'])
+    await indexer().catchUp()
+    // As the indexer leaves it after its first ranges of blocks.
+    const [trade = ''] = id.split('-')
+    const { hash, timestamp } = await node.getBlock({ blockNumber: BigInt(trade) - 2n })
+    await env.HISTORY.prepare('UPDATE cursor SET block = ?1, hash = ?2, timestamp = ?3')
+      .bind(Number(trade) - 2, hash, Number(timestamp))
+      .run()
+    const streams = env.EVENT_STREAMS.getByName(`${deployment.chainId}`)
+    for (let times = 0; times < 3; times++) await streams.advance()
+    await env.HISTORY.prepare('DELETE FROM cursor').run()
+    await vi.waitFor(async () => void (await indexer().catchUp()), { timeout: 20_000, interval: 200 })
+    const positionId = (await call('listPositions', { agentId: trader.agentId })).body.positions[0].positionId
+    await submit(trader, 'submitReduceIntent', { positionId, exitBps: 1000 })
+    await stream.until(() => stream.events.some(({ data }) => data.type === 'PositionReduced'))
+    const { body } = await call('getTradeHistory', { agentId: trader.agentId })
+    const ids = body.trades.map(({ id }: { id: string }) => id)
+    expect(new Set(ids).size).toBe(ids.length)
+  })
+})
+
 describe('an event without a log', () => {
   it('reports a limit that is breached, and one that no longer is, once each', async () => {
     const fresh = await newTrader()
@@ -108,6 +135,30 @@ describe('an event without a log', () => {
     await movePrice('AAPL', 150n)
     expect((await stream.next('risk')).data).toMatchObject({ rule: 'drawdown', breached: false })
     expect(stream.events.filter(({ event }) => event === 'risk')).toHaveLength(2)
+  })
+
+  it('reports a limit that is breached because its track was given another one', async () => {
+    const fresh = await newTrader()
+    const stream = await connect(`/agents/${fresh.agentId}/events`)
+    await openPosition(fresh, { symbol: 'AMZN', usdcAmount: '5000' })
+    await stream.next('trade')
+    await movePrice('AMZN', 95n)
+    const registry = { address: contracts.VaultTrackRegistry, abi: vaultTrackRegistryAbi } as const
+    const vault = deployment.vaults.genesis as `0x${string}`
+    const config = await node.readContract({ ...registry, functionName: 'getVaultTrackConfig', args: [vault, 0n] })
+    const setLimit = (maxDrawdownBps: bigint) =>
+      chain.administer({
+        ...registry,
+        functionName: 'setVaultTrackConfig',
+        args: [vault, 0n, { ...config, maxDrawdownBps }],
+      })
+    await setLimit(10n)
+    const since = Date.now()
+    expect((await stream.next('risk')).data).toMatchObject({ rule: 'drawdown', breached: true, maxDrawdownBps: 10 })
+    expect(Date.now() - since).toBeLessThan(20_000)
+    await setLimit(config.maxDrawdownBps)
+    expect((await stream.next('risk')).data).toMatchObject({ rule: 'drawdown', breached: false })
+    await movePrice('AMZN', 105n)
   })
 
   it('reports a price that became stale, and one that is fresh again', async () => {

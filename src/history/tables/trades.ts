@@ -51,6 +51,20 @@ const columns: Columns<Trade> & { [column in keyof TradeRow]: (trade: Trade) => 
 
 export const tradesTable = defineTable<Trade>('trades', columns)
 
+const MAX_RECENT_TRADES = 5_000
+
+/** Reads the agents of the newest trades since a time in Unix seconds. */
+export async function readAgentsTradedSince(db: D1Database, timestamp: number): Promise<number[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT DISTINCT agent_id AS agentId FROM
+      (SELECT agent_id, timestamp FROM trades ORDER BY block DESC, log_index DESC LIMIT ?2) WHERE timestamp >= ?1`,
+    )
+    .bind(timestamp, MAX_RECENT_TRADES)
+    .all<{ agentId: number }>()
+  return results.map(({ agentId }) => agentId)
+}
+
 /** Returns the row of a trade. */
 export const toTradeRow = (trade: Trade): TradeRow =>
   Object.fromEntries(Object.entries(columns).map(([column, toValue]) => [column, toValue(trade)])) as TradeRow
