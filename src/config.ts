@@ -25,7 +25,7 @@ const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 const DEFAULT_READ_LEASE_MS = 100
 const DEFAULT_INCLUSION_TIMEOUT_MS = 15_000
 
-const DEFAULT_GAS_BUDGETS: GasBudgets = {
+const DEFAULT_GAS_BUDGETS = {
   agent: { perMinute: 6e6, perDay: 3e8 },
   owner: { perMinute: 3e7, perDay: 1.5e9 },
   payer: { perMinute: 2e6, perDay: 2e7 },
@@ -33,7 +33,7 @@ const DEFAULT_GAS_BUDGETS: GasBudgets = {
   newAgents: { perMinute: 1.5e8, perDay: 3e9 },
   newContractPayers: { perMinute: 5e5, perDay: 5e6 },
   exitReserve: { perMinute: 3e6, perDay: 3e7 },
-}
+} satisfies GasBudgets
 
 /** A chain, its nodes in order of preference, and the contracts that every deployment has. */
 export type ChainConfig = {

@@ -2,6 +2,7 @@ import { type Address, type Hex, keccak256, stringToBytes } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
 import { refuse } from '../errors/refuse.ts'
 import { withDeadline } from '../timeout.ts'
+import type { GasBudgetStatus, GasUse } from './gas-budgets.ts'
 import type { IntentRecord } from './intent-record.ts'
 import type { LaneStatus } from './lane-status.ts'
 import type { ExecutorLaneObject } from './object.ts'
@@ -20,6 +21,8 @@ export type Executor = {
   relay(request: RelayRequest): Promise<RelayOutcome>
   /** Returns what the group's lane knows about a digest. Throws EXECUTOR_UNREACHABLE. */
   find(group: string, digest: Hex): Promise<IntentRecord | undefined>
+  /** Returns what is left of the gas budgets that a request would use. Throws EXECUTOR_UNREACHABLE. */
+  gasBudgets(use: GasUse): Promise<GasBudgetStatus>
   status(): Promise<LaneStatus[]>
 }
 
@@ -52,6 +55,19 @@ export function createExecutor(
     }
   }
 
+  /** Reads from the group's lane, once more if it breaks. */
+  async function read<Result>(
+    group: string,
+    readLane: (lane: DurableObjectStub<ExecutorLaneObject>) => Promise<Result>,
+  ): Promise<Result> {
+    const address = addressOf(group)
+    try {
+      return await readLane(laneOf(address)).catch(() => readLane(laneOf(address)))
+    } catch (error) {
+      throw refuse('EXECUTOR_UNREACHABLE', {}, { cause: error })
+    }
+  }
+
   return {
     address: first,
     addressOf,
@@ -61,16 +77,8 @@ export function createExecutor(
         Date.now() + inclusionTimeoutMs + LANE_GRACE_MS,
         (): RelayOutcome => ({ state: 'unknown' }),
       ),
-    async find(group, digest) {
-      const address = addressOf(group)
-      try {
-        return await laneOf(address)
-          .find(digest)
-          .catch(() => laneOf(address).find(digest))
-      } catch (error) {
-        throw refuse('EXECUTOR_UNREACHABLE', {}, { cause: error })
-      }
-    },
+    find: (group, digest) => read(group, lane => lane.find(digest)),
+    gasBudgets: use => read(use.group, lane => lane.gasBudgets(use)),
     status: () => Promise.all(addresses.map(address => laneOf(address).status())),
   }
 }

@@ -9,12 +9,22 @@ export type GasBudgets = ReturnType<typeof createGasBudgets>
 /** What is left of an account's budgets. */
 export type GasQuota = Record<'minute' | 'day', { limitGas: number; leftGas: number }> & { budget: GasBudgetName }
 
+/** The budgets that a request would use, and the one without room for a typical request of its kind. */
+export type GasBudgetStatus = { quotas: GasQuota[]; shortage?: GasShortage }
+
 /** What decides which budgets a request uses. */
 export type GasUse = Pick<RelayRequest, 'kind' | 'group' | 'spenders' | 'closesPosition'>
 
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 const WINDOW_MS = { minute: MINUTE_MS, day: DAY_MS }
+/** What a transaction of each kind may need, to tell before its simulation whether a budget has room. */
+const TYPICAL_GAS: Partial<Record<IntentKind, number>> = {
+  open: 550_000,
+  add: 400_000,
+  reduce: 350_000,
+  ladder: 200_000,
+}
 const LOG_INTERVAL_MS = 60_000
 /** With more accounts in memory, those without use for a day are dropped. */
 const MAX_LEVELS = 10_000
@@ -147,21 +157,24 @@ export function createGasBudgets(table: GasLevelTable, limits: Limits) {
     table.write(charged)
   }
 
-  /** Returns what is left of the budgets that a request would use, with an agent's exit reserve. */
-  function quotaOf({ group, spenders = [] }: GasUse): GasQuota[] {
+  /** Returns what is left of the budgets that a request would use, with an agent's exit reserve, and a shortage if there is one. */
+  function statusOf(use: GasUse): GasBudgetStatus {
+    const { group, spenders = [] } = use
     const reserve = group.startsWith('agent:') ? [exitReserveOf(group)] : []
-    return [...spenders, 'lane', ...reserve].map(account => {
+    const quotas = [...spenders, 'lane', ...reserve].map((account): GasQuota => {
       const windowOf = (window: 'minute' | 'day') => ({
         limitGas: limitOf(account, window),
         leftGas: Math.max(0, leftOf(account, window)),
       })
       return { budget: budgetOf(account), minute: windowOf('minute'), day: windowOf('day') }
     })
+    const chosen = chooseSpenders(use, TYPICAL_GAS[use.kind] ?? MIN_GAS)
+    return Array.isArray(chosen) ? { quotas } : { quotas, shortage: chosen }
   }
 
   const spendersOf = (digest: Hex): readonly string[] | undefined => reservations.get(digest)?.spenders
 
-  return { refuseEarly, reserve, hold, release, charge, quotaOf, spendersOf }
+  return { refuseEarly, reserve, hold, release, charge, statusOf, spendersOf }
 }
 
 /** An account is the name of a budget, or a name and an id such as `agent:7`. */

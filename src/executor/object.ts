@@ -3,6 +3,7 @@ import { type Address, getAddress, type Hex } from 'viem'
 import { assembleLane, type Lane } from './assemble-lane.ts'
 import { logUnexpected } from './background-errors.ts'
 import { findIntentRecord, findSentTransaction, type SentTransaction } from './find-in-lane.ts'
+import type { GasBudgetStatus, GasUse } from './gas-budgets.ts'
 import type { IntentRecord } from './intent-record.ts'
 import { createLaneAlarm, type LaneAlarm } from './lane-alarm.ts'
 import { type LaneStatus, laneStatusOf } from './lane-status.ts'
@@ -50,6 +51,11 @@ export class ExecutorLaneObject extends DurableObject<Env> {
   findTransaction(hash: Hex): SentTransaction | undefined {
     const from = this.#address()
     return from && findSentTransaction(this.#journal, hash, from)
+  }
+
+  /** Returns what is left of the gas budgets that a request would use. */
+  gasBudgets(use: GasUse): GasBudgetStatus {
+    return this.#started().gasBudgets.statusOf(use)
   }
 
   async status(): Promise<LaneStatus> {

@@ -39,10 +39,8 @@ export const getAddIntentQuote = defineOperation(
     output: addIntentQuote,
     errors: [404, 502, 503],
   },
-  async (
-    { trading, config },
-    { agentId, positionId, usdcAmount, minTokenOut, maxSlippageBps, deadline: requestedDeadline },
-  ) => {
+  async (context, { agentId, positionId, usdcAmount, minTokenOut, maxSlippageBps, deadline: requestedDeadline }) => {
+    const { trading } = context
     const amount = usdcAmount === undefined ? undefined : parseUsdc(usdcAmount)
     const { block, terms } = await getPositionTerms(trading, agentId, { positionId, usdcAmount: amount })
     const { position, token } = terms
@@ -55,8 +53,9 @@ export const getAddIntentQuote = defineOperation(
         : estimatePurchase(token, { usdcAmount: amount, maxSlippageBps }, position.capitalMode)
     const { exitRules: _, pendingRules: __, ...withoutLadder } = presentPosition(position, token.symbol)
     return {
-      ...presentQuote({ trading, config }, block, {
+      ...(await presentQuote(context, block, {
         agentId,
+        kind: 'add',
         terms,
         primaryType: 'AddToPosition',
         checks,
@@ -68,7 +67,7 @@ export const getAddIntentQuote = defineOperation(
                 message: { agentId, positionId, usdcAmount: amount, minTokenOut, maxSlippageBps, deadline, nonce },
                 body: { positionId: `${positionId}`, usdcAmount, minTokenOut: `${minTokenOut}`, maxSlippageBps },
               }),
-      }),
+      })),
       positionId: `${positionId}`,
       allocation: presentAllocation({
         ...terms.allocation,

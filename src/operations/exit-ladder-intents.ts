@@ -38,14 +38,16 @@ export const getExitLadderIntentQuote = defineOperation(
     output: exitLadderQuote,
     errors: [404, 502, 503],
   },
-  async ({ trading, config }, { agentId, positionId, exits, deadline: requestedDeadline }) => {
+  async (context, { agentId, positionId, exits, deadline: requestedDeadline }) => {
+    const { trading } = context
     const { block, terms } = await getPositionTerms(trading, agentId, { positionId })
     const { position, token } = terms
     const deadline = quoteDeadline(requestedDeadline, block, terms.extension)
     const { exitRules, pendingRules, nextRuleIndex } = presentPosition(position, token.symbol)
     return {
-      ...presentQuote({ trading, config }, block, {
+      ...(await presentQuote(context, block, {
         agentId,
+        kind: 'ladder',
         terms,
         primaryType: 'UpdateExitLadder',
         checks: ladderUpdateChecks(terms, { exits, deadline }),
@@ -57,7 +59,7 @@ export const getExitLadderIntentQuote = defineOperation(
                 message: { agentId, positionId, exitsHash: hashExits(exits), deadline, nonce },
                 body: { positionId: `${positionId}`, exits: exits.map(presentExitRule) },
               }),
-      }),
+      })),
       positionId: `${positionId}`,
       exitBounds: presentExitBounds(terms.trackConfig),
       currentRules: exitRules,

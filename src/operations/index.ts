@@ -10,6 +10,7 @@ import { getERC8004LinkQuote, linkERC8004 } from './erc8004-link.ts'
 import { streamAgentEvents, streamEvents } from './event-streams.ts'
 import { getExitLadderIntentQuote, submitExitLadderIntent } from './exit-ladder-intents.ts'
 import { getFacilitatorSupport, verifyPayment } from './facilitator.ts'
+import { getGasQuota } from './gas-quota.ts'
 import { getHealth } from './health.ts'
 import { getIntent } from './intent-status.ts'
 import { getMandate, getMandateQuote, setMandate } from './mandate.ts'
@@ -74,6 +75,7 @@ const endpoints = [
   submitReduceIntent,
   getExitLadderIntentQuote,
   submitExitLadderIntent,
+  getGasQuota,
   listPositions,
   listClosedPositions,
   getPosition,

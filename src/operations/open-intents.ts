@@ -43,10 +43,8 @@ export const getTradeIntentQuote = defineOperation(
     output: tradeIntentQuote,
     errors: [404, 502, 503],
   },
-  async (
-    { trading, config },
-    { agentId, symbol, usdcAmount, minTokenOut, maxSlippageBps, exits, deadline: requestedDeadline },
-  ) => {
+  async (context, { agentId, symbol, usdcAmount, minTokenOut, maxSlippageBps, exits, deadline: requestedDeadline }) => {
+    const { trading } = context
     const amount = usdcAmount === undefined ? undefined : parseUsdc(usdcAmount)
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
     const { block, terms } = await getTerms(trading, agentId, { token, usdcAmount: amount })
@@ -61,8 +59,9 @@ export const getTradeIntentQuote = defineOperation(
         ? estimatePurchase(terms.token, { usdcAmount: amount, maxSlippageBps }, terms.extension?.capitalMode)
         : undefined
     return {
-      ...presentQuote({ trading, config }, block, {
+      ...(await presentQuote(context, block, {
         agentId,
+        kind: 'open',
         terms,
         primaryType: 'OpenPosition',
         checks,
@@ -90,7 +89,7 @@ export const getTradeIntentQuote = defineOperation(
                 },
               })
             : undefined,
-      }),
+      })),
       vault: agent.vault,
       allocation: presentAllocation({
         ...terms.allocation,

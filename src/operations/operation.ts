@@ -131,9 +131,9 @@ export type EventStreamOperation = EndpointDefinition & {
 
 export type Operation = JsonOperation | EventStreamOperation
 
-/** Returns every error status of an operation, ascending: its own, 400 and 500, 402 if paid, 413 if it takes a body. */
+/** Returns every error status of an operation, ascending: its own, 400, 429 and 500, 402 if paid, 413 if it takes a body. */
 export function errorStatuses(operation: Operation): number[] {
-  const statuses = new Set([...operation.errors, 400, 500])
+  const statuses = new Set([...operation.errors, 400, 429, 500])
   if (operation.kind === 'json' && operation.paid) statuses.add(402)
   if (operation.kind === 'json' && operation.body) statuses.add(413)
   return [...statuses].sort((a, b) => a - b)

@@ -1,3 +1,4 @@
+import type { AgentRecord } from '../chain/agents.ts'
 import type { Block } from '../chain/block-number-and-time.ts'
 import type { Context } from '../context.ts'
 import type { Check } from '../protocol/check.ts'
@@ -8,11 +9,15 @@ import { presentAsOf } from '../resources/primitives.ts'
 import { presentCheck } from '../resources/router-check.ts'
 import { presentTradePolicy } from '../resources/trade-policy.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
+import { gasBudgetChecks } from './agent-gas-use.ts'
 import { marketClosedTexts } from './market-closed-texts.ts'
 
 type QuoteFacts<P extends PrimaryType> = {
   agentId: bigint
-  terms: { agent: { signer: `0x${string}` }; nonce: bigint; domain: Domain } & Pick<TradingTerms, 'token' | 'extension'>
+  kind: 'open' | 'add' | 'reduce' | 'ladder'
+  /** Whether it sells a whole position. */
+  closesPosition?: boolean
+  terms: { agent: AgentRecord; nonce: bigint; domain: Domain } & Pick<TradingTerms, 'token' | 'extension'>
   primaryType: P
   checks: readonly Check[]
   /** The requested deadline, or the suggested one. */
@@ -24,11 +29,14 @@ type QuoteFacts<P extends PrimaryType> = {
 }
 
 /** Returns the fields of every intent quote, with typed data and body if the intent is complete. */
-export function presentQuote<P extends PrimaryType>(
-  { trading: { trading }, config }: Pick<Context, 'trading' | 'config'>,
+export async function presentQuote<P extends PrimaryType>(
+  context: Context,
   block: Block,
-  { agentId, terms, primaryType, checks, deadline, intent }: QuoteFacts<P>,
+  { agentId, kind, closesPosition, terms, primaryType, checks: routerChecks, deadline, intent }: QuoteFacts<P>,
 ) {
+  const { config, trading } = context
+  const use = { agentId, kind, agent: terms.agent, block, ...(closesPosition !== undefined && { closesPosition }) }
+  const checks = [...routerChecks, ...(await gasBudgetChecks(context, use))]
   const signable = intent?.({ nonce: terms.nonce, deadline })
   const symbol = terms.token?.symbol
   const closedTexts = symbol === undefined ? undefined : marketClosedTexts(config, symbol, block.timestamp)
@@ -37,7 +45,7 @@ export function presentQuote<P extends PrimaryType>(
     signer: terms.agent.signer,
     nonce: `${terms.nonce}`,
     eip712: presentEip712(terms.domain, primaryType),
-    tradeRouter: trading.TradeRouter,
+    tradeRouter: trading.trading.TradeRouter,
     tradePolicy: terms.extension ? presentTradePolicy(terms.extension.tradePolicy) : null,
     checks: checks.map(check => ({
       ...presentCheck(check),

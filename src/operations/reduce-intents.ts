@@ -39,7 +39,8 @@ export const getReduceIntentQuote = defineOperation(
     output: reduceIntentQuote,
     errors: [404, 502, 503],
   },
-  async ({ trading, config }, { agentId, positionId, exitBps, deadline: requestedDeadline }) => {
+  async (context, { agentId, positionId, exitBps, deadline: requestedDeadline }) => {
+    const { trading } = context
     const share = exitBps ?? CLOSE_BPS
     const { block, terms } = await getPositionTerms(trading, agentId, { positionId, exitBps: share })
     const { position, token } = terms
@@ -47,8 +48,10 @@ export const getReduceIntentQuote = defineOperation(
     const estimate =
       exitBps === undefined ? undefined : estimateSale(token, reduceAmounts(terms, exitBps), position.capitalMode)
     return {
-      ...presentQuote({ trading, config }, block, {
+      ...(await presentQuote(context, block, {
         agentId,
+        kind: 'reduce',
+        closesPosition: share === CLOSE_BPS,
         terms,
         primaryType: 'ReducePosition',
         checks: reduceChecks(terms, { exitBps: share, deadline }),
@@ -60,7 +63,7 @@ export const getReduceIntentQuote = defineOperation(
                 message: { agentId, positionId, exitBps, deadline, nonce },
                 body: { positionId: `${positionId}`, exitBps },
               }),
-      }),
+      })),
       positionId: `${positionId}`,
       position: presentPosition(position, token.symbol),
       ...(estimate && { estimate }),
@@ -94,6 +97,7 @@ export const submitReduceIntent = defineOperation(
       ...message,
       signature,
       kind: 'reduce',
+      closesPosition: message.exitBps === CLOSE_BPS,
       primaryType: 'ReducePosition',
       message: () => message,
       data: () => encodeCall(tradeRouterAbi, 'reducePosition', [message, signature]),

@@ -13,6 +13,7 @@ import type { ExitRule } from '../protocol/exit-rule.ts'
 import { positionIdIn } from '../protocol/ids-from-receipt.ts'
 import { ladderBounds } from '../protocol/router-check-inputs.ts'
 import { digestOf, type Message, type PrimaryType } from '../protocol/typed-data.ts'
+import { gasUseOfAgent } from './agent-gas-use.ts'
 import { deadlineRefusal, deadlineWarnings } from './deadline.ts'
 import { type Revert, refusalAtHead } from './failed-intent-refusals.ts'
 import { marketClosedTexts } from './market-closed-texts.ts'
@@ -31,6 +32,8 @@ type TradingIntent = {
   /** Returns the calldata of the router call that carries the message. */
   data: (signingTerms: SigningTerms) => Hex
   exits?: readonly ExitRule[]
+  /** Whether it sells a whole position. */
+  closesPosition?: boolean
 }
 
 /**
@@ -49,7 +52,8 @@ export async function relayIntent({ trading, executor, keeper, config }: Context
   const relay: RelayRequest = {
     digest,
     kind,
-    group: `agent:${agentId}`,
+    ...gasUseOfAgent({ agentId, agent, block }),
+    ...(intent.closesPosition !== undefined && { closesPosition: intent.closesPosition }),
     groupNonce: `${nonce}`,
     deadline,
     call: { to: trading.trading.TradeRouter, data: intent.data(signingTerms) },

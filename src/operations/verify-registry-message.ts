@@ -3,7 +3,7 @@ import type { Chain } from '../chain/configured-chain.ts'
 import { acceptedByAccount, verifySignature } from '../chain/verify-signature.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
-import type { RelayRequest } from '../executor/relay-types.ts'
+import type { GasSpender, RelayRequest } from '../executor/relay-types.ts'
 import { recoverSigner } from '../protocol/recover-signer.ts'
 import { type Domain, digestOf, type Message } from '../protocol/typed-data.ts'
 
@@ -31,11 +31,12 @@ export async function verifyRegistryMessage(
   { primaryType, domain, signer, currentNonce, messageOf, signature, relay }: RegistryMessage,
 ): Promise<{ relay: RelayRequest; nonce: bigint; nonceRefusal: Refusal | undefined }> {
   const digestAt = (nonce: bigint) => digestOf(domain, primaryType, messageOf(nonce))
+  const spenders: GasSpender[] = [`owner:${signer}`, ...(relay.kind === 'register' ? (['newAgents'] as const) : [])]
   const nonce = (await findSignedNonce(chain, currentNonce, signer, signature, digestAt)) ?? currentNonce
   if (nonce === currentNonce)
     await verifySignature(chain, signer, { domain, primaryType, message: messageOf(nonce) }, signature)
   return {
-    relay: { ...relay, digest: digestAt(nonce), group: `signer:${signer}`, groupNonce: `${nonce}` },
+    relay: { ...relay, digest: digestAt(nonce), group: `signer:${signer}`, groupNonce: `${nonce}`, spenders },
     nonce,
     nonceRefusal:
       nonce === currentNonce ? undefined : refuse('INVALID_NONCE', { given: nonce, expected: currentNonce }),

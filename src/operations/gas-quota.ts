@@ -1,0 +1,28 @@
+import { getAgent } from '../chain/agents.ts'
+import { agentParams } from '../resources/agent.ts'
+import { gasQuota, presentGasQuotas } from '../resources/gas-quota.ts'
+import { gasUseOfAgent } from './agent-gas-use.ts'
+import { defineOperation } from './define-operation.ts'
+
+export const getGasQuota = defineOperation(
+  {
+    id: 'getGasQuota',
+    method: 'get',
+    path: '/agents/{agentId}/quota',
+    tag: 'Trading',
+    summary: 'Get the gas quota of an agent',
+    description:
+      'The service pays for the gas of intents, within budgets per minute and per day. An intent that finds no room in one of them is refused with GAS_BUDGET_EXHAUSTED and Retry-After. Returns what is left of each, after everything that is in flight.',
+    params: agentParams,
+    cache: 'none',
+    status: 200,
+    output: gasQuota,
+    errors: [404, 502, 503],
+  },
+  async ({ trading, executor }, { agentId }) => {
+    const { agent, block } = await getAgent(trading, agentId)
+    const use = gasUseOfAgent({ agentId, agent, block })
+    const { quotas } = await executor.gasBudgets({ ...use, kind: 'open' })
+    return { agentId: `${agentId}`, executor: executor.addressOf(use.group), budgets: presentGasQuotas(quotas) }
+  },
+)

@@ -1,0 +1,114 @@
+import { evictDurableObject } from 'cloudflare:test'
+import { describe, expect, test } from 'vitest'
+import type { Executor } from '../../src/executor/client.ts'
+import type { RelayOutcome, RelayRequest } from '../../src/executor/relay-types.ts'
+import { newRequest, nonceOf, randomDigest, relayUntilMined, setReverting, useLanes } from '../support/lanes.ts'
+
+// The budgets of these lanes hold four calls of an agent, eight of an owner and twelve of new agents a minute.
+
+const { newLane } = useLanes('lane-gas-budgets')
+
+let lastNonce = 0
+const requestOf = (agent: `agent:${string}`, changes: Partial<RelayRequest> = {}) =>
+  newRequest({ group: agent, groupNonce: `${++lastNonce}`, spenders: [agent], ...changes })
+
+/** Relays requests, one after the other, until one is not mined. Returns it with the number of those that were. */
+async function spend(executor: Executor, request: () => RelayRequest) {
+  for (let mined = 0; ; mined++) {
+    const outcome = await executor.relay(request())
+    if (outcome.state !== 'mined') return { mined, outcome }
+  }
+}
+
+const exhausted = (budget: string, window = 'minute') =>
+  expect.objectContaining({
+    state: 'exhausted',
+    shortage: expect.objectContaining({ budget, window, retryAfterSeconds: expect.any(Number) }),
+  }) as RelayOutcome
+
+describe('the gas budget', () => {
+  test('of an agent stops it alone, says when to come back, and survives an eviction of the lane', async () => {
+    const { executor, stub, account } = newLane()
+    const { mined, outcome } = await spend(executor, () => requestOf('agent:1'))
+    expect(mined).toBeGreaterThanOrEqual(2)
+    expect(mined).toBeLessThanOrEqual(5)
+    expect(outcome).toEqual(exhausted('agent'))
+    if (outcome.state !== 'exhausted') throw new Error(outcome.state)
+    expect(outcome.shortage.retryAfterSeconds).toBeGreaterThan(0)
+    expect(outcome.shortage.retryAfterSeconds).toBeLessThanOrEqual(60)
+
+    await evictDurableObject(stub)
+    const nonce = await nonceOf(account.address)
+    expect(await executor.relay(requestOf('agent:1', { call: newRequest().call }))).toEqual(exhausted('agent'))
+    expect(await nonceOf(account.address)).toBe(nonce)
+    await relayUntilMined(executor, requestOf('agent:2'))
+  })
+
+  test('of an owner stops all of its agents, and no others', async () => {
+    const { executor } = newLane()
+    let agent = 0
+    const spenders = () => {
+      agent++
+      return { spenders: [`agent:${agent}` as const, 'owner:0xa' as const] }
+    }
+    const { mined, outcome } = await spend(executor, () => requestOf(`agent:${agent + 1}`, spenders()))
+    expect(mined).toBeLessThanOrEqual(10)
+    expect(outcome).toEqual(exhausted('owner'))
+    await relayUntilMined(executor, requestOf('agent:99', { spenders: ['agent:99', 'owner:0xb'] }))
+  })
+
+  test('of new agents stops a crowd of them, and no agent that is older', async () => {
+    const { executor } = newLane()
+    const fresh = () => {
+      const id = randomDigest()
+      return requestOf(`agent:${id}`, { spenders: [`agent:${id}`, `owner:${id}`, 'newAgents'] })
+    }
+    const { mined, outcome } = await spend(executor, fresh)
+    expect(mined).toBeLessThanOrEqual(15)
+    expect(outcome).toEqual(exhausted('newAgents'))
+    await relayUntilMined(executor, requestOf('agent:1'))
+  })
+
+  test('is charged for a call that reverts', async () => {
+    const { executor } = newLane()
+    const use = { kind: 'open', group: 'agent:1', spenders: ['agent:1'] } as const
+    const leftGas = async () => (await executor.gasBudgets(use)).quotas[0]?.day.leftGas ?? 0
+    const request = requestOf('agent:1')
+    await relayUntilMined(executor, request)
+    const before = await leftGas()
+    expect(before).toBeLessThan(100_000_000)
+    await setReverting(true)
+    expect(await executor.relay(requestOf('agent:1', { call: request.call }))).toMatchObject({ state: 'rejected' })
+    await setReverting(false)
+    expect(await leftGas()).toBeGreaterThanOrEqual(before)
+  })
+})
+
+describe('getting out', () => {
+  const reduce = (changes: Partial<RelayRequest> = {}) =>
+    requestOf('agent:1', { kind: 'reduce', spenders: ['agent:1', 'owner:0xa', 'newAgents'], ...changes })
+
+  test("has a reserve that nobody's spending uses", async () => {
+    const { executor } = newLane()
+    const crowd = () => {
+      const id = randomDigest()
+      return requestOf(`agent:${id}`, { spenders: [`agent:${id}`, 'newAgents'] })
+    }
+    expect((await spend(executor, crowd)).outcome).toEqual(exhausted('newAgents'))
+    expect((await spend(executor, () => requestOf('agent:1', { spenders: ['agent:1', 'owner:0xa'] }))).outcome).toEqual(
+      exhausted('agent'),
+    )
+    await relayUntilMined(executor, reduce())
+  })
+
+  test('in a loop is bounded too, but a whole position can still be closed', async () => {
+    const { executor } = newLane()
+    const { mined, outcome } = await spend(executor, reduce)
+    expect(outcome).toEqual(exhausted('exitReserve', expect.any(String) as never))
+    expect(mined).toBeLessThanOrEqual(12)
+    const use = { kind: 'reduce', group: 'agent:1', spenders: ['agent:1', 'owner:0xa', 'newAgents'] } as const
+    const { quotas } = await executor.gasBudgets(use)
+    expect(quotas.map(({ budget }) => budget)).toEqual(['agent', 'owner', 'newAgents', 'lane', 'exitReserve'])
+    await relayUntilMined(executor, reduce({ closesPosition: true }))
+  })
+})
