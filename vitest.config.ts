@@ -55,6 +55,7 @@ const serviceVars = (inject: Inject) => ({
   X402_ENABLED: 'false',
   KEEPER_ENABLED: 'false',
   READ_LEASE_MS: '0',
+  PRICE_REFRESH_INTERVAL_SECONDS: '0',
 })
 
 const surfaces = [

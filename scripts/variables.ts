@@ -192,7 +192,13 @@ export const variables: Variable[] = [
     group: 'prices',
     secret: true,
     meaning: 'bearer token that `POST /prices/refresh` requires',
-    otherwise: 'anyone may refresh',
+    otherwise: 'anyone may refresh once per interval; on a chain with real money nobody',
+  },
+  {
+    name: 'PRICE_REFRESH_INTERVAL_SECONDS',
+    group: 'prices',
+    meaning: 'seconds between refreshes that need no secret, for everybody together',
+    default: '30',
   },
   {
     name: 'GAS_BUDGET_AGENT',

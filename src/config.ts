@@ -11,7 +11,9 @@ import {
   paymentVariables,
   priceProviderIds,
   priceProviderVariables,
+  priceRefreshIntervalSeconds,
   privateKeys,
+  REAL_MONEY_CHAINS,
   readLeaseMs,
   type TradingContracts,
   tradingContracts,
@@ -23,6 +25,7 @@ export const VERSION = '0.1.0'
 
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 const DEFAULT_READ_LEASE_MS = 100
+const DEFAULT_PRICE_REFRESH_INTERVAL_SECONDS = 30
 const DEFAULT_INCLUSION_TIMEOUT_MS = 15_000
 
 const DEFAULT_GAS_BUDGETS = {
@@ -111,8 +114,8 @@ export type Config = {
   priceProvider: PriceProviderConfig | undefined
   /** `unusable` if payment is enabled but misconfigured: then registrations are rejected instead of being free. */
   payment: PaymentConfig | 'unusable' | undefined
-  /** Bearer token that price refreshes require; undefined if anyone may refresh prices. */
-  priceRefreshSecret: string | undefined
+  /** Who may refresh prices: holders of the secret, anyone once per interval, or nobody. */
+  priceRefresh: { secret: string } | { intervalMs: number } | undefined
   /** Base URLs of the service's deployments by chain id, including this one. */
   deployments: Record<string, string>
   /** How long a response about the newest block may be repeated without querying the node; 0 disables the cache. */
@@ -182,6 +185,14 @@ export function parseConfig(variables: Variables): Config {
     }
   }
 
+  function parsePriceRefresh(): Config['priceRefresh'] {
+    const secret = set.PRICE_REFRESH_SECRET
+    if (secret !== undefined) return { secret }
+    const seconds = parseOne('PRICE_REFRESH_INTERVAL_SECONDS', priceRefreshIntervalSeconds)
+    const isRealMoney = chain !== undefined && REAL_MONEY_CHAINS.includes(chain.CHAIN_ID)
+    return isRealMoney ? undefined : { intervalMs: (seconds ?? DEFAULT_PRICE_REFRESH_INTERVAL_SECONDS) * 1_000 }
+  }
+
   return {
     service: SERVICE_NAME,
     version: VERSION,
@@ -197,7 +208,7 @@ export function parseConfig(variables: Variables): Config {
     respectSessions: set.MARKET_SESSIONS !== 'off',
     priceProvider,
     payment,
-    priceRefreshSecret: set.PRICE_REFRESH_SECRET,
+    priceRefresh: parsePriceRefresh(),
     deployments: {
       ...parseOne('DEPLOYMENTS', deployments),
       ...(chain && baseUrl && { [chain.CHAIN_ID]: baseUrl }),

@@ -6,8 +6,8 @@ import { z } from 'zod'
 // may be a secret.
 
 const CANONICAL_MULTICALL3 = '0xcA11bde05977b3631167028862bE2a173976CA11'
-/** Chains where the local price provider would repeat old prices as new ones to people with real money. */
-const REAL_MONEY_CHAINS = [42161]
+/** Chains with real money: no price provider repeats old prices there, and no stranger refreshes them. */
+export const REAL_MONEY_CHAINS = [42161]
 /** Variables that payment on another chain needs: the Worker settles only on its own chain, and knows its contracts only. */
 const REQUIRED_ELSEWHERE = ['X402_ASSET', 'X402_PAY_TO', 'X402_FACILITATOR_URL', 'X402_RPC_URL'] as const
 
@@ -155,5 +155,6 @@ export const gasBudget = z
   })
 export type GasBudget = z.output<typeof gasBudget>
 
+export const priceRefreshIntervalSeconds = z.coerce.number().int().min(0).max(86_400)
 export const readLeaseMs = z.coerce.number().int().min(0).max(60_000)
 export const inclusionTimeoutMs = z.coerce.number().int().min(100).max(60_000)

@@ -54,6 +54,11 @@ export const availabilityErrors = {
     sentence: () => 'This deployment has no market-data provider.',
     remedy: 'The operator must set PRICE_PROVIDER; until then only others post prices.',
   }),
+  PRICE_REFRESH_DISABLED: row({
+    status: 503,
+    sentence: () => 'This deployment refreshes prices by itself; requests for it are disabled.',
+    remedy: 'The operator must set PRICE_REFRESH_SECRET to allow requests with that bearer token.',
+  }),
   NOT_READY: row<{ problem: string; [name: string]: unknown }>({
     status: 503,
     sentence: ({ problem }) => `Trading is not possible: ${problem}.`,

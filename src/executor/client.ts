@@ -23,6 +23,8 @@ export type Executor = {
   find(group: string, digest: Hex): Promise<IntentRecord | undefined>
   /** Returns what is left of the gas budgets that a request would use. Throws EXECUTOR_UNREACHABLE. */
   gasBudgets(use: GasUse): Promise<GasBudgetStatus>
+  /** Grants one price refresh per interval to all callers together. Throws EXECUTOR_UNREACHABLE. */
+  takePriceRefresh(intervalMs: number): Promise<boolean>
   status(): Promise<LaneStatus[]>
 }
 
@@ -78,6 +80,7 @@ export function createExecutor(
         (): RelayOutcome => ({ state: 'unknown' }),
       ),
     find: (group, digest) => read(group, lane => lane.find(digest)),
+    takePriceRefresh: intervalMs => read('prices', lane => lane.takePriceRefresh(intervalMs)),
     gasBudgets: use => read(use.group, lane => lane.gasBudgets(use)),
     status: () => Promise.all(addresses.map(address => laneOf(address).status())),
   }

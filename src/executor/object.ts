@@ -58,6 +58,14 @@ export class ExecutorLaneObject extends DurableObject<Env> {
     return this.#started().gasBudgets.statusOf(use)
   }
 
+  /** Grants one price refresh per interval to all callers together. Returns whether this call has it. */
+  takePriceRefresh(intervalMs: number): boolean {
+    const last = Number(this.#journal.get('price refresh') ?? 0)
+    if (Date.now() - last < intervalMs) return false
+    this.#journal.set('price refresh', `${Date.now()}`)
+    return true
+  }
+
   async status(): Promise<LaneStatus> {
     return laneStatusOf(this.#started(), this.#journal)
   }

@@ -6,8 +6,11 @@ import { migrateJournal } from './journal-schema.ts'
 
 export type Journal = ReturnType<typeof openJournal>
 
-/** Facts about the lane itself. `foreign` lists when others used its key, in milliseconds, as a JSON array. */
-type LaneFact = 'address' | 'genesis' | 'foreign'
+/**
+ * Facts about the lane itself. `foreign` lists when others used its key, in milliseconds, as a JSON array;
+ * `price refresh` is when prices were last refreshed, in milliseconds.
+ */
+type LaneFact = 'address' | 'genesis' | 'foreign' | 'price refresh'
 
 /**
  * Opens the lane's journal. Every function is synchronous: writes of one turn are durable before any byte leaves the

@@ -24,6 +24,17 @@ type PriceRefreshOptions = {
   onlyOpenMarkets?: boolean
 }
 
+/** Returns the current prices with every symbol skipped, because someone has refreshed them recently. */
+export async function skipRefresh(
+  { chain, priceProvider }: Context,
+  symbols: readonly string[] | undefined,
+): Promise<PriceRefreshResponse> {
+  const { registered } = await readVaultsAndTokens(chain)
+  const tokens = selectTokens(registered, symbols)
+  const skipped = tokens.map(({ symbol }) => ({ symbol, reason: 'refreshedRecently' as const }))
+  return presentRefresh(priceProvider.name, [], skipped, registered, tokens)
+}
+
 /**
  * Posts the market-data provider's prices to the oracle in one transaction, and returns what was posted and what was
  * skipped why. Throws UNKNOWN_SYMBOL, PRICE_PROVIDER_FAILED, the refusal of a missing capability, and whatever the relay

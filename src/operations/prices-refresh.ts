@@ -5,7 +5,7 @@ import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import { priceRefresh } from '../resources/price.ts'
 import { defineOperation } from './define-operation.ts'
-import { postOraclePrices } from './post-oracle-prices.ts'
+import { postOraclePrices, skipRefresh } from './post-oracle-prices.ts'
 
 export const refreshPrices = defineOperation(
   {
@@ -20,7 +20,7 @@ export const refreshPrices = defineOperation(
     tag: 'Prices',
     summary: 'Refresh oracle prices',
     description:
-      "Posts the market-data provider's prices to the oracle in one transaction. A price outside the oracle's deviation bound, or not newer than the current one, is skipped and listed. Requires the refresh secret as a bearer token if the deployment has one.",
+      "Posts the market-data provider's prices to the oracle in one transaction. A price outside the oracle's deviation bound, or not newer than the current one, is skipped and listed. Requires the refresh secret as a bearer token if the deployment has one. Without a secret all callers share one refresh per interval: until the next one the response has the current prices, and on a chain with real money refreshes are disabled.",
     security: 'bearer',
     body: z.object({
       symbols: z
@@ -32,7 +32,7 @@ export const refreshPrices = defineOperation(
       force: z
         .boolean()
         .default(false)
-        .meta({ description: 'Also post a price that has not changed within the last minute' }),
+        .meta({ description: 'Also post a price that has not changed within the last minute; requires the secret' }),
     }),
     bodyIsOptional: true,
     cache: 'none',
@@ -42,14 +42,20 @@ export const refreshPrices = defineOperation(
     statusDescriptions: { 502: 'The market-data provider or the chain could not be reached' },
   },
   async (context, { symbols, force }) => {
-    assertMayRefresh(context)
-    return postOraclePrices(context, { symbols, force })
+    const { priceRefresh } = context.config
+    if (priceRefresh === undefined) throw refuse('PRICE_REFRESH_DISABLED')
+    if ('secret' in priceRefresh) {
+      assertHasSecret(context, priceRefresh)
+      return postOraclePrices(context, { symbols, force })
+    }
+    if (force) throw refuse('UNAUTHORIZED')
+    if (!(await context.updater.takePriceRefresh(priceRefresh.intervalMs))) return skipRefresh(context, symbols)
+    return postOraclePrices(context, { symbols })
   },
 )
 
-/** Throws UNAUTHORIZED unless the request carries the configured secret. Compares in constant time. */
-function assertMayRefresh({ config: { priceRefreshSecret: secret }, bearer = '' }: Context) {
-  if (secret === undefined) return
+/** Throws UNAUTHORIZED unless the request carries the secret. Compares in constant time. */
+function assertHasSecret({ bearer = '' }: Context, { secret }: { secret: string }) {
   const [expected, given] = [secret, bearer].map(text => sha256(stringToBytes(text), 'bytes'))
   if (expected === undefined || given === undefined || !timingSafeEqual(expected, given)) throw refuse('UNAUTHORIZED')
 }

@@ -62,8 +62,12 @@ const skippedPrice = z
         'fromFuture',
         'deviationTooLarge',
         'duplicateInBatch',
+        'refreshedRecently',
       ])
-      .meta({ description: "Why the price was not posted; deviationTooLarge needs the oracle's second role" }),
+      .meta({
+        description:
+          "Why the price was not posted; deviationTooLarge needs the oracle's second role; refreshedRecently: strangers share one refresh per interval",
+      }),
   })
   .meta({ id: 'SkippedPrice' })
 

@@ -230,6 +230,7 @@ const caused: Record<string, () => Promise<string>> = {
     const app = appWith({ PRICE_PROVIDER: 'http', PRICE_PROVIDER_URL: 'http://127.0.0.1:1' })
     return code(call('refreshPrices', {}, app))
   },
+  PRICE_REFRESH_DISABLED: () => code(call('refreshPrices', {}, appWith({ CHAIN_ID: '42161' }))),
   UNAUTHORIZED: () => code(call('refreshPrices', {}, appWith({ PRICE_REFRESH_SECRET: 'secret' }))),
   NOT_READY: () => code(call('getReadiness', {}, without('EXECUTOR_PRIVATE_KEY'))),
   INTERNAL: () => {

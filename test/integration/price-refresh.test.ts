@@ -9,7 +9,7 @@ import worker from '../../src/index.ts'
 import { refreshPricesOnSchedule } from '../../src/operations/scheduled-price-refresh.ts'
 import { chain } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
-import { call, deployment } from '../support/surfaces.ts'
+import { appWith, call, callOverHttp, deployment } from '../support/surfaces.ts'
 
 const A_DAY_AND_MORE = 90_000
 const prices = async (): Promise<Body> => (await call('getPrices')).body
@@ -58,7 +58,7 @@ describe('the local provider', () => {
     const { NVDA } = (await prices()).prices
     const moved = (Number(NVDA.priceUsd) * 1.01).toFixed(2)
     await chain.setPrice('NVDA', moved)
-    await call('refreshPrices', { force: true })
+    await call('refreshPrices')
     expect(Number((await prices()).prices.NVDA.priceUsd)).toBe(Number(moved))
     await chain.setPrice('NVDA', NVDA.priceUsd)
   })
@@ -68,6 +68,43 @@ describe('the local provider', () => {
     expect({ priceProvider, problems }).toEqual({
       priceProvider: undefined,
       problems: ['PRICE_PROVIDER: must not be local on a chain with real money'],
+    })
+  })
+})
+
+describe('a refresh without a secret', () => {
+  it('is one transaction and one provider request per interval for everybody', async () => {
+    let requests = 0
+    mockProvider(symbols => {
+      requests++
+      const time = Math.floor(Date.now() / 1000) + 2 * A_DAY_AND_MORE
+      return Response.json({ prices: symbols.map(symbol => ({ symbol, price: '100', time })) })
+    })
+    const app = appWith({
+      PRICE_PROVIDER: 'http',
+      PRICE_PROVIDER_URL: PROVIDER,
+      PRICE_REFRESH_INTERVAL_SECONDS: '3600',
+    })
+    const replies = await Promise.all(Array.from({ length: 32 }, () => callOverHttp('refreshPrices', {}, app)))
+    expect(requests).toBeLessThanOrEqual(1)
+    const late = replies.filter(({ status }) => status === 200)
+    expect(late.length).toBeGreaterThanOrEqual(31)
+    for (const { body } of late.slice(1)) {
+      expect(body.transactionHash).toBeUndefined()
+      expect(body.skipped.map(({ reason }: Body) => reason)).toEqual(body.skipped.map(() => 'refreshedRecently'))
+      expect(Object.keys(body.prices).length).toBeGreaterThan(0)
+    }
+  })
+
+  it('cannot force an unchanged price', async () => {
+    expect(await call('refreshPrices', { force: true })).toMatchObject({ status: 401, body: { code: 'UNAUTHORIZED' } })
+  })
+
+  it('is disabled on a chain with real money', async () => {
+    const app = appWith({ CHAIN_ID: '42161', PRICE_PROVIDER: 'finnhub' })
+    expect(await call('refreshPrices', {}, app)).toMatchObject({
+      status: 503,
+      body: { code: 'PRICE_REFRESH_DISABLED' },
     })
   })
 })

@@ -33,12 +33,13 @@ const operationOf = (id: OperationId) => {
 export type Fetch = (request: Request) => Promise<Response>
 const worker: Fetch = request => exports.default.fetch(request)
 
+/** Tests change chain and prices at will, so nothing is reused and refreshes have no interval. */
+const testVars = { X402_ENABLED: 'false', READ_LEASE_MS: '0', PRICE_REFRESH_INTERVAL_SECONDS: '0' }
+
 /** Returns the service over the same contracts with other variables (`undefined` removes one) or bindings. */
 export function appWith(changes: Record<string, string | undefined>, bindings: Partial<Env> = {}): Fetch {
   const vars = Object.fromEntries(
-    Object.entries({ ...workerVars(deployment), X402_ENABLED: 'false', READ_LEASE_MS: '0', ...changes }).filter(
-      ([, value]) => value !== undefined,
-    ),
+    Object.entries({ ...workerVars(deployment), ...testVars, ...changes }).filter(([, value]) => value !== undefined),
   )
   const config = parseConfig(vars)
   const namespaces = { ...env, ...bindings }
