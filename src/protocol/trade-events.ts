@@ -21,11 +21,12 @@ export const TRADE_TYPES = [
   'ExitPartlyExecuted',
   'PositionForceClosed',
   'PositionPartlyForceClosed',
+  'OwnerCloseExecuted',
 ] as const
 export type TradeType = (typeof TRADE_TYPES)[number]
 
-/** Who caused a trade: the agent's signed intent, a rule that fired, or the operator. */
-export const TRADE_SOURCES = ['intent', 'automation', 'operator'] as const
+/** Who caused a trade: the agent's signed intent, a rule that fired, the operator, or the owner who closes the agent. */
+export const TRADE_SOURCES = ['intent', 'automation', 'operator', 'owner'] as const
 export type TradeSource = (typeof TRADE_SOURCES)[number]
 
 /** A trade, from its events. A fact that the events do not contain is undefined. */
@@ -78,6 +79,7 @@ const routerEvents = {
   ExitPartlyExecuted: { type: 'ExitPartlyExecuted', source: 'automation', change: 'PositionLadderExitPartlyApplied' },
   PositionForceClosed: { type: 'PositionForceClosed', source: 'operator', change: 'PositionReduced' },
   PositionPartlyForceClosed: { type: 'PositionPartlyForceClosed', source: 'operator', change: 'PositionReduced' },
+  OwnerCloseExecuted: { type: 'OwnerCloseExecuted', source: 'owner', change: 'PositionReduced' },
 } as const
 const CLOSED = 'PositionClosed'
 // Comes with the PositionOpened of a position on paper.
@@ -85,7 +87,12 @@ const SIMULATED = 'PositionSimulated'
 type RouterEvent = keyof typeof routerEvents
 type ChangeEvent = NonNullable<(typeof routerEvents)[RouterEvent]['change']> | typeof CLOSED | typeof SIMULATED
 /** Sales that can close a position; those of a part cannot. */
-const CLOSING_SALES: readonly RouterEvent[] = ['PositionReducedFromIntent', 'ExitExecuted', 'PositionForceClosed']
+const CLOSING_SALES: readonly RouterEvent[] = [
+  'PositionReducedFromIntent',
+  'ExitExecuted',
+  'PositionForceClosed',
+  'OwnerCloseExecuted',
+]
 
 const eventsAbi = [...tradeRouterAbi, ...positionManagerAbi] as const
 const changes = [
@@ -212,6 +219,7 @@ function factsOf({ log, change }: TradeEvent): Partial<Trade> {
     case 'PositionForceClosed':
       return { ...saleOf(changed, args.usdcOut), exitBps: 10_000 }
     case 'PositionPartlyForceClosed':
+    case 'OwnerCloseExecuted':
       return saleOf(changed, args.usdcOut)
     case 'PositionClosed':
       return { realizedPnlUsdc: args.realizedPnlUsdc }

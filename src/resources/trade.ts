@@ -9,7 +9,7 @@ const trade = z
     id: z.string().meta({ description: 'Transaction hash and log index', example: `0x${'5f'.repeat(32)}-3` }),
     type: z.enum(TRADE_TYPES).meta({
       description:
-        'What happened. A sale that closes a position is followed by a PositionClosed record. ExitPartlyExecuted and PositionPartlyForceClosed sold what the pool takes; the rest follows',
+        'What happened. A sale that closes a position is followed by a PositionClosed record. ExitPartlyExecuted and PositionPartlyForceClosed sold what the pool takes; the rest follows. OwnerCloseExecuted sold for an owner who closes all positions',
     }),
     positionId: digits('Position id'),
     symbol: z.string(),
@@ -30,7 +30,8 @@ const trade = z
     triggerType: exitRule.shape.triggerType.nullable(),
     triggerBps: exitRule.shape.triggerBps.nullable(),
     source: z.enum(TRADE_SOURCES).meta({
-      description: 'intent: signed by the agent. automation: an exit rule fired. operator: force-closed',
+      description:
+        'intent: signed by the agent. automation: an exit rule fired. operator: force-closed. owner: closed by the owner',
     }),
     transactionHash: hashOut,
     blockNumber: digits('Block of the transaction'),

@@ -3,6 +3,7 @@ import { env } from 'cloudflare:workers'
 import { privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
@@ -11,6 +12,7 @@ import { workerVars } from '../../devnet/worker-vars.ts'
 import { createChain } from '../../src/chain/configured-chain.ts'
 import { parseConfig } from '../../src/config.ts'
 import { createSnapshotReader } from '../../src/history/read-index-to-head.ts'
+import { MandateMode } from '../../src/protocol/enums.ts'
 import { TRADE_TYPES } from '../../src/protocol/trade-events.ts'
 import { chain, sign } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
@@ -28,7 +30,18 @@ const { accounts, contracts, tokens, vaults } = deployment
 const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const
 const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi } as const
 const manager = { address: contracts.PositionManager, abi: positionManagerAbi } as const
+const ownerControls = { address: contracts.OwnerControls as `0x${string}`, abi: ownerControlsAbi } as const
 const oracle = { address: contracts.PriceOracle, abi: priceOracleAbi } as const
+/** A mandate that lets an agent trade again. */
+const NO_LIMITS = {
+  mode: MandateMode.Trade,
+  maxTradeUsdc: 0n,
+  maxDailyTurnoverUsdc: 0n,
+  maxExposureUsdc: 0n,
+  allowedTokens: [],
+  validUntil: 0n,
+}
+const NO_DEADLINE = 2n ** 64n
 const symbols = ['NVDA', 'AAPL', 'MSFT'] as const
 const owners = accounts.agents.slice(0, 3)
 const agentIds: string[] = []
@@ -76,6 +89,11 @@ async function trade(agentId: string, quote: OperationId, functionName: string, 
   await chain.send(accounts.executor, { ...router, functionName, args } as never).catch(() => {})
 }
 
+async function ownerOf(agentId: string): Promise<Account> {
+  const owner = await node.readContract({ ...registry, functionName: 'ownerOf', args: [BigInt(agentId)] })
+  return owners.find(({ address }) => address === owner) as Account
+}
+
 /** Returns one of the agent's open positions, after opening one if there is none. */
 async function pickOpenPosition(random: Random, agentId: string): Promise<string> {
   const ids = await openIds(agentId)
@@ -85,7 +103,18 @@ async function pickOpenPosition(random: Random, agentId: string): Promise<string
 }
 
 type Action = (typeof chainActions)[number] | 'reorg' | 'crash' | 'evict' | 'follow'
-const chainActions = ['open', 'add', 'reduce', 'reduce', 'ladder', 'price', 'price', 'transfer'] as const
+const chainActions = [
+  'open',
+  'add',
+  'reduce',
+  'reduce',
+  'ladder',
+  'price',
+  'price',
+  'transfer',
+  'close',
+  'close',
+] as const
 const actions: Record<Action, (random: Random, agentId: string) => Promise<void>> = {
   async open(random, agentId) {
     const exits = random.pick(['-30:5000,-60:10000', '-40:3000,-50:2500,-90:10000', '120:5000,-35:10000'])
@@ -112,9 +141,19 @@ const actions: Record<Action, (random: Random, agentId: string) => Promise<void>
     const ids = (await Promise.all(agentIds.map(openIds))).flat().map(BigInt)
     await chain.send(accounts.keeper, { ...router, functionName: 'executeExits', args: [ids] })
   },
+  async close(random, agentId) {
+    await pickOpenPosition(random, agentId)
+    const holder = await ownerOf(agentId)
+    const nonce = () => node.readContract({ ...ownerControls, functionName: 'nonces', args: [holder.address] })
+    const closing = [[BigInt(agentId)], await nonce(), NO_DEADLINE, '0x'] as const
+    await chain.send(holder, { ...ownerControls, functionName: 'closeAll', args: closing })
+    const ids = (await openIds(agentId)).map(BigInt)
+    await chain.send(accounts.keeper, { ...router, functionName: 'executeExits', args: [ids] })
+    const trading = [BigInt(agentId), NO_LIMITS, await nonce(), NO_DEADLINE, '0x'] as const
+    await chain.send(holder, { ...ownerControls, functionName: 'setMandate', args: trading })
+  },
   async transfer(random, agentId) {
-    const owner = await node.readContract({ ...registry, functionName: 'ownerOf', args: [BigInt(agentId)] })
-    const holder = owners.find(({ address }) => address === owner) as Account
+    const holder = await ownerOf(agentId)
     const args = [BigInt(agentId), random.pick(owners.filter(other => other !== holder)).address] as const
     await chain.send(holder, { ...registry, functionName: 'transferAgentOwnership', args })
   },

@@ -8,6 +8,7 @@ import { AgentStatus } from '../../src/protocol/enums.ts'
 import { chain, FRONTIER, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { listen } from '../support/event-stream.ts'
+import { closeAll, ownerOf, setMandate } from '../support/owner-calls.ts'
 import { appWith, call, callOverHttp, deployment, type Fetch, type Input, request } from '../support/surfaces.ts'
 
 const { accounts, contracts, tokens } = deployment
@@ -270,6 +271,32 @@ describe('sales that a thin pool fills only in part', () => {
     expect((await events.next('exit')).data).toMatchObject({ type: 'ExitPartlyExecuted', positionId })
     await events.leave()
     await moveTo(1)
+  })
+
+  it('are one record for each part of a position that its owner closes', async () => {
+    const positionId = await buyRepeatedly()
+    const events = listen(await request(`/agents/${seller.agentId}/events`))
+    const owner = await ownerOf(seller)
+    await closeAll(owner, [seller.agentId])
+    for (let sale = 0; (await position(seller.agentId, positionId)).status === 'Open' && sale < 8; sale++) {
+      await chain.send(accounts.depositor, { ...router, functionName: 'executeExits', args: [[BigInt(positionId)]] })
+      await moveTo(1)
+    }
+    const { trades } = await history(seller.agentId, { positionId })
+    expect(trades.map(({ type }: Body) => type).join(' ')).toMatch(
+      /^OwnerCloseExecuted PositionClosed (OwnerCloseExecuted )+(PositionIncreased )+PositionOpened$/,
+    )
+    const parts = trades.filter(({ type }: Body) => type === 'OwnerCloseExecuted')
+    for (const part of parts) expect(part).toMatchObject({ source: 'owner', exitBps: null, ruleIndex: null })
+    expect(trades[1]).toMatchObject({ type: 'PositionClosed', source: 'owner' })
+    await expectSums(positionId, trades)
+    expect((await history(seller.agentId, { type: 'OwnerCloseExecuted' })).trades).toEqual(parts)
+    const csv = await (await request(`/agents/${seller.agentId}/trades?format=csv&type=OwnerCloseExecuted`)).text()
+    expect(csv.match(/OwnerCloseExecuted/g)).toHaveLength(parts.length)
+    const sale = await events.until(() => events.events.find(({ data }) => data.type === 'OwnerCloseExecuted'))
+    expect(sale).toMatchObject({ event: 'trade', data: { source: 'owner', positionId } })
+    await events.leave()
+    await setMandate(owner, seller.agentId)
   })
 
   it('are one record for each part of a forced close', async () => {

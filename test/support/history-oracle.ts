@@ -23,6 +23,7 @@ const tradesByEvent: Record<string, [type: string, source: string]> = {
   ExitPartlyExecuted: ['ExitPartlyExecuted', 'automation'],
   PositionForceClosed: ['PositionForceClosed', 'operator'],
   PositionPartlyForceClosed: ['PositionPartlyForceClosed', 'operator'],
+  OwnerCloseExecuted: ['OwnerCloseExecuted', 'owner'],
 }
 const NO_FACTS = {
   usdcAmount: null,
@@ -118,6 +119,7 @@ async function factsOf({ eventName, args }: TradingEvent, change: TradingEvent |
     case 'PositionForceClosed':
       return { ...sold(), exitBps: 10_000 }
     case 'PositionPartlyForceClosed':
+    case 'OwnerCloseExecuted':
       return sold()
     case 'ExitPartlyExecuted':
       return { ...sold(), ruleIndex: args.ruleIndex }
