@@ -5,14 +5,14 @@ import { decodeExit, type ExecutedExit } from '../protocol/exit-results.ts'
 import { getLogs } from '../rpc/get-logs.ts'
 import type { TradingChain } from './configured-chain.ts'
 
-const EXIT_EXECUTED = eventTopic(tradeRouterAbi, 'ExitExecuted')
+const EXIT_TOPICS = [eventTopic(tradeRouterAbi, 'ExitExecuted'), eventTopic(tradeRouterAbi, 'OwnerCloseExecuted')]
 
-/** Returns the exits of positions in a range of blocks, oldest first, by any keeper. Throws CHAIN_UNREACHABLE. */
+/** Returns the completed exits of positions in a range of blocks, oldest first, by any keeper. Throws CHAIN_UNREACHABLE. */
 export async function readExecutedExits(
   { rpc, trading }: TradingChain,
   { positionIds, ...range }: { positionIds: readonly bigint[]; fromBlock: bigint; toBlock: bigint },
 ): Promise<(ExecutedExit & { positionId: bigint; keeper: Address; transactionHash: Hex })[]> {
-  const topics = [EXIT_EXECUTED, positionIds.map(id => numberToHex(id, { size: 32 }))]
+  const topics = [EXIT_TOPICS, positionIds.map(id => numberToHex(id, { size: 32 }))]
   const logs = await getLogs(rpc, { address: trading.TradeRouter, topics }, range)
   return logs.flatMap(log => {
     const exit = decodeExit(log)

@@ -51,6 +51,9 @@ export async function getSigningTerms(chain: TradingChain, agentId: bigint): Pro
   return { block, agent, nonce: values.nonce, domain }
 }
 
+/** What the router would sell of a position now. Amounts are base units; `dueSince` is Unix seconds. */
+export type ExitState = { dueSince: bigint; tokensToSell: bigint; slippageBps: bigint; floorUsdc: bigint }
+
 /** Everything that an intent is checked against, at one block. */
 export type IntentTerms = SigningTerms &
   TradingTerms & {
@@ -59,6 +62,8 @@ export type IntentTerms = SigningTerms &
     vault: { asset: Address; allowedTokens: Address[] }
     /** Days since the epoch. */
     day: bigint
+    /** Undefined without an open position, without a fresh price, or in a deployment without the extension. */
+    exitState: ExitState | undefined
   }
 
 /** The token or position of an intent, or neither; the venue quotes the amounts. */
@@ -115,6 +120,7 @@ export async function getTerms(
       dailyRealizedPnlUsdc: decodeResult(tradeRouterAbi, 'dailyRealizedPnlUsdc', results.dailyRealizedPnl),
       extension: decodeExtension(results, block),
       dueExit: tryDecodeResult(positionManagerAbi, 'dueExitOf', results.dueExit),
+      exitState: tryDecodeResult(tradeRouterLensAbi, 'exitStateOf', results.position.exitState),
       token: token && { address: token, symbol: symbolOf(token), ...decodeTokenTerms(results, block) },
       position,
     },

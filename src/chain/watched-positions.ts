@@ -1,10 +1,11 @@
 import type { Address } from 'viem'
 import { PositionStatus } from '../protocol/enums.ts'
+import { closingSinceOf } from '../protocol/mandate.ts'
 import type { ExitMarket, WatchedPosition } from '../protocol/position.ts'
 import { type RoundData, strictestMaxAge, toPriceQuote } from '../protocol/price-quote.ts'
 import type { Block } from './block-number-and-time.ts'
 import type { TradingChain } from './configured-chain.ts'
-import { mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
+import { agentRegistry, mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
 
 /** Positions with all that decides about their exits, as of a block. */
@@ -21,11 +22,15 @@ export type WatchedPositions = {
 
 /** Number of ids after the cursor to read with the first page, whether or not they exist. */
 const SPARE_POSITIONS = 8n
-/** Positions per `eth_call`: far below the gas that nodes allow for a call. */
+/** Positions, and agents, per `eth_call`: far below the gas that nodes allow for a call. */
 const POSITIONS_PER_CALL = 300
+const AGENTS_PER_CALL = 300
 
-/** Tokens and vaults of positions that are not configured, by the configured contracts. */
-const learnedAddresses = new WeakMap<object, Set<Address>>()
+/**
+ * What is not configured and was learned from open positions: the addresses of their tokens and vaults, and their agents.
+ * By the configured contracts.
+ */
+const learnedFacts = new WeakMap<object, { addresses: Set<Address>; agentIds: Set<bigint> }>()
 
 type TokenMarket = { round: RoundData | undefined; maxAge: bigint; decimals: number }
 type VaultMarket = { tradingPaused: boolean; maxPriceAge: bigint }
@@ -40,21 +45,30 @@ export async function readWatchedPositions(
   positionIds: readonly bigint[],
   cursor?: bigint,
 ): Promise<WatchedPositions> {
-  const learned = learnedAddresses.get(chain.contracts) ?? new Set()
-  learnedAddresses.set(chain.contracts, learned)
-  const tokens = new Set([...Object.values(chain.tokens), ...learned])
-  const vaults = new Set([...Object.values(chain.vaults), ...learned])
+  const learned = learnedFacts.get(chain.contracts) ?? { addresses: new Set(), agentIds: new Set() }
+  learnedFacts.set(chain.contracts, learned)
+  const tokens = new Set([...Object.values(chain.tokens), ...learned.addresses])
+  const vaults = new Set([...Object.values(chain.vaults), ...learned.addresses])
+  const agentIds = new Set(learned.agentIds)
+  const closingSinceByAgent = new Map<bigint, bigint>()
   const tokenMarkets = new Map<Address, TokenMarket>()
   const vaultMarkets = new Map<Address, VaultMarket>()
-  const positions: WatchedPosition[] = []
+  const records: Omit<WatchedPosition, 'closingSince'>[] = []
 
-  /** Reads a page of positions, with the tokens and vaults that were not read yet. */
+  /** Reads a page of positions, with the tokens, vaults and agents that were not read yet. */
   async function readPage(ids: readonly bigint[]) {
     const { block, values } = await readTree(chain, {
       positionCount: optional(call(positionManager(chain), 'positionCount', [])),
       emptyBatch: optional(call(tradeRouter(chain), 'executeExits', [[]])),
       tokens: [...tokens].filter(token => !tokenMarkets.has(token)).map(token => tokenCalls(chain, token)),
       vaults: [...vaults].filter(vault => !vaultMarkets.has(vault)).map(vaultCalls),
+      agents: [...agentIds]
+        .filter(agentId => !closingSinceByAgent.has(agentId))
+        .slice(0, AGENTS_PER_CALL)
+        .map(agentId => ({
+          agentId,
+          mandateState: optional(call(agentRegistry(chain), 'mandateStateOf', [agentId])),
+        })),
       positions: ids.map(id => ({
         record: optional(call(positionManager(chain), 'getPosition', [id])),
         exitRules: optional(call(positionManager(chain), 'getExitRules', [id])),
@@ -65,8 +79,10 @@ export async function readWatchedPositions(
       tokenMarkets.set(address, { round, maxAge, decimals })
     for (const { address, tradingPaused = false, maxPriceAge = 0n } of values.vaults)
       vaultMarkets.set(address, { tradingPaused, maxPriceAge })
+    for (const { agentId, mandateState = 0n } of values.agents)
+      closingSinceByAgent.set(agentId, closingSinceOf(mandateState))
     for (const { record, exitRules, dueExit } of values.positions)
-      if (record && exitRules && record.openedAt > 0n) positions.push({ ...record, exitRules, dueExit })
+      if (record && exitRules && record.openedAt > 0n) records.push({ ...record, exitRules, dueExit })
     return { block, positionCount: values.positionCount ?? 0n, takesBatches: values.emptyBatch !== undefined }
   }
 
@@ -75,18 +91,22 @@ export async function readWatchedPositions(
   if (cursor !== undefined) pending.push(...idsBetween(cursor + SPARE_POSITIONS + 1n, first.positionCount))
   while (pending.length > 0) await readPage(pending.splice(0, POSITIONS_PER_CALL))
 
-  const open = positions.filter(({ status }) => status === PositionStatus.Open)
-  for (const { token, vault } of open) {
+  const open = records.filter(({ status }) => status === PositionStatus.Open)
+  learned.agentIds = new Set(open.map(({ agentId }) => agentId))
+  for (const { token, vault, agentId } of open) {
+    agentIds.add(agentId)
     if (tokens.has(token) && vaults.has(vault)) continue
-    learned.add(token).add(vault)
+    learned.addresses.add(token).add(vault)
     tokens.add(token)
     vaults.add(vault)
   }
-  if (open.some(({ token, vault }) => !tokenMarkets.has(token) || !vaultMarkets.has(vault))) await readPage([])
+  const isUnread = ({ token, vault, agentId }: (typeof open)[number]) =>
+    !tokenMarkets.has(token) || !vaultMarkets.has(vault) || !closingSinceByAgent.has(agentId)
+  while (open.some(isUnread)) await readPage([])
 
   return {
     ...first,
-    positions,
+    positions: records.map(record => ({ ...record, closingSince: closingSinceByAgent.get(record.agentId) ?? 0n })),
     marketOf({ token, vault }) {
       const { round, maxAge = 0n, decimals = 18 } = tokenMarkets.get(token) ?? {}
       const { tradingPaused = false, maxPriceAge = 0n } = vaultMarkets.get(vault) ?? {}

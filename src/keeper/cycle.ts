@@ -6,7 +6,7 @@ import { readWatchedPositions, type WatchedPositions } from '../chain/watched-po
 import { logUnexpected } from '../executor/background-errors.ts'
 import type { Executor } from '../executor/client.ts'
 import { PositionStatus } from '../protocol/enums.ts'
-import type { WatchedPosition } from '../protocol/position.ts'
+import { isOwnerClosing, type WatchedPosition } from '../protocol/position.ts'
 import { withDeadline } from '../timeout.ts'
 import { attributeExits } from './exit-attribution.ts'
 import { decideExit } from './exit-decision.ts'
@@ -76,7 +76,7 @@ export function createCycle({
   }
 
   /**
-   * Records what each position waits for. Returns the positions with a due exit, those with rules someone fired, and those
+   * Records what each position waits for. Returns the positions with a due exit, those that someone may have sold, and those
    * whose exit was fired so recently that a reorg may change it. `readBefore` has the entries from before the positions were
    * read: what was recorded since then is newer than the positions.
    */
@@ -102,11 +102,18 @@ export function createCycle({
       const entry = entries.get(positionId)
       const isInFlight = inFlight.has(positionId)
       const earlier = readBefore.get(positionId)
-      const isUndone = entry !== undefined && earlier?.firedRules === entry.firedRules && isExitUndone(entry, position)
+      const isOlderThanRead =
+        earlier !== undefined &&
+        earlier.firedRules === entry?.firedRules &&
+        earlier.outcome?.kind === entry.outcome?.kind
+      const isUndone = entry !== undefined && isOlderThanRead && isExitUndone(entry, position)
       if (entry && position.nextRuleIndex > entry.firedRules && !isInFlight) unattributed.push(position)
       else if (entry && !isUndone && isRecentExit(entry, watched.block)) recent.push(position)
       if (position.status !== PositionStatus.Open) {
-        if (entry?.closedAt === null) store.put(closedEntry(entry, now))
+        if (entry?.closedAt === null) {
+          store.put(closedEntry(entry, now))
+          if (isOwnerClosing(position) && !isInFlight) unattributed.push(position)
+        }
         continue
       }
       const known = isUndone ? undoneEntry(position, now) : entry?.closedAt === null ? entry : newEntry(position)
@@ -117,7 +124,7 @@ export function createCycle({
         at: watched.block.timestamp,
         respectSessions,
       })
-      const isTriedInRound = known.triedRoundId === `${market.quote.roundId}`
+      const isTriedInRound = !isOwnerClosing(position) && known.triedRoundId === `${market.quote.roundId}`
       if (decision === 'due' && !isInFlight && known.nextTryAt <= now && !isTriedInRound) due.push(position)
       const next = decision === 'due' ? dueEntry(known, now) : waitingEntry(known, decision, at)
       if (entry === undefined || next !== entry) store.put(next)

@@ -3,7 +3,8 @@ import type { TradingChain } from '../chain/configured-chain.ts'
 import { readExecutedExits } from '../chain/read-executed-exits.ts'
 import type { WatchedPositions } from '../chain/watched-positions.ts'
 import type { Executor } from '../executor/client.ts'
-import type { WatchedPosition } from '../protocol/position.ts'
+import { PositionStatus } from '../protocol/enums.ts'
+import { isOwnerClosing, type WatchedPosition } from '../protocol/position.ts'
 import { executedEntry } from './exit-state-transitions.ts'
 import { evaluationOf } from './last-evaluation.ts'
 import type { KeeperStore } from './store.ts'
@@ -14,9 +15,9 @@ const MAX_EVENT_REORG = 8n
 type ExitEvent = Awaited<ReturnType<typeof readExecutedExits>>[number]
 
 /**
- * Records exits that fired although this keeper has no transaction for them, and what a reorg changed about recent ones, with
- * one request for their events. `since` is the block of the previous cycle. Never throws: without the events, exits are
- * recorded as fired by others, and recent ones stay as they are.
+ * Records exits that were executed although this keeper has no transaction for them, and what a reorg changed about recent
+ * ones, with one request for their events. `since` is the block of the previous cycle. Never throws: without the events,
+ * rules are recorded as fired by others, and recent exits stay as they are.
  */
 export async function attributeExits(
   { chain, executor, store }: { chain: TradingChain; executor: Executor; store: KeeperStore },
@@ -50,18 +51,24 @@ export async function attributeExits(
     const { positionId, nextRuleIndex } = position
     const entry = store.entry(positionId)
     if (entry === undefined) continue
-    const ruleIndex = nextRuleIndex - 1
-    const exit = exits.findLast(exit => exit.positionId === positionId && exit.ruleIndex === ruleIndex)
-    if (entry.firedRules < nextRuleIndex) {
+    const ofPosition = exits.filter(exit => exit.positionId === positionId)
+    const ownerSale = isClosedForOwner(position) ? ofPosition.findLast(exit => exit.ruleIndex === undefined) : undefined
+    const exit = ownerSale ?? ofPosition.findLast(exit => exit.ruleIndex === nextRuleIndex - 1)
+    const ruleIndex = ownerSale ? undefined : nextRuleIndex - 1
+    const isRecorded = entry.outcome?.kind === 'executed' && entry.outcome.ruleIndex === ruleIndex
+    if (entry.firedRules < nextRuleIndex || (ownerSale && !isRecorded)) {
       const executed = executedEntry(entry, evaluationOf(watched, position), {
         kind: 'executed',
         firedBy: 'others',
         at: `${watched.block.timestamp}`,
-        ruleIndex,
+        ...(ruleIndex !== undefined && { ruleIndex }),
         ...(exit && factsOf(exit)),
       })
       store.put(executed)
-    } else if (exit && entry.outcome?.kind === 'executed' && entry.outcome.ruleIndex === ruleIndex)
+    } else if (exit && entry.outcome?.kind === 'executed' && isRecorded)
       store.put({ ...entry, outcome: { ...entry.outcome, ...factsOf(exit) } })
   }
 }
+
+const isClosedForOwner = (position: WatchedPosition): boolean =>
+  position.status === PositionStatus.Closed && isOwnerClosing(position)

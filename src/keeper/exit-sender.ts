@@ -180,22 +180,21 @@ function entryAfter(
   { evaluation, at, hash }: { evaluation: Evaluation | undefined; at: string; hash: Hex },
 ): KeeperEntry {
   if (result.kind === 'deferred') return poolPriceEntry(entry, BigInt(at))
-  const { ruleIndex } = result
-  const usdcOut = `${result.usdcOut}`
+  const sale = {
+    ...(result.ruleIndex !== undefined && { ruleIndex: result.ruleIndex }),
+    transactionHash: hash,
+    usdcOut: `${result.usdcOut}`,
+  }
   if (result.kind === 'executed')
     return executedEntry(entry, evaluation, {
       kind: 'executed',
       firedBy: 'keeper',
       at,
-      ruleIndex,
-      transactionHash: hash,
-      usdcOut,
+      ...sale,
     })
   return partlyExecutedEntry(entry, evaluation, {
     at: BigInt(at),
-    ruleIndex,
-    transactionHash: hash,
-    usdcOut,
+    ...sale,
     tokensLeft: `${result.tokensLeft}`,
   })
 }

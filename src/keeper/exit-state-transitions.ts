@@ -46,7 +46,7 @@ export const executedEntry = (
 ): KeeperEntry => ({
   ...entry,
   ...NOT_TRIED,
-  firedRules: outcome.ruleIndex + 1,
+  firedRules: outcome.ruleIndex === undefined ? entry.firedRules : outcome.ruleIndex + 1,
   evaluation,
   outcome,
 })
@@ -72,7 +72,7 @@ export function failedEntry(entry: KeeperEntry, { code, error }: RefusalBody, at
 export function partlyExecutedEntry(
   entry: KeeperEntry,
   evaluation: Evaluation | undefined,
-  { at, ...sale }: { at: bigint; ruleIndex: number; transactionHash: Hex; usdcOut: string; tokensLeft: string },
+  { at, ...sale }: { at: bigint; ruleIndex?: number; transactionHash: Hex; usdcOut: string; tokensLeft: string },
 ): KeeperEntry {
   const { seconds, ...retry } = retryOf(entry)
   const nextTryAt = `${at + seconds}`
@@ -99,7 +99,10 @@ function retryOf({ failures }: KeeperEntry) {
 /** Whether a reorg removed an exit, or the part of one, that was recorded before the position was read. */
 export const isExitUndone = ({ firedRules, outcome }: KeeperEntry, position: WatchedPosition): boolean =>
   (outcome?.kind === 'executed' && position.nextRuleIndex < firedRules) ||
-  (outcome?.kind === 'partlyExecuted' && position.nextRuleIndex === firedRules && !isExitInProgress(position))
+  (outcome?.kind === 'partlyExecuted' &&
+    (outcome.ruleIndex === undefined
+      ? position.tokenAmount > BigInt(outcome.tokensLeft)
+      : position.nextRuleIndex === firedRules && !isExitInProgress(position)))
 
 /**
  * Returns the entry of a position whose exit a reorg removed. The lane sends the keeper's transaction again, so it is not

@@ -8,7 +8,8 @@ type WaitingForPool =
   | {
       kind: 'partlyExecuted'
       at: string
-      ruleIndex: number
+      /** Absent for a position that the agent's owner closes. */
+      ruleIndex?: number
       transactionHash: Hex
       usdcOut: string
       /** What stays due, in the token's base units. */
@@ -21,12 +22,12 @@ type WaitingForPool =
 /** The last result for a position's exits. Times are Unix seconds of the chain. */
 export type ExitOutcome =
   | { kind: 'notReached'; at: string }
-  /** For an exit that someone else fired, `transactionHash` and `usdcOut` are absent if the node does not serve its event. */
+  /** For a position that the agent's owner closed, `ruleIndex` is absent. For an exit that someone else fired, `transactionHash` and `usdcOut` are absent if the node does not serve its event. */
   | {
       kind: 'executed'
       firedBy: 'keeper' | 'others'
       at: string
-      ruleIndex: number
+      ruleIndex?: number
       transactionHash?: Hex
       usdcOut?: string
     }

@@ -22,7 +22,7 @@ export const getPositionAutomation = defineOperation(
     tag: 'Positions',
     summary: 'Get the exit automation of a position',
     description:
-      'Returns, for each pending exit rule, the trigger price, the distance to it, and what the rule would sell for at least; and what the keeper, which fires exits, last saw and did.',
+      "Returns, for each pending exit rule, the trigger price, the distance to it, and what the rule would sell for at least; and what the keeper, which fires exits, last saw and did. While the agent's owner closes all positions, `ownerClose` says since when and the floor of the sale, and `lastOutcome` why the position is not sold yet.",
     params: z.object({ agentId, positionId }),
     cache: 'none',
     status: 200,
@@ -34,13 +34,14 @@ export const getPositionAutomation = defineOperation(
       getPositionTerms(trading, agentId, { positionId, exitBps: FULL_EXIT_BPS }),
       keeper?.find(positionId),
     ])
-    const { position, token, vault, dueExit, extension } = terms
+    const { position, token, vault, dueExit, exitState, extension } = terms
     return {
       ...presentAutomation({
-        position: { ...position, dueExit },
+        position: { ...position, dueExit, closingSince: extension?.mandate?.closingSince ?? 0n },
         symbol: token.symbol,
         market: { quote: token.quote, decimals: token.decimals, tradingPaused: vault.tradingPaused },
         maxExitSlippageBps: maxExitSlippageBps(BigInt(position.maxSlippageBps), extension),
+        exitState,
         watched,
       }),
       keeperEnabled: keeper !== undefined,

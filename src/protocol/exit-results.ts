@@ -2,8 +2,11 @@ import { type Address, type Hex, isAddressEqual } from 'viem'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { decodeEvent } from './decode-event.ts'
 
-/** An executed exit: the index in the ladder of the rule that fired, and the USDC base units that the vault received. */
-export type ExecutedExit = { ruleIndex: number; usdcOut: bigint }
+/**
+ * An executed exit: the index in the ladder of the rule that fired, and the USDC base units that the vault received. The
+ * sale of a position that the agent's owner closes has no rule.
+ */
+export type ExecutedExit = { ruleIndex: number | undefined; usdcOut: bigint }
 
 /** What a mined transaction did with the exit of a position. `tokensLeft` stay due, in the token's base units. */
 export type ExitResult =
@@ -14,12 +17,16 @@ export type ExitResult =
 
 type RouterLog = { topics: readonly Hex[]; data: Hex }
 
-/** Returns the exit of a router log, or undefined if it is another event. */
+/** Returns the completed exit of a router log, or undefined if it is another event. */
 export function decodeExit(log: RouterLog): (ExecutedExit & { positionId: bigint; keeper: Address }) | undefined {
-  const event = decodeEvent(tradeRouterAbi, log)
-  if (event.eventName !== 'ExitExecuted') return undefined
-  const { positionId, keeper, ruleIndex, usdcOut } = event.args
-  return { positionId, keeper, ruleIndex, usdcOut }
+  const { eventName, args } = decodeEvent(tradeRouterAbi, log)
+  if (eventName === 'ExitExecuted') {
+    const { positionId, keeper, ruleIndex, usdcOut } = args
+    return { positionId, keeper, ruleIndex, usdcOut }
+  }
+  if (eventName !== 'OwnerCloseExecuted' || args.tokensLeft > 0n) return undefined
+  const { positionId, keeper, usdcOut } = args
+  return { positionId, keeper, ruleIndex: undefined, usdcOut }
 }
 
 /** Returns what the logs of a mined transaction say about exits, by position id. */
@@ -40,6 +47,14 @@ export function exitResults(
         usdcOut: args.usdcOut,
         tokensLeft: args.tokensLeft,
       })
+    if (eventName === 'OwnerCloseExecuted') {
+      const sale = { ruleIndex: undefined, usdcOut: args.usdcOut }
+      const { tokensLeft } = args
+      results.set(
+        args.positionId,
+        tokensLeft === 0n ? { kind: 'executed', ...sale } : { kind: 'partlyExecuted', tokensLeft, ...sale },
+      )
+    }
     if (eventName === 'ExitDeferred') results.set(args.positionId, { kind: 'deferred' })
   }
   return results

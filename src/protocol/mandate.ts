@@ -12,3 +12,9 @@ export type Mandate = {
   /** Since when the owner closes the agent's positions, in Unix seconds; 0 while it does not. */
   closingSince: bigint
 }
+
+const TIME_BITS = 40n
+const CLOSING_AT = 48n
+
+/** Returns since when the owner closes the agent's positions, from the registry's packed state of a mandate. */
+export const closingSinceOf = (mandateState: bigint): bigint => (mandateState >> CLOSING_AT) & (2n ** TIME_BITS - 1n)

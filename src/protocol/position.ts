@@ -45,7 +45,12 @@ export const isExitInProgress = ({ dueExit }: { dueExit: DueExit | undefined }):
 export type WatchedPosition = Omit<Position, 'openedAt' | 'realizedPnlUsdc' | 'unrealizedPnlUsdc' | 'capitalMode'> & {
   /** Undefined in a deployment without the extension. */
   dueExit: DueExit | undefined
+  /** Since when the agent's owner closes all its positions, in Unix seconds; 0 while it does not. */
+  closingSince: bigint
 }
+
+/** Whether the agent's owner has the whole position sold, whatever its ladder says. */
+export const isOwnerClosing = ({ closingSince }: { closingSince: bigint }): boolean => closingSince > 0n
 
 /** The market of a position's token, as far as it decides about exits. */
 export type ExitMarket = { quote: PriceQuote; decimals: number; tradingPaused: boolean }

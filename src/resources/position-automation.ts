@@ -1,11 +1,12 @@
 import { formatUnits } from 'viem'
 import { z } from 'zod'
+import type { ExitState } from '../chain/read-intent-terms.ts'
 import type { Evaluation } from '../keeper/last-evaluation.ts'
 import type { ExitOutcome } from '../keeper/last-exit-result.ts'
 import type { PositionReport } from '../keeper/position-report.ts'
 import { PositionStatus } from '../protocol/enums.ts'
 import { forecastPendingExits, type PendingExitForecast } from '../protocol/pending-exit-forecast.ts'
-import type { ExitMarket, WatchedPosition } from '../protocol/position.ts'
+import { type ExitMarket, isOwnerClosing, type WatchedPosition } from '../protocol/position.ts'
 import { exitRule, presentExitRule } from './exit-rule.ts'
 import { marketSession, presentMarketSession } from './market-session.ts'
 import { ORACLE_DECIMALS, presentPrice, price } from './price.ts'
@@ -40,7 +41,7 @@ const exitOutcome = z
   .object({
     outcome: z.enum(['notReached', 'executed', 'partlyExecuted', 'deferred', 'failed']).meta({
       description:
-        'notReached: no trigger is reached. executed: a rule fired, see firedBy; reported until the next outcome. partlyExecuted: a rule sold what the pool takes, and the rest stays due. deferred: see reason. failed: see code',
+        "notReached: no trigger is reached. executed: a rule fired or the owner's close is done, see firedBy; reported until the next outcome. partlyExecuted: a rule or the owner's close sold what the pool takes, and the rest stays due. deferred: see reason. failed: see code",
     }),
     at: unixSeconds('Since when, in block time'),
     reason: z.enum(['priceStale', 'marketClosed', 'tradingPaused', 'poolPrice']).optional().meta({
@@ -54,15 +55,26 @@ const exitOutcome = z
     transactionHash: hashOut.optional(),
     usdcOut: usdc("What the vault received, net of the keeper's bounty; only if executed or partlyExecuted").optional(),
     tokensLeft: amount("What is still to be sold; the token's base units; only if partlyExecuted").optional(),
-    ruleIndex: z
-      .int()
-      .optional()
-      .meta({ description: 'Current index in exitRules of the rule that fired; only if executed or partlyExecuted' }),
+    ruleIndex: z.int().optional().meta({
+      description:
+        'Current index in exitRules of the rule that fired; only if executed or partlyExecuted, and not for the owner',
+    }),
     code: z.string().optional().meta({ description: 'Error code; only if failed' }),
     message: z.string().optional().meta({ description: 'Error message; only if failed' }),
     nextTryAt: unixSeconds('When it is retried; only if failed, partlyExecuted or waiting for the pool').optional(),
   })
   .meta({ id: 'ExitOutcome' })
+
+const ownerClose = z
+  .object({
+    since: unixSeconds('When the owner started it'),
+    tokenAmount: amount("What is still to be sold; the token's base units"),
+    slippageBps: bps(
+      'How far below the oracle value it sells at most now; widens; null while the price is stale',
+    ).nullable(),
+    minUsdcOut: usdc('Minimum proceeds of all of it now; null while the price is stale').nullable(),
+  })
+  .meta({ id: 'OwnerClose' })
 
 export const automation = z
   .object({
@@ -78,6 +90,9 @@ export const automation = z
     pendingRules: z
       .array(pendingExit)
       .meta({ description: 'In ladder order; the first rule whose trigger is reached fires' }),
+    ownerClose: ownerClose.nullable().meta({
+      description: 'The sale for an owner who closes all positions; null if the owner does not',
+    }),
     lastEvaluation: evaluation.nullable().meta({ description: 'Null if not evaluated yet' }),
     lastOutcome: exitOutcome.nullable().meta({
       description: 'Null if not evaluated yet, while an exit is in flight, or if closed without an exit',
@@ -103,12 +118,27 @@ const presentEvaluation = ({ blockNumber, price, at }: Evaluation): z.input<type
 
 const presentOutcome = ({ kind, ...facts }: ExitOutcome): z.input<typeof exitOutcome> => ({ outcome: kind, ...facts })
 
+const presentOwnerClose = (
+  position: WatchedPosition,
+  exitState: ExitState | undefined,
+): z.input<typeof ownerClose> | null => {
+  if (!isOwnerClosing(position) || position.status !== PositionStatus.Open) return null
+  return {
+    since: `${position.closingSince}`,
+    tokenAmount: `${position.tokenAmount}`,
+    slippageBps: exitState ? Number(exitState.slippageBps) : null,
+    minUsdcOut: exitState ? `${exitState.floorUsdc}` : null,
+  }
+}
+
 type AutomationFacts = {
   position: WatchedPosition
   symbol: string
   market: ExitMarket
   /** How far below the oracle's value exits sell at most. */
   maxExitSlippageBps: bigint
+  /** Undefined while the price is stale. */
+  exitState: ExitState | undefined
   /** What the keeper recorded; undefined if there is no keeper or it has not evaluated the position yet. */
   watched: PositionReport | undefined
 }
@@ -119,6 +149,7 @@ export function presentAutomation({
   symbol,
   market,
   maxExitSlippageBps,
+  exitState,
   watched,
 }: AutomationFacts): Omit<z.input<typeof automation>, 'keeperEnabled' | 'asOf'> {
   const { quote } = market
@@ -130,6 +161,7 @@ export function presentAutomation({
     price: presentPrice(quote),
     market: presentMarketSession(symbol, quote.at),
     pendingRules: forecastPendingExits(position, market, maxExitSlippageBps).map(presentPendingExit),
+    ownerClose: presentOwnerClose(position, exitState),
     lastEvaluation: watched?.evaluation ? presentEvaluation(watched.evaluation) : null,
     lastOutcome: watched?.outcome ? presentOutcome(watched.outcome) : null,
   }

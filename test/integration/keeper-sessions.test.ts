@@ -70,6 +70,7 @@ describe('the decision about an exit', () => {
       { triggerType: TriggerType.TakeProfit, triggerBps: 300n, exitBps: 5_000 },
       { triggerType: TriggerType.StopLoss, triggerBps: -800n, exitBps: 10_000 },
     ],
+    closingSince: 0n,
     dueExit: { since: 0, seenAt: 0, ruleIndex: 0, tokensLeft: 0n },
   }
   const market = (usd: bigint, changes: Partial<ExitMarket> = {}, stale = false): ExitMarket => ({
@@ -82,6 +83,7 @@ describe('the decision about an exit', () => {
   const weekend = BigInt(at('2026-11-21T12:00:00-05:00'))
   const decide = (market: ExitMarket, time = weekday, respectSessions = true, changes: Partial<WatchedPosition> = {}) =>
     decideExit({ ...position, ...changes }, market, { symbol: 'NVDA', at: time, respectSessions })
+  const closing = { closingSince: 5n }
   const rest = { dueExit: { since: 5, seenAt: 5, ruleIndex: 1, tokensLeft: 1n } }
 
   it.each([
@@ -95,6 +97,9 @@ describe('the decision about an exit', () => {
     ['a weekend with a stale price', decide(market(100n, {}, true), weekend), 'marketClosed'],
     ['a weekend with nothing due', decide(market(100n), weekend), 'notReached'],
     ['a weekend where sessions are off', decide(market(92n), weekend, false), 'due'],
+    ['an owner who closes the position at any price', decide(market(100n), weekday, true, closing), 'due'],
+    ['such an owner while the price is stale', decide(market(100n, {}, true), weekday, true, closing), 'priceStale'],
+    ['such an owner at a weekend', decide(market(100n), weekend, true, closing), 'marketClosed'],
     ['a price that recovered after a rule sold a part', decide(market(100n), weekday, true, rest), 'due'],
     ['a stale price after a rule sold a part', decide(market(100n, {}, true), weekday, true, rest), 'priceStale'],
     ['a weekend after a rule sold a part', decide(market(100n), weekend, true, rest), 'marketClosed'],

@@ -26,6 +26,7 @@ import { chain, FRONTIER, GENESIS, newTrader, openPosition, submit, type Trader 
 import type { Body } from '../support/body.ts'
 import { isSend, waitForFlag } from '../support/lanes.ts'
 import { appWith, call, deployment } from '../support/surfaces.ts'
+import { allowCost } from '../support/thin-pool.ts'
 
 const keeperNamed = (name: string) => env.KEEPER.get(env.KEEPER.idFromName(name))
 /** Returns a new stub each time, because a stub stays broken after its object was aborted. */
@@ -517,9 +518,7 @@ const untilExecuted = ({ trader, positionId }: { trader: Trader; positionId: str
 
 describe('a thin pool', () => {
   it('takes an exit in parts; the rest stays due at any price, and is sold and charged once', async () => {
-    const { COST } = deployment.tokens
-    const vault = { address: FRONTIER, abi: mandateVaultAbi } as const
-    await chain.administer({ ...vault, functionName: 'enableToken', args: [COST as Hex] })
+    await allowCost(true)
     const trader = await newTrader({ vault: FRONTIER })
     const positionId = await openPosition(trader, { symbol: 'COST', usdcAmount: '90', exits: '-500:10000' })
     for (let purchase = 1; purchase < 3; purchase++) {
@@ -573,7 +572,7 @@ describe('a thin pool', () => {
     expect(await exitsOf(positionId)).toBe(1)
     expect((await keeperUsdc()) - before).toBe(bounties)
     expect(bounties).toBeLessThanOrEqual(proceeds / 1_000n) // 10 bps, as for one sale
-    await chain.administer({ ...vault, functionName: 'setTokenEnabled', args: [COST as Hex, false] })
+    await allowCost(false)
   })
 
   it('leaves no outcome if the agent sells the rest of an exit itself', async () => {
