@@ -18,6 +18,7 @@ import { McpSessionObject } from './mcp/session-object.ts'
 import { McpHubObject } from './mcp/subscription-hub-object.ts'
 import { presentIntentRecord } from './operations/intent-status.ts'
 import { refreshPricesOnSchedule } from './operations/scheduled-price-refresh.ts'
+import { presentOwnerEvent } from './resources/owner-event.ts'
 import { presentTrade } from './resources/trade.ts'
 
 export { KeeperObject as Keeper } from './keeper/object.ts'
@@ -44,8 +45,8 @@ export class ExecutorLane extends ExecutorLaneObject {
 export class HistoryIndexer extends HistoryIndexerObject {
   #hasEventLogStarted = false
   protected override readonly listener: IndexListener = {
-    onAppend: ({ trades, prices }) => {
-      if (!this.#hasEventLogStarted || trades.length > 0 || prices.length > 0) this.#advanceEventLog()
+    onAppend: ({ trades, prices, events }) => {
+      if (!this.#hasEventLogStarted || trades.length + prices.length + events.length > 0) this.#advanceEventLog()
     },
     onReorg: () => this.#advanceEventLog(),
   }
@@ -60,6 +61,7 @@ export class HistoryIndexer extends HistoryIndexerObject {
 }
 export class EventStreams extends EventStreamsObject {
   protected override readonly presentTrade = presentTrade
+  protected override readonly presentOwnerEvent = presentOwnerEvent
   protected override readonly presentIntent = presentIntentRecord
   protected override readonly onAgentsChanged = (agentIds: number[]) =>
     runInBackground(notifySubscribers(agentIds, env))

@@ -1,12 +1,14 @@
-import { type Address, type Hex, hexToNumber } from 'viem'
+import { type Address, type Hex, hexToNumber, zeroAddress } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
+import { agentRegistry } from '../chain/contracts.ts'
+import { call, optional, readTree } from '../chain/read-tree.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { learnDecimals } from '../chain/token-decimals-cache.ts'
 import { readBlockTimes } from '../rpc/block-times.ts'
 import { createLogRangeSize, isOverload } from '../rpc/log-range-size.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { blockRequest, logsRequest, type NodeBlock, type NodeLog, toHeader } from '../rpc/requests.ts'
-import { FOLLOWED_TOPICS, followedAddresses, registeredVault } from './followed-events.ts'
+import { addNamedContract, FOLLOWED_TOPICS, followedAddresses, type NamedContracts } from './followed-events.ts'
 import { toIndexRows, toTrades } from './index-rows.ts'
 import type { IndexRows, IndexStore } from './store.ts'
 import type { IndexCursor } from './tables/cursor.ts'
@@ -50,7 +52,7 @@ export function createChainFollower({
   let cursor: IndexCursor | undefined
   let isCursorLoaded = false
   let previousHead: { number: number; hash: Hex } | undefined
-  let knownVaults: Set<Address> | undefined
+  let named: NamedContracts | undefined
   let final = -1
   let steps = 0
 
@@ -58,19 +60,19 @@ export function createChainFollower({
   async function step(): Promise<FollowerStep> {
     if (!isCursorLoaded) cursor = await store.readCursor()
     isCursorLoaded = true
-    knownVaults ??= await readVaults()
+    named ??= await readNamedContracts()
     try {
-      return await advance(knownVaults)
+      return await advance(named)
     } catch (error) {
       isCursorLoaded = false // the stored cursor decides where the next step starts
       throw error
     }
   }
 
-  async function advance(vaults: Set<Address>): Promise<FollowerStep> {
+  async function advance(named: NamedContracts): Promise<FollowerStep> {
     const from = cursor === undefined ? Number(chain.startBlock) : cursor.block + 1
     const to = previousHead === undefined ? -1 : Math.min(previousHead.number, from + rangeSize.blocks() - 1)
-    const { head, target, logs, ownBlock, finalized } = await readRange(from, to, vaults)
+    const { head, target, logs, ownBlock, finalized } = await readRange(from, to, named)
     const expected = previousHead
     previousHead = head
     if (finalized !== undefined) final = finalBlock(finalized, head.number)
@@ -90,12 +92,9 @@ export function createChainFollower({
     if (logs.result.some(log => hexToNumber(log.blockNumber) === to && log.blockHash !== target.hash))
       return done(false)
 
-    const newVaults = logs.result.flatMap(log => registeredVault(chain, log) ?? []).filter(vault => !vaults.has(vault))
-    if (newVaults.length > 0) {
-      for (const vault of newVaults) vaults.add(vault)
-      return done(true) // reads the same range again, with the events of the new vaults
-    }
-    const rows = await toIndexRows(chain, logs.result, await readBlockTimes(rpc, logs.result), store)
+    const newlyNamed = logs.result.filter(log => addNamedContract(chain, named, log))
+    if (newlyNamed.length > 0) return done(true) // reads the same range again, with the events of the new contracts
+    const rows = await toIndexRows(chain, named, logs.result, await readBlockTimes(rpc, logs.result), store)
     const next = { block: to, hash: target.hash, timestamp: target.timestamp, head: head.number, final }
     await store.append(cursor, next, rows)
     cursor = next
@@ -105,8 +104,8 @@ export function createChainFollower({
   }
 
   /** Reads everything that a step needs from one node. `logs` is undefined if there is no range to read. */
-  async function readRange(from: number, to: number, vaults: ReadonlySet<Address>) {
-    const filter = { address: followedAddresses(chain, vaults), topics: [FOLLOWED_TOPICS] }
+  async function readRange(from: number, to: number, named: NamedContracts) {
+    const filter = { address: followedAddresses(chain, named), topics: [FOLLOWED_TOPICS] }
     const requests = [
       blockRequest('latest'),
       to >= from ? blockRequest(to) : undefined,
@@ -173,13 +172,22 @@ export function createChainFollower({
     await store.addRelayed(trades.map(trade => ({ trade, blockHash: hashes.get(Number(trade.blockNumber)) ?? '0x' })))
   }
 
-  async function readVaults(): Promise<Set<Address>> {
-    const { registered } = await readVaultsAndTokens(chain)
+  async function readNamedContracts(): Promise<NamedContracts> {
+    const [{ registered }, ownerControls] = await Promise.all([readVaultsAndTokens(chain), readOwnerControls()])
     learnDecimals(chain, registered.tokens)
-    return new Set([...Object.values(chain.vaults), ...registered.vaults.map(({ address }) => address)])
+    return {
+      vaults: new Set([...Object.values(chain.vaults), ...registered.vaults.map(({ address }) => address)]),
+      ownerControls: new Set(ownerControls),
+    }
   }
 
-  return { step, addRelayed, vaults: (): Address[] => [...(knownVaults ?? [])] }
+  /** Returns the contract that owners sign messages for now; none in a deployment without it. */
+  async function readOwnerControls(): Promise<Address[]> {
+    const { values } = await readTree(chain, optional(call(agentRegistry(chain), 'ownerControls', [])))
+    return values === undefined || values === zeroAddress ? [] : [values]
+  }
+
+  return { step, addRelayed, vaults: (): Address[] => [...(named?.vaults ?? [])] }
 }
 
 const nowSeconds = () => Math.floor(Date.now() / 1000)

@@ -2,6 +2,7 @@ import { type Abi, type Address, getAddress, type Hex, toEventSelector } from 'v
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
+import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import type { Chain } from '../chain/configured-chain.ts'
@@ -25,8 +26,17 @@ const followedEvents = {
     'PayoutRecipientUpdated',
     'ERC8004IdentityLinked',
     'ERC8004IdentityUnlinked',
+    'OwnerControlsUpdated',
     'Paused',
     'Unpaused',
+  ]),
+  ownerControls: selectEvents(ownerControlsAbi, [
+    'MandateUpdated',
+    'BuyingStopped',
+    'CloseAllStarted',
+    'CloseAllEnded',
+    'OwnershipOffered',
+    'IntentsCancelled',
   ]),
   allocations: selectEvents(allocationManagerAbi, [
     'AllocationCreated',
@@ -58,26 +68,53 @@ export const FOLLOWED_TOPICS: readonly Hex[] = [
   ]),
 ]
 
-/** Returns the contracts whose events are followed: those of the deployment, and the given vaults. */
-export function followedAddresses({ contracts, trading }: Chain, vaults: Iterable<Address>): Address[] {
-  const addresses = [contracts.AgentRegistry, contracts.VaultTrackRegistry, contracts.PriceOracle, ...vaults]
+/** Contracts that the registries name. They are followed although they are not configured. */
+export type NamedContracts = {
+  vaults: Set<Address>
+  /** The contracts that owners sign messages for: the present one, and earlier ones. */
+  ownerControls: Set<Address>
+}
+
+/** Returns the contracts whose events are followed: those of the deployment, and the named ones. */
+export function followedAddresses({ contracts, trading }: Chain, { vaults, ownerControls }: NamedContracts): Address[] {
+  const addresses = [
+    contracts.AgentRegistry,
+    contracts.VaultTrackRegistry,
+    contracts.PriceOracle,
+    ...vaults,
+    ...ownerControls,
+  ]
   if (trading) addresses.push(trading.TradeRouter, trading.PositionManager, trading.AllocationManager)
   return addresses
 }
 
 const VAULT_REGISTERED = eventTopic(vaultTrackRegistryAbi, 'VaultRegistered')
 
-/** Returns the vault that a log registers; undefined for any other log. */
-export function registeredVault({ contracts }: Chain, { address, topics }: NodeLog): Address | undefined {
-  const [topic, vault] = topics
-  if (topic !== VAULT_REGISTERED || vault === undefined) return undefined
-  if (address.toLowerCase() !== contracts.VaultTrackRegistry.toLowerCase()) return undefined
-  return getAddress(`0x${vault.slice(-40)}`)
+const OWNER_CONTROLS_UPDATED = eventTopic(agentRegistryAbi, 'OwnerControlsUpdated')
+
+/** Adds the contract that a log names, if it does. Returns whether it is new. */
+export function addNamedContract({ contracts }: Chain, named: NamedContracts, log: NodeLog): boolean {
+  const [topic, first, second] = log.topics
+  const isFrom = (address: Address) => log.address.toLowerCase() === address.toLowerCase()
+  if (topic === VAULT_REGISTERED && isFrom(contracts.VaultTrackRegistry)) return addTopic(named.vaults, first)
+  if (topic === OWNER_CONTROLS_UPDATED && isFrom(contracts.AgentRegistry)) return addTopic(named.ownerControls, second)
+  return false
+}
+
+function addTopic(addresses: Set<Address>, topic: Hex | undefined): boolean {
+  const before = addresses.size
+  if (topic !== undefined) addresses.add(getAddress(`0x${topic.slice(-40)}`))
+  return addresses.size > before
 }
 
 /** Returns the event of a log; undefined for logs of trades and of events that are not followed. */
-export function decodeFollowedEvent(chain: Chain, log: NodeLog, timestamp: number): ContractEvent | undefined {
-  const contract = contractAt(chain, log.address)
+export function decodeFollowedEvent(
+  chain: Chain,
+  { ownerControls }: NamedContracts,
+  log: NodeLog,
+  timestamp: number,
+): ContractEvent | undefined {
+  const contract = ownerControls.has(getAddress(log.address)) ? 'ownerControls' : contractAt(chain, log.address)
   const decoded = contract && tryDecode(followedEvents[contract], log)
   if (decoded === undefined) return undefined
   const { name, args } = decoded

@@ -2,7 +2,7 @@ import { completeTrades, type TradedPosition } from '../chain/complete-trades.ts
 import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import { pairTradeEvents, type Trade } from '../protocol/trade-events.ts'
 import type { NodeLog } from '../rpc/requests.ts'
-import { decodeFollowedEvent } from './followed-events.ts'
+import { decodeFollowedEvent, type NamedContracts } from './followed-events.ts'
 import type { IndexRows } from './store.ts'
 import { type AgentVersion, toAgentVersions } from './tables/agents.ts'
 import type { ContractEvent } from './tables/events.ts'
@@ -21,13 +21,14 @@ type TimeOf = (log: NodeLog) => number
 /** Converts the logs of a range of blocks to rows. Throws CHAIN_UNREACHABLE. */
 export async function toIndexRows(
   chain: Chain,
+  named: NamedContracts,
   logs: readonly NodeLog[],
   timeOf: TimeOf,
   state: IndexedState,
 ): Promise<IndexRows> {
   const { AgentRegistry, PriceOracle } = chain.contracts
   const trades = await toTrades(chain, logs, timeOf, state.readPositions)
-  const decoded = logs.flatMap(log => decodeFollowedEvent(chain, log, timeOf(log)) ?? [])
+  const decoded = logs.flatMap(log => decodeFollowedEvent(chain, named, log, timeOf(log)) ?? [])
   const isOf = (address: string) => (event: ContractEvent) => event.contract === address
   const prices = decoded.filter(isOf(PriceOracle))
   const events = decoded.filter(event => event.contract !== PriceOracle)

@@ -1,7 +1,16 @@
 import type { Address } from 'viem'
 
 /** Values of the SSE field `event`. */
-export type StreamEventType = 'trade' | 'exit' | 'ladder' | 'intent' | 'risk' | 'price-stale' | 'price-fresh' | 'reorg'
+export type StreamEventType =
+  | 'trade'
+  | 'exit'
+  | 'ladder'
+  | 'mandate'
+  | 'intent'
+  | 'risk'
+  | 'price-stale'
+  | 'price-fresh'
+  | 'reorg'
 
 /** An event without a position in the log. Without an agent and a vault it reaches only unfiltered streams. */
 export type StreamEvent = {

@@ -1,5 +1,6 @@
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
+import type { ContractEvent } from '../history/tables/events.ts'
 import type { Trade } from '../protocol/trade-events.ts'
 import type { AgentVaults } from './agent-vaults.ts'
 import type { Alerts } from './alerts.ts'
@@ -10,6 +11,9 @@ import type { Subscribers } from './subscribers.ts'
 
 /** Returns the fields of a trade as the API shows them. */
 export type PresentTrade = (trade: Trade, symbol: string) => Record<string, unknown>
+
+/** Returns the fields of an event of an agent's owner as the API shows them. */
+export type PresentOwnerEvent = (event: ContractEvent) => Record<string, unknown>
 
 export type IndexPublisher = ReturnType<typeof createIndexPublisher>
 
@@ -23,6 +27,7 @@ export function createIndexPublisher({
   alerts,
   agentVaults,
   presentTrade,
+  presentOwnerEvent,
   onAgentsChanged,
 }: {
   chain: TradingChain
@@ -33,6 +38,7 @@ export function createIndexPublisher({
   alerts: Alerts
   agentVaults: AgentVaults
   presentTrade: PresentTrade
+  presentOwnerEvent: PresentOwnerEvent
   onAgentsChanged: (agentIds: number[]) => void
 }) {
   /** Activity since the alerts were last evaluated. It survives a failed evaluation. */
@@ -48,22 +54,32 @@ export function createIndexPublisher({
     }
   }
 
-  async function publishTrades({ trades, pricedTokens, block, hash, isComplete }: Changes<'trades'>) {
+  async function publishEvents(changes: Changes<'events'>) {
+    const { trades, ownerEvents, pricedTokens, block, hash, isComplete } = changes
     const symbolOf = await symbolsOf(
       chain,
       trades.map(({ token }) => token),
     )
     alerts.applyTrades(trades)
-    const events = trades.map(trade => ({
-      ...toEvent(trade, presentTrade(trade, symbolOf(trade.token))),
-      block: Number(trade.blockNumber),
-      logIndex: trade.logIndex,
-    }))
+    for (const { agentId, vault } of trades) agentVaults.set(Number(agentId), vault)
+    await agentVaults.load(
+      db,
+      ownerEvents.flatMap(({ agentId }) => agentId ?? []),
+    )
+    const events = [
+      ...trades.map(trade => ({
+        ...toEvent(trade, presentTrade(trade, symbolOf(trade.token))),
+        block: Number(trade.blockNumber),
+        logIndex: trade.logIndex,
+      })),
+      ...ownerEvents.map(event => ({
+        ...toMandateEvent(event, presentOwnerEvent(event), agentVaults),
+        block: event.block,
+        logIndex: event.logIndex,
+      })),
+    ].sort((a, b) => a.block - b.block || a.logIndex - b.logIndex)
     subscribers.publish(eventLog.appendFromChain(events, isComplete ? { block, hash } : undefined))
-    for (const { agentId, vault } of trades) {
-      agentsTraded.add(Number(agentId))
-      agentVaults.set(Number(agentId), vault)
-    }
+    for (const { agentId } of trades) agentsTraded.add(Number(agentId))
     for (const token of pricedTokens) tokensPriced.add(token)
   }
 
@@ -85,8 +101,8 @@ export function createIndexPublisher({
       if (changes === undefined) return
       if (changes.kind === 'start') eventLog.start(changes.block, changes.hash, changes.reorg)
       if (changes.kind === 'reorgs') publishReorgs(changes.reorgs)
-      if (changes.kind === 'trades') {
-        await publishTrades(changes)
+      if (changes.kind === 'events') {
+        await publishEvents(changes)
         if (changes.isComplete) return publishAlerts(changes.timestamp)
       }
     }
@@ -107,6 +123,17 @@ const toEvent = ({ type, agentId, vault }: Trade, fields: Record<string, unknown
   type: eventTypes[type] ?? 'trade',
   agentId: Number(agentId),
   vault,
+  data: { agentId: `${agentId}`, ...fields },
+})
+
+const toMandateEvent = (
+  { agentId }: ContractEvent,
+  fields: Record<string, unknown>,
+  agentVaults: AgentVaults,
+): StreamEvent => ({
+  type: 'mandate',
+  agentId: agentId ?? undefined,
+  vault: agentId === null ? undefined : agentVaults.get(agentId),
   data: { agentId: `${agentId}`, ...fields },
 })
 

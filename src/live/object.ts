@@ -7,7 +7,12 @@ import { logFailure } from '../log.ts'
 import { createAgentVaults } from './agent-vaults.ts'
 import { createAlerts } from './alerts.ts'
 import type { EventFilter, StreamEvent } from './event.ts'
-import { createIndexPublisher, type IndexPublisher, type PresentTrade } from './index-publisher.ts'
+import {
+  createIndexPublisher,
+  type IndexPublisher,
+  type PresentOwnerEvent,
+  type PresentTrade,
+} from './index-publisher.ts'
 import { type EventLog, openEventLog } from './store.ts'
 import { createSubscribers, type Subscribers } from './subscribers.ts'
 
@@ -33,6 +38,7 @@ export type EventStreamsStatus = { streams: number; block: number | undefined }
  */
 export abstract class EventStreamsObject extends DurableObject<Env> {
   protected abstract readonly presentTrade: PresentTrade
+  protected abstract readonly presentOwnerEvent: PresentOwnerEvent
   /** Returns an intent as the API shows it; undefined for an intent that no agent has signed. */
   protected abstract readonly presentIntent: (record: IntentRecord) => Record<string, unknown> | undefined
   /** Called with the agents whose positions or risk have changed. */
@@ -164,6 +170,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
       alerts: createAlerts({ chain, db, eventLog }),
       agentVaults: this.#agentVaults,
       presentTrade: this.presentTrade,
+      presentOwnerEvent: this.presentOwnerEvent,
       onAgentsChanged: this.onAgentsChanged,
     })
     return this.#publisher

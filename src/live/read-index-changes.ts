@@ -1,4 +1,5 @@
 import type { Address, Hex } from 'viem'
+import { type ContractEvent, type EventRow, toContractEvent } from '../history/tables/events.ts'
 import { type TradeRow, toTrade } from '../history/tables/trades.ts'
 import type { Trade } from '../protocol/trade-events.ts'
 import type { IndexPosition, IndexReorg } from './store.ts'
@@ -8,20 +9,21 @@ export type IndexChanges =
   /** The log has not started; it starts at this block. */
   | { kind: 'start'; block: number; hash: Hex; reorg: number }
   | { kind: 'reorgs'; reorgs: IndexReorg[] }
-  /** Trades and the tokens with new prices. `isComplete` is false if more trades follow. */
+  /** Trades, what owners did, and the tokens with new prices. `isComplete` is false if more trades or events follow. */
   | {
-      kind: 'trades'
+      kind: 'events'
       block: number
       hash: Hex
       timestamp: number
       trades: Trade[]
+      ownerEvents: ContractEvent[]
       pricedTokens: Address[]
       isComplete: boolean
     }
 
 /** The log starts only once the index is this close to the head: trades of a backfill are not events. */
 const MAX_START_LAG_BLOCKS = 256
-const TRADES_PER_READ = 500
+const ROWS_PER_READ = 500
 
 /**
  * Reads the changes of the index after a position, in one snapshot. Returns undefined if the index has no data of these
@@ -34,7 +36,7 @@ export async function readIndexChanges(
 ): Promise<IndexChanges | undefined> {
   const { block = -1, logIndex = 0, reorg = 0 } = position ?? {}
   const session = db.withSession('first-primary') // a replica could miss what was written a moment ago
-  const [cursors, reorgs, ownBlock, trades, prices] = await session
+  const [cursors, reorgs, ownBlock, trades, owners, prices] = await session
     .batch<Record<string, unknown>>([
       session.prepare('SELECT scope, block, hash, timestamp, head, (SELECT max(id) FROM reorgs) AS reorg FROM cursor'),
       session.prepare('SELECT id, ancestor, lost FROM reorgs WHERE id > ?1 ORDER BY id').bind(reorg),
@@ -45,7 +47,13 @@ export async function readIndexChanges(
           `SELECT * FROM trades WHERE (block, log_index) > (?1, ?2) AND block <= (SELECT block FROM cursor)
           ORDER BY block, log_index LIMIT ?3`,
         )
-        .bind(block, logIndex, block < 0 ? 0 : TRADES_PER_READ),
+        .bind(block, logIndex, block < 0 ? 0 : ROWS_PER_READ),
+      session
+        .prepare(
+          `SELECT * FROM events WHERE (block, log_index) > (?1, ?2) AND block <= (SELECT block FROM cursor)
+          AND name IN (${OWNER_EVENT_NAMES}) ORDER BY block, log_index LIMIT ?3`,
+        )
+        .bind(block, logIndex, block < 0 ? 0 : ROWS_PER_READ),
       session
         .prepare(
           'SELECT DISTINCT token FROM prices WHERE block > ?1 AND ?1 >= 0 AND block <= (SELECT block FROM cursor)',
@@ -65,16 +73,40 @@ export async function readIndexChanges(
   if (cursor.block < block || (position.hash !== undefined && hash !== undefined && hash !== position.hash))
     return { kind: 'reorgs', reorgs: [{ id: reorg, ancestor: -1, lost: block }] }
   const tradeRows = (trades?.results ?? []) as TradeRow[]
+  const eventRows = (owners?.results ?? []) as EventRow[]
+  // A full list ends before the others may: what is above its end comes with the next read.
+  const full = [tradeRows, eventRows].filter(({ length }) => length === ROWS_PER_READ)
+  const ends = full.flatMap(rows => rows.at(-1) ?? [])
+  const isRead = (row: LogRow) => ends.every(end => compareRows(row, end) <= 0)
   return {
-    kind: 'trades',
+    kind: 'events',
     block: cursor.block,
     hash: cursor.hash,
     timestamp: cursor.timestamp,
-    trades: tradeRows.map(toTrade),
+    trades: tradeRows.filter(isRead).map(toTrade),
+    ownerEvents: eventRows.filter(isRead).map(toContractEvent),
     pricedTokens: (prices?.results ?? []).map(({ token }) => token as Address),
-    isComplete: tradeRows.length < TRADES_PER_READ,
+    isComplete: full.length === 0,
   }
 }
+
+/** What changes who controls an agent, or what its owner lets it do. */
+const OWNER_EVENT_NAMES = [
+  'MandateUpdated',
+  'BuyingStopped',
+  'CloseAllStarted',
+  'CloseAllEnded',
+  'OwnershipOffered',
+  'AgentOwnershipTransferred',
+  'AgentSignerUpdated',
+  'IntentsCancelled',
+]
+  .map(name => `'${name}'`)
+  .join()
+
+type LogRow = { block: number; log_index: number }
+
+const compareRows = (a: LogRow, b: LogRow): number => a.block - b.block || a.log_index - b.log_index
 
 type CursorWithReorg = {
   scope: string

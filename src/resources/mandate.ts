@@ -12,6 +12,9 @@ const modeNames = Object.keys(MODES) as [ModeName, ...ModeName[]]
 /** Returns the number that the contracts have for a mode. */
 export const modeNumber = (name: ModeName): number => MODES[name]
 
+/** Returns the name of a mode of the contracts. */
+export const modeName = (mode: number): string => modeNames[mode] ?? `unknown(${mode})`
+
 const limitText = (what: string) => `${what}, in human USDC; omit it for no limit`
 const modeText =
   '`trade` allows everything within the limits; `reduceOnly` stops buying; `stopped` also keeps stop-losses from being loosened'
@@ -110,7 +113,7 @@ export function presentAgentControl(
     intentNonce: `${intentNonce}`,
     ownerControls: contract,
     mandate: {
-      mode: modeNames[mandate.mode] ?? `unknown(${mandate.mode})`,
+      mode: modeName(mandate.mode),
       maxTradeUsdc: orNull(mandate.maxTradeUsdc),
       maxDailyTurnoverUsdc: orNull(mandate.maxDailyTurnoverUsdc),
       maxExposureUsdc: orNull(mandate.maxExposureUsdc),

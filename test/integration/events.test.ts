@@ -4,6 +4,17 @@ import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { listen, type StreamListener } from '../support/event-stream.ts'
+import {
+  acceptOwnership,
+  cancelIntents,
+  closeAll,
+  newOwner,
+  offerOwnership,
+  ownerOf,
+  setMandate,
+  setSigner,
+  stopBuying,
+} from '../support/owner-calls.ts'
 import { call, deployment, request } from '../support/surfaces.ts'
 
 const open: StreamListener[] = []
@@ -102,6 +113,70 @@ it('logs a failure of the streams with the frames of its cause', async () => {
   const [line] = lines.filter(({ event }) => event === 'event streams failure')
   expect(line).toMatchObject({ level: 'error', cause: 'Error' })
   expect(line?.frames.join()).toContain('src/live/store.ts')
+})
+
+describe('an owner', () => {
+  it('gets an event for each thing it does, in the streams of the agent and of its vault', async () => {
+    const owned = await newTrader()
+    const { agentId } = owned
+    const [owner, next] = [await ownerOf(owned), await newOwner()]
+    const [ofAgent, ofVault, ofOther] = await Promise.all([
+      connect(`/agents/${agentId}/events`),
+      connect('/events?vault=genesis'),
+      connect(`/agents/${trader.agentId}/events`),
+    ])
+    const allowedTokens = [deployment.tokens.NVDA as `0x${string}`]
+    await setMandate(owner, agentId, { maxTradeUsdc: 5_000_000n, allowedTokens })
+    await stopBuying(owner, [agentId])
+    const receipt = await closeAll(owner, [agentId])
+    await setMandate(owner, agentId)
+    await cancelIntents(owner, agentId, 2n)
+    await setSigner(owner, agentId, next.address)
+    await offerOwnership(owner, agentId)
+    await offerOwnership(owner, agentId, next.address)
+    await acceptOwnership(next, agentId, owner.address)
+    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+
+    const open = {
+      mode: 'trade',
+      maxTradeUsdc: null,
+      maxDailyTurnoverUsdc: null,
+      maxExposureUsdc: null,
+      allowedTokens: null,
+      validUntil: null,
+    }
+    const expected = [
+      { type: 'MandateUpdated', mandate: { ...open, maxTradeUsdc: '5000000', allowedTokens } },
+      { type: 'BuyingStopped', mode: 'reduceOnly' },
+      { type: 'CloseAllStarted', mode: 'reduceOnly', closingSince: expect.stringMatching(/^\d+$/) },
+      { type: 'CloseAllEnded' },
+      { type: 'MandateUpdated', mandate: open },
+      { type: 'IntentsCancelled', fromNonce: '0', untilNonce: '2' },
+    ].map(event => ({ owner: owner.address, ...event }))
+    const ofOwnership = [
+      { type: 'AgentSignerUpdated', signer: next.address },
+      { type: 'OwnershipOffered', from: owner.address, to: null },
+      { type: 'OwnershipOffered', from: owner.address, to: next.address },
+      { type: 'AgentOwnershipTransferred', from: owner.address, to: next.address },
+      { type: 'AgentSignerUpdated', signer: owner.address },
+    ]
+    for (const stream of [ofAgent, ofVault])
+      for (const event of [...expected, ...ofOwnership]) {
+        const { id, data } = await stream.next('mandate')
+        expect(data).toEqual({
+          agentId,
+          ...event,
+          id: `${data.transactionHash}-${data.logIndex}`,
+          transactionHash: expect.stringMatching(/^0x[0-9a-f]{64}$/),
+          blockNumber: expect.stringMatching(/^\d+$/),
+          logIndex: expect.any(Number),
+          timestamp: expect.stringMatching(/^\d+$/),
+        })
+        expect(id).toBe(`${data.blockNumber}-${data.logIndex}`)
+        if (event.type === 'CloseAllStarted') expect(data.transactionHash).toBe(receipt.transactionHash)
+      }
+    expect(ofOther.events.filter(({ event }) => event === 'mandate')).toEqual([])
+  })
 })
 
 describe('an agent that acts', () => {

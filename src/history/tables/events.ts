@@ -23,3 +23,27 @@ export const eventsTable = defineTable<ContractEvent>('events', {
   transaction_hash: event => event.transactionHash,
   timestamp: event => event.timestamp,
 })
+
+/** A row of `events`. */
+export type EventRow = {
+  block: number
+  log_index: number
+  contract: Address
+  name: string
+  agent_id: number | null
+  args: string
+  transaction_hash: Hex
+  timestamp: number
+}
+
+/** Returns the event of a row. */
+export const toContractEvent = (row: EventRow): ContractEvent => ({
+  block: row.block,
+  logIndex: row.log_index,
+  contract: row.contract,
+  name: row.name,
+  agentId: row.agent_id,
+  args: JSON.parse(row.args) as ContractEvent['args'],
+  transactionHash: row.transaction_hash,
+  timestamp: row.timestamp,
+})
