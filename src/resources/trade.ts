@@ -20,8 +20,9 @@ const trade = z
     tokenAmount: amount("Tokens bought or sold; the token's base units").nullable(),
     priceUsdc: usdc('Price of one whole token, computed from the two amounts').nullable(),
     realizedPnlUsdc: usdc(
-      'Sale: proceeds less the released cost basis. PositionClosed: the PnL of the whole position',
+      'Sale: proceeds less the released cost basis. The values of a list add up; PositionClosed has none',
     ).nullable(),
+    positionPnlUsdc: usdc('PositionClosed: the PnL of the whole position, which is the sum of its sales').nullable(),
     exitBps: exitRule.shape.exitBps.nullable(),
     ruleIndex: z.int().nullable().meta({
       description:
@@ -78,6 +79,7 @@ export function presentTrade(record: Trade, symbol: string): z.input<typeof trad
   const { triggerType, triggerBps } = record.rule
     ? presentExitRule(record.rule)
     : { triggerType: null, triggerBps: null }
+  const isClose = record.type === 'PositionClosed'
   return {
     id: `${record.transactionHash}-${record.logIndex}`,
     type: record.type,
@@ -89,7 +91,8 @@ export function presentTrade(record: Trade, symbol: string): z.input<typeof trad
     usdcAmount: textOrNull(record.usdcAmount),
     tokenAmount: textOrNull(record.tokenAmount),
     priceUsdc: textOrNull(record.priceUsdc),
-    realizedPnlUsdc: textOrNull(record.realizedPnlUsdc),
+    realizedPnlUsdc: isClose ? null : textOrNull(record.realizedPnlUsdc),
+    positionPnlUsdc: isClose ? textOrNull(record.realizedPnlUsdc) : null,
     exitBps: record.exitBps ?? null,
     ruleIndex: record.ruleIndex ?? null,
     triggerType,
