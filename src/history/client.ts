@@ -5,6 +5,7 @@ import type { Block } from '../chain/block-number-and-time.ts'
 import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { refuse } from '../errors/refuse.ts'
+import { withDeadline } from '../timeout.ts'
 import type { HistoryIndexerObject } from './object.ts'
 import { type AgentQuery, matchesFilter, readAgentCandidates } from './read-agents.ts'
 import { readAgentIdsOfOwner } from './read-agents-by-owner.ts'
@@ -22,6 +23,9 @@ type HistoryBindings = { HISTORY: D1Database; HISTORY_INDEXER: DurableObjectName
 
 /** Two reads at different blocks are repeated this often until both know the same agents. */
 export const MAX_READ_ATTEMPTS = 5
+
+/** How long a read of an agent without samples waits for the first one. */
+const MAX_SAMPLING_MS = 1_500
 
 /** Creates the history, as operations see it: the index, completed from the chain up to the head. */
 export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings, chain: Chain) {
@@ -105,8 +109,20 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
 
     /** Reads an agent's equity over time. `rangeAt` gets the time of the newest block. Throws as `trades` does. */
     async equity(agentId: bigint, rangeAt: (blockTime: bigint) => TimeRange) {
-      const head = await headWithAgent(agentId)
-      return readEquity(snapshots, agentId, rangeAt(head.timestamp), head)
+      const read = async () => {
+        const head = await headWithAgent(agentId)
+        return readEquity(snapshots, agentId, rangeAt(head.timestamp), head)
+      }
+      const series = await read()
+      if (series.points.length > 0 || series.opening !== undefined) return series
+      // The first sample of an agent is due at once, but the indexer takes samples every few seconds.
+      const isSampled = indexer()
+        .sample()
+        .then(
+          () => true,
+          () => false,
+        )
+      return (await withDeadline(isSampled, Date.now() + MAX_SAMPLING_MS, () => false)) ? read() : series
     },
 
     /** Reads a vault's share price over time. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */

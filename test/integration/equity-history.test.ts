@@ -71,6 +71,13 @@ async function rollBackTo(ancestor: IndexCursor): Promise<void> {
   }
 }
 
+it('of an agent that has just traded is not empty', async () => {
+  const fresh = await newTrader()
+  await openPosition(fresh, { symbol: 'AMZN', usdcAmount: '50' })
+  const { points } = await history(fresh)
+  expect(points.at(-1)).toMatchObject({ openCount: expect.any(Number) })
+})
+
 let trader: Trader
 let price: number
 beforeAll(async () => {
