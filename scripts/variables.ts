@@ -243,6 +243,13 @@ export const variables: Variable[] = [
     default: '3000000,30000000',
   },
   {
+    name: 'OPERATOR_SECRET',
+    group: 'service',
+    secret: true,
+    meaning: 'bearer token with which `/health/ready` shows the balances of the accounts',
+    otherwise: 'it shows them to nobody',
+  },
+  {
     name: 'BASE_URL',
     group: 'service',
     meaning: 'public URL of the deployment',

@@ -116,6 +116,8 @@ export type Config = {
   payment: PaymentConfig | 'unusable' | undefined
   /** Who may refresh prices: holders of the secret, anyone once per interval, or nobody. */
   priceRefresh: { secret: string } | { intervalMs: number } | undefined
+  /** Bearer token with which readiness shows balances; undefined if it shows them to nobody. */
+  operatorSecret: string | undefined
   /** Base URLs of the service's deployments by chain id, including this one. */
   deployments: Record<string, string>
   /** How long a response about the newest block may be repeated without querying the node; 0 disables the cache. */
@@ -209,6 +211,7 @@ export function parseConfig(variables: Variables): Config {
     priceProvider,
     payment,
     priceRefresh: parsePriceRefresh(),
+    operatorSecret: set.OPERATOR_SECRET,
     deployments: {
       ...parseOne('DEPLOYMENTS', deployments),
       ...(chain && baseUrl && { [chain.CHAIN_ID]: baseUrl }),

@@ -18,6 +18,8 @@ export type Context = {
   readonly config: Config
   /** Responses about the newest block, cached in this isolate. */
   readonly readCache: ReadCache
+  /** The last readiness, which costs many requests. */
+  readonly readinessCache: ReadCache
   readonly chain: Chain
   /** The chain with its trading contracts. */
   readonly trading: TradingChain
@@ -50,10 +52,14 @@ type ContextBindings = Pick<
   'EXECUTOR_LANE' | 'KEEPER' | 'PAYMENT_LEDGER' | 'HISTORY' | 'HISTORY_INDEXER' | 'EVENT_STREAMS'
 >
 
+/** A stranger who asks in a loop causes one reading of the state in this time. */
+const READINESS_LEASE_MS = 2_000
+
 /** Creates the context of a deployment. Nothing is connected before it is used. */
 export function createContext(config: Config, env: ContextBindings): Context {
   const chain = config.chain && createChain(config.chain, config.trading)
   const readCache = createReadCache(config.readLeaseMs)
+  const readinessCache = createReadCache(config.readLeaseMs === 0 ? 0 : READINESS_LEASE_MS)
   // After a relay, this isolate must read its own writes.
   const executorOf = (keys: readonly Hex[]): Executor => {
     const executor = createExecutor(env.EXECUTOR_LANE, keys, config)
@@ -67,6 +73,7 @@ export function createContext(config: Config, env: ContextBindings): Context {
   return {
     config,
     readCache,
+    readinessCache,
     get chain() {
       if (chain === undefined) throw refuse('CHAIN_NOT_CONFIGURED')
       return chain

@@ -126,5 +126,5 @@ export function assembleLane({
     inclusionTimeoutMs,
     onReceived,
   })
-  return { account, inFlightLimit, heads, pauses, gasBudgets, sender, intake, reconcile }
+  return { account, attemptSigner, inFlightLimit, heads, pauses, gasBudgets, sender, intake, reconcile }
 }

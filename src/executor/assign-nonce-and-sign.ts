@@ -140,5 +140,5 @@ export function createAttemptSigner({
     return filler
   }
 
-  return { observe, prepare, replace, fill }
+  return { observe, prepare, replace, fill, nextNonce: () => nextNonce }
 }

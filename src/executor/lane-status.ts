@@ -15,23 +15,28 @@ export type LaneStatus = {
   depth: number
   /** Absent until a node has answered. */
   balanceWei?: bigint
+  /** The nonce of the next transaction. Absent while no node answers or the lane waits for an older transaction. */
+  nextNonce?: number
   /** Why the lane accepts no intents; absent while it does. */
   pausedFor?: 'funds' | 'shared key' | 'another chain'
 }
 
 /** Returns the status of a lane. */
 export async function laneStatusOf(lane: Lane, journal: Journal): Promise<LaneStatus> {
-  const { account, inFlightLimit, heads, pauses } = lane
+  const { account, attemptSigner, inFlightLimit, heads, pauses } = lane
   const head = await heads.within(MAX_HEAD_AGE_MS).catch(ignoreUnreachable)
   if (head) pauses.resumeIfFunded(head)
   const { count, oldest } = journal.attempts.pendingTotals()
   const balance = heads.last()?.balance
+  const nextNonce = attemptSigner.nextNonce()
+  const canAllocate = head !== undefined && !pauses.isBlocked() && nextNonce >= head.nonce
   return {
     address: account.address,
     pending: count,
     oldestPendingSeconds: oldest === undefined ? 0 : Math.floor((Date.now() - oldest) / 1000),
     depth: inFlightLimit.depth(),
     ...(balance !== undefined && { balanceWei: balance }),
+    ...(canAllocate && { nextNonce }),
     ...(pauses.lacksFunds() && { pausedFor: 'funds' as const }),
     ...(pauses.secondsOfForeignUse() > 0 && { pausedFor: 'shared key' as const }),
     ...(heads.areOfAnotherChain() && { pausedFor: 'another chain' as const }),

@@ -71,7 +71,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
       ),
 
     /** Returns the block up to which the index is complete; undefined if it is empty or unreachable. */
-    indexedBlock: snapshots.readIndexedBlock,
+    cursor: snapshots.readIndexCursor,
 
     /** Takes the samples that are due. */
     sample: () => indexer().sample(),

@@ -125,11 +125,10 @@ export function createSnapshotReader({
     return Number(block.number)
   }
 
-  /** Returns the cursor's block; undefined if there is no index of these contracts, or the database is unreachable. */
-  const readIndexedBlock = async (): Promise<number | undefined> =>
-    (await readIndex({ queries: () => [] }))?.cursor.block
+  /** Returns the cursor; undefined if there is no index of these contracts, or the database is unreachable. */
+  const readIndexCursor = async (): Promise<IndexCursor | undefined> => (await readIndex({ queries: () => [] }))?.cursor
 
-  return { readSnapshot, readIndexedBlock }
+  return { readSnapshot, readIndexCursor }
 }
 
 /** Logs that the database cannot be read. Missing tables are normal: the indexer creates them when it first starts. */

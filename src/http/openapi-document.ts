@@ -52,6 +52,11 @@ function openApiDocument(app: OpenAPIHono<AppEnv>, { service, version, baseUrl }
         scheme: 'bearer',
         description: "The operator's refresh secret; required only if the deployment has one",
       },
+      operatorSecret: {
+        type: 'http',
+        scheme: 'bearer',
+        description: "The operator's secret; without it, balances are null",
+      },
     },
   }
   return document

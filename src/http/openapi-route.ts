@@ -41,7 +41,7 @@ export function openApiRoute(operation: Operation): RouteConfig {
     tags: [tag],
     summary,
     description,
-    security: operation.kind === 'json' && operation.security === 'bearer' ? [{ refreshSecret: [] }, {}] : [],
+    security: operation.kind === 'json' && operation.security ? [{ [`${operation.security}Secret`]: [] }, {}] : [],
     request: operation.kind === 'json' ? jsonRequest(operation) : eventStreamRequest(operation),
     responses: {
       ...(operation.kind === 'json' ? jsonResponses(operation) : eventStreamResponses()),

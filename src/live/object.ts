@@ -28,8 +28,11 @@ export type StreamRequest = { filter: EventFilter; lastEventId?: string }
 /** Why a stream cannot be opened. */
 export type StreamRefusal = 'EVENT_ID_UNKNOWN' | 'TOO_MANY_STREAMS' | 'HISTORY_UNAVAILABLE'
 
-/** The number of open streams, and the block up to which the event log is complete; undefined before it starts. */
-export type EventStreamsStatus = { streams: number; block: number | undefined }
+/**
+ * The number of open streams, the block up to which the event log is complete (undefined before it starts), and whether the
+ * last attempt to publish what the index has failed.
+ */
+export type EventStreamsStatus = { streams: number; block: number | undefined; isFailing: boolean }
 
 /**
  * Holds every open stream of a deployment. Each event is written to the event log before it is sent, in one order for all
@@ -49,6 +52,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   #publisher: IndexPublisher | undefined
   #publishing: Promise<void> | undefined
   #hasUnreadChanges = false
+  #isFailing = false
   #isCatchingUp = false
   #heartbeat: ReturnType<typeof setInterval> | undefined
 
@@ -72,7 +76,11 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   }
 
   status(): EventStreamsStatus {
-    return { streams: this.#subscribers.size(), block: this.#eventLog.position()?.block }
+    return {
+      streams: this.#subscribers.size(),
+      block: this.#eventLog.position()?.block,
+      isFailing: this.#isFailing,
+    }
   }
 
   /** Publishes what the index has and the log has not. Returns whether the log has started. */
@@ -121,7 +129,9 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
         this.#hasUnreadChanges = false
         await this.#openPublisher()?.publishChanges()
       }
+      this.#isFailing = false
     } catch (error) {
+      this.#isFailing = true
       logStreamFailure(error)
       await this.ctx.storage.setAlarm(Date.now() + RETRY_MS)
     }

@@ -91,8 +91,8 @@ export type OperationDefinition<
   body?: B
   /** The body may be omitted; all of its fields are optional. */
   bodyIsOptional?: true
-  /** HTTP: requires a bearer token if the deployment has a secret configured. */
-  security?: 'bearer'
+  /** HTTP: the secret that a bearer token may carry. `refresh` is required if the deployment has it. */
+  security?: 'refresh' | 'operator'
   /** HTTP: renders the output for `?format=md` and `Accept: text/markdown`. */
   markdown?: (output: z.input<O>) => string
   /** HTTP: the list of the output that `?format=csv` and `Accept: text/csv` return, one column per field. */

@@ -1,9 +1,8 @@
-import { timingSafeEqual } from 'node:crypto'
-import { sha256, stringToBytes } from 'viem'
 import { z } from 'zod'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import { priceRefresh } from '../resources/price.ts'
+import { hasBearer } from './bearer-check.ts'
 import { defineOperation } from './define-operation.ts'
 import { postOraclePrices, skipRefresh } from './post-oracle-prices.ts'
 
@@ -21,7 +20,7 @@ export const refreshPrices = defineOperation(
     summary: 'Refresh oracle prices',
     description:
       "Posts the market-data provider's prices to the oracle in one transaction. A price outside the oracle's deviation bound, or not newer than the current one, is skipped and listed. Requires the refresh secret as a bearer token if the deployment has one. Without a secret all callers share one refresh per interval: until the next one the response has the current prices, and on a chain with real money refreshes are disabled.",
-    security: 'bearer',
+    security: 'refresh',
     body: z.object({
       symbols: z
         .array(z.string().min(1).max(64))
@@ -54,8 +53,7 @@ export const refreshPrices = defineOperation(
   },
 )
 
-/** Throws UNAUTHORIZED unless the request carries the secret. Compares in constant time. */
-function assertHasSecret({ bearer = '' }: Context, { secret }: { secret: string }) {
-  const [expected, given] = [secret, bearer].map(text => sha256(stringToBytes(text), 'bytes'))
-  if (expected === undefined || given === undefined || !timingSafeEqual(expected, given)) throw refuse('UNAUTHORIZED')
+/** Throws UNAUTHORIZED unless the request carries the secret. */
+function assertHasSecret({ bearer }: Context, { secret }: { secret: string }) {
+  if (!hasBearer(secret, bearer)) throw refuse('UNAUTHORIZED')
 }

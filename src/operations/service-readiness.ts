@@ -1,23 +1,30 @@
 import type { z } from 'zod'
 import { vaultSlug } from '../catalog/vault-slug.ts'
+import { accountsWithoutRole } from '../chain/account-roles.ts'
 import type { Block } from '../chain/block-number-and-time.ts'
 import { contractsWithoutCode } from '../chain/deployed-code.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { vaultsWithSimulatedCapital } from '../chain/simulated-capital.ts'
 import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
+import { addressOfKey } from '../executor/client.ts'
 import type { LaneStatus } from '../executor/lane-status.ts'
 import { MAX_GAP_BLOCKS } from '../history/read-index-to-head.ts'
 import type { KeeperStatus } from '../keeper/keeper-status.ts'
 import { isReachable } from '../payments/hosted-facilitator.ts'
+import { presentAsOf } from '../resources/primitives.ts'
 import { presentHistory, presentKeeper, presentLanes, serviceReadiness } from '../resources/service-readiness.ts'
+import { hasBearer } from './bearer-check.ts'
 import { defineOperation } from './define-operation.ts'
 
 const MAX_BLOCK_AGE_SECONDS = 300
 /** A lane whose oldest transaction has been pending for longer gets nothing included. */
 const MAX_PENDING_SECONDS = 60
+/** An index that is further behind in block time does not move. */
+const MAX_INDEX_LAG_SECONDS = 120
 /** The cron trigger starts a keeper cycle every minute. */
 const MAX_KEEPER_CYCLE_AGE_SECONDS = 150n
 
@@ -31,7 +38,8 @@ export const getReadiness = defineOperation(
     tag: 'Discovery',
     summary: 'Check that trading is possible',
     description:
-      'Checks the node, the contracts, the sending accounts, the prices and the pause switches. Responds 503 if nobody could open a position; `problems` lists what works only in part.',
+      "Checks the node, the contracts, the sending accounts and their roles, the vaults' idle USDC, the index, the event streams, the prices and the pause switches. Responds 503 if nobody could open a position; `problems` lists what works only in part. The state is read at most every two seconds. Balances are shown only with the operator's secret as a bearer token.",
+    security: 'operator',
     cache: 'none',
     status: 200,
     output: serviceReadiness,
@@ -41,8 +49,11 @@ export const getReadiness = defineOperation(
   async context => {
     const { config } = context
     if (config.chain === undefined) throw refuse('NOT_READY', { problem: 'no chain is configured' })
-    const state = await readState(context)
-    const { report } = state
+    const { state } = await context.readinessCache.getOrRead('readiness', async () => {
+      const state = await readState(context)
+      return { state, asOf: presentAsOf(state.block) }
+    })
+    const report = hasBearer(config.operatorSecret, context.bearer) ? state.report : withoutBalances(state.report)
     const blocking = blockingProblems(config, state)
     if (blocking.length > 0) throw refuse('NOT_READY', { problem: blocking.join('; '), ...report })
     return { status: 'ready' as const, ...report, problems: partialProblems(config, state) }
@@ -52,46 +63,78 @@ export const getReadiness = defineOperation(
 /** Reads everything that readiness depends on. Throws NOT_READY if the node cannot be reached. */
 async function readState(context: Context) {
   const { config, chain } = context
-  const [{ block, registered }, { terms }, missing, executors, relayers, updaters, keeper, facilitator, reach, events] =
-    await Promise.all([
-      readVaultsAndTokens(chain),
-      getRegistrationTerms(chain),
-      contractsWithoutCode(chain),
-      lanesOf(config.executorKeys.length > 0 && config.trading ? () => context.executor : undefined),
-      lanesOf(config.relayerKey ? () => context.relayer : undefined),
-      lanesOf(config.oracleUpdaterKey ? () => context.updater : undefined),
-      context.keeper?.status(),
-      checkFacilitator(config),
-      context.history.indexedBlock(),
-      config.trading && context.live.status(),
-    ]).catch((error: unknown) => {
-      if (!(error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE')) throw error
-      throw refuse('NOT_READY', { problem: 'the node cannot be reached' }, { cause: error.cause })
-    })
+  const accounts = {
+    executors: config.executorKeys.map(addressOfKey),
+    relayers: config.relayerKey ? [addressOfKey(config.relayerKey)] : [],
+    updaters: config.oracleUpdaterKey ? [addressOfKey(config.oracleUpdaterKey)] : [],
+  }
+  const [
+    { block, registered },
+    vaultsWithPaper,
+    withoutRole,
+    { terms },
+    missing,
+    executors,
+    relayers,
+    updaters,
+    keeper,
+    facilitator,
+    reach,
+    events,
+  ] = await Promise.all([
+    readVaultsAndTokens(chain),
+    vaultsWithSimulatedCapital(chain),
+    accountsWithoutRole(chain, accounts),
+    getRegistrationTerms(chain),
+    contractsWithoutCode(chain),
+    lanesOf(config.executorKeys.length > 0 && config.trading ? () => context.executor : undefined),
+    lanesOf(config.relayerKey ? () => context.relayer : undefined),
+    lanesOf(config.oracleUpdaterKey ? () => context.updater : undefined),
+    context.keeper?.status(),
+    checkFacilitator(config),
+    context.history.cursor(),
+    config.trading && context.live.status(),
+  ]).catch((error: unknown) => {
+    if (!(error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE')) throw error
+    throw refuse('NOT_READY', { problem: 'the node cannot be reached' }, { cause: error.cause })
+  })
   const pausedVaults = registered.vaults.filter(({ tradingPaused }) => tradingPaused)
+  const withoutIdle = registered.vaults.filter(({ idleAssets }) => idleAssets === 0n)
   const report: Omit<Readiness, 'status' | 'problems'> = {
     service: config.service,
     rpc: { blockNumber: `${block.number}`, blockTimestamp: `${block.timestamp}`, lagSeconds: ageSeconds(block) },
     contracts: { missing },
-    executor: presentLanes(executors),
-    relayer: presentLanes(relayers),
-    updater: presentLanes(updaters),
+    executor: presentLanes(executors, withoutRole.executors),
+    relayer: presentLanes(relayers, withoutRole.relayers),
+    updater: presentLanes(updaters, withoutRole.updaters),
     keeper: presentKeeper(keeper),
     history: presentHistory(reach, block),
     oracle: {
       stale: registered.tokens.filter(({ address }) => registered.quoteIn(address).stale).map(({ symbol }) => symbol),
     },
     facilitator,
-    events: { streams: events?.streams ?? 0, blockNumber: events?.block === undefined ? null : `${events.block}` },
+    events: {
+      streams: events?.streams ?? 0,
+      blockNumber: events?.block === undefined ? null : `${events.block}`,
+      failing: events?.isFailing ?? false,
+    },
+    vaults: { withoutIdle: withoutIdle.map(vault => vaultSlug(vault)) },
     paused: { registry: terms.paused, vaults: pausedVaults.map(vault => vaultSlug(vault)) },
   }
-  return { report, block, registered, executors, relayers, updaters, keeper }
+  /** Whether some vault lets an agent open a position: it has idle USDC, or a track on paper. */
+  const hasCapital = registered.vaults.some(
+    ({ address, idleAssets }) => idleAssets > 0n || vaultsWithPaper.has(address),
+  )
+  return { report, block, registered, executors, relayers, updaters, keeper, withoutRole, hasCapital }
 }
 
 type ReadinessState = Awaited<ReturnType<typeof readState>>
 
 /** Returns the reasons why nobody could open a position. */
-function blockingProblems(config: Config, { report, registered, executors }: ReadinessState): string[] {
+function blockingProblems(
+  config: Config,
+  { report, registered, executors, withoutRole, hasCapital }: ReadinessState,
+): string[] {
   const { rpc, contracts, oracle, paused } = report
   return sentences([
     [config.trading === undefined, 'the trade router is not configured'],
@@ -104,7 +147,12 @@ function blockingProblems(config: Config, { report, registered, executors }: Rea
       'the nodes show another genesis block than the executor has used',
     ],
     [paused.registry, 'the agent registry is paused'],
+    [
+      executors?.every(({ address }) => withoutRole.executors.includes(address)) === true,
+      'no executor account has EXECUTOR_ROLE',
+    ],
     [registered.vaults.length === 0, 'there is no vault'],
+    [registered.vaults.length > 0 && !hasCapital, 'no vault has idle USDC'],
     [
       registered.vaults.length > 0 && paused.vaults.length === registered.vaults.length,
       'trading is paused in every vault',
@@ -116,10 +164,15 @@ function blockingProblems(config: Config, { report, registered, executors }: Rea
 /** Returns what the operator should fix even though positions can be opened. */
 function partialProblems(
   config: Config,
-  { report, block, executors, relayers, updaters, keeper }: ReadinessState,
+  { report, block, executors, relayers, updaters, keeper, withoutRole }: ReadinessState,
 ): string[] {
-  const { history, facilitator, oracle, paused } = report
+  const { history, facilitator, oracle, paused, events, vaults } = report
+  const roleless = Object.values(withoutRole).flat()
   return sentences([
+    [roleless.length > 0, `accounts lack their role: ${roleless.join(', ')}`],
+    [vaults.withoutIdle.length > 0, `vaults have no idle USDC: ${vaults.withoutIdle.join(', ')}`],
+    [events.failing, 'the event streams do not follow the index'],
+    [(history.lagSeconds ?? 0) > MAX_INDEX_LAG_SECONDS, `the index is ${history.lagSeconds} seconds behind`],
     [relayers === undefined, 'the relayer is not configured'],
     [relayers !== undefined && !relayers.some(canSend), 'the relayer cannot send'],
     [updaters !== undefined && !updaters.some(canSend), 'the updater cannot send'],
@@ -149,8 +202,18 @@ async function checkFacilitator({ payment }: Config): Promise<Readiness['facilit
   return { kind: 'hosted', reachable: await isReachable(facilitatorUrl) }
 }
 
-const canSend = ({ pausedFor, oldestPendingSeconds }: LaneStatus) =>
-  pausedFor === undefined && oldestPendingSeconds < MAX_PENDING_SECONDS
+const canSend = ({ pausedFor, oldestPendingSeconds, nextNonce }: LaneStatus) =>
+  pausedFor === undefined && oldestPendingSeconds < MAX_PENDING_SECONDS && nextNonce !== undefined
+
+/** Returns a report with the balance of every account hidden. */
+function withoutBalances<Report extends ReadinessState['report']>(report: Report): Report {
+  const hide = <Group extends Report['executor']>(group: Group): Group => ({
+    ...group,
+    lanes: group.lanes.map(lane => ({ ...lane, balanceWei: null })),
+  })
+  const { executor, relayer, updater, keeper } = report
+  return { ...report, executor: hide(executor), relayer: hide(relayer), updater: hide(updater), keeper: hide(keeper) }
+}
 
 const isCycling = ({ lastEvaluation }: KeeperStatus, { timestamp }: Block) =>
   lastEvaluation !== undefined && timestamp - BigInt(lastEvaluation.at) <= MAX_KEEPER_CYCLE_AGE_SECONDS

@@ -1,3 +1,4 @@
+import type { Address } from 'viem'
 import { z } from 'zod'
 import type { Block } from '../chain/block-number-and-time.ts'
 import type { LaneStatus } from '../executor/lane-status.ts'
@@ -7,7 +8,14 @@ import { addressOut, digits, unixSeconds } from './primitives.ts'
 const lane = z
   .object({
     address: addressOut.meta({ description: 'The account that sends transactions' }),
-    balanceWei: digits('Balance of the account in wei; null until the node has responded once').nullable(),
+    balanceWei: digits(
+      "Balance of the account in wei; null without the operator's bearer token, and until the node has responded once",
+    ).nullable(),
+    nextNonce: z
+      .int()
+      .nullable()
+      .meta({ description: 'Nonce of the next transaction; null while none can be assigned' }),
+    hasRole: z.boolean().meta({ description: 'Whether the contracts let the account do what it is for' }),
     pending: z.int().meta({ description: 'Transactions that are not included yet' }),
     oldestPendingSeconds: z.int().meta({ description: 'Age of the oldest pending transaction in seconds' }),
     depth: z.int().meta({ description: 'Maximum transactions in flight at present; adapts to the node' }),
@@ -19,9 +27,11 @@ const lane = z
   })
   .meta({ id: 'Lane' })
 
-const presentLane = (status: LaneStatus): z.input<typeof lane> => ({
+const presentLane = (status: LaneStatus, withoutRole: readonly Address[]): z.input<typeof lane> => ({
   address: status.address,
   balanceWei: status.balanceWei === undefined ? null : `${status.balanceWei}`,
+  nextNonce: status.nextNonce ?? null,
+  hasRole: !withoutRole.includes(status.address),
   pending: status.pending,
   oldestPendingSeconds: status.oldestPendingSeconds,
   depth: status.depth,
@@ -29,12 +39,13 @@ const presentLane = (status: LaneStatus): z.input<typeof lane> => ({
   pausedFor: status.pausedFor ?? null,
 })
 
-/** Presents the lanes of a role; undefined if the role has no account. */
+/** Presents the lanes of a role; undefined if the role has no account. `withoutRole` are accounts that lack theirs. */
 export const presentLanes = (
   lanes: readonly LaneStatus[] | undefined,
+  withoutRole: readonly Address[],
 ): z.input<typeof serviceReadiness>['executor'] => ({
   configured: lanes !== undefined,
-  lanes: (lanes ?? []).map(presentLane),
+  lanes: (lanes ?? []).map(status => presentLane(status, withoutRole)),
 })
 
 export const presentKeeper = (status: KeeperStatus | undefined): z.input<typeof serviceReadiness>['keeper'] => ({
@@ -42,17 +53,18 @@ export const presentKeeper = (status: KeeperStatus | undefined): z.input<typeof 
   lastEvaluation: status?.lastEvaluation ?? null,
   openPositions: status?.openPositions ?? 0,
   pendingExits: status?.pendingExits ?? 0,
-  lanes: (status?.lanes ?? []).map(presentLane),
+  lanes: (status?.lanes ?? []).map(lane => presentLane(lane, [])),
 })
 
-/** Presents how far the index is. `reach` is the last indexed block, `head` the newest. */
+/** Presents how far the index is. `reach` is the cursor's block, `head` the newest. */
 export const presentHistory = (
-  reach: number | undefined,
+  reach: { block: number; timestamp: number } | undefined,
   head: Block,
 ): z.input<typeof serviceReadiness>['history'] => ({
-  cursor: reach === undefined ? null : `${reach}`,
+  cursor: reach === undefined ? null : `${reach.block}`,
   headBlock: `${head.number}`,
-  lagBlocks: reach === undefined ? null : Math.max(0, Number(head.number) - reach),
+  lagBlocks: reach === undefined ? null : Math.max(0, Number(head.number) - reach.block),
+  lagSeconds: reach === undefined ? null : Math.max(0, Number(head.timestamp) - reach.timestamp),
 })
 
 export const serviceReadiness = z
@@ -91,6 +103,7 @@ export const serviceReadiness = z
         cursor: digits('Last indexed block; null before the first').nullable(),
         headBlock: digits('Newest block'),
         lagBlocks: z.int().nullable().meta({ description: 'Blocks from cursor to headBlock' }),
+        lagSeconds: z.int().nullable().meta({ description: 'Seconds of block time from cursor to headBlock' }),
       })
       .meta({ description: 'The index behind trades, closed positions, agent lists and time series' }),
     oracle: z.object({ stale: z.array(z.string()).meta({ description: 'Symbols without a fresh price' }) }),
@@ -107,8 +120,14 @@ export const serviceReadiness = z
       .object({
         streams: z.int().meta({ description: 'Open event streams' }),
         blockNumber: digits('Last block whose events were published').nullable(),
+        failing: z.boolean().meta({ description: 'Whether the last attempt to publish events failed' }),
       })
       .meta({ description: 'Server-sent event streams' }),
+    vaults: z.object({
+      withoutIdle: z
+        .array(z.string())
+        .meta({ description: 'Vaults without idle USDC: only agents in simulated capital can open positions there' }),
+    }),
     paused: z.object({ registry: z.boolean(), vaults: z.array(z.string()).meta({ description: 'Paused vaults' }) }),
     problems: z
       .array(z.string())

@@ -1,0 +1,117 @@
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { type Address, createTestClient, encodeFunctionData, erc20Abi, http, publicActions, walletActions } from 'viem'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
+import { appWith, callOverHttp as call, deployment, request } from '../support/surfaces.ts'
+
+// HTTP only: readiness is no tool. http-surface.test.ts has what it says about configuration and pauses.
+
+const { accounts, vaults, contracts, rpcUrl } = deployment
+const node = createTestClient({ mode: 'anvil', transport: http(rpcUrl) })
+  .extend(publicActions)
+  .extend(walletActions)
+afterEach(() => vi.restoreAllMocks())
+
+describe('readiness', () => {
+  it('is refused if no executor account has its role', async () => {
+    const { status, body } = await call(
+      'getReadiness',
+      {},
+      appWith({ EXECUTOR_PRIVATE_KEY: accounts.relayer.privateKey }),
+    )
+    expect({ status, body }).toMatchObject({ status: 503, body: { code: 'NOT_READY' } })
+    expect(body.details.problem).toContain('no executor account has EXECUTOR_ROLE')
+    expect(body.details.executor.lanes).toMatchObject([{ address: accounts.relayer.address, hasRole: false }])
+  })
+
+  it('names the relayer and the updater that lack their role', async () => {
+    const swapped = {
+      RELAYER_PRIVATE_KEY: accounts.oracleUpdater.privateKey,
+      ORACLE_UPDATER_PRIVATE_KEY: accounts.executor.privateKey,
+    }
+    const { status, body } = await call('getReadiness', {}, appWith(swapped))
+    expect({ status, body }).toMatchObject({ status: 200 })
+    expect(body.problems).toContain(
+      `accounts lack their role: ${accounts.executor.address}, ${accounts.oracleUpdater.address}`,
+    )
+  })
+
+  it('names a vault without idle USDC', async () => {
+    const vault = vaults.frontier as Address
+    const idle = await node.readContract({ address: vault, abi: mandateVaultAbi, functionName: 'idleAssets' })
+    await moveUsdc(vault, accounts.depositor.address, idle)
+    try {
+      const { body } = await call('getReadiness')
+      expect((body.details ?? body).vaults).toEqual({ withoutIdle: ['frontier'] })
+      expect(body.problems).toContain('vaults have no idle USDC: frontier')
+    } finally {
+      await moveUsdc(accounts.depositor.address, vault, idle)
+    }
+    expect((await call('getReadiness')).body.vaults).toEqual({ withoutIdle: [] })
+  })
+
+  it('says that the event streams do not follow the index', async () => {
+    const streams = env.EVENT_STREAMS.getByName(`${deployment.chainId}`)
+    const renameTable = (from: string, to: string) =>
+      runInDurableObject(streams, (_, { storage }) => void storage.sql.exec(`ALTER TABLE ${from} RENAME TO ${to}`))
+    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp()
+    expect(await streams.advance()).toBe(true)
+    vi.spyOn(console, 'error').mockImplementation(() => {})
+    await renameTable('mark', 'lost')
+    await streams.advance()
+    expect((await call('getReadiness')).body).toMatchObject({
+      events: { failing: true },
+      problems: expect.arrayContaining(['the event streams do not follow the index']),
+    })
+    await renameTable('lost', 'mark')
+    await streams.advance()
+    expect((await call('getReadiness')).body.events.failing).toBe(false)
+  })
+
+  it('shows balances only with the secret of the operator', async () => {
+    const tested = appWith({ OPERATOR_SECRET: 'operator' })
+    const balancesFor = async (headers: Record<string, string>) => {
+      const body = (await (await request('/health/ready', { headers }, tested)).json()) as Record<string, Lanes>
+      return ['executor', 'relayer', 'updater'].flatMap(group => body[group]?.lanes.map(lane => lane.balanceWei))
+    }
+    expect(await balancesFor({})).toEqual([null, null, null])
+    expect(await balancesFor({ authorization: 'Bearer other' })).toEqual([null, null, null])
+    for (const balance of await balancesFor({ authorization: 'Bearer operator' })) expect(balance).toMatch(/^[1-9]\d+$/)
+    expect((await call('getReadiness')).body.executor.lanes[0].balanceWei).toBeNull()
+  })
+
+  it('costs a stranger in a loop nothing', async () => {
+    const url = `${rpcUrl}/readiness`
+    const requests = vi.fn()
+    const original = globalThis.fetch.bind(globalThis)
+    vi.spyOn(globalThis, 'fetch').mockImplementation((input, init) => {
+      if (!String(input).startsWith(url)) return original(input as RequestInfo, init as RequestInit)
+      requests()
+      return original(rpcUrl, init as RequestInit)
+    })
+    const tested = appWith({ RPC_URL: url, READ_LEASE_MS: '100' })
+    await call('getReadiness', {}, tested)
+    const once = requests.mock.calls.length
+    const since = Date.now()
+    for (let times = 0; times < 30; times++) await call('getReadiness', {}, tested)
+    await Promise.all(Array.from({ length: 30 }, () => call('getReadiness', {}, tested)))
+    const readings = 1 + Math.ceil((Date.now() - since) / 2_000)
+    expect(requests.mock.calls.length).toBeLessThanOrEqual(once * readings)
+  })
+})
+
+type Lanes = { lanes: { balanceWei: string | null }[] }
+
+async function moveUsdc(from: Address, to: Address, amount: bigint) {
+  await node.impersonateAccount({ address: from })
+  await node.setBalance({ address: from, value: 10n ** 22n })
+  const hash = await node.sendTransaction({
+    account: from,
+    chain: null,
+    to: contracts.USDC as Address,
+    data: encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args: [to, amount] }),
+  })
+  await node.waitForTransactionReceipt({ hash })
+  await node.stopImpersonatingAccount({ address: from })
+}
