@@ -60,7 +60,7 @@ const serviceVars = (inject: Inject) => ({
 
 const surfaces = [
   'test/conformance/**/*.test.ts',
-  'test/integration/{csv,events,events-log,http-surface,input,mcp,mcp-tools,payment*}.test.ts',
+  'test/integration/{csv,events,events-log,http-surface,input,mcp,mcp-tools,mcp-limits,payment*}.test.ts',
 ]
 const keeper = ['test/integration/keeper*.test.ts']
 const lane = ['test/integration/lane-*.test.ts']

@@ -17,7 +17,7 @@ export const layers = [
   ['chain'],
   ['rpc', 'protocol'],
   ['catalog', 'read-cache'],
-  ['timeout', 'log'],
+  ['timeout', 'log', 'client-address'],
   ['config'],
   ['variable-schemas'],
   ['errors'],

@@ -243,6 +243,12 @@ export const variables: Variable[] = [
     default: '3000000,30000000',
   },
   {
+    name: 'MAX_STREAMS_PER_ADDRESS',
+    group: 'budgets',
+    meaning: 'event streams that one client address may have open',
+    default: '250',
+  },
+  {
     name: 'OPERATOR_SECRET',
     group: 'service',
     secret: true,

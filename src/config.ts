@@ -8,6 +8,7 @@ import {
   type GasBudget,
   gasBudget,
   inclusionTimeoutMs,
+  maxStreamsPerAddress,
   paymentVariables,
   priceProviderIds,
   priceProviderVariables,
@@ -26,6 +27,7 @@ export const VERSION = '0.1.0'
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 const DEFAULT_READ_LEASE_MS = 100
 const DEFAULT_PRICE_REFRESH_INTERVAL_SECONDS = 30
+const DEFAULT_MAX_STREAMS_PER_ADDRESS = 250
 const DEFAULT_INCLUSION_TIMEOUT_MS = 15_000
 
 const DEFAULT_GAS_BUDGETS = {
@@ -125,6 +127,8 @@ export type Config = {
   /** How long a submission waits for its inclusion before the response is SUBMISSION_UNKNOWN. */
   inclusionTimeoutMs: number
   gasBudgets: GasBudgets
+  /** How many event streams a client may have open. */
+  maxStreamsPerAddress: number
   /** Variables that are set but unusable: the name and what is wrong, never the value, which may be a secret. */
   problems: string[]
 }
@@ -219,6 +223,7 @@ export function parseConfig(variables: Variables): Config {
     readLeaseMs: parseOne('READ_LEASE_MS', readLeaseMs) ?? DEFAULT_READ_LEASE_MS,
     inclusionTimeoutMs: parseOne('INCLUSION_TIMEOUT_MS', inclusionTimeoutMs) ?? DEFAULT_INCLUSION_TIMEOUT_MS,
     gasBudgets,
+    maxStreamsPerAddress: parseOne('MAX_STREAMS_PER_ADDRESS', maxStreamsPerAddress) ?? DEFAULT_MAX_STREAMS_PER_ADDRESS,
     problems,
   }
 }

@@ -156,5 +156,6 @@ export const gasBudget = z
 export type GasBudget = z.output<typeof gasBudget>
 
 export const priceRefreshIntervalSeconds = z.coerce.number().int().min(0).max(86_400)
+export const maxStreamsPerAddress = z.coerce.number().int().min(1).max(4_000)
 export const readLeaseMs = z.coerce.number().int().min(0).max(60_000)
 export const inclusionTimeoutMs = z.coerce.number().int().min(100).max(60_000)

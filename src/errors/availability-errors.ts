@@ -24,6 +24,13 @@ export const availabilityErrors = {
     retryAfterSeconds: 5,
     level: 'warn',
   }),
+  TOO_MANY_STREAMS_OF_CLIENT: row({
+    status: 429,
+    sentence: () => 'Your address has the maximum number of event streams open.',
+    remedy: 'Close some of them; one stream of GET /events can replace several streams of single agents.',
+    retryable: true,
+    retryAfterSeconds: 15,
+  }),
   CHAIN_NOT_CONFIGURED: row({
     status: 500,
     sentence: () => 'This deployment has no chain configuration.',

@@ -4,7 +4,7 @@ import type { EventStreamsObject, EventStreamsStatus, StreamRefusal, StreamReque
 
 /** The deployment's event streams, as operations see them. */
 export type EventStreamsClient = {
-  /** Opens a stream of server-sent events. Throws EVENT_ID_UNKNOWN, TOO_MANY_STREAMS or HISTORY_UNAVAILABLE. */
+  /** Opens a stream of server-sent events. Throws EVENT_ID_UNKNOWN, TOO_MANY_STREAMS, TOO_MANY_STREAMS_OF_CLIENT or HISTORY_UNAVAILABLE. */
   open(request: StreamRequest): Promise<ReadableStream<Uint8Array>>
   status(): Promise<EventStreamsStatus>
 }

@@ -22,11 +22,15 @@ const RETRY_MS = 2_000
 /** The minimum time between two catch-ups that mined intents cause. */
 const MIN_CATCH_UP_INTERVAL_MS = 300
 
-/** Which events a stream carries, and the id after which it resumes; without one it starts now. */
-export type StreamRequest = { filter: EventFilter; lastEventId?: string }
+/** Which events a stream carries, the id after which it resumes (without one it starts now), and the client's address. */
+export type StreamRequest = { filter: EventFilter; lastEventId?: string; client: string }
 
 /** Why a stream cannot be opened. */
-export type StreamRefusal = 'EVENT_ID_UNKNOWN' | 'TOO_MANY_STREAMS' | 'HISTORY_UNAVAILABLE'
+export type StreamRefusal =
+  | 'EVENT_ID_UNKNOWN'
+  | 'TOO_MANY_STREAMS'
+  | 'TOO_MANY_STREAMS_OF_CLIENT'
+  | 'HISTORY_UNAVAILABLE'
 
 /**
  * The number of open streams, the block up to which the event log is complete (undefined before it starts), and whether the
@@ -49,8 +53,10 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   readonly #eventLog: EventLog
   readonly #subscribers: Subscribers
   readonly #agentVaults = createAgentVaults()
+  readonly #maxStreamsPerAddress: number
   #publisher: IndexPublisher | undefined
   #publishing: Promise<void> | undefined
+  #reading: Promise<boolean> | undefined
   #hasUnreadChanges = false
   #isFailing = false
   #isCatchingUp = false
@@ -60,17 +66,20 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     super(ctx, env)
     this.#eventLog = openEventLog(ctx.storage.sql)
     this.#subscribers = createSubscribers(this.#eventLog)
+    this.#maxStreamsPerAddress = parseConfig({ ...env }).maxStreamsPerAddress
   }
 
   /** Opens a stream. Returns it as the body, or status 400 with `{ code: StreamRefusal }`. */
   override async fetch(request: Request): Promise<Response> {
-    const { filter, lastEventId } = (await request.json()) as StreamRequest
+    const { filter, lastEventId, client } = (await request.json()) as StreamRequest
     if (this.#subscribers.isFull()) return refuseStream('TOO_MANY_STREAMS')
+    if (this.#subscribers.countOf(client) >= this.#maxStreamsPerAddress)
+      return refuseStream('TOO_MANY_STREAMS_OF_CLIENT')
     // A list of trades reads ahead of the index, so the event of its newest trade may not be in the log yet.
     if (this.#resolve(lastEventId) === 'ahead' && !(await this.#catchUp())) return refuseStream('HISTORY_UNAVAILABLE')
     const after = this.#resolve(lastEventId)
     if (after === 'ahead' || after === 'unknown') return refuseStream('EVENT_ID_UNKNOWN')
-    const body = this.#subscribers.open(filter, after, lastEventId ?? this.#eventLog.newest().id)
+    const body = this.#subscribers.open({ filter, client }, after, lastEventId ?? this.#eventLog.newest().id)
     this.#heartbeat ??= setInterval(() => this.#beat(), HEARTBEAT_MS)
     return new Response(body)
   }
@@ -137,8 +146,15 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     }
   }
 
-  /** Makes the indexer read the chain now. Returns whether it did and the log has started. */
-  async #catchUp(): Promise<boolean> {
+  /** Makes the indexer read the chain now. Returns whether it did and the log has started. Calls during a read share it. */
+  #catchUp(): Promise<boolean> {
+    this.#reading ??= this.#readIndex().finally(() => {
+      this.#reading = undefined
+    })
+    return this.#reading
+  }
+
+  async #readIndex(): Promise<boolean> {
     const indexer = this.env.HISTORY_INDEXER.getByName(this.ctx.id.name ?? '')
     const status = await indexer.catchUp().catch(logStreamFailure)
     return (await this.advance()) && status !== undefined

@@ -19,6 +19,9 @@ export type IndexPosition = {
 /** A reorg of the index: the blocks from `ancestor + 1` to `lost` were withdrawn. An ancestor of -1 withdraws all. */
 export type IndexReorg = { id: number; ancestor: number; lost: number }
 
+/** How far an event that a list of trades shows can be ahead of the log. Ids further ahead cause no reads. */
+const MAX_BLOCKS_AHEAD = 1_000
+
 export type EventLog = ReturnType<typeof openEventLog>
 
 /** How many events can be resumed from. Older ones are deleted. */
@@ -189,6 +192,7 @@ export function openEventLog(sql: SqlStorage) {
       if (exact) return exact.seq as number
       const { highestLost, block: newestBlock, logIndex } = requirePosition()
       const isLaterLog = block === newestBlock && index > logIndex && index < FIRST_OFF_CHAIN_INDEX
+      if (block > newestBlock + MAX_BLOCKS_AHEAD) return 'unknown'
       if (block > newestBlock || isLaterLog) return 'ahead'
       if (branch !== undefined || block <= highestLost) return 'unknown'
       // A position without an event, such as one from a list of trades. Above the highest lost block, positions only grow

@@ -15,6 +15,8 @@ const MAX_STREAMS = 4_000
 
 type Subscriber = {
   filter: EventFilter
+  /** The address of the client. */
+  client: string
   controller: ReadableStreamDefaultController<Uint8Array>
   /** The row of the log up to which everything that the filter selects was sent. */
   sentThrough: number
@@ -28,15 +30,22 @@ type Subscriber = {
 export function createSubscribers(eventLog: EventLog) {
   const subscribers = new Set<Subscriber>()
   const byFilter = new Map<string, Set<Subscriber>>()
+  const countByClient = new Map<string, number>()
 
   function add(subscriber: Subscriber) {
     subscribers.add(subscriber)
+    countByClient.set(subscriber.client, countOf(subscriber.client) + 1)
     const key = keyOf(subscriber.filter)
     byFilter.set(key, (byFilter.get(key) ?? new Set()).add(subscriber))
   }
 
+  const countOf = (client: string) => countByClient.get(client) ?? 0
+
   function remove(subscriber: Subscriber) {
-    subscribers.delete(subscriber)
+    if (!subscribers.delete(subscriber)) return
+    const count = countOf(subscriber.client) - 1
+    if (count > 0) countByClient.set(subscriber.client, count)
+    else countByClient.delete(subscriber.client)
     const key = keyOf(subscriber.filter)
     const others = byFilter.get(key)
     others?.delete(subscriber)
@@ -66,14 +75,20 @@ export function createSubscribers(eventLog: EventLog) {
   return {
     size: () => subscribers.size,
     isFull: () => subscribers.size >= MAX_STREAMS,
+    /** How many streams a client has open. */
+    countOf,
 
     /** Opens a stream of the events after a row of the log. `id` is the id that the client resumed from, or the row's. */
-    open(filter: EventFilter, after: number, id: string): ReadableStream<Uint8Array> {
+    open(
+      { filter, client }: Pick<Subscriber, 'filter' | 'client'>,
+      after: number,
+      id: string,
+    ): ReadableStream<Uint8Array> {
       let subscriber: Subscriber
       return new ReadableStream<Uint8Array>(
         {
           start(controller) {
-            subscriber = { filter, controller, sentThrough: after, isBehind: true, stalledHeartbeats: 0 }
+            subscriber = { filter, client, controller, sentThrough: after, isBehind: true, stalledHeartbeats: 0 }
             add(subscriber)
             enqueue(subscriber, encodeOpening(id, CLIENT_RETRY_MS))
             sendMissed(subscriber)

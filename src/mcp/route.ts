@@ -5,6 +5,7 @@ import {
   isLegacyRequest,
   readRequestBody,
 } from '@modelcontextprotocol/server'
+import { clientAddressOf } from '../client-address.ts'
 import { toolSets } from '../operations/operation.ts'
 import { rpcError, sessionNotFound } from './json-rpc-errors.ts'
 import type { ServerFactory } from './server-types.ts'
@@ -14,6 +15,10 @@ import { unknownToolSets } from './tools.ts'
 const MAX_BODY_BYTES = 4 * 1024 * 1024
 /** The SDK parses messages recursively. */
 const MAX_DEPTH = 64
+/** An initialize request is stored with its session. */
+const MAX_INITIALIZE_BYTES = 16 * 1024
+/** Each request of a batch costs what it costs alone. */
+const MAX_BATCH = 10
 const METHODS = ['POST', 'GET', 'DELETE']
 
 type McpRouteOptions = {
@@ -53,6 +58,11 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces }: McpRo
     if (parsedBody === undefined) return rpcError(400, -32700, 'Parse error: the body is not JSON')
     if (isDeeperThan(MAX_DEPTH, parsedBody))
       return rpcError(400, -32600, `Invalid Request: the body is nested deeper than ${MAX_DEPTH} levels`)
+    if (Array.isArray(parsedBody) && parsedBody.length > MAX_BATCH)
+      return rpcError(400, -32600, `Invalid Request: a batch may have at most ${MAX_BATCH} messages`)
+    const isInitialize = [parsedBody].flat().some(message => isInitializeRequest(message))
+    if (isInitialize && body.text.length > MAX_INITIALIZE_BYTES)
+      return rpcError(413, -32000, `The initialize request is larger than ${MAX_INITIALIZE_BYTES} characters`)
     const { url, method, headers, signal } = request
     const forwarded = new Request(url, { method, headers, signal, body: body.text })
     if (await isLegacyRequest(forwarded, parsedBody))
@@ -74,13 +84,25 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces }: McpRo
 /** Forwards a request to its session; an initialize request without a session id opens a new one. */
 async function forwardToSession(
   request: Request,
-  { MCP_SESSION: sessions }: Pick<Env, 'MCP_SESSION'>,
+  namespaces: Pick<Env, 'MCP_SESSION' | 'MCP_HUB'>,
   isInitialize = false,
 ): Promise<Response> {
+  const { MCP_SESSION: sessions } = namespaces
   const id = request.headers.get('mcp-session-id')
   if (id === null) {
     if (!isInitialize) return rpcError(400, -32000, 'Bad Request: the Mcp-Session-Id header is required')
-    return sessions.get(sessions.newUniqueId()).fetch(request)
+    const newId = sessions.newUniqueId()
+    const isAdmitted = await hubOf(namespaces).admit(newId.toString(), clientAddressOf(request.headers))
+    if (!isAdmitted)
+      return rpcError(
+        429,
+        -32000,
+        'Your address has the maximum number of sessions open; unused ones end after 2 minutes',
+        {
+          'retry-after': '120',
+        },
+      )
+    return sessions.get(newId).fetch(request)
   }
   const object = sessionObjectId(sessions, id)
   return object === undefined ? sessionNotFound() : sessions.get(object).fetch(request)

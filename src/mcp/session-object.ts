@@ -1,5 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
-import { isInitializeRequest, type Server } from '@modelcontextprotocol/server'
+import { type InitializeRequest, isInitializeRequest, type Server } from '@modelcontextprotocol/server'
 import { sessionNotFound } from './json-rpc-errors.ts'
 import type { ServerFactory, Subscriptions } from './server-types.ts'
 import { SessionEventLog } from './session-event-log.ts'
@@ -12,7 +12,19 @@ const UNUSED_TIMEOUT_MS = 2 * 60_000
 const TOUCH_INTERVAL_MS = 60_000
 
 /** What a session is rebuilt from: the client's initialize request and its URL. */
-type SessionOpening = { url: string; initialize: unknown }
+type SessionOpening = { url: string; initialize: InitializeRequest }
+
+/** Returns an initialize request with what the server uses of it: clients may add icons and descriptions of any size. */
+function essentialsOf({ method, params }: InitializeRequest) {
+  const { protocolVersion, capabilities, clientInfo } = params
+  const { name, version } = clientInfo
+  return {
+    jsonrpc: '2.0',
+    id: 0,
+    method,
+    params: { protocolVersion, capabilities, clientInfo: { name, version } },
+  } as const
+}
 
 /**
  * One session of the protocol's 2025 revisions. The object's id is the session id, so that every isolate finds it. The
@@ -68,7 +80,10 @@ export abstract class McpSessionObject extends DurableObject<Env> {
     this.transport = await this.open(request.url)
     const response = await this.transport.handleRequest(request, { parsedBody })
     if (response.ok) {
-      await this.ctx.storage.put<SessionOpening>('opening', { url: request.url, initialize: parsedBody })
+      await this.ctx.storage.put<SessionOpening>('opening', {
+        url: request.url,
+        initialize: essentialsOf(parsedBody),
+      })
       await this.ctx.storage.setAlarm(Date.now() + UNUSED_TIMEOUT_MS)
     } else await this.end()
     return response

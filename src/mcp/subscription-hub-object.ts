@@ -1,8 +1,14 @@
 import { DurableObject } from 'cloudflare:workers'
 import { createMcpHandler, type McpHttpHandler } from '@modelcontextprotocol/server'
+import { clientAddressOf } from '../client-address.ts'
+import { rpcError } from './json-rpc-errors.ts'
 import type { ServerFactory } from './server-types.ts'
 
 const MAX_SUBSCRIPTIONS_PER_SESSION = 100
+const MAX_SESSIONS_PER_ADDRESS = 200
+const MAX_LISTEN_STREAMS_PER_ADDRESS = 100
+/** A session that did not tell its end is forgotten after this long. */
+const MAX_SESSION_AGE_MS = 86_400_000
 
 /**
  * Delivers resource updates to all subscribers. Holds the listen streams of the protocol's 2026 revision, and the
@@ -10,6 +16,8 @@ const MAX_SUBSCRIPTIONS_PER_SESSION = 100
  */
 export abstract class McpHubObject extends DurableObject<Env> {
   protected abstract readonly createServer: ServerFactory
+  /** How many listen streams each address has open. */
+  private readonly listenStreams = new Map<string, number>()
   private streamHandler: McpHttpHandler | undefined
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -18,10 +26,44 @@ export abstract class McpHubObject extends DurableObject<Env> {
       'CREATE TABLE IF NOT EXISTS subscription (uri TEXT NOT NULL, session TEXT NOT NULL, PRIMARY KEY (uri, session)) WITHOUT ROWID',
     )
     ctx.storage.sql.exec('CREATE INDEX IF NOT EXISTS subscription_session ON subscription (session)')
+    ctx.storage.sql.exec(
+      'CREATE TABLE IF NOT EXISTS session (id TEXT PRIMARY KEY, address TEXT NOT NULL, opened_at INTEGER NOT NULL) WITHOUT ROWID',
+    )
+    ctx.storage.sql.exec('CREATE INDEX IF NOT EXISTS session_address ON session (address)')
   }
 
-  override fetch(request: Request): Promise<Response> {
-    return this.handler.fetch(request)
+  /** Opens a listen stream. One address cannot take all of them. */
+  override async fetch(request: Request): Promise<Response> {
+    const address = clientAddressOf(request.headers)
+    const count = this.listenStreams.get(address) ?? 0
+    if (count >= MAX_LISTEN_STREAMS_PER_ADDRESS)
+      return rpcError(429, -32000, 'Your address has the maximum number of listen streams open', {
+        'retry-after': '15',
+      })
+    this.listenStreams.set(address, count + 1)
+    const release = () => {
+      const open = (this.listenStreams.get(address) ?? 0) - 1
+      if (open > 0) this.listenStreams.set(address, open)
+      else this.listenStreams.delete(address)
+    }
+    try {
+      return withEnd(await this.handler.fetch(request), release)
+    } catch (error) {
+      release()
+      throw error
+    }
+  }
+
+  /** Counts a new session of an address. Returns false if the address has reached its maximum. */
+  async admit(session: string, address: string): Promise<boolean> {
+    const { sql } = this.ctx.storage
+    sql.exec('DELETE FROM session WHERE address = ? AND opened_at < ?', address, Date.now() - MAX_SESSION_AGE_MS)
+    const { count } = sql
+      .exec<{ count: number }>('SELECT count(*) AS count FROM session WHERE address = ?', address)
+      .one()
+    if (count >= MAX_SESSIONS_PER_ADDRESS) return false
+    sql.exec('INSERT INTO session (id, address, opened_at) VALUES (?, ?, ?)', session, address, Date.now())
+    return true
   }
 
   /** Notifies every subscriber of these resources. */
@@ -52,9 +94,10 @@ export abstract class McpHubObject extends DurableObject<Env> {
     this.ctx.storage.sql.exec('DELETE FROM subscription WHERE session = ? AND uri = ?', session, uri)
   }
 
-  /** Deletes every subscription of a session that has ended. */
+  /** Deletes a session that has ended, with every subscription. */
   async forget(session: string): Promise<void> {
     this.ctx.storage.sql.exec('DELETE FROM subscription WHERE session = ?', session)
+    this.ctx.storage.sql.exec('DELETE FROM session WHERE id = ?', session)
   }
 
   private get handler() {
@@ -64,6 +107,38 @@ export abstract class McpHubObject extends DurableObject<Env> {
     )
     return this.streamHandler
   }
+}
+
+/** Returns the response with a body that calls `onEnd` once, when it ends or its client leaves. */
+function withEnd(response: Response, onEnd: () => void): Response {
+  let hasEnded = false
+  const end = () => {
+    if (!hasEnded) onEnd()
+    hasEnded = true
+  }
+  const reader = response.body?.getReader()
+  if (reader === undefined) {
+    end()
+    return response
+  }
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read()
+        if (!done) return controller.enqueue(value)
+        end()
+        controller.close()
+      } catch (error) {
+        end()
+        controller.error(error)
+      }
+    },
+    cancel(reason) {
+      end()
+      return reader.cancel(reason)
+    },
+  })
+  return new Response(body, response)
 }
 
 /** Returns the deployment's only hub. */

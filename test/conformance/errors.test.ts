@@ -472,7 +472,7 @@ const elsewhere: Record<string, readonly string[]> = {
     'ERC8004_OWNER_MISMATCH',
     'ERC8004_ALREADY_LINKED',
   ],
-  'integration/events.test.ts': ['EVENT_ID_UNKNOWN', 'TOO_MANY_STREAMS'],
+  'integration/events.test.ts': ['EVENT_ID_UNKNOWN', 'TOO_MANY_STREAMS', 'TOO_MANY_STREAMS_OF_CLIENT'],
   'integration/history.test.ts': ['HISTORY_UNAVAILABLE'],
   'integration/equity-history.test.ts': ['TOO_MANY_POINTS'],
   'integration/payment.test.ts': ['PAYMENT_REQUIRED', 'INVALID_PAYMENT', 'PAYMENT_REFUSED', 'PAYMENT_NOT_CONFIGURED'],

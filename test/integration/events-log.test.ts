@@ -111,7 +111,9 @@ it('a slow client is served from the log, and gets every event once and in order
   withLog(async log => {
     const pages = vi.spyOn(log, 'page')
     const subscribers = createSubscribers(log)
-    const slow = listen(new Response(subscribers.open({ agentId: 7 }, log.newest().seq, log.newest().id)))
+    const slow = listen(
+      new Response(subscribers.open({ filter: { agentId: 7 }, client: 'a' }, log.newest().seq, log.newest().id)),
+    )
     await slow.until(() => slow.comments.includes('open'))
     pages.mockClear()
     const padding = 'x'.repeat(1_000)
@@ -135,8 +137,8 @@ it('a slow client is served from the log, and gets every event once and in order
 it('a client that stops reading is disconnected after five heartbeats; others get the heartbeats', () =>
   withLog(async log => {
     const subscribers = createSubscribers(log)
-    const alive = listen(new Response(subscribers.open({}, log.newest().seq, log.newest().id)))
-    const dead = subscribers.open({}, log.newest().seq, log.newest().id).getReader()
+    const alive = listen(new Response(subscribers.open({ filter: {}, client: 'a' }, log.newest().seq, log.newest().id)))
+    const dead = subscribers.open({ filter: {}, client: 'a' }, log.newest().seq, log.newest().id).getReader()
     const heartbeats = () => alive.comments.filter(comment => comment === 'heartbeat').length
     const padding = 'x'.repeat(40_000)
     subscribers.publish(log.appendOffChain([{ ...intent, data: { padding } }]))

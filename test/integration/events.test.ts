@@ -43,6 +43,35 @@ beforeAll(async () => {
   trader = await newTrader()
 })
 
+describe('one address', () => {
+  it('may open 250 streams, and others still open theirs', async () => {
+    const opened = await Promise.all(
+      Array.from({ length: 250 }, () => request('/events', { headers: { 'cf-connecting-ip': '192.0.2.1' } })),
+    )
+    expect(opened.map(({ status }) => status)).toEqual(opened.map(() => 200))
+    const refused = await request('/events', { headers: { 'cf-connecting-ip': '192.0.2.1' } })
+    expect({ status: refused.status, body: await refused.json() }).toMatchObject({
+      status: 429,
+      body: { code: 'TOO_MANY_STREAMS_OF_CLIENT', retryAfterSeconds: expect.any(Number) },
+    })
+    await connect('/events', { 'cf-connecting-ip': '192.0.2.2' })
+    await connect('/events', { 'cf-connecting-ip': '2001:db8::1' })
+    await Promise.all(opened.map(({ body }) => body?.cancel()))
+  })
+})
+
+describe('an id far ahead of the log', () => {
+  it('is refused without a read of the chain', async () => {
+    await connect('/events')
+    const requests = vi.spyOn(globalThis, 'fetch')
+    const refused = await request('/events?lastEventId=999999999-0')
+    expect(refused.status).toBe(400)
+    expect(await refused.json()).toMatchObject({ code: 'EVENT_ID_UNKNOWN' })
+    expect(requests).not.toHaveBeenCalled()
+    vi.restoreAllMocks()
+  })
+})
+
 describe('a stream', () => {
   it('opens at once, is not cached or buffered by proxies, and is readable from any origin', async () => {
     const { response, comments, lastEventId } = await connect(`/agents/${trader.agentId}/events`)
@@ -87,10 +116,13 @@ describe('a stream', () => {
 })
 
 it('refuses a stream beyond the capacity of the object', async () => {
-  const opening = { method: 'POST', body: JSON.stringify({ filter: {} }) }
+  const openingOf = (client: string) => ({ method: 'POST', body: JSON.stringify({ filter: {}, client }) })
   let held: Response[] = []
   await runInDurableObject(streams(), async object => {
-    const requests = Array.from({ length: 4_000 }, () => new Request('http://streams/', opening))
+    const requests = Array.from(
+      { length: 4_000 },
+      (_, client) => new Request('http://streams/', openingOf(`${client}`)),
+    )
     held = await Promise.all(requests.map(request => object.fetch(request)))
   })
   const lines = { error: captureLog('error'), warn: captureLog('warn') }

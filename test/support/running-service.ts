@@ -8,7 +8,10 @@ export default async function setup(project: TestProject) {
   const port = await freePort()
   const { deployment } = project.getProvidedContext()
   const url = `http://127.0.0.1:${port}`
-  const worker = await startWorker({ port, vars: workerVars({ ...deployment, baseUrl: url }) })
+  const worker = await startWorker({
+    port,
+    vars: { ...workerVars({ ...deployment, baseUrl: url }), MAX_STREAMS_PER_ADDRESS: '4000' },
+  })
   project.provide('serviceUrl', url)
   return () => worker.stop()
 }

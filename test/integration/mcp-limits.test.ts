@@ -1,0 +1,85 @@
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { expect, test } from 'vitest'
+import { request } from '../support/surfaces.ts'
+
+// MCP only: what one client may open and send.
+
+const initializeWith = (clientInfo: object = {}) => ({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'raw', version: '1', ...clientInfo } },
+})
+const post = (body: unknown, address: string, headers: Record<string, string> = {}) =>
+  request('/mcp', {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'cf-connecting-ip': address,
+      ...headers,
+    },
+    body: JSON.stringify(body),
+  })
+async function statusOf(response: Promise<Response>) {
+  const { status, body } = await response
+  await body?.cancel()
+  return status
+}
+
+test('one address may open 200 sessions, and others still open theirs', async () => {
+  const statuses: number[] = []
+  for (let opened = 0; opened < 201; opened++) statuses.push(await statusOf(post(initializeWith(), '192.0.2.1')))
+  expect(statuses.filter(status => status === 200)).toHaveLength(200)
+  expect(statuses.at(-1)).toBe(429)
+  const refused = await post(initializeWith(), '192.0.2.1')
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  await refused.body?.cancel()
+  expect(await statusOf(post(initializeWith(), '192.0.2.2'))).toBe(200)
+})
+
+test('one address may open 100 listen streams, and others still open theirs', async () => {
+  const listen = (id: number, address: string) =>
+    post(
+      {
+        jsonrpc: '2.0',
+        id,
+        method: 'subscriptions/listen',
+        params: {
+          notifications: {},
+          _meta: {
+            'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+            'io.modelcontextprotocol/clientInfo': { name: 'raw', version: '1' },
+            'io.modelcontextprotocol/clientCapabilities': {},
+          },
+        },
+      },
+      address,
+      { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'subscriptions/listen' },
+    )
+  const streams = []
+  for (let id = 1; id <= 100; id++) streams.push(await listen(id, '192.0.2.3'))
+  expect(streams.map(({ status }) => status)).toEqual(streams.map(() => 200))
+  expect(await statusOf(listen(101, '192.0.2.3'))).toBe(429)
+  expect(await statusOf(listen(102, '192.0.2.4'))).toBe(200)
+  await Promise.all(streams.map(({ body }) => body?.cancel()))
+})
+
+test('a large initialize request is refused, and only what the server uses is stored', async () => {
+  expect(await statusOf(post(initializeWith({ title: 'x'.repeat(20_000) }), '192.0.2.5'))).toBe(413)
+  const response = await post(initializeWith({ title: 'x'.repeat(10_000) }), '192.0.2.5')
+  await response.text()
+  const session = env.MCP_SESSION.get(env.MCP_SESSION.idFromString(response.headers.get('mcp-session-id') ?? ''))
+  const stored = await runInDurableObject(session, (_, { storage }) => storage.get('opening'))
+  expect(JSON.stringify(stored).length).toBeLessThan(500)
+})
+
+test('a batch has at most ten messages', async () => {
+  const batch = Array.from({ length: 11 }, (_, id) => ({ jsonrpc: '2.0', id, method: 'tools/list' }))
+  const response = await post(batch, '192.0.2.6')
+  expect({ status: response.status, body: await response.json() }).toMatchObject({
+    status: 400,
+    body: { error: { code: -32600, message: expect.stringContaining('at most 10') } },
+  })
+})
