@@ -23,25 +23,42 @@ export type ExpectedTransfer = {
 }
 
 /**
- * Returns the transaction that settled a payment; undefined if there is none. EIP-3009 tokens emit the Transfer in the log
+ * Returns the transaction that settled one of these payments, which share an asset, and the payment; undefined if there is
+ * none. Costs two requests, and one more for each authorization that was used. EIP-3009 tokens emit the Transfer in the log
  * after AuthorizationUsed. A nonce that was cancelled, or used for another transfer, settles nothing. Throws
  * CHAIN_UNREACHABLE.
  */
-export async function findSettlement(rpc: RpcTransport, expected: ExpectedTransfer): Promise<Hex | undefined> {
-  const { asset, payer, nonce, fromBlock, validSeconds } = expected
+export async function findSettlement<Expected extends ExpectedTransfer>(
+  rpc: RpcTransport,
+  payments: readonly Expected[],
+): Promise<{ payment: Expected; transaction: Hex } | undefined> {
+  const [first] = payments
+  if (first === undefined) return undefined
   const newest = BigInt(await rpc.read(blockNumberRequest))
-  const last = fromBlock + validSeconds * MAX_BLOCKS_PER_SECOND + MARGIN_BLOCKS
-  const range = {
-    fromBlock: fromBlock < newest ? fromBlock : newest,
-    toBlock: last < newest ? last : newest,
+  const starts = payments.map(({ fromBlock }) => fromBlock)
+  const ends = payments.map(
+    ({ fromBlock, validSeconds }) => fromBlock + validSeconds * MAX_BLOCKS_PER_SECOND + MARGIN_BLOCKS,
+  )
+  const range = { fromBlock: least([...starts, newest]), toBlock: least([greatest(ends), newest]) }
+  const topics = [
+    toEventSelector(authorizationAbi[0]),
+    [...new Set(payments.map(({ payer }) => pad(payer)))],
+    payments.map(({ nonce }) => nonce),
+  ]
+  for (const used of await rpc.read(logsRequest({ address: first.asset, topics }, range))) {
+    const payment = payments.find(
+      ({ payer, nonce }) => used.topics[1] === pad(payer).toLowerCase() && used.topics[2] === nonce,
+    )
+    if (payment === undefined) continue
+    const receipt = await rpc.read(receiptRequest(used.transactionHash))
+    const next = receipt?.logs.find(({ logIndex }) => BigInt(logIndex) === BigInt(used.logIndex) + 1n)
+    if (next && isTransfer(next, payment)) return { payment, transaction: used.transactionHash }
   }
-  const topics = [toEventSelector(authorizationAbi[0]), pad(payer), nonce]
-  const [used] = await rpc.read(logsRequest({ address: asset, topics }, range))
-  if (used === undefined) return undefined
-  const receipt = await rpc.read(receiptRequest(used.transactionHash))
-  const next = receipt?.logs.find(({ logIndex }) => BigInt(logIndex) === BigInt(used.logIndex) + 1n)
-  return next && isTransfer(next, expected) ? used.transactionHash : undefined
+  return undefined
 }
+
+const least = (values: readonly bigint[]) => values.reduce((a, b) => (a < b ? a : b))
+const greatest = (values: readonly bigint[]) => values.reduce((a, b) => (a > b ? a : b))
 
 function isTransfer({ address, topics, data }: NodeLog, { asset, payer, payTo, amount }: ExpectedTransfer): boolean {
   const expected = encodeEventTopics({ abi: erc20Abi, eventName: 'Transfer', args: { from: payer, to: payTo } })

@@ -38,6 +38,7 @@ const SCHEMA = `
   ) WITHOUT ROWID;
   CREATE UNIQUE INDEX IF NOT EXISTS payment_open ON payment (signer) WHERE state IN ('settling', 'settled');
   CREATE INDEX IF NOT EXISTS payment_registration ON payment (digest);
+  CREATE INDEX IF NOT EXISTS payment_refused ON payment (signer, updated_at) WHERE state = 'refused';
 `
 
 type LedgerRow = Record<string, SqlStorageValue>
@@ -58,9 +59,9 @@ export function openLedgerStore(sql: SqlStorage) {
     /** Returns the signer's payment that is settling or settled, but not spent. */
     unspentOf: (signer: Address) => select(`signer = ? AND state IN ('settling', 'settled')`, signer)[0],
 
-    /** Returns the signer's payments that were refused after a time (milliseconds). */
+    /** Returns the signer's payments that were refused after a time (milliseconds), newest first. */
     refusedSince: (signer: Address, since: number) =>
-      select(`signer = ? AND state = 'refused' AND updated_at > ?`, signer, since),
+      select(`signer = ? AND state = 'refused' AND updated_at > ? ORDER BY updated_at DESC`, signer, since),
 
     /** Tells whether a payment of the payer has ever settled. */
     hasPaid: (payer: Address): boolean =>

@@ -112,6 +112,27 @@ describe('a facilitator that', () => {
     },
   )
 
+  test('refuses many payments of a signer makes the next one no dearer', async () => {
+    await setFacilitator({ settle: 'refuse' })
+    const body = await registrationOf(newAccount())
+    const payer = await fundedPayer()
+    let requests = 0
+    const { fetch } = globalThis
+    vi.spyOn(globalThis, 'fetch').mockImplementation((input, init) => {
+      requests++
+      return fetch(input, init)
+    })
+    const costs: number[] = []
+    for (let refusals = 0; refusals < 12; refusals++) {
+      const payment = await paymentOf(payer)
+      requests = 0
+      expect((await register(body, carrying(payment, hosted))).status).toBe(402)
+      costs.push(requests)
+    }
+    expect(Math.max(...costs.slice(6))).toBeLessThanOrEqual(Math.max(...costs.slice(1, 6)) + 2)
+    await ledger.expect({ payments: 0, registrations: 0 })
+  })
+
   test('denies a settlement that it makes later does not charge twice', async () => {
     await setFacilitator({ settle: 'refuse-late' })
     const payer = await fundedPayer()
