@@ -30,6 +30,8 @@ const LOG_INTERVAL_MS = 60_000
 const MAX_LEVELS = 10_000
 /** Before its simulation a request must find at least this much gas: no call of an agent needs less. */
 const MIN_GAS = 50_000
+/** Kinds that get out, or stop an agent: they have a reserve that nobody else's spending uses. */
+const RESERVED_KINDS: readonly IntentKind[] = ['reduce', 'owner']
 /** Kinds that only the service itself sends, and that no stranger's spending may stop. */
 const UNLIMITED_KINDS: readonly IntentKind[] = ['prices', 'exit']
 
@@ -92,7 +94,7 @@ export function createGasBudgets(table: GasLevelTable, limits: Limits) {
     const accounts = [...spenders, 'lane']
     const shortage = shortageOf(accounts, gas)
     if (shortage === undefined) return accounts
-    if (kind !== 'reduce') return shortage
+    if (!RESERVED_KINDS.includes(kind)) return shortage
     // Only an open position can be closed, so closing has no limit for a day.
     const reserve = exitReserveOf(group)
     return shortageOf([reserve], gas, closesPosition ? ['minute'] : ['minute', 'day']) ?? [reserve]
@@ -160,7 +162,7 @@ export function createGasBudgets(table: GasLevelTable, limits: Limits) {
   /** Returns what is left of the budgets that a request would use, with an agent's exit reserve, and a shortage if there is one. */
   function statusOf(use: GasUse): GasBudgetStatus {
     const { group, spenders = [] } = use
-    const reserve = group.startsWith('agent:') ? [exitReserveOf(group)] : []
+    const reserve = group.startsWith('agent:') || group.startsWith('owner:') ? [exitReserveOf(group)] : []
     const quotas = [...spenders, 'lane', ...reserve].map((account): GasQuota => {
       const windowOf = (window: 'minute' | 'day') => ({
         limitGas: limitOf(account, window),

@@ -99,6 +99,7 @@ export async function relayOwnerMessage(context: Context, signed: SignedOwnerMes
     digest,
     kind: 'owner',
     group: `owner:${recovered ?? signer}`,
+    spenders: [`owner:${recovered ?? signer}`, 'newAgents'],
     groupNonce: `${nonce}`,
     deadline,
     call: {
