@@ -5,7 +5,7 @@ import { type Address, type Hex, keccak256, numberToHex, parseEther, parseEventL
 import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'viem/accounts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import { type Devnet, startDevnet } from '../devnet/index.ts'
-import { workerVars } from '../devnet/worker-vars.ts'
+import { unlimitedGas, workerVars } from '../devnet/worker-vars.ts'
 import { childOf, cpuSeconds } from './child-process.ts'
 import type { LoadRequest, LoadResult } from './load-child.ts'
 import { type LoadGenerator, quantile } from './load-generator.ts'
@@ -36,7 +36,12 @@ export async function startTestbed(loadGenerator: LoadGenerator) {
   const devnet = await startDevnet()
   devnet.marketMaker.pause() // its trades are not part of the measurement
   const anvil = childOf(process.pid, 'anvil')
-  const vars = { ...workerVars(devnet.deployment), X402_ENABLED: 'false', KEEPER_ENABLED: 'false' }
+  const vars = {
+    ...workerVars(devnet.deployment),
+    ...unlimitedGas,
+    X402_ENABLED: 'false',
+    KEEPER_ENABLED: 'false',
+  }
   const storage = mkdtempSync(join(tmpdir(), 'agent-trading-service-bench-'))
 
   const signed = async (count: number) => signOpens(devnet, await registerAgents(devnet, agentsFor(count)), count)

@@ -39,3 +39,13 @@ export function workerVars(deployment: Deployment): Record<string, string> {
     X402_ENABLED: 'true',
   }
 }
+
+const NO_LIMIT = '900000000000000,900000000000000'
+/** Variables for load on few agents: budgets that nothing exhausts. */
+export const unlimitedGas: Record<string, string> = {
+  GAS_BUDGET_AGENT: NO_LIMIT,
+  GAS_BUDGET_OWNER: NO_LIMIT,
+  GAS_BUDGET_NEW_AGENTS: NO_LIMIT,
+  GAS_BUDGET_LANE: NO_LIMIT,
+  GAS_BUDGET_EXIT_RESERVE: NO_LIMIT,
+}

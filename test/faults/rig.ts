@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Address, Hex } from 'viem'
 import { type Devnet, startDevnet } from '../../devnet/index.ts'
-import { workerVars } from '../../devnet/worker-vars.ts'
+import { unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
 import { domainAbi, toDomain } from '../../src/protocol/typed-data.ts'
 import { type Domains, readAccount, readExecutions } from './chain-record.ts'
 import { type AgentWorld, postAgain, runAgent } from './clients.ts'
@@ -74,6 +74,7 @@ async function runSeed({ devnet, proxy, domains, start, canary }: RigParts, plan
   const { executor, relayer } = deployment.accounts
   const vars = {
     ...workerVars(deployment),
+    ...unlimitedGas,
     RPC_URL: proxy.urls.slice(0, plan.urls).join(','),
     INCLUSION_TIMEOUT_MS: `${INCLUSION_TIMEOUT_MS}`,
     KEEPER_ENABLED: 'false',
