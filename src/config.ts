@@ -58,7 +58,7 @@ export type ChainConfig = {
 /**
  * The budgets of gas that a lane pays for. `newAgents` is shared by agents and signers that are not a day old,
  * `newContractPayers` by contracts that have never paid, for settlements that revert. `exitReserve` is what an agent's
- * reductions may use once another budget is exhausted.
+ * reductions, or an owner's messages, may use once another budget is exhausted.
  */
 export type GasBudgetName = 'agent' | 'owner' | 'payer' | 'lane' | 'newAgents' | 'newContractPayers' | 'exitReserve'
 export type GasBudgets = Record<GasBudgetName, GasBudget>

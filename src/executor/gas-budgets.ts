@@ -38,8 +38,8 @@ const UNLIMITED_KINDS: readonly IntentKind[] = ['prices', 'exit']
 /**
  * Keeps the budgets of gas that the lane's account pays for. A budget is a leaky bucket: it holds the gas of a minute (a
  * day) and refills evenly. A request must find room for its gas limit in the budgets of all its spenders and in the lane's
- * own. What it uses is charged from its receipt. A reduction that finds no room uses its agent's exit reserve, which
- * nothing else uses. Levels are in SQLite and, for reading, in memory.
+ * own. What it uses is charged from its receipt. A reduction or an owner's message that finds no room uses the exit
+ * reserve of its group, which nothing else uses. Levels are in SQLite and, for reading, in memory.
  */
 export function createGasBudgets(table: GasLevelTable, limits: Limits) {
   const levels = new Map(table.recent())

@@ -1,3 +1,4 @@
+import type { Address } from 'viem'
 import type { AgentRecord } from '../chain/agents.ts'
 import type { Block } from '../chain/block-number-and-time.ts'
 import type { Context } from '../context.ts'
@@ -14,13 +15,20 @@ type AgentGasUse = Pick<GasUse, 'kind' | 'closesPosition'> & {
 }
 
 /** Returns the group of an agent's intents and the accounts whose gas budgets they use. */
-export const gasUseOfAgent = ({ agentId, agent, block }: Omit<AgentGasUse, 'kind'>) => {
-  const isNew = block.timestamp - agent.createdAt < NEW_AGENT_SECONDS
-  return {
+export const gasUseOfAgent = ({ agentId, agent, block }: Omit<AgentGasUse, 'kind'>) =>
+  ({
     group: `agent:${agentId}`,
-    spenders: [`agent:${agentId}`, `owner:${agent.owner}`, ...(isNew ? (['newAgents'] as const) : [])],
-  } satisfies Pick<GasUse, 'group' | 'spenders'>
-}
+    spenders: [`agent:${agentId}`, `owner:${agent.owner}`, ...newAgentsBudget({ agent, block })],
+  }) satisfies Pick<GasUse, 'group' | 'spenders'>
+
+/** Returns the accounts whose gas budgets a message of an owner about an agent uses. */
+export const gasSpendersOfOwner = (owner: Address, subject: Pick<AgentGasUse, 'agent' | 'block'>) => [
+  `owner:${owner}` as const,
+  ...newAgentsBudget(subject),
+]
+
+const newAgentsBudget = ({ agent, block }: Pick<AgentGasUse, 'agent' | 'block'>): readonly 'newAgents'[] =>
+  block.timestamp - agent.createdAt < NEW_AGENT_SECONDS ? ['newAgents'] : []
 
 /**
  * Returns the check of a quote that tells whether the gas budgets have room for the intent; `limit` and `used` are those of

@@ -7,6 +7,12 @@ import { defineOperation } from './define-operation.ts'
 export const getGasQuota = defineOperation(
   {
     id: 'getGasQuota',
+    tool: {
+      name: 'svc_get_gas_quota',
+      set: 'owner',
+      description:
+        'How much gas the service still pays for an agent, per minute and day; use it after GAS_BUDGET_EXHAUSTED. Example: {"agentId":"1"}',
+    },
     method: 'get',
     path: '/agents/{agentId}/quota',
     tag: 'Trading',

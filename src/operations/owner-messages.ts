@@ -12,6 +12,7 @@ import { digestOf, type Message, type OwnerPrimaryType } from '../protocol/typed
 import { presentAgentControl } from '../resources/mandate.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
+import { gasSpendersOfOwner } from './agent-gas-use.ts'
 import { deadlineRefusal, deadlineWarnings, quoteDeadline } from './deadline.ts'
 import { OperationReply } from './define-operation.ts'
 import { refusalAtHead } from './failed-intent-refusals.ts'
@@ -99,9 +100,9 @@ export async function relayOwnerMessage(context: Context, signed: SignedOwnerMes
     digest,
     kind: 'owner',
     group: `owner:${recovered ?? signer}`,
-    spenders: [`owner:${recovered ?? signer}`, 'newAgents'],
     groupNonce: `${nonce}`,
     deadline,
+    spenders: gasSpendersOfOwner(recovered ?? signer, { agent: terms.agent, block }),
     call: {
       to: terms.contract,
       data: encodeFunctionData({

@@ -101,6 +101,21 @@ describe('getting out', () => {
     await relayUntilMined(executor, reduce())
   })
 
+  test("has a reserve for an owner's messages, which its agents cannot use", async () => {
+    const { executor } = newLane()
+    let agent = 0
+    const thief = () => {
+      agent++
+      return requestOf(`agent:${agent}`, { spenders: [`agent:${agent}`, 'owner:0xa'] })
+    }
+    expect((await spend(executor, thief)).outcome).toEqual(exhausted('owner'))
+    const message = () =>
+      newRequest({ kind: 'owner', group: 'owner:0xa', groupNonce: `${++lastNonce}`, spenders: ['owner:0xa'] })
+    const { mined, outcome } = await spend(executor, message)
+    expect(mined).toBeGreaterThanOrEqual(1)
+    expect(outcome).toEqual(exhausted('exitReserve', expect.any(String) as never))
+  })
+
   test('in a loop is bounded too, but a whole position can still be closed', async () => {
     const { executor } = newLane()
     const { mined, outcome } = await spend(executor, reduce)
