@@ -24,7 +24,7 @@ const pendingExit = exitRule
     ).nullable(),
     tokenAmount: amount("Tokens it would sell if it fired next; the token's base units"),
     minUsdcOut: usdc(
-      'Minimum proceeds of the sale: the value at the trigger price, or at the current price once the trigger is reached, less the largest slippage of exits: maxExitSlippageBps of the trade policy, or maxSlippageBps of the position where there is none',
+      'Minimum proceeds: the value at the trigger price, or at the current price once the trigger is reached, less the largest slippage of exits: maxExitSlippageBps of the trade policy, else maxSlippageBps of the position',
     ),
   })
   .meta({ id: 'PendingExit' })
@@ -41,7 +41,7 @@ const exitOutcome = z
   .object({
     outcome: z.enum(['notReached', 'executed', 'partlyExecuted', 'deferred', 'failed']).meta({
       description:
-        "notReached: no trigger is reached. executed: a rule fired or the owner's close is done, see firedBy; reported until the next outcome. partlyExecuted: a rule or the owner's close sold what the pool takes, and the rest stays due. deferred: see reason. failed: see code",
+        'notReached: no trigger is reached. executed: sold, see firedBy; reported until the next outcome. partlyExecuted: sold what the pool takes; the rest stays due. deferred: see reason. failed: see code',
     }),
     at: unixSeconds('Since when, in block time'),
     reason: z.enum(['priceStale', 'marketClosed', 'tradingPaused', 'poolPrice']).optional().meta({
@@ -56,8 +56,7 @@ const exitOutcome = z
     usdcOut: usdc("What the vault received, net of the keeper's bounty; only if executed or partlyExecuted").optional(),
     tokensLeft: amount("What is still to be sold; the token's base units; only if partlyExecuted").optional(),
     ruleIndex: z.int().optional().meta({
-      description:
-        'Current index in exitRules of the rule that fired; only if executed or partlyExecuted, and not for the owner',
+      description: "Current index in exitRules of the rule that fired; absent for an owner's sale",
     }),
     code: z.string().optional().meta({ description: 'Error code; only if failed' }),
     message: z.string().optional().meta({ description: 'Error message; only if failed' }),
@@ -69,10 +68,8 @@ const ownerClose = z
   .object({
     since: unixSeconds('When the owner started it'),
     tokenAmount: amount("What is still to be sold; the token's base units"),
-    slippageBps: bps(
-      'How far below the oracle value it sells at most now; widens; null while the price is stale',
-    ).nullable(),
-    minUsdcOut: usdc('Minimum proceeds of all of it now; null while the price is stale').nullable(),
+    slippageBps: bps('Below the oracle value at most; null while the price is stale').nullable(),
+    minUsdcOut: usdc('Minimum proceeds; null while the price is stale').nullable(),
   })
   .meta({ id: 'OwnerClose' })
 
@@ -91,7 +88,7 @@ export const automation = z
       .array(pendingExit)
       .meta({ description: 'In ladder order; the first rule whose trigger is reached fires' }),
     ownerClose: ownerClose.nullable().meta({
-      description: 'The sale for an owner who closes all positions; null if the owner does not',
+      description: 'Sale for an owner who closes all positions; else null',
     }),
     lastEvaluation: evaluation.nullable().meta({ description: 'Null if not evaluated yet' }),
     lastOutcome: exitOutcome.nullable().meta({
