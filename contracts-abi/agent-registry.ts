@@ -59,6 +59,7 @@ export const agentRegistryAbi = [
   {"type":"function","name":"trackOf","inputs":[{"name":"agentId","type":"uint256"}],"outputs":[{"name":"","type":"uint8"}],"stateMutability":"view"},
   {"type":"function","name":"tradeContextOf","inputs":[{"name":"agentId","type":"uint256"}],"outputs":[{"name":"signer","type":"address"},{"name":"vault","type":"address"},{"name":"track","type":"uint8"},{"name":"status","type":"uint8"},{"name":"mandateState","type":"uint256"},{"name":"registryPaused","type":"bool"}],"stateMutability":"view"},
   {"type":"function","name":"transferAgentOwnership","inputs":[{"name":"agentId","type":"uint256"},{"name":"newOwner","type":"address"}],"outputs":[],"stateMutability":"nonpayable"},
+  {"type":"function","name":"transferCountOf","inputs":[{"name":"agentId","type":"uint256"}],"outputs":[{"name":"","type":"uint256"}],"stateMutability":"view"},
   {"type":"function","name":"unpause","inputs":[],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"updateAgentMetadata","inputs":[{"name":"agentId","type":"uint256"},{"name":"metadataURI","type":"string"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"vaultOf","inputs":[{"name":"agentId","type":"uint256"}],"outputs":[{"name":"","type":"address"}],"stateMutability":"view"},

@@ -33,6 +33,7 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
         uint96 mandateState;
         // Third slot and on
         address owner;
+        uint32 transfers;
         address payoutRecipient;
         uint256 erc8004AgentId;
         string name;
@@ -223,6 +224,7 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
         if (newOwner == address(0)) revert ZeroAddress();
         emit AgentOwnershipTransferred(agentId, _agents[agentId].owner, newOwner);
         _agents[agentId].owner = newOwner;
+        ++_agents[agentId].transfers;
         _agents[agentId].payoutRecipient = newOwner;
         emit PayoutRecipientUpdated(agentId, newOwner);
     }
@@ -309,6 +311,11 @@ contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces
     /// @inheritdoc IAgentRegistry
     function ownerOf(uint256 agentId) external view returns (address) {
         return _agent(agentId).owner;
+    }
+
+    /// @inheritdoc IAgentRegistry
+    function transferCountOf(uint256 agentId) external view returns (uint256) {
+        return _agent(agentId).transfers;
     }
 
     /// @inheritdoc IAgentRegistry

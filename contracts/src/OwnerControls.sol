@@ -27,9 +27,10 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
         bool hasTokenList;
     }
 
+    /// @dev An offer ends with the next transfer, also when the agent comes back to the owner who made it.
     struct Offer {
-        address from;
         address to;
+        uint32 transfers;
     }
 
     /// @inheritdoc IOwnerControls
@@ -96,7 +97,7 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
         address owner = _agents.ownerOf(agentId);
         bytes32 structHash = keccak256(abi.encode(OFFER_OWNERSHIP_TYPEHASH, agentId, newOwner, nonce, deadline));
         _authorize(owner, structHash, nonce, deadline, signature);
-        _offers[agentId] = Offer(owner, newOwner);
+        _offers[agentId] = Offer(newOwner, _agents.transferCountOf(agentId).toUint32());
         emit OwnershipOffered(agentId, owner, newOwner);
     }
 
@@ -263,7 +264,7 @@ contract OwnerControls is IOwnerControls, EIP712, Nonces {
     /// @inheritdoc IOwnerControls
     function pendingOwnerOf(uint256 agentId) public view returns (address) {
         Offer memory offer = _offers[agentId];
-        return offer.from == _agents.ownerOf(agentId) ? offer.to : address(0);
+        return offer.transfers == _agents.transferCountOf(agentId) ? offer.to : address(0);
     }
 
     /// @inheritdoc IOwnerControls

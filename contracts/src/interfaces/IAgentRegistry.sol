@@ -235,6 +235,10 @@ interface IAgentRegistry {
 
     function getAgent(uint256 agentId) external view returns (Agent memory);
     function ownerOf(uint256 agentId) external view returns (address);
+
+    /// @notice Returns how often the agent got another owner: an offer of ownership holds until the next transfer
+    function transferCountOf(uint256 agentId) external view returns (uint256);
+
     function vaultOf(uint256 agentId) external view returns (address);
     function trackOf(uint256 agentId) external view returns (uint8);
 

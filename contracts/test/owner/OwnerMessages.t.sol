@@ -193,6 +193,25 @@ contract OwnerMessagesTest is OwnerTest {
         );
     }
 
+    /// @dev An offer that was forgotten before a sale must not wait for the agent's return.
+    function test_AnOfferStaysEndedWhenTheAgentComesBack() public {
+        address buyer = makeAddr("buyer");
+        _relay(_offerCall(newOwner, 0, _soon(), ownerKey));
+        vm.prank(owner);
+        agents.transferAgentOwnership(agentId, buyer);
+        vm.prank(buyer);
+        agents.transferAgentOwnership(agentId, owner);
+        assertEq(agents.transferCountOf(agentId), 2);
+        assertEq(controls.pendingOwnerOf(agentId), address(0));
+        _refuseMessage(
+            _acceptCall(vm.addr(newSignerKey), 0, _soon(), newOwnerKey),
+            abi.encodeWithSelector(IOwnerControls.NoOwnershipOffer.selector, agentId)
+        );
+        _relay(_offerCall(newOwner, 1, _soon(), ownerKey));
+        _relay(_acceptCall(vm.addr(newSignerKey), 0, _soon(), newOwnerKey));
+        assertEq(agents.ownerOf(agentId), newOwner);
+    }
+
     function test_AMandateOutlivesATransferUntilTheNewOwnerSetsAnother() public {
         _setMandate(_mandate(STOPPED));
         _relay(_offerCall(newOwner, 1, _soon(), ownerKey));
