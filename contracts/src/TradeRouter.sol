@@ -531,12 +531,16 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         (, address vault, uint8 track,, uint256 mandate) = _agents.saleContextOf(position.agentId);
         Quote memory quote = _sellQuote(vault, position.token);
         Sale memory sale = _saleOf(positionId, position, vault, track);
-        sale.dueSince = mandate.closingSince();
-        if (sale.dueSince == 0) {
-            _findDueRule(sale, position, quote);
-        } else {
-            // The floor widens from the owner's message on: there is nothing to record.
-            (sale.isClosing, sale.amount, sale.seenAt) = (true, position.tokenAmount, block.timestamp);
+        uint256 closingSince = mandate.closingSince();
+        bool isRuleDue = _findDueRule(sale, position, quote);
+        if (closingSince != 0) {
+            (sale.isClosing, sale.amount) = (true, position.tokenAmount);
+            // A rule that is due as well keeps the floor that it has reached. Without one there is nothing to record: the
+            // floor widens from the owner's message on.
+            if (!isRuleDue) (sale.dueSince, sale.seenAt) = (closingSince, block.timestamp);
+            else if (closingSince < sale.dueSince) sale.dueSince = closingSince;
+        } else if (!isRuleDue) {
+            revert TriggerNotMet(positionId);
         }
         bytes memory refusal = _sellWithinPolicy(sale, quote);
         if (sale.sold == 0) {
@@ -577,11 +581,12 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
         if (bounty != 0) IMandateVault(sale.vault).pullAssetsForTrade(keeper, bounty);
     }
 
-    /// @dev Finds the rule that is due and how much it sells. A rule that has sold a part of its share goes on, whatever
+    /// @dev Finds the rule that is due, if one is, and how much it sells. A rule that has sold a part of its share goes on, whatever
     /// the price is now.
     function _findDueRule(Sale memory sale, IPositionManager.PositionState memory position, Quote memory quote)
         private
         view
+        returns (bool)
     {
         IPositionManager.DueExit memory due;
         if (position.hasDueExit) due = _positions.dueExitOf(sale.positionId);
@@ -590,7 +595,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
             sale.amount = due.tokensLeft;
         } else {
             sale.rule = position.dueRule(quote.price, quote.updatedAt, quote.round, quote.decimals);
-            if (sale.rule == position.ladder.count()) revert TriggerNotMet(sale.positionId);
+            if (sale.rule == position.ladder.count()) return false;
             sale.amount = _shareOf(position.tokenAmount, position.ladder.exitBps(sale.rule), quote);
             if (sale.amount == 0) sale.amount = position.tokenAmount;
         }
@@ -599,6 +604,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
             sale.dueSince = due.since;
             sale.seenAt = due.seenAt;
         }
+        return true;
     }
 
     function _forcedSale(uint256 positionId) private view returns (Sale memory sale, Quote memory quote) {

@@ -138,24 +138,20 @@ contract TradeRouterLens is ITradeRouterLens {
         IPositionManager.PositionState memory position = _positions.positionStateOf(positionId);
         if (position.tokenAmount == 0) return state;
         (uint256 price, uint64 updatedAt, uint80 round, uint8 decimals) = _priceOf(position);
-        (, address vault, uint8 track,, uint256 mandate) = _agents.saleContextOf(position.agentId);
+        (address vault, uint8 track, uint256 closingSince) = _saleContextOf(position.agentId);
         IPositionManager.DueExit memory due = _positions.dueExitOf(positionId);
-        uint256 rule;
-        state.dueSince = mandate.closingSince().toUint64();
-        if (state.dueSince != 0) {
-            (rule, state.tokensToSell) = (CLOSE_ALL_RULE, position.tokenAmount);
-        } else if (due.tokensLeft != 0) {
-            (rule, state.tokensToSell) = (due.ruleIndex, due.tokensLeft);
-        } else {
-            rule = position.dueRule(price, updatedAt, round, decimals);
-            if (rule == position.ladder.count()) return state;
-            state.tokensToSell = _shareOf(position, rule, price, decimals);
+        uint256 rule = due.tokensLeft == 0 ? position.dueRule(price, updatedAt, round, decimals) : due.ruleIndex;
+        state.isDue = rule != position.ladder.count();
+        if (state.isDue) {
+            state.tokensToSell = due.tokensLeft == 0 ? _shareOf(position, rule, price, decimals) : due.tokensLeft;
+            if (due.ruleIndex == rule && block.timestamp <= due.seenAt + DUE_EXPIRY) state.dueSince = due.since;
         }
-        state.isDue = true;
+        if (closingSince != 0) {
+            (state.isDue, rule, state.tokensToSell) = (true, CLOSE_ALL_RULE, position.tokenAmount);
+            if (state.dueSince == 0 || closingSince < state.dueSince) state.dueSince = closingSince.toUint64();
+        }
+        if (!state.isDue) return state;
         state.ruleIndex = rule.toUint8();
-        if (rule != CLOSE_ALL_RULE && due.ruleIndex == rule && block.timestamp <= due.seenAt + DUE_EXPIRY) {
-            state.dueSince = due.since;
-        }
         state.slippageBps = ITradePolicy(_router.tradePolicy())
             .exitSlippageBps(vault, track, state.dueSince == 0 ? block.timestamp : state.dueSince);
         state.floorUsdc = PriceMath.lessBps(PriceMath.usdcValue(state.tokensToSell, price, decimals), state.slippageBps);
@@ -221,6 +217,12 @@ contract TradeRouterLens is ITradeRouterLens {
         (uint256 price,,, uint8 decimals) = _priceOf(position);
         uint256 value = PriceMath.usdcValue(position.tokenAmount, price, decimals);
         return value.toInt256() - position.usdcCostBasis.toInt256();
+    }
+
+    function _saleContextOf(uint256 agentId) private view returns (address vault, uint8 track, uint256 closingSince) {
+        uint256 mandate;
+        (, vault, track,, mandate) = _agents.saleContextOf(agentId);
+        closingSince = mandate.closingSince();
     }
 
     /// @dev As the router computes it: all of it when the rest would be worth nothing, or the share is nothing.

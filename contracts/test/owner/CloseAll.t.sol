@@ -76,6 +76,41 @@ contract CloseAllTest is OwnerTest {
         assertFalse(lens.isTriggerMet(id));
     }
 
+    /// @dev An owner who ends a close all and starts another would keep the floor tight for ever.
+    function test_ClosingAgainAndAgainPostponesNoStopThatIsDue() public {
+        uint256 id = _open(nvda, 10_000 * USDC);
+        _setPrice(nvda, 91 * USD);
+        market.moveTo(address(nvda), 91 * USD * 9_850 / 10_000);
+        router.executeExit(id);
+        uint256 since = block.timestamp;
+        assertEq(positions.dueExitOf(id).since, since);
+        for (uint256 i = 1; positions.getPosition(id).tokenAmount != 0; ++i) {
+            assertLt(i, 6, "postponed");
+            skip(2 minutes);
+            _setOraclePrice(nvda, 91 * USD);
+            _setMandate(_mandate(TRADE));
+            _closeAll();
+            assertEq(lens.exitStateOf(id).dueSince, since);
+            assertEq(lens.exitStateOf(id).ruleIndex, lens.CLOSE_ALL_RULE());
+            router.executeExit(id);
+        }
+        assertEq(positions.openPositionCountByAgent(agentId), 0);
+    }
+
+    /// @dev A rule that becomes due meanwhile has no tighter floor than the close all, and leaves its record to the exit.
+    function test_ARuleThatBecomesDueMeanwhileDoesNotTightenTheFloor() public {
+        uint256 id = _open(nvda, 10_000 * USDC);
+        _closeAll();
+        uint256 since = block.timestamp;
+        skip(10 minutes);
+        _setPrice(nvda, 91 * USD);
+        market.moveTo(address(nvda), 91 * USD * 9_850 / 10_000);
+        assertEq(lens.exitStateOf(id).dueSince, since);
+        _exit(id);
+        assertEq(positions.getPosition(id).tokenAmount, 0);
+        assertEq(positions.dueExitOf(id).since, 0);
+    }
+
     function test_NothingIsEverSoldBelowThePolicysFloor() public {
         uint256 id = _open(nvda, 10_000 * USDC);
         _closeAll();
