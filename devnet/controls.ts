@@ -34,6 +34,11 @@ export type Controls = {
   refreshPrices(): Promise<void>
   /** Advances the chain's clock and returns its time in Unix seconds. */
   increaseTime(seconds: number): Promise<number>
+  /**
+   * Reorgs the blocks from now until the promise resolves: other blocks take their places. Returns how many were removed. It
+   * restores a snapshot, because anvil_reorg needs the states that this chain does not keep.
+   */
+  reorg(until: Promise<unknown>): Promise<number>
   pauseRegistry(paused: boolean): Promise<void>
   pauseTrading(vault: string, paused: boolean): Promise<void>
   pauseLiquidity(vault: string, paused: boolean): Promise<void>
@@ -109,6 +114,14 @@ export function controls(deployment: Deployment): Controls {
       await rpc(client, 'evm_increaseTime', [seconds])
       await rpc(client, 'evm_mine', [])
       return Number((await client.getBlock()).timestamp)
+    },
+    async reorg(until) {
+      const before = await client.getBlockNumber({ cacheTime: 0 })
+      const snapshot = await rpc(client, 'evm_snapshot', [])
+      await until
+      const after = await client.getBlockNumber({ cacheTime: 0 })
+      await rpc(client, 'evm_revert', [snapshot])
+      return Number(after - before)
     },
     async pauseRegistry(paused) {
       const functionName = paused ? 'pause' : 'unpause'

@@ -216,6 +216,32 @@ test('a transaction stays pending while another client has paused mining', async
   }
 })
 
+test('a reorg removes what the chain has done, and the chain goes on', async () => {
+  const { client, deployment, reorg } = devnet
+  const { address, privateKey } = deployment.accounts.agents[2] as { address: Address; privateKey: `0x${string}` }
+  const nonce = await client.getTransactionCount({ address })
+  const serializedTransaction = await privateKeyToAccount(privateKey).signTransaction({
+    chainId: CHAIN_ID,
+    type: 'eip1559',
+    to: address,
+    gas: 21_000n,
+    nonce,
+    maxFeePerGas: 100_000_000_000n,
+  })
+  const send = async () => {
+    const hash = await client.sendRawTransaction({ serializedTransaction })
+    return client.waitForTransactionReceipt({ hash, pollingInterval: 50 })
+  }
+  const mined = send()
+  expect(await reorg(mined)).toBeGreaterThan(0)
+  const { transactionHash: hash, blockNumber, blockHash } = await mined
+  await expect(client.getTransactionReceipt({ hash })).rejects.toThrow('could not be found')
+  expect(await client.getTransactionCount({ address })).toBe(nonce)
+  await send()
+  await expect.poll(() => client.getBlockNumber({ cacheTime: 0 })).toBeGreaterThan(blockNumber)
+  expect((await client.getBlock({ blockNumber })).hash).not.toBe(blockHash)
+})
+
 test('concurrent transactions of many accounts are all mined', async () => {
   const { client, deployment } = devnet
   const hashes = await Promise.all(
