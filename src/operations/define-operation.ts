@@ -61,6 +61,6 @@ export function defineOperation<
     input,
     parse,
     // A submission waits for its inclusion; what it reads before fails in time by itself.
-    run: definition.method === 'get' ? runInTime : runUnbounded,
+    run: definition.method === 'get' || definition.readsOnly ? runInTime : runUnbounded,
   } as const
 }

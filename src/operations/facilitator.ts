@@ -73,6 +73,7 @@ export const verifyPayment = defineOperation(
     summary: 'Verify a payment of the registration fee',
     description: "Tells whether a payment of this deployment's registration fee would settle. Moves no money.",
     body: facilitatorBody,
+    readsOnly: true,
     cache: 'none',
     status: 200,
     output: verification,

@@ -100,6 +100,8 @@ export type OperationDefinition<
   cache: CachePolicy
   /** May require an x402 payment: responds 402 until it is paid. */
   paid?: true
+  /** A POST that sends nothing, so that it responds as fast as a GET. */
+  readsOnly?: true
   status: 200 | 201
   /** The status of a repeated request that was executed before. */
   replay?: 200

@@ -122,6 +122,20 @@ function requests() {
       path: `${agent}/erc8004/link`,
       body: { erc8004AgentId: '1', deadline: signed.deadline, signature: signed.signature },
     },
+    {
+      path: '/signing/verify',
+      body: {
+        primaryType: 'ReducePosition',
+        message: {
+          agentId: `${agentId}`,
+          positionId: `${positionId}`,
+          exitBps: 5_000,
+          deadline: signed.deadline,
+          nonce: '1',
+        },
+        signature: signed.signature,
+      },
+    },
   ]
   return { independent, reads, writes }
 }
