@@ -3,7 +3,7 @@ import { type Random, randomOf } from '../support/seeded-random.ts'
 /** What the proxy does with one request to the node. */
 export type RequestFate =
   | { kind: 'forward' }
-  | { kind: 'drop' | 'cut' | 'busy' | 'broken' | 'limited' | 'reset' | 'twice' | 'overtaken' }
+  | { kind: 'drop' | 'cut' | 'drip' | 'busy' | 'broken' | 'limited' | 'reset' | 'twice' | 'overtaken' }
   | { kind: 'late' | 'hang'; ms: number }
 
 /** An event that happens once `after` intents have a verdict. */
@@ -29,7 +29,10 @@ export type FaultPlan = {
   events: FaultEvent[]
   /** Returns the fate of a request, by its content and by how often that content has been sent. */
   fateOf(content: string, ordinal: number): RequestFate
-  /** Whether a response about a nonce or the chain id is wrong: the previous nonce, or the id of another chain. */
+  /**
+   * Whether a response about a nonce, the chain id, a quantity or block 0 is wrong: the previous nonce, the id or the genesis
+   * block of another chain, or no quantity at all.
+   */
   isResponseWrong(content: string, ordinal: number): boolean
 }
 
@@ -76,11 +79,12 @@ export function planOf(seed: number, intents: number): FaultPlan {
 /** Returns fates to pick from. Each seed has many of two kinds, because an even mixture would make all seeds alike. */
 function fatesOf(random: Random) {
   const frequent = () =>
-    random.pick(['drop', 'cut', 'busy', 'broken', 'limited', 'reset', 'twice', 'overtaken', 'late'] as const)
+    random.pick(['drop', 'cut', 'drip', 'busy', 'broken', 'limited', 'reset', 'twice', 'overtaken', 'late'] as const)
   const always = [
     'drop',
     'cut',
     'cut',
+    'drip',
     'reset',
     'busy',
     'broken',

@@ -77,6 +77,7 @@ async function runSeed({ devnet, proxy, domains, start, canary }: RigParts, plan
     ...unlimitedGas,
     RPC_URL: proxy.urls.slice(0, plan.urls).join(','),
     INCLUSION_TIMEOUT_MS: `${INCLUSION_TIMEOUT_MS}`,
+    CHAIN_MAY_RESTART: 'false',
     KEEPER_ENABLED: 'false',
     X402_ENABLED: 'false',
   }

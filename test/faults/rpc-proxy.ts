@@ -24,6 +24,12 @@ const FUTURE_NONCE_MS = 1_000
 const OVERTAKEN_MS = 250
 const OTHER_CHAIN_ID = '0x1'
 const ZERO_HASH = `0x${'0'.repeat(64)}`
+const OTHER_GENESIS = `0x${'9e'.repeat(32)}`
+const DRIP_MS = 100
+const QUANTITIES = ['eth_getTransactionCount', 'eth_getBalance', 'eth_blockNumber', 'eth_estimateGas', 'eth_chainId']
+const MALFORMED = ['0x', 'pending', 7, '-0x1', null, {}, '0xzz']
+const isGenesis = ({ method, params }: RpcCall) => method === 'eth_getBlockByNumber' && params[0] === '0x0'
+const previousNonce = (nonce: unknown) => (Number(nonce) > 0 ? `0x${(Number(nonce) - 1).toString(16)}` : nonce)
 const isSend = ({ method }: RpcCall) => method.startsWith('eth_sendRawTransaction')
 
 /** Starts a proxy between the service and the node that injects the faults of a plan. */
@@ -52,22 +58,31 @@ export async function startProxy(node: string, { urls, secret }: { urls: number;
     return Array.isArray(body) ? responses : responses[0]
   }
 
-  /** Replaces a nonce by the previous one, or the chain id by another one, if the plan says so. */
+  /**
+   * Replaces a nonce by the previous one, the chain id or the hash of block 0 by another one, or quantities by something else,
+   * if the plan says so.
+   */
   function distort(calls: RpcCall[], responses: unknown): unknown {
-    const isWrong = (method: string) => {
-      if (plan === undefined || !calls.some(call => call.method === method)) return false
-      return plan.isResponseWrong(method, next(`lie ${method}`))
-    }
-    const isStale = isWrong('eth_getTransactionCount')
-    const isForeign = isWrong('eth_chainId')
-    if (!isStale && !isForeign) return responses
-    count(isStale ? 'stale nonce' : 'wrong chain')
-    const replies = [responses].flat() as { id: unknown; result?: Hex }[]
+    const distortions: [name: string, applies: (call: RpcCall) => boolean, change: (result: unknown) => unknown][] = [
+      ['stale nonce', ({ method }) => method === 'eth_getTransactionCount', previousNonce],
+      ['wrong chain', ({ method }) => method === 'eth_chainId', () => OTHER_CHAIN_ID],
+      ['foreign genesis', isGenesis, block => ({ ...(block as object), hash: OTHER_GENESIS })],
+      ['malformed quantity', ({ method }) => QUANTITIES.includes(method), () => malformed()],
+    ]
+    const wrong = distortions.filter(
+      ([name, applies]) => calls.some(applies) && plan?.isResponseWrong(name, next(`lie ${name}`)),
+    )
+    if (wrong.length === 0) return responses
+    for (const [name] of wrong) count(name)
+    const replies = [responses].flat() as { id: unknown; result?: unknown }[]
     const distorted = replies.map(reply => {
-      const method = calls.find(({ id }) => id === reply.id)?.method
-      if (isStale && method === 'eth_getTransactionCount' && Number(reply.result) > 0)
-        return { ...reply, result: `0x${(Number(reply.result) - 1).toString(16)}` }
-      return isForeign && method === 'eth_chainId' ? { ...reply, result: OTHER_CHAIN_ID } : reply
+      const call = calls.find(({ id }) => id === reply.id)
+      if (call === undefined || !('result' in reply)) return reply
+      const result = wrong.reduce<unknown>(
+        (result, [, applies, change]) => (applies(call) ? change(result) : result),
+        reply.result,
+      )
+      return { ...reply, result }
     })
     return Array.isArray(responses) ? distorted : distorted[0]
   }
@@ -108,6 +123,7 @@ export async function startProxy(node: string, { urls, secret }: { urls: number;
     }
   }
 
+  const malformed = () => MALFORMED[next('malformed') % MALFORMED.length]
   const next = (content: string) => {
     const ordinal = seen.get(content) ?? 0
     seen.set(content, ordinal + 1)
@@ -131,6 +147,16 @@ export async function startProxy(node: string, { urls, secret }: { urls: number;
       case 'cut':
         await respond(body)
         return void incoming.socket.destroy()
+      case 'drip': {
+        const bytes = Buffer.from(JSON.stringify(await respond(body)))
+        response.writeHead(200, { 'content-type': 'application/json', 'content-length': bytes.length })
+        for (const byte of bytes) {
+          if (response.destroyed || plan === undefined) break
+          response.write(Buffer.from([byte]))
+          await sleep(DRIP_MS)
+        }
+        return void incoming.socket.destroy()
+      }
       case 'hang':
         await Promise.race([sleep(fate.ms), once(response, 'close'), faultsStopped.promise])
         return void incoming.socket.destroy()
