@@ -24,7 +24,7 @@ const pendingExit = exitRule
     ).nullable(),
     tokenAmount: amount("Tokens it would sell if it fired next; the token's base units"),
     minUsdcOut: usdc(
-      'Minimum proceeds: the value at the trigger price, or at the current price once the trigger is reached, less the largest slippage of exits: maxExitSlippageBps of the trade policy, else maxSlippageBps of the position',
+      'Minimum proceeds: the value at the trigger price, or at the current price once it is reached, less maxExitSlippageBps of the trade policy, else maxSlippageBps of the position',
     ),
   })
   .meta({ id: 'PendingExit' })
@@ -46,12 +46,9 @@ const exitOutcome = z
     at: unixSeconds('Since when, in block time'),
     reason: z.enum(['priceStale', 'marketClosed', 'tradingPaused', 'poolPrice']).optional().meta({
       description:
-        "Why it waits; only if deferred. poolPrice: the pool's price is below the exit's floor, which widens with time, or too far from the oracle's",
+        "Only if deferred. poolPrice: the pool's price is below the exit's floor, which widens, or too far from the oracle's",
     }),
-    firedBy: z
-      .enum(['keeper', 'others'])
-      .optional()
-      .meta({ description: "Whether this deployment's keeper or somebody else fired it; only if executed" }),
+    firedBy: z.enum(['keeper', 'others']).optional().meta({ description: 'Who fired it; only if executed' }),
     transactionHash: hashOut.optional(),
     usdcOut: usdc("What the vault received, net of the keeper's bounty; only if executed or partlyExecuted").optional(),
     tokensLeft: amount("What is still to be sold; the token's base units; only if partlyExecuted").optional(),

@@ -9,7 +9,7 @@ const trade = z
     id: z.string().meta({ description: 'Transaction hash and log index', example: `0x${'5f'.repeat(32)}-3` }),
     type: z.enum(TRADE_TYPES).meta({
       description:
-        'What happened. A sale that closes a position is followed by a PositionClosed record. ExitPartlyExecuted and PositionPartlyForceClosed sold what the pool takes; the rest follows. OwnerCloseExecuted sold for an owner who closes all positions',
+        'A sale that closes a position is followed by a PositionClosed record. ExitPartlyExecuted and PositionPartlyForceClosed sold what the pool takes; the rest follows. OwnerCloseExecuted: for an owner who closes all',
     }),
     positionId: digits('Position id'),
     symbol: z.string(),
@@ -25,8 +25,7 @@ const trade = z
     positionPnlUsdc: usdc('PositionClosed: the PnL of the whole position, which is the sum of its sales').nullable(),
     exitBps: exitRule.shape.exitBps.nullable(),
     ruleIndex: z.int().nullable().meta({
-      description:
-        'Index in exitRules of the rule that fired; of an ExitPartlyExecuted, whose rule is still pending, its index at that time',
+      description: 'Index in exitRules of the rule that fired; of an ExitPartlyExecuted, its index at that time',
     }),
     triggerType: exitRule.shape.triggerType.nullable(),
     triggerBps: exitRule.shape.triggerBps.nullable(),
