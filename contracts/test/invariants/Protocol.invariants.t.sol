@@ -91,7 +91,7 @@ contract ProtocolInvariants is ProtocolTest {
         _repeatPrice(tsla);
 
         // What trades is tried more often than what stops trading.
-        bytes4[] memory actions = new bytes4[](34);
+        bytes4[] memory actions = new bytes4[](36);
         actions[0] = this.open.selector;
         actions[1] = this.open.selector;
         actions[2] = this.open.selector;
@@ -126,6 +126,8 @@ contract ProtocolInvariants is ProtocolTest {
         actions[31] = this.migrateOracle.selector;
         actions[32] = this.promote.selector;
         actions[33] = this.promote.selector;
+        actions[34] = this.thinPool.selector;
+        actions[35] = this.thinPool.selector;
         targetContract(address(this));
         targetSelector(FuzzSelector({addr: address(this), selectors: actions}));
     }
@@ -264,6 +266,12 @@ contract ProtocolInvariants is ProtocolTest {
         ++done["pushPool"];
     }
 
+    /// @dev A pool that takes a part of a position at a time.
+    function thinPool(uint256 token, uint256 depth) external watched(address(0)) {
+        _refill(_token(token), bound(depth, 50_000 * USDC, 1_000_000 * USDC));
+        ++done["thinPool"];
+    }
+
     /// @dev A price that was observed a while ago.
     function postLate(uint256 token, uint256 bps, uint256 age) external watched(address(0)) {
         address[] memory assets = new address[](1);
@@ -370,7 +378,10 @@ contract ProtocolInvariants is ProtocolTest {
         if (position % 2 == 0) _pauseTrading(true);
         vm.startPrank(operator);
         if (agents.statusOf(agent) == uint8(IAgentRegistry.AgentStatus.Active)) {
-            agents.setAgentStatus(agent, uint8(IAgentRegistry.AgentStatus.Suspended));
+            bool isFailed = (position >> 8) % 8 == 0;
+            agents.setAgentStatus(
+                agent, uint8(isFailed ? IAgentRegistry.AgentStatus.Failed : IAgentRegistry.AgentStatus.Suspended)
+            );
         }
         (bool success,) = address(router).call(abi.encodeCall(router.forceClose, (id)));
         vm.stopPrank();
@@ -378,16 +389,24 @@ contract ProtocolInvariants is ProtocolTest {
         ++done["mustClose"];
     }
 
-    /// @dev Brings the pool of an open position's token to the oracle's price, long enough for its average to follow.
+    /// @dev Brings the pool of an open position's token to the oracle's price, deep, and long enough for its average to
+    /// follow.
     function _settle(uint256 id) private returns (bool) {
         if (id == 0 || id > positions.positionCount() || positions.getPosition(id).tokenAmount == 0) return false;
         StockToken token = StockToken(positions.getPosition(id).token);
         _pauseTrading(false);
-        (uint256 price,,) = oracle.peekPrice(address(token));
-        market.moveTo(address(token), price);
+        _refill(token, POOL_DEPTH);
         skip(5 minutes);
         _repeatPrice(token);
         return true;
+    }
+
+    /// @dev Leaves the pool at the oracle's price.
+    function _refill(StockToken token, uint256 depth) private {
+        (uint256 price,,) = oracle.peekPrice(address(token));
+        market.moveTo(address(token), price);
+        market.drain(address(token));
+        market.addLiquidity(address(token), price, depth);
     }
 
     // What always holds
@@ -521,9 +540,10 @@ contract ProtocolInvariants is ProtocolTest {
         this.migrateOracle(0);
         this.open(3, 1, 10_000 * USDC, 0);
         this.mustClose(_positionOf(3));
+        this.thinPool(0, 0);
         this.pauseTrading(0);
         this.pauseRegistry(0);
-        bytes32[22] memory names = [
+        bytes32[23] memory names = [
             bytes32("open"),
             "add",
             "reduce",
@@ -538,6 +558,7 @@ contract ProtocolInvariants is ProtocolTest {
             "withdraw",
             "nextDay",
             "pushPool",
+            "thinPool",
             "postLate",
             "executeBatch",
             "promote",
