@@ -17,6 +17,7 @@ export const layers = [
   ['chain'],
   ['rpc', 'protocol'],
   ['catalog', 'read-cache'],
+  ['rate-limits'],
   ['timeout', 'log', 'client-address'],
   ['config'],
   ['variable-schemas'],

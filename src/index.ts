@@ -18,6 +18,7 @@ import { McpSessionObject } from './mcp/session-object.ts'
 import { McpHubObject } from './mcp/subscription-hub-object.ts'
 import { presentIntentRecord } from './operations/intent-status.ts'
 import { refreshPricesOnSchedule } from './operations/scheduled-price-refresh.ts'
+import type { RateLimiters } from './rate-limits.ts'
 import { presentOwnerEvent } from './resources/owner-event.ts'
 import { presentTrade } from './resources/trade.ts'
 
@@ -26,13 +27,19 @@ export { PaymentLedgerObject as PaymentLedger } from './payments/object.ts'
 
 const config = parseConfig({ ...env })
 const context = createContext(config, env)
-const app = createApp(() => context, env.ASSETS)
+const limiters = { ...env } as RateLimiters
+const app = createApp(() => context, env.ASSETS, limiters)
 const serveHttp = withResponseCache(
   request => app.fetch(request),
   () => context,
 )
 const createMcpServer: ServerFactory = options => createServer(context, options)
-const serveMcp = createMcpRoute({ createServer: createMcpServer, allowedHosts: config.allowedHosts, namespaces: env })
+const serveMcp = createMcpRoute({
+  createServer: createMcpServer,
+  allowedHosts: config.allowedHosts,
+  namespaces: env,
+  limiters,
+})
 
 const eventStreams = () => config.chain && eventStreamsOf(env.EVENT_STREAMS, config.chain)
 /** Completes work that no caller waits for. Errors are ignored. */

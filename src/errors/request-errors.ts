@@ -23,6 +23,14 @@ export const requestErrors = {
     sentence: ({ limitBytes }) => `The request body is larger than ${limitBytes} bytes.`,
     remedy: 'Send only the fields that the operation defines.',
   }),
+  RATE_LIMITED: row<{ limit: string; requests: number; seconds: number }>({
+    status: 429,
+    sentence: ({ limit, requests, seconds }) =>
+      `Your address has made more than ${requests} requests in ${seconds} seconds (limit \`${limit}\`).`,
+    remedy: 'Wait for retryAfterSeconds. One stream of GET /events replaces polling, and a list replaces single reads.',
+    retryable: true,
+    retryAfterSeconds: 60,
+  }),
   UNKNOWN_PATH: row<{ path: string }>({
     status: 404,
     sentence: ({ path }) => `There is no endpoint at ${path}.`,

@@ -9,6 +9,7 @@ import { logRefusal } from '../errors/log-refusal.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse, toRefusal } from '../errors/refuse.ts'
 import { operations } from '../operations/index.ts'
+import type { RateLimiters } from '../rate-limits.ts'
 import type { AppEnv } from './app-env.ts'
 import { type Assets, addDocsRoutes } from './docs-routes.ts'
 import { addOperationRoute } from './operation-route.ts'
@@ -18,7 +19,7 @@ import { allowAnyOrigin, apiSecurityHeaders } from './response-headers.ts'
 const MAX_BODY_BYTES = 100 * 1024
 
 /** Creates the HTTP surface: one route per operation, plus the API documents. Calls `contextOf` once per request. */
-export function createApp(contextOf: () => Context, assets?: Assets) {
+export function createApp(contextOf: () => Context, assets?: Assets, limiters?: RateLimiters) {
   const app = new OpenAPIHono<AppEnv>()
   app.use(requestId())
   app.use((c, next) => (isDocsPage(c.req.path) ? next() : apiSecurityHeaders(c, next)))
@@ -38,7 +39,7 @@ export function createApp(contextOf: () => Context, assets?: Assets) {
     await next()
   })
 
-  for (const operation of operations) addOperationRoute(app, operation)
+  for (const operation of operations) addOperationRoute(app, operation, limiters)
   addDocsRoutes(app, assets)
 
   app.notFound(c => {

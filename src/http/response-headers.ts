@@ -35,6 +35,8 @@ const EXPOSED_HEADERS = [
   'X-Request-Id',
   'ETag',
   'Retry-After',
+  'RateLimit',
+  'RateLimit-Policy',
   'Allow',
   'WWW-Authenticate',
   'Link',

@@ -7,6 +7,7 @@ import {
 } from '@modelcontextprotocol/server'
 import { clientAddressOf } from '../client-address.ts'
 import { toolSets } from '../operations/operation.ts'
+import { countRequest, type RateLimiters, rateLimitFields, rateLimits } from '../rate-limits.ts'
 import { rpcError, sessionNotFound } from './json-rpc-errors.ts'
 import type { ServerFactory } from './server-types.ts'
 import { hubOf } from './subscription-hub-object.ts'
@@ -26,13 +27,14 @@ type McpRouteOptions = {
   /** Accepted host names, of the endpoint and of the pages that call it. */
   allowedHosts: readonly string[]
   namespaces: Pick<Env, 'MCP_SESSION' | 'MCP_HUB'>
+  limiters?: RateLimiters
 }
 
 /**
  * Creates the endpoint /mcp for both protocol generations: requests of the 2026 revision are served here without a
  * session; a session of the 2025 revisions lives in its own Durable Object.
  */
-export function createMcpRoute({ createServer, allowedHosts, namespaces }: McpRouteOptions) {
+export function createMcpRoute({ createServer, allowedHosts, namespaces, limiters = {} }: McpRouteOptions) {
   const stateless = createMcpHandler(
     ({ requestInfo }) => createServer({ url: new URL(requestInfo?.url ?? 'http://localhost/mcp') }),
     { legacy: 'reject' },
@@ -60,7 +62,14 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces }: McpRo
       return rpcError(400, -32600, `Invalid Request: the body is nested deeper than ${MAX_DEPTH} levels`)
     if (Array.isArray(parsedBody) && parsedBody.length > MAX_BATCH)
       return rpcError(400, -32600, `Invalid Request: a batch may have at most ${MAX_BATCH} messages`)
-    const isInitialize = [parsedBody].flat().some(message => isInitializeRequest(message))
+    const messages = [parsedBody].flat()
+    const counts = await Promise.all(messages.map(() => countRequest(limiters, 'reads', request.headers)))
+    if (counts.includes('exhausted'))
+      return rpcError(429, -32000, 'Your address has made too many requests', {
+        'retry-after': `${rateLimits.reads.windowSeconds}`,
+        ...rateLimitFields('reads', true),
+      })
+    const isInitialize = messages.some(message => isInitializeRequest(message))
     if (isInitialize && body.text.length > MAX_INITIALIZE_BYTES)
       return rpcError(413, -32000, `The initialize request is larger than ${MAX_INITIALIZE_BYTES} characters`)
     const { url, method, headers, signal } = request

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { Context } from '../context.ts'
 import type { EventFilter } from '../live/event.ts'
+import type { RateLimitName } from '../rate-limits.ts'
 
 /** The groups of the API reference, in reading order. */
 export const tags = {
@@ -102,6 +103,8 @@ export type OperationDefinition<
   paid?: true
   /** A POST that sends nothing, so that it responds as fast as a GET. */
   readsOnly?: true
+  /** Lets an agent get out, or its owner stop it, so no rate limit applies. */
+  getsOut?: true
   status: 200 | 201
   /** The status of a repeated request that was executed before. */
   replay?: 200
@@ -132,6 +135,18 @@ export type EventStreamOperation = EndpointDefinition & {
 }
 
 export type Operation = JsonOperation | EventStreamOperation
+
+/**
+ * Returns which rate limit requests of an operation count against. Reductions and stops have none, so that nobody who
+ * shares an address keeps an agent from getting out.
+ */
+export function rateLimitOf(operation: Operation): RateLimitName | undefined {
+  if (operation.kind === 'event-stream' || operation.method === 'get')
+    return operation.path.endsWith('/quote') ? 'quotes' : 'reads'
+  if (operation.getsOut) return undefined
+  if (operation.readsOnly) return 'reads'
+  return operation.paid ? 'registrations' : 'submissions'
+}
 
 /** Returns every error status of an operation, ascending: its own, 400, 429 and 500, 402 if paid, 413 if it takes a body. */
 export function errorStatuses(operation: Operation): number[] {

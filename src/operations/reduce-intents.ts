@@ -88,6 +88,7 @@ export const submitReduceIntent = defineOperation(
     params: agentParams,
     body: z.object({ positionId, exitBps, ...signedFields }),
     cache: 'none',
+    getsOut: true,
     status: 201,
     output: intentReceipt,
     errors: [404, 502, 503],

@@ -88,6 +88,7 @@ export const stopAgent = defineOperation(
       ...signedFields,
     }),
     cache: 'none',
+    getsOut: true,
     status: 201,
     replay: 200,
     output: ownerMessageReceipt,

@@ -230,6 +230,14 @@ const caused: Record<string, () => Promise<string>> = {
     const app = appWith({ PRICE_PROVIDER: 'http', PRICE_PROVIDER_URL: 'http://127.0.0.1:1' })
     return code(call('refreshPrices', {}, app))
   },
+  RATE_LIMITED: async () => {
+    const headers = { 'cf-connecting-ip': '192.0.2.99' }
+    for (let posted = 0; posted < 120; posted++) await request('/agents/register', { method: 'POST', headers })
+    const refused = await request('/agents/register', { method: 'POST', headers })
+    expect(refused.headers.get('RateLimit-Policy')).toBe('"registrations";q=120;w=60')
+    expect(refused.headers.get('RateLimit')).toBe('"registrations";r=0;t=60')
+    return (await refused.json<Body>()).code
+  },
   PRICE_REFRESH_DISABLED: () => code(call('refreshPrices', {}, appWith({ CHAIN_ID: '42161' }))),
   UNAUTHORIZED: () => code(call('refreshPrices', {}, appWith({ PRICE_REFRESH_SECRET: 'secret' }))),
   NOT_READY: () => code(call('getReadiness', {}, without('EXECUTOR_PRIVATE_KEY'))),
