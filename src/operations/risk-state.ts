@@ -10,7 +10,7 @@ export const getRiskState = defineOperation(
     tool: {
       name: 'svc_get_risk_state',
       description:
-        'Returns allocation, equity, drawdown, PnL and limits of an agent, and what its promotion requires. Use it before a trade and after an error. Example: {"agentId":"1"}',
+        'Returns allocation, equity, drawdown, PnL and limits of an agent, and what its promotion requires. Example: {"agentId":"1"}',
     },
     resource: {
       uri: 'svc://agents/{agentId}/risk-state',

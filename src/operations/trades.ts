@@ -13,7 +13,7 @@ export const getTradeHistory = defineOperation(
       name: 'svc_get_trade_history',
       set: 'history',
       description:
-        'Lists what an agent has traded, newest first, with PnL and fired exits; filter by type, symbol or positionId. Example: {"agentId":"1","type":"ExitExecuted"}',
+        'Lists the trades of an agent, newest first; filter by type, symbol or positionId. Example: {"agentId":"1","type":"ExitExecuted"}',
     },
     method: 'get',
     path: '/agents/{agentId}/trades',
