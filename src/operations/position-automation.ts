@@ -15,7 +15,7 @@ export const getPositionAutomation = defineOperation(
     tool: {
       name: 'svc_get_position_automation',
       description:
-        'Returns what fires each exit rule of a position and what the keeper last saw. Use it when an expected exit did not happen. Example: {"agentId":"1","positionId":"3"}',
+        'Returns what fires each exit rule of a position and what the keeper last saw. Example: {"agentId":"1","positionId":"3"}',
     },
     method: 'get',
     path: '/agents/{agentId}/positions/{positionId}/automation',
