@@ -26,8 +26,11 @@ const address = hexOf(20)
 const uint = fc.bigInt(0n, 2n ** 256n - 1n)
 const values: Record<string, fc.Arbitrary<unknown>> = {
   uint256: uint,
+  uint8: fc.nat(255),
   uint16: fc.nat(65_535),
   address,
+  'uint256[]': fc.array(uint, { maxLength: 5 }),
+  'address[]': fc.array(address, { maxLength: 5 }),
   bytes32: hexOf(32),
   bool: fc.boolean(),
   string: fc.string({ unit: 'grapheme' }),
