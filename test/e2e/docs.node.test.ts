@@ -66,7 +66,7 @@ describe('/docs in a browser', () => {
     await response.waitFor()
     expect(await response.innerText()).toContain('AGENT_NOT_FOUND')
     await page.locator('.btn.authorize').first().click()
-    await page.locator('.dialog-ux .btn-done').click()
+    await page.locator('.dialog-ux .btn-done').first().click()
   })
 
   it('loads nothing from another host, and nothing that its content security policy forbids', () => {
