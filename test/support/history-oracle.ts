@@ -30,6 +30,7 @@ const NO_FACTS = {
   tokenAmount: null,
   priceUsdc: null,
   realizedPnlUsdc: null,
+  positionPnlUsdc: null,
   exitBps: null,
   ruleIndex: null,
   triggerType: null,
@@ -124,7 +125,7 @@ async function factsOf({ eventName, args }: TradingEvent, change: TradingEvent |
     case 'ExitPartlyExecuted':
       return { ...sold(), ruleIndex: args.ruleIndex }
     case 'PositionClosed':
-      return { realizedPnlUsdc: `${args.realizedPnlUsdc}` }
+      return { positionPnlUsdc: `${args.realizedPnlUsdc}` }
     case 'ExitExecuted': {
       const rules = await node.readContract({
         ...manager,
