@@ -28,9 +28,16 @@ type SocketStream = {
   wake: () => void
 }
 
+let clients = 0
+/** Returns the headers of a client with an address of its own, because one address may open few streams. */
+function fromNewAddress(headers: Record<string, string>): Record<string, string> {
+  clients++
+  return { ...headers, 'cf-connecting-ip': `10.0.${clients >> 8}.${clients & 255}` }
+}
+
 const open = (path: string, headers: Record<string, string> = {}) =>
   new Promise<SocketStream>((resolve, reject) => {
-    const request = get(`${workerd.url}${path}`, { agent: false, headers }, response => {
+    const request = get(`${workerd.url}${path}`, { agent: false, headers: fromNewAddress(headers) }, response => {
       const stream: SocketStream = { response, events: [], wake: () => {} }
       const parser = createParser({
         onEvent: ({ id = '', event = '', data }) => stream.events.push({ id, event, data }),
