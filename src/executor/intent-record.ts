@@ -1,5 +1,5 @@
 import type { Hex } from 'viem'
-import type { IntentKind } from './relay-types.ts'
+import type { Call, IntentKind } from './relay-types.ts'
 
 /**
  * `received`: being checked. `prepared`: signed and journalled. `sent`: a node accepted the transaction. `mined`: executed.
@@ -30,6 +30,8 @@ export type IntentRecord = {
   groupNonce: string
   /** Unix seconds, compared with block timestamps. */
   deadline: bigint
+  /** The call that carries the signed intent. */
+  call: Call
   state: IntentState
   attempts: AttemptRecord[]
   revertData?: Hex

@@ -16,7 +16,7 @@ import { gasSpendersOfOwner } from './agent-gas-use.ts'
 import { deadlineRefusal, deadlineWarnings, quoteDeadline } from './deadline.ts'
 import { OperationReply } from './define-operation.ts'
 import { refusalAtHead } from './failed-intent-refusals.ts'
-import { relayOrRefuse } from './relay-or-refuse.ts'
+import { findRepeated, relayOrRefuse } from './relay-or-refuse.ts'
 
 /** Who must sign a message, with its next nonce. */
 type Party = { address: Address; nonce: bigint }
@@ -113,15 +113,13 @@ export async function relayOwnerMessage(context: Context, signed: SignedOwnerMes
     },
   }
   const isNext = nonce === expected && recovered === signer
-  const record = isNext ? undefined : await executor.find(relay.group, digest)
-  const isExecuted = record?.state === 'mined' || record?.state === 'final'
-  if (!isExecuted) {
+  const repeated = isNext ? undefined : await findRepeated(executor, relay)
+  if (!repeated) {
     await verifySignature(chain, signer, { domain: terms.domain, primaryType, message }, signature)
-    const isKnown = record !== undefined && record.state !== 'rejected'
     const invalid =
       deadlineRefusal(deadline, block) ??
       (nonce === expected ? undefined : refuse('INVALID_NONCE', { given: nonce, expected }))
-    if (invalid && !isKnown) throw invalid
+    if (invalid) throw invalid
   }
 
   const mined = await relayOrRefuse(executor, relay, revert => refusalAtHead(chain, revert))
@@ -131,7 +129,7 @@ export async function relayOwnerMessage(context: Context, signed: SignedOwnerMes
     blockNumber: `${mined.blockNumber}`,
     ...deadlineWarnings(deadline, block),
   }
-  return new OperationReply(response, { isReplay: isExecuted })
+  return new OperationReply(response, { isReplay: repeated?.state === 'mined' || repeated?.state === 'final' })
 }
 
 /** Reads who controls an agent. Throws AGENT_NOT_FOUND, OWNER_CONTROLS_NOT_SET. */

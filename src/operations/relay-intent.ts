@@ -17,7 +17,7 @@ import { gasUseOfAgent } from './agent-gas-use.ts'
 import { deadlineRefusal, deadlineWarnings } from './deadline.ts'
 import { type Revert, refusalAtHead } from './failed-intent-refusals.ts'
 import { marketClosedTexts } from './market-closed-texts.ts'
-import { relayOrRefuse, wasAccepted } from './relay-or-refuse.ts'
+import { findRepeated, relayOrRefuse, wasAccepted } from './relay-or-refuse.ts'
 
 /** A signed intent of one of the four trading operations. */
 type TradingIntent = {
@@ -39,7 +39,7 @@ type TradingIntent = {
 /**
  * Verifies a signed intent and relays it to the trade router. Returns the intent receipt; the position id comes from the
  * transaction's event. Posting the identical body again returns the same receipt and never executes twice, even though
- * its nonce has been used by then. Throws the refusal of every other outcome.
+ * its nonce has been used and the signer may have been replaced by then. Throws the refusal of every other outcome.
  */
 export async function relayIntent({ trading, executor, keeper, config }: Context, intent: TradingIntent) {
   const { agentId, nonce, deadline, signature, kind, primaryType } = intent
@@ -47,8 +47,6 @@ export async function relayIntent({ trading, executor, keeper, config }: Context
   const { agent, domain, block } = signingTerms
   const message = intent.message(signingTerms)
   const digest = digestOf(domain, primaryType, message)
-  await verifySignature(trading, agent.signer, { domain, primaryType, message, exits: intent.exits }, signature)
-
   const relay: RelayRequest = {
     digest,
     kind,
@@ -58,6 +56,11 @@ export async function relayIntent({ trading, executor, keeper, config }: Context
     deadline,
     call: { to: trading.trading.TradeRouter, data: intent.data(signingTerms) },
   }
+  await verifySignature(trading, agent.signer, { domain, primaryType, message, exits: intent.exits }, signature).catch(
+    async refusal => {
+      if (!(await findRepeated(executor, relay))) throw refusal
+    },
+  )
   const invalid =
     deadlineRefusal(deadline, block) ??
     (nonce === signingTerms.nonce ? undefined : refuse('INVALID_NONCE', { given: nonce, expected: signingTerms.nonce }))

@@ -1,6 +1,7 @@
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'
+import type { IntentRecord } from '../executor/intent-record.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 import { refusalOfRevert } from '../protocol/contract-error-refusals.ts'
 import { decodeRevert } from '../protocol/decode-revert.ts'
@@ -54,4 +55,13 @@ export async function relayOrRefuse(
 export async function wasAccepted(executor: Executor, { group, digest }: RelayRequest): Promise<boolean> {
   const record = await executor.find(group, digest)
   return record !== undefined && record.state !== 'rejected'
+}
+
+/**
+ * Returns what the executor knows about this very call, signature included, if it has accepted it before. The signature was
+ * valid then, whoever may sign by now.
+ */
+export async function findRepeated(executor: Executor, relay: RelayRequest): Promise<IntentRecord | undefined> {
+  const record = await executor.find(relay.group, relay.digest)
+  return record?.state !== 'rejected' && record?.call.data === relay.call.data ? record : undefined
 }

@@ -158,6 +158,24 @@ describe('an owner', () => {
     await openPosition({ agentId, account: signer })
   })
 
+  it('replaces the signer, and what the former signer executed stays reported', async () => {
+    const [former, signer, owner] = [newAccount(), newAccount(), newAccount()]
+    const trader = await newOwnedTrader(former, owner)
+    const [executed, other] = [
+      await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '250' }),
+      await signedIntent(trader, 'submitTradeIntent', { symbol: 'NVDA', usdcAmount: '100' }),
+    ]
+    const opened = await call('submitTradeIntent', executed)
+    expect(opened).toMatchObject({ status: 201 })
+    await sendAsOwner(owner, 'setSigner', { agentId: trader.agentId, signer: signer.address })
+
+    const { positionId, transactionHash } = opened.body
+    expect(await call('submitTradeIntent', executed)).toMatchObject({ body: { positionId, transactionHash } })
+    const forged = { ...executed, signature: other.signature }
+    expect(await call('submitTradeIntent', forged)).toMatchObject(refusal('INVALID_SIGNATURE'))
+    expect(await call('submitTradeIntent', other)).toMatchObject(refusal('INVALID_SIGNATURE'))
+  })
+
   it('offers its agent, which changes hands when the new owner accepts', async () => {
     const [signer, owner, newOwner, newSigner] = [newAccount(), newAccount(), newAccount(), newAccount()]
     const { agentId } = await newOwnedTrader(signer, owner)
