@@ -1,13 +1,15 @@
 import { type Address, decodeFunctionData, type Hex, isAddressEqual, type PublicClient, parseEventLogs } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { ExitRule } from '../../src/protocol/exit-rule.ts'
 import { type Domain, digestOf, hashExits, type Message, type PrimaryType } from '../../src/protocol/typed-data.ts'
+import { ownerMessageOf } from './owner-messages.ts'
 import type { AccountState, Execution } from './violations.ts'
 
-export type Domains = { registry: Domain; router: Domain }
+export type Domains = { registry: Domain; router: Domain; ownerControls: Domain }
 
-const abi = [...agentRegistryAbi, ...tradeRouterAbi]
+const abi = [...agentRegistryAbi, ...tradeRouterAbi, ...ownerControlsAbi]
 const primaryTypes: Record<string, PrimaryType> = {
   openPosition: 'OpenPosition',
   addToPosition: 'AddToPosition',
@@ -16,7 +18,7 @@ const primaryTypes: Record<string, PrimaryType> = {
 }
 
 /** Returns the digest of the intent in a transaction's call data; undefined if it carries none. */
-export function digestOfCall(data: Hex, { registry, router }: Domains): Hex | undefined {
+export function digestOfCall(data: Hex, { registry, router, ownerControls }: Domains): Hex | undefined {
   if (data === '0x') return undefined
   const { functionName, args } = decodeFunctionData({ abi, data })
   if (functionName === 'selfRegisterAgent') {
@@ -25,6 +27,8 @@ export function digestOfCall(data: Hex, { registry, router }: Domains): Hex | un
     const message = { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline, nonce: 0n }
     return digestOf(registry, 'SelfRegister', message)
   }
+  const owned = ownerMessageOf(functionName, args as readonly unknown[])
+  if (owned) return digestOf(ownerControls, owned.primaryType, owned.message)
   const primaryType = primaryTypes[functionName]
   if (primaryType === undefined) return undefined
   const { exits, ...message } = (args as readonly unknown[])[0] as Message & { exits?: readonly ExitRule[] }

@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Address, type Hex, type PublicClient, parseUnits } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { TriggerType } from '../../src/protocol/enums.ts'
 import type { ExitRule } from '../../src/protocol/exit-rule.ts'
 import { digestOf, hashExits, type Message, type PrimaryType, signingTypes } from '../../src/protocol/typed-data.ts'
 import { type Random, randomOf } from '../support/seeded-random.ts'
 import type { Domains } from './chain-record.ts'
+import { type OwnerGoal, ownerDraftOf } from './owner-messages.ts'
 import { bodyOf, type ClientResponse, isSuccess, isVerdict, type SignedIntent } from './violations.ts'
 
 /** What the simulated agents share. */
@@ -16,6 +18,7 @@ export type AgentWorld = {
   client: PublicClient
   domains: Domains
   router: Address
+  ownerControls: Address
   vault: Address
   tokens: Record<string, Address>
   /** Called for every body that is signed. */
@@ -28,6 +31,7 @@ export type AgentWorld = {
 }
 
 type IntentDraft = {
+  method?: 'POST' | 'PUT'
   path: string
   kind: SignedIntent['kind']
   primaryType: PrimaryType
@@ -45,6 +49,9 @@ const HOUR_SECONDS = 3_600
 const MAX_TRIES = 6
 const INVALID_SHARE = 0.12
 const TWIN_SHARE = 0.08
+/** The share of agents whose owner acts, and of the goals during which it does. */
+const ACTIVE_OWNER_SHARE = 0.4
+const OWNER_SHARE = 0.25
 
 /** Simulates an agent with a careful client: it registers, then executes one intent after the other. */
 export async function runAgent(
@@ -53,18 +60,54 @@ export async function runAgent(
 ) {
   const random = randomOf('agent', seed, index)
   const account = privateKeyToAccount(keyOf(random))
-  const agentId = await register(world, account, `${seed}-${index}`).finally(world.onRegistered)
+  const hasActiveOwner = random.chance(ACTIVE_OWNER_SHARE)
+  const signing = { account, hasActiveOwner }
+  const agentId = await register(world, signing, `${seed}-${index}`).finally(world.onRegistered)
   if (agentId === undefined) return
-  const agent = { id: BigInt(agentId), account, position: undefined as OpenPosition | undefined, random }
-  for (let step = 1; step < intents && !world.signal.aborted; step++) await reachGoal(world, agent, `${index}/${step}`)
+  const agent: SimulatedAgent = { id: BigInt(agentId), owner: account, ...signing, position: undefined, random }
+  for (let step = 1; step < intents && !world.signal.aborted; step++) {
+    const name = `${index}/${step}`
+    const ownerGoal = hasActiveOwner && random.chance(OWNER_SHARE) ? nextOwnerGoal(random) : undefined
+    await Promise.all([
+      reachGoal(world, agent, name),
+      ownerGoal && actAsOwner(world, agent, ownerGoal, `${name}/owner`),
+    ])
+    if (ownerGoal && ownerGoal.kind !== 'signer') await actAsOwner(world, agent, { kind: 'trade' }, `${name}/trade`)
+  }
 }
 
-async function register(world: AgentWorld, account: PrivateKeyAccount, name: string): Promise<string | undefined> {
+type OwnerDecision = { kind: 'signer'; key: Hex } | { kind: 'reduceOnly' | 'flatten' | 'trade' }
+
+function nextOwnerGoal(random: Random): OwnerDecision {
+  const kind = random.pick(['signer', 'reduceOnly', 'flatten'] as const)
+  return kind === 'signer' ? { kind, key: keyOf(random) } : { kind }
+}
+
+/** Signs a message of the owner and posts it until there is a verdict. A new signer signs from then on. */
+async function actAsOwner(world: AgentWorld, agent: SimulatedAgent, decision: OwnerDecision, name: string) {
+  const next = decision.kind === 'signer' ? privateKeyToAccount(decision.key) : undefined
+  const goal: OwnerGoal =
+    decision.kind === 'signer'
+      ? { kind: 'signer', signer: privateKeyToAccount(decision.key).address }
+      : { kind: decision.kind }
+  for (let attempt = 1; attempt <= MAX_TRIES && !world.signal.aborted; attempt++) {
+    const nonce = await ownerNonceOf(world, agent.owner.address)
+    const draft = ownerDraftOf(goal, agent.id, { nonce, deadline: inAnHour() })
+    const signed = await sign(world, { account: agent.owner, hasActiveOwner: true }, draft, `${name} ${agent.id}`)
+    if (isSuccess(await post(world, signed))) {
+      if (next) agent.account = next
+      return
+    }
+    await sleep(200 * attempt)
+  }
+}
+
+async function register(world: AgentWorld, signing: Signing, name: string): Promise<string | undefined> {
   const message = {
     vault: world.vault,
     name,
     metadataURI: 'https://agents.example/fault.json',
-    signer: account.address,
+    signer: signing.account.address,
     linkERC8004: false,
     erc8004AgentId: 0n,
     nonce: 0n,
@@ -73,7 +116,7 @@ async function register(world: AgentWorld, account: PrivateKeyAccount, name: str
   const { nonce: _, ...body } = message
   const signed = await sign(
     world,
-    account,
+    signing,
     { path: '/agents/register', kind: 'register', primaryType: 'SelfRegister', message, body },
     name,
   )
@@ -81,7 +124,16 @@ async function register(world: AgentWorld, account: PrivateKeyAccount, name: str
   return isSuccess(response) ? bodyOf(response).agentId : undefined
 }
 
-type SimulatedAgent = { id: bigint; account: PrivateKeyAccount; position: OpenPosition | undefined; random: Random }
+/** Who signs a body. */
+type Signing = { account: PrivateKeyAccount; hasActiveOwner: boolean }
+
+/** `account` is the present signer; `owner` is the key that registered the agent. */
+type SimulatedAgent = Signing & {
+  id: bigint
+  owner: PrivateKeyAccount
+  position: OpenPosition | undefined
+  random: Random
+}
 
 /** Signs a body for one goal and posts it until there is a verdict. Signs another body if nothing was executed. */
 async function reachGoal(world: AgentWorld, agent: SimulatedAgent, name: string) {
@@ -93,7 +145,7 @@ async function reachGoal(world: AgentWorld, agent: SimulatedAgent, name: string)
     const nonce = await nonceOf(world, agent.id)
     const draft = draftOf(world, agent, { goal, nonce, flaw })
     const account = flaw === 'signature' ? privateKeyToAccount(keyOf(random)) : agent.account
-    const signed = await sign(world, account, draft, `${name} ${agent.id}`)
+    const signed = await sign(world, { ...agent, account }, draft, `${name} ${agent.id}`)
     signed.intent.hasTwin = hasTwin
     const posts = hasTwin ? [post(world, signed), post(world, signed)] : [post(world, signed)]
     const success = (await Promise.all(posts)).find(isSuccess)
@@ -178,15 +230,15 @@ function draftOf(
   }
 }
 
-type SignedBody = { path: string; json: string; intent: SignedIntent }
+type SignedBody = { method: 'POST' | 'PUT'; path: string; json: string; intent: SignedIntent }
 
 async function sign(
   { domains, onIntent }: AgentWorld,
-  account: PrivateKeyAccount,
-  { path, kind, primaryType, message, body }: IntentDraft,
+  { account, hasActiveOwner }: Signing,
+  { method = 'POST', path, kind, primaryType, message, body }: IntentDraft,
   goal: string,
 ): Promise<SignedBody> {
-  const domain = kind === 'register' ? domains.registry : domains.router
+  const domain = domains[kind === 'register' ? 'registry' : kind === 'owner' ? 'ownerControls' : 'router']
   const signature = await account.signTypedData({ domain, types: signingTypes, primaryType, message } as never)
   const { deadline, nonce } = message
   const fields = kind === 'register' ? { ...body, signature } : { ...body, deadline, nonce, signature }
@@ -196,19 +248,20 @@ async function sign(
     kind,
     goal,
     hasTwin: false,
+    hasActiveOwner,
     responses: [],
   }
   onIntent(intent)
-  bodies.set(intent, { path, json })
-  return { path, json, intent }
+  bodies.set(intent, { method, path, json })
+  return { method, path, json, intent }
 }
 
-const bodies = new WeakMap<SignedIntent, { path: string; json: string }>()
+const bodies = new WeakMap<SignedIntent, Omit<SignedBody, 'intent'>>()
 
 /** Posts the same body until there is a verdict. Returns it, or the last response if the run is aborted. */
-async function post(world: AgentWorld, { path, json, intent }: SignedBody): Promise<ClientResponse> {
+async function post(world: AgentWorld, { intent, ...request }: SignedBody): Promise<ClientResponse> {
   for (let attempt = 1; ; attempt++) {
-    const response = await postOnce(world, path, json)
+    const response = await postOnce(world, request)
     intent.responses.push(response)
     if (isVerdict(response)) {
       world.onVerdict()
@@ -225,10 +278,13 @@ export async function postAgain(world: AgentWorld, intent: SignedIntent): Promis
   if (body) await post(world, { ...body, intent })
 }
 
-async function postOnce({ url, onResponse }: AgentWorld, path: string, json: string): Promise<ClientResponse> {
+async function postOnce(
+  { url, onResponse }: AgentWorld,
+  { method, path, json }: Omit<SignedBody, 'intent'>,
+): Promise<ClientResponse> {
   try {
     const response = await fetch(`${url()}${path}`, {
-      method: 'POST',
+      method,
       headers: { 'content-type': 'application/json' },
       body: json,
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
@@ -243,6 +299,9 @@ async function postOnce({ url, onResponse }: AgentWorld, path: string, json: str
 
 const nonceOf = ({ client, router }: AgentWorld, agentId: bigint) =>
   client.readContract({ address: router, abi: tradeRouterAbi, functionName: 'nonces', args: [agentId] })
+
+const ownerNonceOf = ({ client, ownerControls }: AgentWorld, owner: Address) =>
+  client.readContract({ address: ownerControls, abi: ownerControlsAbi, functionName: 'nonces', args: [owner] })
 
 let deadlines = 0
 /** Returns a unique deadline, so that signing again within a second yields another digest. */

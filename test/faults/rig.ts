@@ -13,7 +13,8 @@ import { refill, triggerEvent } from './trigger-event.ts'
 import {
   bodyOf,
   findViolations,
-  isClientError,
+  type IntentStatus,
+  isRefusal,
   isSuccess,
   isVerdict,
   type SignedIntent,
@@ -24,7 +25,7 @@ export type SeedResult = {
   seed: number
   intents: number
   executed: number
-  /** Intents with a 4xx response. */
+  /** Intents with a response that nothing was executed. */
   rejected: number
   /** Requests that clients had to repeat. */
   repeated: number
@@ -99,6 +100,7 @@ async function runSeed({ devnet, proxy, domains, start, canary }: RigParts, plan
     client,
     domains,
     router: deployment.contracts.TradeRouter,
+    ownerControls: deployment.contracts.OwnerControls as Address,
     vault: deployment.vaults.genesis as Address,
     tokens: deployment.tokens,
     onIntent: intent => intents.push(intent),
@@ -107,6 +109,8 @@ async function runSeed({ devnet, proxy, domains, start, canary }: RigParts, plan
     onRegistered: registrations.advance,
     signal: AbortSignal.timeout(RUN_TIMEOUT_MS),
   }
+  const lostBlocks = plan.events.some(({ kind }) => kind === 'reorg')
+  let statuses: ReadonlyMap<Hex, IntentStatus> = new Map()
   try {
     proxy.startFaults(plan)
     const registered = registrations.until(plan.agents).then(() => sleep(REORG_SAFE_MS))
@@ -132,6 +136,7 @@ async function runSeed({ devnet, proxy, domains, start, canary }: RigParts, plan
     const faultless = { ...world, signal: AbortSignal.timeout(IDLE_TIMEOUT_MS) }
     await Promise.all(intents.filter(lacksVerdict).map(intent => postAgain(faultless, intent)))
     await waitUntilIdle(devnet, service, { accounts, intents })
+    if (lostBlocks) statuses = await readStatuses(service.url, intents)
   } finally {
     proxy.stopFaults()
     await service.stop()
@@ -150,7 +155,7 @@ async function runSeed({ devnet, proxy, domains, start, canary }: RigParts, plan
     seed: plan.seed,
     intents: intents.length,
     executed: executions.filter(({ succeeded, digest }) => succeeded && digest !== undefined).length,
-    rejected: intents.filter(intent => intent.responses.some(isClientError)).length,
+    rejected: intents.filter(intent => intent.responses.some(isRefusal)).length,
     repeated: responses.length - intents.length,
     faults: Object.fromEntries(proxy.counts),
     codes: tally(responses.map(response => bodyOf(response).code ?? `${response.status}`)),
@@ -162,7 +167,9 @@ async function runSeed({ devnet, proxy, domains, start, canary }: RigParts, plan
       accounts: states,
       secrets,
       texts: [...texts, service.logs()],
-      lostBlocks: plan.events.some(({ kind }) => kind === 'reorg'),
+      lostBlocks,
+      hasForeignUse: foreign.size > 0,
+      statuses,
     }),
   }
 }
@@ -190,6 +197,17 @@ async function waitUntilIdle(
     if (!isIdle || (await pendingOf(url)) > 0) continue
     if ((await Promise.all(confirmed.map(isMined))).every(Boolean)) return
   }
+}
+
+/** Returns what the service says about every intent that it confirmed. */
+async function readStatuses(url: string, intents: readonly SignedIntent[]): Promise<Map<Hex, IntentStatus>> {
+  const statuses = new Map<Hex, IntentStatus>()
+  for (const { digest, responses } of intents) {
+    if (!responses.some(isSuccess)) continue
+    const response = await fetch(`${url}/intents/${digest}`)
+    if (response.ok) statuses.set(digest, (await response.json()) as IntentStatus)
+  }
+  return statuses
 }
 
 type LanesReport = Record<'executor' | 'relayer', { lanes: { pending: number }[] }>
@@ -229,5 +247,9 @@ function createProgress() {
 async function domainsOf({ client, deployment: { contracts } }: Devnet): Promise<Domains> {
   const read = async (address: Address) =>
     toDomain(await client.readContract({ address, abi: domainAbi, functionName: 'eip712Domain' }))
-  return { registry: await read(contracts.AgentRegistry), router: await read(contracts.TradeRouter) }
+  return {
+    registry: await read(contracts.AgentRegistry),
+    router: await read(contracts.TradeRouter),
+    ownerControls: await read(contracts.OwnerControls as Address),
+  }
 }

@@ -12,6 +12,7 @@ const intent = (changes: Partial<SignedIntent> = {}): SignedIntent => ({
   kind: 'open',
   goal: 'g',
   hasTwin: false,
+  hasActiveOwner: false,
   responses: [success],
   ...changes,
 })
@@ -30,6 +31,8 @@ const run = (changes: Partial<RunRecord> = {}): RunRecord => ({
   texts: ['{"code":"INVALID_NONCE"}'],
   secrets: ['canary'],
   lostBlocks: false,
+  hasForeignUse: false,
+  statuses: new Map(),
   ...changes,
 })
 const rules = (changes: Partial<RunRecord>) => findViolations(run(changes)).map(({ rule }) => rule)
@@ -62,6 +65,28 @@ describe('no violation is reported for', () => {
       { intents: [intent({ hasTwin: true, responses: [error, success] })] },
     ],
     [
+      'a refusal to sign anything after many reverts',
+      { intents: [intent({ responses: [{ status: 503, body: { code: 'TOO_MANY_REVERTS' } }] })], executions: [] },
+    ],
+    [
+      'a confirmed intent that a reorg moved behind a message of its owner, if the service says so',
+      {
+        intents: [intent({ hasActiveOwner: true })],
+        executions: [execution({ succeeded: false })],
+        lostBlocks: true,
+        statuses: new Map([[A, { state: 'reverted' }]]),
+      },
+    ],
+    [
+      'a position whose id a foreign transaction changed after a reorg, if the service says so',
+      {
+        executions: [execution({ positionId: '8' })],
+        lostBlocks: true,
+        hasForeignUse: true,
+        statuses: new Map([[A, { state: 'mined', positionId: '8' }]]),
+      },
+    ],
+    [
       'a zero-value transfer that fills a nonce',
       { executions: [execution(), execution({ hash: OTHER, digest: undefined })] },
     ],
@@ -81,6 +106,26 @@ describe('a violation is reported for', () => {
       'a registration with the id of another agent',
       'false success',
       { intents: [intent({ kind: 'register' })], executions: [execution({ agentId: '2' })] },
+    ],
+    [
+      'a confirmed intent that a reorg undid without the service saying so',
+      'false success',
+      {
+        intents: [intent({ hasActiveOwner: true })],
+        executions: [],
+        lostBlocks: true,
+        statuses: new Map([[A, { state: 'mined', positionId: '7' }]]),
+      },
+    ],
+    [
+      'a confirmed intent that a reorg undid for no reason',
+      'false success',
+      { executions: [], lostBlocks: true, statuses: new Map([[A, { state: 'rejected' }]]) },
+    ],
+    [
+      'an execution after too many reverts were reported',
+      'false error',
+      { intents: [intent({ responses: [{ status: 503, body: { code: 'TOO_MANY_REVERTS' } }] })] },
     ],
     [
       'errors only for a body that was posted twice at once and executed',

@@ -1,5 +1,8 @@
 import type { Hex } from 'viem'
 
+/** What GET /intents/{digest} returns, as far as the harness reads it. */
+export type IntentStatus = { state: string; agentId?: string; positionId?: string; transactionHash?: Hex }
+
 type ResponseBody = { code?: string; agentId?: string; positionId?: string; transactionHash?: Hex }
 
 /** What a client received for one signed body. */
@@ -8,11 +11,13 @@ export type ClientResponse = { status: number; body: ResponseBody } | { status: 
 /** One signed body and every response to it, in order. */
 export type SignedIntent = {
   digest: Hex
-  kind: 'register' | 'open' | 'add' | 'reduce' | 'ladder'
+  kind: 'register' | 'open' | 'add' | 'reduce' | 'ladder' | 'owner'
   /** The goal this body tries to reach. A client signs another body for the same goal after an error. */
   goal: string
   /** Whether the body was posted twice at once. One post may then get an error although the other one succeeds. */
   hasTwin: boolean
+  /** Whether the owner acts on the agent during the run. */
+  hasActiveOwner: boolean
   responses: ClientResponse[]
 }
 
@@ -36,6 +41,10 @@ export type RunRecord = {
   accounts: AccountState[]
   /** Whether a reorg removed blocks. Their transactions may be signed again, with a higher fee or another nonce. */
   lostBlocks: boolean
+  /** Whether somebody else used an account's nonce. */
+  hasForeignUse: boolean
+  /** What the service says in the end about the intents that it confirmed; empty unless blocks were lost. */
+  statuses: ReadonlyMap<Hex, IntentStatus>
   /** Everything the service printed and returned. */
   texts: string[]
   /** What no text may contain. */
@@ -73,8 +82,8 @@ export function findViolations(run: RunRecord): Violation[] {
       if (isSuccess(response)) {
         const resent = lostBlocks ? executed[0] : undefined
         const problem = problemWith(intent, bodyOf(response), { byHash, resent })
-        if (problem) report('false success', `${name}: ${problem}`)
-      } else if (isClientError(response) && executed.length > 0 && !(intent.hasTwin && responses.some(isSuccess)))
+        if (problem && !isCorrected(run, intent, executed[0])) report('false success', `${name}: ${problem}`)
+      } else if (isRefusal(response) && executed.length > 0 && !(intent.hasTwin && responses.some(isSuccess)))
         report(
           'false error',
           `${name} got ${responses.map(nameOf).join(', ')} and was executed in ${executed[0]?.hash}`,
@@ -110,11 +119,13 @@ export function findViolations(run: RunRecord): Violation[] {
 export const isSuccess = ({ status }: ClientResponse): boolean => status === 200 || status === 201
 
 /** Whether a response says that nothing was executed and nothing will be. */
-export const isClientError = ({ status }: ClientResponse): boolean =>
-  typeof status === 'number' && status >= 400 && status < 500
+export const isRefusal = (response: ClientResponse): boolean => {
+  const { status } = response
+  return typeof status === 'number' && ((status >= 400 && status < 500) || bodyOf(response).code === 'TOO_MANY_REVERTS')
+}
 
 /** Whether a response is definite, so that a client stops posting the body. */
-export const isVerdict = (response: ClientResponse): boolean => isSuccess(response) || isClientError(response)
+export const isVerdict = (response: ClientResponse): boolean => isSuccess(response) || isRefusal(response)
 
 /** Returns the body of a response; empty without one. */
 export const bodyOf = (response: ClientResponse): ResponseBody => ('body' in response ? response.body : {})
@@ -131,6 +142,23 @@ function problemWith(
   if (execution === undefined) return `there is no transaction ${body.transactionHash}`
   if (!execution.succeeded) return `${execution.hash} reverted`
   if (execution.digest !== digest) return `${execution.hash} carries another intent`
+  if (kind === 'owner') return undefined
   const id = kind === 'register' ? 'agentId' : 'positionId'
   return body[id] === execution[id] ? undefined : `it returned ${id} ${body[id]} instead of ${execution[id]}`
+}
+
+/**
+ * Whether the service says in the end what became of an intent that it confirmed. A reorg can undo a confirmed intent if the
+ * owner's message, or a foreign transaction at its nonce, is mined first the second time.
+ */
+function isCorrected(
+  { lostBlocks, hasForeignUse, statuses }: RunRecord,
+  { digest, kind, hasActiveOwner }: SignedIntent,
+  executed: Execution | undefined,
+): boolean {
+  const status = statuses.get(digest)
+  if (!lostBlocks || status === undefined || !(hasForeignUse || hasActiveOwner)) return false
+  if (executed === undefined) return status.state === 'rejected' || status.state === 'reverted'
+  const isExecuted = status.state === 'mined' || status.state === 'final'
+  return isExecuted && (kind === 'register' || kind === 'owner' || status.positionId === executed.positionId)
 }
