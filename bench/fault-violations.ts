@@ -16,6 +16,7 @@ const plan: FaultPlan = {
   agents: AGENTS,
   faultRate: 2 * SHARE_OF_EACH,
   urls: 1,
+  isPaid: false,
   events: [],
   isSequencer: false,
   hasZeroHash: false,

@@ -58,15 +58,17 @@ export async function readExecutions(
   )
   const own = transactions.filter(({ hash }) => !foreign.has(hash))
   const executions = await Promise.all(
-    own.map(async ({ hash, input }): Promise<Execution> => {
+    own.map(async ({ hash, to, input }): Promise<Execution> => {
       const { status, logs } = await client.getTransactionReceipt({ hash })
       const [event] = parseEventLogs({ abi, logs }).filter(
         ({ eventName }) => eventName === 'AgentRegistered' || eventName.endsWith('FromIntent'),
       )
       const ids = (event?.args ?? {}) as { agentId?: bigint; positionId?: bigint }
+      const isSettlement =
+        to !== null && !Object.values(domains).some(domain => isAddressEqual(domain.verifyingContract, to))
       return {
         hash,
-        digest: digestOfCall(input, domains),
+        digest: isSettlement ? undefined : digestOfCall(input, domains),
         succeeded: status === 'success',
         agentId: ids.agentId?.toString(),
         positionId: ids.positionId?.toString(),

@@ -9,6 +9,7 @@ import { digestOf, hashExits, type Message, type PrimaryType, signingTypes } fro
 import { type Random, randomOf } from '../support/seeded-random.ts'
 import type { Domains } from './chain-record.ts'
 import { type OwnerGoal, ownerDraftOf } from './owner-messages.ts'
+import type { Payment, Payments } from './payments.ts'
 import { bodyOf, type ClientResponse, isSuccess, isVerdict, type SignedIntent } from './violations.ts'
 
 /** What the simulated agents share. */
@@ -21,6 +22,8 @@ export type AgentWorld = {
   ownerControls: Address
   vault: Address
   tokens: Record<string, Address>
+  /** Undefined if registrations are free. */
+  payments: Payments | undefined
   /** Called for every body that is signed. */
   onIntent(intent: SignedIntent): void
   /** Called with the text of every response. */
@@ -62,7 +65,10 @@ export async function runAgent(
   const account = privateKeyToAccount(keyOf(random))
   const hasActiveOwner = random.chance(ACTIVE_OWNER_SHARE)
   const signing = { account, hasActiveOwner }
-  const agentId = await register(world, signing, `${seed}-${index}`).finally(world.onRegistered)
+  const payments = (await world.payments?.of(index)) ?? []
+  const agentId = await registerPaying(world, signing, { name: `${seed}-${index}`, payments }).finally(
+    world.onRegistered,
+  )
   if (agentId === undefined) return
   const agent: SimulatedAgent = { id: BigInt(agentId), owner: account, ...signing, position: undefined, random }
   for (let step = 1; step < intents && !world.signal.aborted; step++) {
@@ -102,7 +108,24 @@ async function actAsOwner(world: AgentWorld, agent: SimulatedAgent, decision: Ow
   }
 }
 
-async function register(world: AgentWorld, signing: Signing, name: string): Promise<string | undefined> {
+/** Registers with the first payment, and with each further one if that is refused. */
+async function registerPaying(
+  world: AgentWorld,
+  signing: Signing,
+  { name, payments: [payment, ...further] }: { name: string; payments: readonly Payment[] },
+): Promise<string | undefined> {
+  const [agentId] = await Promise.all([register(world, signing, name, payment?.header), payment?.turn()])
+  return agentId === undefined && further.length > 0
+    ? registerPaying(world, signing, { name, payments: further })
+    : agentId
+}
+
+async function register(
+  world: AgentWorld,
+  signing: Signing,
+  name: string,
+  payment: string | undefined,
+): Promise<string | undefined> {
   const message = {
     vault: world.vault,
     name,
@@ -120,7 +143,7 @@ async function register(world: AgentWorld, signing: Signing, name: string): Prom
     { path: '/agents/register', kind: 'register', primaryType: 'SelfRegister', message, body },
     name,
   )
-  const response = await post(world, signed)
+  const response = await post(world, payment === undefined ? signed : paying(signed, payment))
   return isSuccess(response) ? bodyOf(response).agentId : undefined
 }
 
@@ -230,7 +253,7 @@ function draftOf(
   }
 }
 
-type SignedBody = { method: 'POST' | 'PUT'; path: string; json: string; intent: SignedIntent }
+type SignedBody = { method: 'POST' | 'PUT'; path: string; json: string; payment?: string; intent: SignedIntent }
 
 async function sign(
   { domains, onIntent }: AgentWorld,
@@ -254,6 +277,12 @@ async function sign(
   onIntent(intent)
   bodies.set(intent, { method, path, json })
   return { method, path, json, intent }
+}
+
+/** Returns the same body with a payment. */
+function paying({ intent, ...request }: SignedBody, payment: string): SignedBody {
+  bodies.set(intent, { ...request, payment })
+  return { ...request, payment, intent }
 }
 
 const bodies = new WeakMap<SignedIntent, Omit<SignedBody, 'intent'>>()
@@ -280,12 +309,12 @@ export async function postAgain(world: AgentWorld, intent: SignedIntent): Promis
 
 async function postOnce(
   { url, onResponse }: AgentWorld,
-  { method, path, json }: Omit<SignedBody, 'intent'>,
+  { method, path, json, payment }: Omit<SignedBody, 'intent'>,
 ): Promise<ClientResponse> {
   try {
     const response = await fetch(`${url()}${path}`, {
       method,
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', ...(payment !== undefined && { 'PAYMENT-SIGNATURE': payment }) },
       body: json,
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
     })

@@ -26,6 +26,8 @@ export type FaultPlan = {
   isSequencer: boolean
   /** Whether receipts of synchronous sends lack the block hash. */
   hasZeroHash: boolean
+  /** Whether registrations cost a fee, which some payers revoke while it is being settled. */
+  isPaid: boolean
   events: FaultEvent[]
   /** Returns the fate of a request, by its content and by how often that content has been sent. */
   fateOf(content: string, ordinal: number): RequestFate
@@ -63,6 +65,7 @@ export function planOf(seed: number, intents: number): FaultPlan {
     urls: random.integer(1, 2),
     isSequencer: random.chance(0.5),
     hasZeroHash: random.chance(0.5),
+    isPaid: randomOf('payment', seed).chance(0.4),
     events: eventsOf(random, seed, intents),
     fateOf(content, ordinal) {
       const own = randomOf('fate', seed, content, ordinal)

@@ -6,6 +6,7 @@ import { unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
 import { domainAbi, toDomain } from '../../src/protocol/typed-data.ts'
 import { type Domains, readAccount, readExecutions } from './chain-record.ts'
 import { type AgentWorld, postAgain, runAgent } from './clients.ts'
+import { openPayments } from './payments.ts'
 import type { FaultPlan } from './plan.ts'
 import { type RpcProxy, startProxy } from './rpc-proxy.ts'
 import type { Service, StartService } from './service.ts'
@@ -80,7 +81,8 @@ async function runSeed({ devnet, proxy, domains, start, canary }: RigParts, plan
     INCLUSION_TIMEOUT_MS: `${INCLUSION_TIMEOUT_MS}`,
     CHAIN_MAY_RESTART: 'false',
     KEEPER_ENABLED: 'false',
-    X402_ENABLED: 'false',
+    X402_ENABLED: `${plan.isPaid}`,
+    X402_VALIDITY_SECONDS: '3600',
   }
   const began = Date.now()
   const accounts = [executor.address, relayer.address]
@@ -88,6 +90,7 @@ async function runSeed({ devnet, proxy, domains, start, canary }: RigParts, plan
     client.getBlockNumber(),
     ...accounts.map(address => client.getTransactionCount({ address })),
   ])
+  const payments = plan.isPaid ? await openPayments(devnet, plan) : undefined
   const service = await start(vars)
   proxy.counts.clear()
   const foreign = new Set<Hex>()
@@ -103,6 +106,7 @@ async function runSeed({ devnet, proxy, domains, start, canary }: RigParts, plan
     ownerControls: deployment.contracts.OwnerControls as Address,
     vault: deployment.vaults.genesis as Address,
     tokens: deployment.tokens,
+    payments,
     onIntent: intent => intents.push(intent),
     onResponse: text => texts.push(text),
     onVerdict: progress.advance,
@@ -165,6 +169,7 @@ async function runSeed({ devnet, proxy, domains, start, canary }: RigParts, plan
       intents,
       executions,
       accounts: states,
+      charges: await payments?.charges(),
       secrets,
       texts: [...texts, service.logs()],
       lostBlocks,

@@ -160,6 +160,21 @@ describe('a violation is reported for', () => {
         accounts: [{ address: '0x1', mined: 1, nonce: 1, pendingNonce: 1, inPool: 1 }],
       },
     ],
+    [
+      'a second fee for one registration',
+      'charged twice',
+      { intents: [intent({ kind: 'register' })], charges: { paid: 2, revertsByPayer: [] } },
+    ],
+    [
+      'a registration that nobody paid for',
+      'registered without payment',
+      { intents: [intent({ kind: 'register' })], charges: { paid: 0, revertsByPayer: [1] } },
+    ],
+    [
+      'a settlement that was sent again after it reverted',
+      'settled again after a revert',
+      { intents: [intent({ kind: 'register' })], charges: { paid: 1, revertsByPayer: [2] } },
+    ],
     ['a secret in a log', 'secret leaked', { texts: ['fetch failed: http://127.0.0.1/canary'] }],
   ])('%s', (_, rule, changes) => {
     expect(rules(changes)).toEqual([rule])

@@ -34,11 +34,16 @@ export type Execution = {
 /** An account after a run: transactions mined in the run, nonces relative to its start, and transactions in the pool. */
 export type AccountState = { address: string; mined: number; nonce: number; pendingNonce: number; inPool: number }
 
+/** What the registrations of a run cost: how many fees were paid, and how often each payer's settlement reverted. */
+export type Charges = { paid: number; revertsByPayer: readonly number[] }
+
 /** Everything that is known about a run after the service has become idle. */
 export type RunRecord = {
   intents: SignedIntent[]
   executions: Execution[]
   accounts: AccountState[]
+  /** Undefined if registrations are free. */
+  charges?: Charges | undefined
   /** Whether a reorg removed blocks. Their transactions may be signed again, with a higher fee or another nonce. */
   lostBlocks: boolean
   /** Whether somebody else used an account's nonce. */
@@ -60,6 +65,9 @@ export type ViolatedRule =
   | 'no verdict'
   | 'not idle'
   | 'unknown execution'
+  | 'charged twice'
+  | 'registered without payment'
+  | 'settled again after a revert'
   | 'secret leaked'
 
 /** Returns what the service did wrong in a run: intents executed more than once, false responses, leaked secrets. */
@@ -82,7 +90,7 @@ export function findViolations(run: RunRecord): Violation[] {
       if (isSuccess(response)) {
         const resent = lostBlocks ? executed[0] : undefined
         const problem = problemWith(intent, bodyOf(response), { byHash, resent })
-        if (problem && !isCorrected(run, intent, executed[0])) report('false success', `${name}: ${problem}`)
+        if (problem && !isCorrected(run, intent, executed[0])) report('false success', `${name}: ${problem}${saidAbout(run, digest)}`)
       } else if (isRefusal(response) && executed.length > 0 && !(intent.hasTwin && responses.some(isSuccess)))
         report(
           'false error',
@@ -103,6 +111,7 @@ export function findViolations(run: RunRecord): Violation[] {
   for (const { digest, hash } of executions)
     if (digest !== undefined && !known.has(digest)) report('unknown execution', `${digest} in ${hash}`)
 
+  for (const { rule, what } of findPaymentViolations(run)) report(rule, what)
   for (const { address, mined, nonce, pendingNonce, inPool } of accounts)
     if (nonce !== mined || pendingNonce !== nonce || inPool > 0)
       report(
@@ -147,6 +156,9 @@ function problemWith(
   return body[id] === execution[id] ? undefined : `it returned ${id} ${body[id]} instead of ${execution[id]}`
 }
 
+const saidAbout = ({ lostBlocks, statuses }: RunRecord, digest: Hex) =>
+  lostBlocks ? `; in the end the service says ${JSON.stringify(statuses.get(digest))}` : ''
+
 /**
  * Whether the service says in the end what became of an intent that it confirmed. A reorg can undo a confirmed intent if the
  * owner's message, or a foreign transaction at its nonce, is mined first the second time.
@@ -161,4 +173,20 @@ function isCorrected(
   if (executed === undefined) return status.state === 'rejected' || status.state === 'reverted'
   const isExecuted = status.state === 'mined' || status.state === 'final'
   return isExecuted && (kind === 'register' || kind === 'owner' || status.positionId === executed.positionId)
+}
+
+/** Returns what is wrong with the payments: every registered agent has paid once, and no reverted settlement is repeated. */
+function findPaymentViolations({ charges, intents, executions }: RunRecord): Violation[] {
+  if (charges === undefined) return []
+  const digests = new Set(intents.filter(({ kind }) => kind === 'register').map(({ digest }) => digest))
+  const registered = executions.filter(({ digest, succeeded }) => succeeded && digest && digests.has(digest)).length
+  const what = `${charges.paid} fees for ${registered} registrations`
+  const repeated = charges.revertsByPayer.filter(reverts => reverts > 1)
+  return [
+    ...(charges.paid > registered ? [{ rule: 'charged twice', what } as const] : []),
+    ...(charges.paid < registered ? [{ rule: 'registered without payment', what } as const] : []),
+    ...repeated.map(
+      reverts => ({ rule: 'settled again after a revert', what: `${reverts} reverts of one payer` }) as const,
+    ),
+  ]
 }

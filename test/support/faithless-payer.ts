@@ -4,10 +4,8 @@ import { vi } from 'vitest'
 import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
 import { connect } from '../../devnet/sender.ts'
 import { chain } from './actors.ts'
+import { FAITHLESS_CODE } from './faithless-code.ts'
 import { deployment } from './surfaces.ts'
-
-/** An account with code: `isValidSignature` accepts everything until slot 0 is set, and from then on consumes all gas. */
-const FAITHLESS_CODE = '0x5f54601357631626ba7e60e01b5f5260205ff35bfe'
 
 const { accounts, contracts, rpcUrl, chainId } = deployment
 const client = connect(rpcUrl, chainId)
