@@ -92,10 +92,10 @@ export class ExecutorLaneObject extends DurableObject<Env> {
       onReceived: this.#onChange,
     })
     this.#lane = lane
-    if (lane.intake.readmit()) {
-      void this.#alarm.armAfterRestart()
-      lane.reconcile().catch(logUnexpected)
-    }
+    const isInFlight = lane.intake.readmit()
+    // The alarm of a process that was killed may be lost.
+    if (isInFlight || this.#journal.attempts.hasWatched()) void this.#alarm.armAfterRestart()
+    if (isInFlight) lane.reconcile().catch(logUnexpected)
     return lane
   }
 

@@ -216,6 +216,24 @@ describe('a chain', () => {
     await vi.waitFor(async () => expect(await nonceOf(account.address)).toBe(2), { timeout: 10_000 })
   })
 
+  test('that loses blocks while a lane has no alarm gets their transactions again once the lane is asked', async () => {
+    const { executor, stub } = newLane()
+    const request = newRequest()
+    const { hash } = await relayUntilMined(executor, request)
+    await runInDurableObject(stub, (_, { storage }) => storage.deleteAlarm())
+    await evictDurableObject(stub)
+    node.isMining = false
+    await node.lastBlock
+    await chain('anvil_reorg', 2, [])
+    node.isMining = true
+    await executor.status()
+    await vi.waitFor(async () => expect(await chain('eth_getTransactionReceipt', hash)).not.toBeNull(), {
+      timeout: 20_000,
+      interval: 100,
+    })
+    expect(await executionsOf(request)).toBe(1n)
+  })
+
   test('with new blocks is checked every few seconds until a transaction is final', async () => {
     const { executor, stub } = newLane()
     await relayUntilMined(executor, newRequest())
