@@ -404,8 +404,6 @@ contract RegistrationTest is RegistryFixture {
     }
 
     function _refuse(address caller, bytes32 role) private {
-        vm.expectRevert(
-            abi.encodeWithSelector(IAccessControl.AccessControlUnauthorizedAccount.selector, caller, role)
-        );
+        vm.expectRevert(abi.encodeWithSelector(IAccessControl.AccessControlUnauthorizedAccount.selector, caller, role));
     }
 }
