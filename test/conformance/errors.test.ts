@@ -6,6 +6,7 @@ import {
   type Hex,
   http,
   keccak256,
+  numberToHex,
   publicActions,
   zeroHash,
 } from 'viem'
@@ -16,6 +17,7 @@ import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import type { Account } from '../../devnet/accounts.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
@@ -373,6 +375,19 @@ const caused: Record<string, () => Promise<string>> = {
     await changeLimits({ maxTwapDeviationBps: 1, twapWindow: 20 })
     return submitOpen({ symbol: 'META' })
   },
+  PARTIAL_FILL: async () => {
+    const address = await client.readContract({
+      address: contracts.SwapAdapter,
+      abi: uniswapV3SwapAdapterAbi,
+      functionName: 'poolOf',
+      args: [tokens.AMZN as Hex],
+    })
+    const index = numberToHex(4, { size: 32 }) // the pool's liquidity at its present price
+    const value = await client.getStorageAt({ address, slot: index })
+    undo.push(() => client.setStorageAt({ address, index, value: value ?? zeroHash }))
+    await client.setStorageAt({ address, index, value: zeroHash })
+    return submitOpen({ symbol: 'AMZN' })
+  },
   EXIT_FLOOR_NOT_MET: async () => {
     const id = await openPosition(await newTrader(), { symbol: 'COST', usdcAmount: '90', exits: '-500:10000' })
     // The pool's fee alone is 0.3 %.
@@ -566,7 +581,6 @@ const unreachable: Record<string, readonly string[]> = {
     'ERC4626_EXCEEDED_MAX_REDEEM',
     'ERC4626_EXCEEDED_MAX_WITHDRAW',
   ],
-  'a pool without any liquidity within reach, which the embedded chain does not have': ['PARTIAL_FILL'],
   'nothing: the registry accepts the signed nonce, an open position always has a pending rule, a promotion leaves no position behind, and the adapter catches its quotes':
     ['INVALID_ACCOUNT_NONCE', 'CAPITAL_MODE_MISMATCH', 'QUOTED', 'NO_PENDING_EXIT_RULE'],
 }
