@@ -45,8 +45,10 @@ export function createPauseRules(journal: Journal) {
       if (unpaidCost !== undefined && balance >= unpaidCost * RESUME_FACTOR) unpaidCost = undefined
     },
 
-    recordForeignTransaction() {
-      journal.set('foreign', JSON.stringify([...recentForeignTransactions(), Date.now()]))
+    /** Records transactions of others; more of them at once than pause the lane change nothing. */
+    recordForeignTransactions(count: number) {
+      const times = Array<number>(Math.min(count, MAX_FOREIGN_TRANSACTIONS)).fill(Date.now())
+      journal.set('foreign', JSON.stringify([...recentForeignTransactions(), ...times]))
     },
 
     /** Returns the seconds until the lane resumes after foreign use of its key; 0 if it is not paused. */
