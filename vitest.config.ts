@@ -13,6 +13,9 @@ type TestOptions = NonNullable<TestProjectInlineConfiguration['test']>
 type Project = TestOptions & { name: string; include: string[] }
 type Inject = <Key extends keyof ProvidedContext>(key: Key) => ProvidedContext[Key]
 
+/** Submissions may take longer than on a machine that does nothing else. `bad-nodes` tests the default. */
+const PATIENT_MS = '15000'
+
 // Set by scripts/test.ts.
 const extent = process.env.TEST_EXTENT
 const common = {
@@ -56,10 +59,12 @@ const serviceVars = (inject: Inject) => ({
   KEEPER_ENABLED: 'false',
   READ_LEASE_MS: '0',
   PRICE_REFRESH_INTERVAL_SECONDS: '0',
+  SUBMISSION_TIMEOUT_MS: PATIENT_MS,
 })
 
 const surfaces = [
   'test/conformance/**/*.test.ts',
+  'test/fuzz/*.test.ts',
   'test/integration/{csv,events,events-log,http-surface,input,mcp,mcp-tools,mcp-limits,payment*}.test.ts',
 ]
 const keeper = ['test/integration/keeper*.test.ts']
@@ -106,6 +111,7 @@ const projects = [
     ...workerVars(inject('deployment')),
     X402_ENABLED: 'false',
     KEEPER_ENABLED: 'false',
+    SUBMISSION_TIMEOUT_MS: PATIENT_MS,
   })),
   inNode({
     name: 'e2e',

@@ -243,6 +243,54 @@ export const variables: Variable[] = [
     default: '3000000,30000000',
   },
   {
+    name: 'RATE_LIMIT_READS',
+    group: 'budgets',
+    meaning: 'reads per minute of one client address; `0` is no limit, here and in the other rate limits',
+    default: '6000',
+  },
+  {
+    name: 'RATE_LIMIT_QUOTES',
+    group: 'budgets',
+    meaning: 'quotes per minute of one client address',
+    default: '1200',
+  },
+  {
+    name: 'RATE_LIMIT_SUBMISSIONS',
+    group: 'budgets',
+    meaning: 'submissions per minute of one client address; reductions and stops have no limit',
+    default: '1200',
+  },
+  {
+    name: 'RATE_LIMIT_REGISTRATIONS',
+    group: 'budgets',
+    meaning: 'registrations per minute of one client address',
+    default: '120',
+  },
+  {
+    name: 'RATE_LIMIT_STREAMS',
+    group: 'budgets',
+    meaning: 'event streams that one client address may open per minute',
+    default: '1200',
+  },
+  {
+    name: 'RATE_LIMIT_MCP_SESSIONS',
+    group: 'budgets',
+    meaning: 'MCP sessions that one client address may open per minute',
+    default: '300',
+  },
+  {
+    name: 'RATE_LIMIT_SIGNER',
+    group: 'budgets',
+    meaning: 'messages per minute that one account has signed, from all addresses',
+    default: '600',
+  },
+  {
+    name: 'RATE_LIMIT_MCP_SESSION',
+    group: 'budgets',
+    meaning: 'messages per minute in one MCP session',
+    default: '1200',
+  },
+  {
     name: 'MAX_STREAMS_PER_ADDRESS',
     group: 'budgets',
     meaning: 'event streams that one client address may have open',
@@ -252,8 +300,8 @@ export const variables: Variable[] = [
     name: 'OPERATOR_SECRET',
     group: 'service',
     secret: true,
-    meaning: 'bearer token with which `/health/ready` shows the balances of the accounts',
-    otherwise: 'it shows them to nobody',
+    meaning: 'bearer token of `/operator/intake`, and with which `/health/ready` shows the balances of the accounts',
+    otherwise: 'nobody can close an intake, and balances are shown to nobody',
   },
   {
     name: 'BASE_URL',
@@ -292,7 +340,14 @@ export const variables: Variable[] = [
   {
     name: 'INCLUSION_TIMEOUT_MS',
     group: 'service',
-    meaning: 'milliseconds that a submission waits for its transaction to be mined',
+    meaning: 'milliseconds that a lane waits for a transaction before it sends it again',
     default: '15000',
+  },
+  {
+    name: 'SUBMISSION_TIMEOUT_MS',
+    group: 'service',
+    meaning:
+      'milliseconds within which a submission responds; `SUBMISSION_UNKNOWN` if its transaction is not mined by then',
+    default: '4500',
   },
 ]

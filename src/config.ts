@@ -16,6 +16,8 @@ import {
   privateKeys,
   REAL_MONEY_CHAINS,
   readLeaseMs,
+  requestsPerMinute,
+  submissionTimeoutMs,
   type TradingContracts,
   tradingContracts,
   tradingVariables,
@@ -29,6 +31,19 @@ const DEFAULT_READ_LEASE_MS = 100
 const DEFAULT_PRICE_REFRESH_INTERVAL_SECONDS = 30
 const DEFAULT_MAX_STREAMS_PER_ADDRESS = 250
 const DEFAULT_INCLUSION_TIMEOUT_MS = 15_000
+const DEFAULT_SUBMISSION_TIMEOUT_MS = 4_500
+
+/** Requests per minute. */
+export const DEFAULT_RATE_LIMITS = {
+  reads: 6_000,
+  quotes: 1_200,
+  submissions: 1_200,
+  registrations: 120,
+  streams: 1_200,
+  mcpSessions: 300,
+  signer: 600,
+  mcpSession: 1_200,
+} satisfies RateLimitQuotas
 
 const DEFAULT_GAS_BUDGETS = {
   agent: { perMinute: 6e6, perDay: 3e8 },
@@ -62,6 +77,22 @@ export type ChainConfig = {
  */
 export type GasBudgetName = 'agent' | 'owner' | 'payer' | 'lane' | 'newAgents' | 'newContractPayers' | 'exitReserve'
 export type GasBudgets = Record<GasBudgetName, GasBudget>
+
+/**
+ * What is limited per minute: the first six for each client address, `signer` for each account that signs messages, `mcpSession`
+ * for the messages of each MCP session.
+ */
+export type RateLimitName =
+  | 'reads'
+  | 'quotes'
+  | 'submissions'
+  | 'registrations'
+  | 'streams'
+  | 'mcpSessions'
+  | 'signer'
+  | 'mcpSession'
+/** Requests per minute; 0 is no limit. */
+export type RateLimitQuotas = Record<RateLimitName, number>
 
 /** A market-data provider that is queried over HTTP. */
 export type HttpPriceProviderConfig = {
@@ -124,9 +155,12 @@ export type Config = {
   deployments: Record<string, string>
   /** How long a response about the newest block may be repeated without querying the node; 0 disables the cache. */
   readLeaseMs: number
-  /** How long a submission waits for its inclusion before the response is SUBMISSION_UNKNOWN. */
+  /** How long a lane waits for the inclusion of a transaction before reconciliation takes over. */
   inclusionTimeoutMs: number
+  /** How long a submission may take before the response is SUBMISSION_UNKNOWN; the lane goes on. */
+  submissionTimeoutMs: number
   gasBudgets: GasBudgets
+  rateLimits: RateLimitQuotas
   /** How many event streams a client may have open. */
   maxStreamsPerAddress: number
   /** Variables that are set but unusable: the name and what is wrong, never the value, which may be a secret. */
@@ -171,6 +205,18 @@ export function parseConfig(variables: Variables): Config {
     newAgents: parseOne('GAS_BUDGET_NEW_AGENTS', gasBudget) ?? DEFAULT_GAS_BUDGETS.newAgents,
     newContractPayers: parseOne('GAS_BUDGET_NEW_CONTRACT_PAYERS', gasBudget) ?? DEFAULT_GAS_BUDGETS.newContractPayers,
     exitReserve: parseOne('GAS_BUDGET_EXIT_RESERVE', gasBudget) ?? DEFAULT_GAS_BUDGETS.exitReserve,
+  }
+
+  const parseRateLimit = (name: string, fallback: number) => parseOne(name, requestsPerMinute) ?? fallback
+  const rateLimits = {
+    reads: parseRateLimit('RATE_LIMIT_READS', DEFAULT_RATE_LIMITS.reads),
+    quotes: parseRateLimit('RATE_LIMIT_QUOTES', DEFAULT_RATE_LIMITS.quotes),
+    submissions: parseRateLimit('RATE_LIMIT_SUBMISSIONS', DEFAULT_RATE_LIMITS.submissions),
+    registrations: parseRateLimit('RATE_LIMIT_REGISTRATIONS', DEFAULT_RATE_LIMITS.registrations),
+    streams: parseRateLimit('RATE_LIMIT_STREAMS', DEFAULT_RATE_LIMITS.streams),
+    mcpSessions: parseRateLimit('RATE_LIMIT_MCP_SESSIONS', DEFAULT_RATE_LIMITS.mcpSessions),
+    signer: parseRateLimit('RATE_LIMIT_SIGNER', DEFAULT_RATE_LIMITS.signer),
+    mcpSession: parseRateLimit('RATE_LIMIT_MCP_SESSION', DEFAULT_RATE_LIMITS.mcpSession),
   }
 
   function parsePayment(): PaymentConfig | 'unusable' | undefined {
@@ -222,7 +268,9 @@ export function parseConfig(variables: Variables): Config {
     },
     readLeaseMs: parseOne('READ_LEASE_MS', readLeaseMs) ?? DEFAULT_READ_LEASE_MS,
     inclusionTimeoutMs: parseOne('INCLUSION_TIMEOUT_MS', inclusionTimeoutMs) ?? DEFAULT_INCLUSION_TIMEOUT_MS,
+    submissionTimeoutMs: parseOne('SUBMISSION_TIMEOUT_MS', submissionTimeoutMs) ?? DEFAULT_SUBMISSION_TIMEOUT_MS,
     gasBudgets,
+    rateLimits,
     maxStreamsPerAddress: parseOne('MAX_STREAMS_PER_ADDRESS', maxStreamsPerAddress) ?? DEFAULT_MAX_STREAMS_PER_ADDRESS,
     problems,
   }

@@ -61,6 +61,28 @@ export const availabilityErrors = {
     sentence: () => 'This deployment has no market-data provider.',
     remedy: 'The operator must set PRICE_PROVIDER; until then only others post prices.',
   }),
+  INTAKE_CLOSED: row<{ kind: string; reason: string; since: string }>({
+    status: 503,
+    sentence: ({ kind, reason }) => `The operator has closed the intake of \`${kind}\`: ${reason}`,
+    remedy:
+      'Nothing was sent. Other kinds are not affected; `closedIntake` of GET /health shows when it is open again.',
+    retryable: true,
+    retryAfterSeconds: 60,
+    level: 'warn',
+  }),
+  INTAKE_SWITCHES_UNREACHABLE: row({
+    status: 503,
+    sentence: () => 'The intake switches cannot be changed at the moment; nothing was changed.',
+    remedy: 'Try again in a moment.',
+    retryable: true,
+    retryAfterSeconds: 2,
+  }),
+  OPERATOR_NOT_CONFIGURED: row({
+    status: 503,
+    sentence: () => 'This deployment has no secret of its operator.',
+    remedy: 'The operator must set OPERATOR_SECRET.',
+    level: 'warn',
+  }),
   PRICE_REFRESH_DISABLED: row({
     status: 503,
     sentence: () => 'This deployment refreshes prices by itself; requests for it are disabled.',

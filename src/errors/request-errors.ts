@@ -1,6 +1,9 @@
 import type { Hex } from 'viem'
 import { row } from './error-row.ts'
 
+/** Whose requests a rate limit counts, unless they are those of an address. */
+const LIMITED_BY: Partial<Record<string, string>> = { signer: 'The signer', mcpSession: 'This MCP session' }
+
 /** Requests that are malformed, or that name something that does not exist. */
 export const requestErrors = {
   INVALID_REQUEST: row<{ problem: string; problems?: readonly { path: string; problem: string }[] }>({
@@ -26,7 +29,7 @@ export const requestErrors = {
   RATE_LIMITED: row<{ limit: string; requests: number; seconds: number }>({
     status: 429,
     sentence: ({ limit, requests, seconds }) =>
-      `Your address has made more than ${requests} requests in ${seconds} seconds (limit \`${limit}\`).`,
+      `${LIMITED_BY[limit] ?? 'Your address'} has made more than ${requests} requests in ${seconds} seconds (limit \`${limit}\`).`,
     remedy: 'Wait for retryAfterSeconds. One stream of GET /events replaces polling, and a list replaces single reads.',
     retryable: true,
     retryAfterSeconds: 60,
@@ -45,6 +48,11 @@ export const requestErrors = {
     status: 401,
     sentence: () => 'The refresh secret is missing or wrong.',
     remedy: 'Send the header Authorization: Bearer <PRICE_REFRESH_SECRET>.',
+  }),
+  OPERATOR_ONLY: row({
+    status: 401,
+    sentence: () => "The operator's secret is missing or wrong.",
+    remedy: 'Send the header Authorization: Bearer <OPERATOR_SECRET>.',
   }),
   TOO_MANY_POINTS: row<{ from: number; to: number; interval: string; points: number; limit: number }>({
     status: 400,

@@ -4,12 +4,11 @@ import { bodyLimit } from 'hono/body-limit'
 import { HTTPException } from 'hono/http-exception'
 import { requestId } from 'hono/request-id'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import { type Context, withAuthorization, withPayment } from '../context.ts'
+import { type Context, withAuthorization, withClient, withPayment } from '../context.ts'
 import { logRefusal } from '../errors/log-refusal.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse, toRefusal } from '../errors/refuse.ts'
 import { operations } from '../operations/index.ts'
-import type { RateLimiters } from '../rate-limits.ts'
 import type { AppEnv } from './app-env.ts'
 import { type Assets, addDocsRoutes } from './docs-routes.ts'
 import { addOperationRoute } from './operation-route.ts'
@@ -19,7 +18,7 @@ import { allowAnyOrigin, apiSecurityHeaders } from './response-headers.ts'
 const MAX_BODY_BYTES = 100 * 1024
 
 /** Creates the HTTP surface: one route per operation, plus the API documents. Calls `contextOf` once per request. */
-export function createApp(contextOf: () => Context, assets?: Assets, limiters?: RateLimiters) {
+export function createApp(contextOf: () => Context, assets?: Assets) {
   const app = new OpenAPIHono<AppEnv>()
   app.use(requestId())
   app.use((c, next) => (isDocsPage(c.req.path) ? next() : apiSecurityHeaders(c, next)))
@@ -34,12 +33,13 @@ export function createApp(contextOf: () => Context, assets?: Assets, limiters?: 
     }),
   )
   app.use(async (c, next) => {
-    const context = withAuthorization(contextOf(), c.req.header('Authorization'))
+    const client = withClient(contextOf(), c.req.raw.headers)
+    const context = withAuthorization(client, c.req.header('Authorization'))
     c.set('context', withPayment(context, paymentOf(c.req.raw.headers)))
     await next()
   })
 
-  for (const operation of operations) addOperationRoute(app, operation, limiters)
+  for (const operation of operations) addOperationRoute(app, operation)
   addDocsRoutes(app, assets)
 
   app.notFound(c => {

@@ -5,7 +5,7 @@ import {
   type ServerContext,
   type Tool,
 } from '@modelcontextprotocol/server'
-import { type Context, withAuthorization, withPayment } from '../context.ts'
+import { type Context, withAuthorization, withClient, withPayment } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { OperationReply } from '../operations/define-operation.ts'
 import { operations } from '../operations/index.ts'
@@ -123,8 +123,9 @@ export async function callTool(
 
 /** Returns the context of one call, with its bearer token and payment, reporting progress if the client asked for it. */
 function contextOf(context: Context, call: ServerContext): Context {
-  const authorized = withAuthorization(withProgress(context, call), call.http?.req?.headers.get('authorization'))
-  return withPayment(authorized, paymentOf(call.mcpReq._meta))
+  const { headers } = call.http?.req ?? {}
+  const client = headers ? withClient(withProgress(context, call), headers) : withProgress(context, call)
+  return withPayment(withAuthorization(client, headers?.get('authorization')), paymentOf(call.mcpReq._meta))
 }
 
 /** Converts what a model sends as number, boolean or list to text, for the fields that are path or query text over HTTP. */

@@ -17,9 +17,11 @@ import {
   unixSeconds,
 } from '../resources/primitives.ts'
 import { eip712Info, presentEip712, presentTypedData, signableFields } from '../resources/typed-data.ts'
+import { countSigner } from './count-signer.ts'
 import { deadlineRefusal, deadlineWarnings, quoteDeadline } from './deadline.ts'
 import { defineOperation, OperationReply } from './define-operation.ts'
 import { refusalAtHead } from './failed-intent-refusals.ts'
+import { intakeRefusal } from './intake-check.ts'
 import { relayOrRefuse, wasAccepted } from './relay-or-refuse.ts'
 import { verifyRegistryMessage } from './verify-registry-message.ts'
 
@@ -105,7 +107,8 @@ export const linkERC8004 = defineOperation(
       .meta({ id: 'Erc8004Link' }),
     errors: [404, 409, 502, 503],
   },
-  async ({ chain, relayer }, { agentId, erc8004AgentId, deadline, signature }) => {
+  async (context, { agentId, erc8004AgentId, deadline, signature }) => {
+    const { chain, relayer } = context
     const { block, terms } = await getLinkTerms(chain, agentId)
     const to = chain.contracts.AgentRegistry
     const data = encodeFunctionData({
@@ -123,8 +126,9 @@ export const linkERC8004 = defineOperation(
       relay: { kind: 'link', deadline, call: { to, data } },
     })
     const isReplay = await wasAccepted(relayer, relay)
-    const invalid = deadlineRefusal(deadline, block) ?? nonceRefusal
+    const invalid = deadlineRefusal(deadline, block) ?? nonceRefusal ?? (await intakeRefusal(context, 'registrations'))
     if (invalid && !isReplay) throw invalid
+    if (!isReplay) await countSigner(context, terms.agent.owner, { getsOut: false })
 
     const mined = await relayOrRefuse(relayer, relay, revert => refusalAtHead(chain, revert))
     const linked = await getAgent(chain, agentId)

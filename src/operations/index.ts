@@ -16,6 +16,7 @@ import { getIntent } from './intent-status.ts'
 import { getMandate, getMandateQuote, setMandate } from './mandate.ts'
 import { getTradeIntentQuote, submitTradeIntent } from './open-intents.ts'
 import type { Operation } from './operation.ts'
+import { getIntake, setIntake } from './operator-intake.ts'
 import { acceptOwnership, getAcceptanceQuote, getOwnershipQuote, offerOwnership } from './ownership.ts'
 import { getPositionAutomation } from './position-automation.ts'
 import { getPosition, listClosedPositions, listPositions } from './positions.ts'
@@ -89,6 +90,8 @@ const endpoints = [
   getSigningVectors,
   streamAgentEvents,
   streamEvents,
+  getIntake,
+  setIntake,
 ] as const satisfies readonly Operation[]
 
 /** Every operation of the service, in the order of the API reference. HTTP routes, MCP tools and documents derive from it. */

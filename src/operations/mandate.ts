@@ -55,30 +55,27 @@ export const getMandateQuote = defineOperation(
     output: ownerMessageQuote,
     errors: [404, 502, 503],
   },
-  async ({ chain }, { agentId, mode, deadline, ...limits }) => {
-    const mandate = mode && (await toMandate(chain, { mode, ...limits }))
-    return quoteOwnerMessage(
-      { chain },
-      {
-        agentId,
-        primaryType: 'SetMandate',
-        deadline,
-        message: () =>
-          mandate && {
-            message: { agentId, ...mandate },
-            body: {
-              mode,
-              ...limits,
-              ...(limits.validUntil !== undefined && { validUntil: `${limits.validUntil}` }),
-              ...(limits.allowedTokens && { allowedTokens: mandate.allowedTokens }),
-            },
+  async (context, { agentId, mode, deadline, ...limits }) => {
+    const mandate = mode && (await toMandate(context.chain, { mode, ...limits }))
+    return quoteOwnerMessage(context, {
+      agentId,
+      primaryType: 'SetMandate',
+      deadline,
+      message: () =>
+        mandate && {
+          message: { agentId, ...mandate },
+          body: {
+            mode,
+            ...limits,
+            ...(limits.validUntil !== undefined && { validUntil: `${limits.validUntil}` }),
+            ...(limits.allowedTokens && { allowedTokens: mandate.allowedTokens }),
           },
-        warnings: ({ mandate: { closingSince } }) =>
-          mode === 'trade' && closingSince !== 0n
-            ? ['All positions of the agent are being closed: this mandate ends that, and what is not sold stays open.']
-            : [],
-      },
-    )
+        },
+      warnings: ({ mandate: { closingSince } }) =>
+        mode === 'trade' && closingSince !== 0n
+          ? ['All positions of the agent are being closed: this mandate ends that, and what is not sold stays open.']
+          : [],
+    })
   },
 )
 

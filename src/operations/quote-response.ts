@@ -10,6 +10,7 @@ import { presentCheck } from '../resources/router-check.ts'
 import { presentTradePolicy } from '../resources/trade-policy.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { gasBudgetChecks } from './agent-gas-use.ts'
+import { intakeCheck } from './intake-check.ts'
 import { marketClosedTexts } from './market-closed-texts.ts'
 
 type QuoteFacts<P extends PrimaryType> = {
@@ -36,7 +37,7 @@ export async function presentQuote<P extends PrimaryType>(
 ) {
   const { config, trading } = context
   const use = { agentId, kind, agent: terms.agent, block, ...(closesPosition !== undefined && { closesPosition }) }
-  const checks = [...routerChecks, ...(await gasBudgetChecks(context, use))]
+  const checks = [...routerChecks, await intakeCheck(context, kind), ...(await gasBudgetChecks(context, use))]
   const signable = intent?.({ nonce: terms.nonce, deadline })
   const symbol = terms.token?.symbol
   const closedTexts = symbol === undefined ? undefined : marketClosedTexts(config, symbol, block.timestamp)

@@ -26,6 +26,7 @@ import { USDC_DECIMALS } from '../resources/usdc-amount.ts'
 import { deadlineRefusal, deadlineWarnings, quoteDeadline } from './deadline.ts'
 import { defineOperation, OperationReply } from './define-operation.ts'
 import { refusalAtHead, revertContext } from './failed-intent-refusals.ts'
+import { intakeRefusal, intakeWarnings } from './intake-check.ts'
 import { relayOrRefuse, wasAccepted } from './relay-or-refuse.ts'
 import { verifyRegistryMessage } from './verify-registry-message.ts'
 
@@ -35,7 +36,7 @@ export const getRegistrationQuote = defineOperation(
     tool: {
       name: 'svc_get_agent_registration_quote',
       description:
-        'First step of a registration: returns fee, nonce, typedData and the body to send. Pass signer, vault (an address of svc_list_vaults), name and metadataURI, then sign typedData in a wallet (EIP-712) and call svc_register_agent. Example: {"signer":"0x…","vault":"0x…","name":"momentum-7","metadataURI":"https://agents.example/7.json"}',
+        'First step of a registration: returns fee, nonce, typedData and the body to send. Pass signer, vault (an address of svc_list_vaults), name and metadataURI, then sign typedData (EIP-712) and call svc_register_agent. Example: {"signer":"0x…","vault":"0x…","name":"m7","metadataURI":"https://a.example/7"}',
     },
     method: 'get',
     path: '/agents/register/quote',
@@ -61,10 +62,8 @@ export const getRegistrationQuote = defineOperation(
     output: registrationQuote,
     errors: [502, 503],
   },
-  async (
-    { chain, payments, config },
-    { signer, vault, name, metadataURI, linkERC8004, erc8004AgentId, owner, ...requested },
-  ) => {
+  async (context, { signer, vault, name, metadataURI, linkERC8004, erc8004AgentId, owner, ...requested }) => {
+    const { chain, payments, config } = context
     if (owner !== undefined && owner === signer) throw refuse('OWNER_IS_SIGNER', { owner })
     const [{ block, terms }, consent] = await Promise.all([
       getRegistrationTerms(chain, signer),
@@ -72,6 +71,7 @@ export const getRegistrationQuote = defineOperation(
     ])
     const { fee, domain, signerNonce } = terms
     const due = payments?.dueOf(fee, block.timestamp)
+    const warnings = await intakeWarnings(context, 'registrations')
     const deadline = quoteDeadline(requested.deadline, block)
     const message = signer &&
       signerNonce !== undefined &&
@@ -101,6 +101,7 @@ export const getRegistrationQuote = defineOperation(
       agentRegistry: chain.contracts.AgentRegistry,
       signerNonce: signerNonce === undefined ? null : `${signerNonce}`,
       registryPaused: terms.paused,
+      ...(warnings.length > 0 && { warnings }),
       serverTime: `${block.timestamp}`,
       suggestedDeadline: `${deadline}`,
       ...(message && {
@@ -186,8 +187,13 @@ export const registerAgent = defineOperation(
     const isReplay = record !== undefined && record.state !== 'rejected'
     const isExecuted = record?.state === 'mined' || record?.state === 'final'
     const invalid =
-      deadlineRefusal(deadline, block) ?? (terms.paused ? refuse('REGISTRATION_PAUSED') : undefined) ?? nonceRefusal
+      deadlineRefusal(deadline, block) ??
+      (terms.paused ? refuse('REGISTRATION_PAUSED') : undefined) ??
+      nonceRefusal ??
+      (await intakeRefusal(context, 'registrations'))
     if (invalid && !isReplay) throw invalid
+    // Anybody can make up a signer, so its signature raises no limit.
+    if (!isReplay) await context.client?.countSigner(signer)
 
     const receipt = isExecuted
       ? await payments?.receiptOf(signer, relay.digest)

@@ -98,8 +98,8 @@ export function createPayments(
     /** Returns a relayer that reports the outcome of a paid registration to the ledger. */
     relaying: (relayer: Executor, signer: Address): Executor => ({
       ...relayer,
-      async relay(request: RelayRequest) {
-        const outcome = await relayer.relay(request)
+      async relay(request: RelayRequest, respondBy?: number) {
+        const outcome = await relayer.relay(request, respondBy)
         const executed = wasExecuted(outcome)
         // Without the report the ledger finds out by itself.
         if (executed !== undefined)

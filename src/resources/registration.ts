@@ -71,6 +71,7 @@ export const registrationQuote = z
     }),
     agentRegistry: addressOut.meta({ description: 'Verifying contract of the signature' }),
     signerNonce: digits('The nonce to sign; null without `signer`').nullable(),
+    warnings: z.array(z.string()).optional(),
     registryPaused: z.boolean(),
     serverTime: unixSeconds('Current block time'),
     suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),

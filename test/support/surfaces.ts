@@ -34,7 +34,12 @@ export type Fetch = (request: Request) => Promise<Response>
 const worker: Fetch = request => exports.default.fetch(request)
 
 /** Tests change chain and prices at will, so nothing is reused and refreshes have no interval. */
-const testVars = { X402_ENABLED: 'false', READ_LEASE_MS: '0', PRICE_REFRESH_INTERVAL_SECONDS: '0' }
+const testVars = {
+  X402_ENABLED: 'false',
+  READ_LEASE_MS: '0',
+  PRICE_REFRESH_INTERVAL_SECONDS: '0',
+  SUBMISSION_TIMEOUT_MS: '15000',
+}
 
 /** Returns the service over the same contracts with other variables (`undefined` removes one) or bindings. */
 export function appWith(changes: Record<string, string | undefined>, bindings: Partial<Env> = {}): Fetch {
@@ -53,6 +58,7 @@ export function appWith(changes: Record<string, string | undefined>, bindings: P
     createServer: options => createServer(context, options),
     allowedHosts: config.allowedHosts,
     namespaces,
+    rateLimits: context.rateLimits,
   })
   return async request => (new URL(request.url).pathname === '/mcp' ? serveMcp(request) : serveHttp(request))
 }
