@@ -23,8 +23,9 @@ export const scaledFiles = [
   'devnet/attacks.test.ts',
   'test/e2e/demo.node.test.ts',
   'test/faults/faults.node.test.ts',
+  'test/fuzz/http.test.ts',
+  'test/fuzz/mcp.test.ts',
   'test/integration/cheap-tokens.test.ts',
   'test/integration/checks.test.ts',
   'test/integration/history-fresh.test.ts',
-  'test/integration/input.test.ts',
 ]
