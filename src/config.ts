@@ -207,16 +207,15 @@ export function parseConfig(variables: Variables): Config {
     exitReserve: parseOne('GAS_BUDGET_EXIT_RESERVE', gasBudget) ?? DEFAULT_GAS_BUDGETS.exitReserve,
   }
 
-  const parseRateLimit = (name: string, fallback: number) => parseOne(name, requestsPerMinute) ?? fallback
   const rateLimits = {
-    reads: parseRateLimit('RATE_LIMIT_READS', DEFAULT_RATE_LIMITS.reads),
-    quotes: parseRateLimit('RATE_LIMIT_QUOTES', DEFAULT_RATE_LIMITS.quotes),
-    submissions: parseRateLimit('RATE_LIMIT_SUBMISSIONS', DEFAULT_RATE_LIMITS.submissions),
-    registrations: parseRateLimit('RATE_LIMIT_REGISTRATIONS', DEFAULT_RATE_LIMITS.registrations),
-    streams: parseRateLimit('RATE_LIMIT_STREAMS', DEFAULT_RATE_LIMITS.streams),
-    mcpSessions: parseRateLimit('RATE_LIMIT_MCP_SESSIONS', DEFAULT_RATE_LIMITS.mcpSessions),
-    signer: parseRateLimit('RATE_LIMIT_SIGNER', DEFAULT_RATE_LIMITS.signer),
-    mcpSession: parseRateLimit('RATE_LIMIT_MCP_SESSION', DEFAULT_RATE_LIMITS.mcpSession),
+    reads: parseOne('RATE_LIMIT_READS', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.reads,
+    quotes: parseOne('RATE_LIMIT_QUOTES', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.quotes,
+    submissions: parseOne('RATE_LIMIT_SUBMISSIONS', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.submissions,
+    registrations: parseOne('RATE_LIMIT_REGISTRATIONS', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.registrations,
+    streams: parseOne('RATE_LIMIT_STREAMS', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.streams,
+    mcpSessions: parseOne('RATE_LIMIT_MCP_SESSIONS', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.mcpSessions,
+    signer: parseOne('RATE_LIMIT_SIGNER', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.signer,
+    mcpSession: parseOne('RATE_LIMIT_MCP_SESSION', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.mcpSession,
   }
 
   function parsePayment(): PaymentConfig | 'unusable' | undefined {
