@@ -4,7 +4,6 @@ export const laneTestFiles = [
   'lane-node-faults',
   'lane-chain-faults',
   'lane-accounts',
-  'lane-alerts',
   'lane-gas-budgets',
 ] as const
 export type LaneTestFile = (typeof laneTestFiles)[number]
