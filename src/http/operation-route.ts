@@ -1,10 +1,12 @@
-import { createRoute, type OpenAPIHono, type z } from '@hono/zod-openapi'
+import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
+import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import { invalidRequest } from '../operations/invalid-request.ts'
 import { type Operation, rateLimitOf } from '../operations/operation.ts'
 import { countRequest, type RateLimiters, rateLimitFields, rateLimits } from '../rate-limits.ts'
 import type { AppEnv } from './app-env.ts'
+import { alternativeFormat } from './content-negotiation.ts'
 import { eventStreamHandler } from './event-stream-handler.ts'
 import { jsonHandler } from './json-handler.ts'
 import { openApiRoute } from './openapi-route.ts'
@@ -31,6 +33,19 @@ export function addOperationRoute(app: OpenAPIHono<AppEnv>, operation: Operation
   }
   const handler = operation.kind === 'json' ? jsonHandler(operation) : eventStreamHandler(operation)
   app.openapi(createRoute({ ...route, middleware: limit }), handler, result => {
-    if (!result.success) throw invalidRequest((result.error as z.ZodError).issues)
+    if (!result.success) throw refusalOf(operation, result as unknown as FailedValidation)
   })
+}
+
+/** A failed validation as the validator passes it on; hono's type lacks the data. */
+type FailedValidation = { target: string; error: z.ZodError; data: unknown }
+
+function refusalOf(operation: Operation, { target, error, data }: FailedValidation): Refusal {
+  const { params, query } = operation
+  const schemas: Record<string, z.ZodObject | undefined> = {
+    param: params,
+    query: z.object({ ...query?.shape, ...(operation.kind === 'json' && alternativeFormat(operation)?.query.shape) }),
+    json: operation.kind === 'json' ? operation.body : undefined,
+  }
+  return invalidRequest(error.issues, { given: data, fields: schemas[target]?.shape ?? {} })
 }

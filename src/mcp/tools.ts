@@ -22,6 +22,7 @@ import { errorBodyOf } from './error-body.ts'
 import { paymentMeta, paymentOf } from './payment-meta.ts'
 import { withProgress } from './progress.ts'
 import { inputSchema, outputSchemas } from './tool-schemas.ts'
+import { responseForTools } from './tool-texts.ts'
 
 type ToolOperation = JsonOperation & { tool: ToolDefinition }
 const toolOperations = (operations as readonly Operation[]).filter(
@@ -102,7 +103,8 @@ export async function callTool(
   if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${name}`)
   try {
     const output = await operation.run(contextOf(context, call), operation.parse(urlFieldsAsText(operation, input)))
-    const { body, payment } = output instanceof OperationReply ? output : { body: output }
+    const { body: reply, payment } = output instanceof OperationReply ? output : { body: output }
+    const body = responseForTools(reply)
     return {
       content: [{ type: 'text', text: JSON.stringify(body) }],
       structuredContent: body as Record<string, unknown>,

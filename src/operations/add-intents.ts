@@ -10,7 +10,7 @@ import { addIntentBody, positionQuery, purchaseQuery } from '../resources/intent
 import { addIntentQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-receipt.ts'
 import { presentPosition } from '../resources/position.ts'
-import { parseUsdc } from '../resources/usdc-amount.ts'
+import { humanUsdc, parseUsdc } from '../resources/usdc-amount.ts'
 import { quoteDeadline } from './deadline.ts'
 import { defineOperation } from './define-operation.ts'
 import { estimatePurchase } from './fill-estimate.ts'
@@ -46,6 +46,7 @@ export const getAddIntentQuote = defineOperation(
     const deadline = quoteDeadline(requestedDeadline, block, terms.extension)
     const intent = { usdcAmount: amount, minTokenOut, maxSlippageBps, deadline }
     const checks = addChecks(terms, intent)
+    const maxUsdcAmount = computeMaxUsdcAmount(terms, checks, intent)
     const estimate =
       amount === undefined
         ? undefined
@@ -66,6 +67,7 @@ export const getAddIntentQuote = defineOperation(
                 message: { agentId, positionId, usdcAmount: amount, minTokenOut, maxSlippageBps, deadline, nonce },
                 body: { positionId: `${positionId}`, usdcAmount, minTokenOut: `${minTokenOut}`, maxSlippageBps },
               }),
+        missing: ['usdcAmount'],
       })),
       positionId: `${positionId}`,
       allocation: presentAllocation({
@@ -73,7 +75,8 @@ export const getAddIntentQuote = defineOperation(
         effectiveCap: terms.extension?.effectiveCap,
         capitalMode: terms.extension?.capitalMode,
       }),
-      maxUsdcAmount: `${computeMaxUsdcAmount(terms, checks, intent)}`,
+      maxUsdcAmount: `${maxUsdcAmount}`,
+      maxUsdcAmountHuman: humanUsdc(maxUsdcAmount),
       assumed: { minTokenOut: `${minTokenOut}`, maxSlippageBps },
       ...(estimate && { estimate }),
       position: withoutLadder,

@@ -40,6 +40,7 @@ export const getSignerQuote = defineOperation(
       agentId,
       primaryType: 'SetSigner',
       deadline,
+      missing: 'signer',
       message: () => signer && { message: { agentId, signer }, body: { signer } },
       warnings: ({ agent }) =>
         signer === agent.owner ? ['The signer would be the owner: whoever steals that key owns the agent.'] : [],

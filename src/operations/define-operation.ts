@@ -43,7 +43,7 @@ export function defineOperation<
   })
   const parse = (given: unknown) => {
     const result = input.safeParse(given)
-    if (!result.success) throw invalidRequest(result.error.issues)
+    if (!result.success) throw invalidRequest(result.error.issues, { given, fields: input.shape })
     return result.data as Record<string, unknown>
   }
   const runCached = (context: Context, given: FlatInput<P, Q, B>) => {

@@ -59,6 +59,7 @@ export const getExitLadderIntentQuote = defineOperation(
                 message: { agentId, positionId, exitsHash: hashExits(exits), deadline, nonce },
                 body: { positionId: `${positionId}`, exits: exits.map(presentExitRule) },
               }),
+        missing: ['exits'],
       })),
       positionId: `${positionId}`,
       exitBounds: presentExitBounds(terms.trackConfig),

@@ -66,6 +66,7 @@ export const getMandateQuote = defineOperation(
         agentId,
         primaryType: 'SetMandate',
         deadline,
+        missing: 'mode',
         message: () =>
           mandate && {
             message: { agentId, ...mandate },

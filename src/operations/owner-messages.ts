@@ -16,6 +16,7 @@ import { gasSpendersOfOwner } from './agent-gas-use.ts'
 import { deadlineRefusal, deadlineWarnings, quoteDeadline } from './deadline.ts'
 import { OperationReply } from './define-operation.ts'
 import { refusalAtHead } from './failed-intent-refusals.ts'
+import { nothingToSign } from './quote-response.ts'
 import { relayOrRefuse } from './relay-or-refuse.ts'
 
 /** Who must sign a message, with its next nonce. */
@@ -31,6 +32,8 @@ type OwnerQuote<P extends OwnerPrimaryType, B> = {
   party?: (terms: OwnerTerms) => Party
   /** The message and the body without nonce and deadline; undefined unless the request names every value. */
   message?: (terms: OwnerTerms) => { message: Message; body: B } | undefined
+  /** The field without which there is no message. */
+  missing?: string
   warnings?: (terms: OwnerTerms, block: Block) => string[]
 }
 
@@ -44,7 +47,10 @@ export async function quoteOwnerMessage<P extends OwnerPrimaryType, B extends ob
   const { address: signer, nonce } = party(terms)
   const deadline = quoteDeadline(quote.deadline, block)
   const signable = quote.message?.(terms)
-  const warnings = quote.warnings?.(terms, block) ?? []
+  const warnings = [
+    ...(quote.warnings?.(terms, block) ?? []),
+    ...(signable || quote.missing === undefined ? [] : [nothingToSign([quote.missing])]),
+  ]
   return {
     agentId: `${agentId}`,
     signer,

@@ -47,6 +47,7 @@ export const getOwnershipQuote = defineOperation(
       agentId,
       primaryType: 'OfferOwnership',
       deadline,
+      missing: 'newOwner',
       message: () => newOwner && { message: { agentId, newOwner }, body: { newOwner } },
     }),
 )
@@ -114,6 +115,7 @@ export const getAcceptanceQuote = defineOperation(
         if (pendingOwner === undefined) throw refuse('NO_OWNERSHIP_OFFER', { agentId })
         return pendingOwner
       },
+      missing: 'signer',
       message: () => signer && { message: { agentId, signer }, body: { signer } },
       warnings: ({ agent, mandate }) => [
         ...(signer === agent.signer ? ["The former owner may still have the signer's key."] : []),

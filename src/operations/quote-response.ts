@@ -24,13 +24,29 @@ type QuoteFacts<P extends PrimaryType, B> = {
   deadline: bigint
   /** Builds message and body for the suggested deadline; absent unless the request names every value. */
   intent?: ((signed: { nonce: bigint; deadline: bigint }) => { message: Message; body: B }) | undefined
+  /** The fields that a request without an intent lacks. */
+  missing: readonly string[]
 }
+
+/** Returns the warning of a quote without typed data. */
+export const nothingToSign = (missing: readonly string[]): string =>
+  `There is nothing to sign yet: request the quote with ${missing.join(', ')} as well, and it has typedData and body.`
 
 /** Returns the fields of every intent quote, with typed data and body if the intent is complete. */
 export async function presentQuote<P extends PrimaryType, B extends object>(
   context: Context,
   block: Block,
-  { agentId, kind, closesPosition, terms, primaryType, checks: routerChecks, deadline, intent }: QuoteFacts<P, B>,
+  {
+    agentId,
+    kind,
+    closesPosition,
+    terms,
+    primaryType,
+    checks: routerChecks,
+    deadline,
+    intent,
+    missing,
+  }: QuoteFacts<P, B>,
 ) {
   const { config, trading } = context
   const use = { agentId, kind, agent: terms.agent, block, ...(closesPosition !== undefined && { closesPosition }) }
@@ -38,6 +54,7 @@ export async function presentQuote<P extends PrimaryType, B extends object>(
   const signable = intent?.({ nonce: terms.nonce, deadline })
   const symbol = terms.token?.symbol
   const closedTexts = symbol === undefined ? undefined : marketClosedTexts(config, symbol, block.timestamp)
+  const warnings = [...(closedTexts ? [closedTexts.warning] : []), ...(signable ? [] : [nothingToSign(missing)])]
   return {
     agentId: `${agentId}`,
     signer: terms.agent.signer,
@@ -52,7 +69,7 @@ export async function presentQuote<P extends PrimaryType, B extends object>(
     })),
     bindingRule: checks.find(({ pass }) => !pass)?.rule ?? tightestAmountRule(checks),
     ...(symbol !== undefined && { market: presentMarketSession(symbol, block.timestamp) }),
-    ...(closedTexts && { warnings: [closedTexts.warning] }),
+    ...(warnings.length > 0 && { warnings }),
     serverTime: `${block.timestamp}`,
     suggestedDeadline: `${deadline}`,
     ...(signable && {

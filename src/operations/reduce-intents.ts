@@ -63,6 +63,7 @@ export const getReduceIntentQuote = defineOperation(
                 message: { agentId, positionId, exitBps, deadline, nonce },
                 body: { positionId: `${positionId}`, exitBps },
               }),
+        missing: ['exitBps'],
       })),
       positionId: `${positionId}`,
       position: presentPosition(position, token.symbol),

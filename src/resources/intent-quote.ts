@@ -49,6 +49,9 @@ const quoteFields = {
 const purchaseQuoteFields = {
   allocation,
   maxUsdcAmount: usdc('The largest amount that passes every check now'),
+  maxUsdcAmountHuman: z
+    .string()
+    .meta({ description: 'The same in human USDC, as usdcAmount takes it', example: '250' }),
   assumed: z
     .object({ minTokenOut: digits("Minimum in the token's base units"), maxSlippageBps: bps('Slippage') })
     .meta({ description: 'What typedData contains where the request omits it' }),

@@ -12,6 +12,7 @@ import {
   signature,
   uint,
   unixSeconds,
+  vaultReference,
 } from './primitives.ts'
 import { eip712Info, signableFields, typedDataSchemas } from './typed-data.ts'
 
@@ -24,7 +25,10 @@ const text = (max: number) =>
     .refine(value => new TextEncoder().encode(value).length <= max, `must be at most ${max} bytes in UTF-8`)
 
 export const registrationFields = {
-  vault: address.meta({ description: 'Contract address of the vault the agent will trade in' }),
+  vault: vaultReference.meta({
+    description: 'The vault the agent will trade in: slug or contract address',
+    example: 'genesis',
+  }),
   name: text(128).meta({
     description: 'Name of the agent, without control characters',
     example: 'momentum-7',
@@ -72,6 +76,10 @@ export const registrationQuote = z
     agentRegistry: addressOut.meta({ description: 'Verifying contract of the signature' }),
     signerNonce: digits('The nonce to sign; null without `signer`').nullable(),
     registryPaused: z.boolean(),
+    warnings: z
+      .array(z.string())
+      .optional()
+      .meta({ description: 'Why the registration would be refused, or cannot be signed yet' }),
     serverTime: unixSeconds('Current block time'),
     suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
     ...signableFields(typedDataSchemas.SelfRegister, { id: 'RegistrationBody', submission: registrationBody }),

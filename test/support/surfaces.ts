@@ -53,6 +53,7 @@ export function appWith(changes: Record<string, string | undefined>, bindings: P
     createServer: options => createServer(context, options),
     allowedHosts: config.allowedHosts,
     namespaces,
+    baseUrl: config.baseUrl,
   })
   return async request => (new URL(request.url).pathname === '/mcp' ? serveMcp(request) : serveHttp(request))
 }
@@ -114,8 +115,11 @@ const UNCOMPARED_FIELDS = ['asOf', 'lagBlocks', 'sharePrices', 'points', 'openin
 
 const comparableFields = (body: Body): Body => ({
   ...Object.fromEntries(Object.entries(body).filter(([field]) => !UNCOMPARED_FIELDS.includes(field))),
-  // Gas budgets refill all the time.
-  ...(Array.isArray(body.checks) && { checks: body.checks.filter(({ rule }: Body) => rule !== 'gasBudget') }),
+  // Gas budgets refill all the time. Remedies and warnings name endpoints over HTTP and tools over MCP.
+  ...(Array.isArray(body.checks) && {
+    checks: body.checks.filter(({ rule }: Body) => rule !== 'gasBudget').map(({ remedy: _, ...check }: Body) => check),
+  }),
+  ...(Array.isArray(body.warnings) && { warnings: body.warnings.length }),
 })
 
 /** Calls an operation's tool. An error gets the status of its code; a success, which has none, the operation's own. */
