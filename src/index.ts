@@ -39,6 +39,7 @@ const serveMcp = createMcpRoute({
   allowedHosts: config.allowedHosts,
   namespaces: env,
   limiters,
+  baseUrl: config.baseUrl,
 })
 
 const eventStreams = () => config.chain && eventStreamsOf(env.EVENT_STREAMS, config.chain)

@@ -8,6 +8,7 @@ import {
 import { clientAddressOf } from '../client-address.ts'
 import { toolSets } from '../operations/operation.ts'
 import { countRequest, type RateLimiters, rateLimitFields, rateLimits } from '../rate-limits.ts'
+import { connectPage, isPageRequest } from './connect-page.ts'
 import { rpcError, sessionNotFound } from './json-rpc-errors.ts'
 import type { ServerFactory } from './server-types.ts'
 import { hubOf } from './subscription-hub-object.ts'
@@ -28,13 +29,16 @@ type McpRouteOptions = {
   allowedHosts: readonly string[]
   namespaces: Pick<Env, 'MCP_SESSION' | 'MCP_HUB'>
   limiters?: RateLimiters
+  /** Where clients reach the deployment; the host of the request if it is not configured. */
+  baseUrl?: string | undefined
 }
 
 /**
  * Creates the endpoint /mcp for both protocol generations: requests of the 2026 revision are served here without a
  * session; a session of the 2025 revisions lives in its own Durable Object.
  */
-export function createMcpRoute({ createServer, allowedHosts, namespaces, limiters = {} }: McpRouteOptions) {
+export function createMcpRoute({ createServer, allowedHosts, namespaces, limiters = {}, baseUrl }: McpRouteOptions) {
+  const endpointOf = (url: string) => `${baseUrl ?? new URL(url).origin}/mcp`
   const stateless = createMcpHandler(
     ({ requestInfo }) => createServer({ url: new URL(requestInfo?.url ?? 'http://localhost/mcp') }),
     { legacy: 'reject' },
@@ -43,6 +47,7 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces, limiter
   const respond = async (request: Request): Promise<Response> => {
     if (!METHODS.includes(request.method))
       return rpcError(405, -32000, 'Method not allowed', { allow: METHODS.join(', ') })
+    if (isPageRequest(request)) return connectPage(endpointOf(request.url))
     const unknown = unknownToolSets(new URL(request.url))
     if (unknown.length > 0)
       return rpcError(
