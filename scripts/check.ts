@@ -16,6 +16,7 @@ const steps: [name: string, command: string, args: string[]][] = [
   ['unused code', bin('knip'), ['--no-progress']],
   ['generated files are fresh', node, ['scripts/generate-abis.ts', '--check']],
   ['migrations are fresh', node, ['scripts/generate-migrations.ts', '--check']],
+  ['skills are fresh', node, ['scripts/generate-skills.ts', '--check']],
   ['README and .dev.vars.example are fresh', node, ['scripts/generate-variables.ts', '--check']],
   ['Solidity format', node, ['contracts/tools/forge.mjs', 'fmt', '--check']],
   ['Solidity lint', node, ['contracts/tools/forge.mjs', 'lint', 'src', '--deny', 'warnings']],

@@ -15,6 +15,7 @@ import { type Assets, addDocsRoutes } from './docs-routes.ts'
 import { addOperationRoute } from './operation-route.ts'
 import { paymentOf, writePayment } from './payment-headers.ts'
 import { allowAnyOrigin, apiSecurityHeaders } from './response-headers.ts'
+import { addSkillRoutes } from './skill-routes.ts'
 
 const MAX_BODY_BYTES = 100 * 1024
 
@@ -41,6 +42,7 @@ export function createApp(contextOf: () => Context, assets?: Assets, limiters?: 
 
   for (const operation of operations) addOperationRoute(app, operation, limiters)
   addDocsRoutes(app, assets)
+  addSkillRoutes(app)
 
   app.notFound(c => {
     const allowed = allowedMethods(app, c.req.path)

@@ -148,7 +148,8 @@ describe.each(MODES)('protocol %o', (mode, version) => {
   it('offers resources and prompts', async () => {
     const { client } = await connect(mode)
     const { resources } = await client.listResources()
-    expect(resources.map(({ uri }) => uri)).toEqual(['svc://vaults', 'svc://errors', 'svc://signing'])
+    const skills = ['onboard', 'recover', 'risk', 'trade'].map(name => `skill://${name}/SKILL.md`)
+    expect(resources.map(({ uri }) => uri)).toEqual(['svc://vaults', 'svc://errors', 'svc://signing', ...skills])
     const read = async (uri: string) => {
       const { contents } = await client.readResource({ uri })
       return JSON.parse((contents[0] as { text: string }).text)
