@@ -6,6 +6,16 @@ export const primaryTypes = Object.keys(signingTypes) as [PrimaryType, ...Primar
 
 const fieldList = z.array(z.object({ name: z.string(), type: z.string() }))
 
+const eip712DomainFields = [
+  { name: 'name', type: 'string' },
+  { name: 'version', type: 'string' },
+  { name: 'chainId', type: 'uint256' },
+  { name: 'verifyingContract', type: 'address' },
+]
+
+/** Marks an object that clients pass on as it is, so that lists of tools do not spell it out. */
+const passedOn = { 'x-passed-on': true }
+
 export const eip712Info = z
   .object({
     domainName: z.string(),
@@ -17,7 +27,7 @@ export const eip712Info = z
       .record(z.string(), fieldList)
       .meta({ description: 'The EIP-712 type of the primary type, fields in signing order' }),
   })
-  .meta({ id: 'Eip712Info' })
+  .meta({ id: 'Eip712Info', ...passedOn })
 
 export const presentEip712 = <P extends PrimaryType>(domain: Domain, primaryType: P) => ({
   domainName: domain.name,
@@ -27,13 +37,6 @@ export const presentEip712 = <P extends PrimaryType>(domain: Domain, primaryType
   primaryType,
   types: { [primaryType]: [...signingTypes[primaryType]] },
 })
-
-const eip712DomainFields = [
-  { name: 'name', type: 'string' },
-  { name: 'version', type: 'string' },
-  { name: 'chainId', type: 'uint256' },
-  { name: 'verifyingContract', type: 'address' },
-]
 
 /** Schemas of presented values by Solidity type. */
 const valueSchemas: Record<string, z.ZodType<PresentedValue>> = {
@@ -54,13 +57,12 @@ function valueSchema({ name, type }: { name: string; type: string }): z.ZodType<
   return name.endsWith('Bps') ? bps('Share') : (valueSchemas[type] ?? z.never())
 }
 
-/** Marks an object that clients pass on as it is, so that lists of tools do not spell it out. */
-const passedOn = { 'x-passed-on': true }
-
 const typedDataSchema = <P extends PrimaryType>(primaryType: P) =>
   z
     .object({
-      types: z.object({ EIP712Domain: fieldList, [primaryType]: fieldList }),
+      types: z
+        .object({ EIP712Domain: fieldList, [primaryType]: fieldList })
+        .meta({ example: { EIP712Domain: eip712DomainFields, [primaryType]: signingTypes[primaryType] } }),
       domain: z.object({ name: z.string(), version: z.string(), chainId: z.int(), verifyingContract: addressOut }),
       primaryType: z.literal(primaryType),
       message: z.object(Object.fromEntries(signingTypes[primaryType].map(field => [field.name, valueSchema(field)]))),

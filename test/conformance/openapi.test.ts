@@ -109,6 +109,20 @@ it('the document has examples of deadlines one to two hours ahead', () => {
   expect(deadlines.filter(deadline => Number(deadline) < now + 3_500 || Number(deadline) > now + 7_200)).toEqual([])
 })
 
+it('the examples of quotes agree with themselves, and no example is a placeholder', () => {
+  for (const operation of listed.filter(({ path }) => path.endsWith('/quote'))) {
+    const { example } = described(operation).responses[200].content[JSON_TYPE]
+    const { eip712, typedData } = example
+    expect(eip712.primaryType).toBe(typedData.primaryType)
+    expect(eip712.types[eip712.primaryType]).toEqual(typedData.types[eip712.primaryType])
+    expect(eip712.types[eip712.primaryType].map(({ name }: Body) => name)).toEqual(Object.keys(typedData.message))
+  }
+  for (const operation of listed) {
+    const { example } = described(operation).responses[operation.status].content[JSON_TYPE]
+    expect(JSON.stringify(example)).not.toContain('"text"')
+  }
+})
+
 it('every reference resolves', () => {
   const references = JSON.stringify(document).match(/"#\/components\/schemas\/\w+"/g) ?? []
   for (const reference of references) expect(resolve({ $ref: JSON.parse(reference) })).toBeDefined()
