@@ -117,11 +117,13 @@ describe.each(MODES)('protocol %o', (mode, version) => {
     await client.close()
   })
 
-  it('returns a refusal as an error with the same body as over HTTP and without structured content', async () => {
+  it('returns a refusal as an error with the same body as over HTTP but for tools in its remedy, without structured content', async () => {
     const { client, tool } = await connect(mode)
     const { requestId, ...body } = await refused(tool('svc_get_agent', { agentId: '999999' }))
     const { body: overHttp } = await call('getAgent', { agentId: '999999' })
-    expect({ ...body, requestId: overHttp.requestId }).toEqual(overHttp)
+    expect(overHttp.remedy).toBe('Use an agent id from POST /agents/register or GET /agents/by-owner/{owner}.')
+    const remedy = 'Use an agent id from svc_register_agent or svc_list_agents_by_owner.'
+    expect({ ...body, requestId: overHttp.requestId }).toEqual({ ...overHttp, remedy })
     expect(requestId).toMatch(/^[0-9a-f-]{36}$/)
     expect(await refused(tool('svc_get_agent', { agentId: '1', verbose: true }))).toMatchObject({
       code: 'INVALID_REQUEST',

@@ -73,13 +73,32 @@ export async function call(id: OperationId, input: Input = {}, fetch: Fetch = wo
   calls.set(id, turn + 1)
   // Only HTTP has a status for replays.
   const isHttpFirst = operation.replay !== undefined || turn % 2 === 0
-  const first = await (isHttpFirst ? callOverHttp : callOverMcp)(id, input, fetch)
+  const callAsTool: typeof callOverMcp = async (...given) => namingEndpoints(await callOverMcp(...given))
+  const first = await (isHttpFirst ? callOverHttp : callAsTool)(id, input, fetch)
   const isSafeToRepeat =
     operation.method === 'get' || (operation.body?.shape.signature !== undefined && !first.body.retryable)
   if (!isSafeToRepeat) return first
-  const second = await (isHttpFirst ? callOverMcp : callOverHttp)(id, input, fetch)
+  const second = await (isHttpFirst ? callAsTool : callOverHttp)(id, input, fetch)
   if (!first.body.retryable) expectSameResult(operation, first, second, await latestBlock())
   return { ...first, headers: (isHttpFirst ? first : second).headers }
+}
+
+const endpointOf = new Map(
+  (operations as readonly Operation[]).flatMap(operation =>
+    operation.kind === 'json' && operation.tool
+      ? [[operation.tool.name as string, `${operation.method.toUpperCase()} ${operation.path}`] as const]
+      : [],
+  ),
+)
+
+/** Returns a result over MCP with endpoints in place of the tools that remedies and warnings name, as over HTTP. */
+function namingEndpoints(result: CallResult): CallResult {
+  const rename = (text: unknown) => `${text}`.replace(/\bsvc_\w+/g, tool => endpointOf.get(tool) ?? tool)
+  const body = JSON.parse(JSON.stringify(result.body), (key, value) => {
+    if (key === 'remedy') return rename(value)
+    return key === 'warnings' && Array.isArray(value) ? value.map(rename) : value
+  })
+  return { ...result, body }
 }
 
 // Not the global fetch, which tests replace.
@@ -115,11 +134,8 @@ const UNCOMPARED_FIELDS = ['asOf', 'lagBlocks', 'sharePrices', 'points', 'openin
 
 const comparableFields = (body: Body): Body => ({
   ...Object.fromEntries(Object.entries(body).filter(([field]) => !UNCOMPARED_FIELDS.includes(field))),
-  // Gas budgets refill all the time. Remedies and warnings name endpoints over HTTP and tools over MCP.
-  ...(Array.isArray(body.checks) && {
-    checks: body.checks.filter(({ rule }: Body) => rule !== 'gasBudget').map(({ remedy: _, ...check }: Body) => check),
-  }),
-  ...(Array.isArray(body.warnings) && { warnings: body.warnings.length }),
+  // Gas budgets refill all the time.
+  ...(Array.isArray(body.checks) && { checks: body.checks.filter(({ rule }: Body) => rule !== 'gasBudget') }),
 })
 
 /** Calls an operation's tool. An error gets the status of its code; a success, which has none, the operation's own. */
