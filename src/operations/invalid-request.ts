@@ -65,8 +65,8 @@ function unknownFields(keys: readonly string[], path: PropertyKey[], fields: Inp
   const [key = ''] = keys
   const names = Object.keys(fields)
   const known = names.length === 0 ? '' : `; the fields are ${names.join(', ')}`
-  if (path.length > 0) return `has no field ${JSON.stringify(key)}`
-  return withSuggestion(`there is no field ${JSON.stringify(key)}${known}`, nearestName(key, names))
+  if (path.length > 0) return `has no field ${shown(key)}`
+  return withSuggestion(`there is no field ${shown(key)}${known}`, nearestName(key, names))
 }
 
 /** Returns what would pass for a value with a usual mistake; undefined for other values. */
