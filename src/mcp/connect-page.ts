@@ -60,7 +60,7 @@ ${json({ servers: { [NAME]: { type: 'http', url } } })}
 <ul>
 <li><code>?toolsets=all</code> after the address adds the tools of owners: mandate, stop, transfer, signer.</li>
 <li><a href="/.well-known/agent-skills/index.json">Skills</a>: onboard, trade, risk, recover.</li>
-<li><a href="/docs">HTTP API</a>, <a href="/llms.txt">llms.txt</a>, <a href="/health/ready">state of the service</a>.</li>
+<li><a href="/docs">HTTP API</a> and <a href="/llms.txt">llms.txt</a>.</li>
 </ul>
 </body>
 </html>

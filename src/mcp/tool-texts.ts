@@ -11,7 +11,7 @@ const toolOf = new Map<string, string>(
   ),
 )
 
-/** Returns a text with the name of the tool in place of each endpoint, such as `GET /vaults/{id}`. */
+/** Returns a text with the name of the tool in place of each endpoint, which is a method and a path. */
 export const namingTools = (text: string): string =>
   text.replace(/\b(?:GET|POST|PUT) \/[\w/{}-]*/g, endpoint => toolOf.get(endpoint) ?? endpoint)
 

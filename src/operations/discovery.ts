@@ -13,7 +13,10 @@ const endpoint = z.object({
   method: z.enum(['GET', 'POST', 'PUT']),
   path: z.string().meta({ example: '/vaults' }),
   summary: z.string(),
-  tool: z.string().nullable().meta({ description: 'The MCP tool of the same operation; null if there is none' }),
+  tool: z
+    .string()
+    .nullable()
+    .meta({ description: 'The MCP tool of the same operation; null if there is none', example: 'svc_list_vaults' }),
 })
 
 const discovery = z

@@ -65,7 +65,7 @@ export const registrationQuote = z
       network: z.string().nullable().meta({ description: 'CAIP-2 network of the payment' }),
       payTo: z.string().nullable(),
       facilitatorUrl: z.string().nullable(),
-      httpRoute: z.string(),
+      httpRoute: z.string().meta({ example: 'POST /agents/register' }),
       requirements: paymentRequirements.optional().meta({
         description: 'What to pay, so that the first request can already carry the payment; absent if nothing is due',
       }),
