@@ -5,7 +5,7 @@ import type { Body } from '../support/body.ts'
 export type ProxiedResponse = { status: number; headers: Record<string, string>; body: Body }
 export type ProxiedRequest = { method: string; path: string; body: string }
 
-export type Proxy = {
+export type ServiceProxy = {
   url: string
   /** Every request that came, oldest first. */
   requests: ProxiedRequest[]
@@ -22,7 +22,7 @@ export type Behaviour = {
 }
 
 /** Starts a server in front of the service that lies or loses answers as a test says. */
-export async function startProxy(target: string): Promise<Proxy> {
+export async function startProxy(target: string): Promise<ServiceProxy> {
   const requests: ProxiedRequest[] = []
   let behaviour: Behaviour = {}
   const server = createServer(async (incoming, outgoing) => {

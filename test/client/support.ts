@@ -22,10 +22,12 @@ export const LADDER: ExitRule[] = [
   { triggerBps: 1_500, exitBps: 10_000 },
 ]
 
+const funded = privateKeyToAccount(deployment.accounts.payer.privateKey)
+
 /** The embedded chain's funded payer, which may pay one fee of 1 USDC at a time. */
-export const newPayer = (maxAmount = 1_000_000n) =>
+export const newPayer = (maxAmount = 1_000_000n, account: Account = funded) =>
   createPayer({
-    account: privateKeyToAccount(deployment.accounts.payer.privateKey),
+    account,
     chainId: deployment.chainId,
     asset: deployment.contracts.USDC,
     maxAmount,
