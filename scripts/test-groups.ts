@@ -13,6 +13,7 @@ export const groups = [
 /** Files that only `npm run test:full` runs. */
 export const slowFiles = [
   'test/client/packed.test.ts',
+  'test/faults/client-faults.node.test.ts',
   'test/conformance/mcp-inspector.node.test.ts',
   'test/conformance/mcp-suite.node.test.ts',
   'test/conformance/openapi.node.test.ts',

@@ -13,7 +13,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { Miniflare } from 'miniflare'
+import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
 import { build } from 'vite'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { launchBrowser } from '../e2e/browser.ts'
@@ -99,10 +99,11 @@ it('trades from workerd', async () => {
   const contents = await bundle(
     "import { trade } from './program.js'\nexport default { async fetch(request) { return Response.json(await trade(await request.json())) } }",
   )
-  const miniflare = new Miniflare({
-    modules: [{ type: 'ESModule', path: 'bundle.js', contents }],
+  const options = {
+    modules: [{ type: 'ESModule' as const, path: 'bundle.js', contents }],
     compatibilityDate: '2026-01-01',
-  })
+  }
+  const miniflare = new Miniflare(convertV4MiniflareOptions(options))
   try {
     const response = await miniflare.dispatchFetch('http://packed.test/', {
       method: 'POST',
@@ -118,7 +119,8 @@ it('trades from Chromium', async () => {
   const content = await bundle("import { trade } from './program.js'\nglobalThis.trade = trade")
   const browser = await launchBrowser()
   try {
-    const page = await browser.newPage()
+    // The API's own pages allow no scripts.
+    const page = await browser.newPage({ bypassCSP: true })
     await page.goto(`${serviceUrl}/health`)
     await page.addScriptTag({ content, type: 'module' })
     const result = await page.evaluate(

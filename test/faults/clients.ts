@@ -37,7 +37,7 @@ type IntentDraft = {
 }
 type OpenPosition = { id: string; symbol: string }
 
-const SYMBOLS = ['NVDA', 'AAPL', 'MSFT', 'AMZN', 'GOOGL', 'META', 'TSLA']
+export const SYMBOLS = ['NVDA', 'AAPL', 'MSFT', 'AMZN', 'GOOGL', 'META', 'TSLA']
 const REQUEST_TIMEOUT_MS = 8_000
 const MAX_BACKOFF_MS = 400
 const HOUR_SECONDS = 3_600
@@ -199,9 +199,13 @@ async function sign(
     responses: [],
   }
   onIntent(intent)
-  bodies.set(intent, { path, json })
+  rememberBody(intent, { path, json })
   return { path, json, intent }
 }
+
+/** Keeps what was posted for an intent, so that it can be posted again. */
+export const rememberBody = (intent: SignedIntent, body: { path: string; json: string }) =>
+  void bodies.set(intent, body)
 
 const bodies = new WeakMap<SignedIntent, { path: string; json: string }>()
 
@@ -246,8 +250,9 @@ const nonceOf = ({ client, router }: AgentWorld, agentId: bigint) =>
 
 let deadlines = 0
 /** Returns a unique deadline, so that signing again within a second yields another digest. */
-const inAnHour = () => BigInt(Math.floor(Date.now() / 1000) + HOUR_SECONDS + deadlines++)
-const keyOf = (random: Random): Hex =>
+export const inAnHour = () => BigInt(Math.floor(Date.now() / 1000) + HOUR_SECONDS + deadlines++)
+/** Returns a private key that the seed decides. */
+export const keyOf = (random: Random): Hex =>
   `0x${Array.from({ length: 8 }, () => random.integer(1, 0xfffffffe).toString(16).padStart(8, '0')).join('')}`
 const ladder = (stopBps: number): ExitRule[] => [
   { triggerType: TriggerType.StopLoss, triggerBps: BigInt(stopBps), exitBps: 10_000 },
