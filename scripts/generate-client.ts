@@ -2,10 +2,6 @@ import { execFileSync } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type {
-  astToString as AstToString,
-  default as OpenapiTS,
-} from '../packages/client/node_modules/openapi-typescript/dist/index.mjs'
 import { requestErrors } from '../src/errors/request-errors.ts'
 import { readErrorDetails } from './error-details.ts'
 import { writeGenerated } from './generated-file.ts'
@@ -40,13 +36,16 @@ function withoutExamples(given: OpenApiDocument): OpenApiDocument {
   return JSON.parse(JSON.stringify(given, (key, value) => (key === 'example' ? undefined : value)))
 }
 
+/** The part of openapi-typescript in use. */
+type TypeGenerator = {
+  default(document: string, options: { defaultNonNullable: boolean }): Promise<unknown>
+  astToString(types: unknown): string
+}
+
 async function typesOf(given: OpenApiDocument): Promise<string> {
   const resolve = createRequire(join(root, 'packages/client/package.json')).resolve
   const entry = pathToFileURL(resolve('openapi-typescript').replace(/\.cjs$/, '.mjs')).href
-  const { default: openapiTS, astToString } = (await import(entry)) as {
-    default: typeof OpenapiTS
-    astToString: typeof AstToString
-  }
+  const { default: openapiTS, astToString } = (await import(entry)) as TypeGenerator
   // A field with a default may be left out of a request.
   return astToString(await openapiTS(JSON.stringify(given), { defaultNonNullable: false }))
 }

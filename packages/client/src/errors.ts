@@ -1,9 +1,6 @@
 import type { ErrorDetails } from './error-codes.ts'
 import { validationCodes } from './error-codes.ts'
 
-/** A code of the service. The client's own errors add the codes of `ClientErrorDetails`. */
-export type ServiceErrorCode = keyof ErrorDetails
-
 /** One value of a quote that differs from what was asked for. */
 export type QuoteMismatch = { field: string; expected: unknown; given: unknown }
 
