@@ -59,30 +59,34 @@ async function bundle(source: string): Promise<string> {
   await build({
     configFile: false,
     root: folder,
+    define: { 'process.env.NODE_ENV': '"production"' },
     logLevel: 'error',
     build: {
       outDir,
       emptyOutDir: true,
       target: 'es2022',
       minify: false,
+      // One file, which a page and a Worker load as it is.
+      rolldownOptions: { output: { codeSplitting: false } },
       lib: { entry: join(folder, 'entry.js'), formats: ['es'], fileName: () => 'bundle.js' },
     },
   })
   return readFileSync(join(outDir, 'bundle.js'), 'utf8')
 }
 
-/** The Node of the test, and one of another major version if the machine has it. */
+/** The Node of the test, and one of each other major version that the machine has. */
 async function nodes(): Promise<string[]> {
-  const found = [process.execPath]
+  const found = new Map([[majorOf(process.version), process.execPath]])
   for (const path of (process.env.PATH ?? '').split(delimiter)) {
     const node = join(path, 'node')
     if (path.includes('node_modules') || !existsSync(node)) continue
-    const { stdout } = await run(node, ['--version'])
-    const [, major] = /^v(\d+)\./.exec(stdout) ?? []
-    if (Number(major) >= 20 && !process.version.startsWith(`v${major}.`)) found.push(node)
+    const major = majorOf((await run(node, ['--version'])).stdout)
+    if (major >= 20 && !found.has(major)) found.set(major, node)
   }
-  return found
+  return [...found.values()]
 }
+
+const majorOf = (version: string) => Number(/^v(\d+)\./.exec(version)?.[1])
 
 it('trades from Node, in each version that is installed', async () => {
   writeFileSync(
