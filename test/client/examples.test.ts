@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, expect, it } from 'vitest'
-import { clientOf, deployment, newAgent, serviceUrl } from './support.ts'
+import { clientOf, deployment, hasPython, newAgent, serviceUrl } from './support.ts'
 
 // Runs the programs of examples/ as they are.
 
@@ -40,7 +40,7 @@ it('the TypeScript agent registers, opens and closes', async () => {
   expect(lines.length).toBeLessThanOrEqual(70)
 })
 
-it('the Python agent opens and closes on the plain HTTP API', async () => {
+it.skipIf(!hasPython)('the Python agent opens and closes on the plain HTTP API', async () => {
   const stdout = await run('python3', ['examples/agent.py'], {
     // The stand-in for eth-account signs through this helper.
     PYTHONPATH: join(import.meta.dirname, 'python'),

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, expect, it } from 'vitest'
-import { deployment, newAgent, serviceUrl } from './support.ts'
+import { deployment, hasPython, newAgent, serviceUrl } from './support.ts'
 
 // Runs the programs of docs/for-agents.md as they are. Packages are not installed: the repository has them, and a stand-in
 // for Python's eth-account signs through a helper process.
@@ -37,7 +37,7 @@ it('a TypeScript developer installs what the client declares, registers and trad
   expect(stdout).toMatch(/^agent \d+ opened position (\d+)\nclosed position \1\n$/)
 })
 
-it('a Python developer trades with an agent that is registered', async () => {
+it.skipIf(!hasPython)('a Python developer trades with an agent that is registered', async () => {
   const key = generatePrivateKey()
   const file = join(scratch, 'first_trade.py')
   writeFileSync(file, blockAfter('A Python developer', 'python'))
