@@ -82,7 +82,7 @@ const lies: [what: string, code: string, change: (quote: Body) => void][] = [
     },
   ],
   [
-    'an additional field',
+    'list of fields',
     'QUOTE_TYPES_MISMATCH',
     ({ typedData }) => {
       typedData.types.OpenPosition.push({ name: 'recipient', type: 'address' })
