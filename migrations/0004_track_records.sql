@@ -36,5 +36,8 @@ CREATE INDEX standings_drawdown ON standings (period, start, by_drawdown, agent_
 CREATE INDEX standings_calmar ON standings (period, start, by_calmar, agent_id, capital_mode, block);
 CREATE INDEX standings_sharpe ON standings (period, start, by_sharpe, agent_id, capital_mode, block);
 
+-- Agents whose samples a reorg has deleted, until they are sampled again.
+CREATE TABLE unsampled (agent_id INTEGER PRIMARY KEY);
+
 -- Every agent is sampled again, which computes the track records of an existing history.
 DELETE FROM sampling;

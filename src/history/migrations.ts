@@ -69,6 +69,7 @@ export const migrations: readonly { name: string; statements: readonly string[] 
       'CREATE INDEX standings_drawdown ON standings (period, start, by_drawdown, agent_id, capital_mode, block)',
       'CREATE INDEX standings_calmar ON standings (period, start, by_calmar, agent_id, capital_mode, block)',
       'CREATE INDEX standings_sharpe ON standings (period, start, by_sharpe, agent_id, capital_mode, block)',
+      'CREATE TABLE unsampled (agent_id INTEGER PRIMARY KEY)',
       'DELETE FROM sampling',
     ],
   },

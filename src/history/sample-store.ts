@@ -41,7 +41,7 @@ export function openSampleStore(db: D1Database, chain: Chain) {
 
     /** Stores that everything due has been sampled. Throws CursorMoved. */
     finish: (cursor: IndexCursor, progress: SamplingProgress): Promise<void> =>
-      commitAtCursor(db, cursor.hash, [setSamplingProgress(db, progress)]),
+      commitAtCursor(db, cursor.hash, [setSamplingProgress(db, progress), db.prepare('DELETE FROM unsampled')]),
   }
 }
 

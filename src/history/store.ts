@@ -9,7 +9,7 @@ import { positionsTable, readTradedPositions } from './tables/positions.ts'
 import { pricesTable } from './tables/posted-prices.ts'
 import { deleteReachedTrades, type RelayedTrade, relayedTradesTable } from './tables/relayed-trades.ts'
 import { insertReorg, type Reorg } from './tables/reorgs.ts'
-import { samplingTable } from './tables/sampling-progress.ts'
+import { samplingTable, unsampledTable } from './tables/sampling-progress.ts'
 import { standingsTable } from './tables/standings.ts'
 import type { IndexTable } from './tables/table.ts'
 import { trackRecordsTable } from './tables/track-records.ts'
@@ -28,6 +28,7 @@ const eventTables = {
 const allTables = [
   ...Object.values(eventTables),
   relayedTradesTable, // from receipts
+  unsampledTable,
   equityTable,
   vaultWorthTable,
   samplingTable,
