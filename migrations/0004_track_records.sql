@@ -36,6 +36,22 @@ CREATE INDEX standings_drawdown ON standings (period, start, by_drawdown, agent_
 CREATE INDEX standings_calmar ON standings (period, start, by_calmar, agent_id, capital_mode, block);
 CREATE INDEX standings_sharpe ON standings (period, start, by_sharpe, agent_id, capital_mode, block);
 
+-- One file for each week that ended and agent with an ERC-8004 identity: `content` is what is served, `hash` what is on chain.
+-- `state` is pending, posted or skipped. Files are of final blocks, so no reorg changes them.
+CREATE TABLE feedback (
+  agent_id INTEGER NOT NULL,
+  week_start INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  erc8004_agent_id TEXT NOT NULL,
+  value INTEGER NOT NULL,
+  content TEXT NOT NULL,
+  hash TEXT NOT NULL,
+  created_block INTEGER NOT NULL,
+  PRIMARY KEY (agent_id, week_start)
+) WITHOUT ROWID;
+CREATE INDEX feedback_pending ON feedback (attempts, week_start) WHERE state = 'pending';
+
 -- Agents whose samples a reorg has deleted, until they are sampled again.
 CREATE TABLE unsampled (agent_id INTEGER PRIMARY KEY);
 

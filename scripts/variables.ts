@@ -18,6 +18,7 @@ export const groups = {
   fee: 'The registration fee over x402.',
   exits: 'The keeper, which fires exit rules.',
   prices: 'Market data, and posting it to the oracle.',
+  reputation: 'Posting track records to ERC-8004; needs BASE_URL too.',
   budgets: 'What strangers may cost the operator; docs/operations.md.',
   service: 'The service itself.',
 } as const
@@ -199,6 +200,14 @@ export const variables: Variable[] = [
     group: 'prices',
     meaning: 'seconds between refreshes that need no secret, for everybody together',
     default: '30',
+  },
+  {
+    name: 'REPORTER_PRIVATE_KEY',
+    group: 'reputation',
+    secret: true,
+    meaning:
+      'key that posts the result of each week to the `ERC8004ReputationRegistry` of `CONTRACTS`; needs gas, no role',
+    otherwise: 'nothing is posted',
   },
   {
     name: 'GAS_BUDGET_AGENT',

@@ -111,6 +111,8 @@ export type Config = {
   oracleUpdaterKey: Hex | undefined
   /** The account that fires exits. */
   keeper: { key: Hex } | undefined
+  /** Key of the account that posts weekly results to the ERC-8004 reputation registry. */
+  reporterKey: Hex | undefined
   /** Whether equity market hours apply to exits, price refreshes and stale-price messages. */
   respectSessions: boolean
   priceProvider: PriceProviderConfig | undefined
@@ -211,6 +213,7 @@ export function parseConfig(variables: Variables): Config {
     relayerKey: parseOne('RELAYER_PRIVATE_KEY', privateKeys)?.[0],
     oracleUpdaterKey: parseOne('ORACLE_UPDATER_PRIVATE_KEY', privateKeys)?.[0],
     keeper: keeperKey && { key: keeperKey },
+    reporterKey: parseOne('REPORTER_PRIVATE_KEY', privateKeys)?.[0],
     respectSessions: set.MARKET_SESSIONS !== 'off',
     priceProvider,
     payment,

@@ -29,6 +29,8 @@ export type Context = {
   readonly relayer: Executor
   /** Posts prices to the oracle. */
   readonly updater: Executor
+  /** Posts weekly results; undefined if the deployment has no reporter. */
+  readonly reporter: Executor | undefined
   /** Looks up intents and transactions in the journals of all lanes; empty if the deployment has no accounts. */
   readonly journals: Journals
   /** Fires exits; undefined if the deployment runs no keeper. */
@@ -95,11 +97,14 @@ export function createContext(config: Config, env: ContextBindings): Context {
       if (config.oracleUpdaterKey === undefined) throw refuse('PRICE_UPDATER_NOT_CONFIGURED')
       return executorOf([config.oracleUpdaterKey])
     },
+    get reporter() {
+      return config.reporterKey && executorOf([config.reporterKey])
+    },
     get journals() {
-      const { executorKeys, relayerKey, oracleUpdaterKey, keeper } = config
+      const { executorKeys, relayerKey, oracleUpdaterKey, keeper, reporterKey } = config
       return createJournals(env.EXECUTOR_LANE, {
         relaying: [...executorKeys, relayerKey ?? []].flat(),
-        own: [oracleUpdaterKey ?? [], keeper?.key ?? []].flat(),
+        own: [oracleUpdaterKey ?? [], keeper?.key ?? [], reporterKey ?? []].flat(),
       })
     },
     get keeper() {

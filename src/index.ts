@@ -17,6 +17,7 @@ import type { ServerFactory } from './mcp/server-types.ts'
 import { McpSessionObject } from './mcp/session-object.ts'
 import { McpHubObject } from './mcp/subscription-hub-object.ts'
 import { presentIntentRecord } from './operations/intent-status.ts'
+import { postFeedbackOnSchedule } from './operations/scheduled-feedback.ts'
 import { refreshPricesOnSchedule } from './operations/scheduled-price-refresh.ts'
 import type { RateLimiters } from './rate-limits.ts'
 import { presentOwnerEvent } from './resources/owner-event.ts'
@@ -102,5 +103,6 @@ export default {
     await refreshPricesOnSchedule(context)
     if (config.chain && config.trading)
       await context.history.sample().catch(error => logFailure('sampling failure', error))
+    await postFeedbackOnSchedule(context).catch(error => logFailure('feedback failure', error))
   },
 } satisfies ExportedHandler<Env>

@@ -67,6 +67,7 @@ const chainContracts = z.object({
   QuoterV2: address.optional(),
   USDC: address.optional(),
   ERC8004IdentityRegistry: address.optional(),
+  ERC8004ReputationRegistry: address.optional(),
 })
 
 export const tradingContracts = z.object({

@@ -67,6 +67,11 @@ export const requestErrors = {
     sentence: ({ agentId }) => `There is no agent ${agentId}.`,
     remedy: 'Use an agent id from POST /agents/register or GET /agents/by-owner/{owner}.',
   }),
+  FEEDBACK_NOT_FOUND: row<{ agentId: bigint; weekStart: number }>({
+    status: 404,
+    sentence: ({ agentId, weekStart }) => `There is no feedback about agent ${agentId} for the week from ${weekStart}.`,
+    remedy: 'Files exist for weeks that ended, of agents with real capital and a linked ERC-8004 identity.',
+  }),
   NO_AGENT_FOR_ERC8004: row<{ erc8004AgentId: bigint }>({
     status: 404,
     sentence: ({ erc8004AgentId }) => `No agent is linked to the ERC-8004 token ${erc8004AgentId}.`,

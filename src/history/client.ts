@@ -6,6 +6,7 @@ import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { refuse } from '../errors/refuse.ts'
 import { withDeadline } from '../timeout.ts'
+import { createFeedback } from './feedback.ts'
 import type { HistoryIndexerObject } from './object.ts'
 import { type AgentQuery, matchesFilter, readAgentCandidates } from './read-agents.ts'
 import { readAgentIdsOfOwner } from './read-agents-by-owner.ts'
@@ -133,6 +134,9 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
      * Reads a page of the leaderboard; undefined if its cursor has expired. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
      */
     leaderboard: (query: LeaderboardQuery, head: Block) => readLeaderboard(snapshots, query, head),
+
+    /** The files about weeks that ended, and what is posted of them. */
+    feedback: createFeedback(db, chain),
 
     /** Reads the agents of a vault. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     vaultAgents: (trading: TradingChain, vault: Address, head: Block) =>

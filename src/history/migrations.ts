@@ -69,6 +69,8 @@ export const migrations: readonly { name: string; statements: readonly string[] 
       'CREATE INDEX standings_drawdown ON standings (period, start, by_drawdown, agent_id, capital_mode, block)',
       'CREATE INDEX standings_calmar ON standings (period, start, by_calmar, agent_id, capital_mode, block)',
       'CREATE INDEX standings_sharpe ON standings (period, start, by_sharpe, agent_id, capital_mode, block)',
+      'CREATE TABLE feedback ( agent_id INTEGER NOT NULL, week_start INTEGER NOT NULL, state TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, erc8004_agent_id TEXT NOT NULL, value INTEGER NOT NULL, content TEXT NOT NULL, hash TEXT NOT NULL, created_block INTEGER NOT NULL, PRIMARY KEY (agent_id, week_start) ) WITHOUT ROWID',
+      "CREATE INDEX feedback_pending ON feedback (attempts, week_start) WHERE state = 'pending'",
       'CREATE TABLE unsampled (agent_id INTEGER PRIMARY KEY)',
       'DELETE FROM sampling',
     ],

@@ -5,6 +5,7 @@ import { blocksTable, deleteFinalBlocks, readBlocks } from './tables/blocks.ts'
 import { type IndexCursor, moveCursorBack, selectCursor, setCursor, toCursor } from './tables/cursor.ts'
 import { equityTable } from './tables/equity-samples.ts'
 import { eventsTable } from './tables/events.ts'
+import { feedbackTable } from './tables/feedback.ts'
 import { positionsTable, readTradedPositions } from './tables/positions.ts'
 import { pricesTable } from './tables/posted-prices.ts'
 import { deleteReachedTrades, type RelayedTrade, relayedTradesTable } from './tables/relayed-trades.ts'
@@ -34,6 +35,7 @@ const allTables = [
   samplingTable,
   trackRecordsTable,
   standingsTable,
+  feedbackTable,
 ]
 
 type EventTables = typeof eventTables

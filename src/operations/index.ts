@@ -7,9 +7,11 @@ import { cancelIntents, getCancelQuote } from './cancel-intents.ts'
 import { defineDiscovery } from './discovery.ts'
 import { getEquityHistory } from './equity-history.ts'
 import { getERC8004LinkQuote, linkERC8004 } from './erc8004-link.ts'
+import { getAgentRegistrationFile, getRegistrations } from './erc8004-registration.ts'
 import { streamAgentEvents, streamEvents } from './event-streams.ts'
 import { getExitLadderIntentQuote, submitExitLadderIntent } from './exit-ladder-intents.ts'
 import { getFacilitatorSupport, verifyPayment } from './facilitator.ts'
+import { getFeedbackFile } from './feedback.ts'
 import { getGasQuota } from './gas-quota.ts'
 import { getHealth } from './health.ts'
 import { getIntent } from './intent-status.ts'
@@ -55,6 +57,9 @@ const endpoints = [
   getAgentByERC8004,
   getERC8004LinkQuote,
   linkERC8004,
+  getAgentRegistrationFile,
+  getRegistrations,
+  getFeedbackFile,
   getMandate,
   getMandateQuote,
   setMandate,

@@ -193,6 +193,7 @@ const caused: Record<string, () => Promise<string>> = {
   METHOD_NOT_ALLOWED: () => raw('/vaults', { method: 'DELETE' }),
   UNKNOWN_SYMBOL: () => code(call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'NOPE' })),
   AGENT_NOT_FOUND: () => code(call('getAgent', { agentId: '999999' })),
+  FEEDBACK_NOT_FOUND: () => code(call('getFeedbackFile', { agentId: '999999', weekStart: '345600' })),
   NO_AGENT_FOR_ERC8004: () => code(call('getAgentByErc8004', { erc8004AgentId: '999999' })),
   VAULT_NOT_FOUND: () => code(call('getVault', { id: 'nowhere' })),
   POSITION_NOT_FOUND: () => code(call('getPosition', { agentId: trader.agentId, positionId: '999999' })),
