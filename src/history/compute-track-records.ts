@@ -35,6 +35,7 @@ export async function continueTrackRecords(
   agentIds: readonly number[],
   cursor: IndexCursor,
 ): Promise<D1PreparedStatement[]> {
+  if (agentIds.length === 0) return []
   const stored = await readTrackRecords(db, agentIds)
   const trades = await readExecutions(db, agentIds, stored, cursor.block)
   const due = assignTrades(stored, trades)
