@@ -41,7 +41,9 @@ export const feedbackFile = z
     agentRegistry: registryId,
     agentId: z.int().meta({ description: 'Token id of the identity' }),
     clientAddress: z.string().meta({ description: 'Namespace, chain id and address of the reporter' }),
-    createdAt: z.string().meta({ description: 'End of the week, ISO 8601' }),
+    createdAt: z
+      .string()
+      .meta({ description: 'End of the week; ISO 8601, as ERC-8004 has it, instead of Unix seconds' }),
     value: z.int().meta({ description: 'Return in percent, with valueDecimals decimals; negative for a loss' }),
     valueDecimals: z.int(),
     tag1: z.literal(FEEDBACK_TAG),

@@ -11,6 +11,7 @@ const sample = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).samp
 let onPaper: Trader
 let sibling: Trader
 let funded: Trader
+let siblingPosition: string
 
 beforeAll(async () => {
   await chain.refreshPrices()
@@ -20,7 +21,7 @@ beforeAll(async () => {
   funded = await newTrader({ vault: FRONTIER })
   const positionId = await openPosition(onPaper, { symbol: 'NVDA', usdcAmount: '250' })
   await submit(onPaper, 'submitReduceIntent', { positionId, exitBps: 10_000 })
-  await openPosition(sibling, { symbol: 'AAPL', usdcAmount: '100' })
+  siblingPosition = await openPosition(sibling, { symbol: 'AAPL', usdcAmount: '100' })
   await openPosition(funded, { symbol: 'NVDA', usdcAmount: '250' })
   await sample()
 })
@@ -81,12 +82,13 @@ describe('the leaderboard', () => {
       const pages: Body[] = []
       let cursor: string | undefined
       do {
-        const page = await leaderboard({ sort, limit: 2, ...(cursor && { cursor }) })
+        const page = await leaderboard({ sort, limit: 1, ...(cursor && { cursor }) })
         pages.push(...page.entries)
         cursor = page.nextCursor ?? undefined
-        // What changes while the pages are read does not change the order.
-        if (pages.length === 2) await openPosition(sibling, { symbol: 'NVDA', usdcAmount: '10' })
-        if (pages.length === 2) await sample()
+        // What changes while the pages are read does not change them.
+        if (pages.length > 1) continue
+        await submit(sibling, 'submitReduceIntent', { positionId: siblingPosition, exitBps: 1_000 })
+        await sample()
       } while (cursor !== undefined)
       expect(pages).toEqual(entries)
     },
@@ -104,14 +106,14 @@ describe('the leaderboard', () => {
   })
 
   it('is CSV with the fields of the JSON', async () => {
-    const response = await request('/leaderboard?format=csv&limit=3&period=all')
+    const response = await request('/leaderboard?format=csv&limit=2&period=all')
     const rows = csvParse(await response.text())
-    const { entries, nextCursor } = await leaderboard({ limit: 3, period: 'all' })
+    const { entries } = await leaderboard({ limit: 2, period: 'all' })
     expect(rows.columns).toEqual(Object.keys(entries[0]))
     expect(rows.map(({ agentId, returnPpm }) => ({ agentId, returnPpm }))).toEqual(
       entries.map(({ agentId, returnPpm }: Body) => ({ agentId, returnPpm: `${returnPpm}` })),
     )
-    expect(response.headers.get('link')).toContain(nextCursor)
+    expect(response.headers.get('link')).toMatch(/cursor=l\.[\d.-]+.*; rel="next"/)
   })
 
   it.each([
