@@ -43,7 +43,7 @@ beforeAll(async () => {
   identity = minted?.args.agentId as bigint
   ;[initialPrice] = await node.readContract({ ...oracle, functionName: 'peekPrice', args: [NVDA] })
 })
-afterAll(() => chain.refreshPrices())
+afterAll(() => postPrice(10_000n))
 
 async function linkIdentity() {
   const { agentId } = trader
