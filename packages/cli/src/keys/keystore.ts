@@ -53,8 +53,8 @@ const scrypt = promisify<string, Buffer, number, object, Buffer>(deriveScrypt)
 
 /** Node's scrypt is faster than a JavaScript one and does not block; pbkdf2 files come from other programs. */
 async function derivedKey(file: KeyFile, password: string): Promise<Keystore.Key> {
-  const { kdf, kdfparams } = file.crypto
-  if (kdf !== 'scrypt') return Keystore.toKeyAsync(file, { password })
+  const { kdfparams } = file.crypto
+  if (!('n' in kdfparams)) return Keystore.toKeyAsync(file, { password })
   const { n: N, r, p, salt } = kdfparams
   const options = { N, r, p, maxmem: 256 * N * r }
   return `0x${(await scrypt(password, Buffer.from(salt, 'hex'), 32, options)).toString('hex')}`
