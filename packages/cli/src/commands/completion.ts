@@ -20,7 +20,9 @@ export function completionCommand(): Command {
 function choicesOf(command: Command, path: string[] = []): Choices[] {
   const help = command.createHelp()
   const commands = help.visibleCommands(command).filter(({ parent }) => parent === command)
-  const options = help.visibleOptions(command).flatMap(({ long, description }) => (long ? [{ word: long, description }] : []))
+  const options = help
+    .visibleOptions(command)
+    .flatMap(({ long, description }) => (long ? [{ word: long, description }] : []))
   const words = [...commands.map(each => ({ word: each.name(), description: each.description() })), ...options]
   return [{ path: path.join(' '), words }, ...commands.flatMap(each => choicesOf(each, [...path, each.name()]))]
 }
@@ -59,7 +61,10 @@ compdef _ats ats`,
   set -l path ''
   for each in (commandline -opc)[2..-1]
     switch (string trim -- "$path $each")
-      case ${choices.filter(({ path }) => path !== '').map(({ path }) => quoted(path)).join(' ')}
+      case ${choices
+        .filter(({ path }) => path !== '')
+        .map(({ path }) => quoted(path))
+        .join(' ')}
         set path (string trim -- "$path $each")
     end
   end

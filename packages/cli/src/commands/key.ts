@@ -1,21 +1,19 @@
 import { text } from 'node:stream/consumers'
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import type { Hex } from 'viem'
 import { generatePrivateKey } from 'viem/accounts'
 import { findKey, homeFolder, listKeys, storeKey } from '../keys/key-folder.ts'
 import { DEFAULT_SCRYPT_N, MIN_SCRYPT_N, parsePrivateKey } from '../keys/keystore.ts'
 import { readPassword } from '../keys/password.ts'
 import { createPrinter } from '../output/printer.ts'
-import { createCommand, integer, passwordFileOption, type ServiceOptions } from './options.ts'
+import { createCommand, createGroup, integer, passwordFileOption, type ServiceOptions } from './options.ts'
 
 type NewKeyOptions = ServiceOptions & { passwordFile?: string; scryptN: number }
 const DEFAULT_NAME = 'default'
 
 /** `ats key`: the keys of this machine. */
 export function keyCommand(): Command {
-  return new Command('key')
-    .description('create, import and list the keys of this machine')
-    .addHelpText('after', '\nExample:\n  $ ats key new trader')
+  return createGroup('key', 'create, import and list the keys of this machine', 'ats key new trader')
     .addCommand(
       storingCommand('new', 'create a key', 'ats key new trader').action((name, options) =>
         store(name, options, async () => generatePrivateKey()),

@@ -8,25 +8,27 @@ import { createCommand, type ServiceOptions } from './options.ts'
 
 /** `ats limits`: shows the limits file and what it leaves for today. There is no command that writes it. */
 export function limitsCommand(): Command {
-  return createCommand('limits', 'show the limits of this machine; edit limits.json to change them', 'ats limits').action(
-    ({ output }: ServiceOptions) => {
-      const home = homeFolder()
-      const limits = readLimits(home)
-      const spent = spentToday(home)
-      const { perDayUsdc } = limits ?? {}
-      const left = perDayUsdc === undefined ? undefined : perDayUsdc > spent ? perDayUsdc - spent : 0n
-      createPrinter(output).result({
-        file: limitsPath(home),
-        exists: limits !== undefined,
-        perTradeUsdc: usdcText(limits?.perTradeUsdc),
-        perDayUsdc: usdcText(perDayUsdc),
-        spentInLast24HoursUsdc: usdcText(spent),
-        leftUsdc: usdcText(left),
-        symbols: limits?.symbols ?? null,
-        until: limits?.until?.toISOString() ?? null,
-      })
-    },
-  )
+  return createCommand(
+    'limits',
+    'show the limits of this machine; edit limits.json to change them',
+    'ats limits',
+  ).action(({ output }: ServiceOptions) => {
+    const home = homeFolder()
+    const limits = readLimits(home)
+    const spent = spentToday(home)
+    const { perDayUsdc } = limits ?? {}
+    const left = perDayUsdc === undefined ? undefined : perDayUsdc > spent ? perDayUsdc - spent : 0n
+    createPrinter(output).result({
+      file: limitsPath(home),
+      exists: limits !== undefined,
+      perTradeUsdc: usdcText(limits?.perTradeUsdc),
+      perDayUsdc: usdcText(perDayUsdc),
+      spentInLast24HoursUsdc: usdcText(spent),
+      leftUsdc: usdcText(left),
+      symbols: limits?.symbols ?? null,
+      until: limits?.until?.toISOString() ?? null,
+    })
+  })
 }
 
 const usdcText = (amount: bigint | undefined) => (amount === undefined ? null : formatUnits(amount, 6))

@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { OutputFormat } from '../output/printer.ts'
+import { DEFAULT_MAX_FEE } from '../trading/fee-payer.ts'
 
 export const DEFAULT_URL = 'http://127.0.0.1:8787'
 
@@ -16,20 +17,35 @@ export type SigningOptions = ServiceOptions & {
 
 const urlOption = () => new Option('--url <url>', 'base URL of the service').env('ATS_URL').default(DEFAULT_URL)
 const outputOption = () =>
-  new Option('-o, --output <format>', 'how results are printed').choices(['table', 'json']).env('ATS_OUTPUT').default('table')
+  new Option('-o, --output <format>', 'how results are printed')
+    .choices(['table', 'json'])
+    .env('ATS_OUTPUT')
+    .default('table')
 export const keyOption = (): Option =>
   new Option('--key <name>', 'name or address of a stored key; never the key itself').env('ATS_KEY')
 export const passwordFileOption = (): Option =>
   new Option('--password-file <path>', "file whose first line is the key's password").env('ATS_PASSWORD_FILE')
-export const agentOption = (): Option => new Option('--agent <id>', 'id of the agent').env('ATS_AGENT').argParser(digits)
+export const payerOption = (): Option =>
+  new Option('--payer <name>', 'stored key that pays the registration fee; the signing key by default').env('ATS_PAYER')
+export const payerPasswordFileOption = (): Option =>
+  new Option('--payer-password-file <path>', "file with the payer's password; the signing key's by default").env(
+    'ATS_PAYER_PASSWORD_FILE',
+  )
+export const maxFeeOption = (): Option =>
+  new Option('--max-fee <usdc>', 'largest registration fee to pay').default(DEFAULT_MAX_FEE).argParser(usdcAmount)
+export const agentOption = (): Option =>
+  new Option('--agent <id>', 'id of the agent').env('ATS_AGENT').argParser(digits)
 
-/** Creates a command with the output option and an example in its help. */
-export function createCommand(name: string, description: string, ...examples: string[]): Command {
+/** Creates a command that only has commands of its own, with an example in its help. */
+export function createGroup(name: string, description: string, ...examples: string[]): Command {
   return new Command(name)
     .description(description)
-    .addOption(outputOption())
     .addHelpText('after', `\nExample:\n${examples.map(example => `  $ ${example}`).join('\n')}`)
 }
+
+/** Creates a command with the output option and an example in its help. */
+export const createCommand = (...args: Parameters<typeof createGroup>): Command =>
+  createGroup(...args).addOption(outputOption())
 
 /** Creates a command that reads from the service. */
 export const createServiceCommand = (...args: Parameters<typeof createCommand>): Command =>

@@ -52,7 +52,7 @@ export const localTools: Record<string, LocalTool> = {
       agentId,
     }),
     isDestructive: true,
-    plan: (trader, input) => trader.planReduce({ exitBps: 10_000, ...input }),
+    plan: (trader, input) => trader.planReduce({ ...input, exitBps: input.exitBps ?? 10_000 }),
   }),
   set_ladder: define({
     title: 'Replace the pending exit rules of a position',

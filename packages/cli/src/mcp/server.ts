@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import {
-  CLIENT_CAPABILITIES_META_KEY,
   type CallToolResult,
+  CLIENT_CAPABILITIES_META_KEY,
+  type ClientCapabilities,
   type InputRequiredResult,
   inputRequired,
   inputResponse,
@@ -13,8 +14,8 @@ import {
 } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
-import { toFailure } from '../output/to-failure.ts'
 import { toJson } from '../output/printer.ts'
+import { toFailure } from '../output/to-failure.ts'
 import { assertAllowed, carryOut, describePlan, type Plan } from '../trading/plan.ts'
 import type { Trader } from '../trading/trader.ts'
 import { listedLocalTools, localTools } from './local-tools.ts'
@@ -103,7 +104,9 @@ export function createLocalServer({ version, home, remote, trader, asks }: Local
           message: describePlan(plan),
           requestedSchema: {
             type: 'object',
-            properties: { sign: { type: 'boolean', title: 'Sign and send', description: 'Yes signs with the local key' } },
+            properties: {
+              sign: { type: 'boolean', title: 'Sign and send', description: 'Yes signs with the local key' },
+            },
             required: ['sign'],
           },
         }),
@@ -135,8 +138,8 @@ export function createLocalServer({ version, home, remote, trader, asks }: Local
 
 /** Tells whether the client can show a form to the user. */
 function canElicit(server: Server, call: ServerContext): boolean {
-  const declared = call.mcpReq.envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities()
-  const elicitation = declared?.elicitation
+  const envelope = call.mcpReq.envelope as { [CLIENT_CAPABILITIES_META_KEY]?: ClientCapabilities } | undefined
+  const { elicitation } = envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities() ?? {}
   return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined)
 }
 

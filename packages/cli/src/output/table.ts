@@ -10,7 +10,8 @@ const USDC_DECIMALS = 1_000_000n
  * Amounts in USDC base units are shown in USDC.
  */
 export function renderTable(value: Json): string {
-  if (Array.isArray(value)) return value.every(isObject) ? renderRows(value) : value.map(item => cellOf(item)).join('\n')
+  if (Array.isArray(value))
+    return value.every(isObject) ? renderRows(value) : value.map(item => cellOf(item)).join('\n')
   if (!isObject(value)) return cellOf(value)
   const { lines, lists } = flatten(value)
   const width = Math.max(0, ...lines.map(([name]) => name.length))

@@ -1,6 +1,7 @@
+import { Failure } from '../failure.ts'
 import { assertWithinLimits, enforceLimits } from '../limits/enforce-limits.ts'
 import { readLimits } from '../limits/limits-file.ts'
-import { Failure } from '../failure.ts'
+import { isFinal, removePending } from './pending.ts'
 
 /** A rule that the router will apply, as in a quote. */
 export type Check = {
@@ -49,7 +50,14 @@ export function assertAllowed(home: string, { checks, purchase }: Plan): void {
 export async function carryOut(home: string, plan: Plan): Promise<unknown> {
   assertAllowed(home, plan)
   if (plan.purchase) enforceLimits(home, { id: plan.digest, ...plan.purchase })
-  return plan.send()
+  try {
+    const outcome = await plan.send()
+    removePending(home, plan.digest)
+    return outcome
+  } catch (error) {
+    if (isFinal(error)) removePending(home, plan.digest)
+    throw error
+  }
 }
 
 /** Describes a plan for the person who decides. */
