@@ -5,7 +5,7 @@ import { DEFAULT_MAX_FEE } from '../trading/fee-payer.ts'
 export const DEFAULT_URL = 'http://127.0.0.1:8787'
 
 /** What every command that uses the service takes. */
-export type ServiceOptions = { url: string; output: OutputFormat }
+export type ServiceOptions = { url: string; timeout: number; output: OutputFormat }
 /** What a command takes that signs. */
 export type SigningOptions = ServiceOptions & {
   key?: string
@@ -16,6 +16,11 @@ export type SigningOptions = ServiceOptions & {
 }
 
 const urlOption = () => new Option('--url <url>', 'base URL of the service').env('ATS_URL').default(DEFAULT_URL)
+const timeoutOption = () =>
+  new Option('--timeout <seconds>', 'how long to retry while the service is unavailable')
+    .env('ATS_TIMEOUT')
+    .default(60)
+    .argParser(integer(1, 3_600))
 const outputOption = () =>
   new Option('-o, --output <format>', 'how results are printed')
     .choices(['table', 'json'])
@@ -49,7 +54,9 @@ export const createCommand = (...args: Parameters<typeof createGroup>): Command 
 
 /** Creates a command that reads from the service. */
 export const createServiceCommand = (...args: Parameters<typeof createCommand>): Command =>
-  createCommand(...args).addOption(urlOption())
+  createCommand(...args)
+    .addOption(urlOption())
+    .addOption(timeoutOption())
 
 /** Creates a command that signs. */
 export const createSigningCommand = (...args: Parameters<typeof createCommand>): Command =>

@@ -31,9 +31,9 @@ export function promoteCommand(): Command {
 }
 
 async function promote(options: PromoteOptions): Promise<void> {
-  const { agent, url, output, rpc } = options
+  const { agent, output, rpc } = options
   if (agent === undefined) throw agentMissing()
-  const reads = createReader(url)
+  const reads = createReader(options)
   const [{ promotionReadiness }, { contracts }] = await Promise.all([
     reads.getRiskState({ agentId: agent }),
     reads.getDiscovery(),

@@ -43,9 +43,13 @@ function readCommand(id: ReadId, { path, query }: ReadPath): Command {
 }
 
 /** Calls a read and prints its response. Throws `AGENT_MISSING` if it needs an agent and none is given. */
-export async function readAndPrint(id: ReadId, { url, output }: ServiceOptions, input: ReadInput): Promise<void> {
+export async function readAndPrint(
+  id: ReadId,
+  { output, ...service }: ServiceOptions,
+  input: ReadInput,
+): Promise<void> {
   if ('agentId' in input && input.agentId === undefined) throw agentMissing()
-  const read = createReader(url)[id] as (input: ReadInput) => Promise<unknown>
+  const read = createReader(service)[id] as (input: ReadInput) => Promise<unknown>
   createPrinter(output).result(await withProgress(`GET ${readPaths[id].path}`, read(input)))
 }
 

@@ -1,8 +1,8 @@
-import { createClient } from '@agent-trading-service/client'
 import type { Command } from 'commander'
 import { homeFolder } from '../keys/key-folder.ts'
 import { createPrinter } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'
+import { createReader } from '../trading/create-reader.ts'
 import { isFinal, listPending, removePending } from '../trading/pending.ts'
 import { createServiceCommand, type ServiceOptions } from './options.ts'
 
@@ -17,9 +17,9 @@ export function resumeCommand(): Command {
     .action(resume)
 }
 
-async function resume(digest: string | undefined, { url, output }: ServiceOptions): Promise<void> {
+async function resume(digest: string | undefined, { output, ...service }: ServiceOptions): Promise<void> {
   const home = homeFolder()
-  const client = createClient({ baseUrl: url })
+  const client = createReader(service)
   const outcomes: Record<string, unknown>[] = []
   for (const submission of listPending(home, digest)) {
     try {

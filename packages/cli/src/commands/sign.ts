@@ -30,7 +30,7 @@ async function sign({ url, ...options }: SigningOptions): Promise<void> {
       code: typeof code === 'string' ? code : 'INPUT_INVALID',
       remedy: 'Request the quote with every field, such as symbol and usdcAmount, so that it has typedData.',
     })
-  const reads = createReader(url)
+  const reads = createReader({ url, timeout: options.timeout })
   const signable = parseSignable(typedData, await pinsOf(home, url, reads))
   if (digest !== undefined && digest !== signable.digest)
     throw new Failure('mismatch', `The quote has the digest ${digest}; its typed data has ${signable.digest}.`, {

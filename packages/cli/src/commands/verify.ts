@@ -24,9 +24,9 @@ export function verifyCommand(): Command {
     .action(verify)
 }
 
-async function verify({ url, output, ...given }: VerifyOptions): Promise<void> {
+async function verify({ url, timeout, output, ...given }: VerifyOptions): Promise<void> {
   const quote = await readJsonFromStdin('a quote with typedData')
-  const signable = parseSignable(quote.typedData, await pinsOf(homeFolder(), url, createReader(url)))
+  const signable = parseSignable(quote.typedData, await pinsOf(homeFolder(), url, createReader({ url, timeout })))
   const { primaryType, message, digest } = signable
   const expected = signerOf(given.signer ?? quote.signer)
   const signature = given.signature ?? quote.signature

@@ -1,6 +1,6 @@
-import { createClient } from '@agent-trading-service/client'
 import type { Command } from 'commander'
 import { createPrinter } from '../output/printer.ts'
+import { createReader } from '../trading/create-reader.ts'
 import { agentOption, createServiceCommand, integer, type ServiceOptions } from './options.ts'
 
 type WatchOptions = ServiceOptions & { agent?: string; vault?: string; after?: string; count?: number }
@@ -21,6 +21,7 @@ export function watchCommand(): Command {
 
 async function watch({
   url,
+  timeout,
   output,
   agent,
   vault,
@@ -28,7 +29,7 @@ async function watch({
   count = Number.POSITIVE_INFINITY,
 }: WatchOptions): Promise<void> {
   const printer = createPrinter(output)
-  const events = createClient({ baseUrl: url }).events({
+  const events = createReader({ url, timeout }).events({
     ...(agent !== undefined && { agentId: agent }),
     ...(vault !== undefined && { vault }),
     ...(after !== undefined && { lastEventId: after }),

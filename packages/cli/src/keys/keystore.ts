@@ -1,6 +1,6 @@
 import { scrypt as deriveScrypt } from 'node:crypto'
 import { promisify } from 'node:util'
-import { Keystore } from 'ox'
+import * as Keystore from 'ox/Keystore'
 import { type Hex, isHex } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { Failure } from '../failure.ts'

@@ -13,12 +13,17 @@ const kinds: Record<ErrorKind, FailureKind> = {
   'untrusted-quote': 'mismatch',
 }
 
+/** Remedies of the client that name its functions. */
+const remedies: Partial<Record<ErrorKind, string>> = {
+  'unknown-outcome': 'Run `ats resume` until it says what became of it; do not sign again before.',
+}
+
 /** Returns the failure that an error stands for. Anything unexpected is a defect, of which only the message is kept. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
   if (error instanceof AgentTradingError) {
     const { kind, message, code, remedy, requestId, retryable, details } = error
-    return new Failure(kinds[kind], message, { code, remedy, requestId, retryable, details })
+    return new Failure(kinds[kind], message, { code, remedy: remedies[kind] ?? remedy, requestId, retryable, details })
   }
   const { message, code } = (error instanceof Error ? error : { message: 'An unknown error was thrown.' }) as {
     message: string

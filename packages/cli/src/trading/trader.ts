@@ -10,6 +10,7 @@ import {
 import type { Address, TypedDataDefinition } from 'viem'
 import { Failure } from '../failure.ts'
 import type { Signer } from '../keys/signer.ts'
+import { addressOf } from './create-reader.ts'
 import { createFeePayer, DEFAULT_MAX_FEE, type Fee, feeOf } from './fee-payer.ts'
 import { storePending } from './pending.ts'
 import type { Plan } from './plan.ts'
@@ -45,6 +46,7 @@ export type Trader = ReturnType<typeof createTrader>
 export function createTrader({
   home,
   url,
+  timeout,
   rpc,
   pins,
   agentId: givenAgentId,
@@ -54,6 +56,7 @@ export function createTrader({
 }: {
   home: string
   url: string
+  timeout?: number | undefined
   rpc?: string | undefined
   pins: Pins
   agentId?: string | undefined
@@ -63,7 +66,7 @@ export function createTrader({
 }) {
   const account = accountOf(signer)
   const client = createClient({
-    baseUrl: url,
+    ...addressOf({ url, timeout }),
     account,
     pins,
     onSubmission: submission => storePending(home, submission),
