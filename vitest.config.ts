@@ -70,6 +70,7 @@ const e2e = [
   'test/e2e/**/*.test.ts',
   'test/conformance/**/*.node.test.ts',
   'test/integration/{event-streams-load,logs,price-providers}.node.test.ts',
+  'test/cli/{trading,mcp,client-configurations,packed}.node.test.ts',
 ]
 
 const projects = [

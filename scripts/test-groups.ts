@@ -12,6 +12,7 @@ export const groups = [
 
 /** Files that only `npm run test:full` runs. */
 export const slowFiles = [
+  'test/cli/packed.node.test.ts',
   'test/conformance/mcp-inspector.node.test.ts',
   'test/conformance/mcp-suite.node.test.ts',
   'test/conformance/openapi.node.test.ts',

@@ -15,7 +15,13 @@ export type Ats = ReturnType<typeof createAts>
 /** Returns a way to run `ats` with a folder of its own. `transcript` collects everything that it ever prints. */
 export function createAts(given: Record<string, string> = {}) {
   const home = mkdtempSync(join(tmpdir(), 'ats-'))
-  const env = { PATH: process.env.PATH ?? '', HOME: home, ATS_HOME: home, ATS_PASSWORD: 'correct horse', ...given }
+  let env: Record<string, string> = {
+    PATH: process.env.PATH ?? '',
+    HOME: home,
+    ATS_HOME: home,
+    ATS_PASSWORD: 'correct horse',
+    ...given,
+  }
   let transcript = ''
 
   async function run(args: string[], { input = '', env: more = {} }: AtsOptions = {}): Promise<AtsResult> {
@@ -33,8 +39,13 @@ export function createAts(given: Record<string, string> = {}) {
 
   return {
     home,
-    env,
     run,
+    get env() {
+      return env
+    },
+    set env(changed) {
+      env = changed
+    },
     get transcript() {
       return transcript
     },
