@@ -135,7 +135,7 @@ describe('the limits file', () => {
     const refused = await ats.failure(['add', opened.positionId, '6'])
     expect(refused).toMatchObject({ exit: 4, details: { limit: 'perDayUsdc' } })
     await ats.json(['add', opened.positionId, '5.5'])
-    expect(await ats.json(['limits'])).toMatchObject({ spentInLast24HoursUsdc: '25.5', leftUsdc: '0' })
+    expect(await ats.json(['limits'])).toMatchObject({ spentInLast24HoursUsdc: '25500000', leftUsdc: '0' })
     await ats.json(['close', opened.positionId])
   })
 

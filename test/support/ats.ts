@@ -13,7 +13,7 @@ export type AtsOptions = { input?: string; env?: Record<string, string> }
 export type Ats = ReturnType<typeof createAts>
 
 /** Returns a way to run `ats` with a folder of its own. `transcript` collects everything that it ever prints. */
-export function createAts(given: Record<string, string> = {}) {
+export function createAts(given: Record<string, string> = {}, { node = process.execPath, bin = ATS } = {}) {
   const home = mkdtempSync(join(tmpdir(), 'ats-'))
   let env: Record<string, string> = {
     PATH: process.env.PATH ?? '',
@@ -25,7 +25,7 @@ export function createAts(given: Record<string, string> = {}) {
   let transcript = ''
 
   async function run(args: string[], { input = '', env: more = {} }: AtsOptions = {}): Promise<AtsResult> {
-    const child = spawn(process.execPath, [ATS, ...args], { env: { ...env, ...more } })
+    const child = spawn(node, [bin, ...args], { env: { ...env, ...more } })
     const output = { stdout: '', stderr: '' }
     for (const name of ['stdout', 'stderr'] as const)
       child[name].setEncoding('utf8').on('data', (text: string) => (output[name] += text))

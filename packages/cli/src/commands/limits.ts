@@ -1,5 +1,4 @@
 import type { Command } from 'commander'
-import { formatUnits } from 'viem'
 import { homeFolder } from '../keys/key-folder.ts'
 import { limitsPath, readLimits } from '../limits/limits-file.ts'
 import { spentToday } from '../limits/purchase-log.ts'
@@ -21,14 +20,14 @@ export function limitsCommand(): Command {
     createPrinter(output).result({
       file: limitsPath(home),
       exists: limits !== undefined,
-      perTradeUsdc: usdcText(limits?.perTradeUsdc),
-      perDayUsdc: usdcText(perDayUsdc),
-      spentInLast24HoursUsdc: usdcText(spent),
-      leftUsdc: usdcText(left),
+      perTradeUsdc: digitsOf(limits?.perTradeUsdc),
+      perDayUsdc: digitsOf(perDayUsdc),
+      spentInLast24HoursUsdc: digitsOf(spent),
+      leftUsdc: digitsOf(left),
       symbols: limits?.symbols ?? null,
       until: limits?.until?.toISOString() ?? null,
     })
   })
 }
 
-const usdcText = (amount: bigint | undefined) => (amount === undefined ? null : formatUnits(amount, 6))
+const digitsOf = (amount: bigint | undefined) => (amount === undefined ? null : `${amount}`)

@@ -57,10 +57,13 @@ function cellOf(value: Json, name = ''): string {
   if (value === null) return '-'
   if (Array.isArray(value)) return value.map(item => cellOf(item)).join(', ') || '-'
   if (typeof value === 'object') return JSON.stringify(value)
-  if (name.endsWith('Usdc') && /^-?\d+$/.test(`${value}`)) return humanUsdc(BigInt(value as string))
+  if (isBaseUnits(name) && /^-?\d+$/.test(`${value}`)) return humanUsdc(BigInt(value as string))
   // A response may carry texts of strangers: control characters would move the cursor.
   return `${value}`.replace(/\p{Cc}/gu, ' ')
 }
+
+/** Fields with USDC in their name are in base units; usdcAmount alone is what a person asked for. */
+const isBaseUnits = (name: string) => /usdc/i.test(name) && name !== 'usdcAmount'
 
 function humanUsdc(amount: bigint): string {
   const [sign, size] = amount < 0n ? ['-', -amount] : ['', amount]

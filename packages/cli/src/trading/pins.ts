@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Pins } from '@agent-trading-service/client'
+import { getAddress } from 'viem'
 import { Failure } from '../failure.ts'
 import { makePrivateFolder } from '../keys/private-mode.ts'
 import type { Reader } from './create-reader.ts'
@@ -32,6 +33,18 @@ export async function pinsOf(home: string, url: string, reads: Reader): Promise<
   } as Pins
   store(home, { ...readStored(home), [origin]: pins })
   return pins
+}
+
+/** Adds the contract for the messages of owners, which the service names with an agent, and stores it like the others. */
+export async function withOwnerControls(
+  home: string,
+  url: string,
+  { pins, reads, agentId }: { pins: Pins; reads: Reader; agentId: string },
+): Promise<Pins> {
+  const { ownerControls } = await reads.getMandate({ agentId })
+  const known = { ...pins, ownerControls: getAddress(ownerControls) }
+  store(home, { ...readStored(home), [new URL(url).origin]: known })
+  return known
 }
 
 function readStored(home: string): StoredPins {

@@ -35,6 +35,8 @@ export type Plan = {
 
 /** Throws unless every check passes and the limits file allows the plan. Counts nothing. */
 export function assertAllowed(home: string, { checks, purchase }: Plan): void {
+  const limits = purchase && readLimits(home)
+  if (purchase && limits) assertWithinLimits(home, limits, purchase)
   const failed = checks.find(({ pass }) => !pass)
   if (failed)
     throw new Failure('refused', `The check ${failed.rule} fails${explained(failed)}. Nothing was signed.`, {
@@ -42,8 +44,6 @@ export function assertAllowed(home: string, { checks, purchase }: Plan): void {
       remedy: failed.remedy,
       details: failed,
     })
-  const limits = purchase && readLimits(home)
-  if (purchase && limits) assertWithinLimits(home, limits, purchase)
 }
 
 /** Signs and submits a plan, if the limits file allows it. */

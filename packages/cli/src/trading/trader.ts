@@ -13,6 +13,7 @@ import type { Signer } from '../keys/signer.ts'
 import { addressOf } from './create-reader.ts'
 import { createFeePayer, DEFAULT_MAX_FEE, type Fee, feeOf } from './fee-payer.ts'
 import { storePending } from './pending.ts'
+import { withOwnerControls } from './pins.ts'
 import type { Plan } from './plan.ts'
 
 export type { ExitRule }
@@ -65,13 +66,20 @@ export function createTrader({
   maxFee?: string | undefined
 }) {
   const account = accountOf(signer)
-  const client = createClient({
-    ...addressOf({ url, timeout }),
-    account,
-    pins,
-    onSubmission: submission => storePending(home, submission),
-    ...(rpc !== undefined && { rpcUrl: rpc }),
-  })
+  const clientWith = (known: Pins) =>
+    createClient({
+      ...addressOf({ url, timeout }),
+      account,
+      pins: known,
+      onSubmission: submission => storePending(home, submission),
+      ...(rpc !== undefined && { rpcUrl: rpc }),
+    })
+  const client = clientWith(pins)
+  /** What the key can do as the owner of an agent. Only an agent names the contract that its owner's messages are for. */
+  async function ownerOf(agentId: string) {
+    const known = pins.ownerControls ? pins : await withOwnerControls(home, url, { pins, reads: client, agentId })
+    return clientWith(known).owner(agentId)
+  }
   let ownAgentId = givenAgentId
 
   const idOf = (agentId: string | undefined): string => {
@@ -182,7 +190,7 @@ export function createTrader({
     const agentId = idOf(given)
     const { allowedTokens, validUntil, ...amounts } = limits
     const set = Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined))
-    return planOf(await client.owner(agentId).prepareMandate({ mode, ...set }), {
+    return planOf(await (await ownerOf(agentId)).prepareMandate({ mode, ...set }), {
       title: `Replace the mandate of agent ${agentId}`,
       terms: [
         { name: 'mode', value: mode },
@@ -195,7 +203,7 @@ export function createTrader({
 
   async function planStop(request: Agent & { action: 'reduceOnly' | 'flatten' }): Promise<Plan> {
     const agentId = idOf(request.agentId)
-    return planOf(await client.owner(agentId).prepareStop({ action: request.action }), {
+    return planOf(await (await ownerOf(agentId)).prepareStop({ action: request.action }), {
       title:
         request.action === 'flatten'
           ? `Stop agent ${agentId} and sell all of its positions`
@@ -206,7 +214,7 @@ export function createTrader({
 
   async function planOffer(request: Agent & { newOwner: string }): Promise<Plan> {
     const agentId = idOf(request.agentId)
-    return planOf(await client.owner(agentId).prepareTransfer({ newOwner: request.newOwner as Address }), {
+    return planOf(await (await ownerOf(agentId)).prepareTransfer({ newOwner: request.newOwner as Address }), {
       title: `Offer agent ${agentId} to a new owner`,
       terms: [{ name: 'new owner', value: request.newOwner }],
     })
@@ -214,7 +222,7 @@ export function createTrader({
 
   async function planAcceptance(request: Agent & { signer: string }): Promise<Plan> {
     const agentId = idOf(request.agentId)
-    return planOf(await client.owner(agentId).prepareAcceptTransfer({ signer: request.signer as Address }), {
+    return planOf(await (await ownerOf(agentId)).prepareAcceptTransfer({ signer: request.signer as Address }), {
       title: `Accept agent ${agentId} as its owner`,
       terms: [{ name: 'key that trades', value: request.signer }],
     })
@@ -222,7 +230,7 @@ export function createTrader({
 
   async function planSigner(request: Agent & { signer: string }): Promise<Plan> {
     const agentId = idOf(request.agentId)
-    return planOf(await client.owner(agentId).prepareSetSigner({ signer: request.signer as Address }), {
+    return planOf(await (await ownerOf(agentId)).prepareSetSigner({ signer: request.signer as Address }), {
       title: `Replace the key that trades for agent ${agentId}`,
       terms: [{ name: 'key that trades', value: request.signer }],
     })
@@ -230,7 +238,7 @@ export function createTrader({
 
   async function planCancel(request: Agent & { untilNonce: string }): Promise<Plan> {
     const agentId = idOf(request.agentId)
-    return planOf(await client.owner(agentId).prepareCancel({ untilNonce: request.untilNonce }), {
+    return planOf(await (await ownerOf(agentId)).prepareCancel({ untilNonce: request.untilNonce }), {
       title: `Cancel the signed intents of agent ${agentId} below nonce ${request.untilNonce}`,
       terms: [{ name: 'first valid nonce', value: request.untilNonce }],
     })
