@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/client'
@@ -167,6 +168,21 @@ describe('with an agent', () => {
     expect(misspelled.body).toMatchObject({ code: 'INVALID_REQUEST', error: expect.stringContaining('usdcAmount') })
     const tooMuch = await call('trade', { symbol: 'NVDA', usdcAmount: '99999999' })
     expect(tooMuch.body).toMatchObject({ error: expect.stringContaining('The check'), code: expect.any(String) })
+  })
+
+  it('prints a message without the key if it crashes with the key in memory', async () => {
+    const crash = 'data:text/javascript,process.on("SIGUSR2",()=>{throw new Error("crashed")})'
+    const child = spawn(process.execPath, ['--import', crash, ATS, 'mcp', ...allowed(), '--yes'], { env: ats.env })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        output += text
+        if (text.includes('signs with 0x')) child.kill('SIGUSR2')
+      })
+    const code = await new Promise(resolve => child.on('close', resolve))
+    expect([code, output]).toEqual([1, expect.stringContaining('ats: crashed')])
+    expect(output).not.toContain('    at ')
+    frames += output
   })
 
   it('does not start without the password of its key', async () => {

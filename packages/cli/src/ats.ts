@@ -1,12 +1,12 @@
 import { type Command, CommanderError } from 'commander'
-import { exitCodes } from './failure.ts'
+import { exitCodes, Failure } from './failure.ts'
 import { createPrinter } from './output/printer.ts'
 import { toFailure } from './output/to-failure.ts'
 import { createProgram } from './program.ts'
 
 // The entry of `ats`. Whatever is thrown ends as one message on stderr and an exit code: no stack and no values.
 
-/** Wrong usage may contain what should not be there, such as a key. */
+/** Wrong usage and unexpected errors may contain what should not be there, such as a key. */
 const redact = (text: string) => text.replace(/\b(0x)?[0-9a-f]{64}\b/gi, '(64 hex characters)')
 
 function fail(error: unknown): void {
@@ -14,7 +14,9 @@ function fail(error: unknown): void {
     process.exitCode = error.exitCode === 0 ? 0 : exitCodes.usage
     return
   }
-  const failure = toFailure(error)
+  const known = toFailure(error)
+  // An unexpected message comes from anywhere.
+  const failure = known.kind === 'internal' ? new Failure('internal', redact(known.message), known.facts) : known
   createPrinter(wantsJson() ? 'json' : 'table').failure(failure)
   process.exitCode = exitCodes[failure.kind]
 }

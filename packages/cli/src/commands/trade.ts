@@ -44,7 +44,7 @@ function openCommand(name: string): Command {
   return slippage(intentCommand(name, 'open a position', 'ats open NVDA 250 --exits -800:10000,1500:10000 --agent 1'))
     .argument('<symbol>', 'token to buy')
     .argument('<usdc>', 'amount in USDC', usdcAmount)
-    .option('--exits <ladder>', `${EXITS_TEXT}; the track's default if omitted`, exitLadder)
+    .option('--exits <ladder>', `${EXITS_TEXT}, which is also the default`, exitLadder)
     .action((symbol: string, usdcAmount: string, options: PurchaseOptions, command: Command) =>
       runPlan(command, options, (trader, { agent, exits, maxSlippageBps }) =>
         trader.planTrade({ agentId: agent, symbol, usdcAmount, exits, maxSlippageBps }),

@@ -33,6 +33,8 @@ export type Plan = {
   send(): Promise<unknown>
 }
 
+const MAX_LINE = 500
+
 /** Throws unless every check passes and the limits file allows the plan. Counts nothing. */
 export function assertAllowed(home: string, { checks, purchase }: Plan): void {
   const limits = purchase && readLimits(home)
@@ -73,8 +75,12 @@ export function describePlan({ title, signer, terms, checks, warnings }: Plan): 
     ...warnings.map(warning => `Warning: ${warning}`),
   ]
     .filter(line => line !== undefined)
+    .map(oneLine)
     .join('\n')
 }
+
+/** Parts of a line come from the service: they must not add lines of their own. */
+const oneLine = (text: string) => text.replace(/[\p{Cc}\u2028\u2029]/gu, ' ').slice(0, MAX_LINE)
 
 function explained({ problem, limit, after }: Check): string {
   if (problem) return `: ${problem}`
