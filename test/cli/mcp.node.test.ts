@@ -109,7 +109,7 @@ describe.each<[string, Mode]>([
     expect(position).toMatchObject({ usdcCostBasis: '300000000', pendingRules: [{ triggerBps: -500 }] })
     await call('close', { positionId, exitBps: 5000 })
     expect((await call('close', { positionId })).isError).toBe(false)
-    expect((await call('stop', { action: 'flatten' })).body.mandate).toMatchObject({ mode: 'stopped' })
+    expect((await call('stop', { action: 'flatten' })).body.mandate).toMatchObject({ mode: 'reduceOnly' })
     expect(asked).toHaveLength(7)
     expect(asked[1]).toContain(`Buy NVDA for 250 USDC as a new position of agent ${agentId}`)
     expect(asked[1]).toMatch(/Checks: (\d+) of \1 pass/)

@@ -74,7 +74,8 @@ it('opens, adds, changes the ladder, reduces and closes', async () => {
   expect((await ats.json(['closed-positions', '--limit', '1'])).positions).toMatchObject([
     { positionId, status: 'Closed' },
   ])
-  expect((await ats.json(['trade-history'])).trades.length).toBe(5)
+  const { trades } = await ats.json(['trade-history'])
+  expect(trades.map(({ type }: Body) => type)).toEqual(expect.arrayContaining(['PositionOpened', 'PositionClosed']))
 })
 
 it('streams events as NDJSON and resumes after an id', async () => {

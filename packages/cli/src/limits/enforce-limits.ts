@@ -1,7 +1,7 @@
 import { formatUnits } from 'viem'
 import { Failure } from '../failure.ts'
 import { type Limits, limitsPath, readLimits } from './limits-file.ts'
-import { logPurchase } from './purchase-log.ts'
+import { logPurchase, spentToday } from './purchase-log.ts'
 
 /** A purchase that is about to be signed. `id` is the digest of the intent. */
 export type PlannedPurchase = { id: string; usdc: bigint; symbol: string | undefined }
@@ -17,13 +17,21 @@ export function enforceLimits(home: string, purchase: PlannedPurchase): void {
   const { perDayUsdc } = limits
   if (perDayUsdc === undefined) return
   const { isWithin, spent } = logPurchase(home, { ...purchase, limit: perDayUsdc })
-  if (isWithin) return
-  throw beyond(
+  if (!isWithin) throw beyondDay(home, perDayUsdc, spent, purchase.usdc)
+}
+
+/** Throws unless the day has room for a purchase, without counting it: so that nobody is asked about a trade in vain. */
+export function assertWithinDay(home: string, { perDayUsdc }: Limits, { usdc }: { usdc: bigint }): void {
+  const spent = spentToday(home)
+  if (perDayUsdc !== undefined && spent + usdc > perDayUsdc) throw beyondDay(home, perDayUsdc, spent, usdc)
+}
+
+const beyondDay = (home: string, limit: bigint, spent: bigint, usdc: bigint) =>
+  beyond(
     home,
     'perDayUsdc',
-    `The purchase of ${usdcText(purchase.usdc)} and the ${usdcText(spent)} of the last 24 hours exceed the limit of ${usdcText(perDayUsdc)} per day.`,
+    `The purchase of ${usdcText(usdc)} and the ${usdcText(spent)} of the last 24 hours exceed the limit of ${usdcText(limit)} per day.`,
   )
-}
 
 /** Throws unless the limits that concern one trade allow it. Counts nothing, so that a dry run can call it. */
 export function assertWithinLimits(home: string, limits: Limits, { usdc, symbol }: Omit<PlannedPurchase, 'id'>): void {

@@ -1,5 +1,5 @@
 import { Failure } from '../failure.ts'
-import { assertWithinLimits, enforceLimits } from '../limits/enforce-limits.ts'
+import { assertWithinDay, assertWithinLimits, enforceLimits } from '../limits/enforce-limits.ts'
 import { readLimits } from '../limits/limits-file.ts'
 import { isFinal, removePending } from './pending.ts'
 
@@ -38,7 +38,10 @@ const MAX_LINE = 500
 /** Throws unless every check passes and the limits file allows the plan. Counts nothing. */
 export function assertAllowed(home: string, { checks, purchase }: Plan): void {
   const limits = purchase && readLimits(home)
-  if (purchase && limits) assertWithinLimits(home, limits, purchase)
+  if (purchase && limits) {
+    assertWithinLimits(home, limits, purchase)
+    assertWithinDay(home, limits, purchase)
+  }
   const failed = checks.find(({ pass }) => !pass)
   if (failed)
     throw new Failure('refused', `The check ${failed.rule} fails${explained(failed)}. Nothing was signed.`, {
