@@ -278,6 +278,11 @@ export const variables: Variable[] = [
     default: 'true',
   },
   {
+    name: 'EXPLORER_URL',
+    group: 'service',
+    meaning: 'block explorer of the chain, to which the pages link: its `/tx/<hash>` and `/address/<address>`',
+  },
+  {
     name: 'PRIORITY_FEE_WEI',
     group: 'service',
     meaning: 'priority fee per gas in wei; the supported chains need none',

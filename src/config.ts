@@ -7,6 +7,7 @@ import {
   deployments,
   type GasBudget,
   gasBudget,
+  httpUrl,
   inclusionTimeoutMs,
   maxStreamsPerAddress,
   paymentVariables,
@@ -101,6 +102,8 @@ export type Config = {
   /** Hosts (and hosts of browser origins) that /mcp accepts, so that foreign pages cannot reach a local server. */
   allowedHosts: string[]
   docsEnabled: boolean
+  /** Base URL of the chain's block explorer, which has /tx/<hash> and /address/<address>. */
+  explorerUrl: string | undefined
   chain: ChainConfig | undefined
   trading: TradingContracts | undefined
   /** Keys of the accounts that relay intents. */
@@ -205,6 +208,7 @@ export function parseConfig(variables: Variables): Config {
     baseUrl,
     allowedHosts: [...LOCAL_HOSTS, ...hostsOf(set.BASE_URL, set.ALLOWED_HOSTS)],
     docsEnabled: set.DOCS_ENABLED !== 'false',
+    explorerUrl: parseOne('EXPLORER_URL', httpUrl),
     chain: chain && toChainConfig(chain),
     trading: tradingContracts.safeParse(trading?.CONTRACTS).data,
     executorKeys: parseOne('EXECUTOR_PRIVATE_KEY', privateKeys) ?? [],

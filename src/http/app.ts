@@ -13,8 +13,9 @@ import type { RateLimiters } from '../rate-limits.ts'
 import type { AppEnv } from './app-env.ts'
 import { type Assets, addDocsRoutes } from './docs-routes.ts'
 import { addOperationRoute } from './operation-route.ts'
+import { addPageRoutes, isPageRequest } from './page-routes.ts'
 import { paymentOf, writePayment } from './payment-headers.ts'
-import { allowAnyOrigin, apiSecurityHeaders } from './response-headers.ts'
+import { allowAnyOrigin, apiSecurityHeaders, pageSecurityHeaders } from './response-headers.ts'
 
 const MAX_BODY_BYTES = 100 * 1024
 
@@ -22,7 +23,11 @@ const MAX_BODY_BYTES = 100 * 1024
 export function createApp(contextOf: () => Context, assets?: Assets, limiters?: RateLimiters) {
   const app = new OpenAPIHono<AppEnv>()
   app.use(requestId())
-  app.use((c, next) => (isDocsPage(c.req.path) ? next() : apiSecurityHeaders(c, next)))
+  app.use((c, next) => {
+    if (isDocsPage(c.req.path)) return next()
+    const isPage = isPageRequest(c.req.path, c.req.header('Accept'))
+    return isPage ? pageSecurityHeaders(c, next) : apiSecurityHeaders(c, next)
+  })
   app.use(allowAnyOrigin)
   app.post(
     '*',
@@ -39,6 +44,7 @@ export function createApp(contextOf: () => Context, assets?: Assets, limiters?: 
     await next()
   })
 
+  addPageRoutes(app, assets)
   for (const operation of operations) addOperationRoute(app, operation, limiters)
   addDocsRoutes(app, assets)
 
