@@ -1,0 +1,3 @@
+import { PageTitle } from '../parts/panel.tsx'
+
+export const OwnerPage = () => <PageTitle title="Owner" />
