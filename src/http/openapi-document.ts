@@ -64,7 +64,7 @@ function openApiDocument(app: OpenAPIHono<AppEnv>, { service, version, baseUrl }
 
 function addExamples({ requestBody, responses }: DocumentOperation, operation: Operation) {
   const input = requestBody?.content[JSON_TYPE]
-  if (input && operation.kind === 'json' && operation.body) input.example = exampleOf(operation.body, 'input')
+  if (input && operation.kind === 'json' && operation.body) input.example = exampleOf(operation.body)
   for (const [status, { content }] of Object.entries(responses)) {
     const media = content?.[JSON_TYPE]
     if (media) media.example = responseExample(Number(status), operation)
@@ -72,8 +72,8 @@ function addExamples({ requestBody, responses }: DocumentOperation, operation: O
 }
 
 function responseExample(status: number, operation: Operation): unknown {
-  if (status === 402) return exampleOf(paymentRequiredBody, 'output')
-  return status < 300 && operation.kind === 'json' ? exampleOf(operation.output, 'output') : errorExample(status)
+  if (status === 402) return exampleOf(paymentRequiredBody)
+  return status < 300 && operation.kind === 'json' ? exampleOf(operation.output) : errorExample(status)
 }
 
 const apiDescription = () => `${SERVICE_DESCRIPTION}

@@ -19,9 +19,9 @@ type ExampleSchema = {
   description?: string
 }
 
-/** Returns an example of a schema, assembled from the examples of its leaves, with every optional field. */
-export function exampleOf(schema: z.ZodType, io: 'input' | 'output'): unknown {
-  const { $defs = {}, ...root } = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as ExampleSchema & {
+/** Returns an example of a schema on the wire, assembled from the examples of its leaves, with every optional field. */
+export function exampleOf(schema: z.ZodType): unknown {
+  const { $defs = {}, ...root } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as ExampleSchema & {
     $defs?: Record<string, ExampleSchema>
   }
   return instance(root, $defs)

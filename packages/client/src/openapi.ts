@@ -1354,6 +1354,8 @@ export interface components {
       /** @description Timestamp of that block; Unix seconds */
       blockTimestamp: string
     }
+    /** @description The same as Markdown */
+    VaultListMarkdown: string
     VaultAnswer: {
       vault: components['schemas']['Vault']
       asOf: components['schemas']['AsOf']
@@ -1403,12 +1405,6 @@ export interface components {
       /** @description When it opens next; null unless closed; Unix seconds */
       nextOpen: string | null
     }
-    VaultLiquidity: {
-      depositFeeBps: number
-      withdrawFeeBps: number
-      holdingSeconds: string
-      paused: boolean
-    }
     VaultStats: {
       vaultId: string
       /** @description Checksummed address */
@@ -1452,7 +1448,17 @@ export interface components {
         /** @description Total cost of all open positions; null while the index is far behind, or if there are too many for one read; USDC base units (6 decimals) */
         used: string | null
       }
-      liquidity: components['schemas']['VaultLiquidity'] | null
+      /** @description The terms of deposits and withdrawals; null if the vault has none of them on chain */
+      liquidity: {
+        /** @description Fee on a deposit; basis points, 10000 = 100 % */
+        depositFeeBps: number
+        /** @description Fee on a withdrawal; basis points, 10000 = 100 % */
+        withdrawFeeBps: number
+        /** @description Seconds that new shares neither redeem nor move; up to an eighth more is added */
+        holdingSeconds: string
+        /** @description Whether deposits and withdrawals are paused */
+        paused: boolean
+      } | null
       asOf: components['schemas']['AsOf']
       /** @description Blocks after asOf that are not included yet; 0 unless the index is far behind */
       lagBlocks: number
@@ -1628,27 +1634,28 @@ export interface components {
       serverTime: string
       /** @description A deadline ten minutes ahead; Unix seconds */
       suggestedDeadline: string
-      typedData?: components['schemas']['TypedData']
+      typedData?: components['schemas']['SelfRegisterTypedData']
       /** @description EIP-712 digest of typedData */
       digest?: string
-      /** @description The body to post, once the signature of typedData is added as `signature` */
-      body?: {
-        [key: string]: unknown
-      }
+      body?: components['schemas']['RegistrationBody']
       /** @description With `owner`: the OwnAgent message for `ownerSignature` */
       ownerConsent?: {
         /** @description Checksummed address */
         owner: string
         nonce: string
-        typedData?: components['schemas']['TypedData']
+        typedData?: components['schemas']['OwnAgentTypedData']
         digest?: string
       }
       asOf: components['schemas']['AsOf']
     }
     /** @description EIP-712 typed data, ready for eth_signTypedData_v4 */
-    TypedData: {
+    SelfRegisterTypedData: {
       types: {
-        [key: string]: {
+        EIP712Domain: {
+          name: string
+          type: string
+        }[]
+        SelfRegister: {
           name: string
           type: string
         }[]
@@ -1660,9 +1667,80 @@ export interface components {
         /** @description Checksummed address */
         verifyingContract: string
       }
-      primaryType: string
+      /** @enum {string} */
+      primaryType: 'SelfRegister'
       message: {
-        [key: string]: string | number | boolean | string[]
+        /** @description Checksummed address */
+        vault: string
+        name: string
+        metadataURI: string
+        /** @description Checksummed address */
+        signer: string
+        linkERC8004: boolean
+        /** @description An integer */
+        erc8004AgentId: string
+        /** @description An integer */
+        nonce: string
+        /** @description Valid until; Unix seconds */
+        deadline: string
+      }
+    }
+    /** @description The body to post, once the signature of typedData is added as `signature` */
+    RegistrationBody: {
+      /** @description Contract address of the vault the agent will trade in */
+      vault: string
+      /** @description Name of the agent, without control characters */
+      name: string
+      /** @description URI of the agent's own description; never fetched */
+      metadataURI: string
+      /** @description Address that registers the agent and signs its trades */
+      signer: string
+      /** @description Whether to link an ERC-8004 identity */
+      linkERC8004: boolean
+      /** @description ERC-8004 token id; "0" if not linking */
+      erc8004AgentId: string
+      /** @description Address that is to own the agent, if not the signer */
+      owner?: string
+      /** @description Only with owner: ownerConsent.nonce of the quote */
+      ownerNonce?: string
+      /** @description Valid until; Unix seconds */
+      deadline: string
+    }
+    /** @description EIP-712 typed data, ready for eth_signTypedData_v4 */
+    OwnAgentTypedData: {
+      types: {
+        EIP712Domain: {
+          name: string
+          type: string
+        }[]
+        OwnAgent: {
+          name: string
+          type: string
+        }[]
+      }
+      domain: {
+        name: string
+        version: string
+        chainId: number
+        /** @description Checksummed address */
+        verifyingContract: string
+      }
+      /** @enum {string} */
+      primaryType: 'OwnAgent'
+      message: {
+        /** @description Checksummed address */
+        signer: string
+        /** @description Checksummed address */
+        vault: string
+        name: string
+        metadataURI: string
+        linkERC8004: boolean
+        /** @description An integer */
+        erc8004AgentId: string
+        /** @description An integer */
+        nonce: string
+        /** @description Valid until; Unix seconds */
+        deadline: string
       }
     }
     Registration: {
@@ -1825,13 +1903,10 @@ export interface components {
       serverTime: string
       /** @description A deadline ten minutes ahead; Unix seconds */
       suggestedDeadline: string
-      typedData?: components['schemas']['TypedData']
+      typedData?: components['schemas']['LinkERC8004TypedData']
       /** @description EIP-712 digest of typedData */
       digest?: string
-      /** @description The body to post, once the signature of typedData is added as `signature` */
-      body?: {
-        [key: string]: unknown
-      }
+      body?: components['schemas']['Erc8004LinkBody']
       asOf: components['schemas']['AsOf']
     }
     Eip712Info: {
@@ -1863,6 +1938,45 @@ export interface components {
           type: string
         }[]
       }
+    }
+    /** @description EIP-712 typed data, ready for eth_signTypedData_v4 */
+    LinkERC8004TypedData: {
+      types: {
+        EIP712Domain: {
+          name: string
+          type: string
+        }[]
+        LinkERC8004: {
+          name: string
+          type: string
+        }[]
+      }
+      domain: {
+        name: string
+        version: string
+        chainId: number
+        /** @description Checksummed address */
+        verifyingContract: string
+      }
+      /** @enum {string} */
+      primaryType: 'LinkERC8004'
+      message: {
+        /** @description An integer */
+        agentId: string
+        /** @description An integer */
+        erc8004AgentId: string
+        /** @description An integer */
+        nonce: string
+        /** @description Valid until; Unix seconds */
+        deadline: string
+      }
+    }
+    /** @description The body to post, once the signature of typedData is added as `signature` */
+    Erc8004LinkBody: {
+      /** @description Token id of the ERC-8004 identity */
+      erc8004AgentId: string
+      /** @description Valid until; Unix seconds */
+      deadline: string
     }
     Erc8004Link: {
       /** @description Agent id */
@@ -1919,7 +2033,7 @@ export interface components {
       /** @description How many mandates the owner has set; "0" if none, then nothing is limited */
       version: string
     }
-    OwnerMessageQuote: {
+    MandateQuote: {
       /** @description Agent id */
       agentId: string
       /** @description The address that must sign: the owner, or the one to whom the agent is offered */
@@ -1935,14 +2049,73 @@ export interface components {
       serverTime: string
       /** @description A deadline ten minutes ahead; Unix seconds */
       suggestedDeadline: string
-      typedData?: components['schemas']['TypedData']
+      typedData?: components['schemas']['SetMandateTypedData']
       /** @description EIP-712 digest of typedData */
       digest?: string
-      /** @description The body to post, once the signature of typedData is added as `signature` */
-      body?: {
-        [key: string]: unknown
-      }
+      body?: components['schemas']['MandateBody']
       asOf: components['schemas']['AsOf']
+    }
+    /** @description EIP-712 typed data, ready for eth_signTypedData_v4 */
+    SetMandateTypedData: {
+      types: {
+        EIP712Domain: {
+          name: string
+          type: string
+        }[]
+        SetMandate: {
+          name: string
+          type: string
+        }[]
+      }
+      domain: {
+        name: string
+        version: string
+        chainId: number
+        /** @description Checksummed address */
+        verifyingContract: string
+      }
+      /** @enum {string} */
+      primaryType: 'SetMandate'
+      message: {
+        /** @description An integer */
+        agentId: string
+        mode: number
+        /** @description Amount; USDC base units (6 decimals) */
+        maxTradeUsdc: string
+        /** @description Amount; USDC base units (6 decimals) */
+        maxDailyTurnoverUsdc: string
+        /** @description Amount; USDC base units (6 decimals) */
+        maxExposureUsdc: string
+        allowedTokens: string[]
+        /** @description An integer */
+        validUntil: string
+        /** @description An integer */
+        nonce: string
+        /** @description Valid until; Unix seconds */
+        deadline: string
+      }
+    }
+    /** @description The body to post, once the signature of typedData is added as `signature` */
+    MandateBody: {
+      /**
+       * @description `trade` allows everything within the limits; `reduceOnly` stops buying; `stopped` also keeps stop-losses from being loosened
+       * @enum {string}
+       */
+      mode: 'trade' | 'reduceOnly' | 'stopped'
+      /** @description The largest open or add, in human USDC; omit it for no limit */
+      maxTradeUsdc?: string
+      /** @description The most that the agent buys for in 24 hours, in human USDC; omit it for no limit */
+      maxDailyTurnoverUsdc?: string
+      /** @description The largest cost of all open positions together, in human USDC; omit it for no limit */
+      maxExposureUsdc?: string
+      /** @description The last second in which the agent may buy, in Unix seconds; omit it for no end */
+      validUntil?: string
+      /** @description The tokens that the agent may buy, by symbol or address; omit it for all tokens of the vault */
+      allowedTokens?: string[]
+      /** @description Valid until; Unix seconds */
+      deadline: string
+      /** @description Nonce from the quote */
+      nonce: string
     }
     OwnerMessageReceipt: {
       /** @description Agent id */
@@ -1971,6 +2144,352 @@ export interface components {
       blockNumber: string
       warnings?: string[]
     }
+    StopQuote: {
+      /** @description Agent id */
+      agentId: string
+      /** @description The address that must sign: the owner, or the one to whom the agent is offered */
+      signer: string
+      /** @description That address's next nonce */
+      nonce: string
+      eip712: components['schemas']['Eip712Info']
+      /** @description Verifying contract of the signature */
+      ownerControls: string
+      /** @description What to know before signing */
+      warnings?: string[]
+      /** @description Current block time; Unix seconds */
+      serverTime: string
+      /** @description A deadline ten minutes ahead; Unix seconds */
+      suggestedDeadline: string
+      typedData?: components['schemas']['StopBuyingTypedData'] | components['schemas']['CloseAllTypedData']
+      /** @description EIP-712 digest of typedData */
+      digest?: string
+      body?: components['schemas']['StopBody']
+      asOf: components['schemas']['AsOf']
+    }
+    /** @description EIP-712 typed data, ready for eth_signTypedData_v4 */
+    StopBuyingTypedData: {
+      types: {
+        EIP712Domain: {
+          name: string
+          type: string
+        }[]
+        StopBuying: {
+          name: string
+          type: string
+        }[]
+      }
+      domain: {
+        name: string
+        version: string
+        chainId: number
+        /** @description Checksummed address */
+        verifyingContract: string
+      }
+      /** @enum {string} */
+      primaryType: 'StopBuying'
+      message: {
+        agentIds: string[]
+        /** @description An integer */
+        nonce: string
+        /** @description Valid until; Unix seconds */
+        deadline: string
+      }
+    }
+    /** @description EIP-712 typed data, ready for eth_signTypedData_v4 */
+    CloseAllTypedData: {
+      types: {
+        EIP712Domain: {
+          name: string
+          type: string
+        }[]
+        CloseAll: {
+          name: string
+          type: string
+        }[]
+      }
+      domain: {
+        name: string
+        version: string
+        chainId: number
+        /** @description Checksummed address */
+        verifyingContract: string
+      }
+      /** @enum {string} */
+      primaryType: 'CloseAll'
+      message: {
+        agentIds: string[]
+        /** @description An integer */
+        nonce: string
+        /** @description Valid until; Unix seconds */
+        deadline: string
+      }
+    }
+    /** @description The body to post, once the signature of typedData is added as `signature` */
+    StopBody: {
+      /**
+       * @description `reduceOnly` stops buying; `flatten` also sells every position of the agent, each at least at the floor of the trade policy
+       * @enum {string}
+       */
+      action: 'reduceOnly' | 'flatten'
+      /** @description Further agents of the same owner, which the same signature stops */
+      otherAgentIds?: string[]
+      /** @description Valid until; Unix seconds */
+      deadline: string
+      /** @description Nonce from the quote */
+      nonce: string
+    }
+    OwnershipQuote: {
+      /** @description Agent id */
+      agentId: string
+      /** @description The address that must sign: the owner, or the one to whom the agent is offered */
+      signer: string
+      /** @description That address's next nonce */
+      nonce: string
+      eip712: components['schemas']['Eip712Info']
+      /** @description Verifying contract of the signature */
+      ownerControls: string
+      /** @description What to know before signing */
+      warnings?: string[]
+      /** @description Current block time; Unix seconds */
+      serverTime: string
+      /** @description A deadline ten minutes ahead; Unix seconds */
+      suggestedDeadline: string
+      typedData?: components['schemas']['OfferOwnershipTypedData']
+      /** @description EIP-712 digest of typedData */
+      digest?: string
+      body?: components['schemas']['OwnershipBody']
+      asOf: components['schemas']['AsOf']
+    }
+    /** @description EIP-712 typed data, ready for eth_signTypedData_v4 */
+    OfferOwnershipTypedData: {
+      types: {
+        EIP712Domain: {
+          name: string
+          type: string
+        }[]
+        OfferOwnership: {
+          name: string
+          type: string
+        }[]
+      }
+      domain: {
+        name: string
+        version: string
+        chainId: number
+        /** @description Checksummed address */
+        verifyingContract: string
+      }
+      /** @enum {string} */
+      primaryType: 'OfferOwnership'
+      message: {
+        /** @description An integer */
+        agentId: string
+        /** @description Checksummed address */
+        newOwner: string
+        /** @description An integer */
+        nonce: string
+        /** @description Valid until; Unix seconds */
+        deadline: string
+      }
+    }
+    /** @description The body to post, once the signature of typedData is added as `signature` */
+    OwnershipBody: {
+      /** @description To whom the agent is offered; the zero address withdraws the offer */
+      newOwner: string
+      /** @description Valid until; Unix seconds */
+      deadline: string
+      /** @description Nonce from the quote */
+      nonce: string
+    }
+    AcceptanceQuote: {
+      /** @description Agent id */
+      agentId: string
+      /** @description The address that must sign: the owner, or the one to whom the agent is offered */
+      signer: string
+      /** @description That address's next nonce */
+      nonce: string
+      eip712: components['schemas']['Eip712Info']
+      /** @description Verifying contract of the signature */
+      ownerControls: string
+      /** @description What to know before signing */
+      warnings?: string[]
+      /** @description Current block time; Unix seconds */
+      serverTime: string
+      /** @description A deadline ten minutes ahead; Unix seconds */
+      suggestedDeadline: string
+      typedData?: components['schemas']['AcceptOwnershipTypedData']
+      /** @description EIP-712 digest of typedData */
+      digest?: string
+      body?: components['schemas']['AcceptanceBody']
+      asOf: components['schemas']['AsOf']
+    }
+    /** @description EIP-712 typed data, ready for eth_signTypedData_v4 */
+    AcceptOwnershipTypedData: {
+      types: {
+        EIP712Domain: {
+          name: string
+          type: string
+        }[]
+        AcceptOwnership: {
+          name: string
+          type: string
+        }[]
+      }
+      domain: {
+        name: string
+        version: string
+        chainId: number
+        /** @description Checksummed address */
+        verifyingContract: string
+      }
+      /** @enum {string} */
+      primaryType: 'AcceptOwnership'
+      message: {
+        /** @description An integer */
+        agentId: string
+        /** @description Checksummed address */
+        signer: string
+        /** @description An integer */
+        nonce: string
+        /** @description Valid until; Unix seconds */
+        deadline: string
+      }
+    }
+    /** @description The body to post, once the signature of typedData is added as `signature` */
+    AcceptanceBody: {
+      /** @description Address whose signatures trade for the agent from then on */
+      signer: string
+      /** @description Valid until; Unix seconds */
+      deadline: string
+      /** @description Nonce from the quote */
+      nonce: string
+    }
+    SignerQuote: {
+      /** @description Agent id */
+      agentId: string
+      /** @description The address that must sign: the owner, or the one to whom the agent is offered */
+      signer: string
+      /** @description That address's next nonce */
+      nonce: string
+      eip712: components['schemas']['Eip712Info']
+      /** @description Verifying contract of the signature */
+      ownerControls: string
+      /** @description What to know before signing */
+      warnings?: string[]
+      /** @description Current block time; Unix seconds */
+      serverTime: string
+      /** @description A deadline ten minutes ahead; Unix seconds */
+      suggestedDeadline: string
+      typedData?: components['schemas']['SetSignerTypedData']
+      /** @description EIP-712 digest of typedData */
+      digest?: string
+      body?: components['schemas']['SignerBody']
+      asOf: components['schemas']['AsOf']
+    }
+    /** @description EIP-712 typed data, ready for eth_signTypedData_v4 */
+    SetSignerTypedData: {
+      types: {
+        EIP712Domain: {
+          name: string
+          type: string
+        }[]
+        SetSigner: {
+          name: string
+          type: string
+        }[]
+      }
+      domain: {
+        name: string
+        version: string
+        chainId: number
+        /** @description Checksummed address */
+        verifyingContract: string
+      }
+      /** @enum {string} */
+      primaryType: 'SetSigner'
+      message: {
+        /** @description An integer */
+        agentId: string
+        /** @description Checksummed address */
+        signer: string
+        /** @description An integer */
+        nonce: string
+        /** @description Valid until; Unix seconds */
+        deadline: string
+      }
+    }
+    /** @description The body to post, once the signature of typedData is added as `signature` */
+    SignerBody: {
+      /** @description Address whose signatures trade for the agent from then on */
+      signer: string
+      /** @description Valid until; Unix seconds */
+      deadline: string
+      /** @description Nonce from the quote */
+      nonce: string
+    }
+    CancelQuote: {
+      /** @description Agent id */
+      agentId: string
+      /** @description The address that must sign: the owner, or the one to whom the agent is offered */
+      signer: string
+      /** @description That address's next nonce */
+      nonce: string
+      eip712: components['schemas']['Eip712Info']
+      /** @description Verifying contract of the signature */
+      ownerControls: string
+      /** @description What to know before signing */
+      warnings?: string[]
+      /** @description Current block time; Unix seconds */
+      serverTime: string
+      /** @description A deadline ten minutes ahead; Unix seconds */
+      suggestedDeadline: string
+      typedData?: components['schemas']['CancelIntentsTypedData']
+      /** @description EIP-712 digest of typedData */
+      digest?: string
+      body?: components['schemas']['CancelBody']
+      asOf: components['schemas']['AsOf']
+    }
+    /** @description EIP-712 typed data, ready for eth_signTypedData_v4 */
+    CancelIntentsTypedData: {
+      types: {
+        EIP712Domain: {
+          name: string
+          type: string
+        }[]
+        CancelIntents: {
+          name: string
+          type: string
+        }[]
+      }
+      domain: {
+        name: string
+        version: string
+        chainId: number
+        /** @description Checksummed address */
+        verifyingContract: string
+      }
+      /** @enum {string} */
+      primaryType: 'CancelIntents'
+      message: {
+        /** @description An integer */
+        agentId: string
+        /** @description An integer */
+        untilNonce: string
+        /** @description An integer */
+        nonce: string
+        /** @description Valid until; Unix seconds */
+        deadline: string
+      }
+    }
+    /** @description The body to post, once the signature of typedData is added as `signature` */
+    CancelBody: {
+      /** @description The next nonce of the agent's intents afterwards: at most 64 above the present one */
+      untilNonce: string
+      /** @description Valid until; Unix seconds */
+      deadline: string
+      /** @description Nonce from the quote */
+      nonce: string
+    }
     TradeIntentQuote: {
       /** @description Agent id */
       agentId: string
@@ -1993,13 +2512,6 @@ export interface components {
       serverTime: string
       /** @description A deadline ten minutes ahead; Unix seconds */
       suggestedDeadline: string
-      typedData?: components['schemas']['TypedData']
-      /** @description EIP-712 digest of typedData */
-      digest?: string
-      /** @description The body to post, once the signature of typedData is added as `signature` */
-      body?: {
-        [key: string]: unknown
-      }
       asOf: components['schemas']['AsOf']
       allocation: components['schemas']['Allocation']
       /** @description The largest amount that passes every check now; USDC base units (6 decimals) */
@@ -2012,6 +2524,10 @@ export interface components {
         maxSlippageBps: number
       }
       estimate?: components['schemas']['Estimate']
+      typedData?: components['schemas']['OpenPositionTypedData']
+      /** @description EIP-712 digest of typedData */
+      digest?: string
+      body?: components['schemas']['OpenIntentBody']
       /** @description Checksummed address */
       vault: string
       allowedSymbols: string[]
@@ -2097,6 +2613,72 @@ export interface components {
       /** @description Minimum proceeds; a reduce that brings less is rejected; USDC base units (6 decimals) */
       minUsdcOut?: string
     }
+    /** @description EIP-712 typed data, ready for eth_signTypedData_v4 */
+    OpenPositionTypedData: {
+      types: {
+        EIP712Domain: {
+          name: string
+          type: string
+        }[]
+        OpenPosition: {
+          name: string
+          type: string
+        }[]
+      }
+      domain: {
+        name: string
+        version: string
+        chainId: number
+        /** @description Checksummed address */
+        verifyingContract: string
+      }
+      /** @enum {string} */
+      primaryType: 'OpenPosition'
+      message: {
+        /** @description An integer */
+        agentId: string
+        /** @description Checksummed address */
+        vault: string
+        /** @description Checksummed address */
+        token: string
+        /** @description Amount; USDC base units (6 decimals) */
+        usdcAmount: string
+        /** @description An integer */
+        minTokenOut: string
+        /** @description Share; basis points, 10000 = 100 % */
+        maxSlippageBps: number
+        exitsHash: string
+        /** @description Valid until; Unix seconds */
+        deadline: string
+        /** @description An integer */
+        nonce: string
+      }
+    }
+    /** @description The body to post, once the signature of typedData is added as `signature` */
+    OpenIntentBody: {
+      /** @description Token symbol */
+      symbol: string
+      /** @description The exit ladder: 1 to 5 rules in order; the last rule must exit 10000 */
+      exits: components['schemas']['ExitRuleInput'][]
+      /** @description Human USDC, at most 6 decimals */
+      usdcAmount: string
+      /** @description Minimum tokens to buy; base units */
+      minTokenOut: string
+      /** @description Maximum shortfall against the oracle value; bps */
+      maxSlippageBps: number
+      /** @description Valid until; Unix seconds */
+      deadline: string
+      /** @description Nonce from the quote */
+      nonce: string
+    }
+    ExitRuleInput: {
+      /** @enum {string} */
+      triggerType?: 'StopLoss' | 'TakeProfit'
+      /** @description Distance from the entry price; bps: negative StopLoss, positive TakeProfit */
+      triggerBps: number
+      /** @description Share of the remaining tokens to sell; basis points */
+      exitBps: number
+    }
     ExitBounds: {
       /** @description Deepest allowed stop-loss; 0 means no bound; basis points, 10000 = 100 % */
       maxStopLossBps: number
@@ -2132,14 +2714,6 @@ export interface components {
       blockNumber: string
       warnings?: string[]
     }
-    ExitRuleInput: {
-      /** @enum {string} */
-      triggerType?: 'StopLoss' | 'TakeProfit'
-      /** @description Distance from the entry price; bps: negative StopLoss, positive TakeProfit */
-      triggerBps: number
-      /** @description Share of the remaining tokens to sell; basis points */
-      exitBps: number
-    }
     AddIntentQuote: {
       /** @description Agent id */
       agentId: string
@@ -2162,13 +2736,6 @@ export interface components {
       serverTime: string
       /** @description A deadline ten minutes ahead; Unix seconds */
       suggestedDeadline: string
-      typedData?: components['schemas']['TypedData']
-      /** @description EIP-712 digest of typedData */
-      digest?: string
-      /** @description The body to post, once the signature of typedData is added as `signature` */
-      body?: {
-        [key: string]: unknown
-      }
       asOf: components['schemas']['AsOf']
       allocation: components['schemas']['Allocation']
       /** @description The largest amount that passes every check now; USDC base units (6 decimals) */
@@ -2181,9 +2748,66 @@ export interface components {
         maxSlippageBps: number
       }
       estimate?: components['schemas']['Estimate']
+      typedData?: components['schemas']['AddToPositionTypedData']
+      /** @description EIP-712 digest of typedData */
+      digest?: string
+      body?: components['schemas']['AddIntentBody']
       /** @description Position id */
       positionId: string
       position: components['schemas']['AgentPositionWithoutLadder']
+    }
+    /** @description EIP-712 typed data, ready for eth_signTypedData_v4 */
+    AddToPositionTypedData: {
+      types: {
+        EIP712Domain: {
+          name: string
+          type: string
+        }[]
+        AddToPosition: {
+          name: string
+          type: string
+        }[]
+      }
+      domain: {
+        name: string
+        version: string
+        chainId: number
+        /** @description Checksummed address */
+        verifyingContract: string
+      }
+      /** @enum {string} */
+      primaryType: 'AddToPosition'
+      message: {
+        /** @description An integer */
+        agentId: string
+        /** @description An integer */
+        positionId: string
+        /** @description Amount; USDC base units (6 decimals) */
+        usdcAmount: string
+        /** @description An integer */
+        minTokenOut: string
+        /** @description Share; basis points, 10000 = 100 % */
+        maxSlippageBps: number
+        /** @description Valid until; Unix seconds */
+        deadline: string
+        /** @description An integer */
+        nonce: string
+      }
+    }
+    /** @description The body to post, once the signature of typedData is added as `signature` */
+    AddIntentBody: {
+      /** @description Position id */
+      positionId: string
+      /** @description Human USDC, at most 6 decimals */
+      usdcAmount: string
+      /** @description Minimum tokens to buy; base units */
+      minTokenOut: string
+      /** @description Maximum shortfall against the oracle value; bps */
+      maxSlippageBps: number
+      /** @description Valid until; Unix seconds */
+      deadline: string
+      /** @description Nonce from the quote */
+      nonce: string
     }
     AgentPositionWithoutLadder: {
       /** @description Position id */
@@ -2250,18 +2874,60 @@ export interface components {
       serverTime: string
       /** @description A deadline ten minutes ahead; Unix seconds */
       suggestedDeadline: string
-      typedData?: components['schemas']['TypedData']
+      asOf: components['schemas']['AsOf']
+      typedData?: components['schemas']['ReducePositionTypedData']
       /** @description EIP-712 digest of typedData */
       digest?: string
-      /** @description The body to post, once the signature of typedData is added as `signature` */
-      body?: {
-        [key: string]: unknown
-      }
-      asOf: components['schemas']['AsOf']
+      body?: components['schemas']['ReduceIntentBody']
       /** @description Position id */
       positionId: string
       position: components['schemas']['AgentPosition']
       estimate?: components['schemas']['Estimate']
+    }
+    /** @description EIP-712 typed data, ready for eth_signTypedData_v4 */
+    ReducePositionTypedData: {
+      types: {
+        EIP712Domain: {
+          name: string
+          type: string
+        }[]
+        ReducePosition: {
+          name: string
+          type: string
+        }[]
+      }
+      domain: {
+        name: string
+        version: string
+        chainId: number
+        /** @description Checksummed address */
+        verifyingContract: string
+      }
+      /** @enum {string} */
+      primaryType: 'ReducePosition'
+      message: {
+        /** @description An integer */
+        agentId: string
+        /** @description An integer */
+        positionId: string
+        /** @description Share; basis points, 10000 = 100 % */
+        exitBps: number
+        /** @description Valid until; Unix seconds */
+        deadline: string
+        /** @description An integer */
+        nonce: string
+      }
+    }
+    /** @description The body to post, once the signature of typedData is added as `signature` */
+    ReduceIntentBody: {
+      /** @description Position id */
+      positionId: string
+      /** @description Share of the remaining tokens to sell; bps, 10000 closes */
+      exitBps: number
+      /** @description Valid until; Unix seconds */
+      deadline: string
+      /** @description Nonce from the quote */
+      nonce: string
     }
     AgentPosition: {
       /** @description Position id */
@@ -2326,14 +2992,11 @@ export interface components {
       serverTime: string
       /** @description A deadline ten minutes ahead; Unix seconds */
       suggestedDeadline: string
-      typedData?: components['schemas']['TypedData']
+      asOf: components['schemas']['AsOf']
+      typedData?: components['schemas']['UpdateExitLadderTypedData']
       /** @description EIP-712 digest of typedData */
       digest?: string
-      /** @description The body to post, once the signature of typedData is added as `signature` */
-      body?: {
-        [key: string]: unknown
-      }
-      asOf: components['schemas']['AsOf']
+      body?: components['schemas']['ExitLadderIntentBody']
       /** @description Position id */
       positionId: string
       exitBounds: components['schemas']['ExitBounds']
@@ -2341,6 +3004,50 @@ export interface components {
       currentRules: components['schemas']['ExitRule'][]
       pendingRules: components['schemas']['ExitRule'][]
       nextRuleIndex: number
+    }
+    /** @description EIP-712 typed data, ready for eth_signTypedData_v4 */
+    UpdateExitLadderTypedData: {
+      types: {
+        EIP712Domain: {
+          name: string
+          type: string
+        }[]
+        UpdateExitLadder: {
+          name: string
+          type: string
+        }[]
+      }
+      domain: {
+        name: string
+        version: string
+        chainId: number
+        /** @description Checksummed address */
+        verifyingContract: string
+      }
+      /** @enum {string} */
+      primaryType: 'UpdateExitLadder'
+      message: {
+        /** @description An integer */
+        agentId: string
+        /** @description An integer */
+        positionId: string
+        exitsHash: string
+        /** @description Valid until; Unix seconds */
+        deadline: string
+        /** @description An integer */
+        nonce: string
+      }
+    }
+    /** @description The body to post, once the signature of typedData is added as `signature` */
+    ExitLadderIntentBody: {
+      /** @description Position id */
+      positionId: string
+      /** @description The exit ladder: 1 to 5 rules in order; the last rule must exit 10000 */
+      exits: components['schemas']['ExitRuleInput'][]
+      /** @description Valid until; Unix seconds */
+      deadline: string
+      /** @description Nonce from the quote */
+      nonce: string
     }
     GasQuota: {
       /** @description Agent id */
@@ -2599,6 +3306,8 @@ export interface components {
       /** @description Whether a position was valued at a stale price */
       priceStale: boolean
     }
+    /** @description RFC 4180 with a header row; an empty cell is null. Columns: timestamp, blockNumber, equityUsdc, realizedPnlUsdc, unrealizedPnlUsdc, drawdownBps, openCount, priceStale */
+    EquityHistoryCsv: string
     TradeList: {
       /** @description Agent id */
       agentId: string
@@ -2671,6 +3380,8 @@ export interface components {
       /** @description Timestamp of the block; Unix seconds */
       timestamp: string
     }
+    /** @description RFC 4180 with a header row; an empty cell is null. Columns: id, type, positionId, symbol, token, vault, capitalMode, usdcAmount, tokenAmount, priceUsdc, realizedPnlUsdc, positionPnlUsdc, exitBps, ruleIndex, triggerType, triggerBps, source, transactionHash, blockNumber, logIndex, timestamp */
+    TradeListCsv: string
     TransactionStatus: {
       /** @description Transaction hash */
       transactionHash: string
@@ -2771,6 +3482,21 @@ export interface components {
       warnings: string[]
       typedData: components['schemas']['TypedData']
     }
+    TypedData:
+      | components['schemas']['SelfRegisterTypedData']
+      | components['schemas']['LinkERC8004TypedData']
+      | components['schemas']['OpenPositionTypedData']
+      | components['schemas']['AddToPositionTypedData']
+      | components['schemas']['ReducePositionTypedData']
+      | components['schemas']['UpdateExitLadderTypedData']
+      | components['schemas']['OwnAgentTypedData']
+      | components['schemas']['OfferOwnershipTypedData']
+      | components['schemas']['AcceptOwnershipTypedData']
+      | components['schemas']['SetSignerTypedData']
+      | components['schemas']['SetMandateTypedData']
+      | components['schemas']['StopBuyingTypedData']
+      | components['schemas']['CloseAllTypedData']
+      | components['schemas']['CancelIntentsTypedData']
     SigningVectors: {
       /** @description A public test key: never send funds to it */
       privateKey: string
@@ -2975,7 +3701,7 @@ export interface operations {
         }
         content: {
           'application/json': components['schemas']['VaultList']
-          'text/markdown': string
+          'text/markdown': components['schemas']['VaultListMarkdown']
         }
       }
       /** @description The response with the ETag in If-None-Match is still the newest */
@@ -4589,7 +5315,7 @@ export interface operations {
           [name: string]: unknown
         }
         content: {
-          'application/json': components['schemas']['OwnerMessageQuote']
+          'application/json': components['schemas']['MandateQuote']
         }
       }
       /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
@@ -4673,7 +5399,7 @@ export interface operations {
           [name: string]: unknown
         }
         content: {
-          'application/json': components['schemas']['OwnerMessageQuote']
+          'application/json': components['schemas']['StopQuote']
         }
       }
       /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
@@ -4877,7 +5603,7 @@ export interface operations {
           [name: string]: unknown
         }
         content: {
-          'application/json': components['schemas']['OwnerMessageQuote']
+          'application/json': components['schemas']['OwnershipQuote']
         }
       }
       /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
@@ -5076,7 +5802,7 @@ export interface operations {
           [name: string]: unknown
         }
         content: {
-          'application/json': components['schemas']['OwnerMessageQuote']
+          'application/json': components['schemas']['AcceptanceQuote']
         }
       }
       /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
@@ -5275,7 +6001,7 @@ export interface operations {
           [name: string]: unknown
         }
         content: {
-          'application/json': components['schemas']['OwnerMessageQuote']
+          'application/json': components['schemas']['SignerQuote']
         }
       }
       /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
@@ -5474,7 +6200,7 @@ export interface operations {
           [name: string]: unknown
         }
         content: {
-          'application/json': components['schemas']['OwnerMessageQuote']
+          'application/json': components['schemas']['CancelQuote']
         }
       }
       /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
@@ -6057,7 +6783,7 @@ export interface operations {
       query: {
         /** @description Position id */
         positionId: string
-        /** @description Share of the remaining tokens to sell; 10000 closes */
+        /** @description Share of the remaining tokens to sell; bps, 10000 closes */
         exitBps?: number
         /** @description Valid until; Unix seconds */
         deadline?: string
@@ -6151,7 +6877,7 @@ export interface operations {
         'application/json': {
           /** @description Position id */
           positionId: string
-          /** @description Share of the remaining tokens to sell; 10000 closes */
+          /** @description Share of the remaining tokens to sell; bps, 10000 closes */
           exitBps: number
           /** @description Valid until; Unix seconds */
           deadline: string
@@ -6941,7 +7667,7 @@ export interface operations {
         }
         content: {
           'application/json': components['schemas']['EquityHistory']
-          'text/csv': string
+          'text/csv': components['schemas']['EquityHistoryCsv']
         }
       }
       /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
@@ -7039,7 +7765,7 @@ export interface operations {
         }
         content: {
           'application/json': components['schemas']['TradeList']
-          'text/csv': string
+          'text/csv': components['schemas']['TradeListCsv']
         }
       }
       /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
