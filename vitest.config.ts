@@ -65,7 +65,7 @@ const surfaces = [
 const keeper = ['test/integration/keeper*.test.ts']
 const lane = ['test/integration/lane-*.test.ts']
 const protocolOnly = ['test/integration/protocol-only.test.ts']
-const history = ['test/integration/{history-property,history-fresh,events-reorg}.test.ts']
+const history = ['test/integration/{history-property,history-fresh,events-reorg,leaderboard-property}.test.ts']
 const e2e = [
   'test/e2e/**/*.test.ts',
   'test/conformance/**/*.node.test.ts',

@@ -27,4 +27,5 @@ export const scaledFiles = [
   'test/integration/checks.test.ts',
   'test/integration/history-fresh.test.ts',
   'test/integration/input.test.ts',
+  'test/integration/leaderboard-property.test.ts',
 ]

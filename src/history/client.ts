@@ -11,6 +11,7 @@ import { type AgentQuery, matchesFilter, readAgentCandidates } from './read-agen
 import { readAgentIdsOfOwner } from './read-agents-by-owner.ts'
 import { type ClosedPositionQuery, readClosedPositions } from './read-closed-positions.ts'
 import { createSnapshotReader, undefinedIfUnavailable } from './read-index-to-head.ts'
+import { type LeaderboardQuery, readLeaderboard } from './read-leaderboard.ts'
 import { readInvestedUsdc } from './read-position-purchases.ts'
 import { readEquity, readSharePrices, type TimeRange } from './read-time-series.ts'
 import { readTrades, type TradeQuery } from './read-trades.ts'
@@ -127,6 +128,11 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
 
     /** Reads a vault's share price over time. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     sharePrices: (vault: Address, range: TimeRange, head: Block) => readSharePrices(snapshots, vault, range, head),
+
+    /**
+     * Reads a page of the leaderboard; undefined if its cursor has expired. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+     */
+    leaderboard: (query: LeaderboardQuery, head: Block) => readLeaderboard(snapshots, query, head),
 
     /** Reads the agents of a vault. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     vaultAgents: (trading: TradingChain, vault: Address, head: Block) =>

@@ -10,7 +10,9 @@ import { pricesTable } from './tables/posted-prices.ts'
 import { deleteReachedTrades, type RelayedTrade, relayedTradesTable } from './tables/relayed-trades.ts'
 import { insertReorg, type Reorg } from './tables/reorgs.ts'
 import { samplingTable } from './tables/sampling-progress.ts'
+import { standingsTable } from './tables/standings.ts'
 import type { IndexTable } from './tables/table.ts'
+import { trackRecordsTable } from './tables/track-records.ts'
 import { tradesTable } from './tables/trades.ts'
 import { vaultWorthTable } from './tables/vault-worth-samples.ts'
 
@@ -29,6 +31,8 @@ const allTables = [
   equityTable,
   vaultWorthTable,
   samplingTable,
+  trackRecordsTable,
+  standingsTable,
 ]
 
 type EventTables = typeof eventTables

@@ -48,7 +48,7 @@ export const listAgents = defineOperation(
 )
 
 /** Returns the contract address of a vault, given by slug or address. Throws VAULT_NOT_FOUND. */
-async function vaultAddress(chain: Chain, id: string): Promise<Address> {
+export async function vaultAddress(chain: Chain, id: string): Promise<Address> {
   const { registered } = await readVaultsAndTokens(chain)
   return findVault(registered, id).address
 }

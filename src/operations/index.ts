@@ -13,6 +13,7 @@ import { getFacilitatorSupport, verifyPayment } from './facilitator.ts'
 import { getGasQuota } from './gas-quota.ts'
 import { getHealth } from './health.ts'
 import { getIntent } from './intent-status.ts'
+import { getLeaderboard } from './leaderboard.ts'
 import { getMandate, getMandateQuote, setMandate } from './mandate.ts'
 import { getTradeIntentQuote, submitTradeIntent } from './open-intents.ts'
 import type { Operation } from './operation.ts'
@@ -83,6 +84,7 @@ const endpoints = [
   getRiskState,
   getEquityHistory,
   getTradeHistory,
+  getLeaderboard,
   getTransaction,
   getIntent,
   verifySignedMessage,

@@ -33,6 +33,7 @@ export const toolSets = {
   trade: 'Quotes, signed intents, open positions, risk state, transactions.',
   history: 'Past trades and positions, equity, statistics.',
   owner: "What an agent's owner signs: mandate, stop, transfer, signer, cancel.",
+  leaderboard: 'Agents ranked by their track records.',
 } as const
 export type ToolSet = keyof typeof toolSets
 
