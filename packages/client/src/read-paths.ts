@@ -63,6 +63,10 @@ export const readPaths = {
   getRiskState: { path: '/agents/{agentId}/risk-state', query: [] },
   getEquityHistory: { path: '/agents/{agentId}/equity-history', query: ['interval', 'from', 'to'] },
   getTradeHistory: { path: '/agents/{agentId}/trades', query: ['limit', 'cursor', 'type', 'symbol', 'positionId'] },
+  getLeaderboard: {
+    path: '/leaderboard',
+    query: ['period', 'at', 'vault', 'track', 'capital', 'sort', 'minTrades', 'limit', 'cursor'],
+  },
   getTransaction: { path: '/transactions/{txHash}', query: [] },
   getIntent: { path: '/intents/{digest}', query: [] },
   getSigningVectors: { path: '/signing/vectors', query: [] },
