@@ -1,3 +1,4 @@
+import { createClient, type EventsRequest, NotFoundError } from '@agent-trading-service/client'
 import { useEffect } from 'preact/hooks'
 import { createStore } from './store.ts'
 
@@ -12,47 +13,58 @@ export const lastReorg = createStore<Reorg | undefined>(undefined)
 /** Grows when something happened that the page should read again. */
 export const changes = createStore(0)
 
-const EVENTS = ['trade', 'exit', 'ladder', 'mandate', 'intent', 'risk', 'price-stale', 'price-fresh']
 /** Bursts of events cause at most one read in this time. */
 const MIN_INTERVAL_MS = 400
-const RETRY_MS = 3_000
+const RETRY_MS = 2_000
 
-/** Follows an event stream while the component is mounted, such as `/agents/1/events`. */
-export function useLive(path: string | undefined): void {
+/** Follows the events of an agent, a vault, or all agents (`{}`) while the component is mounted. */
+export function useLive(request: Pick<EventsRequest, 'agentId' | 'vault'> | undefined): void {
+  const key = request && JSON.stringify(request)
   useEffect(() => {
-    if (path === undefined) return
-    let source: EventSource | undefined
-    let retry: ReturnType<typeof setTimeout> | undefined
-    let wasLost = false
+    if (key === undefined) return
+    const ended = new AbortController()
+    follow(JSON.parse(key), ended.signal)
+    return () => {
+      ended.abort()
+      setState('off')
+    }
+  }, [key])
+}
 
-    function open() {
-      setState(wasLost ? 'reconnecting' : 'connecting')
-      source = new EventSource(path as string)
-      source.onopen = () => {
+/** Reads a stream until the signal ends it, and reconnects behind the last event. */
+async function follow(request: EventsRequest, signal: AbortSignal): Promise<void> {
+  let lastEventId: string | undefined
+  let wasLost = false
+  const stream = createClient({
+    baseUrl: window.location.origin,
+    retryBudgetMs: 0, // a lost connection is shown, and opened again here
+    async fetch(url, init) {
+      const response = await fetch(url, init)
+      if (response.ok && !signal.aborted) {
         setState('live')
         if (wasLost) announce()
         wasLost = false
       }
-      source.onerror = () => {
-        wasLost = true
-        setState('reconnecting')
-        // The browser reconnects by itself unless the service refused the stream.
-        if (source?.readyState === EventSource.CLOSED) retry = setTimeout(open, RETRY_MS)
-      }
-      for (const type of EVENTS) source.addEventListener(type, announce)
-      source.addEventListener('reorg', event => {
-        const { commonAncestor, withdrawn } = JSON.parse(event.data) as { commonAncestor: string; withdrawn: unknown[] }
-        lastReorg.set({ commonAncestor, withdrawn: withdrawn.length })
+      return response
+    },
+  })
+  while (!signal.aborted) {
+    setState(wasLost ? 'reconnecting' : 'connecting')
+    try {
+      const from = lastEventId === undefined ? {} : { lastEventId }
+      for await (const event of stream.events({ ...request, ...from, signal })) {
+        lastEventId = event.id
+        if (event.type === 'reorg')
+          lastReorg.set({ commonAncestor: event.data.commonAncestor, withdrawn: event.data.withdrawn.length })
         announce()
-      })
+      }
+    } catch (error) {
+      if (signal.aborted || error instanceof NotFoundError) return
+      wasLost = true
+      setState('reconnecting')
+      await new Promise(resolve => setTimeout(resolve, RETRY_MS))
     }
-    open()
-    return () => {
-      clearTimeout(retry)
-      source?.close()
-      setState('off')
-    }
-  }, [path])
+  }
 }
 
 function setState(state: Connection['state']) {

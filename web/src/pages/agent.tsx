@@ -1,7 +1,7 @@
 import type { PageProps } from '../app.tsx'
 import { useLive } from '../data/live.ts'
-import type { Schema } from '../data/schema.ts'
-import { useResource } from '../data/use-resource.ts'
+import type { Schema } from '../data/client.ts'
+import { useRead } from '../data/use-read.ts'
 import { Percent, Usdc } from '../parts/figures.tsx'
 import { Facts, Figures, PageTitle, Panel } from '../parts/panel.tsx'
 import { WhenReady } from '../parts/states.tsx'
@@ -19,10 +19,9 @@ import { titleCase } from './vault/tracks.tsx'
 
 /** One agent: equity, positions, limits, mandate, promotion and trades. */
 export function AgentPage({ params: { agentId: given = '' } }: PageProps) {
-  const path = `/agents/${encodeURIComponent(given)}`
-  const agent = useResource<Schema['AgentAnswer']>(path)
+  const agent = useRead('getAgent', { agentId: given })
   const isKnown = agent.data !== undefined
-  useLive(isKnown ? `${path}/events` : undefined)
+  useLive(isKnown ? { agentId: given } : undefined)
   return (
     <WhenReady resource={agent} what="this agent" lines={10}>
       {({ agentId, agent }) => <KnownAgent agentId={agentId} agent={agent} />}
@@ -31,12 +30,11 @@ export function AgentPage({ params: { agentId: given = '' } }: PageProps) {
 }
 
 function KnownAgent({ agentId, agent }: { agentId: string; agent: Schema['Agent'] }) {
-  const path = `/agents/${agentId}`
-  const risk = useResource<Schema['RiskState']>(`${path}/risk-state`)
-  const equity = useResource<Schema['EquityHistory']>(`${path}/equity-history?interval=1h`)
-  const positions = useResource<Schema['PositionList']>(`${path}/positions`)
-  const control = useResource<Schema['AgentControl']>(`${path}/mandate`)
-  const vaults = useResource<Schema['VaultList']>('/vaults', { pollMs: 120_000 })
+  const risk = useRead('getRiskState', { agentId })
+  const equity = useRead('getEquityHistory', { agentId, interval: '1h' })
+  const positions = useRead('listPositions', { agentId })
+  const control = useRead('getMandate', { agentId })
+  const vaults = useRead('listVaults', {}, { pollMs: 120_000 })
   const vault = vaults.data?.vaults.find(({ contractAddress }) => contractAddress === agent.vault)
   const track = titleCase(agent.trackName)
   return (

@@ -1,6 +1,6 @@
 import { useLive } from '../data/live.ts'
-import type { Schema } from '../data/schema.ts'
-import { useResource } from '../data/use-resource.ts'
+import type { Schema } from '../data/client.ts'
+import { useRead } from '../data/use-read.ts'
 import { Usdc } from '../parts/figures.tsx'
 import { PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
@@ -11,8 +11,8 @@ import { WaysToConnect } from './home/ways-to-connect.tsx'
 
 /** The start page: what this is, how an agent connects, the vaults and the best agents. */
 export function HomePage() {
-  useLive('/events')
-  const vaults = useResource<Schema['VaultList']>('/vaults')
+  useLive({})
+  const vaults = useRead('listVaults', {})
   return (
     <>
       <PageTitle title="Autonomous agents trade. Contracts hold the money." />

@@ -1,7 +1,7 @@
 import type { PageProps } from '../app.tsx'
 import { useLive } from '../data/live.ts'
-import type { Schema } from '../data/schema.ts'
-import { useResource } from '../data/use-resource.ts'
+import type { Schema } from '../data/client.ts'
+import { useRead } from '../data/use-read.ts'
 import { Facts, PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { type Step, Steps } from '../parts/steps.tsx'
@@ -23,9 +23,9 @@ const POLL_MS = 3_000
 
 /** The life of a signed intent, from received to final. */
 export function IntentPage({ params: { digest = '' } }: PageProps) {
-  const intent = useResource<Intent>(`/intents/${encodeURIComponent(digest)}`, { pollMs: POLL_MS })
+  const intent = useRead('getIntent', { digest }, { pollMs: POLL_MS })
   const agentId = intent.data?.agentId
-  useLive(agentId === undefined ? undefined : `/agents/${agentId}/events`)
+  useLive(agentId === undefined ? undefined : { agentId })
   return (
     <WhenReady resource={intent} what="this intent" lines={8}>
       {intent => (

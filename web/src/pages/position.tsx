@@ -1,7 +1,7 @@
 import type { PageProps } from '../app.tsx'
 import { useLive } from '../data/live.ts'
-import type { Schema } from '../data/schema.ts'
-import { useResource } from '../data/use-resource.ts'
+import type { Schema } from '../data/client.ts'
+import { useRead } from '../data/use-read.ts'
 import { formatBps } from '../format/amounts.ts'
 import { Percent, Price, Tokens, Usdc } from '../parts/figures.tsx'
 import { Ladder, ladderRules } from '../parts/ladder.tsx'
@@ -16,14 +16,12 @@ import { MarketHours } from './vault/market-hours.tsx'
 type Position = Schema['AgentPosition']
 
 /** One position: figures, ladder, what each rule waits for, and its trades. */
-export function PositionPage({ params }: PageProps) {
-  const agentId = encodeURIComponent(params.agentId ?? '')
-  const path = `/agents/${agentId}/positions/${encodeURIComponent(params.positionId ?? '')}`
-  const position = useResource<Schema['PositionAnswer']>(path)
-  const automation = useResource<Schema['Automation']>(`${path}/automation`)
-  const agent = useResource<Schema['AgentAnswer']>(`/agents/${agentId}`)
-  const tokens = useResource<Schema['TokenCatalog']>('/tokens', { pollMs: 120_000 })
-  useLive(position.data && `/agents/${agentId}/events`)
+export function PositionPage({ params: { agentId = '', positionId = '' } }: PageProps) {
+  const position = useRead('getPosition', { agentId, positionId })
+  const automation = useRead('getPositionAutomation', { agentId, positionId })
+  const agent = useRead('getAgent', { agentId })
+  const tokens = useRead('listTokens', {}, { pollMs: 120_000 })
+  useLive(position.data && { agentId })
   return (
     <WhenReady resource={position} what="this position" lines={8}>
       {({ position, agentId }) => (
@@ -116,9 +114,7 @@ function PositionFigures({ position, decimals, automation }: FiguresProps) {
 }
 
 function PositionTrades({ agentId, position }: { agentId: string; position: Position }) {
-  const trades = useResource<Schema['TradeList']>(
-    `/agents/${agentId}/trades?limit=100&symbol=${encodeURIComponent(position.symbol)}`,
-  )
+  const trades = useRead('getTradeHistory', { agentId, limit: 100, symbol: position.symbol })
   return (
     <WhenReady resource={trades} what="the trades">
       {({ trades }) => {

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useLive } from '../data/live.ts'
-import type { Schema } from '../data/schema.ts'
-import { useResource } from '../data/use-resource.ts'
+import type { Schema } from '../data/client.ts'
+import { useRead } from '../data/use-read.ts'
 import { PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
 import { Failure, Loading } from '../parts/states.tsx'
 import { Address, Badge } from '../parts/text.tsx'
@@ -13,11 +13,11 @@ const POLL_MS = 5_000
 
 /** The facts of readiness: can agents trade, and what needs attention. */
 export function StatusPage() {
-  useLive('/events')
-  const resource = useResource<Readiness>('/health/ready', { pollMs: POLL_MS })
+  useLive({})
+  const resource = useRead('getReadiness', {}, { pollMs: POLL_MS })
   const { data, error, readAt, reload } = resource
   // A service that cannot trade responds with an error that has the same facts in its details.
-  const facts = error?.details.rpc ? (error.details as unknown as Readiness) : data
+  const facts = error?.code === 'NOT_READY' ? (error.details as Readiness) : data
   const isReady = error === undefined && data !== undefined
   return (
     <>

@@ -1,6 +1,6 @@
 import type { PageProps } from '../app.tsx'
-import type { Schema } from '../data/schema.ts'
-import { useResource } from '../data/use-resource.ts'
+import type { Schema } from '../data/client.ts'
+import { useRead } from '../data/use-read.ts'
 import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { WhenReady } from '../parts/states.tsx'
 import { type Step, Steps } from '../parts/steps.tsx'
@@ -16,7 +16,7 @@ const NAMES = { pending: 'pending', success: 'executed', reverted: 'reverted' }
 /** One transaction: whether it is included, and what became of it. */
 export function TransactionPage({ params: { hash = '' } }: PageProps) {
   const { explorer } = useDeployment()
-  const transaction = useResource<Transaction>(`/transactions/${encodeURIComponent(hash)}`, { pollMs: POLL_MS })
+  const transaction = useRead('getTransaction', { txHash: hash }, { pollMs: POLL_MS })
   return (
     <WhenReady resource={transaction} what="this transaction" lines={6}>
       {transaction => (

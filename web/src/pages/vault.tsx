@@ -1,7 +1,7 @@
 import type { PageProps } from '../app.tsx'
 import { useLive } from '../data/live.ts'
-import type { Schema } from '../data/schema.ts'
-import { useResource } from '../data/use-resource.ts'
+import type { Schema } from '../data/client.ts'
+import { useRead } from '../data/use-read.ts'
 import { formatBps } from '../format/amounts.ts'
 import { formatDuration } from '../format/time.ts'
 import { Percent, Price, Tokens, Usdc } from '../parts/figures.tsx'
@@ -16,12 +16,11 @@ import { shareBps, VaultFigures } from './vaults.tsx'
 
 /** One vault: figures, share price, holdings, tracks, tokens and agents. */
 export function VaultPage({ params: { id = '' } }: PageProps) {
-  const slug = encodeURIComponent(id)
-  useLive(`/events?vault=${slug}`)
-  const vault = useResource<Schema['VaultAnswer']>(`/vaults/${slug}`)
-  const stats = useResource<Schema['VaultStats']>(`/vaults/${slug}/stats?interval=1h`)
-  const tokens = useResource<Schema['VaultTokens']>(`/vaults/${slug}/tokens`)
-  const agents = useResource<Schema['AgentList']>(`/agents?vault=${slug}&limit=20`)
+  useLive({ vault: id })
+  const vault = useRead('getVault', { id })
+  const stats = useRead('getVaultStats', { id, interval: '1h' })
+  const tokens = useRead('listVaultTokens', { id })
+  const agents = useRead('listAgents', { vault: id, limit: 20 })
   return (
     <WhenReady resource={vault} what="this vault" lines={10}>
       {({ vault }) => (

@@ -1,6 +1,6 @@
 import { useLive } from '../data/live.ts'
-import type { Schema } from '../data/schema.ts'
-import { useResource } from '../data/use-resource.ts'
+import type { Schema } from '../data/client.ts'
+import { useRead } from '../data/use-read.ts'
 import { Count, NoValue, Percent, Usdc } from '../parts/figures.tsx'
 import { PageTitle } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
@@ -9,8 +9,8 @@ import { TrackTable } from './vault/tracks.tsx'
 
 /** All vaults with their tracks. */
 export function VaultsPage() {
-  useLive('/events')
-  const vaults = useResource<Schema['VaultList']>('/vaults')
+  useLive({})
+  const vaults = useRead('listVaults', {})
   return (
     <>
       <PageTitle
@@ -62,7 +62,7 @@ function VaultSummary({ vault }: VaultProps) {
 
 /** The headline figures of a vault. */
 export function VaultFigures({ vault }: VaultProps) {
-  const { data: stats } = useResource<Schema['VaultStats']>(`/vaults/${vault.id}/stats?interval=1d`)
+  const { data: stats } = useRead('getVaultStats', { id: vault.id, interval: '1d' })
   const idleBps = shareBps(vault.idleAssets, vault.totalAssets)
   return (
     <dl class="figures">

@@ -1,7 +1,7 @@
 import { type ComponentChildren, createContext } from 'preact'
 import { useContext } from 'preact/hooks'
-import type { Schema } from '../data/schema.ts'
-import { useResource } from '../data/use-resource.ts'
+import type { Schema } from '../data/client.ts'
+import { useRead } from '../data/use-read.ts'
 
 type Deployment = {
   explorer: string | undefined
@@ -27,7 +27,7 @@ const HOUR_MS = 3_600_000
 
 /** Provides the facts of the deployment to the pages. */
 export function DeploymentProvider({ children }: { children: ComponentChildren }) {
-  const { data } = useResource<Schema['Discovery']>('/', { pollMs: HOUR_MS })
+  const { data } = useRead('getDiscovery', {}, { pollMs: HOUR_MS })
   const value = data && {
     explorer: data.links.explorer ?? undefined,
     chainId: data.chainId ?? undefined,

@@ -1,4 +1,4 @@
-import type { Schema } from '../data/schema.ts'
+import type { Schema } from '../data/client.ts'
 import { formatBps, formatUsd } from '../format/amounts.ts'
 
 type Rule = Schema['ExitRule'] & { isFired: boolean }

@@ -1,10 +1,10 @@
 import type { ComponentChildren } from 'preact'
-import type { RequestFailed } from '../data/api.ts'
-import type { Resource } from '../data/use-resource.ts'
+import type { AgentTradingError } from '@agent-trading-service/client'
+import type { Reading } from '../data/use-read.ts'
 import { Time } from './times.tsx'
 
 type WhenReadyProps<T> = {
-  resource: Resource<T>
+  resource: Reading<T>
   /** What is being read, such as "the positions"; part of a sentence. */
   what: string
   children: (data: T) => ComponentChildren
@@ -44,7 +44,7 @@ export const Loading = ({ what, lines }: { what: string; lines: number }) => (
   </div>
 )
 
-type FailureProps = { error: RequestFailed; what: string; retry: () => void }
+type FailureProps = { error: AgentTradingError; what: string; retry: () => void }
 
 /** A refusal in its own words, with what to do about it. */
 export const Failure = ({ error, what, retry }: FailureProps) => (

@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks'
-import { withQuery } from '../../data/api.ts'
-import type { Schema } from '../../data/schema.ts'
-import { useResource } from '../../data/use-resource.ts'
+import type { Schema } from '../../data/client.ts'
+import { useRead } from '../../data/use-read.ts'
 import { Percent, Price, Usdc } from '../../parts/figures.tsx'
 import { TableScroll } from '../../parts/panel.tsx'
 import { Empty, WhenReady } from '../../parts/states.tsx'
@@ -15,9 +14,7 @@ const PAGE_SIZE = 10
 export function ClosedPositions({ agentId }: { agentId: string }) {
   const [cursors, setCursors] = useState<string[]>([])
   const cursor = cursors.at(-1)
-  const closed = useResource<Schema['ClosedPositionList']>(
-    withQuery(`/agents/${agentId}/closed-positions`, { limit: PAGE_SIZE, cursor }),
-  )
+  const closed = useRead('listClosedPositions', { agentId, limit: PAGE_SIZE, ...(cursor && { cursor }) })
   return (
     <WhenReady resource={closed} what="the closed positions">
       {({ positions, nextCursor }) => (

@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks'
-import type { Schema } from '../../data/schema.ts'
+import type { Schema } from '../../data/client.ts'
 import { formatBps, formatUsdc } from '../../format/amounts.ts'
 import { Chart } from '../../parts/chart.tsx'
 import { Percent, Usdc } from '../../parts/figures.tsx'

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import type { Schema } from '../../data/schema.ts'
+import type { Schema } from '../../data/client.ts'
 import { formatBps, formatUsdc } from '../../format/amounts.ts'
 import { Percent, Usdc } from '../../parts/figures.tsx'
 import { Gauge } from '../../parts/gauge.tsx'

@@ -1,4 +1,4 @@
-import type { Schema } from '../../data/schema.ts'
+import type { Schema } from '../../data/client.ts'
 import { Usdc } from '../../parts/figures.tsx'
 import { Facts } from '../../parts/panel.tsx'
 import { Address } from '../../parts/text.tsx'

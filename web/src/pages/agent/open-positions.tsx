@@ -1,5 +1,5 @@
-import type { Schema } from '../../data/schema.ts'
-import { useResource } from '../../data/use-resource.ts'
+import type { Schema } from '../../data/client.ts'
+import { useRead } from '../../data/use-read.ts'
 import { Percent, Price, Usdc } from '../../parts/figures.tsx'
 import { Ladder, ladderRules } from '../../parts/ladder.tsx'
 import { Empty } from '../../parts/states.tsx'
@@ -26,7 +26,7 @@ export function OpenPositions({ agentId, positions }: { agentId: string; positio
 
 function OpenPosition({ agentId, position }: { agentId: string; position: Position }) {
   const path = `/agents/${agentId}/positions/${position.positionId}`
-  const { data: automation } = useResource<Schema['Automation']>(`${path}/automation`)
+  const { data: automation } = useRead('getPositionAutomation', { agentId, positionId: position.positionId })
   const isStale = automation?.price.stale ?? position.priceStale
   return (
     <article class="position" aria-label={`${position.symbol}, position ${position.positionId}`}>

@@ -1,4 +1,4 @@
-import type { Schema } from '../../data/schema.ts'
+import type { Schema } from '../../data/client.ts'
 import { formatDuration } from '../../format/time.ts'
 import { Gauge } from '../../parts/gauge.tsx'
 import { Badge } from '../../parts/text.tsx'

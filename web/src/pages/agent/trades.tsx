@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks'
-import { withQuery } from '../../data/api.ts'
-import type { Schema } from '../../data/schema.ts'
-import { useResource } from '../../data/use-resource.ts'
+import type { Schema } from '../../data/client.ts'
+import { useRead } from '../../data/use-read.ts'
 import { Price, Usdc } from '../../parts/figures.tsx'
 import { TableScroll } from '../../parts/panel.tsx'
 import { Empty, WhenReady } from '../../parts/states.tsx'
@@ -16,9 +15,7 @@ const PAGE_SIZE = 15
 export function Trades({ agentId }: { agentId: string }) {
   const [cursors, setCursors] = useState<string[]>([])
   const cursor = cursors.at(-1)
-  const trades = useResource<Schema['TradeList']>(
-    withQuery(`/agents/${agentId}/trades`, { limit: PAGE_SIZE, cursor }),
-  )
+  const trades = useRead('getTradeHistory', { agentId, limit: PAGE_SIZE, ...(cursor && { cursor }) })
   return (
     <WhenReady resource={trades} what="the trades" lines={5}>
       {({ trades, nextCursor }) => (
@@ -39,18 +36,23 @@ export function Trades({ agentId }: { agentId: string }) {
   )
 }
 
-type PagesProps = { hasNewer: boolean; onNewer: () => void; onOlder: (() => void) | undefined }
+type PagesProps = {
+  hasNewer: boolean
+  onNewer: () => void
+  onOlder: (() => void) | undefined
+  labels?: [newer: string, older: string]
+}
 
 /** Buttons to newer and older entries; nothing if there is one page. */
-export function Pages({ hasNewer, onNewer, onOlder }: PagesProps) {
+export function Pages({ hasNewer, onNewer, onOlder, labels: [newer, older] = ['Newer', 'Older'] }: PagesProps) {
   if (!hasNewer && onOlder === undefined) return null
   return (
     <div class="pages">
       <button type="button" disabled={!hasNewer} onClick={onNewer}>
-        Newer
+        {newer}
       </button>
       <button type="button" disabled={onOlder === undefined} onClick={() => onOlder?.()}>
-        Older
+        {older}
       </button>
     </div>
   )

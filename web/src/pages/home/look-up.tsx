@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { read } from '../../data/api.ts'
+import { reads } from '../../data/client.ts'
 import { navigate } from '../../router.tsx'
 
 /** Finds the page of an agent id, an owner's address, an intent's digest or a transaction's hash. */
@@ -7,7 +7,7 @@ async function pageOf(text: string): Promise<string | undefined> {
   if (/^#?[1-9]\d{0,15}$/.test(text)) return `/app/agents/${text.replace('#', '')}`
   if (/^0x[0-9a-fA-F]{40}$/.test(text)) return `/app/owner?address=${text}`
   if (!/^0x[0-9a-fA-F]{64}$/.test(text)) return undefined
-  const isIntent = await read(`/intents/${text}`).then(
+  const isIntent = await reads.getIntent({ digest: text }).then(
     () => true,
     () => false,
   )

@@ -1,14 +1,19 @@
-import type { Schema } from '../../data/schema.ts'
-import { useResource } from '../../data/use-resource.ts'
-import { WhenReady } from '../../parts/states.tsx'
-import { AgentTable } from '../vault.tsx'
+import { useRead } from '../../data/use-read.ts'
+import { Empty, WhenReady } from '../../parts/states.tsx'
+import { StandingTable } from '../leaderboard/standing-table.tsx'
 
-/** The newest agents, until there is a leaderboard. */
+/** The top of the leaderboard. */
 export function TopAgents() {
-  const agents = useResource<Schema['AgentList']>('/agents?limit=5')
+  const leaderboard = useRead('getLeaderboard', { period: 'all', limit: 5 })
   return (
-    <WhenReady resource={agents} what="the agents">
-      {({ agents }) => <AgentTable agents={agents} />}
+    <WhenReady resource={leaderboard} what="the leaderboard">
+      {({ entries }) =>
+        entries.length === 0 ? (
+          <Empty title="No agent has traded yet.">An agent is ranked after its first trade.</Empty>
+        ) : (
+          <StandingTable entries={entries} vaults={[]} isShort />
+        )
+      }
     </WhenReady>
   )
 }

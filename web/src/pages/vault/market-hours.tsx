@@ -1,4 +1,4 @@
-import type { Schema } from '../../data/schema.ts'
+import type { Schema } from '../../data/client.ts'
 import { Time } from '../../parts/times.tsx'
 
 const SESSIONS = {

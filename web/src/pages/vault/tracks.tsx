@@ -1,4 +1,4 @@
-import type { Schema } from '../../data/schema.ts'
+import type { Schema } from '../../data/client.ts'
 import { formatBps, formatUsdc } from '../../format/amounts.ts'
 import { formatDuration } from '../../format/time.ts'
 import { TableScroll } from '../../parts/panel.tsx'
