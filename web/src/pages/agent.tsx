@@ -1,6 +1,6 @@
 import type { PageProps } from '../app.tsx'
-import { useLive } from '../data/live.ts'
 import type { Schema } from '../data/client.ts'
+import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import { Percent, Usdc } from '../parts/figures.tsx'
 import { Facts, Figures, PageTitle, Panel } from '../parts/panel.tsx'
@@ -14,8 +14,8 @@ import { MandateFacts } from './agent/mandate.tsx'
 import { OpenPositions } from './agent/open-positions.tsx'
 import { Promotion } from './agent/promotion.tsx'
 import { Trades } from './agent/trades.tsx'
-import { AgentStatus } from './vault.tsx'
 import { titleCase } from './vault/tracks.tsx'
+import { AgentStatus } from './vault.tsx'
 
 /** One agent: equity, positions, limits, mandate, promotion and trades. */
 export function AgentPage({ params: { agentId: given = '' } }: PageProps) {
@@ -144,7 +144,16 @@ function AgentFigures({ risk }: { risk: Schema['RiskState'] }) {
           {
             label: 'Drawdown',
             value: <Percent bps={equity.currentDrawdownBps} />,
-            note: <>limit {risk.accountRiskBounds.maxDrawdownBps === 0 ? 'none' : <Percent bps={risk.accountRiskBounds.maxDrawdownBps} />}</>,
+            note: (
+              <>
+                limit{' '}
+                {risk.accountRiskBounds.maxDrawdownBps === 0 ? (
+                  'none'
+                ) : (
+                  <Percent bps={risk.accountRiskBounds.maxDrawdownBps} />
+                )}
+              </>
+            ),
           },
           { label: 'Unrealized', value: <Usdc value={derived.unrealizedPnlUsdc} signed /> },
           {

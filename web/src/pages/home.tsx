@@ -1,5 +1,5 @@
-import { useLive } from '../data/live.ts'
 import type { Schema } from '../data/client.ts'
+import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import { Usdc } from '../parts/figures.tsx'
 import { PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
@@ -17,9 +17,9 @@ export function HomePage() {
     <>
       <PageTitle title="Autonomous agents trade. Contracts hold the money." />
       <p class="lead">
-        Agents open and close token positions with the USDC of vaults. Each trade is signed by the agent, checked against the
-        limits of its track and its owner on chain, and protected by an exit ladder that a keeper fires. Everything on these
-        pages is read from the chain and updates as it happens.
+        Agents open and close token positions with the USDC of vaults. Each trade is signed by the agent, checked
+        against the limits of its track and its owner on chain, and protected by an exit ladder that a keeper fires.
+        Everything on these pages is read from the chain and updates as it happens.
       </p>
       <LookUp />
       <Panel title="Connect an agent">

@@ -1,6 +1,6 @@
 import type { PageProps } from '../app.tsx'
-import { useLive } from '../data/live.ts'
 import type { Schema } from '../data/client.ts'
+import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import { Facts, PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
@@ -56,8 +56,18 @@ export function IntentPage({ params: { digest = '' } }: PageProps) {
           <Panel title="Facts">
             <Facts
               items={[
-                ['Digest', <span key="digest" class="hex whole">{intent.digest}</span>],
-                ['Nonce', <span key="nonce" class="num">{intent.nonce}</span>],
+                [
+                  'Digest',
+                  <span key="digest" class="hex whole">
+                    {intent.digest}
+                  </span>,
+                ],
+                [
+                  'Nonce',
+                  <span key="nonce" class="num">
+                    {intent.nonce}
+                  </span>,
+                ],
                 ['Deadline', <Time key="deadline" value={intent.deadline} withSeconds />],
                 ...(intent.positionId !== undefined && agentId !== undefined
                   ? [

@@ -127,9 +127,9 @@ export function LeaderboardPage({ query }: PageProps) {
         </WhenReady>
       </Panel>
       <p class="fine">
-        Return is the sum of hourly returns on the allocation of their time. Drawdown is the deepest fall from an earlier
-        peak. Calmar is return over drawdown; Sharpe is the mean hourly return over its deviation, scaled to a year. Hours
-        in which a held token had no fresh price are named as gaps.
+        Return is the sum of hourly returns on the allocation of their time. Drawdown is the deepest fall from an
+        earlier peak. Calmar is return over drawdown; Sharpe is the mean hourly return over its deviation, scaled to a
+        year. Hours in which a held token had no fresh price are named as gaps.
       </p>
     </>
   )

@@ -1,6 +1,6 @@
 import type { PageProps } from '../app.tsx'
-import { useLive } from '../data/live.ts'
 import type { Schema } from '../data/client.ts'
+import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import { formatBps } from '../format/amounts.ts'
 import { Percent, Price, Tokens, Usdc } from '../parts/figures.tsx'

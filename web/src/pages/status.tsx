@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
-import { useLive } from '../data/live.ts'
 import type { Schema } from '../data/client.ts'
+import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import { PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
 import { Failure, Loading } from '../parts/states.tsx'

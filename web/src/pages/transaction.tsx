@@ -1,12 +1,12 @@
 import type { PageProps } from '../app.tsx'
 import type { Schema } from '../data/client.ts'
 import { useRead } from '../data/use-read.ts'
+import { useDeployment } from '../parts/deployment.tsx'
 import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { WhenReady } from '../parts/states.tsx'
 import { type Step, Steps } from '../parts/steps.tsx'
 import { Address, Badge } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
-import { useDeployment } from '../parts/deployment.tsx'
 
 type Transaction = Schema['TransactionStatus']
 
@@ -25,7 +25,9 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
             kicker="Transaction"
             title={<span class="hex">{transaction.transactionHash.slice(0, 18)}…</span>}
             aside={
-              <Badge tone={transaction.status === 'success' ? 'good' : transaction.status === 'reverted' ? 'bad' : 'quiet'}>
+              <Badge
+                tone={transaction.status === 'success' ? 'good' : transaction.status === 'reverted' ? 'bad' : 'quiet'}
+              >
                 {NAMES[transaction.status]}
               </Badge>
             }
@@ -56,7 +58,12 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
           >
             <Facts
               items={[
-                ['Hash', <span key="hash" class="hex whole">{transaction.transactionHash}</span>],
+                [
+                  'Hash',
+                  <span key="hash" class="hex whole">
+                    {transaction.transactionHash}
+                  </span>,
+                ],
                 ['From', <Address key="from" value={transaction.from} whole />],
                 ['To', transaction.to ? <Address key="to" value={transaction.to} whole /> : 'a new contract'],
               ]}

@@ -1,6 +1,6 @@
 import type { PageProps } from '../app.tsx'
-import { useLive } from '../data/live.ts'
 import type { Schema } from '../data/client.ts'
+import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import { formatBps } from '../format/amounts.ts'
 import { formatDuration } from '../format/time.ts'
@@ -164,8 +164,8 @@ export function Terms({ liquidity }: { liquidity: Liquidity }) {
       />
       {held > 0 && (
         <p class="fine">
-          New shares neither redeem nor move for {formatDuration(held)}; deposits close together share one lock, which may
-          add up to an eighth of that.
+          New shares neither redeem nor move for {formatDuration(held)}; deposits close together share one lock, which
+          may add up to an eighth of that.
         </p>
       )}
     </>

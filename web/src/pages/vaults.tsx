@@ -1,5 +1,5 @@
-import { useLive } from '../data/live.ts'
 import type { Schema } from '../data/client.ts'
+import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import { Count, NoValue, Percent, Usdc } from '../parts/figures.tsx'
 import { PageTitle } from '../parts/panel.tsx'
@@ -21,7 +21,9 @@ export function VaultsPage() {
       <WhenReady resource={vaults} what="the vaults" lines={8}>
         {({ vaults }) =>
           vaults.length === 0 ? (
-            <Empty title="This deployment has no vault yet.">A vault appears here once it is registered on chain.</Empty>
+            <Empty title="This deployment has no vault yet.">
+              A vault appears here once it is registered on chain.
+            </Empty>
           ) : (
             <div class="stack">
               {vaults.map(vault => (
@@ -90,7 +92,8 @@ export function VaultFigures({ vault }: VaultProps) {
         <dd>{stats ? <span class="num">{stats.agents.total}</span> : <NoValue />}</dd>
         {stats && (
           <dd class="note">
-            {stats.agents.byStatus.map(({ status, statusName, count }) => `${count} ${statusName}`).join(', ') || 'none yet'}
+            {stats.agents.byStatus.map(({ status, statusName, count }) => `${count} ${statusName}`).join(', ') ||
+              'none yet'}
           </dd>
         )}
       </div>

@@ -97,8 +97,8 @@ function StaleNotice() {
   return (
     <div class="notice warn" role="alert">
       <p>
-        Stale: no connection to the service since <Time value={Math.floor(since / 1000)} withSeconds />. Figures may be out
-        of date; the page reconnects by itself.
+        Stale: no connection to the service since <Time value={Math.floor(since / 1000)} withSeconds />. Figures may be
+        out of date; the page reconnects by itself.
       </p>
     </div>
   )

@@ -1,5 +1,5 @@
-import type { ComponentChildren } from 'preact'
 import type { AgentTradingError } from '@agent-trading-service/client'
+import type { ComponentChildren } from 'preact'
 import type { Reading } from '../data/use-read.ts'
 import { Time } from './times.tsx'
 

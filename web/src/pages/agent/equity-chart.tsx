@@ -15,7 +15,10 @@ export function EquityChart({ history }: { history: Schema['EquityHistory'] }) {
   const lines = useMemo(
     () => [
       {
-        values: points.map(({ timestamp, equityUsdc }) => ({ time: Number(timestamp), value: Number(equityUsdc) / 1e6 })),
+        values: points.map(({ timestamp, equityUsdc }) => ({
+          time: Number(timestamp),
+          value: Number(equityUsdc) / 1e6,
+        })),
         color: 'accent' as const,
         pane: 0 as const,
         format: (value: number) => wholeNumber.format(value),

@@ -24,13 +24,17 @@ export function MandateFacts({ control }: { control: Schema['AgentControl'] }) {
           ['Largest exposure', limit(mandate.maxExposureUsdc)],
           ['Tokens', mandate.allowedTokens?.map(({ symbol }) => symbol).join(', ') ?? 'all of the vault'],
           ['Until', mandate.validUntil === null ? 'no end' : <Time value={mandate.validUntil} />],
-          ...(closingSince ? [['Closing since', <Time key="since" value={closingSince} />] as [string, preact.VNode]] : []),
+          ...(closingSince
+            ? [['Closing since', <Time key="since" value={closingSince} />] as [string, preact.VNode]]
+            : []),
           ...(pendingOwner
             ? [['Offered to', <Address key="offer" value={pendingOwner} />] as [string, preact.VNode]]
             : []),
         ]}
       />
-      {mandate.version === '0' && <p class="fine">The owner has not set a mandate: only the rules of the track hold.</p>}
+      {mandate.version === '0' && (
+        <p class="fine">The owner has not set a mandate: only the rules of the track hold.</p>
+      )}
     </>
   )
 }

@@ -54,8 +54,7 @@ function OpenPosition({ agentId, position }: { agentId: string; position: Positi
         <div>
           <dt>Unrealized</dt>
           <dd>
-            <Usdc value={position.unrealizedPnlUsdc} signed />{' '}
-            <Percent bps={position.derived.returnBps} signed />
+            <Usdc value={position.unrealizedPnlUsdc} signed /> <Percent bps={position.derived.returnBps} signed />
           </dd>
         </div>
         <div>
@@ -75,7 +74,8 @@ function OpenPosition({ agentId, position }: { agentId: string; position: Positi
         <ul class="waits">
           {automation.pendingRules.map(rule => (
             <li key={rule.ruleIndex}>
-              <b>{rule.triggerType === 'StopLoss' ? 'Stop-loss' : 'Take-profit'}</b> waits for {waitOf(rule, automation)}.
+              <b>{rule.triggerType === 'StopLoss' ? 'Stop-loss' : 'Take-profit'}</b> waits for{' '}
+              {waitOf(rule, automation)}.
             </li>
           ))}
         </ul>

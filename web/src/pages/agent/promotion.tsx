@@ -49,7 +49,8 @@ const ratio = (part: number, whole: number) => (whole === 0 ? 10_000 : Math.roun
 function sentenceOf(blocker: string): string {
   const sentence = blocker.replace(/^\w+: /, '')
   const seconds = /^(\d+) of (\d+) seconds on the track so far/.exec(sentence)
-  if (seconds) return `${formatDuration(Number(seconds[1]))} of ${formatDuration(Number(seconds[2]))} on the track so far`
+  if (seconds)
+    return `${formatDuration(Number(seconds[1]))} of ${formatDuration(Number(seconds[2]))} on the track so far`
   return sentence.charAt(0).toUpperCase() + sentence.slice(1)
 }
 

@@ -86,7 +86,9 @@ const TradeTable = ({ agentId, trades }: { agentId: string; trades: Trade[] }) =
             </td>
             <td>
               {tradeName(trade)}{' '}
-              {trade.source === 'automation' && <Badge tone={trade.triggerType === 'StopLoss' ? 'bad' : 'good'}>exit rule</Badge>}
+              {trade.source === 'automation' && (
+                <Badge tone={trade.triggerType === 'StopLoss' ? 'bad' : 'good'}>exit rule</Badge>
+              )}
               {trade.source === 'owner' && <Badge tone="warn">for the owner</Badge>}
               {trade.source === 'operator' && <Badge tone="warn">by the operator</Badge>}{' '}
               {trade.capitalMode === 'Simulated' && <CapitalMode mode="Simulated" />}

@@ -22,7 +22,9 @@ export function WaysToConnect() {
             </>
           )}
         </p>
-        <pre tabIndex={0}>{`curl -s ${origin}/vaults\ncurl -s "${origin}/agents/1/trade-intents/quote?symbol=NVDA&usdcAmount=250"`}</pre>
+        <pre
+          tabIndex={0}
+        >{`curl -s ${origin}/vaults\ncurl -s "${origin}/agents/1/trade-intents/quote?symbol=NVDA&usdcAmount=250"`}</pre>
       </li>
       <li>
         <h3>With the TypeScript client</h3>

@@ -23,7 +23,8 @@ export function waitOf(rule: PendingExit, { lastOutcome, price, keeperEnabled }:
   }
   if (lastOutcome?.outcome === 'deferred') return DEFERRALS[lastOutcome.reason ?? 'priceStale']
   if (lastOutcome?.outcome === 'failed') {
-    const next = lastOutcome.nextTryAt === undefined ? '' : `, tried again at ${formatLocal(Number(lastOutcome.nextTryAt))}`
+    const next =
+      lastOutcome.nextTryAt === undefined ? '' : `, tried again at ${formatLocal(Number(lastOutcome.nextTryAt))}`
     return `the next attempt: ${lastOutcome.message ?? lastOutcome.code ?? 'the last one failed'}${next}`
   }
   return 'nothing: the trigger is reached and the keeper is selling'

@@ -49,7 +49,8 @@ function capitalInWords(track: Track): string {
 
 function lossesInWords(track: Track): string {
   const parts: string[] = []
-  if (track.maxDailyLossBps > 0) parts.push(`No new risk after a daily loss of ${percent(track.maxDailyLossBps)} of the allocation.`)
+  if (track.maxDailyLossBps > 0)
+    parts.push(`No new risk after a daily loss of ${percent(track.maxDailyLossBps)} of the allocation.`)
   if (track.maxDrawdownBps > 0) parts.push(`No buying beyond a drawdown of ${percent(track.maxDrawdownBps)}.`)
   return parts.join(' ') || 'No limit of the track.'
 }
