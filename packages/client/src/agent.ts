@@ -2,10 +2,10 @@ import { formatUsdc, type Integer, toDigits, toUsdcUnits, type UsdcAmount } from
 import { ValidationError } from './errors.ts'
 import type { components } from './openapi.ts'
 import { type ClientContext, type MessageOptions, type MessageRequest, type Prepared, prepare } from './prepare.ts'
+import type { ReadId, ReadOutput } from './reads.ts'
 import { type ExitRule, exitRulesOf, hashExits } from './typed-data.ts'
 
-type Schemas = components['schemas']
-export type IntentReceipt = Schemas['IntentReceipt']
+export type IntentReceipt = components['schemas']['IntentReceipt']
 
 type Purchase = MessageOptions & {
   usdcAmount: UsdcAmount
@@ -21,7 +21,7 @@ export type ReduceRequest = MessageOptions & { positionId: Integer; exitBps: num
 export type CloseRequest = MessageOptions & { positionId: Integer }
 export type LadderRequest = MessageOptions & { positionId: Integer; exits: readonly ExitRule[] }
 
-type Preparing<Quote> = Promise<Prepared<Quote, IntentReceipt>>
+type Preparing<Quote extends ReadId> = Promise<Prepared<ReadOutput<Quote>, IntentReceipt>>
 
 const CLOSE_BPS = 10_000
 const DEFAULT_SLIPPAGE_BPS = 100
@@ -31,9 +31,9 @@ export function createAgent(context: ClientContext, id: Integer) {
   const agentId = toDigits(id, 'agentId')
   const { deployment } = context
 
-  async function quoteIntent<Quote>(segment: string, request: IntentFields): Preparing<Quote> {
+  async function quoteIntent<Quote extends ReadId>(segment: string, request: IntentFields): Preparing<Quote> {
     const path = `/agents/{agentId}/${segment}`
-    return prepare<Quote, IntentReceipt>(context, {
+    return prepare(context, {
       kind: 'intent',
       primaryType: request.primaryType,
       message: { agentId, ...request.message },
@@ -46,12 +46,12 @@ export function createAgent(context: ClientContext, id: Integer) {
     })
   }
 
-  async function prepareOpen(request: OpenRequest): Preparing<Schemas['TradeIntentQuote']> {
+  async function prepareOpen(request: OpenRequest): Preparing<'getTradeIntentQuote'> {
     const { symbol } = request
     const purchase = purchaseOf(request)
     const exits = assertLadder(request.exits)
     const [vault, token] = await Promise.all([deployment.vaultOf(agentId), deployment.tokenOf(symbol)])
-    return quoteIntent('trade-intents', {
+    return quoteIntent<'getTradeIntentQuote'>('trade-intents', {
       primaryType: 'OpenPosition',
       message: { vault, token, ...purchase.message, exitsHash: hashExits(exits) },
       body: { symbol, ...purchase.body, exits: exitRulesOf(exits) },
@@ -60,10 +60,10 @@ export function createAgent(context: ClientContext, id: Integer) {
     })
   }
 
-  async function prepareAdd(request: AddRequest): Preparing<Schemas['AddIntentQuote']> {
+  async function prepareAdd(request: AddRequest): Preparing<'getAddIntentQuote'> {
     const positionId = toDigits(request.positionId, 'positionId')
     const purchase = purchaseOf(request)
-    return quoteIntent('add-intents', {
+    return quoteIntent<'getAddIntentQuote'>('add-intents', {
       primaryType: 'AddToPosition',
       message: { positionId, ...purchase.message },
       body: { positionId, ...purchase.body },
@@ -72,12 +72,12 @@ export function createAgent(context: ClientContext, id: Integer) {
     })
   }
 
-  async function prepareReduce(request: ReduceRequest): Preparing<Schemas['ReduceIntentQuote']> {
+  async function prepareReduce(request: ReduceRequest): Preparing<'getReduceIntentQuote'> {
     const fields = {
       positionId: toDigits(request.positionId, 'positionId'),
       exitBps: toBps(request.exitBps, 'exitBps'),
     }
-    return quoteIntent('reduce-intents', {
+    return quoteIntent<'getReduceIntentQuote'>('reduce-intents', {
       primaryType: 'ReducePosition',
       message: fields,
       body: fields,
@@ -88,10 +88,10 @@ export function createAgent(context: ClientContext, id: Integer) {
 
   const prepareClose = (request: CloseRequest) => prepareReduce({ ...request, exitBps: CLOSE_BPS })
 
-  async function prepareSetLadder(request: LadderRequest): Preparing<Schemas['ExitLadderQuote']> {
+  async function prepareSetLadder(request: LadderRequest): Preparing<'getExitLadderIntentQuote'> {
     const positionId = toDigits(request.positionId, 'positionId')
     const exits = assertLadder(request.exits)
-    return quoteIntent('exit-ladder-intents', {
+    return quoteIntent<'getExitLadderIntentQuote'>('exit-ladder-intents', {
       primaryType: 'UpdateExitLadder',
       message: { positionId, exitsHash: hashExits(exits) },
       body: { positionId, exits: exitRulesOf(exits) },

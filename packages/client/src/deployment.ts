@@ -12,7 +12,7 @@ export type Pins = {
   chainId?: number
   tradeRouter?: Address
   agentRegistry?: Address
-  ownerControls?: Address
+  ownerControls?: Address | undefined
   /** The vault, or the vaults, that messages may name. */
   vault?: Address | readonly Address[]
   /** Token addresses by symbol. A symbol that is missing here is taken from the service. */

@@ -5,7 +5,7 @@ import { formatUsdc, type Integer, toDigits, toUsdcUnits, type UsdcAmount } from
 import { ValidationError } from './errors.ts'
 import type { components } from './openapi.ts'
 import { type ClientContext, type MessageOptions, type MessageRequest, type Prepared, prepare } from './prepare.ts'
-import type { Reads } from './reads.ts'
+import type { ReadId, ReadOutput, Reads } from './reads.ts'
 import type { Message } from './typed-data.ts'
 
 type Schemas = components['schemas']
@@ -36,7 +36,7 @@ export type SignerRequest = MessageOptions & { signer: Address }
 export type CancelRequest = MessageOptions & { untilNonce?: Integer }
 export type LinkRequest = MessageOptions & { erc8004AgentId: Integer }
 
-type Preparing<Quote = Schemas['OwnerMessageQuote'], Receipt = OwnerReceipt> = Promise<Prepared<Quote, Receipt>>
+type Preparing<Quote extends ReadId, Receipt = OwnerReceipt> = Promise<Prepared<ReadOutput<Quote>, Receipt>>
 
 const MODES: Record<MandateMode, number> = { trade: 0, reduceOnly: 1, stopped: 2 }
 const LIMITS = ['maxTradeUsdc', 'maxDailyTurnoverUsdc', 'maxExposureUsdc'] as const
@@ -51,13 +51,16 @@ export function createOwner(context: ClientContext, reads: Reads, id: Integer, a
     method?: 'PUT'
   }
   /** Prepares a message of the owner, or of whom the agent is offered to: the quote says who that is. */
-  async function quoteMessage(segment: string, fields: Fields, options: MessageOptions): Preparing {
+  async function quoteMessage<Quote extends ReadId>(
+    segment: string,
+    fields: Fields,
+    options: MessageOptions,
+  ): Preparing<Quote> {
     const path = `/agents/{agentId}/${segment}`
     return prepare(own, {
       kind: 'owner',
       primaryType: fields.primaryType,
       message: fields.message,
-      ...(own.account && { signer: own.account.address }),
       body: fields.body,
       quote: { path: `${path}/quote`, query: fields.query },
       submit: { method: fields.method ?? 'POST', path },
@@ -66,7 +69,7 @@ export function createOwner(context: ClientContext, reads: Reads, id: Integer, a
     })
   }
 
-  async function prepareMandate(request: MandateRequest): Preparing {
+  async function prepareMandate(request: MandateRequest): Preparing<'getMandateQuote'> {
     const { mode, allowedTokens } = request
     const tokens = allowedTokens && (await Promise.all(allowedTokens.map(tokenOf)))
     const limits = LIMITS.map(name => [name, request[name] === undefined ? 0n : toUsdcUnits(request[name])] as const)
@@ -80,7 +83,7 @@ export function createOwner(context: ClientContext, reads: Reads, id: Integer, a
       allowedTokens: tokens ?? [],
       validUntil: validUntil ?? '0',
     }
-    return quoteMessage(
+    return quoteMessage<'getMandateQuote'>(
       'mandate',
       {
         primaryType: 'SetMandate',
@@ -97,10 +100,10 @@ export function createOwner(context: ClientContext, reads: Reads, id: Integer, a
     return isAddress(token, { strict: false }) ? getAddress(token) : context.deployment.tokenOf(token)
   }
 
-  async function prepareStop(request: StopRequest): Preparing {
+  async function prepareStop(request: StopRequest): Preparing<'getStopQuote'> {
     const { action } = request
     const others = (request.otherAgentIds ?? []).map(other => toDigits(other, 'otherAgentIds'))
-    return quoteMessage(
+    return quoteMessage<'getStopQuote'>(
       'stop',
       {
         primaryType: action === 'flatten' ? 'CloseAll' : 'StopBuying',
@@ -112,43 +115,55 @@ export function createOwner(context: ClientContext, reads: Reads, id: Integer, a
     )
   }
 
-  async function prepareTransfer(request: TransferRequest): Preparing {
+  async function prepareTransfer(request: TransferRequest): Preparing<'getOwnershipQuote'> {
     const fields = { newOwner: addressOf(request.newOwner, 'newOwner') }
     const message = { agentId, ...fields }
-    return quoteMessage('owner', { primaryType: 'OfferOwnership', message, body: fields, query: fields }, request)
+    return quoteMessage<'getOwnershipQuote'>(
+      'owner',
+      { primaryType: 'OfferOwnership', message, body: fields, query: fields },
+      request,
+    )
   }
 
-  async function prepareAcceptTransfer(request: SignerRequest): Preparing {
+  async function prepareAcceptTransfer(request: SignerRequest): Preparing<'getAcceptanceQuote'> {
     const fields = { signer: addressOf(request.signer, 'signer') }
     const message = { agentId, ...fields }
-    return quoteMessage(
+    return quoteMessage<'getAcceptanceQuote'>(
       'owner/acceptance',
       { primaryType: 'AcceptOwnership', message, body: fields, query: fields },
       request,
     )
   }
 
-  async function prepareSetSigner(request: SignerRequest): Preparing {
+  async function prepareSetSigner(request: SignerRequest): Preparing<'getSignerQuote'> {
     const fields = { signer: addressOf(request.signer, 'signer') }
     const message = { agentId, ...fields }
-    return quoteMessage('signer', { primaryType: 'SetSigner', message, body: fields, query: fields }, request)
+    return quoteMessage<'getSignerQuote'>(
+      'signer',
+      { primaryType: 'SetSigner', message, body: fields, query: fields },
+      request,
+    )
   }
 
-  async function prepareCancel(request: CancelRequest = {}): Preparing {
+  async function prepareCancel(request: CancelRequest = {}): Preparing<'getCancelQuote'> {
     const next = request.untilNonce ?? BigInt((await reads.getMandate({ agentId })).intentNonce) + 1n
     const fields = { untilNonce: toDigits(next, 'untilNonce') }
     const message = { agentId, ...fields }
-    return quoteMessage('cancel', { primaryType: 'CancelIntents', message, body: fields, query: fields }, request)
+    return quoteMessage<'getCancelQuote'>(
+      'cancel',
+      { primaryType: 'CancelIntents', message, body: fields, query: fields },
+      request,
+    )
   }
 
-  async function prepareLinkErc8004(request: LinkRequest): Preparing<Schemas['Erc8004LinkQuote'], LinkReceipt> {
+  async function prepareLinkErc8004(request: LinkRequest): Preparing<'getErc8004LinkQuote', LinkReceipt> {
     const fields = { erc8004AgentId: toDigits(request.erc8004AgentId, 'erc8004AgentId') }
     const path = '/agents/{agentId}/erc8004/link'
     return prepare(own, {
       kind: 'link',
       primaryType: 'LinkERC8004',
       message: { agentId, ...fields },
-      signer: own.account?.address ?? getAddress((await reads.getAgent({ agentId })).agent.owner),
+      signer: getAddress((await reads.getAgent({ agentId })).agent.owner),
       body: fields,
       bodyHasNonce: false,
       quote: { path: `${path}/quote`, query: fields },

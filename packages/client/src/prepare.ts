@@ -51,7 +51,7 @@ export type MessageRequest = {
   primaryType: PrimaryType
   /** Every field but nonce and deadline. */
   message: Message
-  /** Who has to sign, if that is known before the quote. */
+  /** Who has to sign, where the quote does not say it. */
   signer?: Address
   nonceHolder?: NonceHolder
   /** The body without nonce, deadline and signature. */
