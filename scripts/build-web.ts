@@ -14,7 +14,7 @@ const stamp = join(cache, 'web-build.txt')
 
 /** Returns a hash of everything the pages are built from. */
 function hashOfSources(): string {
-  const files = globSync(['web/**/*.*', 'packages/client/src/**/*.ts', 'contracts-abi/mandate-vault.ts'], { cwd: root })
+  const files = globSync(['web/**/*.*', 'packages/client/src/**/*.ts'], { cwd: root })
   const hash = createHash('sha256')
   for (const file of ['package-lock.json', ...files.sort()]) hash.update(file).update(readFileSync(join(root, file)))
   return hash.digest('hex')

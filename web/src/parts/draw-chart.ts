@@ -6,6 +6,7 @@ import {
   type ISeriesApi,
   LineType,
   type MouseEventParams,
+  TickMarkType,
   type UTCTimestamp,
 } from 'lightweight-charts'
 import { formatLocal } from '../format/time.ts'
@@ -38,6 +39,12 @@ function themeColors(element: Element) {
   }
 }
 
+/** Shortens `22 Nov, 10:05` to the day or to the time of day. */
+function tickText(text: string, type: TickMarkType): string {
+  const [day = '', time = ''] = text.split(', ')
+  return type >= TickMarkType.Time ? time : day
+}
+
 /**
  * Draws lines into an element. `onHover` is called with the time under the pointer, or undefined when it leaves. The
  * library's logo is off because it brings an inline style; the footer has its notice.
@@ -54,7 +61,7 @@ export function drawChart(element: HTMLElement, lines: Line[], onHover: (time?: 
       timeVisible: true,
       fixLeftEdge: true,
       fixRightEdge: true,
-      tickMarkFormatter: (time: UTCTimestamp) => formatLocal(time),
+      tickMarkFormatter: (time: UTCTimestamp, type: TickMarkType) => tickText(formatLocal(time), type),
     },
     localization: { timeFormatter: (time: UTCTimestamp) => formatLocal(time) },
     crosshair: { horzLine: { visible: false, labelVisible: false } },

@@ -14,8 +14,9 @@ type LadderProps = {
 type Mark = { at: number; row: number; kind: 'stop' | 'profit'; price: number; rule: Rule }
 
 const MARGIN = 0.07
-/** Labels closer than this share of the width go to different rows. */
-const LABEL_WIDTH = 0.24
+/** The width of a label as a share of a narrow scale's width. */
+const LABEL_WIDTH = 0.32
+const [NEAR_LEFT, NEAR_RIGHT] = [0.16, 0.84]
 
 /** Draws the exit rules of a position on one price scale with its entry and the current price. */
 export function Ladder({ entryPriceUsdc, rules, priceUsd, isPriceStale = false }: LadderProps) {
@@ -81,20 +82,27 @@ export function Ladder({ entryPriceUsdc, rules, priceUsd, isPriceStale = false }
 
 /** Keeps a label inside the scale: near an edge it is aligned to that edge. */
 function labelPlace(at: number) {
-  if (at < 0.15) return { left: '0' }
-  if (at > 0.85) return { right: '0' }
+  if (at < NEAR_LEFT) return { left: '0' }
+  if (at > NEAR_RIGHT) return { right: '0' }
   return { left: `${(at * 100).toFixed(2)}%`, transform: 'translateX(-50%)' }
 }
 
+function labelStart(at: number): number {
+  if (at < NEAR_LEFT) return 0
+  return at > NEAR_RIGHT ? 1 - LABEL_WIDTH : at - LABEL_WIDTH / 2
+}
+
+/** Places the rules from left to right. A label that would touch another one goes to the next row. */
 function toMarks(rules: Rule[], prices: number[], place: (price: number) => number): Mark[] {
   const ends: number[] = []
   const sorted = rules
     .map((rule, index) => ({ rule, price: prices[index] ?? 0, at: place(prices[index] ?? 0) }))
     .sort((a, b) => a.at - b.at)
   return sorted.map(({ rule, price, at }) => {
-    const free = ends.findIndex(end => at - end >= LABEL_WIDTH)
+    const start = labelStart(at)
+    const free = ends.findIndex(end => start >= end)
     const row = free < 0 ? ends.length : free
-    ends[row] = at
+    ends[row] = start + LABEL_WIDTH
     return { at, row, kind: rule.triggerType === 'StopLoss' ? 'stop' : 'profit', price, rule }
   })
 }

@@ -1,16 +1,51 @@
-import { decodeErrorResult, decodeFunctionResult, encodeFunctionData, type Hex } from 'viem'
-import { mandateVaultAbi } from '../../../contracts-abi/mandate-vault.ts'
+import { type Abi, decodeErrorResult, decodeFunctionResult, encodeFunctionData, type Hex } from 'viem'
 import { formatUsdc } from '../format/amounts.ts'
 import { type Connected, walletProblem } from './wallets.ts'
 
-// The vault is an ERC-20 and an ERC-4626 token, so its ABI also has what is called on USDC: balance, allowance, approval.
+// The part of contracts-abi/mandate-vault.ts that the desk calls; the whole would be a fifth of the page's script. The vault is
+// an ERC-20 token too, so it also has what is called on USDC: balance, allowance, approval.
+
+const call = (name: string, ...types: ('address' | 'uint256')[]) => ({
+  type: 'function' as const,
+  name,
+  inputs: types.map((type, index) => ({ type, name: `${index}` })),
+  outputs: [{ type: name === 'approve' ? 'bool' : 'uint256', name: '' }],
+  stateMutability: 'nonpayable' as const,
+})
+const refusal = (name: string, ...types: ('address' | 'uint256')[]) => ({
+  type: 'error' as const,
+  name,
+  inputs: types.map((type, index) => ({ type, name: `${index}` })),
+})
+const abi: Abi = [
+  call('balanceOf', 'address'),
+  call('allowance', 'address', 'address'),
+  call('lockedShares', 'address'),
+  call('maxRedeem', 'address'),
+  call('maxWithdraw', 'address'),
+  call('previewDeposit', 'uint256'),
+  call('previewRedeem', 'uint256'),
+  call('approve', 'address', 'uint256'),
+  call('deposit', 'uint256', 'address'),
+  call('redeem', 'uint256', 'address', 'address'),
+  call('withdraw', 'uint256', 'address', 'address'),
+  refusal('LiquidityPaused'),
+  refusal('TradeInProgress'),
+  refusal('SharesLocked', 'address', 'uint256', 'uint256'),
+  refusal('SharePriceJumped', 'uint256', 'uint256', 'uint256'),
+  refusal('ERC20InsufficientBalance', 'address', 'uint256', 'uint256'),
+  refusal('ERC20InsufficientAllowance', 'address', 'uint256', 'uint256'),
+  refusal('ERC4626ExceededMaxDeposit', 'address', 'uint256', 'uint256'),
+  refusal('ERC4626ExceededMaxRedeem', 'address', 'uint256', 'uint256'),
+  refusal('ERC4626ExceededMaxWithdraw', 'address', 'uint256', 'uint256'),
+]
 
 type ReadName = 'balanceOf' | 'allowance' | 'lockedShares' | 'maxRedeem' | 'maxWithdraw' | 'previewDeposit' | 'previewRedeem'
 type WriteName = 'approve' | 'deposit' | 'redeem' | 'withdraw'
 type Values = readonly (string | bigint)[]
 
 const encode = (functionName: ReadName | WriteName, args: Values): Hex =>
-  encodeFunctionData({ abi: mandateVaultAbi, functionName, args } as Parameters<typeof encodeFunctionData>[0])
+  encodeFunctionData({ abi, functionName, args })
 
 /** Reads a number from a contract through the wallet's node. */
 export async function readNumber(
@@ -21,7 +56,7 @@ export async function readNumber(
 ): Promise<bigint> {
   const call = { to, data: encode(functionName, args) }
   const data = (await wallet.provider.request({ method: 'eth_call', params: [call, 'latest'] })) as Hex
-  return decodeFunctionResult({ abi: mandateVaultAbi, functionName, data } as never) as bigint
+  return decodeFunctionResult({ abi, functionName, data }) as bigint
 }
 
 /** A call that reverted, or that the wallet declined, in a sentence. */
@@ -58,7 +93,7 @@ function revertSentence(error: unknown): string | undefined {
   const data = revertDataIn(error)
   if (data === undefined) return undefined
   try {
-    const { errorName, args } = decodeErrorResult({ abi: mandateVaultAbi, data })
+    const { errorName, args } = decodeErrorResult({ abi, data })
     return SENTENCES[errorName]?.(args as readonly bigint[]) ?? `The vault refuses it: ${errorName}.`
   } catch {
     return undefined
