@@ -31,7 +31,9 @@ async function bundleKib(): Promise<number> {
 /** Returns the size of all scripts of the pages. The dry run of `bundleKib` builds them if they are stale. */
 function pageScriptKb(): number {
   const folder = join(root, 'public/app')
-  const sizes = globSync('**/*.js', { cwd: folder }).map(file => gzipSync(readFileSync(join(folder, file)), { level: 9 }).length)
+  const sizes = globSync('**/*.js', { cwd: folder }).map(
+    file => gzipSync(readFileSync(join(folder, file)), { level: 9 }).length,
+  )
   return sizes.reduce((sum, size) => sum + size, 0) / 1_000
 }
 

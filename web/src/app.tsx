@@ -1,5 +1,6 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import type { PageProps } from './page-props.ts'
 import { AgentPage } from './pages/agent.tsx'
 import { HomePage } from './pages/home.tsx'
 import { IntentPage } from './pages/intent.tsx'
@@ -15,8 +16,6 @@ import { Shell } from './parts/shell.tsx'
 import { Loading } from './parts/states.tsx'
 import { matchPath, usePlace } from './router.tsx'
 
-/** What every page gets: the named parts of its path, and its query. */
-export type PageProps = { params: Record<string, string>; query: URLSearchParams }
 type Page = ComponentType<PageProps>
 
 /** A page whose script is loaded when it is opened. */

@@ -1,7 +1,7 @@
-import type { PageProps } from '../app.tsx'
 import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
+import type { PageProps } from '../page-props.ts'
 import { Percent, Usdc } from '../parts/figures.tsx'
 import { Facts, Figures, PageTitle, Panel } from '../parts/panel.tsx'
 import { WhenReady } from '../parts/states.tsx'

@@ -1,4 +1,3 @@
-import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import { Usdc } from '../parts/figures.tsx'

@@ -1,7 +1,7 @@
-import type { PageProps } from '../app.tsx'
 import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
+import type { PageProps } from '../page-props.ts'
 import { Facts, PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { type Step, Steps } from '../parts/steps.tsx'

@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
-import type { PageProps } from '../app.tsx'
 import { useLive } from '../data/live.ts'
 import { useStore } from '../data/store.ts'
 import { useRead } from '../data/use-read.ts'
+import type { PageProps } from '../page-props.ts'
 import { PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { Untrusted } from '../parts/text.tsx'
@@ -11,8 +11,8 @@ import { WalletBar } from '../wallet/wallet-bar.tsx'
 import { connected } from '../wallet/wallets.ts'
 import { AcceptOffer } from './owner/accept-offer.tsx'
 import { AgentControls } from './owner/agent-controls.tsx'
-import { AgentStatus } from './vault.tsx'
 import { titleCase } from './vault/tracks.tsx'
+import { AgentStatus } from './vault.tsx'
 
 const isAddress = (text: string) => /^0x[0-9a-fA-F]{40}$/.test(text)
 

@@ -1,11 +1,11 @@
-import type { PageProps } from '../app.tsx'
 import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import { formatBps } from '../format/amounts.ts'
+import type { PageProps } from '../page-props.ts'
 import { Percent, Price, Tokens, Usdc } from '../parts/figures.tsx'
 import { Ladder, ladderRules } from '../parts/ladder.tsx'
-import { Facts, Figures, PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
+import { Figures, PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { Badge, CapitalMode, TransactionLink, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
@@ -102,13 +102,16 @@ function PositionFigures({ position, decimals, automation }: FiguresProps) {
           },
         ]}
       />
-      <Facts
-        items={[
-          ['Opened', <Time key="opened" value={position.openedAt} withSeconds />],
-          ['Slippage of an exit', `at most ${formatBps(position.maxSlippageBps)} below the oracle value`],
-          ['Market', automation ? <MarketHours key="market" market={automation.market} /> : '…'],
-        ]}
-      />
+      <p class="fine">
+        Opened <Time value={position.openedAt} withSeconds />. An exit sells at most{' '}
+        {formatBps(position.maxSlippageBps)} below the oracle value.
+        {automation && (
+          <>
+            {' '}
+            Market <MarketHours market={automation.market} />.
+          </>
+        )}
+      </p>
     </>
   )
 }

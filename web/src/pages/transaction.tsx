@@ -1,6 +1,6 @@
-import type { PageProps } from '../app.tsx'
 import type { Schema } from '../data/client.ts'
 import { useRead } from '../data/use-read.ts'
+import type { PageProps } from '../page-props.ts'
 import { useDeployment } from '../parts/deployment.tsx'
 import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { WhenReady } from '../parts/states.tsx'

@@ -1,9 +1,9 @@
 import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
-import { Count, NoValue, Percent, Usdc } from '../parts/figures.tsx'
+import { Count, Percent, Usdc } from '../parts/figures.tsx'
 import { PageTitle } from '../parts/panel.tsx'
-import { Empty, WhenReady } from '../parts/states.tsx'
+import { Empty, Placeholder, WhenReady } from '../parts/states.tsx'
 import { Badge } from '../parts/text.tsx'
 import { TrackTable } from './vault/tracks.tsx'
 
@@ -76,7 +76,7 @@ export function VaultFigures({ vault }: VaultProps) {
       </div>
       <div>
         <dt>Share price</dt>
-        <dd>{stats ? <Usdc value={stats.sharePriceUsdc} fraction={6} /> : <NoValue />}</dd>
+        <dd>{stats ? <Usdc value={stats.sharePriceUsdc} fraction={6} /> : <Placeholder />}</dd>
       </div>
       <div>
         <dt>Idle</dt>
@@ -89,17 +89,16 @@ export function VaultFigures({ vault }: VaultProps) {
       </div>
       <div>
         <dt>Agents</dt>
-        <dd>{stats ? <span class="num">{stats.agents.total}</span> : <NoValue />}</dd>
+        <dd>{stats ? <span class="num">{stats.agents.total}</span> : <Placeholder />}</dd>
         {stats && (
           <dd class="note">
-            {stats.agents.byStatus.map(({ status, statusName, count }) => `${count} ${statusName}`).join(', ') ||
-              'none yet'}
+            {stats.agents.byStatus.map(({ statusName, count }) => `${count} ${statusName}`).join(', ') || 'none yet'}
           </dd>
         )}
       </div>
       <div>
         <dt>Holdings</dt>
-        <dd>{stats ? <Count value={stats.deployed.length} one="token" /> : <NoValue />}</dd>
+        <dd>{stats ? <Count value={stats.deployed.length} one="token" /> : <Placeholder />}</dd>
       </div>
     </dl>
   )

@@ -52,7 +52,6 @@ export const Facts = ({ items }: { items: [label: string, value: ComponentChildr
 
 /** A table that scrolls sideways by itself on a narrow screen. `label` names it for screen readers. */
 export const TableScroll = ({ label, children }: { label: string; children: ComponentChildren }) => (
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable with the keyboard
   <div class="scroll" role="region" aria-label={label} tabIndex={0}>
     {children}
   </div>

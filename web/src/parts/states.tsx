@@ -44,6 +44,13 @@ export const Loading = ({ what, lines }: { what: string; lines: number }) => (
   </div>
 )
 
+/** A figure that is being read. */
+export const Placeholder = () => (
+  <span class="skeleton figure">
+    <span class="hidden">being read</span>
+  </span>
+)
+
 type FailureProps = { error: AgentTradingError; what: string; retry: () => void }
 
 /** A refusal in its own words, with what to do about it. */

@@ -59,7 +59,7 @@ const MaybeLink = ({ href, children }: { href: string | undefined; children: Com
       {children}
     </a>
   ) : (
-    <>{children}</>
+    children
   )
 
 type BadgeTone = 'good' | 'bad' | 'warn' | 'quiet' | 'paper'

@@ -28,7 +28,11 @@ export function describeMessage({ primaryType, message }: TypedData, symbolOf: (
         `Agent ${message.agentId} gets a new mandate, which replaces the whole old one.`,
         MODES[Number(message.mode)] ?? `The mode is ${message.mode}.`,
         limit('One trade is at most', message.maxTradeUsdc, 'A trade has no limit of the owner.'),
-        limit('Buys of 24 hours are at most', message.maxDailyTurnoverUsdc, 'Buys of 24 hours have no limit of the owner.'),
+        limit(
+          'Buys of 24 hours are at most',
+          message.maxDailyTurnoverUsdc,
+          'Buys of 24 hours have no limit of the owner.',
+        ),
         limit('All open positions cost at most', message.maxExposureUsdc, 'Open positions have no limit of the owner.'),
         tokensSentence(toList(message.allowedTokens), symbolOf),
         `${message.validUntil}` === '0'

@@ -80,8 +80,8 @@ export function SignedAction({ title, text, children, review, tone, problem, pre
       <p class="fine">{text}</p>
       {phase.kind === 'done' ? (
         <div class="receipt" role="status">
-          <strong>Done.</strong> Block <span class="num">{Number(phase.receipt.blockNumber).toLocaleString('en')}</span>,{' '}
-          <TransactionLink hash={phase.receipt.transactionHash} />{' '}
+          <strong>Done.</strong> Block <span class="num">{Number(phase.receipt.blockNumber).toLocaleString('en')}</span>
+          , <TransactionLink hash={phase.receipt.transactionHash} />{' '}
           <button type="button" class="link" onClick={() => setPhase({ kind: 'form' })}>
             Again
           </button>

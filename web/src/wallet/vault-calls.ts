@@ -40,7 +40,14 @@ const abi: Abi = [
   refusal('ERC4626ExceededMaxWithdraw', 'address', 'uint256', 'uint256'),
 ]
 
-type ReadName = 'balanceOf' | 'allowance' | 'lockedShares' | 'maxRedeem' | 'maxWithdraw' | 'previewDeposit' | 'previewRedeem'
+type ReadName =
+  | 'balanceOf'
+  | 'allowance'
+  | 'lockedShares'
+  | 'maxRedeem'
+  | 'maxWithdraw'
+  | 'previewDeposit'
+  | 'previewRedeem'
 type WriteName = 'approve' | 'deposit' | 'redeem' | 'withdraw'
 type Values = readonly (string | bigint)[]
 
@@ -108,7 +115,8 @@ const SENTENCES: Record<string, (args: readonly bigint[]) => string> = {
   ERC20InsufficientBalance: ([, balance = 0n]) => `The account holds only ${formatUsdc(`${balance}`)} USDC.`,
   ERC20InsufficientAllowance: () => 'The vault may not take that much USDC; approve it first.',
   ERC4626ExceededMaxWithdraw: ([, , max = 0n]) => `At most ${formatUsdc(`${max}`)} USDC can be withdrawn now.`,
-  ERC4626ExceededMaxRedeem: () => 'That is more than can be redeemed now: shares are locked, or the vault is not idle enough.',
+  ERC4626ExceededMaxRedeem: () =>
+    'That is more than can be redeemed now: shares are locked, or the vault is not idle enough.',
   ERC4626ExceededMaxDeposit: () => 'The vault takes no deposit now.',
 }
 
@@ -119,4 +127,3 @@ function revertDataIn(error: unknown, depth = 0): Hex | undefined {
   const { data, error: inner, cause } = error as Record<string, unknown>
   return [data, inner, cause].map(part => revertDataIn(part, depth + 1)).find(found => found !== undefined)
 }
-

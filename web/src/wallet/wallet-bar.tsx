@@ -2,7 +2,16 @@ import { useEffect, useState } from 'preact/hooks'
 import { useStore } from '../data/store.ts'
 import { useDeployment } from '../parts/deployment.tsx'
 import { Address, Badge, Untrusted } from '../parts/text.tsx'
-import { connect, connected, disconnect, discoverWallets, switchChain, type Wallet, walletProblem, wallets } from './wallets.ts'
+import {
+  connect,
+  connected,
+  disconnect,
+  discoverWallets,
+  switchChain,
+  type Wallet,
+  walletProblem,
+  wallets,
+} from './wallets.ts'
 
 /** Connects one of the browser's wallets, and shows the account and chain. */
 export function WalletBar() {
@@ -43,11 +52,13 @@ export function WalletBar() {
     <div class="wallet">
       {found.length === 0 ? (
         <p class="fine">
-          No wallet has announced itself in this browser. Everything here can be read without one; signing needs a wallet
-          with EIP-6963.
+          No wallet has announced itself in this browser. Everything here can be read without one; signing needs a
+          wallet with EIP-6963.
         </p>
       ) : (
-        found.map(wallet => <ConnectButton key={wallet.id} wallet={wallet} onConnect={() => attempt(() => connect(wallet))} />)
+        found.map(wallet => (
+          <ConnectButton key={wallet.id} wallet={wallet} onConnect={() => attempt(() => connect(wallet))} />
+        ))
       )}
       <p class="problem" role="status">
         {problem}

@@ -1,5 +1,4 @@
 import { useState } from 'preact/hooks'
-import type { Schema } from '../../data/client.ts'
 import { useRead } from '../../data/use-read.ts'
 import { Percent, Price, Usdc } from '../../parts/figures.tsx'
 import { TableScroll } from '../../parts/panel.tsx'

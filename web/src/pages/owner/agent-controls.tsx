@@ -29,7 +29,8 @@ export function AgentControls({ agentId }: { agentId: string }) {
                       <a href={`/app/agents/${agentId}/positions/${positionId}`}>
                         {symbol} #{positionId}
                       </a>{' '}
-                      <Usdc value={usdcCostBasis} /> {unrealizedPnlUsdc && <Usdc value={unrealizedPnlUsdc} signed unit={false} />}
+                      <Usdc value={usdcCostBasis} />{' '}
+                      {unrealizedPnlUsdc && <Usdc value={unrealizedPnlUsdc} signed unit={false} />}
                     </span>
                   ))}
             </p>

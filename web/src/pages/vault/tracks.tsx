@@ -28,10 +28,10 @@ export const TrackTable = ({ vault }: { vault: Schema['Vault'] }) => (
             <th scope="row">
               {titleCase(track.trackName)} {!track.active && <Badge tone="warn">closed</Badge>}
             </th>
-            <td>{capitalInWords(track)}</td>
-            <td>{lossesInWords(track)}</td>
-            <td>{ladderInWords(track)}</td>
-            <td>{promotionInWords(track)}</td>
+            <td data-label="What an agent may use">{capitalInWords(track)}</td>
+            <td data-label="Losses">{lossesInWords(track)}</td>
+            <td data-label="Exit ladder">{ladderInWords(track)}</td>
+            <td data-label="Next track after">{promotionInWords(track)}</td>
           </tr>
         ))}
       </tbody>
