@@ -61,7 +61,6 @@ export function App() {
   const { title, page: PageOfPath, params } = findRoute(pathname)
   const isFirst = useRef(true)
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the heading of each new page gets the focus
   useEffect(() => {
     const subject = Object.values(params).at(-1)
     document.title = pathname === '/' ? title : `${subject ? `${title} ${shortened(subject)}` : title} · Agent Trading`

@@ -33,7 +33,6 @@ export function useRead<Id extends ReadId>(
   const [state, setState] = useState<State<Output>>(() => cachedState(key))
   const load = useRef<() => void>(() => {})
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the key has every value of the input
   useEffect(() => {
     setState(cachedState(key))
     if (key === undefined) return

@@ -41,7 +41,6 @@ export function Chart({ summary, lines, legend, table, size = 'tall' }: ChartPro
     }
   }, [])
   useEffect(() => drawn.current?.update(lines), [lines])
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the colors change with the theme
   useEffect(() => drawn.current?.recolor(), [chosen])
 
   return (

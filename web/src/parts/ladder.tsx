@@ -52,7 +52,6 @@ export function Ladder({ entryPriceUsdc, rules, priceUsd, isPriceStale = false }
         />
         {marks.map(({ at, kind, rule }, index) => (
           <line
-            // biome-ignore lint/suspicious/noArrayIndexKey: rules are known by their place in the ladder
             key={index}
             class={`mark ${kind}${rule.isFired ? ' fired' : ''}`}
             x1={percent(at)}
@@ -67,7 +66,6 @@ export function Ladder({ entryPriceUsdc, rules, priceUsd, isPriceStale = false }
       <div class={`ladder-labels rows-${Math.min(rows, 5)}`}>
         {marks.map(({ at, row, kind, price: trigger, rule }, index) => (
           <span
-            // biome-ignore lint/suspicious/noArrayIndexKey: rules are known by their place in the ladder
             key={index}
             class={`ladder-label ${kind} row-${row}${rule.isFired ? ' fired' : ''}`}
             style={labelPlace(at)}

@@ -38,7 +38,6 @@ export const Loading = ({ what, lines }: { what: string; lines: number }) => (
       Loading {what}
     </span>
     {Array.from({ length: lines }, (_, line) => (
-      // biome-ignore lint/suspicious/noArrayIndexKey: placeholders are all alike
       <span key={line} class="skeleton" />
     ))}
   </div>

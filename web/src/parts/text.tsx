@@ -11,7 +11,6 @@ export function Untrusted({ text, fallback = 'unnamed' }: { text: string; fallba
         part.kind === 'text' ? (
           part.text
         ) : (
-          // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one text have no other identity
           <span key={index} class="invisible" title="An invisible character in the text">
             {part.codePoint}
           </span>

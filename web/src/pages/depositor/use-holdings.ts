@@ -29,7 +29,6 @@ export function useHoldings({ contractAddress, asset }: Schema['Vault']): Holdin
   const [state, setState] = useState<Omit<HoldingsState, 'reload'>>({})
   const [version, setVersion] = useState(0)
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new version reads again
   useEffect(() => {
     if (wallet === undefined) {
       setState({})

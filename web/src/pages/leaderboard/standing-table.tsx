@@ -86,8 +86,8 @@ function FurtherFigures({ entry, vaults }: { entry: Entry; vaults: Schema['Vault
       </td>
       <td class="right num">{entry.trades.toLocaleString('en')}</td>
       <td>
-        {vault ? <a href={`/app/vaults/${vault.id}`}>{vault.name}</a> : <Address value={entry.vault} />},{' '}
-        {titleCase(entry.trackName)}
+        {vault ? <a href={`/app/vaults/${vault.id}`}>{vault.name}</a> : <Address value={entry.vault} />}
+        <span class="sub">{titleCase(entry.trackName)}</span>
       </td>
       <td>
         <Address value={entry.owner} />

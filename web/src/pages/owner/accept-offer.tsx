@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { SignedAction } from '../../wallet/signed-action.tsx'
 import { AddressField } from './agent-controls.tsx'
-import { isAddress, ownerClient } from './owner-client.ts'
+import { isAddress, ownerOf } from './owner-client.ts'
 
 /** Takes an agent that was offered to the wallet's account. */
 export function AcceptOffer() {
@@ -14,7 +14,7 @@ export function AcceptOffer() {
       text="The agent and its payouts become yours, and the signer you name trades for it. Its mandate stays until you set another."
       review="Review"
       problem={isId && isAddress(signer) ? undefined : 'Enter the agent id and the address that is to sign its trades.'}
-      prepare={() => ownerClient.owner(agentId).prepareAcceptTransfer({ signer: signer.trim() as `0x${string}` })}
+      prepare={async () => (await ownerOf(agentId)).prepareAcceptTransfer({ signer: signer.trim() as `0x${string}` })}
     >
       <div class="fields">
         <label class="field">

@@ -7,7 +7,7 @@ import { Badge } from '../../parts/text.tsx'
 import { SignedAction } from '../../wallet/signed-action.tsx'
 import { MandateFacts } from '../agent/mandate.tsx'
 import { MandateForm } from './mandate-form.tsx'
-import { isAddress, ownerClient } from './owner-client.ts'
+import { isAddress, ownerOf } from './owner-client.ts'
 
 const ZERO_ADDRESS = '0x0000000000000000000000000000000000000000'
 
@@ -15,7 +15,6 @@ const ZERO_ADDRESS = '0x0000000000000000000000000000000000000000'
 export function AgentControls({ agentId }: { agentId: string }) {
   const control = useRead('getMandate', { agentId })
   const positions = useRead('listPositions', { agentId })
-  const owner = ownerClient.owner(agentId)
   return (
     <div class="stack">
       <Panel title={`Agent #${agentId} now`} aside={<a href={`/app/agents/${agentId}`}>Its page</a>}>
@@ -55,14 +54,14 @@ export function AgentControls({ agentId }: { agentId: string }) {
             title="Stop buying"
             text="The agent opens and adds nothing more. Its positions stay, and their exits still fire."
             review="Review"
-            prepare={() => owner.prepareStop({ action: 'reduceOnly' })}
+            prepare={async () => (await ownerOf(agentId)).prepareStop({ action: 'reduceOnly' })}
           />
           <SignedAction
             title="Stop and sell everything"
             text="The agent stops buying, and the keeper sells all of its positions."
             review="Review"
             tone="danger"
-            prepare={() => owner.prepareStop({ action: 'flatten' })}
+            prepare={async () => (await ownerOf(agentId)).prepareStop({ action: 'flatten' })}
           />
         </div>
       </Panel>
@@ -87,7 +86,7 @@ function NewSigner({ agentId }: { agentId: string }) {
       text="The key that trades for the agent. The former one is refused from the next block on."
       review="Review"
       problem={isAddress(signer) ? undefined : 'Enter an address of 20 bytes.'}
-      prepare={() => ownerClient.owner(agentId).prepareSetSigner({ signer: signer.trim() as `0x${string}` })}
+      prepare={async () => (await ownerOf(agentId)).prepareSetSigner({ signer: signer.trim() as `0x${string}` })}
     >
       <AddressField label="New signer" value={signer} onInput={setSigner} />
     </SignedAction>
@@ -96,7 +95,6 @@ function NewSigner({ agentId }: { agentId: string }) {
 
 function Offer({ agentId, pendingOwner }: { agentId: string; pendingOwner: string | null }) {
   const [newOwner, setNewOwner] = useState('')
-  const owner = ownerClient.owner(agentId)
   return (
     <>
       <SignedAction
@@ -104,7 +102,7 @@ function Offer({ agentId, pendingOwner }: { agentId: string; pendingOwner: strin
         text="Nothing changes before the new owner accepts on this page."
         review="Review"
         problem={isAddress(newOwner) ? undefined : 'Enter an address of 20 bytes.'}
-        prepare={() => owner.prepareTransfer({ newOwner: newOwner.trim() as `0x${string}` })}
+        prepare={async () => (await ownerOf(agentId)).prepareTransfer({ newOwner: newOwner.trim() as `0x${string}` })}
       >
         <AddressField label="New owner" value={newOwner} onInput={setNewOwner} />
       </SignedAction>
@@ -113,7 +111,7 @@ function Offer({ agentId, pendingOwner }: { agentId: string; pendingOwner: strin
           title="Withdraw the offer"
           text={`The agent is offered to ${pendingOwner}.`}
           review="Review"
-          prepare={() => owner.prepareTransfer({ newOwner: ZERO_ADDRESS })}
+          prepare={async () => (await ownerOf(agentId)).prepareTransfer({ newOwner: ZERO_ADDRESS })}
         />
       )}
     </>

@@ -3,7 +3,7 @@ import type { Schema } from '../../data/client.ts'
 import { useRead } from '../../data/use-read.ts'
 import { formatExactly, parseAmount } from '../../format/amounts.ts'
 import { SignedAction } from '../../wallet/signed-action.tsx'
-import { ownerClient } from './owner-client.ts'
+import { ownerOf } from './owner-client.ts'
 
 const LIMITS = [
   ['maxTradeUsdc', 'Largest trade, USDC'],
@@ -36,12 +36,13 @@ export function MandateForm({ control }: { control: Schema['AgentControl'] }) {
   const wrong = LIMITS.find(([name]) => limits[name].trim() !== '' && !parseAmount(limits[name]))
   const choices = tokens.data?.tokens.filter(({ vaultIds }) => vault === undefined || vaultIds.includes(vault.id)) ?? []
 
-  const prepare = () => {
+  const prepare = async () => {
     const given = LIMITS.flatMap(([name]) => {
       const text = limits[name].trim().replaceAll(',', '')
       return text === '' ? [] : [[name, text] as const]
     })
-    return ownerClient.owner(agentId).prepareMandate({
+    const owner = await ownerOf(agentId)
+    return owner.prepareMandate({
       mode,
       ...Object.fromEntries(given),
       ...(allowed.length > 0 && { allowedTokens: allowed }),

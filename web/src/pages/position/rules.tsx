@@ -62,7 +62,6 @@ export function RuleTable({ position, automation }: { position: Position; automa
             const pending = automation?.pendingRules.find(({ ruleIndex }) => ruleIndex === index)
             const hasFired = index < position.nextRuleIndex
             return (
-              // biome-ignore lint/suspicious/noArrayIndexKey: a rule is known by its index
               <tr key={index}>
                 <th scope="row">
                   {index + 1}. {ruleName(rule.triggerType)}
