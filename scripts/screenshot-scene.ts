@@ -70,7 +70,7 @@ export async function playScene(serviceUrl: string, deployment: Deployment): Pro
     position: `${agent}/positions/${open.positionId}`,
     intent: `/app/intents/${open.digest}`,
     transaction: `/app/transactions/${open.transactionHash}`,
-    owner: `/app/owner?address=${meridian.account.address}`,
+    owner: `/app/owner?address=${meridian.account.address}&agent=${meridian.agentId}`,
     depositor: '/app/depositor?vault=frontier',
     status: '/app/status',
   }

@@ -69,7 +69,9 @@ describe('the desks', () => {
     await mandate.getByText('One trade is at most 250.50 USDC.').waitFor()
     await mandate.getByText(/It may buy only NVDA/).waitFor()
     await mandate.getByRole('button', { name: 'Sign in the wallet' }).click()
-    await page.getByText('250.50 USDC').first().waitFor()
+    await mandate.getByText('Done.').waitFor()
+    const { mandate: set } = await request(`/agents/${agentId}/mandate`)
+    expect(set).toMatchObject({ maxTradeUsdc: '250500000', allowedTokens: [{ symbol: 'NVDA' }] })
 
     const offer = action(page, 'Offer to a new owner')
     await offer.getByLabel('New owner').fill(newOwner.address)

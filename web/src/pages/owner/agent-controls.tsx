@@ -66,7 +66,7 @@ export function AgentControls({ agentId }: { agentId: string }) {
         </div>
       </Panel>
       <Panel title="Mandate">
-        {control.data && <MandateForm key={control.data.mandate.version} control={control.data} />}
+        {control.data && <MandateForm control={control.data} />}
       </Panel>
       <Panel title="Keys and ownership">
         <div class="actions">
