@@ -31,10 +31,19 @@ function build(): void {
       env: { ...process.env, NODE_ENV: 'production', WEB_OUT_DIR: scratch },
       stdio: ['ignore', 'inherit', 'inherit'],
     })
-    if (existsSync(out)) renameSync(out, old)
-    renameSync(scratch, out)
+    putInPlace(scratch, old)
   } finally {
     for (const folder of [scratch, old]) rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function putInPlace(scratch: string, old: string): void {
+  try {
+    if (existsSync(out)) renameSync(out, old)
+    renameSync(scratch, out)
+  } catch (error) {
+    // Another process may have been faster with the same sources.
+    if (!existsSync(join(out, 'index.html'))) throw error
   }
 }
 

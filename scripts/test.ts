@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -131,6 +131,9 @@ function run(scriptAndArgs: string[], env: Record<string, string> = {}) {
     })
   })
 }
+
+// Built once and first, because services that run already would load a later build.
+execFileSync(process.execPath, [join(root, 'scripts/build-web.ts')], { stdio: 'inherit' })
 
 let results: Results
 try {
