@@ -65,9 +65,7 @@ export function AgentControls({ agentId }: { agentId: string }) {
           />
         </div>
       </Panel>
-      <Panel title="Mandate">
-        {control.data && <MandateForm control={control.data} />}
-      </Panel>
+      <Panel title="Mandate">{control.data && <MandateForm control={control.data} />}</Panel>
       <Panel title="Keys and ownership">
         <div class="actions">
           <NewSigner agentId={agentId} />
