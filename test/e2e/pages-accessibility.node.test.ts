@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import axe from 'axe-core'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { createScene } from '../support/scene.ts'
@@ -8,7 +7,6 @@ import { openPage } from './watched-page.ts'
 
 // axe on every page, in both themes, on a phone and on a wide screen.
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const serviceUrl = inject('serviceUrl')
 const { register, trade } = createScene(serviceUrl, inject('deployment'))
 let browser: Browser
@@ -55,7 +53,7 @@ it.each([
     await page.locator('.skeleton').first().waitFor({ state: 'detached' })
     const isWide = await page.evaluate<boolean>('document.documentElement.scrollWidth > window.innerWidth')
     if (isWide) found.push(`${path} scrolls sideways`)
-    await page.evaluate(axe)
+    await page.evaluate(axe.source)
     const { violations } = await page.evaluate<{ violations: Violation[] }>(
       `axe.run(document, { resultTypes: ['violations'] })`,
     )
