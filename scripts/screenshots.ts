@@ -56,6 +56,7 @@ async function shoot(browser: Browser, pages: ScenePages): Promise<void> {
         await page.locator('main h1').waitFor()
         await page.locator('.skeleton').first().waitFor({ state: 'detached' })
         for (const chart of await page.locator('.chart-canvas').all()) await chart.locator('canvas').first().waitFor()
+        for (const ladder of await page.locator('.ladder').all()) await ladder.locator('.ladder-price').waitFor()
         const height = Math.ceil((await page.locator('html').boundingBox())?.height ?? 0)
         await page.setViewportSize({ width, height: Math.min(height, MAX_HEIGHT) })
         const image = await reduceColors(await page.screenshot())
