@@ -13,6 +13,7 @@ const steps: [name: string, command: string, args: string[]][] = [
   ['format and lint', bin('biome'), ['ci', '--error-on-warnings', '--colors=off', '--max-diagnostics=20']],
   ['Worker types', bin('wrangler'), ['types', '--include-runtime']],
   ['types', bin('tsc'), ['-p', '.']],
+  ['types of the API reference', bin('tsc'), ['-p', 'reference/browser']],
   ['unused code', bin('knip'), ['--no-progress']],
   ['generated files are fresh', node, ['scripts/generate-abis.ts', '--check']],
   ['migrations are fresh', node, ['scripts/generate-migrations.ts', '--check']],

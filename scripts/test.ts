@@ -26,6 +26,12 @@ const testSlow = () => inParallel(groups.map(group => () => testGroup('full', gr
 
 const testSelected = () => inParallel([() => testService('selected', args)])
 
+/** Builds what the Worker serves at /docs, before any test reads it. */
+async function buildReference(): Promise<void> {
+  const { code, output } = await run([join(root, 'scripts/build-reference.ts')], {})
+  if (code !== 0) throw new Error(`The API reference could not be built:\n${output}`)
+}
+
 /** Runs the projects of a group one after another, each in its own process, so that only one of their chains runs. */
 async function testGroup(extent: Extent, projects: string[], files: string[] = []): Promise<Results> {
   const results: Results[] = []
@@ -134,6 +140,7 @@ function run(scriptAndArgs: string[], env: Record<string, string> = {}) {
 
 let results: Results
 try {
+  await buildReference()
   results = await (args.length === 0 ? testAll() : args[0] === '--slow' ? testSlow() : testSelected())
 } finally {
   rmSync(resultsFolder, { recursive: true, force: true })

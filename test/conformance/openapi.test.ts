@@ -1,10 +1,12 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { z } from 'zod'
+import recorded from '../../src/http/recorded-examples.json'
 import { operations } from '../../src/operations/index.ts'
 import { errorStatuses, type JsonOperation, type Operation, tags } from '../../src/operations/operation.ts'
 import { errorBody } from '../../src/resources/error-body.ts'
+import { paymentRequiredBody } from '../../src/resources/payment-required.ts'
 import type { Body } from '../support/body.ts'
-import { deployment, request } from '../support/surfaces.ts'
+import { deployment, request, strict } from '../support/surfaces.ts'
 
 type Schema = Body
 let document: Body
@@ -48,6 +50,15 @@ it.each(streams)('$path is documented as an event stream', operation => {
   )
 })
 
+it('the document is also served as /openapi.json', async () => {
+  const alias = await request('/openapi.json')
+  expect(await alias.json()).toEqual(document)
+})
+
+it('a run has recorded every operation, and no other', () => {
+  expect(Object.keys(recorded.operations).sort()).toEqual(all.map(({ id }) => id).sort())
+})
+
 it('the document explains how to sign', () => {
   for (const primaryType of ['SelfRegister', 'LinkERC8004', 'OpenPosition', 'AddToPosition', 'ReducePosition'])
     expect(document.info.description).toContain(`${primaryType}(`)
@@ -70,7 +81,7 @@ describe.each(listed.map(operation => [operation.id, operation] as const))('%s',
     }
   })
 
-  it('has valid examples', () => {
+  it('has recorded examples that its schemas accept', () => {
     const { requestBody, responses, parameters = [] } = described(operation)
     const { params, query, body, output } = operation
     if (body) body.strict().parse(requestBody.content[JSON_TYPE].example)
@@ -80,8 +91,8 @@ describe.each(listed.map(operation => [operation.id, operation] as const))('%s',
     for (const [status, { content }] of Object.entries<Body>(responses)) {
       if (content === undefined) continue
       const { example } = content[JSON_TYPE]
-      if (Number(status) < 300) output.parse(example)
-      else if (status !== '402') errorBody.parse(example)
+      const schema = Number(status) < 300 ? output : status === '402' ? paymentRequiredBody : errorBody
+      strict(schema).parse(example)
     }
   })
 

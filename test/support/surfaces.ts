@@ -170,7 +170,7 @@ const errorShape = z.strictObject({
 })
 
 /** Returns the schema with every object closed, so that a body with an undocumented field fails. */
-function strict(schema: z.ZodType): z.ZodType {
+export function strict(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodObject) {
     const shape = Object.fromEntries(
       Object.entries(schema.shape).map(([key, value]) => [key, strict(value as z.ZodType)]),
