@@ -3,8 +3,8 @@ import { inlineMarkdown, type LinkOf } from './markdown.ts'
 import type { Parameter, Schema } from './service-description.ts'
 
 const MAX_DEPTH = 6
-/** Objects with more fields than this start collapsed. */
-const OPEN_FIELDS = 8
+/** Objects of a response with more fields than this start collapsed. */
+const OPEN_FIELDS = 3
 
 /** Renders the fields of JSON schemas of one document. */
 export function fieldRenderer(schemas: Record<string, Schema>, linkOf: LinkOf) {
@@ -33,8 +33,9 @@ export function fieldRenderer(schemas: Record<string, Schema>, linkOf: LinkOf) {
     const inner = objectIn(schema, resolve)
     if (inner === undefined) return undefined
     const count = Object.keys(inner.properties ?? {}).length
-    const open = depth === 1 || count <= OPEN_FIELDS ? ' open' : ''
-    return html`<details${new Html(depth > 2 ? '' : open)}><summary>${count} ${count === 1 ? 'field' : 'fields'}</summary>${list(inner, anchor, depth)}</details>`
+    const isOpen = depth === 2 && (anchor.startsWith('body') || count <= OPEN_FIELDS)
+    const label = `${count} ${count === 1 ? 'field' : 'fields'}`
+    return html`<details${isOpen && html` open`}><summary>${label}</summary>${list(inner, anchor, depth)}</details>`
   }
 
   const list = ({ properties = {}, required = [] }: Schema, anchor: string, depth: number): Html =>

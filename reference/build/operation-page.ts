@@ -76,7 +76,7 @@ ${schema && fields.body(schema, 'response')}
     const count = errors.filter(error => `${error.status}` === status).length
     return html`<li><span class="status s${status[0]}">${status}</span> <span>${description}${
       count > 0 &&
-      html` <a href="/docs/errors#status-${status}">${count} ${count === 1 ? 'code' : 'codes'} with ${status}</a>`
+      html`: <a href="/docs/errors#status-${status}">${count} ${count === 1 ? 'code' : 'codes'} with ${status}</a>`
     }</span></li>`
   })}</ul>`
 }

@@ -159,25 +159,31 @@ function linksOf({
   return code => links.get(code.split('?')[0] ?? '')
 }
 
+/** Only whoever deploys or administers the contracts can cause and remedy these. */
+const isOfDeployment = ({ remedy }: ErrorEntry) => remedy === 'Report it to the operator of the deployment.'
+
 function errorsMain(errors: readonly ErrorEntry[], linkOf: LinkOf): Html {
-  const statuses = [...new Set(errors.map(({ status }) => status))]
+  const ofRequests = errors.filter(error => !isOfDeployment(error))
+  const groups = [...new Set(ofRequests.map(({ status }) => status))].map(status => ({
+    id: `status-${status}`,
+    link: `${status}`,
+    title: `${status} ${statusNames[status]}`,
+    entries: ofRequests.filter(error => error.status === status),
+  }))
+  const deployment = { id: 'deployment', link: 'Deployment', title: 'Faults of a deployment' }
+  const all = [...groups, { ...deployment, entries: errors.filter(isOfDeployment) }]
   return html`<h1>Errors</h1>
-${markdown(
-  'The body of an error has `error` (a sentence), `code` (stable) and `requestId`, and where they help `details`, `remedy`, `retryable` and `retryAfterSeconds`. Decide by `code`. Names in braces stand for values, which `details` has too; digits are decimal strings. See [Retries](retries.md).',
-  linkOf,
-)}
+${markdown(ERRORS_INTRODUCTION, linkOf)}
 <p class="filter"><label>Filter <input type="search" data-filter placeholder="Code or word" autocomplete="off" spellcheck="false"></label> <span role="status" data-filter-count>${errors.length} codes</span></p>
-<p class="links">${statuses.map(status => html`<a href="#status-${status}">${status}</a>`)}</p>
-${statuses.map(
-  status =>
-    html`<section data-filter-group><h2 id="status-${status}">${status} ${statusNames[status]}</h2><ul class="errors">${errors
-      .filter(error => error.status === status)
-      .map(errorItem)}</ul></section>`,
+<p class="links">${all.map(({ id, link }) => html`<a href="#${id}">${link}</a>`)}</p>
+${all.map(
+  ({ id, title, entries }) =>
+    html`<section data-filter-group><h2 id="${id}">${title}</h2><ul class="errors">${entries.map(errorItem)}</ul></section>`,
 )}`
 
-  function errorItem({ code, sentence, remedy, details, retryable, retryAfterSeconds }: ErrorEntry): Html {
+  function errorItem({ code, status, sentence, remedy, details, retryable, retryAfterSeconds }: ErrorEntry): Html {
     const wait = retryAfterSeconds === undefined ? '' : ` after ${retryAfterSeconds} s`
-    return html`<li id="${code}" data-filter-item><h3><a href="#${code}">${code}</a></h3>
+    return html`<li id="${code}" data-filter-item><h3><a href="#${code}">${code}</a> <span class="status s${`${status}`[0]}">${status}</span></h3>
 <p>${sentence}</p><p class="remedy">${markdownInline(remedy)}</p>
 <dl><div><dt>Retryable</dt><dd>${retryable ? `yes, the identical request may succeed${wait}` : 'no'}</dd></div>${
       details.length > 0 &&
@@ -191,6 +197,9 @@ ${statuses.map(
     return new Html(markdown(marked, linkOf).text.replace(/^<p>|<\/p>$/g, ''))
   }
 }
+
+const ERRORS_INTRODUCTION =
+  'The body of an error has `error` (a sentence), `code` (stable) and `requestId`, and where they help `details`, `remedy`, `retryable` and `retryAfterSeconds`. Decide by `code`. Names in braces stand for values, which `details` has too; digits are decimal strings. See [Retries](retries.md).'
 
 const statusNames: Record<number, string> = {
   400: 'Rejected',
