@@ -113,6 +113,11 @@ const projects = [
     globalSetup: ['./test/support/devnet-chain.ts', './test/support/running-service.ts'],
   }),
   inNode({
+    name: 'client',
+    include: ['test/client/**/*.test.ts'],
+    globalSetup: ['./test/support/devnet-chain.ts', './test/support/running-service.ts'],
+  }),
+  inNode({
     name: 'node',
     include: ['devnet/**/*.test.ts', 'scripts/**/*.test.ts', 'test/**/*.node.test.ts'],
     exclude: e2e,

@@ -4,8 +4,8 @@ import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { type Hex, isHex, type TypedDataDefinition } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
-import { payerOf } from './payer.ts'
-import { promoteAgent } from './promotion.ts'
+import { createPayer } from '../packages/client/src/pay.ts'
+import { promoteAgent } from '../scripts/promote-agent.ts'
 
 // A command line to use with curl: creates keys, registers and promotes agents, and signs quotes. Keys never leave this
 // process.
@@ -52,10 +52,13 @@ async function register() {
     body: JSON.stringify(body),
   })
   const { x402, registrationFee } = quote
-  const send = x402.enabled
-    ? payerOf(payer(), { network: x402.network, asset: registrationFee.tokenAddress }).fetch
-    : fetch
+  const send = x402.enabled ? payerFor(x402.network, registrationFee).fetch : fetch
   console.log((await bodyOf(await send(request))).agentId)
+}
+
+function payerFor(network: string, { tokenAddress, amount }: Json) {
+  const chainId = Number(network.split(':')[1])
+  return createPayer({ account: payer(), chainId, asset: tokenAddress, maxAmount: BigInt(amount) })
 }
 
 /** Reads a quote from standard input, signs its typed data and prints the body to post. */

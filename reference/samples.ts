@@ -1,20 +1,6 @@
-/** What a sample of an operation needs to know about it; also embedded in its page. */
-export type SampleOperation = {
-  id: string
-  method: string
-  path: string
-  isStream: boolean
-  isPaid: boolean
-  /** The quote of a signed message, if the operation takes one. */
-  quote?: { path: string; parameters: Record<string, string> }
-}
-/** The values of a request: parameters by place, and the body as JSON. */
-export type RequestValues = {
-  path: Record<string, string>
-  query: Record<string, string>
-  headers: Record<string, string>
-  body?: unknown
-}
+import { sampleWithClient } from './client-samples.ts'
+import type { RequestValues, SampleOperation } from './sample-types.ts'
+
 export const languages = { curl: 'curl', typescript: 'TypeScript', python: 'Python' } as const
 export type Language = keyof typeof languages
 
@@ -27,12 +13,14 @@ export function targetOf(path: string, { path: params, query }: Pick<RequestValu
 
 /** Returns a program that sends the request to the service at `base`. */
 export function sampleOf(language: Language, base: string, operation: SampleOperation, values: RequestValues): string {
+  const clientSample = language === 'typescript' ? sampleWithClient(base, operation, values) : undefined
+  if (clientSample !== undefined) return clientSample
   const url = `${base}${targetOf(operation.path, values)}`
   if (operation.quote) {
     const { path, parameters } = operation.quote
     const query = { ...parameters, ...pickQuoted(parameters, values.body) }
     const quoteUrl = `${base}${targetOf(path, { path: values.path, query })}`
-    return signedSamples[language](quoteUrl, url, operation)
+    return (language === 'python' ? signedInPython : signedWithCurl)(quoteUrl, url, operation)
   }
   return (operation.isStream ? streamSamples : plainSamples)[language](url, operation, values)
 }
@@ -115,31 +103,19 @@ type SignedSample = (quoteUrl: string, url: string, operation: SampleOperation) 
 const feeNote = ({ isPaid }: SampleOperation, mark: string) =>
   isPaid ? `${mark} A 402 response asks for the registration fee: see the guide on payment.\n` : ''
 
-/** Quote, sign, send. */
-const signedSamples: Record<Language, SignedSample> = {
-  curl: (quoteUrl, url, operation) => `# The quote has the typed data to sign and the body to post.
+const signedWithCurl: SignedSample = (
+  quoteUrl,
+  url,
+  operation,
+) => `# The quote has the typed data to sign and the body to post.
 curl -s ${shellQuoted(quoteUrl)} > quote.json
 jq .typedData quote.json > typed-data.json
 # Any EIP-712 signer will do; this one is Foundry's, with a key from its keystore.
 SIGNATURE=$(cast wallet sign --account agent --data --from-file typed-data.json)
 ${feeNote(operation, '#')}jq --arg signature "$SIGNATURE" '.body + {$signature}' quote.json \\
-  | curl -s -X ${operation.method.toUpperCase()} ${shellQuoted(url)} -H 'Content-Type: application/json' -d @-`,
-  typescript: (quoteUrl, url, operation) => `import { privateKeyToAccount } from 'viem/accounts'
+  | curl -s -X ${operation.method.toUpperCase()} ${shellQuoted(url)} -H 'Content-Type: application/json' -d @-`
 
-const account = privateKeyToAccount(process.env.KEY as \`0x\${string}\`)
-const quote = await (await fetch(${scriptQuoted(quoteUrl)})).json()
-if (quote.error) throw new Error(quote.error)
-const { EIP712Domain, ...types } = quote.typedData.types // viem adds the domain's type itself
-const signature = await account.signTypedData({ ...quote.typedData, types })
-${feeNote(operation, '//')}const response = await fetch(${scriptQuoted(url)}, {
-  method: '${operation.method.toUpperCase()}',
-  headers: { 'Content-Type': 'application/json' },
-  body: JSON.stringify({ ...quote.body, signature }),
-})
-const result = await response.json()
-if (!response.ok) throw new Error(\`\${result.code}: \${result.error} \${result.remedy ?? ''}\`)
-console.log(result)`,
-  python: (quoteUrl, url, operation) => `import json, os
+const signedInPython: SignedSample = (quoteUrl, url, operation) => `import json, os
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 from eth_account import Account  # pip install eth-account
@@ -157,8 +133,7 @@ try:
     with urlopen(request) as response:
         print(json.load(response))
 except HTTPError as error:
-    print(json.load(error))  # code, error and remedy`,
-}
+    print(json.load(error))  # code, error and remedy`
 
 /** Returns a JSON value as Python writes it. */
 function pythonLiteral(value: unknown): string {

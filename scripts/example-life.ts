@@ -1,9 +1,9 @@
 import { type Address, hexToBigInt, type TypedDataDefinition } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
-import { payerOf } from '../client/payer.ts'
 import { erc8004IdentityRegistryAbi } from '../contracts-abi/erc8004-identity-registry.ts'
 import type { Account } from '../devnet/accounts.ts'
 import type { Devnet } from '../devnet/index.ts'
+import { createPayer } from '../packages/client/src/pay.ts'
 import { type Json, pollUntil } from './demo-service.ts'
 
 /** Sends a request that is recorded, and returns the JSON of its response. */
@@ -42,11 +42,13 @@ export async function liveExampleLife(devnet: Devnet, serviceUrl: string, send: 
   const { body: terms } = await succeed('GET', `/agents/register/quote?${query}`)
   const registration = { ...terms.body, signature: await sign(agent, terms.typedData) }
   const { body: unpaid } = await send('POST', '/agents/register', registration)
-  const payer = payerOf(privateKeyToAccount(accounts.payer.privateKey), {
-    network: terms.x402.network,
-    asset: terms.registrationFee.tokenAddress,
+  const payer = createPayer({
+    account: privateKeyToAccount(accounts.payer.privateKey),
+    chainId: devnet.chainId,
+    asset: contracts.USDC,
+    maxAmount: BigInt(terms.registrationFee.amount),
   })
-  const payment = await payer.sign(unpaid)
+  const payment = await payer.pay(unpaid)
   await succeed('POST', '/facilitator/verify', {
     x402Version: 2,
     paymentPayload: JSON.parse(atob(`${payment['PAYMENT-SIGNATURE']}`)),

@@ -5,7 +5,7 @@
 export const groups = [
   ['trading'],
   ['surfaces'],
-  ['lane', 'protocol only'],
+  ['lane', 'protocol only', 'client'],
   ['contracts', 'keeper', 'history'],
   ['node', 'e2e'],
 ]

@@ -1,5 +1,6 @@
 import { jsonTokens } from '../json-tokens.ts'
-import { type Language, languages, type RequestValues, type SampleOperation, sampleOf, targetOf } from '../samples.ts'
+import type { RequestValues, SampleOperation } from '../sample-types.ts'
+import { type Language, languages, sampleOf, targetOf } from '../samples.ts'
 import { readEvents } from './event-reader.ts'
 
 const TIMEOUT_MS = 30_000

@@ -1,6 +1,7 @@
 import type { Operation } from '../../src/operations/operation.ts'
 import { jsonTokens } from '../json-tokens.ts'
-import { languages, type RequestValues, type SampleOperation, sampleOf } from '../samples.ts'
+import type { RequestValues, SampleOperation } from '../sample-types.ts'
+import { languages, sampleOf } from '../samples.ts'
 import type { ErrorEntry } from './error-catalogue.ts'
 import { type fieldRenderer, objectIn } from './fields.ts'
 import { Html, html } from './html.ts'
@@ -96,8 +97,9 @@ export function recordedValues(described: Described): RequestValues {
 /** Returns what samples need to know about an operation. */
 export function sampleOperation({
   operation,
+  described,
   document,
-}: Pick<OperationPage, 'operation' | 'document'>): SampleOperation {
+}: Pick<OperationPage, 'operation' | 'described' | 'document'>): SampleOperation {
   const { id, method, path } = operation
   const quotePath = `${path}/quote`
   const quote = method === 'get' ? undefined : document.paths[quotePath]?.get
@@ -107,12 +109,15 @@ export function sampleOperation({
     path,
     isStream: operation.kind === 'event-stream',
     isPaid: operation.kind === 'json' && operation.paid === true,
+    numbers: (described.parameters ?? [])
+      .filter(({ schema }) => [schema?.type].flat().some(type => type === 'integer' || type === 'number'))
+      .map(({ name }) => name),
     ...(quote && { quote: { path: quotePath, parameters: recordedValues(quote).query } }),
   }
 }
 
 function tryForm({ operation, described, document }: OperationPage): Html {
-  const sample = sampleOperation({ operation, document })
+  const sample = sampleOperation({ operation, described, document })
   const values = recordedValues(described)
   const parameters = (described.parameters ?? []).filter(({ in: place }) => place !== 'header')
   return html`<section class="try" aria-labelledby="try"><h2 id="try">Try it</h2>
@@ -143,7 +148,7 @@ function input(name: string, place: string, options: readonly unknown[], isRequi
 
 /** Renders the samples and the recorded examples. */
 export function operationAside({ operation, described, document }: OperationPage): Html {
-  const sample = sampleOperation({ operation, document })
+  const sample = sampleOperation({ operation, described, document })
   const values = recordedValues(described)
   const samples = Object.entries(languages).map(([language, label]) => ({
     id: language,

@@ -6,11 +6,10 @@ import { computeMaxUsdcAmount } from '../protocol/compute-max-usdc-amount.ts'
 import { addChecks } from '../protocol/router-checks.ts'
 import { agentParams } from '../resources/agent.ts'
 import { presentAllocation } from '../resources/allocation.ts'
-import { positionQuery, purchaseFields, purchaseQuery, signedFields } from '../resources/intent-input.ts'
+import { addIntentBody, positionQuery, purchaseQuery } from '../resources/intent-input.ts'
 import { addIntentQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-receipt.ts'
 import { presentPosition } from '../resources/position.ts'
-import { positionId } from '../resources/primitives.ts'
 import { parseUsdc } from '../resources/usdc-amount.ts'
 import { quoteDeadline } from './deadline.ts'
 import { defineOperation } from './define-operation.ts'
@@ -61,7 +60,7 @@ export const getAddIntentQuote = defineOperation(
         checks,
         deadline,
         intent:
-          amount === undefined
+          usdcAmount === undefined || amount === undefined
             ? undefined
             : ({ nonce, deadline }) => ({
                 message: { agentId, positionId, usdcAmount: amount, minTokenOut, maxSlippageBps, deadline, nonce },
@@ -97,7 +96,7 @@ export const submitAddIntent = defineOperation(
     description:
       "Verifies an AddToPosition message signed by the agent's signer and relays it. The entry price becomes the average by cost; the ladder stays as it is.",
     params: agentParams,
-    body: z.object({ positionId, ...purchaseFields, ...signedFields }),
+    body: addIntentBody,
     cache: 'none',
     status: 201,
     output: intentReceipt,

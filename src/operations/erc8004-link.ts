@@ -16,12 +16,20 @@ import {
   signature,
   unixSeconds,
 } from '../resources/primitives.ts'
-import { eip712Info, presentEip712, presentTypedData, signableFields } from '../resources/typed-data.ts'
+import {
+  eip712Info,
+  presentEip712,
+  presentTypedData,
+  signableFields,
+  typedDataSchemas,
+} from '../resources/typed-data.ts'
 import { deadlineRefusal, deadlineWarnings, quoteDeadline } from './deadline.ts'
 import { defineOperation, OperationReply } from './define-operation.ts'
 import { refusalAtHead } from './failed-intent-refusals.ts'
 import { relayOrRefuse, wasAccepted } from './relay-or-refuse.ts'
 import { verifyRegistryMessage } from './verify-registry-message.ts'
+
+const submission = z.object({ erc8004AgentId, deadline, signature })
 
 export const getERC8004LinkQuote = defineOperation(
   {
@@ -46,7 +54,7 @@ export const getERC8004LinkQuote = defineOperation(
         identityRegistry: addressOut.meta({ description: 'The ERC-8004 identity registry' }),
         serverTime: unixSeconds('Current block time'),
         suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
-        ...signableFields,
+        ...signableFields(typedDataSchemas.LinkERC8004, { id: 'Erc8004LinkBody', submission }),
         asOf,
       })
       .meta({ id: 'Erc8004LinkQuote' }),
@@ -89,7 +97,7 @@ export const linkERC8004 = defineOperation(
     description:
       "Verifies a LinkERC8004 message signed by the agent's owner, who must hold the identity token, and relays it. Posting the identical body again responds 200 with the same result.",
     params: agentParams,
-    body: z.object({ erc8004AgentId, deadline, signature }),
+    body: submission,
     cache: 'none',
     status: 201,
     replay: 200,

@@ -11,8 +11,8 @@ import { presentRiskBounds } from '../resources/account-risk-bounds.ts'
 import { agentParams } from '../resources/agent.ts'
 import { presentAllocation } from '../resources/allocation.ts'
 import { presentExitBounds } from '../resources/exit-bounds.ts'
-import { exits, exitsQuery, presentExitRule, toExitRules } from '../resources/exit-rule.ts'
-import { purchaseFields, purchaseQuery, signedFields, symbol } from '../resources/intent-input.ts'
+import { exitsQuery, presentExitRule, toExitRules } from '../resources/exit-rule.ts'
+import { openIntentBody, purchaseQuery, symbol } from '../resources/intent-input.ts'
 import { tradeIntentQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-receipt.ts'
 import { parseUsdc } from '../resources/usdc-amount.ts'
@@ -67,7 +67,7 @@ export const getTradeIntentQuote = defineOperation(
         checks,
         deadline,
         intent:
-          token && amount !== undefined
+          symbol !== undefined && token && usdcAmount !== undefined && amount !== undefined
             ? ({ nonce, deadline }) => ({
                 message: {
                   agentId,
@@ -125,7 +125,7 @@ export const submitTradeIntent = defineOperation(
     description:
       "Verifies an OpenPosition message signed by the agent's signer and relays it. Responds once the transaction is mined. Posting the identical body again returns the same receipt and never trades twice.",
     params: agentParams,
-    body: z.object({ symbol, exits, ...purchaseFields, ...signedFields }),
+    body: openIntentBody,
     cache: 'none',
     status: 201,
     output: intentReceipt,

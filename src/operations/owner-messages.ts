@@ -24,18 +24,21 @@ type Party = { address: Address; nonce: bigint }
 /** Returns the owner of an agent as the party that signs. */
 export const ownerOf = ({ agent, ownerNonce }: OwnerTerms): Party => ({ address: agent.owner, nonce: ownerNonce })
 
-type OwnerQuote = {
+type OwnerQuote<P extends OwnerPrimaryType, B> = {
   agentId: bigint
-  primaryType: OwnerPrimaryType
+  primaryType: P
   deadline: bigint | undefined
   party?: (terms: OwnerTerms) => Party
   /** The message and the body without nonce and deadline; undefined unless the request names every value. */
-  message?: (terms: OwnerTerms) => { message: Message; body: Record<string, unknown> } | undefined
+  message?: (terms: OwnerTerms) => { message: Message; body: B } | undefined
   warnings?: (terms: OwnerTerms, block: Block) => string[]
 }
 
 /** Returns the quote for a message of an owner. Throws AGENT_NOT_FOUND, OWNER_CONTROLS_NOT_SET. */
-export async function quoteOwnerMessage({ chain }: Pick<Context, 'chain'>, quote: OwnerQuote) {
+export async function quoteOwnerMessage<P extends OwnerPrimaryType, B extends object>(
+  { chain }: Pick<Context, 'chain'>,
+  quote: OwnerQuote<P, B>,
+) {
   const { agentId, primaryType, party = ownerOf } = quote
   const { block, terms } = await getOwnerTerms(chain, agentId)
   const { address: signer, nonce } = party(terms)

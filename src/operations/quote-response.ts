@@ -12,7 +12,7 @@ import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { gasBudgetChecks } from './agent-gas-use.ts'
 import { marketClosedTexts } from './market-closed-texts.ts'
 
-type QuoteFacts<P extends PrimaryType> = {
+type QuoteFacts<P extends PrimaryType, B> = {
   agentId: bigint
   kind: 'open' | 'add' | 'reduce' | 'ladder'
   /** Whether it sells a whole position. */
@@ -23,16 +23,14 @@ type QuoteFacts<P extends PrimaryType> = {
   /** The requested deadline, or the suggested one. */
   deadline: bigint
   /** Builds message and body for the suggested deadline; absent unless the request names every value. */
-  intent?:
-    | ((signed: { nonce: bigint; deadline: bigint }) => { message: Message; body: Record<string, unknown> })
-    | undefined
+  intent?: ((signed: { nonce: bigint; deadline: bigint }) => { message: Message; body: B }) | undefined
 }
 
 /** Returns the fields of every intent quote, with typed data and body if the intent is complete. */
-export async function presentQuote<P extends PrimaryType>(
+export async function presentQuote<P extends PrimaryType, B extends object>(
   context: Context,
   block: Block,
-  { agentId, kind, closesPosition, terms, primaryType, checks: routerChecks, deadline, intent }: QuoteFacts<P>,
+  { agentId, kind, closesPosition, terms, primaryType, checks: routerChecks, deadline, intent }: QuoteFacts<P, B>,
 ) {
   const { config, trading } = context
   const use = { agentId, kind, agent: terms.agent, block, ...(closesPosition !== undefined && { closesPosition }) }

@@ -13,7 +13,7 @@ import {
   uint,
   unixSeconds,
 } from './primitives.ts'
-import { eip712Info, signableFields, typedData } from './typed-data.ts'
+import { eip712Info, signableFields, typedDataSchemas } from './typed-data.ts'
 
 /** Text of limited length. The limit also holds in bytes, because the registry counts bytes. */
 const text = (max: number) =>
@@ -34,8 +34,8 @@ export const registrationFields = {
     example: 'https://agents.example/momentum-7.json',
   }),
   signer: address.meta({ description: 'Address that registers the agent and signs its trades' }),
-  linkERC8004: z.boolean().default(false).meta({ description: 'Whether to link an ERC-8004 identity' }),
-  erc8004AgentId: uint.default(0n).meta({ description: 'ERC-8004 token id; "0" if not linking' }),
+  linkERC8004: z.boolean().meta({ description: 'Whether to link an ERC-8004 identity' }).default(false),
+  erc8004AgentId: uint.meta({ description: 'ERC-8004 token id; "0" if not linking' }).default(0n),
 }
 
 /** The owner of an agent, if it is not the signer. All three fields or none. */
@@ -74,9 +74,14 @@ export const registrationQuote = z
     registryPaused: z.boolean(),
     serverTime: unixSeconds('Current block time'),
     suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
-    ...signableFields,
+    ...signableFields(typedDataSchemas.SelfRegister, { id: 'RegistrationBody', submission: registrationBody }),
     ownerConsent: z
-      .object({ owner: addressOut, nonce: z.string(), typedData: typedData.optional(), digest: z.string().optional() })
+      .object({
+        owner: addressOut,
+        nonce: z.string(),
+        typedData: typedDataSchemas.OwnAgent.optional(),
+        digest: z.string().optional(),
+      })
       .optional()
       .meta({ description: 'With `owner`: the OwnAgent message for `ownerSignature`' }),
     asOf,

@@ -100,7 +100,7 @@ describe.each(listed.map(operation => [operation.id, operation] as const))('%s',
     const { responses } = described(operation)
     const response = responses[operation.status].content[JSON_TYPE].schema
     for (const [path, schema] of leavesOf(response)) {
-      const unit = unitOf(path.at(-1) ?? '')
+      const unit = unitOf(path)
       if (unit) expect(schema.description ?? '', path.join('.')).toMatch(unit)
     }
   })
@@ -125,8 +125,10 @@ it('every reference resolves', () => {
   for (const reference of references) expect(resolve({ $ref: JSON.parse(reference) })).toBeDefined()
 })
 
-/** Returns what the description of a property must contain, by its name. */
-function unitOf(name: string): RegExp | undefined {
+/** Returns what the description of a property must contain, by its name. Bodies to post have human amounts. */
+function unitOf(path: string[]): RegExp | undefined {
+  const name = path.at(-1) ?? ''
+  if (path[0] === 'body' && /Usdc$|usdcAmount/.test(name)) return /human USDC/i
   if (/Bps$/.test(name)) return /basis points|bps/i
   if (/Usdc$|^(cap|used|available|initialAllocation|maxAllocation|totalAssets|idleAssets)$/.test(name))
     return /base units/

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { payerOf } from '../../client/payer.ts'
+import { createPayer } from '../../packages/client/src/pay.ts'
 import { errorRows } from '../../src/errors/catalogue.ts'
 import type { Body } from '../support/body.ts'
 import { launchBrowser } from './browser.ts'
@@ -37,10 +37,11 @@ async function registerAgent(): Promise<string> {
     metadataURI: 'https://agents.example/reference.json',
   })
   const quote = await get(`/agents/register/quote?${query}`)
-  const asset = quote.registrationFee.tokenAddress
-  const payer = payerOf(privateKeyToAccount(deployment.accounts.payer.privateKey), {
-    network: quote.x402.network,
-    asset,
+  const payer = createPayer({
+    account: privateKeyToAccount(deployment.accounts.payer.privateKey),
+    chainId: deployment.chainId,
+    asset: deployment.contracts.USDC,
+    maxAmount: BigInt(quote.registrationFee.amount),
   })
   const request = new Request(`${serviceUrl}/agents/register`, {
     method: 'POST',
@@ -296,7 +297,9 @@ describe('the samples', () => {
     const source = await page.locator(`#panel-${language} code`).evaluate(code => code.textContent ?? '')
     writeFileSync(join(scratch, file), source)
     const env = { ...process.env, KEY: key }
-    const { stdout } = await promisify(execFile)(command, [join(scratch, file)], { cwd: scratch, env })
+    // The workspace's client is not built: this condition selects its sources.
+    const options = language === 'typescript' ? ['--conditions=@agent-trading-service/source'] : []
+    const { stdout } = await promisify(execFile)(command, [...options, join(scratch, file)], { cwd: scratch, env })
     return stdout
   }
 
