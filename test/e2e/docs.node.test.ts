@@ -1,6 +1,7 @@
 import { execFile, execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
@@ -248,7 +249,7 @@ describe('on a phone', () => {
 })
 
 describe('accessibility', () => {
-  const axe = readFileSync(join(root, 'node_modules/axe-core/axe.min.js'), 'utf8')
+  const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
   const paths = ['', '/operations/getTradeIntentQuote', '/errors', '/guides/signing']
   it.each([
     ['light', 360],
@@ -292,11 +293,11 @@ describe('the samples', () => {
   }
 
   /** Runs a sample as the page shows it and returns what it prints. */
-  async function runSample(language: string): Promise<string> {
+  async function runSample(language: string, keys: Record<string, string> = {}): Promise<string> {
     const { file, command } = programs[language as keyof typeof programs] ?? { file: '', command: '' }
     const source = await page.locator(`#panel-${language} code`).evaluate(code => code.textContent ?? '')
     writeFileSync(join(scratch, file), source)
-    const env = { ...process.env, KEY: key }
+    const env = { ...process.env, KEY: key, PAYER_KEY: deployment.accounts.payer.privateKey, ...keys }
     // The workspace's client is not built: this condition selects its sources.
     const options = language === 'typescript' ? ['--conditions=@agent-trading-service/source'] : []
     const { stdout } = await promisify(execFile)(command, [...options, join(scratch, file)], { cwd: scratch, env })
@@ -313,10 +314,16 @@ describe('the samples', () => {
     expect(await runSample(language).catch(error => `${error.stderr}`)).toMatch(/primaryType|INVALID_REQUEST/)
   })
 
-  it('in TypeScript quotes, signs and executes a trade', async () => {
+  it('in TypeScript pay for a registration, and quote, sign and execute a trade', async () => {
+    await page.goto(`${docs}/operations/registerAgent`)
+    const body = JSON.parse(await page.locator('[name=body]').inputValue())
+    await page.locator('[name=body]').fill(JSON.stringify({ ...body, vault: deployment.vaults.genesis }))
+    const registered = await runSample('typescript', { KEY: generatePrivateKey() })
+    expect(registered).toMatch(/agentId: '\d+'/)
     await page.goto(`${docs}/operations/submitTradeIntent`)
     await page.locator('[name="path:agentId"]').fill(agentId)
-    await page.locator('[name=body]').fill(JSON.stringify({ symbol: 'AAPL', usdcAmount: '40' }))
+    const exits = [{ triggerBps: -500, exitBps: 10_000 }]
+    await page.locator('[name=body]').fill(JSON.stringify({ symbol: 'AAPL', usdcAmount: '40', exits }))
     expect(await runSample('typescript')).toMatch(/transactionHash: '0x[0-9a-f]{64}'/)
   })
 
