@@ -10,7 +10,7 @@ export type RecordedExamples = { operations: Record<string, RecordedOperation>; 
 type DocumentMedia = { example?: unknown }
 export type DocumentOperation = {
   operationId?: string
-  parameters?: { name: string; example?: unknown }[]
+  parameters?: { name: string; schema?: { type?: string | string[] }; example?: unknown }[]
   requestBody?: { content: Record<string, DocumentMedia> }
   responses: Record<string, { content?: Record<string, DocumentMedia> }>
 }
@@ -27,7 +27,8 @@ export function addExamples(described: DocumentOperation, { operations, errors }
   const { request, responses = {} } = operations[described.operationId ?? ''] ?? {}
   for (const parameter of described.parameters ?? []) {
     const recorded = request?.parameters[parameter.name]
-    if (recorded !== undefined) parameter.example = recorded
+    const isNumber = [parameter.schema?.type].flat().some(type => type === 'integer' || type === 'number')
+    if (recorded !== undefined) parameter.example = isNumber ? Number(recorded) : recorded
   }
   for (const media of Object.values(described.requestBody?.content ?? {}))
     if (request?.body !== undefined) media.example = request.body
