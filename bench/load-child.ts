@@ -2,7 +2,15 @@ import { Agent, request } from 'node:http'
 import { performance } from 'node:perf_hooks'
 
 /** One request of a load. Requests with the same `order` are sent one after another. */
-export type LoadRequest = { method: 'GET' | 'POST'; path: string; body?: string; order?: string }
+export type LoadRequest = {
+  method: 'GET' | 'POST'
+  path: string
+  body?: string
+  order?: string
+  headers?: Record<string, string>
+  /** Whether it is complete with the headers of its response, and stays open until the load ends. */
+  staysOpen?: boolean
+}
 
 /** A load: a closed loop of `clients`, each of which waits for its response, or `perSecond` requests at a fixed rate. */
 export type Load = {
@@ -11,6 +19,8 @@ export type Load = {
   clients: number
   perSecond?: number
   keepBodies?: boolean
+  /** No request begins after this time. */
+  maxSeconds?: number
 }
 
 /** The result of a request; status 0 is a broken connection. `at` is in milliseconds since the load began. */
@@ -19,20 +29,34 @@ export type LoadResult = { status: number; at: number; ms: number; body: string 
 export type LoadReport = { results: LoadResult[]; seconds: number; cpuSeconds: number }
 
 /** Runs a load and returns the results in the order of the requests. */
-async function run({ origin, requests, clients, perSecond, keepBodies = true }: Load): Promise<LoadReport> {
+async function run({
+  origin,
+  requests,
+  clients,
+  perSecond,
+  keepBodies = true,
+  maxSeconds = Infinity,
+}: Load): Promise<LoadReport> {
   const agent = new Agent({ keepAlive: true, maxSockets: Infinity, scheduling: 'fifo' })
   const { hostname, port } = new URL(origin)
   const began = performance.now()
   const cpu = process.cpuUsage()
 
-  const send = ({ method, path, body }: LoadRequest) =>
+  const send = ({ method, path, body, headers: more, staysOpen }: LoadRequest) =>
     new Promise<LoadResult>(resolve => {
       const at = performance.now() - began
       const end = (status: number, text: string) =>
         resolve({ status, at, ms: performance.now() - began - at, body: text })
-      const headers =
-        body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
+      const headers = {
+        ...(body !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+        ...more,
+      }
       const sent = request({ agent, hostname, port, method, path, headers }, response => {
+        if (staysOpen) {
+          response.resume()
+          response.on('error', () => {})
+          return end(response.statusCode ?? 0, '')
+        }
         const chunks: Buffer[] = []
         response.on('data', chunk => chunks.push(chunk))
         response.on('end', () => end(response.statusCode ?? 0, keepBodies ? Buffer.concat(chunks).toString() : ''))
@@ -53,7 +77,7 @@ async function run({ origin, requests, clients, perSecond, keepBodies = true }: 
   const results: LoadResult[] = new Array(requests.length)
   let next = 0
   const client = async () => {
-    for (let index = next++; index < requests.length; index = next++)
+    for (let index = next++; index < requests.length && performance.now() - began < maxSeconds * 1_000; index = next++)
       results[index] = await inOrder(requests[index] as LoadRequest)
   }
   if (perSecond === undefined) await Promise.all(Array.from({ length: clients }, client))

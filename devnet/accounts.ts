@@ -19,10 +19,14 @@ const roles = [
 ] as const
 const AGENTS = 14
 
-export const ACCOUNTS = roles.length + AGENTS
+export const ACCOUNTS = roles.length + AGENTS + 1
 
 export type Account = { address: `0x${string}`; privateKey: Hex }
-export type Accounts = Record<(typeof roles)[number], Account> & { agents: Account[] }
+export type Accounts = Record<(typeof roles)[number], Account> & {
+  agents: Account[]
+  /** The last one, because it came last: it posts weekly results. */
+  reporter: Account
+}
 
 /** Returns the accounts of the embedded chain, which are the same at every start. */
 export function devnetAccounts(): Accounts {
@@ -33,6 +37,13 @@ export function devnetAccounts(): Accounts {
     const privateKey = bytesToHex(key)
     return { address: privateKeyToAccount(privateKey).address, privateKey }
   }
-  const named = Object.fromEntries(roles.map((role, index) => [role, derive(index)])) as Omit<Accounts, 'agents'>
-  return { ...named, agents: Array.from({ length: AGENTS }, (_, i) => derive(roles.length + i)) }
+  const named = Object.fromEntries(roles.map((role, index) => [role, derive(index)])) as Omit<
+    Accounts,
+    'agents' | 'reporter'
+  >
+  return {
+    ...named,
+    agents: Array.from({ length: AGENTS }, (_, i) => derive(roles.length + i)),
+    reporter: derive(roles.length + AGENTS),
+  }
 }

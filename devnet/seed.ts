@@ -1,5 +1,6 @@
 import { type Address, type PublicClient, parseUnits } from 'viem'
 import { erc8004IdentityRegistryAbi } from '../contracts-abi/erc8004-identity-registry.ts'
+import { erc8004ReputationRegistryAbi } from '../contracts-abi/erc8004-reputation-registry.ts'
 import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
 import { stockTokenAbi } from '../contracts-abi/stock-token.ts'
@@ -19,7 +20,7 @@ import { addLiquidity, approveUniswap, createPool, deployUniswap, rememberPrices
 /** A deployment with protocol.md's functions only has no extension. */
 export type DevnetContracts = ProtocolContracts &
   Partial<ExtensionContracts> &
-  Uniswap & { USDC: Address; ERC8004IdentityRegistry: Address; Multicall3: Address }
+  Uniswap & { USDC: Address; ERC8004IdentityRegistry: Address; ERC8004ReputationRegistry: Address; Multicall3: Address }
 
 // A pool trades at most twice a second here, so its average reaches back half a minute.
 const OBSERVATIONS = 64
@@ -72,6 +73,11 @@ export async function seed(
   const config = embeddedConfig(accounts, { USDC, ERC8004IdentityRegistry, uniswap, pools })
   const suite = await (protocolOnly ? deployProtocolOnly : deploySuite)(admin, config)
   await verifySuite(client, config, suite, admin.address)
+  const ERC8004ReputationRegistry = await admin.deploy({
+    name: 'ERC8004ReputationRegistry',
+    abi: erc8004ReputationRegistryAbi,
+    args: [ERC8004IdentityRegistry],
+  })
 
   const marketMaker = pipelinedSender(client, accounts.marketMaker.privateKey)
   await approveUniswap(marketMaker, uniswap, [USDC, ...pools.map(({ token }) => token)])
@@ -103,9 +109,16 @@ export async function seed(
   })
   const markets = await marketsOf(client, uniswap, pools)
   for (const { pool } of markets) await rememberPrices(marketMaker, pool, OBSERVATIONS)
-  await Promise.all([...[marketMaker, depositor, updater, identityHolder].map(sender => sender.settle())])
+  await Promise.all([...[admin, marketMaker, depositor, updater, identityHolder].map(sender => sender.settle())])
   return {
-    contracts: { ...suite.contracts, ...uniswap, USDC, ERC8004IdentityRegistry, Multicall3: MULTICALL3 },
+    contracts: {
+      ...suite.contracts,
+      ...uniswap,
+      USDC,
+      ERC8004IdentityRegistry,
+      ERC8004ReputationRegistry,
+      Multicall3: MULTICALL3,
+    },
     vaults: suite.vaults,
     tokens: Object.fromEntries(pools.map(({ symbol, token }) => [symbol, token])),
     markets,

@@ -31,6 +31,7 @@ export function workerVars(deployment: Deployment): Record<string, string> {
     RELAYER_PRIVATE_KEY: accounts.relayer.privateKey,
     ORACLE_UPDATER_PRIVATE_KEY: accounts.oracleUpdater.privateKey,
     KEEPER_PRIVATE_KEY: accounts.keeper.privateKey,
+    REPORTER_PRIVATE_KEY: accounts.reporter.privateKey,
     // Exits fire at any hour, so that a stop-loss can be tried while the stock exchange is closed.
     MARKET_SESSIONS: 'off',
     // `npm run devnet:price` sets the prices; a refresh posts them again.

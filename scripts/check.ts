@@ -8,14 +8,20 @@ const bin = (name: string) => join(root, 'node_modules/.bin', name)
 const node = process.execPath
 
 const BUDGETS = 'bundle size and start-up time'
+const CLIENT = 'client package'
 const steps: [name: string, command: string, args: string[]][] = [
   ['layer rules are fresh', node, ['scripts/generate-layer-rules.ts', '--check']],
   ['format and lint', bin('biome'), ['ci', '--error-on-warnings', '--colors=off', '--max-diagnostics=20']],
   ['Worker types', bin('wrangler'), ['types', '--include-runtime']],
   ['types', bin('tsc'), ['-p', '.']],
+  ['types of the API reference', bin('tsc'), ['-p', 'reference/browser']],
+  ['types of the pages', bin('tsc'), ['-p', 'web']],
   ['unused code', bin('knip'), ['--no-progress']],
   ['generated files are fresh', node, ['scripts/generate-abis.ts', '--check']],
   ['migrations are fresh', node, ['scripts/generate-migrations.ts', '--check']],
+  ['skills are fresh', node, ['scripts/generate-skills.ts', '--check']],
+  ['client is fresh', node, ['scripts/generate-client.ts', '--check']],
+  [CLIENT, node, ['scripts/check-client.ts']],
   ['README and .dev.vars.example are fresh', node, ['scripts/generate-variables.ts', '--check']],
   ['Solidity format', node, ['contracts/tools/forge.mjs', 'fmt', '--check']],
   ['Solidity lint', node, ['contracts/tools/forge.mjs', 'lint', 'src', '--deny', 'warnings']],
@@ -63,7 +69,7 @@ function missingFromLock(): string[] {
 let failures = 0
 function report(name: string, ok: boolean, output: string) {
   console.log(`${ok ? 'ok    ' : 'FAILED'}  ${name}`)
-  if (ok && name !== BUDGETS) return
+  if (ok && name !== BUDGETS && name !== CLIENT) return
   if (!ok) failures++
   console.log(output.trim().slice(-6_000).replace(/^/gm, '        '))
 }

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { formatUnits, type Hex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { payerOf } from '../client/payer.ts'
-import { promoteAgent } from '../client/promotion.ts'
 import type { Devnet } from '../devnet/index.ts'
+import { createPayer } from '../packages/client/src/pay.ts'
 import {
   confirm,
   httpSurface,
@@ -14,6 +13,7 @@ import {
   type Surface,
   serviceAt,
 } from './demo-service.ts'
+import { promoteAgent } from './promote-agent.ts'
 
 // The life of the demo's agent. Every line comes from a response, and every transaction is confirmed.
 
@@ -62,10 +62,16 @@ async function register(devnet: Devnet, service: Service): Promise<Agent> {
     metadataURI: 'https://agents.example/demo.json',
   })
   const terms = await service.get(`/agents/register/quote?${registration}`)
-  const { registrationFee, x402 } = terms
+  const { registrationFee } = terms
   const payer = privateKeyToAccount(devnet.deployment.accounts.payer.privateKey)
   const payments: Json[] = []
-  const paying = payerOf(payer, { network: x402.network, asset: registrationFee.tokenAddress }, async request => {
+  const feeTerms = {
+    account: payer,
+    chainId: devnet.chainId,
+    asset: devnet.deployment.contracts.USDC,
+    maxAmount: BigInt(registrationFee.amount),
+  }
+  const paying = createPayer(feeTerms, async request => {
     const response = await fetch(request)
     const receipt = response.headers.get('payment-response')
     if (receipt) payments.push(JSON.parse(atob(receipt)))

@@ -10,7 +10,7 @@ export const layers = [
   ['context'],
   ['resources'],
   ['live'],
-  ['keeper', 'payments'],
+  ['keeper', 'payments', 'intake-switches'],
   ['executor'],
   ['history'],
   ['price-providers'],
@@ -33,7 +33,7 @@ export const restrictedPackages: { packages: string[]; layers: Layer[] }[] = [
   { packages: ['@x402/**'], layers: ['payments'] },
   {
     packages: ['cloudflare:workers'],
-    layers: ['index', 'mcp', 'live', 'keeper', 'payments', 'executor', 'history', 'read-cache'],
+    layers: ['index', 'mcp', 'live', 'keeper', 'payments', 'intake-switches', 'executor', 'history', 'read-cache'],
   },
   {
     packages: ['zod', 'zod/**'],

@@ -1,16 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { rateLimits } from '../src/rate-limits.ts'
+import { DEFAULT_RATE_LIMITS, type RateLimitName } from '../src/config.ts'
+import { rateLimitBindings } from '../src/rate-limits.ts'
 
-it('wrangler.toml configures the rate limits that the service tells its clients', () => {
+it('wrangler.toml configures the rate limits that are the defaults of the variables', () => {
   const wrangler = readFileSync(join(import.meta.dirname, '../wrangler.toml'), 'utf8')
   const configured = [
-    ...wrangler.matchAll(/\[\[ratelimits\]\]\nname = "(\w+)"\n.*\nsimple = \{ limit = (\d+), period = (\d+) \}/g),
-  ].map(([, binding, quota, windowSeconds]) => ({
-    binding,
-    quota: Number(quota),
-    windowSeconds: Number(windowSeconds),
-  }))
-  expect(configured).toEqual(Object.values(rateLimits))
+    ...wrangler.matchAll(/\[\[ratelimits\]\]\nname = "(\w+)"\n.*\nsimple = \{ limit = (\d+), period = 60 \}/g),
+  ].map(([, binding, quota]) => [binding, Number(quota)])
+  expect(configured).toEqual(
+    Object.entries(rateLimitBindings).map(([name, binding]) => [binding, DEFAULT_RATE_LIMITS[name as RateLimitName]]),
+  )
 })

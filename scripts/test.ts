@@ -1,17 +1,17 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
-import { groups, scaledFiles, slowFiles } from './test-groups.ts'
+import { maxParallel, projects, scaledFiles, slowFiles } from './test-projects.ts'
 
-// `npm test`: the contract tests and the groups of service tests, in parallel, because service tests mostly wait for blocks.
+// `npm test`: the contract tests and the projects of service tests, a few at a time, because service tests mostly wait for blocks.
 // `npm test -- <vitest arguments>` runs only the selected tests. `--slow` runs what `npm run test:full` adds to `npm test`.
 // The output of a parallel process is printed when it exits. The last lines name the failures and count all tests.
 
 /** `failures` holds one entry per failed test: its name, and why it failed. */
 type Results = { passed: number; failures: string[] }
-/** Which files run, and the size of tests with a variable size; see test-groups.ts. */
+/** Which files run, and the size of tests with a variable size; see test-projects.ts. */
 type Extent = 'fast' | 'full' | 'selected'
 
 const root = join(import.meta.dirname, '..')
@@ -20,32 +20,41 @@ const forge = join(root, 'contracts/tools/forge.mjs')
 const args = process.argv.slice(2)
 const resultsFolder = mkdtempSync(join(tmpdir(), 'agent-trading-service-test-'))
 
-const testAll = () => inParallel(groups.map(group => () => testGroup('fast', group)))
+const testAll = () =>
+  inParallel(
+    maxParallel.fast,
+    projects.map(name => () => testProject('fast', name)),
+  )
 
-const testSlow = () => inParallel(groups.map(group => () => testGroup('full', group, [...slowFiles, ...scaledFiles])))
+const testSlow = () =>
+  inParallel(
+    maxParallel.full,
+    projects.map(name => () => testProject('full', name, [...slowFiles, ...scaledFiles])),
+  )
 
-const testSelected = () => inParallel([() => testService('selected', args)])
+const testSelected = () => testService('selected', args)
 
-/** Runs the projects of a group one after another, each in its own process, so that only one of their chains runs. */
-async function testGroup(extent: Extent, projects: string[], files: string[] = []): Promise<Results> {
-  const results: Results[] = []
-  for (const project of projects)
-    results.push(
-      project === 'contracts'
-        ? await testContracts(extent)
-        : await testService(extent, [`--project=${project}`, '--passWithNoTests', ...files]),
-    )
-  return sumOf(results)
+/** Builds what the Worker serves at /docs, before any test reads it. */
+async function buildReference(): Promise<void> {
+  const { code, output } = await run([join(root, 'scripts/build-reference.ts')], {})
+  if (code !== 0) throw new Error(`The API reference could not be built:\n${output}`)
 }
 
-/** Runs all tasks to their end. A task that throws counts as one failed test. */
-async function inParallel(tasks: (() => Promise<Results>)[]): Promise<Results> {
-  const settled = await Promise.allSettled(tasks.map(task => task()))
-  return sumOf(
-    settled.map(result =>
-      result.status === 'fulfilled' ? result.value : { passed: 0, failures: [String(result.reason)] },
-    ),
-  )
+/** Runs the tests of a project in a process of their own, with a chain of their own. */
+const testProject = (extent: Extent, name: string, files: string[] = []): Promise<Results> =>
+  name === 'contracts'
+    ? testContracts(extent)
+    : testService(extent, [`--project=${name}`, '--passWithNoTests', ...files])
+
+/** Runs all tasks to their end, some at a time. A task that throws counts as one failed test. */
+async function inParallel(limit: number, tasks: (() => Promise<Results>)[]): Promise<Results> {
+  const results: Results[] = []
+  async function work() {
+    for (let task = tasks.shift(); task !== undefined; task = tasks.shift())
+      results.push(await task().catch((error: unknown) => ({ passed: 0, failures: [String(error)] })))
+  }
+  await Promise.all(Array.from({ length: limit }, work))
+  return sumOf(results)
 }
 
 const sumOf = (results: Results[]): Results => ({
@@ -61,7 +70,7 @@ const testContracts = (extent: Extent) =>
   extent === 'full' ? testSolidity(['--match-path', 'test/invariants/*'], { FOUNDRY_PROFILE: 'ci' }) : testSolidity([])
 
 async function testSolidity(selection: string[], env: Record<string, string> = {}): Promise<Results> {
-  const { code, output } = await run([forge, 'test', '--color', 'never', ...selection], env)
+  const { code, output } = await run([forge, 'test', '--threads', '1', '--color', 'never', ...selection], env)
   const passed = /(\d+) tests passed/.exec(output)?.[1] ?? '0'
   // forge prints a failure in its suite and again in a summary.
   const failures = [...new Set(output.match(/^\[FAIL.*$/gm))]
@@ -132,8 +141,12 @@ function run(scriptAndArgs: string[], env: Record<string, string> = {}) {
   })
 }
 
+// Built once and first, because services that run already would load a later build.
+execFileSync(process.execPath, [join(root, 'scripts/build-web.ts')], { stdio: 'inherit' })
+
 let results: Results
 try {
+  await buildReference()
   results = await (args.length === 0 ? testAll() : args[0] === '--slow' ? testSlow() : testSelected())
 } finally {
   rmSync(resultsFolder, { recursive: true, force: true })

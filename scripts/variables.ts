@@ -18,6 +18,7 @@ export const groups = {
   fee: 'The registration fee over x402.',
   exits: 'The keeper, which fires exit rules.',
   prices: 'Market data, and posting it to the oracle.',
+  reputation: 'Posting track records to ERC-8004; needs BASE_URL too.',
   budgets: 'What strangers may cost the operator; docs/operations.md.',
   service: 'The service itself.',
 } as const
@@ -201,6 +202,14 @@ export const variables: Variable[] = [
     default: '30',
   },
   {
+    name: 'REPORTER_PRIVATE_KEY',
+    group: 'reputation',
+    secret: true,
+    meaning:
+      'key that posts the result of each week to the `ERC8004ReputationRegistry` of `CONTRACTS`; needs gas, no role',
+    otherwise: 'nothing is posted',
+  },
+  {
     name: 'GAS_BUDGET_AGENT',
     group: 'budgets',
     meaning: "gas per minute and per day for one agent's intents",
@@ -243,6 +252,54 @@ export const variables: Variable[] = [
     default: '3000000,30000000',
   },
   {
+    name: 'RATE_LIMIT_READS',
+    group: 'budgets',
+    meaning: 'reads per minute of one client address; `0` is no limit, here and in the other rate limits',
+    default: '6000',
+  },
+  {
+    name: 'RATE_LIMIT_QUOTES',
+    group: 'budgets',
+    meaning: 'quotes per minute of one client address',
+    default: '1200',
+  },
+  {
+    name: 'RATE_LIMIT_SUBMISSIONS',
+    group: 'budgets',
+    meaning: 'submissions per minute of one client address; reductions and stops have no limit',
+    default: '1200',
+  },
+  {
+    name: 'RATE_LIMIT_REGISTRATIONS',
+    group: 'budgets',
+    meaning: 'registrations per minute of one client address',
+    default: '120',
+  },
+  {
+    name: 'RATE_LIMIT_STREAMS',
+    group: 'budgets',
+    meaning: 'event streams that one client address may open per minute',
+    default: '1200',
+  },
+  {
+    name: 'RATE_LIMIT_MCP_SESSIONS',
+    group: 'budgets',
+    meaning: 'MCP sessions that one client address may open per minute',
+    default: '300',
+  },
+  {
+    name: 'RATE_LIMIT_SIGNER',
+    group: 'budgets',
+    meaning: 'messages per minute that one account has signed, from all addresses',
+    default: '600',
+  },
+  {
+    name: 'RATE_LIMIT_MCP_SESSION',
+    group: 'budgets',
+    meaning: 'messages per minute in one MCP session',
+    default: '1200',
+  },
+  {
     name: 'MAX_STREAMS_PER_ADDRESS',
     group: 'budgets',
     meaning: 'event streams that one client address may have open',
@@ -252,8 +309,8 @@ export const variables: Variable[] = [
     name: 'OPERATOR_SECRET',
     group: 'service',
     secret: true,
-    meaning: 'bearer token with which `/health/ready` shows the balances of the accounts',
-    otherwise: 'it shows them to nobody',
+    meaning: 'bearer token of `/operator/intake`, and with which `/health/ready` shows the balances of the accounts',
+    otherwise: 'nobody can close an intake, and balances are shown to nobody',
   },
   {
     name: 'BASE_URL',
@@ -278,6 +335,11 @@ export const variables: Variable[] = [
     default: 'true',
   },
   {
+    name: 'EXPLORER_URL',
+    group: 'service',
+    meaning: 'block explorer of the chain, to which the pages link: its `/tx/<hash>` and `/address/<address>`',
+  },
+  {
     name: 'PRIORITY_FEE_WEI',
     group: 'service',
     meaning: 'priority fee per gas in wei; the supported chains need none',
@@ -292,7 +354,14 @@ export const variables: Variable[] = [
   {
     name: 'INCLUSION_TIMEOUT_MS',
     group: 'service',
-    meaning: 'milliseconds that a submission waits for its transaction to be mined',
+    meaning: 'milliseconds that a lane waits for a transaction before it sends it again',
     default: '15000',
+  },
+  {
+    name: 'SUBMISSION_TIMEOUT_MS',
+    group: 'service',
+    meaning:
+      'milliseconds within which a submission responds; `SUBMISSION_UNKNOWN` if its transaction is not mined by then',
+    default: '4500',
   },
 ]

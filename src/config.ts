@@ -7,6 +7,7 @@ import {
   deployments,
   type GasBudget,
   gasBudget,
+  httpUrl,
   inclusionTimeoutMs,
   maxStreamsPerAddress,
   paymentVariables,
@@ -16,6 +17,8 @@ import {
   privateKeys,
   REAL_MONEY_CHAINS,
   readLeaseMs,
+  requestsPerMinute,
+  submissionTimeoutMs,
   type TradingContracts,
   tradingContracts,
   tradingVariables,
@@ -29,6 +32,19 @@ const DEFAULT_READ_LEASE_MS = 100
 const DEFAULT_PRICE_REFRESH_INTERVAL_SECONDS = 30
 const DEFAULT_MAX_STREAMS_PER_ADDRESS = 250
 const DEFAULT_INCLUSION_TIMEOUT_MS = 15_000
+const DEFAULT_SUBMISSION_TIMEOUT_MS = 4_500
+
+/** Requests per minute. */
+export const DEFAULT_RATE_LIMITS = {
+  reads: 6_000,
+  quotes: 1_200,
+  submissions: 1_200,
+  registrations: 120,
+  streams: 1_200,
+  mcpSessions: 300,
+  signer: 600,
+  mcpSession: 1_200,
+} satisfies RateLimitQuotas
 
 const DEFAULT_GAS_BUDGETS = {
   agent: { perMinute: 6e6, perDay: 3e8 },
@@ -62,6 +78,22 @@ export type ChainConfig = {
  */
 export type GasBudgetName = 'agent' | 'owner' | 'payer' | 'lane' | 'newAgents' | 'newContractPayers' | 'exitReserve'
 export type GasBudgets = Record<GasBudgetName, GasBudget>
+
+/**
+ * What is limited per minute: the first six for each client address, `signer` for each account that signs messages, `mcpSession`
+ * for the messages of each MCP session.
+ */
+export type RateLimitName =
+  | 'reads'
+  | 'quotes'
+  | 'submissions'
+  | 'registrations'
+  | 'streams'
+  | 'mcpSessions'
+  | 'signer'
+  | 'mcpSession'
+/** Requests per minute; 0 is no limit. */
+export type RateLimitQuotas = Record<RateLimitName, number>
 
 /** A market-data provider that is queried over HTTP. */
 export type HttpPriceProviderConfig = {
@@ -101,6 +133,8 @@ export type Config = {
   /** Hosts (and hosts of browser origins) that /mcp accepts, so that foreign pages cannot reach a local server. */
   allowedHosts: string[]
   docsEnabled: boolean
+  /** Base URL of the chain's block explorer, which has /tx/<hash> and /address/<address>. */
+  explorerUrl: string | undefined
   chain: ChainConfig | undefined
   trading: TradingContracts | undefined
   /** Keys of the accounts that relay intents. */
@@ -111,6 +145,8 @@ export type Config = {
   oracleUpdaterKey: Hex | undefined
   /** The account that fires exits. */
   keeper: { key: Hex } | undefined
+  /** Key of the account that posts weekly results to the ERC-8004 reputation registry. */
+  reporterKey: Hex | undefined
   /** Whether equity market hours apply to exits, price refreshes and stale-price messages. */
   respectSessions: boolean
   priceProvider: PriceProviderConfig | undefined
@@ -124,9 +160,12 @@ export type Config = {
   deployments: Record<string, string>
   /** How long a response about the newest block may be repeated without querying the node; 0 disables the cache. */
   readLeaseMs: number
-  /** How long a submission waits for its inclusion before the response is SUBMISSION_UNKNOWN. */
+  /** How long a lane waits for the inclusion of a transaction before reconciliation takes over. */
   inclusionTimeoutMs: number
+  /** How long a submission may take before the response is SUBMISSION_UNKNOWN; the lane goes on. */
+  submissionTimeoutMs: number
   gasBudgets: GasBudgets
+  rateLimits: RateLimitQuotas
   /** How many event streams a client may have open. */
   maxStreamsPerAddress: number
   /** Variables that are set but unusable: the name and what is wrong, never the value, which may be a secret. */
@@ -173,6 +212,17 @@ export function parseConfig(variables: Variables): Config {
     exitReserve: parseOne('GAS_BUDGET_EXIT_RESERVE', gasBudget) ?? DEFAULT_GAS_BUDGETS.exitReserve,
   }
 
+  const rateLimits = {
+    reads: parseOne('RATE_LIMIT_READS', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.reads,
+    quotes: parseOne('RATE_LIMIT_QUOTES', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.quotes,
+    submissions: parseOne('RATE_LIMIT_SUBMISSIONS', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.submissions,
+    registrations: parseOne('RATE_LIMIT_REGISTRATIONS', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.registrations,
+    streams: parseOne('RATE_LIMIT_STREAMS', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.streams,
+    mcpSessions: parseOne('RATE_LIMIT_MCP_SESSIONS', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.mcpSessions,
+    signer: parseOne('RATE_LIMIT_SIGNER', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.signer,
+    mcpSession: parseOne('RATE_LIMIT_MCP_SESSION', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.mcpSession,
+  }
+
   function parsePayment(): PaymentConfig | 'unusable' | undefined {
     if (set.X402_ENABLED === undefined || set.X402_ENABLED === 'false') return undefined
     const values = chain && parse(paymentVariables(chain), set, [])
@@ -205,12 +255,14 @@ export function parseConfig(variables: Variables): Config {
     baseUrl,
     allowedHosts: [...LOCAL_HOSTS, ...hostsOf(set.BASE_URL, set.ALLOWED_HOSTS)],
     docsEnabled: set.DOCS_ENABLED !== 'false',
+    explorerUrl: parseOne('EXPLORER_URL', httpUrl),
     chain: chain && toChainConfig(chain),
     trading: tradingContracts.safeParse(trading?.CONTRACTS).data,
     executorKeys: parseOne('EXECUTOR_PRIVATE_KEY', privateKeys) ?? [],
     relayerKey: parseOne('RELAYER_PRIVATE_KEY', privateKeys)?.[0],
     oracleUpdaterKey: parseOne('ORACLE_UPDATER_PRIVATE_KEY', privateKeys)?.[0],
     keeper: keeperKey && { key: keeperKey },
+    reporterKey: parseOne('REPORTER_PRIVATE_KEY', privateKeys)?.[0],
     respectSessions: set.MARKET_SESSIONS !== 'off',
     priceProvider,
     payment,
@@ -222,7 +274,9 @@ export function parseConfig(variables: Variables): Config {
     },
     readLeaseMs: parseOne('READ_LEASE_MS', readLeaseMs) ?? DEFAULT_READ_LEASE_MS,
     inclusionTimeoutMs: parseOne('INCLUSION_TIMEOUT_MS', inclusionTimeoutMs) ?? DEFAULT_INCLUSION_TIMEOUT_MS,
+    submissionTimeoutMs: parseOne('SUBMISSION_TIMEOUT_MS', submissionTimeoutMs) ?? DEFAULT_SUBMISSION_TIMEOUT_MS,
     gasBudgets,
+    rateLimits,
     maxStreamsPerAddress: parseOne('MAX_STREAMS_PER_ADDRESS', maxStreamsPerAddress) ?? DEFAULT_MAX_STREAMS_PER_ADDRESS,
     problems,
   }

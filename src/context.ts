@@ -6,11 +6,13 @@ import { createExecutor, type Executor } from './executor/client.ts'
 import { createJournals, type Journals } from './executor/find-in-all-lanes.ts'
 import type { RelayRequest } from './executor/relay-types.ts'
 import { createHistory, type History } from './history/client.ts'
+import { createIntakeSwitches, type IntakeSwitches } from './intake-switches/client.ts'
 import { createKeeper, type Keeper } from './keeper/client.ts'
 import { createEventStreamsClient, type EventStreamsClient } from './live/client.ts'
 import { createPayments, type Payments } from './payments/client.ts'
 import { createPriceProvider } from './price-providers/create-price-provider.ts'
 import type { PriceProvider } from './price-providers/price-provider.ts'
+import { type ClientLimits, createRateLimits, type RateLimiters, type RateLimits } from './rate-limits.ts'
 import { createReadCache, type ReadCache } from './read-cache.ts'
 
 /** What an operation may use. A getter throws the refusal of a capability that the deployment lacks. */
@@ -29,10 +31,14 @@ export type Context = {
   readonly relayer: Executor
   /** Posts prices to the oracle. */
   readonly updater: Executor
+  /** Posts weekly results; undefined if the deployment has no reporter. */
+  readonly reporter: Executor | undefined
   /** Looks up intents and transactions in the journals of all lanes; empty if the deployment has no accounts. */
   readonly journals: Journals
   /** Fires exits; undefined if the deployment runs no keeper. */
   readonly keeper: Keeper | undefined
+  /** Which kinds of intake the operator has closed. */
+  readonly intakeSwitches: IntakeSwitches
   /** Reads past trades, positions, agents and samples. */
   readonly history: History
   /** Opens streams of trades, intents and alerts. */
@@ -45,26 +51,29 @@ export type Context = {
   readonly payment?: unknown
   /** The bearer token of this call. */
   readonly bearer?: string
+  readonly rateLimits: RateLimits
+  /** The rate limits of this call's client; undefined if it has none. */
+  readonly client?: ClientLimits
 }
 
 type ContextBindings = Pick<
   Env,
-  'EXECUTOR_LANE' | 'KEEPER' | 'PAYMENT_LEDGER' | 'HISTORY' | 'HISTORY_INDEXER' | 'EVENT_STREAMS'
+  'EXECUTOR_LANE' | 'INTAKE_SWITCHES' | 'KEEPER' | 'PAYMENT_LEDGER' | 'HISTORY' | 'HISTORY_INDEXER' | 'EVENT_STREAMS'
 >
 
 /** A stranger who asks in a loop causes one reading of the state in this time. */
 const READINESS_LEASE_MS = 2_000
 
 /** Creates the context of a deployment. Nothing is connected before it is used. */
-export function createContext(config: Config, env: ContextBindings): Context {
+export function createContext(config: Config, env: ContextBindings, limiters?: RateLimiters): Context {
   const chain = config.chain && createChain(config.chain, config.trading)
   const readCache = createReadCache(config.readLeaseMs)
   const readinessCache = createReadCache(config.readLeaseMs === 0 ? 0 : READINESS_LEASE_MS)
   // After a relay, this isolate must read its own writes.
   const executorOf = (keys: readonly Hex[]): Executor => {
     const executor = createExecutor(env.EXECUTOR_LANE, keys, config)
-    const relay = async (request: RelayRequest) => {
-      const outcome = await executor.relay(request)
+    const relay = async (request: RelayRequest, respondBy?: number) => {
+      const outcome = await executor.relay(request, respondBy)
       readCache.clear()
       return outcome
     }
@@ -74,6 +83,8 @@ export function createContext(config: Config, env: ContextBindings): Context {
     config,
     readCache,
     readinessCache,
+    rateLimits: createRateLimits(config.rateLimits, limiters),
+    intakeSwitches: createIntakeSwitches(env.INTAKE_SWITCHES),
     get chain() {
       if (chain === undefined) throw refuse('CHAIN_NOT_CONFIGURED')
       return chain
@@ -95,11 +106,14 @@ export function createContext(config: Config, env: ContextBindings): Context {
       if (config.oracleUpdaterKey === undefined) throw refuse('PRICE_UPDATER_NOT_CONFIGURED')
       return executorOf([config.oracleUpdaterKey])
     },
+    get reporter() {
+      return config.reporterKey && executorOf([config.reporterKey])
+    },
     get journals() {
-      const { executorKeys, relayerKey, oracleUpdaterKey, keeper } = config
+      const { executorKeys, relayerKey, oracleUpdaterKey, keeper, reporterKey } = config
       return createJournals(env.EXECUTOR_LANE, {
         relaying: [...executorKeys, relayerKey ?? []].flat(),
-        own: [oracleUpdaterKey ?? [], keeper?.key ?? []].flat(),
+        own: [oracleUpdaterKey ?? [], keeper?.key ?? [], reporterKey ?? []].flat(),
       })
     },
     get keeper() {
@@ -131,6 +145,12 @@ const BEARER = /^Bearer +([^\s]+) *$/i
 export function withAuthorization(context: Context, header: string | null | undefined): Context {
   const [, token] = BEARER.exec(header ?? '') ?? []
   return token === undefined ? context : Object.create(context, { bearer: { value: token } })
+}
+
+/** Returns the context with the rate limits of the client that sent the headers, if it has any. */
+export function withClient(context: Context, headers: Headers): Context {
+  const client = context.rateLimits.ofClient(headers)
+  return client === undefined ? context : Object.create(context, { client: { value: client } })
 }
 
 /** Returns the context with the payment of a call, if it has one. */

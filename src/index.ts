@@ -17,18 +17,20 @@ import type { ServerFactory } from './mcp/server-types.ts'
 import { McpSessionObject } from './mcp/session-object.ts'
 import { McpHubObject } from './mcp/subscription-hub-object.ts'
 import { presentIntentRecord } from './operations/intent-status.ts'
+import { postFeedbackOnSchedule } from './operations/scheduled-feedback.ts'
+import { logLagOnSchedule } from './operations/scheduled-lag-alert.ts'
 import { refreshPricesOnSchedule } from './operations/scheduled-price-refresh.ts'
 import type { RateLimiters } from './rate-limits.ts'
 import { presentOwnerEvent } from './resources/owner-event.ts'
 import { presentTrade } from './resources/trade.ts'
 
+export { IntakeSwitchesObject as IntakeSwitches } from './intake-switches/object.ts'
 export { KeeperObject as Keeper } from './keeper/object.ts'
 export { PaymentLedgerObject as PaymentLedger } from './payments/object.ts'
 
 const config = parseConfig({ ...env })
-const context = createContext(config, env)
-const limiters = { ...env } as RateLimiters
-const app = createApp(() => context, env.ASSETS, limiters)
+const context = createContext(config, env, { ...env } as RateLimiters)
+const app = createApp(() => context, env.ASSETS)
 const serveHttp = withResponseCache(
   request => app.fetch(request),
   () => context,
@@ -38,7 +40,8 @@ const serveMcp = createMcpRoute({
   createServer: createMcpServer,
   allowedHosts: config.allowedHosts,
   namespaces: env,
-  limiters,
+  rateLimits: context.rateLimits,
+  baseUrl: config.baseUrl,
 })
 
 const eventStreams = () => config.chain && eventStreamsOf(env.EVENT_STREAMS, config.chain)
@@ -99,8 +102,10 @@ export default {
   scheduled: async () => {
     wake()
     // Each part logs its own failure and does not stop the others.
+    await logLagOnSchedule(context)
     await refreshPricesOnSchedule(context)
     if (config.chain && config.trading)
       await context.history.sample().catch(error => logFailure('sampling failure', error))
+    await postFeedbackOnSchedule(context).catch(error => logFailure('feedback failure', error))
   },
 } satisfies ExportedHandler<Env>

@@ -1,7 +1,7 @@
 // Mutation testing: changes one operator, condition or statement at a time in the contracts below and runs their tests.
 // A mutant that no test notices survives; MUTANTS.md explains those. The sources stay as they are: each mutant is compiled in
 // memory, and its bytecode replaces the contract's in a copy of out/, from which the tests deploy.
-// Usage: node contracts/tools/mutate.mjs [--only <file name>] [--part K/N] [--line L]; N processes share the work by parts.
+// Usage: node contracts/tools/mutate.mjs [--only <file name>] [--part K/N] [--line L] [--from L]; N processes share the work by parts.
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -56,7 +56,12 @@ const RULES = [
 ]
 
 const { values } = parseArgs({
-  options: { part: { type: 'string', default: '1/1' }, only: { type: 'string' }, line: { type: 'string' } },
+  options: {
+    part: { type: 'string', default: '1/1' },
+    only: { type: 'string' },
+    line: { type: 'string' },
+    from: { type: 'string', default: '1' },
+  },
 })
 const [part, parts] = values.part.split('/').map(Number)
 const contracts = fileURLToPath(new URL('..', import.meta.url))
@@ -91,6 +96,7 @@ function testMutantsOf({ file, contracts: changed, tests }) {
   for (const [index, mutant] of mutantsOf(source).entries()) {
     if (index % parts !== part % parts) continue
     if (values.line !== undefined && mutant.line !== Number(values.line)) continue
+    if (mutant.line < Number(values.from)) continue
     const outcome = replaceBytecode(artifacts, file, mutant.text) ? outcomeOf(tests) : 'invalid'
     const description = `${file}:${mutant.line}:${mutant.column} ${mutant.change}`
     counts[outcome]++

@@ -1,9 +1,16 @@
-import { type Address, type Hex, zeroAddress } from 'viem'
+import { type Address, erc20Abi, erc721Abi, type Hex, zeroAddress } from 'viem'
+import { Track } from '../protocol/enums.ts'
 import { type Domain, toDomain } from '../protocol/typed-data.ts'
-import type { Block } from './block-number-and-time.ts'
 import type { Chain } from './configured-chain.ts'
-import { agentRegistry, eip712Contract, feeManager } from './contracts.ts'
-import { call, readTree } from './read-tree.ts'
+import {
+  agentRegistry,
+  allocationManager,
+  eip712Contract,
+  feeManager,
+  mandateVault,
+  vaultTrackRegistry,
+} from './contracts.ts'
+import { call, optional, readTree } from './read-tree.ts'
 
 /** What a registration must match. `signerNonce` is undefined without a signer; the fee is in base units of its asset. */
 export type RegistrationTerms = {
@@ -14,13 +21,26 @@ export type RegistrationTerms = {
   fee: { amount: bigint; asset: Address; treasury: Address; relayer: Address }
 }
 
-/** Reads the terms of a registration, with the next nonce of a signer if one is given. */
+/** What a registration is to be, as far as a request says so. `asset` is what its fee is paid in. */
+export type RegistrationPlan = {
+  signer?: Address | undefined
+  vault?: Address | undefined
+  asset?: Address | undefined
+  erc8004AgentId?: bigint | undefined
+}
+
+/** What decides whether the contracts accept a plan; undefined where it says nothing. */
+export type RegistrationProspects = Awaited<ReturnType<typeof getRegistrationTerms>>['prospects']
+
+/** Reads the terms of a registration, with the next nonce of its signer and its prospects, in one call. */
 export async function getRegistrationTerms(
   chain: Chain,
-  signer?: Address,
-): Promise<{ block: Block; terms: RegistrationTerms }> {
+  { signer, vault, asset, erc8004AgentId }: RegistrationPlan = {},
+) {
   const registry = agentRegistry(chain)
   const fees = feeManager(chain)
+  const tracks = vaultTrackRegistry(chain)
+  const identities = chain.contracts.ERC8004IdentityRegistry
   const { block, values } = await readTree(chain, {
     domain: call(eip712Contract(registry.address), 'eip712Domain', []),
     selfRegisterTypehash: call(registry, 'SELF_REGISTER_TYPEHASH', []),
@@ -32,7 +52,25 @@ export async function getRegistrationTerms(
       relayer: call(fees, 'registrationFeeRelayer', []),
     },
     nonce: call(registry, 'nonces', [signer ?? zeroAddress]),
+    prospects: {
+      vault: vault && {
+        isRegistered: call(tracks, 'isRegisteredVault', [vault]),
+        challenge: optional(call(tracks, 'getVaultTrackConfig', [vault, BigInt(Track.Challenge)])),
+        capitalMode: optional(call(tracks, 'capitalModeOf', [vault, BigInt(Track.Challenge)])),
+        tradingPaused: optional(call(mandateVault(vault), 'tradingPaused', [])),
+        totalAssets: optional(call(mandateVault(vault), 'totalAssets', [])),
+        totalCaps:
+          chain.trading &&
+          optional(call(allocationManager({ ...chain, trading: chain.trading }), 'totalAgentCaps', [vault])),
+      },
+      signerBalance: signer && asset && optional(call({ address: asset, abi: erc20Abi }, 'balanceOf', [signer])),
+      identityHolder:
+        identities && erc8004AgentId !== undefined
+          ? optional(call({ address: identities, abi: erc721Abi }, 'ownerOf', [erc8004AgentId]))
+          : undefined,
+    },
   })
-  const { domain, nonce, ...terms } = values
-  return { block, terms: { ...terms, domain: toDomain(domain), signerNonce: signer && nonce } }
+  const { domain, nonce, prospects, ...read } = values
+  const terms: RegistrationTerms = { ...read, domain: toDomain(domain), signerNonce: signer && nonce }
+  return { block, terms, prospects }
 }

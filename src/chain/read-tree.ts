@@ -1,6 +1,6 @@
 import { type Abi, type Address, type ContractFunctionName, type Hex, parseAbi } from 'viem'
 import { unreachable } from '../rpc/node-errors.ts'
-import { callRequest } from '../rpc/requests.ts'
+import { readRequest } from '../rpc/requests.ts'
 import type { Block } from './block-number-and-time.ts'
 import type { Chain } from './configured-chain.ts'
 import {
@@ -116,7 +116,7 @@ export async function readTree<const Tree extends CallTree>(
     arbitrumNumber: optional(call({ address: ARB_SYS, abi: blockAbi }, 'arbBlockNumber', [])),
   }
   const calls = [...callsOf(head), ...callsOf(tree)]
-  const returned = await rpc.read(callRequest({ to: contracts.Multicall3, data: encodeBatch(calls) }, at?.number))
+  const returned = await rpc.read(readRequest({ to: contracts.Multicall3, data: encodeBatch(calls) }, at?.number))
   const results = parseResults(returned, calls.length).values()
   const { number, timestamp, chainId, arbitrumNumber } = fillIn(head, results) as ValuesOf<typeof head>
   if (Number(chainId) !== id) throw unreachable(`the node is on chain ${chainId}`)

@@ -35,6 +35,16 @@ export type Vault = {
   maxPriceAge: bigint
   tradingPaused: boolean
   tracks: TrackConfig[]
+  /** Undefined for a vault without the extension. */
+  liquidityTerms: LiquidityTerms | undefined
+}
+
+/** What deposits and withdrawals cost, and how long new shares are locked. */
+export type LiquidityTerms = {
+  depositFeeBps: bigint
+  withdrawFeeBps: bigint
+  holdingSeconds: number
+  paused: boolean
 }
 
 /** Every registered vault and token, with allowlists and oracle quotes, at one block. */
@@ -116,6 +126,10 @@ function vaultCalls(chain: Chain, address: Address, tokens: readonly Address[]) 
     idleAssets: optional(call(vault, 'idleAssets', [])),
     maxPriceAge: optional(call(vault, 'maxPriceAge', [])),
     tradingPaused: optional(call(vault, 'tradingPaused', [])),
+    depositFeeBps: optional(call(vault, 'depositFeeBps', [])),
+    withdrawFeeBps: optional(call(vault, 'withdrawFeeBps', [])),
+    liquidityPolicy: optional(call(vault, 'liquidityPolicy', [])),
+    liquidityPaused: optional(call(vault, 'liquidityPaused', [])),
     tracks: TRACK_IDS.map(track => optional(call(vaultTrackRegistry(chain), 'getVaultTrackConfig', [address, track]))),
     allowlist: tokens.map(token => ({ token, isAllowed: optional(call(vault, 'isAllowedToken', [token])) })),
   }
@@ -143,6 +157,10 @@ type VaultValues = {
   idleAssets: bigint | undefined
   maxPriceAge: bigint | undefined
   tradingPaused: boolean | undefined
+  depositFeeBps: bigint | undefined
+  withdrawFeeBps: bigint | undefined
+  liquidityPolicy: { holdingTime: number } | undefined
+  liquidityPaused: boolean | undefined
   tracks: readonly (TrackConfig | undefined)[]
   allowlist: readonly { token: Address; isAllowed: boolean | undefined }[]
 }
@@ -191,7 +209,18 @@ function toVault({ address, vaultName, asset, tracks, ...vault }: VaultValues): 
     tradingPaused: vault.tradingPaused ?? false,
     // An unset track has an empty config.
     tracks: tracks.filter(track => track !== undefined).filter(track => track.vault === address),
+    liquidityTerms: toLiquidityTerms(vault),
   }
+}
+
+function toLiquidityTerms({
+  depositFeeBps,
+  withdrawFeeBps,
+  liquidityPolicy,
+  liquidityPaused = false,
+}: Omit<VaultValues, 'address' | 'vaultName' | 'asset' | 'tracks'>): LiquidityTerms | undefined {
+  if (depositFeeBps === undefined || withdrawFeeBps === undefined || liquidityPolicy === undefined) return undefined
+  return { depositFeeBps, withdrawFeeBps, holdingSeconds: liquidityPolicy.holdingTime, paused: liquidityPaused }
 }
 
 const toToken = ({ address, symbol, name, decimals, listed, active }: TokenValues): Token => ({

@@ -6,8 +6,8 @@ import {
 } from 'viem'
 import { serviceReaderAbi } from '../../contracts-abi/service-reader.ts'
 import { logEvent } from '../log.ts'
-import { RefusedByNode, unreachable } from '../rpc/node-errors.ts'
-import { callRequest } from '../rpc/requests.ts'
+import { EmptyResult, RefusedByNode, unreachable } from '../rpc/node-errors.ts'
+import { readRequest } from '../rpc/requests.ts'
 import type { Block } from './block-number-and-time.ts'
 import type { Chain } from './configured-chain.ts'
 import { type ArgsOf, encodeCall, tryDecodeResult, typedByAbi } from './encode-and-decode-call.ts'
@@ -40,15 +40,12 @@ export async function callReader<const name extends ReaderFunction>(
     functionName,
     typedByAbi<ArgsOf<typeof serviceReaderAbi, name>>([contractsOf(chain), ...args]),
   )
-  const request = callRequest({ to: READER, data }, 'latest', { [READER]: { code: serviceReaderCode } })
+  const request = readRequest({ to: READER, data }, 'latest', { [READER]: { code: serviceReaderCode } })
   const returned = await chain.rpc.read(request).catch(error => {
     if (error.cause instanceof RefusedByNode) logRefusedRead(chain, functionName, `error ${error.cause.code}`)
+    if (error.cause instanceof EmptyResult) logRefusedRead(chain, functionName, 'the node ignores the state override')
     throw error
   })
-  if (returned === '0x') {
-    logRefusedRead(chain, functionName, 'the node ignores the state override')
-    throw unreachable('the node ignores the state override')
-  }
   const decoded = tryDecodeResult(serviceReaderAbi, functionName, { success: true, data: returned })
   if (decoded === undefined) throw unreachable(`the node did not return the result of ${functionName}`)
   const [block, ...values] = typedByAbi<[Block & { chainId: bigint }, ...ReaderValues<name>]>(decoded)

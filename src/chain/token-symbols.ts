@@ -1,8 +1,9 @@
 import type { Address } from 'viem'
+import { nearestName } from '../errors/nearest-name.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { Chain } from './configured-chain.ts'
 import { call, optional, readTree } from './read-tree.ts'
-import { readVaultsAndTokens, tokenMetadataAbi } from './read-vaults-and-tokens.ts'
+import { readVaultsAndTokens, type Token, tokenMetadataAbi } from './read-vaults-and-tokens.ts'
 
 /** Symbols of tokens by the configured contracts: those of the configuration, and those that were read. */
 const knownSymbols = new WeakMap<object, Map<Address, string>>()
@@ -32,6 +33,16 @@ export async function tokenBySymbol(chain: Chain, symbol: string): Promise<Addre
   if (configured !== undefined) return configured
   const { registered } = await readVaultsAndTokens(chain)
   const token = registered.tokens.find(candidate => candidate.symbol === symbol)
-  if (token === undefined) throw refuse('UNKNOWN_SYMBOL', { symbol })
+  if (token === undefined) throw refuse('UNKNOWN_SYMBOL', { symbol, nearest: nearestSymbol(symbol, registered.tokens) })
   return token.address
+}
+
+/** Returns the symbol that a caller most likely meant, by symbol or by the name of the token. */
+function nearestSymbol(given: string, tokens: readonly Token[]): string | undefined {
+  const symbols = tokens.map(({ symbol }) => symbol)
+  const name = nearestName(
+    given,
+    tokens.map(({ name }) => name),
+  )
+  return nearestName(given, symbols) ?? tokens.find(token => token.name === name)?.symbol
 }

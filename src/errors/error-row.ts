@@ -7,6 +7,8 @@ export type ErrorRow<F extends Facts = never> = {
   sentence: (facts: F) => string
   /** Says what to do next. */
   remedy: string
+  /** The remedy over MCP, if the one above is about HTTP. Endpoints that it names become tools by themselves. */
+  toolRemedy?: string
   retryable?: true
   retryAfterSeconds?: number
   /** The log level of a refusal with a status from 500 on; `error` unless callers can cause it at will. */

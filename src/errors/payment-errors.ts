@@ -1,3 +1,4 @@
+import type { Address } from 'viem'
 import { row } from './error-row.ts'
 
 /** The registration fee, paid over x402. */
@@ -8,9 +9,19 @@ export const paymentErrors = {
     remedy:
       'Pay what `accepts` asks (x402) and send the identical body again with the payment in PAYMENT-SIGNATURE; over MCP in _meta["x402/payment"].',
   }),
-  PAYMENT_REFUSED: row<{ problem: string; field?: string; given?: string; expected?: string }>({
+  PAYMENT_REFUSED: row<{
+    problem: string
+    field?: string
+    given?: string
+    expected?: string
+    /** Who holds less than the fee. */
+    poorPayer?: { payer: Address; amount: string; asset: string; network: string }
+  }>({
     status: 402,
-    sentence: ({ problem }) => `The payment was not accepted: ${problem}.`,
+    sentence: ({ problem, poorPayer }) =>
+      poorPayer === undefined
+        ? `The payment was not accepted: ${problem}.`
+        : `The payer ${poorPayer.payer} has less than the fee of ${poorPayer.amount} base units of ${poorPayer.asset} on ${poorPayer.network}.`,
     remedy: 'Nothing was charged. Sign exactly what `accepts` asks and send the identical body again.',
   }),
   PAYMENT_ALREADY_USED: row({

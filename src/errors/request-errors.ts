@@ -1,12 +1,20 @@
 import type { Hex } from 'viem'
 import { row } from './error-row.ts'
+import { didYouMean } from './nearest-name.ts'
+
+/** What is wrong with one field: what came, and an example of what would pass. */
+type InputProblem = { path: string; problem: string; given?: string; example?: unknown }
+
+/** Whose requests a rate limit counts, unless they are those of an address. */
+const LIMITED_BY: Partial<Record<string, string>> = { signer: 'The signer', mcpSession: 'This MCP session' }
 
 /** Requests that are malformed, or that name something that does not exist. */
 export const requestErrors = {
-  INVALID_REQUEST: row<{ problem: string; problems?: readonly { path: string; problem: string }[] }>({
+  INVALID_REQUEST: row<{ problem: string; problems?: readonly InputProblem[] }>({
     status: 400,
-    sentence: ({ problem }) => `The request is invalid: ${problem}.`,
-    remedy: 'Compare the request with /docs/swagger.json, correct it and send it again.',
+    sentence: ({ problem }) => `The request is invalid: ${problem}${problem.endsWith('?') ? '' : '.'}`,
+    remedy: 'Correct what `problems` names and send it again; /docs/swagger.json has every field.',
+    toolRemedy: 'Correct what `problems` names and call the tool again; its input schema has every field.',
   }),
   MALFORMED_JSON: row({
     status: 400,
@@ -26,8 +34,9 @@ export const requestErrors = {
   RATE_LIMITED: row<{ limit: string; requests: number; seconds: number }>({
     status: 429,
     sentence: ({ limit, requests, seconds }) =>
-      `Your address has made more than ${requests} requests in ${seconds} seconds (limit \`${limit}\`).`,
+      `${LIMITED_BY[limit] ?? 'Your address'} has made more than ${requests} requests in ${seconds} seconds (limit \`${limit}\`).`,
     remedy: 'Wait for retryAfterSeconds. One stream of GET /events replaces polling, and a list replaces single reads.',
+    toolRemedy: 'Wait for retryAfterSeconds. A subscription to a resource replaces polling, a list single reads.',
     retryable: true,
     retryAfterSeconds: 60,
   }),
@@ -35,6 +44,7 @@ export const requestErrors = {
     status: 404,
     sentence: ({ path }) => `There is no endpoint at ${path}.`,
     remedy: 'GET / lists every endpoint.',
+    toolRemedy: 'Call a tool that tools/list names.',
   }),
   METHOD_NOT_ALLOWED: row<{ method: string; allowed: readonly string[] }>({
     status: 405,
@@ -45,6 +55,11 @@ export const requestErrors = {
     status: 401,
     sentence: () => 'The refresh secret is missing or wrong.',
     remedy: 'Send the header Authorization: Bearer <PRICE_REFRESH_SECRET>.',
+  }),
+  OPERATOR_ONLY: row({
+    status: 401,
+    sentence: () => "The operator's secret is missing or wrong.",
+    remedy: 'Send the header Authorization: Bearer <OPERATOR_SECRET>.',
   }),
   TOO_MANY_POINTS: row<{ from: number; to: number; interval: string; points: number; limit: number }>({
     status: 400,
@@ -57,9 +72,9 @@ export const requestErrors = {
     sentence: ({ field, given, problem }) => `${field} ${given} is not a valid amount: ${problem}.`,
     remedy: 'Send a positive decimal string with at most as many decimals as the asset has; amounts are not rounded.',
   }),
-  UNKNOWN_SYMBOL: row<{ symbol: string }>({
+  UNKNOWN_SYMBOL: row<{ symbol: string; nearest?: string | undefined }>({
     status: 400,
-    sentence: ({ symbol }) => `There is no token with the symbol ${symbol}.`,
+    sentence: ({ symbol, nearest }) => `There is no token with the symbol ${symbol}.${didYouMean(nearest)}`,
     remedy: 'GET /tokens lists the symbols.',
   }),
   AGENT_NOT_FOUND: row<{ agentId: bigint }>({
@@ -67,14 +82,19 @@ export const requestErrors = {
     sentence: ({ agentId }) => `There is no agent ${agentId}.`,
     remedy: 'Use an agent id from POST /agents/register or GET /agents/by-owner/{owner}.',
   }),
+  FEEDBACK_NOT_FOUND: row<{ agentId: bigint; weekStart: number }>({
+    status: 404,
+    sentence: ({ agentId, weekStart }) => `There is no feedback about agent ${agentId} for the week from ${weekStart}.`,
+    remedy: 'Files exist for weeks that ended, of agents with real capital and a linked ERC-8004 identity.',
+  }),
   NO_AGENT_FOR_ERC8004: row<{ erc8004AgentId: bigint }>({
     status: 404,
     sentence: ({ erc8004AgentId }) => `No agent is linked to the ERC-8004 token ${erc8004AgentId}.`,
     remedy: 'POST /agents/{agentId}/erc8004/link links an agent to it.',
   }),
-  VAULT_NOT_FOUND: row<{ id: string }>({
+  VAULT_NOT_FOUND: row<{ id: string; nearest?: string | undefined }>({
     status: 404,
-    sentence: ({ id }) => `There is no vault ${id}.`,
+    sentence: ({ id, nearest }) => `There is no vault ${id}.${didYouMean(nearest)}`,
     remedy: 'GET /vaults lists the vaults; an id is a slug or a contract address.',
   }),
   TRANSACTION_NOT_FOUND: row<{ txHash: Hex }>({

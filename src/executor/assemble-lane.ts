@@ -5,9 +5,11 @@ import { createAttemptSigner } from './assign-nonce-and-sign.ts'
 import { logUnexpected } from './background-errors.ts'
 import { createHeadCache } from './chain-head.ts'
 import { createGasBudgets } from './gas-budgets.ts'
+import { createIdleNonceWatch } from './idle-nonce-watch.ts'
 import { createInFlightLimit } from './in-flight-limit.ts'
 import { createIntentOutcomes } from './intent-outcomes.ts'
 import type { LaneAlarm } from './lane-alarm.ts'
+import { createLaneAlerts } from './lane-alerts.ts'
 import { createPauseRules } from './pause-rules.ts'
 import { createReceiptForwarder } from './receipt-forwarder.ts'
 import { createReconciliation } from './reconciliation.ts'
@@ -46,20 +48,30 @@ export function assembleLane({
   const rpc = createTransport(chain.rpcUrls)
   const account = signingAccountOf(address, chain.id, variables)
   const inFlightLimit = createInFlightLimit()
+  const alerts = createLaneAlerts({ address, priorityFeeWei })
   const pauses = createPauseRules(journal)
   const gasBudgets = createGasBudgets(journal.gasLevels, gasLimits)
   const simulate = createSimulator(rpc, address)
+  const idleNonces = createIdleNonceWatch({ address, onForeignTransactions: pauses.recordForeignTransactions })
   const heads = createHeadCache({
     rpc,
     address,
     chain,
     knownGenesis: () => (journal.isEmpty() ? undefined : (journal.get('genesis') as Hex | undefined)),
-    onHead: head => attemptSigner.observe(head),
+    nextNonce: () => attemptSigner.nextNonce(),
+    onImplausibleNonce: alerts.recordImplausibleNonce,
+    onHead(head) {
+      // The tools of a chain that may restart use the lane's keys too: it is an embedded one.
+      if (!chain.mayRestart) idleNonces.observe(head, attemptSigner.nextNonce())
+      attemptSigner.observe(head)
+      alerts.observeBalance(head)
+    },
   })
   const intentOutcomes = createIntentOutcomes({
     rpc,
     journal,
     gasBudgets,
+    alerts,
     from: address,
     onMined: createReceiptForwarder(
       env.HISTORY_INDEXER,
@@ -100,9 +112,10 @@ export function assembleLane({
     intentOutcomes,
     sender,
     simulate,
+    alerts,
     address,
     priorityFeeWei,
-    onForeignTransaction: pauses.recordForeignTransaction,
+    onForeignTransaction: () => pauses.recordForeignTransactions(1),
   })
   const submit = createSubmitter({
     journal,

@@ -41,7 +41,7 @@ export function createAttemptSigner({
 }) {
   const cancelCall: Call = { to: account.address, data: '0x' }
   const queue: QueuedRequest[] = []
-  let nextNonce = journal.attempts.highestNonce() + 1
+  let nextNonce = Math.max(journal.attempts.highestNonce() + 1, Number(journal.get('nonce') ?? 0))
   let isDraining = false
 
   /** Adopts the chain and the nonce of a head that was read. */

@@ -21,6 +21,9 @@ export type ChainHead = {
 
 export type HeadCache = ReturnType<typeof createHeadCache>
 
+/** No account uses more nonces than this between two heads of one lane, even if others have its key. */
+const MAX_NONCE_JUMP = 1_000
+
 /** Another chain takes the place of the known one only after this many reads in a row have shown it on every node. */
 const CONFIRMING_READS = 3
 const CONFIRMING_PAUSE_MS = 750
@@ -35,6 +38,8 @@ export function createHeadCache({
   address,
   chain,
   knownGenesis,
+  nextNonce,
+  onImplausibleNonce,
   onHead,
 }: {
   rpc: RpcTransport
@@ -42,6 +47,10 @@ export function createHeadCache({
   chain: { id: number; mayRestart: boolean }
   /** Returns the hash of the chain's block 0; undefined while nothing depends on it. */
   knownGenesis: () => Hex | undefined
+  /** Returns the account's next nonce as the lane knows it; 0 if it knows none. */
+  nextNonce: () => number
+  /** Called with a nonce that no account can have reached. Its node counts as failed. */
+  onImplausibleNonce: (nonce: number) => void
   onHead: (head: ChainHead) => void
 }) {
   let head: ChainHead | undefined
@@ -64,6 +73,8 @@ export function createHeadCache({
         address,
         chainId: chain.id,
         genesis: isConfirmed ? other : knownGenesis(),
+        maxNonce: isConfirmed || nextNonce() === 0 ? Number.MAX_SAFE_INTEGER : nextNonce() + MAX_NONCE_JUMP,
+        onImplausibleNonce,
       })
       if (result.kind === 'head') return result.head
       if (!isOtherChain) logEvent('another genesis block', { executor: address, genesis: result.genesis })
@@ -99,10 +110,19 @@ export function createHeadCache({
   }
 }
 
+type HeadRequest = {
+  address: Address
+  chainId: number
+  genesis: Hex | undefined
+  /** A node that shows a higher nonce has failed: adopting it would leave a gap that no transaction fills. */
+  maxNonce: number
+  onImplausibleNonce: (nonce: number) => void
+}
+
 /** Reads the head from a node with the given genesis block, or returns the other one that every node has. */
 async function readChainHead(
   rpc: RpcTransport,
-  { address, chainId, genesis }: { address: Address; chainId: number; genesis: Hex | undefined },
+  { address, chainId, genesis, maxNonce, onImplausibleNonce }: HeadRequest,
 ): Promise<{ kind: 'head'; head: ChainHead } | { kind: 'other chain'; genesis: Hex }> {
   const others: Hex[] = []
   const requests = [
@@ -113,9 +133,13 @@ async function readChainHead(
     blockRequest(0),
   ] as const
   const responses = await rpc
-    .batch(requests, ([id, , , , first]) => {
+    .batch(requests, ([id, count, , , first]) => {
       if (Number(id.result) !== chainId) return false
-      if (genesis === undefined || !first.result || first.result.hash === genesis) return true
+      if (genesis === undefined || !first.result || first.result.hash === genesis) {
+        const nonce = Number(count.result ?? 0)
+        if (nonce > maxNonce) onImplausibleNonce(nonce)
+        return nonce <= maxNonce
+      }
       others.push(first.result.hash)
       return false
     })

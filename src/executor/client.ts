@@ -15,10 +15,10 @@ export type Executor = {
   /** Returns the account that relays the intents of a group. */
   addressOf(group: string): Address
   /**
-   * Simulates and sends an intent and waits for its inclusion. Never throws. The same digest again joins the first call or
-   * returns its outcome.
+   * Simulates and sends an intent and waits for its inclusion, at most until `respondBy` (epoch milliseconds). Never throws.
+   * The same digest again joins the first call or returns its outcome.
    */
-  relay(request: RelayRequest): Promise<RelayOutcome>
+  relay(request: RelayRequest, respondBy?: number): Promise<RelayOutcome>
   /** Returns what the group's lane knows about a digest. Throws EXECUTOR_UNREACHABLE. */
   find(group: string, digest: Hex): Promise<IntentRecord | undefined>
   /** Returns what is left of the gas budgets that a request would use. Throws EXECUTOR_UNREACHABLE. */
@@ -32,6 +32,8 @@ export type Executor = {
 const MAX_LANE_CALLS = 2
 /** What a lane may need in addition to the inclusion timeout: a simulation, and the replay of a revert. */
 const LANE_GRACE_MS = 10_000
+/** How much later than `respondBy` a lane's response may arrive. */
+const RESPONSE_GRACE_MS = 100
 
 /** Returns an executor over the lanes of the given keys: one Durable Object per account, and one lane per group. */
 export function createExecutor(
@@ -46,10 +48,10 @@ export function createExecutor(
   const addressOf = (group: string) => chooseAddress(group, addresses)
 
   /** Calls the lane again if it breaks: it may have sent the intent, which its journal knows. */
-  async function relayToLane(request: RelayRequest): Promise<RelayOutcome> {
+  async function relayToLane(request: RelayRequest, respondBy: number | undefined): Promise<RelayOutcome> {
     for (let calls = 1; ; calls++) {
       try {
-        return await laneOf(addressOf(request.group)).relay(request)
+        return await laneOf(addressOf(request.group)).relay(request, respondBy)
       } catch (error) {
         if (isOverloaded(error)) return { state: 'busy', retryAfterSeconds: 1 }
         if (calls === MAX_LANE_CALLS) return { state: 'unknown' }
@@ -73,10 +75,10 @@ export function createExecutor(
   return {
     address: first,
     addressOf,
-    relay: request =>
+    relay: (request, respondBy) =>
       withDeadline(
-        relayToLane(request),
-        Date.now() + inclusionTimeoutMs + LANE_GRACE_MS,
+        relayToLane(request, respondBy),
+        respondBy === undefined ? Date.now() + inclusionTimeoutMs + LANE_GRACE_MS : respondBy + RESPONSE_GRACE_MS,
         (): RelayOutcome => ({ state: 'unknown' }),
       ),
     find: (group, digest) => read(group, lane => lane.find(digest)),

@@ -5,6 +5,7 @@ import type { Attempt } from './attempt-table.ts'
 import { ignoreUnreachable } from './background-errors.ts'
 import type { GasBudgets } from './gas-budgets.ts'
 import type { JournalIntent } from './intent-table.ts'
+import type { LaneAlerts } from './lane-alerts.ts'
 import type { RelayOutcome } from './relay-types.ts'
 import { replayRevert } from './replay-revert.ts'
 import type { Journal } from './store.ts'
@@ -16,12 +17,14 @@ export function createIntentOutcomes({
   rpc,
   journal,
   gasBudgets,
+  alerts,
   from,
   onMined,
 }: {
   rpc: RpcTransport
   journal: Journal
   gasBudgets: GasBudgets
+  alerts: LaneAlerts
   from: Address
   /** Called with the logs of every call that succeeded. */
   onMined: (logs: NodeReceipt['logs']) => void
@@ -48,6 +51,8 @@ export function createIntentOutcomes({
     chargeGas(attempt, receipt)
     journal.attempts.include(attempt, { block, gasUsed: gasOf(receipt) }, state)
     const { digest, hash } = attempt
+    if (state === 'reverted')
+      alerts.recordRevert({ hash, kind: digest === null ? undefined : journal.intents.find(digest)?.kind })
     if (digest === null) return
     if (attempt.purpose === 'cancel')
       return reject(digest, { reason: journal.intents.find(digest)?.reason ?? 'it was cancelled' })

@@ -36,10 +36,10 @@ export class ExecutorLaneObject extends DurableObject<Env> {
 
   /**
    * Simulates, signs and sends an intent and waits for its inclusion. A digest that is in flight is joined; one that was
-   * executed returns its stored outcome.
+   * executed returns its stored outcome. The outcome is `unknown` if there is none by `respondBy` (epoch milliseconds).
    */
-  async relay(request: RelayRequest): Promise<RelayOutcome> {
-    return this.#started().intake.relay(request)
+  async relay(request: RelayRequest, respondBy?: number): Promise<RelayOutcome> {
+    return this.#started().intake.relay(request, respondBy)
   }
 
   /** Returns what the lane knows about an intent; undefined if it does not know it, or not any more. */

@@ -16,7 +16,7 @@ const FOREIGN_WINDOW_MS = 600_000
 /** A lane without funds resumes once its balance is this many times the cost it could not pay. */
 const RESUME_FACTOR = 2n
 /** Kinds that only the service itself relays. */
-const SERVICE_KINDS: readonly IntentKind[] = ['prices', 'exit']
+const SERVICE_KINDS: readonly IntentKind[] = ['prices', 'exit', 'feedback']
 /** After a settlement that reverts, its payer waits this long; each further one within a day makes it four times as long. */
 const SETTLEMENT_WAIT_MS = 60_000
 const SETTLEMENT_WAIT_FACTOR = 4
@@ -45,8 +45,10 @@ export function createPauseRules(journal: Journal) {
       if (unpaidCost !== undefined && balance >= unpaidCost * RESUME_FACTOR) unpaidCost = undefined
     },
 
-    recordForeignTransaction() {
-      journal.set('foreign', JSON.stringify([...recentForeignTransactions(), Date.now()]))
+    /** Records transactions of others; more of them at once than pause the lane change nothing. */
+    recordForeignTransactions(count: number) {
+      const times = Array<number>(Math.min(count, MAX_FOREIGN_TRANSACTIONS)).fill(Date.now())
+      journal.set('foreign', JSON.stringify([...recentForeignTransactions(), ...times]))
     },
 
     /** Returns the seconds until the lane resumes after foreign use of its key; 0 if it is not paused. */

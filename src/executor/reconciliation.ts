@@ -6,6 +6,7 @@ import { logUnexpected } from './background-errors.ts'
 import type { ChainHead, HeadCache } from './chain-head.ts'
 import type { IntentOutcomes } from './intent-outcomes.ts'
 import type { JournalIntent } from './intent-table.ts'
+import type { LaneAlerts } from './lane-alerts.ts'
 import { readReceipts } from './read-receipts.ts'
 import { createReorgCheck } from './reorg-check.ts'
 import { createResender, DEADLINE_PASSED } from './resend-fill-or-cancel.ts'
@@ -25,6 +26,7 @@ export function createReconciliation({
   intentOutcomes,
   sender,
   simulate,
+  alerts,
   address,
   priorityFeeWei,
   onForeignTransaction,
@@ -36,6 +38,7 @@ export function createReconciliation({
   intentOutcomes: IntentOutcomes
   sender: AttemptSender
   simulate: Simulate
+  alerts: LaneAlerts
   address: Address
   priorityFeeWei: bigint
   /** Called when someone else has used the account's key. */
@@ -67,6 +70,7 @@ export function createReconciliation({
   }
 
   async function runPass(): Promise<void> {
+    alerts.observePending(journal.attempts.lowestPendingSince())
     const head = await heads.refresh()
     await accountNonces.check(head)
     if ((await reorgs.check(head)) === 'repeat') isRequested = true

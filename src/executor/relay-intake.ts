@@ -41,11 +41,18 @@ export function createIntake({
   /** The digest that holds a group's nonce until its row is written. */
   const holders = new Map<string, Hex>()
 
-  /** Relays a request. A request with the digest of an open one joins it. */
-  function relay(request: RelayRequest): Promise<RelayOutcome> {
+  /**
+   * Relays a request. A request with the digest of an open one joins it. The outcome is `unknown` if there is none by
+   * `respondBy` (epoch milliseconds); the lane goes on.
+   */
+  function relay(request: RelayRequest, respondBy?: number): Promise<RelayOutcome> {
     const { digest } = request
-    const joined = open.get(digest)
-    if (joined) return joined.outcome
+    const outcome = open.get(digest)?.outcome ?? start(request)
+    return respondBy === undefined ? outcome : unknownAfter(respondBy, digest, outcome)
+  }
+
+  function start(request: RelayRequest): Promise<RelayOutcome> {
+    const { digest } = request
     const outcome = run(request).finally(() => open.delete(digest))
     open.set(digest, { request, outcome, receivedAt: Date.now() })
     onReceived(digest)

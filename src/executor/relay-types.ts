@@ -15,6 +15,7 @@ export type IntentKind =
   | 'prices'
   | 'exit'
   | 'settle'
+  | 'feedback'
 
 /** A request to relay one intent to the chain. */
 export type RelayRequest = {

@@ -67,7 +67,7 @@ export function createResender({
       if (included && !included.final) continue
       missing.push(included ?? attempts.at(-1) ?? (await attemptSigner.fill(nonce)))
     }
-    await inNonceOrder(missing, sender.resend)
+    await inNonceOrder(missing, attempt => sender.resend(attempt))
   }
 
   /** Resends pending attempts in the order of their nonces, and cancels those whose deadline has passed. */
@@ -83,12 +83,13 @@ export function createResender({
     )
     await inNonceOrder(due.slice(0, MAX_RESENDS_PER_ROUND), async attempt => {
       const { hash } = attempt
+      const turn = (resends.get(hash)?.times ?? 0) + 1
       if (!journal.attempts.isPending(hash)) return true
       // Replacements are sent in the background; the round does not wait for their inclusion.
       if (isExpired(attempt, head)) sender.cancel(attempt, DEADLINE_PASSED).catch(logUnexpected)
       else if (attempt.maxFee < head.baseFee) sender.raiseFee(attempt).catch(logUnexpected)
-      else if (!(await sender.resend(attempt))) return false
-      resends.set(hash, { at: Date.now(), times: (resends.get(hash)?.times ?? 0) + 1 })
+      else if (!(await sender.resend(attempt, turn))) return false
+      resends.set(hash, { at: Date.now(), times: turn })
       return true
     })
     for (const hash of resends.keys()) if (!journal.attempts.isPending(hash)) resends.delete(hash)

@@ -82,10 +82,10 @@ export function createAttemptSender({
 
   /**
    * Sends an attempt again without waiting for the inclusion. Returns whether the next nonce may follow: a node responded
-   * and does not lack an earlier nonce.
+   * and does not lack an earlier nonce. Each turn takes the next node.
    */
-  async function resend(attempt: Attempt): Promise<boolean> {
-    const submission = await submitAttempt(attempt, { waitMs: inclusionTimeoutMs, sync: false })
+  async function resend(attempt: Attempt, turn = 0): Promise<boolean> {
+    const submission = await submitAttempt(attempt, { waitMs: inclusionTimeoutMs, sync: false, turn })
     await conclude(attempt, submission)
     return submission.kind !== 'unknown' && submission.kind !== 'nonce-too-high'
   }

@@ -9,6 +9,7 @@ const KEY_VARIABLES = [
   'RELAYER_PRIVATE_KEY',
   'ORACLE_UPDATER_PRIVATE_KEY',
   'KEEPER_PRIVATE_KEY',
+  'REPORTER_PRIVATE_KEY',
 ]
 
 /** An account that signs transactions. Its key does not leave the closure. */

@@ -26,6 +26,7 @@ const MAX_GAS: Record<IntentKind, number> = {
   prices: 5_000_000,
   exit: 8_000_000,
   settle: 500_000,
+  feedback: 1_500_000,
 }
 
 /**

@@ -8,9 +8,10 @@ export type Journal = ReturnType<typeof openJournal>
 
 /**
  * Facts about the lane itself. `foreign` lists when others used its key, in milliseconds, as a JSON array;
- * `price refresh` is when prices were last refreshed, in milliseconds.
+ * `price refresh` is when prices were last refreshed, in milliseconds; `nonce` follows the highest nonce of the rows that were
+ * deleted.
  */
-type LaneFact = 'address' | 'genesis' | 'foreign' | 'price refresh'
+type LaneFact = 'address' | 'genesis' | 'foreign' | 'price refresh' | 'nonce'
 
 /**
  * Opens the lane's journal. Every function is synchronous: writes of one turn are durable before any byte leaves the
@@ -22,17 +23,20 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
   const attempts = attemptTable(sql)
   const gasLevels = gasLevelTable(sql)
 
+  function get(name: LaneFact): string | undefined {
+    return sql.exec<{ value: string }>('SELECT value FROM lane WHERE name = ?', name).toArray()[0]?.value
+  }
+  function set(name: LaneFact, value: string) {
+    sql.exec('INSERT INTO lane VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2', name, value)
+  }
+
   return {
     intents,
     attempts,
     gasLevels,
 
-    get(name: LaneFact): string | undefined {
-      return sql.exec<{ value: string }>('SELECT value FROM lane WHERE name = ?', name).toArray()[0]?.value
-    },
-    set(name: LaneFact, value: string) {
-      sql.exec('INSERT INTO lane VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2', name, value)
-    },
+    get,
+    set,
 
     /** Records an intent together with its first attempt. */
     prepare(request: AdmittedRequest, attempt: Attempt) {
@@ -59,6 +63,8 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
 
     /** Deletes settled rows whose retention has ended. */
     prune() {
+      const nextNonce = attempts.highestNonce() + 1
+      if (nextNonce > Number(get('nonce') ?? 0)) set('nonce', `${nextNonce}`)
       intents.prune()
       attempts.prune()
       gasLevels.prune()
@@ -75,6 +81,7 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
     clear() {
       sql.exec('DELETE FROM intent')
       sql.exec('DELETE FROM attempt')
+      sql.exec(`DELETE FROM lane WHERE name = 'nonce'`)
     },
   }
 }

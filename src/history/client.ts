@@ -6,11 +6,13 @@ import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { refuse } from '../errors/refuse.ts'
 import { withDeadline } from '../timeout.ts'
+import { createFeedback } from './feedback.ts'
 import type { HistoryIndexerObject } from './object.ts'
 import { type AgentQuery, matchesFilter, readAgentCandidates } from './read-agents.ts'
 import { readAgentIdsOfOwner } from './read-agents-by-owner.ts'
 import { type ClosedPositionQuery, readClosedPositions } from './read-closed-positions.ts'
 import { createSnapshotReader, undefinedIfUnavailable } from './read-index-to-head.ts'
+import { type LeaderboardQuery, readLeaderboard } from './read-leaderboard.ts'
 import { readInvestedUsdc } from './read-position-purchases.ts'
 import { readEquity, readSharePrices, type TimeRange } from './read-time-series.ts'
 import { readTrades, type TradeQuery } from './read-trades.ts'
@@ -127,6 +129,14 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
 
     /** Reads a vault's share price over time. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     sharePrices: (vault: Address, range: TimeRange, head: Block) => readSharePrices(snapshots, vault, range, head),
+
+    /**
+     * Reads a page of the leaderboard; undefined if its cursor has expired. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+     */
+    leaderboard: (query: LeaderboardQuery, head: Block) => readLeaderboard(snapshots, query, head),
+
+    /** The files about weeks that ended, and what is posted of them. */
+    feedback: createFeedback(db, chain),
 
     /** Reads the agents of a vault. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     vaultAgents: (trading: TradingChain, vault: Address, head: Block) =>

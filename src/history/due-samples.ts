@@ -12,8 +12,8 @@ export const quarterOf = (timestamp: number): number => Math.floor(timestamp / Q
 export type DueSamples = { agents: bigint[]; vaults: Address[]; progress: SamplingProgress }
 
 /**
- * Returns who traded or got another cap since the last samples; in a new quarter of an hour also every vault, and every
- * agent with open positions. Before the first samples, returns all.
+ * Returns who traded, got another cap, or lost samples in a reorg since the last samples; in a new quarter of an hour also
+ * every vault, and every agent with open positions. Before the first samples, returns all.
  */
 export async function findDueSamples(
   db: D1Database,
@@ -50,6 +50,7 @@ async function selectColumn<Value>(db: D1Database, sql: string, ...bindings: (st
 const ALL_AGENTS = 'SELECT agent_id FROM agents WHERE until IS NULL'
 const AGENTS_WITH_POSITIONS = 'SELECT agent_id FROM equity WHERE until IS NULL AND open_count > 0'
 const CHANGED_AGENTS = `SELECT agent_id FROM trades INDEXED BY trades_place WHERE block > ?1 AND block <= ?2
-  UNION SELECT agent_id FROM events WHERE block > ?1 AND block <= ?2 AND agent_id IS NOT NULL`
+  UNION SELECT agent_id FROM events WHERE block > ?1 AND block <= ?2 AND agent_id IS NOT NULL
+  UNION SELECT agent_id FROM unsampled`
 const CHANGED_VAULTS = `SELECT vault FROM trades INDEXED BY trades_place WHERE block > ?1 AND block <= ?2
   UNION SELECT contract FROM events WHERE block > ?1 AND block <= ?2 AND name IN ('Deposit', 'Withdraw')`

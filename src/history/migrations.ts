@@ -56,4 +56,23 @@ export const migrations: readonly { name: string; statements: readonly string[] 
       'ALTER TABLE positions ADD COLUMN capital_mode INTEGER',
     ],
   },
+  {
+    name: '0004_track_records.sql',
+    statements: [
+      'CREATE TABLE track_records ( agent_id INTEGER NOT NULL, capital_mode INTEGER NOT NULL, block INTEGER NOT NULL, until INTEGER, record TEXT NOT NULL, PRIMARY KEY (agent_id, capital_mode, block) ) WITHOUT ROWID',
+      'CREATE INDEX track_records_block ON track_records (block)',
+      'CREATE INDEX track_records_until ON track_records (until) WHERE until IS NOT NULL',
+      'CREATE TABLE standings ( agent_id INTEGER NOT NULL, capital_mode INTEGER NOT NULL, period TEXT NOT NULL, start INTEGER NOT NULL, block INTEGER NOT NULL, until INTEGER, vault TEXT NOT NULL, track INTEGER NOT NULL, trades INTEGER NOT NULL, by_return INTEGER NOT NULL, by_drawdown INTEGER NOT NULL, by_calmar INTEGER NOT NULL, by_sharpe INTEGER NOT NULL, figures TEXT NOT NULL, PRIMARY KEY (agent_id, capital_mode, period, start, block) ) WITHOUT ROWID',
+      'CREATE INDEX standings_block ON standings (block)',
+      'CREATE INDEX standings_until ON standings (until) WHERE until IS NOT NULL',
+      'CREATE INDEX standings_return ON standings (period, start, by_return, agent_id, capital_mode, block)',
+      'CREATE INDEX standings_drawdown ON standings (period, start, by_drawdown, agent_id, capital_mode, block)',
+      'CREATE INDEX standings_calmar ON standings (period, start, by_calmar, agent_id, capital_mode, block)',
+      'CREATE INDEX standings_sharpe ON standings (period, start, by_sharpe, agent_id, capital_mode, block)',
+      'CREATE TABLE feedback ( agent_id INTEGER NOT NULL, week_start INTEGER NOT NULL, state TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, erc8004_agent_id TEXT NOT NULL, value INTEGER NOT NULL, content TEXT NOT NULL, hash TEXT NOT NULL, created_block INTEGER NOT NULL, PRIMARY KEY (agent_id, week_start) ) WITHOUT ROWID',
+      "CREATE INDEX feedback_pending ON feedback (attempts, week_start) WHERE state = 'pending'",
+      'CREATE TABLE unsampled (agent_id INTEGER PRIMARY KEY)',
+      'DELETE FROM sampling',
+    ],
+  },
 ]

@@ -67,7 +67,7 @@ export function createIndexer(
       },
     })
     const sampler = isTrading(chain)
-      ? createEquitySampler({ chain, samples: openSampleStore(db), vaults: follower.vaults })
+      ? createEquitySampler({ chain, samples: openSampleStore(db, chain), vaults: follower.vaults })
       : undefined
     return { follower, sampler }
   }

@@ -1,6 +1,8 @@
 import type { Address } from 'viem'
+import type { Chain } from '../chain/configured-chain.ts'
 import type { WorthReading } from '../chain/equity-and-worth.ts'
 import { commitAtCursor } from './commit-at-cursor.ts'
+import { continueTrackRecords } from './compute-track-records.ts'
 import { type DueSamples, findDueSamples } from './due-samples.ts'
 import type { IndexCursor } from './tables/cursor.ts'
 import { equityTable, insertEquities } from './tables/equity-samples.ts'
@@ -12,28 +14,34 @@ const HOUR_SECONDS = 3_600
 export type SampleStore = ReturnType<typeof openSampleStore>
 
 /** Opens the samples of the index for their only writer. */
-export function openSampleStore(db: D1Database) {
+export function openSampleStore(db: D1Database, chain: Chain) {
   return {
     /** Returns what to sample now: see due-samples.ts. */
     findDue: (cursor: IndexCursor, vaults: readonly Address[]): Promise<DueSamples> =>
       findDueSamples(db, cursor, vaults),
 
-    /** Adds samples of a block that is on the cursor's branch, and deletes the earlier ones of the hour. Throws CursorMoved. */
+    /**
+     * Adds samples of a block that is on the cursor's branch, deletes the earlier ones of the hour, and continues the track
+     * records of the sampled agents. Throws CursorMoved.
+     */
     async write(cursor: IndexCursor, { block, equities, worths }: WorthReading): Promise<void> {
       const hour = Number(block.timestamp) - (Number(block.timestamp) % HOUR_SECONDS)
       const deleteSuperseded = (table: string, keyColumn: string, keys: Iterable<number | Address>) =>
         db.prepare(supersededIn(table, keyColumn)).bind(JSON.stringify([...keys]), hour, cursor.final)
+      const agentIds = [...equities.keys()].map(Number)
+      const trackRecords = await continueTrackRecords(db, chain, agentIds, cursor)
       await commitAtCursor(db, cursor.hash, [
         ...insertEquities(db, block, equities),
         insertVaultWorths(db, block, worths),
-        deleteSuperseded(equityTable.name, 'agent_id', [...equities.keys()].map(Number)),
+        deleteSuperseded(equityTable.name, 'agent_id', agentIds),
         deleteSuperseded(vaultWorthTable.name, 'vault', worths.keys()),
+        ...trackRecords,
       ])
     },
 
     /** Stores that everything due has been sampled. Throws CursorMoved. */
     finish: (cursor: IndexCursor, progress: SamplingProgress): Promise<void> =>
-      commitAtCursor(db, cursor.hash, [setSamplingProgress(db, progress)]),
+      commitAtCursor(db, cursor.hash, [setSamplingProgress(db, progress), db.prepare('DELETE FROM unsampled')]),
   }
 }
 

@@ -5,12 +5,15 @@ import { blocksTable, deleteFinalBlocks, readBlocks } from './tables/blocks.ts'
 import { type IndexCursor, moveCursorBack, selectCursor, setCursor, toCursor } from './tables/cursor.ts'
 import { equityTable } from './tables/equity-samples.ts'
 import { eventsTable } from './tables/events.ts'
+import { feedbackTable } from './tables/feedback.ts'
 import { positionsTable, readTradedPositions } from './tables/positions.ts'
 import { pricesTable } from './tables/posted-prices.ts'
 import { deleteReachedTrades, type RelayedTrade, relayedTradesTable } from './tables/relayed-trades.ts'
 import { insertReorg, type Reorg } from './tables/reorgs.ts'
-import { samplingTable } from './tables/sampling-progress.ts'
+import { samplingTable, unsampledTable } from './tables/sampling-progress.ts'
+import { standingsTable } from './tables/standings.ts'
 import type { IndexTable } from './tables/table.ts'
+import { trackRecordsTable } from './tables/track-records.ts'
 import { tradesTable } from './tables/trades.ts'
 import { vaultWorthTable } from './tables/vault-worth-samples.ts'
 
@@ -26,9 +29,13 @@ const eventTables = {
 const allTables = [
   ...Object.values(eventTables),
   relayedTradesTable, // from receipts
+  unsampledTable,
   equityTable,
   vaultWorthTable,
   samplingTable,
+  trackRecordsTable,
+  standingsTable,
+  feedbackTable,
 ]
 
 type EventTables = typeof eventTables

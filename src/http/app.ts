@@ -4,25 +4,30 @@ import { bodyLimit } from 'hono/body-limit'
 import { HTTPException } from 'hono/http-exception'
 import { requestId } from 'hono/request-id'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import { type Context, withAuthorization, withPayment } from '../context.ts'
+import { type Context, withAuthorization, withClient, withPayment } from '../context.ts'
 import { logRefusal } from '../errors/log-refusal.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse, toRefusal } from '../errors/refuse.ts'
 import { operations } from '../operations/index.ts'
-import type { RateLimiters } from '../rate-limits.ts'
 import type { AppEnv } from './app-env.ts'
 import { type Assets, addDocsRoutes } from './docs-routes.ts'
 import { addOperationRoute } from './operation-route.ts'
+import { addPageRoutes, isPageRequest } from './page-routes.ts'
 import { paymentOf, writePayment } from './payment-headers.ts'
-import { allowAnyOrigin, apiSecurityHeaders } from './response-headers.ts'
+import { allowAnyOrigin, apiSecurityHeaders, pageSecurityHeaders } from './response-headers.ts'
+import { addSkillRoutes } from './skill-routes.ts'
 
 const MAX_BODY_BYTES = 100 * 1024
 
 /** Creates the HTTP surface: one route per operation, plus the API documents. Calls `contextOf` once per request. */
-export function createApp(contextOf: () => Context, assets?: Assets, limiters?: RateLimiters) {
+export function createApp(contextOf: () => Context, assets?: Assets) {
   const app = new OpenAPIHono<AppEnv>()
   app.use(requestId())
-  app.use((c, next) => (isDocsPage(c.req.path) ? next() : apiSecurityHeaders(c, next)))
+  app.use((c, next) => {
+    if (isDocsPage(c.req.path)) return next()
+    const isPage = isPageRequest(c.req.path, c.req.header('Accept'))
+    return isPage ? pageSecurityHeaders(c, next) : apiSecurityHeaders(c, next)
+  })
   app.use(allowAnyOrigin)
   app.post(
     '*',
@@ -34,13 +39,16 @@ export function createApp(contextOf: () => Context, assets?: Assets, limiters?: 
     }),
   )
   app.use(async (c, next) => {
-    const context = withAuthorization(contextOf(), c.req.header('Authorization'))
+    const client = withClient(contextOf(), c.req.raw.headers)
+    const context = withAuthorization(client, c.req.header('Authorization'))
     c.set('context', withPayment(context, paymentOf(c.req.raw.headers)))
     await next()
   })
 
-  for (const operation of operations) addOperationRoute(app, operation, limiters)
+  addPageRoutes(app, assets)
+  for (const operation of operations) addOperationRoute(app, operation)
   addDocsRoutes(app, assets)
+  addSkillRoutes(app)
 
   app.notFound(c => {
     const allowed = allowedMethods(app, c.req.path)

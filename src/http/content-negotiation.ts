@@ -10,6 +10,8 @@ export type AlternativeFormat = {
   mediaType: (typeof ALTERNATIVE_TYPES)[number]
   /** The query parameter that requests it. */
   query: z.ZodObject
+  /** The schema of the text, a component named after the one of the JSON. */
+  schema: z.ZodString
   example: string
   /** Renders the output; sets headers for what has no place in the text. */
   write(c: Context, output: unknown): string
@@ -46,13 +48,19 @@ const formatQuery = (name: AlternativeFormat['name'], label: string) =>
       .meta({ description: `\`${name}\` returns ${label} instead of JSON` }),
   })
 
+const textSchema = (output: z.ZodType, suffix: string, description: string) => {
+  const id = output.meta()?.id
+  return z.string().meta({ ...(id !== undefined && { id: `${id}${suffix}` }), description })
+}
+
 function markdownFormat(operation: JsonOperation): AlternativeFormat | undefined {
   if (operation.markdown === undefined) return undefined
-  const { markdown } = operation
+  const { markdown, output } = operation
   return {
     name: 'md',
     mediaType: 'text/markdown',
     query: formatQuery('md', 'Markdown'),
+    schema: textSchema(output, 'Markdown', 'The same as Markdown'),
     example: '# Vaults\n',
     write: (_, output) => markdown(output),
   }
@@ -67,6 +75,11 @@ function csvFormat({ csv, output }: JsonOperation): AlternativeFormat | undefine
     name: 'csv',
     mediaType: 'text/csv',
     query: formatQuery('csv', 'CSV'),
+    schema: textSchema(
+      output,
+      'Csv',
+      `RFC 4180 with a header row; an empty cell is null. Columns: ${columns.join(', ')}`,
+    ),
     example: `${columns.join(',')}\r\n`,
     write(c, output) {
       const page = output as ListPage

@@ -5,6 +5,7 @@ import { exampleDeadline } from '../resources/primitives.ts'
 import type { AppEnv } from './app-env.ts'
 import { llmsFullText, llmsText } from './llms-txt.ts'
 import { openApiJson } from './openapi-document.ts'
+import { parseRecordedExamples, type RecordedExamples } from './openapi-examples.ts'
 import { docsSecurityHeaders } from './response-headers.ts'
 
 /** Serves the files under public/. */
@@ -13,14 +14,17 @@ export type Assets = { fetch: (request: Request) => Promise<Response> }
 /** Adds the API documents: the OpenAPI description, the interactive page over it, and the texts for language models. */
 export function addDocsRoutes(app: OpenAPIHono<AppEnv>, assets: Assets | undefined) {
   const documents = new WeakMap<Config, { deadline: string; json: string }>()
-  app.get('/docs/swagger.json', c => {
-    const { config } = c.var.context
-    const deadline = exampleDeadline()
-    const cached = documents.get(config)
-    const document = cached?.deadline === deadline ? cached : { deadline, json: openApiJson(app, config) }
-    documents.set(config, document)
-    return c.body(document.json, 200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache' })
-  })
+  for (const path of ['/docs/swagger.json', '/openapi.json'])
+    app.get(path, async c => {
+      const { config } = c.var.context
+      const deadline = exampleDeadline()
+      let document = documents.get(config)
+      if (document?.deadline !== deadline) {
+        document = { deadline, json: openApiJson(app, config, await readExamples(assets, deadline)) }
+        documents.set(config, document)
+      }
+      return c.body(document.json, 200, { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache' })
+    })
   for (const [path, text] of [
     ['/llms.txt', llmsText],
     ['/llms-full.txt', llmsFullText],
@@ -33,6 +37,12 @@ export function addDocsRoutes(app: OpenAPIHono<AppEnv>, assets: Assets | undefin
       if (response === undefined) throw refuse('UNKNOWN_PATH', { path: c.req.path })
       return response
     })
+}
+
+/** Reads the recorded examples, which are a file because they would take much of the Worker's size limit. */
+async function readExamples(assets: Assets | undefined, deadline: string): Promise<RecordedExamples | undefined> {
+  const response = await assets?.fetch(new Request('https://assets/docs/examples.json'))
+  return response?.ok ? parseRecordedExamples(await response.text(), deadline) : undefined
 }
 
 /** Returns the file of a request, or undefined if there is none. Serves /docs as the directory's page, without a redirect. */

@@ -1,6 +1,7 @@
 import type { Context as HonoContext } from 'hono'
 import { clientAddressOf } from '../client-address.ts'
 import type { EventStreamOperation } from '../operations/operation.ts'
+import { respondInTime } from '../operations/response-deadline.ts'
 import type { AppEnv } from './app-env.ts'
 import { validatedInput } from './validated-input.ts'
 
@@ -20,10 +21,14 @@ export function eventStreamHandler(operation: EventStreamOperation) {
     // A browser reconnects to the URL of its first connection, with the newer id in the header.
     const lastEventId = (validatedInput(c, 'header')['last-event-id'] ?? requested) as string | undefined
     if (c.req.raw.method === 'HEAD') return c.body(null, 200, headers)
-    const stream = await context.live.open({
+    const opening = context.live.open({
       filter,
       client: clientAddressOf(c.req.raw.headers),
       ...(lastEventId !== undefined && { lastEventId }),
+    })
+    const stream = await respondInTime(opening).catch(error => {
+      opening.then(late => late.cancel()).catch(() => {}) // nobody reads a stream that opens too late
+      throw error
     })
     return c.body(stream, 200, headers)
   }

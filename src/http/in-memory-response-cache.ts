@@ -5,6 +5,8 @@ import { negotiatedFormats } from './content-negotiation.ts'
 type Serve = (request: Request) => Response | Promise<Response>
 type CachedResponse = { output: CacheableResponse; json: string; headers: Headers }
 
+/** What a response says to its own client only. */
+const PERSONAL_HEADERS = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
 const MAX_ENTRIES = 1_000
 const REQUEST_ID = /^[\w\-=]{1,255}$/
 
@@ -36,7 +38,7 @@ export function withResponseCache(serve: Serve, contextOf: () => Context): Serve
     const output = outputs.get(request)
     if (output === undefined || response.status !== 200) return response
     const headers = new Headers(response.headers)
-    headers.delete('X-Request-Id')
+    for (const name of PERSONAL_HEADERS) headers.delete(name)
     cache.delete(key)
     cache.set(key, { output, json: jsonOf(output), headers })
     const [oldest] = cache.keys()

@@ -37,6 +37,7 @@ ${sections.join('\n\n')}
 - [Everything in one text](${baseUrl}/llms-full.txt): every field, how to sign, every error code
 - [OpenAPI 3.1](${baseUrl}/docs/swagger.json)
 - [MCP server](${baseUrl}/mcp): the same operations as tools, over Streamable HTTP
+- [Skills](${baseUrl}/.well-known/agent-skills/index.json): how to onboard, trade, manage risk and recover, step by step
 ${markdownLinks.join('')}`
 }
 

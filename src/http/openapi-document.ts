@@ -3,22 +3,14 @@ import type { Config } from '../config.ts'
 import { errorCodes } from '../errors/catalogue.ts'
 import { CONVENTIONS, SERVICE_DESCRIPTION } from '../operations/api-texts.ts'
 import { operations } from '../operations/index.ts'
-import { type Operation, tags } from '../operations/operation.ts'
+import { tags } from '../operations/operation.ts'
 import { signingGuide } from '../operations/signing-guide-text.ts'
-import { paymentRequiredBody } from '../resources/payment-required.ts'
 import type { AppEnv } from './app-env.ts'
-import { errorExample, exampleOf } from './openapi-examples.ts'
+import { addExamples, type DocumentOperation, type RecordedExamples } from './openapi-examples.ts'
 
-const JSON_TYPE = 'application/json'
-type DocumentMedia = { example?: unknown }
-type DocumentOperation = {
-  requestBody?: { content: Record<string, DocumentMedia> }
-  responses: Record<string, { content?: Record<string, DocumentMedia> }>
-}
-
-/** Returns the OpenAPI 3.1 description of the HTTP surface as JSON, with an example of every body. */
-export const openApiJson = (app: OpenAPIHono<AppEnv>, config: Config): string =>
-  JSON.stringify(openApiDocument(app, config), (_key, value) =>
+/** Returns the OpenAPI 3.1 description of the HTTP surface as JSON, with the recorded examples if there are any. */
+export const openApiJson = (app: OpenAPIHono<AppEnv>, config: Config, examples?: RecordedExamples): string =>
+  JSON.stringify(openApiDocument(app, config, examples), (_key, value) =>
     isStringWithDefault(value) ? { ...value, default: `${value.default}` } : value,
   )
 
@@ -26,7 +18,7 @@ export const openApiJson = (app: OpenAPIHono<AppEnv>, config: Config): string =>
 const isStringWithDefault = (value: unknown): value is { type: 'string'; default: unknown } =>
   typeof value === 'object' && value !== null && 'default' in value && 'type' in value && value.type === 'string'
 
-function openApiDocument(app: OpenAPIHono<AppEnv>, { service, version, baseUrl }: Config) {
+function openApiDocument(app: OpenAPIHono<AppEnv>, { service, version, baseUrl }: Config, examples?: RecordedExamples) {
   const document = app.getOpenAPI31Document({
     openapi: '3.1.0',
     info: {
@@ -42,7 +34,7 @@ function openApiDocument(app: OpenAPIHono<AppEnv>, { service, version, baseUrl }
   for (const operation of operations) {
     const path = document.paths?.[operation.path] as Record<string, DocumentOperation> | undefined
     const described = path?.[operation.method]
-    if (described) addExamples(described, operation)
+    if (described && examples) addExamples(described, examples)
   }
   document.components = {
     ...document.components,
@@ -60,20 +52,6 @@ function openApiDocument(app: OpenAPIHono<AppEnv>, { service, version, baseUrl }
     },
   }
   return document
-}
-
-function addExamples({ requestBody, responses }: DocumentOperation, operation: Operation) {
-  const input = requestBody?.content[JSON_TYPE]
-  if (input && operation.kind === 'json' && operation.body) input.example = exampleOf(operation.body, 'input')
-  for (const [status, { content }] of Object.entries(responses)) {
-    const media = content?.[JSON_TYPE]
-    if (media) media.example = responseExample(Number(status), operation)
-  }
-}
-
-function responseExample(status: number, operation: Operation): unknown {
-  if (status === 402) return exampleOf(paymentRequiredBody, 'output')
-  return status < 300 && operation.kind === 'json' ? exampleOf(operation.output, 'output') : errorExample(status)
 }
 
 const apiDescription = () => `${SERVICE_DESCRIPTION}

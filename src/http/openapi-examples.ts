@@ -1,67 +1,40 @@
-import { z } from 'zod'
-import { errorCodes } from '../errors/catalogue.ts'
-
-type ExampleSchema = {
-  $ref?: string
-  type?: string | string[]
-  anyOf?: ExampleSchema[]
-  allOf?: ExampleSchema[]
-  enum?: unknown[]
-  const?: unknown
-  default?: unknown
-  example?: unknown
-  pattern?: string
-  properties?: Record<string, ExampleSchema>
-  required?: string[]
-  items?: ExampleSchema
-  additionalProperties?: ExampleSchema | boolean
-  minimum?: number
-  description?: string
+/** The recorded examples of one operation: the request that succeeded, and a body for each status and media type. */
+export type RecordedOperation = {
+  request?: { parameters: Record<string, string>; body?: unknown }
+  responses: Record<string, Record<string, unknown>>
 }
 
-/** Returns an example of a schema, assembled from the examples of its leaves, with every optional field. */
-export function exampleOf(schema: z.ZodType, io: 'input' | 'output'): unknown {
-  const { $defs = {}, ...root } = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as ExampleSchema & {
-    $defs?: Record<string, ExampleSchema>
+/** What `npm run examples` records. `errors` has one body for each status, for operations that did not respond with it. */
+export type RecordedExamples = { operations: Record<string, RecordedOperation>; errors: Record<string, unknown> }
+
+type DocumentMedia = { example?: unknown }
+export type DocumentOperation = {
+  operationId?: string
+  parameters?: { name: string; schema?: { type?: string | string[] }; example?: unknown }[]
+  requestBody?: { content: Record<string, DocumentMedia> }
+  responses: Record<string, { content?: Record<string, DocumentMedia> }>
+}
+
+/** Fields of a message that expire. */
+const DEADLINES = ['deadline', 'suggestedDeadline']
+
+/** Parses recorded examples, with the given deadline in place of the recorded ones, which have passed. */
+export const parseRecordedExamples = (text: string, deadline: string): RecordedExamples =>
+  JSON.parse(text, (name, value) => (DEADLINES.includes(name) && typeof value === 'string' ? deadline : value))
+
+/** Adds the recorded examples to an operation of the OpenAPI document. */
+export function addExamples(described: DocumentOperation, { operations, errors }: RecordedExamples): void {
+  const { request, responses = {} } = operations[described.operationId ?? ''] ?? {}
+  for (const parameter of described.parameters ?? []) {
+    const recorded = request?.parameters[parameter.name]
+    const isNumber = [parameter.schema?.type].flat().some(type => type === 'integer' || type === 'number')
+    if (recorded !== undefined) parameter.example = isNumber ? Number(recorded) : recorded
   }
-  return instance(root, $defs)
-}
-
-function instance(schema: ExampleSchema, definitions: Record<string, ExampleSchema>): unknown {
-  const { $ref, example, enum: values, anyOf, properties, items, additionalProperties: others } = schema
-  const [type] = [schema.type].flat()
-  if (example !== undefined) return example
-  if ($ref !== undefined) return instance(definitions[$ref.slice($ref.lastIndexOf('/') + 1)] ?? {}, definitions)
-  if (schema.const !== undefined) return schema.const
-  if (schema.default !== undefined) return type === 'string' ? `${schema.default}` : schema.default
-  if (values !== undefined) return values[0]
-  const [first] = anyOf ?? schema.allOf ?? []
-  if (first !== undefined) return instance(first, definitions)
-  if (properties !== undefined)
-    return Object.fromEntries(Object.entries(properties).map(([name, inner]) => [name, instance(inner, definitions)]))
-  if (items !== undefined) return [instance(items, definitions)]
-  if (typeof others === 'object') return { NVDA: instance(others, definitions) }
-  if (type === 'integer' || type === 'number')
-    return schema.minimum !== undefined && schema.minimum > 0 ? schema.minimum : 1
-  if (type === 'boolean') return true
-  if (type === 'object') return {}
-  return schema.pattern === undefined ? (schema.description ?? 'text') : exampleOfPattern(schema.pattern)
-}
-
-/** Returns a text that matches one of the few patterns in use: a hash, an address, a signature or digits. */
-function exampleOfPattern(pattern: string): string {
-  const [, digits] = /\{(40|64)\}/.exec(pattern) ?? []
-  if (digits !== undefined) return `0x${'5f'.repeat(Number(digits) / 2)}`
-  return pattern.includes('0x') ? `0x${'5f'.repeat(65)}` : '1'
-}
-
-/** Returns an example error body of a status. */
-export function errorExample(status: number) {
-  const found = errorCodes.find(code => code.status === status) ?? { code: 'PAYMENT_REQUIRED', remedy: undefined }
-  return {
-    error: 'A message that says what is wrong.',
-    code: found.code,
-    requestId: '5e7ad1ca-6fc2-4a5f-8b8a-3d6f0f2f7f11',
-    ...(found.remedy !== undefined && { remedy: found.remedy }),
-  }
+  for (const media of Object.values(described.requestBody?.content ?? {}))
+    if (request?.body !== undefined) media.example = request.body
+  for (const [status, { content = {} }] of Object.entries(described.responses))
+    for (const [mediaType, media] of Object.entries(content)) {
+      const example = responses[status]?.[mediaType] ?? (Number(status) >= 400 ? errors[status] : undefined)
+      if (example !== undefined) media.example = example
+    }
 }

@@ -68,7 +68,7 @@ function jsonResponses(operation: JsonOperation): RouteConfig['responses'] {
   const success = {
     content: {
       [JSON_TYPE]: { schema: output },
-      ...(alternative && { [alternative.mediaType]: { schema: z.string(), example: alternative.example } }),
+      ...(alternative && { [alternative.mediaType]: { schema: alternative.schema, example: alternative.example } }),
     },
     ...(paid && { headers: paymentHeaders.success }),
   }

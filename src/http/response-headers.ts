@@ -31,6 +31,26 @@ export const docsSecurityHeaders = secureHeaders({
   },
 })
 
+/**
+ * Sets the security headers of the pages under /app, which nothing but their own files may script or style. They assign no
+ * HTML, so the browser is told to refuse that too.
+ */
+export const pageSecurityHeaders = secureHeaders({
+  ...common,
+  contentSecurityPolicy: {
+    defaultSrc: ["'none'"],
+    scriptSrc: ["'self'"],
+    styleSrc: ["'self'"],
+    imgSrc: ["'self'"],
+    connectSrc: ["'self'"],
+    baseUri: ["'none'"],
+    formAction: ["'none'"],
+    frameAncestors: ["'none'"],
+    requireTrustedTypesFor: ["'script'"],
+    trustedTypes: ["'none'"],
+  },
+})
+
 const EXPOSED_HEADERS = [
   'X-Request-Id',
   'ETag',

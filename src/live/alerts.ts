@@ -14,9 +14,9 @@ import type { EventLog } from './store.ts'
 const DAY_SECONDS = 86_400
 const RULES = ['drawdown', 'dailyLoss'] as const
 
-/** Activity since the last evaluation. `timestamp` is the time of the newest block in Unix seconds. */
+/** Activity since the last evaluation: the agents that traded or have another allocation, the tokens with new prices. `timestamp` is the time of the newest block in Unix seconds. */
 export type RecentActivity = {
-  agentsTraded: ReadonlySet<number>
+  agentsChanged: ReadonlySet<number>
   tokensPriced: ReadonlySet<Address>
   timestamp: number
 }
@@ -107,7 +107,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
 
   async function evaluateLimits(
     open: readonly OpenPosition[],
-    { agentsTraded, tokensPriced, timestamp }: RecentActivity,
+    { agentsChanged, tokensPriced, timestamp }: RecentActivity,
     vaultsWithNewLimits: ReadonlySet<Address>,
   ): Promise<AlertChange[]> {
     const day = Math.floor(timestamp / DAY_SECONDS)
@@ -118,7 +118,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
     const tradedToday = vaultsWithNewLimits.size > 0 ? await readAgentsTradedSince(db, day * DAY_SECONDS) : []
     const breaching = [...eventLog.activeAlerts].flatMap(alert => /^breach (\d+) /.exec(alert)?.[1] ?? []).map(Number)
     const agents = await readCurrentAgents(db, [
-      ...new Set([...agentsTraded, ...affected, ...tradedToday, ...breaching]),
+      ...new Set([...agentsChanged, ...affected, ...tradedToday, ...breaching]),
     ])
     const { block, breaches } = await readLimitBreaches(chain, agents, BigInt(day))
     if (block === undefined) return []

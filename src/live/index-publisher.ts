@@ -42,7 +42,7 @@ export function createIndexPublisher({
   onAgentsChanged: (agentIds: number[]) => void
 }) {
   /** Activity since the alerts were last evaluated. It survives a failed evaluation. */
-  const agentsTraded = new Set<number>()
+  const agentsChanged = new Set<number>()
   const tokensPriced = new Set<Trade['token']>()
 
   function publishReorgs(reorgs: readonly IndexReorg[]) {
@@ -50,12 +50,12 @@ export function createIndexPublisher({
     for (const reorg of reorgs) {
       const event = eventLog.withdraw(reorg)
       subscribers.publish([event])
-      for (const agentId of agentsOf(event)) agentsTraded.add(agentId)
+      for (const agentId of agentsOf(event)) agentsChanged.add(agentId)
     }
   }
 
   async function publishEvents(changes: Changes<'events'>) {
-    const { trades, ownerEvents, pricedTokens, block, hash, isComplete } = changes
+    const { trades, ownerEvents, reallocatedAgents, pricedTokens, block, hash, isComplete } = changes
     const symbolOf = await symbolsOf(
       chain,
       trades.map(({ token }) => token),
@@ -79,15 +79,16 @@ export function createIndexPublisher({
       })),
     ].sort((a, b) => a.block - b.block || a.logIndex - b.logIndex)
     subscribers.publish(eventLog.appendFromChain(events, isComplete ? { block, hash } : undefined))
-    for (const { agentId } of trades) agentsTraded.add(Number(agentId))
+    for (const { agentId } of trades) agentsChanged.add(Number(agentId))
+    for (const agentId of reallocatedAgents) agentsChanged.add(agentId)
     for (const token of pricedTokens) tokensPriced.add(token)
   }
 
   async function publishAlerts(timestamp: number) {
-    if (agentsTraded.size > 0) onAgentsChanged([...agentsTraded])
-    const { events, commit } = await alerts.evaluate({ agentsTraded, tokensPriced, timestamp })
+    if (agentsChanged.size > 0) onAgentsChanged([...agentsChanged])
+    const { events, commit } = await alerts.evaluate({ agentsChanged, tokensPriced, timestamp })
     commit()
-    agentsTraded.clear()
+    agentsChanged.clear()
     tokensPriced.clear()
     subscribers.publish(eventLog.appendOffChain(events))
     const agentIds = new Set(events.flatMap(({ agentId }) => agentId ?? []))

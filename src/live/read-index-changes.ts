@@ -9,7 +9,10 @@ export type IndexChanges =
   /** The log has not started; it starts at this block. */
   | { kind: 'start'; block: number; hash: Hex; reorg: number }
   | { kind: 'reorgs'; reorgs: IndexReorg[] }
-  /** Trades, what owners did, and the tokens with new prices. `isComplete` is false if more trades or events follow. */
+  /**
+   * Trades, what owners did, the agents whose allocation or track changed, and the tokens with new prices. `isComplete` is false
+   * if more trades or events follow.
+   */
   | {
       kind: 'events'
       block: number
@@ -17,6 +20,7 @@ export type IndexChanges =
       timestamp: number
       trades: Trade[]
       ownerEvents: ContractEvent[]
+      reallocatedAgents: number[]
       pricedTokens: Address[]
       isComplete: boolean
     }
@@ -36,7 +40,7 @@ export async function readIndexChanges(
 ): Promise<IndexChanges | undefined> {
   const { block = -1, logIndex = 0, reorg = 0 } = position ?? {}
   const session = db.withSession('first-primary') // a replica could miss what was written a moment ago
-  const [cursors, reorgs, ownBlock, trades, owners, prices] = await session
+  const [cursors, reorgs, ownBlock, trades, owners, reallocated, prices] = await session
     .batch<Record<string, unknown>>([
       session.prepare('SELECT scope, block, hash, timestamp, head, (SELECT max(id) FROM reorgs) AS reorg FROM cursor'),
       session.prepare('SELECT id, ancestor, lost FROM reorgs WHERE id > ?1 ORDER BY id').bind(reorg),
@@ -54,6 +58,12 @@ export async function readIndexChanges(
           AND name IN (${OWNER_EVENT_NAMES}) ORDER BY block, log_index LIMIT ?3`,
         )
         .bind(block, logIndex, block < 0 ? 0 : ROWS_PER_READ),
+      session
+        .prepare(
+          `SELECT DISTINCT agent_id FROM events WHERE (block, log_index) > (?1, ?2) AND ?1 >= 0
+          AND block <= (SELECT block FROM cursor) AND name IN (${REALLOCATION_EVENT_NAMES})`,
+        )
+        .bind(block, logIndex),
       session
         .prepare(
           'SELECT DISTINCT token FROM prices WHERE block > ?1 AND ?1 >= 0 AND block <= (SELECT block FROM cursor)',
@@ -85,6 +95,7 @@ export async function readIndexChanges(
     timestamp: cursor.timestamp,
     trades: tradeRows.filter(isRead).map(toTrade),
     ownerEvents: eventRows.filter(isRead).map(toContractEvent),
+    reallocatedAgents: (reallocated?.results ?? []).flatMap(({ agent_id }) => (agent_id as number | null) ?? []),
     pricedTokens: (prices?.results ?? []).map(({ token }) => token as Address),
     isComplete: full.length === 0,
   }
@@ -101,6 +112,11 @@ const OWNER_EVENT_NAMES = [
   'AgentSignerUpdated',
   'IntentsCancelled',
 ]
+  .map(name => `'${name}'`)
+  .join()
+
+/** What changes the allocation or the track of an agent, to which its limits are relative. */
+const REALLOCATION_EVENT_NAMES = ['AllocationCapUpdated', 'AllocationStatusUpdated', 'AgentPromoted']
   .map(name => `'${name}'`)
   .join()
 

@@ -34,7 +34,7 @@ function wrapRelays(
 ): Context {
   const wrap = (executor: Executor): Executor => ({
     ...executor,
-    relay: message => around(message, () => executor.relay(message)),
+    relay: (message, respondBy) => around(message, () => executor.relay(message, respondBy)),
   })
   return Object.create(context, {
     executor: { get: () => wrap(context.executor) },

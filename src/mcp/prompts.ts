@@ -1,5 +1,6 @@
 import { type GetPromptResult, type Prompt, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { prompts } from '../operations/prompts.ts'
+import { namingTools } from './tool-texts.ts'
 
 export const listedPrompts: Prompt[] = Object.entries(prompts).map(([name, prompt]) => ({
   name,
@@ -16,6 +17,6 @@ export function getPrompt(name: string, given: Record<string, string> = {}): Get
   if (missing) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `The argument ${missing[0]} is missing`)
   return {
     description: prompt.description,
-    messages: [{ role: 'user', content: { type: 'text', text: prompt.text(given) } }],
+    messages: [{ role: 'user', content: { type: 'text', text: namingTools(prompt.text(given)) } }],
   }
 }

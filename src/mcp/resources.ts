@@ -12,6 +12,8 @@ import type { JsonOperation, Operation, ResourceDefinition } from '../operations
 import { readSigningReference } from '../operations/signing-reference.ts'
 import { contractCodes } from '../protocol/contract-error-refusals.ts'
 import { errorBodyOf } from './error-body.ts'
+import { listedSkillFiles, readSkillFile } from './skills.ts'
+import { responseForTools, toolRemedy } from './tool-texts.ts'
 
 const mimeType = 'application/json'
 
@@ -28,10 +30,13 @@ const documents: (ResourceDefinition & { read: (context: Context) => Promise<unk
     name: 'errors',
     title: 'Error codes',
     description: 'Every error code of the service and of the contracts, each with its status and remedy.',
-    read: async () => ({
-      service: errorCodes.filter(({ code }) => !contractCodes.includes(code)),
-      contracts: errorCodes.filter(({ code }) => contractCodes.includes(code)),
-    }),
+    read: async () => {
+      const codes = errorCodes.map(({ code, status, remedy }) => ({ code, status, remedy: toolRemedy(code, remedy) }))
+      return {
+        service: codes.filter(({ code }) => !contractCodes.includes(code)),
+        contracts: codes.filter(({ code }) => contractCodes.includes(code)),
+      }
+    },
   },
   {
     uri: 'svc://signing',
@@ -43,9 +48,12 @@ const documents: (ResourceDefinition & { read: (context: Context) => Promise<unk
 ]
 
 export const listedResources = [
-  ...resourceOperations.filter(operation => !isTemplate(operation)).map(({ resource }) => resource),
-  ...documents,
-].map(({ uri, name, title, description }) => ({ uri, name, title, description, mimeType }))
+  ...[
+    ...resourceOperations.filter(operation => !isTemplate(operation)).map(({ resource }) => resource),
+    ...documents,
+  ].map(({ uri, name, title, description }) => ({ uri, name, title, description, mimeType })),
+  ...listedSkillFiles,
+]
 
 const templates = resourceOperations.filter(isTemplate)
 
@@ -61,13 +69,15 @@ export const agentUris = (agentId: number) =>
 
 /** Reads a resource. Throws a protocol error for an unknown URI, or with the error body of the refusal as its data. */
 export async function readResource(context: Context, uri: string, call: ServerContext): Promise<ReadResourceResult> {
+  const skillFile = readSkillFile(uri)
+  if (skillFile !== undefined) return skillFile
   const read = findReader(uri)
   if (read === undefined) throw new ResourceNotFoundError(uri)
   const value = await read(context).catch((error: unknown) => {
     const body = errorBodyOf(error, uri, call)
     throw new ProtocolError(ProtocolErrorCode.InternalError, body.error, body)
   })
-  return { contents: [{ uri, mimeType, text: JSON.stringify(value) }] }
+  return { contents: [{ uri, mimeType, text: JSON.stringify(responseForTools(value)) }] }
 }
 
 /** Tells whether a URI names a resource, which can then be read and subscribed to. */

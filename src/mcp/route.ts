@@ -7,7 +7,9 @@ import {
 } from '@modelcontextprotocol/server'
 import { clientAddressOf } from '../client-address.ts'
 import { toolSets } from '../operations/operation.ts'
-import { countRequest, type RateLimiters, rateLimitFields, rateLimits } from '../rate-limits.ts'
+import { type RateLimitCount, type RateLimits, rateLimited, rateLimitFields } from '../rate-limits.ts'
+import { connectPage, isPageRequest } from './connect-page.ts'
+import { countMessages, countStream } from './count-messages.ts'
 import { rpcError, sessionNotFound } from './json-rpc-errors.ts'
 import type { ServerFactory } from './server-types.ts'
 import { hubOf } from './subscription-hub-object.ts'
@@ -27,14 +29,18 @@ type McpRouteOptions = {
   /** Accepted host names, of the endpoint and of the pages that call it. */
   allowedHosts: readonly string[]
   namespaces: Pick<Env, 'MCP_SESSION' | 'MCP_HUB'>
-  limiters?: RateLimiters
+  /** Nothing is limited without them. */
+  rateLimits?: RateLimits
+  /** Where clients reach the deployment; the host of the request if it is not configured. */
+  baseUrl?: string | undefined
 }
 
 /**
  * Creates the endpoint /mcp for both protocol generations: requests of the 2026 revision are served here without a
  * session; a session of the 2025 revisions lives in its own Durable Object.
  */
-export function createMcpRoute({ createServer, allowedHosts, namespaces, limiters = {} }: McpRouteOptions) {
+export function createMcpRoute({ createServer, allowedHosts, namespaces, rateLimits, baseUrl }: McpRouteOptions) {
+  const endpointOf = (url: string) => `${baseUrl ?? new URL(url).origin}/mcp`
   const stateless = createMcpHandler(
     ({ requestInfo }) => createServer({ url: new URL(requestInfo?.url ?? 'http://localhost/mcp') }),
     { legacy: 'reject' },
@@ -43,6 +49,7 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces, limiter
   const respond = async (request: Request): Promise<Response> => {
     if (!METHODS.includes(request.method))
       return rpcError(405, -32000, 'Method not allowed', { allow: METHODS.join(', ') })
+    if (isPageRequest(request)) return connectPage(endpointOf(request.url))
     const unknown = unknownToolSets(new URL(request.url))
     if (unknown.length > 0)
       return rpcError(
@@ -50,7 +57,10 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces, limiter
         -32602,
         `There is no tool set ${JSON.stringify(unknown[0])}: ${Object.keys(toolSets).join(', ')} or all`,
       )
-    if (request.method !== 'POST') return forwardToSession(request, namespaces)
+    if (request.method !== 'POST') {
+      const counts = request.method === 'GET' ? await countStream(rateLimits, request.headers) : []
+      return refusalOf(counts) ?? forwardToSession(request, namespaces)
+    }
 
     if (!isJsonContentType(request.headers.get('content-type')))
       return rpcError(415, -32000, 'Unsupported Media Type: Content-Type must be application/json')
@@ -63,17 +73,19 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces, limiter
     if (Array.isArray(parsedBody) && parsedBody.length > MAX_BATCH)
       return rpcError(400, -32600, `Invalid Request: a batch may have at most ${MAX_BATCH} messages`)
     const messages = [parsedBody].flat()
-    const counts = await Promise.all(messages.map(() => countRequest(limiters, 'reads', request.headers)))
-    if (counts.includes('exhausted'))
-      return rpcError(429, -32000, 'Your address has made too many requests', {
-        'retry-after': `${rateLimits.reads.windowSeconds}`,
-        ...rateLimitFields('reads', true),
-      })
+    const counts = await countMessages(rateLimits, request.headers, messages)
+    const refusal = refusalOf(counts)
+    if (refusal) return refusal
+    return withFields(await respondToMessages(request, body.text, parsedBody), rateLimitFields(counts))
+  }
+
+  async function respondToMessages(request: Request, text: string, parsedBody: unknown): Promise<Response> {
+    const messages = [parsedBody].flat()
     const isInitialize = messages.some(message => isInitializeRequest(message))
-    if (isInitialize && body.text.length > MAX_INITIALIZE_BYTES)
+    if (isInitialize && text.length > MAX_INITIALIZE_BYTES)
       return rpcError(413, -32000, `The initialize request is larger than ${MAX_INITIALIZE_BYTES} characters`)
     const { url, method, headers, signal } = request
-    const forwarded = new Request(url, { method, headers, signal, body: body.text })
+    const forwarded = new Request(url, { method, headers, signal, body: text })
     if (await isLegacyRequest(forwarded, parsedBody))
       return forwardToSession(forwarded, namespaces, isInitializeRequest(parsedBody))
     if (headers.get('mcp-method') === 'subscriptions/listen') return hubOf(namespaces).fetch(forwarded)
@@ -138,6 +150,26 @@ const isDeeperThan = (levels: number, value: unknown): boolean =>
   typeof value === 'object' &&
   value !== null &&
   (levels === 0 || Object.values(value).some(inner => isDeeperThan(levels - 1, inner)))
+
+/** Returns the response to a client that has exhausted one of its limits; undefined if it has not. */
+function refusalOf(counts: readonly RateLimitCount[]): Response | undefined {
+  const exhausted = counts.find(({ isExhausted }) => isExhausted)
+  return (
+    exhausted &&
+    rpcError(429, -32000, rateLimited(exhausted).body.error, {
+      'retry-after': `${exhausted.resetSeconds}`,
+      ...rateLimitFields(counts),
+    })
+  )
+}
+
+/** Returns the response with more header fields. */
+function withFields(response: Response, fields: Record<string, string>): Response {
+  if (Object.keys(fields).length === 0) return response
+  const headers = new Headers(response.headers)
+  for (const [name, value] of Object.entries(fields)) headers.set(name, value)
+  return new Response(response.body, { status: response.status, headers })
+}
 
 /** Adds the CORS headers for a page of an allowed origin. */
 function withCors(origin: string, response: Response): Response {

@@ -6,6 +6,7 @@ import { MCP_INSTRUCTIONS } from '../operations/api-texts.ts'
 import { getPrompt, listedPrompts } from './prompts.ts'
 import { isResource, listedResources, listedResourceTemplates, readResource } from './resources.ts'
 import type { ServerOptions } from './server-types.ts'
+import { serveSkills, skillsCapability } from './skills.ts'
 import { callTool, listTools, toolSelection } from './tools.ts'
 
 const HOUR_MS = 3_600_000
@@ -21,7 +22,7 @@ export function createServer(context: Context, { url, subscriptions }: ServerOpt
   const server = new Server(
     { name: SERVICE_NAME, title: 'Agent Trading Service', version: VERSION },
     {
-      capabilities: { tools: {}, resources: { subscribe: true }, prompts: {} },
+      capabilities: { tools: {}, resources: { subscribe: true }, prompts: {}, extensions: skillsCapability },
       instructions: MCP_INSTRUCTIONS,
       cacheHints: {
         'tools/list': { ttlMs: HOUR_MS, cacheScope: 'public' },
@@ -39,6 +40,7 @@ export function createServer(context: Context, { url, subscriptions }: ServerOpt
   server.setRequestHandler('resources/read', resource, ({ uri }, call) => readResource(context, uri, call))
   server.setRequestHandler('prompts/list', page, () => ({ prompts: listedPrompts }))
   server.setRequestHandler('prompts/get', prompt, ({ name, arguments: given }) => getPrompt(name, given))
+  serveSkills(server)
   if (subscriptions === undefined) return server
 
   server.setRequestHandler('resources/subscribe', resource, async ({ uri }) => {

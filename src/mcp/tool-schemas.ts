@@ -70,12 +70,13 @@ function compactOutputs(outputs: readonly z.ZodType[], hasTitle: (component: str
     return STRUCTURAL_KEYWORDS.includes(key)
   }
   return outputs.map(output => {
-    const root: JsonSchema = z.toJSONSchema(output, { io: 'output', unrepresentable: 'any' })
+    const root: JsonSchema = z.toJSONSchema(output, { io: 'input', unrepresentable: 'any' })
     const definitions = isSchema(root.$defs) ? root.$defs : {}
     const compact = (schema: JsonSchema, depth: number, isItem = false): JsonSchema => {
       const component = typeof schema.$ref === 'string' ? componentName(schema.$ref) : undefined
       const title = component !== undefined && hasTitle(component) && { title: component }
       const source = resolveRef(schema, definitions)
+      if (isPassedOn(source)) return { type: 'object' }
       if (component !== undefined && spelledOut.has(component)) return title || { type: source.type }
       if (component !== undefined && depth < MAX_DEPTH) spelledOut.add(component)
       // The description of a list is enough: its items need none.
@@ -96,6 +97,9 @@ function compactOutputs(outputs: readonly z.ZodType[], hasTitle: (component: str
     return { type: 'object', ...compact(root, 0) }
   })
 }
+
+/** Tells whether clients pass an object on as it is: its fields are of no use to a model. */
+const isPassedOn = (schema: JsonSchema): boolean => schema['x-passed-on'] === true
 
 /** Units that the server's instructions explain once for all fields. */
 const COMMON_UNITS = /; (USDC base units \(6 decimals\)|Unix seconds)$/

@@ -5,7 +5,7 @@ import {
   type ServerContext,
   type Tool,
 } from '@modelcontextprotocol/server'
-import { type Context, withAuthorization, withPayment } from '../context.ts'
+import { type Context, withAuthorization, withClient, withPayment } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { OperationReply } from '../operations/define-operation.ts'
 import { operations } from '../operations/index.ts'
@@ -22,6 +22,7 @@ import { errorBodyOf } from './error-body.ts'
 import { paymentMeta, paymentOf } from './payment-meta.ts'
 import { withProgress } from './progress.ts'
 import { inputSchema, outputSchemas } from './tool-schemas.ts'
+import { responseForTools } from './tool-texts.ts'
 
 type ToolOperation = JsonOperation & { tool: ToolDefinition }
 const toolOperations = (operations as readonly Operation[]).filter(
@@ -102,7 +103,8 @@ export async function callTool(
   if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${name}`)
   try {
     const output = await operation.run(contextOf(context, call), operation.parse(urlFieldsAsText(operation, input)))
-    const { body, payment } = output instanceof OperationReply ? output : { body: output }
+    const { body: reply, payment } = output instanceof OperationReply ? output : { body: output }
+    const body = responseForTools(reply)
     return {
       content: [{ type: 'text', text: JSON.stringify(body) }],
       structuredContent: body as Record<string, unknown>,
@@ -123,8 +125,9 @@ export async function callTool(
 
 /** Returns the context of one call, with its bearer token and payment, reporting progress if the client asked for it. */
 function contextOf(context: Context, call: ServerContext): Context {
-  const authorized = withAuthorization(withProgress(context, call), call.http?.req?.headers.get('authorization'))
-  return withPayment(authorized, paymentOf(call.mcpReq._meta))
+  const { headers } = call.http?.req ?? {}
+  const client = headers ? withClient(withProgress(context, call), headers) : withProgress(context, call)
+  return withPayment(withAuthorization(client, headers?.get('authorization')), paymentOf(call.mcpReq._meta))
 }
 
 /** Converts what a model sends as number, boolean or list to text, for the fields that are path or query text over HTTP. */

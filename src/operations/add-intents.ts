@@ -6,12 +6,11 @@ import { computeMaxUsdcAmount } from '../protocol/compute-max-usdc-amount.ts'
 import { addChecks } from '../protocol/router-checks.ts'
 import { agentParams } from '../resources/agent.ts'
 import { presentAllocation } from '../resources/allocation.ts'
-import { positionQuery, purchaseFields, purchaseQuery, signedFields } from '../resources/intent-input.ts'
+import { addIntentBody, positionQuery, purchaseQuery } from '../resources/intent-input.ts'
 import { addIntentQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-receipt.ts'
 import { presentPosition } from '../resources/position.ts'
-import { positionId } from '../resources/primitives.ts'
-import { parseUsdc } from '../resources/usdc-amount.ts'
+import { humanUsdc, parseUsdc } from '../resources/usdc-amount.ts'
 import { quoteDeadline } from './deadline.ts'
 import { defineOperation } from './define-operation.ts'
 import { estimatePurchase } from './fill-estimate.ts'
@@ -47,6 +46,7 @@ export const getAddIntentQuote = defineOperation(
     const deadline = quoteDeadline(requestedDeadline, block, terms.extension)
     const intent = { usdcAmount: amount, minTokenOut, maxSlippageBps, deadline }
     const checks = addChecks(terms, intent)
+    const maxUsdcAmount = computeMaxUsdcAmount(terms, checks, intent)
     const estimate =
       amount === undefined
         ? undefined
@@ -61,12 +61,13 @@ export const getAddIntentQuote = defineOperation(
         checks,
         deadline,
         intent:
-          amount === undefined
+          usdcAmount === undefined || amount === undefined
             ? undefined
             : ({ nonce, deadline }) => ({
                 message: { agentId, positionId, usdcAmount: amount, minTokenOut, maxSlippageBps, deadline, nonce },
                 body: { positionId: `${positionId}`, usdcAmount, minTokenOut: `${minTokenOut}`, maxSlippageBps },
               }),
+        missing: ['usdcAmount'],
       })),
       positionId: `${positionId}`,
       allocation: presentAllocation({
@@ -74,7 +75,8 @@ export const getAddIntentQuote = defineOperation(
         effectiveCap: terms.extension?.effectiveCap,
         capitalMode: terms.extension?.capitalMode,
       }),
-      maxUsdcAmount: `${computeMaxUsdcAmount(terms, checks, intent)}`,
+      maxUsdcAmount: `${maxUsdcAmount}`,
+      maxUsdcAmountHuman: humanUsdc(maxUsdcAmount),
       assumed: { minTokenOut: `${minTokenOut}`, maxSlippageBps },
       ...(estimate && { estimate }),
       position: withoutLadder,
@@ -97,7 +99,7 @@ export const submitAddIntent = defineOperation(
     description:
       "Verifies an AddToPosition message signed by the agent's signer and relays it. The entry price becomes the average by cost; the ladder stays as it is.",
     params: agentParams,
-    body: z.object({ positionId, ...purchaseFields, ...signedFields }),
+    body: addIntentBody,
     cache: 'none',
     status: 201,
     output: intentReceipt,

@@ -3,6 +3,7 @@ import { agentParams } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
 import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
 import { address, deadline } from '../resources/primitives.ts'
+import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
 import { quoteOwnerMessage, relayOwnerMessage } from './owner-messages.ts'
 
@@ -10,6 +11,8 @@ const signer = address.meta({
   description: 'Address whose signatures trade for the agent from then on',
   example: '0x00000000000000000000000000000000000000b2',
 })
+
+const submission = z.object({ signer, ...signedFields })
 
 export const getSignerQuote = defineOperation(
   {
@@ -29,7 +32,7 @@ export const getSignerQuote = defineOperation(
     query: z.object({ signer: signer.optional(), deadline: deadline.optional() }),
     cache: 'none',
     status: 200,
-    output: ownerMessageQuote,
+    output: ownerMessageQuote('Signer', typedDataSchemas.SetSigner, submission),
     errors: [404, 502, 503],
   },
   async (context, { agentId, signer, deadline }) =>
@@ -37,6 +40,7 @@ export const getSignerQuote = defineOperation(
       agentId,
       primaryType: 'SetSigner',
       deadline,
+      missing: 'signer',
       message: () => signer && { message: { agentId, signer }, body: { signer } },
       warnings: ({ agent }) =>
         signer === agent.owner ? ['The signer would be the owner: whoever steals that key owns the agent.'] : [],
@@ -58,7 +62,7 @@ export const setSigner = defineOperation(
     description:
       "Verifies a SetSigner message signed by the agent's owner and relays it. What the former signer signed and is not mined yet is refused; what was mined stays.",
     params: agentParams,
-    body: z.object({ signer, ...signedFields }),
+    body: submission,
     cache: 'none',
     status: 201,
     replay: 200,

@@ -1,7 +1,4 @@
-import type { Address } from 'viem'
 import { getAgent as readAgent } from '../chain/agents.ts'
-import type { Chain } from '../chain/configured-chain.ts'
-import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import {
   agentList,
   agentParams,
@@ -12,7 +9,7 @@ import {
 } from '../resources/agent.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
-import { findVault } from './vaults.ts'
+import { vaultAddress } from './vaults.ts'
 
 export const listAgents = defineOperation(
   {
@@ -46,12 +43,6 @@ export const listAgents = defineOperation(
     }
   },
 )
-
-/** Returns the contract address of a vault, given by slug or address. Throws VAULT_NOT_FOUND. */
-async function vaultAddress(chain: Chain, id: string): Promise<Address> {
-  const { registered } = await readVaultsAndTokens(chain)
-  return findVault(registered, id).address
-}
 
 export const getAgent = defineOperation(
   {

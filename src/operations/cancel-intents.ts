@@ -3,6 +3,7 @@ import { agentParams } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
 import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
 import { deadline, uint } from '../resources/primitives.ts'
+import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
 import { quoteOwnerMessage, relayOwnerMessage } from './owner-messages.ts'
 
@@ -10,6 +11,8 @@ const untilNonce = uint.meta({
   description: "The next nonce of the agent's intents afterwards: at most 64 above the present one",
   example: '5',
 })
+
+const submission = z.object({ untilNonce, ...signedFields })
 
 export const getCancelQuote = defineOperation(
   {
@@ -29,7 +32,7 @@ export const getCancelQuote = defineOperation(
     query: z.object({ untilNonce: untilNonce.optional(), deadline: deadline.optional() }),
     cache: 'none',
     status: 200,
-    output: ownerMessageQuote,
+    output: ownerMessageQuote('Cancel', typedDataSchemas.CancelIntents, submission),
     errors: [404, 502, 503],
   },
   async (context, { agentId, untilNonce, deadline }) =>
@@ -59,7 +62,7 @@ export const cancelIntents = defineOperation(
     description:
       "Verifies a CancelIntents message signed by the agent's owner and relays it. The agent's nonce advances to `untilNonce`, so whatever the agent signed below it and is not mined yet is void.",
     params: agentParams,
-    body: z.object({ untilNonce, ...signedFields }),
+    body: submission,
     cache: 'none',
     status: 201,
     replay: 200,

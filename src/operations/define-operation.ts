@@ -4,7 +4,7 @@ import type { PaymentAnswer } from '../errors/refusal.ts'
 import type { CacheableResponse } from '../read-cache.ts'
 import { invalidRequest } from './invalid-request.ts'
 import type { OperationDefinition } from './operation.ts'
-import { respondInTime } from './response-deadline.ts'
+import { respondInTime, submitInTime } from './response-deadline.ts'
 
 /** A response with more to it than its body: whether the request was executed before, and what was paid for it. */
 export class OperationReply<T> {
@@ -43,7 +43,7 @@ export function defineOperation<
   })
   const parse = (given: unknown) => {
     const result = input.safeParse(given)
-    if (!result.success) throw invalidRequest(result.error.issues)
+    if (!result.success) throw invalidRequest(result.error.issues, { given, fields: input.shape })
     return result.data as Record<string, unknown>
   }
   const runCached = (context: Context, given: FlatInput<P, Q, B>) => {
@@ -53,14 +53,16 @@ export function defineOperation<
     >
   }
   const runUnbounded = definition.cache === 'isolate' ? runCached : run
-  const runInTime: typeof run = (context, given) =>
-    respondInTime(runUnbounded(context, given) as Promise<object>) as ReturnType<typeof run>
+  const isRead = definition.method === 'get' || definition.readsOnly === true
+  const runInTime = (context: Context, given: FlatInput<P, Q, B>) =>
+    (isRead
+      ? respondInTime(runUnbounded(context, given) as Promise<object>)
+      : submitInTime(context, bounded => runUnbounded(bounded, given) as Promise<object>)) as ReturnType<typeof run>
   return {
     ...definition,
     kind: 'json',
     input,
     parse,
-    // A submission waits for its inclusion; what it reads before fails in time by itself.
-    run: definition.method === 'get' || definition.readsOnly ? runInTime : runUnbounded,
+    run: runInTime,
   } as const
 }

@@ -13,7 +13,10 @@ const endpoint = z.object({
   method: z.enum(['GET', 'POST', 'PUT']),
   path: z.string().meta({ example: '/vaults' }),
   summary: z.string(),
-  tool: z.string().nullable().meta({ description: 'The MCP tool of the same operation; null if there is none' }),
+  tool: z
+    .string()
+    .nullable()
+    .meta({ description: 'The MCP tool of the same operation; null if there is none', example: 'svc_list_vaults' }),
 })
 
 const discovery = z
@@ -30,6 +33,7 @@ const discovery = z
         mcp: z.string(),
         health: z.string(),
         app: z.string().nullable(),
+        explorer: z.string().nullable(),
       })
       .meta({ description: 'URLs of related documents; null if this deployment does not serve them' }),
     contracts: z.record(z.string(), addressOut).meta({ description: 'Addresses by contract name' }),
@@ -98,7 +102,7 @@ export const defineDiscovery = (others: readonly ListedEndpoint[]) =>
   }))
 
 function describeDeployment(config: Config) {
-  const { service, version, chain, trading, baseUrl = '', docsEnabled } = config
+  const { service, version, chain, trading, baseUrl = '', docsEnabled, explorerUrl } = config
   const contracts = Object.entries({ ...chain?.contracts, ...trading })
   return {
     service,
@@ -111,7 +115,8 @@ function describeDeployment(config: Config) {
       llms: `${baseUrl}/llms.txt`,
       mcp: `${baseUrl}/mcp`,
       health: `${baseUrl}/health/ready`,
-      app: null,
+      app: `${baseUrl}/app`,
+      explorer: explorerUrl ?? null,
     },
     contracts: Object.fromEntries(contracts.flatMap(([name, address]) => (address ? [[name, address]] : []))),
     features: {

@@ -16,12 +16,22 @@ import {
   signature,
   unixSeconds,
 } from '../resources/primitives.ts'
-import { eip712Info, presentEip712, presentTypedData, signableFields } from '../resources/typed-data.ts'
+import {
+  eip712Info,
+  presentEip712,
+  presentTypedData,
+  signableFields,
+  typedDataSchemas,
+} from '../resources/typed-data.ts'
+import { countSigner } from './count-signer.ts'
 import { deadlineRefusal, deadlineWarnings, quoteDeadline } from './deadline.ts'
 import { defineOperation, OperationReply } from './define-operation.ts'
 import { refusalAtHead } from './failed-intent-refusals.ts'
+import { intakeRefusal } from './intake-check.ts'
 import { relayOrRefuse, wasAccepted } from './relay-or-refuse.ts'
 import { verifyRegistryMessage } from './verify-registry-message.ts'
+
+const submission = z.object({ erc8004AgentId, deadline, signature })
 
 export const getERC8004LinkQuote = defineOperation(
   {
@@ -46,7 +56,7 @@ export const getERC8004LinkQuote = defineOperation(
         identityRegistry: addressOut.meta({ description: 'The ERC-8004 identity registry' }),
         serverTime: unixSeconds('Current block time'),
         suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
-        ...signableFields,
+        ...signableFields(typedDataSchemas.LinkERC8004, { id: 'Erc8004LinkBody', submission }),
         asOf,
       })
       .meta({ id: 'Erc8004LinkQuote' }),
@@ -89,7 +99,7 @@ export const linkERC8004 = defineOperation(
     description:
       "Verifies a LinkERC8004 message signed by the agent's owner, who must hold the identity token, and relays it. Posting the identical body again responds 200 with the same result.",
     params: agentParams,
-    body: z.object({ erc8004AgentId, deadline, signature }),
+    body: submission,
     cache: 'none',
     status: 201,
     replay: 200,
@@ -105,7 +115,8 @@ export const linkERC8004 = defineOperation(
       .meta({ id: 'Erc8004Link' }),
     errors: [404, 409, 502, 503],
   },
-  async ({ chain, relayer }, { agentId, erc8004AgentId, deadline, signature }) => {
+  async (context, { agentId, erc8004AgentId, deadline, signature }) => {
+    const { chain, relayer } = context
     const { block, terms } = await getLinkTerms(chain, agentId)
     const to = chain.contracts.AgentRegistry
     const data = encodeFunctionData({
@@ -123,8 +134,9 @@ export const linkERC8004 = defineOperation(
       relay: { kind: 'link', deadline, call: { to, data } },
     })
     const isReplay = await wasAccepted(relayer, relay)
-    const invalid = deadlineRefusal(deadline, block) ?? nonceRefusal
+    const invalid = deadlineRefusal(deadline, block) ?? nonceRefusal ?? (await intakeRefusal(context, 'registrations'))
     if (invalid && !isReplay) throw invalid
+    if (!isReplay) await countSigner(context, terms.agent.owner, { getsOut: false })
 
     const mined = await relayOrRefuse(relayer, relay, revert => refusalAtHead(chain, revert))
     const linked = await getAgent(chain, agentId)

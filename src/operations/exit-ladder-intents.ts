@@ -6,12 +6,12 @@ import { ladderUpdateChecks } from '../protocol/router-checks.ts'
 import { hashExits } from '../protocol/typed-data.ts'
 import { agentParams } from '../resources/agent.ts'
 import { presentExitBounds } from '../resources/exit-bounds.ts'
-import { exits, exitsQuery, presentExitRule, toExitRules } from '../resources/exit-rule.ts'
-import { positionQuery, signedFields } from '../resources/intent-input.ts'
+import { exitsQuery, presentExitRule, toExitRules } from '../resources/exit-rule.ts'
+import { exitLadderBody, positionQuery } from '../resources/intent-input.ts'
 import { exitLadderQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-receipt.ts'
 import { presentPosition } from '../resources/position.ts'
-import { deadline, positionId } from '../resources/primitives.ts'
+import { deadline } from '../resources/primitives.ts'
 import { quoteDeadline } from './deadline.ts'
 import { defineOperation } from './define-operation.ts'
 import { presentQuote } from './quote-response.ts'
@@ -59,6 +59,7 @@ export const getExitLadderIntentQuote = defineOperation(
                 message: { agentId, positionId, exitsHash: hashExits(exits), deadline, nonce },
                 body: { positionId: `${positionId}`, exits: exits.map(presentExitRule) },
               }),
+        missing: ['exits'],
       })),
       positionId: `${positionId}`,
       exitBounds: presentExitBounds(terms.trackConfig),
@@ -84,7 +85,7 @@ export const submitExitLadderIntent = defineOperation(
     description:
       "Verifies an UpdateExitLadder message signed by the agent's signer and relays it. The new rules replace the pending ones; rules that have fired stay.",
     params: agentParams,
-    body: z.object({ positionId, exits, ...signedFields }),
+    body: exitLadderBody,
     cache: 'none',
     status: 201,
     output: intentReceipt,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { intakeClosure, presentClosure } from '../resources/intake.ts'
 import { defineOperation } from './define-operation.ts'
 
 export const getHealth = defineOperation(
@@ -8,11 +9,24 @@ export const getHealth = defineOperation(
     path: '/health',
     tag: 'Discovery',
     summary: 'Check that the service is up',
-    description: 'Returns ok if the Worker runs. Checks nothing else and works without chain configuration.',
+    description:
+      'Returns ok if the Worker runs, and which kinds of requests the operator has closed. Checks nothing else and works without chain configuration.',
     cache: 'none',
     status: 200,
-    output: z.object({ status: z.literal('ok'), service: z.string() }).meta({ id: 'Health' }),
+    output: z
+      .object({
+        status: z.literal('ok'),
+        service: z.string(),
+        closedIntake: z
+          .array(intakeClosure)
+          .meta({ description: 'The kinds of requests that the operator has closed; usually none' }),
+      })
+      .meta({ id: 'Health' }),
     errors: [],
   },
-  async ({ config }) => ({ status: 'ok' as const, service: config.service }),
+  async ({ config, intakeSwitches }) => ({
+    status: 'ok' as const,
+    service: config.service,
+    closedIntake: (await intakeSwitches.closures()).map(presentClosure),
+  }),
 )

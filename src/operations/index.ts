@@ -7,15 +7,19 @@ import { cancelIntents, getCancelQuote } from './cancel-intents.ts'
 import { defineDiscovery } from './discovery.ts'
 import { getEquityHistory } from './equity-history.ts'
 import { getERC8004LinkQuote, linkERC8004 } from './erc8004-link.ts'
+import { getAgentRegistrationFile, getRegistrations } from './erc8004-registration.ts'
 import { streamAgentEvents, streamEvents } from './event-streams.ts'
 import { getExitLadderIntentQuote, submitExitLadderIntent } from './exit-ladder-intents.ts'
 import { getFacilitatorSupport, verifyPayment } from './facilitator.ts'
+import { getFeedbackFile } from './feedback.ts'
 import { getGasQuota } from './gas-quota.ts'
 import { getHealth } from './health.ts'
 import { getIntent } from './intent-status.ts'
+import { getLeaderboard } from './leaderboard.ts'
 import { getMandate, getMandateQuote, setMandate } from './mandate.ts'
 import { getTradeIntentQuote, submitTradeIntent } from './open-intents.ts'
 import type { Operation } from './operation.ts'
+import { getIntake, setIntake } from './operator-intake.ts'
 import { acceptOwnership, getAcceptanceQuote, getOwnershipQuote, offerOwnership } from './ownership.ts'
 import { getPositionAutomation } from './position-automation.ts'
 import { getPosition, listClosedPositions, listPositions } from './positions.ts'
@@ -54,6 +58,9 @@ const endpoints = [
   getAgentByERC8004,
   getERC8004LinkQuote,
   linkERC8004,
+  getAgentRegistrationFile,
+  getRegistrations,
+  getFeedbackFile,
   getMandate,
   getMandateQuote,
   setMandate,
@@ -83,12 +90,15 @@ const endpoints = [
   getRiskState,
   getEquityHistory,
   getTradeHistory,
+  getLeaderboard,
   getTransaction,
   getIntent,
   verifySignedMessage,
   getSigningVectors,
   streamAgentEvents,
   streamEvents,
+  getIntake,
+  setIntake,
 ] as const satisfies readonly Operation[]
 
 /** Every operation of the service, in the order of the API reference. HTTP routes, MCP tools and documents derive from it. */

@@ -7,6 +7,7 @@ import { signedFields } from '../resources/intent-input.ts'
 import { agentControl, mandateFields, mandateQuery, modeNumber } from '../resources/mandate.ts'
 import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
 import { address, deadline } from '../resources/primitives.ts'
+import { typedDataSchemas } from '../resources/typed-data.ts'
 import { parseUsdc } from '../resources/usdc-amount.ts'
 import { defineOperation } from './define-operation.ts'
 import { quoteOwnerMessage, readAgentControl, relayOwnerMessage } from './owner-messages.ts'
@@ -34,6 +35,8 @@ export const getMandate = defineOperation(
   (context, { agentId }) => readAgentControl(context, agentId),
 )
 
+const submission = z.object({ ...mandateFields, ...signedFields })
+
 export const getMandateQuote = defineOperation(
   {
     id: 'getMandateQuote',
@@ -52,33 +55,31 @@ export const getMandateQuote = defineOperation(
     query: z.object({ ...mandateQuery, deadline: deadline.optional() }),
     cache: 'none',
     status: 200,
-    output: ownerMessageQuote,
+    output: ownerMessageQuote('Mandate', typedDataSchemas.SetMandate, submission),
     errors: [404, 502, 503],
   },
-  async ({ chain }, { agentId, mode, deadline, ...limits }) => {
-    const mandate = mode && (await toMandate(chain, { mode, ...limits }))
-    return quoteOwnerMessage(
-      { chain },
-      {
-        agentId,
-        primaryType: 'SetMandate',
-        deadline,
-        message: () =>
-          mandate && {
-            message: { agentId, ...mandate },
-            body: {
-              mode,
-              ...limits,
-              ...(limits.validUntil !== undefined && { validUntil: `${limits.validUntil}` }),
-              ...(limits.allowedTokens && { allowedTokens: mandate.allowedTokens }),
-            },
+  async (context, { agentId, mode, deadline, validUntil, allowedTokens, ...limits }) => {
+    const mandate = mode && (await toMandate(context.chain, { mode, validUntil, allowedTokens, ...limits }))
+    return quoteOwnerMessage(context, {
+      agentId,
+      primaryType: 'SetMandate',
+      deadline,
+      missing: 'mode',
+      message: () =>
+        mandate && {
+          message: { agentId, ...mandate },
+          body: {
+            mode,
+            ...limits,
+            ...(validUntil !== undefined && { validUntil: `${validUntil}` }),
+            ...(allowedTokens && { allowedTokens: mandate.allowedTokens }),
           },
-        warnings: ({ mandate: { closingSince } }) =>
-          mode === 'trade' && closingSince !== 0n
-            ? ['All positions of the agent are being closed: this mandate ends that, and what is not sold stays open.']
-            : [],
-      },
-    )
+        },
+      warnings: ({ mandate: { closingSince } }) =>
+        mode === 'trade' && closingSince !== 0n
+          ? ['All positions of the agent are being closed: this mandate ends that, and what is not sold stays open.']
+          : [],
+    })
   },
 )
 
@@ -97,7 +98,7 @@ export const setMandate = defineOperation(
     description:
       "Verifies a SetMandate message signed by the agent's owner and relays it. It replaces the whole mandate: a limit that is left out is no limit. A mandate in mode `trade` also ends a close all. The owner pays no gas.",
     params: agentParams,
-    body: z.object({ ...mandateFields, ...signedFields }),
+    body: submission,
     cache: 'none',
     status: 200,
     output: ownerMessageReceipt,

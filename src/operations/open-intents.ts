@@ -11,11 +11,11 @@ import { presentRiskBounds } from '../resources/account-risk-bounds.ts'
 import { agentParams } from '../resources/agent.ts'
 import { presentAllocation } from '../resources/allocation.ts'
 import { presentExitBounds } from '../resources/exit-bounds.ts'
-import { exits, exitsQuery, presentExitRule, toExitRules } from '../resources/exit-rule.ts'
-import { purchaseFields, purchaseQuery, signedFields, symbol } from '../resources/intent-input.ts'
+import { exitsQuery, presentExitRule, toExitRules } from '../resources/exit-rule.ts'
+import { openIntentBody, purchaseQuery, symbol } from '../resources/intent-input.ts'
 import { tradeIntentQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-receipt.ts'
-import { parseUsdc } from '../resources/usdc-amount.ts'
+import { humanUsdc, parseUsdc } from '../resources/usdc-amount.ts'
 import { quoteDeadline } from './deadline.ts'
 import { defineOperation } from './define-operation.ts'
 import { estimatePurchase } from './fill-estimate.ts'
@@ -28,7 +28,7 @@ export const getTradeIntentQuote = defineOperation(
     tool: {
       name: 'svc_get_trade_intent_quote',
       description:
-        'First step of opening a position: returns the rules with what passes now, an estimate, typedData and the body to send. Pass symbol, usdcAmount (human USDC) and exits. Every check must pass; maxUsdcAmount (base units) and exitBounds tell what would. Then sign typedData in a wallet (EIP-712) and call svc_submit_trade_intent. Example: {"agentId":"1","symbol":"NVDA","usdcAmount":"250","exits":"-800:10000,1500:10000"}',
+        'First step of opening a position: returns the rules with what passes now, an estimate, typedData and the body to send. Pass symbol, usdcAmount (human USDC) and exits. Every check must pass; maxUsdcAmountHuman and exitBounds tell what would. Then sign typedData (EIP-712) and call svc_submit_trade_intent. Example: {"agentId":"1","symbol":"NVDA","usdcAmount":"250","exits":"-800:10000,1500:10000"}',
     },
     method: 'get',
     path: '/agents/{agentId}/trade-intents/quote',
@@ -53,6 +53,7 @@ export const getTradeIntentQuote = defineOperation(
     const deadline = quoteDeadline(requestedDeadline, block, terms.extension)
     const intent = { usdcAmount: amount, minTokenOut, maxSlippageBps, deadline, exits }
     const checks = openChecks(terms, intent)
+    const maxUsdcAmount = computeMaxUsdcAmount(terms, checks, intent)
     const symbolOf = await symbolsOf(trading, terms.vault.allowedTokens)
     const estimate =
       terms.token && amount !== undefined
@@ -67,7 +68,7 @@ export const getTradeIntentQuote = defineOperation(
         checks,
         deadline,
         intent:
-          token && amount !== undefined
+          symbol !== undefined && token && usdcAmount !== undefined && amount !== undefined
             ? ({ nonce, deadline }) => ({
                 message: {
                   agentId,
@@ -89,6 +90,7 @@ export const getTradeIntentQuote = defineOperation(
                 },
               })
             : undefined,
+        missing: [...(symbol === undefined ? ['symbol'] : []), ...(usdcAmount === undefined ? ['usdcAmount'] : [])],
       })),
       vault: agent.vault,
       allocation: presentAllocation({
@@ -102,7 +104,8 @@ export const getTradeIntentQuote = defineOperation(
       accountRiskBounds: presentRiskBounds(trackConfig),
       dailyRealizedPnlUsdc: `${terms.dailyRealizedPnlUsdc}`,
       defaultExit: defaultLadder(trackConfig).map(presentExitRule),
-      maxUsdcAmount: `${computeMaxUsdcAmount(terms, checks, intent)}`,
+      maxUsdcAmount: `${maxUsdcAmount}`,
+      maxUsdcAmountHuman: humanUsdc(maxUsdcAmount),
       assumed: { minTokenOut: `${minTokenOut}`, maxSlippageBps },
       ...(estimate && { estimate }),
       ...(token && { token }),
@@ -125,7 +128,7 @@ export const submitTradeIntent = defineOperation(
     description:
       "Verifies an OpenPosition message signed by the agent's signer and relays it. Responds once the transaction is mined. Posting the identical body again returns the same receipt and never trades twice.",
     params: agentParams,
-    body: z.object({ symbol, exits, ...purchaseFields, ...signedFields }),
+    body: openIntentBody,
     cache: 'none',
     status: 201,
     output: intentReceipt,

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
+import type { RateLimitName } from '../config.ts'
 import type { Context } from '../context.ts'
 import type { EventFilter } from '../live/event.ts'
-import type { RateLimitName } from '../rate-limits.ts'
 
 /** The groups of the API reference, in reading order. */
 export const tags = {
@@ -15,6 +15,7 @@ export const tags = {
   Live: 'Server-sent events.',
   Transactions: 'Status of intents and transactions.',
   Signing: 'Help with EIP-712 signatures. These endpoints never send a transaction.',
+  Operator: 'What the operator of this deployment changes without a deploy.',
 } as const
 export type Tag = keyof typeof tags
 
@@ -33,6 +34,7 @@ export const toolSets = {
   trade: 'Quotes, signed intents, open positions, risk state, transactions.',
   history: 'Past trades and positions, equity, statistics.',
   owner: "What an agent's owner signs: mandate, stop, transfer, signer, cancel.",
+  leaderboard: 'Agents ranked by their track records.',
 } as const
 export type ToolSet = keyof typeof toolSets
 
@@ -51,6 +53,7 @@ const setOfTag: Record<Tag, ToolSet> = {
   Live: 'trade',
   Transactions: 'trade',
   Signing: 'trade',
+  Operator: 'owner',
 }
 export const toolSetOf = ({ tag, tool }: { tag: Tag; tool: ToolDefinition }): ToolSet => tool.set ?? setOfTag[tag]
 
@@ -141,8 +144,8 @@ export type Operation = JsonOperation | EventStreamOperation
  * shares an address keeps an agent from getting out.
  */
 export function rateLimitOf(operation: Operation): RateLimitName | undefined {
-  if (operation.kind === 'event-stream' || operation.method === 'get')
-    return operation.path.endsWith('/quote') ? 'quotes' : 'reads'
+  if (operation.kind === 'event-stream') return 'streams'
+  if (operation.method === 'get') return operation.path.endsWith('/quote') ? 'quotes' : 'reads'
   if (operation.getsOut) return undefined
   if (operation.readsOnly) return 'reads'
   return operation.paid ? 'registrations' : 'submissions'

@@ -13,9 +13,12 @@ import { presentAgentControl } from '../resources/mandate.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { gasSpendersOfOwner } from './agent-gas-use.ts'
+import { countSigner } from './count-signer.ts'
 import { deadlineRefusal, deadlineWarnings, quoteDeadline } from './deadline.ts'
 import { OperationReply } from './define-operation.ts'
 import { refusalAtHead } from './failed-intent-refusals.ts'
+import { intakeRefusal, intakeWarnings } from './intake-check.ts'
+import { nothingToSign } from './quote-response.ts'
 import { findRepeated, relayOrRefuse } from './relay-or-refuse.ts'
 
 /** Who must sign a message, with its next nonce. */
@@ -24,24 +27,38 @@ type Party = { address: Address; nonce: bigint }
 /** Returns the owner of an agent as the party that signs. */
 export const ownerOf = ({ agent, ownerNonce }: OwnerTerms): Party => ({ address: agent.owner, nonce: ownerNonce })
 
-type OwnerQuote = {
+/** Returns the intake of a message: stops have one of their own, because they let the owner's money out. */
+const intakeOf = (primaryType: OwnerPrimaryType) =>
+  primaryType === 'StopBuying' || primaryType === 'CloseAll' ? 'ownerStops' : 'ownerMessages'
+
+type OwnerQuote<P extends OwnerPrimaryType, B> = {
   agentId: bigint
-  primaryType: OwnerPrimaryType
+  primaryType: P
   deadline: bigint | undefined
   party?: (terms: OwnerTerms) => Party
   /** The message and the body without nonce and deadline; undefined unless the request names every value. */
-  message?: (terms: OwnerTerms) => { message: Message; body: Record<string, unknown> } | undefined
+  message?: (terms: OwnerTerms) => { message: Message; body: B } | undefined
+  /** The field without which there is no message. */
+  missing?: string
   warnings?: (terms: OwnerTerms, block: Block) => string[]
 }
 
 /** Returns the quote for a message of an owner. Throws AGENT_NOT_FOUND, OWNER_CONTROLS_NOT_SET. */
-export async function quoteOwnerMessage({ chain }: Pick<Context, 'chain'>, quote: OwnerQuote) {
+export async function quoteOwnerMessage<P extends OwnerPrimaryType, B extends object>(
+  context: Context,
+  quote: OwnerQuote<P, B>,
+) {
+  const { chain } = context
   const { agentId, primaryType, party = ownerOf } = quote
   const { block, terms } = await getOwnerTerms(chain, agentId)
   const { address: signer, nonce } = party(terms)
   const deadline = quoteDeadline(quote.deadline, block)
   const signable = quote.message?.(terms)
-  const warnings = quote.warnings?.(terms, block) ?? []
+  const warnings = [
+    ...(await intakeWarnings(context, intakeOf(primaryType))),
+    ...(quote.warnings?.(terms, block) ?? []),
+    ...(signable || quote.missing === undefined ? [] : [nothingToSign([quote.missing])]),
+  ]
   return {
     agentId: `${agentId}`,
     signer,
@@ -118,8 +135,10 @@ export async function relayOwnerMessage(context: Context, signed: SignedOwnerMes
     await verifySignature(chain, signer, { domain: terms.domain, primaryType, message }, signature)
     const invalid =
       deadlineRefusal(deadline, block) ??
-      (nonce === expected ? undefined : refuse('INVALID_NONCE', { given: nonce, expected }))
+      (nonce === expected ? undefined : refuse('INVALID_NONCE', { given: nonce, expected })) ??
+      (await intakeRefusal(context, intakeOf(primaryType)))
     if (invalid) throw invalid
+    await countSigner(context, signer, { getsOut: intakeOf(primaryType) === 'ownerStops' })
   }
 
   const mined = await relayOrRefuse(executor, relay, revert => refusalAtHead(chain, revert))

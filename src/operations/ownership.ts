@@ -5,6 +5,7 @@ import { agentParams } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
 import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
 import { address, deadline } from '../resources/primitives.ts'
+import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
 import { ownerOf, quoteOwnerMessage, relayOwnerMessage } from './owner-messages.ts'
 
@@ -16,6 +17,9 @@ const signer = address.meta({
   description: 'Address whose signatures trade for the agent from then on',
   example: '0x00000000000000000000000000000000000000b2',
 })
+
+const offer = z.object({ newOwner, ...signedFields })
+const acceptance = z.object({ signer, ...signedFields })
 
 export const getOwnershipQuote = defineOperation(
   {
@@ -35,7 +39,7 @@ export const getOwnershipQuote = defineOperation(
     query: z.object({ newOwner: newOwner.optional(), deadline: deadline.optional() }),
     cache: 'none',
     status: 200,
-    output: ownerMessageQuote,
+    output: ownerMessageQuote('Ownership', typedDataSchemas.OfferOwnership, offer),
     errors: [404, 502, 503],
   },
   async (context, { agentId, newOwner, deadline }) =>
@@ -43,6 +47,7 @@ export const getOwnershipQuote = defineOperation(
       agentId,
       primaryType: 'OfferOwnership',
       deadline,
+      missing: 'newOwner',
       message: () => newOwner && { message: { agentId, newOwner }, body: { newOwner } },
     }),
 )
@@ -62,7 +67,7 @@ export const offerOwnership = defineOperation(
     description:
       "Verifies an OfferOwnership message signed by the agent's owner and relays it. The agent changes hands when the new owner accepts. A second offer replaces the first.",
     params: agentParams,
-    body: z.object({ newOwner, ...signedFields }),
+    body: offer,
     cache: 'none',
     status: 201,
     replay: 200,
@@ -98,7 +103,7 @@ export const getAcceptanceQuote = defineOperation(
     query: z.object({ signer: signer.optional(), deadline: deadline.optional() }),
     cache: 'none',
     status: 200,
-    output: ownerMessageQuote,
+    output: ownerMessageQuote('Acceptance', typedDataSchemas.AcceptOwnership, acceptance),
     errors: [400, 404, 502, 503],
   },
   async (context, { agentId, signer, deadline }) =>
@@ -110,6 +115,7 @@ export const getAcceptanceQuote = defineOperation(
         if (pendingOwner === undefined) throw refuse('NO_OWNERSHIP_OFFER', { agentId })
         return pendingOwner
       },
+      missing: 'signer',
       message: () => signer && { message: { agentId, signer }, body: { signer } },
       warnings: ({ agent, mandate }) => [
         ...(signer === agent.signer ? ["The former owner may still have the signer's key."] : []),
@@ -133,7 +139,7 @@ export const acceptOwnership = defineOperation(
     description:
       'Verifies an AcceptOwnership message signed by the address to which the agent is offered, and relays it. The agent and its payouts belong to that address from then on, and `signer` replaces the former one. The mandate stays until the new owner sets another.',
     params: agentParams,
-    body: z.object({ signer, ...signedFields }),
+    body: acceptance,
     cache: 'none',
     status: 201,
     replay: 200,

@@ -4,6 +4,7 @@ import { refuse } from '../errors/refuse.ts'
 import { priceRefresh } from '../resources/price.ts'
 import { hasBearer } from './bearer-check.ts'
 import { defineOperation } from './define-operation.ts'
+import { intakeRefusal } from './intake-check.ts'
 import { postOraclePrices, skipRefresh } from './post-oracle-prices.ts'
 
 export const refreshPrices = defineOperation(
@@ -43,8 +44,10 @@ export const refreshPrices = defineOperation(
   async (context, { symbols, force }) => {
     const { priceRefresh } = context.config
     if (priceRefresh === undefined) throw refuse('PRICE_REFRESH_DISABLED')
+    if ('secret' in priceRefresh) assertHasSecret(context, priceRefresh)
+    const closed = await intakeRefusal(context, 'priceRefreshes')
+    if (closed) throw closed
     if ('secret' in priceRefresh) {
-      assertHasSecret(context, priceRefresh)
       return postOraclePrices(context, { symbols, force })
     }
     if (force) throw refuse('UNAUTHORIZED')

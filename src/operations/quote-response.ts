@@ -10,9 +10,10 @@ import { presentCheck } from '../resources/router-check.ts'
 import { presentTradePolicy } from '../resources/trade-policy.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { gasBudgetChecks } from './agent-gas-use.ts'
+import { intakeCheck } from './intake-check.ts'
 import { marketClosedTexts } from './market-closed-texts.ts'
 
-type QuoteFacts<P extends PrimaryType> = {
+type QuoteFacts<P extends PrimaryType, B> = {
   agentId: bigint
   kind: 'open' | 'add' | 'reduce' | 'ladder'
   /** Whether it sells a whole position. */
@@ -23,23 +24,38 @@ type QuoteFacts<P extends PrimaryType> = {
   /** The requested deadline, or the suggested one. */
   deadline: bigint
   /** Builds message and body for the suggested deadline; absent unless the request names every value. */
-  intent?:
-    | ((signed: { nonce: bigint; deadline: bigint }) => { message: Message; body: Record<string, unknown> })
-    | undefined
+  intent?: ((signed: { nonce: bigint; deadline: bigint }) => { message: Message; body: B }) | undefined
+  /** The fields that a request without an intent lacks. */
+  missing: readonly string[]
 }
 
+/** Returns the warning of a quote without typed data. */
+export const nothingToSign = (missing: readonly string[]): string =>
+  `There is nothing to sign yet: request the quote with ${missing.join(', ')} as well, and it has typedData and body.`
+
 /** Returns the fields of every intent quote, with typed data and body if the intent is complete. */
-export async function presentQuote<P extends PrimaryType>(
+export async function presentQuote<P extends PrimaryType, B extends object>(
   context: Context,
   block: Block,
-  { agentId, kind, closesPosition, terms, primaryType, checks: routerChecks, deadline, intent }: QuoteFacts<P>,
+  {
+    agentId,
+    kind,
+    closesPosition,
+    terms,
+    primaryType,
+    checks: routerChecks,
+    deadline,
+    intent,
+    missing,
+  }: QuoteFacts<P, B>,
 ) {
   const { config, trading } = context
   const use = { agentId, kind, agent: terms.agent, block, ...(closesPosition !== undefined && { closesPosition }) }
-  const checks = [...routerChecks, ...(await gasBudgetChecks(context, use))]
+  const checks = [...routerChecks, await intakeCheck(context, kind), ...(await gasBudgetChecks(context, use))]
   const signable = intent?.({ nonce: terms.nonce, deadline })
   const symbol = terms.token?.symbol
   const closedTexts = symbol === undefined ? undefined : marketClosedTexts(config, symbol, block.timestamp)
+  const warnings = [...(closedTexts ? [closedTexts.warning] : []), ...(signable ? [] : [nothingToSign(missing)])]
   return {
     agentId: `${agentId}`,
     signer: terms.agent.signer,
@@ -54,7 +70,7 @@ export async function presentQuote<P extends PrimaryType>(
     })),
     bindingRule: checks.find(({ pass }) => !pass)?.rule ?? tightestAmountRule(checks),
     ...(symbol !== undefined && { market: presentMarketSession(symbol, block.timestamp) }),
-    ...(closedTexts && { warnings: [closedTexts.warning] }),
+    ...(warnings.length > 0 && { warnings }),
     serverTime: `${block.timestamp}`,
     suggestedDeadline: `${deadline}`,
     ...(signable && {

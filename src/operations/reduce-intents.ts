@@ -5,11 +5,11 @@ import { getPositionTerms } from '../chain/read-intent-terms.ts'
 import { reduceAmounts } from '../protocol/fill-amounts.ts'
 import { reduceChecks } from '../protocol/router-checks.ts'
 import { agentParams } from '../resources/agent.ts'
-import { exitBps, exitBpsQuery, positionQuery, signedFields } from '../resources/intent-input.ts'
+import { exitBpsQuery, positionQuery, reduceIntentBody } from '../resources/intent-input.ts'
 import { reduceIntentQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-receipt.ts'
 import { presentPosition } from '../resources/position.ts'
-import { deadline, positionId } from '../resources/primitives.ts'
+import { deadline } from '../resources/primitives.ts'
 import { quoteDeadline } from './deadline.ts'
 import { defineOperation } from './define-operation.ts'
 import { estimateSale } from './fill-estimate.ts'
@@ -63,6 +63,7 @@ export const getReduceIntentQuote = defineOperation(
                 message: { agentId, positionId, exitBps, deadline, nonce },
                 body: { positionId: `${positionId}`, exitBps },
               }),
+        missing: ['exitBps'],
       })),
       positionId: `${positionId}`,
       position: presentPosition(position, token.symbol),
@@ -86,7 +87,7 @@ export const submitReduceIntent = defineOperation(
     description:
       "Verifies a ReducePosition message signed by the agent's signer and relays it. Sells `exitBps` of the remaining tokens without consuming an exit rule; 10000 closes the position.",
     params: agentParams,
-    body: z.object({ positionId, exitBps, ...signedFields }),
+    body: reduceIntentBody,
     cache: 'none',
     getsOut: true,
     status: 201,

@@ -7,6 +7,7 @@ import { getConsentTerms, readOwnerControls } from '../chain/read-owner-terms.ts
 import { getRegistrationTerms, type RegistrationTerms } from '../chain/read-registration-terms.ts'
 import { simulate } from '../chain/simulate.ts'
 import { verifySignature } from '../chain/verify-signature.ts'
+import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -26,7 +27,11 @@ import { USDC_DECIMALS } from '../resources/usdc-amount.ts'
 import { deadlineRefusal, deadlineWarnings, quoteDeadline } from './deadline.ts'
 import { defineOperation, OperationReply } from './define-operation.ts'
 import { refusalAtHead, revertContext } from './failed-intent-refusals.ts'
+import { intakeRefusal, intakeWarnings } from './intake-check.ts'
+import { nothingToSign } from './quote-response.ts'
+import { registrationWarnings } from './registration-warnings.ts'
 import { relayOrRefuse, wasAccepted } from './relay-or-refuse.ts'
+import { addressOfReference } from './vaults.ts'
 import { verifyRegistryMessage } from './verify-registry-message.ts'
 
 export const getRegistrationQuote = defineOperation(
@@ -35,7 +40,7 @@ export const getRegistrationQuote = defineOperation(
     tool: {
       name: 'svc_get_agent_registration_quote',
       description:
-        'First step of a registration: returns fee, nonce, typedData and the body to send. Pass signer, vault (an address of svc_list_vaults), name and metadataURI, then sign typedData in a wallet (EIP-712) and call svc_register_agent. Example: {"signer":"0x…","vault":"0x…","name":"momentum-7","metadataURI":"https://agents.example/7.json"}',
+        'First step of a registration: returns fee, nonce, typedData and the body to send. Pass signer, vault (slug or address), name and metadataURI, then sign typedData (EIP-712) and call svc_register_agent. Example: {"signer":"0x…","vault":"genesis","name":"momentum-7","metadataURI":"https://agents.example/7.json"}',
     },
     method: 'get',
     path: '/agents/register/quote',
@@ -45,7 +50,7 @@ export const getRegistrationQuote = defineOperation(
       'Returns the fee, the signing domain and, with `signer`, the nonce of a SelfRegister message. With `signer`, `vault`, `name` and `metadataURI`, also returns the typed data to sign, its digest and the body to post. With `owner`, also returns the OwnAgent message that the owner signs: then the key that trades never owns the agent.',
     query: z.object({
       signer: address.optional(),
-      vault: address.optional(),
+      vault: registrationFields.vault.optional(),
       name: registrationFields.name.optional(),
       metadataURI: registrationFields.metadataURI.optional(),
       linkERC8004: z
@@ -59,15 +64,23 @@ export const getRegistrationQuote = defineOperation(
     cache: 'none',
     status: 200,
     output: registrationQuote,
-    errors: [502, 503],
+    errors: [404, 502, 503],
   },
   async (
-    { chain, payments, config },
-    { signer, vault, name, metadataURI, linkERC8004, erc8004AgentId, owner, ...requested },
+    context,
+    { signer, vault: reference, name, metadataURI, linkERC8004, erc8004AgentId, owner, ...requested },
   ) => {
+    const { chain, payments, config } = context
     if (owner !== undefined && owner === signer) throw refuse('OWNER_IS_SIGNER', { owner })
-    const [{ block, terms }, consent] = await Promise.all([
-      getRegistrationTerms(chain, signer),
+    const vault = reference === undefined ? undefined : await addressOfReference(chain, reference)
+    const plan = {
+      signer,
+      vault,
+      asset: feeAssetOf(chain, config),
+      erc8004AgentId: linkERC8004 ? erc8004AgentId : undefined,
+    }
+    const [{ block, terms, prospects }, consent] = await Promise.all([
+      getRegistrationTerms(chain, plan),
       owner && getConsentTerms(chain, owner),
     ])
     const { fee, domain, signerNonce } = terms
@@ -78,6 +91,14 @@ export const getRegistrationQuote = defineOperation(
       vault &&
       name &&
       metadataURI && { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, nonce: signerNonce, deadline }
+    const missing = Object.entries({ signer, vault, name, metadataURI }).flatMap(([field, value]) =>
+      value === undefined ? [field] : [],
+    )
+    const warnings = [
+      ...(await intakeWarnings(context, 'registrations')),
+      ...registrationWarnings({ plan, prospects, isPaused: terms.paused, owner: owner ?? signer, due }),
+      ...(message ? [] : [nothingToSign(missing)]),
+    ]
     return {
       registrationFee: {
         amount: `${fee.amount}`,
@@ -101,6 +122,7 @@ export const getRegistrationQuote = defineOperation(
       agentRegistry: chain.contracts.AgentRegistry,
       signerNonce: signerNonce === undefined ? null : `${signerNonce}`,
       registryPaused: terms.paused,
+      ...(warnings.length > 0 && { warnings }),
       serverTime: `${block.timestamp}`,
       suggestedDeadline: `${deadline}`,
       ...(message && {
@@ -151,13 +173,14 @@ export const registerAgent = defineOperation(
     output: registration,
     errors: [404, 409, 502, 503],
   },
-  async (context, { signature, owner, ownerNonce, ownerSignature, ...sent }) => {
+  async (context, { signature, owner, ownerNonce, ownerSignature, ...given }) => {
     const { chain, relayer, payments } = context
+    const sent = { ...given, vault: await addressOfReference(chain, given.vault) }
     const { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline } = sent
     if (!linkERC8004 && erc8004AgentId !== 0n)
       throw refuse('INVALID_ERC8004_LINK', { problem: 'linkERC8004 is false and erc8004AgentId is not "0"' })
     const consent = await verifyConsent(chain, sent, { owner, nonce: ownerNonce, signature: ownerSignature })
-    const { block, terms } = await getRegistrationTerms(chain, signer)
+    const { block, terms } = await getRegistrationTerms(chain, { signer })
     const to = chain.contracts.AgentRegistry
     const data = consent
       ? encodeFunctionData({
@@ -186,8 +209,13 @@ export const registerAgent = defineOperation(
     const isReplay = record !== undefined && record.state !== 'rejected'
     const isExecuted = record?.state === 'mined' || record?.state === 'final'
     const invalid =
-      deadlineRefusal(deadline, block) ?? (terms.paused ? refuse('REGISTRATION_PAUSED') : undefined) ?? nonceRefusal
+      deadlineRefusal(deadline, block) ??
+      (terms.paused ? refuse('REGISTRATION_PAUSED') : undefined) ??
+      nonceRefusal ??
+      (await intakeRefusal(context, 'registrations'))
     if (invalid && !isReplay) throw invalid
+    // Anybody can make up a signer, so its signature raises no limit.
+    if (!isReplay) await context.client?.countSigner(signer)
 
     const receipt = isExecuted
       ? await payments?.receiptOf(signer, relay.digest)
@@ -214,6 +242,10 @@ export const registerAgent = defineOperation(
     return new OperationReply(response, { isReplay, payment: receipt && { response: receipt } })
   },
 )
+
+/** Returns the token that the fee is paid in, if that is on this chain and can be read. */
+const feeAssetOf = ({ id, contracts }: Chain, { payment }: Config): Address | undefined =>
+  typeof payment === 'object' && payment.network === `eip155:${id}` ? (payment.asset ?? contracts.USDC) : undefined
 
 type GivenConsent = { owner: Address | undefined; nonce: bigint | undefined; signature: Hex | undefined }
 

@@ -14,8 +14,10 @@ import { positionIdIn } from '../protocol/ids-from-receipt.ts'
 import { ladderBounds } from '../protocol/router-check-inputs.ts'
 import { digestOf, type Message, type PrimaryType } from '../protocol/typed-data.ts'
 import { gasUseOfAgent } from './agent-gas-use.ts'
+import { countSigner } from './count-signer.ts'
 import { deadlineRefusal, deadlineWarnings } from './deadline.ts'
 import { type Revert, refusalAtHead } from './failed-intent-refusals.ts'
+import { type AgentIntentKind, intakeRefusalOfIntent } from './intake-check.ts'
 import { marketClosedTexts } from './market-closed-texts.ts'
 import { findRepeated, relayOrRefuse, wasAccepted } from './relay-or-refuse.ts'
 
@@ -25,7 +27,7 @@ type TradingIntent = {
   deadline: bigint
   nonce: bigint
   signature: Hex
-  kind: RelayRequest['kind']
+  kind: AgentIntentKind
   primaryType: PrimaryType
   /** Returns the signed message, given the agent's on-chain state. */
   message: (signingTerms: SigningTerms) => Message
@@ -41,7 +43,8 @@ type TradingIntent = {
  * transaction's event. Posting the identical body again returns the same receipt and never executes twice, even though
  * its nonce has been used and the signer may have been replaced by then. Throws the refusal of every other outcome.
  */
-export async function relayIntent({ trading, executor, keeper, config }: Context, intent: TradingIntent) {
+export async function relayIntent(context: Context, intent: TradingIntent) {
+  const { trading, executor, keeper, config } = context
   const { agentId, nonce, deadline, signature, kind, primaryType } = intent
   const signingTerms = await getSigningTerms(trading, agentId)
   const { agent, domain, block } = signingTerms
@@ -63,14 +66,18 @@ export async function relayIntent({ trading, executor, keeper, config }: Context
   )
   const invalid =
     deadlineRefusal(deadline, block) ??
-    (nonce === signingTerms.nonce ? undefined : refuse('INVALID_NONCE', { given: nonce, expected: signingTerms.nonce }))
+    (nonce === signingTerms.nonce
+      ? undefined
+      : refuse('INVALID_NONCE', { given: nonce, expected: signingTerms.nonce })) ??
+    (await intakeRefusalOfIntent(context, kind))
   if (invalid && !(await wasAccepted(executor, relay))) throw invalid
+  if (!invalid) await countSigner(context, agent.signer, { getsOut: kind === 'reduce' })
 
-  const mined = await relayOrRefuse(executor, relay, ({ data, context }) =>
+  const mined = await relayOrRefuse(executor, relay, ({ data, context: facts }) =>
     refusalWithContext(
       { trading, config },
       { ...intent, block },
-      { data, context: { ...context, signer: agent.signer } },
+      { data, context: { ...facts, signer: agent.signer } },
     ),
   )
   if (kind === 'open') keeper?.wake()

@@ -28,6 +28,7 @@ import { acceptOwnership, newOwnerOf, offerOwnership } from './ownership.ts'
 import { submitReduceIntent } from './reduce-intents.ts'
 import { registerAgent } from './register.ts'
 import { stopAgent } from './stop.ts'
+import { addressOfReference } from './vaults.ts'
 
 type VerifyRequest = z.output<typeof verifyBody>
 /** Whom and what a message is about, as far as it says so. */
@@ -112,7 +113,8 @@ type SignedBody = {
 const bodies: Record<PrimaryType, SignedBody> = {
   SelfRegister: {
     parse: registerAgent.parse,
-    toMessage: ({ body, facts: { nonce } }) => ({ ...(body as Message), nonce }),
+    toMessage: async ({ context: { chain }, body, facts: { nonce } }) =>
+      ({ ...body, vault: await addressOfReference(chain, body.vault as string), nonce }) as Message,
   },
   LinkERC8004: {
     parse: linkERC8004.parse,
@@ -139,8 +141,8 @@ const bodies: Record<PrimaryType, SignedBody> = {
   },
   OwnAgent: {
     parse: given => registerAgent.parse({ ...given, ownerSignature: given.signature }),
-    toMessage: ({ body: { owner: _, ownerSignature: __, ownerNonce, ...body } }) =>
-      ({ ...body, nonce: ownerNonce }) as Message,
+    toMessage: async ({ context: { chain }, body: { owner: _, ownerSignature: __, ownerNonce, ...body } }) =>
+      ({ ...body, vault: await addressOfReference(chain, body.vault as string), nonce: ownerNonce }) as Message,
   },
   OfferOwnership: { parse: offerOwnership.parse, toMessage: ({ body }) => body as Message },
   AcceptOwnership: { parse: acceptOwnership.parse, toMessage: ({ body }) => body as Message },
@@ -164,7 +166,7 @@ async function readFacts(
   { agentId, agentIds, signer, owner }: MessageSubject,
 ): Promise<SigningFacts> {
   if (primaryType === 'SelfRegister') {
-    const { block, terms } = await getRegistrationTerms(chain, signer)
+    const { block, terms } = await getRegistrationTerms(chain, { signer })
     return { block, domain: terms.domain, signer, nonce: terms.signerNonce ?? 0n }
   }
   if (primaryType === 'LinkERC8004') {

@@ -3,6 +3,7 @@ import { agentParams } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
 import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
 import { agentId, deadline } from '../resources/primitives.ts'
+import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
 import { quoteOwnerMessage, relayOwnerMessage } from './owner-messages.ts'
 
@@ -13,6 +14,12 @@ const action = z.enum(['reduceOnly', 'flatten']).meta({
 })
 const OTHERS = 'Further agents of the same owner, which the same signature stops'
 const otherAgentIds = z.array(agentId).max(63)
+
+const submission = z.object({
+  action,
+  otherAgentIds: otherAgentIds.optional().meta({ description: OTHERS, example: ['2', '3'] }),
+  ...signedFields,
+})
 
 /** The messages by action. */
 const messages = {
@@ -48,7 +55,7 @@ export const getStopQuote = defineOperation(
     }),
     cache: 'none',
     status: 200,
-    output: ownerMessageQuote,
+    output: ownerMessageQuote('Stop', z.union([typedDataSchemas.StopBuying, typedDataSchemas.CloseAll]), submission),
     errors: [404, 502, 503],
   },
   async (context, { agentId, action, otherAgentIds = [], deadline }) =>
@@ -82,11 +89,7 @@ export const stopAgent = defineOperation(
     description:
       "Verifies a StopBuying or CloseAll message signed by the agent's owner and relays it. After `flatten`, anybody may sell the agent's positions, and the keeper of this deployment does: at the floor of the trade policy, in as many transactions as needed. `openPositionIds` are those that remain; `/agents/{agentId}/positions/{positionId}/automation` says why. The owner pays no gas.",
     params: agentParams,
-    body: z.object({
-      action,
-      otherAgentIds: otherAgentIds.optional().meta({ description: OTHERS, example: ['2', '3'] }),
-      ...signedFields,
-    }),
+    body: submission,
     cache: 'none',
     getsOut: true,
     status: 201,

@@ -17,7 +17,8 @@ export function parseTimeRange({ interval, ...requested }: RequestedRange, now: 
   const intervalSeconds = INTERVALS[interval]
   const to = requested.to ?? Number(now)
   const from = requested.from ?? Math.max(0, to - DEFAULT_INTERVALS * intervalSeconds)
-  if (from > to) throw invalidRequest([{ path: ['from'], message: `${from} is after to, ${to}` }])
+  if (from > to)
+    throw invalidRequest([{ path: ['from'], message: `${from} is after to, ${to}` }], { given: { from }, fields: {} })
   const points = intervalCount({ from, to, intervalSeconds })
   if (points > MAX_POINTS) throw refuse('TOO_MANY_POINTS', { from, to, interval, points, limit: MAX_POINTS })
   return { from, to, intervalSeconds }

@@ -7,7 +7,7 @@ import { refuse } from '../errors/refuse.ts'
 import { type History, MAX_READ_ATTEMPTS } from '../history/client.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentWorth, timeSeriesQuery } from '../resources/time-series.ts'
-import { presentHolding, presentStatuses, vaultStats } from '../resources/vault-stats.ts'
+import { presentHolding, presentLiquidity, presentStatuses, vaultStats } from '../resources/vault-stats.ts'
 import { defineOperation } from './define-operation.ts'
 import { parseTimeRange } from './time-range.ts'
 import { findVault, vaultParams } from './vaults.ts'
@@ -59,6 +59,7 @@ export const getVaultStats = defineOperation(
         cap: `${figures.cap}`,
         used: figures.used === undefined || !isComplete ? null : `${figures.used}`,
       },
+      liquidity: vault.liquidityTerms ? presentLiquidity(vault.liquidityTerms) : null,
       asOf: presentAsOf(figures.block),
       lagBlocks: agents.lagBlocks,
     }

@@ -1,7 +1,9 @@
-import { getAddress, isAddress } from 'viem'
+import { type Address, getAddress, isAddress } from 'viem'
 import { z } from 'zod'
 import { vaultSlug } from '../catalog/vault-slug.ts'
+import type { Chain } from '../chain/configured-chain.ts'
 import { readVaultsAndTokens, type Vault, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { nearestName } from '../errors/nearest-name.ts'
 import { refuse } from '../errors/refuse.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentToken, vaultTokens } from '../resources/token.ts'
@@ -17,8 +19,20 @@ export const vaultParams = z.object({
 export function findVault({ vaults }: VaultsAndTokens, id: string): Vault {
   const address = isAddress(id, { strict: false }) ? getAddress(id) : undefined
   const vault = vaults.find(vault => (address ? vault.address === address : vaultSlug(vault) === id))
-  if (vault === undefined) throw refuse('VAULT_NOT_FOUND', { id })
+  if (vault === undefined) throw refuse('VAULT_NOT_FOUND', { id, nearest: nearestName(id, vaults.map(vaultSlug)) })
   return vault
+}
+
+/** Returns the address of a vault in a request, which need not be registered if it is one. Throws VAULT_NOT_FOUND. */
+export async function addressOfReference(chain: Chain, reference: string): Promise<Address> {
+  if (isAddress(reference)) return reference
+  return (Object.hasOwn(chain.vaults, reference) && chain.vaults[reference]) || vaultAddress(chain, reference)
+}
+
+/** Returns the contract address of a registered vault, given by slug or address. Throws VAULT_NOT_FOUND. */
+export async function vaultAddress(chain: Chain, id: string): Promise<Address> {
+  const { registered } = await readVaultsAndTokens(chain)
+  return findVault(registered, id).address
 }
 
 /** Returns the slugs of the vaults that allow a token. */

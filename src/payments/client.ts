@@ -52,7 +52,7 @@ export function createPayments(
       case 'due':
         throw withRequirements(refusalOfUnpaid(parsed), due)
       case 'refused':
-        throw withRequirements(refuse('PAYMENT_REFUSED', { problem: result.reason }), due)
+        throw withRequirements(refusalOfPayment(result.reason, parsed, due), due)
       case 'used':
         throw withRequirements(refuse('PAYMENT_ALREADY_USED'), due)
       case 'held':
@@ -98,8 +98,8 @@ export function createPayments(
     /** Returns a relayer that reports the outcome of a paid registration to the ledger. */
     relaying: (relayer: Executor, signer: Address): Executor => ({
       ...relayer,
-      async relay(request: RelayRequest) {
-        const outcome = await relayer.relay(request)
+      async relay(request: RelayRequest, respondBy?: number) {
+        const outcome = await relayer.relay(request, respondBy)
         const executed = wasExecuted(outcome)
         // Without the report the ledger finds out by itself.
         if (executed !== undefined)
@@ -116,6 +116,19 @@ function refusalOfUnpaid(parsed: ParsedPayment | undefined): Refusal {
   if (parsed.kind !== 'mismatch') throw new Error('The ledger ignored a payment')
   const { field, given, expected } = parsed
   return refuse('PAYMENT_REFUSED', { problem: `${field} is not as required`, field, given, expected })
+}
+
+/** The reasons of facilitators for a payer who has less than the fee. */
+const POOR_PAYER = /insufficient_(funds|balance)/
+
+/** Returns the refusal of a payment that the facilitator did not accept. */
+function refusalOfPayment(problem: string, parsed: ParsedPayment | undefined, { requirements }: FeeDue): Refusal {
+  if (parsed?.kind !== 'valid' || !POOR_PAYER.test(problem)) return refuse('PAYMENT_REFUSED', { problem })
+  const { amount, asset, network } = requirements
+  const poorPayer = { payer: parsed.payment.payer, amount, asset, network }
+  return refuse('PAYMENT_REFUSED', { problem, poorPayer }).withRemedy(
+    'Nothing was charged. Send the payer the missing amount, or pay from another account, and send the identical body again.',
+  )
 }
 
 /** Returns whether a registration was executed; undefined if that is not certain. */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Agent } from '../chain/agents.ts'
+import { nearestName, withSuggestion } from '../errors/nearest-name.ts'
 import { AgentStatus, Track } from '../protocol/enums.ts'
 import {
   address,
@@ -73,7 +74,8 @@ const enumValue = (names: readonly string[], what: string) =>
     .transform((text, ctx): number => {
       const named = names.findIndex(name => name.toLowerCase() === text.toLowerCase())
       if (named >= 0 || /^\d{1,3}$/.test(text)) return named >= 0 ? named : Number(text)
-      ctx.addIssue({ code: 'custom', message: `is not a ${what}: must be one of ${names.join(', ')}, or its number` })
+      const message = `is not a ${what}: must be one of ${names.join(', ')}, or its number`
+      ctx.addIssue({ code: 'custom', message: withSuggestion(message, nearestName(text, names)) })
       return z.NEVER
     })
     .meta({ description: `Number or name: ${names.join(', ')}` })

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { exits } from './exit-rule.ts'
 import { deadline, nonce, positionId, signature, uint } from './primitives.ts'
 import { usdcAmount } from './usdc-amount.ts'
 
@@ -8,7 +9,12 @@ const slippageText = 'Maximum shortfall against the oracle value; bps'
 
 const minTokenOut = uint.meta({ description: 'Minimum tokens to buy; base units', example: '0' }).default(0n)
 
-const bpsQuery = (min: number) => z.coerce.number<string | number>().int().min(min).max(MAX_BPS)
+/** Basis points in a query. An empty text is no number. */
+const bpsQuery = (min: number) =>
+  z.preprocess(
+    given => (typeof given === 'string' && /^\d+$/.test(given) ? Number(given) : given),
+    z.int().min(min).max(MAX_BPS),
+  )
 
 export const symbol = z.string().min(1).max(64).meta({ description: 'Token symbol', example: 'NVDA' })
 
@@ -16,7 +22,7 @@ export const symbol = z.string().min(1).max(64).meta({ description: 'Token symbo
 export const signedFields = { deadline, nonce, signature }
 
 /** What a body that buys tokens carries. The defaults are part of the signed message. */
-export const purchaseFields = {
+const purchaseFields = {
   usdcAmount,
   minTokenOut,
   maxSlippageBps: z.int().min(0).max(MAX_BPS).meta({ description: slippageText }).default(DEFAULT_SLIPPAGE_BPS),
@@ -32,7 +38,13 @@ export const purchaseQuery = {
 
 export const positionQuery = { positionId }
 
-const exitShareText = 'Share of the remaining tokens to sell; 10000 closes'
+const exitShareText = 'Share of the remaining tokens to sell; bps, 10000 closes'
 
 export const exitBps = z.int().min(1).max(MAX_BPS).meta({ description: exitShareText, example: 5000 })
-export const exitBpsQuery = bpsQuery(1).optional().meta({ description: exitShareText })
+export const exitBpsQuery = bpsQuery(1).optional().meta({ description: exitShareText, example: 5000 })
+
+/** The bodies of the submissions. */
+export const openIntentBody = z.object({ symbol, exits, ...purchaseFields, ...signedFields })
+export const addIntentBody = z.object({ positionId, ...purchaseFields, ...signedFields })
+export const reduceIntentBody = z.object({ positionId, exitBps, ...signedFields })
+export const exitLadderBody = z.object({ positionId, exits, ...signedFields })

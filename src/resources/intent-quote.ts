@@ -3,12 +3,13 @@ import { accountRiskBounds } from './account-risk-bounds.ts'
 import { allocation } from './allocation.ts'
 import { exitBounds } from './exit-bounds.ts'
 import { exitRule } from './exit-rule.ts'
+import { addIntentBody, exitLadderBody, openIntentBody, reduceIntentBody } from './intent-input.ts'
 import { marketSession } from './market-session.ts'
 import { agentPosition } from './position.ts'
 import { addressOut, amount, asOf, bps, deadlineOut, digits, unixSeconds, usdc } from './primitives.ts'
 import { check } from './router-check.ts'
 import { tradePolicy } from './trade-policy.ts'
-import { eip712Info, signableFields } from './typed-data.ts'
+import { eip712Info, signableFields, typedDataSchemas } from './typed-data.ts'
 
 const estimate = z
   .object({
@@ -41,7 +42,6 @@ const quoteFields = {
   warnings: z.array(z.string()).optional().meta({ description: 'What to know even though every check passes' }),
   serverTime: unixSeconds('Current block time'),
   suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
-  ...signableFields,
   asOf,
 }
 
@@ -49,6 +49,9 @@ const quoteFields = {
 const purchaseQuoteFields = {
   allocation,
   maxUsdcAmount: usdc('The largest amount that passes every check now'),
+  maxUsdcAmountHuman: z
+    .string()
+    .meta({ description: 'The same in human USDC, as usdcAmount takes it', example: '250' }),
   assumed: z
     .object({ minTokenOut: digits("Minimum in the token's base units"), maxSlippageBps: bps('Slippage') })
     .meta({ description: 'What typedData contains where the request omits it' }),
@@ -59,6 +62,7 @@ export const tradeIntentQuote = z
   .object({
     ...quoteFields,
     ...purchaseQuoteFields,
+    ...signableFields(typedDataSchemas.OpenPosition, { id: 'OpenIntentBody', submission: openIntentBody }),
     vault: addressOut,
     allowedSymbols: z.array(z.string()),
     trackId: z.int(),
@@ -74,6 +78,7 @@ export const addIntentQuote = z
   .object({
     ...quoteFields,
     ...purchaseQuoteFields,
+    ...signableFields(typedDataSchemas.AddToPosition, { id: 'AddIntentBody', submission: addIntentBody }),
     positionId: digits('Position id'),
     position: agentPosition.omit({ exitRules: true, pendingRules: true }).meta({ id: 'AgentPositionWithoutLadder' }),
   })
@@ -82,6 +87,7 @@ export const addIntentQuote = z
 export const reduceIntentQuote = z
   .object({
     ...quoteFields,
+    ...signableFields(typedDataSchemas.ReducePosition, { id: 'ReduceIntentBody', submission: reduceIntentBody }),
     positionId: digits('Position id'),
     position: agentPosition,
     estimate: estimate.optional(),
@@ -91,6 +97,7 @@ export const reduceIntentQuote = z
 export const exitLadderQuote = z
   .object({
     ...quoteFields,
+    ...signableFields(typedDataSchemas.UpdateExitLadder, { id: 'ExitLadderIntentBody', submission: exitLadderBody }),
     positionId: digits('Position id'),
     exitBounds,
     currentRules: z.array(exitRule).meta({ description: 'Fired rules first, then the pending ones' }),

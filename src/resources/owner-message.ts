@@ -3,23 +3,28 @@ import { agentControlFields } from './mandate.ts'
 import { addressOut, asOf, deadlineOut, digits, hashOut, unixSeconds } from './primitives.ts'
 import { eip712Info, signableFields } from './typed-data.ts'
 
-/** A quote for a message of an owner. */
-export const ownerMessageQuote = z
-  .object({
-    agentId: digits('Agent id'),
-    signer: addressOut.meta({
-      description: 'The address that must sign: the owner, or the one to whom the agent is offered',
-    }),
-    nonce: digits("That address's next nonce"),
-    eip712: eip712Info,
-    ownerControls: addressOut.meta({ description: 'Verifying contract of the signature' }),
-    warnings: z.array(z.string()).optional().meta({ description: 'What to know before signing' }),
-    serverTime: unixSeconds('Current block time'),
-    suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
-    ...signableFields,
-    asOf,
-  })
-  .meta({ id: 'OwnerMessageQuote' })
+/** Returns the schema of a quote for a message of an owner, named after `subject`. */
+export const ownerMessageQuote = <T extends z.ZodType, S extends z.core.$ZodLooseShape>(
+  subject: string,
+  typedData: T,
+  submission: z.ZodObject<S>,
+) =>
+  z
+    .object({
+      agentId: digits('Agent id'),
+      signer: addressOut.meta({
+        description: 'The address that must sign: the owner, or the one to whom the agent is offered',
+      }),
+      nonce: digits("That address's next nonce"),
+      eip712: eip712Info,
+      ownerControls: addressOut.meta({ description: 'Verifying contract of the signature' }),
+      warnings: z.array(z.string()).optional().meta({ description: 'What to know before signing' }),
+      serverTime: unixSeconds('Current block time'),
+      suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
+      ...signableFields(typedData, { id: `${subject}Body`, submission }),
+      asOf,
+    })
+    .meta({ id: `${subject}Quote` })
 
 /** What a relayed message of an owner returns: who controls the agent now. */
 export const ownerMessageReceipt = z

@@ -36,6 +36,19 @@ export const address = z
   )
   .transform(value => getAddress(value))
 
+/** A vault in a request: its address, checked as any other, or its slug. */
+export const vaultReference = z
+  .string()
+  .min(1)
+  .max(128)
+  .transform((text, ctx): string => {
+    const result = /^0x/i.test(text) ? address.safeParse(text) : undefined
+    if (result === undefined) return text
+    if (result.success) return result.data
+    ctx.addIssue({ code: 'custom', message: result.error.issues[0]?.message ?? '' })
+    return z.NEVER
+  })
+
 const isUniform = (value: string) => {
   const digits = value.slice(2)
   return digits === digits.toLowerCase() || digits === digits.toUpperCase()

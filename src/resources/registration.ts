@@ -12,8 +12,9 @@ import {
   signature,
   uint,
   unixSeconds,
+  vaultReference,
 } from './primitives.ts'
-import { eip712Info, signableFields, typedData } from './typed-data.ts'
+import { eip712Info, signableFields, typedDataSchemas } from './typed-data.ts'
 
 /** Text of limited length. The limit also holds in bytes, because the registry counts bytes. */
 const text = (max: number) =>
@@ -24,7 +25,10 @@ const text = (max: number) =>
     .refine(value => new TextEncoder().encode(value).length <= max, `must be at most ${max} bytes in UTF-8`)
 
 export const registrationFields = {
-  vault: address.meta({ description: 'Contract address of the vault the agent will trade in' }),
+  vault: vaultReference.meta({
+    description: 'The vault the agent will trade in: slug or contract address',
+    example: 'genesis',
+  }),
   name: text(128).meta({
     description: 'Name of the agent, without control characters',
     example: 'momentum-7',
@@ -34,8 +38,8 @@ export const registrationFields = {
     example: 'https://agents.example/momentum-7.json',
   }),
   signer: address.meta({ description: 'Address that registers the agent and signs its trades' }),
-  linkERC8004: z.boolean().default(false).meta({ description: 'Whether to link an ERC-8004 identity' }),
-  erc8004AgentId: uint.default(0n).meta({ description: 'ERC-8004 token id; "0" if not linking' }),
+  linkERC8004: z.boolean().meta({ description: 'Whether to link an ERC-8004 identity' }).default(false),
+  erc8004AgentId: uint.meta({ description: 'ERC-8004 token id; "0" if not linking' }).default(0n),
 }
 
 /** The owner of an agent, if it is not the signer. All three fields or none. */
@@ -61,7 +65,7 @@ export const registrationQuote = z
       network: z.string().nullable().meta({ description: 'CAIP-2 network of the payment' }),
       payTo: z.string().nullable(),
       facilitatorUrl: z.string().nullable(),
-      httpRoute: z.string(),
+      httpRoute: z.string().meta({ example: 'POST /agents/register' }),
       requirements: paymentRequirements.optional().meta({
         description: 'What to pay, so that the first request can already carry the payment; absent if nothing is due',
       }),
@@ -72,11 +76,20 @@ export const registrationQuote = z
     agentRegistry: addressOut.meta({ description: 'Verifying contract of the signature' }),
     signerNonce: digits('The nonce to sign; null without `signer`').nullable(),
     registryPaused: z.boolean(),
+    warnings: z
+      .array(z.string())
+      .optional()
+      .meta({ description: 'Why the registration would be refused, or cannot be signed yet' }),
     serverTime: unixSeconds('Current block time'),
     suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
-    ...signableFields,
+    ...signableFields(typedDataSchemas.SelfRegister, { id: 'RegistrationBody', submission: registrationBody }),
     ownerConsent: z
-      .object({ owner: addressOut, nonce: z.string(), typedData: typedData.optional(), digest: z.string().optional() })
+      .object({
+        owner: addressOut,
+        nonce: z.string(),
+        typedData: typedDataSchemas.OwnAgent.optional(),
+        digest: z.string().optional(),
+      })
       .optional()
       .meta({ description: 'With `owner`: the OwnAgent message for `ownerSignature`' }),
     asOf,

@@ -20,7 +20,7 @@ export const check = z
     ruleIndex: z.int().optional().meta({ description: 'Index of the offending exit rule' }),
     remedy: z.string().optional(),
   })
-  .meta({ id: 'Check', description: 'One rule that the router applies; gasBudget is one of the service' })
+  .meta({ id: 'Check', description: "A rule of the router; gasBudget and intake are the service's" })
 
 export function presentCheck({ rule, code, pass, limit, used, after, problem }: Check): z.input<typeof check> {
   return {

@@ -1,10 +1,20 @@
 import { z } from 'zod'
 import { type Domain, digestOf, type Message, type PrimaryType, signingTypes } from '../protocol/typed-data.ts'
-import { addressOut } from './primitives.ts'
+import { addressOut, bps, deadlineOut, digits, usdc } from './primitives.ts'
 
 export const primaryTypes = Object.keys(signingTypes) as [PrimaryType, ...PrimaryType[]]
 
-const structFields = z.record(z.string(), z.array(z.object({ name: z.string(), type: z.string() })))
+const fieldList = z.array(z.object({ name: z.string(), type: z.string() }))
+
+const eip712DomainFields = [
+  { name: 'name', type: 'string' },
+  { name: 'version', type: 'string' },
+  { name: 'chainId', type: 'uint256' },
+  { name: 'verifyingContract', type: 'address' },
+]
+
+/** Marks an object that clients pass on as it is, so that lists of tools do not spell it out. */
+const passedOn = { 'x-passed-on': true }
 
 export const eip712Info = z
   .object({
@@ -13,9 +23,11 @@ export const eip712Info = z
     chainId: z.int(),
     verifyingContract: addressOut,
     primaryType: z.enum(primaryTypes),
-    types: structFields.meta({ description: 'The EIP-712 type of the primary type, fields in signing order' }),
+    types: z
+      .record(z.string(), fieldList)
+      .meta({ description: 'The EIP-712 type of the primary type, fields in signing order' }),
   })
-  .meta({ id: 'Eip712Info' })
+  .meta({ id: 'Eip712Info', ...passedOn })
 
 export const presentEip712 = <P extends PrimaryType>(domain: Domain, primaryType: P) => ({
   domainName: domain.name,
@@ -26,39 +38,84 @@ export const presentEip712 = <P extends PrimaryType>(domain: Domain, primaryType
   types: { [primaryType]: [...signingTypes[primaryType]] },
 })
 
-const eip712DomainFields = [
-  { name: 'name', type: 'string' },
-  { name: 'version', type: 'string' },
-  { name: 'chainId', type: 'uint256' },
-  { name: 'verifyingContract', type: 'address' },
-]
+/** Schemas of presented values by Solidity type. */
+const valueSchemas: Record<string, z.ZodType<PresentedValue>> = {
+  address: addressOut,
+  bool: z.boolean(),
+  bytes32: z.string().regex(/^0x[0-9a-f]{64}$/),
+  string: z.string(),
+  uint8: z.int(),
+  uint16: z.int(),
+  uint256: digits('An integer'),
+  'address[]': z.array(addressOut),
+  'uint256[]': z.array(digits('An integer')),
+}
 
-export const typedData = z
-  .object({
-    types: structFields,
-    domain: z.object({ name: z.string(), version: z.string(), chainId: z.int(), verifyingContract: addressOut }),
-    primaryType: z.string(),
-    message: z.record(z.string(), z.union([z.string(), z.int(), z.boolean(), z.array(z.string())])),
-  })
-  .meta({ id: 'TypedData', description: 'EIP-712 typed data, ready for eth_signTypedData_v4' })
+function valueSchema({ name, type }: { name: string; type: string }): z.ZodType<PresentedValue> {
+  if (name === 'deadline') return deadlineOut('Valid until')
+  if (/usdc/i.test(name)) return usdc('Amount')
+  return name.endsWith('Bps') ? bps('Share') : (valueSchemas[type] ?? z.never())
+}
+
+const typedDataSchema = <P extends PrimaryType>(primaryType: P) =>
+  z
+    .object({
+      types: z
+        .object({ EIP712Domain: fieldList, [primaryType]: fieldList })
+        .meta({ example: { EIP712Domain: eip712DomainFields, [primaryType]: signingTypes[primaryType] } }),
+      domain: z.object({ name: z.string(), version: z.string(), chainId: z.int(), verifyingContract: addressOut }),
+      primaryType: z.literal(primaryType),
+      message: z.object(Object.fromEntries(signingTypes[primaryType].map(field => [field.name, valueSchema(field)]))),
+    })
+    .meta({
+      id: `${primaryType}TypedData`,
+      description: 'EIP-712 typed data, ready for eth_signTypedData_v4',
+      ...passedOn,
+    })
+
+/** The schema of typed data by primary type. */
+export const typedDataSchemas = Object.fromEntries(primaryTypes.map(type => [type, typedDataSchema(type)])) as {
+  [P in PrimaryType]: ReturnType<typeof typedDataSchema<P>>
+}
+
+/** Typed data of any primary type. */
+export const typedData = z.union(Object.values(typedDataSchemas)).meta({ id: 'TypedData' })
+
+type UnsignedBody<S> = {
+  [K in Exclude<keyof S, 'signature' | 'ownerSignature'>]: S[K] extends z.ZodDefault<infer Inner> ? Inner : S[K]
+}
 
 /**
- * The fields that a quote adds once the caller has named every value of the message: what to sign, its digest, and what
- * to post.
+ * Returns the fields that a quote adds once the caller has named every value of the message: what to sign, its digest,
+ * and what to post, which is the body of the submission with every default and without signatures.
  */
-export const signableFields = {
-  typedData: typedData.optional(),
-  digest: z.string().optional().meta({ description: 'EIP-712 digest of typedData' }),
-  body: z.record(z.string(), z.unknown()).optional().meta({
-    description: 'The body to post, once the signature of typedData is added as `signature`',
-  }),
+export function signableFields<T extends z.ZodType, S extends z.core.$ZodLooseShape>(
+  typedData: T,
+  { id, submission }: { id: string; submission: z.ZodObject<S> },
+) {
+  const { signature: _, ownerSignature: __, ...fields } = submission.shape
+  const withDefaults = Object.fromEntries(
+    Object.entries(fields).map(([name, field]) => [name, field instanceof z.ZodDefault ? field.unwrap() : field]),
+  )
+  return {
+    typedData: typedData.optional(),
+    digest: z.string().optional().meta({ description: 'EIP-712 digest of typedData' }),
+    body: z
+      .object(withDefaults as UnsignedBody<S>)
+      .meta({
+        id,
+        description: 'The body to post, once the signature of typedData is added as `signature`',
+        ...passedOn,
+      })
+      .optional(),
+  }
 }
 
 /** Returns typed data for `eth_signTypedData_v4` and its digest. Integers of more than 16 bits are digit strings. */
-export function presentTypedData(domain: Domain, primaryType: PrimaryType, message: Message) {
+export function presentTypedData<P extends PrimaryType>(domain: Domain, primaryType: P, message: Message) {
   return {
     typedData: {
-      types: { EIP712Domain: eip712DomainFields, [primaryType]: [...signingTypes[primaryType]] },
+      types: { EIP712Domain: [...eip712DomainFields], [primaryType]: [...signingTypes[primaryType]] },
       domain: {
         name: domain.name,
         version: domain.version,
@@ -72,7 +129,9 @@ export function presentTypedData(domain: Domain, primaryType: PrimaryType, messa
   }
 }
 
-const presentValue = (value: Message[string]) => {
+type PresentedValue = string | number | boolean | string[]
+
+const presentValue = (value: Message[string]): PresentedValue => {
   if (typeof value === 'object') return value.map(String)
   return typeof value === 'bigint' ? `${value}` : value
 }

@@ -1,4 +1,4 @@
-import { parseUnits } from 'viem'
+import { formatUnits, parseUnits } from 'viem'
 import { z } from 'zod'
 import { refuse } from '../errors/refuse.ts'
 
@@ -22,3 +22,6 @@ export function parseUsdc(given: string): bigint {
   if (value >= 1n << 256n) throw invalid('it is above 2^256')
   return value
 }
+
+/** Converts base units to human USDC, as `usdcAmount` takes it. */
+export const humanUsdc = (amount: bigint): string => formatUnits(amount, USDC_DECIMALS)

@@ -1,9 +1,10 @@
 import { formatUnits } from 'viem'
 import { z } from 'zod'
+import type { LiquidityTerms } from '../chain/read-vaults-and-tokens.ts'
 import type { VaultHolding } from '../chain/vault-stats.ts'
 import { AGENT_STATUSES, nameOf } from './agent.ts'
 import { ORACLE_DECIMALS } from './price.ts'
-import { addressOut, amount, asOf, lagBlocks, usdc } from './primitives.ts'
+import { addressOut, amount, asOf, bps, digits, lagBlocks, usdc } from './primitives.ts'
 import { sharePrices } from './time-series.ts'
 
 const holding = z
@@ -16,6 +17,15 @@ const holding = z
     priceStale: z.boolean(),
   })
   .meta({ id: 'VaultHolding' })
+
+const liquidity = z
+  .object({
+    depositFeeBps: bps('Fee on a deposit'),
+    withdrawFeeBps: bps('Fee on a withdrawal'),
+    holdingSeconds: digits('Seconds that new shares neither redeem nor move; up to an eighth more is added'),
+    paused: z.boolean().meta({ description: 'Whether deposits and withdrawals are paused' }),
+  })
+  .meta({ id: 'VaultLiquidity', description: 'The terms of deposits and withdrawals' })
 
 export const vaultStats = z
   .object({
@@ -37,10 +47,20 @@ export const vaultStats = z
         'Total cost of all open positions; null while the index is far behind, or if there are too many for one read',
       ).nullable(),
     }),
+    liquidity: liquidity
+      .nullable()
+      .meta({ description: 'The terms of deposits and withdrawals; null if the vault has none of them on chain' }),
     asOf,
     lagBlocks,
   })
   .meta({ id: 'VaultStats' })
+
+export const presentLiquidity = (terms: LiquidityTerms): z.input<typeof liquidity> => ({
+  depositFeeBps: Number(terms.depositFeeBps),
+  withdrawFeeBps: Number(terms.withdrawFeeBps),
+  holdingSeconds: `${terms.holdingSeconds}`,
+  paused: terms.paused,
+})
 
 export const presentHolding = (
   { token, amount, value, quote }: VaultHolding,

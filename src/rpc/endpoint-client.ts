@@ -38,6 +38,10 @@ export function createEndpoint(url: string): Endpoint {
       body: JSON.stringify(body),
       signal,
     })
+    if (Number(response.headers.get('content-length')) > MAX_RESPONSE_BYTES) {
+      await response.body?.cancel()
+      throw tooLarge()
+    }
     return JSON.parse(await readText(response, signal))
   }
 
@@ -71,6 +75,8 @@ export function createEndpoint(url: string): Endpoint {
   return { send, sendBatch, restUntil: 0, failures: 0, supportsSyncSend: true }
 }
 
+const tooLarge = () => new RangeError(`a response of more than ${MAX_RESPONSE_BYTES} bytes`)
+
 /** Reads a body. Throws once it exceeds the limit or the signal is aborted, and cancels the rest. */
 async function readText({ body }: Response, signal: AbortSignal): Promise<string> {
   const reader = body?.getReader()
@@ -85,7 +91,7 @@ async function readText({ body }: Response, signal: AbortSignal): Promise<string
       signal.throwIfAborted()
       if (done) return text + decoder.decode()
       size += value.byteLength
-      if (size > MAX_RESPONSE_BYTES) throw new RangeError(`a response of more than ${MAX_RESPONSE_BYTES} bytes`)
+      if (size > MAX_RESPONSE_BYTES) throw tooLarge()
       text += decoder.decode(value, { stream: true })
     }
   } catch (error) {

@@ -15,11 +15,19 @@ export class RefusedByNode extends Error {
   }
 }
 
+/** The cause of CHAIN_UNREACHABLE when nodes returned `0x` to a call that returns data on every healthy node. */
+export class EmptyResult extends Error {
+  override name = 'EmptyResult'
+  constructor(method: string) {
+    super(`the nodes returned no data to ${method}`)
+  }
+}
+
 /**
  * Returns the refusal CHAIN_UNREACHABLE: no configured node gave a usable response. The cause must not contain what
  * `fetch` or a node said, because that can contain URLs with API keys.
  */
-export const unreachable = (cause: string | RefusedByNode): Refusal =>
+export const unreachable = (cause: string | RefusedByNode | EmptyResult): Refusal =>
   refuse('CHAIN_UNREACHABLE', {}, { cause: typeof cause === 'string' ? new Error(cause) : cause })
 
 /** Returns whether an error is the refusal CHAIN_UNREACHABLE. */

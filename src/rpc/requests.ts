@@ -17,6 +17,8 @@ export type RpcRequest<Result = unknown> = {
   method: string
   params: readonly unknown[]
   isResult: ResultCheck<Result>
+  /** Whether a node that returns `0x` has failed: no healthy one does. */
+  returnsData?: true
 }
 
 /** A transaction to execute without sending it. Quantities are hex. */
@@ -172,6 +174,12 @@ export const callRequest = (
   method: 'eth_call',
   params: codeAt === undefined ? [call, toTag(block)] : [call, toTag(block), codeAt],
   isResult: isData,
+})
+
+/** Requests the return data of a call that returns data on every healthy node. */
+export const readRequest = (...call: Parameters<typeof callRequest>): RpcRequest<Hex> => ({
+  ...callRequest(...call),
+  returnsData: true,
 })
 
 export const estimateGasRequest = (call: CallParameters): RpcRequest<Hex> => ({

@@ -19,16 +19,22 @@ export type SubmitOptions = {
   waitMs: number
   /** Whether to wait for the receipt with eth_sendRawTransactionSync, where the node supports it. */
   sync: boolean
+  /** How often the bytes were sent before: a node may have accepted them and told nobody, so each turn takes another one. */
+  turn?: number
 }
 
 const ACCEPTANCE_TIMEOUT_MS = 5_000
 
 /**
- * Sends signed bytes to one node: the preferred one, which is another one for the next call if this one fails. Never
- * throws.
+ * Sends signed bytes to one node: the preferred one, which is another one for the next call if this one fails, or the one
+ * whose turn it is. Never throws.
  */
-export async function submit(transport: RpcTransport, raw: Hex, { waitMs, sync }: SubmitOptions): Promise<Submission> {
-  const endpoint = transport.preferred()
+export async function submit(
+  transport: RpcTransport,
+  raw: Hex,
+  { waitMs, sync, turn = 0 }: SubmitOptions,
+): Promise<Submission> {
+  const endpoint = transport.preferred(turn)
   if (endpoint === undefined) return { kind: 'unknown' }
   const isSync = sync && endpoint.supportsSyncSend
   try {
@@ -38,7 +44,7 @@ export async function submit(transport: RpcTransport, raw: Hex, { waitMs, sync }
     if (error === undefined) return isReceipt(result) ? { kind: 'mined', receipt: result } : { kind: 'accepted' }
     if (isSync && isUnsupportedMethod(error)) {
       endpoint.supportsSyncSend = false
-      return submit(transport, raw, { waitMs, sync: false })
+      return submit(transport, raw, { waitMs, sync: false, turn })
     }
     const submission = classifySendError(error)
     if (submission.kind === 'unknown' || submission.kind === 'unclassified') transport.rest(endpoint)

@@ -1,7 +1,7 @@
 import { abortAfter, isTimeout } from './abort-after.ts'
 import { createEndpoint, type Endpoint, type RpcResponse } from './endpoint-client.ts'
 import { hedge } from './hedge.ts'
-import { isNodeFault, RefusedByNode, unreachable } from './node-errors.ts'
+import { EmptyResult, isNodeFault, RefusedByNode, unreachable } from './node-errors.ts'
 import type { RpcRequest } from './requests.ts'
 import { retryLatest } from './retry-latest.ts'
 
@@ -18,7 +18,8 @@ type ResponseTo<Request> = Request extends RpcRequest<infer Result> ? RpcRespons
 export type RpcTransport = {
   /**
    * Returns the result of a request that succeeds on every healthy node: any error makes it query the next node. Throws
-   * CHAIN_UNREACHABLE when no node returns a result; the cause is RefusedByNode if the last one returned an error.
+   * CHAIN_UNREACHABLE when no node returns a result; the cause is RefusedByNode if the last one returned an error, and
+   * EmptyResult if it returned no data to a request that needs some.
    */
   read<Result>(request: RpcRequest<Result>): Promise<Result>
   /**
@@ -36,8 +37,8 @@ export type RpcTransport = {
   ): Promise<RpcResponses<Requests>>
   /** How many nodes there are. */
   nodes: number
-  /** Returns the node to query next; undefined without nodes. */
-  preferred(): Endpoint | undefined
+  /** Returns the node to query next, or the one that is `turn` places behind it in a circle; undefined without nodes. */
+  preferred(turn?: number): Endpoint | undefined
   /** Makes a node that failed the last choice for two seconds; longer after each further failure in a row. */
   rest(endpoint: Endpoint): void
 }
@@ -97,14 +98,18 @@ export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIM
     abortAfter(timeoutMs, work).catch(() => undefined)
 
   async function read<Result>(request: RpcRequest<Result>): Promise<Result> {
-    let refusal: RefusedByNode | undefined
+    let refusal: RefusedByNode | EmptyResult | undefined
     const response = await inTime(async signal => {
       for (let round = 1; ; round++) {
         let isTransient = true
         const response = await queryNodes(signal, async endpoint => {
           refusal = undefined
           const response = await send(endpoint, request, signal)
-          if (response.error === undefined) return response
+          if (response.error === undefined) {
+            if (!request.returnsData || (response.result as unknown) !== '0x') return response
+            refusal = new EmptyResult(request.method)
+            throw refusal
+          }
           refusal = new RefusedByNode(request.method, response.error.code)
           if (isNodeFault(response.error)) throw refusal
           isTransient = false
@@ -146,7 +151,14 @@ export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIM
     throw unreachable('no node answered a batch')
   }
 
-  return { read, call, batch, nodes: endpoints.length, preferred: () => inOrder()[0], rest }
+  return {
+    read,
+    call,
+    batch,
+    nodes: endpoints.length,
+    preferred: (turn = 0) => inOrder()[turn % endpoints.length],
+    rest,
+  }
 }
 
 /** Puts the responses to the defined requests in the places of these requests. */

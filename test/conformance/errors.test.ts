@@ -6,6 +6,7 @@ import {
   type Hex,
   http,
   keccak256,
+  numberToHex,
   publicActions,
   zeroHash,
 } from 'viem'
@@ -16,6 +17,7 @@ import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import type { Account } from '../../devnet/accounts.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
@@ -193,6 +195,7 @@ const caused: Record<string, () => Promise<string>> = {
   METHOD_NOT_ALLOWED: () => raw('/vaults', { method: 'DELETE' }),
   UNKNOWN_SYMBOL: () => code(call('getTradeIntentQuote', { agentId: trader.agentId, symbol: 'NOPE' })),
   AGENT_NOT_FOUND: () => code(call('getAgent', { agentId: '999999' })),
+  FEEDBACK_NOT_FOUND: () => code(call('getFeedbackFile', { agentId: '999999', weekStart: '345600' })),
   NO_AGENT_FOR_ERC8004: () => code(call('getAgentByErc8004', { erc8004AgentId: '999999' })),
   VAULT_NOT_FOUND: () => code(call('getVault', { id: 'nowhere' })),
   POSITION_NOT_FOUND: () => code(call('getPosition', { agentId: trader.agentId, positionId: '999999' })),
@@ -235,9 +238,35 @@ const caused: Record<string, () => Promise<string>> = {
     for (let posted = 0; posted < 120; posted++) await request('/agents/register', { method: 'POST', headers })
     const refused = await request('/agents/register', { method: 'POST', headers })
     expect(refused.headers.get('RateLimit-Policy')).toBe('"registrations";q=120;w=60')
-    expect(refused.headers.get('RateLimit')).toBe('"registrations";r=0;t=60')
+    expect(refused.headers.get('RateLimit')).toMatch(/^"registrations";r=0;t=([1-9]|[1-5][0-9]|60)$/)
     return (await refused.json<Body>()).code
   },
+  INTAKE_CLOSED: async () => {
+    const app = appWith({ OPERATOR_SECRET: 'operator' })
+    const put = (change: object) =>
+      request(
+        '/operator/intake',
+        {
+          method: 'PUT',
+          headers: { 'content-type': 'application/json', authorization: 'Bearer operator' },
+          body: JSON.stringify({ priceRefreshes: change }),
+        },
+        app,
+      )
+    await put({ open: false, reason: 'The feed is wrong.' })
+    const refused = await code(call('refreshPrices', {}, app))
+    await put({ open: true })
+    return refused
+  },
+  INTAKE_SWITCHES_UNREACHABLE: async () => {
+    const broken = { getByName: () => ({ change: () => Promise.reject(new Error()) }) }
+    const app = appWith({ OPERATOR_SECRET: 'operator' }, { INTAKE_SWITCHES: broken as never })
+    const headers = { 'content-type': 'application/json', authorization: 'Bearer operator' }
+    const refused = await request('/operator/intake', { method: 'PUT', headers, body: '{}' }, app)
+    return (await refused.json<Body>()).code
+  },
+  OPERATOR_NOT_CONFIGURED: () => code(call('getIntake')),
+  OPERATOR_ONLY: () => code(call('getIntake', {}, appWith({ OPERATOR_SECRET: 'operator' }))),
   PRICE_REFRESH_DISABLED: () => code(call('refreshPrices', {}, appWith({ CHAIN_ID: '42161' }))),
   UNAUTHORIZED: () => code(call('refreshPrices', {}, appWith({ PRICE_REFRESH_SECRET: 'secret' }))),
   NOT_READY: () => code(call('getReadiness', {}, without('EXECUTOR_PRIVATE_KEY'))),
@@ -372,6 +401,19 @@ const caused: Record<string, () => Promise<string>> = {
     undo.push(() => chain.setPrice('META', META))
     await changeLimits({ maxTwapDeviationBps: 1, twapWindow: 20 })
     return submitOpen({ symbol: 'META' })
+  },
+  PARTIAL_FILL: async () => {
+    const address = await client.readContract({
+      address: contracts.SwapAdapter,
+      abi: uniswapV3SwapAdapterAbi,
+      functionName: 'poolOf',
+      args: [tokens.AMZN as Hex],
+    })
+    const index = numberToHex(4, { size: 32 }) // the pool's liquidity at its present price
+    const value = await client.getStorageAt({ address, slot: index })
+    undo.push(() => client.setStorageAt({ address, index, value: value ?? zeroHash }))
+    await client.setStorageAt({ address, index, value: zeroHash })
+    return submitOpen({ symbol: 'AMZN' })
   },
   EXIT_FLOOR_NOT_MET: async () => {
     const id = await openPosition(await newTrader(), { symbol: 'COST', usdcAmount: '90', exits: '-500:10000' })
@@ -566,7 +608,6 @@ const unreachable: Record<string, readonly string[]> = {
     'ERC4626_EXCEEDED_MAX_REDEEM',
     'ERC4626_EXCEEDED_MAX_WITHDRAW',
   ],
-  'a pool without any liquidity within reach, which the embedded chain does not have': ['PARTIAL_FILL'],
   'nothing: the registry accepts the signed nonce, an open position always has a pending rule, a promotion leaves no position behind, and the adapter catches its quotes':
     ['INVALID_ACCOUNT_NONCE', 'CAPITAL_MODE_MISMATCH', 'QUOTED', 'NO_PENDING_EXIT_RULE'],
 }

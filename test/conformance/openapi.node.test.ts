@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import { generateApi } from 'swagger-typescript-api'
 import { generatePrivateKey } from 'viem/accounts'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
@@ -42,6 +43,22 @@ const run = (name: string, bin: string, args: string[]) =>
     )
   })
 
+const tsconfig = (files: string[]) =>
+  JSON.stringify({
+    compilerOptions: {
+      target: 'es2024',
+      lib: ['es2024', 'dom', 'dom.iterable'],
+      types: ['node'],
+      strict: true,
+      skipLibCheck: true,
+      module: 'esnext',
+      moduleResolution: 'bundler',
+      outDir: 'out',
+      rootDir: '.',
+    },
+    files,
+  })
+
 it("passes Spectral's recommended rules", async () => {
   const ruleset = join(folder, 'spectral.json')
   writeFileSync(ruleset, JSON.stringify({ extends: ['spectral:oas'] }))
@@ -61,24 +78,22 @@ it("passes Redocly's recommended rules", async () => {
   expect(warnings).toEqual([])
 })
 
+it("generates types in which a quote's body is the body to post", async () => {
+  // A development dependency of the client, which generates its types from the same document.
+  const packageFile = join(root, 'packages/client/package.json')
+  const generator = join(dirname(createRequire(packageFile).resolve('openapi-typescript/package.json')), 'bin/cli.js')
+  const [types, program] = [join(folder, 'schema.d.ts'), join(folder, 'types.ts')]
+  await promisify(execFile)(process.execPath, [generator, file, '-o', types])
+  copyFileSync(join(import.meta.dirname, 'client-program/types.ts.txt'), program)
+  writeFileSync(join(folder, 'tsconfig.types.json'), tsconfig(['schema.d.ts', 'types.ts']))
+  const compiled = await run('typescript', 'bin/tsc', ['-p', 'tsconfig.types.json', '--noEmit'])
+  expect(compiled).toEqual({ code: 0, output: '', errors: '' })
+})
+
 it('generates a client that type-checks and trades', async () => {
   await generateApi({ fileName: 'api.ts', input: file, output: folder, httpClientType: 'fetch', silent: true })
   copyFileSync(join(import.meta.dirname, 'client-program/trade.ts.txt'), join(folder, 'trade.ts'))
-  const config = {
-    compilerOptions: {
-      target: 'es2024',
-      lib: ['es2024', 'dom', 'dom.iterable'],
-      types: ['node'],
-      strict: true,
-      skipLibCheck: true,
-      module: 'esnext',
-      moduleResolution: 'bundler',
-      outDir: 'out',
-      rootDir: '.',
-    },
-    files: ['api.ts', 'trade.ts'],
-  }
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
+  writeFileSync(join(folder, 'tsconfig.json'), tsconfig(['api.ts', 'trade.ts']))
   const compiled = await run('typescript', 'bin/tsc', ['-p', 'tsconfig.json'])
   expect(compiled).toEqual({ code: 0, output: '', errors: '' })
 

@@ -1,10 +1,12 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { z } from 'zod'
+import recorded from '../../src/http/recorded-examples.json'
 import { operations } from '../../src/operations/index.ts'
 import { errorStatuses, type JsonOperation, type Operation, tags } from '../../src/operations/operation.ts'
 import { errorBody } from '../../src/resources/error-body.ts'
+import { paymentRequiredBody } from '../../src/resources/payment-required.ts'
 import type { Body } from '../support/body.ts'
-import { deployment, request } from '../support/surfaces.ts'
+import { deployment, request, strict } from '../support/surfaces.ts'
 
 type Schema = Body
 let document: Body
@@ -48,6 +50,15 @@ it.each(streams)('$path is documented as an event stream', operation => {
   )
 })
 
+it('the document is also served as /openapi.json', async () => {
+  const alias = await request('/openapi.json')
+  expect(await alias.json()).toEqual(document)
+})
+
+it('a run has recorded every operation, and no other', () => {
+  expect(Object.keys(recorded.operations).sort()).toEqual(all.map(({ id }) => id).sort())
+})
+
 it('the document explains how to sign', () => {
   for (const primaryType of ['SelfRegister', 'LinkERC8004', 'OpenPosition', 'AddToPosition', 'ReducePosition'])
     expect(document.info.description).toContain(`${primaryType}(`)
@@ -70,7 +81,7 @@ describe.each(listed.map(operation => [operation.id, operation] as const))('%s',
     }
   })
 
-  it('has valid examples', () => {
+  it('has recorded examples that its schemas accept', () => {
     const { requestBody, responses, parameters = [] } = described(operation)
     const { params, query, body, output } = operation
     if (body) body.strict().parse(requestBody.content[JSON_TYPE].example)
@@ -80,8 +91,8 @@ describe.each(listed.map(operation => [operation.id, operation] as const))('%s',
     for (const [status, { content }] of Object.entries<Body>(responses)) {
       if (content === undefined) continue
       const { example } = content[JSON_TYPE]
-      if (Number(status) < 300) output.parse(example)
-      else if (status !== '402') errorBody.parse(example)
+      const schema = Number(status) < 300 ? output : status === '402' ? paymentRequiredBody : errorBody
+      strict(schema).parse(example)
     }
   })
 
@@ -89,7 +100,7 @@ describe.each(listed.map(operation => [operation.id, operation] as const))('%s',
     const { responses } = described(operation)
     const response = responses[operation.status].content[JSON_TYPE].schema
     for (const [path, schema] of leavesOf(response)) {
-      const unit = unitOf(path.at(-1) ?? '')
+      const unit = unitOf(path)
       if (unit) expect(schema.description ?? '', path.join('.')).toMatch(unit)
     }
   })
@@ -109,13 +120,29 @@ it('the document has examples of deadlines one to two hours ahead', () => {
   expect(deadlines.filter(deadline => Number(deadline) < now + 3_500 || Number(deadline) > now + 7_200)).toEqual([])
 })
 
+it('the examples of quotes agree with themselves, and no example is a placeholder', () => {
+  for (const operation of listed.filter(({ path }) => path.endsWith('/quote'))) {
+    const { example } = described(operation).responses[200].content[JSON_TYPE]
+    const { eip712, typedData } = example
+    expect(eip712.primaryType).toBe(typedData.primaryType)
+    expect(eip712.types[eip712.primaryType]).toEqual(typedData.types[eip712.primaryType])
+    expect(eip712.types[eip712.primaryType].map(({ name }: Body) => name)).toEqual(Object.keys(typedData.message))
+  }
+  for (const operation of listed) {
+    const { example } = described(operation).responses[operation.status].content[JSON_TYPE]
+    expect(JSON.stringify(example)).not.toContain('"text"')
+  }
+})
+
 it('every reference resolves', () => {
   const references = JSON.stringify(document).match(/"#\/components\/schemas\/\w+"/g) ?? []
   for (const reference of references) expect(resolve({ $ref: JSON.parse(reference) })).toBeDefined()
 })
 
-/** Returns what the description of a property must contain, by its name. */
-function unitOf(name: string): RegExp | undefined {
+/** Returns what the description of a property must contain, by its name. Bodies to post have human amounts. */
+function unitOf(path: string[]): RegExp | undefined {
+  const name = path.at(-1) ?? ''
+  if (path[0] === 'body' && /Usdc$|usdcAmount/.test(name)) return /human USDC/i
   if (/Bps$/.test(name)) return /basis points|bps/i
   if (/Usdc$|^(cap|used|available|initialAllocation|maxAllocation|totalAssets|idleAssets)$/.test(name))
     return /base units/

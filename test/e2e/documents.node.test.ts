@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 
 const root = join(import.meta.dirname, '../..')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
-const documents = globSync(['*.md', 'docs/*.md', 'contracts/*.md'], { cwd: root })
+const documents = globSync(['*.md', 'docs/**/*.md', 'contracts/*.md'], { cwd: root })
 const scripts = Object.keys(JSON.parse(read('package.json')).scripts)
 const tests = globSync(['test/**/*.test.ts', 'devnet/*.test.ts'], { cwd: root })
 const contractTests = globSync('contracts/test/**/*', { cwd: root })

@@ -19,7 +19,15 @@ let env: NodeJS.ProcessEnv
 
 beforeAll(() => {
   scratch = mkdtempSync(join(root, '.devnet-readme-'))
-  env = { ...process.env, BASE: inject('serviceUrl'), PATH: `${join(root, 'node_modules/.bin')}:${process.env.PATH}` }
+  env = {
+    ...process.env,
+    BASE: inject('serviceUrl'),
+    PATH: `${join(root, 'node_modules/.bin')}:${process.env.PATH}`,
+    ATS_HOME: scratch,
+    ATS_PASSWORD: 'for the test',
+    ATS_URL: inject('serviceUrl'),
+    ATS_KEY: 'first',
+  }
 })
 afterAll(() => {
   rmSync(scratch, { recursive: true, force: true })
@@ -28,29 +36,28 @@ afterAll(() => {
 it('runs the examples: a trade with curl, an event stream and a trade with MCP', async () => {
   // The README's command finds the payer in .devnet/deployment.json, which this chain does not write.
   const script = blockAfter('A first trade with curl', 'sh').replace(
-    '--name first',
-    `--name first --payer ${deployment.accounts.payer.privateKey}`,
+    `require("./.devnet/deployment.json").accounts.payer.privateKey`,
+    `"${deployment.accounts.payer.privateKey}"`,
   )
-  const shown = `set -euo pipefail\n${script}\necho; echo "KEY=$KEY"; echo "AGENT=$AGENT"`
+  const shown = `set -euo pipefail\n${script}\necho; echo "AGENT=$AGENT"`
   const { stdout } = await run('bash', ['-c', shown], { cwd: root, env })
   expect(stdout.match(/"transactionHash":"0x[0-9a-f]{64}"/g)).toHaveLength(2)
   expect(stdout).toContain('"symbol":"NVDA"')
 
-  const [, KEY] = /KEY=(0x[0-9a-f]{64})/.exec(stdout) ?? []
-  const [, AGENT] = /AGENT=(\d+)/.exec(stdout) ?? []
+  const [, AGENT = ''] = /AGENT=(\d+)/.exec(stdout) ?? []
   const listening = blockAfter('Event streams', 'sh').replace('curl -sN', 'curl -sN --max-time 3')
   const { stdout: events } = await run('bash', ['-c', `${listening}|| [ $? = 28 ]`.replace(/ +#.*\n/, '')], {
     cwd: root,
-    env: { ...env, KEY, AGENT },
+    env: { ...env, AGENT },
   })
   expect(events.match(/"type":"\w+"/g)).toEqual(['"type":"PositionClosed"', '"type":"PositionReduced"'])
 
   const file = join(scratch, 'trade.mjs')
   writeFileSync(file, blockAfter('The same with MCP', 'ts'))
-  const { stdout: answer } = await run(process.execPath, [file], { cwd: root, env: { ...env, KEY, AGENT } })
+  const { stdout: answer } = await run(process.execPath, [file], { cwd: root, env: { ...env, AGENT } })
   expect(answer).toMatch(/transactionHash: '0x[0-9a-f]{64}'/)
 
-  const [, promotion = ''] = /`(npm run -s agent -- promote [^`]*)`/.exec(readme) ?? []
+  const [, promotion = ''] = /`(npx ats promote [^`]*)`/.exec(readme) ?? []
   const early = run('bash', ['-c', promotion], { cwd: root, env: { ...env, AGENT } })
   await expect(early).rejects.toThrow(/cannot be promoted yet: TooFewTrades: 3 of 4 trades so far/)
 })

@@ -44,7 +44,7 @@ type IntentDraft = {
 }
 type OpenPosition = { id: string; symbol: string }
 
-const SYMBOLS = ['NVDA', 'AAPL', 'MSFT', 'AMZN', 'GOOGL', 'META', 'TSLA']
+export const SYMBOLS = ['NVDA', 'AAPL', 'MSFT', 'AMZN', 'GOOGL', 'META', 'TSLA']
 const REQUEST_TIMEOUT_MS = 8_000
 const MAX_BACKOFF_MS = 400
 const HOUR_SECONDS = 3_600
@@ -275,17 +275,22 @@ async function sign(
     responses: [],
   }
   onIntent(intent)
-  bodies.set(intent, { method, path, json })
+  rememberBody(intent, { method, path, json })
   return { method, path, json, intent }
 }
 
 /** Returns the same body with a payment. */
 function paying({ intent, ...request }: SignedBody, payment: string): SignedBody {
-  bodies.set(intent, { ...request, payment })
+  rememberBody(intent, { ...request, payment })
   return { ...request, payment, intent }
 }
 
-const bodies = new WeakMap<SignedIntent, Omit<SignedBody, 'intent'>>()
+type PostedBody = Omit<SignedBody, 'intent'>
+
+/** Keeps what was posted for an intent, so that it can be posted again. */
+export const rememberBody = (intent: SignedIntent, body: PostedBody) => void bodies.set(intent, body)
+
+const bodies = new WeakMap<SignedIntent, PostedBody>()
 
 /** Posts the same body until there is a verdict. Returns it, or the last response if the run is aborted. */
 async function post(world: AgentWorld, { intent, ...request }: SignedBody): Promise<ClientResponse> {
@@ -334,8 +339,9 @@ const ownerNonceOf = ({ client, ownerControls }: AgentWorld, owner: Address) =>
 
 let deadlines = 0
 /** Returns a unique deadline, so that signing again within a second yields another digest. */
-const inAnHour = () => BigInt(Math.floor(Date.now() / 1000) + HOUR_SECONDS + deadlines++)
-const keyOf = (random: Random): Hex =>
+export const inAnHour = () => BigInt(Math.floor(Date.now() / 1000) + HOUR_SECONDS + deadlines++)
+/** Returns a private key that the seed decides. */
+export const keyOf = (random: Random): Hex =>
   `0x${Array.from({ length: 8 }, () => random.integer(1, 0xfffffffe).toString(16).padStart(8, '0')).join('')}`
 const ladder = (stopBps: number): ExitRule[] => [
   { triggerType: TriggerType.StopLoss, triggerBps: BigInt(stopBps), exitBps: 10_000 },

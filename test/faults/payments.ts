@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Address, numberToHex, pad, parseAbiItem } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
-import { payerOf } from '../../client/payer.ts'
 import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
 import type { Devnet } from '../../devnet/index.ts'
+import { createPayer } from '../../packages/client/src/pay.ts'
 import { FAITHLESS_CODE } from '../support/faithless-code.ts'
 import { randomOf } from '../support/seeded-random.ts'
 import type { Charges } from './violations.ts'
@@ -38,7 +38,8 @@ export async function openPayments(
     ...{ maxTimeoutSeconds: VALID_SECONDS, extra: { name: 'USD Coin', version: '2' } },
   }
   const rpc = (method: string, ...params: unknown[]) => client.request({ method, params } as never)
-  const honest = payerOf(privateKeyToAccount(accounts.payer.privateKey), { network, asset })
+  const account = privateKeyToAccount(accounts.payer.privateKey)
+  const honest = createPayer({ account, chainId, asset, payTo, maxAmount: FEE })
   const turning = new Map<number, { address: Address; ms: number }>()
   const fromBlock = (await client.getBlockNumber()) + 1n
   for (let agent = 0; agent < agents; agent++) {
@@ -52,7 +53,7 @@ export async function openPayments(
 
   async function honestPayment(): Promise<Payment> {
     const required = { x402Version: 2, resource: { url: '' }, accepts: [requirements] }
-    const headers = await honest.sign(required as Parameters<typeof honest.sign>[0])
+    const headers = await honest.pay(required)
     return { header: headers['PAYMENT-SIGNATURE'] ?? '', turn: async () => {} }
   }
 

@@ -54,14 +54,14 @@ const IDLE_TIMEOUT_MS = 40_000
 const REORG_SAFE_MS = 5 * BLOCK_MS
 
 /** Starts a chain and a proxy that seeds use one after the other. Each seed gets a service with new storage. */
-export async function startRig(start: StartService): Promise<Rig> {
+export async function startRig(start: StartService, agent: typeof runAgent = runAgent): Promise<Rig> {
   const devnet = await startDevnet({ mineEveryMs: BLOCK_MS })
   devnet.marketMaker.pause() // a reorg would remove its trades, and the amounts here hardly move a pool
   const canary = `canary${randomBytes(8).toString('hex')}`
   const proxy = await startProxy(devnet.rpcUrl, { urls: MAX_URLS, secret: canary })
   const domains = await domainsOf(devnet)
   return {
-    run: plan => runSeed({ devnet, proxy, domains, start, canary }, plan),
+    run: plan => runSeed({ devnet, proxy, domains, start, agent, canary }, plan),
     async stop() {
       await proxy.stop()
       await devnet.stop()
@@ -69,9 +69,19 @@ export async function startRig(start: StartService): Promise<Rig> {
   }
 }
 
-type RigParts = { devnet: Devnet; proxy: RpcProxy; domains: Domains; start: StartService; canary: string }
+type RigParts = {
+  devnet: Devnet
+  proxy: RpcProxy
+  domains: Domains
+  start: StartService
+  agent: typeof runAgent
+  canary: string
+}
 
-async function runSeed({ devnet, proxy, domains, start, canary }: RigParts, plan: FaultPlan): Promise<SeedResult> {
+async function runSeed(
+  { devnet, proxy, domains, start, agent, canary }: RigParts,
+  plan: FaultPlan,
+): Promise<SeedResult> {
   const { client, deployment } = devnet
   const { executor, relayer } = deployment.accounts
   const vars = {
@@ -121,7 +131,7 @@ async function runSeed({ devnet, proxy, domains, start, canary }: RigParts, plan
     const targets = { client, setMining: devnet.setMining, service, executor, foreign, settled: registered }
     const each = Math.ceil(plan.intents / plan.agents)
     const agents = Array.from({ length: plan.agents }, (_, index) =>
-      runAgent(world, { seed: plan.seed, index, intents: each }),
+      agent(world, { seed: plan.seed, index, intents: each }),
     )
     const events = (async () => {
       for (const event of plan.events) {

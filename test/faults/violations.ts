@@ -90,7 +90,8 @@ export function findViolations(run: RunRecord): Violation[] {
       if (isSuccess(response)) {
         const resent = lostBlocks ? executed[0] : undefined
         const problem = problemWith(intent, bodyOf(response), { byHash, resent })
-        if (problem && !isCorrected(run, intent, executed[0])) report('false success', `${name}: ${problem}${saidAbout(run, digest)}`)
+        if (problem && !isCorrected(run, intent, executed[0]))
+          report('false success', `${name}: ${problem}${saidAbout(run, digest)}`)
       } else if (isRefusal(response) && executed.length > 0 && !(intent.hasTwin && responses.some(isSuccess)))
         report(
           'false error',

@@ -1,14 +1,16 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { TypedDataDefinition } from 'viem'
+import { type Address, keccak256, parseAbi, stringToBytes, type TypedDataDefinition } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWorkerd, type Workerd } from '../../bench/workerd.ts'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { type Devnet, startDevnet } from '../../devnet/index.ts'
-import { workerVars } from '../../devnet/worker-vars.ts'
-import { type BadNode, type NodeFault, nodeFaults, startBadNode } from '../support/bad-node.ts'
+import { unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
+import { type BadNode, nodeFaults, nodeLies, startBadNode } from '../support/bad-node.ts'
 import { createDevnetAgents } from '../support/devnet-agents.ts'
+import { type Endpoint, toolCallOf } from '../support/tool-call.ts'
 
 /** Every endpoint responds within this time, whatever a node does. */
 const MAX_RESPONSE_MS = 5_000
@@ -16,6 +18,7 @@ const HASH = `0x${'5f'.repeat(32)}`
 
 type Reply = { status: number; body: { code?: string; remedy?: string; [field: string]: unknown } }
 type Service = Pick<Workerd, 'url' | 'stop'>
+type Sent = { path: string; method?: 'POST' | 'PUT'; body?: object }
 
 const signer = privateKeyToAccount(generatePrivateKey())
 const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-bad-nodes-'))
@@ -23,30 +26,39 @@ let devnet: Devnet
 let bad: BadNode
 let alone: Service
 let besideHealthy: Service
+let endpoints: Endpoint[]
 let agentId: bigint
 let positionId: bigint
 
 beforeAll(async () => {
   devnet = await startDevnet()
-  bad = await startBadNode()
+  bad = await startBadNode(devnet.rpcUrl)
   const agents = createDevnetAgents(devnet)
   agentId = await agents.register('genesis', signer)
   positionId = await agents.open(agentId, signer, { symbol: 'NVDA', amount: 50_000_000n })
-  const start = (name: string, urls: string[]) =>
+  const ownAccounts = await newServiceAccounts()
+  const start = (name: string, urls: string[], vars: Record<string, string> = {}) =>
     startWorkerd({
       vars: {
         ...workerVars(devnet.deployment),
+        ...unlimitedGas,
         RPC_URL: urls.join(','),
+        CHAIN_MAY_RESTART: 'false',
         KEEPER_ENABLED: 'false',
         X402_ENABLED: 'false',
+        ...vars,
       },
       persistTo: join(folder, name),
     })
-  alone = await start('alone', [bad.url])
+  alone = await start('alone', [bad.url], ownAccounts)
   besideHealthy = await start('beside-healthy', [bad.url, devnet.rpcUrl])
-  bad.fault = 'with a closed connection'
-  // Starts the Durable Objects and migrates the database.
-  for (const { path } of requests().reads) await send(besideHealthy, path)
+  bad.fault = undefined
+  endpoints = (await send(besideHealthy, { path: '/' })).body.endpoints as Endpoint[]
+  // Starts the Durable Objects, migrates the database and lets each lane know its chain.
+  for (const service of [alone, besideHealthy]) {
+    for (const request of requests().reads) await send(service, request)
+    expect(await send(service, await signedAdd(service))).toMatchObject({ status: 201 })
+  }
 })
 afterAll(async () => {
   await Promise.all([alone?.stop(), besideHealthy?.stop(), bad?.stop()])
@@ -54,10 +66,27 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
 })
 
+/** Returns variables with accounts of its own, because a lane pauses when another service uses its key. */
+async function newServiceAccounts(): Promise<Record<string, string>> {
+  const { contracts, accounts } = devnet.deployment
+  const [executor, updater] = accounts.agents.slice(-2)
+  if (!executor || !updater) throw new Error('The chain has too few accounts')
+  const grant = (address: Address | undefined, role: string, account: Address) =>
+    devnet.administer({
+      address: address ?? '0x',
+      abi: parseAbi(['function grantRole(bytes32 role, address account)']),
+      functionName: 'grantRole',
+      args: [keccak256(stringToBytes(role)), account],
+    })
+  await grant(contracts.TradeRouter, 'EXECUTOR_ROLE', executor.address)
+  await grant(contracts.PriceOracle, 'ORACLE_UPDATER_ROLE', updater.address)
+  return { EXECUTOR_PRIVATE_KEY: executor.privateKey, ORACLE_UPDATER_PRIVATE_KEY: updater.privateKey }
+}
+
 /** Sends a request. Rejects if the response is not complete in time. */
-async function send({ url }: Service, path: string, body?: object): Promise<Reply> {
+async function send({ url }: Service, { path, body, method = 'POST' }: Sent): Promise<Reply> {
   const signal = AbortSignal.timeout(MAX_RESPONSE_MS)
-  const init = body && { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+  const init = body && { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
   const response = await fetch(`${url}${path}`, { signal, ...init })
   if (response.headers.get('content-type') !== 'text/event-stream')
     return { status: response.status, body: (await response.json()) as Reply['body'] }
@@ -65,7 +94,38 @@ async function send({ url }: Service, path: string, body?: object): Promise<Repl
   return { status: response.status, body: {} }
 }
 
-/** Requests to the endpoints, with bodies that are read from the chain before they are refused. `independent` ones need no chain. */
+/** Calls the tool of a request over MCP; undefined if it has none. An error has the status 500 only if it is INTERNAL. */
+async function callTool({ url }: Service, sent: Sent): Promise<Reply | undefined> {
+  const call = toolCallOf(endpoints, sent)
+  if (call === undefined) return undefined
+  const signal = AbortSignal.timeout(MAX_RESPONSE_MS)
+  const response = await fetch(`${url}/mcp?toolsets=all`, { method: 'POST', signal, ...call })
+  const reply = await response.text()
+  const json = JSON.parse(/^data: (\{.*)$/m.exec(reply)?.[1] ?? reply)
+  const { result } = json as { result: { isError?: boolean; content: { text: string }[] } }
+  const body = JSON.parse(result.content[0]?.text ?? '') as Reply['body']
+  return { status: result.isError ? (body.code === 'INTERNAL' ? 500 : 502) : 200, body }
+}
+
+/** Sends requests over both surfaces at once. */
+async function sendAll(service: Service, sent: Sent[]) {
+  const replies = await Promise.all(
+    sent.map(async request => ({
+      request: request.path,
+      http: await send(service, request),
+      mcp: await callTool(service, request),
+    })),
+  )
+  return replies.flatMap(({ request, http, mcp }) => [
+    { request, surface: 'http', ...http },
+    ...(mcp ? [{ request, surface: 'mcp', ...mcp }] : []),
+  ])
+}
+
+/**
+ * Requests to every endpoint. `reads` and `writes` need the chain: the bodies are read from it before they are refused.
+ * `independent` ones need no chain.
+ */
 function requests() {
   const { vaults } = devnet.deployment
   const agent = `/agents/${agentId}`
@@ -78,7 +138,15 @@ function requests() {
   const spent = { usdcAmount: '10', minTokenOut: '0', maxSlippageBps: 100 }
   const exits = [{ triggerBps: -800, exitBps: 10_000 }]
   const registration = { vault: vaults.genesis, name: 'agent', metadataURI: 'https://agents.example/agent.json' }
-  const independent = ['/', '/health']
+  const toSent = (path: string): Sent => ({ path })
+  const independent = ['/', '/health', `/intents/${HASH}`].map(toSent)
+  // Without payments and an operator these have nothing to read.
+  const unconfigured: Sent[] = [
+    { path: '/operator/intake' },
+    { path: '/operator/intake', method: 'PUT', body: { buys: { open: true } } },
+    { path: '/facilitator/supported' },
+    { path: '/facilitator/verify', body: { x402Version: 2, paymentPayload: {}, paymentRequirements: {} } },
+  ]
   const reads = [
     '/health/ready',
     '/vaults',
@@ -97,6 +165,14 @@ function requests() {
     `${agent}/risk-state`,
     `${agent}/trades`,
     `${agent}/events`,
+    `${agent}/quota`,
+    `${agent}/mandate`,
+    `${agent}/mandate/quote`,
+    `${agent}/stop/quote?action=reduceOnly`,
+    `${agent}/owner/quote`,
+    `${agent}/owner/acceptance/quote`,
+    `${agent}/signer/quote`,
+    `${agent}/cancel/quote`,
     agent,
     `/agents/by-owner/${signer.address}`,
     '/agents/by-erc8004/1',
@@ -108,81 +184,172 @@ function requests() {
     `/transactions/${HASH}`,
     '/signing/vectors',
     '/events?vault=genesis',
-  ].map(path => ({ path, body: undefined }))
-  const writes = [
+  ].map(toSent)
+  const { deadline, signature } = signed
+  const writes: Sent[] = [
     { path: `${agent}/trade-intents`, body: { symbol: 'NVDA', ...spent, exits, ...signed } },
     { path: `${agent}/add-intents`, body: { positionId: `${positionId}`, ...spent, ...signed } },
     { path: `${agent}/reduce-intents`, body: { positionId: `${positionId}`, exitBps: 5_000, ...signed } },
     { path: `${agent}/exit-ladder-intents`, body: { positionId: `${positionId}`, exits, ...signed } },
-    {
-      path: '/agents/register',
-      body: { ...registration, signer: signer.address, deadline: signed.deadline, signature: signed.signature },
-    },
-    {
-      path: `${agent}/erc8004/link`,
-      body: { erc8004AgentId: '1', deadline: signed.deadline, signature: signed.signature },
-    },
+    { path: `${agent}/mandate`, method: 'PUT', body: { mode: 'trade', ...signed } },
+    { path: `${agent}/stop`, body: { action: 'reduceOnly', ...signed } },
+    { path: `${agent}/owner`, body: { newOwner: devnet.deployment.accounts.relayer.address, ...signed } },
+    { path: `${agent}/owner/acceptance`, body: { signer: signer.address, ...signed } },
+    { path: `${agent}/signer`, body: { signer: devnet.deployment.accounts.relayer.address, ...signed } },
+    { path: `${agent}/cancel`, body: { untilNonce: '9', ...signed } },
+    { path: '/agents/register', body: { ...registration, signer: signer.address, deadline, signature } },
+    { path: `${agent}/erc8004/link`, body: { erc8004AgentId: '1', deadline, signature } },
+    { path: '/prices/refresh', body: { symbols: ['NVDA'] } },
     {
       path: '/signing/verify',
       body: {
         primaryType: 'ReducePosition',
-        message: {
-          agentId: `${agentId}`,
-          positionId: `${positionId}`,
-          exitBps: 5_000,
-          deadline: signed.deadline,
-          nonce: '1',
-        },
-        signature: signed.signature,
+        message: { agentId: `${agentId}`, positionId: `${positionId}`, exitBps: 5_000, deadline, nonce: '1' },
+        signature,
       },
     },
   ]
-  return { independent, reads, writes }
+  return { independent, unconfigured, reads, writes }
 }
 
-describe.each(nodeFaults)('a node that responds %s', (fault: NodeFault) => {
-  test('alone makes every endpoint refuse in time, with a code and a remedy', async () => {
-    bad.fault = fault
-    const { independent, reads, writes } = requests()
-    for (const path of independent) expect(await send(alone, path)).toMatchObject({ status: 200 })
-    const replies = await Promise.all(
-      [...reads, ...writes].map(async ({ path, body }) => ({ path, ...(await send(alone, path, body)) })),
+/** Returns the signed body of an add, with the next nonce of the agent. */
+async function signedAdd(service: Service): Promise<Required<Pick<Sent, 'path' | 'body'>>> {
+  const path = `/agents/${agentId}/add-intents`
+  const quote = await send(service, { path: `${path}/quote?positionId=${positionId}&usdcAmount=10` })
+  const { EIP712Domain: _, ...types } = (quote.body.typedData as TypedDataDefinition).types
+  const typedData = { ...(quote.body.typedData as TypedDataDefinition), types } as TypedDataDefinition
+  const signature = await signer.signTypedData(typedData)
+  return { path, body: { ...(quote.body.body as object), signature } }
+}
+
+/** Returns how many intents of the agent were executed. */
+const executions = () =>
+  devnet.client.readContract({
+    address: devnet.deployment.contracts.TradeRouter ?? '0x',
+    abi: tradeRouterAbi,
+    functionName: 'nonces',
+    args: [agentId],
+  })
+
+const refused = (codes: RegExp) => ({
+  status: expect.toBeOneOf([502, 503]),
+  body: { code: expect.stringMatching(codes), remedy: expect.any(String) },
+})
+
+test('the requests of this file reach every endpoint', () => {
+  const { independent, unconfigured, reads, writes } = requests()
+  const reached = [...independent, ...unconfigured, ...reads, ...writes].map(({ path, body, method }) => {
+    const pathname = path.split('?')[0] as string
+    const sentMethod = method ?? (body ? 'POST' : 'GET')
+    return endpoints.find(
+      endpoint =>
+        endpoint.method.toUpperCase() === sentMethod &&
+        new RegExp(`^${endpoint.path.replace(/\{\w+\}/g, '[^/]+')}$`).test(pathname) &&
+        (!endpoint.path.includes('{') || !endpoints.some(other => other.path === pathname)),
     )
-    for (const { path, status, body } of replies)
-      expect({ path, status, body }).toMatchObject({
-        path,
-        status: expect.toBeOneOf([502, 503]),
-        body: {
-          code: expect.stringMatching(/^(CHAIN_UNREACHABLE|NOT_READY|HISTORY_UNAVAILABLE)$/),
-          remedy: expect.any(String),
-        },
+  })
+  const nameOf = (endpoint: Endpoint | undefined) => `${endpoint?.method} ${endpoint?.path}`
+  const missing = endpoints.map(nameOf).filter(name => !reached.map(nameOf).includes(name))
+  expect(missing).toEqual([])
+})
+
+describe.each(nodeFaults)('a node that responds %s', fault => {
+  test('alone makes every endpoint and tool refuse in time, with a code and a remedy', async () => {
+    restore()
+    const add = await signedAdd(alone)
+    bad.fault = fault
+    const { independent, unconfigured, reads, writes } = requests()
+    for (const { status } of await sendAll(alone, independent)) expect([200, 404, 502]).toContain(status)
+    for (const { status } of await sendAll(alone, unconfigured)) expect(status).not.toBe(500)
+    for (const reply of await sendAll(alone, [...reads, ...writes, add]))
+      expect(reply).toMatchObject({
+        request: reply.request,
+        ...refused(/^(CHAIN_UNREACHABLE|NOT_READY|HISTORY_UNAVAILABLE)$/),
       })
   })
 
-  test('before a healthy one makes no endpoint fail', async () => {
+  test('before a healthy one makes no endpoint or tool fail', async () => {
     bad.fault = fault
-    const { independent, reads, writes } = requests()
-    const paths = [...independent.map(path => ({ path, body: undefined })), ...reads, ...writes]
-    const replies = await Promise.all(
-      paths.map(async ({ path, body }) => ({ path, ...(await send(besideHealthy, path, body)) })),
-    )
-    expect(replies.filter(({ status }) => status >= 500)).toEqual([])
+    await expectNoFailure()
   })
 
   test('before a healthy one does not keep an intent from being executed once', async () => {
     bad.fault = fault
-    const quote = await send(
-      besideHealthy,
-      `/agents/${agentId}/add-intents/quote?positionId=${positionId}&usdcAmount=10`,
-    )
-    const { EIP712Domain: _, ...types } = (quote.body.typedData as TypedDataDefinition).types
-    const typedData = { ...(quote.body.typedData as TypedDataDefinition), types } as TypedDataDefinition
-    const signature = await signer.signTypedData(typedData)
-    const before = await executorNonce()
-    const body = { ...(quote.body.body as object), signature }
-    expect(await send(besideHealthy, `/agents/${agentId}/add-intents`, body)).toMatchObject({ status: 201 })
-    expect(await executorNonce()).toBe(before + 1)
+    await expectExecutedOnce()
   })
 })
 
-const executorNonce = () => devnet.client.getTransactionCount({ address: devnet.deployment.accounts.executor.address })
+describe.each(nodeLies)('a node that lies about %s', lie => {
+  test('alone makes no endpoint or tool respond late or with an unclear error', async () => {
+    restore()
+    const add = await signedAdd(alone)
+    bad.fault = lie
+    const { reads, writes } = requests()
+    for (const { request, surface, status, body } of await sendAll(alone, [...reads, ...writes])) {
+      expect({ request, surface, status }).not.toMatchObject({ status: 500 })
+      if (status >= 400 && surface === 'http')
+        expect({ request, body }).toMatchObject({ body: { code: expect.stringMatching(/^[A-Z][A-Z0-9_]+$/) } })
+    }
+    // A lane that has just read the head does not notice every lie.
+    const submitted = await send(alone, add)
+    if (submitted.status !== 201)
+      expect(submitted).toMatchObject(
+        refused(/^(CHAIN_UNREACHABLE|SUBMISSION_FAILED|SUBMISSION_UNKNOWN|EXECUTOR_BUSY)$/),
+      )
+    restore()
+    await expect.poll(async () => (await send(alone, add)).status, { timeout: 30_000 }).toBe(201)
+  })
+
+  test('before a healthy one makes no endpoint or tool fail', async () => {
+    bad.fault = lie
+    await expectNoFailure()
+  })
+
+  test('before a healthy one does not keep an intent from being executed once', async () => {
+    bad.fault = lie
+    await expectExecutedOnce()
+  })
+})
+
+test('an intent whose transaction no node includes is unknown in time, visible by its digest, and executed later', async () => {
+  restore()
+  const add = await signedAdd(alone)
+  const before = await executions()
+  bad.fault = 'the transactions it accepts'
+  const unknown = await send(alone, add)
+  expect(unknown).toMatchObject({ status: 502, body: { code: 'SUBMISSION_UNKNOWN', retryable: true } })
+  const { digest } = unknown.body.details as { digest: string }
+  expect((await send(alone, { path: `/intents/${digest}` })).body).toMatchObject({
+    digest,
+    state: expect.stringMatching(/^(prepared|sent)$/),
+  })
+  expect(await send(alone, add)).toMatchObject({ status: 502, body: { code: 'SUBMISSION_UNKNOWN' } })
+  restore()
+  await expect.poll(async () => (await send(alone, add)).status, { timeout: 30_000 }).toBe(201)
+  expect((await send(alone, { path: `/intents/${digest}` })).body).toMatchObject({
+    state: expect.stringMatching(/mined|final/),
+  })
+  expect(await executions()).toBe(before + 1n)
+})
+
+/** Makes the bad node a healthy one. */
+function restore() {
+  bad.fault = undefined
+}
+
+async function expectNoFailure() {
+  const { independent, reads, writes } = requests()
+  const replies = await sendAll(besideHealthy, [...independent, ...reads, ...writes])
+  expect(replies.filter(({ status, body }) => status === 500 || (status > 500 && isNodeFailure(body)))).toEqual([])
+}
+
+const isNodeFailure = ({ code }: Reply['body']) =>
+  /^(CHAIN_UNREACHABLE|HISTORY_UNAVAILABLE|NOT_READY|EXECUTOR_UNREACHABLE|SUBMISSION_\w+)$/.test(code ?? '')
+
+/** A node that lies about what it includes costs the lane a moment, so the response may be that the outcome is unknown. */
+async function expectExecutedOnce() {
+  const add = await signedAdd(besideHealthy)
+  const before = await executions()
+  await expect.poll(async () => (await send(besideHealthy, add)).status, { timeout: 30_000 }).toBe(201)
+  expect(await executions()).toBe(before + 1n)
+}

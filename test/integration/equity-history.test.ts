@@ -221,7 +221,7 @@ describe('sampling', () => {
   })
 
   it('looks again for what is due if a reorg happens meanwhile', async () => {
-    const samples = openSampleStore(env.HISTORY)
+    const samples = openSampleStore(env.HISTORY, trading)
     const finish = vi.fn(samples.finish)
     const findDue = vi.fn(async (...query: Parameters<typeof samples.findDue>) => {
       const due = await samples.findDue(...query)

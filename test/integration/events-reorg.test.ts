@@ -1,5 +1,7 @@
 import { env } from 'cloudflare:workers'
+import { encodeFunctionData } from 'viem'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { chain, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
@@ -159,6 +161,43 @@ describe('an event without a log', () => {
     await setLimit(config.maxDrawdownBps)
     expect((await stream.next('risk')).data).toMatchObject({ rule: 'drawdown', breached: false })
     await movePrice('AMZN', 105n)
+  })
+
+  it('reports a limit that is breached because the allocation of the agent was changed', async () => {
+    const fresh = await newTrader()
+    const stream = await connect(`/agents/${fresh.agentId}/events`)
+    const positionId = await openPosition(fresh, { symbol: 'GOOGL', usdcAmount: '1000' })
+    expect((await submit(fresh, 'submitReduceIntent', { positionId, exitBps: 10_000 })).status).toBe(201)
+    await stream.until(() => stream.events.some(({ data }) => data.type === 'PositionClosed'))
+    const before = await call('getRiskState', { agentId: fresh.agentId })
+    expect(BigInt(before.body.pnl.dailyRealizedUsdc)).toBeLessThan(0n)
+    const registry = { address: contracts.VaultTrackRegistry, abi: vaultTrackRegistryAbi } as const
+    const vault = deployment.vaults.genesis as `0x${string}`
+    const config = await node.readContract({ ...registry, functionName: 'getVaultTrackConfig', args: [vault, 0n] })
+    const setAllocation = (initialAllocation: bigint) =>
+      chain.administer({
+        ...registry,
+        functionName: 'setVaultTrackConfig',
+        args: [vault, 0n, { ...config, initialAllocation }],
+      })
+    await setAllocation(1_000_000n)
+    // The registry gives the agent its track again, with the allocation that the operator has set.
+    await anvil('anvil_impersonateAccount', [contracts.AgentRegistry])
+    await anvil('anvil_setBalance', [contracts.AgentRegistry, '0xde0b6b3a7640000'])
+    await anvil('eth_sendTransaction', [
+      {
+        from: contracts.AgentRegistry,
+        to: contracts.AllocationManager,
+        data: encodeFunctionData({
+          abi: allocationManagerAbi,
+          functionName: 'onAgentPromoted',
+          args: [BigInt(fresh.agentId), vault, 0n, 0n],
+        }),
+      },
+    ])
+    await anvil('anvil_stopImpersonatingAccount', [contracts.AgentRegistry])
+    expect((await stream.next('risk')).data).toMatchObject({ rule: 'dailyLoss', breached: true })
+    await setAllocation(config.initialAllocation)
   })
 
   it('reports a price that became stale, and one that is fresh again', async () => {

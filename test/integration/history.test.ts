@@ -1,9 +1,13 @@
 import { evictDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { numberToHex } from 'viem'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { workerVars } from '../../devnet/worker-vars.ts'
+import { parseConfig } from '../../src/config.ts'
+import { createContext } from '../../src/context.ts'
 import { CursorMoved } from '../../src/history/commit-at-cursor.ts'
 import { openIndexStore } from '../../src/history/store.ts'
+import { logLagOnSchedule } from '../../src/operations/scheduled-lag-alert.ts'
 import { newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { appWith, call, deployment } from '../support/surfaces.ts'
@@ -82,6 +86,26 @@ it('rejects a writer with an outdated cursor, and keeps rows and cursor', async 
   await expect(store.append({ ...cursor, hash: '0x02' }, next, rows)).rejects.toThrow(CursorMoved)
   expect(await select('SELECT * FROM prices WHERE block = ?', block)).toEqual([])
   expect((await select('SELECT block FROM cursor'))[0].block).toBeLessThan(block)
+})
+
+it('a log line tells of an index that is far behind, and of a chain that is', async () => {
+  const context = createContext(parseConfig(workerVars(deployment)), env)
+  const lines: string[] = []
+  const spy = vi.spyOn(console, 'error').mockImplementation(line => void lines.push(String(line)))
+  const events = () => lines.map(line => (JSON.parse(line) as { event: string }).event)
+  await vi.waitFor(
+    async () => {
+      // The indexer moves the cursor back within a second.
+      await env.HISTORY.prepare('UPDATE cursor SET timestamp = timestamp - 1000').run()
+      await logLagOnSchedule(context)
+      expect(events()).toContain('index lag')
+    },
+    { timeout: 20_000 },
+  )
+  await logLagOnSchedule(context, Date.now() + 365 * 86_400_000)
+  spy.mockRestore()
+  expect(events()).toContain('chain lag')
+  await vi.waitFor(async () => void (await indexer().catchUp()), { timeout: 20_000 })
 })
 
 it('readiness reports how far the index is behind', async () => {

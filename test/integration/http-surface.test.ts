@@ -256,13 +256,13 @@ describe('the API documents', () => {
       const page = await request(path)
       expect([page.status, page.headers.get('content-type')]).toEqual([200, expect.stringContaining('text/html')])
       expect(page.headers.get('content-security-policy')).toContain("default-src 'none'; script-src 'self'")
-      expect((await page.text()).match(/(src|href)="([^"]*)"/g)?.every(link => link.includes('"/docs/'))).toBe(true)
+      expect((await page.text()).match(/(src|href)="(?!\/|#)[^"]*"/g)).toBeNull()
     }
   })
 
   it('can be switched off, except for the OpenAPI description', async () => {
     const app = appWith({ DOCS_ENABLED: 'false' })
-    for (const path of ['/docs', '/docs/', '/docs/init.js', '/docs/swagger-ui.css']) {
+    for (const path of ['/docs', '/docs/', '/docs/reference.js', '/docs/operations/getVault']) {
       const response = await request(path, {}, app)
       expect([response.status, await response.json()]).toMatchObject([404, { code: 'UNKNOWN_PATH' }])
     }

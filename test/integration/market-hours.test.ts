@@ -30,7 +30,7 @@ const quotes = () =>
     ['getTradeIntentQuote', { symbol: 'AAPL', usdcAmount: '10' }],
     ['getAddIntentQuote', { positionId, usdcAmount: '10' }],
     ['getReduceIntentQuote', { positionId, exitBps: 5000 }],
-    ['getExitLadderIntentQuote', { positionId }],
+    ['getExitLadderIntentQuote', { positionId, exits: '-800:10000,1500:10000' }],
   ] as const
 const freshPriceOf = ({ checks }: Body) => checks.find(({ rule }: Body) => rule === 'freshPrice')
 

@@ -117,11 +117,13 @@ describe.each(MODES)('protocol %o', (mode, version) => {
     await client.close()
   })
 
-  it('returns a refusal as an error with the same body as over HTTP and without structured content', async () => {
+  it('returns a refusal as an error with the same body as over HTTP but for tools in its remedy, without structured content', async () => {
     const { client, tool } = await connect(mode)
     const { requestId, ...body } = await refused(tool('svc_get_agent', { agentId: '999999' }))
     const { body: overHttp } = await call('getAgent', { agentId: '999999' })
-    expect({ ...body, requestId: overHttp.requestId }).toEqual(overHttp)
+    expect(overHttp.remedy).toBe('Use an agent id from POST /agents/register or GET /agents/by-owner/{owner}.')
+    const remedy = 'Use an agent id from svc_register_agent or svc_list_agents_by_owner.'
+    expect({ ...body, requestId: overHttp.requestId }).toEqual({ ...overHttp, remedy })
     expect(requestId).toMatch(/^[0-9a-f-]{36}$/)
     expect(await refused(tool('svc_get_agent', { agentId: '1', verbose: true }))).toMatchObject({
       code: 'INVALID_REQUEST',
@@ -148,7 +150,8 @@ describe.each(MODES)('protocol %o', (mode, version) => {
   it('offers resources and prompts', async () => {
     const { client } = await connect(mode)
     const { resources } = await client.listResources()
-    expect(resources.map(({ uri }) => uri)).toEqual(['svc://vaults', 'svc://errors', 'svc://signing'])
+    const skills = ['onboard', 'recover', 'risk', 'trade'].map(name => `skill://${name}/SKILL.md`)
+    expect(resources.map(({ uri }) => uri)).toEqual(['svc://vaults', 'svc://errors', 'svc://signing', ...skills])
     const read = async (uri: string) => {
       const { contents } = await client.readResource({ uri })
       return JSON.parse((contents[0] as { text: string }).text)
@@ -307,7 +310,9 @@ describe('a session of the 2025 revisions', () => {
   it('accepts the id of a request that the client has cancelled', async () => {
     const headers = await rawSession()
     const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 9 } }
-    const [first] = await Promise.all([post(listVaults, headers), post(cancelled, headers)])
+    // The response to the first one begins once its id is in flight; sent at once, the cancellation could overtake it.
+    const first = await post(listVaults, headers)
+    await post(cancelled, headers)
     const later = await post(listVaults, headers)
     expect([later.status, await later.text()]).toEqual([200, expect.stringContaining('"id":9')])
     await first.body?.cancel()

@@ -1,8 +1,8 @@
 import { erc20Abi } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, expect, inject, test } from 'vitest'
-import { payerOf } from '../../client/payer.ts'
 import { connect } from '../../devnet/sender.ts'
+import { createPayer } from '../../packages/client/src/pay.ts'
 import { registrationOf } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import type { FeeChain } from '../support/facilitator.ts'
@@ -32,7 +32,8 @@ beforeAll(async () => {
 })
 
 const newBody = () => registrationOf(privateKeyToAccount(generatePrivateKey()))
-const wallet = (fetch: Fetch) => payerOf(payer, { network: `eip155:${feeChain.chainId}`, asset: feeChain.usdc }, fetch)
+const wallet = (fetch: Fetch) =>
+  createPayer({ account: payer, chainId: feeChain.chainId, asset: feeChain.usdc, maxAmount: FEE }, fetch)
 const received = () =>
   connect(feeChain.rpcUrl, feeChain.chainId).readContract({
     address: feeChain.usdc,
@@ -68,7 +69,7 @@ test('the older x402 version names that chain in words', async () => {
   const before = await received()
   const { body: quote } = await call('getRegistrationQuote', {}, app)
   const accepts = [quote.x402.requirements]
-  const [header] = Object.values(await wallet(app).sign({ x402Version: 2, resource: { url: '' }, accepts }))
+  const [header] = Object.values(await wallet(app).pay({ x402Version: 2, resource: { url: '' }, accepts }))
   const { payload }: Body = JSON.parse(atob(header ?? ''))
   const older = btoa(JSON.stringify({ x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload }))
   expect((await call('registerAgent', await newBody(), carrying('X-PAYMENT', older))).status).toBe(201)

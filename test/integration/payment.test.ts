@@ -8,9 +8,9 @@ import {
   app,
   carrying,
   decode,
-  FEE_ASSET,
   facilitatorUrl,
   hosted,
+  NETWORK,
   newAccount,
   payingAs,
   paymentOf,
@@ -37,7 +37,7 @@ describe('payment requirements', () => {
       accepts: [
         {
           scheme: 'exact',
-          network: FEE_ASSET.network,
+          network: NETWORK,
           asset: contracts.USDC,
           amount: `${ledger.fee}`,
           payTo: accounts.treasury.address,
@@ -74,7 +74,7 @@ describe('payment requirements', () => {
     const { body } = await call('getRegistrationQuote', {}, app)
     expect(body.x402).toMatchObject({
       enabled: true,
-      network: FEE_ASSET.network,
+      network: NETWORK,
       payTo: accounts.treasury.address,
       facilitatorUrl: `${deployment.baseUrl}/facilitator`,
       requirements: { amount: body.registrationFee.amount },
@@ -147,7 +147,7 @@ describe('a payment', () => {
     expect(receipt).toEqual({
       success: true,
       transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/),
-      network: FEE_ASSET.network,
+      network: NETWORK,
       payer: payer.address,
     })
     expect(decode(paid.headers.get('X-PAYMENT-RESPONSE'))).toEqual(receipt)
@@ -164,7 +164,7 @@ describe('a payment', () => {
 
   test('may come in the older header and in the older version', async () => {
     const { payload } = await paymentOf(await fundedPayer())
-    const older = { x402Version: 1, scheme: 'exact', network: FEE_ASSET.network, payload }
+    const older = { x402Version: 1, scheme: 'exact', network: NETWORK, payload }
     const { status, headers } = await register(await registrationOf(newAccount()), carrying(older, app, 'X-PAYMENT'))
     expect(status).toBe(201)
     expect(decode(headers.get('X-PAYMENT-RESPONSE'))).toMatchObject({ success: true })
@@ -181,7 +181,7 @@ describe('a payment', () => {
     const { body: quote } = await call('getRegistrationQuote', {}, app)
     const asked = { x402Version: 2, paymentPayload, paymentRequirements: quote.x402.requirements }
     expect((await call('getFacilitatorSupport', {}, app)).body).toMatchObject({
-      kinds: [{ x402Version: 2, scheme: 'exact', network: FEE_ASSET.network }],
+      kinds: [{ x402Version: 2, scheme: 'exact', network: NETWORK }],
     })
     expect((await call('verifyPayment', asked, app)).body).toEqual({ isValid: true, payer: payer.address })
     const other = { ...asked, paymentRequirements: { ...quote.x402.requirements, payTo: payer.address } }

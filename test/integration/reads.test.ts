@@ -5,7 +5,11 @@ import { appWith, call, deployment, request } from '../support/surfaces.ts'
 describe('health', () => {
   it('responds without any configuration', async () => {
     const app = appWith({ CHAIN_ID: undefined, RPC_URL: undefined, CONTRACTS: undefined })
-    expect((await call('getHealth', {}, app)).body).toEqual({ status: 'ok', service: 'agent-trading-service' })
+    expect((await call('getHealth', {}, app)).body).toEqual({
+      status: 'ok',
+      service: 'agent-trading-service',
+      closedIntake: [],
+    })
   })
 })
 

@@ -200,11 +200,11 @@ describe('sales that a thin pool fills only in part', () => {
   let seller: Trader
 
   /** Opens a position that is larger than what the pool takes within an exit's slippage. */
-  async function buyRepeatedly() {
-    const positionId = await openPosition(seller, { symbol: 'COST', usdcAmount: '90', exits: '-500:10000' })
+  async function buyRepeatedly(trader = seller) {
+    const positionId = await openPosition(trader, { symbol: 'COST', usdcAmount: '90', exits: '-500:10000' })
     for (let purchase = 1; purchase < 5; purchase++) {
       await moveTo(1) // resolves once the pool is back at the price
-      await act(seller, 'submitAddIntent', { positionId, usdcAmount: '90' })
+      await act(trader, 'submitAddIntent', { positionId, usdcAmount: '90' })
     }
     return positionId
   }
@@ -273,6 +273,43 @@ describe('sales that a thin pool fills only in part', () => {
     expect((await events.next('exit')).data).toMatchObject({ type: 'ExitPartlyExecuted', positionId })
     await events.leave()
     await moveTo(1)
+  })
+
+  it('leave what the pool does not take of an exit due, whatever the price is then', async () => {
+    const trader = await newTrader({ vault: FRONTIER })
+    const { agentId } = trader
+    const positionId = await buyRepeatedly(trader)
+    const held = await position(agentId, positionId)
+    const fire = () =>
+      chain.send(accounts.depositor, { ...router, functionName: 'executeExit', args: [BigInt(positionId)] })
+    await moveTo(0.9)
+    const { transactionHash } = await fire()
+
+    const [part] = (await history(agentId, { positionId })).trades
+    const left = await position(agentId, positionId)
+    expect(part).toMatchObject({ type: 'ExitPartlyExecuted', transactionHash, capitalMode: 'Real' })
+    expect(BigInt(part.usdcAmount)).toBe(await usdcIntoVault(transactionHash))
+    expect(left).toMatchObject({ status: 'Open', nextRuleIndex: 0, realizedPnlUsdc: part.realizedPnlUsdc })
+    expect(left.exitRules).toEqual(held.exitRules)
+    expect(BigInt(part.tokenAmount)).toBeGreaterThan(0n)
+    expect(BigInt(left.tokenAmount)).toBe(BigInt(held.tokenAmount) - BigInt(part.tokenAmount))
+
+    await moveTo(1) // no rule is met any more
+    const { body: automation } = await call('getPositionAutomation', { agentId, positionId })
+    expect(automation).toMatchObject({
+      status: 'Open',
+      pendingRules: [{ ruleIndex: 0, triggerBps: -500, tokenAmount: left.tokenAmount }],
+    })
+    const update = await submit(trader, 'submitExitLadderIntent', { positionId, exits: '-900:10000' })
+    expect(update).toMatchObject({ status: 400, body: { code: 'EXIT_IN_PROGRESS', details: { positionId } } })
+    for (let sale = 0; (await position(agentId, positionId)).status === 'Open' && sale < 8; sale++) {
+      await fire()
+      await moveTo(1)
+    }
+    const { trades } = await history(agentId, { positionId })
+    expect(trades.slice(0, 2).map(({ type }: Body) => type)).toEqual(['ExitExecuted', 'PositionClosed'])
+    const sales = trades.filter(({ type }: Body) => /^Exit/.test(type))
+    expect(`${sum(sales, 'tokenAmount')}`).toBe(held.tokenAmount)
   })
 
   it('are one record for each part of a position that its owner closes', async () => {

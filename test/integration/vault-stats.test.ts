@@ -28,6 +28,11 @@ beforeAll(async () => {
 })
 
 describe('the statistics of a vault', () => {
+  it('state what deposits and withdrawals cost, and how long new shares are locked', async () => {
+    const { liquidity } = await stats()
+    expect(liquidity).toEqual({ depositFeeBps: 0, withdrawFeeBps: 10, holdingSeconds: '8', paused: false })
+  })
+
   it('have holdings and idle assets that add up to all assets', async () => {
     const { totalAssets, idleAssets, deployed } = await stats()
     const { token, tokenAmount, priceStale } = deployed.find(({ symbol }: Body) => symbol === 'NVDA')

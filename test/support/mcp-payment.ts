@@ -1,12 +1,14 @@
 import { privateKeyToAccount } from 'viem/accounts'
 import { inject } from 'vitest'
-import { payerOf } from '../../client/payer.ts'
+import { createPayer } from '../../packages/client/src/pay.ts'
 import type { Pay } from './mcp-client.ts'
 
 const deployment = inject('deployment')
-const { sign } = payerOf(privateKeyToAccount(deployment.accounts.payer.privateKey), {
-  network: `eip155:${deployment.chainId}`,
+const payer = createPayer({
+  account: privateKeyToAccount(deployment.accounts.payer.privateKey),
+  chainId: deployment.chainId,
   asset: deployment.contracts.USDC,
+  maxAmount: 1_000_000n,
 })
 /** Pays the registration fee with the official x402 client. */
-export const pay: Pay = async required => ({ 'x402/payment': (await sign(required))['PAYMENT-SIGNATURE'] ?? '' })
+export const pay: Pay = async required => ({ 'x402/payment': (await payer.pay(required))['PAYMENT-SIGNATURE'] ?? '' })

@@ -2,13 +2,20 @@ import { evictDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { afterEach, beforeEach, inject, vi } from 'vitest'
-import { payerOf } from '../../client/payer.ts'
+import { createPayer } from '../../packages/client/src/pay.ts'
 import type { Body } from './body.ts'
 import type { FacilitatorBehaviour } from './facilitator.ts'
 import { type FeeLedger, openFeeLedger } from './fee-ledger.ts'
 import { appWith, callOverHttp as call, deployment, type Fetch, type Input } from './surfaces.ts'
 
-export const FEE_ASSET = { network: `eip155:${deployment.chainId}`, asset: deployment.contracts.USDC } as const
+/** The CAIP-2 network of the fee. */
+export const NETWORK = `eip155:${deployment.chainId}`
+
+/** The largest fee of any test. */
+const MAX_FEE = 5_000_000n
+
+const payerOf = (account: PrivateKeyAccount, fetch?: Fetch) =>
+  createPayer({ account, chainId: deployment.chainId, asset: deployment.contracts.USDC, maxAmount: MAX_FEE }, fetch)
 export const facilitatorUrl = inject('facilitatorUrl')
 
 /** The service as its own facilitator. */
@@ -25,7 +32,7 @@ export const decode = (header: string | null) => JSON.parse(atob(header ?? ''))
 export const register = (body: Body, fetch: Fetch) => call('registerAgent', body, fetch)
 
 /** Returns a fetch that pays what a 402 requires and posts again. */
-export const payingAs = (payer: PrivateKeyAccount, fetch: Fetch = app): Fetch => payerOf(payer, FEE_ASSET, fetch).fetch
+export const payingAs = (payer: PrivateKeyAccount, fetch: Fetch = app): Fetch => payerOf(payer, fetch).fetch
 
 /** Returns a fetch that adds a payment to the headers. */
 export const carrying =
@@ -40,7 +47,7 @@ export const carrying =
 export async function paymentOf(payer: PrivateKeyAccount, changes: Input = {}): Promise<Body> {
   const { body } = await call('getRegistrationQuote', {}, app)
   const accepts = [{ ...body.x402.requirements, ...changes }]
-  const headers = await payerOf(payer, FEE_ASSET).sign({ x402Version: 2, resource: { url: '' }, accepts })
+  const headers = await payerOf(payer).pay({ x402Version: 2, resource: { url: '' }, accepts })
   return decode(headers['PAYMENT-SIGNATURE'] ?? null)
 }
 

@@ -10,7 +10,11 @@ export default async function setup(project: TestProject) {
   const url = `http://127.0.0.1:${port}`
   const worker = await startWorker({
     port,
-    vars: { ...workerVars({ ...deployment, baseUrl: url }), MAX_STREAMS_PER_ADDRESS: '4000' },
+    vars: {
+      ...workerVars({ ...deployment, baseUrl: url }),
+      MAX_STREAMS_PER_ADDRESS: '4000',
+      SUBMISSION_TIMEOUT_MS: '15000',
+    },
   })
   project.provide('serviceUrl', url)
   return () => worker.stop()

@@ -34,7 +34,12 @@ export type Fetch = (request: Request) => Promise<Response>
 const worker: Fetch = request => exports.default.fetch(request)
 
 /** Tests change chain and prices at will, so nothing is reused and refreshes have no interval. */
-const testVars = { X402_ENABLED: 'false', READ_LEASE_MS: '0', PRICE_REFRESH_INTERVAL_SECONDS: '0' }
+const testVars = {
+  X402_ENABLED: 'false',
+  READ_LEASE_MS: '0',
+  PRICE_REFRESH_INTERVAL_SECONDS: '0',
+  SUBMISSION_TIMEOUT_MS: '15000',
+}
 
 /** Returns the service over the same contracts with other variables (`undefined` removes one) or bindings. */
 export function appWith(changes: Record<string, string | undefined>, bindings: Partial<Env> = {}): Fetch {
@@ -53,6 +58,8 @@ export function appWith(changes: Record<string, string | undefined>, bindings: P
     createServer: options => createServer(context, options),
     allowedHosts: config.allowedHosts,
     namespaces,
+    rateLimits: context.rateLimits,
+    baseUrl: config.baseUrl,
   })
   return async request => (new URL(request.url).pathname === '/mcp' ? serveMcp(request) : serveHttp(request))
 }
@@ -72,13 +79,32 @@ export async function call(id: OperationId, input: Input = {}, fetch: Fetch = wo
   calls.set(id, turn + 1)
   // Only HTTP has a status for replays.
   const isHttpFirst = operation.replay !== undefined || turn % 2 === 0
-  const first = await (isHttpFirst ? callOverHttp : callOverMcp)(id, input, fetch)
+  const callAsTool: typeof callOverMcp = async (...given) => namingEndpoints(await callOverMcp(...given))
+  const first = await (isHttpFirst ? callOverHttp : callAsTool)(id, input, fetch)
   const isSafeToRepeat =
     operation.method === 'get' || (operation.body?.shape.signature !== undefined && !first.body.retryable)
   if (!isSafeToRepeat) return first
-  const second = await (isHttpFirst ? callOverMcp : callOverHttp)(id, input, fetch)
+  const second = await (isHttpFirst ? callAsTool : callOverHttp)(id, input, fetch)
   if (!first.body.retryable) expectSameResult(operation, first, second, await latestBlock())
   return { ...first, headers: (isHttpFirst ? first : second).headers }
+}
+
+const endpointOf = new Map(
+  (operations as readonly Operation[]).flatMap(operation =>
+    operation.kind === 'json' && operation.tool
+      ? [[operation.tool.name as string, `${operation.method.toUpperCase()} ${operation.path}`] as const]
+      : [],
+  ),
+)
+
+/** Returns a result over MCP with endpoints in place of the tools that remedies and warnings name, as over HTTP. */
+function namingEndpoints(result: CallResult): CallResult {
+  const rename = (text: unknown) => `${text}`.replace(/\bsvc_\w+/g, tool => endpointOf.get(tool) ?? tool)
+  const body = JSON.parse(JSON.stringify(result.body), (key, value) => {
+    if (key === 'remedy') return rename(value)
+    return key === 'warnings' && Array.isArray(value) ? value.map(rename) : value
+  })
+  return { ...result, body }
 }
 
 // Not the global fetch, which tests replace.
@@ -170,7 +196,7 @@ const errorShape = z.strictObject({
 })
 
 /** Returns the schema with every object closed, so that a body with an undocumented field fails. */
-function strict(schema: z.ZodType): z.ZodType {
+export function strict(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodObject) {
     const shape = Object.fromEntries(
       Object.entries(schema.shape).map(([key, value]) => [key, strict(value as z.ZodType)]),

@@ -9,12 +9,6 @@ import {ERC8004IdentityRegistry} from "../../src/embedded/ERC8004IdentityRegistr
 import {SmartAccount} from "../../src/embedded/SmartAccount.sol";
 
 contract ERC8004IdentityRegistryTest is Test {
-    event Registered(uint256 indexed agentId, string agentURI, address indexed owner);
-    event MetadataSet(
-        uint256 indexed agentId, string indexed indexedMetadataKey, string metadataKey, bytes metadataValue
-    );
-    event URIUpdated(uint256 indexed agentId, string newURI, address indexed updatedBy);
-
     uint256 private constant WALLET_KEY = 0xA11CE;
 
     ERC8004IdentityRegistry private identities;
@@ -29,9 +23,9 @@ contract ERC8004IdentityRegistryTest is Test {
 
     function test_TheFirstAgentHasIdZeroAndItsOwnerAsWallet() public {
         vm.expectEmit(address(identities));
-        emit Registered(0, "", owner);
+        emit ERC8004IdentityRegistry.Registered(0, "", owner);
         vm.expectEmit(address(identities));
-        emit MetadataSet(0, "agentWallet", "agentWallet", abi.encodePacked(owner));
+        emit ERC8004IdentityRegistry.MetadataSet(0, "agentWallet", "agentWallet", abi.encodePacked(owner));
         vm.prank(owner);
         uint256 agentId = identities.register();
 
@@ -79,7 +73,7 @@ contract ERC8004IdentityRegistryTest is Test {
         vm.startPrank(owner);
         identities.register();
         vm.expectEmit(address(identities));
-        emit MetadataSet(0, key, key, value);
+        emit ERC8004IdentityRegistry.MetadataSet(0, key, key, value);
         identities.setMetadata(0, key, value);
         assertEq(identities.getMetadata(0, key), value);
     }
@@ -88,7 +82,7 @@ contract ERC8004IdentityRegistryTest is Test {
         vm.startPrank(owner);
         identities.register("ipfs://one");
         vm.expectEmit(address(identities));
-        emit URIUpdated(0, "ipfs://two", owner);
+        emit ERC8004IdentityRegistry.URIUpdated(0, "ipfs://two", owner);
         identities.setAgentURI(0, "ipfs://two");
         assertEq(identities.tokenURI(0), "ipfs://two");
     }
@@ -146,7 +140,7 @@ contract ERC8004IdentityRegistryTest is Test {
         identities.register();
 
         vm.expectEmit(address(identities));
-        emit MetadataSet(0, "agentWallet", "agentWallet", abi.encodePacked(wallet));
+        emit ERC8004IdentityRegistry.MetadataSet(0, "agentWallet", "agentWallet", abi.encodePacked(wallet));
         identities.setAgentWallet(0, wallet, deadline, consent);
         assertEq(identities.getAgentWallet(0), wallet);
 
@@ -201,7 +195,7 @@ contract ERC8004IdentityRegistryTest is Test {
         vm.startPrank(owner);
         identities.register();
         vm.expectEmit(address(identities));
-        emit MetadataSet(0, "agentWallet", "agentWallet", "");
+        emit ERC8004IdentityRegistry.MetadataSet(0, "agentWallet", "agentWallet", "");
         identities.transferFrom(owner, stranger, 0);
         assertEq(identities.ownerOf(0), stranger);
         assertEq(identities.getAgentWallet(0), address(0));

@@ -3,14 +3,12 @@ pragma solidity ^0.8.30;
 
 import {IAccessControl} from "@openzeppelin/contracts/access/IAccessControl.sol";
 import {IERC20Errors} from "@openzeppelin/contracts/interfaces/draft-IERC6093.sol";
+import {IERC3009, IERC3009Cancel} from "@openzeppelin/contracts/interfaces/draft-IERC3009.sol";
 import {Test} from "forge-std/Test.sol";
 import {SmartAccount} from "../../src/embedded/SmartAccount.sol";
 import {UsdcToken} from "../../src/embedded/UsdcToken.sol";
 
 contract UsdcTokenTest is Test {
-    event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce);
-    event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce);
-
     uint256 private constant PAYER_KEY = 0xA11CE;
     bytes32 private constant NONCE = keccak256("a random nonce");
 
@@ -72,7 +70,7 @@ contract UsdcTokenTest is Test {
         bytes memory signature = _signTransfer(PAYER_KEY, payer, payee, value, 0, block.timestamp + 60, nonce);
 
         vm.expectEmit(address(usdc));
-        emit AuthorizationUsed(payer, nonce);
+        emit IERC3009.AuthorizationUsed(payer, nonce);
         usdc.transferWithAuthorization(payer, payee, value, 0, block.timestamp + 60, nonce, signature);
 
         assertEq(usdc.balanceOf(payee), value);
@@ -172,7 +170,7 @@ contract UsdcTokenTest is Test {
         usdc.cancelAuthorization(payee, NONCE, v, r, s);
 
         vm.expectEmit(address(usdc));
-        emit AuthorizationCanceled(payer, NONCE);
+        emit IERC3009Cancel.AuthorizationCanceled(payer, NONCE);
         usdc.cancelAuthorization(payer, NONCE, v, r, s);
 
         vm.expectRevert(abi.encodeWithSelector(UsdcToken.AuthorizationUsedOrCanceled.selector, payer, NONCE));

@@ -7,9 +7,6 @@ import {Multicall3} from "../../src/embedded/Multicall3.sol";
 import {WETH9} from "../../src/embedded/WETH9.sol";
 
 contract WETH9Test is Test {
-    event Deposit(address indexed account, uint256 amount);
-    event Withdrawal(address indexed account, uint256 amount);
-
     WETH9 private weth = new WETH9();
     address private holder = makeAddr("holder");
 
@@ -18,14 +15,14 @@ contract WETH9Test is Test {
         vm.deal(holder, amount);
 
         vm.expectEmit(address(weth));
-        emit Deposit(holder, amount);
+        emit WETH9.Deposit(holder, amount);
         vm.prank(holder);
         (bool wrapped,) = address(weth).call{value: amount}("");
         assertTrue(wrapped);
         assertEq(weth.balanceOf(holder), amount);
 
         vm.expectEmit(address(weth));
-        emit Withdrawal(holder, back);
+        emit WETH9.Withdrawal(holder, back);
         vm.prank(holder);
         weth.withdraw(back);
         assertEq(weth.balanceOf(holder), amount - back);

@@ -35,7 +35,7 @@ contract RouterGasTest is ProtocolTest {
 
     function test_TheFirstOpenOfAnAgent() public {
         uint256 used = _openGas();
-        _record("openPosition, 3 rules, the agent's first trade", used);
+        _record("openPosition, 3 rules, the agent's first trade", used, 340_779);
         assertLe(used * 10, _bareBuy() * 38);
     }
 
@@ -43,7 +43,7 @@ contract RouterGasTest is ProtocolTest {
         _open(tsla, 1_000 * USDC);
         skip(1);
         uint256 used = _openGas();
-        _record("openPosition, 3 rules", used);
+        _record("openPosition, 3 rules", used, 306_961);
         assertLe(used * 10, _bareBuy() * 38);
     }
 
@@ -64,14 +64,14 @@ contract RouterGasTest is ProtocolTest {
         vm.warp((_today() + 1) * DAY + 10);
         _setOraclePrice(nvda, NVDA_PRICE);
         uint256 used = _openGas();
-        _record("openPosition, 3 rules, on the agent's second day", used);
+        _record("openPosition, 3 rules, on the agent's second day", used, 352_746);
         assertLe(used * 10, _bareBuy() * 38);
 
         _submit(_reduceIntent(4, 10_000));
         vm.warp((_today() + 1) * DAY + 10);
         _setOraclePrice(nvda, NVDA_PRICE);
         used = _openGas();
-        _record("openPosition, 3 rules, first trade of a later day", used);
+        _record("openPosition, 3 rules, first trade of a later day", used, 335_644);
         assertLe(used * 10, _bareBuy() * 38);
     }
 
@@ -79,7 +79,7 @@ contract RouterGasTest is ProtocolTest {
         uint256 id = _open(nvda, 5_000 * USDC);
         skip(1);
         _submit(_addIntent(id, 5_000 * USDC));
-        _record("addToPosition", _lastCall());
+        _record("addToPosition", _lastCall(), 234_657);
     }
 
     function test_AReduce() public {
@@ -87,13 +87,13 @@ contract RouterGasTest is ProtocolTest {
         skip(1);
         _submit(_reduceIntent(id, 5_000));
         uint256 used = _lastCall();
-        _record("reducePosition, half", used);
+        _record("reducePosition, half", used, 201_901);
         assertLe(used * 10, _bareSell() * 28);
 
         skip(1);
         _submit(_reduceIntent(id, 10_000));
         used = _lastCall();
-        _record("reducePosition, all", used);
+        _record("reducePosition, all", used, 211_758);
         assertLe(used * 10, _bareSell() * 28);
     }
 
@@ -101,7 +101,7 @@ contract RouterGasTest is ProtocolTest {
         uint256 id = _open(nvda, 5_000 * USDC);
         skip(1);
         _submit(_updateIntent(id, _threeRules()));
-        _record("updateExitLadder, 3 rules", _lastCall());
+        _record("updateExitLadder, 3 rules", _lastCall(), 101_689);
     }
 
     function test_AnExit() public {
@@ -110,11 +110,11 @@ contract RouterGasTest is ProtocolTest {
         _settle(nvda, 111 * USD);
         skip(1);
         _exit(id);
-        _record("executeExit, half", _lastCall());
+        _record("executeExit, half", _lastCall(), 226_356);
         _settle(nvda, 122 * USD);
         skip(1);
         _exit(id);
-        _record("executeExit, half again", _lastCall());
+        _record("executeExit, half again", _lastCall(), 208_970);
     }
 
     function test_ABatchOfExits() public {
@@ -127,7 +127,7 @@ contract RouterGasTest is ProtocolTest {
         skip(1);
         vm.prank(keeper);
         router.executeExits(ids);
-        _record("executeExits, two due", _lastCall());
+        _record("executeExits, two due", _lastCall(), 359_616);
     }
 
     function test_AForceClose() public {
@@ -137,7 +137,7 @@ contract RouterGasTest is ProtocolTest {
         skip(1);
         vm.prank(operator);
         router.forceClose(id);
-        _record("forceClose", _lastCall());
+        _record("forceClose", _lastCall(), 211_692);
     }
 
     /// @dev Oracle and pool are at `price`, the pool for five minutes.
@@ -189,6 +189,12 @@ contract RouterGasTest is ProtocolTest {
 
     function _lastCall() private view returns (uint256) {
         return vm.lastCallGas().gasTotalUsed;
+    }
+
+    /// @param before What the call cost before the trade policy existed (GAS.md)
+    function _record(string memory name, uint256 used, uint256 before) private {
+        _record(name, used);
+        assertLe(used * 100, before * 115, string.concat(name, " costs more than 15 % more"));
     }
 
     function _record(string memory name, uint256 used) private {

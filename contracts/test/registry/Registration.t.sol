@@ -323,6 +323,34 @@ contract RegistrationTest is RegistryFixture {
         registry.unpause();
     }
 
+    function test_TheGuardianOnlyPauses() public {
+        uint256 id = _agentOf(signer);
+        address guardian = makeAddr("guardian");
+        registry.grantRole(registry.GUARDIAN_ROLE(), guardian);
+        (bytes32 admins, bytes32 operators) = (registry.DEFAULT_ADMIN_ROLE(), registry.OPERATOR_ROLE());
+        bytes32 registrars = registry.REGISTRAR_ROLE();
+        vm.startPrank(guardian);
+        registry.pause();
+        assertTrue(registry.paused());
+
+        _refuse(guardian, operators);
+        registry.unpause();
+        _refuse(guardian, operators);
+        registry.setAgentStatus(id, uint8(IAgentRegistry.AgentStatus.Suspended));
+        _refuse(guardian, registrars);
+        registry.registerAgent(signer, vault, NAME, URI, signer, false, 0);
+        _refuse(guardian, admins);
+        registry.setPromotionCriteria(address(1));
+        _refuse(guardian, admins);
+        registry.setOwnerControls(address(1));
+        _refuse(guardian, admins);
+        registry.grantRole(operators, guardian);
+        _refuse(guardian, admins);
+        registry.beginDefaultAdminTransfer(guardian);
+        vm.expectRevert(abi.encodeWithSelector(IAgentRegistry.OnlyOwnerControls.selector, guardian));
+        registry.setMandateState(id, 0);
+    }
+
     function test_RefusesToBeDeployedWithoutWhatItTalksTo() public {
         address some = address(tracks);
         address none = address(0);
@@ -373,5 +401,9 @@ contract RegistrationTest is RegistryFixture {
             text[i] = "a";
         }
         return string(text);
+    }
+
+    function _refuse(address caller, bytes32 role) private {
+        vm.expectRevert(abi.encodeWithSelector(IAccessControl.AccessControlUnauthorizedAccount.selector, caller, role));
     }
 }

@@ -3,6 +3,7 @@ pragma solidity ^0.8.30;
 
 import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
 import {IPositionManager} from "../../src/interfaces/IPositionManager.sol";
+import {ISwapAdapter} from "../../src/interfaces/ISwapAdapter.sol";
 import {ITradePolicy} from "../../src/interfaces/ITradePolicy.sol";
 import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
 import {ITradeRouterLens} from "../../src/interfaces/ITradeRouterLens.sol";
@@ -89,6 +90,24 @@ contract DueExitsTest is ProtocolTest {
         _exit(id);
         _setPrice(nvda, 99 * USD);
         vm.expectRevert(abi.encodeWithSelector(ITradeRouter.TriggerNotMet.selector, id));
+        router.executeExit(id);
+    }
+
+    function test_ARecordOfWhatSoldNothingHoldsUpNoLaterAdd() public {
+        _pool(9_900);
+        _exit(id);
+        _setPrice(nvda, 99 * USD);
+        assertEq(positions.dueExitOf(id).tokensLeft, 0);
+        assertGt(_submit(_addIntent(id, 1_000 * USDC)), 0);
+    }
+
+    function test_HoldsTheFloorWhateverTheVenueReports() public {
+        vm.mockCall(
+            address(adapter),
+            abi.encodeWithSelector(ISwapAdapter.sellTokenUpTo.selector),
+            abi.encode(held, held * 90 / 1e14)
+        );
+        vm.expectPartialRevert(ITradeRouter.SlippageExceeded.selector);
         router.executeExit(id);
     }
 

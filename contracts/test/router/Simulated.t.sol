@@ -73,6 +73,16 @@ contract SimulatedTest is ProtocolTest {
         _refuse(_addIntent(id, 1_000 * USDC), refusal);
     }
 
+    function test_ASaleIsRefusedWhileTradingIsPaused() public {
+        uint256 id = _open(nvda, 10_000 * USDC);
+        skip(1);
+        _pauseTrading(true);
+        _refuse(_reduceIntent(id, 5_000), abi.encodeWithSelector(IMandateVault.TradingPaused.selector));
+        _setPrice(nvda, 90 * USD);
+        vm.expectRevert(IMandateVault.TradingPaused.selector);
+        router.executeExit(id);
+    }
+
     /// @dev The same trade of both agents: what the pool gives, fee and price impact included.
     function test_FillsAsThePoolWouldFillARealOne() public {
         market.moveTo(address(nvda), NVDA_PRICE * 10_010 / 10_000);

@@ -1,1 +1,58 @@
-export {}
+export type { Account } from './account.ts'
+export {
+  type AddRequest,
+  type CloseRequest,
+  formatExits,
+  type IntentReceipt,
+  type LadderRequest,
+  type OpenRequest,
+  parseExits,
+  type ReduceRequest,
+} from './agent.ts'
+export { formatToken, formatUsdc, type Integer, parseToken, parseUsdc, type UsdcAmount } from './amounts.ts'
+export { type Client, type ClientOptions, createClient } from './client.ts'
+export type { Pins } from './deployment.ts'
+export type { ErrorDetails } from './error-codes.ts'
+export {
+  AgentTradingError,
+  type ClientErrorDetails,
+  type ErrorCode,
+  type ErrorKind,
+  NetworkError,
+  NotFoundError,
+  PaymentError,
+  type QuoteMismatch,
+  RateLimitedError,
+  RefusedError,
+  type Submission,
+  UnavailableError,
+  UnknownOutcomeError,
+  UntrustedQuoteError,
+  ValidationError,
+} from './errors.ts'
+export type { EventData, EventsRequest, ServiceEvent } from './events.ts'
+export type { Fetch } from './http.ts'
+export type { components, operations } from './openapi.ts'
+export type {
+  CancelRequest,
+  LinkReceipt,
+  LinkRequest,
+  MandateMode,
+  MandateRequest,
+  OwnerReceipt,
+  SignerRequest,
+  StopRequest,
+  TransferRequest,
+} from './owner.ts'
+export type { Check, MessageOptions, Prepared } from './prepare.ts'
+export { readPaths } from './read-paths.ts'
+export type { ReadId, ReadInput, ReadOutput, Reads } from './reads.ts'
+export type {
+  PayingRegisterRequest,
+  PreparedRegistration,
+  RegisterRequest,
+  RegistrationQuote,
+  RegistrationReceipt,
+} from './register.ts'
+export type { Payer } from './submit.ts'
+export { type Domain, type ExitRule, hashExits, type PrimaryType, signingTypes, type TypedData } from './typed-data.ts'

@@ -9,6 +9,14 @@ export const samplingTable: RevertibleTable = {
   rollback: (db, block) => [db.prepare('UPDATE sampling SET changed_to = min(changed_to, ?1)').bind(block)],
 }
 
+/** Agents whose samples a reorg deletes. It comes before `equity`, because it reads what the reorg deletes there. */
+export const unsampledTable: RevertibleTable = {
+  name: 'unsampled',
+  rollback: (db, block) => [
+    db.prepare('INSERT OR IGNORE INTO unsampled SELECT agent_id FROM equity WHERE block > ?1').bind(block),
+  ],
+}
+
 /** Reads the progress; undefined before the first samples. */
 export async function readSamplingProgress(db: D1Database): Promise<SamplingProgress | undefined> {
   const row = await db

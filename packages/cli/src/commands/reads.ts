@@ -1,0 +1,70 @@
+import { type ReadId, readPaths } from '@agent-trading-service/client'
+import { type Command, Option } from 'commander'
+import { Failure } from '../failure.ts'
+import { createPrinter } from '../output/printer.ts'
+import { withProgress } from '../output/progress.ts'
+import { createReader } from '../trading/create-reader.ts'
+import { agentOption, createServiceCommand, type ServiceOptions } from './options.ts'
+
+type ReadInput = Record<string, string | undefined>
+type ReadPath = { path: string; query: readonly string[] }
+
+/** Reads that another command has: quotes (`ats quote …`) and the mandate (`ats mandate`). */
+const isElsewhere = (id: string, path: string) => path.endsWith('/quote') || id === 'getMandate'
+
+/** One command for each operation that reads: `listPositions` is `ats positions`. */
+export function readCommands(): Command[] {
+  return Object.entries(readPaths as Record<string, ReadPath>)
+    .filter(([id, { path }]) => !isElsewhere(id, path))
+    .map(([id, read]) => readCommand(id as ReadId, read))
+}
+
+function readCommand(id: ReadId, { path, query }: ReadPath): Command {
+  const parameters = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? '')
+  const positional = parameters.filter(name => name !== 'agentId')
+  const takesAgent = positional.length < parameters.length
+  const name = commandName(id)
+  const example = ['ats', name, ...positional.map(exampleOf), ...(takesAgent ? ['--agent 1'] : [])].join(' ')
+  const command = createServiceCommand(name, `GET ${path}`, example)
+  for (const parameter of positional) command.argument(`<${parameter}>`)
+  if (takesAgent) command.addOption(agentOption())
+  const options = query.map(parameter => ({
+    parameter,
+    option: new Option(`--${kebab(parameter)} <value>`, `query parameter ${parameter}`),
+  }))
+  for (const { option } of options) command.addOption(option)
+  return command.action((...given: unknown[]) => {
+    const values = command.opts<ServiceOptions & { agent?: string } & ReadInput>()
+    const input: ReadInput = takesAgent ? { agentId: values.agent } : {}
+    for (const [index, parameter] of positional.entries()) input[parameter] = given[index] as string
+    for (const { parameter, option } of options) input[parameter] = values[option.attributeName()]
+    return readAndPrint(id, values, input)
+  })
+}
+
+/** Calls a read and prints its response. Throws `AGENT_MISSING` if it needs an agent and none is given. */
+export async function readAndPrint(
+  id: ReadId,
+  { output, ...service }: ServiceOptions,
+  input: ReadInput,
+): Promise<void> {
+  if ('agentId' in input && input.agentId === undefined) throw agentMissing()
+  const read = createReader(service)[id] as (input: ReadInput) => Promise<unknown>
+  createPrinter(output).result(await withProgress(`GET ${readPaths[id].path}`, read(input)))
+}
+
+export const agentMissing = (): Failure =>
+  new Failure('usage', 'This needs the id of an agent.', {
+    code: 'AGENT_MISSING',
+    remedy: 'Pass --agent <id>, or set ATS_AGENT.',
+  })
+
+const commandName = (id: string) => kebab(id.replace(/^(get|list)/, ''))
+const kebab = (name: string) =>
+  name
+    .replace(/URI$/, 'Uri')
+    .replace(/(?<=[a-z0-9])[A-Z]/g, '-$&')
+    .toLowerCase()
+
+const examples: Record<string, string> = { id: 'genesis', owner: '0x…', txHash: '0x…', digest: '0x…' }
+const exampleOf = (parameter: string) => examples[parameter] ?? '1'

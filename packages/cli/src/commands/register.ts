@@ -1,0 +1,39 @@
+import type { Command } from 'commander'
+import { DEFAULT_METADATA_URI } from '../trading/trader.ts'
+import {
+  createSigningCommand,
+  maxFeeOption,
+  payerOption,
+  payerPasswordFileOption,
+  type SigningOptions,
+} from './options.ts'
+import { runPlan } from './run-plan.ts'
+
+type RegisterOptions = SigningOptions & {
+  vault: string
+  name: string
+  metadataUri: string
+  payer?: string
+  payerPasswordFile?: string
+  maxFee: string
+}
+
+/** `ats register`: registers the key as an agent and pays the fee over x402. */
+export function registerCommand(): Command {
+  return createSigningCommand(
+    'register',
+    'register an agent; pays the registration fee over x402',
+    'ats register --vault genesis --name first',
+  )
+    .option('--vault <vault>', 'slug or address of the vault', 'genesis')
+    .requiredOption('--name <name>', 'name of the agent')
+    .option('--metadata-uri <uri>', "URI of the agent's own description", DEFAULT_METADATA_URI)
+    .addOption(payerOption())
+    .addOption(payerPasswordFileOption())
+    .addOption(maxFeeOption())
+    .action((options: RegisterOptions, command: Command) =>
+      runPlan(command, options, (trader, { vault, name, metadataUri }) =>
+        trader.planRegistration({ vault, name, metadataURI: metadataUri }),
+      ),
+    )
+}

@@ -1,0 +1,52 @@
+import type { Command } from 'commander'
+import { createPrinter } from '../output/printer.ts'
+import { createReader } from '../trading/create-reader.ts'
+import { agentOption, createServiceCommand, integer, type ServiceOptions } from './options.ts'
+
+type WatchOptions = ServiceOptions & { agent?: string; vault?: string; after?: string; count?: number }
+
+/** `ats watch`: prints events as they happen, NDJSON with `-o json`. */
+export function watchCommand(): Command {
+  return createServiceCommand(
+    'watch',
+    'print events as they happen: of one agent, one vault or everything',
+    'ats watch --agent 1 -o json',
+  )
+    .addOption(agentOption())
+    .option('--vault <vault>', 'slug or address of a vault')
+    .option('--after <id>', 'resume after this event id')
+    .option('--count <n>', 'stop after that many events', integer(1, 1_000_000))
+    .action(watch)
+}
+
+async function watch({
+  url,
+  timeout,
+  output,
+  agent,
+  vault,
+  after,
+  count = Number.POSITIVE_INFINITY,
+}: WatchOptions): Promise<void> {
+  const printer = createPrinter(output)
+  const events = createReader({ url, timeout }).events({
+    ...(agent !== undefined && { agentId: agent }),
+    ...(vault !== undefined && { vault }),
+    ...(after !== undefined && { lastEventId: after }),
+  })
+  printer.note('Waiting for events; Ctrl-C ends it.')
+  let printed = 0
+  for await (const event of events) {
+    const { id, type, data } = event
+    printer.item({ id, type, data }, `${id}  ${type.padEnd(12)}  ${describe(data as Record<string, unknown>)}`)
+    printed++
+    if (printed >= count) return
+  }
+}
+
+/** The single values of an event on one line. */
+const describe = (data: Record<string, unknown>): string =>
+  Object.entries(data)
+    .filter(([, value]) => ['string', 'number', 'boolean'].includes(typeof value))
+    .map(([name, value]) => `${name}=${`${value}`.replace(/[\p{Cc}\s]/gu, ' ')}`)
+    .join(' ')

@@ -1,0 +1,62 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseUnits } from 'viem'
+import { z } from 'zod'
+import { Failure } from '../failure.ts'
+import { assertWrittenByOwner } from '../keys/private-mode.ts'
+
+const USDC_DECIMALS = 6
+const usdc = z
+  .string()
+  .regex(/^\d{1,15}(\.\d{1,6})?$/, 'must be an amount in USDC as a string, such as "250" or "99.50"')
+  .transform(text => parseUnits(text, USDC_DECIMALS))
+
+// Strict: a misspelled field would be no limit.
+const schema = z.strictObject({
+  perTradeUsdc: usdc.optional(),
+  perDayUsdc: usdc.optional(),
+  symbols: z.array(z.string().min(1)).optional(),
+  until: z.iso.datetime({ offset: true, error: 'must be a time such as "2027-01-01T00:00:00Z"' }).optional(),
+})
+
+/** What the limits file allows: amounts in USDC base units. A field that is absent limits nothing. */
+export type Limits = {
+  perTradeUsdc?: bigint | undefined
+  perDayUsdc?: bigint | undefined
+  symbols?: string[] | undefined
+  until?: Date | undefined
+}
+
+export const limitsPath = (home: string): string => join(home, 'limits.json')
+
+/**
+ * Reads the limits that the user has set for this machine; undefined without a file. Only the user writes the file: no
+ * command and no tool does. Throws `LIMITS_INVALID`, so a broken file allows nothing.
+ */
+export function readLimits(home: string): Limits | undefined {
+  const path = limitsPath(home)
+  if (!existsSync(path)) return undefined
+  assertWrittenByOwner(path)
+  const parsed = schema.safeParse(parsedJson(readFileSync(path, 'utf8'), path))
+  if (parsed.success) {
+    const { until, ...limits } = parsed.data
+    return { ...limits, until: until === undefined ? undefined : new Date(until) }
+  }
+  const [issue] = parsed.error.issues
+  const field = issue?.path.join('.')
+  throw invalid(path, `${field ? `${field}: ` : ''}${issue?.message}`)
+}
+
+const invalid = (path: string, problem: string) =>
+  new Failure('limits', `The limits file ${path} is not valid: ${problem}.`, {
+    code: 'LIMITS_INVALID',
+    remedy: 'Correct the file. Its fields are perTradeUsdc, perDayUsdc, symbols and until.',
+  })
+
+function parsedJson(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw invalid(path, 'it is not JSON')
+  }
+}

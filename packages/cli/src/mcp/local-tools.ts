@@ -1,0 +1,98 @@
+import type { Tool } from '@modelcontextprotocol/server'
+import { z } from 'zod'
+import type { Plan } from '../trading/plan.ts'
+import type { Trader } from '../trading/trader.ts'
+
+const agentId = z.string().regex(/^\d+$/).optional().describe('Agent id; the one of this server if omitted')
+const positionId = z.string().regex(/^\d+$/).describe('Position id')
+const usdcAmount = z
+  .string()
+  .regex(/^\d{1,15}(\.\d{1,6})?$/)
+  .describe('Human USDC as a string, such as "250"')
+const exits = z
+  .array(z.strictObject({ triggerBps: z.int(), exitBps: z.int().min(1).max(10_000) }))
+  .min(1)
+  .max(5)
+  .describe('Exit ladder: 1 to 5 rules; negative triggerBps is a stop-loss; the last rule must exit 10000')
+const maxSlippageBps = z.int().min(0).max(10_000).optional().describe('Maximum shortfall against the oracle value; bps')
+
+type LocalTool<I extends z.ZodObject = z.ZodObject> = {
+  title: string
+  description: string
+  input: I
+  isDestructive: boolean
+  plan: (trader: Trader, input: z.output<I>) => Promise<Plan>
+}
+const define = <I extends z.ZodObject>(tool: LocalTool<I>) => tool as unknown as LocalTool
+
+/** The tools that sign. Each quotes, checks, asks, signs and submits in one call. */
+export const localTools: Record<string, LocalTool> = {
+  trade: define({
+    title: 'Open a position, or add to one',
+    description:
+      'Buys a token: quotes, checks every rule, asks the user, signs locally and submits. With symbol it opens a position, with positionId it adds to one. Returns positionId and transactionHash. Example: {"symbol":"NVDA","usdcAmount":"250","exits":[{"triggerBps":-800,"exitBps":10000},{"triggerBps":1500,"exitBps":10000}]}',
+    input: z.strictObject({
+      symbol: z.string().min(1).max(64).optional().describe('Token to buy; opens a position'),
+      positionId: positionId.optional().describe('Position to add to'),
+      usdcAmount,
+      exits: exits.optional(),
+      maxSlippageBps,
+      agentId,
+    }),
+    isDestructive: true,
+    plan: (trader, input) => trader.planTrade(input),
+  }),
+  close: define({
+    title: 'Reduce or close a position',
+    description:
+      'Sells a position or a share of it: quotes, checks, asks, signs and submits. Example: {"positionId":"3"} closes, {"positionId":"3","exitBps":5000} sells half.',
+    input: z.strictObject({
+      positionId,
+      exitBps: z.int().min(1).max(10_000).optional().describe('Share of the remaining tokens to sell; 10000 closes'),
+      agentId,
+    }),
+    isDestructive: true,
+    plan: (trader, input) => trader.planReduce({ ...input, exitBps: input.exitBps ?? 10_000 }),
+  }),
+  set_ladder: define({
+    title: 'Replace the pending exit rules of a position',
+    description:
+      'Replaces the pending exit rules: quotes, checks, asks, signs and submits. Example: {"positionId":"3","exits":[{"triggerBps":-500,"exitBps":10000}]}',
+    input: z.strictObject({ positionId, exits, agentId }),
+    isDestructive: true,
+    plan: (trader, input) => trader.planLadder(input),
+  }),
+  register: define({
+    title: 'Register an agent',
+    description:
+      'Registers an agent with the local key as signer and owner, and pays the registration fee over x402. Returns agentId. Example: {"vault":"genesis","name":"momentum-7"}',
+    input: z.strictObject({
+      vault: z.string().min(1).max(64).describe('Slug or address of the vault'),
+      name: z.string().min(1).max(128).describe('Name of the agent'),
+      metadataURI: z.string().min(1).max(2048).optional().describe("URI of the agent's own description"),
+    }),
+    isDestructive: false,
+    plan: (trader, input) => trader.planRegistration(input),
+  }),
+  stop: define({
+    title: 'Stop an agent',
+    description:
+      'As its owner, stops the agent: reduceOnly stops buying, flatten also sells every position. Example: {"action":"flatten"}',
+    input: z.strictObject({ action: z.enum(['reduceOnly', 'flatten']), agentId }),
+    isDestructive: true,
+    plan: (trader, input) => trader.planStop(input),
+  }),
+}
+
+/** Returns the local tools as a client lists them. */
+export const listedLocalTools = (): Tool[] =>
+  Object.entries(localTools).map(([name, { title, description, input, isDestructive }]) => {
+    const { $schema: _, ...inputSchema } = z.toJSONSchema(input, { io: 'input' })
+    return {
+      name,
+      title,
+      description,
+      inputSchema: inputSchema as Tool['inputSchema'],
+      annotations: { readOnlyHint: false, destructiveHint: isDestructive, idempotentHint: false, openWorldHint: true },
+    }
+  })

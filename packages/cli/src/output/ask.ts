@@ -1,0 +1,21 @@
+import { confirm, isCancel, password } from '@clack/prompts'
+import { Failure } from '../failure.ts'
+
+// Prompts go to stderr: stdout carries results only.
+const output = process.stderr
+
+/** Asks for a password, which is not shown. Throws if the user cancels. */
+export async function askPassword(message: string): Promise<string> {
+  const given = await password({ message, output, validate: value => (value ? undefined : 'must not be empty') })
+  if (isCancel(given)) throw new Failure('declined', 'Cancelled.')
+  return given
+}
+
+/** Asks yes or no. Throws if the user says no. */
+export async function askToContinue(message: string): Promise<void> {
+  const given = await confirm({ message, output, initialValue: false })
+  if (given !== true) throw new Failure('declined', 'Cancelled: nothing was signed.')
+}
+
+/** Tells whether there is somebody to ask. */
+export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true

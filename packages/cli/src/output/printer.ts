@@ -1,0 +1,42 @@
+import { exitCodes, type Failure } from '../failure.ts'
+import { type Json, renderTable } from './table.ts'
+
+export type OutputFormat = 'table' | 'json'
+
+/** Where a command writes: results to stdout, everything else to stderr. */
+export type Printer = ReturnType<typeof createPrinter>
+
+export function createPrinter(format: OutputFormat) {
+  return {
+    format,
+    /** Prints the result of a command. */
+    result(value: unknown): void {
+      const plain = toJson(value)
+      process.stdout.write(`${format === 'json' ? JSON.stringify(plain, null, 2) : renderTable(plain)}\n`)
+    },
+    /** Prints one item of a stream: NDJSON, or one line for people. */
+    item(value: unknown, text: string): void {
+      process.stdout.write(`${format === 'json' ? JSON.stringify(toJson(value)) : text}\n`)
+    },
+    /** Tells people what happens; silent where a program reads. */
+    note(text: string): void {
+      if (format === 'table') process.stderr.write(`${text}\n`)
+    },
+    /** Prints a failure: a sentence with its remedy, or one line of JSON. */
+    failure(failure: Failure): void {
+      const { kind, message, facts } = failure
+      const exitCode = exitCodes[kind]
+      if (format === 'json') {
+        process.stderr.write(`${JSON.stringify({ error: message, kind, exitCode, ...facts })}\n`)
+        return
+      }
+      const code = facts.code ? ` [${facts.code}]` : ''
+      const lines = [`ats: ${message}${code}`, facts.remedy, facts.requestId && `Request id: ${facts.requestId}`]
+      process.stderr.write(`${lines.filter(Boolean).join('\n')}\n`)
+    },
+  }
+}
+
+/** Returns a value as JSON has it: a bigint is a string of digits. */
+export const toJson = (value: unknown): Json =>
+  JSON.parse(JSON.stringify(value ?? null, (_, inner) => (typeof inner === 'bigint' ? `${inner}` : inner)))

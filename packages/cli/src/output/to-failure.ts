@@ -1,0 +1,36 @@
+import { AgentTradingError, type ErrorKind } from '@agent-trading-service/client'
+import { Failure, type FailureKind } from '../failure.ts'
+
+const kinds: Record<ErrorKind, FailureKind> = {
+  validation: 'usage',
+  'not-found': 'refused',
+  refused: 'refused',
+  payment: 'payment',
+  'rate-limited': 'unavailable',
+  unavailable: 'unavailable',
+  network: 'unavailable',
+  'unknown-outcome': 'unknown',
+  'untrusted-quote': 'mismatch',
+}
+
+/** Remedies of the client that name its functions. */
+const remedies: Partial<Record<ErrorKind, string>> = {
+  'unknown-outcome': 'Run `ats resume` until it says what became of it; do not sign again before.',
+}
+
+/** Returns the failure that an error stands for. Anything unexpected is a defect, of which only the message is kept. */
+export function toFailure(error: unknown): Failure {
+  if (error instanceof Failure) return error
+  if (error instanceof AgentTradingError) {
+    const { kind, message, code, remedy, requestId, retryable, details } = error
+    return new Failure(kinds[kind], message, { code, remedy: remedies[kind] ?? remedy, requestId, retryable, details })
+  }
+  const { message, code } = (error instanceof Error ? error : { message: 'An unknown error was thrown.' }) as {
+    message: string
+    code?: unknown
+  }
+  return new Failure('internal', message, {
+    code: typeof code === 'string' ? code : 'INTERNAL',
+    remedy: 'This looks like a defect of ats; please report it.',
+  })
+}

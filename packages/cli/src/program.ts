@@ -1,0 +1,50 @@
+import { Command } from 'commander'
+import { completionCommand } from './commands/completion.ts'
+import { keyCommand } from './commands/key.ts'
+import { limitsCommand } from './commands/limits.ts'
+import { mcpCommand } from './commands/mcp.ts'
+import { ownerCommands } from './commands/owner.ts'
+import { promoteCommand } from './commands/promote.ts'
+import { readCommands } from './commands/reads.ts'
+import { registerCommand } from './commands/register.ts'
+import { resumeCommand } from './commands/resume.ts'
+import { signCommand } from './commands/sign.ts'
+import { tradeCommands } from './commands/trade.ts'
+import { verifyCommand } from './commands/verify.ts'
+import { watchCommand } from './commands/watch.ts'
+import { exitCodes } from './failure.ts'
+import { VERSION } from './version.ts'
+
+const EXIT_CODES = Object.entries(exitCodes)
+  .map(([kind, code]) => `${code} ${kind}`)
+  .join(', ')
+
+/** Returns the program with every command. */
+export function createProgram(): Command {
+  const program = new Command('ats')
+    .description('Trade as an agent: keys stay on this machine, and every quote is checked before it is signed.')
+    .version(VERSION)
+    .showSuggestionAfterError()
+    .addHelpText(
+      'after',
+      `
+Example:
+  $ ats key new trader
+  $ ats register --vault genesis --name first
+  $ ats open NVDA 250 --agent 1
+
+Environment: ATS_URL, ATS_KEY, ATS_AGENT, ATS_OUTPUT, ATS_HOME, ATS_PASSWORD, ATS_PASSWORD_FILE.
+Exit codes: 0 success, ${EXIT_CODES}.`,
+    )
+  const groups: [heading: string, commands: Command[]][] = [
+    ['Keys:', [keyCommand(), limitsCommand()]],
+    ['Trading:', [registerCommand(), ...tradeCommands(), resumeCommand(), signCommand(), promoteCommand()]],
+    ['Owners:', ownerCommands()],
+    ['Live:', [watchCommand()]],
+    ['Tools:', [mcpCommand(), verifyCommand(), completionCommand()]],
+    ['Reads:', readCommands()],
+  ]
+  for (const [heading, commands] of groups)
+    for (const command of commands) program.addCommand(command.helpGroup(heading))
+  return program
+}

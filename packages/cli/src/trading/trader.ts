@@ -1,0 +1,310 @@
+import {
+  type Check,
+  createClient,
+  type ExitRule,
+  formatUsdc,
+  type Pins,
+  type Prepared,
+  parseUsdc,
+} from '@agent-trading-service/client'
+import type { Address, TypedDataDefinition } from 'viem'
+import { Failure } from '../failure.ts'
+import type { Signer } from '../keys/signer.ts'
+import { addressOf } from './create-reader.ts'
+import { createFeePayer, DEFAULT_MAX_FEE, type Fee, feeOf } from './fee-payer.ts'
+import { storePending } from './pending.ts'
+import { withOwnerControls } from './pins.ts'
+import type { Plan } from './plan.ts'
+
+export type { ExitRule }
+
+/** A ladder of our own, so that the service does not choose what is signed. */
+const DEFAULT_EXITS: readonly ExitRule[] = [
+  { triggerBps: -800, exitBps: 10_000 },
+  { triggerBps: 1_500, exitBps: 10_000 },
+]
+export const DEFAULT_METADATA_URI = 'https://agents.example/agent.json'
+
+type Agent = { agentId?: string | undefined }
+export type TradeRequest = Agent & {
+  symbol?: string | undefined
+  positionId?: string | undefined
+  usdcAmount: string
+  exits?: readonly ExitRule[] | undefined
+  maxSlippageBps?: number | undefined
+}
+export type MandateLimits = {
+  maxTradeUsdc?: string | undefined
+  maxDailyTurnoverUsdc?: string | undefined
+  maxExposureUsdc?: string | undefined
+  allowedTokens?: string[] | undefined
+  validUntil?: string | undefined
+}
+
+/** What one key can do at one service. Every method quotes and compares; nothing is signed before `send` of the plan. */
+export type Trader = ReturnType<typeof createTrader>
+
+export function createTrader({
+  home,
+  url,
+  timeout,
+  rpc,
+  pins,
+  agentId: givenAgentId,
+  signer,
+  payer,
+  maxFee = DEFAULT_MAX_FEE,
+}: {
+  home: string
+  url: string
+  timeout?: number | undefined
+  rpc?: string | undefined
+  pins: Pins
+  agentId?: string | undefined
+  signer: Signer
+  payer: Signer
+  maxFee?: string | undefined
+}) {
+  const account = accountOf(signer)
+  const clientWith = (known: Pins) =>
+    createClient({
+      ...addressOf({ url, timeout }),
+      account,
+      pins: known,
+      onSubmission: submission => storePending(home, submission),
+      ...(rpc !== undefined && { rpcUrl: rpc }),
+    })
+  const client = clientWith(pins)
+  /** What the key can do as the owner of an agent. Only an agent names the contract that its owner's messages are for. */
+  async function ownerOf(agentId: string) {
+    const known = pins.ownerControls ? pins : await withOwnerControls(home, url, { pins, reads: client, agentId })
+    return clientWith(known).owner(agentId)
+  }
+  let ownAgentId = givenAgentId
+
+  const idOf = (agentId: string | undefined): string => {
+    const id = agentId ?? ownAgentId
+    if (id !== undefined) return id
+    throw new Failure('usage', 'This needs the id of an agent.', {
+      code: 'AGENT_MISSING',
+      remedy: 'Pass the agent id: as --agent or ATS_AGENT on the command line, as agentId to a tool.',
+    })
+  }
+
+  async function planTrade(request: TradeRequest): Promise<Plan> {
+    const { symbol, positionId, usdcAmount, exits, maxSlippageBps } = request
+    if ((symbol === undefined) === (positionId === undefined))
+      throw new Failure('usage', 'Pass either symbol, to open a position, or positionId, to add to one.', {
+        code: 'INVALID_REQUEST',
+        remedy: 'Leave one of the two out.',
+      })
+    const agentId = idOf(request.agentId)
+    const common = { usdcAmount, ...(maxSlippageBps !== undefined && { maxSlippageBps }) }
+    if (positionId !== undefined) {
+      if (exits !== undefined)
+        throw new Failure('usage', 'A position that is added to keeps its exit ladder.', {
+          code: 'INVALID_REQUEST',
+          remedy: 'Leave exits out, and replace the ladder afterwards.',
+        })
+      const prepared = await client.agent(agentId).prepareAdd({ ...common, positionId })
+      const { symbol: held } = prepared.quote.position
+      return planOf(prepared, {
+        title: `Buy ${held} for ${usdcAmount} USDC, adding to position ${positionId} of agent ${agentId}`,
+        terms: slippageTerms(prepared),
+        purchase: { usdc: parseUsdc(usdcAmount), symbol: held },
+      })
+    }
+    const ladder = exits ?? DEFAULT_EXITS
+    const prepared = await client.agent(agentId).prepareOpen({ ...common, symbol: symbol as string, exits: ladder })
+    return planOf(prepared, {
+      title: `Buy ${symbol} for ${usdcAmount} USDC as a new position of agent ${agentId}`,
+      terms: [...slippageTerms(prepared), ...ladderTerms(ladder)],
+      purchase: { usdc: parseUsdc(usdcAmount), symbol },
+    })
+  }
+
+  async function planReduce(request: Agent & { positionId: string; exitBps: number }): Promise<Plan> {
+    const { positionId, exitBps } = request
+    const agentId = idOf(request.agentId)
+    const prepared = await client.agent(agentId).prepareReduce({ positionId, exitBps })
+    const share = exitBps === 10_000 ? 'Close' : `Sell ${percent(exitBps)} of`
+    const { estimate } = prepared.quote
+    return planOf(prepared, {
+      title: `${share} position ${positionId} (${prepared.quote.position.symbol}) of agent ${agentId}`,
+      terms: [
+        { name: 'share', value: percent(exitBps) },
+        ...(estimate?.usdcOut ? [{ name: 'estimated proceeds', value: `${formatUsdc(estimate.usdcOut)} USDC` }] : []),
+      ],
+    })
+  }
+
+  async function planLadder(request: Agent & { positionId: string; exits: readonly ExitRule[] }): Promise<Plan> {
+    const { positionId, exits } = request
+    const agentId = idOf(request.agentId)
+    return planOf(await client.agent(agentId).prepareSetLadder({ positionId, exits }), {
+      title: `Replace the pending exit rules of position ${positionId} of agent ${agentId}`,
+      terms: ladderTerms(exits),
+    })
+  }
+
+  /** Plans a registration. The agent then is the one that requests mean which name none. */
+  async function planRegistration(request: {
+    vault: string
+    name: string
+    metadataURI?: string | undefined
+  }): Promise<Plan> {
+    const { vault, name, metadataURI = DEFAULT_METADATA_URI } = request
+    const prepared = await client.prepareRegister({ vault, name, metadataURI })
+    const fee = feeOf(prepared.quote, maxFee)
+    return {
+      title: `Register ${signer.address} as the agent ${JSON.stringify(name)} in the vault ${vault}`,
+      signer: prepared.signer,
+      terms: [
+        { name: 'vault', value: `${prepared.typedData.message.vault}` },
+        { name: 'metadata', value: metadataURI },
+        ...feeTerms(fee, payer.address),
+      ],
+      checks: [],
+      warnings: [],
+      typedData: prepared.typedData,
+      digest: prepared.digest,
+      async send() {
+        const account = await signer.unlock()
+        const feePayer = fee && (await createFeePayer(fee, payer))
+        const { EIP712Domain: _, ...types } = prepared.typedData.types
+        const signature = await account.signTypedData({
+          ...prepared.typedData,
+          types,
+        } as unknown as TypedDataDefinition)
+        const registered = await prepared.submit(signature, { payer: feePayer })
+        ownAgentId = registered.agentId
+        return registered
+      },
+    }
+  }
+
+  async function planMandate(
+    request: Agent & MandateLimits & { mode: 'trade' | 'reduceOnly' | 'stopped' },
+  ): Promise<Plan> {
+    const { agentId: given, mode, ...limits } = request
+    const agentId = idOf(given)
+    const { allowedTokens, validUntil, ...amounts } = limits
+    const set = Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined))
+    return planOf(await (await ownerOf(agentId)).prepareMandate({ mode, ...set }), {
+      title: `Replace the mandate of agent ${agentId}`,
+      terms: [
+        { name: 'mode', value: mode },
+        ...Object.entries(amounts).map(([name, value]) => ({ name, value: value ? `${value} USDC` : 'no limit' })),
+        { name: 'allowedTokens', value: allowedTokens?.join(', ') ?? 'all of the vault' },
+        { name: 'validUntil', value: validUntil ?? 'no end' },
+      ],
+    })
+  }
+
+  async function planStop(request: Agent & { action: 'reduceOnly' | 'flatten' }): Promise<Plan> {
+    const agentId = idOf(request.agentId)
+    return planOf(await (await ownerOf(agentId)).prepareStop({ action: request.action }), {
+      title:
+        request.action === 'flatten'
+          ? `Stop agent ${agentId} and sell all of its positions`
+          : `Stop agent ${agentId} from buying`,
+      terms: [{ name: 'action', value: request.action }],
+    })
+  }
+
+  async function planOffer(request: Agent & { newOwner: string }): Promise<Plan> {
+    const agentId = idOf(request.agentId)
+    return planOf(await (await ownerOf(agentId)).prepareTransfer({ newOwner: request.newOwner as Address }), {
+      title: `Offer agent ${agentId} to a new owner`,
+      terms: [{ name: 'new owner', value: request.newOwner }],
+    })
+  }
+
+  async function planAcceptance(request: Agent & { signer: string }): Promise<Plan> {
+    const agentId = idOf(request.agentId)
+    return planOf(await (await ownerOf(agentId)).prepareAcceptTransfer({ signer: request.signer as Address }), {
+      title: `Accept agent ${agentId} as its owner`,
+      terms: [{ name: 'key that trades', value: request.signer }],
+    })
+  }
+
+  async function planSigner(request: Agent & { signer: string }): Promise<Plan> {
+    const agentId = idOf(request.agentId)
+    return planOf(await (await ownerOf(agentId)).prepareSetSigner({ signer: request.signer as Address }), {
+      title: `Replace the key that trades for agent ${agentId}`,
+      terms: [{ name: 'key that trades', value: request.signer }],
+    })
+  }
+
+  async function planCancel(request: Agent & { untilNonce: string }): Promise<Plan> {
+    const agentId = idOf(request.agentId)
+    return planOf(await (await ownerOf(agentId)).prepareCancel({ untilNonce: request.untilNonce }), {
+      title: `Cancel the signed intents of agent ${agentId} below nonce ${request.untilNonce}`,
+      terms: [{ name: 'first valid nonce', value: request.untilNonce }],
+    })
+  }
+
+  return {
+    address: signer.address,
+    /** Decrypts the keys, so that a password is asked for before anything is waited for. */
+    unlock: () => signer.unlock(),
+    planTrade,
+    planReduce,
+    planLadder,
+    planRegistration,
+    planMandate,
+    planStop,
+    planOffer,
+    planAcceptance,
+    planSigner,
+    planCancel,
+  }
+}
+
+type Words = Pick<Plan, 'title' | 'terms'> & { purchase?: Plan['purchase'] }
+
+/** Returns a prepared message as a plan. Checks were compared by the client; `sign` throws if one fails. */
+function planOf<Q, R>(prepared: Prepared<Q, R>, { title, terms, purchase }: Words): Plan {
+  const { signer, typedData, digest, checks, warnings } = prepared
+  return {
+    title,
+    signer,
+    terms,
+    checks: checks as readonly Check[] as Plan['checks'],
+    warnings,
+    typedData,
+    digest,
+    ...(purchase && { purchase }),
+    send: async () => prepared.submit(await prepared.sign()),
+  }
+}
+
+/** An account that decrypts its key when it first signs. */
+function accountOf(signer: Signer) {
+  return {
+    address: signer.address,
+    signTypedData: async (typedData: never) => (await signer.unlock()).signTypedData(typedData),
+  }
+}
+
+function feeTerms(fee: Fee | undefined, payer: string): Plan['terms'] {
+  if (fee === undefined) return [{ name: 'fee', value: 'none' }]
+  return [
+    { name: 'fee', value: `${formatUsdc(fee.amount)} of ${fee.asset} on chain ${fee.chainId}` },
+    { name: 'paid by', value: payer },
+    { name: 'paid to', value: fee.payTo },
+  ]
+}
+
+const percent = (bps: number) => `${bps / 100} %`
+
+function slippageTerms({ typedData }: { typedData: { message: Record<string, unknown> } }): Plan['terms'] {
+  return [{ name: 'largest slippage', value: percent(Number(typedData.message.maxSlippageBps)) }]
+}
+
+function ladderTerms(exits: readonly ExitRule[]): Plan['terms'] {
+  return exits.map(({ triggerBps, exitBps }, index) => ({
+    name: `exit rule ${index + 1}`,
+    value: `${triggerBps < 0 ? 'stop-loss' : 'take-profit'} at ${percent(triggerBps)}: sell ${percent(exitBps)}`,
+  }))
+}

@@ -1,0 +1,179 @@
+import { formatUsdc, type Integer, toDigits, toUsdcUnits, type UsdcAmount } from './amounts.ts'
+import { ValidationError } from './errors.ts'
+import type { components } from './openapi.ts'
+import { type ClientContext, type MessageOptions, type MessageRequest, type Prepared, prepare } from './prepare.ts'
+import type { ReadId, ReadOutput } from './reads.ts'
+import { type ExitRule, exitRulesOf, hashExits } from './typed-data.ts'
+
+export type IntentReceipt = components['schemas']['IntentReceipt']
+
+type Purchase = MessageOptions & {
+  usdcAmount: UsdcAmount
+  /** The fewest tokens to accept, in the token's base units; 0 by default, then only the slippage limits the price. */
+  minTokenOut?: Integer
+  /** The largest shortfall against the oracle's value, in basis points; 100 by default. */
+  maxSlippageBps?: number
+}
+export type OpenRequest = Purchase & { symbol: string; exits: readonly ExitRule[] }
+export type AddRequest = Purchase & { positionId: Integer }
+/** `exitBps` is the share of the remaining tokens to sell; 10000 closes the position. */
+export type ReduceRequest = MessageOptions & { positionId: Integer; exitBps: number }
+export type CloseRequest = MessageOptions & { positionId: Integer }
+export type LadderRequest = MessageOptions & { positionId: Integer; exits: readonly ExitRule[] }
+
+type Preparing<Quote extends ReadId> = Promise<Prepared<ReadOutput<Quote>, IntentReceipt>>
+
+const CLOSE_BPS = 10_000
+const DEFAULT_SLIPPAGE_BPS = 100
+
+/** What an agent's signer does: each method quotes, compares, checks, signs and submits; `prepare…` stops before signing. */
+export function createAgent(context: ClientContext, id: Integer) {
+  const agentId = toDigits(id, 'agentId')
+  const { deployment } = context
+
+  async function quoteIntent<Quote extends ReadId>(segment: string, request: IntentFields): Preparing<Quote> {
+    const path = `/agents/{agentId}/${segment}`
+    return prepare(context, {
+      kind: 'intent',
+      primaryType: request.primaryType,
+      message: { agentId, ...request.message },
+      nonceHolder: { agentId },
+      body: request.body,
+      quote: { path: `${path}/quote`, query: request.query },
+      submit: { method: 'POST', path },
+      pathValues: { agentId },
+      deadline: request.deadline,
+    })
+  }
+
+  async function prepareOpen(request: OpenRequest): Preparing<'getTradeIntentQuote'> {
+    const { symbol } = request
+    const purchase = purchaseOf(request)
+    const exits = assertLadder(request.exits)
+    const [vault, token] = await Promise.all([deployment.vaultOf(agentId), deployment.tokenOf(symbol)])
+    return quoteIntent<'getTradeIntentQuote'>('trade-intents', {
+      primaryType: 'OpenPosition',
+      message: { vault, token, ...purchase.message, exitsHash: hashExits(exits) },
+      body: { symbol, ...purchase.body, exits: exitRulesOf(exits) },
+      query: { symbol, ...purchase.body, exits: formatExits(exits) },
+      deadline: deadlineOf(request),
+    })
+  }
+
+  async function prepareAdd(request: AddRequest): Preparing<'getAddIntentQuote'> {
+    const positionId = toDigits(request.positionId, 'positionId')
+    const purchase = purchaseOf(request)
+    return quoteIntent<'getAddIntentQuote'>('add-intents', {
+      primaryType: 'AddToPosition',
+      message: { positionId, ...purchase.message },
+      body: { positionId, ...purchase.body },
+      query: { positionId, ...purchase.body },
+      deadline: deadlineOf(request),
+    })
+  }
+
+  async function prepareReduce(request: ReduceRequest): Preparing<'getReduceIntentQuote'> {
+    const fields = {
+      positionId: toDigits(request.positionId, 'positionId'),
+      exitBps: toBps(request.exitBps, 'exitBps'),
+    }
+    return quoteIntent<'getReduceIntentQuote'>('reduce-intents', {
+      primaryType: 'ReducePosition',
+      message: fields,
+      body: fields,
+      query: fields,
+      deadline: deadlineOf(request),
+    })
+  }
+
+  const prepareClose = (request: CloseRequest) => prepareReduce({ ...request, exitBps: CLOSE_BPS })
+
+  async function prepareSetLadder(request: LadderRequest): Preparing<'getExitLadderIntentQuote'> {
+    const positionId = toDigits(request.positionId, 'positionId')
+    const exits = assertLadder(request.exits)
+    return quoteIntent<'getExitLadderIntentQuote'>('exit-ladder-intents', {
+      primaryType: 'UpdateExitLadder',
+      message: { positionId, exitsHash: hashExits(exits) },
+      body: { positionId, exits: exitRulesOf(exits) },
+      query: { positionId, exits: formatExits(exits) },
+      deadline: deadlineOf(request),
+    })
+  }
+
+  return {
+    agentId,
+    prepareOpen,
+    prepareAdd,
+    prepareReduce,
+    prepareClose,
+    prepareSetLadder,
+    /** Opens a position with an exit ladder. */
+    open: async (request: OpenRequest) => signAndSubmit(await prepareOpen(request)),
+    /** Adds to a position; its ladder stays. */
+    add: async (request: AddRequest) => signAndSubmit(await prepareAdd(request)),
+    /** Sells a share of a position. */
+    reduce: async (request: ReduceRequest) => signAndSubmit(await prepareReduce(request)),
+    /** Sells a whole position. */
+    close: async (request: CloseRequest) => signAndSubmit(await prepareClose(request)),
+    /** Replaces the pending exit rules of a position. */
+    setLadder: async (request: LadderRequest) => signAndSubmit(await prepareSetLadder(request)),
+  }
+}
+
+type IntentFields = Pick<MessageRequest, 'primaryType' | 'message' | 'body' | 'deadline'> & {
+  query: MessageRequest['quote']['query']
+}
+
+/** Signs with the client's account and submits. Throws CHECKS_FAILED before signing if a check fails. */
+export async function signAndSubmit<Quote, Receipt>(prepared: Prepared<Quote, Receipt>): Promise<Receipt> {
+  return prepared.submit(await prepared.sign())
+}
+
+/** Returns the requested deadline as digits. */
+export const deadlineOf = ({ deadline }: MessageOptions) =>
+  deadline === undefined ? undefined : toDigits(deadline, 'deadline')
+
+function purchaseOf(request: Purchase) {
+  const units = toUsdcUnits(request.usdcAmount)
+  const minTokenOut = toDigits(request.minTokenOut ?? 0n, 'minTokenOut')
+  const maxSlippageBps = toBps(request.maxSlippageBps ?? DEFAULT_SLIPPAGE_BPS, 'maxSlippageBps', 0)
+  return {
+    message: { usdcAmount: `${units}`, minTokenOut, maxSlippageBps },
+    body: { usdcAmount: formatUsdc(units), minTokenOut, maxSlippageBps },
+  }
+}
+
+function toBps(value: number, field: string, min = 1): number {
+  if (Number.isInteger(value) && value >= min && value <= CLOSE_BPS) return value
+  throw new ValidationError(
+    'INVALID_REQUEST',
+    `${field} is ${value}; pass whole basis points from ${min} to ${CLOSE_BPS}.`,
+  )
+}
+
+function assertLadder(exits: readonly ExitRule[]): readonly ExitRule[] {
+  if (!Array.isArray(exits) || exits.length === 0)
+    throw new ValidationError('INVALID_REQUEST', 'exits is empty; pass at least one rule.', {
+      remedy: 'For example [{ triggerBps: -800, exitBps: 10000 }]: a stop-loss at -8 % that sells everything.',
+    })
+  for (const { triggerBps, exitBps } of exits) {
+    toBps(exitBps, 'exitBps')
+    if (!Number.isSafeInteger(triggerBps) || triggerBps === 0)
+      throw new ValidationError('INVALID_REQUEST', `triggerBps is ${triggerBps}; pass whole basis points, not 0.`)
+  }
+  return exits
+}
+
+/** Returns a ladder as `triggerBps:exitBps` pairs. */
+export const formatExits = (exits: readonly ExitRule[]): string =>
+  exits.map(({ triggerBps, exitBps }) => `${triggerBps}:${exitBps}`).join(',')
+
+/** Parses a ladder such as `-800:10000,1500:5000`. Throws a `ValidationError`. */
+export function parseExits(text: string): ExitRule[] {
+  return text.split(',').map(pair => {
+    const [, triggerBps, exitBps] = /^\s*(-?\d{1,9}):(\d{1,9})\s*$/.exec(pair) ?? []
+    if (triggerBps === undefined || exitBps === undefined)
+      throw new ValidationError('INVALID_REQUEST', `${pair} is not an exit rule; write it as triggerBps:exitBps.`)
+    return { triggerBps: Number(triggerBps), exitBps: Number(exitBps) }
+  })
+}

@@ -1,0 +1,76 @@
+import type { Account } from './account.ts'
+import { createAgent } from './agent.ts'
+import type { Integer } from './amounts.ts'
+import { createChainReader } from './chain.ts'
+import { createDeployment, type Pins } from './deployment.ts'
+import type { Submission } from './errors.ts'
+import { type EventsRequest, streamEvents } from './events.ts'
+import { createHttp, type Fetch } from './http.ts'
+import type { operations } from './openapi.ts'
+import { createOwner } from './owner.ts'
+import type { ClientContext } from './prepare.ts'
+import { createReads } from './reads.ts'
+import { type PayingRegisterRequest, prepareRegister, type RegisterRequest, register } from './register.ts'
+import { type Payer, submit } from './submit.ts'
+
+export type ClientOptions = {
+  /** The service, such as `https://api.example`. */
+  baseUrl: string
+  /** Signs trades, and messages of owners unless `owner()` is given another account. Reads need none. */
+  account?: Account
+  /** What messages may name. Pin everything you know: without pins the service's first answer is believed. */
+  pins?: Pins
+  /** A node of your choice. The client then confirms pins, nonces and deadlines on chain. */
+  rpcUrl?: string
+  fetch?: Fetch
+  /** How far ahead a deadline that the service suggests may be; 900 seconds by default. */
+  maxDeadlineSeconds?: number
+  /** How long one request may take; 20 seconds by default. */
+  requestTimeoutMs?: number
+  /** How long a call retries in all; 60 seconds by default. */
+  retryBudgetMs?: number
+  /** Called with each signed message before it is posted. Store it, and `resume` it after a crash. */
+  onSubmission?: (submission: Submission) => void | Promise<void>
+}
+
+export type Client = ReturnType<typeof createClient>
+
+type VerifyBody = NonNullable<operations['verifySignature']['requestBody']>['content']['application/json']
+type VerifyOutput = operations['verifySignature']['responses'][200]['content']['application/json']
+
+/** Creates a client of one deployment. It holds no connection; nothing is read before the first call. */
+export function createClient(options: ClientOptions) {
+  const { baseUrl, account, pins = {}, rpcUrl, fetch, onSubmission } = options
+  const { maxDeadlineSeconds = 900, requestTimeoutMs = 20_000, retryBudgetMs = 60_000 } = options
+  const http = createHttp({ baseUrl, fetch, requestTimeoutMs, retryBudgetMs })
+  const reads = createReads(http)
+  const deployment = createDeployment(reads, pins, rpcUrl === undefined ? undefined : createChainReader(rpcUrl))
+  const context: ClientContext = {
+    http,
+    deployment,
+    account,
+    maxDeadlineSeconds,
+    onSubmission,
+    nextNonces: new Map(),
+  }
+  return {
+    ...reads,
+    /** What an agent's signer does. Cancelling takes the owner's signature, so the account has to be both. */
+    agent(agentId: Integer) {
+      const { prepareCancel, cancel } = createOwner(context, reads, agentId, undefined)
+      return { ...createAgent(context, agentId), prepareCancel, cancel }
+    },
+    /** What an agent's owner does, signed by `ownerAccount` or the client's account. */
+    owner: (agentId: Integer, ownerAccount?: Account) => createOwner(context, reads, agentId, ownerAccount),
+    /** Registers an agent and returns its id; pays the fee with `payer` where there is one. */
+    register: (request: PayingRegisterRequest) => register(context, request),
+    prepareRegister: (request: RegisterRequest) => prepareRegister(context, request),
+    /** Posts a signed message again and returns its outcome. It is never executed twice. */
+    resume: <Receipt = Record<string, unknown>>(submission: Submission, payer?: Payer) =>
+      submit<Receipt>(http, submission, payer),
+    /** Iterates over events, and resumes by id after a dropped connection. */
+    events: (request: EventsRequest = {}) => streamEvents(http, request),
+    /** Asks the service what is wrong with a signature. Sends nothing to the chain. */
+    verifySignature: (body: VerifyBody) => http.once<VerifyOutput>('/signing/verify', { method: 'POST', body }),
+  }
+}

@@ -1,0 +1,154 @@
+import { createParser } from 'eventsource-parser'
+import type { Integer } from './amounts.ts'
+import { toDigits } from './amounts.ts'
+import { type AgentTradingError, errorOfResponse, NetworkError } from './errors.ts'
+import { createRetry, fillPath, type Http } from './http.ts'
+import type { components } from './openapi.ts'
+
+type Schemas = components['schemas']
+
+/** The data of events by type. Types that this version does not know have `unknown` data. */
+export type EventData = {
+  trade: Schemas['Trade']
+  exit: Schemas['Trade']
+  ladder: Schemas['Trade']
+  intent: Omit<Schemas['Intent'], 'positionId'>
+  mandate: { agentId: string; type: string; [name: string]: unknown }
+  risk: { agentId: string; rule: string; breached: boolean; [name: string]: unknown }
+  'price-stale': { symbol: string; [name: string]: unknown }
+  'price-fresh': { symbol: string; [name: string]: unknown }
+  reorg: { commonAncestor: string; withdrawn: readonly string[]; [name: string]: unknown }
+}
+export type ServiceEvent = {
+  [Type in keyof EventData]: { id: string; type: Type; data: EventData[Type] }
+}[keyof EventData]
+
+export type EventsRequest = {
+  /** The events of one agent. */
+  agentId?: Integer
+  /** The events of one vault, by slug or address. Without agent and vault: the events of all agents. */
+  vault?: string
+  /** Resume after this event. */
+  lastEventId?: string
+  /** Ends the iteration. */
+  signal?: AbortSignal
+}
+
+/** The service sends a heartbeat every 15 seconds; a connection that is silent for longer is dead. */
+const MAX_SILENCE_MS = 45_000
+
+/**
+ * Yields the events of an agent, a vault, or all agents. After a dropped connection it resumes behind the last event,
+ * without loss or repetition. Throws if the service refuses the stream, or stays unreachable for the client's budget.
+ */
+export async function* streamEvents(http: Http, request: EventsRequest): AsyncGenerator<ServiceEvent, void, void> {
+  const { agentId, vault, signal } = request
+  const path =
+    agentId === undefined
+      ? fillPath('/events', { vault })
+      : fillPath('/agents/{agentId}/events', { agentId: toDigits(agentId, 'agentId') })
+  let lastEventId = request.lastEventId
+  let retry = createRetry(http.retryBudgetMs)
+  while (!signal?.aborted) {
+    const connection = new AbortController()
+    const abort = () => connection.abort()
+    signal?.addEventListener('abort', abort)
+    try {
+      const body = await openStream(http, path, lastEventId, connection)
+      retry = createRetry(http.retryBudgetMs)
+      for await (const { events, id } of readFrames(body, connection)) {
+        for (const event of events) {
+          yield event
+          lastEventId = event.id
+        }
+        // Heartbeats move the id too.
+        lastEventId = id ?? lastEventId
+      }
+    } catch (error) {
+      if (signal?.aborted) return
+      if (!(error as AgentTradingError).retryable || !(await retry.wait(error))) throw error
+    } finally {
+      signal?.removeEventListener('abort', abort)
+      connection.abort()
+    }
+  }
+}
+
+async function openStream(
+  http: Http,
+  path: string,
+  lastEventId: string | undefined,
+  connection: AbortController,
+): Promise<ReadableStream<Uint8Array>> {
+  const url = http.origin + path
+  let response: Response
+  try {
+    response = await http.send(url, {
+      headers: { accept: 'text/event-stream', ...(lastEventId !== undefined && { 'last-event-id': lastEventId }) },
+      redirect: 'manual',
+      signal: connection.signal,
+    })
+  } catch (cause) {
+    throw connectionLost(url, cause)
+  }
+  if (response.ok && response.body) return response.body
+  const body: unknown = await response.json().catch(() => undefined)
+  throw errorOfResponse(response.status, response.headers, body)
+}
+
+type Frames = { events: ServiceEvent[]; id: string | undefined }
+
+/** Yields the complete events of each chunk, with the last id that the chunk completed. */
+async function* readFrames(
+  body: ReadableStream<Uint8Array>,
+  connection: AbortController,
+): AsyncGenerator<Frames, void, void> {
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
+  let events: ServiceEvent[] = []
+  const parser = createParser({
+    onEvent: ({ id = '', event = 'message', data }) =>
+      events.push({ id, type: event, data: JSON.parse(data) } as ServiceEvent),
+  })
+  const ids = createIdReader()
+  try {
+    for (;;) {
+      const silence = setTimeout(() => connection.abort(), MAX_SILENCE_MS)
+      const { value, done } = await reader
+        .read()
+        .catch(cause => {
+          throw connectionLost('the event stream', cause)
+        })
+        .finally(() => clearTimeout(silence))
+      if (done) throw connectionLost('the event stream', undefined)
+      const text = decoder.decode(value, { stream: true })
+      parser.feed(text)
+      yield { events, id: ids.read(text) }
+      events = []
+    }
+  } finally {
+    await reader.cancel().catch(() => {})
+  }
+}
+
+/** Follows the ids of frames without data, which the parser does not report. */
+function createIdReader() {
+  let rest = ''
+  let pending: string | undefined
+  return {
+    /** Returns the id of the last frame that the text completed. */
+    read(text: string): string | undefined {
+      const lines = (rest + text).split(/\r?\n/)
+      rest = lines.pop() ?? ''
+      let completed: string | undefined
+      for (const line of lines) {
+        if (line.startsWith('id:')) pending = line.slice(3).trim()
+        if (line === '' && pending !== undefined) completed = pending
+      }
+      return completed
+    },
+  }
+}
+
+const connectionLost = (what: string, cause: unknown) =>
+  new NetworkError('NETWORK_ERROR', `The connection to ${what} was lost.`, { retryable: true, cause })

@@ -1,0 +1,157 @@
+import type { Address, Hex } from 'viem'
+import { type Account, signWith } from './account.ts'
+import type { NonceHolder } from './chain.ts'
+import type { Deployment } from './deployment.ts'
+import { RefusedError, type Submission, ValidationError } from './errors.ts'
+import { fillPath, type Http, type QueryValue } from './http.ts'
+import type { components } from './openapi.ts'
+import { submit } from './submit.ts'
+import { contractOf, digestOf, type Message, type PrimaryType, type TypedData } from './typed-data.ts'
+import { type GivenQuote, verifyQuote } from './verify-quote.ts'
+
+export type Check = components['schemas']['Check']
+
+/** What every message may set besides its own fields. */
+export type MessageOptions = {
+  /** Valid until, in Unix seconds. Without it the service suggests one, at most `maxDeadlineSeconds` ahead. */
+  deadline?: string | bigint
+}
+
+/** A message that was compared with its request and waits for a signature. */
+export type Prepared<Quote, Receipt> = {
+  /** The service's quote. Use `typedData` of this object, not the quote's: the client has built it itself. */
+  quote: Quote
+  /** Who has to sign. */
+  signer: Address
+  typedData: TypedData
+  digest: Hex
+  /** Every rule that the router will apply; empty for messages of owners. */
+  checks: readonly Check[]
+  warnings: readonly string[]
+  /** Signs with the account. Throws a `RefusedError` with the code CHECKS_FAILED if a check fails. */
+  sign(account?: Account): Promise<Hex>
+  /** Posts the signature and resolves once the transaction is mined. Safe to call again with the same signature. */
+  submit(signature: Hex): Promise<Receipt>
+}
+
+/** What the services of one client share. */
+export type ClientContext = {
+  http: Http
+  deployment: Deployment
+  account: Account | undefined
+  maxDeadlineSeconds: number
+  onSubmission: ((submission: Submission) => void | Promise<void>) | undefined
+  /** The next nonce of an agent or account after the last message that this client saw executed. */
+  nextNonces: Map<string, bigint>
+}
+
+/** A message as it was asked for. */
+export type MessageRequest = {
+  kind: 'intent' | 'register' | 'link' | 'owner'
+  primaryType: PrimaryType
+  /** Every field but nonce and deadline. */
+  message: Message
+  /** Who has to sign, where the quote does not say it. */
+  signer?: Address
+  nonceHolder?: NonceHolder
+  /** The body without nonce, deadline and signature. */
+  body: Record<string, unknown>
+  /** Whether the body carries the nonce. */
+  bodyHasNonce?: boolean
+  quote: { path: string; query: Record<string, QueryValue> }
+  submit: { method: 'POST' | 'PUT'; path: string }
+  pathValues: Record<string, string>
+  deadline: string | undefined
+}
+
+type AnyQuote = GivenQuote & { checks?: readonly Check[]; warnings?: readonly string[]; signer?: unknown }
+
+/** Fetches the quote of a message and compares it with the request. Throws an `UntrustedQuoteError` if they differ. */
+export async function prepare<Quote, Receipt>(
+  context: ClientContext,
+  request: MessageRequest,
+): Promise<Prepared<Quote, Receipt>> {
+  const { http, deployment } = context
+  const { primaryType, pathValues, deadline } = request
+  const contract = contractOf(primaryType)
+  const domain = await deployment.domainOf(contract)
+  const path = fillPath(request.quote.path, { ...pathValues, ...request.quote.query, deadline })
+  const quote = await http.get<Quote & AnyQuote>(path)
+  const signer = request.signer ?? (quote.signer as Address)
+  const nonceHolder = request.nonceHolder ?? { account: signer }
+  const holder = `${contract} ${JSON.stringify(nonceHolder)}`
+  const now = await deployment.now()
+  const verified = verifyQuote(quote, {
+    domain,
+    primaryType,
+    message: request.message,
+    signer,
+    nonce: await deployment.nonceOf(contract, nonceHolder),
+    minNonce: context.nextNonces.get(holder) ?? 0n,
+    deadline,
+    deadlineBounds: { from: now - DEADLINE_SKEW_SECONDS, to: now + context.maxDeadlineSeconds },
+    body: request.body,
+  })
+  const { typedData, nonce } = verified
+  const digest = digestOf(typedData)
+  const checks = quote.checks ?? []
+  return {
+    quote,
+    signer,
+    typedData,
+    digest,
+    checks,
+    warnings: quote.warnings ?? [],
+    async sign(account = context.account) {
+      assertPasses(checks)
+      return signWith(accountFor(account, signer), typedData)
+    },
+    async submit(signature) {
+      const submission = submissionOf(request, { ...verified, digest, signature })
+      await context.onSubmission?.(submission)
+      const receipt = await submit<Receipt>(http, submission)
+      context.nextNonces.set(holder, BigInt(nonce) + 1n)
+      return receipt
+    },
+  }
+}
+
+/** How far this machine's clock may be ahead of the chain's. */
+export const DEADLINE_SKEW_SECONDS = 60
+
+type Signed = { nonce: string; deadline: string; digest: Hex; signature: Hex }
+
+/** Returns a signed message with its way to the service. */
+export function submissionOf(request: MessageRequest, { nonce, deadline, digest, signature }: Signed): Submission {
+  return {
+    kind: request.kind,
+    method: request.submit.method,
+    path: fillPath(request.submit.path, request.pathValues),
+    body: { ...request.body, deadline, ...(request.bodyHasNonce !== false && { nonce }), signature },
+    digest,
+  }
+}
+
+/** Throws CHECKS_FAILED unless every check passes. */
+function assertPasses(checks: readonly Check[]): void {
+  const failed = checks.filter(({ pass }) => !pass)
+  const [first] = failed
+  if (first)
+    throw new RefusedError('CHECKS_FAILED', `The quote fails ${failed.map(({ rule }) => rule).join(', ')}.`, {
+      remedy: first.remedy ?? 'Change the request so that every check passes; the limits are in details.checks.',
+      details: { checks: failed },
+    })
+}
+
+/** Returns the account that is to sign. Throws a `ValidationError` if there is none, or if it is not the one asked for. */
+export function accountFor(account: Account | undefined, signer: string): Account {
+  if (account === undefined)
+    throw new ValidationError('NO_ACCOUNT', `${signer} has to sign, and the client has no account.`, {
+      remedy: 'Pass `account` to createClient, or sign `typedData` elsewhere and call submit(signature).',
+    })
+  if (account.address.toLowerCase() !== signer.toLowerCase())
+    throw new ValidationError('WRONG_ACCOUNT', `${signer} has to sign, but the account is ${account.address}.`, {
+      remedy: "Use the agent's signer for trades and its owner for messages of owners.",
+    })
+  return account
+}

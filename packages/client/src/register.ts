@@ -1,0 +1,167 @@
+import type { Address, Hex } from 'viem'
+import { type Account, signWith } from './account.ts'
+import { deadlineOf } from './agent.ts'
+import { type Integer, toDigits } from './amounts.ts'
+import { PaymentError, ValidationError } from './errors.ts'
+import { fillPath } from './http.ts'
+import type { components } from './openapi.ts'
+import { accountFor, type ClientContext, DEADLINE_SKEW_SECONDS, type MessageOptions, submissionOf } from './prepare.ts'
+import type { ReadOutput } from './reads.ts'
+import { type Payer, submit } from './submit.ts'
+import { digestOf, type Message, type PrimaryType, type TypedData } from './typed-data.ts'
+import { verifyQuote } from './verify-quote.ts'
+
+export type RegistrationQuote = ReadOutput<'getRegistrationQuote'>
+/** `transaction` and `message` are missing where the outcome was found by its digest only. */
+export type RegistrationReceipt = Pick<components['schemas']['Registration'], 'agentId' | 'transactionHash'> &
+  Partial<components['schemas']['Registration']>
+
+export type RegisterRequest = MessageOptions & {
+  /** Slug or address of the vault in which the agent will trade. */
+  vault: string
+  name: string
+  /** URI of the agent's own description. */
+  metadataURI: string
+  /** The key that trades; the client's account by default. */
+  signer?: Address
+  /** Who owns the agent, if not the signer: an account that signs its consent, or an address whose owner signs elsewhere. */
+  owner?: Account | Address
+  /** Token id of an ERC-8004 identity to link. */
+  erc8004AgentId?: Integer
+}
+export type PayingRegisterRequest = RegisterRequest & {
+  /** Pays the fee where the deployment takes one; see the entry `/pay`. */
+  payer?: Payer
+}
+
+/** A registration that was compared with its request and waits for signatures. */
+export type PreparedRegistration = {
+  quote: RegistrationQuote
+  signer: Address
+  /** What the signer signs. */
+  typedData: TypedData
+  digest: Hex
+  /** What the owner signs, if it is not the signer. */
+  consent: { owner: Address; typedData: TypedData; digest: Hex } | undefined
+  submit(signature: Hex, options?: { ownerSignature?: Hex; payer?: Payer | undefined }): Promise<RegistrationReceipt>
+}
+
+/** Fetches the quote of a registration and compares it with the request. Throws an `UntrustedQuoteError`. */
+export async function prepareRegister(context: ClientContext, request: RegisterRequest): Promise<PreparedRegistration> {
+  const { http, deployment } = context
+  const { name, metadataURI, erc8004AgentId } = request
+  const signer = request.signer ?? context.account?.address
+  if (!signer)
+    throw new ValidationError('NO_ACCOUNT', 'There is no signer: pass `signer`, or `account` to createClient.')
+  const owner = typeof request.owner === 'string' ? request.owner : request.owner?.address
+  const vault = await deployment.vaultBy(request.vault)
+  const terms = {
+    vault,
+    name,
+    metadataURI,
+    signer,
+    linkERC8004: erc8004AgentId !== undefined,
+    erc8004AgentId: toDigits(erc8004AgentId ?? 0n, 'erc8004AgentId'),
+  }
+  const deadline = deadlineOf(request)
+  const body = { ...terms, ...(owner && { owner }) }
+  const quote = await http.get<RegistrationQuote>(fillPath('/agents/register/quote', { ...body, deadline }))
+  const now = await deployment.now()
+
+  async function verify(
+    primaryType: PrimaryType,
+    by: Address,
+    message: Message,
+    given: { typedData?: unknown; digest?: unknown; nonce: unknown; signer?: unknown },
+  ) {
+    const contract = primaryType === 'OwnAgent' ? 'ownerControls' : 'agentRegistry'
+    const verified = verifyQuote(
+      { ...given, body: quote.body },
+      {
+        domain: await deployment.domainOf(contract),
+        primaryType,
+        message,
+        signer: by,
+        nonce: await deployment.nonceOf(contract, { account: by }),
+        minNonce: 0n,
+        deadline,
+        deadlineBounds: { from: now - DEADLINE_SKEW_SECONDS, to: now + context.maxDeadlineSeconds },
+        body,
+      },
+    )
+    return { ...verified, digest: digestOf(verified.typedData) }
+  }
+
+  const { typedData, digest, signerNonce, ownerConsent } = quote
+  const own = await verify('SelfRegister', signer, terms, { typedData, digest, nonce: signerNonce })
+  const consent =
+    owner &&
+    (await verify('OwnAgent', owner, terms, {
+      typedData: ownerConsent?.typedData,
+      digest: ownerConsent?.digest,
+      nonce: ownerConsent?.nonce,
+      signer: ownerConsent?.owner,
+    }))
+  return {
+    quote,
+    signer,
+    typedData: own.typedData,
+    digest: own.digest,
+    consent: owner && consent ? { owner, typedData: consent.typedData, digest: consent.digest } : undefined,
+    async submit(signature, { ownerSignature, payer } = {}) {
+      if (consent && ownerSignature === undefined)
+        throw new ValidationError('NO_OWNER_SIGNATURE', `${owner} has to sign its consent: pass ownerSignature.`)
+      const submission = submissionOf(
+        {
+          kind: 'register',
+          primaryType: 'SelfRegister',
+          message: terms,
+          body: { ...body, ...(consent && { ownerNonce: consent.nonce, ownerSignature }) },
+          bodyHasNonce: false,
+          quote: { path: '', query: {} },
+          submit: { method: 'POST', path: '/agents/register' },
+          pathValues: {},
+          deadline,
+        },
+        // The owner's consent is part of what is executed, so its digest identifies the registration.
+        { ...own, digest: consent ? consent.digest : own.digest, signature },
+      )
+      await context.onSubmission?.(submission)
+      return submit<RegistrationReceipt>(http, submission, payer)
+    },
+  }
+}
+
+/** Registers an agent: compares, signs, pays the fee if there is one, and returns the agent's id. */
+export async function register(
+  context: ClientContext,
+  { payer, ...request }: PayingRegisterRequest,
+): Promise<RegistrationReceipt> {
+  const prepared = await prepareRegister(context, request)
+  const { quote, signer, typedData, consent } = prepared
+  const account = accountFor(context.account, signer)
+  if (quote.x402.enabled) assertPays(quote, payer)
+  const ownerSignature = consent && (await signWith(ownerOf(request, consent.owner), consent.typedData))
+  const signature = await signWith(account, typedData)
+  return prepared.submit(signature, { ...(ownerSignature && { ownerSignature }), payer })
+}
+
+function assertPays({ x402, registrationFee }: RegistrationQuote, payer: Payer | undefined): void {
+  const { displayUsd, assetSymbol } = registrationFee
+  if (payer === undefined)
+    throw new PaymentError(
+      'PAYER_REQUIRED',
+      `The registration costs ${displayUsd} ${assetSymbol}; there is no payer.`,
+      {
+        remedy: "Pass `payer`, made with createPayer of '@agent-trading-service/client/pay'.",
+      },
+    )
+  if (x402.requirements) payer.assertAccepts(x402.requirements)
+}
+
+function ownerOf({ owner }: RegisterRequest, address: Address): Account {
+  if (typeof owner === 'object') return owner
+  throw new ValidationError('NO_ACCOUNT', `The owner ${address} has to sign, and only its address is known.`, {
+    remedy: 'Pass the account as `owner`, or use prepareRegister and submit with ownerSignature.',
+  })
+}

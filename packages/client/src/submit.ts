@@ -1,0 +1,89 @@
+import {
+  type AgentTradingError,
+  AgentTradingError as AnyError,
+  errorOfResponse,
+  NotFoundError,
+  PaymentError,
+  type Submission,
+  UnknownOutcomeError,
+} from './errors.ts'
+import { createRetry, fillPath, type Http } from './http.ts'
+import type { components } from './openapi.ts'
+
+type Intent = components['schemas']['Intent']
+
+/** Pays what a 402 response requires. */
+export type Payer = {
+  /** Throws unless these requirements are exactly what the payer may pay. */
+  assertAccepts(requirements: unknown): void
+  /** Signs the payment that the body of a 402 response requires, and returns the headers that carry it. */
+  pay(required: unknown): Promise<Record<string, string>>
+}
+
+/** After these errors the service has not accepted the message; after any other failure it may have. */
+const NOT_ACCEPTED = [
+  'RATE_LIMITED',
+  'GAS_BUDGET_EXHAUSTED',
+  'EXECUTOR_BUSY',
+  'EXECUTOR_PAUSED',
+  'EXECUTOR_OUT_OF_FUNDS',
+  'SUBMISSION_FAILED',
+  'TOO_MANY_REVERTS',
+]
+
+/**
+ * Posts a signed message until its outcome is known. Only the identical body is posted again, which the service executes at
+ * most once, and a payment is signed at most once. Throws an `UnknownOutcomeError` if the outcome is still open when the
+ * budget is spent.
+ */
+export async function submit<Receipt>(http: Http, submission: Submission, payer?: Payer): Promise<Receipt> {
+  const { method, path, body } = submission
+  const retry = createRetry(http.retryBudgetMs)
+  let headers: Record<string, string> | undefined
+  let mayBeExecuted = false
+  for (;;)
+    try {
+      return await http.once<Receipt>(path, { method, body, ...(headers && { headers }) })
+    } catch (error) {
+      if (!(error instanceof AnyError)) throw error
+      if (error instanceof PaymentError && payer && headers === undefined) {
+        headers = await payer.pay(error.details)
+        continue
+      }
+      mayBeExecuted ||= isOpen(error)
+      if (error.retryable && (await retry.wait(error))) continue
+      if (!mayBeExecuted) throw error
+      const found = await lookUp<Receipt>(http, submission)
+      if (found.kind === 'executed') return found.receipt
+      if (found.kind === 'refused') throw found.error
+      // The service refused the message itself, and has no trace of an earlier post.
+      if (found.kind === 'absent' && !error.retryable) throw error
+      if (found.kind === 'pending' && (await retry.wait({ retryAfterSeconds: 1 }))) continue
+      throw new UnknownOutcomeError(submission, error)
+    }
+}
+
+const isOpen = ({ kind, status = 0, code }: AgentTradingError) =>
+  kind === 'network' || (status >= 500 && !NOT_ACCEPTED.includes(code))
+
+type Found<Receipt> =
+  | { kind: 'executed'; receipt: Receipt }
+  | { kind: 'refused'; error: AgentTradingError }
+  | { kind: 'pending' | 'absent' | 'unknown' }
+
+/** Reads what became of a message by its digest. Messages of owners have no record there. */
+async function lookUp<Receipt>(http: Http, { digest, kind }: Submission): Promise<Found<Receipt>> {
+  if (kind === 'owner') return { kind: 'unknown' }
+  let intent: Intent
+  try {
+    intent = await http.get<Intent>(fillPath('/intents/{digest}', { digest }))
+  } catch (error) {
+    return { kind: error instanceof NotFoundError ? 'absent' : 'unknown' }
+  }
+  const { state, refusal, agentId, positionId, transactionHash, blockNumber } = intent
+  if (state === 'mined' || state === 'final')
+    return { kind: 'executed', receipt: { agentId, positionId, transactionHash, blockNumber } as Receipt }
+  if (state === 'rejected' || state === 'reverted')
+    return { kind: 'refused', error: errorOfResponse(400, new Headers(), refusal) }
+  return { kind: 'pending' }
+}

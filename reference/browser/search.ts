@@ -1,0 +1,93 @@
+import type { SearchEntry } from '../search-entry.ts'
+
+const MAX_RESULTS = 12
+const kindOrder = ['operation', 'guide', 'error', 'field']
+
+/** Opens the search with its button, `/` or Ctrl+K, and moves through the results with the arrow keys. */
+export function enableSearch(): void {
+  const dialog = document.querySelector<HTMLDialogElement>('dialog.search')
+  const input = dialog?.querySelector('input')
+  const list = dialog?.querySelector('ul')
+  const status = dialog?.querySelector('.search-status')
+  if (!dialog || !input || !list || !status) return
+  let entries: Promise<SearchEntry[]> | undefined
+  let active = 0
+
+  const open = () => {
+    entries ??= fetch('/docs/search.json').then(response => response.json())
+    if (!dialog.open) dialog.showModal()
+    input.select()
+  }
+  for (const button of document.querySelectorAll('[data-search]')) button.addEventListener('click', open)
+  document.addEventListener('keydown', event => {
+    const isTyping = event.target instanceof Element && event.target.matches('input, textarea, select')
+    const isShortcut = (event.key === '/' && !isTyping) || (event.key === 'k' && (event.ctrlKey || event.metaKey))
+    if (!isShortcut) return
+    event.preventDefault()
+    open()
+  })
+  dialog.addEventListener('click', event => {
+    if (event.target === dialog) dialog.close()
+  })
+
+  const activate = (index: number) => {
+    const options = [...list.children]
+    active = options.length === 0 ? 0 : (index + options.length) % options.length
+    for (const [at, option] of options.entries()) option.setAttribute('aria-selected', `${at === active}`)
+    input.setAttribute('aria-activedescendant', options[active]?.id ?? '')
+    options[active]?.scrollIntoView({ block: 'nearest' })
+  }
+  input.addEventListener('input', async () => {
+    const query = input.value
+    const found = ranked((await entries) ?? [], query)
+    if (query !== input.value) return
+    list.replaceChildren(...found.slice(0, MAX_RESULTS).map(option))
+    input.setAttribute('aria-expanded', `${found.length > 0}`)
+    status.textContent = query.trim() === '' ? '' : found.length === 0 ? 'Nothing found' : `${found.length} found`
+    activate(0)
+  })
+  input.addEventListener('keydown', event => {
+    if (event.key === 'ArrowDown') activate(active + 1)
+    else if (event.key === 'ArrowUp') activate(active - 1)
+    else if (event.key === 'Enter') list.children[active]?.querySelector('a')?.click()
+    else return
+    event.preventDefault()
+  })
+  list.addEventListener('click', () => dialog.close())
+}
+
+/** Returns the entries that contain every word, those first whose title matches best. */
+function ranked(entries: readonly SearchEntry[], query: string): SearchEntry[] {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean)
+  if (words.length === 0) return []
+  const scored = entries.flatMap(entry => {
+    const title = entry.title.toLowerCase()
+    const text = `${title} ${entry.kind} ${entry.text.toLowerCase()}`
+    if (!words.every(word => text.includes(word))) return []
+    const joined = words.join(' ')
+    const score =
+      (title === joined ? 8 : 0) +
+      (title.startsWith(joined) ? 4 : 0) +
+      words.filter(word => title.includes(word)).length * 2 -
+      kindOrder.indexOf(entry.kind) / 4
+    return [{ entry, score }]
+  })
+  return scored.sort((a, b) => b.score - a.score).map(({ entry }) => entry)
+}
+
+function option({ kind, title, url, text }: SearchEntry, index: number): HTMLLIElement {
+  const item = document.createElement('li')
+  item.role = 'option'
+  item.id = `result-${index}`
+  const link = document.createElement('a')
+  link.href = url
+  link.tabIndex = -1
+  for (const [name, content] of Object.entries({ kind, title, text })) {
+    const part = document.createElement('span')
+    part.className = name
+    part.textContent = content
+    link.append(part)
+  }
+  item.append(link)
+  return item
+}

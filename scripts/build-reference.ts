@@ -1,0 +1,78 @@
+import { createHash } from 'node:crypto'
+import { existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { gzipSync } from 'node:zlib'
+
+// `npm run reference`: builds the API reference into public/docs: a page for each operation and guide, the errors, the script,
+// the styles and the recorded examples. Wrangler runs it before it serves or deploys the Worker. Without a change of its
+// sources it does nothing.
+
+const root = join(import.meta.dirname, '..')
+const target = join(root, 'public/docs')
+const stamp = join(root, 'dist/reference.sha256')
+const SOURCES = [
+  'src/**/*.{ts,json}',
+  'reference/**/*',
+  'docs/guides/*.md',
+  'scripts/build-reference.ts',
+  'package-lock.json',
+]
+const MAX_SCRIPT_BYTES = 20_000
+
+/** Returns a hash of everything the pages are built from. */
+function sourceHash(): string {
+  const hash = createHash('sha256')
+  for (const file of globSync(SOURCES, { cwd: root, withFileTypes: true })
+    .filter(entry => entry.isFile())
+    .map(entry => join(entry.parentPath, entry.name))
+    .sort())
+    hash.update(relative(root, file)).update(readFileSync(file))
+  return hash.digest('hex')
+}
+
+/** Writes a file in one move, and not at all if it is the same: other servers may be serving it. */
+function write(path: string, content: string): void {
+  if (existsSync(path) && readFileSync(path, 'utf8') === content) return
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(`${path}.${process.pid}`, content)
+  renameSync(`${path}.${process.pid}`, path)
+}
+
+/** Bundles the scripts of the pages. */
+async function bundle(): Promise<Map<string, string>> {
+  const { build } = await import('vite')
+  const result = await build({
+    root: join(root, 'reference/browser'),
+    configFile: false,
+    logLevel: 'error',
+    build: {
+      write: false,
+      target: 'es2023',
+      modulePreload: false,
+      rollupOptions: {
+        input: { reference: join(root, 'reference/browser/main.ts'), theme: join(root, 'reference/browser/theme.ts') },
+        output: { entryFileNames: '[name].js' },
+      },
+    },
+  })
+  const outputs = [result].flat().flatMap(part => ('output' in part ? part.output : []))
+  return new Map(outputs.flatMap(file => (file.type === 'chunk' ? [[file.fileName, file.code]] : [])))
+}
+
+const hash = sourceHash()
+if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== hash || !existsSync(join(target, 'index.html'))) {
+  const { readServiceDescription, RECORDED_EXAMPLES } = await import('../reference/build/service-description.ts')
+  const { pages } = await import('../reference/build/pages.ts')
+  const [description, scripts] = await Promise.all([readServiceDescription(), bundle()])
+  const files = new Map([...pages(description), ...scripts])
+  files.set('examples.json', JSON.stringify(JSON.parse(readFileSync(RECORDED_EXAMPLES, 'utf8'))))
+  for (const name of ['reference.css', 'icon.svg']) files.set(name, readFileSync(join(root, 'reference', name), 'utf8'))
+  const size = [...scripts.values()].reduce((sum, code) => sum + gzipSync(code).length, 0)
+  if (size > MAX_SCRIPT_BYTES)
+    throw new Error(`The scripts of the reference have ${size} bytes gzip; the maximum is ${MAX_SCRIPT_BYTES}.`)
+  for (const [name, content] of files) write(join(target, name), content)
+  for (const name of globSync('**/*.*', { cwd: target }))
+    if (!files.has(name)) rmSync(join(target, name), { force: true })
+  write(stamp, hash)
+  console.log(`reference  ${files.size} files, ${size} bytes of script (gzip)`)
+}

@@ -1,0 +1,81 @@
+import type { Deployment } from '../devnet/deployment.ts'
+import { createScene, type Scene, type SceneAgent } from '../test/support/scene.ts'
+
+/** The pages that the scene fills, by name. */
+export type ScenePages = Record<string, string>
+
+const HOURS_PER_STEP = 6
+const STEPS = 16
+/** Prices in USD at the start, and how far one step moves them, in per mille. */
+const MOVES: Record<string, { start: number; perMille: number[] }> = {
+  NVDA: { start: 180.25, perMille: [12, -6, 18, 9, -14, 7, 15, -9, 4, 21, -5, -11, 16, 8, -3, 10] },
+  TSLA: { start: 421.3, perMille: [-8, 14, 6, -19, 11, 17, -7, 5, 12, -16, 9, 13, -10, 6, 15, -4] },
+  META: { start: 641.75, perMille: [5, 8, -12, 14, 3, -9, 11, 6, -15, 12, 7, -4, 9, -8, 10, 6] },
+}
+
+/** Lives five days of three agents within a minute and returns the pages to look at. */
+export async function playScene(serviceUrl: string, deployment: Deployment): Promise<ScenePages> {
+  const scene = createScene(serviceUrl, deployment)
+  const { chain, register, trade } = scene
+  const meridian = await register(0, 'Meridian momentum', 'frontier')
+  const kestrel = await register(1, 'Kestrel mean reversion', 'frontier')
+  const northlight = await register(2, 'Northlight paper', 'genesis')
+  const prices = new Map(Object.entries(MOVES).map(([symbol, { start }]) => [symbol, start]))
+
+  async function nextStep(step: number) {
+    await chain.increaseTime(HOURS_PER_STEP * 3_600)
+    for (const [symbol, { perMille }] of Object.entries(MOVES)) {
+      const next = (prices.get(symbol) ?? 0) * (1 + (perMille[step] ?? 0) / 1_000)
+      prices.set(symbol, next)
+      await chain.setPrice(symbol, next.toFixed(2))
+    }
+    await chain.refreshPrices()
+  }
+  const held = new Map<SceneAgent, string>()
+  async function turn(agent: SceneAgent, symbol: string, usdcAmount: string, exits: string) {
+    const positionId = held.get(agent)
+    if (positionId !== undefined) {
+      await trade(agent, 'reduce', { positionId, exitBps: '10000' })
+      held.delete(agent)
+      return
+    }
+    const { positionId: opened } = await trade(agent, 'open', { symbol, usdcAmount, exits })
+    held.set(agent, opened)
+  }
+  const symbols = Object.keys(MOVES)
+  for (let step = 0; step < STEPS; step++) {
+    await nextStep(step)
+    const symbol = symbols[step % symbols.length] ?? 'NVDA'
+    await turn(meridian, symbol, '2400', '-1500:10000,2500:10000')
+    if (step % 2 === 0) await turn(kestrel, 'META', '1600', '-1200:10000,2000:10000')
+    if (step % 3 === 0) await turn(northlight, 'NVDA', '4000', '-2000:10000,3000:10000')
+  }
+  await closeAll(trade, held)
+  const open = await trade(meridian, 'open', {
+    symbol: 'NVDA',
+    usdcAmount: '1800',
+    exits: '-400:5000,-800:10000,900:5000,1800:10000',
+  })
+  await trade(meridian, 'open', { symbol: 'TSLA', usdcAmount: '950', exits: '-600:10000,1500:10000' })
+  await trade(kestrel, 'open', { symbol: 'META', usdcAmount: '1200', exits: '-700:10000,1400:10000' })
+  await chain.setPrice('NVDA', ((prices.get('NVDA') ?? 0) * 1.027).toFixed(2))
+  await chain.setPrice('TSLA', ((prices.get('TSLA') ?? 0) * 0.985).toFixed(2))
+  const agent = `/app/agents/${meridian.agentId}`
+  return {
+    home: '/',
+    vaults: '/app/vaults',
+    vault: '/app/vaults/frontier',
+    leaderboard: '/app/leaderboard?period=all',
+    agent,
+    position: `${agent}/positions/${open.positionId}`,
+    intent: `/app/intents/${open.digest}`,
+    transaction: `/app/transactions/${open.transactionHash}`,
+    owner: `/app/owner?address=${meridian.account.address}&agent=${meridian.agentId}`,
+    depositor: '/app/depositor?vault=frontier',
+    status: '/app/status',
+  }
+}
+
+async function closeAll(trade: Scene['trade'], held: Map<SceneAgent, string>) {
+  for (const [agent, positionId] of held) await trade(agent, 'reduce', { positionId, exitBps: '10000' })
+}

@@ -1,0 +1,78 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import type { Browser } from 'playwright-core'
+import { freePort } from '../devnet/anvil.ts'
+import { startDevnet } from '../devnet/index.ts'
+import { startWorker } from '../devnet/worker.ts'
+import { unlimitedGas, workerVars } from '../devnet/worker-vars.ts'
+import { launchBrowser } from '../test/e2e/browser.ts'
+import { playScene, type ScenePages } from './screenshot-scene.ts'
+
+// `npm run screenshots`: every page in both themes and two widths into docs/screenshots, over a chain on which three agents
+// have lived for some days. `-- --only agent` takes one page, `-- --keep` leaves the service running.
+
+const { only, keep } = parseArgs({
+  options: { only: { type: 'string' }, keep: { type: 'boolean', default: false } },
+}).values
+const folder = join(import.meta.dirname, '../docs/screenshots')
+const WIDTHS = { phone: 360, desktop: 1440 }
+const MAX_HEIGHT = 1_600
+const THEMES = ['light', 'dark'] as const
+
+const port = await freePort()
+const devnet = await startDevnet({ baseUrl: `http://127.0.0.1:${port}` })
+const worker = await startWorker({
+  port,
+  vars: { ...workerVars(devnet.deployment), ...unlimitedGas, EXPLORER_URL: 'https://explorer.example' },
+})
+let browser: Browser | undefined
+try {
+  const pages = await playScene(worker.url, devnet.deployment)
+  browser = await launchBrowser()
+  await shoot(browser, pages)
+  if (keep) {
+    console.log(`${worker.url}\n${JSON.stringify(pages, undefined, 2)}\nchain ${devnet.rpcUrl}\nCtrl-C stops it.`)
+    await Promise.race([devnet.exited, worker.exited])
+  }
+} finally {
+  await browser?.close()
+  await worker.stop()
+  await devnet.stop()
+}
+
+async function shoot(browser: Browser, pages: ScenePages): Promise<void> {
+  mkdirSync(folder, { recursive: true })
+  for (const colorScheme of THEMES)
+    for (const [device, width] of Object.entries(WIDTHS)) {
+      const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 }, locale: 'en-GB' })
+      const page = await context.newPage()
+      // The scene has moved the chain's clock ahead: the browser's follows it.
+      await page.clock.setSystemTime(Number((await devnet.client.getBlock()).timestamp) * 1_000)
+      for (const [name, path] of Object.entries(pages)) {
+        if (only !== undefined && only !== name) continue
+        await page.goto(worker.url + path)
+        await page.locator('main h1').waitFor()
+        await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+        for (const chart of await page.locator('.chart-canvas').all()) await chart.locator('canvas').first().waitFor()
+        for (const ladder of await page.locator('.ladder').all()) await ladder.locator('.ladder-price').waitFor()
+        const height = Math.ceil((await page.locator('html').boundingBox())?.height ?? 0)
+        await page.setViewportSize({ width, height: Math.min(height, MAX_HEIGHT) })
+        const image = await reduceColors(await page.screenshot())
+        const file = `${name}-${device}-${colorScheme}.png`
+        writeFileSync(join(folder, file), image)
+        await page.setViewportSize({ width, height: 900 })
+        console.log(`${file} ${Math.round(image.length / 1024)} KiB`)
+      }
+      await context.close()
+    }
+}
+
+type Sharp = (image: Buffer) => { png(options: object): { toBuffer(): Promise<Buffer> } }
+
+/** Reduces an image to a palette, which is a third of its size. miniflare brings the library. */
+function reduceColors(image: Buffer): Promise<Buffer> {
+  const sharp = createRequire(import.meta.resolve('miniflare'))('sharp') as Sharp
+  return sharp(image).png({ palette: true, quality: 90, effort: 7 }).toBuffer()
+}

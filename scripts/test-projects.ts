@@ -1,0 +1,44 @@
+/**
+ * The vitest projects, and `contracts` for the Solidity tests, in the order in which they start: those that take long first.
+ * A few run at a time, because most of them wait for blocks.
+ */
+export const projects = [
+  'contracts',
+  'node',
+  'e2e',
+  'trading',
+  'surfaces',
+  'client',
+  'history',
+  'track record',
+  'keeper',
+  'lane',
+  'protocol only',
+]
+
+/** How many projects run at a time. Slow tests are busy instead of waiting, and more of them slow each other down. */
+export const maxParallel = { fast: 5, full: 3 }
+
+/** Files that only `npm run test:full` runs. */
+export const slowFiles = [
+  'test/cli/packed.node.test.ts',
+  'test/client/packed.test.ts',
+  'test/faults/client-faults.node.test.ts',
+  'test/conformance/mcp-inspector.node.test.ts',
+  'test/conformance/mcp-suite.node.test.ts',
+  'test/conformance/openapi.node.test.ts',
+  'test/integration/event-streams-load.node.test.ts',
+]
+
+/** Files whose tests are larger in `npm run test:full`: more seeds, cases or clients. */
+export const scaledFiles = [
+  'devnet/attacks.test.ts',
+  'test/e2e/demo.node.test.ts',
+  'test/faults/faults.node.test.ts',
+  'test/fuzz/http.test.ts',
+  'test/fuzz/mcp.test.ts',
+  'test/integration/cheap-tokens.test.ts',
+  'test/integration/checks.test.ts',
+  'test/integration/history-fresh.test.ts',
+  'test/integration/leaderboard-property.test.ts',
+]

@@ -1,0 +1,33 @@
+import type { Address } from 'viem'
+import { logEvent } from '../log.ts'
+import type { ChainHead } from './chain-head.ts'
+
+/**
+ * Watches for transactions of others with the account's key while the lane has none of its own pending: then only the account's
+ * nonce shows them. A nonce above the lane's own counts once a later block shows it too.
+ */
+export function createIdleNonceWatch({
+  address,
+  onForeignTransactions,
+}: {
+  address: Address
+  /** Called with the number of nonces that others have used. */
+  onForeignTransactions: (count: number) => void
+}) {
+  let suspicion: { from: number; to: number; atBlock: number } | undefined
+
+  /** Compares a head with the lane's next nonce, which is 0 if it knows none, before the lane adopts that of the head. */
+  function observe({ nonce, number }: ChainHead, nextNonce: number) {
+    if (suspicion && nonce < suspicion.to) suspicion = undefined // a reorg, or a node that was wrong
+    if (suspicion && number > suspicion.atBlock) {
+      const { from, to } = suspicion
+      suspicion = undefined
+      onForeignTransactions(to - from)
+      logEvent('foreign transaction', { executor: address, nonce: from, count: to - from })
+    }
+    if (nextNonce > 0 && nonce > nextNonce)
+      suspicion = { from: suspicion?.from ?? nextNonce, to: nonce, atBlock: number }
+  }
+
+  return { observe }
+}

@@ -1,0 +1,145 @@
+import type { Address } from 'viem'
+import type { Chain } from '../chain/configured-chain.ts'
+import { knownDecimals } from '../chain/token-decimals-cache.ts'
+import { CapitalMode } from '../protocol/enums.ts'
+import {
+  type BlockTime,
+  continueRecord,
+  isExecution,
+  isHolding,
+  type SampleMarket,
+  type TrackRecord,
+} from '../protocol/track-record.ts'
+import type { Trade } from '../protocol/trade-events.ts'
+import { readCapHistory, readPriceHistory } from './read-sample-market.ts'
+import { readCurrentAgents } from './tables/agents.ts'
+import type { IndexCursor } from './tables/cursor.ts'
+import { insertStandings, type Standing, standingFiguresOf } from './tables/standings.ts'
+import { deleteEndedVersions, insertTrackRecords, type RecordRow, readTrackRecords } from './tables/track-records.ts'
+import { type TradeRow, toTrade } from './tables/trades.ts'
+
+/** Versions are kept this long after they ended, so that the pages of one read show one block. */
+export const KEPT_VERSION_BLOCKS = 1_200
+
+const TRADES_AFTER = `SELECT trades.* FROM json_each(?1) CROSS JOIN trades
+  ON trades.agent_id = value ->> 0 AND trades.block > value ->> 1 AND trades.block <= ?2
+  ORDER BY trades.block, trades.log_index`
+
+/**
+ * Continues the track records of agents up to the cursor, and returns statements that store them and their standings. They
+ * belong into a transaction that fails if the cursor moves.
+ */
+export async function continueTrackRecords(
+  db: D1Database,
+  chain: Chain,
+  agentIds: readonly number[],
+  cursor: IndexCursor,
+): Promise<D1PreparedStatement[]> {
+  if (agentIds.length === 0) return []
+  const stored = await readTrackRecords(db, agentIds)
+  const trades = await readExecutions(db, agentIds, stored, cursor.block)
+  const due = assignTrades(stored, trades)
+  const market = await readMarket(db, chain, due, cursor.block)
+  const agents = new Map((await readCurrentAgents(db, agentIds)).map(agent => [agent.agentId, agent]))
+  const rows: RecordRow[] = []
+  const standings: Standing[] = []
+  for (const { agentId, capitalMode, record: before, executions } of due) {
+    const until: BlockTime = { block: cursor.block, timestamp: cursor.timestamp }
+    const continued = continueRecord(before, executions, until, market(agentId))
+    const agent = agents.get(agentId)
+    if (continued === undefined || agent === undefined) continue
+    const { vault, track } = agent
+    rows.push({ agentId, capitalMode, record: continued.record })
+    for (const { period, score } of continued.scores)
+      standings.push({
+        agentId,
+        capitalMode,
+        period,
+        start: score.start,
+        block: cursor.block,
+        vault,
+        track,
+        figures: standingFiguresOf(score),
+      })
+  }
+  const obsolete = Math.min(cursor.final, cursor.block - KEPT_VERSION_BLOCKS)
+  return [
+    ...insertTrackRecords(db, cursor.block, rows),
+    ...insertStandings(db, standings),
+    deleteEndedVersions(db, 'track_records', cursor.final),
+    deleteEndedVersions(db, 'standings', obsolete),
+  ]
+}
+
+/** Trades of a deployment without capital modes move the vault's money. */
+const modeOf = ({ capitalMode = CapitalMode.Real }: Trade): number => capitalMode
+
+async function readExecutions(
+  db: D1Database,
+  agentIds: readonly number[],
+  stored: readonly RecordRow[],
+  upToBlock: number,
+): Promise<Trade[]> {
+  // An agent without a record in one mode had no trades in it when its other record was stored.
+  const through = new Map(agentIds.map(agentId => [agentId, -1]))
+  for (const [agentId, records] of Map.groupBy(stored, ({ agentId }) => agentId))
+    through.set(agentId, Math.min(...records.map(({ record }) => record.tradesThrough)))
+  const { results } = await db
+    .prepare(TRADES_AFTER)
+    .bind(JSON.stringify([...through]), upToBlock)
+    .all<TradeRow>()
+  return results.map(toTrade).filter(isExecution)
+}
+
+type RecordWithTrades = { agentId: number; capitalMode: number; record: TrackRecord | undefined; executions: Trade[] }
+
+/** Returns every record with the trades that it does not have yet, and an empty one for a new capital mode. */
+function assignTrades(stored: readonly RecordRow[], trades: readonly Trade[]): RecordWithTrades[] {
+  const keyOf = (agentId: number, capitalMode: number) => `${agentId} ${capitalMode}`
+  const records = new Map<string, RecordWithTrades>()
+  for (const row of stored) records.set(keyOf(row.agentId, row.capitalMode), { ...row, executions: [] })
+  for (const trade of trades) {
+    const agentId = Number(trade.agentId)
+    const key = keyOf(agentId, modeOf(trade))
+    const due = records.get(key) ?? { agentId, capitalMode: modeOf(trade), record: undefined, executions: [] }
+    records.set(key, due)
+    if (Number(trade.blockNumber) > (due.record?.tradesThrough ?? -1)) due.executions.push(trade)
+  }
+  return [...records.values()]
+}
+
+async function readMarket(
+  db: D1Database,
+  chain: Chain,
+  due: readonly RecordWithTrades[],
+  upToBlock: number,
+): Promise<(agentId: number) => SampleMarket> {
+  const tokens = new Set(
+    due.flatMap(({ record, executions }) => [
+      ...Object.keys(record?.holdings ?? {}),
+      ...executions.map(({ token }) => token),
+    ]),
+  ) as Set<Address>
+  const fromBlocks = due.map(({ record, executions }) =>
+    record && isHolding(record) ? record.pricesFrom : Number(executions[0]?.blockNumber ?? upToBlock),
+  )
+  const from = Math.min(upToBlock, ...fromBlocks)
+  const [priceAt, capAt] = await Promise.all([
+    readPriceHistory(db, [...tokens], { from, to: upToBlock }),
+    readCapHistory(
+      db,
+      due.map(({ agentId }) => agentId),
+      upToBlock,
+    ),
+  ])
+  const decimals = knownDecimals(chain)
+  return agentId => ({
+    priceAt,
+    capAt: time => capAt(agentId, time),
+    decimalsOf(token) {
+      const known = decimals.get(token)
+      if (known === undefined) throw new Error(`The decimals of ${token} are unknown.`)
+      return known
+    },
+  })
+}

@@ -1,0 +1,121 @@
+import type { Address } from 'viem'
+import type { Chain } from '../chain/configured-chain.ts'
+import { CapitalMode } from '../protocol/enums.ts'
+import { periodStart } from '../protocol/period.ts'
+import { blockRequest } from '../rpc/requests.ts'
+import { indexKeyOf } from './index-key.ts'
+import { selectCursor, toCursor } from './tables/cursor.ts'
+import type { FeedbackRow } from './tables/feedback.ts'
+import type { StandingFigures } from './tables/standings.ts'
+
+/** The result of an agent with a linked identity, in real capital, in a week that ended and is final. */
+export type WeeklyResult = {
+  agentId: number
+  weekStart: number
+  vault: Address
+  track: number
+  figures: StandingFigures
+}
+
+/** Older weeks than this many are not made up for. */
+const MAX_WEEKS_BACK = 8
+const WEEK_SECONDS = 604_800
+const QUARTER_SECONDS = 900
+
+/** Selects results of weeks between two times that have no file yet, once everything up to their end has been sampled. */
+const RESULTS_WITHOUT_FILE = `WITH linked AS (
+    SELECT agent_id, min(timestamp) AS since FROM events
+    WHERE contract = ?1 AND name = 'ERC8004IdentityLinked' GROUP BY agent_id)
+  SELECT standings.agent_id AS agentId, start AS weekStart, vault, track, figures
+  FROM linked CROSS JOIN standings ON standings.agent_id = linked.agent_id
+    AND capital_mode = ${CapitalMode.Real} AND period = 'week' AND start >= ?2 AND standings.until IS NULL
+  WHERE start + ${WEEK_SECONDS} <= min(?3, (SELECT quarter FROM sampling) * ${QUARTER_SECONDS})
+    AND start + ${WEEK_SECONDS} > since
+    AND NOT EXISTS (SELECT 1 FROM unsampled)
+    AND NOT EXISTS (
+      SELECT 1 FROM feedback WHERE feedback.agent_id = standings.agent_id AND feedback.week_start = standings.start)
+  ORDER BY start, standings.agent_id LIMIT ?4`
+const COLUMNS = `agent_id AS agentId, week_start AS weekStart, erc8004_agent_id AS erc8004AgentId, value, content, hash,
+  created_block AS createdBlock`
+
+/** Creates access to the files about weeks that ended, and to what is posted of them. */
+export function createFeedback(db: D1Database, chain: Chain) {
+  return {
+    /** Returns weekly results that have no file yet, and the newest final block. Throws CHAIN_UNREACHABLE. */
+    async findResults(limit: number): Promise<{ results: WeeklyResult[]; finalBlock: number }> {
+      const row = await selectCursor(db).first<Record<string, unknown>>()
+      const cursor = toCursor(row, indexKeyOf(chain))
+      const header = cursor && cursor.final >= 0 ? await chain.rpc.read(blockRequest(cursor.final)) : null
+      if (cursor === undefined || header === null) return { results: [], finalBlock: 0 }
+      const finalTime = Number(header.timestamp)
+      const oldest = periodStart('week', finalTime) - MAX_WEEKS_BACK * WEEK_SECONDS
+      const { results } = await db
+        .prepare(RESULTS_WITHOUT_FILE)
+        .bind(chain.contracts.AgentRegistry, oldest, finalTime, limit)
+        .all<Omit<WeeklyResult, 'figures'> & { figures: string }>()
+      return {
+        results: results.map(result => ({ ...result, figures: JSON.parse(result.figures) as StandingFigures })),
+        finalBlock: cursor.final,
+      }
+    },
+
+    /** Stores a file to post; it never changes again. `skipped` stands for an agent that lost its identity. */
+    async add(row: FeedbackRow, state: 'pending' | 'skipped'): Promise<void> {
+      await db
+        .prepare('INSERT INTO feedback VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING')
+        .bind(row.agentId, row.weekStart, state, row.erc8004AgentId, row.value, row.content, row.hash, row.createdBlock)
+        .run()
+    },
+
+    /** Returns files to post, those with the fewest attempts first. */
+    async findPending(limit: number): Promise<FeedbackRow[]> {
+      const { results } = await db
+        .prepare(
+          `SELECT ${COLUMNS} FROM feedback INDEXED BY feedback_pending WHERE state = 'pending'
+          ORDER BY attempts, week_start LIMIT ?1`,
+        )
+        .bind(limit)
+        .all<FeedbackRow>()
+      return results
+    },
+
+    /** Counts an attempt to post a file. */
+    async countAttempt({ agentId, weekStart }: FeedbackRow): Promise<void> {
+      await db
+        .prepare('UPDATE feedback SET attempts = attempts + 1 WHERE agent_id = ?1 AND week_start = ?2')
+        .bind(agentId, weekStart)
+        .run()
+    },
+
+    /** Notes that a file is posted and final. */
+    async markPosted({ agentId, weekStart }: FeedbackRow): Promise<void> {
+      await db
+        .prepare("UPDATE feedback SET state = 'posted' WHERE agent_id = ?1 AND week_start = ?2")
+        .bind(agentId, weekStart)
+        .run()
+    },
+
+    /** Reads a file; undefined if there is none. */
+    async read(agentId: bigint, weekStart: number): Promise<string | undefined> {
+      const row = await db
+        .prepare("SELECT content FROM feedback WHERE agent_id = ?1 AND week_start = ?2 AND state <> 'skipped'")
+        .bind(Number(agentId), weekStart)
+        .first<{ content: string }>()
+        .catch(() => null) // the indexer creates the tables when it first starts
+      return row?.content
+    },
+
+    /** Returns the agents that were linked to an identity last. */
+    async findLinkedAgents(limit: number): Promise<bigint[]> {
+      const { results } = await db
+        .prepare(
+          `SELECT agent_id FROM events WHERE contract = ?1 AND name = 'ERC8004IdentityLinked'
+          GROUP BY agent_id ORDER BY max(block) DESC LIMIT ?2`,
+        )
+        .bind(chain.contracts.AgentRegistry, limit)
+        .all<{ agent_id: number }>()
+        .catch(() => ({ results: [] }))
+      return results.map(({ agent_id }) => BigInt(agent_id))
+    },
+  }
+}

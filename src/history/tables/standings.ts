@@ -1,0 +1,91 @@
+import type { Address } from 'viem'
+import type { Period } from '../../protocol/period.ts'
+import { type Figures, figuresOf, HOUR_SECONDS, type Score } from '../../protocol/track-score.ts'
+import { bindRows, deleteAbove, type RevertibleTable } from './table.ts'
+
+/** The published figures of an agent in one period and capital mode; times are Unix seconds. */
+export type StandingFigures = Figures & {
+  /** USDC base units. */
+  pnl: string
+  trades: number
+  hours: number
+  firstSample: number
+  lastSample: number
+  gapHours: number
+  /** First second of the first hour, and first second after the last one. */
+  gaps: [from: number, to: number][]
+}
+
+/** A row of the leaderboard, computed as of `block`. */
+export type Standing = {
+  agentId: number
+  capitalMode: number
+  period: Period
+  start: number
+  block: number
+  vault: Address
+  track: number
+  figures: StandingFigures
+}
+
+/** Every version that a page could still show. The current one has no `until`. */
+export const standingsTable: RevertibleTable = {
+  name: 'standings',
+  rollback: (db, block) => [
+    deleteAbove(db, 'standings', block),
+    db.prepare('UPDATE standings SET until = NULL WHERE until > ?1').bind(block),
+  ],
+}
+
+/** Returns the published figures of a score. */
+export const standingFiguresOf = (score: Score): StandingFigures => ({
+  ...figuresOf(score),
+  pnl: `${score.pnl}`,
+  trades: score.trades,
+  hours: score.lastHour - score.firstHour + 1,
+  firstSample: score.firstSample,
+  lastSample: score.lastSample,
+  gapHours: score.gapHours,
+  gaps: score.gaps.map(([first, last]) => [first * HOUR_SECONDS, (last + 1) * HOUR_SECONDS]),
+})
+
+const LAST = Number.MAX_SAFE_INTEGER
+
+/** What each order of the leaderboard sorts by, ascending from the best. An agent without the figure comes last. */
+export const orderings = {
+  return: ({ returnPpm }: Figures) => -returnPpm,
+  drawdown: ({ drawdownPpm }: Figures) => drawdownPpm,
+  calmar: ({ calmarMilli }: Figures) => (calmarMilli === null ? LAST : -calmarMilli),
+  sharpe: ({ sharpeMilli }: Figures) => (sharpeMilli === null ? LAST : -sharpeMilli),
+} as const
+export type Ordering = keyof typeof orderings
+export const ORDERINGS = Object.keys(orderings) as [Ordering, ...Ordering[]]
+
+const IS_SAME = `standings.agent_id = value ->> 0 AND standings.capital_mode = value ->> 1
+  AND standings.period = value ->> 2 AND standings.start = value ->> 3`
+const END_CHANGED = `UPDATE standings SET until = value ->> 4 FROM json_each(?1)
+  WHERE ${IS_SAME} AND until IS NULL AND block < value ->> 4 AND (figures <> value ->> 12 OR track <> value ->> 6)`
+/** A version that equals the current one is not stored again. */
+const INSERT = `INSERT INTO standings (agent_id, capital_mode, period, start, block, vault, track, trades,
+    by_return, by_drawdown, by_calmar, by_sharpe, figures)
+  SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+    value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12
+  FROM json_each(?1) WHERE NOT EXISTS (SELECT 1 FROM standings WHERE ${IS_SAME} AND until IS NULL)
+  ON CONFLICT DO NOTHING`
+
+/** Returns statements that add standings. */
+export function insertStandings(db: D1Database, standings: readonly Standing[]): D1PreparedStatement[] {
+  const rows = standings.map(({ agentId, capitalMode, period, start, block, vault, track, figures }) => [
+    agentId,
+    capitalMode,
+    period,
+    start,
+    block,
+    vault,
+    track,
+    figures.trades,
+    ...ORDERINGS.map(ordering => orderings[ordering](figures)),
+    JSON.stringify(figures),
+  ])
+  return [END_CHANGED, INSERT].flatMap(sql => bindRows(db, sql, rows))
+}

@@ -1,0 +1,54 @@
+import type { TrackRecord } from '../../protocol/track-record.ts'
+import { bindRows, deleteAbove, type RevertibleTable } from './table.ts'
+
+/** A track record of an agent in one capital mode. */
+export type RecordRow = { agentId: number; capitalMode: number; record: TrackRecord }
+
+/** Every version that a reorg could bring back. The current one has no `until`. */
+export const trackRecordsTable: RevertibleTable = {
+  name: 'track_records',
+  rollback: (db, block) => [
+    deleteAbove(db, 'track_records', block),
+    db.prepare('UPDATE track_records SET until = NULL WHERE until > ?1').bind(block),
+  ],
+}
+
+const END_CURRENT = `UPDATE track_records SET until = value ->> 2 FROM json_each(?1)
+  WHERE agent_id = value ->> 0 AND capital_mode = value ->> 1 AND block < value ->> 2 AND until IS NULL`
+const INSERT = `INSERT INTO track_records (agent_id, capital_mode, block, record)
+  SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?1) WHERE true ON CONFLICT DO NOTHING`
+
+/** Returns statements that add versions of records at a block. */
+export function insertTrackRecords(db: D1Database, block: number, rows: readonly RecordRow[]): D1PreparedStatement[] {
+  const values = rows.map(({ agentId, capitalMode, record }) => [
+    agentId,
+    capitalMode,
+    block,
+    JSON.stringify(record, (_, value) => (typeof value === 'bigint' ? `${value}n` : value)),
+  ])
+  return [END_CURRENT, INSERT].flatMap(sql => bindRows(db, sql, values))
+}
+
+/** Reads the current records of agents. */
+export async function readTrackRecords(db: D1Database, agentIds: readonly number[]): Promise<RecordRow[]> {
+  const { results } = await db
+    .prepare(
+      `SELECT agent_id AS agentId, capital_mode AS capitalMode, record FROM track_records
+      WHERE agent_id IN (SELECT value FROM json_each(?1)) AND until IS NULL`,
+    )
+    .bind(JSON.stringify(agentIds))
+    .all<{ agentId: number; capitalMode: number; record: string }>()
+  return results.map(({ agentId, capitalMode, record }) => ({ agentId, capitalMode, record: parseRecord(record) }))
+}
+
+const parseRecord = (text: string): TrackRecord =>
+  JSON.parse(text, (_, value) =>
+    typeof value === 'string' && /^-?\d+n$/.test(value) ? BigInt(value.slice(0, -1)) : value,
+  )
+
+/** Returns a statement that deletes the versions that ended at or before a block. */
+export const deleteEndedVersions = (
+  db: D1Database,
+  table: 'track_records' | 'standings',
+  block: number,
+): D1PreparedStatement => db.prepare(`DELETE FROM ${table} WHERE until <= ?1`).bind(block)

@@ -1,0 +1,54 @@
+import type { OpenAPIHono } from '@hono/zod-openapi'
+import type { MiddlewareHandler } from 'hono'
+import { parseAccept } from 'hono/utils/accept'
+import { refuse } from '../errors/refuse.ts'
+import type { AppEnv } from './app-env.ts'
+import type { Assets } from './docs-routes.ts'
+
+const PAGE = '/app/'
+/** Built files carry a hash of their content in their name. */
+const HASHED = '/app/assets/'
+
+/** Serves the pages of web/ under /app and, to browsers, at `/`. Must be added before the operations, one of which is `/`. */
+export function addPageRoutes(app: OpenAPIHono<AppEnv>, assets: Assets | undefined) {
+  const servePage: MiddlewareHandler<AppEnv> = async (c, next) => {
+    if (!prefersHtml(c.req.header('Accept'))) {
+      await next()
+      c.res.headers.append('Vary', 'Accept')
+      return
+    }
+    const page = await fetchFile(assets, c.req.raw, PAGE)
+    if (page === undefined) return next()
+    page.headers.append('Vary', 'Accept')
+    return page
+  }
+  app.get('/', servePage)
+
+  for (const path of ['/app', '/app/*'])
+    app.get(path, async c => {
+      // Every path without an extension is a page, so that deep links and reloads work.
+      const isFile = /\.\w+$/.test(c.req.path)
+      const response = await fetchFile(assets, c.req.raw, isFile ? c.req.path : PAGE)
+      if (response === undefined) throw refuse('UNKNOWN_PATH', { path: c.req.path })
+      if (c.req.path.startsWith(HASHED)) response.headers.set('Cache-Control', 'public, max-age=31536000, immutable')
+      return response
+    })
+}
+
+/** Tells whether a request for `/` or a path is served a page, which has security headers of its own. */
+export const isPageRequest = (path: string, accept: string | undefined): boolean =>
+  path === '/app' || path.startsWith('/app/') || (path === '/' && prefersHtml(accept))
+
+/** Tells whether a client names HTML and prefers it to JSON. A browser does; `*\/*` alone does not. */
+function prefersHtml(accept: string | undefined): boolean {
+  const ranges = parseAccept(accept ?? '').map(({ type, q }) => ({ type: type.toLowerCase(), q }))
+  const quality = (wanted: string) => ranges.find(({ type }) => type === wanted)?.q ?? 0
+  return quality('text/html') > quality('application/json')
+}
+
+/** Returns a file under public/, or undefined if there is none. */
+async function fetchFile(assets: Assets | undefined, request: Request, path: string): Promise<Response | undefined> {
+  const { method, headers } = request
+  const response = await assets?.fetch(new Request(new URL(path, request.url), { method, headers }))
+  return response && response.status !== 404 ? new Response(response.body, response) : undefined
+}

@@ -1,0 +1,51 @@
+import { isInitializeRequest } from '@modelcontextprotocol/server'
+import type { RateLimitName } from '../config.ts'
+import { operations } from '../operations/index.ts'
+import { type Operation, rateLimitOf } from '../operations/operation.ts'
+import type { RateLimitCount, RateLimits } from '../rate-limits.ts'
+
+const operationOfTool = new Map(
+  (operations as readonly Operation[]).flatMap(operation =>
+    operation.kind === 'json' && operation.tool ? [[operation.tool.name as string, operation] as const] : [],
+  ),
+)
+
+/**
+ * Counts the messages of a POST to /mcp against the limits of their client and their session, each with its own kind: a call of
+ * a tool counts as the operation does over HTTP. Returns the limits that were counted, each as it is after the last message.
+ */
+export async function countMessages(
+  limits: RateLimits | undefined,
+  headers: Headers,
+  messages: readonly unknown[],
+): Promise<RateLimitCount[]> {
+  const client = limits?.ofClient(headers)
+  if (client === undefined) return []
+  const session = headers.get('mcp-session-id')
+  const counts = new Map<RateLimitName, RateLimitCount>()
+  const record = (count: RateLimitCount | undefined) => {
+    if (count && !counts.get(count.name)?.isExhausted) counts.set(count.name, count)
+  }
+  for (const message of messages) {
+    const name = limitOf(message)
+    if (name === undefined) continue
+    record(await client.count(name))
+    if (session !== null) record(await client.countInSession(session))
+  }
+  return [...counts.values()]
+}
+
+/** Counts the opening of a session's stream against the limits of its client. */
+export async function countStream(limits: RateLimits | undefined, headers: Headers): Promise<RateLimitCount[]> {
+  const count = await limits?.ofClient(headers)?.count('streams')
+  return count ? [count] : []
+}
+
+/** Returns what a message counts as; undefined for a call that lets somebody out. */
+function limitOf(message: unknown): RateLimitName | undefined {
+  if (isInitializeRequest(message)) return 'mcpSessions'
+  const { method, params } = (message ?? {}) as { method?: unknown; params?: { name?: unknown } | null }
+  if (method === 'subscriptions/listen') return 'streams'
+  const operation = method === 'tools/call' ? operationOfTool.get(`${params?.name}`) : undefined
+  return operation === undefined ? 'reads' : rateLimitOf(operation)
+}

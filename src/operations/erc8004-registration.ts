@@ -1,0 +1,87 @@
+import type { Address } from 'viem'
+import { type Agent, getAgents, getAgent as readAgent } from '../chain/agents.ts'
+import type { Chain } from '../chain/configured-chain.ts'
+import { agentRegistry } from '../chain/contracts.ts'
+import { call, readTree } from '../chain/read-tree.ts'
+import { AgentStatus } from '../protocol/enums.ts'
+import { agentParams } from '../resources/agent.ts'
+import { presentRegistration, REGISTRATION_TYPE, registrationFile, registrationList } from '../resources/erc8004.ts'
+import { defineOperation } from './define-operation.ts'
+
+const MAX_REGISTRATIONS = 200
+/** A square in the colors of the pages: the registration file requires an image, and agents have none. */
+const IMAGE =
+  "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 8 8'%3E%3Cpath d='M0 0h8v8H0z' fill='%23123'/%3E%3Cpath d='M1 6l2-3 2 2 2-4' fill='none' stroke='%236d9'/%3E%3C/svg%3E"
+
+export const getAgentRegistrationFile = defineOperation(
+  {
+    id: 'getAgentRegistrationFile',
+    method: 'get',
+    path: '/agents/{agentId}/registration.json',
+    tag: 'Agents',
+    summary: 'Get the ERC-8004 registration file of an agent',
+    description:
+      'Returns a registration file (registration-v1) that an ERC-8004 identity can name as its agentURI, and an agent as its metadataURI. `registrations` has the linked identity while the owner of the agent holds it.',
+    params: agentParams,
+    cache: 'none',
+    status: 200,
+    output: registrationFile,
+    errors: [404, 502],
+  },
+  async ({ chain, config }, { agentId }) => {
+    const [{ agent }, identityRegistry] = await Promise.all([readAgent(chain, agentId), readIdentityRegistry(chain)])
+    const baseUrl = config.baseUrl ?? ''
+    return {
+      type: REGISTRATION_TYPE,
+      name: agent.name,
+      description: `Agent ${agentId} of the vault ${agent.vault} on chain ${chain.id}. Its trades, equity and rank are public.`,
+      image: IMAGE,
+      services: [
+        { name: 'web', endpoint: `${baseUrl}/agents/${agentId}` },
+        { name: 'MCP', endpoint: `${baseUrl}/mcp`, version: '2025-11-25' },
+      ],
+      x402Support: false,
+      active: agent.status === AgentStatus.Active,
+      registrations: isLinked(agent) ? [presentRegistration(chain.id, identityRegistry, agent.erc8004AgentId)] : [],
+      supportedTrust: ['reputation'],
+    }
+  },
+)
+
+export const getRegistrations = defineOperation(
+  {
+    id: 'getErc8004Registrations',
+    method: 'get',
+    path: '/.well-known/agent-registration.json',
+    tag: 'Agents',
+    summary: 'List the ERC-8004 identities of the agents here',
+    description:
+      'Returns the identities whose registration files this domain serves, so that ERC-8004 clients can verify that the domain vouches for them. An identity that its owner gave away is left out.',
+    cache: 'none',
+    status: 200,
+    output: registrationList,
+    errors: [502],
+  },
+  async ({ chain, history }) => {
+    const [ids, identityRegistry] = await Promise.all([
+      history.feedback.findLinkedAgents(MAX_REGISTRATIONS),
+      readIdentityRegistry(chain),
+    ])
+    const { agents } = await getAgents(chain, ids)
+    return {
+      registrations: agents
+        .filter(({ agent }) => isLinked(agent))
+        .map(({ agent }) => presentRegistration(chain.id, identityRegistry, agent.erc8004AgentId)),
+    }
+  },
+)
+
+/** Returns whether the agent's owner holds the identity that the agent is linked to. */
+export const isLinked = ({ hasERC8004Identity, erc8004OwnerCurrent }: Agent): boolean =>
+  hasERC8004Identity && erc8004OwnerCurrent
+
+/** Reads the address of the identity registry that agents are linked to. Throws CHAIN_UNREACHABLE. */
+export async function readIdentityRegistry(chain: Chain): Promise<Address> {
+  const { values } = await readTree(chain, call(agentRegistry(chain), 'erc8004IdentityRegistry', []))
+  return values
+}

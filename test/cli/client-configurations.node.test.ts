@@ -1,0 +1,86 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Client } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { generatePrivateKey } from 'viem/accounts'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { type Ats, createAts } from '../support/ats.ts'
+
+// Starts the MCP configurations of docs/cli.md as they are written; only the URL and the path of the password are replaced.
+
+const root = join(import.meta.dirname, '../..')
+const docs = readFileSync(join(root, 'docs/cli.md'), 'utf8')
+const json = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8'))
+
+type Configuration = { command: string; args: string[]; env: Record<string, string> }
+
+function blockOf(client: string): string {
+  const [, block] = new RegExp(`<!-- configuration: ${client} -->\n\`\`\`\\w+\n([^]*?)\`\`\``).exec(docs) ?? []
+  if (block === undefined) throw new Error(`docs/cli.md has no configuration for ${client}.`)
+  return block
+}
+
+/** Reads `claude mcp add <name> --env NAME=VALUE … -- <command> <arguments>`. */
+function parseClaudeCode(line: string): Configuration {
+  const [before = '', after = ''] = line.trim().split(' -- ')
+  expect(before).toMatch(/^claude mcp add ats( --env [A-Z_]+=\S+)+$/)
+  const env = Object.fromEntries([...before.matchAll(/--env ([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name, value]))
+  const [command = '', ...args] = after.split(' ')
+  return { command, args, env }
+}
+
+const configurations: [client: string, Configuration][] = [
+  ['claude-desktop', JSON.parse(blockOf('claude-desktop')).mcpServers.ats],
+  ['claude-code', parseClaudeCode(blockOf('claude-code'))],
+  ['cursor', JSON.parse(blockOf('cursor')).mcpServers.ats],
+  ['vscode', JSON.parse(blockOf('vscode')).servers.ats],
+]
+
+let ats: Ats
+beforeAll(async () => {
+  ats = createAts()
+  await ats.importKey('trader', generatePrivateKey())
+  writeFileSync(join(ats.home, 'password'), 'correct horse\n', { mode: 0o600 })
+})
+afterAll(() => ats.remove())
+
+describe.each(configurations)('the configuration for %s', (_, { command, args, env }) => {
+  it('starts the server with tools that sign', async () => {
+    const replaced = { ...env, ATS_URL: inject('serviceUrl'), ATS_PASSWORD_FILE: join(ats.home, 'password') }
+    expect(Object.keys(replaced)).toEqual(Object.keys(env))
+    const transport = new StdioClientTransport({
+      command,
+      args,
+      // npx finds the package of this repository from its root.
+      cwd: root,
+      env: {
+        ...replaced,
+        ATS_HOME: ats.home,
+        HOME: ats.home,
+        PATH: `${join(root, 'node_modules/.bin')}:${process.env.PATH}`,
+        npm_config_offline: 'true',
+      },
+      stderr: 'ignore',
+    })
+    const client = new Client({ name: 'test', version: '1' }, { capabilities: { elicitation: {} } })
+    await client.connect(transport)
+    const names = (await client.listTools()).tools.map(({ name }) => name)
+    expect(names).toEqual(
+      expect.arrayContaining(['trade', 'close', 'set_ladder', 'register', 'stop', 'svc_list_vaults']),
+    )
+    await client.close()
+  })
+})
+
+it('describes the package for the MCP registry', () => {
+  const server = json('packages/cli/server.json')
+  const { name, version, mcpName } = json('packages/cli/package.json')
+  expect(server).toMatchObject({
+    name: mcpName,
+    version,
+    packages: [{ registryType: 'npm', identifier: name, version }],
+  })
+  expect(server.description.length).toBeLessThanOrEqual(100)
+  const [{ packageArguments, transport }] = server.packages
+  expect([packageArguments[0].value, transport]).toEqual(['mcp', { type: 'stdio' }])
+})

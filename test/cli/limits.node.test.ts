@@ -1,0 +1,49 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { logPurchase, spentToday } from '../../packages/cli/src/limits/purchase-log.ts'
+
+// The log is called directly where a test needs two processes at once or another day.
+
+let home: string
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'ats-'))
+})
+afterEach(() => rmSync(home, { recursive: true, force: true }))
+
+const source = join(import.meta.dirname, '../../packages/cli/src/limits/purchase-log.ts')
+
+it('never exceeds the limit per day with several processes at once', async () => {
+  const purchases = `
+    import { logPurchase } from ${JSON.stringify(source)}
+    let bought = 0
+    for (let index = 0; index < 20; index++)
+      if (logPurchase(process.env.LOG, { id: process.pid + '-' + index, usdc: 100n, limit: 1000n }).isWithin) bought++
+    console.log(bought)`
+  const run = promisify(execFile)
+  const results = await Promise.all(
+    Array.from({ length: 4 }, () =>
+      run(process.execPath, ['--input-type=module-typescript', '-e', purchases], {
+        env: { ...process.env, LOG: home },
+      }),
+    ),
+  )
+  const bought = results.reduce((sum, { stdout }) => sum + Number(stdout), 0)
+  expect(spentToday(home)).toBe(BigInt(bought) * 100n)
+  expect(bought).toBeLessThanOrEqual(10)
+  expect(bought).toBeGreaterThan(0)
+})
+
+it('counts the last 24 hours, and the same intent once', () => {
+  const now = Date.UTC(2026, 5, 15, 12)
+  const hour = 3_600_000
+  const buy = (id: string, at: number) => logPurchase(home, { id, usdc: 60n, limit: 100n, now: at }).isWithin
+  expect(buy('a', now)).toBe(true)
+  expect(buy('a', now + hour)).toBe(true)
+  expect(buy('b', now + 23 * hour)).toBe(false)
+  expect(buy('b', now + 25 * hour)).toBe(true)
+  expect(spentToday(home, now + 25 * hour)).toBe(60n)
+})

@@ -1,0 +1,221 @@
+import { spawn } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { ATS, type Ats, createAts } from '../support/ats.ts'
+import type { Body } from '../support/body.ts'
+
+// The commands against a running service. The tests share one agent and follow its life.
+
+const deployment = inject('deployment')
+const url = inject('serviceUrl')
+/** Found nowhere but in its encrypted file. */
+const canary = generatePrivateKey()
+const payerKey = deployment.accounts.payer.privateKey
+
+let ats: Ats
+let agentId: string
+let positionId: string
+
+beforeAll(async () => {
+  ats = createAts({ ATS_URL: url, ATS_KEY: 'trader' })
+  await ats.importKey('trader', canary)
+  await ats.importKey('payer', payerKey)
+  const registered = await ats.json(['register', '--vault', 'genesis', '--name', 'first', '--payer', 'payer'])
+  agentId = registered.agentId
+  ats.env = { ...ats.env, ATS_AGENT: agentId }
+})
+afterAll(() => {
+  expect(ats.transcript).toContain('0x')
+  for (const key of [canary, payerKey]) expect(ats.transcript).not.toContain(key.slice(2))
+  ats.remove()
+})
+
+const withLimits = (limits: unknown) =>
+  writeFileSync(join(ats.home, 'limits.json'), JSON.stringify(limits), { mode: 0o600 })
+const withoutLimits = () => withLimits({})
+
+it('shows with --dry-run the checks and what would be signed, and signs nothing', async () => {
+  const { code, stdout } = await ats.run(['open', 'NVDA', '250', '--dry-run'])
+  expect(code).toBe(0)
+  expect(stdout).toContain(`Buy NVDA for 250 USDC as a new position of agent ${agentId}`)
+  expect(stdout).toMatch(/exit rule 1 +stop-loss at -8 %: sell 100 %/)
+  expect(stdout).toMatch(/allocationCap +true/)
+  expect(stdout).toContain('"primaryType": "OpenPosition"')
+  const quote = await ats.json(['quote', 'open', 'NVDA', '250', '--exits', '-500:10000'])
+  expect(quote).toMatchObject({ dryRun: true, allowed: true, typedData: { message: { usdcAmount: '250000000' } } })
+  expect(await ats.json(['positions'])).toMatchObject({ positions: [] })
+})
+
+it('opens, adds, changes the ladder, reduces and closes', async () => {
+  const opened = await ats.json(['open', 'NVDA', '250', '--exits', '-800:10000,1500:10000'])
+  positionId = opened.positionId
+  await ats.json(['add', positionId, '50'])
+  await ats.json(['ladder', positionId, '--exits', '-500:10000,2000:10000'])
+  const { position } = await ats.json(['position', positionId])
+  expect(position).toMatchObject({ symbol: 'NVDA', usdcCostBasis: '300000000' })
+  expect(position.pendingRules.map(({ triggerBps }: Body) => triggerBps)).toEqual([-500, 2000])
+
+  const table = await ats.run(['positions'])
+  expect(table.stdout).toMatch(/^positions\n.*positionId.*symbol/)
+  expect(table.stdout).toContain('300.00')
+  await ats.json(['reduce', positionId, '5000'])
+  const { stdout, stderr, code } = await ats.run(['close', positionId])
+  expect({ code, stdout }).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^transactionHash +0x[0-9a-f]{64}$/m),
+  })
+  expect(stderr).toContain(`Close position ${positionId} (NVDA)`)
+  expect(stderr).toContain('waiting for the block')
+  expect((await ats.json(['closed-positions', '--limit', '1'])).positions).toMatchObject([
+    { positionId, status: 'Closed' },
+  ])
+  const { trades } = await ats.json(['trade-history'])
+  expect(trades.map(({ type }: Body) => type)).toEqual(expect.arrayContaining(['PositionOpened', 'PositionClosed']))
+})
+
+it('streams events as NDJSON and resumes after an id', async () => {
+  const { trades } = await ats.json(['trade-history'])
+  const { blockNumber, logIndex } = trades.at(-1)
+  const args = ['watch', '--agent', agentId, '--after', `${blockNumber}-${logIndex}`, '-o', 'json', '--count', '3']
+  const child = spawn(process.execPath, [ATS, ...args], { env: ats.env })
+  const events: Body[] = []
+  for await (const line of createInterface({ input: child.stdout })) events.push(JSON.parse(line))
+  expect(events).toHaveLength(3)
+  for (const event of events)
+    expect(event).toMatchObject({ id: expect.any(String), type: expect.any(String), data: {} })
+})
+
+it('signs a quote from standard input, and verifies it', async () => {
+  const response = await fetch(`${url}/agents/${agentId}/trade-intents/quote?symbol=NVDA&usdcAmount=10`)
+  const quote = await response.json()
+  const { code, stdout } = await ats.run(['sign'], { input: JSON.stringify(quote) })
+  expect(code).toBe(0)
+  const body = JSON.parse(stdout)
+  expect(body).toMatchObject({ ...(quote as Body).body, signature: expect.stringMatching(/^0x[0-9a-f]{130}$/) })
+  const verified = await ats.json(['verify', '--signature', body.signature], { input: JSON.stringify(quote) })
+  expect(verified).toMatchObject({ valid: true, recoveredSigner: privateKeyToAccount(canary).address })
+  const other = ['verify', '--signature', body.signature, '--signer', privateKeyToAccount(payerKey).address]
+  expect(await ats.failure(other, { input: JSON.stringify(quote) })).toMatchObject({
+    exit: 9,
+    code: 'INVALID_SIGNATURE',
+  })
+
+  const permit = { ...(quote as Body).typedData, primaryType: 'Permit' }
+  expect(await ats.failure(['sign'], { input: JSON.stringify({ typedData: permit }) })).toMatchObject({
+    exit: 9,
+    code: 'UNKNOWN_MESSAGE',
+  })
+})
+
+describe('the limits file', () => {
+  afterAll(withoutLimits)
+
+  it.each([
+    ['perTradeUsdc', { perTradeUsdc: '99' }, '100'],
+    ['symbols', { symbols: ['AAPL'] }, '10'],
+    ['until', { until: '2026-01-01T00:00:00Z' }, '10'],
+  ])('refuses beyond %s before anything is signed', async (limit, limits, amount) => {
+    withLimits(limits)
+    const before = await ats.json(['mandate'])
+    const refused = { exit: 4, code: 'BEYOND_LOCAL_LIMITS', details: { limit } }
+    expect(await ats.failure(['open', 'NVDA', amount])).toMatchObject(refused)
+    expect(await ats.failure(['quote', 'open', 'NVDA', amount])).toMatchObject(refused)
+    const quote = await fetch(`${url}/agents/${agentId}/trade-intents/quote?symbol=NVDA&usdcAmount=${amount}`)
+    expect(await ats.failure(['sign'], { input: await quote.text() })).toMatchObject(refused)
+    expect((await ats.json(['mandate'])).intentNonce).toBe(before.intentNonce)
+  })
+
+  it('counts what was bought within a day, and lets the agent sell', async () => {
+    withLimits({ perDayUsdc: '25.50' })
+    const opened = await ats.json(['open', 'NVDA', '20'])
+    const refused = await ats.failure(['add', opened.positionId, '6'])
+    expect(refused).toMatchObject({ exit: 4, details: { limit: 'perDayUsdc' } })
+    await ats.json(['add', opened.positionId, '5.5'])
+    expect(await ats.json(['limits'])).toMatchObject({ spentInLast24HoursUsdc: '25500000', leftUsdc: '0' })
+    await ats.json(['close', opened.positionId])
+  })
+
+  it('refuses a file with an unknown field, because it would limit nothing', async () => {
+    withLimits({ perTradeUSDC: '1' })
+    expect(await ats.failure(['open', 'NVDA', '10'])).toMatchObject({ exit: 4, code: 'LIMITS_INVALID' })
+  })
+})
+
+describe('exit codes', () => {
+  it.each([
+    ['2 for an unknown symbol', ['open', 'NVDAA', '10'], {}, { exit: 2, code: 'UNKNOWN_SYMBOL' }],
+    ['2 for a number that is no amount', ['open', 'NVDA', '1e3'], {}, undefined],
+    ['3 for a wrong password', ['open', 'NVDA', '10'], { ATS_PASSWORD: 'wrong' }, { exit: 3, code: 'WRONG_PASSWORD' }],
+    ['3 for an unknown key', ['open', 'NVDA', '10'], { ATS_KEY: 'nobody' }, { exit: 3, code: 'KEY_NOT_FOUND' }],
+    ['5 for a check that fails', ['open', 'NVDA', '99999999'], {}, { exit: 5 }],
+    ['5 for an agent that does not exist', ['agent', '--agent', '999999'], {}, { exit: 5, code: 'AGENT_NOT_FOUND' }],
+    ['5 for a promotion too early', ['promote', '--rpc', deployment.rpcUrl], {}, { exit: 5, code: 'NOT_ELIGIBLE' }],
+    [
+      '6 for a fee above the maximum',
+      ['register', '--name', 'second', '--max-fee', '0.5'],
+      {},
+      { exit: 6, code: 'FEE_TOO_HIGH' },
+    ],
+  ])('%s', async (_, args, env: Record<string, string>, expected) => {
+    if (expected) expect(await ats.failure(args, { env })).toMatchObject(expected)
+    else expect((await ats.run(args, { env })).code).toBe(2)
+  })
+
+  it('9 if the service names other contracts than at the first contact', async () => {
+    const path = join(ats.home, 'deployments.json')
+    const stored = readFileSync(path, 'utf8')
+    const pins = JSON.parse(stored)
+    pins[url].tradeRouter = deployment.contracts.USDC
+    writeFileSync(path, JSON.stringify(pins))
+    const failure = await ats.failure(['open', 'NVDA', '10'])
+    writeFileSync(path, stored)
+    expect(failure).toMatchObject({ exit: 9, code: 'QUOTE_CONTRACT_MISMATCH' })
+  })
+
+  it('8 if the outcome is unknown, and `ats resume` finds it without a second trade', async () => {
+    const { trades: before } = await ats.json(['trade-history'])
+    const forwarding = await startLosingProxy()
+    const lost = await ats.failure(['open', 'NVDA', '10', '--timeout', '1'], { env: { ATS_URL: forwarding.url } })
+    await forwarding.close()
+    expect(lost).toMatchObject({ exit: 8, code: 'UNKNOWN_OUTCOME', remedy: expect.stringContaining('ats resume') })
+    const { messages } = await ats.json(['resume'])
+    expect(messages).toMatchObject([{ outcome: 'executed', transactionHash: expect.stringMatching(/^0x/) }])
+    expect((await ats.json(['trade-history'])).trades.length).toBe(before.length + 1)
+    expect(await ats.json(['resume'])).toEqual({ messages: [] })
+  })
+})
+
+it('sets the mandate and stops the agent as its owner', async () => {
+  await ats.json(['mandate', '--mode', 'trade', '--max-trade-usdc', '100', '--allowed-tokens', 'NVDA'])
+  expect((await ats.json(['mandate'])).mandate).toMatchObject({ mode: 'trade', maxTradeUsdc: '100000000' })
+  expect(await ats.failure(['open', 'NVDA', '200'])).toMatchObject({ exit: 5 })
+  await ats.json(['stop', 'reduceOnly'])
+  expect((await ats.json(['mandate'])).mandate).toMatchObject({ mode: 'reduceOnly' })
+})
+
+/** A proxy that passes requests on, but never the responses to a signed intent, nor its status. */
+async function startLosingProxy() {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const isPost = request.method === 'POST'
+    const answer = await fetch(`${url}${request.url}`, {
+      method: request.method ?? 'GET',
+      headers: { 'content-type': 'application/json' },
+      ...(isPost && { body: Buffer.concat(chunks) }),
+    })
+    const text = await answer.text()
+    if (isPost || request.url?.startsWith('/intents/')) request.socket.destroy()
+    else response.writeHead(answer.status, { 'content-type': 'application/json' }).end(text)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () => new Promise(resolve => server.close(resolve)),
+  }
+}

@@ -1,0 +1,130 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import type { Account } from '../../devnet/accounts.ts'
+import { createScene } from '../support/scene.ts'
+import { launchBrowser } from './browser.ts'
+import { injectWallet, WALLET_NAME } from './test-wallet.ts'
+import { openPage } from './watched-page.ts'
+
+// What owners and depositors do with a wallet in a real browser.
+
+describe('the desks', () => {
+  const serviceUrl = inject('serviceUrl')
+  const deployment = inject('deployment')
+  const { chain, register, trade, request } = createScene(serviceUrl, deployment)
+  const { agents, depositor } = deployment.accounts
+  let browser: Browser
+  const problems: string[][] = []
+
+  beforeAll(async () => {
+    browser = await launchBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+  })
+
+  const accountOf = (index: number): Account => {
+    const account = agents[index]
+    if (account === undefined) throw new Error(`The embedded chain has no agent account ${index}.`)
+    return account
+  }
+
+  /** Opens a desk with a wallet and connects it. */
+  async function openDesk(account: Account, path: string): Promise<Page> {
+    const opened = await openPage(browser)
+    problems.push(opened.problems)
+    await injectWallet(opened.page, account, deployment)
+    await opened.page.goto(serviceUrl + path)
+    await opened.page.getByRole('button', { name: `Connect ${WALLET_NAME}` }).click()
+    await opened.page.getByText('connected', { exact: true }).waitFor()
+    return opened.page
+  }
+  const action = (page: Page, name: string) => page.getByRole('region', { name, exact: true })
+
+  it('let an owner stop an agent and see its positions sold', async () => {
+    const agent = await register(4, 'Agent to stop', 'frontier')
+    await trade(agent, 'open', { symbol: 'HOOD', usdcAmount: '200', exits: '-2000:10000' })
+    await trade(agent, 'open', { symbol: 'COIN', usdcAmount: '200', exits: '-2000:10000' })
+    const page = await openDesk(accountOf(4), `/app/owner?agent=${agent.agentId}`)
+    await page.getByRole('link', { name: /HOOD #/ }).waitFor()
+    const stop = action(page, 'Stop and sell everything')
+    await stop.getByRole('button', { name: 'Review' }).click()
+    await stop.getByText(`Agent ${agent.agentId} stops buying, and all of its positions are sold.`).waitFor()
+    await stop.getByRole('button', { name: 'Sign in the wallet' }).click()
+    await stop.getByText('Done.').waitFor()
+    await page.getByText('No open position.').waitFor()
+    const { positions } = await request(`/agents/${agent.agentId}/positions`)
+    expect(positions).toEqual([])
+    await page.context().close()
+  })
+
+  it('let an owner set a mandate and hand the agent to another owner, who accepts it', async () => {
+    const { agentId } = await register(5, 'Agent to hand over', 'frontier')
+    const [owner, newOwner, newSigner] = [accountOf(5), accountOf(6), accountOf(7)]
+    const page = await openDesk(owner, `/app/owner?agent=${agentId}`)
+    const mandate = action(page, 'Set the mandate')
+    await mandate.getByLabel('Largest trade, USDC').fill('250.5')
+    await mandate.getByLabel('NVDA').check()
+    await mandate.getByRole('button', { name: 'Review' }).click()
+    await mandate.getByText('One trade is at most 250.50 USDC.').waitFor()
+    await mandate.getByText(/It may buy only NVDA/).waitFor()
+    await mandate.getByRole('button', { name: 'Sign in the wallet' }).click()
+    await mandate.getByText('Done.').waitFor()
+    const { mandate: set } = await request(`/agents/${agentId}/mandate`)
+    expect(set).toMatchObject({ maxTradeUsdc: '250500000', allowedTokens: [{ symbol: 'NVDA' }] })
+
+    const offer = action(page, 'Offer to a new owner')
+    await offer.getByLabel('New owner').fill(newOwner.address)
+    await offer.getByRole('button', { name: 'Review' }).click()
+    await offer.getByText(`Agent ${agentId} is offered to ${newOwner.address}.`).waitFor()
+    await offer.getByRole('button', { name: 'Sign in the wallet' }).click()
+    await offer.getByText('Done.').waitFor()
+    await page.context().close()
+
+    const other = await openDesk(newOwner, '/app/owner')
+    await other.getByText('This address owns no agent.').waitFor()
+    const accept = action(other, 'Accept an offer')
+    await accept.getByLabel('Agent id').fill(agentId)
+    await accept.getByLabel('Signer of its trades').fill(newSigner.address)
+    await accept.getByRole('button', { name: 'Review' }).click()
+    await accept.getByText(`Agent ${agentId} and its payouts become yours.`).waitFor()
+    await accept.getByRole('button', { name: 'Sign in the wallet' }).click()
+    await accept.getByText('Done.').waitFor()
+    await other.getByRole('link', { name: 'Agent to hand over' }).waitFor()
+    const { agent } = await request(`/agents/${agentId}`)
+    expect([agent.owner, agent.signer]).toEqual([newOwner.address, newSigner.address])
+    await other.context().close()
+  })
+
+  it('let a depositor deposit and, after the holding time, withdraw', async () => {
+    const page = await openDesk(depositor, '/app/depositor?vault=genesis')
+    const { vault: before } = await request('/vaults/genesis')
+    await page.getByLabel('Amount, USDC', { exact: true }).fill('1234.5')
+    await page.getByRole('button', { name: 'Deposit', exact: true }).click()
+    await page.getByText('Deposited 1,234.50 USDC.').waitFor()
+    const { vault: funded } = await request('/vaults/genesis')
+    expect(BigInt(funded.totalAssets) - BigInt(before.totalAssets)).toBe(1_234_500_000n)
+
+    await chain.increaseTime(30)
+    await page.getByLabel('Amount, USDC, after the fee').fill('1000')
+    await page.getByRole('button', { name: 'Withdraw', exact: true }).click()
+    await page.getByText('Withdrew 1,000.00 USDC.').waitFor()
+    const { vault: after } = await request('/vaults/genesis')
+    expect(BigInt(funded.totalAssets) - BigInt(after.totalAssets)).toBe(1_000_000_000n)
+    await page.context().close()
+  })
+
+  it('state fees and holding time without a wallet, and need one to send', async () => {
+    const { page, problems: own } = await openPage(browser)
+    problems.push(own)
+    await page.goto(`${serviceUrl}/app/depositor?vault=genesis`)
+    await page.getByText('Holding time').waitFor()
+    await page.getByText('Withdrawal fee').waitFor()
+    expect(await page.getByRole('button', { name: 'Connect a wallet to deposit' }).isDisabled()).toBe(true)
+    await page.context().close()
+  })
+
+  it('log no error and violate no policy', () => {
+    expect(problems.flat()).toEqual([])
+  })
+})

@@ -1,0 +1,130 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { createScene, type SceneAgent } from '../support/scene.ts'
+import { launchBrowser } from './browser.ts'
+import { openPage } from './watched-page.ts'
+
+// The pages in a real browser, on a running service and its chain.
+
+const RIGHT_TO_LEFT_OVERRIDE = '\u202e'
+const HOSTILE_NAME = `<img src=x onerror=alert(1)>${RIGHT_TO_LEFT_OVERRIDE}txt.exe`
+
+describe('the pages', () => {
+  const serviceUrl = inject('serviceUrl')
+  const { chain, register, trade } = createScene(serviceUrl, inject('deployment'))
+  let browser: Browser
+  let agent: SceneAgent
+  let hostile: SceneAgent
+  let positionId: string
+  let digest: string
+  let transactionHash: string
+
+  beforeAll(async () => {
+    browser = await launchBrowser()
+    agent = await register(0, 'Watched agent', 'frontier')
+    hostile = await register(1, HOSTILE_NAME, 'frontier')
+    const input = { symbol: 'PLTR', usdcAmount: '400', exits: '-500:10000,2000:10000' }
+    ;({ positionId, digest, transactionHash } = await trade(agent, 'open', input))
+  })
+  afterAll(async () => {
+    await browser?.close()
+  })
+
+  it('show a stop-loss that fires, without a reload', async () => {
+    const { page, problems, hosts } = await openPage(browser)
+    let loads = 0
+    page.on('load', () => loads++)
+    await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)
+    await page.getByText('Stop-loss waits for the price to fall').waitFor()
+    await page.getByText('Live', { exact: true }).waitFor()
+    await chain.setPrice('PLTR', '168.3')
+    await page.getByText('No open position.').waitFor()
+    const fired = page.getByRole('row').filter({ hasText: 'Stop-loss fired' })
+    await fired.waitFor()
+    expect(await fired.innerText()).toContain('PLTR')
+    expect(loads).toBe(1)
+    expect(problems).toEqual([])
+    expect([...hosts]).toEqual([new URL(serviceUrl).host])
+    await page.context().close()
+  })
+
+  it('show names of agents as text, with what would hide or reorder it', async () => {
+    const { page, problems } = await openPage(browser)
+    for (const path of [`/app/agents/${hostile.agentId}`, '/app/vaults/frontier']) {
+      await page.goto(serviceUrl + path)
+      const name = page.locator('bdi', { hasText: '<img src=x onerror=alert(1)>' }).first()
+      await name.waitFor()
+      expect(await name.innerText()).toBe('<img src=x onerror=alert(1)>U+202Etxt.exe')
+      expect(await page.locator('main img').count()).toBe(0)
+      expect(await page.locator('body').innerText()).not.toContain(RIGHT_TO_LEFT_OVERRIDE)
+    }
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
+  it('can be linked to, reloaded and gone back to', async () => {
+    const { page, problems } = await openPage(browser)
+    const heading = (name: string) => page.getByRole('heading', { level: 1, name })
+    await page.goto(`${serviceUrl}/app/intents/${digest}`)
+    await heading('Open a position').waitFor()
+    await page.goto(`${serviceUrl}/app/transactions/${transactionHash}`)
+    await page.getByText('executed', { exact: true }).waitFor()
+    await page.goto(`${serviceUrl}/app/vaults`)
+    await page.getByRole('link', { name: 'Frontier' }).click()
+    await heading('Frontier').waitFor()
+    await page.getByRole('link', { name: 'Watched agent' }).click()
+    await heading('Watched agent').waitFor()
+    await page.goto(`${serviceUrl}/app/agents/${agent.agentId}/positions/${positionId}`)
+    await heading('PLTR').waitFor()
+    await page.reload()
+    await heading('PLTR').waitFor()
+    await page.goBack()
+    await heading('Watched agent').waitFor()
+    await page.goBack()
+    await heading('Frontier').waitFor()
+    await page.goForward()
+    await heading('Watched agent').waitFor()
+    await page.goto(`${serviceUrl}/app/nowhere/at/all`)
+    await heading('Not found').waitFor()
+    await page.goto(`${serviceUrl}/app/agents/999999`)
+    await page.getByText('The service does not know this agent.').waitFor()
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
+  it('say that they are stale while the service is gone, and recover', async () => {
+    const { page } = await openPage(browser)
+    await page.goto(`${serviceUrl}/app/vaults/frontier`)
+    await page.getByText('Live', { exact: true }).waitFor()
+    await page.route('**/events*', route => route.abort())
+    await page.reload()
+    await page.getByText('Stale: no connection to the service').waitFor()
+    await page.unroute('**/events*')
+    await page.getByText('Live', { exact: true }).waitFor()
+    expect(await page.getByText('Stale: no connection').count()).toBe(0)
+    await page.context().close()
+  })
+
+  it('are served at / to browsers only, under a policy that allows no other script or style', async () => {
+    const asBrowser = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }
+    const page = await fetch(serviceUrl, { headers: asBrowser })
+    expect(page.headers.get('content-type')).toContain('text/html')
+    expect(page.headers.get('vary')).toContain('Accept')
+    const policy = page.headers.get('content-security-policy')
+    expect(policy).toContain("default-src 'none'")
+    expect(policy).toContain("require-trusted-types-for 'script'")
+    expect(policy).not.toContain('unsafe')
+    for (const accept of ['*/*', 'application/json', 'application/json, text/html;q=0.9']) {
+      const json = await fetch(serviceUrl, { headers: { accept } })
+      expect(json.headers.get('content-type')).toContain('application/json')
+      expect(json.headers.get('vary')).toContain('Accept')
+      expect(((await json.json()) as { service: string }).service).toBe('agent-trading-service')
+    }
+    const { page: start, problems } = await openPage(browser)
+    await start.goto(serviceUrl)
+    for (const text of ['As an MCP server', 'Over HTTP', 'With the TypeScript client', 'Best agents', 'Genesis'])
+      await start.getByText(text, { exact: true }).first().waitFor()
+    expect(problems).toEqual([])
+    await start.context().close()
+  })
+})

@@ -1,0 +1,35 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { runClientAgent } from './client-agents.ts'
+import { planOf } from './plan.ts'
+import { type Rig, startRig } from './rig.ts'
+import { prepareService } from './service.ts'
+
+const SEEDS = 20
+const INTENTS = 60
+const RIGS = 2
+
+let rigs: Rig[] = []
+let remove = () => {}
+beforeAll(async () => {
+  const prepared = await prepareService()
+  remove = prepared.remove
+  rigs = await Promise.all(Array.from({ length: RIGS }, () => startRig(prepared.start, runClientAgent)))
+})
+afterAll(async () => {
+  await Promise.all(rigs.map(rig => rig.stop()))
+  remove()
+})
+
+test(`in each of ${SEEDS} seeds agents on the TypeScript client never trade twice`, { timeout: 900_000 }, async () => {
+  const seeds = Array.from({ length: SEEDS }, (_, index) => index + 1)
+  const failed: string[] = []
+  const work = async (rig: Rig) => {
+    for (let seed = seeds.shift(); seed !== undefined; seed = seeds.shift()) {
+      const { violations, executed } = await rig.run({ ...planOf(seed, INTENTS), isPaid: false })
+      expect(executed).toBeGreaterThan(INTENTS / 2)
+      for (const { rule, what } of violations) failed.push(`seed ${seed}: ${rule}: ${what}`)
+    }
+  }
+  await Promise.all(rigs.map(work))
+  expect(failed).toEqual([])
+})

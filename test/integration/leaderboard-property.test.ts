@@ -1,0 +1,175 @@
+import { abortAllDurableObjects, evictDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { privateKeyToAccount } from 'viem/accounts'
+import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
+import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+import type { Account } from '../../devnet/accounts.ts'
+import { type ServedLeaderboard, verifyLeaderboard } from '../../scripts/leaderboard-from-logs.ts'
+import { chain, sign } from '../support/actors.ts'
+import type { Body } from '../support/body.ts'
+import { node, ownedBy } from '../support/history-oracle.ts'
+import { reorgChain } from '../support/reorg-chain.ts'
+import { type Random, randomOf } from '../support/seeded-random.ts'
+import { call, deployment, type Input, type OperationId } from '../support/surfaces.ts'
+
+// Random trades, prices and hours, with reorgs and crashes of the indexer. What the service serves must equal what the logs of
+// the chain say. Transactions are sent directly, because lanes would send withdrawn ones again.
+
+const TRADES = inject('isFull') ? 500 : 30
+const TRADES_PER_CHECK = inject('isFull') ? 25 : 10
+const { accounts, contracts, tokens, vaults } = deployment
+const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const
+const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi } as const
+const manager = { address: contracts.PositionManager, abi: positionManagerAbi } as const
+const oracle = { address: contracts.PriceOracle, abi: priceOracleAbi } as const
+const symbols = ['NVDA', 'AAPL', 'MSFT'] as const
+const traders = accounts.agents.slice(4, 8)
+const agentIds: string[] = []
+const initialPrices = new Map<string, bigint>()
+const indexer = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
+const anvil = (method: string, params: unknown[]) => node.request({ method, params } as never)
+const blockNumber = async () => Number(await node.getBlockNumber({ cacheTime: 0 }))
+const addressOf = (symbol: string) => tokens[symbol] as `0x${string}`
+let tradeCount = 0
+
+beforeAll(async () => {
+  for (const owner of traders) {
+    const { body } = await call('getRegistrationQuote', {
+      signer: owner.address,
+      vault: vaults.genesis,
+      name: 'ranked',
+      metadataURI: 'https://agents.example/ranked.json',
+    })
+    const { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline } = body.typedData.message
+    const signature = await sign(privateKeyToAccount(owner.privateKey), body.typedData)
+    const args = [vault, name, metadataURI, signer, linkERC8004, BigInt(erc8004AgentId), BigInt(deadline), signature]
+    await chain.send(accounts.relayer, { ...registry, functionName: 'selfRegisterAgent', args: args as never })
+    agentIds.push((await ownedBy(owner.address)).at(-1) as string)
+  }
+  for (const symbol of symbols) {
+    const [price] = await node.readContract({ ...oracle, functionName: 'peekPrice', args: [addressOf(symbol)] })
+    initialPrices.set(symbol, price)
+  }
+  await anvil('anvil_mine', ['0x40', '0x0']) // no reorg is deep enough to withdraw the registrations
+})
+
+afterAll(async () => {
+  for (const [symbol, price] of initialPrices)
+    await chain.send(accounts.oracleUpdater, { ...oracle, functionName: 'setPrice', args: [addressOf(symbol), price] })
+})
+
+/** Signs a quote and sends it to the router. A refused quote or a revert has no effect. */
+async function trade(agentId: string, quote: OperationId, functionName: string, input: Input) {
+  const { status, body } = await call(quote, { agentId, ...input })
+  if (status !== 200) return
+  const account = privateKeyToAccount((traders[agentIds.indexOf(agentId)] as Account).privateKey)
+  const signature = await sign(account, body.typedData)
+  const exits = (body.body.exits ?? []).map((rule: Body) => ({
+    triggerType: rule.triggerBps < 0 ? 0 : 1,
+    triggerBps: BigInt(rule.triggerBps),
+    exitBps: rule.exitBps,
+  }))
+  const args = [{ ...body.typedData.message, exits }, signature]
+  await chain.send(accounts.executor, { ...router, functionName, args } as never).then(
+    () => tradeCount++,
+    () => {},
+  )
+}
+
+const openIds = (agentId: string) =>
+  node.readContract({ ...manager, functionName: 'getOpenPositionIds', args: [BigInt(agentId)] })
+
+async function tradeAtRandom(random: Random): Promise<void> {
+  const agentId = random.pick(agentIds)
+  const ids = await openIds(agentId)
+  const [positionId] = ids.length > 0 ? [`${random.pick(ids)}`] : []
+  if (positionId === undefined || (ids.length < 3 && random.chance(0.4)))
+    return trade(agentId, 'getTradeIntentQuote', 'openPosition', {
+      symbol: random.pick(symbols),
+      usdcAmount: `${random.integer(5, 60)}`,
+      exits: random.pick(['-60:5000,-90:10000', '120:5000,-95:10000']),
+    })
+  if (random.chance(0.3))
+    return trade(agentId, 'getAddIntentQuote', 'addToPosition', { positionId, usdcAmount: '7.25' })
+  const exitBps = random.pick([2_500, 6_000, 10_000])
+  return trade(agentId, 'getReduceIntentQuote', 'reducePosition', { positionId, exitBps })
+}
+
+/** Posts a price near the initial one, because the pools do not follow, and fires the exits that it makes due. */
+async function movePrice(random: Random): Promise<void> {
+  const symbol = random.pick(symbols)
+  const next = ((initialPrices.get(symbol) ?? 0n) * BigInt(random.pick([9_940, 9_965, 10_000, 10_030]))) / 10_000n
+  await chain.send(accounts.oracleUpdater, { ...oracle, functionName: 'setPrice', args: [addressOf(symbol), next] })
+  const ids = (await Promise.all(agentIds.map(openIds))).flat()
+  await chain.send(accounts.keeper, { ...router, functionName: 'executeExits', args: [ids] })
+}
+
+/** Lets hours pass. Some of them are without a fresh price, which is a gap. */
+async function passHours(random: Random): Promise<void> {
+  await chain.increaseTime(random.integer(1, 5) * 3_600)
+  await chain.refreshPrices()
+}
+
+async function reorg(random: Random): Promise<void> {
+  const ancestor = await blockNumber()
+  await tradeAtRandom(random)
+  if (random.chance(0.7)) await indexer().sample()
+  // Blocks are mined until anvil gets the request, and the depth is counted from the newest.
+  await reorgChain((await blockNumber()) - ancestor + random.integer(4, 12))
+}
+
+async function crash(random: Random): Promise<void> {
+  const sampled = indexer()
+    .sample()
+    .catch(() => {})
+  await (random.chance(0.5) ? abortAllDurableObjects() : evictDurableObject(indexer()))
+  await sampled
+}
+
+async function readPages(input: Input): Promise<ServedLeaderboard[]> {
+  const pages: ServedLeaderboard[] = []
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const { status, body } = await call('getLeaderboard', { ...input, limit: 3, ...(cursor && { cursor }) })
+    expect({ status, body }).toMatchObject({ status: 200, body: { lagBlocks: 0 } })
+    pages.push(body as never)
+    cursor = body.nextCursor
+  }
+  return pages
+}
+
+async function expectVerified(input: Input): Promise<number> {
+  const pages = await readPages(input)
+  const verified = { rpcUrl: deployment.rpcUrl, contracts: deployment.contracts, fromBlock: 0n }
+  const { entries, differences } = await verifyLeaderboard(verified, pages, {})
+  expect(differences).toEqual([])
+  return entries
+}
+
+const orders: Input[] = [
+  { period: 'day', sort: 'return' },
+  { period: 'week', sort: 'drawdown' },
+  { period: 'month', sort: 'calmar' },
+  { period: 'all', sort: 'sharpe' },
+]
+
+it(`leaderboard verification equals the served one after ${TRADES} random trades with reorganizations`, {
+  timeout: inject('isFull') ? 900_000 : 120_000,
+}, async () => {
+  const random = randomOf('leaderboard', 1)
+  const steps = [movePrice, movePrice, passHours, reorg, crash]
+  for (let checked = 0; tradeCount < TRADES; ) {
+    await tradeAtRandom(random)
+    if (random.chance(0.35)) await random.pick(steps)(random)
+    if (tradeCount - checked < TRADES_PER_CHECK) continue
+    checked = tradeCount
+    await indexer().sample()
+    for (const order of orders) await expectVerified(order)
+  }
+  await indexer().sample()
+  expect(await expectVerified({ period: 'all', sort: 'return' })).toBeGreaterThanOrEqual(agentIds.length)
+  const { results } = await env.HISTORY.prepare('SELECT ancestor FROM reorgs').all()
+  expect(results.length).toBeGreaterThan(0)
+})

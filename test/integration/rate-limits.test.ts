@@ -1,0 +1,149 @@
+import { expect, it } from 'vitest'
+import { newTrader, openPosition, signedIntent } from '../support/actors.ts'
+import { appWith, callOverHttp, type Fetch, request } from '../support/surfaces.ts'
+
+// HTTP only: limits depend on headers. MCP is called with raw messages.
+// Every app counts for itself, as isolates do. Requests without a client address are not counted.
+
+/** Returns the service as a client at an address sees it. */
+const from =
+  (address: string, app: Fetch): Fetch =>
+  sent => {
+    const headers = new Headers(sent.headers)
+    headers.set('cf-connecting-ip', address)
+    return app(new Request(sent, { headers }))
+  }
+
+const limited = (limit: string) => ({ status: 429, body: { code: 'RATE_LIMITED', details: { limit } } })
+
+it('a response says what is left, a refusal when to come back, and no other address is affected', async () => {
+  const app = appWith({ RATE_LIMIT_READS: '2' })
+  const client = from('192.0.2.10', app)
+  for (const remaining of [1, 0]) {
+    const { status, headers } = await callOverHttp('listVaults', {}, client)
+    expect(status).toBe(200)
+    expect(headers.get('ratelimit-policy')).toBe('"reads";q=2;w=60')
+    expect(headers.get('ratelimit')).toMatch(new RegExp(`^"reads";r=${remaining};t=\\d+$`))
+  }
+  const refused = await callOverHttp('listVaults', {}, client)
+  expect(refused).toMatchObject(limited('reads'))
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(60)
+  expect((await callOverHttp('listVaults', {}, from('192.0.2.11', app))).status).toBe(200)
+})
+
+it('quotes, registrations and streams have limits of their own, and 0 is none', async () => {
+  const { agentId } = await newTrader()
+  const app = appWith({
+    RATE_LIMIT_READS: '0',
+    RATE_LIMIT_QUOTES: '1',
+    RATE_LIMIT_REGISTRATIONS: '1',
+    RATE_LIMIT_STREAMS: '1',
+  })
+  const client = from('192.0.2.12', app)
+  for (let reads = 0; reads < 5; reads++) expect((await callOverHttp('listTokens', {}, client)).status).toBe(200)
+  expect((await callOverHttp('getTradeIntentQuote', { agentId }, client)).status).toBe(200)
+  expect(await callOverHttp('getTradeIntentQuote', { agentId }, client)).toMatchObject(limited('quotes'))
+  expect((await callOverHttp('registerAgent', {}, client)).status).toBe(400)
+  expect(await callOverHttp('registerAgent', {}, client)).toMatchObject(limited('registrations'))
+  const opened = await request('/events', {}, client)
+  expect(opened.status).toBe(200)
+  await opened.body?.cancel()
+  expect((await request('/events', {}, client)).status).toBe(429)
+})
+
+it('a verified signature raises the limits of its address, a repeated body does not', async () => {
+  const trader = await newTrader()
+  const positionId = await openPosition(trader)
+  const app = appWith({ RATE_LIMIT_READS: '1' })
+  const [client, stranger] = [from('192.0.2.13', app), from('192.0.2.14', app)]
+  expect((await callOverHttp('listVaults', {}, client)).status).toBe(200)
+  expect(await callOverHttp('listVaults', {}, client)).toMatchObject(limited('reads'))
+
+  const body = await signedIntent(trader, 'submitReduceIntent', { positionId, exitBps: 100 })
+  expect((await callOverHttp('submitReduceIntent', body, client)).status).toBe(201)
+  const raised = await callOverHttp('listVaults', {}, client)
+  expect(raised.status).toBe(200)
+  expect(raised.headers.get('ratelimit-policy')).toBe('"reads";q=2;w=60')
+
+  expect((await callOverHttp('submitReduceIntent', body, stranger)).status).toBe(201)
+  expect((await callOverHttp('listVaults', {}, stranger)).headers.get('ratelimit-policy')).toBe('"reads";q=1;w=60')
+})
+
+it('a signer has a limit wherever its messages come from; repeated bodies and reductions do not count', async () => {
+  const trader = await newTrader()
+  const positionId = await openPosition(trader)
+  const app = appWith({ RATE_LIMIT_SIGNER: '2' })
+  const add = async (address: string) => {
+    const body = await signedIntent(trader, 'submitAddIntent', { positionId, usdcAmount: '10' })
+    return callOverHttp('submitAddIntent', body, from(address, app))
+  }
+  const [first, second, third] = [await add('192.0.2.15'), await add('192.0.2.16'), await add('192.0.2.17')]
+  expect([first.status, second.status]).toEqual([201, 201])
+  expect(third).toMatchObject(limited('signer'))
+  expect(JSON.stringify(third)).toContain('The signer has made more than 2 requests')
+  const reduction = await signedIntent(trader, 'submitReduceIntent', { positionId, exitBps: 100 })
+  expect((await callOverHttp('submitReduceIntent', reduction, from('192.0.2.18', app))).status).toBe(201)
+})
+
+const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+const initialize = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: { name: 'raw', version: '1' } },
+}
+const post = (body: unknown, client: Fetch, more: Record<string, string> = {}) =>
+  request('/mcp', { method: 'POST', headers: { ...headers, ...more }, body: JSON.stringify(body) }, client)
+async function openSession(client: Fetch): Promise<{ 'mcp-session-id': string }> {
+  const response = await post(initialize, client)
+  await response.text()
+  const session = { 'mcp-session-id': response.headers.get('mcp-session-id') ?? '' }
+  await (await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, client, session)).text()
+  return session
+}
+async function replyOf(response: Response) {
+  const text = await response.text()
+  return { status: response.status, text, fields: response.headers.get('ratelimit') }
+}
+
+it('each call of an MCP batch counts with its own kind', async () => {
+  const { agentId } = await newTrader()
+  const app = appWith({ RATE_LIMIT_QUOTES: '2' })
+  const client = from('192.0.2.20', app)
+  const session = await openSession(client)
+  const quote = (id: number) => ({
+    jsonrpc: '2.0',
+    id,
+    method: 'tools/call',
+    params: { name: 'svc_get_trade_intent_quote', arguments: { agentId } },
+  })
+  const passed = await replyOf(
+    await post([quote(11), { ...quote(12), method: 'tools/list', params: {} }], client, session),
+  )
+  expect(passed).toMatchObject({ status: 200, fields: expect.stringMatching(/"quotes";r=1;.*"reads";r=\d+/) })
+  const refused = await replyOf(await post([quote(13), quote(14)], client, session))
+  expect(refused).toMatchObject({ status: 429, text: expect.stringContaining('limit `quotes`') })
+  const other = await replyOf(await post([{ ...quote(15), method: 'tools/list', params: {} }], client, session))
+  expect(other.status).toBe(200)
+})
+
+it('new MCP sessions and the messages of one session are limited', async () => {
+  const app = appWith({ RATE_LIMIT_MCP_SESSIONS: '2', RATE_LIMIT_MCP_SESSION: '3' })
+  const client = from('192.0.2.21', app)
+  const session = await openSession(client) // one message in the session
+  const ping = (id: number, session: Record<string, string>) =>
+    post({ jsonrpc: '2.0', id, method: 'ping' }, client, session)
+  expect((await replyOf(await ping(2, session))).status).toBe(200)
+  expect((await replyOf(await ping(3, session))).status).toBe(200)
+  expect(await replyOf(await ping(4, session))).toMatchObject({
+    status: 429,
+    text: expect.stringContaining('This MCP session has made more than 3 requests'),
+  })
+  const second = await openSession(client)
+  expect((await replyOf(await ping(2, second))).status).toBe(200)
+  expect(await replyOf(await post(initialize, client))).toMatchObject({
+    status: 429,
+    text: expect.stringContaining('limit `mcpSessions`'),
+  })
+})

@@ -1,0 +1,80 @@
+import type { ComponentType } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { PageProps } from './page-props.ts'
+import { AgentPage } from './pages/agent.tsx'
+import { HomePage } from './pages/home.tsx'
+import { IntentPage } from './pages/intent.tsx'
+import { LeaderboardPage } from './pages/leaderboard.tsx'
+import { NotFoundPage } from './pages/not-found.tsx'
+import { PositionPage } from './pages/position.tsx'
+import { StatusPage } from './pages/status.tsx'
+import { TransactionPage } from './pages/transaction.tsx'
+import { VaultPage } from './pages/vault.tsx'
+import { VaultsPage } from './pages/vaults.tsx'
+import { DeploymentProvider } from './parts/deployment.tsx'
+import { Shell } from './parts/shell.tsx'
+import { Loading } from './parts/states.tsx'
+import { matchPath, usePlace } from './router.tsx'
+
+type Page = ComponentType<PageProps>
+
+/** A page whose script is loaded when it is opened. */
+function later(load: () => Promise<Page>): Page {
+  return function Later(props: PageProps) {
+    const [LoadedPage, setPage] = useState<Page>()
+    useEffect(() => {
+      load().then(page => setPage(() => page))
+    }, [])
+    return LoadedPage ? <LoadedPage {...props} /> : <Loading what="the page" lines={4} />
+  }
+}
+
+const OwnerPage = later(() => import('./pages/owner.tsx').then(module => module.OwnerPage))
+const DepositorPage = later(() => import('./pages/depositor.tsx').then(module => module.DepositorPage))
+
+const routes: [pattern: string, title: string, page: Page][] = [
+  ['', 'Agent Trading Service', HomePage],
+  ['/app', 'Vaults', VaultsPage],
+  ['/app/vaults', 'Vaults', VaultsPage],
+  ['/app/vaults/:id', 'Vault', VaultPage],
+  ['/app/leaderboard', 'Leaderboard', LeaderboardPage],
+  ['/app/agents/:agentId', 'Agent', AgentPage],
+  ['/app/agents/:agentId/positions/:positionId', 'Position', PositionPage],
+  ['/app/intents/:digest', 'Intent', IntentPage],
+  ['/app/transactions/:hash', 'Transaction', TransactionPage],
+  ['/app/owner', "Owner's desk", OwnerPage],
+  ['/app/depositor', "Depositor's desk", DepositorPage],
+  ['/app/status', 'Status', StatusPage],
+]
+
+function findRoute(path: string): { title: string; page: Page; params: Record<string, string> } {
+  for (const [pattern, title, page] of routes) {
+    const params = matchPath(pattern, path)
+    if (params) return { title, page, params }
+  }
+  return { title: 'Not found', page: NotFoundPage, params: {} }
+}
+
+/** Chooses the page of the path. */
+export function App() {
+  const { pathname, searchParams } = usePlace()
+  const { title, page: PageOfPath, params } = findRoute(pathname)
+  const isFirst = useRef(true)
+
+  useEffect(() => {
+    const subject = Object.values(params).at(-1)
+    document.title = pathname === '/' ? title : `${subject ? `${title} ${shortened(subject)}` : title} · Agent Trading`
+    if (!isFirst.current) document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true })
+    isFirst.current = false
+  }, [pathname])
+
+  return (
+    <DeploymentProvider>
+      <Shell path={pathname}>
+        <PageOfPath key={pathname} params={params} query={searchParams} />
+      </Shell>
+    </DeploymentProvider>
+  )
+}
+
+const shortened = (text: string) => (text.length > 20 ? `${text.slice(0, 8)}…` : text)

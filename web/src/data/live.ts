@@ -1,0 +1,89 @@
+import { createClient, type EventsRequest, NotFoundError } from '@agent-trading-service/client'
+import { useEffect } from 'preact/hooks'
+import { createStore } from './store.ts'
+
+/** The state of the page's event stream. `since` is the epoch time in milliseconds at which it began. */
+export type Connection = { state: 'off' | 'connecting' | 'live' | 'reconnecting'; since: number }
+
+/** A reorg that the stream reported: the last block that stayed, and how many events were withdrawn. */
+export type Reorg = { commonAncestor: string; withdrawn: number }
+
+export const connection = createStore<Connection>({ state: 'off', since: 0 })
+export const lastReorg = createStore<Reorg | undefined>(undefined)
+/** Grows when something happened that the page should read again. */
+export const changes = createStore(0)
+
+/** Bursts of events cause at most one read in this time. */
+const MIN_INTERVAL_MS = 400
+const RETRY_MS = 2_000
+
+/** Follows the events of an agent, a vault, or all agents (`{}`) while the component is mounted. */
+export function useLive(request: Pick<EventsRequest, 'agentId' | 'vault'> | undefined): void {
+  const key = request && JSON.stringify(request)
+  useEffect(() => {
+    if (key === undefined) return
+    const ended = new AbortController()
+    follow(JSON.parse(key), ended.signal)
+    return () => {
+      ended.abort()
+      setState('off')
+    }
+  }, [key])
+}
+
+/** Reads a stream until the signal ends it, and reconnects behind the last event. */
+async function follow(request: EventsRequest, signal: AbortSignal): Promise<void> {
+  let lastEventId: string | undefined
+  let wasLost = false
+  const stream = createClient({
+    baseUrl: window.location.origin,
+    retryBudgetMs: 0, // a lost connection is shown, and opened again here
+    async fetch(url, init) {
+      const response = await fetch(url, init)
+      if (response.ok && !signal.aborted) {
+        setState('live')
+        if (wasLost) announce()
+        wasLost = false
+      }
+      return response
+    },
+  })
+  while (!signal.aborted) {
+    setState(wasLost ? 'reconnecting' : 'connecting')
+    try {
+      const from = lastEventId === undefined ? {} : { lastEventId }
+      for await (const event of stream.events({ ...request, ...from, signal })) {
+        lastEventId = event.id
+        if (event.type === 'reorg')
+          lastReorg.set({ commonAncestor: event.data.commonAncestor, withdrawn: event.data.withdrawn.length })
+        announce()
+      }
+    } catch (error) {
+      if (signal.aborted || error instanceof NotFoundError) return
+      wasLost = true
+      setState('reconnecting')
+      await new Promise(resolve => setTimeout(resolve, RETRY_MS))
+    }
+  }
+}
+
+function setState(state: Connection['state']) {
+  if (connection.get().state !== state) connection.set({ state, since: Date.now() })
+}
+
+let announcedAt = 0
+let pending: ReturnType<typeof setTimeout> | undefined
+
+/** Tells the page that something changed: at once, or at the end of the interval. */
+function announce() {
+  if (pending !== undefined) return
+  const wait = Math.max(0, announcedAt + MIN_INTERVAL_MS - Date.now())
+  pending = setTimeout(() => {
+    pending = undefined
+    announcedAt = Date.now()
+    changes.set(changes.get() + 1)
+  }, wait)
+}
+
+/** Reads again at once: after a transaction of the page's own. */
+export const readAgain = (): void => announce()

@@ -1,0 +1,69 @@
+import type { AgentTradingError, ReadId, ReadInput, ReadOutput } from '@agent-trading-service/client'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { reads, toServiceError } from './client.ts'
+import { changes } from './live.ts'
+
+/** What a page knows of a read. `data` stays while it is read again; with `error` it is stale. `readAt` is in milliseconds. */
+export type Reading<T> = { data?: T; error?: AgentTradingError; readAt?: number; reload(): void }
+type State<T> = Omit<Reading<T>, 'reload'> & { key: string | undefined }
+
+const MAX_CACHED = 60
+const cache = new Map<string, { data: unknown; readAt: number }>()
+
+function remember(key: string, data: unknown, readAt: number) {
+  cache.delete(key)
+  cache.set(key, { data, readAt })
+  const [oldest] = cache.keys()
+  if (cache.size > MAX_CACHED && oldest !== undefined) cache.delete(oldest)
+}
+
+const POLL_MS = 15_000
+
+/**
+ * Reads from the service, and reads again when the event stream reports a change, every 15 seconds while the page is
+ * visible, and on `reload`. An input that is undefined is not read.
+ */
+export function useRead<Id extends ReadId>(
+  id: Id,
+  input: ReadInput<Id> | undefined,
+  { pollMs = POLL_MS } = {},
+): Reading<ReadOutput<Id>> {
+  type Output = ReadOutput<Id>
+  const key = input && `${id} ${JSON.stringify(input)}`
+  const [state, setState] = useState<State<Output>>(() => cachedState(key))
+  const load = useRef<() => void>(() => {})
+
+  useEffect(() => {
+    setState(cachedState(key))
+    if (key === undefined) return
+    const call = reads[id] as (given: unknown) => Promise<Output>
+    let latest = 0
+    async function readOnce() {
+      const own = ++latest
+      const next = await call(input).then(
+        data => ({ key, data, readAt: Date.now() }),
+        error => ({ key, error: toServiceError(error) }),
+      )
+      if (own !== latest) return // a later read, or another page
+      if ('data' in next) remember(key as string, next.data, next.readAt)
+      setState(previous => ('data' in next ? next : { ...previous, ...next }))
+    }
+    load.current = readOnce
+    readOnce()
+    const unsubscribe = changes.subscribe(readOnce)
+    const timer = setInterval(() => document.visibilityState === 'visible' && readOnce(), pollMs)
+    return () => {
+      latest = -1
+      unsubscribe()
+      clearInterval(timer)
+    }
+  }, [key, pollMs])
+
+  const reload = useCallback(() => load.current(), [])
+  return { ...(state.key === key ? state : cachedState<Output>(key)), reload }
+}
+
+function cachedState<T>(key: string | undefined): State<T> {
+  const cached = key === undefined ? undefined : cache.get(key)
+  return cached ? { key, data: cached.data as T, readAt: cached.readAt } : { key }
+}

@@ -1,0 +1,50 @@
+const MINUS = '−'
+const USDC_DECIMALS = 6
+
+/** Groups the digits of an integer in threes. */
+const grouped = (digits: string) => digits.replace(/\B(?=(\d{3})+$)/g, ',')
+
+/** Rounds base units half up to `fraction` decimals and formats them, such as `1,234.50`. */
+export function formatUnits(base: string, decimals: number, fraction: number): string {
+  const value = BigInt(base)
+  const size = value < 0n ? -value : value
+  const drop = decimals - fraction
+  const rounded = drop > 0 ? (size + 10n ** BigInt(drop) / 2n) / 10n ** BigInt(drop) : size * 10n ** BigInt(-drop)
+  const digits = `${rounded}`.padStart(fraction + 1, '0')
+  const whole = grouped(digits.slice(0, digits.length - fraction))
+  const text = fraction === 0 ? whole : `${whole}.${digits.slice(digits.length - fraction)}`
+  return value < 0n && rounded !== 0n ? MINUS + text : text
+}
+
+export const formatUsdc = (base: string, fraction = 2): string => formatUnits(base, USDC_DECIMALS, fraction)
+
+/** Formats every digit of an amount, for a tooltip: no rounding, no trailing zeros. */
+export function formatExactly(base: string, decimals: number): string {
+  const text = formatUnits(base, decimals, decimals)
+  return decimals === 0 ? text : text.replace(/\.?0+$/, '')
+}
+
+/** Adds a plus sign to a positive number's text. */
+export const withSign = (text: string, isPositive: boolean): string => (isPositive ? `+${text}` : text)
+
+/** Formats basis points as a percentage, such as `−4.25 %`, with a space that does not break. */
+export function formatBps(bps: number, fraction = 2): string {
+  const text = (Math.abs(bps) / 100).toFixed(fraction)
+  const isZero = Number(text) === 0
+  return `${bps < 0 && !isZero ? MINUS : ''}${grouped(text.split('.')[0] ?? '')}${fraction > 0 ? `.${text.split('.')[1]}` : ''}\u00a0%`
+}
+
+/** Formats a decimal number of US dollars with at least two decimals and at most four significant ones below one. */
+export function formatUsd(decimal: string): string {
+  const value = Number(decimal)
+  const fraction = value !== 0 && Math.abs(value) < 1 ? 6 : 2
+  const [whole = '0', rest] = Math.abs(value).toFixed(fraction).split('.')
+  return `${value < 0 ? MINUS : ''}${grouped(whole)}.${rest}`
+}
+
+/** Parses a human amount such as `1250.5` to base units; undefined if it is not one. */
+export function parseAmount(text: string, decimals = USDC_DECIMALS): bigint | undefined {
+  const [, whole, fraction = ''] = /^(\d{1,30})(?:\.(\d*))?$/.exec(text.trim().replaceAll(',', '')) ?? []
+  if (whole === undefined || fraction.length > decimals) return undefined
+  return BigInt(whole + fraction.padEnd(decimals, '0'))
+}

@@ -1,0 +1,177 @@
+import type { Schema } from '../data/client.ts'
+import { useLive } from '../data/live.ts'
+import { useRead } from '../data/use-read.ts'
+import type { PageProps } from '../page-props.ts'
+import { Percent, Usdc } from '../parts/figures.tsx'
+import { Facts, Figures, PageTitle, Panel } from '../parts/panel.tsx'
+import { WhenReady } from '../parts/states.tsx'
+import { Address, Badge, CapitalMode, Untrusted } from '../parts/text.tsx'
+import { Time } from '../parts/times.tsx'
+import { ClosedPositions } from './agent/closed-positions.tsx'
+import { EquityChart } from './agent/equity-chart.tsx'
+import { Limits } from './agent/limits.tsx'
+import { MandateFacts } from './agent/mandate.tsx'
+import { OpenPositions } from './agent/open-positions.tsx'
+import { Promotion } from './agent/promotion.tsx'
+import { Trades } from './agent/trades.tsx'
+import { titleCase } from './vault/tracks.tsx'
+import { AgentStatus } from './vault.tsx'
+
+/** One agent: equity, positions, limits, mandate, promotion and trades. */
+export function AgentPage({ params: { agentId: given = '' } }: PageProps) {
+  const agent = useRead('getAgent', { agentId: given })
+  const isKnown = agent.data !== undefined
+  useLive(isKnown ? { agentId: given } : undefined)
+  return (
+    <WhenReady resource={agent} what="this agent" lines={10}>
+      {({ agentId, agent }) => <KnownAgent agentId={agentId} agent={agent} />}
+    </WhenReady>
+  )
+}
+
+function KnownAgent({ agentId, agent }: { agentId: string; agent: Schema['Agent'] }) {
+  const risk = useRead('getRiskState', { agentId })
+  const equity = useRead('getEquityHistory', { agentId, interval: '1h' })
+  const positions = useRead('listPositions', { agentId })
+  const control = useRead('getMandate', { agentId })
+  const vaults = useRead('listVaults', {}, { pollMs: 120_000 })
+  const vault = vaults.data?.vaults.find(({ contractAddress }) => contractAddress === agent.vault)
+  const track = titleCase(agent.trackName)
+  return (
+    <>
+      <PageTitle
+        kicker={
+          <>
+            Agent #{agentId} · {track} track of{' '}
+            <a href={`/app/vaults/${vault?.id ?? agent.vault}`}>{vault?.name ?? 'its vault'}</a>
+          </>
+        }
+        title={<Untrusted text={agent.name} fallback={`Agent ${agentId}`} />}
+        aside={
+          <>
+            <AgentStatus name={agent.statusName} />
+            {risk.data && <CapitalMode mode={risk.data.capitalMode} />}
+            {control.data?.closingSince && <Badge tone="bad">closing all positions</Badge>}
+            {control.data && !control.data.closingSince && control.data.mandate.mode !== 'trade' && (
+              <Badge tone="warn">buying stopped by the owner</Badge>
+            )}
+          </>
+        }
+      />
+      <WhenReady resource={risk} what="the risk state" lines={2}>
+        {data => <AgentFigures risk={data} />}
+      </WhenReady>
+      <Panel title="Equity and drawdown">
+        <WhenReady resource={equity} what="the equity" lines={6}>
+          {data => <EquityChart history={data} />}
+        </WhenReady>
+      </Panel>
+      <Panel
+        title="Open positions"
+        flush
+        aside={positions.data && <span class="fine num">{positions.data.positions.length} open</span>}
+      >
+        <WhenReady resource={positions} what="the open positions">
+          {({ positions }) => <OpenPositions agentId={agentId} positions={positions} />}
+        </WhenReady>
+      </Panel>
+      <div class="columns thirds">
+        <Panel title="Limits">
+          <WhenReady resource={risk} what="the limits">
+            {data => <Limits risk={data} control={control.data} />}
+          </WhenReady>
+        </Panel>
+        <Panel title="Promotion">
+          <WhenReady resource={risk} what="the promotion criteria">
+            {({ promotionReadiness }) => <Promotion readiness={promotionReadiness} />}
+          </WhenReady>
+        </Panel>
+        <Panel title="Mandate" aside={<a href={`/app/owner?agent=${agentId}`}>Owner's desk</a>}>
+          <WhenReady resource={control} what="the mandate">
+            {data => <MandateFacts control={data} />}
+          </WhenReady>
+        </Panel>
+      </div>
+      <Panel title="Trades" flush>
+        <Trades agentId={agentId} />
+      </Panel>
+      <Panel title="Closed positions" flush>
+        <ClosedPositions agentId={agentId} />
+      </Panel>
+      <Panel title="Identity">
+        <Facts
+          items={[
+            ['Owner', <Address key="owner" value={agent.owner} whole />],
+            ['Signer', <Address key="signer" value={agent.signer} whole />],
+            ['Payouts to', <Address key="payout" value={agent.payoutRecipient} whole />],
+            ['Registered', <Time key="created" value={agent.createdAt} />],
+            ['Metadata', <Untrusted key="metadata" text={agent.metadataURI} fallback="none" />],
+            [
+              'ERC-8004 identity',
+              agent.hasERC8004Identity
+                ? `#${agent.erc8004AgentId}${agent.erc8004OwnerCurrent ? '' : ', no longer held by the owner'}`
+                : 'none',
+            ],
+          ]}
+        />
+        <p class="fine">Name and metadata are written by the agent and shown as text.</p>
+      </Panel>
+    </>
+  )
+}
+
+function AgentFigures({ risk }: { risk: Schema['RiskState'] }) {
+  const { equity, derived, pnl, positions } = risk
+  return (
+    <>
+      {risk.priceStale && (
+        <p class="note-line warn" role="status">
+          No fresh price for {risk.staleSymbols.join(', ')}: equity uses the last known one.
+        </p>
+      )}
+      <Figures
+        items={[
+          {
+            label: 'Equity',
+            value: <Usdc value={equity.currentUsdc} />,
+            note: (
+              <>
+                peak <Usdc value={equity.peakUsdc} />
+              </>
+            ),
+          },
+          { label: 'Return on the track', value: <Percent bps={derived.returnBps} signed /> },
+          {
+            label: 'Drawdown',
+            value: <Percent bps={equity.currentDrawdownBps} />,
+            note: (
+              <>
+                limit{' '}
+                {risk.accountRiskBounds.maxDrawdownBps === 0 ? (
+                  'none'
+                ) : (
+                  <Percent bps={risk.accountRiskBounds.maxDrawdownBps} />
+                )}
+              </>
+            ),
+          },
+          { label: 'Unrealized', value: <Usdc value={derived.unrealizedPnlUsdc} signed /> },
+          {
+            label: 'Realized today',
+            value: <Usdc value={pnl.dailyRealizedUsdc} signed />,
+            note: (
+              <>
+                lifetime <Usdc value={pnl.lifetimeRealizedUsdc} signed />
+              </>
+            ),
+          },
+          {
+            label: 'Positions',
+            value: <span class="num">{positions.openCount} open</span>,
+            note: <span class="num">{positions.closed} closed</span>,
+          },
+        ]}
+      />
+    </>
+  )
+}

@@ -1,0 +1,85 @@
+import type { Schema } from '../../data/client.ts'
+import { useRead } from '../../data/use-read.ts'
+import { Percent, Price, Usdc } from '../../parts/figures.tsx'
+import { Ladder, ladderRules } from '../../parts/ladder.tsx'
+import { Empty } from '../../parts/states.tsx'
+import { Badge, CapitalMode } from '../../parts/text.tsx'
+import { Time } from '../../parts/times.tsx'
+import { waitOf } from '../position/rules.tsx'
+
+type Position = Schema['AgentPosition']
+
+/** The open positions of an agent, each with its ladder against entry and price. */
+export function OpenPositions({ agentId, positions }: { agentId: string; positions: Position[] }) {
+  if (positions.length === 0)
+    return <Empty title="No open position.">A position appears here in the block in which the agent opens it.</Empty>
+  return (
+    <ul class="positions">
+      {positions.map(position => (
+        <li key={position.positionId}>
+          <OpenPosition agentId={agentId} position={position} />
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function OpenPosition({ agentId, position }: { agentId: string; position: Position }) {
+  const path = `/agents/${agentId}/positions/${position.positionId}`
+  const { data: automation } = useRead('getPositionAutomation', { agentId, positionId: position.positionId })
+  const isStale = automation?.price.stale ?? position.priceStale
+  return (
+    <article class="position" aria-label={`${position.symbol}, position ${position.positionId}`}>
+      <div class="position-head">
+        <h3>
+          <a href={`/app${path}`}>{position.symbol}</a> <span class="fine">#{position.positionId}</span>
+        </h3>
+        <CapitalMode mode={position.capitalMode} />
+        {isStale && <Badge tone="warn">price stale</Badge>}
+        {automation?.ownerClose && <Badge tone="bad">closing for the owner</Badge>}
+      </div>
+      <dl class="position-figures">
+        <div>
+          <dt>Cost</dt>
+          <dd>
+            <Usdc value={position.usdcCostBasis} />
+          </dd>
+        </div>
+        <div>
+          <dt>Entry</dt>
+          <dd>
+            <Price usd={`${Number(position.entryPriceUsdc) / 1e6}`} />
+          </dd>
+        </div>
+        <div>
+          <dt>Unrealized</dt>
+          <dd>
+            <Usdc value={position.unrealizedPnlUsdc} signed /> <Percent bps={position.derived.returnBps} signed />
+          </dd>
+        </div>
+        <div>
+          <dt>Opened</dt>
+          <dd>
+            <Time value={position.openedAt} />
+          </dd>
+        </div>
+      </dl>
+      <Ladder
+        entryPriceUsdc={position.entryPriceUsdc}
+        rules={ladderRules(position)}
+        priceUsd={automation?.price.priceUsd}
+        isPriceStale={isStale}
+      />
+      {automation && (
+        <ul class="waits">
+          {automation.pendingRules.map(rule => (
+            <li key={rule.ruleIndex}>
+              <b>{rule.triggerType === 'StopLoss' ? 'Stop-loss' : 'Take-profit'}</b> waits for{' '}
+              {waitOf(rule, automation)}.
+            </li>
+          ))}
+        </ul>
+      )}
+    </article>
+  )
+}

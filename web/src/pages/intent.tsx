@@ -1,0 +1,166 @@
+import type { Schema } from '../data/client.ts'
+import { useLive } from '../data/live.ts'
+import { useRead } from '../data/use-read.ts'
+import type { PageProps } from '../page-props.ts'
+import { Facts, PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
+import { Empty, WhenReady } from '../parts/states.tsx'
+import { type Step, Steps } from '../parts/steps.tsx'
+import { Badge, TransactionLink } from '../parts/text.tsx'
+import { Time } from '../parts/times.tsx'
+
+type Intent = Schema['Intent']
+
+const KINDS = {
+  open: 'Open a position',
+  add: 'Add to a position',
+  reduce: 'Reduce a position',
+  ladder: 'Replace an exit ladder',
+  register: 'Register an agent',
+  link: 'Link an identity',
+}
+/** While an intent is on its way, it is read this often besides what the event stream reports. */
+const POLL_MS = 3_000
+
+/** The life of a signed intent, from received to final. */
+export function IntentPage({ params: { digest = '' } }: PageProps) {
+  const intent = useRead('getIntent', { digest }, { pollMs: POLL_MS })
+  const agentId = intent.data?.agentId
+  useLive(agentId === undefined ? undefined : { agentId })
+  return (
+    <WhenReady resource={intent} what="this intent" lines={8}>
+      {intent => (
+        <>
+          <PageTitle
+            kicker={
+              agentId === undefined ? (
+                'Signed intent'
+              ) : (
+                <>
+                  Signed intent of <a href={`/app/agents/${agentId}`}>agent {agentId}</a>
+                </>
+              )
+            }
+            title={KINDS[intent.kind]}
+            aside={<Badge tone={toneOf(intent.state)}>{intent.state}</Badge>}
+          />
+          <Panel title="Life">
+            <Steps steps={stepsOf(intent)} />
+            {intent.refusal && (
+              <div class="failure">
+                <strong>{intent.refusal.error}</strong>
+                {intent.refusal.remedy && <p>{intent.refusal.remedy}</p>}
+                <p class="fine hex">{intent.refusal.code}</p>
+              </div>
+            )}
+          </Panel>
+          <Panel title="Facts">
+            <Facts
+              items={[
+                [
+                  'Digest',
+                  <span key="digest" class="hex whole">
+                    {intent.digest}
+                  </span>,
+                ],
+                [
+                  'Nonce',
+                  <span key="nonce" class="num">
+                    {intent.nonce}
+                  </span>,
+                ],
+                ['Deadline', <Time key="deadline" value={intent.deadline} withSeconds />],
+                ...(intent.positionId !== undefined && agentId !== undefined
+                  ? [
+                      [
+                        'Position',
+                        <a key="position" href={`/app/agents/${agentId}/positions/${intent.positionId}`}>
+                          #{intent.positionId}
+                        </a>,
+                      ] as [string, preact.VNode],
+                    ]
+                  : []),
+              ]}
+            />
+          </Panel>
+          <Panel title="Attempts" flush>
+            {intent.attempts.length === 0 ? (
+              <Empty title="No transaction was signed for it." />
+            ) : (
+              <AttemptTable attempts={intent.attempts} />
+            )}
+          </Panel>
+        </>
+      )}
+    </WhenReady>
+  )
+}
+
+const toneOf = (state: Intent['state']) =>
+  state === 'final' || state === 'mined' ? 'good' : state === 'rejected' || state === 'reverted' ? 'bad' : 'quiet'
+
+const ORDER = ['received', 'prepared', 'sent', 'mined', 'final'] as const
+const TEXTS = {
+  received: 'The service checks signature, nonce and rules.',
+  prepared: 'The transaction is signed and journalled.',
+  sent: 'A node has accepted it.',
+  mined: 'It is executed in a block.',
+  final: 'Its block is too deep for a reorg.',
+}
+/** The steps before a failure that were taken for certain. */
+const TAKEN = { rejected: 1, reverted: 3 }
+
+function stepsOf({ state, createdAt, blockNumber }: Intent): Step[] {
+  const block = blockNumber === undefined ? '' : ` Block ${Number(blockNumber).toLocaleString('en')}.`
+  const textOf = (name: (typeof ORDER)[number]) =>
+    name === 'received' ? (
+      <>
+        {TEXTS.received} <Time value={createdAt} withSeconds />
+      </>
+    ) : (
+      TEXTS[name] + (name === 'mined' ? block : '')
+    )
+  if (state === 'rejected' || state === 'reverted') {
+    const taken = ORDER.slice(0, TAKEN[state]).map(name => ({ name, text: textOf(name), state: 'done' as const }))
+    const text = state === 'rejected' ? 'Nothing was executed.' : `It was mined without effect.${block}`
+    return [...taken, { name: state, text, state: 'failed' }]
+  }
+  const reached = ORDER.indexOf(state)
+  return ORDER.map((name, index) => ({
+    name,
+    text: textOf(name),
+    state: index < reached || state === 'final' ? 'done' : index === reached ? 'current' : 'ahead',
+  }))
+}
+
+const AttemptTable = ({ attempts }: { attempts: Schema['Attempt'][] }) => (
+  <TableScroll label="Attempts">
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Transaction</th>
+          <th scope="col">Purpose</th>
+          <th scope="col" class="right">
+            Account nonce
+          </th>
+          <th scope="col">State</th>
+          <th scope="col">Sent</th>
+        </tr>
+      </thead>
+      <tbody>
+        {attempts.map(({ transactionHash, purpose, nonce, state, sentAt }) => (
+          <tr key={transactionHash}>
+            <th scope="row">
+              <TransactionLink hash={transactionHash} />
+            </th>
+            <td>{purpose === 'call' ? 'execute' : 'cancel'}</td>
+            <td class="right num">{nonce}</td>
+            <td>{state}</td>
+            <td>
+              <Time value={sentAt} withSeconds />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </TableScroll>
+)

@@ -1,0 +1,154 @@
+import type { Schema } from '../data/client.ts'
+import { useLive } from '../data/live.ts'
+import { useRead } from '../data/use-read.ts'
+import type { PageProps } from '../page-props.ts'
+import { PageTitle, Panel } from '../parts/panel.tsx'
+import { Empty, WhenReady } from '../parts/states.tsx'
+import { Time } from '../parts/times.tsx'
+import { navigate } from '../router.tsx'
+import { Pages } from './agent/trades.tsx'
+import { StandingTable } from './leaderboard/standing-table.tsx'
+
+type Choice = { name: string; label: string; values: [value: string, label: string][] }
+
+const CHOICES: Choice[] = [
+  {
+    name: 'period',
+    label: 'Period',
+    values: [
+      ['day', 'Today'],
+      ['week', 'This week'],
+      ['month', 'This month'],
+      ['all', 'All time'],
+    ],
+  },
+  {
+    name: 'sort',
+    label: 'Ranked by',
+    values: [
+      ['return', 'Return'],
+      ['drawdown', 'Drawdown'],
+      ['calmar', 'Calmar ratio'],
+      ['sharpe', 'Sharpe ratio'],
+    ],
+  },
+  {
+    name: 'capital',
+    label: 'Capital',
+    values: [
+      ['', 'Real and on paper'],
+      ['real', 'Real'],
+      ['simulated', 'On paper'],
+    ],
+  },
+  {
+    name: 'track',
+    label: 'Track',
+    values: [
+      ['', 'All'],
+      ['CHALLENGE', 'Challenge'],
+      ['FUNDED', 'Funded'],
+      ['PRIME', 'Prime'],
+    ],
+  },
+]
+const DEFAULTS: Record<string, string> = { period: 'week', sort: 'return' }
+const PAGE_SIZE = 25
+
+/** Agents by their track records. The choices are in the address, so that a list can be linked and gone back to. */
+export function LeaderboardPage({ query }: PageProps) {
+  useLive({})
+  const vaults = useRead('listVaults', {}, { pollMs: 120_000 })
+  const chosen = Object.fromEntries(
+    [...CHOICES.map(({ name }) => name), 'vault'].map(name => [name, query.get(name) ?? DEFAULTS[name] ?? '']),
+  )
+  const { period, sort, capital, track, vault } = chosen
+  const cursor = query.get('cursor')
+  const leaderboard = useRead('getLeaderboard', {
+    period: period as Schema['Leaderboard']['period'],
+    sort: sort as Schema['Leaderboard']['sort'],
+    limit: PAGE_SIZE,
+    ...(capital && { capital: capital as 'real' | 'simulated' }),
+    ...(track && { track }),
+    ...(vault && { vault }),
+    ...(cursor && { cursor }),
+  })
+  const vaultChoice: Choice = {
+    name: 'vault',
+    label: 'Vault',
+    values: [['', 'All'], ...(vaults.data?.vaults.map(({ id, name }) => [id, name] as [string, string]) ?? [])],
+  }
+  return (
+    <>
+      <PageTitle
+        title="Leaderboard"
+        kicker="Every figure follows from the chain's logs; anybody can compute it again"
+        aside={
+          leaderboard.data && (
+            <span class="fine">
+              block <span class="num">{Number(leaderboard.data.asOf.blockNumber).toLocaleString('en')}</span>
+            </span>
+          )
+        }
+      />
+      <form class="choices" aria-label="What the leaderboard shows" onSubmit={event => event.preventDefault()}>
+        {[...CHOICES, vaultChoice].map(({ name, label, values }) => (
+          <label key={name}>
+            <span>{label}</span>
+            <select value={chosen[name]} onChange={event => choose(query, name, event.currentTarget.value)}>
+              {values.map(([value, text]) => (
+                <option key={value} value={value} selected={value === chosen[name]}>
+                  {text}
+                </option>
+              ))}
+            </select>
+          </label>
+        ))}
+      </form>
+      <Panel title={<Period leaderboard={leaderboard.data} />} flush>
+        <WhenReady resource={leaderboard} what="the leaderboard" lines={8}>
+          {({ entries, nextCursor }) => (
+            <>
+              {entries.length === 0 ? (
+                <Empty title="No agent has traded in this period.">
+                  An agent is ranked after its first trade. A longer period may have some.
+                </Empty>
+              ) : (
+                <StandingTable entries={entries} vaults={vaults.data?.vaults ?? []} />
+              )}
+              <Pages
+                hasNewer={cursor !== null}
+                onNewer={() => window.history.back()}
+                onOlder={nextCursor === null ? undefined : () => choose(query, 'cursor', nextCursor)}
+                labels={['Higher', 'Lower']}
+              />
+            </>
+          )}
+        </WhenReady>
+      </Panel>
+      <p class="fine">
+        Return is the sum of hourly returns on the allocation of their time. Drawdown is the deepest fall from an
+        earlier peak. Calmar is return over drawdown; Sharpe is the mean hourly return over its deviation, scaled to a
+        year. Hours in which a held token had no fresh price are named as gaps.
+      </p>
+    </>
+  )
+}
+
+function choose(query: URLSearchParams, name: string, value: string) {
+  const next = new URLSearchParams(query)
+  if (name !== 'cursor') next.delete('cursor')
+  if (value === (DEFAULTS[name] ?? '')) next.delete(name)
+  else next.set(name, value)
+  navigate(next.size === 0 ? '/app/leaderboard' : `/app/leaderboard?${next}`)
+}
+
+function Period({ leaderboard }: { leaderboard: Schema['Leaderboard'] | undefined }) {
+  if (leaderboard === undefined) return <>Standings</>
+  if (leaderboard.periodEnd === null) return <>Since the first trade</>
+  return (
+    <>
+      <Time value={leaderboard.periodStart} /> to <Time value={leaderboard.periodEnd} />
+    </>
+  )
+}

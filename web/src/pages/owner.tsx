@@ -1,0 +1,148 @@
+import { useState } from 'preact/hooks'
+import { useLive } from '../data/live.ts'
+import { useStore } from '../data/store.ts'
+import { useRead } from '../data/use-read.ts'
+import type { PageProps } from '../page-props.ts'
+import { PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
+import { Empty, WhenReady } from '../parts/states.tsx'
+import { Untrusted } from '../parts/text.tsx'
+import { navigate } from '../router.tsx'
+import { WalletBar } from '../wallet/wallet-bar.tsx'
+import { connected } from '../wallet/wallets.ts'
+import { AcceptOffer } from './owner/accept-offer.tsx'
+import { AgentControls } from './owner/agent-controls.tsx'
+import { titleCase } from './vault/tracks.tsx'
+import { AgentStatus } from './vault.tsx'
+
+const isAddress = (text: string) => /^0x[0-9a-fA-F]{40}$/.test(text)
+
+/** Agents by their owner's address, and what the owner signs for them with a wallet. */
+export function OwnerPage({ query }: PageProps) {
+  const wallet = useStore(connected)
+  const chosenAgent = query.get('agent') ?? undefined
+  const control = useRead('getMandate', chosenAgent === undefined ? undefined : { agentId: chosenAgent })
+  const owner = query.get('address') ?? wallet?.address ?? control.data?.owner
+  useLive({})
+  return (
+    <>
+      <PageTitle
+        title="Owner's desk"
+        kicker="Stop agents, set their mandates and hand them over. The wallet signs; no key enters this page"
+      />
+      <Panel title="Wallet">
+        <WalletBar />
+      </Panel>
+      <div class="columns desk">
+        <Panel title="Agents of an owner" flush>
+          <OwnerField key={owner ?? ''} owner={owner ?? ''} query={query} />
+          {owner !== undefined && isAddress(owner) ? (
+            <AgentsOfOwner owner={owner} chosen={chosenAgent} query={query} />
+          ) : (
+            <Empty title="Whose agents?">Connect a wallet, or paste the address of an owner.</Empty>
+          )}
+        </Panel>
+        {chosenAgent === undefined ? (
+          <Panel title="Agent">
+            <Empty title="Choose an agent.">What its owner can do with it appears here.</Empty>
+          </Panel>
+        ) : (
+          <AgentControls key={chosenAgent} agentId={chosenAgent} />
+        )}
+      </div>
+      <Panel title="Accept an agent that was offered to you">
+        <AcceptOffer />
+      </Panel>
+    </>
+  )
+}
+
+function withParameter(query: URLSearchParams, name: string, value: string): string {
+  const next = new URLSearchParams(query)
+  next.set(name, value)
+  return `/app/owner?${next}`
+}
+
+function OwnerField({ owner, query }: { owner: string; query: URLSearchParams }) {
+  const [text, setText] = useState(owner)
+  const isWrong = text !== '' && !isAddress(text.trim())
+  return (
+    <form
+      class="inset"
+      onSubmit={event => {
+        event.preventDefault()
+        if (!isWrong && text !== '') navigate(withParameter(query, 'address', text.trim()))
+      }}
+    >
+      <label for="owner-address">Address of the owner</label>
+      <div class="field-row">
+        <input
+          id="owner-address"
+          class="hex"
+          autocomplete="off"
+          spellcheck={false}
+          placeholder="0x…"
+          value={text}
+          aria-invalid={isWrong}
+          onInput={event => setText(event.currentTarget.value)}
+        />
+        <button type="submit" disabled={isWrong || text === ''}>
+          Show
+        </button>
+      </div>
+    </form>
+  )
+}
+
+type AgentsProps = { owner: string; chosen: string | undefined; query: URLSearchParams }
+
+function AgentsOfOwner({ owner, chosen, query }: AgentsProps) {
+  const agents = useRead('listAgentsByOwner', { owner })
+  return (
+    <WhenReady resource={agents} what="the agents of this owner">
+      {({ agents }) =>
+        agents.length === 0 ? (
+          <Empty title="This address owns no agent.">An agent that was offered to it is accepted below.</Empty>
+        ) : (
+          <TableScroll label="Agents of this owner">
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">Agent</th>
+                  <th scope="col">Track</th>
+                  <th scope="col">Status</th>
+                  <th scope="col">
+                    <span class="hidden">Choose</span>
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {agents.map(({ agentId, agent }) => (
+                  <tr key={agentId} class={agentId === chosen ? 'chosen' : undefined}>
+                    <th scope="row" class="agent-name">
+                      <a href={`/app/agents/${agentId}`}>
+                        <Untrusted text={agent.name} /> <span class="fine">#{agentId}</span>
+                      </a>
+                    </th>
+                    <td>{titleCase(agent.trackName)}</td>
+                    <td>
+                      <AgentStatus name={agent.statusName} />
+                    </td>
+                    <td class="right">
+                      {agentId === chosen ? (
+                        'chosen'
+                      ) : (
+                        <a href={withParameter(query, 'agent', agentId)}>
+                          Control<span class="hidden"> agent {agentId}</span>
+                        </a>
+                      )}
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </TableScroll>
+        )
+      }
+    </WhenReady>
+  )
+}

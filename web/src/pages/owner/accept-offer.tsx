@@ -1,0 +1,33 @@
+import { useState } from 'preact/hooks'
+import { SignedAction } from '../../wallet/signed-action.tsx'
+import { AddressField } from './agent-controls.tsx'
+import { isAddress, ownerOf } from './owner-client.ts'
+
+/** Takes an agent that was offered to the wallet's account. */
+export function AcceptOffer() {
+  const [agentId, setAgentId] = useState('')
+  const [signer, setSigner] = useState('')
+  const isId = /^[1-9]\d{0,15}$/.test(agentId)
+  return (
+    <SignedAction
+      title="Accept an offer"
+      text="The agent and its payouts become yours, and the signer you name trades for it. Its mandate stays until you set another."
+      review="Review"
+      problem={isId && isAddress(signer) ? undefined : 'Enter the agent id and the address that is to sign its trades.'}
+      prepare={async () => (await ownerOf(agentId)).prepareAcceptTransfer({ signer: signer.trim() as `0x${string}` })}
+    >
+      <div class="fields">
+        <label class="field">
+          <span>Agent id</span>
+          <input
+            inputMode="numeric"
+            autocomplete="off"
+            value={agentId}
+            onInput={event => setAgentId(event.currentTarget.value.trim())}
+          />
+        </label>
+        <AddressField label="Signer of its trades" value={signer} onInput={setSigner} />
+      </div>
+    </SignedAction>
+  )
+}

@@ -1,0 +1,18 @@
+import { type Client, createClient } from '@agent-trading-service/client'
+import { reads } from '../../data/client.ts'
+
+const clients = new Map<string, Client>()
+
+/**
+ * Returns what the owner of an agent can sign. The client compares each quote with what was asked for before a wallet sees
+ * it, and repeats a submission only with the same signature, so that it executes once.
+ */
+export async function ownerOf(agentId: string): Promise<ReturnType<Client['owner']>> {
+  const { ownerControls } = await reads.getMandate({ agentId })
+  const pins = { ownerControls: ownerControls as `0x${string}` }
+  const client = clients.get(ownerControls) ?? createClient({ baseUrl: window.location.origin, pins })
+  clients.set(ownerControls, client)
+  return client.owner(agentId)
+}
+
+export const isAddress = (text: string): text is `0x${string}` => /^0x[0-9a-fA-F]{40}$/.test(text.trim())

@@ -1,0 +1,173 @@
+import type { Schema } from '../data/client.ts'
+import { useLive } from '../data/live.ts'
+import { useRead } from '../data/use-read.ts'
+import { formatBps } from '../format/amounts.ts'
+import type { PageProps } from '../page-props.ts'
+import { Percent, Price, Tokens, Usdc } from '../parts/figures.tsx'
+import { Ladder, ladderRules } from '../parts/ladder.tsx'
+import { Figures, PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
+import { Empty, WhenReady } from '../parts/states.tsx'
+import { Badge, CapitalMode, TransactionLink, Untrusted } from '../parts/text.tsx'
+import { Time } from '../parts/times.tsx'
+import { tradeName } from './agent/trades.tsx'
+import { KeeperReport, RuleTable } from './position/rules.tsx'
+import { MarketHours } from './vault/market-hours.tsx'
+
+type Position = Schema['AgentPosition']
+
+/** One position: figures, ladder, what each rule waits for, and its trades. */
+export function PositionPage({ params: { agentId = '', positionId = '' } }: PageProps) {
+  const position = useRead('getPosition', { agentId, positionId })
+  const automation = useRead('getPositionAutomation', { agentId, positionId })
+  const agent = useRead('getAgent', { agentId })
+  const tokens = useRead('listTokens', {}, { pollMs: 120_000 })
+  useLive(position.data && { agentId })
+  return (
+    <WhenReady resource={position} what="this position" lines={8}>
+      {({ position, agentId }) => (
+        <>
+          <PageTitle
+            kicker={
+              <>
+                Position #{position.positionId} of{' '}
+                <a href={`/app/agents/${agentId}`}>
+                  {agent.data ? <Untrusted text={agent.data.agent.name} /> : `agent ${agentId}`}
+                </a>
+              </>
+            }
+            title={position.symbol}
+            aside={
+              <>
+                <Badge tone={position.status === 'Open' ? 'good' : 'quiet'}>{position.status.toLowerCase()}</Badge>
+                <CapitalMode mode={position.capitalMode} />
+                {position.priceStale && <Badge tone="warn">price stale</Badge>}
+              </>
+            }
+          />
+          <PositionFigures
+            position={position}
+            decimals={tokens.data?.tokens.find(({ address }) => address === position.token)?.decimals ?? 18}
+            automation={automation.data}
+          />
+          <Panel title="Exit ladder">
+            <Ladder
+              entryPriceUsdc={position.entryPriceUsdc}
+              rules={ladderRules(position)}
+              priceUsd={automation.data?.price.priceUsd}
+              isPriceStale={automation.data?.price.stale ?? false}
+            />
+            <RuleTable position={position} automation={automation.data} />
+            <WhenReady resource={automation} what="what the rules wait for" lines={1}>
+              {data => <KeeperReport automation={data} />}
+            </WhenReady>
+          </Panel>
+          <Panel title="Trades" flush>
+            <PositionTrades agentId={agentId} position={position} />
+          </Panel>
+        </>
+      )}
+    </WhenReady>
+  )
+}
+
+type FiguresProps = { position: Position; decimals: number; automation: Schema['Automation'] | undefined }
+
+function PositionFigures({ position, decimals, automation }: FiguresProps) {
+  const isOpen = position.status === 'Open'
+  return (
+    <>
+      <Figures
+        items={[
+          { label: 'Entry', value: <Price usd={`${Number(position.entryPriceUsdc) / 1e6}`} /> },
+          {
+            label: 'Price',
+            value: automation ? <Price usd={automation.price.priceUsd} /> : '…',
+            ...(automation && {
+              note: (
+                <>
+                  observed <Time value={automation.price.updatedAt} />
+                </>
+              ),
+            }),
+          },
+          {
+            label: isOpen ? 'Unrealized' : 'Realized',
+            value: <Usdc value={isOpen ? position.unrealizedPnlUsdc : position.realizedPnlUsdc} signed />,
+            note: <Percent bps={position.derived.returnBps} signed />,
+          },
+          { label: 'Cost', value: <Usdc value={position.usdcCostBasis} /> },
+          {
+            label: 'Tokens',
+            value: <Tokens value={position.tokenAmount} decimals={decimals} symbol={position.symbol} />,
+          },
+        ]}
+      />
+      <p class="fine">
+        Opened <Time value={position.openedAt} withSeconds />. An exit sells at most{' '}
+        {formatBps(position.maxSlippageBps)} below the oracle value.
+        {automation && (
+          <>
+            {' '}
+            Market <MarketHours market={automation.market} />.
+          </>
+        )}
+      </p>
+    </>
+  )
+}
+
+function PositionTrades({ agentId, position }: { agentId: string; position: Position }) {
+  const trades = useRead('getTradeHistory', { agentId, limit: 100, symbol: position.symbol })
+  return (
+    <WhenReady resource={trades} what="the trades">
+      {({ trades }) => {
+        const own = trades.filter(({ positionId }) => positionId === position.positionId)
+        if (own.length === 0) return <Empty title="No indexed trade yet." />
+        return (
+          <TableScroll label="Trades of this position">
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">Time</th>
+                  <th scope="col">Trade</th>
+                  <th scope="col" class="right">
+                    Amount
+                  </th>
+                  <th scope="col" class="right">
+                    Price
+                  </th>
+                  <th scope="col" class="right">
+                    Realized
+                  </th>
+                  <th scope="col">Transaction</th>
+                </tr>
+              </thead>
+              <tbody>
+                {own.map(trade => (
+                  <tr key={trade.id}>
+                    <td>
+                      <Time value={trade.timestamp} withSeconds />
+                    </td>
+                    <th scope="row">{tradeName(trade)}</th>
+                    <td class="right">
+                      <Usdc value={trade.usdcAmount} />
+                    </td>
+                    <td class="right">
+                      <Usdc value={trade.priceUsdc} />
+                    </td>
+                    <td class="right">
+                      <Usdc value={trade.realizedPnlUsdc ?? trade.positionPnlUsdc} signed />
+                    </td>
+                    <td>
+                      <TransactionLink hash={trade.transactionHash} />
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </TableScroll>
+        )
+      }}
+    </WhenReady>
+  )
+}

@@ -1,0 +1,132 @@
+import type { Schema } from '../../data/client.ts'
+import { formatBps, formatUsd } from '../../format/amounts.ts'
+import { formatLocal } from '../../format/time.ts'
+import { Percent, Price, Usdc } from '../../parts/figures.tsx'
+import { TableScroll } from '../../parts/panel.tsx'
+import { Badge } from '../../parts/text.tsx'
+
+type Automation = Schema['Automation']
+type PendingExit = Schema['PendingExit']
+type Position = Schema['AgentPosition']
+
+const ruleName = (type: 'StopLoss' | 'TakeProfit') => (type === 'StopLoss' ? 'Stop-loss' : 'Take-profit')
+const soldShare = (exitBps: number) => (exitBps === 10_000 ? 'everything' : `${formatBps(exitBps, 0)} of what is left`)
+
+/** Says what a pending rule waits for. */
+export function waitOf(rule: PendingExit, { lastOutcome, price, keeperEnabled }: Automation): string {
+  if (!keeperEnabled) return 'somebody to fire it: this service runs no keeper'
+  if (price.stale) return 'a fresh price'
+  if (rule.distanceBps === null) return 'a first price'
+  if (rule.distanceBps !== 0) {
+    const direction = rule.triggerType === 'StopLoss' ? 'fall' : 'rise'
+    return `${rule.triggerBps === 0 ? '' : 'the price to '}${direction} by ${formatBps(Math.abs(rule.distanceBps))}, to ${formatUsd(rule.triggerPriceUsd)} USD`
+  }
+  if (lastOutcome?.outcome === 'deferred') return DEFERRALS[lastOutcome.reason ?? 'priceStale']
+  if (lastOutcome?.outcome === 'failed') {
+    const next =
+      lastOutcome.nextTryAt === undefined ? '' : `, tried again at ${formatLocal(Number(lastOutcome.nextTryAt))}`
+    return `the next attempt: ${lastOutcome.message ?? lastOutcome.code ?? 'the last one failed'}${next}`
+  }
+  return 'nothing: the trigger is reached and the keeper is selling'
+}
+
+const DEFERRALS = {
+  priceStale: 'a fresh price',
+  marketClosed: 'the market to open',
+  tradingPaused: 'trading in the vault to resume',
+  poolPrice: "the pool's price to come within the exit's floor, which widens with time",
+}
+
+/** The rules of a position in ladder order: what fired, and what each pending one waits for. */
+export function RuleTable({ position, automation }: { position: Position; automation: Automation | undefined }) {
+  if (position.exitRules.length === 0) return <p class="fine">This position has no exit rules.</p>
+  const isOpen = position.status === 'Open'
+  return (
+    <TableScroll label={`Exit rules of position ${position.positionId}`}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Rule</th>
+            <th scope="col" class="right">
+              Trigger
+            </th>
+            <th scope="col" class="right">
+              At price
+            </th>
+            <th scope="col">Sells</th>
+            <th scope="col">{isOpen ? 'Waits for' : 'Result'}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {position.exitRules.map((rule, index) => {
+            const pending = automation?.pendingRules.find(({ ruleIndex }) => ruleIndex === index)
+            const hasFired = index < position.nextRuleIndex
+            return (
+              <tr key={index}>
+                <th scope="row">
+                  {index + 1}. {ruleName(rule.triggerType)}
+                </th>
+                <td class="right">
+                  <Percent bps={rule.triggerBps} signed />
+                </td>
+                <td class="right">
+                  <Price usd={pending?.triggerPriceUsd ?? triggerPriceOf(position, rule.triggerBps)} />
+                </td>
+                <td>{soldShare(rule.exitBps)}</td>
+                <td>
+                  {hasFired ? (
+                    <Badge tone={rule.triggerType === 'StopLoss' ? 'bad' : 'good'}>fired</Badge>
+                  ) : isOpen ? (
+                    pending && automation ? (
+                      waitOf(pending, automation)
+                    ) : (
+                      'being read'
+                    )
+                  ) : (
+                    'did not fire'
+                  )}
+                </td>
+              </tr>
+            )
+          })}
+        </tbody>
+      </table>
+    </TableScroll>
+  )
+}
+
+const triggerPriceOf = ({ entryPriceUsdc }: Position, triggerBps: number): string =>
+  `${(Number(entryPriceUsdc) / 1e6) * (1 + triggerBps / 10_000)}`
+
+const OUTCOMES = {
+  notReached: 'No trigger is reached.',
+  executed: 'The last exit was executed.',
+  partlyExecuted: 'Part of the last exit was sold; the rest stays due.',
+  deferred: 'A due exit is deferred.',
+  failed: 'The last attempt to sell failed.',
+}
+
+/** What the keeper last saw and did. */
+export function KeeperReport({ automation }: { automation: Automation }) {
+  const { keeperEnabled, lastEvaluation, lastOutcome, ownerClose } = automation
+  if (!keeperEnabled) return <p class="prose">This service runs no keeper; anybody may fire a due rule on chain.</p>
+  return (
+    <p class="prose">
+      {ownerClose && 'The owner closes all positions: this one is being sold. '}
+      {lastOutcome ? OUTCOMES[lastOutcome.outcome] : 'The keeper has not evaluated this position yet.'}
+      {lastOutcome?.usdcOut !== undefined && (
+        <>
+          {' '}
+          It brought <Usdc value={lastOutcome.usdcOut} />.
+        </>
+      )}
+      {lastEvaluation && (
+        <>
+          {' '}
+          Last evaluated at <Price usd={lastEvaluation.priceUsd} /> in block{' '}
+          <span class="num">{Number(lastEvaluation.blockNumber).toLocaleString('en')}</span>.
+        </>
+      )}
+    </p>
+  )
+}

@@ -1,0 +1,236 @@
+import type { ComponentChildren } from 'preact'
+import type { Schema } from '../data/client.ts'
+import { useLive } from '../data/live.ts'
+import { useRead } from '../data/use-read.ts'
+import { PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
+import { Failure, Loading } from '../parts/states.tsx'
+import { Address, Badge } from '../parts/text.tsx'
+import { Duration, Time } from '../parts/times.tsx'
+
+type Readiness = Schema['Readiness']
+
+const POLL_MS = 5_000
+
+/** The facts of readiness: can agents trade, and what needs attention. */
+export function StatusPage() {
+  useLive({})
+  const resource = useRead('getReadiness', {}, { pollMs: POLL_MS })
+  const { data, error, readAt, reload } = resource
+  // A service that cannot trade responds with an error that has the same facts in its details.
+  const facts = error?.code === 'NOT_READY' ? (error.details as Readiness) : data
+  const isReady = error === undefined && data !== undefined
+  return (
+    <>
+      <PageTitle
+        title="Status"
+        kicker="What the service needs to trade, checked now"
+        aside={
+          facts && (
+            <span class="fine">
+              checked <Time value={Math.floor((readAt ?? Date.now()) / 1000)} withSeconds />
+            </span>
+          )
+        }
+      />
+      {facts === undefined ? (
+        error ? (
+          <Failure error={error} what="the status" retry={reload} />
+        ) : (
+          <Loading what="the status" lines={8} />
+        )
+      ) : (
+        <>
+          <div class={`verdict ${isReady ? (facts.problems.length === 0 ? 'good' : 'warn') : 'bad'}`} role="status">
+            <strong>
+              {isReady
+                ? facts.problems.length === 0
+                  ? 'Trading is possible.'
+                  : 'Trading is possible; some parts need attention.'
+                : 'Trading is not possible now.'}
+            </strong>
+            {!isReady && error && <p>{error.message}</p>}
+            {facts.problems.length > 0 && (
+              <ul>
+                {facts.problems.map(problem => (
+                  <li key={problem}>{problem}</li>
+                ))}
+              </ul>
+            )}
+          </div>
+          <Panel title="Parts" flush>
+            <PartTable facts={facts} />
+          </Panel>
+          <Panel title="Accounts that send transactions" flush>
+            <LaneTable facts={facts} />
+          </Panel>
+        </>
+      )}
+    </>
+  )
+}
+
+type Part = { name: string; isFine: boolean; text: ComponentChildren }
+
+const MAX_LAG_SECONDS = 60
+
+function PartTable({ facts }: { facts: Readiness }) {
+  const { rpc, contracts, keeper, history, oracle, facilitator, events, vaults, paused } = facts
+  const number = (digits: string | number) => <span class="num">{Number(digits).toLocaleString('en')}</span>
+  const parts: Part[] = [
+    {
+      name: 'Chain',
+      isFine: rpc.lagSeconds < MAX_LAG_SECONDS,
+      text: (
+        <>
+          block {number(rpc.blockNumber)}, <Duration seconds={Math.max(0, rpc.lagSeconds)} /> behind the clock
+        </>
+      ),
+    },
+    {
+      name: 'Contracts',
+      isFine: contracts.missing.length === 0,
+      text: contracts.missing.length === 0 ? 'all have code' : `without code: ${contracts.missing.join(', ')}`,
+    },
+    {
+      name: 'Keeper',
+      isFine: keeper.configured,
+      text: keeper.configured ? (
+        <>
+          watches {number(keeper.openPositions)} positions, {number(keeper.pendingExits)} exits in flight
+          {keeper.lastEvaluation && (
+            <>
+              , last evaluated block {number(keeper.lastEvaluation.blockNumber)} at{' '}
+              <Time value={keeper.lastEvaluation.at} withSeconds />
+            </>
+          )}
+        </>
+      ) : (
+        'not configured: exits are fired by others'
+      ),
+    },
+    {
+      name: 'Index',
+      isFine: history.lagSeconds !== null && history.lagSeconds < MAX_LAG_SECONDS,
+      text:
+        history.cursor === null ? (
+          'not started'
+        ) : (
+          <>
+            at block {number(history.cursor)}, {number(history.lagBlocks ?? 0)} blocks behind
+          </>
+        ),
+    },
+    {
+      name: 'Prices',
+      isFine: oracle.stale.length === 0,
+      text: oracle.stale.length === 0 ? 'all fresh' : `stale: ${oracle.stale.join(', ')}`,
+    },
+    {
+      name: 'Event streams',
+      isFine: !events.failing,
+      text: events.failing ? 'the last attempt to publish failed' : <>{number(events.streams)} open</>,
+    },
+    {
+      name: 'Vaults',
+      isFine: paused.vaults.length === 0 && vaults.withoutIdle.length === 0,
+      text:
+        paused.vaults.length > 0
+          ? `paused: ${paused.vaults.join(', ')}`
+          : vaults.withoutIdle.length > 0
+            ? `without idle USDC: ${vaults.withoutIdle.join(', ')}`
+            : 'open, with idle USDC',
+    },
+    {
+      name: 'Registration',
+      isFine: !paused.registry && facilitator.kind !== 'unusable' && facilitator.reachable,
+      text: paused.registry ? 'paused' : FEES[facilitator.kind],
+    },
+  ]
+  return (
+    <TableScroll label="Parts of the service">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Part</th>
+            <th scope="col">State</th>
+            <th scope="col">Facts</th>
+          </tr>
+        </thead>
+        <tbody>
+          {parts.map(({ name, isFine, text }) => (
+            <tr key={name}>
+              <th scope="row">{name}</th>
+              <td>
+                <Badge tone={isFine ? 'good' : 'warn'}>{isFine ? 'fine' : 'look here'}</Badge>
+              </td>
+              <td class="wrap">{text}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </TableScroll>
+  )
+}
+
+const FEES = {
+  none: 'open, without a fee',
+  own: 'open; this service settles the fee',
+  hosted: 'open; a hosted facilitator settles the fee',
+  unusable: 'fees are misconfigured',
+}
+
+function LaneTable({ facts }: { facts: Readiness }) {
+  const roles = [
+    ['Relays intents', facts.executor.lanes],
+    ['Registers agents', facts.relayer.lanes],
+    ['Posts prices', facts.updater.lanes],
+    ['Fires exits', facts.keeper.lanes],
+  ] as const
+  const lanes = roles.flatMap(([role, own]) => own.map(lane => ({ role, lane })))
+  return (
+    <TableScroll label="Accounts">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Role</th>
+            <th scope="col">Account</th>
+            <th scope="col">State</th>
+            <th scope="col" class="right">
+              Pending
+            </th>
+            <th scope="col" class="right">
+              Oldest
+            </th>
+            <th scope="col" class="right">
+              Next nonce
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {lanes.map(({ role, lane }) => (
+            <tr key={`${role} ${lane.address}`}>
+              <th scope="row">{role}</th>
+              <td>
+                <Address value={lane.address} />
+              </td>
+              <td>
+                {lane.paused ? (
+                  <Badge tone="bad">paused: {lane.pausedFor}</Badge>
+                ) : lane.hasRole ? (
+                  <Badge tone="good">ready</Badge>
+                ) : (
+                  <Badge tone="bad">lacks its role</Badge>
+                )}
+              </td>
+              <td class="right num">{lane.pending}</td>
+              <td class="right">
+                <Duration seconds={lane.oldestPendingSeconds} />
+              </td>
+              <td class="right num">{lane.nextNonce ?? '–'}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </TableScroll>
+  )
+}

@@ -1,0 +1,108 @@
+import type { Schema } from '../data/client.ts'
+import { useLive } from '../data/live.ts'
+import { useRead } from '../data/use-read.ts'
+import { Count, Percent, Usdc } from '../parts/figures.tsx'
+import { PageTitle } from '../parts/panel.tsx'
+import { Empty, Placeholder, WhenReady } from '../parts/states.tsx'
+import { Badge } from '../parts/text.tsx'
+import { TrackTable } from './vault/tracks.tsx'
+
+/** All vaults with their tracks. */
+export function VaultsPage() {
+  useLive({})
+  const vaults = useRead('listVaults', {})
+  return (
+    <>
+      <PageTitle
+        title="Vaults"
+        kicker="Depositors' USDC, traded by agents within limits that contracts enforce"
+        aside={<a href="/app/depositor">Deposit or withdraw</a>}
+      />
+      <WhenReady resource={vaults} what="the vaults" lines={8}>
+        {({ vaults }) =>
+          vaults.length === 0 ? (
+            <Empty title="This deployment has no vault yet.">
+              A vault appears here once it is registered on chain.
+            </Empty>
+          ) : (
+            <div class="stack">
+              {vaults.map(vault => (
+                <VaultSummary key={vault.id} vault={vault} />
+              ))}
+            </div>
+          )
+        }
+      </WhenReady>
+    </>
+  )
+}
+
+type VaultProps = { vault: Schema['Vault'] }
+
+function VaultSummary({ vault }: VaultProps) {
+  return (
+    <article class="panel vault" aria-labelledby={`vault-${vault.id}`}>
+      <header>
+        <div>
+          <h2 id={`vault-${vault.id}`}>
+            <a href={`/app/vaults/${vault.id}`}>{vault.name}</a>
+          </h2>
+          <p class="tagline">{vault.tagline}</p>
+        </div>
+        <Badge tone={vault.tradingPaused ? 'warn' : 'good'}>
+          {vault.tradingPaused ? 'trading paused' : 'trading open'}
+        </Badge>
+      </header>
+      <div class="body">
+        <VaultFigures vault={vault} />
+        <p class="prose">{vault.description}</p>
+      </div>
+      <TrackTable vault={vault} />
+    </article>
+  )
+}
+
+/** The headline figures of a vault. */
+export function VaultFigures({ vault }: VaultProps) {
+  const { data: stats } = useRead('getVaultStats', { id: vault.id, interval: '1d' })
+  const idleBps = shareBps(vault.idleAssets, vault.totalAssets)
+  return (
+    <dl class="figures">
+      <div>
+        <dt>Assets</dt>
+        <dd>
+          <Usdc value={vault.totalAssets} />
+        </dd>
+      </div>
+      <div>
+        <dt>Share price</dt>
+        <dd>{stats ? <Usdc value={stats.sharePriceUsdc} fraction={6} /> : <Placeholder />}</dd>
+      </div>
+      <div>
+        <dt>Idle</dt>
+        <dd>
+          <Usdc value={vault.idleAssets} />
+        </dd>
+        <dd class="note">
+          <Percent bps={idleBps} fraction={1} /> of the assets
+        </dd>
+      </div>
+      <div>
+        <dt>Agents</dt>
+        <dd>{stats ? <span class="num">{stats.agents.total}</span> : <Placeholder />}</dd>
+        {stats && (
+          <dd class="note">
+            {stats.agents.byStatus.map(({ statusName, count }) => `${count} ${statusName}`).join(', ') || 'none yet'}
+          </dd>
+        )}
+      </div>
+      <div>
+        <dt>Holdings</dt>
+        <dd>{stats ? <Count value={stats.deployed.length} one="token" /> : <Placeholder />}</dd>
+      </div>
+    </dl>
+  )
+}
+
+export const shareBps = (part: string, whole: string): number =>
+  BigInt(whole) === 0n ? 0 : Number((BigInt(part) * 10_000n) / BigInt(whole))

@@ -1,0 +1,120 @@
+import type { Schema } from '../data/client.ts'
+import { formatBps, formatUsd } from '../format/amounts.ts'
+
+type Rule = Schema['ExitRule'] & { isFired: boolean }
+type LadderProps = {
+  /** Average entry price in USDC base units. */
+  entryPriceUsdc: string
+  rules: Rule[]
+  /** Current price in US dollars; undefined while it is unknown. */
+  priceUsd?: string | undefined
+  isPriceStale?: boolean
+}
+
+type Mark = { at: number; row: number; kind: 'stop' | 'profit'; price: number; rule: Rule }
+
+const MARGIN = 0.07
+/** The width of a label as a share of a narrow scale's width. */
+const LABEL_WIDTH = 0.32
+const [NEAR_LEFT, NEAR_RIGHT] = [0.16, 0.84]
+
+/** Draws the exit rules of a position on one price scale with its entry and the current price. */
+export function Ladder({ entryPriceUsdc, rules, priceUsd, isPriceStale = false }: LadderProps) {
+  const entry = Number(entryPriceUsdc) / 1e6
+  const price = priceUsd === undefined ? undefined : Number(priceUsd)
+  const prices = rules.map(rule => entry * (1 + rule.triggerBps / 10_000))
+  const all = [...prices, entry, ...(price === undefined ? [] : [price])]
+  const [low, high] = [Math.min(...all), Math.max(...all)]
+  const span = high - low || entry * 0.1
+  const place = (value: number) => MARGIN + ((value - low) / span) * (1 - 2 * MARGIN)
+  const marks = toMarks(rules, prices, place)
+  const rows = Math.max(1, ...marks.map(({ row }) => row + 1))
+  const percent = (share: number) => `${(share * 100).toFixed(2)}%`
+  const [from, to] = [place(entry), price === undefined ? place(entry) : place(price)]
+
+  return (
+    <div class="ladder" role="img" aria-label={inWords(entry, rules, prices, priceUsd)}>
+      <div class="ladder-top">
+        {price !== undefined && (
+          <span class="ladder-price" style={labelPlace(place(price))}>
+            {isPriceStale ? 'last known' : 'now'} <b>{formatUsd(`${price}`)}</b>
+          </span>
+        )}
+      </div>
+      <svg class="ladder-scale" width="100%" height="22" aria-hidden="true">
+        <line class="axis" x1="0" x2="100%" y1="11" y2="11" />
+        <line
+          class={price !== undefined && price < entry ? 'move down' : 'move up'}
+          x1={percent(Math.min(from, to))}
+          x2={percent(Math.max(from, to))}
+          y1="11"
+          y2="11"
+        />
+        {marks.map(({ at, kind, rule }, index) => (
+          <line
+            key={index}
+            class={`mark ${kind}${rule.isFired ? ' fired' : ''}`}
+            x1={percent(at)}
+            x2={percent(at)}
+            y1="3"
+            y2="19"
+          />
+        ))}
+        <line class="mark entry" x1={percent(from)} x2={percent(from)} y1="5" y2="17" />
+        {price !== undefined && <circle class={isPriceStale ? 'now stale' : 'now'} cx={percent(to)} cy="11" r="5" />}
+      </svg>
+      <div class={`ladder-labels rows-${Math.min(rows, 5)}`}>
+        {marks.map(({ at, row, kind, price: trigger, rule }, index) => (
+          <span
+            key={index}
+            class={`ladder-label ${kind} row-${row}${rule.isFired ? ' fired' : ''}`}
+            style={labelPlace(at)}
+          >
+            {formatBps(rule.triggerBps, 1)} <b>{formatUsd(`${trigger}`)}</b>
+          </span>
+        ))}
+      </div>
+    </div>
+  )
+}
+
+/** Keeps a label inside the scale: near an edge it is aligned to that edge. */
+function labelPlace(at: number) {
+  if (at < NEAR_LEFT) return { left: '0' }
+  if (at > NEAR_RIGHT) return { right: '0' }
+  return { left: `${(at * 100).toFixed(2)}%`, transform: 'translateX(-50%)' }
+}
+
+function labelStart(at: number): number {
+  if (at < NEAR_LEFT) return 0
+  return at > NEAR_RIGHT ? 1 - LABEL_WIDTH : at - LABEL_WIDTH / 2
+}
+
+/** Places the rules from left to right. A label that would touch another one goes to the next row. */
+function toMarks(rules: Rule[], prices: number[], place: (price: number) => number): Mark[] {
+  const ends: number[] = []
+  const sorted = rules
+    .map((rule, index) => ({ rule, price: prices[index] ?? 0, at: place(prices[index] ?? 0) }))
+    .sort((a, b) => a.at - b.at)
+  return sorted.map(({ rule, price, at }) => {
+    const start = labelStart(at)
+    const free = ends.findIndex(end => start >= end)
+    const row = free < 0 ? ends.length : free
+    ends[row] = start + LABEL_WIDTH
+    return { at, row, kind: rule.triggerType === 'StopLoss' ? 'stop' : 'profit', price, rule }
+  })
+}
+
+function inWords(entry: number, rules: Rule[], prices: number[], priceUsd: string | undefined): string {
+  const parts = rules.map((rule, index) => {
+    const name = rule.triggerType === 'StopLoss' ? 'Stop-loss' : 'Take-profit'
+    const fired = rule.isFired ? ', fired' : ''
+    return `${name} at ${formatUsd(`${prices[index] ?? 0}`)} USD, ${formatBps(rule.triggerBps)} from the entry${fired}`
+  })
+  const now = priceUsd === undefined ? '' : ` Price now ${formatUsd(priceUsd)} USD.`
+  return `Entry at ${formatUsd(`${entry}`)} USD.${now} ${parts.join('. ')}.`
+}
+
+/** Returns the rules of a position with those that fired marked. */
+export const ladderRules = ({ exitRules, nextRuleIndex }: Schema['AgentPosition']): Rule[] =>
+  exitRules.map((rule, index) => ({ ...rule, isFired: index < nextRuleIndex }))

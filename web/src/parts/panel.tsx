@@ -1,0 +1,71 @@
+import type { ComponentChildren } from 'preact'
+import { useId } from 'preact/hooks'
+
+type PanelProps = {
+  title: ComponentChildren
+  aside?: ComponentChildren
+  children: ComponentChildren
+  /** No padding, for tables that reach the edges. */
+  flush?: boolean
+}
+
+/** A titled section of a page. */
+export function Panel({ title, aside, children, flush = false }: PanelProps) {
+  const id = useId()
+  return (
+    <section class="panel" aria-labelledby={id}>
+      <header>
+        <h2 id={id}>{title}</h2>
+        {aside !== undefined && <div class="aside">{aside}</div>}
+      </header>
+      <div class={flush ? 'flush' : 'body'}>{children}</div>
+    </section>
+  )
+}
+
+type Figure = { label: string; value: ComponentChildren; note?: ComponentChildren }
+
+/** A row of headline figures. */
+export const Figures = ({ items }: { items: Figure[] }) => (
+  <dl class="figures">
+    {items.map(({ label, value, note }) => (
+      <div key={label}>
+        <dt>{label}</dt>
+        <dd>{value}</dd>
+        {note !== undefined && <dd class="note">{note}</dd>}
+      </div>
+    ))}
+  </dl>
+)
+
+/** Facts as pairs of a label and a value. */
+export const Facts = ({ items }: { items: [label: string, value: ComponentChildren][] }) => (
+  <dl class="facts">
+    {items.map(([label, value]) => (
+      <div key={label}>
+        <dt>{label}</dt>
+        <dd>{value}</dd>
+      </div>
+    ))}
+  </dl>
+)
+
+/** A table that scrolls sideways by itself on a narrow screen. `label` names it for screen readers. */
+export const TableScroll = ({ label, children }: { label: string; children: ComponentChildren }) => (
+  <div class="scroll" role="region" aria-label={label} tabIndex={0}>
+    {children}
+  </div>
+)
+
+type TitleProps = { title: ComponentChildren; kicker?: ComponentChildren; aside?: ComponentChildren }
+
+/** The heading of a page. It gets the focus after a navigation. */
+export const PageTitle = ({ title, kicker, aside }: TitleProps) => (
+  <div class="page-title">
+    <div>
+      {kicker !== undefined && <p class="kicker">{kicker}</p>}
+      <h1 tabIndex={-1}>{title}</h1>
+    </div>
+    {aside !== undefined && <div class="aside">{aside}</div>}
+  </div>
+)

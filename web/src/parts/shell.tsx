@@ -1,0 +1,148 @@
+import type { ComponentChildren } from 'preact'
+import { connection, lastReorg } from '../data/live.ts'
+import { useStore } from '../data/store.ts'
+import { chooseTheme, type Theme, theme } from '../theme.ts'
+import { useDeployment } from './deployment.tsx'
+import { Time, useNow } from './times.tsx'
+
+const LINKS = [
+  ['/app/vaults', 'Vaults'],
+  ['/app/leaderboard', 'Leaderboard'],
+  ['/app/owner', 'Owner'],
+  ['/app/depositor', 'Depositor'],
+  ['/app/status', 'Status'],
+] as const
+
+/** What every page shares: navigation, the state of the connection, and the footer. */
+export function Shell({ path, children }: { path: string; children: ComponentChildren }) {
+  return (
+    <>
+      <a class="skip" href="#content">
+        Skip to the content
+      </a>
+      <header class="top">
+        <div class="bar">
+          <a class="brand" href="/" aria-label="Agent Trading Service, start page">
+            <svg width="22" height="22" viewBox="0 0 32 32" aria-hidden="true">
+              <rect width="32" height="32" rx="7" />
+              <path d="M7 22h5v-6h5v-5h8" />
+              <circle cx="25" cy="11" r="2.6" />
+            </svg>
+            <span>Agent Trading</span>
+          </a>
+          <nav aria-label="Pages">
+            {LINKS.map(([href, label]) => (
+              <a key={href} href={href} aria-current={isCurrent(href, path) ? 'page' : undefined}>
+                {label}
+              </a>
+            ))}
+          </nav>
+          <ConnectionState />
+          <ThemeChoice />
+        </div>
+      </header>
+      <StaleNotice />
+      <ReorgNotice />
+      <main id="content" tabIndex={-1}>
+        {children}
+      </main>
+      <Footer />
+    </>
+  )
+}
+
+const isCurrent = (href: string, path: string) =>
+  path === href || path.startsWith(`${href}/`) || (href === '/app/vaults' && path === '/app')
+
+const CONNECTION_TEXT = { off: 'Not live', connecting: 'Connecting', live: 'Live', reconnecting: 'Reconnecting' }
+
+function ConnectionState() {
+  const { state } = useStore(connection)
+  return (
+    <span class={`connection ${state}`} role="status" title="The stream of events from the service">
+      <span class="dot" aria-hidden="true" />
+      {CONNECTION_TEXT[state]}
+    </span>
+  )
+}
+
+const NEXT_THEME: Record<Theme, Theme> = { system: 'dark', dark: 'light', light: 'system' }
+const THEME_TEXT: Record<Theme, string> = { system: 'Auto', dark: 'Dark', light: 'Light' }
+
+function ThemeChoice() {
+  const chosen = useStore(theme)
+  return (
+    <button
+      type="button"
+      class="theme"
+      onClick={() => chooseTheme(NEXT_THEME[chosen])}
+      aria-label={`Theme: ${THEME_TEXT[chosen]}. Switch to ${THEME_TEXT[NEXT_THEME[chosen]]}.`}
+    >
+      <svg width="14" height="14" viewBox="0 0 16 16" aria-hidden="true">
+        <circle cx="8" cy="8" r="6.5" />
+        <path d="M8 1.5a6.5 6.5 0 0 1 0 13z" />
+      </svg>
+      {THEME_TEXT[chosen]}
+    </button>
+  )
+}
+
+const STALE_AFTER_MS = 5_000
+
+/** Says that figures may be out of date, once the connection has been gone for some seconds. */
+function StaleNotice() {
+  const { state, since } = useStore(connection)
+  const now = useNow(1_000)
+  if (state !== 'reconnecting' || now - since < STALE_AFTER_MS) return null
+  return (
+    <div class="notice warn" role="alert">
+      <p>
+        Stale: no connection to the service since <Time value={Math.floor(since / 1000)} withSeconds />. Figures may be
+        out of date; the page reconnects by itself.
+      </p>
+    </div>
+  )
+}
+
+function ReorgNotice() {
+  const reorg = useStore(lastReorg)
+  if (reorg === undefined) return null
+  return (
+    <div class="notice" role="status">
+      <p>
+        The chain dropped its blocks after {Number(reorg.commonAncestor).toLocaleString('en')};{' '}
+        {reorg.withdrawn === 1 ? '1 event was' : `${reorg.withdrawn} events were`} withdrawn. The page shows the new
+        blocks.
+      </p>
+      <button type="button" class="link" onClick={() => lastReorg.set(undefined)}>
+        Dismiss
+      </button>
+    </div>
+  )
+}
+
+function Footer() {
+  const { chainId, docs } = useDeployment()
+  return (
+    <footer class="bottom">
+      <div class="bar">
+        <p>
+          {chainId !== undefined && <>Chain {chainId} · </>}
+          {docs && (
+            <>
+              <a href="/docs">API reference</a> ·{' '}
+            </>
+          )}
+          <a href="/llms.txt">llms.txt</a> · <a href="/health/ready">readiness as JSON</a>
+        </p>
+        <p>
+          Charts: TradingView Lightweight Charts™, © 2025{' '}
+          <a href="https://www.tradingview.com/" target="_blank" rel="noreferrer noopener">
+            TradingView, Inc.
+          </a>
+          , Apache License 2.0
+        </p>
+      </div>
+    </footer>
+  )
+}

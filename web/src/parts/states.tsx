@@ -1,0 +1,84 @@
+import type { AgentTradingError } from '@agent-trading-service/client'
+import type { ComponentChildren } from 'preact'
+import type { Reading } from '../data/use-read.ts'
+import { Time } from './times.tsx'
+
+type WhenReadyProps<T> = {
+  resource: Reading<T>
+  /** What is being read, such as "the positions"; part of a sentence. */
+  what: string
+  children: (data: T) => ComponentChildren
+  lines?: number
+}
+
+/** Shows a resource, or that it is loading, failed or stale. Data that was read before stays in view. */
+export function WhenReady<T>({ resource, what, children, lines = 3 }: WhenReadyProps<T>) {
+  const { data, error, readAt, reload } = resource
+  if (data === undefined)
+    return error ? <Failure error={error} what={what} retry={reload} /> : <Loading what={what} lines={lines} />
+  return (
+    <>
+      {error && (
+        <p class="note-line warn" role="status">
+          Not read since <Time value={Math.floor((readAt ?? 0) / 1000)} withSeconds />: {error.message}{' '}
+          <button type="button" class="link" onClick={reload}>
+            Try again
+          </button>
+        </p>
+      )}
+      {children(data)}
+    </>
+  )
+}
+
+/** Placeholder lines in the shape of what follows. */
+export const Loading = ({ what, lines }: { what: string; lines: number }) => (
+  <div class="loading">
+    <span class="hidden" role="status">
+      Loading {what}
+    </span>
+    {Array.from({ length: lines }, (_, line) => (
+      <span key={line} class="skeleton" />
+    ))}
+  </div>
+)
+
+/** A figure that is being read. */
+export const Placeholder = () => (
+  <span class="skeleton figure">
+    <span class="hidden">being read</span>
+  </span>
+)
+
+type FailureProps = { error: AgentTradingError; what: string; retry: () => void }
+
+/** A refusal in its own words, with what to do about it. */
+export const Failure = ({ error, what, retry }: FailureProps) => (
+  <div class="failure" role="alert">
+    <strong>{error.status === 404 ? `The service does not know ${what}.` : `Could not read ${what}.`}</strong>
+    <p>{error.message}</p>
+    {error.remedy && <p>{error.remedy}</p>}
+    <p class="fine">
+      <span class="hex">{error.code}</span>
+      {error.requestId && (
+        <>
+          {' · request '}
+          <span class="hex">{error.requestId}</span>
+        </>
+      )}
+    </p>
+    {error.status !== 404 && (
+      <button type="button" onClick={retry}>
+        Try again
+      </button>
+    )}
+  </div>
+)
+
+/** What to show in place of an empty list: why it is empty, and what fills it. */
+export const Empty = ({ title, children }: { title: string; children?: ComponentChildren }) => (
+  <div class="empty">
+    <strong>{title}</strong>
+    {children !== undefined && <p>{children}</p>}
+  </div>
+)

@@ -1,0 +1,75 @@
+import type { ComponentChildren } from 'preact'
+import { toVisibleParts } from '../format/visible-text.ts'
+import { useDeployment } from './deployment.tsx'
+
+/** A text that an agent wrote. Markup is text, and characters that hide or reorder others are shown by their code point. */
+export function Untrusted({ text, fallback = 'unnamed' }: { text: string; fallback?: string }) {
+  if (text === '') return <span class="none">{fallback}</span>
+  return (
+    <bdi class="untrusted">
+      {toVisibleParts(text).map((part, index) =>
+        part.kind === 'text' ? (
+          part.text
+        ) : (
+          <span key={index} class="invisible" title="An invisible character in the text">
+            {part.codePoint}
+          </span>
+        ),
+      )}
+    </bdi>
+  )
+}
+
+const shortened = (hex: string) => `${hex.slice(0, 6)}…${hex.slice(-4)}`
+
+/** An address, shortened, with the whole in the tooltip; a link to the block explorer if the deployment has one. */
+export function Address({ value, whole = false }: { value: string; whole?: boolean }) {
+  const { explorer } = useDeployment()
+  const text = whole ? value : shortened(value)
+  return (
+    <MaybeLink href={explorer && `${explorer}/address/${value}`}>
+      <span class={`hex${whole ? ' whole' : ''}`} title={value}>
+        {text}
+      </span>
+    </MaybeLink>
+  )
+}
+
+/** A transaction: a link to its page and, if the deployment has an explorer, to that. */
+export function TransactionLink({ hash }: { hash: string }) {
+  const { explorer } = useDeployment()
+  return (
+    <span class="tx">
+      <a class="hex" href={`/app/transactions/${hash}`} title={hash}>
+        {shortened(hash)}
+      </a>
+      {explorer && (
+        <a class="external" href={`${explorer}/tx/${hash}`} target="_blank" rel="noreferrer noopener">
+          explorer<span class="hidden"> for transaction {shortened(hash)}, opens a new tab</span>
+        </a>
+      )}
+    </span>
+  )
+}
+
+const MaybeLink = ({ href, children }: { href: string | undefined; children: ComponentChildren }) =>
+  href ? (
+    <a href={href} target="_blank" rel="noreferrer noopener">
+      {children}
+    </a>
+  ) : (
+    children
+  )
+
+type BadgeTone = 'good' | 'bad' | 'warn' | 'quiet' | 'paper'
+
+/** A short state in words. The color only repeats what the word says. */
+export const Badge = ({ tone = 'quiet', children }: { tone?: BadgeTone; children: ComponentChildren }) => (
+  <span class={`badge ${tone}`}>{children}</span>
+)
+
+/** Whether a position or an allocation is on paper. */
+export function CapitalMode({ mode }: { mode: 'Simulated' | 'Real' | null }) {
+  if (mode === null) return null
+  return mode === 'Simulated' ? <Badge tone="paper">on paper</Badge> : <Badge>real capital</Badge>
+}

@@ -1,0 +1,191 @@
+import type { AgentTradingError, OwnerReceipt, Prepared } from '@agent-trading-service/client'
+import type { ComponentChildren } from 'preact'
+import { useId, useState } from 'preact/hooks'
+import { toServiceError } from '../data/client.ts'
+import { readAgain } from '../data/live.ts'
+import { useStore } from '../data/store.ts'
+import { useRead } from '../data/use-read.ts'
+import { Facts } from '../parts/panel.tsx'
+import { Address, TransactionLink } from '../parts/text.tsx'
+import { Time } from '../parts/times.tsx'
+import { describeMessage } from './describe-message.ts'
+import { connected, walletProblem } from './wallets.ts'
+
+type OwnerMessage = Prepared<unknown, OwnerReceipt>
+type Phase =
+  | { kind: 'form' }
+  | { kind: 'preparing' }
+  | { kind: 'review'; prepared: OwnerMessage }
+  | { kind: 'signing'; prepared: OwnerMessage }
+  | { kind: 'submitting'; prepared: OwnerMessage }
+  | { kind: 'done'; receipt: OwnerReceipt }
+
+type SignedActionProps = {
+  title: string
+  /** What it does, in a sentence. */
+  text: string
+  /** The fields to fill in. */
+  children?: ComponentChildren
+  review: string
+  tone?: 'danger'
+  /** Says what is missing or wrong in the fields; undefined if nothing is. */
+  problem?: string | undefined
+  prepare: () => Promise<OwnerMessage>
+}
+
+/** An action of an owner: fields, then what will be signed in words, then the wallet's signature, then the transaction. */
+export function SignedAction({ title, text, children, review, tone, problem, prepare }: SignedActionProps) {
+  const id = useId()
+  const [phase, setPhase] = useState<Phase>({ kind: 'form' })
+  const [failure, setFailure] = useState<AgentTradingError | string>()
+
+  async function startReview() {
+    setFailure(undefined)
+    setPhase({ kind: 'preparing' })
+    try {
+      setPhase({ kind: 'review', prepared: await prepare() })
+    } catch (error) {
+      setFailure(toServiceError(error))
+      setPhase({ kind: 'form' })
+    }
+  }
+  async function signAndSend(prepared: OwnerMessage) {
+    setFailure(undefined)
+    const signature = await sign(prepared).catch(error => {
+      setFailure(walletProblem(error))
+      setPhase({ kind: 'review', prepared })
+    })
+    if (signature === undefined) return
+    setPhase({ kind: 'submitting', prepared })
+    try {
+      const receipt = await prepared.submit(signature)
+      setPhase({ kind: 'done', receipt })
+      readAgain()
+    } catch (error) {
+      setFailure(toServiceError(error))
+      setPhase({ kind: 'form' })
+    }
+  }
+  async function sign(prepared: OwnerMessage): Promise<`0x${string}`> {
+    const wallet = connected.get()
+    if (wallet === undefined) throw new Error('Connect the wallet first.')
+    setPhase({ kind: 'signing', prepared })
+    const params = [wallet.address, JSON.stringify(prepared.typedData)]
+    return (await wallet.wallet.provider.request({ method: 'eth_signTypedData_v4', params })) as `0x${string}`
+  }
+
+  return (
+    <section class="action" aria-labelledby={id}>
+      <h3 id={id}>{title}</h3>
+      <p class="fine">{text}</p>
+      {phase.kind === 'done' ? (
+        <div class="receipt" role="status">
+          <strong>Done.</strong> Block <span class="num">{Number(phase.receipt.blockNumber).toLocaleString('en')}</span>
+          , <TransactionLink hash={phase.receipt.transactionHash} />{' '}
+          <button type="button" class="link" onClick={() => setPhase({ kind: 'form' })}>
+            Again
+          </button>
+        </div>
+      ) : phase.kind === 'form' || phase.kind === 'preparing' ? (
+        <form
+          onSubmit={event => {
+            event.preventDefault()
+            startReview()
+          }}
+        >
+          {children}
+          {problem && <p class="fine">{problem}</p>}
+          <button type="submit" class={tone} disabled={problem !== undefined || phase.kind === 'preparing'}>
+            {phase.kind === 'preparing' ? 'Preparing…' : review}
+          </button>
+        </form>
+      ) : (
+        <Review
+          prepared={phase.prepared}
+          progress={phase.kind}
+          onSign={() => signAndSend(phase.prepared)}
+          onCancel={() => {
+            setFailure(undefined)
+            setPhase({ kind: 'form' })
+          }}
+        />
+      )}
+      {failure !== undefined && <Problem failure={failure} />}
+    </section>
+  )
+}
+
+type ReviewProps = {
+  prepared: OwnerMessage
+  progress: 'review' | 'signing' | 'submitting'
+  onSign: () => void
+  onCancel: () => void
+}
+
+const PROGRESS = { review: 'Sign in the wallet', signing: 'Waiting for the wallet…', submitting: 'Sending…' }
+
+/** What will be signed: in words, as fields, and as the raw typed data. */
+function Review({ prepared, progress, onSign, onCancel }: ReviewProps) {
+  const wallet = useStore(connected)
+  const tokens = useRead('listTokens', {}, { pollMs: 120_000 })
+  const { typedData, signer, warnings } = prepared
+  const symbolOf = (token: string) =>
+    tokens.data?.tokens.find(({ address }) => address.toLowerCase() === token.toLowerCase())?.symbol ?? 'unknown token'
+  const isSigner = wallet?.address.toLowerCase() === signer.toLowerCase()
+  return (
+    <div class="review">
+      <h4>You are about to sign</h4>
+      <ul>
+        {describeMessage(typedData, symbolOf).map(sentence => (
+          <li key={sentence}>{sentence}</li>
+        ))}
+      </ul>
+      {warnings.map(warning => (
+        <p key={warning} class="note-line warn">
+          {warning}
+        </p>
+      ))}
+      <Facts
+        items={[
+          ['Signed by', <Address key="signer" value={signer} />],
+          ['Valid until', <Time key="deadline" value={`${typedData.message.deadline}`} withSeconds />],
+          ['Nonce', <span key="nonce" class="num">{`${typedData.message.nonce}`}</span>],
+          ['Contract', <Address key="contract" value={typedData.domain.verifyingContract} />],
+          ['Chain', <span key="chain" class="num">{`${typedData.domain.chainId}`}</span>],
+          ['Gas', 'paid by the service'],
+        ]}
+      />
+      <details>
+        <summary>Typed data</summary>
+        <pre tabIndex={0}>{JSON.stringify(typedData, undefined, 2)}</pre>
+      </details>
+      {wallet === undefined ? (
+        <p class="note-line warn">Connect the wallet of the address above to sign.</p>
+      ) : (
+        !isSigner && <p class="note-line warn">The wallet's account is not the address that must sign.</p>
+      )}
+      <div class="buttons">
+        <button type="button" class="primary" disabled={!isSigner || progress !== 'review'} onClick={onSign}>
+          {PROGRESS[progress]}
+        </button>
+        <button type="button" disabled={progress !== 'review'} onClick={onCancel}>
+          Back
+        </button>
+      </div>
+    </div>
+  )
+}
+
+const Problem = ({ failure }: { failure: AgentTradingError | string }) => (
+  <div class="failure" role="alert">
+    {typeof failure === 'string' ? (
+      <p>{failure}</p>
+    ) : (
+      <>
+        <strong>{failure.message}</strong>
+        {failure.remedy && <p>{failure.remedy}</p>}
+        <p class="fine hex">{failure.code}</p>
+      </>
+    )}
+  </div>
+)
