@@ -8,6 +8,7 @@ import type { RecordedExamples } from '../src/http/openapi-examples.ts'
 import type { Json } from './demo-service.ts'
 import { type Life, liveExampleLife, type Send } from './example-life.ts'
 import { type DescribedOperation, exampleRecorder, trimmed } from './example-recorder.ts'
+import { endExampleWeek } from './example-week.ts'
 
 // `npm run examples`: records what every operation responds on the embedded chain, for the OpenAPI document and the API
 // reference. Run it after a change of an operation, and commit src/http/recorded-examples.json.
@@ -26,7 +27,8 @@ const MISSING: Record<string, string> = {
 const REGISTRATIONS_PER_MINUTE = 120
 
 const devnet = await startDevnet({ baseUrl: BASE_URL })
-const vars = workerVars(devnet.deployment)
+const OPERATOR_SECRET = 'example-secret-of-the-operator'
+const vars: Record<string, string> = { ...workerVars(devnet.deployment), OPERATOR_SECRET }
 try {
   const { recorded, operations } = await withService(vars, record)
   // Errors that only a deployment with missing parts has.
@@ -69,6 +71,11 @@ async function record(url: string) {
 
   await send('POST', '/prices/refresh', { symbols: ['NVDA', 'AAPL'] })
   await send('POST', '/prices/refresh', { force: true })
+  const authorization = { authorization: `Bearer ${OPERATOR_SECRET}` }
+  const closed = { open: false, reason: 'The venue is down.' }
+  await send('PUT', '/operator/intake', { buys: closed }, authorization)
+  await send('PUT', '/operator/intake', { buys: { open: true } }, authorization)
+  await send('GET', '/operator/intake', undefined, authorization)
   const life = await liveExampleLife(devnet, url, send)
   for (const path of ['/vaults', `/agents/${life.agentId}/trades`, `/agents/${life.agentId}/equity-history`])
     for (const Accept of ['application/json', 'text/csv', 'text/markdown'])
@@ -79,6 +86,7 @@ async function record(url: string) {
     else if (operation.method === 'get') await recordRead(operation, life, recorder.recorded, send)
     await recordRefusals(operation, life, send)
   }
+  await send('GET', await endExampleWeek(devnet, url))
   await send('POST', '/signing/verify', { text: 'x'.repeat(101 * 1024) })
   await addError(recorder.recorded, `${url}/nowhere`)
   for (let sent = 0; sent <= REGISTRATIONS_PER_MINUTE; sent++) {
