@@ -69,6 +69,7 @@ export const availabilityErrors = {
     sentence: ({ kind, reason }) => `The operator has closed the intake of \`${kind}\`: ${reason}`,
     remedy:
       'Nothing was sent. Other kinds are not affected; `closedIntake` of GET /health shows when it is open again.',
+    toolRemedy: 'Nothing was sent. Other kinds are not affected; try again later.',
     retryable: true,
     retryAfterSeconds: 60,
     level: 'warn',

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { addressOut, deadlineOut, digits, hashOut, txHash, unixSeconds } from './primitives.ts'
 
 /** The kinds of relayed calls that a user signed, as opposed to the service's own transactions. */
-export const signedKinds = ['open', 'add', 'reduce', 'ladder', 'register', 'link'] as const
+export const signedKinds = ['open', 'add', 'reduce', 'ladder', 'register', 'link', 'owner'] as const
 
 export const digest = txHash.meta({
   description: 'EIP-712 digest of the signed message, as returned by the quote',
@@ -32,7 +32,7 @@ export const intentStatus = z
         'received: being checked. rejected: nothing was executed, see refusal. prepared: signed and journalled. sent: a node accepted it. mined: executed. final: executed, and too deep for a reorg. reverted: mined without effect, see refusal',
     }),
     agentId: digits('For a registration, once mined').optional(),
-    signer: addressOut.optional().meta({ description: 'Of registrations and identity links' }),
+    signer: addressOut.optional().meta({ description: 'Of registrations, identity links and messages of owners' }),
     positionId: digits('Once mined').optional(),
     nonce: digits('The signed nonce'),
     deadline: deadlineOut('The signed deadline, capped at 2^52'),

@@ -132,10 +132,14 @@ it('every read is a typed method, and an error says what to do', async () => {
 
 /** Ends a stream after the first frame with an event. */
 function cutAfterEvent(): TransformStream<Uint8Array, Uint8Array> {
+  let text = ''
   return new TransformStream({
     transform(chunk, controller) {
-      controller.enqueue(chunk)
-      if (new TextDecoder().decode(chunk).includes('event: ')) controller.terminate()
+      text += new TextDecoder().decode(chunk)
+      const [event] = /[\s\S]*?event: [\s\S]*?\n\n/.exec(text) ?? []
+      if (event === undefined) return
+      controller.enqueue(new TextEncoder().encode(event))
+      controller.terminate()
     },
   })
 }

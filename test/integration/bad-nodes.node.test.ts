@@ -139,10 +139,11 @@ function requests() {
   const exits = [{ triggerBps: -800, exitBps: 10_000 }]
   const registration = { vault: vaults.genesis, name: 'agent', metadataURI: 'https://agents.example/agent.json' }
   const toSent = (path: string): Sent => ({ path })
-  const independent = ['/', '/health', `/intents/${HASH}`].map(toSent)
+  const independent = ['/', '/health', `/intents/${HASH}`, '/.well-known/agent-registration.json'].map(toSent)
   // Without payments and an operator these have nothing to read.
   const unconfigured: Sent[] = [
     { path: '/operator/intake' },
+    { path: `${agent}/feedback/345600` },
     { path: '/operator/intake', method: 'PUT', body: { buys: { open: true } } },
     { path: '/facilitator/supported' },
     { path: '/facilitator/verify', body: { x402Version: 2, paymentPayload: {}, paymentRequirements: {} } },
@@ -156,6 +157,8 @@ function requests() {
     '/tokens',
     '/prices',
     '/agents',
+    '/leaderboard?minTrades=0',
+    `${agent}/registration.json`,
     `${agent}/equity-history`,
     `${agent}/erc8004/link/quote`,
     `${agent}/positions`,

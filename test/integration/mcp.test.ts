@@ -1,7 +1,7 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env, exports } from 'cloudflare:workers'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { parseConfig } from '../../src/config.ts'
@@ -299,10 +299,23 @@ describe('a session of the 2025 revisions', () => {
 
   it('refuses a request with the id of another one in flight', async () => {
     const headers = await rawSession()
-    const responses = await Promise.all([post(listVaults, headers), post(listVaults, headers)])
-    expect(responses.map(({ status }) => status).sort()).toEqual([200, 400])
-    const texts = await Promise.all(responses.map(response => response.text()))
-    expect(texts.find(text => text.startsWith('{'))).toContain('-32600')
+    const { fetch } = globalThis
+    let isReleased = false
+    // The node responds to the first request only after the second one was refused.
+    const node = vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
+      await vi.waitUntil(() => isReleased, { timeout: 20_000, interval: 10 })
+      return fetch(input, init)
+    })
+    try {
+      const first = await post(listVaults, headers)
+      const second = await post(listVaults, headers)
+      expect([second.status, await second.text()]).toEqual([400, expect.stringContaining('-32600')])
+      isReleased = true
+      expect([first.status, await first.text()]).toEqual([200, expect.stringContaining('"id":9')])
+    } finally {
+      isReleased = true
+      node.mockRestore()
+    }
     const later = await post(listVaults, headers)
     expect([later.status, await later.text()]).toEqual([200, expect.stringContaining('"id":9')])
   })

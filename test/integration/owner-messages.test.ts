@@ -1,6 +1,7 @@
-import { zeroAddress } from 'viem'
+import { type Address, hashTypedData, zeroAddress } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, it } from 'vitest'
+import { signingTypes } from '../../src/protocol/typed-data.ts'
 import { newTrader, openPosition, signedIntent, submit } from '../support/actors.ts'
 import { newOwnedTrader, ownedRegistrationOf, sendAsOwner, signedByOwner } from '../support/owner.ts'
 import { call, deployment } from '../support/surfaces.ts'
@@ -137,10 +138,28 @@ describe('an owner', () => {
     const trader = await newTrader()
     const { agentId, account: owner } = trader
     const positionId = await openPosition(trader)
-    const { status, body } = await sendAsOwner(owner, 'stopAgent', { agentId, action: 'flatten' })
+    const stop = await signedByOwner(owner, 'stopAgent', { agentId, action: 'flatten' })
+    const { status, body } = await call('stopAgent', stop)
     expect({ status, body }).toMatchObject({
       status: 201,
       body: { closingSince: expect.stringMatching(/^\d+$/), openPositionIds: [positionId] },
+    })
+    const digest = hashTypedData({
+      domain: {
+        name: 'Service OwnerControls',
+        version: '1',
+        chainId: deployment.chainId,
+        verifyingContract: deployment.contracts.OwnerControls as Address,
+      },
+      types: { CloseAll: signingTypes.CloseAll },
+      primaryType: 'CloseAll',
+      message: { agentIds: [BigInt(agentId)], nonce: BigInt(`${stop.nonce}`), deadline: BigInt(`${stop.deadline}`) },
+    })
+    const { transactionHash } = body
+    expect((await call('getIntent', { digest })).body).toMatchObject({
+      kind: 'owner',
+      signer: owner.address,
+      transactionHash,
     })
     expect((await sendAsOwner(owner, 'setMandate', { agentId, mode: 'trade' })).body.closingSince).toBeNull()
   })
