@@ -94,9 +94,10 @@ export async function startAnvil({
 
 function anvilArguments(port: number, chainId: number, accounts: number, mineEveryMs: number | undefined): string[] {
   // Measured on 1.7.1: bare --prune-history keeps only the latest state (an eth_call on an older block fails with
-  // BlockOutOfRangeError) and memory stays at 43 MB after 4,000 blocks; with a number it keeps that many states.
+  // BlockOutOfRangeError) and memory stays at 43 MB after 4,000 blocks; with a number it keeps that many states. A read of the
+  // latest block needs more than one state: anvil resolves its number first, and on a busy machine two blocks can follow.
   const mining =
-    mineEveryMs === undefined ? '--block-time 0.25 --prune-history' : '--no-mining --order fifo --prune-history 1500'
+    mineEveryMs === undefined ? '--block-time 0.25 --prune-history 32' : '--no-mining --order fifo --prune-history 1500'
   return [
     `--host 127.0.0.1 --port ${port} --chain-id ${chainId} --accounts ${accounts}`.split(' '),
     `--balance 10000 --gas-limit 60000000 --silent ${mining}`.split(' '),
