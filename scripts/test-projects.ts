@@ -1,3 +1,6 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
 /**
  * The vitest projects, and `contracts` for the Solidity tests, in the order in which they start: those that take long first.
  * A few run at a time, because most of them wait for blocks.
@@ -30,15 +33,9 @@ export const slowFiles = [
   'test/integration/event-streams-load.node.test.ts',
 ]
 
-/** Files whose tests are larger in `npm run test:full`: more seeds, cases or clients. */
-export const scaledFiles = [
-  'devnet/attacks.test.ts',
-  'test/e2e/demo.node.test.ts',
-  'test/faults/faults.node.test.ts',
-  'test/fuzz/http.test.ts',
-  'test/fuzz/mcp.test.ts',
-  'test/integration/cheap-tokens.test.ts',
-  'test/integration/checks.test.ts',
-  'test/integration/history-fresh.test.ts',
-  'test/integration/leaderboard-property.test.ts',
-]
+const root = join(import.meta.dirname, '..')
+
+/** Files whose tests are larger in `npm run test:full`: more seeds, cases or clients. They ask for the extent. */
+export const scaledFiles = globSync('{devnet,test}/**/*.test.ts', { cwd: root }).filter(file =>
+  readFileSync(join(root, file), 'utf8').includes("inject('isFull')"),
+)
