@@ -55,7 +55,9 @@ export async function endExampleWeek(devnet: Devnet, serviceUrl: string): Promis
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ ...quote.body, signature }),
   })
-  await client.agent(agentId).open({ symbol: 'NVDA', usdcAmount: '250', exits: [{ triggerBps: -900, exitBps: 10_000 }] })
+  await client
+    .agent(agentId)
+    .open({ symbol: 'NVDA', usdcAmount: '250', exits: [{ triggerBps: -900, exitBps: 10_000 }] })
 
   const runCron = () => fetch(`${serviceUrl}/cdn-cgi/handler/scheduled`)
   await rpc('anvil_mine', FINAL_BLOCKS, '0x1')

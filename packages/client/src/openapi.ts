@@ -3672,7 +3672,7 @@ export interface components {
       /** @description EIP-712 digest */
       digest: string
       /** @enum {string} */
-      kind: 'open' | 'add' | 'reduce' | 'ladder' | 'register' | 'link'
+      kind: 'open' | 'add' | 'reduce' | 'ladder' | 'register' | 'link' | 'owner'
       /**
        * @description received: being checked. rejected: nothing was executed, see refusal. prepared: signed and journalled. sent: a node accepted it. mined: executed. final: executed, and too deep for a reorg. reverted: mined without effect, see refusal
        * @enum {string}
@@ -3680,7 +3680,7 @@ export interface components {
       state: 'received' | 'rejected' | 'prepared' | 'sent' | 'mined' | 'reverted' | 'final'
       /** @description For a registration, once mined */
       agentId?: string
-      /** @description Of registrations and identity links */
+      /** @description Of registrations, identity links and messages of owners */
       signer?: string
       /** @description Once mined */
       positionId?: string
