@@ -14,7 +14,7 @@ let paths: string[]
 
 beforeAll(async () => {
   browser = await launchBrowser()
-  const agent = await register(9, 'Accessible agent', 'frontier')
+  const agent = await register(9, 'Accessible agent with a name that is longer than most', 'frontier')
   const exits = '-500:5000,-1000:10000,1500:10000'
   const open = await trade(agent, 'open', { symbol: 'META', usdcAmount: '300', exits })
   const page = `/app/agents/${agent.agentId}`
