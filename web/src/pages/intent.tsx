@@ -17,6 +17,7 @@ const KINDS = {
   ladder: 'Replace an exit ladder',
   register: 'Register an agent',
   link: 'Link an identity',
+  owner: 'A message of an owner',
 }
 /** While an intent is on its way, it is read this often besides what the event stream reports. */
 const POLL_MS = 3_000
