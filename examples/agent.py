@@ -29,7 +29,7 @@ def get(path, **query):
 
 
 def sign(quote, expected):
-    """Signs the quote's typed data, after comparing it with what was asked for."""
+    """Signs the quote's typed data, after comparing it with the request."""
     typed_data = quote["typedData"]
     for field, value in expected.items():
         if str(typed_data["message"][field]).lower() != str(value).lower():

@@ -16,7 +16,7 @@ export const exitCodes = {
   unavailable: 7,
   /** The intent was sent and its outcome is not known yet. */
   unknown: 8,
-  /** What the service wants signed is not what was asked for. */
+  /** The quote differs from the request. */
   mismatch: 9,
   /** The user said no. */
   declined: 10,

@@ -1,7 +1,7 @@
 import type { ErrorDetails } from './error-codes.ts'
 import { validationCodes } from './error-codes.ts'
 
-/** One value of a quote that differs from what was asked for. */
+/** One value of a quote that differs from the request. */
 export type QuoteMismatch = { field: string; expected: unknown; given: unknown }
 
 /** The details of the errors that the client itself throws, by code. */
@@ -102,7 +102,7 @@ export class UnavailableError extends AgentTradingError {
 export class NetworkError extends AgentTradingError {
   readonly kind = 'network'
 }
-/** A quote, a contract or a payment differs from what was asked for or pinned. Nothing was signed. */
+/** A quote, a contract or a payment differs from the request or the pins. Nothing was signed. */
 export class UntrustedQuoteError extends AgentTradingError {
   readonly kind = 'untrusted-quote'
   override readonly details: ClientErrorDetails['UNTRUSTED_QUOTE']

@@ -66,7 +66,7 @@ export function createHttp({ baseUrl, fetch: given, requestTimeoutMs, retryBudge
         return await once<T>(path)
       } catch (error) {
         const { retryable, code } = error as AgentTradingError
-        // The readiness of a service that is not ready is what was asked for.
+        // A 503 of /health/ready has the requested body: it says what is not ready.
         if (!retryable || code === 'NOT_READY' || !(await retry.wait(error))) throw error
       }
   }

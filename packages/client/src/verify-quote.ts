@@ -30,7 +30,7 @@ export type GivenQuote = {
 }
 
 /**
- * Compares every field of a quote's typed data, its digest and its body with what was asked for, and returns typed data
+ * Compares every field of a quote's typed data, its digest and its body with the request, and returns typed data
  * that the client built itself. Throws an `UntrustedQuoteError` that names each field that differs.
  */
 export function verifyQuote(

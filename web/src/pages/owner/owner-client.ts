@@ -4,7 +4,7 @@ import { reads } from '../../data/client.ts'
 const clients = new Map<string, Client>()
 
 /**
- * Returns what the owner of an agent can sign. The client compares each quote with what was asked for before a wallet sees
+ * Returns what the owner of an agent can sign. The client compares each quote with the request before a wallet sees
  * it, and repeats a submission only with the same signature, so that it executes once.
  */
 export async function ownerOf(agentId: string): Promise<ReturnType<Client['owner']>> {
