@@ -1,5 +1,5 @@
 import { createPublicClient, http } from 'viem'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { afterAll, describe, expect, inject, it } from 'vitest'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
@@ -12,6 +12,8 @@ import { call, deployment } from '../support/surfaces.ts'
 // triggers that the service shows must be those at which the router fires.
 
 const POSITIONS = inject('isFull') ? 20 : 2
+/** An agent's gas budget of one minute pays for seven positions opened and closed. */
+const MAX_POSITIONS_PER_AGENT = 4
 const { accounts, contracts, tokens } = deployment
 const TSLA = tokens.TSLA as `0x${string}`
 const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
@@ -38,9 +40,6 @@ const isTriggerMet = (positionId: string) =>
 
 describe('the exit triggers of a cheap token', () => {
   let trader: Trader
-  beforeAll(async () => {
-    trader = await newTrader({ vault: GENESIS })
-  })
   afterAll(() => chain.setPrice('TSLA', '421.3'))
 
   const pendingRules = async (positionId: string): Promise<Body[]> =>
@@ -49,6 +48,7 @@ describe('the exit triggers of a cheap token', () => {
   it('are the prices at which the router fires, to the last digit', async () => {
     const random = randomOf('cheap tokens')
     for (let opened = 0; opened < POSITIONS; opened++) {
+      if (opened % MAX_POSITIONS_PER_AGENT === 0) trader = await newTrader({ vault: GENESIS })
       const price = BigInt(random.integer(200, 20_000))
       await chain.setPrice('TSLA', usd(price))
       await chain.increaseTime(3) // the pool's average follows
