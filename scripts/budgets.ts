@@ -8,7 +8,7 @@ import { gzipSync } from 'node:zlib'
 
 // `npm run budgets`: measures the bundle size, and the CPU time of a start-up relative to an empty app with the same
 // libraries; `wrangler check startup` profiles both. Also the size of the pages' scripts. Exits with code 1 above a budget.
-const BUNDLE_KIB = 500
+const BUNDLE_KIB = 600
 const STARTUP_RATIO = 2.5
 const PAGE_SCRIPT_KB = 120
 const RUNS = 3
