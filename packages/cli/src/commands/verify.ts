@@ -8,20 +8,26 @@ import { pinsOf } from '../trading/pins.ts'
 import { parseSignable } from '../trading/signable.ts'
 import { createServiceCommand, type ServiceOptions } from './options.ts'
 import { readJsonFromStdin } from './read-stdin.ts'
+import { verifyLeaderboardCommand } from './verify-leaderboard.ts'
 
 type VerifyOptions = ServiceOptions & { signature?: string; signer?: string }
 
-/** `ats verify`: checks a quote, or a signature of one, on this machine. Needs no key and signs nothing. */
+/** `ats verify`: checks a quote, or a signature of one, on this machine; `ats verify leaderboard`. Signs nothing. */
 export function verifyCommand(): Command {
-  return createServiceCommand(
-    'verify',
-    'check a quote from standard input, and a signature of it, on this machine',
-    'ats verify < quote.json',
-    'ats verify --signature 0x… --signer 0x… < quote.json',
+  return (
+    createServiceCommand(
+      'verify',
+      'check a quote from standard input, and a signature of it, on this machine',
+      'ats verify < quote.json',
+      'ats verify --signature 0x… --signer 0x… < quote.json',
+    )
+      .option('--signature <hex>', 'signature of the typed data')
+      .option('--signer <address>', "address that must have signed; the quote's signer by default")
+      .action(verify)
+      // The command below has some of the same options.
+      .enablePositionalOptions()
+      .addCommand(verifyLeaderboardCommand())
   )
-    .option('--signature <hex>', 'signature of the typed data')
-    .option('--signer <address>', "address that must have signed; the quote's signer by default")
-    .action(verify)
 }
 
 async function verify({ url, timeout, output, ...given }: VerifyOptions): Promise<void> {
