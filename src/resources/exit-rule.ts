@@ -72,10 +72,11 @@ export const exitsQuery = z
   .string()
   .max(1000)
   .transform((text, ctx): ExitRule[] => {
-    const isJson = text.trimStart().startsWith('[')
-    const result = exits.safeParse(isJson ? parseJson(text) : parsePairs(text))
+    const given = text.trimStart().startsWith('[') ? parseJson(text) : parsePairs(text)
+    const result = exits.safeParse(given)
     if (result.success) return toExitRules(result.data)
-    const problem = isJson || isPairs(text) ? `: ${result.error.issues[0]?.message}` : inBasisPoints(text)
+    const pairs = text.trimStart().startsWith('[') ? toPairs(given) : text
+    const problem = isPairs(pairs) ? `: ${result.error.issues[0]?.message}` : inBasisPoints(pairs)
     ctx.addIssue({ code: 'custom', message: `must be a ladder such as -800:10000,1500:10000${problem}` })
     return z.NEVER
   })
@@ -91,6 +92,9 @@ function parseJson(text: string): unknown {
 
 const PAIR = /^\s*(-?\d{1,9}):(\d{1,9})\s*$/
 const isPairs = (text: string) => text.split(',').every(pair => PAIR.test(pair))
+
+const toPairs = (ladder: unknown): string =>
+  Array.isArray(ladder) ? ladder.map(rule => `${rule?.triggerBps}:${rule?.exitBps}`).join(',') : ''
 
 /** Returns what to send instead of a ladder in percent; without percentages, what a ladder consists of. */
 function inBasisPoints(text: string): string {
