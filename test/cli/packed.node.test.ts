@@ -50,6 +50,8 @@ describe.each(versions)('on %s', (name, node) => {
     await ats.json(['ladder', positionId, '--exits', '-500:10000', ...agent])
     const { transactionHash } = await ats.json(['close', positionId, ...agent])
     expect(transactionHash).toMatch(/^0x[0-9a-f]{64}$/)
+    const { valid } = await ats.json(['verify', 'leaderboard', '--rpc', inject('deployment').rpcUrl])
+    expect(valid).toBe(true)
   })
 
   it('does the same through the stdio server', async () => {

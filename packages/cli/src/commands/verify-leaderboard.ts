@@ -12,6 +12,8 @@ import { createServiceCommand, digits, integer, type ServiceOptions } from './op
 type Query = NonNullable<Parameters<Reader['getLeaderboard']>[0]>
 type Options = ServiceOptions & Query & { rpc: string; fromBlock: string }
 
+/** How long an agent may have traded before the service lists it. */
+const MAX_SAMPLE_AGE_SECONDS = 900
 const TRACKS = ['challenge', 'funded', 'prime']
 
 /** `ats verify leaderboard`: recomputes a leaderboard from the logs of the chain. */
@@ -48,7 +50,12 @@ async function verify({ output, url, timeout, rpc, fromBlock, ...query }: Option
   )
   const { entries, differences } = await withProgress(
     'Reading logs and computing every entry',
-    verifyLeaderboard({ rpcUrl: rpc, contracts, fromBlock: BigInt(fromBlock) }, pages, selection).catch(noLogs),
+    verifyLeaderboard(
+      { rpcUrl: rpc, contracts, fromBlock: BigInt(fromBlock) },
+      pages,
+      selection,
+      MAX_SAMPLE_AGE_SECONDS,
+    ).catch(noLogs),
   )
   const valid = differences.length === 0
   createPrinter(output).result({ valid, entries, asOf: pages.at(-1)?.asOf, contracts, differences })

@@ -37,12 +37,14 @@ type Selection = { vault?: string; track?: number; capital?: string }
 
 /**
  * Compares all pages of a served leaderboard with the logs of the chain. Returns how many entries were compared, and one
- * sentence per difference. `selection` are the filters that the leaderboard was requested with.
+ * sentence per difference. `selection` are the filters that the leaderboard was requested with; an agent may be missing that
+ * traded in the last `graceSeconds` only.
  */
 export async function verifyLeaderboard(
   deployment: VerifiedDeployment,
   served: readonly ServedLeaderboard[],
   selection: Selection = {},
+  graceSeconds = 0,
 ): Promise<{ entries: number; differences: string[] }> {
   const [first] = served
   if (first === undefined) throw new Error('There is no leaderboard to verify.')
@@ -76,6 +78,7 @@ export async function verifyLeaderboard(
     const capital = mode === CapitalMode.Real ? 'real' : 'simulated'
     if (listed.has(`${agentId} ${capital}`) || !isSelected(selection, capital, agentAt(history, agentId, last)))
       continue
+    if ((await history.timeOf(last)) - firstTradeOf(history, agentId, mode) < graceSeconds) continue
     const figures = await recompute(history, agentId, mode, { ...period, block: last })
     if (figures !== undefined && figures.trades >= first.minTrades)
       differences.push(`agent ${agentId} (${capital}) is not served, but has ${figures.trades} trades in the logs`)
@@ -130,6 +133,9 @@ const recordsOf = ({ trades }: LoggedHistory): [agentId: string, mode: number][]
     trades.map(trade => [`${trade.agentId} ${modeOf(trade)}`, [`${trade.agentId}`, modeOf(trade)] as [string, number]]),
   ).values(),
 ]
+
+const firstTradeOf = ({ trades }: LoggedHistory, agentId: string, mode: number): number =>
+  Number(trades.find(trade => `${trade.agentId}` === agentId && modeOf(trade) === mode)?.timestamp ?? 0n)
 
 /** Returns owner, vault and track of an agent at a block. */
 function agentAt({ agents }: LoggedHistory, agentId: string, block: bigint) {
