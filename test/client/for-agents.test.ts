@@ -17,6 +17,10 @@ const root = join(import.meta.dirname, '../..')
 const guide = readFileSync(join(root, 'docs/for-agents.md'), 'utf8')
 const scratch = mkdtempSync(join(tmpdir(), 'for-agents-'))
 const clone = join(scratch, 'clone')
+/** What both ways with the command line begin with; it runs once. */
+const INSTALL = 'npm install -g @agent-trading-service/cli\n'
+/** Key files are made to be slow to decrypt, and each command of `ats` decrypts one. */
+const timeout = 300_000
 let registry: NpmRegistry
 
 beforeAll(async () => {
@@ -32,7 +36,9 @@ beforeAll(async () => {
     writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`)
     chmodSync(join(bin, name), 0o755)
   }
-})
+  expect(guide.split(INSTALL).length - 1).toBe(2)
+  await run(scratch, INSTALL)
+}, timeout)
 afterAll(async () => {
   await registry.close()
   rmSync(scratch, { recursive: true, force: true })
@@ -46,6 +52,7 @@ function scriptOf(heading: string, text = guide): string {
   return blocks
     .map(([, file, language, code]) => (file ? `cat > ${file} <<'END'\n${code}END\n` : language === 'sh' ? code : ''))
     .join('\n')
+    .replace(INSTALL, '')
     .replace('http://127.0.0.1:8787', serviceUrl)
     .replace('~/agent-trading-service', clone)
 }
@@ -66,17 +73,17 @@ const environment = (folder: string) => ({
 const emptyFolder = () => mkdtempSync(join(scratch, 'empty-'))
 const deploymentScript = () => scriptOf('A deployment to try')
 
-it('a TypeScript developer installs the client, registers and trades', async () => {
+it('a TypeScript developer installs the client, registers and trades', { timeout }, async () => {
   const stdout = await run(emptyFolder(), deploymentScript() + scriptOf('A TypeScript developer'))
   expect(stdout).toMatch(/^agent \d+ opened position (\d+)\nclosed position \1\n$/m)
 })
 
-it('a Python developer registers with the command line and trades', async () => {
+it('a Python developer registers with the command line and trades', { timeout }, async () => {
   const stdout = await run(emptyFolder(), deploymentScript() + scriptOf('A Python developer'))
   expect(stdout).toMatch(/^opened position (\d+)\nclosed position \1\n$/m)
 })
 
-it('a model trades through the local server, after a first trade by hand', async () => {
+it('a model trades through the local server, after a first trade by hand', { timeout }, async () => {
   const folder = emptyFolder()
   const [prepare = '', rest = ''] = scriptOf('A model').split('export ATS_AGENT=1\n')
   const [first = '', server = ''] = rest.split('ats mcp')
@@ -107,14 +114,14 @@ it('a model trades through the local server, after a first trade by hand', async
   expect((await reads.listPositions({ agentId })).positions).toEqual([])
 })
 
-it('the first trade of the command line is as docs/cli.md shows it', async () => {
+it('the first trade of the command line is as docs/cli.md shows it', { timeout }, async () => {
   const folder = emptyFolder()
   const script = scriptOf('A first trade', readFileSync(join(root, 'docs/cli.md'), 'utf8'))
   const [prepare = '', rest = ''] = script.split('export ATS_AGENT=1\n')
-  const install = `npm install -g @agent-trading-service/cli >&2\n${deploymentScript()}export ATS_PASSWORD=secret\n`
-  const registered = await run(folder, install + prepare)
+  const start = `${deploymentScript()}export ATS_PASSWORD=secret\n`
+  const registered = await run(folder, start + prepare)
   const agentId = /^agentId +(\d+)$/m.exec(registered)?.[1]
-  const variables = `${install}${prepare.match(/^export .*$/gm)?.join('\n')}\nexport ATS_AGENT=${agentId}\n`
+  const variables = `${start}${prepare.match(/^export .*$/gm)?.join('\n')}\nexport ATS_AGENT=${agentId}\n`
   const [open = '', close = ''] = rest.split('ats positions\n')
   const opened = await run(folder, `${variables}${open}ats positions -o json`)
   const positionId = /"positionId": "(\d+)"/.exec(opened)?.[1]
