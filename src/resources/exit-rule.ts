@@ -98,8 +98,9 @@ const toPairs = (ladder: unknown): string =>
 
 /** Returns what to send instead of a ladder in percent; without percentages, what a ladder consists of. */
 function inBasisPoints(text: string): string {
-  const converted = text.replaceAll(/(-?\d{1,4}(?:\.\d{1,2})?)\s*%/g, (_, percent) => `${Math.round(percent * 100)}`)
-  const hint = converted !== text && isPairs(converted) ? `; send ${converted.replaceAll(' ', '')}` : ''
+  const given = text.replaceAll(' ', '')
+  const converted = given.replaceAll(/(-?\d{1,4}(?:\.\d{1,2})?)%/g, (_, percent) => `${Math.round(percent * 100)}`)
+  const hint = converted !== given && isPairs(converted) ? `; send ${converted}` : ''
   return `, pairs of triggerBps:exitBps in basis points (10000 = 100 %)${hint}`
 }
 

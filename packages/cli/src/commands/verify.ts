@@ -14,20 +14,17 @@ type VerifyOptions = ServiceOptions & { signature?: string; signer?: string }
 
 /** `ats verify`: checks a quote, or a signature of one, on this machine; `ats verify leaderboard`. Signs nothing. */
 export function verifyCommand(): Command {
-  return (
-    createServiceCommand(
-      'verify',
-      'check a quote from standard input, and a signature of it, on this machine',
-      'ats verify < quote.json',
-      'ats verify --signature 0x… --signer 0x… < quote.json',
-    )
-      .option('--signature <hex>', 'signature of the typed data')
-      .option('--signer <address>', "address that must have signed; the quote's signer by default")
-      .action(verify)
-      // The command below has some of the same options.
-      .enablePositionalOptions()
-      .addCommand(verifyLeaderboardCommand())
+  return createServiceCommand(
+    'verify',
+    'check a quote from standard input, and a signature of it, on this machine',
+    'ats verify < quote.json',
+    'ats verify --signature 0x… --signer 0x… < quote.json',
   )
+    .option('--signature <hex>', 'signature of the typed data')
+    .option('--signer <address>', "address that must have signed; the quote's signer by default")
+    .action(verify)
+    .enablePositionalOptions()
+    .addCommand(verifyLeaderboardCommand())
 }
 
 async function verify({ url, timeout, output, ...given }: VerifyOptions): Promise<void> {
