@@ -53,6 +53,8 @@ type Value = string | number | boolean | Value[] | Table
 /** What this module reads of wrangler.toml. */
 type WranglerToml = Table & {
   name: string
+  migrations: { tag: string }[]
+  d1_databases: { binding: string; database_name: string }[]
   env?: Record<string, { vars?: Record<string, string>; d1_databases?: { database_id?: string }[] }>
 }
 
@@ -62,15 +64,26 @@ const parseToml = (toml: string) => parse(toml) as WranglerToml
 export const varsOf = (toml: string, { name }: Environment): Record<string, string> =>
   parseToml(toml).env?.[name]?.vars ?? {}
 
-/** Returns the name of an environment's Worker. */
-export const workerName = (toml: string, { chainId }: Environment) => `${parseToml(toml).name}-${chainId}`
+/** Returns the tag of the newest Durable Object migration. */
+export const lastMigrationTag = (toml: string): string | undefined => parseToml(toml).migrations.at(-1)?.tag
+
+/** Returns the binding and the name of an environment's database. */
+export function databaseOf(toml: string, { chainId }: Environment): { binding: string; name: string } {
+  const [database] = parseToml(toml).d1_databases
+  if (database === undefined) throw new Error('wrangler.toml has no database.')
+  return { binding: database.binding, name: databaseName(database.database_name, chainId) }
+}
+
+const databaseName = (name: string, chainId: number) => `${name}-${chainId}`
 
 /** Returns the environment of a name; throws with the known ones if there is none. */
 export function environmentOf(name: string | undefined): Environment {
   const environment = environments.find(known => known.name === name)
   if (environment) return environment
   const known = environments.map(({ name }) => name).join(', ')
-  throw new Error(`${name ? `There is no environment ${name}` : 'Name an environment'}: use --env with one of ${known}.`)
+  throw new Error(
+    `${name ? `There is no environment ${name}` : 'Name an environment'}: use --env with one of ${known}.`,
+  )
 }
 
 /**
@@ -100,14 +113,15 @@ function blockOf(config: WranglerToml, { name, chainId }: Environment, ordinal: 
     ...Object.fromEntries(bindings.map(([key, value]) => [key, ownBinding(key, value, chainId, ordinal)])),
   }
   const databaseId = own?.d1_databases?.[0]?.database_id
-  if (databaseId) block.d1_databases = asTables(block.d1_databases).map(table => ({ ...table, database_id: databaseId }))
+  if (databaseId)
+    block.d1_databases = asTables(block.d1_databases).map(table => ({ ...table, database_id: databaseId }))
   return `[env.${name}]\n${Object.entries(block).map(linesOf).join('')}`
 }
 
 /** Returns an environment's own form of a binding: what has a name in the account gets another one. */
 function ownBinding(key: string, value: Value, chainId: number, ordinal: number): Value {
   if (key === 'd1_databases')
-    return asTables(value).map(table => ({ ...table, database_name: `${table.database_name}-${chainId}` }))
+    return asTables(value).map(table => ({ ...table, database_name: databaseName(`${table.database_name}`, chainId) }))
   if (key === 'ratelimits')
     return asTables(value).map(table => ({ ...table, namespace_id: `${ordinal}${table.namespace_id}` }))
   if (key === 'analytics_engine_datasets')
@@ -120,20 +134,25 @@ const isTable = (value: Value): value is Table => typeof value === 'object' && !
 
 /** Writes a value of a table, a list with one entry per line. */
 function linesOf([key, value]: [string, Value]): string {
-  if (isTable(value)) return Object.entries(value).map(([name, part]) => linesOf([`${key}.${name}`, part])).join('')
+  if (isTable(value))
+    return Object.entries(value)
+      .map(([name, part]) => linesOf([`${key}.${name}`, part]))
+      .join('')
   if (!Array.isArray(value)) return `${key} = ${inline(value)}\n`
   return `${key} = [\n${value.map(entry => `  ${inline(entry)},\n`).join('')}]\n`
 }
 
 function inline(value: Value): string {
   if (Array.isArray(value)) return `[${value.map(inline).join(', ')}]`
-  if (isTable(value)) return `{ ${Object.entries(value).map(([key, part]) => `${key} = ${inline(part)}`).join(', ')} }`
+  if (isTable(value))
+    return `{ ${Object.entries(value)
+      .map(([key, part]) => `${key} = ${inline(part)}`)
+      .join(', ')} }`
   return typeof value === 'string' ? quoted(value) : `${value}`
 }
 
 /** Returns a TOML string; JSON stays readable in single quotes, which escape nothing. */
-const quoted = (value: string) =>
-  value.includes('"') && !/['\n]/.test(value) ? `'${value}'` : JSON.stringify(value)
+const quoted = (value: string) => (value.includes('"') && !/['\n]/.test(value) ? `'${value}'` : JSON.stringify(value))
 
 /** Returns wrangler.toml with variables of an environment set; its other variables and the comments between them stay. */
 export function withVars(toml: string, { name }: Environment, vars: Record<string, string>): string {
@@ -151,7 +170,8 @@ export function withVars(toml: string, { name }: Environment, vars: Record<strin
   const written = lines.join('\n')
   const result = parseToml(written).env?.[name]?.vars ?? {}
   for (const [variable, value] of Object.entries(vars))
-    if (result[variable] !== value) throw new Error(`wrangler.toml sets ${variable} of ${name} in a form this script cannot change.`)
+    if (result[variable] !== value)
+      throw new Error(`wrangler.toml sets ${variable} of ${name} in a form this script cannot change.`)
   return written
 }
 
