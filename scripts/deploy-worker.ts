@@ -77,7 +77,9 @@ async function deploy(environment: Environment, options: Options): Promise<void>
   process.exitCode = 1
 }
 
-const step = (text: string) => console.log(`\n== ${text}`)
+function step(text: string) {
+  console.log(`\n== ${text}`)
+}
 
 /** Throws with what the command printed if it fails. */
 async function succeed(command: ReturnType<Wrangler>, failure: string): Promise<string> {
