@@ -32,6 +32,7 @@ export const slowFiles = [
   'test/conformance/mcp-suite.node.test.ts',
   'test/conformance/openapi.node.test.ts',
   'test/integration/event-streams-load.node.test.ts',
+  'test/e2e/serve.node.test.ts',
 ]
 
 const root = join(import.meta.dirname, '..')
