@@ -205,7 +205,7 @@ describe('an event without a log', () => {
     await chain.increaseTime(2 * 86_400)
     const quoted = tokens.MSFT as `0x${string}`
     const [price] = await node.readContract({ ...oracle, functionName: 'peekPrice', args: [quoted] })
-    await chain.send(accounts.oracleUpdater, { ...oracle, functionName: 'setPrice', args: [quoted, price] })
+    await chain.send(accounts.priceSetter, { ...oracle, functionName: 'setPrice', args: [quoted, price] })
     await indexer().catchUp()
     const stale = await stream.next('price-stale')
     expect(stale.data).toMatchObject({ agentId: trader.agentId, symbol: 'NVDA', token: tokens.NVDA })

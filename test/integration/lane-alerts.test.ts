@@ -1,0 +1,84 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { Body } from '../support/body.ts'
+import {
+  chain,
+  hashOf,
+  newRequest,
+  node,
+  onFirstSendOf,
+  relayUntilMined,
+  setReverting,
+  useLanes,
+  withNonce,
+} from '../support/lanes.ts'
+
+// The log lines that an operator's alerts select by name.
+
+const { newLane } = useLanes('lane-alerts')
+
+let lines: Body[]
+let spy: { mockRestore(): void }
+beforeEach(() => {
+  lines = []
+  spy = vi.spyOn(console, 'error').mockImplementation(line => void lines.push(JSON.parse(line)))
+})
+afterEach(() => spy.mockRestore())
+
+const linesOf = (event: string) => lines.filter(line => line.event === event)
+
+describe('a lane logs', () => {
+  test('an account that pays for few more transactions, once', async () => {
+    const { executor, account } = newLane()
+    await executor.status()
+    expect(linesOf('executor balance low')).toEqual([])
+    await chain('anvil_setBalance', account.address, '0x0')
+    const request = newRequest()
+    expect(await executor.relay(request)).toEqual({ state: 'unfunded' })
+    expect(await executor.relay(newRequest())).toEqual({ state: 'unfunded' })
+    await executor.status()
+    const { address } = account
+    const low = {
+      level: 'error',
+      event: 'executor balance low',
+      executor: address,
+      balanceWei: '0',
+      transactionsLeft: 0,
+    }
+    expect(linesOf('executor balance low')).toEqual([low])
+    expect(linesOf('executor out of funds')).toMatchObject([{ lackingWei: expect.stringMatching(/^[1-9]\d*$/) }])
+  })
+
+  test('each transaction that reverts, with its kind and hash', async () => {
+    const { executor, account } = newLane()
+    const request = newRequest()
+    node.fault = onFirstSendOf(request, async (_, forward) => {
+      await setReverting(true)
+      return forward()
+    })
+    const hash = hashOf(await executor.relay(request))
+    const reverted = { event: 'transaction reverted', executor: account.address, hash, kind: 'ladder' }
+    expect(linesOf('transaction reverted')).toEqual([{ level: 'error', ...reverted }])
+  })
+
+  test('a gas budget that refuses requests, once a minute', async () => {
+    const { executor } = newLane()
+    let nonce = 0
+    const relayNext = () =>
+      executor.relay(newRequest({ group: 'agent:1', groupNonce: `${nonce++}`, spenders: ['agent:1'] }))
+    while ((await relayNext()).state !== 'exhausted') expect(linesOf('gas budget exhausted')).toEqual([])
+    expect(await relayNext()).toMatchObject({ state: 'exhausted' })
+    const facts = { budget: 'agent', window: 'minute', limitGas: 200_000, retryAfterSeconds: expect.any(Number) }
+    expect(linesOf('gas budget exhausted')).toEqual([{ level: 'error', event: 'gas budget exhausted', ...facts }])
+  })
+
+  test('an implausible nonce once, while it works with the node that shows a plausible one', async () => {
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    node.fault = (sent, forward) => (sent.isSpare ? forward() : withNonce('0x7a1200', sent, forward))
+    for (let times = 0; times < 3; times++) await relayUntilMined(executor, newRequest())
+    const facts = { executor: account.address, nonce: 8_000_000 }
+    expect(linesOf('implausible nonce')).toEqual([{ level: 'error', event: 'implausible nonce', ...facts }])
+    expect(linesOf('foreign transaction')).toEqual([])
+    expect(await executor.status()).toMatchObject([{ nextNonce: 4, pending: 0 }])
+  })
+})
