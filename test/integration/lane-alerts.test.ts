@@ -5,6 +5,7 @@ import {
   hashOf,
   newRequest,
   node,
+  nonceOf,
   onFirstSendOf,
   relayUntilMined,
   setReverting,
@@ -24,19 +25,16 @@ beforeEach(() => {
 })
 afterEach(() => spy.mockRestore())
 
-const linesOf = (event: string) => lines.filter(line => line.event === event)
+/** Returns the lines of an event, of one lane only if its lines name the account. */
+const linesOf = (event: string, executor?: string) =>
+  lines.filter(line => line.event === event && (executor === undefined || line.executor === executor))
 
 describe('a lane logs', () => {
   test('an account that pays for few more transactions, once', async () => {
     const { executor, account } = newLane()
-    await executor.status()
-    expect(linesOf('executor balance low')).toEqual([])
-    await chain('anvil_setBalance', account.address, '0x0')
-    const request = newRequest()
-    expect(await executor.relay(request)).toEqual({ state: 'unfunded' })
-    expect(await executor.relay(newRequest())).toEqual({ state: 'unfunded' })
-    await executor.status()
     const { address } = account
+    await chain('anvil_setBalance', address, '0x0')
+    for (let times = 0; times < 2; times++) expect(await executor.relay(newRequest())).toEqual({ state: 'unfunded' })
     const low = {
       level: 'error',
       event: 'executor balance low',
@@ -44,8 +42,14 @@ describe('a lane logs', () => {
       balanceWei: '0',
       transactionsLeft: 0,
     }
-    expect(linesOf('executor balance low')).toEqual([low])
-    expect(linesOf('executor out of funds')).toMatchObject([{ lackingWei: expect.stringMatching(/^[1-9]\d*$/) }])
+    expect(linesOf('executor balance low', address)).toEqual([low])
+    expect(linesOf('executor out of funds')).toEqual([
+      { level: 'error', event: 'executor out of funds', lackingWei: expect.stringMatching(/^[1-9]\d*$/) },
+    ])
+
+    const funded = newLane()
+    await relayUntilMined(funded.executor, newRequest())
+    expect(linesOf('executor balance low', funded.account.address)).toEqual([])
   })
 
   test('each transaction that reverts, with its kind and hash', async () => {
@@ -57,7 +61,7 @@ describe('a lane logs', () => {
     })
     const hash = hashOf(await executor.relay(request))
     const reverted = { event: 'transaction reverted', executor: account.address, hash, kind: 'ladder' }
-    expect(linesOf('transaction reverted')).toEqual([{ level: 'error', ...reverted }])
+    expect(linesOf('transaction reverted', account.address)).toEqual([{ level: 'error', ...reverted }])
   })
 
   test('a gas budget that refuses requests, once a minute', async () => {
@@ -75,10 +79,19 @@ describe('a lane logs', () => {
     const { executor, account } = newLane()
     await relayUntilMined(executor, newRequest())
     node.fault = (sent, forward) => (sent.isSpare ? forward() : withNonce('0x7a1200', sent, forward))
-    for (let times = 0; times < 3; times++) await relayUntilMined(executor, newRequest())
+    await vi.waitFor(
+      async () => {
+        await relayUntilMined(executor, newRequest())
+        expect(linesOf('implausible nonce', account.address)).not.toEqual([])
+      },
+      { timeout: 20_000 },
+    )
+    await relayUntilMined(executor, newRequest())
     const facts = { executor: account.address, nonce: 8_000_000 }
-    expect(linesOf('implausible nonce')).toEqual([{ level: 'error', event: 'implausible nonce', ...facts }])
-    expect(linesOf('foreign transaction')).toEqual([])
-    expect(await executor.status()).toMatchObject([{ nextNonce: 4, pending: 0 }])
+    expect(linesOf('implausible nonce', account.address)).toEqual([
+      { level: 'error', event: 'implausible nonce', ...facts },
+    ])
+    expect(linesOf('foreign transaction', account.address)).toEqual([])
+    expect(await executor.status()).toMatchObject([{ nextNonce: await nonceOf(account.address), pending: 0 }])
   })
 })
