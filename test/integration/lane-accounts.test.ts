@@ -104,7 +104,7 @@ describe('an executor account', () => {
       }
       await vi.waitFor(
         async () => {
-          await executor.status()
+          expect((await executor.status())[0]).not.toHaveProperty('nextNonce')
           expect(answered).toBeGreaterThanOrEqual(6)
         },
         { timeout: 20_000, interval: 250 },
