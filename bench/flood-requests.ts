@@ -18,7 +18,7 @@ type FloodKind = (typeof floodKinds)[number]
 /** What the requests of a flood are about: a registration that somebody signed, and payments for it that cannot be settled. */
 export type FloodTarget = { agentId: string; vault: string; registration: object; payments: readonly string[] }
 
-const LARGE_BYTES = 1024 * 1024
+const LARGE_BYTES = 2 * 1024 * 1024
 
 const BATCH = 10
 const SIGNATURE = `0x${'5f'.repeat(64)}1b`
