@@ -15,8 +15,11 @@ export const floodKinds = [
 ] as const
 type FloodKind = (typeof floodKinds)[number]
 
-/** What the requests of a flood are about: a registration that somebody signed, and payments for it that cannot be settled. */
-export type FloodTarget = { agentId: string; vault: string; registration: object; payments: readonly string[] }
+/** A signed registration, and a payment for it from an account without USDC. */
+export type UnpaidRegistration = { body: object; payment: string }
+
+/** What the requests of a flood are about. */
+export type FloodTarget = { agentId: string; vault: string; unpaid: readonly UnpaidRegistration[] }
 
 const LARGE_BYTES = 2 * 1024 * 1024
 
@@ -107,10 +110,10 @@ function requestOf(
         metadataURI: 'https://agents.example/flood.json',
         signer: `0x${(index + 1).toString(16).padStart(40, '0')}`,
       })
-    case 'refused payments':
-      return post('/agents/register', target.registration, {
-        'payment-signature': target.payments[index % target.payments.length] ?? '',
-      })
+    case 'refused payments': {
+      const { body, payment } = target.unpaid[index % target.unpaid.length] as UnpaidRegistration
+      return post('/agents/register', body, { 'payment-signature': payment })
+    }
     case 'price refreshes':
       return post('/prices/refresh', {})
     case 'event streams':

@@ -8,7 +8,7 @@ import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 
 import { startDevnet } from '../devnet/index.ts'
 import { unlimitedGas, workerVars } from '../devnet/worker-vars.ts'
 import { createPayer } from '../packages/client/src/pay.ts'
-import { type FloodTarget, floodKinds, floodRequests, openSessions } from './flood-requests.ts'
+import { type FloodTarget, floodKinds, floodRequests, openSessions, type UnpaidRegistration } from './flood-requests.ts'
 import type { LoadReport, LoadResult } from './load-child.ts'
 import { quantile, startLoadGenerator } from './load-generator.ts'
 import { describeMachine, table, writeSection } from './results-file.ts'
@@ -39,7 +39,7 @@ const HONEST_AGENTS = 4
 const BLOCK_MS = 250
 /** How many different requests a flood repeats. */
 const REQUESTS = 2_000
-const PAYMENTS = 100
+const UNPAID_REGISTRATIONS = 50
 const MAX_FEE = 5_000_000n
 /** The limits count per minute, and each flood starts with fresh ones, because its addresses are its own. */
 const ADDRESSES_PER_FLOOD = 100
@@ -62,7 +62,7 @@ try {
   const target: FloodTarget = {
     agentId: `${agents[0]?.agentId}`,
     vault: devnet.deployment.vaults.genesis ?? '',
-    ...(await refusedRegistration()),
+    unpaid: await Promise.all(Array.from({ length: UNPAID_REGISTRATIONS }, unpaidRegistration)),
   }
   await measure(positions, undefined, 2) // warms up
   const before = await measure(positions, undefined, seconds)
@@ -90,6 +90,7 @@ try {
     figure(under.results),
     `${(quantile(under.results, 0.99) / quantile(alone, 0.99)).toFixed(2)} times`,
     `${under.failed}`,
+    `${(100 * under.cpu).toFixed(0)} %`,
   ])
   const section = [
     '## Floods',
@@ -146,8 +147,7 @@ async function open(agent: BenchAgent): Promise<string> {
   return `${body.positionId}`
 }
 
-/** Returns a signed registration, and payments for it from an account without USDC. */
-async function refusedRegistration(): Promise<Pick<FloodTarget, 'registration' | 'payments'>> {
+async function unpaidRegistration(): Promise<UnpaidRegistration> {
   const account = privateKeyToAccount(generatePrivateKey())
   const terms = {
     signer: account.address,
@@ -160,14 +160,12 @@ async function refusedRegistration(): Promise<Pick<FloodTarget, 'registration' |
   const { requirements } = quote.body.x402 as { requirements: never }
   const { chainId, contracts } = devnet.deployment
   const payer = createPayer({ account, chainId, asset: contracts.USDC, maxAmount: MAX_FEE })
-  const pay = async () => {
-    const headers = await payer.pay({ x402Version: 2, resource: { url: '' }, accepts: [requirements] })
-    return headers['PAYMENT-SIGNATURE'] ?? ''
-  }
-  return { registration: quote.signed, payments: await Promise.all(Array.from({ length: PAYMENTS }, pay)) }
+  const headers = await payer.pay({ x402Version: 2, resource: { url: '' }, accepts: [requirements] })
+  return { body: quote.signed, payment: headers['PAYMENT-SIGNATURE'] ?? '' }
 }
 
-type Measured = { results: LoadResult[]; failed: number; flood: LoadReport | undefined }
+/** `cpu` is the service's CPU time per second. */
+type Measured = { results: LoadResult[]; failed: number; flood: LoadReport | undefined; cpu: number }
 
 /** Lets each agent add to its position in a loop, until the flood ends or, without one, for the given time. */
 async function measure(
@@ -177,6 +175,7 @@ async function measure(
 ): Promise<Measured> {
   const results: LoadResult[] = []
   const began = performance.now()
+  const usedBefore = workerd.cpuSeconds()
   const loop = async ({ agent, positionId }: Position) => {
     while (performance.now() - began < forSeconds * 1_000) {
       const at = performance.now()
@@ -186,7 +185,13 @@ async function measure(
     }
   }
   await Promise.all(positions.map(loop))
-  return { results, failed: results.filter(({ status }) => status !== 201).length, flood: await flood }
+  const report = await flood
+  return {
+    results,
+    failed: results.filter(({ status }) => status !== 201).length,
+    flood: report,
+    cpu: (workerd.cpuSeconds() - usedBefore) / ((performance.now() - began) / 1_000),
+  }
 }
 
 function figure(results: readonly LoadResult[]): string {
