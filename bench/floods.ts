@@ -77,7 +77,9 @@ try {
       const load = { origin: workerd.url, requests, clients, keepBodies: false, maxSeconds: seconds, repeats: true }
       const under = await measure(positions, flooder.run(load), seconds)
       floods.push({ kind, addresses, under })
-      say(`${kind} of ${addresses}: ${floodFigure(under.flood)}; ${figure(under.results)}`)
+      say(
+        `${kind} of ${addresses}: ${floodFigure(under.flood)}; ${figure(under.results)}; CPU ${(100 * under.cpu).toFixed(0)} %`,
+      )
     }
   }
   const after = await measure(positions, undefined, seconds)
@@ -94,7 +96,7 @@ try {
   ])
   const section = [
     '## Floods',
-    `\`npm run bench:floods\`: ${HONEST_AGENTS} honest agents fetch a quote, sign it and post it, each in a loop, alone and next to a flood from ${clients} parallel clients for ${seconds} s. The flood comes from as many client addresses as the table says, the agents from one of their own; a block every ${BLOCK_MS / 1000} s. Alone, before and after the floods: ${figure(alone)}. Service, chain and flood share the cores of this machine, and the service has one thread.`,
+    `\`npm run bench:floods\`: ${HONEST_AGENTS} honest agents fetch a quote, sign it and post it, each in a loop, alone and next to a flood from ${clients} parallel clients for ${seconds} s. The flood comes from as many client addresses as the table says, the agents from one of their own; a block every ${BLOCK_MS / 1000} s. Alone, before and after the floods: ${figure(alone)}, ${(100 * before.cpu).toFixed(0)} % CPU. Service, chain and flood share the cores of this machine, and the service has one thread.`,
     `Machine: ${machine}.`,
     table(
       [
@@ -104,6 +106,7 @@ try {
         'quote and submission',
         'p99 relative to alone',
         'failed submissions',
+        'CPU of the service',
       ],
       rows,
     ),
