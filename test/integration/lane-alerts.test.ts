@@ -69,8 +69,12 @@ describe('a lane logs', () => {
     let nonce = 0
     const relayNext = () =>
       executor.relay(newRequest({ group: 'agent:1', groupNonce: `${nonce++}`, spenders: ['agent:1'] }))
-    while ((await relayNext()).state !== 'exhausted') expect(linesOf('gas budget exhausted')).toEqual([])
-    expect(await relayNext()).toMatchObject({ state: 'exhausted' })
+    let outcome = await relayNext()
+    for (let mined = 1; outcome.state === 'mined' && mined < 20; mined++) {
+      expect(linesOf('gas budget exhausted')).toEqual([])
+      outcome = await relayNext()
+    }
+    expect([outcome, await relayNext()]).toMatchObject([{ state: 'exhausted' }, { state: 'exhausted' }])
     const facts = { budget: 'agent', window: 'minute', limitGas: 200_000, retryAfterSeconds: expect.any(Number) }
     expect(linesOf('gas budget exhausted')).toEqual([{ level: 'error', event: 'gas budget exhausted', ...facts }])
   })
