@@ -93,7 +93,7 @@ describe('readiness', () => {
     const tested = appWith({ RPC_URL: url, READ_LEASE_MS: '100' })
     await call('getReadiness', {}, tested)
     const once = requests.mock.calls.length
-    expect(once).toBeLessThanOrEqual(6)
+    expect(once).toBeLessThanOrEqual(10)
     const since = Date.now()
     for (let times = 0; times < 30; times++) await call('getReadiness', {}, tested)
     await Promise.all(Array.from({ length: 30 }, () => call('getReadiness', {}, tested)))
