@@ -6,15 +6,22 @@ export const floodKinds = [
   'quotes',
   'invalid submissions',
   'registrations',
+  'refused payments',
   'price refreshes',
   'event streams',
   'MCP initialize',
   'MCP batches',
+  'oversized bodies',
 ] as const
 type FloodKind = (typeof floodKinds)[number]
 
+/** A signed registration, and a payment for it from an account without USDC. */
+export type UnpaidRegistration = { body: object; payment: string }
+
 /** What the requests of a flood are about. */
-export type FloodTarget = { agentId: string; vault: string }
+export type FloodTarget = { agentId: string; vault: string; unpaid: readonly UnpaidRegistration[] }
+
+const LARGE_BYTES = 2 * 1024 * 1024
 
 const BATCH = 10
 const SIGNATURE = `0x${'5f'.repeat(64)}1b`
@@ -27,13 +34,20 @@ const initialize = (id: number) => ({
   params: { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: { name: 'flood', version: '1' } },
 })
 
-/** An address of the documentation network of RFC 2544, one for each number. */
+/** The addresses of a flood. */
+type FloodSenders = { firstAddress: number; addresses: number }
+
+/** An address of the network that RFC 2544 reserves for benchmarks, one for each number. */
 const addressOf = (index: number) => `198.18.${index >> 8}.${index & 255}`
 
 /** Opens a session of the 2025 revisions from each address, for floods of batches. Returns the session ids. */
-export async function openSessions(url: string, addresses: number): Promise<string[]> {
+export async function openSessions(url: string, { firstAddress, addresses }: FloodSenders): Promise<string[]> {
   const open = async (index: number) => {
-    const headers = { ...MCP_HEADERS, 'content-type': 'application/json', 'cf-connecting-ip': addressOf(index) }
+    const headers = {
+      ...MCP_HEADERS,
+      'content-type': 'application/json',
+      'cf-connecting-ip': addressOf(firstAddress + index),
+    }
     const post = (body: object, more: Record<string, string> = {}) =>
       fetch(`${url}/mcp`, { method: 'POST', headers: { ...headers, ...more }, body: JSON.stringify(body) })
     const response = await post(initialize(1))
@@ -45,20 +59,21 @@ export async function openSessions(url: string, addresses: number): Promise<stri
   return Promise.all(Array.from({ length: addresses }, (_, index) => open(index)))
 }
 
-/** Returns the requests of a flood; the addresses take turns. */
+/** Returns different requests of a flood; the addresses take turns. */
 export function floodRequests(
   kind: FloodKind,
   {
     target,
+    firstAddress,
     addresses,
     sessions,
     count,
-  }: { target: FloodTarget; addresses: number; sessions: readonly string[]; count: number },
+  }: FloodSenders & { target: FloodTarget; sessions: readonly string[]; count: number },
 ): LoadRequest[] {
   return Array.from({ length: count }, (_, index) => {
     const sender = index % addresses
     const request = requestOf(kind, { target, index, session: sessions[sender] ?? '' })
-    return { ...request, headers: { ...request.headers, 'cf-connecting-ip': addressOf(sender) } }
+    return { ...request, headers: { ...request.headers, 'cf-connecting-ip': addressOf(firstAddress + sender) } }
   })
 }
 
@@ -95,6 +110,10 @@ function requestOf(
         metadataURI: 'https://agents.example/flood.json',
         signer: `0x${(index + 1).toString(16).padStart(40, '0')}`,
       })
+    case 'refused payments': {
+      const { body, payment } = target.unpaid[index % target.unpaid.length] as UnpaidRegistration
+      return post('/agents/register', body, { 'payment-signature': payment })
+    }
     case 'price refreshes':
       return post('/prices/refresh', {})
     case 'event streams':
@@ -112,5 +131,12 @@ function requestOf(
         })),
         { ...MCP_HEADERS, 'mcp-session-id': session },
       )
+    case 'oversized bodies':
+      return {
+        method: 'POST',
+        path: index % 2 === 0 ? `${agent}/trade-intents` : '/mcp',
+        bodyBytes: LARGE_BYTES,
+        headers: { ...MCP_HEADERS, 'content-type': 'application/json' },
+      }
   }
 }

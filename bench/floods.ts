@@ -4,22 +4,23 @@ import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { parseArgs } from 'node:util'
 import type { TypedDataDefinition } from 'viem'
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { startDevnet } from '../devnet/index.ts'
 import { unlimitedGas, workerVars } from '../devnet/worker-vars.ts'
-import { type FloodTarget, floodKinds, floodRequests, openSessions } from './flood-requests.ts'
-import type { LoadReport } from './load-child.ts'
+import { createPayer } from '../packages/client/src/pay.ts'
+import { type FloodTarget, floodKinds, floodRequests, openSessions, type UnpaidRegistration } from './flood-requests.ts'
+import type { LoadReport, LoadResult } from './load-child.ts'
 import { quantile, startLoadGenerator } from './load-generator.ts'
 import { describeMachine, table, writeSection } from './results-file.ts'
 import { type BenchAgent, registerAgents } from './signed-intents.ts'
 import { startWorkerd } from './workerd.ts'
 
-// `npm run bench:floods [-- --seconds 20 --requests 20000 --addresses 1,8 --only reads --print]`: measures an honest agent alone
-// and under each kind of flood, on loopback. Every flood ends after `--seconds` or `--requests`. Prints a table, and writes its
-// section of bench/results.md unless `--print` is given.
+// `npm run bench:floods [-- --seconds 20 --addresses 1,8 --clients 32 --only reads,quotes --print]`: measures honest agents alone
+// and under each kind of flood, on loopback. Prints a table, and writes its section of bench/results.md unless `--print` is
+// given.
 const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '20' },
-    requests: { type: 'string', default: '20000' },
     addresses: { type: 'string', default: '1,8' },
     clients: { type: 'string', default: '32' },
     only: { type: 'string' },
@@ -27,51 +28,86 @@ const { values } = parseArgs({
   },
 })
 const seconds = Number(values.seconds)
-const maxRequests = Number(values.requests)
 const clients = Number(values.clients)
 const addressCounts = values.addresses.split(',').map(Number)
-const kinds = floodKinds.filter(kind => values.only === undefined || kind === values.only)
+const kinds = floodKinds.filter(kind => values.only === undefined || values.only.split(',').includes(kind))
 
-/** The address of the honest agent; floods come from others. */
+/** The address of the honest agents; floods come from others. */
 const HONEST_ADDRESS = '198.51.100.1'
+/** Several, because the p99 of one agent would be its slowest submission. */
+const HONEST_AGENTS = 4
 const BLOCK_MS = 250
+/** How many different requests a flood repeats. */
+const REQUESTS = 2_000
+const UNPAID_REGISTRATIONS = 50
+const MAX_FEE = 5_000_000n
+/** The limits count per minute, and each flood starts with fresh ones, because its addresses are its own. */
+const ADDRESSES_PER_FLOOD = 100
 
 const say = (text: string) => console.log(`${new Date().toISOString().slice(11, 19)} ${text}`)
 const ms = (value: number) => `${value.toFixed(0)} ms`
+
+type Position = { agent: BenchAgent; positionId: string }
 
 const machine = describeMachine()
 say(machine)
 const storage = mkdtempSync(join(tmpdir(), 'agent-trading-service-floods-'))
 const devnet = await startDevnet({ mineEveryMs: BLOCK_MS })
 const flooder = startLoadGenerator()
-const vars = { ...workerVars(devnet.deployment), ...unlimitedGas, X402_ENABLED: 'false', KEEPER_ENABLED: 'false' }
+const vars = { ...workerVars(devnet.deployment), ...unlimitedGas, KEEPER_ENABLED: 'false' }
 const workerd = await startWorkerd({ vars, persistTo: storage })
 try {
-  const [agent] = (await registerAgents(devnet, 1)) as [BenchAgent]
-  const target: FloodTarget = { agentId: `${agent.agentId}`, vault: devnet.deployment.vaults.genesis ?? '' }
-  const positionId = await open(agent)
-  await measureAgent(agent, positionId, undefined, 2) // warms up
-  const alone = await measureAgent(agent, positionId, undefined, seconds)
-  say(`alone: ${figure(alone.results)}`)
-  const rows: string[][] = []
+  const agents = await registerAgents(devnet, HONEST_AGENTS)
+  const positions = await Promise.all(agents.map(async agent => ({ agent, positionId: await open(agent) })))
+  const target: FloodTarget = {
+    agentId: `${agents[0]?.agentId}`,
+    vault: devnet.deployment.vaults.genesis ?? '',
+    unpaid: await Promise.all(Array.from({ length: UNPAID_REGISTRATIONS }, unpaidRegistration)),
+  }
+  await measure(positions, undefined, 2) // warms up
+  const before = await measure(positions, undefined, seconds)
+  say(`alone: ${figure(before.results)}`)
+  const floods: { kind: string; addresses: number; under: Measured }[] = []
   for (const kind of kinds) {
     for (const addresses of addressCounts) {
-      const sessions = kind === 'MCP batches' ? await openSessions(workerd.url, addresses) : []
-      const requests = floodRequests(kind, { target, addresses, sessions, count: maxRequests })
-      const flood = flooder.run({ origin: workerd.url, requests, clients, keepBodies: false, maxSeconds: seconds })
-      const under = await measureAgent(agent, positionId, flood, seconds)
-      const ratio = quantile(under.results, 0.99) / quantile(alone.results, 0.99)
-      const row = [kind, `${addresses}`, floodFigure(under.flood), figure(under.results), `${ratio.toFixed(2)} times`]
-      rows.push([...row, under.failed === 0 ? '' : `${under.failed} failed`])
-      say(row.join(', '))
+      const firstAddress = floods.length * ADDRESSES_PER_FLOOD
+      const senders = { firstAddress, addresses }
+      const sessions = kind === 'MCP batches' ? await openSessions(workerd.url, senders) : []
+      const requests = floodRequests(kind, { target, ...senders, sessions, count: REQUESTS })
+      const load = { origin: workerd.url, requests, clients, keepBodies: false, maxSeconds: seconds, repeats: true }
+      const under = await measure(positions, flooder.run(load), seconds)
+      floods.push({ kind, addresses, under })
+      say(
+        `${kind} of ${addresses}: ${floodFigure(under.flood)}; ${figure(under.results)}; CPU ${(100 * under.cpu).toFixed(0)} %`,
+      )
     }
   }
+  const after = await measure(positions, undefined, seconds)
+  say(`alone again: ${figure(after.results)}`)
+  const alone = [...before.results, ...after.results]
+  const rows = floods.map(({ kind, addresses, under }) => [
+    kind,
+    `${addresses}`,
+    floodFigure(under.flood),
+    figure(under.results),
+    `${(quantile(under.results, 0.99) / quantile(alone, 0.99)).toFixed(2)} times`,
+    `${under.failed}`,
+    `${(100 * under.cpu).toFixed(0)} %`,
+  ])
   const section = [
     '## Floods',
-    `\`npm run bench:floods\`: an honest agent fetches a quote, signs it and posts it, in a loop, alone and next to a flood of at most ${maxRequests} requests in ${seconds} s from ${clients} parallel clients. The flood comes from as many client addresses as the table says, the agent from one of its own; a block every ${BLOCK_MS / 1000} s. Alone: ${figure(alone.results)}.`,
+    `\`npm run bench:floods\`: ${HONEST_AGENTS} honest agents fetch a quote, sign it and post it, each in a loop, alone and next to a flood from ${clients} parallel clients for ${seconds} s. The flood comes from as many client addresses as the table says, the agents from one of their own; a block every ${BLOCK_MS / 1000} s. Alone, before and after the floods: ${figure(alone)}, ${(100 * before.cpu).toFixed(0)} % CPU. Service, chain and flood share the cores of this machine, and the service has one thread.`,
     `Machine: ${machine}.`,
     table(
-      ['flood', 'addresses', 'requests of the flood', 'quote and submission of the agent', 'p99 relative to alone', ''],
+      [
+        'flood',
+        'addresses',
+        'requests of the flood',
+        'quote and submission',
+        'p99 relative to alone',
+        'failed submissions',
+        'CPU of the service',
+      ],
       rows,
     ),
   ].join('\n\n')
@@ -84,8 +120,6 @@ try {
   rmSync(storage, { recursive: true, force: true, maxRetries: 5 })
 }
 
-type Sample = { ms: number; status: number; at: number; body: string }
-
 async function call(path: string, body?: object) {
   const response = await fetch(`${workerd.url}${path}`, {
     headers: { 'content-type': 'application/json', 'cf-connecting-ip': HONEST_ADDRESS },
@@ -94,14 +128,20 @@ async function call(path: string, body?: object) {
   return { status: response.status, body: (await response.json()) as Record<string, unknown> }
 }
 
-/** Fetches a quote, signs it and posts it. */
-async function submit({ account }: BenchAgent, path: string, query: string) {
-  const quote = await call(`${path}/quote?${query}`)
-  if (quote.status !== 200) return quote
+/** Fetches a quote and signs its body. */
+async function sign(account: PrivateKeyAccount, path: string) {
+  const quote = await call(path)
+  if (quote.status !== 200) return { ...quote, signed: undefined }
   const typedData = quote.body.typedData as TypedDataDefinition
   const { EIP712Domain: _, ...types } = typedData.types
   const signature = await account.signTypedData({ ...typedData, types } as TypedDataDefinition)
-  return call(path, { ...(quote.body.body as object), signature })
+  return { ...quote, signed: { ...(quote.body.body as object), signature } }
+}
+
+/** Fetches a quote, signs it and posts it. */
+async function submit({ account }: BenchAgent, path: string, query: string) {
+  const quote = await sign(account, `${path}/quote?${query}`)
+  return quote.signed === undefined ? quote : call(path, quote.signed)
 }
 
 async function open(agent: BenchAgent): Promise<string> {
@@ -110,42 +150,67 @@ async function open(agent: BenchAgent): Promise<string> {
   return `${body.positionId}`
 }
 
-/** Lets the agent add to its position in a loop, until the flood ends or, without one, for the given time. */
-async function measureAgent(
-  agent: BenchAgent,
-  positionId: string,
-  flood: Promise<LoadReport> | undefined,
-  forSeconds: number,
-) {
-  const results: Sample[] = []
-  let failed = 0
-  let isOver = false
-  const ended = flood?.then(report => {
-    isOver = true
-    return report
-  })
-  const began = performance.now()
-  const isDue = () => performance.now() - began < forSeconds * 1_000 && !isOver
-  do {
-    const at = performance.now()
-    const { status } = await submit(
-      agent,
-      `/agents/${agent.agentId}/add-intents`,
-      `positionId=${positionId}&usdcAmount=1`,
-    )
-    results.push({ ms: performance.now() - at, status, at: at - began, body: '' })
-    if (status !== 201) failed++
-  } while (isDue())
-  return { results, failed, flood: await ended }
+async function unpaidRegistration(): Promise<UnpaidRegistration> {
+  const account = privateKeyToAccount(generatePrivateKey())
+  const terms = {
+    signer: account.address,
+    vault: 'genesis',
+    name: 'flood',
+    metadataURI: 'https://agents.example/flood.json',
+  }
+  const quote = await sign(account, `/agents/register/quote?${new URLSearchParams(terms)}`)
+  if (quote.signed === undefined) throw new Error(`There is no quote: ${JSON.stringify(quote.body)}`)
+  const { requirements } = quote.body.x402 as { requirements: never }
+  const { chainId, contracts } = devnet.deployment
+  const payer = createPayer({ account, chainId, asset: contracts.USDC, maxAmount: MAX_FEE })
+  const headers = await payer.pay({ x402Version: 2, resource: { url: '' }, accepts: [requirements] })
+  return { body: quote.signed, payment: headers['PAYMENT-SIGNATURE'] ?? '' }
 }
 
-function figure(results: readonly Sample[]): string {
+/** `cpu` is the service's CPU time per second. */
+type Measured = { results: LoadResult[]; failed: number; flood: LoadReport | undefined; cpu: number }
+
+/** Lets each agent add to its position in a loop, until the flood ends or, without one, for the given time. */
+async function measure(
+  positions: readonly Position[],
+  flood: Promise<LoadReport> | undefined,
+  forSeconds: number,
+): Promise<Measured> {
+  const results: LoadResult[] = []
+  const began = performance.now()
+  const usedBefore = workerd.cpuSeconds()
+  const loop = async ({ agent, positionId }: Position) => {
+    while (performance.now() - began < forSeconds * 1_000) {
+      const at = performance.now()
+      const path = `/agents/${agent.agentId}/add-intents`
+      const { status } = await submit(agent, path, `positionId=${positionId}&usdcAmount=1`)
+      results.push({ ms: performance.now() - at, status, at: at - began, body: '' })
+    }
+  }
+  await Promise.all(positions.map(loop))
+  const report = await flood
+  return {
+    results,
+    failed: results.filter(({ status }) => status !== 201).length,
+    flood: report,
+    cpu: (workerd.cpuSeconds() - usedBefore) / ((performance.now() - began) / 1_000),
+  }
+}
+
+function figure(results: readonly LoadResult[]): string {
   return `p50 ${ms(quantile(results, 0.5))}, p99 ${ms(quantile(results, 0.99))} of ${results.length}`
 }
 
 function floodFigure(report: LoadReport | undefined): string {
-  const sent = (report?.results ?? []).filter(result => result !== undefined && result !== null)
-  const refused = sent.filter(({ status }) => status === 429).length
-  const broken = sent.filter(({ status }) => status === 0 || status >= 500).length
-  return `${sent.length} in ${report?.seconds.toFixed(0)} s, ${refused} refused with 429${broken > 0 ? `, ${broken} with 5xx or broken` : ''}`
+  if (report === undefined) return 'none'
+  const countOf = (is: (status: number) => boolean) => report.results.filter(({ status }) => is(status)).length
+  const limited = countOf(status => status === 429)
+  const failed = countOf(status => status >= 500)
+  const broken = countOf(status => status === 0)
+  return [
+    `${report.results.length} in ${report.seconds.toFixed(0)} s`,
+    `${limited} refused with 429`,
+    ...(failed > 0 ? [`${failed} with 5xx`] : []),
+    ...(broken > 0 ? [`${broken} connections closed`] : []),
+  ].join(', ')
 }

@@ -6,6 +6,8 @@ export type LoadRequest = {
   method: 'GET' | 'POST'
   path: string
   body?: string
+  /** Sends a body of this many bytes that is not JSON, in place of `body`. */
+  bodyBytes?: number
   order?: string
   headers?: Record<string, string>
   /** Whether it is complete with the headers of its response, and stays open until the load ends. */
@@ -21,6 +23,8 @@ export type Load = {
   keepBodies?: boolean
   /** No request begins after this time. */
   maxSeconds?: number
+  /** Whether the clients start over with the first request until `maxSeconds`. The results of all are then in the order of their ends. */
+  repeats?: boolean
 }
 
 /** The result of a request; status 0 is a broken connection. `at` is in milliseconds since the load began. */
@@ -36,15 +40,17 @@ async function run({
   perSecond,
   keepBodies = true,
   maxSeconds = Infinity,
+  repeats = false,
 }: Load): Promise<LoadReport> {
   const agent = new Agent({ keepAlive: true, maxSockets: Infinity, scheduling: 'fifo' })
   const { hostname, port } = new URL(origin)
   const began = performance.now()
   const cpu = process.cpuUsage()
 
-  const send = ({ method, path, body, headers: more, staysOpen }: LoadRequest) =>
+  const send = ({ method, path, body: text, bodyBytes, headers: more, staysOpen }: LoadRequest) =>
     new Promise<LoadResult>(resolve => {
       const at = performance.now() - began
+      const body = bodyBytes === undefined ? text : fillerOf(bodyBytes)
       const end = (status: number, text: string) =>
         resolve({ status, at, ms: performance.now() - began - at, body: text })
       const headers = {
@@ -66,6 +72,13 @@ async function run({
       sent.end(body)
     })
 
+  const fillers = new Map<number, Buffer>()
+  function fillerOf(bytes: number): Buffer {
+    const filler = fillers.get(bytes) ?? Buffer.alloc(bytes, 'x')
+    fillers.set(bytes, filler)
+    return filler
+  }
+
   const earlier = new Map<string, Promise<LoadResult>>()
   const inOrder = (request: LoadRequest): Promise<LoadResult> => {
     if (request.order === undefined) return send(request)
@@ -74,11 +87,16 @@ async function run({
     return result
   }
 
-  const results: LoadResult[] = new Array(requests.length)
+  const results: LoadResult[] = []
   let next = 0
+  const isOver = () => (!repeats && next >= requests.length) || performance.now() - began >= maxSeconds * 1_000
   const client = async () => {
-    for (let index = next++; index < requests.length && performance.now() - began < maxSeconds * 1_000; index = next++)
-      results[index] = await inOrder(requests[index] as LoadRequest)
+    while (!isOver()) {
+      const index = next++
+      const result = await inOrder(requests[index % requests.length] as LoadRequest)
+      if (repeats) results.push(result)
+      else results[index] = result
+    }
   }
   if (perSecond === undefined) await Promise.all(Array.from({ length: clients }, client))
   else {

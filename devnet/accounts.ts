@@ -19,13 +19,18 @@ const roles = [
 ] as const
 const AGENTS = 14
 
-export const ACCOUNTS = roles.length + AGENTS + 1
+/** Accounts that came after the agents. */
+const LATER_ACCOUNTS = 2
+
+export const ACCOUNTS = roles.length + AGENTS + LATER_ACCOUNTS
 
 export type Account = { address: `0x${string}`; privateKey: Hex }
 export type Accounts = Record<(typeof roles)[number], Account> & {
   agents: Account[]
-  /** The last one, because it came last: it posts weekly results. */
+  /** Posts weekly results. */
   reporter: Account
+  /** Sets prices for people and tests, because the service alone uses `oracleUpdater`. */
+  priceSetter: Account
 }
 
 /** Returns the accounts of the embedded chain, which are the same at every start. */
@@ -39,11 +44,12 @@ export function devnetAccounts(): Accounts {
   }
   const named = Object.fromEntries(roles.map((role, index) => [role, derive(index)])) as Omit<
     Accounts,
-    'agents' | 'reporter'
+    'agents' | 'reporter' | 'priceSetter'
   >
   return {
     ...named,
     agents: Array.from({ length: AGENTS }, (_, i) => derive(roles.length + i)),
     reporter: derive(roles.length + AGENTS),
+    priceSetter: derive(roles.length + AGENTS + 1),
   }
 }

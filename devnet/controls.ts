@@ -88,7 +88,7 @@ export function controls(deployment: Deployment): Controls {
       const [from] = await client.readContract({ ...oracle, functionName: 'peekPrice', args: [token] })
       const to = usdPrice(price)
       const update = { ...oracle, functionName: 'setPrice', args: [token, to] } as const
-      const isLarge = await client.simulateContract({ ...update, account: accounts.oracleUpdater.address }).then(
+      const isLarge = await client.simulateContract({ ...update, account: accounts.priceSetter.address }).then(
         () => false,
         error => {
           if (errorName(error) === 'DeviationTooLarge') return true
@@ -97,7 +97,7 @@ export function controls(deployment: Deployment): Controls {
       )
       const { transactionHash } = isLarge
         ? await send(accounts.admin, { ...oracle, functionName: 'forcePrice', args: [token, to] })
-        : await send(accounts.oracleUpdater, update)
+        : await send(accounts.priceSetter, update)
       await untilFollowed(client, contracts.PriceOracle, market)
       return { symbol: market.symbol, from, to, by: isLarge ? 'forcer' : 'updater', transactionHash }
     },
@@ -108,7 +108,7 @@ export function controls(deployment: Deployment): Controls {
         contracts: assets.map(asset => ({ ...oracle, functionName: 'peekPrice', args: [asset] }) as const),
       })
       const prices = held.map(([price]) => price)
-      await send(accounts.oracleUpdater, { ...oracle, functionName: 'setPrices', args: [assets, prices] })
+      await send(accounts.priceSetter, { ...oracle, functionName: 'setPrices', args: [assets, prices] })
     },
     async increaseTime(seconds) {
       await rpc(client, 'evm_increaseTime', [seconds])

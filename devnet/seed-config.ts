@@ -172,7 +172,7 @@ export function embeddedConfig(
   accounts: Accounts,
   around: { USDC: Address; ERC8004IdentityRegistry: Address; uniswap: Uniswap; pools: SeedPool[] },
 ): SuiteConfig {
-  const { admin, treasury, relayer, operator, executor, oracleUpdater } = accounts
+  const { admin, treasury, relayer, operator, executor, oracleUpdater, priceSetter } = accounts
   return {
     usdc: around.USDC,
     identityRegistry: around.ERC8004IdentityRegistry,
@@ -191,7 +191,7 @@ export function embeddedConfig(
       },
       registrars: [operator.address],
       executors: [executor.address],
-      oracleUpdaters: [oracleUpdater.address],
+      oracleUpdaters: [oracleUpdater.address, priceSetter.address],
       oracleForcers: [admin.address],
     },
     registrationFee: usdc('1'),

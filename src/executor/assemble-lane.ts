@@ -61,8 +61,8 @@ export function assembleLane({
     nextNonce: () => attemptSigner.nextNonce(),
     onImplausibleNonce: alerts.recordImplausibleNonce,
     onHead(head) {
-      // The tools of a chain that may restart use the lane's keys too: it is an embedded one.
-      if (!chain.mayRestart) idleNonces.observe(head, attemptSigner.nextNonce())
+      const isKnownChain = journal.get('genesis') === head.genesis
+      idleNonces.observe(head, isKnownChain ? attemptSigner.nextNonce() : 0)
       attemptSigner.observe(head)
       alerts.observeBalance(head)
     },

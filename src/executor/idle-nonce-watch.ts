@@ -16,8 +16,9 @@ export function createIdleNonceWatch({
 }) {
   let suspicion: { from: number; to: number; atBlock: number } | undefined
 
-  /** Compares a head with the lane's next nonce, which is 0 if it knows none, before the lane adopts that of the head. */
+  /** Compares a head with the lane's next nonce on its chain, 0 if it knows none, before the lane adopts that of the head. */
   function observe({ nonce, number }: ChainHead, nextNonce: number) {
+    if (nextNonce === 0) suspicion = undefined // another chain
     if (suspicion && nonce < suspicion.to) suspicion = undefined // a reorg, or a node that was wrong
     if (suspicion && number > suspicion.atBlock) {
       const { from, to } = suspicion

@@ -15,7 +15,8 @@ import type { ServerFactory } from './server-types.ts'
 import { hubOf } from './subscription-hub-object.ts'
 import { unknownToolSets } from './tools.ts'
 
-const MAX_BODY_BYTES = 4 * 1024 * 1024
+/** Ten times what a single HTTP request may have, as a batch has at most ten messages. */
+const MAX_BODY_BYTES = 1024 * 1024
 /** The SDK parses messages recursively. */
 const MAX_DEPTH = 64
 /** An initialize request is stored with its session. */

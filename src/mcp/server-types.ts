@@ -1,4 +1,5 @@
 import type { McpServer, Server } from '@modelcontextprotocol/server'
+import type { InTurn } from './parallel-limit.ts'
 
 /** The resource subscriptions of a session (2025 revisions of the protocol). */
 export type Subscriptions = {
@@ -7,8 +8,11 @@ export type Subscriptions = {
   unsubscribe(uri: string): Promise<void>
 }
 
-/** What a server is created for: the URL of the request, and the subscriptions if there is a session. */
-export type ServerOptions = { url: URL; subscriptions?: Subscriptions }
+/**
+ * What a server is created for: the URL of the request and, if there is a session, its subscriptions and the limit of the reads
+ * that it makes at a time.
+ */
+export type ServerOptions = { url: URL; subscriptions?: Subscriptions; readInTurn?: InTurn }
 
 /** Creates a server: for one request (2026 revision of the protocol) or for one session (2025 revisions). */
 export type ServerFactory = (options: ServerOptions) => McpServer | Server

@@ -7,7 +7,7 @@ import { getPrompt, listedPrompts } from './prompts.ts'
 import { isResource, listedResources, listedResourceTemplates, readResource } from './resources.ts'
 import type { ServerOptions } from './server-types.ts'
 import { serveSkills, skillsCapability } from './skills.ts'
-import { callTool, listTools, toolSelection } from './tools.ts'
+import { callTool, isRead, listTools, toolSelection } from './tools.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -17,7 +17,10 @@ const resource = { params: z.object({ uri: z.string() }) }
 const prompt = { params: z.object({ name: z.string(), arguments: z.record(z.string(), z.string()).optional() }) }
 
 /** Creates the MCP server of the service, for both protocol generations. */
-export function createServer(context: Context, { url, subscriptions }: ServerOptions): Server {
+export function createServer(
+  context: Context,
+  { url, subscriptions, readInTurn = run => run() }: ServerOptions,
+): Server {
   const selection = toolSelection(url)
   const server = new Server(
     { name: SERVICE_NAME, title: 'Agent Trading Service', version: VERSION },
@@ -34,10 +37,15 @@ export function createServer(context: Context, { url, subscriptions }: ServerOpt
     },
   )
   server.setRequestHandler('tools/list', page, () => ({ tools: listTools(selection) }))
-  server.setRequestHandler('tools/call', ({ params }, call) => callTool(context, selection, params, call))
+  server.setRequestHandler('tools/call', ({ params }, call) => {
+    const run = () => callTool(context, selection, params, call)
+    return isRead(params.name) ? readInTurn(run) : run()
+  })
   server.setRequestHandler('resources/list', page, () => ({ resources: listedResources }))
   server.setRequestHandler('resources/templates/list', page, () => ({ resourceTemplates: listedResourceTemplates }))
-  server.setRequestHandler('resources/read', resource, ({ uri }, call) => readResource(context, uri, call))
+  server.setRequestHandler('resources/read', resource, ({ uri }, call) =>
+    readInTurn(() => readResource(context, uri, call)),
+  )
   server.setRequestHandler('prompts/list', page, () => ({ prompts: listedPrompts }))
   server.setRequestHandler('prompts/get', prompt, ({ name, arguments: given }) => getPrompt(name, given))
   serveSkills(server)

@@ -1,6 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { type InitializeRequest, isInitializeRequest, type Server } from '@modelcontextprotocol/server'
 import { sessionNotFound } from './json-rpc-errors.ts'
+import { createParallelLimit } from './parallel-limit.ts'
 import type { ServerFactory, Subscriptions } from './server-types.ts'
 import { SessionEventLog } from './session-event-log.ts'
 import { SessionTransport } from './session-transport.ts'
@@ -10,6 +11,9 @@ const IDLE_TIMEOUT_MS = 30 * 60_000
 /** The timeout of a session that was never used after initialize. Short, because anybody can open sessions and each uses storage. */
 const UNUSED_TIMEOUT_MS = 2 * 60_000
 const TOUCH_INTERVAL_MS = 60_000
+/** The reads of a batch are made a few at a time, so that one session cannot fill the queue of everybody. */
+const MAX_PARALLEL_READS = 2
+const MAX_TURN_WAIT_MS = 1_000
 
 /** What a session is rebuilt from: the client's initialize request and its URL. */
 type SessionOpening = { url: string; initialize: InitializeRequest }
@@ -35,6 +39,7 @@ export abstract class McpSessionObject extends DurableObject<Env> {
   protected abstract readonly createServer: ServerFactory
   private server: Server | undefined
   private transport: SessionTransport | undefined
+  private readonly readInTurn = createParallelLimit(MAX_PARALLEL_READS, MAX_TURN_WAIT_MS)
   private touchedAt = 0
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -96,7 +101,11 @@ export abstract class McpSessionObject extends DurableObject<Env> {
       retryInterval: 1000,
       onsessionclosed: () => this.end(),
     })
-    const created = this.createServer({ url: new URL(url), subscriptions: this.subscriptions })
+    const created = this.createServer({
+      url: new URL(url),
+      subscriptions: this.subscriptions,
+      readInTurn: this.readInTurn,
+    })
     this.server = 'server' in created ? created.server : created
     await created.connect(transport)
     return transport

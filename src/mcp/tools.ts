@@ -89,6 +89,10 @@ export function listTools(selection: ToolSelection): Tool[] {
   return tools
 }
 
+/** Returns whether a tool only reads. */
+export const isRead = (name: string): boolean =>
+  toolOperations.some(({ tool, method }) => tool.name === name && method === 'get')
+
 /**
  * Calls a tool of a selection. A refusal becomes an `isError` result with the same body as over HTTP. Throws a protocol
  * error for a tool that the selection does not have.

@@ -22,7 +22,7 @@ export type Tag = keyof typeof tags
 /**
  * Who may reuse a response.
  * - `none`: nobody. For writes, for quotes, and for anything that is not a function of the block in `asOf`.
- * - `etag`: clients, after revalidation. The ETag is the block in `asOf`.
+ * - `etag`: clients, after revalidation. The ETag has the block in `asOf` and a digest of the content.
  * - `isolate`: clients as above, and this isolate through its read cache. Only for data that no agent's intent changes.
  */
 export type CachePolicy = 'none' | 'etag' | 'isolate'

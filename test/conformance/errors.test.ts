@@ -120,7 +120,7 @@ async function registerDirectly(changes: Input): Promise<string> {
   const { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline } = message
   const args = [vault, name, metadataURI, signer, linkERC8004, BigInt(erc8004AgentId), BigInt(deadline), signature]
   const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi }
-  return codeOfTransaction(accounts.relayer, { ...registry, functionName: 'selfRegisterAgent', args })
+  return codeOfTransaction(direct, { ...registry, functionName: 'selfRegisterAgent', args })
 }
 
 /** Has the signer of the trader, who owns it too, call `OwnerControls`: an owner's own call needs no signature. */
@@ -460,7 +460,7 @@ const caused: Record<string, () => Promise<string>> = {
 }
 
 const setPrice = (price: bigint) =>
-  codeOfTransaction(accounts.oracleUpdater, {
+  codeOfTransaction(accounts.priceSetter, {
     address: contracts.PriceOracle,
     abi: priceOracleAbi,
     functionName: 'setPrice',

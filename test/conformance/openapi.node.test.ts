@@ -5,8 +5,9 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { generateApi } from 'swagger-typescript-api'
 import { generatePrivateKey } from 'viem/accounts'
-import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freePort } from '../../devnet/anvil.ts'
+import { type Devnet, startDevnet } from '../../devnet/index.ts'
 import { startWorker, type Worker } from '../../devnet/worker.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 
@@ -16,20 +17,23 @@ const root = join(import.meta.dirname, '../..')
 // Inside the project, so that generated code finds the project's dependencies.
 const folder = join(root, 'dist/openapi-test')
 const file = join(folder, 'openapi.json')
+let devnet: Devnet
 let worker: Worker
 
 beforeAll(async () => {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
   const port = await freePort()
-  const deployment = { ...inject('deployment'), baseUrl: 'https://api-31337.agents.example' }
+  // A chain of its own, because two services that use the same keys on one chain stop each other.
+  devnet = await startDevnet({ baseUrl: 'https://api-31337.agents.example' })
   // Payments have their own client and tests.
-  worker = await startWorker({ port, vars: { ...workerVars(deployment), X402_ENABLED: 'false' } })
+  worker = await startWorker({ port, vars: { ...workerVars(devnet.deployment), X402_ENABLED: 'false' } })
   const response = await fetch(`${worker.url}/docs/swagger.json`)
   writeFileSync(file, await response.text())
 })
 afterAll(async () => {
-  await worker.stop()
+  await worker?.stop()
+  await devnet?.stop()
   rmSync(folder, { recursive: true, force: true })
 })
 

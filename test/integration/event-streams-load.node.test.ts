@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { createParser } from 'eventsource-parser'
-import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { startWorkerd, type Workerd } from '../../bench/workerd.ts'
 import { freePort } from '../../devnet/anvil.ts'
+import { type Devnet, startDevnet } from '../../devnet/index.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { type ToolResult, ToolTrader } from '../support/mcp-client.ts'
 
@@ -19,6 +20,7 @@ const MAX_STREAM_BYTES = 400 * 1024
 const MAX_EVENT_BYTES = 6 * 1024 * 1024
 const state = mkdtempSync(join(tmpdir(), 'agent-trading-service-events-'))
 let options: Parameters<typeof startWorkerd>[0]
+let devnet: Devnet
 let workerd: Workerd
 let trader: ToolTrader
 
@@ -74,7 +76,9 @@ async function connect(): Promise<ToolTrader> {
 }
 
 beforeAll(async () => {
-  const vars = { ...workerVars(inject('deployment')), X402_ENABLED: 'false', KEEPER_ENABLED: 'false' }
+  // A chain of its own, because two services that use the same keys on one chain stop each other.
+  devnet = await startDevnet()
+  const vars = { ...workerVars(devnet.deployment), X402_ENABLED: 'false', KEEPER_ENABLED: 'false' }
   options = { vars, persistTo: state, port: await freePort() }
   workerd = await startWorkerd(options)
   trader = await connect()
@@ -82,6 +86,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await workerd?.stop()
+  await devnet?.stop()
   rmSync(state, { recursive: true, force: true, maxRetries: 5 })
 })
 

@@ -157,16 +157,16 @@ describe('an event without a log', () => {
     await setLimit(10n)
     const since = Date.now()
     expect((await stream.next('risk')).data).toMatchObject({ rule: 'drawdown', breached: true, maxDrawdownBps: 10 })
-    expect(Date.now() - since).toBeLessThan(20_000)
+    expect(Date.now() - since).toBeLessThan(15_000)
     await setLimit(config.maxDrawdownBps)
     expect((await stream.next('risk')).data).toMatchObject({ rule: 'drawdown', breached: false })
     await movePrice('AMZN', 105n)
   })
 
-  it('reports a limit that is breached because the allocation of the agent was changed', async () => {
+  it('reports a limit that is breached because its track or the allocation of the agent was changed', async () => {
     const fresh = await newTrader()
     const stream = await connect(`/agents/${fresh.agentId}/events`)
-    const positionId = await openPosition(fresh, { symbol: 'GOOGL', usdcAmount: '1000' })
+    const positionId = await openPosition(fresh, { symbol: 'GOOGL', usdcAmount: '4000' })
     expect((await submit(fresh, 'submitReduceIntent', { positionId, exitBps: 10_000 })).status).toBe(201)
     await stream.until(() => stream.events.some(({ data }) => data.type === 'PositionClosed'))
     const before = await call('getRiskState', { agentId: fresh.agentId })
@@ -174,13 +174,18 @@ describe('an event without a log', () => {
     const registry = { address: contracts.VaultTrackRegistry, abi: vaultTrackRegistryAbi } as const
     const vault = deployment.vaults.genesis as `0x${string}`
     const config = await node.readContract({ ...registry, functionName: 'getVaultTrackConfig', args: [vault, 0n] })
-    const setAllocation = (initialAllocation: bigint) =>
+    const setTrack = (changes: Partial<typeof config>) =>
       chain.administer({
         ...registry,
         functionName: 'setVaultTrackConfig',
-        args: [vault, 0n, { ...config, initialAllocation }],
+        args: [vault, 0n, { ...config, ...changes }],
       })
-    await setAllocation(1_000_000n)
+    await setTrack({ maxDailyLossBps: 1n })
+    const since = Date.now()
+    expect((await stream.next('risk')).data).toMatchObject({ rule: 'dailyLoss', breached: true })
+    expect(Date.now() - since).toBeLessThan(15_000)
+    await setTrack({ initialAllocation: 1_000_000n })
+    expect((await stream.next('risk')).data).toMatchObject({ rule: 'dailyLoss', breached: false })
     // The registry gives the agent its track again, with the allocation that the operator has set.
     await anvil('anvil_impersonateAccount', [contracts.AgentRegistry])
     await anvil('anvil_setBalance', [contracts.AgentRegistry, '0xde0b6b3a7640000'])
@@ -197,7 +202,7 @@ describe('an event without a log', () => {
     ])
     await anvil('anvil_stopImpersonatingAccount', [contracts.AgentRegistry])
     expect((await stream.next('risk')).data).toMatchObject({ rule: 'dailyLoss', breached: true })
-    await setAllocation(config.initialAllocation)
+    await setTrack({})
   })
 
   it('reports a price that became stale, and one that is fresh again', async () => {
@@ -205,7 +210,7 @@ describe('an event without a log', () => {
     await chain.increaseTime(2 * 86_400)
     const quoted = tokens.MSFT as `0x${string}`
     const [price] = await node.readContract({ ...oracle, functionName: 'peekPrice', args: [quoted] })
-    await chain.send(accounts.oracleUpdater, { ...oracle, functionName: 'setPrice', args: [quoted, price] })
+    await chain.send(accounts.priceSetter, { ...oracle, functionName: 'setPrice', args: [quoted, price] })
     await indexer().catchUp()
     const stale = await stream.next('price-stale')
     expect(stale.data).toMatchObject({ agentId: trader.agentId, symbol: 'NVDA', token: tokens.NVDA })

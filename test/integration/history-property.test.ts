@@ -137,7 +137,7 @@ const actions: Record<Action, (random: Random, agentId: string) => Promise<void>
     const token = tokens[random.pick(symbols)] as `0x${string}`
     // Near the initial price, because the pools do not follow.
     const next = ((initialPrices[token] ?? 0n) * BigInt(random.pick([9_955, 9_965, 10_000, 10_030]))) / 10_000n
-    await chain.send(accounts.oracleUpdater, { ...oracle, functionName: 'setPrice', args: [token, next] })
+    await chain.send(accounts.priceSetter, { ...oracle, functionName: 'setPrice', args: [token, next] })
     const ids = (await Promise.all(agentIds.map(openIds))).flat().map(BigInt)
     await chain.send(accounts.keeper, { ...router, functionName: 'executeExits', args: [ids] })
   },

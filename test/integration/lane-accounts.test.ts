@@ -15,6 +15,7 @@ import {
   relayUntilMined,
   sendForeignTransaction,
   useLanes,
+  withNonce,
 } from '../support/lanes.ts'
 
 const { newKey, newLane } = useLanes('lane-accounts')
@@ -73,6 +74,50 @@ describe('an executor account', () => {
     expect(await executor.relay(newRequest())).toMatchObject({ state: 'paused' })
     expect(await executor.relay(request)).toMatchObject({ state: 'mined' })
   })
+
+  test('that someone else uses while the lane is idle accepts no more intents', async () => {
+    const lines: string[] = []
+    const spy = vi.spyOn(console, 'error').mockImplementation(line => void lines.push(line))
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    for (const nonce of [1, 2]) await sendForeignTransaction(account, nonce)
+    await vi.waitFor(async () => expect(await executor.status()).toMatchObject([{ pausedFor: 'shared key' }]), {
+      timeout: 20_000,
+      interval: 250,
+    })
+    spy.mockRestore()
+    expect(await executor.relay(newRequest())).toMatchObject({ state: 'paused' })
+    expect(lines.map(line => JSON.parse(line)).filter(({ event }) => event === 'foreign transaction')).toEqual([
+      { level: 'error', event: 'foreign transaction', executor: account.address, nonce: 1, count: 2 },
+    ])
+  })
+
+  test.each(['0x', 'pending', '0x7a1200'])(
+    'that every node shows with the nonce %j is not in use by others',
+    async nonce => {
+      const { executor, account } = newLane()
+      await relayUntilMined(executor, newRequest())
+      let answered = 0
+      node.fault = (sent, forward) => {
+        if (sent.method.includes('eth_getTransactionCount')) answered++
+        return withNonce(nonce, sent, forward)
+      }
+      await vi.waitFor(
+        async () => {
+          expect((await executor.status())[0]).not.toHaveProperty('nextNonce')
+          expect(answered).toBeGreaterThanOrEqual(6)
+        },
+        { timeout: 20_000, interval: 250 },
+      )
+      node.fault = undefined
+      await vi.waitFor(async () => expect(await executor.status()).toMatchObject([{ nextNonce: 1 }]), {
+        timeout: 10_000,
+      })
+      expect((await executor.status())[0]).not.toHaveProperty('pausedFor')
+      await relayUntilMined(executor, newRequest())
+      expect(await nonceOf(account.address)).toBe(2)
+    },
+  )
 
   test('that is one of several relays only its own groups', async () => {
     const keys = [newKey(), newKey()]

@@ -98,7 +98,9 @@ describe('a chain', () => {
     expect(await executor.status()).toMatchObject([{ pending: 0, oldestPendingSeconds: 0 }])
   })
 
-  test('without new blocks for long makes the lane accept no more intents', async () => {
+  test('without new blocks for long makes the lane accept no more intents, and log its lag once', async () => {
+    const lines: string[] = []
+    const spy = vi.spyOn(console, 'error').mockImplementation(line => void lines.push(line))
     const { executor } = newLane()
     node.isMining = false
     const stuck = newRequest()
@@ -107,6 +109,11 @@ describe('a chain', () => {
       async () => expect(await executor.relay(newRequest())).toEqual({ state: 'busy', retryAfterSeconds: 1 }),
       { timeout: 15_000 },
     )
+    const { address } = executor
+    const isLag = (line: string) => JSON.parse(line).event === 'executor lag'
+    await vi.waitFor(() => expect(lines.filter(isLag)).toHaveLength(1), { timeout: 15_000 })
+    spy.mockRestore()
+    expect(JSON.parse(lines.find(isLag) ?? '')).toMatchObject({ executor: address, pendingSeconds: expect.any(Number) })
     node.isMining = true
     await relayUntilMined(executor, stuck)
     await relayUntilMined(executor, newRequest())

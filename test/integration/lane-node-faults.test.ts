@@ -16,6 +16,7 @@ import {
   sends,
   useLanes,
   waitForFlag,
+  withNonce,
 } from '../support/lanes.ts'
 
 const { newLane } = useLanes('lane-node-faults')
@@ -35,16 +36,13 @@ describe('a node', () => {
     expect(await nonceOf(account.address)).toBe(1)
   })
 
-  test.each(['0x', 'pending', 7])('that returns the nonce %j once does not stop the lane', async nonce => {
+  test.each(['0x', 'pending', 7, '0x7a1200'])('that returns the nonce %j once does not stop the lane', async nonce => {
     const { executor, account } = newLane()
     let isOver = false
-    node.fault = async ({ method }, forward) => {
-      const response = await forward()
-      if (isOver || !method.includes('eth_getTransactionCount')) return response
+    node.fault = (sent, forward) => {
+      if (isOver || !sent.method.includes('eth_getTransactionCount')) return forward()
       isOver = true
-      const replies = (await response.json()) as object[]
-      const position = method.replace('batch ', '').split(' ').indexOf('eth_getTransactionCount')
-      return Response.json(replies.with(position, { ...replies[position], result: nonce }))
+      return withNonce(nonce, sent, forward)
     }
     const requests = [newRequest(), newRequest(), newRequest()]
     await Promise.all(requests.map(request => relayUntilMined(executor, request)))

@@ -58,7 +58,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   for (const [symbol, price] of initialPrices)
-    await chain.send(accounts.oracleUpdater, { ...oracle, functionName: 'setPrice', args: [addressOf(symbol), price] })
+    await chain.send(accounts.priceSetter, { ...oracle, functionName: 'setPrice', args: [addressOf(symbol), price] })
 })
 
 /** Signs a quote and sends it to the router. A refused quote or a revert has no effect. */
@@ -102,7 +102,7 @@ async function tradeAtRandom(random: Random): Promise<void> {
 async function movePrice(random: Random): Promise<void> {
   const symbol = random.pick(symbols)
   const next = ((initialPrices.get(symbol) ?? 0n) * BigInt(random.pick([9_940, 9_965, 10_000, 10_030]))) / 10_000n
-  await chain.send(accounts.oracleUpdater, { ...oracle, functionName: 'setPrice', args: [addressOf(symbol), next] })
+  await chain.send(accounts.priceSetter, { ...oracle, functionName: 'setPrice', args: [addressOf(symbol), next] })
   const ids = (await Promise.all(agentIds.map(openIds))).flat()
   await chain.send(accounts.keeper, { ...router, functionName: 'executeExits', args: [ids] })
 }

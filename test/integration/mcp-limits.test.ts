@@ -1,7 +1,8 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { expect, test } from 'vitest'
-import { request } from '../support/surfaces.ts'
+import { expect, test, vi } from 'vitest'
+import { newTrader } from '../support/actors.ts'
+import { deployment, request } from '../support/surfaces.ts'
 
 // MCP only: what one client may open and send.
 
@@ -82,4 +83,48 @@ test('a batch has at most ten messages', async () => {
     status: 400,
     body: { error: { code: -32600, message: expect.stringContaining('at most 10') } },
   })
+})
+
+test('a batch of 100 reads costs the node nothing, and one of ten at most as much as ten reads', async () => {
+  const { agentId } = await newTrader()
+  const address = '192.0.2.7'
+  const opened = await post(
+    { ...initializeWith(), params: { ...initializeWith().params, protocolVersion: '2025-03-26' } },
+    address,
+  )
+  await opened.text()
+  const session = { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' }
+  await statusOf(post({ jsonrpc: '2.0', method: 'notifications/initialized' }, address, session))
+  let lastId = 1
+  const reads = (length: number) =>
+    Array.from({ length }, () => ({
+      jsonrpc: '2.0',
+      id: ++lastId,
+      method: 'tools/call',
+      params: { name: 'svc_list_closed_positions', arguments: { agentId } },
+    }))
+  /** Returns the status of a batch and the number of calls that it made to the chain. */
+  const send = async (length: number) => {
+    const { fetch } = globalThis
+    let calls = 0
+    const spy = vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
+      const sent = new Request(input as RequestInfo, init as RequestInit)
+      if (sent.url.startsWith(deployment.rpcUrl) && (await sent.clone().text()).includes('eth_call')) calls++
+      return fetch(sent)
+    })
+    const response = await post(reads(length), address, session)
+    const text = await response.text()
+    spy.mockRestore()
+    return { status: response.status, results: text.split('"result"').length - 1, calls }
+  }
+  // The event streams may read the chain at the same time.
+  const inBackground = 3
+  const one = await send(1)
+  expect(one).toMatchObject({ status: 200, results: 1 })
+  const ten = await send(10)
+  expect(ten).toMatchObject({ status: 200, results: 10 })
+  expect(ten.calls).toBeLessThanOrEqual(10 * one.calls + inBackground)
+  const hundred = await send(100)
+  expect(hundred).toMatchObject({ status: 400, results: 0 })
+  expect(hundred.calls).toBeLessThanOrEqual(inBackground)
 })

@@ -458,7 +458,7 @@ describe('the endpoint', () => {
 
   it.each([
     ['another method', { method: 'PUT' }, 405],
-    ['a body above 4 MiB', { body: JSON.stringify({ ...listTools, padding: 'x'.repeat(4 * 1024 * 1024) }) }, 413],
+    ['a body above 1 MiB', { body: JSON.stringify({ ...listTools, padding: 'x'.repeat(1024 * 1024) }) }, 413],
     ['no JSON', { body: '{"jsonrpc":' }, 400],
     ['another content type', { headers: { ...JSON_AND_STREAM, 'content-type': 'text/plain' } }, 415],
     ['no session id', {}, 400],

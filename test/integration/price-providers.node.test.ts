@@ -186,6 +186,9 @@ describe('POST /prices/refresh', () => {
       port: await freePort(),
       vars: {
         ...workerVars(deployment),
+        // Another service runs on this chain, and each key is for one of them.
+        ORACLE_UPDATER_PRIVATE_KEY: deployment.accounts.priceSetter.privateKey,
+        KEEPER_ENABLED: 'false',
         PRICE_PROVIDER: 'http',
         PRICE_PROVIDER_URL: url,
         PRICE_REFRESH_SECRET: SECRET,
@@ -233,7 +236,7 @@ describe('POST /prices/refresh', () => {
     const transaction = await fetch(`${worker.url}/transactions/${body.transactionHash}`)
     expect(await transaction.json()).toMatchObject({
       status: 'success',
-      from: deployment.accounts.oracleUpdater.address,
+      from: deployment.accounts.priceSetter.address,
     })
   })
 

@@ -53,7 +53,7 @@ async function linkIdentity() {
 }
 
 const postPrice = (ratio: bigint) =>
-  chain.send(accounts.oracleUpdater, {
+  chain.send(accounts.priceSetter, {
     ...oracle,
     functionName: 'setPrice',
     args: [NVDA, (initialPrice * ratio) / 10_000n],

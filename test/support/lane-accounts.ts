@@ -5,6 +5,7 @@ export const laneTestFiles = [
   'lane-chain-faults',
   'lane-accounts',
   'lane-gas-budgets',
+  'lane-alerts',
 ] as const
 export type LaneTestFile = (typeof laneTestFiles)[number]
 

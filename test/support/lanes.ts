@@ -71,6 +71,15 @@ export function onFirstSendOf({ call }: RelayRequest, fault: NodeFault): NodeFau
   }
 }
 
+/** Returns the node's response to a batch with another account nonce. Other requests are forwarded. */
+export async function withNonce(nonce: unknown, { method }: LaneRequest, forward: () => Promise<Response>) {
+  const response = await forward()
+  const position = method.replace('batch ', '').split(' ').indexOf('eth_getTransactionCount')
+  if (position < 0) return response
+  const replies = (await response.json()) as object[]
+  return Response.json(replies.with(position, { ...replies[position], result: nonce }))
+}
+
 /** Connects the lanes to the node for the tests of a file, which uses its own part of the accounts. */
 export function useLanes(file: LaneTestFile) {
   const start = laneTestFiles.indexOf(file) * LANES_PER_FILE

@@ -1,0 +1,101 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { Body } from '../support/body.ts'
+import {
+  chain,
+  hashOf,
+  newRequest,
+  node,
+  nonceOf,
+  onFirstSendOf,
+  relayUntilMined,
+  setReverting,
+  useLanes,
+  withNonce,
+} from '../support/lanes.ts'
+
+// The log lines that an operator's alerts select by name.
+
+const { newLane } = useLanes('lane-alerts')
+
+let lines: Body[]
+let spy: { mockRestore(): void }
+beforeEach(() => {
+  lines = []
+  spy = vi.spyOn(console, 'error').mockImplementation(line => void lines.push(JSON.parse(line)))
+})
+afterEach(() => spy.mockRestore())
+
+/** Returns the lines of an event, of one lane only if its lines name the account. */
+const linesOf = (event: string, executor?: string) =>
+  lines.filter(line => line.event === event && (executor === undefined || line.executor === executor))
+
+describe('a lane logs', () => {
+  test('an account that pays for few more transactions, once', async () => {
+    const { executor, account } = newLane()
+    const { address } = account
+    await chain('anvil_setBalance', address, '0x0')
+    for (let times = 0; times < 2; times++) expect(await executor.relay(newRequest())).toEqual({ state: 'unfunded' })
+    const low = {
+      level: 'error',
+      event: 'executor balance low',
+      executor: address,
+      balanceWei: '0',
+      transactionsLeft: 0,
+    }
+    expect(linesOf('executor balance low', address)).toEqual([low])
+    expect(linesOf('executor out of funds')).toEqual([
+      { level: 'error', event: 'executor out of funds', lackingWei: expect.stringMatching(/^[1-9]\d*$/) },
+    ])
+
+    const funded = newLane()
+    await relayUntilMined(funded.executor, newRequest())
+    expect(linesOf('executor balance low', funded.account.address)).toEqual([])
+  })
+
+  test('each transaction that reverts, with its kind and hash', async () => {
+    const { executor, account } = newLane()
+    const request = newRequest()
+    node.fault = onFirstSendOf(request, async (_, forward) => {
+      await setReverting(true)
+      return forward()
+    })
+    const hash = hashOf(await executor.relay(request))
+    const reverted = { event: 'transaction reverted', executor: account.address, hash, kind: 'ladder' }
+    expect(linesOf('transaction reverted', account.address)).toEqual([{ level: 'error', ...reverted }])
+  })
+
+  test('a gas budget that refuses requests, once a minute', async () => {
+    const { executor } = newLane()
+    let nonce = 0
+    const relayNext = () =>
+      executor.relay(newRequest({ group: 'agent:1', groupNonce: `${nonce++}`, spenders: ['agent:1'] }))
+    let outcome = await relayNext()
+    for (let mined = 1; outcome.state === 'mined' && mined < 20; mined++) {
+      expect(linesOf('gas budget exhausted')).toEqual([])
+      outcome = await relayNext()
+    }
+    expect([outcome, await relayNext()]).toMatchObject([{ state: 'exhausted' }, { state: 'exhausted' }])
+    const facts = { budget: 'agent', window: 'minute', limitGas: 200_000, retryAfterSeconds: expect.any(Number) }
+    expect(linesOf('gas budget exhausted')).toEqual([{ level: 'error', event: 'gas budget exhausted', ...facts }])
+  })
+
+  test('an implausible nonce once, while it works with the node that shows a plausible one', async () => {
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    node.fault = (sent, forward) => (sent.isSpare ? forward() : withNonce('0x7a1200', sent, forward))
+    await vi.waitFor(
+      async () => {
+        await relayUntilMined(executor, newRequest())
+        expect(linesOf('implausible nonce', account.address)).not.toEqual([])
+      },
+      { timeout: 20_000 },
+    )
+    await relayUntilMined(executor, newRequest())
+    const facts = { executor: account.address, nonce: 8_000_000 }
+    expect(linesOf('implausible nonce', account.address)).toEqual([
+      { level: 'error', event: 'implausible nonce', ...facts },
+    ])
+    expect(linesOf('foreign transaction', account.address)).toEqual([])
+    expect(await executor.status()).toMatchObject([{ nextNonce: await nonceOf(account.address), pending: 0 }])
+  })
+})
