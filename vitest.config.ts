@@ -2,7 +2,7 @@ import { cloudflareTest } from '@cloudflare/vitest-plugin'
 import type { ProvidedContext } from 'vitest'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 import type { Deployment } from './devnet/deployment.ts'
-import { workerVars } from './devnet/worker-vars.ts'
+import { tenfoldGas, workerVars } from './devnet/worker-vars.ts'
 import { projects as runProjects, slowFiles } from './scripts/test-projects.ts'
 import { laneVars } from './test/support/lane-chain.ts'
 
@@ -20,8 +20,9 @@ const PATIENT_MS = '15000'
 const extent = process.env.TEST_EXTENT
 const common = {
   provide: { isFull: extent === 'full' },
-  testTimeout: 120_000,
-  hookTimeout: 120_000,
+  // Ends a test that hangs. It bounds no test that works, on a machine that is busy with something else too.
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
 }
 const excluded = extent === 'fast' ? slowFiles : []
 
@@ -55,6 +56,7 @@ function inNode({ exclude = [], ...test }: Project): TestProjectInlineConfigurat
 /** The service without a keeper, because tests fire exits themselves, and without read leases, because tests change the chain. */
 const serviceVars = (inject: Inject) => ({
   ...workerVars(inject('deployment')),
+  ...tenfoldGas,
   X402_ENABLED: 'false',
   KEEPER_ENABLED: 'false',
   READ_LEASE_MS: '0',
@@ -116,6 +118,7 @@ const projects = [
   ].map(project =>
     inWorkerd({ ...project, globalSetup: ['./test/support/history-chain.ts'] }, inject => ({
       ...workerVars(inject('deployment')),
+      ...tenfoldGas,
       X402_ENABLED: 'false',
       KEEPER_ENABLED: 'false',
       SUBMISSION_TIMEOUT_MS: PATIENT_MS,

@@ -37,7 +37,7 @@ beforeAll(async () => {
   const chain = createTestClient({ mode: 'anvil', transport: http(devnet.rpcUrl) })
   const hurry = setInterval(() => chain.mine({ blocks: 1 }).catch(() => {}), 25)
   return () => clearInterval(hurry)
-}, 30_000)
+})
 afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
   await devnet?.stop()

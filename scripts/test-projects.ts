@@ -30,6 +30,7 @@ export const slowFiles = [
   'test/conformance/mcp-inspector.node.test.ts',
   'test/conformance/mcp-suite.node.test.ts',
   'test/conformance/openapi.node.test.ts',
+  'test/e2e/demo-protocol-only.node.test.ts',
   'test/integration/event-streams-load.node.test.ts',
 ]
 

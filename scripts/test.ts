@@ -18,6 +18,8 @@ const root = join(import.meta.dirname, '..')
 const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')
 const forge = join(root, 'contracts/tools/forge.mjs')
 const args = process.argv.slice(2)
+// Compiled code of vitest, wrangler and the scripts, because tests start many processes.
+process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/node-compile')
 const resultsFolder = mkdtempSync(join(tmpdir(), 'agent-trading-service-test-'))
 
 const testAll = () =>
@@ -62,15 +64,10 @@ const sumOf = (results: Results[]): Results => ({
   failures: results.flatMap(({ failures }) => failures),
 })
 
-/**
- * Runs the Solidity tests. To the full extent, runs the invariants alone, over as many calls as the profile `ci` of
- * contracts/foundry.toml says.
- */
-const testContracts = (extent: Extent) =>
-  extent === 'full' ? testSolidity(['--match-path', 'test/invariants/*'], { FOUNDRY_PROFILE: 'ci' }) : testSolidity([])
-
-async function testSolidity(selection: string[], env: Record<string, string> = {}): Promise<Results> {
-  const { code, output } = await run([forge, 'test', '--threads', '1', '--color', 'never', ...selection], env)
+/** Runs the Solidity tests. A profile of contracts/foundry.toml says how many random inputs and calls they make. */
+async function testContracts(extent: Extent): Promise<Results> {
+  const env = { FOUNDRY_PROFILE: extent === 'full' ? 'ci' : 'fast' }
+  const { code, output } = await run([forge, 'test', '--threads', '1', '--color', 'never'], env)
   const passed = /(\d+) tests passed/.exec(output)?.[1] ?? '0'
   // forge prints a failure in its suite and again in a summary.
   const failures = [...new Set(output.match(/^\[FAIL.*$/gm))]
