@@ -3,15 +3,16 @@ import { join } from 'node:path'
 
 /**
  * The vitest projects, and `contracts` for the Solidity tests, in the order in which they start: those that take long first.
- * A few run at a time, because most of them wait for blocks.
+ * A few run at a time, because most of them wait for blocks. Only `trading` of the first five runs in workerd: it caches the
+ * Worker's transformed modules, which the later ones read.
  */
 export const projects = [
   'contracts',
   'node',
   'e2e',
   'trading',
-  'surfaces',
   'client',
+  'surfaces',
   'history',
   'track record',
   'keeper',
