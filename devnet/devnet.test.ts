@@ -183,7 +183,7 @@ test('the pool follows a price far beyond the deviation bound', async () => {
 test('a block is mined every quarter of a second', async () => {
   const { client } = devnet
   const from = await client.getBlockNumber()
-  await expect.poll(() => client.getBlockNumber(), { timeout: 30_000 }).toBeGreaterThan(from + 4n)
+  await expect.poll(() => client.getBlockNumber(), { timeout: 5_000 }).toBeGreaterThan(from + 4n)
 })
 
 test('a transaction stays pending while another client has paused mining', async () => {

@@ -37,7 +37,7 @@ export const slowFiles = [
 
 const root = join(import.meta.dirname, '..')
 
-/** Files whose tests are larger in `npm run test:full`: more seeds, cases or clients. They ask for the extent. */
+/** Files that test more in `npm run test:full`: other seeds, cases, clients or screens. They ask for the extent. */
 export const scaledFiles = globSync('{devnet,test}/**/*.test.ts', { cwd: root }).filter(file =>
   readFileSync(join(root, file), 'utf8').includes("inject('isFull')"),
 )

@@ -50,7 +50,7 @@ describe('an executor account', () => {
     await vi.waitFor(() => expect(times.length).toBeGreaterThanOrEqual(4), { timeout: 30_000 })
     isPoor = false
     await chain('anvil_setBalance', account.address, numberToHex(10n ** 19n))
-    await vi.waitFor(async () => expect(await executionsOf(request)).toBe(1n), { timeout: 30_000 })
+    await vi.waitFor(async () => expect(await executionsOf(request)).toBe(1n), { timeout: 3_000 })
   })
 
   test('that someone else uses too accepts no more intents, and those in flight are completed', async () => {
