@@ -3,7 +3,7 @@ import type { ProvidedContext } from 'vitest'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 import type { Deployment } from './devnet/deployment.ts'
 import { tenfoldGas, workerVars } from './devnet/worker-vars.ts'
-import { projects as runProjects, slowFiles } from './scripts/test-projects.ts'
+import { processes, slowFiles } from './scripts/test-projects.ts'
 import { laneVars } from './test/support/lane-chain.ts'
 
 // Every project but `node` has its own chain, which a global setup starts and provides as `deployment`, because tests change
@@ -49,8 +49,9 @@ function inWorkerd(
   }
 }
 
+/** A project whose tests run in Node, in one process, because most of what they import is the same. */
 function inNode({ exclude = [], ...test }: Project): TestProjectInlineConfiguration {
-  return { test: { ...common, ...test, exclude: [...exclude, ...excluded] } }
+  return { test: { ...common, isolate: false, ...test, exclude: [...exclude, ...excluded] } }
 }
 
 /** The service without a keeper, because tests fire exits themselves, and without read leases, because tests change the chain. */
@@ -142,7 +143,7 @@ const projects = [
 ]
 
 for (const { test } of projects)
-  if (!runProjects.includes(`${test?.name}`))
+  if (!processes.flat().includes(`${test?.name}`))
     throw new Error(`scripts/test-projects.ts does not run the project ${test?.name}`)
 
 export default defineConfig({
