@@ -13,9 +13,9 @@ export const processes = [
   ['trading'],
   ['client'],
   ['surfaces'],
+  ['lane'],
   ['history', 'track record'],
   ['keeper', 'protocol only'],
-  ['lane'],
 ]
 
 /** How many processes run at a time. Slow tests are busy instead of waiting, and more of them slow each other down. */
