@@ -128,6 +128,7 @@ const projects = [
   inNode({
     name: 'e2e',
     include: e2e,
+    isolate: true, // browsers and servers of one file must not outlive it
     globalSetup: ['./test/support/devnet-chain.ts', './test/support/running-service.ts'],
   }),
   inNode({
