@@ -2,8 +2,8 @@ import { cloudflareTest } from '@cloudflare/vitest-plugin'
 import type { ProvidedContext } from 'vitest'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 import type { Deployment } from './devnet/deployment.ts'
-import { workerVars } from './devnet/worker-vars.ts'
-import { projects as runProjects, slowFiles } from './scripts/test-projects.ts'
+import { tenfoldGas, workerVars } from './devnet/worker-vars.ts'
+import { processes, slowFiles } from './scripts/test-projects.ts'
 import { laneVars } from './test/support/lane-chain.ts'
 
 // Every project but `node` has its own chain, which a global setup starts and provides as `deployment`, because tests change
@@ -20,8 +20,9 @@ const PATIENT_MS = '15000'
 const extent = process.env.TEST_EXTENT
 const common = {
   provide: { isFull: extent === 'full' },
-  testTimeout: 120_000,
-  hookTimeout: 120_000,
+  // Ends a test that hangs. It bounds no test that works, on a machine that is busy with something else too.
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
 }
 const excluded = extent === 'fast' ? slowFiles : []
 
@@ -48,13 +49,15 @@ function inWorkerd(
   }
 }
 
+/** A project whose tests run in Node, in one process, because most of what they import is the same. */
 function inNode({ exclude = [], ...test }: Project): TestProjectInlineConfiguration {
-  return { test: { ...common, ...test, exclude: [...exclude, ...excluded] } }
+  return { test: { ...common, isolate: false, ...test, exclude: [...exclude, ...excluded] } }
 }
 
 /** The service without a keeper, because tests fire exits themselves, and without read leases, because tests change the chain. */
 const serviceVars = (inject: Inject) => ({
   ...workerVars(inject('deployment')),
+  ...tenfoldGas,
   X402_ENABLED: 'false',
   KEEPER_ENABLED: 'false',
   READ_LEASE_MS: '0',
@@ -116,6 +119,7 @@ const projects = [
   ].map(project =>
     inWorkerd({ ...project, globalSetup: ['./test/support/history-chain.ts'] }, inject => ({
       ...workerVars(inject('deployment')),
+      ...tenfoldGas,
       X402_ENABLED: 'false',
       KEEPER_ENABLED: 'false',
       SUBMISSION_TIMEOUT_MS: PATIENT_MS,
@@ -124,6 +128,7 @@ const projects = [
   inNode({
     name: 'e2e',
     include: e2e,
+    isolate: true, // browsers and servers of one file must not outlive it
     globalSetup: ['./test/support/devnet-chain.ts', './test/support/running-service.ts'],
   }),
   inNode({
@@ -139,7 +144,7 @@ const projects = [
 ]
 
 for (const { test } of projects)
-  if (!runProjects.includes(`${test?.name}`))
+  if (!processes.flat().includes(`${test?.name}`))
     throw new Error(`scripts/test-projects.ts does not run the project ${test?.name}`)
 
 export default defineConfig({

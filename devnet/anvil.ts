@@ -31,7 +31,7 @@ export type AnvilOptions = {
   mineEveryMs?: number | undefined
 }
 
-const START_TIMEOUT_MS = 10_000
+const START_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 3_000
 
 /** Starts anvil on the given port, or on a free one, and resolves once it responds. It exits with this process, even after SIGKILL. */

@@ -169,7 +169,7 @@ async function sendNow<abi extends Abi, name extends ContractFunctionName<abi, '
     })
     try {
       const hash = await client.sendRawTransaction({ serializedTransaction })
-      const receipt = await client.waitForTransactionReceipt({ hash, timeout: 20_000 })
+      const receipt = await client.waitForTransactionReceipt({ hash, timeout: 60_000 })
       if (receipt.status !== 'success') throw new Error(`${call.functionName} reverted in ${hash}`)
       return receipt
     } catch (error) {

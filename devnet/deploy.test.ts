@@ -31,6 +31,7 @@ let deployer: Account
 let admin: Account
 beforeAll(async () => {
   devnet = await startDevnet({ chainId: CHAIN_ID })
+  devnet.marketMaker.pause() // these tests move no price of the embedded chain's own pools
   const [first, second] = devnet.deployment.accounts.agents.slice(-2)
   if (!first || !second) throw new Error('the devnet has too few accounts')
   deployer = first
@@ -38,7 +39,7 @@ beforeAll(async () => {
   const chain = createTestClient({ mode: 'anvil', transport: http(devnet.rpcUrl) })
   const hurry = setInterval(() => chain.mine({ blocks: 1 }).catch(() => {}), 25)
   return () => clearInterval(hurry)
-}, 30_000)
+})
 afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
   await devnet?.stop()

@@ -28,7 +28,7 @@ let agents: DevnetAgents
 beforeAll(async () => {
   devnet = await startDevnet({ chainId: CHAIN_ID })
   agents = createDevnetAgents(devnet)
-}, 30_000)
+})
 afterAll(() => devnet?.stop())
 
 test('an agent of the frontier vault trades its capital on the real pool and is stopped out after a price drop', async () => {
@@ -129,7 +129,7 @@ test('a chain can be deployed with the functions of the protocol alone', async (
   } finally {
     await other.stop()
   }
-}, 30_000)
+})
 
 test("each vault holds its deposits, and every pool trades at its token's oracle price", async () => {
   const { contracts, vaults, tokens } = devnet.deployment
@@ -183,7 +183,7 @@ test('the pool follows a price far beyond the deviation bound', async () => {
 test('a block is mined every quarter of a second', async () => {
   const { client } = devnet
   const from = await client.getBlockNumber()
-  await expect.poll(() => client.getBlockNumber(), { timeout: 2_000 }).toBeGreaterThan(from + 4n)
+  await expect.poll(() => client.getBlockNumber(), { timeout: 5_000 }).toBeGreaterThan(from + 4n)
 })
 
 test('a transaction stays pending while another client has paused mining', async () => {
@@ -210,7 +210,7 @@ test('a transaction stays pending while another client has paused mining', async
     expect(await client.getBlockNumber()).toBe(still)
 
     await anvil.setMining(true)
-    expect(await client.waitForTransactionReceipt({ hash, timeout: 3_000 })).toMatchObject({ status: 'success' })
+    expect(await client.waitForTransactionReceipt({ hash, timeout: 30_000 })).toMatchObject({ status: 'success' })
   } finally {
     await anvil.stop()
   }
@@ -261,7 +261,7 @@ test('concurrent transactions of many accounts are all mined', async () => {
     }),
   )
   const receipts = await Promise.all(
-    hashes.flat().map(hash => client.waitForTransactionReceipt({ hash, timeout: 5_000 })),
+    hashes.flat().map(hash => client.waitForTransactionReceipt({ hash, timeout: 30_000 })),
   )
   expect(receipts.every(({ status }) => status === 'success')).toBe(true)
 })
@@ -284,7 +284,7 @@ test('two devnets run side by side, with the same addresses', async () => {
   await other.stop()
   expect(await other.exited).toBeUndefined()
   await expect(fetch(other.rpcUrl)).rejects.toThrow()
-}, 20_000)
+})
 
 test.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('the node exits with its parent after %s', async signal => {
   const script = join(import.meta.dirname, 'anvil.ts')
@@ -310,7 +310,7 @@ test.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('the node exits with its pa
           () => 'running',
           () => 'exited',
         ),
-      { timeout: 5_000 },
+      { timeout: 30_000 },
     )
     .toBe('exited')
 })

@@ -163,7 +163,7 @@ export function pipelinedSender(client: PublicClient, privateKey: Hex): Sender {
       )
       const last = hashes.at(-1)
       if (!last) return
-      await client.waitForTransactionReceipt({ hash: last, timeout: 20_000 })
+      await client.waitForTransactionReceipt({ hash: last, timeout: 60_000 })
       const receipts = await Promise.all(hashes.map(hash => client.getTransactionReceipt({ hash })))
       for (const [index, receipt] of receipts.entries()) {
         const step = sent[index]?.step

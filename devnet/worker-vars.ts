@@ -50,3 +50,10 @@ export const unlimitedGas: Record<string, string> = {
   GAS_BUDGET_LANE: NO_LIMIT,
   GAS_BUDGET_EXIT_RESERVE: NO_LIMIT,
 }
+
+/** Variables for tests that trade as fast as the machine allows: ten times the default budgets per minute. */
+export const tenfoldGas: Record<string, string> = {
+  GAS_BUDGET_AGENT: '60000000,300000000',
+  GAS_BUDGET_OWNER: '300000000,1500000000',
+  GAS_BUDGET_NEW_AGENTS: '1500000000,3000000000',
+}

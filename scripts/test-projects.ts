@@ -2,24 +2,23 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * The vitest projects, and `contracts` for the Solidity tests, in the order in which they start: those that take long first.
- * A few run at a time, because most of them wait for blocks.
+ * The processes of a run, each with the vitest projects that it runs one after another, and `contracts` for the Solidity
+ * tests. They start in this order: those that take long first. A few run at a time, because most of them wait for blocks.
+ * Only `trading` of the first five runs in workerd: it caches the Worker's transformed modules, which the later ones read.
  */
-export const projects = [
-  'contracts',
-  'node',
-  'e2e',
-  'trading',
-  'surfaces',
-  'client',
-  'history',
-  'track record',
-  'keeper',
-  'lane',
-  'protocol only',
+export const processes = [
+  ['contracts'],
+  ['node'],
+  ['e2e'],
+  ['trading'],
+  ['client'],
+  ['surfaces'],
+  ['lane'],
+  ['history', 'track record'],
+  ['keeper', 'protocol only'],
 ]
 
-/** How many projects run at a time. Slow tests are busy instead of waiting, and more of them slow each other down. */
+/** How many processes run at a time. Slow tests are busy instead of waiting, and more of them slow each other down. */
 export const maxParallel = { fast: 5, full: 3 }
 
 /** Files that only `npm run test:full` runs. */
@@ -31,13 +30,14 @@ export const slowFiles = [
   'test/conformance/mcp-inspector.node.test.ts',
   'test/conformance/mcp-suite.node.test.ts',
   'test/conformance/openapi.node.test.ts',
+  'test/e2e/demo-protocol-only.node.test.ts',
   'test/integration/event-streams-load.node.test.ts',
   'test/e2e/serve.node.test.ts',
 ]
 
 const root = join(import.meta.dirname, '..')
 
-/** Files whose tests are larger in `npm run test:full`: more seeds, cases or clients. They ask for the extent. */
+/** Files that test more in `npm run test:full`: other seeds, cases, clients or screens. They ask for the extent. */
 export const scaledFiles = globSync('{devnet,test}/**/*.test.ts', { cwd: root }).filter(file =>
   readFileSync(join(root, file), 'utf8').includes("inject('isFull')"),
 )

@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
-import { maxParallel, projects, scaledFiles, slowFiles } from './test-projects.ts'
+import { maxParallel, processes, scaledFiles, slowFiles } from './test-projects.ts'
 
-// `npm test`: the contract tests and the projects of service tests, a few at a time, because service tests mostly wait for blocks.
+// `npm test`: the contract tests and the projects of service tests, a few processes at a time, because service tests mostly wait for blocks.
 // `npm test -- <vitest arguments>` runs only the selected tests. `--slow` runs what `npm run test:full` adds to `npm test`.
 // The output of a parallel process is printed when it exits. The last lines name the failures and count all tests.
 
@@ -18,18 +18,20 @@ const root = join(import.meta.dirname, '..')
 const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')
 const forge = join(root, 'contracts/tools/forge.mjs')
 const args = process.argv.slice(2)
+// Compiled code of vitest, wrangler and the scripts, because tests start many processes.
+process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/node-compile')
 const resultsFolder = mkdtempSync(join(tmpdir(), 'agent-trading-service-test-'))
 
 const testAll = () =>
   inParallel(
     maxParallel.fast,
-    projects.map(name => () => testProject('fast', name)),
+    processes.map(projects => () => testProjects('fast', projects)),
   )
 
 const testSlow = () =>
   inParallel(
     maxParallel.full,
-    projects.map(name => () => testProject('full', name, [...slowFiles, ...scaledFiles])),
+    processes.map(projects => () => testProjects('full', projects, [...slowFiles, ...scaledFiles])),
   )
 
 const testSelected = () => testService('selected', args)
@@ -40,11 +42,11 @@ async function buildReference(): Promise<void> {
   if (code !== 0) throw new Error(`The API reference could not be built:\n${output}`)
 }
 
-/** Runs the tests of a project in a process of their own, with a chain of their own. */
-const testProject = (extent: Extent, name: string, files: string[] = []): Promise<Results> =>
-  name === 'contracts'
+/** Runs the tests of projects in a process of their own, each with a chain of its own. */
+const testProjects = (extent: Extent, projects: string[], files: string[] = []): Promise<Results> =>
+  projects.includes('contracts')
     ? testContracts(extent)
-    : testService(extent, [`--project=${name}`, '--passWithNoTests', ...files])
+    : testService(extent, [...projects.map(name => `--project=${name}`), '--passWithNoTests', ...files])
 
 /** Runs all tasks to their end, some at a time. A task that throws counts as one failed test. */
 async function inParallel(limit: number, tasks: (() => Promise<Results>)[]): Promise<Results> {
@@ -62,15 +64,10 @@ const sumOf = (results: Results[]): Results => ({
   failures: results.flatMap(({ failures }) => failures),
 })
 
-/**
- * Runs the Solidity tests. To the full extent, runs the invariants alone, over as many calls as the profile `ci` of
- * contracts/foundry.toml says.
- */
-const testContracts = (extent: Extent) =>
-  extent === 'full' ? testSolidity(['--match-path', 'test/invariants/*'], { FOUNDRY_PROFILE: 'ci' }) : testSolidity([])
-
-async function testSolidity(selection: string[], env: Record<string, string> = {}): Promise<Results> {
-  const { code, output } = await run([forge, 'test', '--threads', '1', '--color', 'never', ...selection], env)
+/** Runs the Solidity tests. A profile of contracts/foundry.toml says how many random inputs and calls they make. */
+async function testContracts(extent: Extent): Promise<Results> {
+  const env = { FOUNDRY_PROFILE: extent === 'full' ? 'ci' : 'fast' }
+  const { code, output } = await run([forge, 'test', '--threads', '1', '--color', 'never'], env)
   const passed = /(\d+) tests passed/.exec(output)?.[1] ?? '0'
   // forge prints a failure in its suite and again in a summary.
   const failures = [...new Set(output.match(/^\[FAIL.*$/gm))]

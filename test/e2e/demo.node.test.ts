@@ -1,17 +1,11 @@
-import { execFile } from 'node:child_process'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { expect, inject, it } from 'vitest'
+import { runDemo } from './run-demo.ts'
 
-const demo = (chainId: number, ...options: string[]) =>
-  promisify(execFile)(process.execPath, [join(import.meta.dirname, '../../scripts/demo.ts'), ...options], {
-    env: { ...process.env, CHAIN_ID: `${chainId}` },
-  })
-
-it.each(inject('isFull') ? [31337, 46630] : [46630])(
+// `npm run test:slow` adds the embedded chain's own id.
+it.each([inject('isFull') ? 31337 : 46630])(
   'the demo agent proves itself on paper, is promoted and trades real capital on chain %d',
   async chainId => {
-    const { stdout } = await demo(chainId)
+    const { stdout } = await runDemo(chainId)
     const inOrder = [
       `(chain id ${chainId})`,
       'paid over x402',
@@ -34,11 +28,3 @@ it.each(inject('isFull') ? [31337, 46630] : [46630])(
     expect(inOrder.toSorted((a, b) => stdout.indexOf(a) - stdout.indexOf(b))).toEqual(inOrder)
   },
 )
-
-it('without capital modes the demo agent starts with real capital', async () => {
-  const { stdout } = await demo(31337, '--protocol-only')
-  expect(stdout).toContain('CHALLENGE track: allocation 10000 USDC, capitalMode null')
-  expect(stdout).not.toContain('Promotion')
-  expect(stdout).toContain('the keeper fires the stop-loss')
-  expect(stdout).toMatch(/every step as expected\.\s*$/)
-})

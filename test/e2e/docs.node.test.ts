@@ -1,7 +1,6 @@
 import { execFile, execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
@@ -245,29 +244,6 @@ describe('on a phone', () => {
       expect(await phone.evaluate('document.documentElement.scrollWidth - innerWidth'), path).toBeLessThanOrEqual(0)
     }
     await phone.close()
-  })
-})
-
-describe('accessibility', () => {
-  const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
-  const paths = ['', '/operations/getTradeIntentQuote', '/errors', '/guides/signing']
-  it.each([
-    ['light', 360],
-    ['light', 1440],
-    ['dark', 360],
-    ['dark', 1440],
-  ] as const)('axe finds nothing serious in the %s theme at %d px', async (colorScheme, width) => {
-    const tested = watch(await browser.newPage({ viewport: { width, height: 900 }, colorScheme }))
-    for (const path of paths) {
-      await tested.goto(docs + path)
-      const { violations, passes } = (await tested.evaluate(
-        `(() => { const module = undefined; ${axe}; return axe.run() })()`,
-      )) as { violations: { id: string; impact: string; nodes: { html: string }[] }[]; passes: unknown[] }
-      const serious = violations.filter(({ impact }) => ['serious', 'critical'].includes(impact))
-      expect(serious.map(({ id, nodes }) => `${path}: ${id} ${nodes[0]?.html}`)).toEqual([])
-      expect(passes.length).toBeGreaterThan(15)
-    }
-    await tested.close()
   })
 })
 

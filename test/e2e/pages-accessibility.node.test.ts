@@ -3,9 +3,10 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { createScene } from '../support/scene.ts'
 import { launchBrowser } from './browser.ts'
+import { screensOf } from './screens.ts'
 import { openPage } from './watched-page.ts'
 
-// axe on every page, in both themes, on a phone and on a wide screen.
+// axe on every page.
 
 const serviceUrl = inject('serviceUrl')
 const { register, trade } = createScene(serviceUrl, inject('deployment'))
@@ -39,29 +40,27 @@ afterAll(async () => {
 
 type Violation = { id: string; impact: string; nodes: { target: string[] }[] }
 
-it.each([
-  ['light', 360],
-  ['light', 1440],
-  ['dark', 360],
-  ['dark', 1440],
-] as const)('every page is accessible in the %s theme at %d px', async (colorScheme, width) => {
-  const { page, problems } = await openPage(browser, { colorScheme, viewport: { width, height: 900 } })
-  const found: string[] = []
-  for (const path of paths) {
-    await page.goto(serviceUrl + path)
-    await page.locator('main h1').waitFor()
-    await page.locator('.skeleton').first().waitFor({ state: 'detached' })
-    const isWide = await page.evaluate<boolean>('document.documentElement.scrollWidth > window.innerWidth')
-    if (isWide) found.push(`${path} scrolls sideways`)
-    await page.evaluate(axe.source)
-    const { violations } = await page.evaluate<{ violations: Violation[] }>(
-      `axe.run(document, { resultTypes: ['violations'] })`,
-    )
-    for (const { id, impact, nodes } of violations)
-      if (impact === 'serious' || impact === 'critical')
-        found.push(`${path} ${id}: ${nodes.map(({ target }) => target.join(' ')).join(', ')}`)
-  }
-  expect(found).toEqual([])
-  expect(problems).toEqual([])
-  await page.context().close()
-})
+it.each(screensOf(inject('isFull')))(
+  'every page is accessible in the %s theme at %d px',
+  async (colorScheme, width) => {
+    const { page, problems } = await openPage(browser, { colorScheme, viewport: { width, height: 900 } })
+    const found: string[] = []
+    for (const path of paths) {
+      await page.goto(serviceUrl + path)
+      await page.locator('main h1').waitFor()
+      await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+      const isWide = await page.evaluate<boolean>('document.documentElement.scrollWidth > window.innerWidth')
+      if (isWide) found.push(`${path} scrolls sideways`)
+      await page.evaluate(axe.source)
+      const { violations } = await page.evaluate<{ violations: Violation[] }>(
+        `axe.run(document, { resultTypes: ['violations'] })`,
+      )
+      for (const { id, impact, nodes } of violations)
+        if (impact === 'serious' || impact === 'critical')
+          found.push(`${path} ${id}: ${nodes.map(({ target }) => target.join(' ')).join(', ')}`)
+    }
+    expect(found).toEqual([])
+    expect(problems).toEqual([])
+    await page.context().close()
+  },
+)

@@ -45,7 +45,7 @@ it('runs the examples: a trade with curl, an event stream and a trade with MCP',
   expect(stdout).toContain('"symbol":"NVDA"')
 
   const [, AGENT = ''] = /AGENT=(\d+)/.exec(stdout) ?? []
-  const listening = blockAfter('Event streams', 'sh').replace('curl -sN', 'curl -sN --max-time 3')
+  const listening = blockAfter('Event streams', 'sh').replace('curl -sN', 'curl -sN --max-time 6')
   const { stdout: events } = await run('bash', ['-c', `${listening}|| [ $? = 28 ]`.replace(/ +#.*\n/, '')], {
     cwd: root,
     env: { ...env, AGENT },

@@ -4,7 +4,7 @@ import { type Rig, startRig } from './rig.ts'
 import { prepareService } from './service.ts'
 
 const SEEDS = inject('isFull') ? 20 : 5
-const INTENTS = inject('isFull') ? 100 : 60
+const INTENTS = inject('isFull') ? 100 : 20
 /** The number of chains with a service that run in parallel. A seed mostly waits. */
 const RIGS = 2
 

@@ -62,7 +62,7 @@ test('after kill -9 accepted intents are mined without another request, and the 
   const interrupted = trades.map(({ path, body }) => post(path, body).catch(() => 'the connection closed'))
   await vi.waitFor(
     async () => expect(await client.getTransactionCount({ address, blockTag: 'pending' })).toBe(before + AGENTS),
-    { timeout: 10_000 },
+    { timeout: 30_000 },
   )
   await rpc('anvil_dropAllTransactions') // so the node does not have them either
   await service.kill()
@@ -72,7 +72,7 @@ test('after kill -9 accepted intents are mined without another request, and the 
   await devnet.setMining(true)
 
   await vi.waitFor(async () => expect(await client.getTransactionCount({ address })).toBe(before + AGENTS), {
-    timeout: 5_000,
+    timeout: 30_000,
     interval: 50,
   })
   const responses = await Promise.all(trades.map(({ path, body }) => post(path, body)))

@@ -1,7 +1,7 @@
 import { abortAllDurableObjects, evictDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { privateKeyToAccount } from 'viem/accounts'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
@@ -24,7 +24,8 @@ import { call, deployment, type Input, type OperationId } from '../support/surfa
 // Random trades, prices, transfers, reorgs and crashes of the indexer. After each of them, every response from the index
 // must equal what the chain has. Transactions are sent directly, because lanes would send withdrawn ones again.
 
-const SEEDS = [1, 2, 3]
+const isFull = inject('isFull')
+const SEEDS = isFull ? [1, 2, 3] : [3]
 const STEPS = 16
 const { accounts, contracts, tokens, vaults } = deployment
 const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const
@@ -228,7 +229,7 @@ async function expectChainState() {
 }
 
 describe.each(SEEDS)('seed %i', seed => {
-  it('every response from the index equals what the chain has', { timeout: 120_000 }, async () => {
+  it('every response from the index equals what the chain has', async () => {
     const random = randomOf('history', seed)
     const history: string[] = []
     for (let step = 0; step < STEPS; step++) {
@@ -259,9 +260,10 @@ it('a read with an old head does not return rows of a withdrawn block', async ()
   expect(cursor.hash).toBe(hash)
 })
 
-it('covered every type of trade, and reorgs of indexed trades', async () => {
+it('covered reorgs of indexed trades, and in full every type of trade', async () => {
   const { results } = await env.HISTORY.prepare('SELECT ancestor FROM reorgs').all()
-  expect(results.length).toBeGreaterThan(2)
+  expect(results.length).toBeGreaterThan(isFull ? 2 : 0)
+  if (!isFull) return
   expect(covered.withdrawn).toBeGreaterThan(2)
   const byOperator = ['PositionForceClosed', 'PositionPartlyForceClosed']
   const inThinPools = ['ExitPartlyExecuted']

@@ -100,12 +100,12 @@ it('a log line tells of an index that is far behind, and of a chain that is', as
       await logLagOnSchedule(context)
       expect(events()).toContain('index lag')
     },
-    { timeout: 20_000 },
+    { timeout: 30_000 },
   )
   await logLagOnSchedule(context, Date.now() + 365 * 86_400_000)
   spy.mockRestore()
   expect(events()).toContain('chain lag')
-  await vi.waitFor(async () => void (await indexer().catchUp()), { timeout: 20_000 })
+  await vi.waitFor(async () => void (await indexer().catchUp()), { timeout: 30_000 })
 })
 
 it('readiness reports how far the index is behind', async () => {

@@ -33,7 +33,7 @@ const openAll = () => put(Object.fromEntries(KINDS.map(kind => [kind, { open: tr
 afterEach(async () => {
   expect((await openAll()).status).toBe(200)
   // The tests also use the service in its usual configuration, which remembers for a moment what was closed.
-  await expect.poll(async () => (await callOverHttp('getHealth')).body.closedIntake, { timeout: 10_000 }).toEqual([])
+  await expect.poll(async () => (await callOverHttp('getHealth')).body.closedIntake, { timeout: 30_000 }).toEqual([])
 })
 
 const closed = (kind: string) => ({
@@ -89,7 +89,7 @@ describe('the operator', () => {
     expect((await callOverHttp('getHealth', {}, other)).body.closedIntake).toEqual([])
     await close('buys')
     await expect
-      .poll(async () => (await callOverHttp('getHealth', {}, other)).body.closedIntake, { timeout: 5_000 })
+      .poll(async () => (await callOverHttp('getHealth', {}, other)).body.closedIntake, { timeout: 30_000 })
       .toMatchObject([{ kind: 'buys', reason: REASON }])
   })
 })

@@ -108,11 +108,11 @@ describe('an intent', () => {
     let isReleased = false
     onSend(async forward => {
       isHeld = true
-      await vi.waitUntil(() => isReleased, { timeout: 20_000, interval: 10 })
+      await vi.waitUntil(() => isReleased, { timeout: 30_000, interval: 10 })
       return forward()
     })
     const running = call('submitTradeIntent', body)
-    await vi.waitUntil(() => isHeld, { timeout: 20_000, interval: 10 })
+    await vi.waitUntil(() => isHeld, { timeout: 30_000, interval: 10 })
     const inFlight = await intentOf(digest)
     expect(inFlight).toMatchObject({
       state: expect.stringMatching(/^(prepared|sent)$/),

@@ -121,7 +121,7 @@ describe('an owner who closes all positions', () => {
       }
       expect(remaining.filter(({ lastOutcome }) => lastOutcome.outcome === 'partlyExecuted')).toHaveLength(1)
     })
-  }, 120_000)
+  })
 
   it('has every position sold within the policy, once each, and none is left or unreported', async () => {
     const positionIds = held.map(({ positionId }) => positionId)

@@ -129,7 +129,7 @@ const isSimulationOfLane = ({ method, params: [call] = [''] }: Rpc) =>
 describe('the keeper', () => {
   it('starts when a position opens and fires its stop-loss when the price falls', async () => {
     const { trader, positionId, entryPriceUsdc, moveTo } = await bought('NVDA', { exits: '-800:10000,1500:10000' })
-    await vi.waitFor(async () => expect(await alarmOf()).not.toBeNull())
+    await vi.waitFor(async () => expect(await alarmOf()).not.toBeNull(), { timeout: 30_000 })
     await runAlarm()
     const before = await automation(trader, positionId)
     expect(before).toMatchObject({
@@ -257,7 +257,7 @@ describe('a crash', () => {
     void keeper()
       .runCycle()
       .catch(() => {})
-    await vi.waitFor(() => expect(cut).toBe(true), { timeout: 5_000 })
+    await vi.waitFor(() => expect(cut).toBe(true), { timeout: 30_000 })
     expect(await keeper().status()).toMatchObject({ pendingExits: 1 })
     await abortAllDurableObjects()
     vi.restoreAllMocks()
@@ -267,7 +267,7 @@ describe('a crash', () => {
         await keeper().runCycle()
         expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed', ruleIndex: 0 })
       },
-      { timeout: 10_000, interval: 200 },
+      { timeout: 30_000, interval: 200 },
     )
     expect(await keeper().status()).toMatchObject({ pendingExits: 0 })
     await keeper().runCycle()
@@ -385,7 +385,7 @@ describe('several keepers', () => {
           transactionHash,
         })
       },
-      { timeout: 20_000, interval: 200 },
+      { timeout: 30_000, interval: 200 },
     )
     expect(transactionHash).not.toBe(before?.transactionHash)
     await disarm()
@@ -428,7 +428,7 @@ describe('several keepers', () => {
     const execution = createExecutionContext()
     await (worker as ExportedHandler<Env>).scheduled?.(createScheduledController(), env, execution)
     await waitOnExecutionContext(execution)
-    await vi.waitFor(async () => expect(await alarmOf()).not.toBeNull())
+    await vi.waitFor(async () => expect(await alarmOf()).not.toBeNull(), { timeout: 30_000 })
   })
 })
 

@@ -48,7 +48,7 @@ describe('an executor account', () => {
     const request = newRequest()
     await executor.relay(request)
     // After four sends the delay between two of them is long.
-    await vi.waitFor(() => expect(times.length).toBeGreaterThanOrEqual(4), { timeout: 15_000 })
+    await vi.waitFor(() => expect(times.length).toBeGreaterThanOrEqual(4), { timeout: 30_000 })
     isPoor = false
     await chain('anvil_setBalance', account.address, numberToHex(10n ** 19n))
     await vi.waitFor(async () => expect(await executionsOf(request)).toBe(1n), { timeout: 3_000 })

@@ -60,7 +60,7 @@ describe('a lane that is', () => {
     node.isMining = false
     const requests = [newRequest(), newRequest(), newRequest()]
     const running = requests.map(request => executor.relay(request))
-    await vi.waitFor(() => expect(sends()).toHaveLength(3), { timeout: 5_000, interval: 10 })
+    await vi.waitFor(() => expect(sends()).toHaveLength(3), { timeout: 30_000, interval: 10 })
     await abortAllDurableObjects()
     await Promise.all(running)
     node.isMining = true
@@ -79,7 +79,7 @@ describe('a lane that is', () => {
     await evictDurableObject(stub)
     node.fault = undefined
     await runDurableObjectAlarm(stub)
-    await vi.waitFor(async () => expect(await executionsOf(request)).toBe(1n), { timeout: 5_000 })
+    await vi.waitFor(async () => expect(await executionsOf(request)).toBe(1n), { timeout: 30_000 })
     expect(await nonceOf(account.address)).toBe(2)
   })
 })
@@ -107,7 +107,7 @@ describe('a chain', () => {
     await executor.relay(stuck)
     await vi.waitFor(
       async () => expect(await executor.relay(newRequest())).toEqual({ state: 'busy', retryAfterSeconds: 1 }),
-      { timeout: 15_000 },
+      { timeout: 30_000 },
     )
     const { address } = executor
     const isLag = (line: string) => JSON.parse(line).event === 'executor lag'
@@ -128,10 +128,10 @@ describe('a chain', () => {
     const firstRelay = executor.relay(first)
     await firstSend()
     const { hash } = (await executor.find(first.group, first.digest))?.attempts[0] ?? { hash: '0x' as Hex }
-    await vi.waitFor(async () => expect(await isInPool(hash)).toBe(true))
+    await vi.waitFor(async () => expect(await isInPool(hash)).toBe(true), { timeout: 30_000 })
     const others = [newRequest(), newRequest()]
     const running = [firstRelay, ...others.map(request => executor.relay(request))]
-    await vi.waitFor(() => expect(sends().length).toBeGreaterThanOrEqual(3), { timeout: 5_000, interval: 10 })
+    await vi.waitFor(() => expect(sends().length).toBeGreaterThanOrEqual(3), { timeout: 30_000, interval: 10 })
     await chain('anvil_dropTransaction', hash)
     node.isMining = true
     await Promise.all(running)
@@ -215,12 +215,12 @@ describe('a chain', () => {
     expect(await chain('eth_getTransactionReceipt', hash)).toBeNull()
     node.isMining = true
     await vi.waitFor(async () => expect(await chain('eth_getTransactionReceipt', hash)).not.toBeNull(), {
-      timeout: 20_000,
+      timeout: 30_000,
       interval: 100,
     })
     expect(await executionsOf(request)).toBe(1n)
     expect((await relayUntilMined(executor, request)).hash).toBe(hash)
-    await vi.waitFor(async () => expect(await nonceOf(account.address)).toBe(2), { timeout: 10_000 })
+    await vi.waitFor(async () => expect(await nonceOf(account.address)).toBe(2), { timeout: 30_000 })
   })
 
   test('that loses blocks while a lane has no alarm gets their transactions again once the lane is asked', async () => {
@@ -235,7 +235,7 @@ describe('a chain', () => {
     node.isMining = true
     await executor.status()
     await vi.waitFor(async () => expect(await chain('eth_getTransactionReceipt', hash)).not.toBeNull(), {
-      timeout: 20_000,
+      timeout: 30_000,
       interval: 100,
     })
     expect(await executionsOf(request)).toBe(1n)
@@ -288,7 +288,7 @@ describe('a chain', () => {
     // The cancellation is the second attempt of the intent.
     await vi.waitFor(
       async () => expect((await executor.find(expiring.group, expiring.digest))?.attempts).toHaveLength(2),
-      { timeout: 10_000 },
+      { timeout: 30_000 },
     )
     isCut = false
     await relayUntilMined(executor, lasting)
@@ -299,7 +299,7 @@ describe('a chain', () => {
           reason: expect.stringContaining('deadline'),
           attempts: [{ state: 'replaced' }, { purpose: 'cancel', state: 'mined' }],
         }),
-      { timeout: 10_000 },
+      { timeout: 30_000 },
     )
     expect(await Promise.all([expiring, lasting].map(executionsOf))).toEqual([0n, 1n])
     expect(await nonceOf(account.address)).toBe(3)

@@ -96,8 +96,9 @@ describe('a node', () => {
     const request = newRequest()
     const running = executor.relay(request)
     await firstSend()
-    await vi.waitFor(async () =>
-      expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'sent' }),
+    await vi.waitFor(
+      async () => expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'sent' }),
+      { timeout: 30_000 },
     )
     node.isMining = true
     await running
@@ -157,7 +158,7 @@ describe('bytes that a node', () => {
     await running
     await vi.waitFor(
       async () => expect(await executor.find(cursed.group, cursed.digest)).toMatchObject({ state: 'rejected' }),
-      { timeout: 10_000 },
+      { timeout: 30_000 },
     )
     expect(await Promise.all([cursed, other].map(executionsOf))).toEqual([0n, 1n])
     expect(await nonceOf(account.address)).toBe(3)
@@ -182,7 +183,7 @@ describe('transactions are resent', () => {
     await Promise.all(requests.map(request => executor.relay(request)))
     isCut = false
     const running = requests.map(request => relayUntilMined(executor, request))
-    await vi.waitFor(() => expect(held.length).toBeGreaterThanOrEqual(6), { timeout: 5_000 })
+    await vi.waitFor(() => expect(held.length).toBeGreaterThanOrEqual(6), { timeout: 30_000 })
     expect(held.slice(0, 6).map(raw => parseTransaction(raw).nonce)).toEqual([1, 2, 3, 4, 5, 6])
     isReleased = true
     await Promise.all(running)

@@ -76,8 +76,9 @@ describe('the same digest', () => {
       return forward()
     }
     const running = executor.relay(request)
-    await vi.waitFor(async () =>
-      expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'received' }),
+    await vi.waitFor(
+      async () => expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'received' }),
+      { timeout: 30_000 },
     )
     isReleased = true
     const hash = hashOf(await running)
@@ -94,7 +95,7 @@ describe('the same digest', () => {
     await vi.waitFor(async () => {
       await runDurableObjectAlarm(stub)
       expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'final' })
-    }, 10_000)
+    }, 30_000)
   })
 
   test('is forgotten a day after its deadline', async () => {
@@ -106,7 +107,7 @@ describe('the same digest', () => {
     await vi.waitFor(async () => {
       await runDurableObjectAlarm(stub)
       expect(await executor.find(request.group, request.digest)).toBeUndefined()
-    }, 10_000)
+    }, 30_000)
   })
 })
 

@@ -156,7 +156,7 @@ const orders: Input[] = [
 ]
 
 it(`leaderboard verification equals the served one after ${TRADES} random trades with reorganizations`, {
-  timeout: inject('isFull') ? 900_000 : 120_000,
+  timeout: 900_000,
 }, async () => {
   const random = randomOf('leaderboard', 1)
   const steps = [movePrice, movePrice, passHours, reorg, crash]

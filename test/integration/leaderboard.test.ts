@@ -79,14 +79,15 @@ describe('the leaderboard', () => {
     'sorted by %s is the same in pages as in one list',
     async sort => {
       const { entries } = await leaderboard({ sort })
+      const limit = Math.ceil(entries.length / 4) // the agents of other files are listed too
       const pages: Body[] = []
       let cursor: string | undefined
       do {
-        const page = await leaderboard({ sort, limit: 1, ...(cursor && { cursor }) })
+        const page = await leaderboard({ sort, limit, ...(cursor && { cursor }) })
         pages.push(...page.entries)
         cursor = page.nextCursor ?? undefined
         // What changes while the pages are read does not change them.
-        if (pages.length > 1) continue
+        if (pages.length > limit) continue
         await submit(sibling, 'submitReduceIntent', { positionId: siblingPosition, exitBps: 1_000 })
         await sample()
       } while (cursor !== undefined)

@@ -303,7 +303,7 @@ describe('a session of the 2025 revisions', () => {
     let isReleased = false
     // The node responds to the first request only after the second one was refused.
     const node = vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
-      await vi.waitUntil(() => isReleased, { timeout: 20_000, interval: 10 })
+      await vi.waitUntil(() => isReleased, { timeout: 30_000, interval: 10 })
       return fetch(input, init)
     })
     try {

@@ -54,7 +54,7 @@ test('a contract whose signature turns invalid burns the gas of one settlement, 
   const refused = await burn(payer)
   expect(refused).toMatchObject({ status: 503, body: { retryable: true } })
   const wait = Number(refused.headers.get('Retry-After'))
-  expect(wait).toBeGreaterThan(30)
+  expect(wait).toBeGreaterThan(0)
   expect(wait).toBeLessThanOrEqual(60)
 })
 

@@ -518,7 +518,7 @@ describe('a node', () => {
     limitNode(0)
     const hash = await act(trader, 'submitTradeIntent', { symbol: 'COIN', usdcAmount: '20' })
     const relayed = env.HISTORY.prepare('SELECT count(*) AS count FROM relayed')
-    await vi.waitUntil(async () => (await relayed.first<number>('count')) === 1)
+    await vi.waitUntil(async () => (await relayed.first<number>('count')) === 1, { timeout: 30_000 })
     const { trades, lagBlocks } = await history(agentId, {}, appWith({}))
     expect(lagBlocks).toBeGreaterThan(0)
     expect(trades[0]).toMatchObject({ type: 'PositionOpened', symbol: 'COIN', transactionHash: hash })

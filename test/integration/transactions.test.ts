@@ -32,7 +32,7 @@ describe('a transaction', () => {
       encodeFunctionData({ abi: tradeRouterAbi, functionName: 'executeExit', args: [positionId] }),
     )
     const { blockNumber } = await client.waitForTransactionReceipt({ hash: txHash })
-    await expect.poll(() => client.getBlockNumber(), { timeout: 5_000 }).toBeGreaterThan(blockNumber + 2n)
+    await expect.poll(() => client.getBlockNumber(), { timeout: 30_000 }).toBeGreaterThan(blockNumber + 2n)
 
     const { status, body } = await call('getTransaction', { txHash })
     expect({ status, body }).toMatchObject({

@@ -20,6 +20,7 @@ export function createAts(given: Record<string, string> = {}, { node = process.e
     HOME: home,
     ATS_HOME: home,
     ATS_PASSWORD: 'correct horse',
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '',
     ...given,
   }
   let transcript = ''

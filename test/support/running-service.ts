@@ -1,7 +1,7 @@
 import type { TestProject } from 'vitest/node'
 import { freePort } from '../../devnet/anvil.ts'
 import { startWorker } from '../../devnet/worker.ts'
-import { workerVars } from '../../devnet/worker-vars.ts'
+import { tenfoldGas, workerVars } from '../../devnet/worker-vars.ts'
 
 /** Runs the service under `wrangler dev` on the project's chain, for the tests that use it as a client does. */
 export default async function setup(project: TestProject) {
@@ -12,6 +12,7 @@ export default async function setup(project: TestProject) {
     port,
     vars: {
       ...workerVars({ ...deployment, baseUrl: url }),
+      ...tenfoldGas,
       MAX_STREAMS_PER_ADDRESS: '4000',
       SUBMISSION_TIMEOUT_MS: '15000',
     },

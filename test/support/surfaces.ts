@@ -1,7 +1,7 @@
 import { env, exports } from 'cloudflare:workers'
 import { expect, inject } from 'vitest'
 import { z } from 'zod'
-import { workerVars } from '../../devnet/worker-vars.ts'
+import { tenfoldGas, workerVars } from '../../devnet/worker-vars.ts'
 import { parseConfig } from '../../src/config.ts'
 import { createContext } from '../../src/context.ts'
 import { createApp } from '../../src/http/app.ts'
@@ -35,6 +35,7 @@ const worker: Fetch = request => exports.default.fetch(request)
 
 /** Tests change chain and prices at will, so nothing is reused and refreshes have no interval. */
 const testVars = {
+  ...tenfoldGas,
   X402_ENABLED: 'false',
   READ_LEASE_MS: '0',
   PRICE_REFRESH_INTERVAL_SECONDS: '0',
@@ -149,7 +150,7 @@ export async function callOverMcp(id: OperationId, input: Input = {}, fetch: Fet
   const { tool, output, status } = operationOf(id)
   if (tool === undefined) throw new Error(`${id} is not a tool`)
   const result = await callTool(tool.name, definedOnly(input), fetch)
-  if (result.ok) strict(output).parse(result.body)
+  if (result.ok) strictOnce(output).parse(result.body)
   else errorShape.parse(result.body)
   return { status: result.ok ? status : result.status, body: result.body, headers: new Headers() }
 }
@@ -176,8 +177,8 @@ export async function callOverHttp(id: OperationId, input: Input = {}, fetch: Fe
   }
   const response = await fetch(new Request(url, init))
   const result = { status: response.status, body: await response.json(), headers: response.headers }
-  if (response.ok) strict(output).parse(result.body)
-  else (response.status === 402 ? strict(paymentRequiredBody) : errorShape).parse(result.body)
+  if (response.ok) strictOnce(output).parse(result.body)
+  else (response.status === 402 ? strictOnce(paymentRequiredBody) : errorShape).parse(result.body)
   return result
 }
 
@@ -194,6 +195,15 @@ const errorShape = z.strictObject({
   retryable: z.boolean().optional(),
   retryAfterSeconds: z.int().optional(),
 })
+
+const strictSchemas = new WeakMap<z.ZodType, z.ZodType>()
+
+/** Returns `strict(schema)`, built once, because building a schema takes longer than a request. */
+function strictOnce(schema: z.ZodType): z.ZodType {
+  const built = strictSchemas.get(schema) ?? strict(schema)
+  strictSchemas.set(schema, built)
+  return built
+}
 
 /** Returns the schema with every object closed, so that a body with an undocumented field fails. */
 export function strict(schema: z.ZodType): z.ZodType {
