@@ -102,6 +102,19 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     return this.#eventLog.position() !== undefined
   }
 
+  /**
+   * Withdraws every event, with a reorg that has no common ancestor, so that clients read everything again. The log starts
+   * again once the index has reached the head.
+   */
+  async restart(): Promise<void> {
+    await this.#publishing
+    const position = this.#eventLog.position()
+    if (position === undefined || position.block < 0) return
+    const { reorg, block } = position
+    this.#subscribers.publish([this.#eventLog.withdraw({ id: reorg, ancestor: -1, lost: block })])
+    this.#publisher = undefined
+  }
+
   override async alarm(): Promise<void> {
     await this.advance()
   }
