@@ -49,7 +49,7 @@ export async function readDeploymentFacts(
   accounts: readonly ServiceAccount[],
   named: NamedAddresses = {},
 ): Promise<DeploymentFacts> {
-  const contracts = await withDiscovered(chain, { ...chain.contracts, ...chain.trading, ...named })
+  const contracts = await discoverContracts(chain, { ...chain.contracts, ...chain.trading, ...named })
   const { vaults } = chain
   const places = { contracts, vaults }
   const addressOf = (name: string) => contracts[name] ?? vaults[name]
@@ -156,7 +156,7 @@ export async function readDeploymentFacts(
 }
 
 /** Returns the contracts with those of the extension, which the others name. The admin is a timelock if it has a delay. */
-async function withDiscovered(chain: TradingChain, named: NamedAddresses): Promise<NamedAddresses> {
+export async function discoverContracts(chain: TradingChain, named: NamedAddresses): Promise<NamedAddresses> {
   const registry = { address: chain.contracts.AgentRegistry, abi: extensionAbi }
   const router = { address: chain.trading.TradeRouter, abi: extensionAbi }
   const { values } = await readTree(chain, {

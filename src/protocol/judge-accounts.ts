@@ -139,7 +139,7 @@ export function judgeSharedPowers(holders: readonly RoleHolder[], isEmbedded: bo
       : roles.warning(
           account,
           `${account} holds ${names.join(' and ')}: a thief of this key has all of them.`,
-          `ats admin rotate ${names.at(-1)} --from ${account} --to <new account>`,
+          `ats admin rotate ${names.at(-1)} --from-account ${account} --to <new account>`,
         )
   })
 }

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { adminCommand } from './commands/admin.ts'
 import { completionCommand } from './commands/completion.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { keyCommand } from './commands/key.ts'
@@ -43,7 +44,7 @@ Exit codes: 0 success, ${EXIT_CODES}.`,
     ['Owners:', ownerCommands()],
     ['Live:', [watchCommand()]],
     ['Tools:', [mcpCommand(), verifyCommand(), completionCommand()]],
-    ['Operators:', [doctorCommand()]],
+    ['Operators:', [doctorCommand(), adminCommand()]],
     ['Reads:', readCommands()],
   ]
   for (const [heading, commands] of groups)
