@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { cloudflareTest } from '@cloudflare/vitest-plugin'
 import type { ProvidedContext } from 'vitest'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
@@ -48,8 +49,17 @@ function inWorkerd(
   }
 }
 
+/** The client's sources, which the sources of `ats` import by the package's name. */
+const alias = [
+  { find: /^@agent-trading-service\/client$/, replacement: join(import.meta.dirname, 'packages/client/src/index.ts') },
+  {
+    find: /^@agent-trading-service\/client\/pay$/,
+    replacement: join(import.meta.dirname, 'packages/client/src/pay.ts'),
+  },
+]
+
 function inNode({ exclude = [], ...test }: Project): TestProjectInlineConfiguration {
-  return { test: { ...common, ...test, exclude: [...exclude, ...excluded] } }
+  return { test: { ...common, alias, ...test, exclude: [...exclude, ...excluded] } }
 }
 
 /** The service without a keeper, because tests fire exits themselves, and without read leases, because tests change the chain. */

@@ -52,7 +52,8 @@ export function createAtsInProcess(env: Record<string, string>) {
       const printed = stdout === '' ? {} : { stdout: JSON.parse(stdout) }
       return { exit: code, ...printed, ...JSON.parse(stderr.trim().split('\n').at(-1) ?? '') }
     },
-    importKey: (name: string, privateKey: Hex) => storeKey(home, { name, privateKey, password: PASSWORD, scryptN: SCRYPT_N }),
+    importKey: (name: string, privateKey: Hex) =>
+      storeKey(home, { name, privateKey, password: PASSWORD, scryptN: SCRYPT_N }),
     remove: () => rmSync(home, { recursive: true, force: true }),
   }
 }

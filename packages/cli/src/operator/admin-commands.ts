@@ -62,7 +62,12 @@ export async function pauseCalls(
       code: 'NOTHING_TO_DO',
       remedy: 'Nothing is to do.',
     })
-  const calls = { registry: registrations, trading, liquidity, everything: [...trading, ...liquidity, ...registrations] }
+  const calls = {
+    registry: registrations,
+    trading,
+    liquidity,
+    everything: [...trading, ...liquidity, ...registrations],
+  }
   return calls[target]
 }
 
