@@ -111,7 +111,7 @@ export async function readDeploymentFacts(
   const slugs = Object.keys(vaults)
   return {
     chainId: chain.id,
-    timestamp: block.timestamp,
+    block,
     contracts,
     vaults,
     wiring: rules.map(({ address: _, ...rule }, index): WiringFact => ({ ...rule, actual: values.wiring[index] })),

@@ -67,8 +67,8 @@ export type FeeFact = {
 /** What the chain says about a deployment, at one block. */
 export type DeploymentFacts = {
   chainId: number
-  /** Unix seconds. */
-  timestamp: bigint
+  /** The block that the facts are of; its timestamp is Unix seconds. */
+  block: { number: bigint; timestamp: bigint }
   /** Every contract by name, with those that the chain names and the configuration does not. */
   contracts: Partial<Record<string, Address>>
   vaults: Record<string, Address>
