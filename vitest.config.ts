@@ -86,7 +86,7 @@ const e2e = [
   'test/e2e/**/*.test.ts',
   'test/conformance/**/*.node.test.ts',
   'test/integration/{event-streams-load,logs,price-providers}.node.test.ts',
-  'test/cli/{trading,mcp,client-configurations,packed}.node.test.ts',
+  'test/cli/{trading,mcp,client-configurations,packed,operator-service}.node.test.ts',
 ]
 
 const projects = [

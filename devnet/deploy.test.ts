@@ -220,8 +220,12 @@ test('a value that is not as configured is named, and the admin changes one only
   })
   await devnet.increaseTime(2 * DAY)
   // Anybody may execute it once the delay is over.
-  expect(await ats.json(...operation, ...operator('deployer'))).toMatchObject({ plans: [{ operation: { state: 'ready' } }] })
-  expect(await ats.json(...operation, ...operator('deployer'))).toMatchObject({ plans: [{ operation: { state: 'done' } }] })
+  expect(await ats.json(...operation, ...operator('deployer'))).toMatchObject({
+    plans: [{ operation: { state: 'ready' } }],
+  })
+  expect(await ats.json(...operation, ...operator('deployer'))).toMatchObject({
+    plans: [{ operation: { state: 'done' } }],
+  })
 
   const { code, text } = await deploy(verification)
   expect(code).toBe(1)

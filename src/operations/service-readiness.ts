@@ -18,8 +18,8 @@ import { isReachable } from '../payments/hosted-facilitator.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentHistory, presentKeeper, presentLanes, serviceReadiness } from '../resources/service-readiness.ts'
 import { hasBearer } from './bearer-check.ts'
-import { findDeploymentFaults } from './deployment-findings.ts'
 import { defineOperation } from './define-operation.ts'
+import { findDeploymentFaults } from './deployment-findings.ts'
 
 const MAX_BLOCK_AGE_SECONDS = 300
 /** A lane whose oldest transaction has been pending for longer gets nothing included. */
