@@ -6,15 +6,18 @@ const vaults = findingsOf('vault')
 /** The newest price of a token, and its age in seconds. */
 export type PriceFact = { symbol: string; isQuoted: boolean; isStale: boolean; ageSeconds: bigint }
 
-/** Judges whether every token has a fresh price. Without any, nobody trades. */
-export function judgePrices(prices: readonly PriceFact[]): Finding[] {
-  const isAllStale = prices.length > 0 && prices.every(({ isStale }) => isStale)
+/**
+ * Judges whether every token has a fresh price. Without any, nobody trades, unless the service is not deployed yet and will
+ * post them.
+ */
+export function judgePrices(prices: readonly PriceFact[], isPostedLater: boolean): Finding[] {
+  const isAllStale = prices.every(({ isStale }) => isStale) && !isPostedLater
   return prices.map(({ symbol, isQuoted, isStale, ageSeconds }) => {
     const fix = `ats admin price ${symbol}=<usd>, or POST /prices/refresh`
-    if (!isQuoted) return oracle.wrong(symbol, `${symbol} has never had a price.`, fix)
+    const severity = isAllStale || (!isQuoted && !isPostedLater) ? 'wrong' : 'warning'
+    if (!isQuoted) return oracle[severity](symbol, `${symbol} has never had a price.`, fix)
     if (!isStale) return oracle.ok(symbol, `The price of ${symbol} is ${ageSeconds} seconds old.`)
-    const sentence = `The price of ${symbol} is stale: it is ${ageSeconds} seconds old.`
-    return isAllStale ? oracle.wrong(symbol, sentence, fix) : oracle.warning(symbol, sentence, fix)
+    return oracle[severity](symbol, `The price of ${symbol} is stale: it is ${ageSeconds} seconds old.`, fix)
   })
 }
 

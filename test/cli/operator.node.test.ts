@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { type Address, erc20Abi, getAddress, type Hex, zeroHash } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -9,6 +11,7 @@ import { timelockAbi } from '../../contracts-abi/timelock.ts'
 import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { stepwiseSender } from '../../devnet/sender.ts'
+import { createProgram } from '../../packages/cli/src/program.ts'
 import { AgentStatus, PositionStatus } from '../../src/protocol/enums.ts'
 import type { Finding } from '../../src/protocol/finding.ts'
 import { roleHash } from '../../src/protocol/powers.ts'
@@ -87,6 +90,30 @@ describe('ats doctor', () => {
     expect(stdout).toContain(`WRONG      balance: The keeper ${address} has no ether and can send nothing.`)
     expect(stdout).toContain(`fix: send ether to ${address}`)
     expect(stderr).toMatch(/1 wrong, \d+ warnings, \d+ not checked, \d+ in order\. \[DEPLOYMENT_WRONG\]/)
+  })
+
+  it('reads the environment of wrangler.toml, whose secrets are in a vars file or in the environment', async () => {
+    const { CONTRACTS = '', TOKENS = '', VAULTS = '', ...secrets } = chain.variables
+    const toml = join(chain.ats.home, 'wrangler.toml')
+    const block = {
+      CONTRACTS: `'${CONTRACTS}'`,
+      TOKENS: JSON.stringify(TOKENS),
+      VAULTS: `'${VAULTS}'`,
+      CHAIN_ID: '421614',
+    }
+    const lines = Object.entries(block).map(([name, value]) => `${name} = ${value}`)
+    writeFileSync(toml, ['[env.testnet.vars]', ...lines, '', '[env.other.vars]', 'CHAIN_ID = "1"'].join('\n'))
+    const vars = join(chain.ats.home, 'secrets')
+    writeFileSync(
+      vars,
+      Object.entries(secrets)
+        .map(([name, value]) => `${name}='${value}'\n`)
+        .join(''),
+    )
+    const args = ['doctor', '--wrangler', toml, '--vars', vars, '--no-service', '-o', 'json']
+    const { stdout } = await chain.ats.run([...args, '--env', 'testnet'])
+    expect(new Set(sentences(JSON.parse(stdout).findings))).toEqual(known)
+    expect(await chain.ats.failure(...args, '--env', 'nowhere')).toMatchObject({ exit: 2, code: 'VARIABLES_MISSING' })
   })
 
   type Fault = {
@@ -308,6 +335,25 @@ describe('ats doctor', () => {
     const findings = await newFaults(changes?.())
     const named = findings.filter(({ check }) => check === expected.check)
     expect(named).toContainEqual(expect.objectContaining(expected))
+  })
+})
+
+describe('the documentation', () => {
+  const textOf = (path: string) => readFileSync(join(import.meta.dirname, '../..', path), 'utf8')
+  const [group] = createProgram().commands.filter(command => command.name() === 'admin')
+  const names = group?.commands.map(command => command.name()) ?? []
+
+  it('names only commands of ats admin that exist', () => {
+    const used = ['docs/operations.md', 'docs/cli.md', 'README.md', 'CONTRIBUTING.md'].flatMap(path =>
+      [...textOf(path).matchAll(/\bats admin ([a-z][a-z-]*)/g)].map(([, name]) => name),
+    )
+    expect(used.length).toBeGreaterThan(30)
+    expect(names).toEqual(expect.arrayContaining([...new Set(used)]))
+  })
+
+  it('lists every command of ats admin in docs/cli.md', () => {
+    const [, row = ''] = /^\| `admin …` \|(.*)$/m.exec(textOf('docs/cli.md')) ?? []
+    for (const name of names) expect(row).toContain(`\`${name}\``)
   })
 })
 

@@ -45,6 +45,8 @@ export async function examine(options: DoctorOptions): Promise<Finding[]> {
   if (deployed.some(({ subject, verdict }) => subject === 'Multicall3' && verdict === 'wrong')) return found
   const isEmbedded = isEmbeddedChain(config.chain.id)
   const { payment } = config
+  const canPost = config.oracleUpdaterKey !== undefined && config.priceProvider !== undefined
+  const isPostedLater = canPost && service !== undefined && service.accounts.length === 0
   const facts = await readDeploymentFacts(deployment.chain, accounts, deployment.contracts)
   const setup = judgeDeployment(facts, {
     accounts,
@@ -57,7 +59,7 @@ export async function examine(options: DoctorOptions): Promise<Finding[]> {
   return [
     ...found,
     ...setup,
-    ...(await checkMarket(deployment.chain, facts)),
+    ...(await checkMarket(deployment.chain, facts, isPostedLater)),
     ...judgeBalances(await readBalances(deployment.client, accounts)),
     ...(await checkHistory(deployment, facts, isEmbedded)),
   ]
@@ -138,7 +140,7 @@ async function checkCode({ client, chain, contracts }: OperatedDeployment): Prom
   )
 }
 
-async function checkMarket(chain: TradingChain, facts: DeploymentFacts): Promise<Finding[]> {
+async function checkMarket(chain: TradingChain, facts: DeploymentFacts, isPostedLater: boolean): Promise<Finding[]> {
   const { block, registered } = await readVaultsAndTokens(chain)
   const hasSimulatedTrack = (vault: Address) =>
     facts.tracks.some(({ config, capitalMode }) => config.vault === vault && capitalMode === CapitalMode.Simulated)
@@ -148,6 +150,7 @@ async function checkMarket(chain: TradingChain, facts: DeploymentFacts): Promise
         const { quoted, stale, updatedAt } = registered.quoteIn(address)
         return { symbol, isQuoted: quoted, isStale: stale, ageSeconds: block.timestamp - updatedAt }
       }),
+      isPostedLater,
     ),
     ...judgeVaults(
       registered.vaults.map(vault => ({
