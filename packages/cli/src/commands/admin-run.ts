@@ -9,7 +9,7 @@ import { canAsk } from '../output/ask.ts'
 import { createPrinter, type OutputFormat } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'
 import { withDeploymentOptions } from './doctor.ts'
-import { createCommand, keyOption, passwordFileOption } from './options.ts'
+import { createCommand, digits, keyOption, passwordFileOption } from './options.ts'
 
 /** What every command takes that changes a deployment. */
 export type AdminOptions = {
@@ -42,7 +42,7 @@ export const createAdminCommand = (...args: Parameters<typeof createCommand>): C
       new Option('--salt <bytes32>', 'tells an operation of the timelock from an earlier one').argParser(bytes32),
     )
     .addOption(
-      new Option('--delay <seconds>', "longer than the timelock's least delay").argParser(text => BigInt(text)),
+      new Option('--delay <seconds>', "longer than the timelock's least delay").argParser(text => BigInt(digits(text))),
     )
     .option('--dry-run', 'show what would be sent, and send nothing')
     .option('-y, --yes', 'do not ask before sending')
@@ -97,12 +97,9 @@ export async function runPlans(
   assertSendable(plans)
   printer.note(describePlans(sender, plans, false))
   const count = plans.reduce((sum, { transactions }) => sum + transactions.length, 0)
-  if (count > 0) {
-    if (!options.yes) await confirm(count)
-    const account = await signer.unlock()
-    const sent = await withProgress('Sending', sendPlans(context, account, plans))
-    printer.result({ sender, plans: plans.map(presentPlan), sent, next })
-  } else printer.result({ sender, plans: plans.map(presentPlan), sent: [], next })
+  if (count > 0 && !options.yes) await confirm(count)
+  const sent = count === 0 ? [] : await withProgress('Sending', sendPlans(context, await signer.unlock(), plans))
+  printer.result(options.output === 'json' ? { sender, plans: plans.map(presentPlan), sent, next } : { sent })
   for (const line of next) printer.note(line)
 }
 
