@@ -38,6 +38,8 @@ export async function startOperatedChain() {
   const node = createTestClient({ mode: 'anvil', transport: http(devnet.rpcUrl) })
     .extend(publicActions)
     .extend(walletActions)
+  // Most of the time is spent on waiting for blocks.
+  const hurry = setInterval(() => node.mine({ blocks: 1 }).catch(() => {}), 50)
   const ats = createAtsInProcess({ ATS_VARS: '', ATS_URL: '' })
   for (const name of ['admin', 'operator', 'oracleUpdater', 'depositor', 'keeper'] as const)
     ats.importKey(name, accounts[name].privateKey)
@@ -83,6 +85,7 @@ export async function startOperatedChain() {
     sendAs,
     asTimelock: (call: Parameters<typeof sendAs>[1]) => sendAs(Timelock, call),
     async stop() {
+      clearInterval(hurry)
       ats.remove()
       await devnet.stop()
     },

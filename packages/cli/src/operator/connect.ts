@@ -6,7 +6,7 @@ import { namedContracts, readVariables, type Variables, type VariablesSource } f
 
 /** How long a node may take: the logs of a whole deployment are a large response. */
 const RPC_TIMEOUT_MS = 20_000
-const POLLING_INTERVAL_MS = 250
+const POLLING_INTERVAL_MS = 100
 const MIN_NODE_VERSION = 22
 
 /** A deployment as its variables describe it, and clients of its nodes. */
