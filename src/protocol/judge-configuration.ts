@@ -6,7 +6,7 @@ const { ok, warning, wrong } = findingsOf('variables')
 /** The chain id of the embedded chain, whose keys are public. */
 const EMBEDDED_CHAIN_ID = 31337
 
-/** Returns whether a deployment is for development: an embedded chain, or one that may restart. */
+/** Returns whether a chain is the embedded one, on which limits and shared keys endanger nobody. */
 export const isEmbeddedChain = (chainId: number): boolean => chainId === EMBEDDED_CHAIN_ID
 
 /** Judges the variables of a Worker without reading the chain. */
