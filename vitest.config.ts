@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { cloudflareTest } from '@cloudflare/vitest-plugin'
 import type { ProvidedContext } from 'vitest'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
@@ -49,9 +50,18 @@ function inWorkerd(
   }
 }
 
+/** The client's sources, which the sources of `ats` import by the package's name. */
+const alias = [
+  { find: /^@agent-trading-service\/client$/, replacement: join(import.meta.dirname, 'packages/client/src/index.ts') },
+  {
+    find: /^@agent-trading-service\/client\/pay$/,
+    replacement: join(import.meta.dirname, 'packages/client/src/pay.ts'),
+  },
+]
+
 /** A project whose tests run in Node, in one process, because most of what they import is the same. */
 function inNode({ exclude = [], ...test }: Project): TestProjectInlineConfiguration {
-  return { test: { ...common, isolate: false, ...test, exclude: [...exclude, ...excluded] } }
+  return { test: { ...common, alias, isolate: false, ...test, exclude: [...exclude, ...excluded] } }
 }
 
 /** The service without a keeper, because tests fire exits themselves, and without read leases, because tests change the chain. */
@@ -79,7 +89,7 @@ const e2e = [
   'test/e2e/**/*.test.ts',
   'test/conformance/**/*.node.test.ts',
   'test/integration/{event-streams-load,logs,price-providers}.node.test.ts',
-  'test/cli/{trading,mcp,client-configurations,packed}.node.test.ts',
+  'test/cli/{trading,mcp,client-configurations,packed,operator-service}.node.test.ts',
 ]
 
 const projects = [

@@ -12,6 +12,7 @@ import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
 import { uniswapV3SwapAdapterAbi } from '../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { environmentOf, varsOf } from '../scripts/environments.ts'
+import { createAtsInProcess } from '../test/support/ats-in-process.ts'
 import type { Account } from './accounts.ts'
 import { type Devnet, startDevnet } from './index.ts'
 import { stepwiseSender } from './sender.ts'
@@ -27,6 +28,7 @@ const CHAIN_ID = 421614
 const DAY = 86_400
 
 let devnet: Devnet
+let ats: ReturnType<typeof createAtsInProcess>
 let deployer: Account
 let admin: Account
 beforeAll(async () => {
@@ -36,12 +38,16 @@ beforeAll(async () => {
   if (!first || !second) throw new Error('the devnet has too few accounts')
   deployer = first
   admin = second
+  ats = createAtsInProcess({})
+  ats.importKey('deployer', deployer.privateKey)
+  ats.importKey('admin', admin.privateKey)
   const chain = createTestClient({ mode: 'anvil', transport: http(devnet.rpcUrl) })
   const hurry = setInterval(() => chain.mine({ blocks: 1 }).catch(() => {}), 25)
   return () => clearInterval(hurry)
 })
 afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
+  ats?.remove()
   await devnet?.stop()
 })
 
@@ -161,11 +167,10 @@ test('the timelock can make every call of the table in docs/operations.md that n
   const [section = ''] = rest.split(/^## /m)
   const calls = [...section.matchAll(/^\| [^|]+ \| `([^`]+)`/gm)]
     .map(([, call = '']) => call.replace('NVDA', 'TSLA'))
-    .filter(call => !/[…<]|forceClose/.test(call))
+    .filter(call => /^[\w-]+\.\w+\(/.test(call) && !/[…<]/.test(call))
   expect(calls.length).toBeGreaterThan(5)
-  const { code, text } = await administer(['--deployment', out, ...calls], admin)
-  expect(code).toBe(0)
-  expect(text.match(/^call .*: succeeds now$/gm)).toHaveLength(calls.length)
+  const { plans } = await ats.json('admin', 'call', ...calls, ...operator('admin'), '--dry-run')
+  expect(plans).toMatchObject([{ route: 'timelock', calls: calls.map(() => ({ now: 'succeeds now' })) }])
 })
 
 test('an oracle is replaced as docs/operations.md describes it', async () => {
@@ -196,18 +201,12 @@ test('an oracle is replaced as docs/operations.md describes it', async () => {
   ])
     await sender.write({ ...oracle, functionName: 'grantRole', args: [keccak256(stringToHex(role)), account] })
   await sender.write({ ...oracle, functionName: 'beginDefaultAdminTransfer', args: [Timelock] })
-  writeFileSync(out, JSON.stringify({ ...deployment, tokens, contracts: { ...contracts, PriceOracle: address } }))
 
-  const batch = [
-    'PriceOracle.acceptDefaultAdminTransfer()',
-    `PriceOracle.inheritFrom("${old}", ["TSLA"])`,
-    'TokenRegistry.setPriceOracle("PriceOracle")',
-    'genesis.syncPriceOracle()',
-  ]
-  const operation = ['--deployment', out, ...batch]
-  expect(await administer([...operation, '--send', 'schedule'], admin)).toMatchObject({ code: 0 })
+  const migration = ['admin', 'migrate-oracle', address, ...operator('admin'), '--yes']
+  await ats.json(...migration)
   await devnet.increaseTime(2 * DAY)
-  expect(await administer([...operation, '--send', 'execute'], admin)).toMatchObject({ code: 0 })
+  await ats.json(...migration)
+  writeFileSync(out, JSON.stringify({ ...deployment, tokens, contracts: { ...contracts, PriceOracle: address } }))
   const inherited = await devnet.client.readContract({ ...oracle, functionName: 'peekPrice', args: [token] })
   expect(inherited).toMatchObject([42_100_000_000n, expect.anything(), 2n])
   expect(await deploy(['--config', configPath, '--verify', out])).toMatchObject({ code: 0 })
@@ -221,20 +220,21 @@ test('a value that is not as configured is named, and the admin changes one only
   const change = { ...router, functionName: 'setKeeperBounty', args: [7n, 1_000_000n] } as const
   await expect(devnet.send(admin, change)).rejects.toThrow('AccessControlUnauthorizedAccount')
 
-  const operation = ['--deployment', out, 'TradeRouter.setKeeperBounty(7, "1000000")']
-  const scheduled = await administer([...operation, '--send', 'schedule'], admin)
-  expect(scheduled).toMatchObject({ code: 0, text: expect.stringContaining(': not scheduled') })
-  expect(scheduled.text).toContain('TradeRouter.setKeeperBounty(7, "1000000"): succeeds now')
-  expect(await administer([...operation, '--send', 'execute'], admin)).toMatchObject({
-    code: 1,
-    text: expect.stringContaining(': waiting, due at '),
+  const operation = ['admin', 'call', 'TradeRouter.setKeeperBounty(7, "1000000")', '--yes']
+  const [scheduled] = (await ats.json(...operation, ...operator('admin'))).plans
+  expect(scheduled).toMatchObject({ operation: { state: 'not scheduled' }, calls: [{ now: 'succeeds now' }] })
+  expect(await ats.json(...operation, ...operator('admin'))).toMatchObject({
+    sent: [],
+    plans: [{ operation: { state: 'waiting' } }],
   })
   await devnet.increaseTime(2 * DAY)
-  const executed = await administer([...operation, '--send', 'execute'], deployer) // anybody may, once the delay is over
-  expect(executed).toMatchObject({ code: 0, text: expect.stringContaining(': ready') })
-  expect(await administer(operation, deployer)).toMatchObject({ code: 0, text: expect.stringContaining(': done') })
-  const unknown = await administer(['--deployment', out, 'TradeRouter.fly()'], admin)
-  expect(unknown).toMatchObject({ code: 1, text: expect.stringContaining('fly') })
+  // Anybody may execute it once the delay is over.
+  expect(await ats.json(...operation, ...operator('deployer'))).toMatchObject({
+    plans: [{ operation: { state: 'ready' } }],
+  })
+  expect(await ats.json(...operation, ...operator('deployer'))).toMatchObject({
+    plans: [{ operation: { state: 'done' } }],
+  })
 
   const { code, text } = await deploy(verification)
   expect(code).toBe(1)
@@ -306,9 +306,8 @@ function readDeployment(path = out): {
   return JSON.parse(readFileSync(path, 'utf8'))
 }
 
-/** Runs `npm run timelock`. */
-const administer = (args: string[], { privateKey }: Account) =>
-  outputOf(run(args, { script: 'timelock.ts', env: { PRIVATE_KEY: privateKey } }))
+/** Options of `ats admin` for this deployment and one of its keys. */
+const operator = (key: 'admin' | 'deployer') => ['--deployment', out, '--rpc', devnet.rpcUrl, '--key', key]
 
 const deploy = (args: string[]) => outputOf(run(args))
 
@@ -319,12 +318,9 @@ async function outputOf(child: ReturnType<typeof run>): Promise<{ code: number; 
   return { code, text }
 }
 
-function run(
-  args: string[],
-  { script = 'deploy.ts', env = {} }: { script?: string; env?: Record<string, string> } = {},
-) {
-  return spawn(process.execPath, [join(root, 'scripts', script), ...args], {
+function run(args: string[]) {
+  return spawn(process.execPath, [join(root, 'scripts/deploy.ts'), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, RPC_URL: devnet.rpcUrl, DEPLOYER_PRIVATE_KEY: deployer.privateKey, ...env },
+    env: { ...process.env, RPC_URL: devnet.rpcUrl, DEPLOYER_PRIVATE_KEY: deployer.privateKey },
   })
 }

@@ -23,7 +23,7 @@ export type WorkerOptions = {
   output?: 'inherit' | 'ignore'
 }
 
-/** Where `npm run dev` keeps the storage of the Durable Objects, for `npm run journal`. */
+/** Where `npm run dev` keeps the storage of the Durable Objects, for `ats admin journal`. */
 export const WORKER_STORAGE = join(import.meta.dirname, '../.devnet/worker')
 
 const START_TIMEOUT_MS = 60_000

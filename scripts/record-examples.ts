@@ -76,6 +76,8 @@ async function record(url: string) {
   await send('PUT', '/operator/intake', { buys: closed }, authorization)
   await send('PUT', '/operator/intake', { buys: { open: true } }, authorization)
   await send('GET', '/operator/intake', undefined, authorization)
+  await send('GET', '/operator/index', undefined, authorization)
+  await send('POST', '/operator/index/replay', undefined, authorization)
   const life = await liveExampleLife(devnet, url, send)
   for (const path of ['/vaults', `/agents/${life.agentId}/trades`, `/agents/${life.agentId}/equity-history`])
     for (const Accept of ['application/json', 'text/csv', 'text/markdown'])

@@ -309,7 +309,8 @@ export const variables: Variable[] = [
     name: 'OPERATOR_SECRET',
     group: 'service',
     secret: true,
-    meaning: 'bearer token of `/operator/intake`, and with which `/health/ready` shows the balances of the accounts',
+    meaning:
+      'bearer token of `/operator/intake` and `/operator/index`, and with which `/health/ready` shows the balances of the accounts',
     otherwise: 'nobody can close an intake, and balances are shown to nobody',
   },
   {

@@ -310,7 +310,10 @@ const toPaymentConfig = (
 
 /** Returns the host of a URL and the hosts of a comma-separated list, in lower case. */
 function hostsOf(url = '', list = ''): string[] {
-  const hosts = [URL.parse(url)?.hostname ?? '', ...list.split(',').map(host => host.trim().toLowerCase())]
+  const hosts = [
+    URL.canParse(url) ? new URL(url).hostname : '',
+    ...list.split(',').map(host => host.trim().toLowerCase()),
+  ]
   return hosts.filter(host => host !== '')
 }
 

@@ -22,6 +22,8 @@ export type Context = {
   readonly readCache: ReadCache
   /** The last readiness, which costs many requests. */
   readonly readinessCache: ReadCache
+  /** The last findings about the deployment, which change only when somebody changes the contracts. */
+  readonly deploymentCache: ReadCache
   readonly chain: Chain
   /** The chain with its trading contracts. */
   readonly trading: TradingChain
@@ -63,12 +65,14 @@ type ContextBindings = Pick<
 
 /** A stranger who asks in a loop causes one reading of the state in this time. */
 const READINESS_LEASE_MS = 2_000
+const DEPLOYMENT_LEASE_MS = 60_000
 
 /** Creates the context of a deployment. Nothing is connected before it is used. */
 export function createContext(config: Config, env: ContextBindings, limiters?: RateLimiters): Context {
   const chain = config.chain && createChain(config.chain, config.trading)
   const readCache = createReadCache(config.readLeaseMs)
   const readinessCache = createReadCache(config.readLeaseMs === 0 ? 0 : READINESS_LEASE_MS)
+  const deploymentCache = createReadCache(config.readLeaseMs === 0 ? 0 : DEPLOYMENT_LEASE_MS)
   // After a relay, this isolate must read its own writes.
   const executorOf = (keys: readonly Hex[]): Executor => {
     const executor = createExecutor(env.EXECUTOR_LANE, keys, config)
@@ -83,6 +87,7 @@ export function createContext(config: Config, env: ContextBindings, limiters?: R
     config,
     readCache,
     readinessCache,
+    deploymentCache,
     rateLimits: createRateLimits(config.rateLimits, limiters),
     intakeSwitches: createIntakeSwitches(env.INTAKE_SWITCHES),
     get chain() {

@@ -60,6 +60,11 @@ export class HistoryIndexer extends HistoryIndexerObject {
     },
     onReorg: () => this.#advanceEventLog(),
   }
+  override async replay() {
+    await super.replay()
+    this.#hasEventLogStarted = false
+    await eventStreams()?.restart()
+  }
   #advanceEventLog() {
     const advanced = eventStreams()?.advance()
     runInBackground(

@@ -187,7 +187,15 @@ export function createChainFollower({
     return values === undefined || values === zeroAddress ? [] : [values]
   }
 
-  return { step, addRelayed, vaults: (): Address[] => [...(named?.vaults ?? [])] }
+  /** Drops the cursor: the next step deletes the rows from events and reads the chain from the start block. */
+  async function restart(): Promise<void> {
+    await store.dropCursor()
+    isCursorLoaded = false
+    previousHead = undefined
+    named = undefined
+  }
+
+  return { step, addRelayed, restart, vaults: (): Address[] => [...(named?.vaults ?? [])] }
 }
 
 const nowSeconds = () => Math.floor(Date.now() / 1000)

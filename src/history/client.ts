@@ -13,6 +13,7 @@ import { readAgentIdsOfOwner } from './read-agents-by-owner.ts'
 import { type ClosedPositionQuery, readClosedPositions } from './read-closed-positions.ts'
 import { createSnapshotReader, undefinedIfUnavailable } from './read-index-to-head.ts'
 import { type LeaderboardQuery, readLeaderboard } from './read-leaderboard.ts'
+import { readMigrationState } from './read-migration-state.ts'
 import { readInvestedUsdc } from './read-position-purchases.ts'
 import { readEquity, readSharePrices, type TimeRange } from './read-time-series.ts'
 import { readTrades, type TradeQuery } from './read-trades.ts'
@@ -74,6 +75,12 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
 
     /** Returns the block up to which the index is complete; undefined if it is empty or unreachable. */
     cursor: snapshots.readIndexCursor,
+
+    /** Reads which migrations of the database are applied. Throws HISTORY_UNAVAILABLE. */
+    migrations: () => readMigrationState(db),
+
+    /** Drops the index, apart from its samples, and the event log with it. Both are built again from the chain. */
+    replay: () => indexer().replay(),
 
     /** Takes the samples that are due. */
     sample: () => indexer().sample(),

@@ -70,6 +70,13 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     if (indexer) await this.#sample(indexer, Date.now() + ALARM_MS)
   }
 
+  /** Drops the rows that come from events and reads them from the chain again, from the next alarm on. */
+  async replay(): Promise<void> {
+    await this.#open()?.restart()
+    this.#pauseMs = STEP_PAUSE_MS
+    await this.#armBefore(Date.now())
+  }
+
   status(): IndexerStatus {
     return this.#indexer?.status() ?? { cursor: undefined, head: undefined }
   }

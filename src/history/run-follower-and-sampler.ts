@@ -149,9 +149,17 @@ export function createIndexer(
     while (relayedLogs.length > 0) await follower.addRelayed(relayedLogs.splice(0))
   }
 
+  /** Drops what comes from events, so that the next steps read it from the chain again. */
+  async function restart(): Promise<void> {
+    await currentStep?.catch(() => {}) // it would write after the cursor is gone
+    const { follower } = await start()
+    await follower.restart()
+    lastStep = undefined
+  }
+
   const status = (): IndexerStatus => ({ cursor: lastStep?.cursor?.block, head: lastStep?.head })
 
-  return { step, catchUp, sampleDue, addRelayed, status }
+  return { step, catchUp, sampleDue, addRelayed, restart, status }
 }
 
 const isTrading = (chain: Chain): chain is TradingChain => chain.trading !== undefined

@@ -85,6 +85,9 @@ export function openIndexStore(db: D1Database, indexKey: string) {
       return cursor
     },
 
+    /** Deletes the cursor. The next `readCursor` then deletes the rows from events; samples stay. */
+    dropCursor: (): Promise<void> => deleteFrom(['cursor']),
+
     /** Adds the rows of the blocks after `from` up to `to`, and moves the cursor to `to`, or throws CursorMoved. */
     async append(from: IndexCursor | undefined, to: IndexCursor, rows: IndexRows): Promise<void> {
       const blocks = [...rows.blocks, { number: to.block, hash: to.hash }]

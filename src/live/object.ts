@@ -99,7 +99,20 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
       this.#publishing = undefined
     })
     await this.#publishing
-    return this.#eventLog.position() !== undefined
+    return this.#hasStarted()
+  }
+
+  /**
+   * Withdraws every event, with a reorg that has no common ancestor, so that clients read everything again. The log starts
+   * again once the index has reached the head.
+   */
+  async restart(): Promise<void> {
+    await this.#publishing
+    const position = this.#eventLog.position()
+    if (position === undefined || position.block < 0) return
+    const { reorg, block } = position
+    this.#subscribers.publish([this.#eventLog.withdraw({ id: reorg, ancestor: -1, lost: block })])
+    this.#publisher = undefined
   }
 
   override async alarm(): Promise<void> {
@@ -114,7 +127,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     })
     const agentIds = presented.flatMap(({ agentId }) => agentId ?? [])
     await this.#agentVaults.load(this.env.HISTORY, agentIds).catch(logStreamFailure)
-    if (this.#eventLog.position() === undefined) return
+    if (!this.#hasStarted()) return
     const events = presented.map(
       ({ data, agentId }): StreamEvent => ({
         type: 'intent',
@@ -125,6 +138,11 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     )
     this.#subscribers.publish(this.#eventLog.appendOffChain(events))
     if (records.some(({ state }) => state === 'mined')) this.ctx.waitUntil(this.#catchUpAfterInclusion())
+  }
+
+  /** Whether the log follows the index: not before it starts, nor between a restart and the head. */
+  #hasStarted(): boolean {
+    return (this.#eventLog.position()?.block ?? -1) >= 0
   }
 
   #resolve(lastEventId: string | undefined): number | 'ahead' | 'unknown' {

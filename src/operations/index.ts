@@ -19,6 +19,7 @@ import { getLeaderboard } from './leaderboard.ts'
 import { getMandate, getMandateQuote, setMandate } from './mandate.ts'
 import { getTradeIntentQuote, submitTradeIntent } from './open-intents.ts'
 import type { Operation } from './operation.ts'
+import { getIndex, replayIndex } from './operator-index.ts'
 import { getIntake, setIntake } from './operator-intake.ts'
 import { acceptOwnership, getAcceptanceQuote, getOwnershipQuote, offerOwnership } from './ownership.ts'
 import { getPositionAutomation } from './position-automation.ts'
@@ -99,6 +100,8 @@ const endpoints = [
   streamEvents,
   getIntake,
   setIntake,
+  getIndex,
+  replayIndex,
 ] as const satisfies readonly Operation[]
 
 /** Every operation of the service, in the order of the API reference. HTTP routes, MCP tools and documents derive from it. */

@@ -19,6 +19,7 @@ import { presentAsOf } from '../resources/primitives.ts'
 import { presentHistory, presentKeeper, presentLanes, serviceReadiness } from '../resources/service-readiness.ts'
 import { hasBearer } from './bearer-check.ts'
 import { defineOperation } from './define-operation.ts'
+import { findDeploymentFaults } from './deployment-findings.ts'
 
 const MAX_BLOCK_AGE_SECONDS = 300
 /** A lane whose oldest transaction has been pending for longer gets nothing included. */
@@ -38,7 +39,7 @@ export const getReadiness = defineOperation(
     tag: 'Discovery',
     summary: 'Check that trading is possible',
     description:
-      "Checks the node, the contracts, the sending accounts and their roles, the vaults' idle USDC, the index, the event streams, the prices and the pause switches. Responds 503 if nobody could open a position; `problems` lists what works only in part. The state is read at most every two seconds. Balances are shown only with the operator's secret as a bearer token.",
+      "Checks the node, the contracts, the sending accounts and their roles, the vaults' idle USDC, the index, the event streams, the prices, the pause switches, and how contracts, roles and limits are set up. Responds 503 if nobody could open a position; `problems` lists what works only in part, `findings` what is set up wrong, with what fixes it. The state is read at most every two seconds. Balances are shown only with the operator's secret as a bearer token.",
     security: 'operator',
     cache: 'none',
     status: 200,
@@ -81,6 +82,7 @@ async function readState(context: Context) {
     facilitator,
     reach,
     events,
+    findings,
   ] = await Promise.all([
     readVaultsAndTokens(chain),
     vaultsWithSimulatedCapital(chain),
@@ -94,6 +96,7 @@ async function readState(context: Context) {
     checkFacilitator(config),
     context.history.cursor(),
     config.trading && context.live.status(),
+    config.trading ? findDeploymentFaults(context) : [],
   ]).catch((error: unknown) => {
     if (!(error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE')) throw error
     throw refuse('NOT_READY', { problem: 'the node cannot be reached' }, { cause: error.cause })
@@ -120,6 +123,7 @@ async function readState(context: Context) {
     },
     vaults: { withoutIdle: withoutIdle.map(vault => vaultSlug(vault)) },
     paused: { registry: terms.paused, vaults: pausedVaults.map(vault => vaultSlug(vault)) },
+    findings,
   }
   /** Whether some vault lets an agent open a position: it has idle USDC, or a track on paper. */
   const hasCapital = registered.vaults.some(
@@ -166,9 +170,11 @@ function partialProblems(
   config: Config,
   { report, block, executors, relayers, updaters, keeper, withoutRole }: ReadinessState,
 ): string[] {
-  const { history, facilitator, oracle, paused, events, vaults } = report
+  const { history, facilitator, oracle, paused, events, vaults, findings } = report
   const roleless = Object.values(withoutRole).flat()
+  const wrong = findings.filter(({ check, verdict }) => verdict === 'wrong' && check !== 'role')
   return sentences([
+    ...wrong.map(({ sentence }): [boolean, string] => [true, sentence.replace(/\.$/, '')]),
     [roleless.length > 0, `accounts lack their role: ${roleless.join(', ')}`],
     [vaults.withoutIdle.length > 0, `vaults have no idle USDC: ${vaults.withoutIdle.join(', ')}`],
     [events.failing, 'the event streams do not follow the index'],

@@ -67,6 +67,16 @@ export const presentHistory = (
   lagSeconds: reach === undefined ? null : Math.max(0, Number(head.timestamp) - reach.timestamp),
 })
 
+const finding = z
+  .object({
+    check: z.string().meta({ description: 'What kind of fact it is, such as wiring, role, policy or admin' }),
+    subject: z.string().meta({ description: 'What was checked' }),
+    verdict: z.enum(['ok', 'unchecked', 'warning', 'wrong']),
+    sentence: z.string().meta({ description: 'What is wrong' }),
+    fix: z.string().nullable().meta({ description: 'The command that fixes it' }),
+  })
+  .meta({ id: 'Finding' })
+
 export const serviceReadiness = z
   .object({
     status: z
@@ -129,6 +139,10 @@ export const serviceReadiness = z
         .meta({ description: 'Vaults without idle USDC: only agents in simulated capital can open positions there' }),
     }),
     paused: z.object({ registry: z.boolean(), vaults: z.array(z.string()).meta({ description: 'Paused vaults' }) }),
+    findings: z.array(finding).meta({
+      description:
+        'Warnings and errors in how the contracts, the roles and the limits are set up, as `ats doctor` names them; read at most once a minute',
+    }),
     problems: z
       .array(z.string())
       .meta({ description: 'What the operator should look at even though trading is possible' }),

@@ -1,9 +1,15 @@
-import type { Hex } from 'viem'
+import type { Address, Hex } from 'viem'
 import { unreachable } from './node-errors.ts'
 import { type LogFilter, logsRequest, type NodeLog } from './requests.ts'
 import type { RpcTransport } from './transport.ts'
 
-export type EventLog = { topics: readonly Hex[]; data: Hex; blockNumber: bigint; transactionHash: Hex }
+export type EventLog = {
+  address: Address
+  topics: readonly Hex[]
+  data: Hex
+  blockNumber: bigint
+  transactionHash: Hex
+}
 
 /** A query that needs more requests than this needs an index instead. */
 const MAX_REQUESTS = 400
@@ -34,8 +40,8 @@ export async function getLogs(
       blocks /= 2n
       continue
     }
-    for (const { topics, data, blockNumber, transactionHash } of page)
-      logs.push({ topics, data, blockNumber: BigInt(blockNumber), transactionHash })
+    for (const { address, topics, data, blockNumber, transactionHash } of page)
+      logs.push({ address, topics, data, blockNumber: BigInt(blockNumber), transactionHash })
     from = to + 1n
     if (blocks * 2n < rejected) blocks *= 2n
   }

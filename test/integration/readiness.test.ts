@@ -35,6 +35,14 @@ describe('readiness', () => {
     expect(body.problems).toContain(
       `accounts lack their role: ${accounts.executor.address}, ${accounts.oracleUpdater.address}`,
     )
+    expect(body.findings).toContainEqual({
+      check: 'role',
+      subject: accounts.executor.address,
+      verdict: 'wrong',
+      sentence: `The updater ${accounts.executor.address} lacks ORACLE_UPDATER_ROLE of PriceOracle.`,
+      fix: `ats admin grant oracleUpdaters ${accounts.executor.address}`,
+    })
+    expect((await call('getReadiness')).body.findings).toEqual([])
   })
 
   it('names a vault without idle USDC', async () => {

@@ -3,6 +3,8 @@ import { freePort } from '../../devnet/anvil.ts'
 import { startWorker } from '../../devnet/worker.ts'
 import { tenfoldGas, workerVars } from '../../devnet/worker-vars.ts'
 
+export const OPERATOR_SECRET = 'operator-of-the-tests'
+
 /** Runs the service under `wrangler dev` on the project's chain, for the tests that use it as a client does. */
 export default async function setup(project: TestProject) {
   const port = await freePort()
@@ -13,6 +15,7 @@ export default async function setup(project: TestProject) {
     vars: {
       ...workerVars({ ...deployment, baseUrl: url }),
       ...tenfoldGas,
+      OPERATOR_SECRET,
       MAX_STREAMS_PER_ADDRESS: '4000',
       SUBMISSION_TIMEOUT_MS: '15000',
     },

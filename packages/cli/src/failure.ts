@@ -20,6 +20,10 @@ export const exitCodes = {
   mismatch: 9,
   /** The user said no. */
   declined: 10,
+  /** `ats doctor` has warnings and nothing worse. */
+  warning: 11,
+  /** `ats doctor` found something wrong. */
+  wrong: 12,
 } as const
 export type FailureKind = keyof typeof exitCodes
 

@@ -1,5 +1,7 @@
 import { Command } from 'commander'
+import { adminCommand } from './commands/admin.ts'
 import { completionCommand } from './commands/completion.ts'
+import { doctorCommand } from './commands/doctor.ts'
 import { keyCommand } from './commands/key.ts'
 import { limitsCommand } from './commands/limits.ts'
 import { mcpCommand } from './commands/mcp.ts'
@@ -44,6 +46,7 @@ Exit codes: 0 success, ${EXIT_CODES}.`,
     ['Owners:', ownerCommands()],
     ['Live:', [watchCommand()]],
     ['Tools:', [mcpCommand(), verifyCommand(), completionCommand()]],
+    ['Operators:', [doctorCommand(), adminCommand()]],
     ['Reads:', readCommands()],
   ]
   for (const [heading, commands] of groups)

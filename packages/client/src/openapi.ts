@@ -49,7 +49,7 @@ export interface paths {
     }
     /**
      * Check that trading is possible
-     * @description Checks the node, the contracts, the sending accounts and their roles, the vaults' idle USDC, the index, the event streams, the prices and the pause switches. Responds 503 if nobody could open a position; `problems` lists what works only in part. The state is read at most every two seconds. Balances are shown only with the operator's secret as a bearer token.
+     * @description Checks the node, the contracts, the sending accounts and their roles, the vaults' idle USDC, the index, the event streams, the prices, the pause switches, and how contracts, roles and limits are set up. Responds 503 if nobody could open a position; `problems` lists what works only in part, `findings` what is set up wrong, with what fixes it. The state is read at most every two seconds. Balances are shown only with the operator's secret as a bearer token.
      */
     get: operations['getReadiness']
     put?: never
@@ -1195,6 +1195,46 @@ export interface paths {
     patch?: never
     trace?: never
   }
+  '/operator/index': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /**
+     * Show how far the index is
+     * @description Returns the cursor of the index, the newest block, and which migrations the database has. Requires the operator's secret as a bearer token.
+     */
+    get: operations['getIndex']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/operator/index/replay': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    get?: never
+    put?: never
+    /**
+     * Build the index and the event log again
+     * @description Drops what the index has from events, and withdraws every event of the event log with a reorg that has no common ancestor. Both are read from the chain again; samples of equity and share prices stay. Until the index is complete, reads of it state lagBlocks or are refused with HISTORY_UNAVAILABLE. Trading goes on. Requires the operator's secret as a bearer token.
+     */
+    post: operations['replayIndex']
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
 }
 export type webhooks = Record<string, never>
 export interface components {
@@ -1376,6 +1416,8 @@ export interface components {
         /** @description Paused vaults */
         vaults: string[]
       }
+      /** @description Warnings and errors in how the contracts, the roles and the limits are set up, as `ats doctor` names them; read at most once a minute */
+      findings: components['schemas']['Finding'][]
       /** @description What the operator should look at even though trading is possible */
       problems: string[]
     }
@@ -1401,6 +1443,18 @@ export interface components {
        * @enum {string|null}
        */
       pausedFor: 'funds' | 'shared key' | 'another chain' | null
+    }
+    Finding: {
+      /** @description What kind of fact it is, such as wiring, role, policy or admin */
+      check: string
+      /** @description What was checked */
+      subject: string
+      /** @enum {string} */
+      verdict: 'ok' | 'unchecked' | 'warning' | 'wrong'
+      /** @description What is wrong */
+      sentence: string
+      /** @description The command that fixes it */
+      fix: string | null
     }
     VaultList: {
       chainId: number
@@ -3786,6 +3840,22 @@ export interface components {
       reason: string | null
       /** @description When it was closed; Unix seconds */
       since: string | null
+    }
+    IndexState: {
+      /** @description Block from which the index reads */
+      startBlock: string
+      /** @description Last indexed block; null before the first */
+      cursor: string | null
+      /** @description Newest block */
+      headBlock: string
+      /** @description Blocks from cursor to headBlock */
+      lagBlocks: number | null
+      migrations: {
+        /** @description Migrations that the database has */
+        applied: string[]
+        /** @description Migrations that the indexer applies when it starts */
+        pending: string[]
+      }
     }
   }
   responses: never
@@ -9044,6 +9114,154 @@ export interface operations {
       }
       /** @description The deployment has no chain configuration, or an internal error */
       500: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Not configured, paused or busy */
+      503: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+    }
+  }
+  getIndex: {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Success */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['IndexState']
+        }
+      }
+      /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
+      400: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Refresh secret missing or wrong */
+      401: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description A gas budget or a rate limit is exhausted; see Retry-After */
+      429: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The deployment has no chain configuration, or an internal error */
+      500: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The chain could not be reached, or the outcome is not known yet */
+      502: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Not configured, paused or busy */
+      503: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+    }
+  }
+  replayIndex: {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Success */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['IndexState']
+        }
+      }
+      /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
+      400: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Refresh secret missing or wrong */
+      401: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description A gas budget or a rate limit is exhausted; see Retry-After */
+      429: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The deployment has no chain configuration, or an internal error */
+      500: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The chain could not be reached, or the outcome is not known yet */
+      502: {
         headers: {
           [name: string]: unknown
         }

@@ -74,4 +74,5 @@ export const readPaths = {
   getIntent: { path: '/intents/{digest}', query: [] },
   getSigningVectors: { path: '/signing/vectors', query: [] },
   getIntake: { path: '/operator/intake', query: [] },
+  getIndex: { path: '/operator/index', query: [] },
 } as const

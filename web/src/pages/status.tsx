@@ -60,6 +60,11 @@ export function StatusPage() {
           <Panel title="Parts" flush>
             <PartTable facts={facts} />
           </Panel>
+          {facts.findings.length > 0 && (
+            <Panel title="How the deployment is set up" flush>
+              <FindingTable findings={facts.findings} />
+            </Panel>
+          )}
           <Panel title="Accounts that send transactions" flush>
             <LaneTable facts={facts} />
           </Panel>
@@ -164,6 +169,35 @@ function PartTable({ facts }: { facts: Readiness }) {
                 <Badge tone={isFine ? 'good' : 'warn'}>{isFine ? 'fine' : 'look here'}</Badge>
               </td>
               <td class="wrap">{text}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </TableScroll>
+  )
+}
+
+function FindingTable({ findings }: { findings: Readiness['findings'] }) {
+  return (
+    <TableScroll label="Findings">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Check</th>
+            <th scope="col">State</th>
+            <th scope="col">Finding</th>
+            <th scope="col">What fixes it</th>
+          </tr>
+        </thead>
+        <tbody>
+          {findings.map(({ check, subject, verdict, sentence, fix }) => (
+            <tr key={`${check} ${subject} ${sentence}`}>
+              <th scope="row">{check}</th>
+              <td>
+                <Badge tone={verdict === 'wrong' ? 'bad' : 'warn'}>{verdict}</Badge>
+              </td>
+              <td class="wrap">{sentence}</td>
+              <td class="wrap">{fix && <code>{fix}</code>}</td>
             </tr>
           ))}
         </tbody>

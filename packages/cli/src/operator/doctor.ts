@@ -1,0 +1,186 @@
+import type { Address } from 'viem'
+import { privateKeyToAddress } from 'viem/accounts'
+import { vaultSlug } from '../../../../src/catalog/vault-slug.ts'
+import type { TradingChain } from '../../../../src/chain/configured-chain.ts'
+import { readDeploymentFacts } from '../../../../src/chain/read-deployment-facts.ts'
+import { readVaultsAndTokens } from '../../../../src/chain/read-vaults-and-tokens.ts'
+import { type Config, parseConfig } from '../../../../src/config.ts'
+import type { DeploymentFacts, ServiceAccount } from '../../../../src/protocol/deployment-facts.ts'
+import { CapitalMode } from '../../../../src/protocol/enums.ts'
+import { type Finding, findingsOf } from '../../../../src/protocol/finding.ts'
+import { judgeBalances, judgeSharedPowers } from '../../../../src/protocol/judge-accounts.ts'
+import { isEmbeddedChain, judgeConfiguration } from '../../../../src/protocol/judge-configuration.ts'
+import { judgeDeployment } from '../../../../src/protocol/judge-deployment.ts'
+import { judgePrices, judgeRegistry, judgeStartBlock, judgeVaults } from '../../../../src/protocol/judge-market.ts'
+import { readBalances } from './account-use.ts'
+import { assertNodeVersion, connectTo, nodeMessage, type OperatedDeployment } from './connect.ts'
+import { readRoleHistory } from './role-holders.ts'
+import { checkService } from './service-check.ts'
+import { readVariables, type VariablesSource } from './variables.ts'
+
+/** Where the doctor looks. Without `url` it queries the service at BASE_URL; with null, none. */
+export type DoctorOptions = VariablesSource & { url?: string | null | undefined }
+
+const node = findingsOf('node')
+const code = findingsOf('code')
+const startBlock = findingsOf('start block')
+const MAX_BLOCK_AGE_SECONDS = 300
+
+/** Checks the configuration of a deployment, its chain and its service. Sends nothing. */
+export async function examine(options: DoctorOptions): Promise<Finding[]> {
+  assertNodeVersion()
+  const variables = readVariables(options)
+  const config = parseConfig(variables)
+  const url = options.url === undefined ? config.baseUrl : (options.url ?? undefined)
+  const service = url === undefined ? undefined : await checkService(url.replace(/\/$/, ''), config.operatorSecret)
+  const accounts = accountsOf(config, service?.accounts ?? [])
+  const found = [...configurationFindings(config, service?.accounts ?? []), ...(service?.findings ?? [])]
+  if (config.chain === undefined || config.trading === undefined) return found
+  const deployment = connectTo(variables, config)
+  const reachable = await checkNode(deployment)
+  found.push(...reachable)
+  if (reachable.some(({ verdict }) => verdict === 'wrong')) return found
+  const deployed = await checkCode(deployment)
+  found.push(...deployed)
+  if (deployed.some(({ subject, verdict }) => subject === 'Multicall3' && verdict === 'wrong')) return found
+  const isEmbedded = isEmbeddedChain(config.chain.id)
+  const { payment } = config
+  const canPost = config.oracleUpdaterKey !== undefined && config.priceProvider !== undefined
+  const isPostedLater = canPost && service !== undefined && service.accounts.length === 0
+  const facts = await readDeploymentFacts(deployment.chain, accounts, deployment.contracts)
+  const setup = judgeDeployment(facts, {
+    accounts,
+    payment:
+      payment !== undefined && payment !== 'unusable' && payment.network === `eip155:${config.chain.id}`
+        ? payment
+        : undefined,
+    isEmbedded,
+  })
+  return [
+    ...found,
+    ...setup,
+    ...(await checkMarket(deployment.chain, facts, isPostedLater)),
+    ...judgeBalances(await readBalances(deployment.client, accounts)),
+    ...(await checkHistory(deployment, facts, isEmbedded)),
+  ]
+}
+
+/** Returns the accounts of the keys, or those that the service names where the keys are its secrets. */
+function accountsOf(config: Config, shown: readonly ServiceAccount[]): ServiceAccount[] {
+  const keys: [ServiceAccount['purpose'], readonly `0x${string}`[]][] = [
+    ['executor', config.executorKeys],
+    ['relayer', config.relayerKey ? [config.relayerKey] : []],
+    ['updater', config.oracleUpdaterKey ? [config.oracleUpdaterKey] : []],
+    ['keeper', config.keeper ? [config.keeper.key] : []],
+    ['reporter', config.reporterKey ? [config.reporterKey] : []],
+  ]
+  return keys.flatMap(([purpose, own]) =>
+    own.length > 0
+      ? own.map(key => ({ purpose, address: privateKeyToAddress(key) }))
+      : shown.filter(account => account.purpose === purpose),
+  )
+}
+
+const variableOf: Partial<Record<ServiceAccount['purpose'], string>> = {
+  executor: 'EXECUTOR_PRIVATE_KEY',
+  relayer: 'RELAYER_PRIVATE_KEY',
+  updater: 'ORACLE_UPDATER_PRIVATE_KEY',
+  keeper: 'KEEPER_PRIVATE_KEY',
+}
+
+/** A key that the running service has need not be here. */
+function configurationFindings(config: Config, shown: readonly ServiceAccount[]): Finding[] {
+  const there = new Set(shown.map(({ purpose }) => variableOf[purpose]))
+  return judgeConfiguration(config).filter(({ subject, verdict }) => verdict === 'ok' || !there.has(subject))
+}
+
+async function checkNode({ client, config }: OperatedDeployment): Promise<Finding[]> {
+  const expected = config.chain?.id
+  try {
+    const [chainId, { timestamp }] = await Promise.all([client.getChainId(), client.getBlock()])
+    if (chainId !== expected)
+      return [
+        node.wrong('RPC_URL', `The node serves chain ${chainId}, not ${expected}.`, 'correct RPC_URL or CHAIN_ID'),
+      ]
+    const age = Math.floor(Date.now() / 1000) - Number(timestamp)
+    if (age > MAX_BLOCK_AGE_SECONDS)
+      return [node.warning('RPC_URL', `The newest block of the node is ${age} seconds old.`, 'use another node')]
+    return [node.ok('RPC_URL', `The node serves chain ${chainId}.`)]
+  } catch (error) {
+    return [node.wrong('RPC_URL', `The node cannot be reached: ${nodeMessage(error)}`, 'correct RPC_URL')]
+  }
+}
+
+async function checkCode({ client, chain, contracts }: OperatedDeployment): Promise<Finding[]> {
+  const named: Record<string, Address | undefined> = {
+    ...chain.contracts,
+    ...chain.trading,
+    ...contracts,
+    ...chain.tokens,
+    ...chain.vaults,
+  }
+  return Promise.all(
+    Object.entries(named).flatMap(([name, address]) =>
+      address === undefined
+        ? []
+        : [
+            client
+              .getCode({ address })
+              .then(found =>
+                found === undefined
+                  ? code.wrong(
+                      name,
+                      `${name} has no code at ${address}.`,
+                      'npm run deploy:contracts -- --vars <deployment file>, which prints the addresses',
+                    )
+                  : code.ok(name, `${name} has code at ${address}.`),
+              ),
+          ],
+    ),
+  )
+}
+
+async function checkMarket(chain: TradingChain, facts: DeploymentFacts, isPostedLater: boolean): Promise<Finding[]> {
+  const { block, registered } = await readVaultsAndTokens(chain)
+  const hasSimulatedTrack = (vault: Address) =>
+    facts.tracks.some(({ config, capitalMode }) => config.vault === vault && capitalMode === CapitalMode.Simulated)
+  return [
+    ...judgePrices(
+      registered.tokens.map(({ address, symbol }) => {
+        const { quoted, stale, updatedAt } = registered.quoteIn(address)
+        return { symbol, isQuoted: quoted, isStale: stale, ageSeconds: block.timestamp - updatedAt }
+      }),
+      isPostedLater,
+    ),
+    ...judgeVaults(
+      registered.vaults.map(vault => ({
+        ...vault,
+        vault: vaultSlug(vault),
+        hasSimulatedTrack: hasSimulatedTrack(vault.address),
+      })),
+    ),
+    judgeRegistry(facts.isRegistryPaused),
+  ]
+}
+
+/** Checks what only old logs tell: who else has a power, and whether the index starts early enough. */
+async function checkHistory(
+  { chain, client }: OperatedDeployment,
+  facts: DeploymentFacts,
+  isEmbedded: boolean,
+): Promise<Finding[]> {
+  const head = await client.getBlockNumber()
+  if (chain.startBlock > head) return [judgeStartBlock(chain.startBlock, head, [])]
+  try {
+    const { holders, firstGrants } = await readRoleHistory(chain, facts, head)
+    return [...judgeSharedPowers(holders, isEmbedded), judgeStartBlock(chain.startBlock, head, firstGrants)]
+  } catch {
+    return [
+      startBlock.unchecked(
+        'START_BLOCK',
+        'The node returns no logs since START_BLOCK, so neither it nor the holders of roles were checked.',
+        'pass --rpc with a node that serves logs of long ranges',
+      ),
+    ]
+  }
+}

@@ -1,0 +1,39 @@
+import { readDeploymentFacts } from '../chain/read-deployment-facts.ts'
+import type { Config } from '../config.ts'
+import type { Context } from '../context.ts'
+import { addressOfKey } from '../executor/client.ts'
+import type { AccountPurpose, ServiceAccount } from '../protocol/deployment-facts.ts'
+import { type Finding, faultsOf } from '../protocol/finding.ts'
+import { isEmbeddedChain } from '../protocol/judge-configuration.ts'
+import { judgeDeployment } from '../protocol/judge-deployment.ts'
+import { presentAsOf } from '../resources/primitives.ts'
+
+/** Returns what is wrong with the contracts and the roles, as `ats doctor` does. Throws CHAIN_UNREACHABLE. */
+export async function findDeploymentFaults({ config, trading, deploymentCache }: Context): Promise<Finding[]> {
+  const { findings } = await deploymentCache.getOrRead('deployment', async () => {
+    const accounts = accountsOf(config)
+    const facts = await readDeploymentFacts(trading, accounts)
+    const { payment } = config
+    const isPaidHere = typeof payment === 'object' && payment.network === `eip155:${facts.chainId}`
+    const findings = judgeDeployment(facts, {
+      accounts,
+      payment: isPaidHere ? payment : undefined,
+      // A chain that may restart is a development chain under another id; the doctor warns if a real one has the variable.
+      isEmbedded: trading.mayRestart || isEmbeddedChain(facts.chainId),
+    })
+    return { findings: faultsOf(findings), asOf: presentAsOf(facts.block) }
+  })
+  return findings
+}
+
+function accountsOf({ executorKeys, relayerKey, oracleUpdaterKey, keeper, reporterKey }: Config): ServiceAccount[] {
+  const of = (purpose: AccountPurpose, ...keys: Config['executorKeys']) =>
+    keys.map(key => ({ purpose, address: addressOfKey(key) }))
+  return [
+    ...of('executor', ...executorKeys),
+    ...of('relayer', ...(relayerKey ? [relayerKey] : [])),
+    ...of('updater', ...(oracleUpdaterKey ? [oracleUpdaterKey] : [])),
+    ...of('keeper', ...(keeper ? [keeper.key] : [])),
+    ...of('reporter', ...(reporterKey ? [reporterKey] : [])),
+  ]
+}

@@ -1,0 +1,93 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  type Abi,
+  type Address,
+  createTestClient,
+  type EncodeFunctionDataParameters,
+  encodeFunctionData,
+  type Hex,
+  http,
+  publicActions,
+  walletActions,
+} from 'viem'
+import { timelockAbi } from '../../contracts-abi/timelock.ts'
+import { type Devnet, startDevnet } from '../../devnet/index.ts'
+import { workerVars } from '../../devnet/worker-vars.ts'
+import { createAtsInProcess } from './ats-in-process.ts'
+
+export const TWO_DAYS = 172_800
+/** Not the embedded chain's own id, on which limits and shared keys are not judged. */
+const CHAIN_ID = 421614
+
+export type OperatedChain = Awaited<ReturnType<typeof startOperatedChain>>
+
+/** Starts a chain whose timelock delays by two days, as a real one does, and a way to run `ats` on it. */
+export async function startOperatedChain() {
+  const devnet: Devnet = await startDevnet({ chainId: CHAIN_ID })
+  const { contracts, accounts } = devnet.deployment
+  const Timelock = contracts.Timelock ?? '0x'
+  await devnet.administer({
+    address: Timelock,
+    abi: timelockAbi,
+    functionName: 'updateDelay',
+    args: [BigInt(TWO_DAYS)],
+  })
+  // Nothing but the tests sends from now on, so that blocks can be rolled back.
+  devnet.marketMaker.pause()
+  const node = createTestClient({ mode: 'anvil', transport: http(devnet.rpcUrl) })
+    .extend(publicActions)
+    .extend(walletActions)
+  // Most of the time is spent on waiting for blocks.
+  const hurry = setInterval(() => node.mine({ blocks: 1 }).catch(() => {}), 50)
+  const ats = createAtsInProcess({ ATS_VARS: '', ATS_URL: '' })
+  for (const name of ['admin', 'operator', 'oracleUpdater', 'depositor', 'keeper'] as const)
+    ats.importKey(name, accounts[name].privateKey)
+
+  const { CHAIN_MAY_RESTART: _, ...worker } = workerVars(devnet.deployment)
+  const variables: Record<string, string> = {
+    ...worker,
+    START_BLOCK: '0',
+    OPERATOR_SECRET: 'operator-of-the-tests',
+    PRICE_PROVIDER: 'finnhub',
+  }
+
+  /** Writes a vars file with changes and returns its path. */
+  function varsWith(changes: Record<string, string> = {}): string {
+    const path = join(ats.home, `vars-${Object.keys(changes).join('-')}`)
+    const lines = Object.entries({ ...variables, ...changes }).map(([name, value]) => `${name}='${value}'\n`)
+    writeFileSync(path, lines.join(''), { mode: 0o600 })
+    return path
+  }
+
+  /** Calls a contract from any account, also one without a key. */
+  async function sendAs<abi extends Abi>(
+    account: Address,
+    call: { address: Address; abi: abi; functionName: string; args: readonly unknown[] },
+  ): Promise<void> {
+    await node.impersonateAccount({ address: account })
+    await node.setBalance({ address: account, value: 10n ** 20n })
+    const data = encodeFunctionData(call as EncodeFunctionDataParameters)
+    const hash: Hex = await node.sendTransaction({ account, chain: null, to: call.address, data })
+    const { status } = await node.waitForTransactionReceipt({ hash, pollingInterval: 50 })
+    await node.stopImpersonatingAccount({ address: account })
+    if (status !== 'success') throw new Error(`${call.functionName} reverted`)
+  }
+
+  return {
+    devnet,
+    /** The newest block before the tests: every contract is older. */
+    head: await node.getBlockNumber(),
+    node,
+    ats,
+    varsWith,
+    variables,
+    sendAs,
+    asTimelock: (call: Parameters<typeof sendAs>[1]) => sendAs(Timelock, call),
+    async stop() {
+      clearInterval(hurry)
+      ats.remove()
+      await devnet.stop()
+    },
+  }
+}
