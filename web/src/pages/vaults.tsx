@@ -1,7 +1,7 @@
 import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
-import { Count, Percent, Usdc } from '../parts/figures.tsx'
+import { Count, Percent, Price, Usdc } from '../parts/figures.tsx'
 import { PageTitle } from '../parts/panel.tsx'
 import { Empty, Placeholder, WhenReady } from '../parts/states.tsx'
 import { Badge } from '../parts/text.tsx'
@@ -11,6 +11,7 @@ import { TrackTable } from './vault/tracks.tsx'
 export function VaultsPage() {
   useLive({})
   const vaults = useRead('listVaults', {})
+  const tokens = useRead('listTokens', {})
   return (
     <>
       <PageTitle
@@ -27,7 +28,7 @@ export function VaultsPage() {
           ) : (
             <div class="stack">
               {vaults.map(vault => (
-                <VaultSummary key={vault.id} vault={vault} />
+                <VaultSummary key={vault.id} vault={vault} tokens={tokens.data?.tokens} />
               ))}
             </div>
           )
@@ -39,7 +40,8 @@ export function VaultsPage() {
 
 type VaultProps = { vault: Schema['Vault'] }
 
-function VaultSummary({ vault }: VaultProps) {
+function VaultSummary({ vault, tokens }: VaultProps & { tokens: Schema['Token'][] | undefined }) {
+  const own = tokens?.filter(({ vaultIds }) => vaultIds.includes(vault.id)) ?? []
   return (
     <article class="panel vault" aria-labelledby={`vault-${vault.id}`}>
       <header>
@@ -56,6 +58,17 @@ function VaultSummary({ vault }: VaultProps) {
       <div class="body">
         <VaultFigures vault={vault} />
         <p class="prose">{vault.description}</p>
+        {own.length > 0 && (
+          <ul class="ticker" aria-label={`Tokens of ${vault.name}`}>
+            {own.map(({ address, symbol, price, market }) => (
+              <li key={address}>
+                <b>{symbol}</b> <Price usd={price.priceUsd} />
+                {price.stale && <Badge tone="warn">stale</Badge>}{' '}
+                <span class="fine">{market.session === 'closed' ? 'market closed' : 'market open'}</span>
+              </li>
+            ))}
+          </ul>
+        )}
       </div>
       <TrackTable vault={vault} />
     </article>

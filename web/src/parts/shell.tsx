@@ -136,11 +136,11 @@ function Footer() {
           <a href="/llms.txt">llms.txt</a> · <a href="/health/ready">readiness as JSON</a>
         </p>
         <p>
-          Charts: TradingView Lightweight Charts™, © 2025{' '}
-          <a href="https://www.tradingview.com/" target="_blank" rel="noreferrer noopener">
-            TradingView, Inc.
+          Typeface:{' '}
+          <a href="https://rsms.me/inter/" target="_blank" rel="noreferrer noopener">
+            Inter
           </a>
-          , Apache License 2.0
+          , © The Inter Project Authors, SIL Open Font License 1.1
         </p>
       </div>
     </footer>
