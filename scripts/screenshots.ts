@@ -54,7 +54,7 @@ async function shoot(browser: Browser, pages: ScenePages): Promise<void> {
         if (only !== undefined && only !== name) continue
         await page.goto(worker.url + path)
         await page.locator('main h1').waitFor()
-        await page.waitForFunction(`document.querySelector('.skeleton') === null`)
+        await page.locator('.skeleton').first().waitFor({ state: 'detached' })
         for (const chart of await page.locator('.chart-canvas').all())
           await chart.locator('svg .line').first().waitFor()
         for (const ladder of await page.locator('.ladder').all()) await ladder.locator('.ladder-price').waitFor()

@@ -59,7 +59,7 @@ describe('the pages', () => {
     const signature = await sign(hostile, typedData)
     async function stopAndSeeIt() {
       await chain.send(deployment.accounts.payer, {
-        address: deployment.contracts.OwnerControls,
+        address: deployment.contracts.OwnerControls ?? '0x',
         abi: ownerControlsAbi,
         functionName: 'stopBuying',
         args: [[BigInt(hostile.agentId)], BigInt(body.nonce), BigInt(body.deadline), signature],

@@ -173,6 +173,7 @@ function LaneTable({ facts }: { facts: Readiness }) {
     ['Registers agents', facts.relayer.lanes],
     ['Posts prices', facts.updater.lanes],
     ['Fires exits', facts.keeper.lanes],
+    ['Posts weekly results', facts.reporter.lanes],
   ] as const
   const lanes = roles.flatMap(([role, own]) => own.map(lane => ({ role, lane })))
   return (

@@ -45,10 +45,14 @@ function Leader({ entry }: { entry: Schema['LeaderboardEntry'] }) {
       <p class="leader-return">
         <Percent bps={returnPpm / PPM_PER_BPS} signed />
       </p>
-      <Sparkline
-        label={`Equity of the agent, ${all.length} samples`}
-        points={all.map(({ timestamp, equityUsdc }) => ({ time: Number(timestamp), value: Number(equityUsdc) }))}
-      />
+      {history.data === undefined && !history.error ? (
+        <span class="skeleton sparkline" />
+      ) : (
+        <Sparkline
+          label={`Equity of the agent, ${all.length} samples`}
+          points={all.map(({ timestamp, equityUsdc }) => ({ time: Number(timestamp), value: Number(equityUsdc) }))}
+        />
+      )}
       <dl class="leader-figures">
         <div>
           <dt>Profit</dt>
