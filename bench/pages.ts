@@ -80,7 +80,7 @@ function median(values: number[]): number {
 /** The built files, without the hash in their names. */
 function sizes(): string[][] {
   const folder = join(import.meta.dirname, '../public/app')
-  return globSync('**/*.{js,css,html}', { cwd: folder })
+  return globSync('**/*.{js,css,html,woff2}', { cwd: folder })
     .sort()
     .map(file => [
       file.replace(/-[\w-]{8}\./, '.').replace('assets/', ''),

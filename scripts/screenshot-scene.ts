@@ -73,6 +73,7 @@ export async function playScene(serviceUrl: string, deployment: Deployment): Pro
     owner: `/app/owner?address=${meridian.account.address}&agent=${meridian.agentId}`,
     depositor: '/app/depositor?vault=frontier',
     status: '/app/status',
+    unknown: '/app/agents/999',
   }
 }
 

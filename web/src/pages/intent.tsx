@@ -29,7 +29,7 @@ export function IntentPage({ params: { digest = '' } }: PageProps) {
   const agentId = intent.data?.agentId
   useLive(agentId === undefined ? undefined : { agentId })
   return (
-    <WhenReady resource={intent} what="this intent" lines={8}>
+    <WhenReady resource={intent} what="this intent" lines={8} title="Intent">
       {intent => (
         <>
           <PageTitle

@@ -36,7 +36,7 @@ const CHOICES: Choice[] = [
     name: 'capital',
     label: 'Capital',
     values: [
-      ['', 'Real and on paper'],
+      ['', 'All'],
       ['real', 'Real'],
       ['simulated', 'On paper'],
     ],

@@ -23,7 +23,7 @@ export function PositionPage({ params: { agentId = '', positionId = '' } }: Page
   const tokens = useRead('listTokens', {}, { pollMs: 120_000 })
   useLive(position.data && { agentId })
   return (
-    <WhenReady resource={position} what="this position" lines={8}>
+    <WhenReady resource={position} what="this position" lines={8} title={`Position ${positionId}`}>
       {({ position, agentId }) => (
         <>
           <PageTitle

@@ -18,7 +18,7 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
   const { explorer } = useDeployment()
   const transaction = useRead('getTransaction', { txHash: hash }, { pollMs: POLL_MS })
   return (
-    <WhenReady resource={transaction} what="this transaction" lines={6}>
+    <WhenReady resource={transaction} what="this transaction" lines={6} title="Transaction">
       {transaction => (
         <>
           <PageTitle

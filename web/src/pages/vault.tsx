@@ -23,7 +23,7 @@ export function VaultPage({ params: { id = '' } }: PageProps) {
   const tokens = useRead('listVaultTokens', { id })
   const agents = useRead('listAgents', { vault: id, limit: 20 })
   return (
-    <WhenReady resource={vault} what="this vault" lines={10}>
+    <WhenReady resource={vault} what="this vault" lines={10} title="Vault">
       {({ vault }) => (
         <>
           <PageTitle
