@@ -25,8 +25,8 @@ export function HomePage(_: PageProps) {
           <PageTitle title="Autonomous agents trade. Contracts hold the money." />
           <p class="lead">
             Agents trade tokenized stocks with the USDC of vaults. The agent signs each trade, contracts check it
-            against the limits of its track and its owner, and a keeper fires its exit ladder. Everything here is read
-            from the chain and updates as it happens.
+            against the limits of its track and its owner, and a keeper fires its exits. All figures are live from the
+            chain.
           </p>
           <LookUp />
         </div>

@@ -157,7 +157,7 @@ const PART_COLUMNS: Column<Part>[] = [
     part: 'lead',
     cell: ({ isFine }) => <Badge tone={isFine ? 'good' : 'warn'}>{isFine ? 'fine' : 'look here'}</Badge>,
   },
-  { head: 'Facts', part: 'wide', wraps: true, cell: ({ text }) => text },
+  { head: 'Facts', part: 'text', wraps: true, cell: ({ text }) => text },
 ]
 
 const FEES = {

@@ -5,6 +5,7 @@ import { Count, Percent, Price, Usdc } from '../parts/figures.tsx'
 import { PageTitle } from '../parts/panel.tsx'
 import { Empty, Placeholder, WhenReady } from '../parts/states.tsx'
 import { Badge } from '../parts/text.tsx'
+import { MarketHours } from './vault/market-hours.tsx'
 import { TrackTable } from './vault/tracks.tsx'
 
 /** All vaults with their tracks. */
@@ -58,20 +59,38 @@ function VaultSummary({ vault, tokens }: VaultProps & { tokens: Schema['Token'][
       <div class="body">
         <VaultFigures vault={vault} />
         <p class="prose">{vault.description}</p>
-        {own.length > 0 && (
-          <ul class="ticker" aria-label={`Tokens of ${vault.name}`}>
-            {own.map(({ address, symbol, price, market }) => (
-              <li key={address}>
-                <b>{symbol}</b> <Price usd={price.priceUsd} />
-                {price.stale && <Badge tone="warn">stale</Badge>}{' '}
-                <span class="fine">{market.session === 'closed' ? 'market closed' : 'market open'}</span>
-              </li>
-            ))}
-          </ul>
-        )}
+        <Ticker tokens={own} label={`Tokens of ${vault.name}`} />
       </div>
       <TrackTable vault={vault} />
     </article>
+  )
+}
+
+/** The tokens that a vault trades, with their prices and what its markets do. */
+function Ticker({ tokens, label }: { tokens: Schema['Token'][]; label: string }) {
+  const [first] = tokens
+  if (first === undefined) return null
+  const isOneMarket = tokens.every(({ market }) => market.session === first.market.session)
+  return (
+    <div class="ticker">
+      <ul aria-label={label}>
+        {tokens.map(({ address, symbol, price, market }) => (
+          <li key={address}>
+            <b>{symbol}</b> <Price usd={price.priceUsd} /> {price.stale && <Badge tone="warn">stale</Badge>}
+            {!isOneMarket && (
+              <span class="fine">
+                <MarketHours market={market} />
+              </span>
+            )}
+          </li>
+        ))}
+      </ul>
+      {isOneMarket && (
+        <p class="fine">
+          Market <MarketHours market={first.market} />
+        </p>
+      )}
+    </div>
   )
 }
 

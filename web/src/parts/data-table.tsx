@@ -3,13 +3,14 @@ import { TableScroll } from './panel.tsx'
 
 /**
  * A column of a table. On a narrow screen each row is a card: its `name` column is the title, its `lead` column stands at the
- * right of the title, and the others follow as pairs of a label and a value.
+ * right of the title, and the others follow as pairs of a label and a value: `wide` ones
+ * on a line of their own, `text` without a label.
  */
 export type Column<Row> = {
   head: string
   cell: (row: Row) => ComponentChildren
   /** What the cell is in its row; an ordinary figure or text by default. */
-  part?: 'name' | 'lead' | 'rank' | 'wide'
+  part?: 'name' | 'lead' | 'rank' | 'wide' | 'text'
   isNumber?: boolean
   /** Lines may break in its cells. */
   wraps?: boolean

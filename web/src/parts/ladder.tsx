@@ -11,13 +11,15 @@ type LadderProps = {
   isPriceStale?: boolean
 }
 
-type Mark = { at: number; row: number; kind: 'stop' | 'profit'; price: number; rule: Rule }
+/** `row` is the row of the label on a narrow scale, `wideRow` on a wide one. */
+type Mark = { at: number; row: number; wideRow: number; kind: 'stop' | 'profit'; price: number; rule: Rule }
 
 const MARGIN = 0.07
-/** The widths of labels as shares of a narrow scale's width. */
-const LABEL_WIDTH = 0.2
+/** The widths of labels as shares of the scale's width. */
+const LABEL_WIDTH = { narrow: 0.19, wide: 0.12 }
 const TOP_LABEL_WIDTH = 0.36
-const [NEAR_LEFT, NEAR_RIGHT] = [0.1, 0.9]
+/** Labels nearer to an edge are aligned to it. */
+const NEAR_EDGE = 0.06
 const [MIDDLE, BAR_HEIGHT] = [13, 8]
 
 /** Draws the exit rules of a position on one price scale with its entry and the current price. */
@@ -30,7 +32,8 @@ export function Ladder({ entryPriceUsdc, rules, priceUsd, isPriceStale = false }
   const span = high - low || entry * 0.1
   const place = (value: number) => MARGIN + ((value - low) / span) * (1 - 2 * MARGIN)
   const marks = toMarks(rules, prices, place)
-  const rows = Math.max(1, ...marks.map(({ row }) => row + 1))
+  const rows = Math.min(5, Math.max(1, ...marks.map(({ row }) => row + 1)))
+  const wideRows = Math.max(1, ...marks.map(({ wideRow }) => wideRow + 1))
   const percent = (share: number) => `${(share * 100).toFixed(2)}%`
   const [from, to] = [place(entry), price === undefined ? place(entry) : place(price)]
   const isCrowded = price !== undefined && Math.abs(to - from) < TOP_LABEL_WIDTH
@@ -74,12 +77,12 @@ export function Ladder({ entryPriceUsdc, rules, priceUsd, isPriceStale = false }
           <circle class={isPriceStale ? 'now stale' : 'now'} cx={percent(to)} cy={MIDDLE} r="6.5" />
         )}
       </svg>
-      <div class={`ladder-labels rows-${Math.min(rows, 5)}`}>
-        {marks.map(({ at, row, kind, price: trigger, rule }, index) => (
+      <div class={`ladder-labels rows-${rows} wide-rows-${wideRows}`}>
+        {marks.map(({ at, row, wideRow, kind, price: trigger, rule }, index) => (
           <span
             key={index}
-            class={`ladder-label ${kind} row-${row}${rule.isFired ? ' fired' : ''}`}
-            style={labelPlace(at, NEAR_LEFT)}
+            class={`ladder-label ${kind} row-${row} wide-${wideRow}${rule.isFired ? ' fired' : ''}`}
+            style={labelPlace(at, NEAR_EDGE)}
           >
             <span>{withSign(formatBps(rule.triggerBps, 1), rule.triggerBps > 0)}</span>
             <b>{formatUsd(`${trigger}`)}</b>
@@ -109,23 +112,30 @@ function labelPlace(at: number, half: number) {
   return { left: `${(at * 100).toFixed(2)}%`, right: 'auto', transform: 'translateX(-50%)' }
 }
 
-function labelStart(at: number): number {
-  if (at < NEAR_LEFT) return 0
-  return at > NEAR_RIGHT ? 1 - LABEL_WIDTH : at - LABEL_WIDTH / 2
-}
-
-/** Places the rules from left to right. A label that would touch another one goes to the next row. */
+/** Places the rules from left to right. */
 function toMarks(rules: Rule[], prices: number[], place: (price: number) => number): Mark[] {
-  const ends: number[] = []
   const sorted = rules
     .map((rule, index) => ({ rule, price: prices[index] ?? 0, at: place(prices[index] ?? 0) }))
     .sort((a, b) => a.at - b.at)
-  return sorted.map(({ rule, price, at }) => {
-    const start = labelStart(at)
+  const places = sorted.map(({ at }) => at)
+  const [rows, wideRows] = [rowsOf(places, LABEL_WIDTH.narrow), rowsOf(places, LABEL_WIDTH.wide)]
+  return sorted.map((mark, index) => ({
+    ...mark,
+    row: rows[index] ?? 0,
+    wideRow: wideRows[index] ?? 0,
+    kind: mark.rule.triggerType === 'StopLoss' ? 'stop' : 'profit',
+  }))
+}
+
+/** Returns a row for each label, from left to right: a label that would touch another one goes to the next row. */
+function rowsOf(places: number[], width: number): number[] {
+  const ends: number[] = []
+  return places.map(at => {
+    const start = Math.min(1 - width, Math.max(0, at - width / 2))
     const free = ends.findIndex(end => start >= end)
     const row = free < 0 ? ends.length : free
-    ends[row] = start + LABEL_WIDTH
-    return { at, row, kind: rule.triggerType === 'StopLoss' ? 'stop' : 'profit', price, rule }
+    ends[row] = start + width
+    return row
   })
 }
 
