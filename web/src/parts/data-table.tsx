@@ -53,13 +53,13 @@ export const DataTable = <Row,>({ label, columns, rows, keyOf, isChosen }: DataT
       <tbody {...ROLES.rowgroup}>
         {rows.map(row => (
           <tr key={keyOf(row)} {...ROLES.row} class={isChosen?.(row) ? 'chosen' : undefined}>
-            {columns.map(({ head, cell, ...column }) =>
+            {columns.map(({ head, cell, isHeadHidden, ...column }) =>
               column.part === 'name' ? (
                 <th key={head} scope="row" {...ROLES.rowheader} class={classOf(column)}>
                   {cell(row)}
                 </th>
               ) : (
-                <td key={head} {...ROLES.cell} class={classOf(column)} data-label={head}>
+                <td key={head} {...ROLES.cell} class={classOf(column)} data-label={isHeadHidden ? '' : head}>
                   {cell(row)}
                 </td>
               ),
