@@ -75,6 +75,23 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('read a chart with the arrow keys', async () => {
+    const { page, problems } = await openPage(browser)
+    await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)
+    const chart = page.getByRole('slider', { name: /^Equity and drawdown/ })
+    await chart.focus()
+    await chart.press('End')
+    const last = Number(await chart.getAttribute('aria-valuenow'))
+    expect(last).toBeGreaterThan(0)
+    await chart.press('ArrowLeft')
+    expect(await chart.getAttribute('aria-valuenow')).toBe(`${last - 1}`)
+    await chart.press('Home')
+    expect(await chart.getAttribute('aria-valuenow')).toBe('0')
+    expect(await chart.getAttribute('aria-valuetext')).toMatch(/: equity [\d,]+, drawdown 0\.0/)
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
   it('show names of agents as text, with what would hide or reorder it', async () => {
     const { page, problems } = await openPage(browser)
     for (const path of [`/app/agents/${hostile.agentId}`, '/app/vaults/frontier']) {
