@@ -58,7 +58,7 @@ async function shoot(browser: Browser, pages: ScenePages): Promise<void> {
         for (const chart of await page.locator('.chart-canvas').all())
           await chart.locator('svg .line').first().waitFor()
         for (const ladder of await page.locator('.ladder').all()) await ladder.locator('.ladder-price').waitFor()
-        await page.locator('.connection.live').waitFor()
+        await page.locator('.connection:is(.live, .off)').waitFor()
         await page.evaluate('document.fonts.ready')
         const height = Math.ceil((await page.locator('html').boundingBox())?.height ?? 0)
         await page.setViewportSize({ width, height: Math.min(height, MAX_HEIGHT) })
