@@ -66,7 +66,7 @@ describe('the pages', () => {
       })
       await stopped.waitFor()
     }
-    await chain.reorg(stopAndSeeIt())
+    await chain.reorg(stopAndSeeIt)
     await page.getByText(/The chain dropped its blocks after [\d,]+; .+ withdrawn\./).waitFor()
     await stopped.waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Dismiss' }).click()
