@@ -58,13 +58,16 @@ describe('the pages', () => {
     const { body, typedData } = await request(`/agents/${hostile.agentId}/stop/quote?action=reduceOnly`)
     const signature = await sign(hostile, typedData)
     async function stopAndSeeIt() {
-      await chain.send(deployment.accounts.payer, {
+      const { blockNumber } = await chain.send(deployment.accounts.payer, {
         address: deployment.contracts.OwnerControls ?? '0x',
         abi: ownerControlsAbi,
         functionName: 'stopBuying',
         args: [[BigInt(hostile.agentId)], BigInt(body.nonce), BigInt(body.deadline), signature],
       })
       await stopped.waitFor()
+      // Only an event that was published can be withdrawn.
+      const published = async () => BigInt((await request('/health/ready')).events.blockNumber)
+      await expect.poll(published, { timeout: 20_000 }).toBeGreaterThanOrEqual(blockNumber)
     }
     await chain.reorg(stopAndSeeIt)
     await page.getByText(/The chain dropped its blocks after [\d,]+; .+ withdrawn\./).waitFor()
