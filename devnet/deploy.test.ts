@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createTestClient, getAddress, http, isAddressEqual, keccak256, stringToHex, zeroHash } from 'viem'
@@ -11,6 +11,7 @@ import { timelockAbi } from '../contracts-abi/timelock.ts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
 import { uniswapV3SwapAdapterAbi } from '../contracts-abi/uniswap-v3-swap-adapter.ts'
+import { environmentOf, varsOf } from '../scripts/environments.ts'
 import type { Account } from './accounts.ts'
 import { type Devnet, startDevnet } from './index.ts'
 import { stepwiseSender } from './sender.ts'
@@ -112,8 +113,15 @@ test('an interrupted deployment continues where it stopped and is verified', asy
   expect(deployedAtBlock).toBe(startedAtBlock)
   expect(Object.keys(vaults)).toEqual(['genesis'])
   expect(tokens.TSLA).toBe(devnet.deployment.tokens.TSLA)
-  const vars = JSON.parse((await deploy(['--vars', out])).text)
-  expect(JSON.parse(vars.CONTRACTS)).toEqual(contracts)
+
+  const wranglerToml = join(folder, 'wrangler.toml')
+  copyFileSync(join(root, 'wrangler.toml'), wranglerToml)
+  expect(await deploy(['--vars', out, '--wrangler', wranglerToml])).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('npm run deploy -- --env arbitrum-sepolia --secrets'),
+  })
+  const vars = varsOf(readFileSync(wranglerToml, 'utf8'), environmentOf('arbitrum-sepolia'))
+  expect(JSON.parse(`${vars.CONTRACTS}`)).toEqual(contracts)
   expect(vars).toMatchObject({ CHAIN_ID: `${CHAIN_ID}`, START_BLOCK: deployedAtBlock })
 })
 

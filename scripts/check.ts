@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { environments } from './environments.ts'
 
 // `npm run check`: every check that is not a test. Runs all of them and lists the failures.
 const root = join(import.meta.dirname, '..')
@@ -23,6 +24,14 @@ const steps: [name: string, command: string, args: string[]][] = [
   ['client is fresh', node, ['scripts/generate-client.ts', '--check']],
   [CLIENT, node, ['scripts/check-client.ts']],
   ['README and .dev.vars.example are fresh', node, ['scripts/generate-variables.ts', '--check']],
+  ['environments are fresh', node, ['scripts/generate-environments.ts', '--check']],
+  ...environments.map(({ name }): [string, string, string[]] => [
+    `${name} deploys (dry run)`,
+    bin('wrangler'),
+    ['deploy', '--dry-run', '--env', name],
+  ]),
+  ['list of licences is fresh', node, ['scripts/generate-licences.ts', '--check']],
+  ['versions agree', node, ['scripts/set-version.ts', '--check']],
   ['Solidity format', node, ['contracts/tools/forge.mjs', 'fmt', '--check']],
   ['Solidity lint', node, ['contracts/tools/forge.mjs', 'lint', 'src', '--deny', 'warnings']],
   ['contract sizes', node, ['contracts/tools/forge.mjs', 'build', '--sizes', '--skip', 'test']],

@@ -1,5 +1,5 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Address, erc20Abi, type Hex, type PublicClient, zeroAddress } from 'viem'
 import { uniswapV3FactoryAbi } from '../contracts-abi/uniswap-v3-factory.ts'
@@ -12,13 +12,13 @@ import { hasExtension, type ProtocolSuite, type Suite, type SuiteConfig } from '
 import { powers } from '../devnet/suite-roles.ts'
 import { verifySuite } from '../devnet/suite-verification.ts'
 import { rememberPrices } from '../devnet/uniswap.ts'
-import { addressVars } from '../devnet/worker-vars.ts'
 import { type ConfigFile, checkPowers, isEmbedded, readConfig, refusal, suiteConfig } from './deploy-config.ts'
+import { writeDeploymentVars } from './deployment-vars.ts'
 
 const HELP = `Deploys and wires the whole suite on any chain, reads everything back, and writes a deployment file.
   RPC_URL=… DEPLOYER_PRIVATE_KEY=… npm run deploy:contracts -- --config deploy.json --out deployments/421614.json
   RPC_URL=… npm run deploy:contracts -- --config deploy.json --verify deployments/421614.json   reads the wiring back, sends nothing
-  npm run deploy:contracts -- --vars deployments/421614.json                                    prints the Worker's variables
+  npm run deploy:contracts -- --vars deployments/421614.json   writes the Worker's variables into wrangler.toml and .dev.vars.<environment>
   --protocol-only deploys the protocol without our extension (no timelock, no trade policy, no simulated capital), for tests.
 An interrupted run continues where it stopped when the same command runs again. scripts/deploy.example.json shows a configuration.
 One key must not hold two powers, except on the embedded chain (31337, or "embedded": true in the configuration).`
@@ -44,13 +44,14 @@ async function main(): Promise<void> {
       out: { type: 'string' },
       verify: { type: 'string' },
       vars: { type: 'string' },
+      wrangler: { type: 'string', default: join(import.meta.dirname, '../wrangler.toml') },
       'protocol-only': { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
       'rpc-url': { type: 'string', default: process.env.RPC_URL ?? '' },
     },
   })
   if (values.help) return console.log(HELP)
-  if (values.vars) return printVars(readJson(values.vars) as DeploymentFile)
+  if (values.vars) return writeVars(readJson(values.vars) as DeploymentFile, values.wrangler)
   const config = readConfig(values.config)
   const client = await connectTo(values['rpc-url'], config.chainId)
   checkPowers(config)
@@ -95,12 +96,13 @@ async function deploy(
   console.log('Who may act, besides the timelock as admin of every contract:')
   for (const [power, holders] of Object.entries(powers(config.roles)))
     console.log(`  ${power.padEnd(29)} ${holders.join(', ') || 'nobody'}`)
-  console.log(`Written to ${out}. The Worker's variables: npm run deploy:contracts -- --vars ${out}`)
+  console.log(`Written to ${out}. For the Worker's variables: npm run deploy:contracts -- --vars ${out}`)
 }
 
-function printVars(deployment: DeploymentFile): void {
-  const vars = { ...addressVars(deployment), START_BLOCK: deployment.deployedAtBlock }
-  console.log(JSON.stringify(vars, null, 2))
+function writeVars(deployment: DeploymentFile, wranglerToml: string): void {
+  const { environment, files } = writeDeploymentVars(deployment, wranglerToml)
+  console.log(`Written to ${files.join(' and ')}. Fill in the secrets in the second, then:
+  npm run deploy -- --env ${environment} --secrets`)
 }
 
 async function verify(

@@ -30,7 +30,7 @@ export { PaymentLedgerObject as PaymentLedger } from './payments/object.ts'
 
 const config = parseConfig({ ...env })
 const context = createContext(config, env, { ...env } as RateLimiters)
-const app = createApp(() => context, env.ASSETS)
+const app = createApp(() => context, env.ASSETS, env.WORKER_VERSION?.id)
 const serveHttp = withResponseCache(
   request => app.fetch(request),
   () => context,

@@ -19,10 +19,17 @@ import { addSkillRoutes } from './skill-routes.ts'
 
 const MAX_BODY_BYTES = 100 * 1024
 
-/** Creates the HTTP surface: one route per operation, plus the API documents. Calls `contextOf` once per request. */
-export function createApp(contextOf: () => Context, assets?: Assets) {
+/**
+ * Creates the HTTP surface: one route per operation, plus the API documents. Calls `contextOf` once per request. The health
+ * checks name `workerVersion`, by which a deploy recognizes that its new version responds.
+ */
+export function createApp(contextOf: () => Context, assets?: Assets, workerVersion?: string) {
   const app = new OpenAPIHono<AppEnv>()
   app.use(requestId())
+  app.use('/health/*', async (c, next) => {
+    await next()
+    if (workerVersion) c.res.headers.set('X-Worker-Version', workerVersion)
+  })
   app.use((c, next) => {
     if (isDocsPage(c.req.path)) return next()
     const isPage = isPageRequest(c.req.path, c.req.header('Accept'))

@@ -6,7 +6,7 @@ const root = join(import.meta.dirname, '../..')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 const documents = globSync(['*.md', 'docs/**/*.md', 'contracts/*.md'], { cwd: root })
 const scripts = Object.keys(JSON.parse(read('package.json')).scripts)
-const tests = globSync(['test/**/*.test.ts', 'devnet/*.test.ts'], { cwd: root })
+const tests = globSync(['test/**/*.test.ts', 'devnet/*.test.ts', 'scripts/*.test.ts'], { cwd: root })
 const contractTests = globSync('contracts/test/**/*', { cwd: root })
 
 describe.each(documents)('%s', file => {

@@ -1,0 +1,57 @@
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { parseEnv } from 'node:util'
+import { type Addresses, addressVars } from '../devnet/worker-vars.ts'
+import { environments, withEnvironments, withVars } from './environments.ts'
+import { type Variable, variables } from './variables.ts'
+
+/** The path of the file with the variables and secrets of an environment, which git ignores. */
+export const varsFileOf = (wranglerToml: string, environment: string) =>
+  join(dirname(wranglerToml), `.dev.vars.${environment}`)
+
+/**
+ * Writes the variables that name a deployment's contracts into its environment in wrangler.toml and, with an empty line for each
+ * secret, into .dev.vars.<environment>. Other variables and secrets stay. Returns the environment's name and the files written.
+ */
+export function writeDeploymentVars(
+  deployment: Addresses & { deployedAtBlock: string },
+  wranglerToml: string,
+): { environment: string; files: string[] } {
+  const environment = environments.find(({ chainId }) => chainId === deployment.chainId)
+  if (environment === undefined) {
+    const known = environments.map(({ name, chainId }) => `${chainId} (${name})`).join(', ')
+    throw new Error(`wrangler.toml has no environment for chain ${deployment.chainId}; it has ${known}.`)
+  }
+  const vars = { ...addressVars(deployment), START_BLOCK: deployment.deployedAtBlock }
+  writeFileSync(wranglerToml, withEnvironments(withVars(readFileSync(wranglerToml, 'utf8'), environment, vars)))
+  const file = varsFileOf(wranglerToml, environment.name)
+  writeFileSync(file, devVars(existsSync(file) ? readFileSync(file, 'utf8') : newFile(environment.name), vars))
+  chmodSync(file, 0o600)
+  return { environment: environment.name, files: [wranglerToml, file] }
+}
+
+/** Returns the text of a .dev.vars file with variables set; lines of other variables stay as they are. */
+function devVars(text: string, vars: Record<string, string>): string {
+  const lines = text.trimEnd().split('\n')
+  for (const [name, value] of Object.entries(vars)) {
+    const line = `${name}='${value}'`
+    const at = lines.findIndex(known => known.startsWith(`${name}=`))
+    if (at === -1) lines.push(line)
+    else lines[at] = line
+  }
+  const written = `${lines.join('\n')}\n`
+  for (const [name, value] of Object.entries(vars))
+    if (parseEnv(written)[name] !== value)
+      throw new Error(`The value of ${name} cannot be written into a .dev.vars file.`)
+  return written
+}
+
+function newFile(environment: string): string {
+  const secrets = variables.filter(({ secret }) => secret).map(secretLine)
+  return `# Variables and secrets of ${environment}. Git ignores this file; keep it as safe as the keys in it. An empty value counts as absent.
+${secrets.join('')}
+# The deployment, as in wrangler.toml.
+`
+}
+
+const secretLine = ({ name, meaning }: Variable) => `\n# ${meaning.replaceAll('`', '')}\n${name}=''\n`

@@ -1,0 +1,125 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { TypedDataDefinition } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { type Devnet, startDevnet } from '../../devnet/index.ts'
+import { workerVars } from '../../devnet/worker-vars.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: responses of the API
+type Json = any
+
+const folder = mkdtempSync(join(tmpdir(), 'serve-test-'))
+const data = join(folder, 'data')
+const varsFile = join(folder, 'vars')
+const running = new Set<ChildProcess>()
+let devnet: Devnet
+
+beforeAll(async () => {
+  devnet = await startDevnet({ mineEveryMs: 150 })
+})
+afterAll(async () => {
+  for (const child of running) child.kill('SIGKILL')
+  await devnet?.stop()
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+})
+
+/** Runs `npm run serve` on a free port. */
+function spawnServe() {
+  const args = ['--vars', varsFile, '--data', data, '--port', '0']
+  const child = spawn(process.execPath, [join(import.meta.dirname, '../../scripts/serve.ts'), ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  running.add(child)
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => (output += chunk))
+  const exited = once(child, 'close').then(([code]) => {
+    running.delete(child)
+    return { code: code as number | null, output }
+  })
+  return { child, exited }
+}
+
+/** Starts the service and returns its URL, and a function that stops it as a service manager does. */
+async function serve(vars: Record<string, string>) {
+  const lines = Object.entries(vars).map(([name, value]) => `${name}='${value}'\n`)
+  writeFileSync(varsFile, lines.join(''), { mode: 0o600 })
+  const { child, exited } = spawnServe()
+  const url = await Promise.race([
+    exited.then(({ output }) => Promise.reject(new Error(output))),
+    (async () => {
+      for await (const line of createInterface(child.stdout)) {
+        const [, found] = /^service {2}(\S+)/.exec(line) ?? []
+        if (found) return found
+      }
+      throw new Error((await exited).output)
+    })(),
+  ])
+  const stop = async () => {
+    child.kill('SIGTERM')
+    return exited
+  }
+  return { url, stop }
+}
+
+const get = async (url: string): Promise<Json> => (await fetch(url)).json()
+async function post(url: string, body: Json): Promise<{ status: number; body: Json }> {
+  const headers = { 'Content-Type': 'application/json' }
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
+  return { status: response.status, body: await response.json() }
+}
+
+it('an agent trades, the service restarts, and journal and history are there', async () => {
+  const vars = {
+    ...workerVars(devnet.deployment),
+    CHAIN_MAY_RESTART: 'false',
+    X402_ENABLED: 'false',
+    SUBMISSION_TIMEOUT_MS: '15000',
+  }
+  const first = await serve(vars)
+  const account = privateKeyToAccount(generatePrivateKey())
+  const sign = async ({ body, typedData: { types, ...rest } }: Json) => {
+    const { EIP712Domain: _, ...own } = types
+    return { ...body, signature: await account.signTypedData({ ...rest, types: own } as TypedDataDefinition) }
+  }
+  const facts = { vault: `${devnet.deployment.vaults.genesis}`, name: 'agent', metadataURI: 'https://agents.example/a' }
+  const query = new URLSearchParams({ signer: account.address, ...facts })
+  const registration = await sign(await get(`${first.url}/agents/register/quote?${query}`))
+  const { agentId } = (await post(`${first.url}/agents/register`, registration)).body
+  const quote = await get(`${first.url}/agents/${agentId}/trade-intents/quote?symbol=NVDA&usdcAmount=25`)
+  const intent = await sign(quote)
+  const traded = await post(`${first.url}/agents/${agentId}/trade-intents`, intent)
+  expect(traded.status).toBe(201)
+  await vi.waitFor(
+    async () => {
+      const { history } = await get(`${first.url}/health/ready`)
+      const { blockNumber } = await get(`${first.url}/transactions/${traded.body.transactionHash}`)
+      expect(BigInt(history.cursor)).toBeGreaterThanOrEqual(BigInt(blockNumber))
+    },
+    { timeout: 30_000, interval: 200 },
+  )
+  expect((await fetch(`${first.url}/app/`)).headers.get('Content-Type')).toContain('text/html')
+
+  const second = spawnServe()
+  expect(await second.exited).toMatchObject({ code: 1, output: expect.stringContaining('is in use by process') })
+  expect(await first.stop()).toMatchObject({ code: 0, output: expect.stringContaining('stopped') })
+  expect(existsSync(join(data, 'serve.pid'))).toBe(false)
+
+  // An index that is lost would start after the trade.
+  const START_BLOCK = `${(await devnet.client.getBlockNumber()) + 1n}`
+  const again = await serve({ ...vars, START_BLOCK })
+  const { state, attempts } = await get(`${again.url}/intents/${quote.digest}`)
+  expect(['mined', 'final']).toContain(state)
+  expect(attempts).toMatchObject([{ transactionHash: traded.body.transactionHash }])
+  const { trades } = await get(`${again.url}/agents/${agentId}/trades`)
+  expect(trades).toMatchObject([{ type: 'PositionOpened', transactionHash: traded.body.transactionHash }])
+  expect(await post(`${again.url}/agents/${agentId}/trade-intents`, intent)).toMatchObject({
+    status: 201,
+    body: { positionId: traded.body.positionId },
+  })
+  expect(await again.stop()).toMatchObject({ code: 0 })
+})
