@@ -36,9 +36,10 @@ export type Controls = {
   increaseTime(seconds: number): Promise<number>
   /**
    * Reorgs the blocks from now until the promise resolves: other blocks take their places. Returns how many were removed. It
-   * restores a snapshot, because anvil_reorg needs the states that this chain does not keep.
+   * restores a snapshot, because anvil_reorg needs the states that this chain does not keep. A function is called once the
+   * snapshot is taken, so all that it does is taken back.
    */
-  reorg(until: Promise<unknown>): Promise<number>
+  reorg(until: Promise<unknown> | (() => Promise<unknown>)): Promise<number>
   pauseRegistry(paused: boolean): Promise<void>
   pauseTrading(vault: string, paused: boolean): Promise<void>
   pauseLiquidity(vault: string, paused: boolean): Promise<void>
@@ -118,7 +119,7 @@ export function controls(deployment: Deployment): Controls {
     async reorg(until) {
       const before = await client.getBlockNumber({ cacheTime: 0 })
       const snapshot = await rpc(client, 'evm_snapshot', [])
-      await until
+      await (typeof until === 'function' ? until() : until)
       const after = await client.getBlockNumber({ cacheTime: 0 })
       await rpc(client, 'evm_revert', [snapshot])
       return Number(after - before)

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { gzipSync } from 'node:zlib'
 
@@ -18,6 +19,10 @@ const SOURCES = [
   'package-lock.json',
 ]
 const MAX_SCRIPT_BYTES = 20_000
+const FONTS = ['inter', 'jetbrains-mono']
+
+const fontFile = (name: string): string =>
+  createRequire(import.meta.url).resolve(`@fontsource-variable/${name}/files/${name}-latin-wght-normal.woff2`)
 
 /** Returns a hash of everything the pages are built from. */
 function sourceHash(): string {
@@ -31,8 +36,8 @@ function sourceHash(): string {
 }
 
 /** Writes a file in one move, and not at all if it is the same: other servers may be serving it. */
-function write(path: string, content: string): void {
-  if (existsSync(path) && readFileSync(path, 'utf8') === content) return
+function write(path: string, content: string | Buffer): void {
+  if (existsSync(path) && readFileSync(path).equals(Buffer.from(content))) return
   mkdirSync(dirname(path), { recursive: true })
   writeFileSync(`${path}.${process.pid}`, content)
   renameSync(`${path}.${process.pid}`, path)
@@ -64,9 +69,10 @@ if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== hash || !existsSync(jo
   const { readServiceDescription, RECORDED_EXAMPLES } = await import('../reference/build/service-description.ts')
   const { pages } = await import('../reference/build/pages.ts')
   const [description, scripts] = await Promise.all([readServiceDescription(), bundle()])
-  const files = new Map([...pages(description), ...scripts])
+  const files = new Map<string, string | Buffer>([...pages(description), ...scripts])
   files.set('examples.json', JSON.stringify(JSON.parse(readFileSync(RECORDED_EXAMPLES, 'utf8'))))
   for (const name of ['reference.css', 'icon.svg']) files.set(name, readFileSync(join(root, 'reference', name), 'utf8'))
+  for (const name of FONTS) files.set(`${name}.woff2`, readFileSync(fontFile(name)))
   const size = [...scripts.values()].reduce((sum, code) => sum + gzipSync(code).length, 0)
   if (size > MAX_SCRIPT_BYTES)
     throw new Error(`The scripts of the reference have ${size} bytes gzip; the maximum is ${MAX_SCRIPT_BYTES}.`)

@@ -35,15 +35,22 @@ type Agent = {
   risk(): Promise<Json>
 }
 
-/** Registers an agent and trades as it: on paper and with real capital, over HTTP and with MCP tools. */
-export async function liveAsAgent(devnet: Devnet, service: Service): Promise<void> {
+/**
+ * Registers an agent and trades as it: on paper and with real capital, over HTTP and with MCP tools. `beforeFall` is awaited
+ * while the agent has an open position, before the price reaches its stop-loss.
+ */
+export async function liveAsAgent(
+  devnet: Devnet,
+  service: Service,
+  beforeFall?: (agentId: string) => Promise<void>,
+): Promise<void> {
   const agent = await register(devnet, service)
   const { capitalMode } = await agent.risk()
   if (capitalMode === 'Simulated') {
     await proveOnPaper(devnet, service, agent)
     await bePromoted(devnet, service, agent)
   }
-  await tradeUntilStoppedOut(devnet, service, agent)
+  await tradeUntilStoppedOut(devnet, service, agent, beforeFall)
   await tradeWithTools(devnet, service, agent)
 }
 
@@ -177,7 +184,12 @@ async function bePromoted(devnet: Devnet, service: Service, agent: Agent): Promi
   say(`  ${record.trackName} track: allocation ${usdc(allocation.cap)}, capitalMode ${capitalMode}`)
 }
 
-async function tradeUntilStoppedOut(devnet: Devnet, service: Service, agent: Agent): Promise<void> {
+async function tradeUntilStoppedOut(
+  devnet: Devnet,
+  service: Service,
+  agent: Agent,
+  beforeFall?: (agentId: string) => Promise<void>,
+): Promise<void> {
   say('\nTrade real capital through Uniswap, and be stopped out')
   const opened = await agent.submit('trade_intent', { symbol: 'NVDA', usdcAmount: '500' })
   const { positionId } = opened
@@ -190,6 +202,7 @@ async function tradeUntilStoppedOut(devnet: Devnet, service: Service, agent: Age
   const held = deployed.find(({ symbol }: Json) => symbol === 'NVDA')
   assert.equal(held.tokenAmount, nvda.tokenAmount)
   say(`  the vault now holds ${formatUnits(BigInt(held.tokenAmount), 18)} NVDA`)
+  await beforeFall?.(agent.id)
   const fall = inDollars(nvda.entryPriceUsdc) * 0.9
   await devnet.setPrice('NVDA', fall.toFixed(2))
   say(`  NVDA falls to ${fall.toFixed(2)}; the agent sends nothing`)

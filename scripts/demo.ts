@@ -1,3 +1,4 @@
+import { createInterface } from 'node:readline/promises'
 import { parseArgs } from 'node:util'
 import { freePort } from '../devnet/anvil.ts'
 import { DEPLOYMENT_FILE, type Devnet, startDevnet } from '../devnet/index.ts'
@@ -9,11 +10,15 @@ import { serviceAt } from './demo-service.ts'
 // `npm run demo`: starts the chain and the service, and trades as one agent: it proves itself on paper, is promoted, trades
 // real capital over the HTTP API, and then with MCP tools. An unexpected result exits with code 1.
 //   --keep            leaves everything running and prints the addresses
+//   --watch           waits for Enter before the price falls, so that the agent's page shows its stop-loss fire
 //   --protocol-only   uses contracts that have no capital modes, so the agent starts with real capital
 
-const { keep, 'protocol-only': protocolOnly } = parseArgs({
-  options: { keep: { type: 'boolean', default: false }, 'protocol-only': { type: 'boolean', default: false } },
-}).values
+const off = { type: 'boolean', default: false } as const
+const {
+  keep,
+  watch,
+  'protocol-only': protocolOnly,
+} = parseArgs({ options: { keep: off, watch: off, 'protocol-only': off } }).values
 const started = Date.now()
 const secondsSinceStart = () => ((Date.now() - started) / 1000).toFixed(1)
 
@@ -35,7 +40,7 @@ try {
   console.log(`chain    ${devnet.rpcUrl} (chain id ${devnet.chainId}), contracts deployed, vaults funded`)
   worker = await startWorker({ port, vars: workerVars(devnet.deployment) })
   console.log(`service  ${worker.url}, ready after ${secondsSinceStart()} s`)
-  await liveAsAgent(devnet, serviceAt(worker.url))
+  await liveAsAgent(devnet, serviceAt(worker.url), watch ? waitForWatcher(worker.url) : undefined)
   console.log(`\nDone in ${secondsSinceStart()} s: every step as expected.`)
   if (keep) {
     console.log(`\nStill running; Ctrl-C stops it. Try:
@@ -50,4 +55,14 @@ Addresses and keys: .devnet/deployment.json`)
   process.exitCode = 1
 } finally {
   await stop()
+}
+
+/** Returns a function that names the agent's page and waits for Enter, or for the end of the input. */
+function waitForWatcher(url: string): (agentId: string) => Promise<void> {
+  return async agentId => {
+    console.log(`  watch it at ${url}/app/agents/${agentId} and press Enter: the price falls`)
+    const input = createInterface({ input: process.stdin })
+    await new Promise(resolve => input.once('line', resolve).once('close', resolve))
+    input.close()
+  }
 }

@@ -1,8 +1,11 @@
+import type { Account } from '../devnet/accounts.ts'
 import type { Deployment } from '../devnet/deployment.ts'
 import { createScene, type Scene, type SceneAgent } from '../test/support/scene.ts'
 
+/** A page to look at, the account whose wallet it is connected to, and an action of an owner that is under review there. */
+export type ScenePage = { path: string; wallet?: Account; review?: string }
 /** The pages that the scene fills, by name. */
-export type ScenePages = Record<string, string>
+export type ScenePages = Record<string, ScenePage>
 
 const HOURS_PER_STEP = 6
 const STEPS = 16
@@ -61,18 +64,25 @@ export async function playScene(serviceUrl: string, deployment: Deployment): Pro
   await chain.setPrice('NVDA', ((prices.get('NVDA') ?? 0) * 1.027).toFixed(2))
   await chain.setPrice('TSLA', ((prices.get('TSLA') ?? 0) * 0.985).toFixed(2))
   const agent = `/app/agents/${meridian.agentId}`
+  const [owner] = deployment.accounts.agents
+  const { depositor } = deployment.accounts
   return {
-    home: '/',
-    vaults: '/app/vaults',
-    vault: '/app/vaults/frontier',
-    leaderboard: '/app/leaderboard?period=all',
-    agent,
-    position: `${agent}/positions/${open.positionId}`,
-    intent: `/app/intents/${open.digest}`,
-    transaction: `/app/transactions/${open.transactionHash}`,
-    owner: `/app/owner?address=${meridian.account.address}&agent=${meridian.agentId}`,
-    depositor: '/app/depositor?vault=frontier',
-    status: '/app/status',
+    home: { path: '/' },
+    vaults: { path: '/app/vaults' },
+    vault: { path: '/app/vaults/frontier' },
+    leaderboard: { path: '/app/leaderboard?period=all' },
+    agent: { path: agent },
+    position: { path: `${agent}/positions/${open.positionId}` },
+    intent: { path: `/app/intents/${open.digest}` },
+    transaction: { path: `/app/transactions/${open.transactionHash}` },
+    owner: {
+      path: `/app/owner?agent=${meridian.agentId}`,
+      ...(owner && { wallet: owner }),
+      review: 'Stop and sell everything',
+    },
+    depositor: { path: '/app/depositor?vault=frontier', wallet: depositor },
+    status: { path: '/app/status' },
+    unknown: { path: '/app/agents/999' },
   }
 }
 

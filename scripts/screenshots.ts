@@ -2,13 +2,14 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { Browser } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { freePort } from '../devnet/anvil.ts'
 import { startDevnet } from '../devnet/index.ts'
 import { startWorker } from '../devnet/worker.ts'
 import { unlimitedGas, workerVars } from '../devnet/worker-vars.ts'
 import { launchBrowser } from '../test/e2e/browser.ts'
-import { playScene, type ScenePages } from './screenshot-scene.ts'
+import { injectWallet, WALLET_NAME } from '../test/e2e/test-wallet.ts'
+import { playScene, type ScenePage, type ScenePages } from './screenshot-scene.ts'
 
 // `npm run screenshots`: every page in both themes and two widths into docs/screenshots, over a chain on which three agents
 // have lived for some days. `-- --only agent` takes one page, `-- --keep` leaves the service running.
@@ -45,28 +46,42 @@ try {
 async function shoot(browser: Browser, pages: ScenePages): Promise<void> {
   mkdirSync(folder, { recursive: true })
   for (const colorScheme of THEMES)
-    for (const [device, width] of Object.entries(WIDTHS)) {
-      const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 }, locale: 'en-GB' })
-      const page = await context.newPage()
-      // The scene has moved the chain's clock ahead: the browser's follows it.
-      await page.clock.setSystemTime(Number((await devnet.client.getBlock()).timestamp) * 1_000)
-      for (const [name, path] of Object.entries(pages)) {
+    for (const [device, width] of Object.entries(WIDTHS))
+      for (const [name, scenePage] of Object.entries(pages)) {
         if (only !== undefined && only !== name) continue
-        await page.goto(worker.url + path)
-        await page.locator('main h1').waitFor()
-        await page.locator('.skeleton').first().waitFor({ state: 'detached' })
-        for (const chart of await page.locator('.chart-canvas').all()) await chart.locator('canvas').first().waitFor()
-        for (const ladder of await page.locator('.ladder').all()) await ladder.locator('.ladder-price').waitFor()
+        const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 }, locale: 'en-GB' })
+        const page = await context.newPage()
+        // The scene has moved the chain's clock ahead: the browser's follows it.
+        await page.clock.setSystemTime(Number((await devnet.client.getBlock()).timestamp) * 1_000)
+        await open(page, scenePage)
         const height = Math.ceil((await page.locator('html').boundingBox())?.height ?? 0)
         await page.setViewportSize({ width, height: Math.min(height, MAX_HEIGHT) })
         const image = await reduceColors(await page.screenshot())
         const file = `${name}-${device}-${colorScheme}.png`
         writeFileSync(join(folder, file), image)
-        await page.setViewportSize({ width, height: 900 })
+        await context.close()
         console.log(`${file} ${Math.round(image.length / 1024)} KiB`)
       }
-      await context.close()
-    }
+}
+
+/** Opens a page, connects its wallet, and waits until everything on it has arrived. */
+async function open(page: Page, { path, wallet, review }: ScenePage): Promise<void> {
+  if (wallet) await injectWallet(page, wallet, devnet.deployment)
+  await page.goto(worker.url + path)
+  await page.locator('main h1').waitFor()
+  if (wallet) {
+    await page.getByRole('button', { name: `Connect ${WALLET_NAME}` }).click()
+    await page.getByText('connected', { exact: true }).waitFor()
+  }
+  if (review) {
+    await page.getByRole('region', { name: review, exact: true }).getByRole('button', { name: 'Review' }).click()
+    await page.getByText('You are about to sign').waitFor()
+  }
+  await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+  for (const chart of await page.locator('.chart-canvas').all()) await chart.locator('svg .line').first().waitFor()
+  for (const ladder of await page.locator('.ladder').all()) await ladder.locator('.ladder-price').waitFor()
+  await page.locator('.connection:is(.live, .off)').waitFor()
+  await page.evaluate('document.fonts.ready')
 }
 
 type Sharp = (image: Buffer) => { png(options: object): { toBuffer(): Promise<Buffer> } }
@@ -74,5 +89,5 @@ type Sharp = (image: Buffer) => { png(options: object): { toBuffer(): Promise<Bu
 /** Reduces an image to a palette, which is a third of its size. miniflare brings the library. */
 function reduceColors(image: Buffer): Promise<Buffer> {
   const sharp = createRequire(import.meta.resolve('miniflare'))('sharp') as Sharp
-  return sharp(image).png({ palette: true, quality: 90, effort: 7 }).toBuffer()
+  return sharp(image).png({ palette: true, quality: 90, effort: 7, dither: 0 }).toBuffer()
 }

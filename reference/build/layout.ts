@@ -31,7 +31,7 @@ export const layout =
 <button type="button" class="icon-button menu-button" data-menu aria-expanded="false" aria-controls="navigation" aria-label="Menu"><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M4 7h16M4 12h16M4 17h16"/></svg></button>
 </header>
 <div class="columns${aside ? ' with-aside' : ''}">
-<nav id="navigation" aria-label="Reference">${navigation.map(group => navigationGroup(group, url))}<p class="version">${service} ${version}<br><a href="/openapi.json">OpenAPI 3.1</a> · <a href="/llms.txt">llms.txt</a></p></nav>
+<nav id="navigation" aria-label="Reference">${navigation.map(group => navigationGroup(group, url))}<p class="version">${service} ${version}<br><a href="/openapi.json">OpenAPI 3.1</a> · <a href="/llms.txt">llms.txt</a><br><a href="/app">Vaults, agents and desks</a></p></nav>
 <main id="main" tabindex="-1">${main}</main>
 ${aside && html`<aside aria-label="Samples and examples">${aside}</aside>`}
 </div>

@@ -9,6 +9,7 @@ import { addressOut } from '../resources/primitives.ts'
 import { SERVICE_DESCRIPTION } from './api-texts.ts'
 import { defineOperation } from './define-operation.ts'
 import { defaultToolSets, type Operation, type OperationDefinition, type ToolSet, toolSets } from './operation.ts'
+import { postsFeedback } from './scheduled-feedback.ts'
 
 const endpoint = z.object({
   method: z.enum(['GET', 'POST', 'PUT']),
@@ -44,6 +45,9 @@ const discovery = z
         registration: z.boolean(),
         x402: z.boolean(),
         priceRefresh: z.boolean(),
+        feedback: z
+          .boolean()
+          .meta({ description: 'Whether weekly results are posted to the ERC-8004 reputation registry' }),
         docs: z.boolean(),
       })
       .meta({ description: 'What this deployment is configured for' }),
@@ -124,6 +128,7 @@ function describeDeployment(config: Config) {
       registration: chain !== undefined && config.relayerKey !== undefined,
       x402: config.payment !== undefined,
       priceRefresh: config.priceProvider !== undefined && config.oracleUpdaterKey !== undefined,
+      feedback: postsFeedback(config),
       docs: docsEnabled,
     },
     deployments: Object.entries(config.deployments).map(([id, url]) => ({ chainId: Number(id), baseUrl: url })),

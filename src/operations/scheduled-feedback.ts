@@ -11,6 +11,7 @@ import {
 import { erc8004ReputationRegistryAbi } from '../../contracts-abi/erc8004-reputation-registry.ts'
 import { getAgents } from '../chain/agents.ts'
 import type { Chain } from '../chain/configured-chain.ts'
+import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import type { Executor } from '../executor/client.ts'
 import type { FeedbackRow } from '../history/tables/feedback.ts'
@@ -33,6 +34,10 @@ const DEADLINE_SECONDS = 600n
 const NEW_FEEDBACK = eventTopic(erc8004ReputationRegistryAbi, 'NewFeedback')
 
 type Reporting = { chain: Chain; reporter: Executor; registry: Address; baseUrl: string }
+
+/** Returns whether weekly results are posted: with a reporter, a registry to post to, and a URL for the files. */
+export const postsFeedback = ({ reporterKey, chain, trading, baseUrl }: Config): boolean =>
+  Boolean(reporterKey && chain?.contracts.ERC8004ReputationRegistry && trading && baseUrl)
 
 /**
  * Posts the result of each week that ended to the ERC-8004 reputation registry, losses too, if the deployment has a

@@ -20,6 +20,7 @@ import { presentHistory, presentKeeper, presentLanes, serviceReadiness } from '.
 import { hasBearer } from './bearer-check.ts'
 import { defineOperation } from './define-operation.ts'
 import { findDeploymentFaults } from './deployment-findings.ts'
+import { postsFeedback } from './scheduled-feedback.ts'
 
 const MAX_BLOCK_AGE_SECONDS = 300
 /** A lane whose oldest transaction has been pending for longer gets nothing included. */
@@ -78,6 +79,7 @@ async function readState(context: Context) {
     executors,
     relayers,
     updaters,
+    reporters,
     keeper,
     facilitator,
     reach,
@@ -92,6 +94,7 @@ async function readState(context: Context) {
     lanesOf(config.executorKeys.length > 0 && config.trading ? () => context.executor : undefined),
     lanesOf(config.relayerKey ? () => context.relayer : undefined),
     lanesOf(config.oracleUpdaterKey ? () => context.updater : undefined),
+    context.reporter?.status(),
     context.keeper?.status(),
     checkFacilitator(config),
     context.history.cursor(),
@@ -110,6 +113,7 @@ async function readState(context: Context) {
     executor: presentLanes(executors, withoutRole.executors),
     relayer: presentLanes(relayers, withoutRole.relayers),
     updater: presentLanes(updaters, withoutRole.updaters),
+    reporter: presentLanes(reporters, []),
     keeper: presentKeeper(keeper),
     history: presentHistory(reach, block),
     oracle: {
@@ -129,7 +133,7 @@ async function readState(context: Context) {
   const hasCapital = registered.vaults.some(
     ({ address, idleAssets }) => idleAssets > 0n || vaultsWithPaper.has(address),
   )
-  return { report, block, registered, executors, relayers, updaters, keeper, withoutRole, hasCapital }
+  return { report, block, registered, executors, relayers, updaters, reporters, keeper, withoutRole, hasCapital }
 }
 
 type ReadinessState = Awaited<ReturnType<typeof readState>>
@@ -168,7 +172,7 @@ function blockingProblems(
 /** Returns what the operator should fix even though positions can be opened. */
 function partialProblems(
   config: Config,
-  { report, block, executors, relayers, updaters, keeper, withoutRole }: ReadinessState,
+  { report, block, executors, relayers, updaters, reporters, keeper, withoutRole }: ReadinessState,
 ): string[] {
   const { history, facilitator, oracle, paused, events, vaults, findings } = report
   const roleless = Object.values(withoutRole).flat()
@@ -182,6 +186,8 @@ function partialProblems(
     [relayers === undefined, 'the relayer is not configured'],
     [relayers !== undefined && !relayers.some(canSend), 'the relayer cannot send'],
     [updaters !== undefined && !updaters.some(canSend), 'the updater cannot send'],
+    [reporters !== undefined && !reporters.some(canSend), 'the reporter cannot send'],
+    [reporters !== undefined && !postsFeedback(config), 'the reporter has no reputation registry or no base URL'],
     [keeper === undefined, 'no keeper is configured'],
     [keeper !== undefined && !isCycling(keeper, block), 'the keeper does not evaluate the positions'],
     [keeper !== undefined && !keeper.lanes.some(canSend), 'the keeper cannot send'],
@@ -217,8 +223,15 @@ function withoutBalances<Report extends ReadinessState['report']>(report: Report
     ...group,
     lanes: group.lanes.map(lane => ({ ...lane, balanceWei: null })),
   })
-  const { executor, relayer, updater, keeper } = report
-  return { ...report, executor: hide(executor), relayer: hide(relayer), updater: hide(updater), keeper: hide(keeper) }
+  const { executor, relayer, updater, reporter, keeper } = report
+  return {
+    ...report,
+    executor: hide(executor),
+    relayer: hide(relayer),
+    updater: hide(updater),
+    reporter: hide(reporter),
+    keeper: hide(keeper),
+  }
 }
 
 const isCycling = ({ lastEvaluation }: KeeperStatus, { timestamp }: Block) =>

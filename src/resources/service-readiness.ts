@@ -96,6 +96,9 @@ export const serviceReadiness = z
     updater: z
       .object({ configured: z.boolean(), lanes: z.array(lane) })
       .meta({ description: 'The accounts that post prices to the oracle' }),
+    reporter: z
+      .object({ configured: z.boolean(), lanes: z.array(lane) })
+      .meta({ description: 'The account that posts weekly results of agents to the ERC-8004 reputation registry' }),
     keeper: z
       .object({
         configured: z.boolean(),

@@ -1,11 +1,67 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { expect, inject, it } from 'vitest'
-import { runDemo } from './run-demo.ts'
+import { launchBrowser } from './browser.ts'
+import { openPage } from './watched-page.ts'
 
-// `npm run test:slow` adds the embedded chain's own id.
+const script = join(import.meta.dirname, '../../scripts/demo.ts')
+
+/** Runs the demo, which stops before the price falls; then looks at the agent's page, and lets the price fall. */
+async function watchDemo(chainId: number, look: (page: string, fall: () => void) => Promise<void>): Promise<string> {
+  const demo = spawn(process.execPath, [script, '--watch'], {
+    env: { ...process.env, CHAIN_ID: `${chainId}` },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  const lines: string[] = []
+  const page = Promise.withResolvers<string>()
+  const closed = once(demo, 'close').then(([code]) => {
+    page.reject(new Error(`The demo exited with code ${code} before the price fell.`))
+    return code
+  })
+  createInterface({ input: demo.stdout }).on('line', line => {
+    lines.push(line)
+    const [, url] = /watch it at (\S+)/.exec(line) ?? []
+    if (url !== undefined) page.resolve(url)
+  })
+  try {
+    await look(await page.promise, () => demo.stdin.write('\n'))
+    expect(await closed).toBe(0)
+    return lines.join('\n')
+  } finally {
+    demo.kill()
+  }
+}
+
+/** Opens the page of the demo's agent, and sees its stop-loss fire without a reload. */
+async function seeTheStopLoss(url: string, fall: () => void): Promise<void> {
+  const browser = await launchBrowser()
+  try {
+    const { page, problems } = await openPage(browser)
+    let loads = 0
+    page.on('load', () => loads++)
+    await page.goto(url)
+    await page.getByRole('heading', { level: 1, name: 'demo agent' }).waitFor()
+    await page.getByText('Stop-loss waits for the price to fall').waitFor()
+    await page.getByText('Live', { exact: true }).waitFor()
+    fall()
+    await page.getByText('No open position.').waitFor()
+    const fired = page.getByRole('row').filter({ hasText: 'Stop-loss fired' })
+    await fired.waitFor()
+    expect(await fired.innerText()).toContain('NVDA')
+    expect(loads).toBe(1)
+    expect(problems).toEqual([])
+  } finally {
+    await browser.close()
+  }
+}
+
+// `npm run test:slow` runs it on the embedded chain's own id.
 it.each([inject('isFull') ? 31337 : 46630])(
-  'the demo agent proves itself on paper, is promoted and trades real capital on chain %d',
+  'the demo agent proves itself on paper, is promoted and is stopped out while its page is open, on chain %d',
   async chainId => {
-    const { stdout } = await runDemo(chainId)
+    const printed = await watchDemo(chainId, seeTheStopLoss)
     const inOrder = [
       `(chain id ${chainId})`,
       'paid over x402',
@@ -24,7 +80,7 @@ it.each([inject('isFull') ? 31337 : 46630])(
       'AAPL: ',
       'every step as expected.',
     ]
-    expect(inOrder.filter(text => !stdout.includes(text))).toEqual([])
-    expect(inOrder.toSorted((a, b) => stdout.indexOf(a) - stdout.indexOf(b))).toEqual(inOrder)
+    expect(inOrder.filter(text => !printed.includes(text))).toEqual([])
+    expect(inOrder.toSorted((a, b) => printed.indexOf(a) - printed.indexOf(b))).toEqual(inOrder)
   },
 )

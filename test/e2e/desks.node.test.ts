@@ -96,6 +96,31 @@ describe('the desks', () => {
     await other.context().close()
   })
 
+  it('let an owner withdraw an offer, and replace the signer', async () => {
+    const { agentId } = await register(8, 'Agent to keep', 'frontier')
+    const [owner, notNewOwner, newSigner] = [accountOf(8), accountOf(6), accountOf(7)]
+    const page = await openDesk(owner, `/app/owner?agent=${agentId}`)
+    async function reviewAndSign(name: string, sentence: string) {
+      const region = action(page, name)
+      await region.getByRole('button', { name: 'Review' }).click()
+      await region.getByText(sentence).waitFor()
+      await region.getByRole('button', { name: 'Sign in the wallet' }).click()
+      await region.getByText('Done.').waitFor()
+    }
+    await action(page, 'Offer to a new owner').getByLabel('New owner').fill(notNewOwner.address)
+    await reviewAndSign('Offer to a new owner', `Agent ${agentId} is offered to ${notNewOwner.address}.`)
+    const pending = async () => (await request(`/agents/${agentId}/mandate`)).pendingOwner
+    expect(await pending()).toBe(notNewOwner.address)
+    await reviewAndSign('Withdraw the offer', `The offer of agent ${agentId} is withdrawn.`)
+    expect(await pending()).toBeNull()
+
+    await action(page, 'Replace the signer').getByLabel('New signer').fill(newSigner.address)
+    await reviewAndSign('Replace the signer', `only ${newSigner.address} signs trades of agent ${agentId}.`)
+    const { agent } = await request(`/agents/${agentId}`)
+    expect([agent.owner, agent.signer]).toEqual([owner.address, newSigner.address])
+    await page.context().close()
+  })
+
   it('let a depositor deposit and, after the holding time, withdraw', async () => {
     const page = await openDesk(depositor, '/app/depositor?vault=genesis')
     const { vault: before } = await request('/vaults/genesis')

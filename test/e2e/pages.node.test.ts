@@ -1,5 +1,6 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { createScene, type SceneAgent } from '../support/scene.ts'
 import { launchBrowser } from './browser.ts'
 import { openPage } from './watched-page.ts'
@@ -11,7 +12,8 @@ const HOSTILE_NAME = `<img src=x onerror=alert(1)>${RIGHT_TO_LEFT_OVERRIDE}txt.e
 
 describe('the pages', () => {
   const serviceUrl = inject('serviceUrl')
-  const { chain, register, trade } = createScene(serviceUrl, inject('deployment'))
+  const deployment = inject('deployment')
+  const { chain, register, trade, request, sign } = createScene(serviceUrl, deployment)
   let browser: Browser
   let agent: SceneAgent
   let hostile: SceneAgent
@@ -45,6 +47,54 @@ describe('the pages', () => {
     expect(loads).toBe(1)
     expect(problems).toEqual([])
     expect([...hosts]).toEqual([new URL(serviceUrl).host])
+    await page.context().close()
+  })
+
+  it('show that a reorg took something back', async () => {
+    const { page, problems } = await openPage(browser)
+    await page.goto(`${serviceUrl}/app/agents/${hostile.agentId}`)
+    await page.getByText('Live', { exact: true }).waitFor()
+    const stopped = page.getByText('buying stopped by the owner', { exact: true })
+    const { body, typedData } = await request(`/agents/${hostile.agentId}/stop/quote?action=reduceOnly`)
+    const signature = await sign(hostile, typedData)
+    async function stopAndSeeIt() {
+      const { blockNumber } = await chain.send(deployment.accounts.payer, {
+        address: deployment.contracts.OwnerControls ?? '0x',
+        abi: ownerControlsAbi,
+        functionName: 'stopBuying',
+        args: [[BigInt(hostile.agentId)], BigInt(body.nonce), BigInt(body.deadline), signature],
+      })
+      await stopped.waitFor()
+      // Only an event that was published can be withdrawn.
+      const published = async () => BigInt((await request('/health/ready')).events.blockNumber)
+      await expect.poll(published, { timeout: 20_000 }).toBeGreaterThanOrEqual(blockNumber)
+    }
+    await chain.reorg(stopAndSeeIt)
+    await page.getByText(/The chain dropped its blocks after [\d,]+; .+ withdrawn\./).waitFor()
+    await stopped.waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Dismiss' }).click()
+    expect(await page.getByText('The chain dropped its blocks').count()).toBe(0)
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
+  it('read a chart with the arrow keys', async () => {
+    const { page, problems } = await openPage(browser)
+    await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)
+    const chart = page.getByRole('slider', { name: /^Equity and drawdown/ })
+    await chart.focus()
+    const last = Number(await chart.getAttribute('aria-valuemax'))
+    for (const [key, index] of [
+      ['Home', 0],
+      ['ArrowRight', Math.min(1, last)],
+      ['ArrowLeft', 0],
+      ['End', last],
+    ] as const) {
+      await chart.press(key)
+      expect(await chart.getAttribute('aria-valuenow')).toBe(`${index}`)
+    }
+    expect(await chart.getAttribute('aria-valuetext')).toMatch(/: equity [\d,]+, drawdown 0\.0/)
+    expect(problems).toEqual([])
     await page.context().close()
   })
 

@@ -45,6 +45,18 @@ describe('readiness', () => {
     expect((await call('getReadiness')).body.findings).toEqual([])
   })
 
+  it('names a reporter that has nowhere to post to', async () => {
+    expect((await call('getReadiness')).body.reporter).toMatchObject({
+      configured: true,
+      lanes: [{ address: accounts.reporter.address, hasRole: true, paused: false }],
+    })
+    const { ERC8004ReputationRegistry: _, ...others } = contracts
+    const tested = appWith({ CONTRACTS: JSON.stringify(others) })
+    const problem = 'the reporter has no reputation registry or no base URL'
+    expect((await call('getReadiness', {}, tested)).body.problems).toContain(problem)
+    expect((await call('getDiscovery', {}, tested)).body.features.feedback).toBe(false)
+  })
+
   it('names a vault without idle USDC', async () => {
     const vault = vaults.frontier as Address
     const idle = await node.readContract({ address: vault, abi: mandateVaultAbi, functionName: 'idleAssets' })
@@ -81,10 +93,12 @@ describe('readiness', () => {
     const tested = appWith({ OPERATOR_SECRET: 'operator' })
     const balancesFor = async (headers: Record<string, string>) => {
       const body = (await (await request('/health/ready', { headers }, tested)).json()) as Record<string, Lanes>
-      return ['executor', 'relayer', 'updater'].flatMap(group => body[group]?.lanes.map(lane => lane.balanceWei))
+      return ['executor', 'relayer', 'updater', 'reporter'].flatMap(group =>
+        body[group]?.lanes.map(lane => lane.balanceWei),
+      )
     }
-    expect(await balancesFor({})).toEqual([null, null, null])
-    expect(await balancesFor({ authorization: 'Bearer other' })).toEqual([null, null, null])
+    expect(await balancesFor({})).toEqual([null, null, null, null])
+    expect(await balancesFor({ authorization: 'Bearer other' })).toEqual([null, null, null, null])
     for (const balance of await balancesFor({ authorization: 'Bearer operator' })) expect(balance).toMatch(/^[1-9]\d+$/)
     expect((await call('getReadiness')).body.executor.lanes[0].balanceWei).toBeNull()
   })

@@ -1,4 +1,4 @@
-import { parseEventLogs, type TypedDataDefinition } from 'viem'
+import { type Hex, parseEventLogs, type TypedDataDefinition } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
@@ -83,18 +83,22 @@ export function createScene(serviceUrl: string, deployment: Deployment) {
     return { agentId: `${registered.args.agentId}`, account }
   }
 
+  /** Signs the typed data of a quote as the agent, which also owns itself. */
+  function sign({ account }: SceneAgent, typedData: Body): Promise<Hex> {
+    const { EIP712Domain: _, ...types } = typedData.types
+    return account.signTypedData({ ...typedData, types } as TypedDataDefinition)
+  }
+
   /** Quotes, signs and submits an intent; returns its receipt and its digest. */
   async function trade(
-    { agentId, account }: SceneAgent,
+    agent: SceneAgent,
     kind: keyof typeof quoteAndSubmit,
     input: Record<string, string>,
   ): Promise<Body> {
-    const path = `/agents/${agentId}/${quoteAndSubmit[kind]}`
+    const path = `/agents/${agent.agentId}/${quoteAndSubmit[kind]}`
     const { typedData, body, digest } = await request(`${path}/quote?${new URLSearchParams(input)}`)
-    const { EIP712Domain: _, ...types } = typedData.types
-    const signature = await account.signTypedData({ ...typedData, types } as TypedDataDefinition)
-    return { ...(await post(path, { ...body, signature })), digest }
+    return { ...(await post(path, { ...body, signature: await sign(agent, typedData) })), digest }
   }
 
-  return { chain, client, request, register, trade }
+  return { chain, client, request, register, sign, trade }
 }

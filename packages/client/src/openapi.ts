@@ -1265,6 +1265,8 @@ export interface components {
         registration: boolean
         x402: boolean
         priceRefresh: boolean
+        /** @description Whether weekly results are posted to the ERC-8004 reputation registry */
+        feedback: boolean
         docs: boolean
       }
       /** @description Null if the chain cannot be read */
@@ -1354,6 +1356,11 @@ export interface components {
       }
       /** @description The accounts that post prices to the oracle */
       updater: {
+        configured: boolean
+        lanes: components['schemas']['Lane'][]
+      }
+      /** @description The account that posts weekly results of agents to the ERC-8004 reputation registry */
+      reporter: {
         configured: boolean
         lanes: components['schemas']['Lane'][]
       }

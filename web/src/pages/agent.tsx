@@ -23,7 +23,7 @@ export function AgentPage({ params: { agentId: given = '' } }: PageProps) {
   const isKnown = agent.data !== undefined
   useLive(isKnown ? { agentId: given } : undefined)
   return (
-    <WhenReady resource={agent} what="this agent" lines={10}>
+    <WhenReady resource={agent} what="this agent" lines={10} title={`Agent ${given}`}>
       {({ agentId, agent }) => <KnownAgent agentId={agentId} agent={agent} />}
     </WhenReady>
   )

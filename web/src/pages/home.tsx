@@ -1,26 +1,42 @@
+import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
-import { Usdc } from '../parts/figures.tsx'
-import { PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
-import { Empty, WhenReady } from '../parts/states.tsx'
+import type { PageProps } from '../page-props.ts'
+import { type Column, DataTable } from '../parts/data-table.tsx'
+import { Count, Usdc } from '../parts/figures.tsx'
+import { Figures, PageTitle, Panel } from '../parts/panel.tsx'
+import { Empty, Placeholder, WhenReady } from '../parts/states.tsx'
 import { Badge } from '../parts/text.tsx'
+import { LeadingAgent } from './home/leading-agent.tsx'
 import { LookUp } from './home/look-up.tsx'
-import { TopAgents } from './home/top-agents.tsx'
 import { WaysToConnect } from './home/ways-to-connect.tsx'
+import { StandingTable } from './leaderboard/standing-table.tsx'
 
 /** The start page: what this is, how an agent connects, the vaults and the best agents. */
-export function HomePage() {
+export function HomePage(_: PageProps) {
   useLive({})
   const vaults = useRead('listVaults', {})
+  const tokens = useRead('listTokens', {})
+  const leaderboard = useRead('getLeaderboard', { period: 'all', limit: 5 })
   return (
     <>
-      <PageTitle title="Autonomous agents trade. Contracts hold the money." />
-      <p class="lead">
-        Agents open and close token positions with the USDC of vaults. Each trade is signed by the agent, checked
-        against the limits of its track and its owner on chain, and protected by an exit ladder that a keeper fires.
-        Everything on these pages is read from the chain and updates as it happens.
-      </p>
-      <LookUp />
+      <div class="hero">
+        <div class="hero-text">
+          <PageTitle title="Autonomous agents trade. Contracts hold the money." />
+          <p class="lead">
+            Agents trade tokenized stocks with the USDC of vaults. The agent signs each trade, contracts check it
+            against the limits of its track and its owner, and a keeper fires its exits. All figures are live from the
+            chain.
+          </p>
+          <LookUp />
+        </div>
+        <LeadingAgent leaderboard={leaderboard} />
+      </div>
+      <Totals
+        vaults={vaults.data?.vaults}
+        tokens={tokens.data?.tokens}
+        block={leaderboard.data?.asOf.blockNumber ?? undefined}
+      />
       <Panel title="Connect an agent">
         <WaysToConnect />
       </Panel>
@@ -31,45 +47,79 @@ export function HomePage() {
               vaults.length === 0 ? (
                 <Empty title="This deployment has no vault yet." />
               ) : (
-                <TableScroll label="Vaults">
-                  <table>
-                    <thead>
-                      <tr>
-                        <th scope="col">Vault</th>
-                        <th scope="col" class="right">
-                          Assets
-                        </th>
-                        <th scope="col">Trading</th>
-                      </tr>
-                    </thead>
-                    <tbody>
-                      {vaults.map(vault => (
-                        <tr key={vault.id}>
-                          <th scope="row" class="wrap">
-                            <a href={`/app/vaults/${vault.id}`}>{vault.name}</a>
-                            <span class="sub">{vault.tagline}</span>
-                          </th>
-                          <td class="right">
-                            <Usdc value={vault.totalAssets} />
-                          </td>
-                          <td>
-                            <Badge tone={vault.tradingPaused ? 'warn' : 'good'}>
-                              {vault.tradingPaused ? 'paused' : 'open'}
-                            </Badge>
-                          </td>
-                        </tr>
-                      ))}
-                    </tbody>
-                  </table>
-                </TableScroll>
+                <DataTable label="Vaults" columns={VAULT_COLUMNS} rows={vaults} keyOf={({ id }) => id} />
               )
             }
           </WhenReady>
         </Panel>
-        <Panel title="Best agents" flush aside={<a href="/app/leaderboard">Leaderboard</a>}>
-          <TopAgents />
+        <Panel title="Best agents" flush aside={<a href="/app/leaderboard?period=all">Leaderboard</a>}>
+          <WhenReady resource={leaderboard} what="the leaderboard">
+            {({ entries }) =>
+              entries.length === 0 ? (
+                <Empty title="No agent has traded yet.">An agent is ranked after its first trade.</Empty>
+              ) : (
+                <StandingTable entries={entries} vaults={[]} isShort />
+              )
+            }
+          </WhenReady>
         </Panel>
       </div>
     </>
+  )
+}
+
+const VAULT_COLUMNS: Column<Schema['Vault']>[] = [
+  {
+    head: 'Vault',
+    part: 'name',
+    wraps: true,
+    cell: ({ id, name, tagline }) => (
+      <>
+        <a href={`/app/vaults/${id}`}>{name}</a>
+        <span class="sub">{tagline}</span>
+      </>
+    ),
+  },
+  { head: 'Assets', part: 'lead', isNumber: true, cell: ({ totalAssets }) => <Usdc value={totalAssets} /> },
+  {
+    head: 'Trading',
+    cell: ({ tradingPaused }) => (
+      <Badge tone={tradingPaused ? 'warn' : 'good'}>{tradingPaused ? 'paused' : 'open'}</Badge>
+    ),
+  },
+]
+
+type TotalsProps = {
+  vaults: Schema['Vault'][] | undefined
+  tokens: Schema['Token'][] | undefined
+  block: string | undefined
+}
+
+/** What the service holds and trades, over all vaults. */
+function Totals({ vaults, tokens, block }: TotalsProps) {
+  const sumOf = (name: 'totalAssets' | 'idleAssets') =>
+    vaults ? (
+      <Usdc value={`${vaults.reduce((sum, vault) => sum + BigInt(vault[name]), 0n)}`} fraction={0} />
+    ) : (
+      <Placeholder />
+    )
+  const fresh = tokens?.filter(({ price }) => !price.stale).length ?? 0
+  return (
+    <Figures
+      items={[
+        { label: 'Assets of all vaults', value: sumOf('totalAssets') },
+        { label: 'Idle', value: sumOf('idleAssets') },
+        { label: 'Vaults', value: vaults ? <span class="num">{vaults.length}</span> : <Placeholder /> },
+        {
+          label: 'Tokens',
+          value: tokens ? <span class="num">{tokens.length}</span> : <Placeholder />,
+          ...(tokens && { note: <Count value={fresh} one="fresh price" /> }),
+        },
+        {
+          label: 'Newest block',
+          value: block ? <span class="num">{Number(block).toLocaleString('en')}</span> : <Placeholder />,
+        },
+      ]}
+    />
   )
 }

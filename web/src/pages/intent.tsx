@@ -2,7 +2,8 @@ import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
-import { Facts, PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
+import { type Column, DataTable } from '../parts/data-table.tsx'
+import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { type Step, Steps } from '../parts/steps.tsx'
 import { Badge, TransactionLink } from '../parts/text.tsx'
@@ -28,7 +29,7 @@ export function IntentPage({ params: { digest = '' } }: PageProps) {
   const agentId = intent.data?.agentId
   useLive(agentId === undefined ? undefined : { agentId })
   return (
-    <WhenReady resource={intent} what="this intent" lines={8}>
+    <WhenReady resource={intent} what="this intent" lines={8} title="Intent">
       {intent => (
         <>
           <PageTitle
@@ -133,35 +134,19 @@ function stepsOf({ state, createdAt, blockNumber }: Intent): Step[] {
   }))
 }
 
+const ATTEMPT_COLUMNS: Column<Schema['Attempt']>[] = [
+  { head: 'Transaction', part: 'name', cell: ({ transactionHash }) => <TransactionLink hash={transactionHash} /> },
+  { head: 'Purpose', cell: ({ purpose }) => (purpose === 'call' ? 'execute' : 'cancel') },
+  { head: 'Account nonce', isNumber: true, cell: ({ nonce }) => nonce },
+  { head: 'State', part: 'lead', cell: ({ state }) => state },
+  { head: 'Sent', cell: ({ sentAt }) => <Time value={sentAt} withSeconds /> },
+]
+
 const AttemptTable = ({ attempts }: { attempts: Schema['Attempt'][] }) => (
-  <TableScroll label="Attempts">
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Transaction</th>
-          <th scope="col">Purpose</th>
-          <th scope="col" class="right">
-            Account nonce
-          </th>
-          <th scope="col">State</th>
-          <th scope="col">Sent</th>
-        </tr>
-      </thead>
-      <tbody>
-        {attempts.map(({ transactionHash, purpose, nonce, state, sentAt }) => (
-          <tr key={transactionHash}>
-            <th scope="row">
-              <TransactionLink hash={transactionHash} />
-            </th>
-            <td>{purpose === 'call' ? 'execute' : 'cancel'}</td>
-            <td class="right num">{nonce}</td>
-            <td>{state}</td>
-            <td>
-              <Time value={sentAt} withSeconds />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </TableScroll>
+  <DataTable
+    label="Attempts"
+    columns={ATTEMPT_COLUMNS}
+    rows={attempts}
+    keyOf={({ transactionHash }) => transactionHash}
+  />
 )

@@ -36,7 +36,7 @@ const CHOICES: Choice[] = [
     name: 'capital',
     label: 'Capital',
     values: [
-      ['', 'Real and on paper'],
+      ['', 'All'],
       ['real', 'Real'],
       ['simulated', 'On paper'],
     ],
@@ -114,7 +114,11 @@ export function LeaderboardPage({ query }: PageProps) {
                   An agent is ranked after its first trade. A longer period may have some.
                 </Empty>
               ) : (
-                <StandingTable entries={entries} vaults={vaults.data?.vaults ?? []} />
+                <StandingTable
+                  entries={entries}
+                  vaults={vaults.data?.vaults ?? []}
+                  sort={sort as Schema['Leaderboard']['sort']}
+                />
               )}
               <Pages
                 hasNewer={cursor !== null}

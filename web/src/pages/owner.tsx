@@ -1,9 +1,11 @@
 import { useState } from 'preact/hooks'
+import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useStore } from '../data/store.ts'
 import { useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
-import { PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
+import { type Column, DataTable } from '../parts/data-table.tsx'
+import { PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { Untrusted } from '../parts/text.tsx'
 import { navigate } from '../router.tsx'
@@ -33,14 +35,19 @@ export function OwnerPage({ query }: PageProps) {
         <WalletBar />
       </Panel>
       <div class="columns desk">
-        <Panel title="Agents of an owner" flush>
-          <OwnerField key={owner ?? ''} owner={owner ?? ''} query={query} />
-          {owner !== undefined && isAddress(owner) ? (
-            <AgentsOfOwner owner={owner} chosen={chosenAgent} query={query} />
-          ) : (
-            <Empty title="Whose agents?">Connect a wallet, or paste the address of an owner.</Empty>
-          )}
-        </Panel>
+        <div class="stack">
+          <Panel title="Agents of an owner" flush>
+            <OwnerField key={owner ?? ''} owner={owner ?? ''} query={query} />
+            {owner !== undefined && isAddress(owner) ? (
+              <AgentsOfOwner owner={owner} chosen={chosenAgent} query={query} />
+            ) : (
+              <Empty title="Whose agents?">Connect a wallet, or paste the address of an owner.</Empty>
+            )}
+          </Panel>
+          <Panel title="Offered to you">
+            <AcceptOffer />
+          </Panel>
+        </div>
         {chosenAgent === undefined ? (
           <Panel title="Agent">
             <Empty title="Choose an agent.">What its owner can do with it appears here.</Empty>
@@ -49,9 +56,6 @@ export function OwnerPage({ query }: PageProps) {
           <AgentControls key={chosenAgent} agentId={chosenAgent} />
         )}
       </div>
-      <Panel title="Accept an agent that was offered to you">
-        <AcceptOffer />
-      </Panel>
     </>
   )
 }
@@ -101,48 +105,49 @@ function AgentsOfOwner({ owner, chosen, query }: AgentsProps) {
     <WhenReady resource={agents} what="the agents of this owner">
       {({ agents }) =>
         agents.length === 0 ? (
-          <Empty title="This address owns no agent.">An agent that was offered to it is accepted below.</Empty>
+          <Empty title="This address owns no agent.">An agent that was offered to it can be accepted below.</Empty>
         ) : (
-          <TableScroll label="Agents of this owner">
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Agent</th>
-                  <th scope="col">Track</th>
-                  <th scope="col">Status</th>
-                  <th scope="col">
-                    <span class="hidden">Choose</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {agents.map(({ agentId, agent }) => (
-                  <tr key={agentId} class={agentId === chosen ? 'chosen' : undefined}>
-                    <th scope="row" class="agent-name">
-                      <a href={`/app/agents/${agentId}`}>
-                        <Untrusted text={agent.name} /> <span class="fine">#{agentId}</span>
-                      </a>
-                    </th>
-                    <td>{titleCase(agent.trackName)}</td>
-                    <td>
-                      <AgentStatus name={agent.statusName} />
-                    </td>
-                    <td class="right">
-                      {agentId === chosen ? (
-                        'chosen'
-                      ) : (
-                        <a href={withParameter(query, 'agent', agentId)}>
-                          Control<span class="hidden"> agent {agentId}</span>
-                        </a>
-                      )}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </TableScroll>
+          <DataTable
+            label="Agents of this owner"
+            columns={columnsOf(chosen, query)}
+            rows={agents}
+            keyOf={({ agentId }) => agentId}
+            isChosen={({ agentId }) => agentId === chosen}
+          />
         )
       }
     </WhenReady>
   )
 }
+
+type OwnedAgent = Schema['AgentList']['agents'][number]
+
+const columnsOf = (chosen: string | undefined, query: URLSearchParams): Column<OwnedAgent>[] => [
+  {
+    head: 'Agent',
+    part: 'name',
+    cell: ({ agentId, agent }) => (
+      <span class="agent-name">
+        <a href={`/app/agents/${agentId}`}>
+          <Untrusted text={agent.name} /> <span class="fine">#{agentId}</span>
+        </a>
+      </span>
+    ),
+  },
+  { head: 'Track', cell: ({ agent }) => titleCase(agent.trackName) },
+  { head: 'Status', cell: ({ agent }) => <AgentStatus name={agent.statusName} /> },
+  {
+    head: 'Choose',
+    part: 'lead',
+    isNumber: true,
+    isHeadHidden: true,
+    cell: ({ agentId }) =>
+      agentId === chosen ? (
+        'chosen'
+      ) : (
+        <a href={withParameter(query, 'agent', agentId)}>
+          Control<span class="hidden"> agent {agentId}</span>
+        </a>
+      ),
+  },
+]

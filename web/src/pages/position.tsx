@@ -5,11 +5,11 @@ import { formatBps } from '../format/amounts.ts'
 import type { PageProps } from '../page-props.ts'
 import { Percent, Price, Tokens, Usdc } from '../parts/figures.tsx'
 import { Ladder, ladderRules } from '../parts/ladder.tsx'
-import { Figures, PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
+import { Figures, PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
-import { Badge, CapitalMode, TransactionLink, Untrusted } from '../parts/text.tsx'
+import { Badge, CapitalMode, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
-import { tradeName } from './agent/trades.tsx'
+import { TradeTable } from './agent/trades.tsx'
 import { KeeperReport, RuleTable } from './position/rules.tsx'
 import { MarketHours } from './vault/market-hours.tsx'
 
@@ -23,7 +23,7 @@ export function PositionPage({ params: { agentId = '', positionId = '' } }: Page
   const tokens = useRead('listTokens', {}, { pollMs: 120_000 })
   useLive(position.data && { agentId })
   return (
-    <WhenReady resource={position} what="this position" lines={8}>
+    <WhenReady resource={position} what="this position" lines={8} title={`Position ${positionId}`}>
       {({ position, agentId }) => (
         <>
           <PageTitle
@@ -123,50 +123,7 @@ function PositionTrades({ agentId, position }: { agentId: string; position: Posi
       {({ trades }) => {
         const own = trades.filter(({ positionId }) => positionId === position.positionId)
         if (own.length === 0) return <Empty title="No indexed trade yet." />
-        return (
-          <TableScroll label="Trades of this position">
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Time</th>
-                  <th scope="col">Trade</th>
-                  <th scope="col" class="right">
-                    Amount
-                  </th>
-                  <th scope="col" class="right">
-                    Price
-                  </th>
-                  <th scope="col" class="right">
-                    Realized
-                  </th>
-                  <th scope="col">Transaction</th>
-                </tr>
-              </thead>
-              <tbody>
-                {own.map(trade => (
-                  <tr key={trade.id}>
-                    <td>
-                      <Time value={trade.timestamp} withSeconds />
-                    </td>
-                    <th scope="row">{tradeName(trade)}</th>
-                    <td class="right">
-                      <Usdc value={trade.usdcAmount} />
-                    </td>
-                    <td class="right">
-                      <Usdc value={trade.priceUsdc} />
-                    </td>
-                    <td class="right">
-                      <Usdc value={trade.realizedPnlUsdc ?? trade.positionPnlUsdc} signed />
-                    </td>
-                    <td>
-                      <TransactionLink hash={trade.transactionHash} />
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </TableScroll>
-        )
+        return <TradeTable agentId={agentId} trades={own} isOfOne />
       }}
     </WhenReady>
   )

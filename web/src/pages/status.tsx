@@ -2,7 +2,8 @@ import type { ComponentChildren } from 'preact'
 import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
-import { PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
+import { type Column, DataTable } from '../parts/data-table.tsx'
+import { PageTitle, Panel } from '../parts/panel.tsx'
 import { Failure, Loading } from '../parts/states.tsx'
 import { Address, Badge } from '../parts/text.tsx'
 import { Duration, Time } from '../parts/times.tsx'
@@ -151,60 +152,42 @@ function PartTable({ facts }: { facts: Readiness }) {
       text: paused.registry ? 'paused' : FEES[facilitator.kind],
     },
   ]
-  return (
-    <TableScroll label="Parts of the service">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Part</th>
-            <th scope="col">State</th>
-            <th scope="col">Facts</th>
-          </tr>
-        </thead>
-        <tbody>
-          {parts.map(({ name, isFine, text }) => (
-            <tr key={name}>
-              <th scope="row">{name}</th>
-              <td>
-                <Badge tone={isFine ? 'good' : 'warn'}>{isFine ? 'fine' : 'look here'}</Badge>
-              </td>
-              <td class="wrap">{text}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </TableScroll>
-  )
+  return <DataTable label="Parts of the service" columns={PART_COLUMNS} rows={parts} keyOf={({ name }) => name} />
 }
+
+type Finding = Readiness['findings'][number]
+
+const FINDING_COLUMNS: Column<Finding>[] = [
+  { head: 'Check', part: 'name', cell: ({ check }) => check },
+  {
+    head: 'State',
+    part: 'lead',
+    cell: ({ verdict }) => <Badge tone={verdict === 'wrong' ? 'bad' : 'warn'}>{verdict}</Badge>,
+  },
+  { head: 'Finding', part: 'text', wraps: true, cell: ({ sentence }) => sentence },
+  { head: 'What fixes it', part: 'text', wraps: true, cell: ({ fix }) => fix && <code>{fix}</code> },
+]
 
 function FindingTable({ findings }: { findings: Readiness['findings'] }) {
   return (
-    <TableScroll label="Findings">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Check</th>
-            <th scope="col">State</th>
-            <th scope="col">Finding</th>
-            <th scope="col">What fixes it</th>
-          </tr>
-        </thead>
-        <tbody>
-          {findings.map(({ check, subject, verdict, sentence, fix }) => (
-            <tr key={`${check} ${subject} ${sentence}`}>
-              <th scope="row">{check}</th>
-              <td>
-                <Badge tone={verdict === 'wrong' ? 'bad' : 'warn'}>{verdict}</Badge>
-              </td>
-              <td class="wrap">{sentence}</td>
-              <td class="wrap">{fix && <code>{fix}</code>}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </TableScroll>
+    <DataTable
+      label="Findings"
+      columns={FINDING_COLUMNS}
+      rows={findings}
+      keyOf={({ check, subject, sentence }) => `${check} ${subject} ${sentence}`}
+    />
   )
 }
+
+const PART_COLUMNS: Column<Part>[] = [
+  { head: 'Part', part: 'name', cell: ({ name }) => name },
+  {
+    head: 'State',
+    part: 'lead',
+    cell: ({ isFine }) => <Badge tone={isFine ? 'good' : 'warn'}>{isFine ? 'fine' : 'look here'}</Badge>,
+  },
+  { head: 'Facts', part: 'text', wraps: true, cell: ({ text }) => text },
+]
 
 const FEES = {
   none: 'open, without a fee',
@@ -219,52 +202,31 @@ function LaneTable({ facts }: { facts: Readiness }) {
     ['Registers agents', facts.relayer.lanes],
     ['Posts prices', facts.updater.lanes],
     ['Fires exits', facts.keeper.lanes],
+    ['Posts weekly results', facts.reporter.lanes],
   ] as const
   const lanes = roles.flatMap(([role, own]) => own.map(lane => ({ role, lane })))
   return (
-    <TableScroll label="Accounts">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Role</th>
-            <th scope="col">Account</th>
-            <th scope="col">State</th>
-            <th scope="col" class="right">
-              Pending
-            </th>
-            <th scope="col" class="right">
-              Oldest
-            </th>
-            <th scope="col" class="right">
-              Next nonce
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {lanes.map(({ role, lane }) => (
-            <tr key={`${role} ${lane.address}`}>
-              <th scope="row">{role}</th>
-              <td>
-                <Address value={lane.address} />
-              </td>
-              <td>
-                {lane.paused ? (
-                  <Badge tone="bad">paused: {lane.pausedFor}</Badge>
-                ) : lane.hasRole ? (
-                  <Badge tone="good">ready</Badge>
-                ) : (
-                  <Badge tone="bad">lacks its role</Badge>
-                )}
-              </td>
-              <td class="right num">{lane.pending}</td>
-              <td class="right">
-                <Duration seconds={lane.oldestPendingSeconds} />
-              </td>
-              <td class="right num">{lane.nextNonce ?? '–'}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </TableScroll>
+    <DataTable
+      label="Accounts"
+      columns={LANE_COLUMNS}
+      rows={lanes}
+      keyOf={({ role, lane }) => `${role} ${lane.address}`}
+    />
   )
+}
+
+type RoleLane = { role: string; lane: Readiness['executor']['lanes'][number] }
+
+const LANE_COLUMNS: Column<RoleLane>[] = [
+  { head: 'Role', part: 'name', cell: ({ role }) => role },
+  { head: 'Account', cell: ({ lane }) => <Address value={lane.address} /> },
+  { head: 'State', part: 'lead', cell: ({ lane }) => <LaneState lane={lane} /> },
+  { head: 'Pending', isNumber: true, cell: ({ lane }) => lane.pending },
+  { head: 'Oldest', isNumber: true, cell: ({ lane }) => <Duration seconds={lane.oldestPendingSeconds} /> },
+  { head: 'Next nonce', isNumber: true, cell: ({ lane }) => lane.nextNonce ?? '–' },
+]
+
+function LaneState({ lane }: Pick<RoleLane, 'lane'>) {
+  if (lane.paused) return <Badge tone="bad">paused: {lane.pausedFor}</Badge>
+  return lane.hasRole ? <Badge tone="good">ready</Badge> : <Badge tone="bad">lacks its role</Badge>
 }

@@ -1,4 +1,5 @@
 import type { Schema } from '../data/client.ts'
+import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
 import { useDeployment } from '../parts/deployment.tsx'
@@ -16,9 +17,10 @@ const NAMES = { pending: 'pending', success: 'executed', reverted: 'reverted' }
 /** One transaction: whether it is included, and what became of it. */
 export function TransactionPage({ params: { hash = '' } }: PageProps) {
   const { explorer } = useDeployment()
+  useLive({})
   const transaction = useRead('getTransaction', { txHash: hash }, { pollMs: POLL_MS })
   return (
-    <WhenReady resource={transaction} what="this transaction" lines={6}>
+    <WhenReady resource={transaction} what="this transaction" lines={6} title="Transaction">
       {transaction => (
         <>
           <PageTitle

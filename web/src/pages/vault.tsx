@@ -4,8 +4,9 @@ import { useRead } from '../data/use-read.ts'
 import { formatBps } from '../format/amounts.ts'
 import { formatDuration } from '../format/time.ts'
 import type { PageProps } from '../page-props.ts'
+import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Percent, Price, Tokens, Usdc } from '../parts/figures.tsx'
-import { Facts, PageTitle, Panel, TableScroll } from '../parts/panel.tsx'
+import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { Address, Badge, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
@@ -22,7 +23,7 @@ export function VaultPage({ params: { id = '' } }: PageProps) {
   const tokens = useRead('listVaultTokens', { id })
   const agents = useRead('listAgents', { vault: id, limit: 20 })
   return (
-    <WhenReady resource={vault} what="this vault" lines={10}>
+    <WhenReady resource={vault} what="this vault" lines={10} title="Vault">
       {({ vault }) => (
         <>
           <PageTitle
@@ -97,52 +98,36 @@ function Holdings({ stats, tokens }: HoldingsProps) {
     return (
       <Empty title="All assets are idle USDC.">Tokens appear here while an agent has a position in real capital.</Empty>
     )
-  return (
-    <TableScroll label="Holdings">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Token</th>
-            <th scope="col" class="right">
-              Amount
-            </th>
-            <th scope="col" class="right">
-              Price
-            </th>
-            <th scope="col" class="right">
-              Value
-            </th>
-            <th scope="col" class="right">
-              Share
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {stats.deployed.map(({ symbol, token, tokenAmount, valueUsdc, priceUsd, priceStale }) => (
-            <tr key={token}>
-              <th scope="row">{symbol}</th>
-              <td class="right">
-                <Tokens
-                  value={tokenAmount}
-                  decimals={tokens?.find(({ address }) => address === token)?.decimals ?? 18}
-                  symbol={symbol}
-                />
-              </td>
-              <td class="right">
-                <Price usd={priceUsd} /> {priceStale && <Badge tone="warn">stale</Badge>}
-              </td>
-              <td class="right">
-                <Usdc value={valueUsdc} />
-              </td>
-              <td class="right">
-                <Percent bps={shareBps(valueUsdc, stats.totalAssets)} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </TableScroll>
-  )
+  const columns: Column<Schema['VaultStats']['deployed'][number]>[] = [
+    { head: 'Token', part: 'name', cell: ({ symbol }) => symbol },
+    {
+      head: 'Amount',
+      isNumber: true,
+      cell: ({ token, tokenAmount, symbol }) => (
+        <Tokens
+          value={tokenAmount}
+          decimals={tokens?.find(({ address }) => address === token)?.decimals ?? 18}
+          symbol={symbol}
+        />
+      ),
+    },
+    {
+      head: 'Price',
+      isNumber: true,
+      cell: ({ priceUsd, priceStale }) => (
+        <>
+          <Price usd={priceUsd} /> {priceStale && <Badge tone="warn">stale</Badge>}
+        </>
+      ),
+    },
+    { head: 'Value', part: 'lead', isNumber: true, cell: ({ valueUsdc }) => <Usdc value={valueUsdc} /> },
+    {
+      head: 'Share',
+      isNumber: true,
+      cell: ({ valueUsdc }) => <Percent bps={shareBps(valueUsdc, stats.totalAssets)} />,
+    },
+  ]
+  return <DataTable label="Holdings" columns={columns} rows={stats.deployed} keyOf={({ token }) => token} />
 }
 
 type Liquidity = Schema['VaultStats']['liquidity']
@@ -172,87 +157,59 @@ export function Terms({ liquidity }: { liquidity: Liquidity }) {
   )
 }
 
+const TOKEN_COLUMNS: Column<Schema['Token']>[] = [
+  { head: 'Token', part: 'name', cell: ({ symbol }) => symbol },
+  { head: 'Name', cell: ({ name }) => name },
+  { head: 'Price', part: 'lead', isNumber: true, cell: ({ price }) => <Price usd={price.priceUsd} /> },
+  {
+    head: 'Observed',
+    cell: ({ price }) => (
+      <>
+        <Time value={price.updatedAt} /> {price.stale && <Badge tone="warn">stale</Badge>}
+      </>
+    ),
+  },
+  { head: 'Market', cell: ({ market }) => <MarketHours market={market} /> },
+  {
+    head: 'Buying',
+    cell: ({ allowedInVault, active }) =>
+      allowedInVault !== false && active ? 'allowed' : <Badge tone="warn">closed</Badge>,
+  },
+]
+
 const TokenTable = ({ tokens }: { tokens: Schema['Token'][] }) => (
-  <TableScroll label="Tokens">
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Token</th>
-          <th scope="col">Name</th>
-          <th scope="col" class="right">
-            Price
-          </th>
-          <th scope="col">Observed</th>
-          <th scope="col">Market</th>
-          <th scope="col">Buying</th>
-        </tr>
-      </thead>
-      <tbody>
-        {tokens.map(({ symbol, name, address, price, market, allowedInVault, active }) => (
-          <tr key={address}>
-            <th scope="row">{symbol}</th>
-            <td>{name}</td>
-            <td class="right">
-              <Price usd={price.priceUsd} />
-            </td>
-            <td>
-              <Time value={price.updatedAt} /> {price.stale && <Badge tone="warn">stale</Badge>}
-            </td>
-            <td>
-              <MarketHours market={market} />
-            </td>
-            <td>{allowedInVault !== false && active ? 'allowed' : <Badge tone="warn">closed</Badge>}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </TableScroll>
+  <DataTable label="Tokens" columns={TOKEN_COLUMNS} rows={tokens} keyOf={({ address }) => address} />
 )
 
+type ListedAgent = Schema['AgentList']['agents'][number]
+
+const AGENT_COLUMNS: Column<ListedAgent>[] = [
+  {
+    head: 'Agent',
+    part: 'name',
+    cell: ({ agentId, agent }) => (
+      <span class="agent-name">
+        <a href={`/app/agents/${agentId}`}>
+          <Untrusted text={agent.name} /> <span class="fine">#{agentId}</span>
+        </a>
+      </span>
+    ),
+  },
+  { head: 'Track', cell: ({ agent }) => titleCase(agent.trackName) },
+  { head: 'Status', part: 'lead', cell: ({ agent }) => <AgentStatus name={agent.statusName} /> },
+  { head: 'Owner', cell: ({ agent }) => <Address value={agent.owner} /> },
+  { head: 'Registered', cell: ({ agent }) => <Time value={agent.createdAt} /> },
+]
+
 /** Agents with their track and status. */
-export function AgentTable({ agents }: { agents: Schema['AgentList']['agents'] }) {
+function AgentTable({ agents }: { agents: ListedAgent[] }) {
   if (agents.length === 0)
     return (
       <Empty title="No agent trades here yet.">
         Agents register over the API; <a href="/">the start page</a> says how.
       </Empty>
     )
-  return (
-    <TableScroll label="Agents">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Agent</th>
-            <th scope="col">Track</th>
-            <th scope="col">Status</th>
-            <th scope="col">Owner</th>
-            <th scope="col">Registered</th>
-          </tr>
-        </thead>
-        <tbody>
-          {agents.map(({ agentId, agent }) => (
-            <tr key={agentId}>
-              <th scope="row">
-                <a href={`/app/agents/${agentId}`}>
-                  <Untrusted text={agent.name} /> <span class="fine">#{agentId}</span>
-                </a>
-              </th>
-              <td>{titleCase(agent.trackName)}</td>
-              <td>
-                <AgentStatus name={agent.statusName} />
-              </td>
-              <td>
-                <Address value={agent.owner} />
-              </td>
-              <td>
-                <Time value={agent.createdAt} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </TableScroll>
-  )
+  return <DataTable label="Agents" columns={AGENT_COLUMNS} rows={agents} keyOf={({ agentId }) => agentId} />
 }
 
 export const AgentStatus = ({ name }: { name: string }) => (

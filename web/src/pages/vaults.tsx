@@ -1,16 +1,18 @@
 import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
-import { Count, Percent, Usdc } from '../parts/figures.tsx'
+import { Count, Percent, Price, Usdc } from '../parts/figures.tsx'
 import { PageTitle } from '../parts/panel.tsx'
 import { Empty, Placeholder, WhenReady } from '../parts/states.tsx'
 import { Badge } from '../parts/text.tsx'
+import { MarketHours } from './vault/market-hours.tsx'
 import { TrackTable } from './vault/tracks.tsx'
 
 /** All vaults with their tracks. */
 export function VaultsPage() {
   useLive({})
   const vaults = useRead('listVaults', {})
+  const tokens = useRead('listTokens', {})
   return (
     <>
       <PageTitle
@@ -27,7 +29,7 @@ export function VaultsPage() {
           ) : (
             <div class="stack">
               {vaults.map(vault => (
-                <VaultSummary key={vault.id} vault={vault} />
+                <VaultSummary key={vault.id} vault={vault} tokens={tokens.data?.tokens} />
               ))}
             </div>
           )
@@ -39,7 +41,8 @@ export function VaultsPage() {
 
 type VaultProps = { vault: Schema['Vault'] }
 
-function VaultSummary({ vault }: VaultProps) {
+function VaultSummary({ vault, tokens }: VaultProps & { tokens: Schema['Token'][] | undefined }) {
+  const own = tokens?.filter(({ vaultIds }) => vaultIds.includes(vault.id)) ?? []
   return (
     <article class="panel vault" aria-labelledby={`vault-${vault.id}`}>
       <header>
@@ -56,9 +59,38 @@ function VaultSummary({ vault }: VaultProps) {
       <div class="body">
         <VaultFigures vault={vault} />
         <p class="prose">{vault.description}</p>
+        <Ticker tokens={own} label={`Tokens of ${vault.name}`} />
       </div>
       <TrackTable vault={vault} />
     </article>
+  )
+}
+
+/** The tokens that a vault trades, with their prices and what its markets do. */
+function Ticker({ tokens, label }: { tokens: Schema['Token'][]; label: string }) {
+  const [first] = tokens
+  if (first === undefined) return null
+  const isOneMarket = tokens.every(({ market }) => market.session === first.market.session)
+  return (
+    <div class="ticker">
+      <ul aria-label={label}>
+        {tokens.map(({ address, symbol, price, market }) => (
+          <li key={address}>
+            <b>{symbol}</b> <Price usd={price.priceUsd} /> {price.stale && <Badge tone="warn">stale</Badge>}
+            {!isOneMarket && (
+              <span class="fine">
+                <MarketHours market={market} />
+              </span>
+            )}
+          </li>
+        ))}
+      </ul>
+      {isOneMarket && (
+        <p class="fine">
+          Market <MarketHours market={first.market} />
+        </p>
+      )}
+    </div>
   )
 }
 

@@ -1,9 +1,17 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
-import { useStore } from '../data/store.ts'
-import { theme } from '../theme.ts'
-import type { DrawnChart, Line } from './draw-chart.ts'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { formatLocal } from '../format/time.ts'
+import { nearestIndex, roundValues, timeTicks } from './chart-scale.ts'
 import { TableScroll } from './panel.tsx'
+
+/** One line of a chart. Lines of pane 1 are drawn below the main pane. All lines have the same times. */
+export type Line = {
+  name: string
+  values: { time: number; value: number }[]
+  color: 'accent' | 'loss'
+  pane: 0 | 1
+  format: (value: number) => string
+}
 
 type ChartProps = {
   /** In words, what the lines show and where they end. */
@@ -16,43 +24,211 @@ type ChartProps = {
   size?: 'tall' | 'low'
 }
 
-/** A chart with a legend that follows the pointer, and the same data as a table. */
+const DAY_SECONDS = 86_400
+const RANGES = [
+  ['1 D', 'One day', DAY_SECONDS],
+  ['1 W', 'One week', 7 * DAY_SECONDS],
+  ['All', 'All', Number.POSITIVE_INFINITY],
+] as const
+
+/** A chart with a legend that follows the pointer or the arrow keys, and the same data as a table. */
 export function Chart({ summary, lines, legend, table, size = 'tall' }: ChartProps) {
-  const element = useRef<HTMLDivElement>(null)
-  const drawn = useRef<DrawnChart>(undefined)
-  const [hovered, setHovered] = useState<number>()
-  const chosen = useStore(theme)
-  const latest = useRef(lines)
-  latest.current = lines
-
-  useEffect(() => {
-    let isGone = false
-    import('./draw-chart.ts').then(({ drawChart }) => {
-      if (!isGone && element.current) drawn.current = drawChart(element.current, latest.current, setHovered)
-    })
-    const scheme = window.matchMedia('(prefers-color-scheme: dark)')
-    const recolor = () => drawn.current?.recolor()
-    scheme.addEventListener('change', recolor)
-    return () => {
-      isGone = true
-      scheme.removeEventListener('change', recolor)
-      drawn.current?.remove()
-      drawn.current = undefined
-    }
-  }, [])
-  useEffect(() => drawn.current?.update(lines), [lines])
-  useEffect(() => drawn.current?.recolor(), [chosen])
-
+  const [chosen, setChosen] = useState<number>()
+  const [range, setRange] = useState(Number.POSITIVE_INFINITY)
+  const times = lines[0]?.values.map(({ time }) => time) ?? []
+  const span = (times.at(-1) ?? 0) - (times[0] ?? 0)
+  const offered = RANGES.filter(([, , seconds]) => seconds < span || seconds === Number.POSITIVE_INFINITY)
+  const from = (times.at(-1) ?? 0) - range
+  const shown = lines.map(line => ({ ...line, values: line.values.filter(({ time }) => time >= from) }))
   return (
     <div class="chart">
-      <div class="chart-legend">{legend(hovered)}</div>
-      <div class={`chart-canvas ${size}`} role="img" aria-label={summary}>
-        <div ref={element} aria-hidden="true" />
+      <div class="chart-head">
+        <div class="chart-legend">{legend(chosen)}</div>
+        {offered.length > 1 && (
+          <fieldset class="ranges">
+            <legend class="hidden">Period of the chart</legend>
+            {offered.map(([label, name, seconds]) => (
+              <button
+                key={label}
+                type="button"
+                aria-label={name}
+                aria-pressed={range === seconds}
+                onClick={() => setRange(seconds)}
+              >
+                {label}
+              </button>
+            ))}
+          </fieldset>
+        )}
       </div>
+      <Drawing summary={summary} lines={shown} size={size} chosen={chosen} onChoose={setChosen} />
       <details>
         <summary>Show as a table</summary>
         <TableScroll label={`${summary} As a table.`}>{table}</TableScroll>
       </details>
     </div>
   )
+}
+
+const HEIGHTS = { tall: 300, low: 210 }
+const AXIS_WIDTH = 58
+const AXIS_HEIGHT = 24
+const PANE_GAP = 18
+const TICK_WIDTH = 96
+const TOP = 8
+
+type DrawingProps = {
+  summary: string
+  lines: Line[]
+  size: 'tall' | 'low'
+  chosen: number | undefined
+  onChoose: (time?: number) => void
+}
+
+/** The chart itself. The arrow keys, Home and End move its cursor as a pointer does. */
+function Drawing({ summary, lines, size, chosen, onChoose }: DrawingProps) {
+  const element = useRef<HTMLDivElement>(null)
+  const width = useWidth(element)
+  const times = lines[0]?.values.map(({ time }) => time) ?? []
+  const [from = 0, to = 0] = [times[0], times.at(-1)]
+  const plotWidth = Math.max(1, width - AXIS_WIDTH)
+  const x = (time: number) => (to === from ? plotWidth : ((time - from) / (to - from)) * plotWidth)
+  const index = chosen === undefined ? times.length - 1 : nearestIndex(times, chosen)
+  const bottom = HEIGHTS[size] - AXIS_HEIGHT
+  const hasSecond = lines.some(({ pane }) => pane === 1)
+  const divide = hasSecond ? Math.round(bottom * 0.7) : bottom
+
+  const choose = (next: number) => onChoose(times[Math.min(times.length - 1, Math.max(0, next))])
+  function onKeyDown(event: KeyboardEvent) {
+    const moves: Record<string, number | undefined> = {
+      ArrowLeft: index - 1,
+      ArrowRight: index + 1,
+      Home: 0,
+      End: times.length - 1,
+    }
+    if (event.key === 'Escape') onChoose(undefined)
+    const next = moves[event.key]
+    if (next === undefined) return
+    event.preventDefault()
+    choose(next)
+  }
+  function onPointerMove(event: PointerEvent) {
+    const left = element.current?.getBoundingClientRect().left ?? 0
+    choose(nearestIndex(times, from + ((event.clientX - left) / plotWidth) * (to - from)))
+  }
+  const valueText = lines.map(({ name, values, format }) => `${name} ${format(values[index]?.value ?? 0)}`)
+  return (
+    <div
+      ref={element}
+      class={`chart-canvas ${size}`}
+      role="slider"
+      tabIndex={0}
+      aria-label={summary}
+      aria-valuemin={0}
+      aria-valuemax={Math.max(0, times.length - 1)}
+      aria-valuenow={index}
+      aria-valuetext={`${formatLocal(times[index] ?? 0)}: ${valueText.join(', ')}`}
+      onKeyDown={onKeyDown}
+      onPointerMove={onPointerMove}
+      onPointerLeave={() => onChoose(undefined)}
+      onBlur={() => onChoose(undefined)}
+    >
+      {width > 0 && (
+        <svg width={width} height={HEIGHTS[size]} aria-hidden="true">
+          {timeTicks(from, to, Math.floor(plotWidth / TICK_WIDTH)).map(({ at, text, isMajor }) => (
+            <text
+              key={at}
+              class={isMajor ? 'tick major' : 'tick'}
+              x={Math.min(plotWidth - 16, Math.max(16, x(at)))}
+              y={HEIGHTS[size] - 6}
+            >
+              {text}
+            </text>
+          ))}
+          {lines.map(line => (
+            <Pane
+              key={line.name}
+              line={line}
+              x={x}
+              width={plotWidth}
+              top={line.pane === 0 ? TOP : divide + PANE_GAP}
+              bottom={line.pane === 0 ? divide : bottom}
+              index={chosen === undefined ? undefined : index}
+            />
+          ))}
+          {chosen !== undefined && <path class="cursor" d={`M${x(times[index] ?? 0)} ${TOP}V${bottom}`} />}
+        </svg>
+      )}
+    </div>
+  )
+}
+
+type PaneProps = {
+  line: Line
+  x: (time: number) => number
+  width: number
+  top: number
+  bottom: number
+  /** The value under the cursor. */
+  index: number | undefined
+}
+
+/** A line over its grid, with its last value on the axis. Values hold until the next one, so the line has steps. */
+function Pane({ line: { values, color, pane, format }, x, width, top, bottom, index }: PaneProps) {
+  const fill = useId()
+  const last = values.at(-1)
+  if (last === undefined) return null
+  const numbers = values.map(({ value }) => value)
+  const [lowest, highest] = [Math.min(...numbers), Math.max(...numbers)]
+  const room = (highest - lowest || Math.abs(highest) * 0.01 || 1) * 0.08
+  const [low, high] = [lowest - room, pane === 1 ? highest : highest + room]
+  const y = (value: number) => bottom - ((value - low) / (high - low)) * (bottom - top)
+  const [first] = values
+  const line = values
+    .slice(1)
+    .reduce(
+      (path, { time, value }) => `${path}H${x(time).toFixed(1)}V${y(value).toFixed(1)}`,
+      `M${x(first?.time ?? 0).toFixed(1)} ${y(first?.value ?? 0).toFixed(1)}`,
+    )
+  const base = pane === 1 ? top : bottom
+  const lastY = y(last.value)
+  const marked = index === undefined ? last : values[index]
+  return (
+    <g class={`pane ${color}`}>
+      <linearGradient id={fill} x1="0" x2="0" y1={pane === 1 ? '1' : '0'} y2={pane === 1 ? '0' : '1'}>
+        <stop offset="0" class="fill-strong" />
+        <stop offset="1" class="fill-none" />
+      </linearGradient>
+      {roundValues(low, high, pane === 1 ? 2 : Math.max(3, Math.round((bottom - top) / 50))).map(value => (
+        <g key={value}>
+          <path class="grid" d={`M0 ${y(value).toFixed(1)}H${width}`} />
+          {Math.abs(y(value) - lastY) > 15 && (
+            <text class="tick value" x={width + 10} y={y(value) + 4}>
+              {format(value)}
+            </text>
+          )}
+        </g>
+      ))}
+      <path d={`${line}V${base}H${x(first?.time ?? 0).toFixed(1)}Z`} fill={`url(#${fill})`} />
+      <path class="line" d={line} />
+      <rect class="last" x={width + 4} y={lastY - 9} width={AXIS_WIDTH - 4} height="18" rx="4" />
+      <text class="last-text" x={width + 10} y={lastY + 4}>
+        {format(last.value)}
+      </text>
+      {marked && <circle class="dot" cx={x(marked.time)} cy={y(marked.value)} r="4" />}
+    </g>
+  )
+}
+
+/** Returns the width of an element in pixels, and renders again when it changes; 0 at first. */
+function useWidth(element: { current: HTMLElement | null }): number {
+  const [width, setWidth] = useState(0)
+  useEffect(() => {
+    const { current } = element
+    if (current === null) return
+    const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 0)))
+    observer.observe(current)
+    return () => observer.disconnect()
+  }, [])
+  return width
 }

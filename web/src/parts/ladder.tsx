@@ -1,5 +1,5 @@
 import type { Schema } from '../data/client.ts'
-import { formatBps, formatUsd } from '../format/amounts.ts'
+import { formatBps, formatUsd, withSign } from '../format/amounts.ts'
 
 type Rule = Schema['ExitRule'] & { isFired: boolean }
 type LadderProps = {
@@ -11,12 +11,16 @@ type LadderProps = {
   isPriceStale?: boolean
 }
 
-type Mark = { at: number; row: number; kind: 'stop' | 'profit'; price: number; rule: Rule }
+/** `row` is the row of the label on a narrow scale, `wideRow` on a wide one. */
+type Mark = { at: number; row: number; wideRow: number; kind: 'stop' | 'profit'; price: number; rule: Rule }
 
 const MARGIN = 0.07
-/** The width of a label as a share of a narrow scale's width. */
-const LABEL_WIDTH = 0.32
-const [NEAR_LEFT, NEAR_RIGHT] = [0.16, 0.84]
+/** The widths of labels as shares of the scale's width. */
+const LABEL_WIDTH = { narrow: 0.19, wide: 0.12 }
+const TOP_LABEL_WIDTH = 0.36
+/** Labels nearer to an edge are aligned to it. */
+const NEAR_EDGE = 0.06
+const [MIDDLE, BAR_HEIGHT] = [13, 8]
 
 /** Draws the exit rules of a position on one price scale with its entry and the current price. */
 export function Ladder({ entryPriceUsdc, rules, priceUsd, isPriceStale = false }: LadderProps) {
@@ -28,27 +32,35 @@ export function Ladder({ entryPriceUsdc, rules, priceUsd, isPriceStale = false }
   const span = high - low || entry * 0.1
   const place = (value: number) => MARGIN + ((value - low) / span) * (1 - 2 * MARGIN)
   const marks = toMarks(rules, prices, place)
-  const rows = Math.max(1, ...marks.map(({ row }) => row + 1))
+  const rows = Math.min(5, Math.max(1, ...marks.map(({ row }) => row + 1)))
+  const wideRows = Math.max(1, ...marks.map(({ wideRow }) => wideRow + 1))
   const percent = (share: number) => `${(share * 100).toFixed(2)}%`
   const [from, to] = [place(entry), price === undefined ? place(entry) : place(price)]
+  const isCrowded = price !== undefined && Math.abs(to - from) < TOP_LABEL_WIDTH
 
   return (
     <div class="ladder" role="img" aria-label={inWords(entry, rules, prices, priceUsd)}>
-      <div class="ladder-top">
+      <div class={`ladder-top${isCrowded ? ' crowded' : ''}`}>
+        <span class="ladder-entry" style={labelPlace(from, TOP_LABEL_WIDTH / 2)}>
+          entry <b>{formatUsd(`${entry}`)}</b>
+        </span>
         {price !== undefined && (
-          <span class="ladder-price" style={labelPlace(place(price))}>
+          <span
+            class={`ladder-price${isPriceStale ? ' stale' : ''}`}
+            style={labelPlace(place(price), TOP_LABEL_WIDTH / 2)}
+          >
             {isPriceStale ? 'last known' : 'now'} <b>{formatUsd(`${price}`)}</b>
           </span>
         )}
       </div>
-      <svg class="ladder-scale" width="100%" height="22" aria-hidden="true">
-        <line class="axis" x1="0" x2="100%" y1="11" y2="11" />
-        <line
-          class={price !== undefined && price < entry ? 'move down' : 'move up'}
-          x1={percent(Math.min(from, to))}
-          x2={percent(Math.max(from, to))}
-          y1="11"
-          y2="11"
+      <svg class="ladder-scale" width="100%" height={2 * MIDDLE} aria-hidden="true">
+        <Bar kind="axis" from={0} to={1} />
+        {prices.some(trigger => trigger < entry) && <Bar kind="zone stop" from={MARGIN} to={from} />}
+        {prices.some(trigger => trigger > entry) && <Bar kind="zone profit" from={from} to={place(high)} />}
+        <Bar
+          kind={price !== undefined && price < entry ? 'move down' : 'move up'}
+          from={Math.min(from, to)}
+          to={Math.max(from, to)}
         />
         {marks.map(({ at, kind, rule }, index) => (
           <line
@@ -56,21 +68,24 @@ export function Ladder({ entryPriceUsdc, rules, priceUsd, isPriceStale = false }
             class={`mark ${kind}${rule.isFired ? ' fired' : ''}`}
             x1={percent(at)}
             x2={percent(at)}
-            y1="3"
-            y2="19"
+            y1={MIDDLE - 10}
+            y2={MIDDLE + 10}
           />
         ))}
-        <line class="mark entry" x1={percent(from)} x2={percent(from)} y1="5" y2="17" />
-        {price !== undefined && <circle class={isPriceStale ? 'now stale' : 'now'} cx={percent(to)} cy="11" r="5" />}
+        <line class="mark entry" x1={percent(from)} x2={percent(from)} y1={MIDDLE - 8} y2={MIDDLE + 8} />
+        {price !== undefined && (
+          <circle class={isPriceStale ? 'now stale' : 'now'} cx={percent(to)} cy={MIDDLE} r="6.5" />
+        )}
       </svg>
-      <div class={`ladder-labels rows-${Math.min(rows, 5)}`}>
-        {marks.map(({ at, row, kind, price: trigger, rule }, index) => (
+      <div class={`ladder-labels rows-${rows} wide-rows-${wideRows}`}>
+        {marks.map(({ at, row, wideRow, kind, price: trigger, rule }, index) => (
           <span
             key={index}
-            class={`ladder-label ${kind} row-${row}${rule.isFired ? ' fired' : ''}`}
-            style={labelPlace(at)}
+            class={`ladder-label ${kind} row-${row} wide-${wideRow}${rule.isFired ? ' fired' : ''}`}
+            style={labelPlace(at, NEAR_EDGE)}
           >
-            {formatBps(rule.triggerBps, 1)} <b>{formatUsd(`${trigger}`)}</b>
+            <span>{withSign(formatBps(rule.triggerBps, 1), rule.triggerBps > 0)}</span>
+            <b>{formatUsd(`${trigger}`)}</b>
           </span>
         ))}
       </div>
@@ -78,30 +93,49 @@ export function Ladder({ entryPriceUsdc, rules, priceUsd, isPriceStale = false }
   )
 }
 
-/** Keeps a label inside the scale: near an edge it is aligned to that edge. */
-function labelPlace(at: number) {
-  if (at < NEAR_LEFT) return { left: '0' }
-  if (at > NEAR_RIGHT) return { right: '0' }
-  return { left: `${(at * 100).toFixed(2)}%`, transform: 'translateX(-50%)' }
+/** A stretch of the scale; from and to are shares of its width. */
+const Bar = ({ kind, from, to }: { kind: string; from: number; to: number }) => (
+  <rect
+    class={kind}
+    x={`${(from * 100).toFixed(2)}%`}
+    width={`${((to - from) * 100).toFixed(2)}%`}
+    y={MIDDLE - BAR_HEIGHT / 2}
+    height={BAR_HEIGHT}
+    rx={kind === 'axis' ? BAR_HEIGHT / 2 : 0}
+  />
+)
+
+/** Keeps a label inside the scale: within half its width of an edge it is aligned to that edge. */
+function labelPlace(at: number, half: number) {
+  if (at < half) return { left: '0', transform: 'none' }
+  if (at > 1 - half) return { right: '0', left: 'auto', transform: 'none' }
+  return { left: `${(at * 100).toFixed(2)}%`, right: 'auto', transform: 'translateX(-50%)' }
 }
 
-function labelStart(at: number): number {
-  if (at < NEAR_LEFT) return 0
-  return at > NEAR_RIGHT ? 1 - LABEL_WIDTH : at - LABEL_WIDTH / 2
-}
-
-/** Places the rules from left to right. A label that would touch another one goes to the next row. */
+/** Places the rules from left to right. */
 function toMarks(rules: Rule[], prices: number[], place: (price: number) => number): Mark[] {
-  const ends: number[] = []
   const sorted = rules
     .map((rule, index) => ({ rule, price: prices[index] ?? 0, at: place(prices[index] ?? 0) }))
     .sort((a, b) => a.at - b.at)
-  return sorted.map(({ rule, price, at }) => {
-    const start = labelStart(at)
+  const places = sorted.map(({ at }) => at)
+  const [rows, wideRows] = [rowsOf(places, LABEL_WIDTH.narrow), rowsOf(places, LABEL_WIDTH.wide)]
+  return sorted.map((mark, index) => ({
+    ...mark,
+    row: rows[index] ?? 0,
+    wideRow: wideRows[index] ?? 0,
+    kind: mark.rule.triggerType === 'StopLoss' ? 'stop' : 'profit',
+  }))
+}
+
+/** Returns a row for each label, from left to right: a label that would touch another one goes to the next row. */
+function rowsOf(places: number[], width: number): number[] {
+  const ends: number[] = []
+  return places.map(at => {
+    const start = Math.min(1 - width, Math.max(0, at - width / 2))
     const free = ends.findIndex(end => start >= end)
     const row = free < 0 ? ends.length : free
-    ends[row] = start + LABEL_WIDTH
-    return { at, row, kind: rule.triggerType === 'StopLoss' ? 'stop' : 'profit', price, rule }
+    ends[row] = start + width
+    return row
   })
 }
 

@@ -136,11 +136,15 @@ function Footer() {
           <a href="/llms.txt">llms.txt</a> · <a href="/health/ready">readiness as JSON</a>
         </p>
         <p>
-          Charts: TradingView Lightweight Charts™, © 2025{' '}
-          <a href="https://www.tradingview.com/" target="_blank" rel="noreferrer noopener">
-            TradingView, Inc.
+          Typefaces:{' '}
+          <a href="https://rsms.me/inter/" target="_blank" rel="noreferrer noopener">
+            Inter
           </a>
-          , Apache License 2.0
+          {' and '}
+          <a href="https://www.jetbrains.com/lp/mono/" target="_blank" rel="noreferrer noopener">
+            JetBrains Mono
+          </a>
+          , SIL Open Font License 1.1
         </p>
       </div>
     </footer>

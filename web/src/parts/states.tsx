@@ -1,6 +1,7 @@
 import type { AgentTradingError } from '@agent-trading-service/client'
 import type { ComponentChildren } from 'preact'
 import type { Reading } from '../data/use-read.ts'
+import { PageTitle } from './panel.tsx'
 import { Time } from './times.tsx'
 
 type WhenReadyProps<T> = {
@@ -9,13 +10,20 @@ type WhenReadyProps<T> = {
   what: string
   children: (data: T) => ComponentChildren
   lines?: number
+  /** The heading of a page that is nothing without the resource. */
+  title?: string
 }
 
 /** Shows a resource, or that it is loading, failed or stale. Data that was read before stays in view. */
-export function WhenReady<T>({ resource, what, children, lines = 3 }: WhenReadyProps<T>) {
+export function WhenReady<T>({ resource, what, children, lines = 3, title }: WhenReadyProps<T>) {
   const { data, error, readAt, reload } = resource
   if (data === undefined)
-    return error ? <Failure error={error} what={what} retry={reload} /> : <Loading what={what} lines={lines} />
+    return (
+      <>
+        {title !== undefined && <PageTitle title={title} />}
+        {error ? <Failure error={error} what={what} retry={reload} /> : <Loading what={what} lines={lines} />}
+      </>
+    )
   return (
     <>
       {error && (
@@ -54,7 +62,7 @@ type FailureProps = { error: AgentTradingError; what: string; retry: () => void 
 
 /** A refusal in its own words, with what to do about it. */
 export const Failure = ({ error, what, retry }: FailureProps) => (
-  <div class="failure" role="alert">
+  <div class={error.status === 404 ? 'failure unknown' : 'failure'} role="alert">
     <strong>{error.status === 404 ? `The service does not know ${what}.` : `Could not read ${what}.`}</strong>
     <p>{error.message}</p>
     {error.remedy && <p>{error.remedy}</p>}

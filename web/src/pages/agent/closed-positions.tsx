@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
+import type { Schema } from '../../data/client.ts'
 import { useRead } from '../../data/use-read.ts'
+import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { Percent, Price, Usdc } from '../../parts/figures.tsx'
-import { TableScroll } from '../../parts/panel.tsx'
 import { Empty, WhenReady } from '../../parts/states.tsx'
 import { CapitalMode } from '../../parts/text.tsx'
 import { Time } from '../../parts/times.tsx'
@@ -21,52 +22,12 @@ export function ClosedPositions({ agentId }: { agentId: string }) {
           {positions.length === 0 ? (
             <Empty title="No closed position yet." />
           ) : (
-            <TableScroll label="Closed positions">
-              <table>
-                <thead>
-                  <tr>
-                    <th scope="col">Position</th>
-                    <th scope="col">Opened</th>
-                    <th scope="col" class="right">
-                      Entry
-                    </th>
-                    <th scope="col" class="right">
-                      Realized
-                    </th>
-                    <th scope="col" class="right">
-                      Return
-                    </th>
-                    <th scope="col">Capital</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {positions.map(position => (
-                    <tr key={position.positionId}>
-                      <th scope="row">
-                        <a href={`/app/agents/${agentId}/positions/${position.positionId}`}>
-                          {position.symbol} <span class="fine">#{position.positionId}</span>
-                        </a>
-                      </th>
-                      <td>
-                        <Time value={position.openedAt} />
-                      </td>
-                      <td class="right">
-                        <Price usd={`${Number(position.entryPriceUsdc) / 1e6}`} />
-                      </td>
-                      <td class="right">
-                        <Usdc value={position.realizedPnlUsdc} signed />
-                      </td>
-                      <td class="right">
-                        <Percent bps={position.derived.returnBps} signed />
-                      </td>
-                      <td>
-                        <CapitalMode mode={position.capitalMode} />
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </TableScroll>
+            <DataTable
+              label="Closed positions"
+              columns={columnsOf(agentId)}
+              rows={positions}
+              keyOf={({ positionId }) => positionId}
+            />
           )}
           <Pages
             hasNewer={cursors.length > 0}
@@ -78,3 +39,29 @@ export function ClosedPositions({ agentId }: { agentId: string }) {
     </WhenReady>
   )
 }
+
+const columnsOf = (agentId: string): Column<Schema['AgentPosition']>[] => [
+  {
+    head: 'Position',
+    part: 'name',
+    cell: ({ positionId, symbol }) => (
+      <a href={`/app/agents/${agentId}/positions/${positionId}`}>
+        {symbol} <span class="fine">#{positionId}</span>
+      </a>
+    ),
+  },
+  { head: 'Opened', cell: ({ openedAt }) => <Time value={openedAt} /> },
+  {
+    head: 'Entry',
+    isNumber: true,
+    cell: ({ entryPriceUsdc }) => <Price usd={`${Number(entryPriceUsdc) / 1e6}`} />,
+  },
+  {
+    head: 'Realized',
+    part: 'lead',
+    isNumber: true,
+    cell: ({ realizedPnlUsdc }) => <Usdc value={realizedPnlUsdc} signed />,
+  },
+  { head: 'Return', isNumber: true, cell: ({ derived }) => <Percent bps={derived.returnBps} signed /> },
+  { head: 'Capital', cell: ({ capitalMode }) => <CapitalMode mode={capitalMode} /> },
+]

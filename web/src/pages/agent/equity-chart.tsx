@@ -15,6 +15,7 @@ export function EquityChart({ history }: { history: Schema['EquityHistory'] }) {
   const lines = useMemo(
     () => [
       {
+        name: 'equity',
         values: points.map(({ timestamp, equityUsdc }) => ({
           time: Number(timestamp),
           value: Number(equityUsdc) / 1e6,
@@ -24,6 +25,7 @@ export function EquityChart({ history }: { history: Schema['EquityHistory'] }) {
         format: (value: number) => wholeNumber.format(value),
       },
       {
+        name: 'drawdown',
         values: points.map(({ timestamp, drawdownBps }) => ({ time: Number(timestamp), value: -drawdownBps / 100 })),
         color: 'loss' as const,
         pane: 1 as const,

@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 import type { Schema } from '../../data/client.ts'
 import { useRead } from '../../data/use-read.ts'
-import { Price, Usdc } from '../../parts/figures.tsx'
-import { TableScroll } from '../../parts/panel.tsx'
+import { type Column, DataTable } from '../../parts/data-table.tsx'
+import { NoValue, Price, Usdc } from '../../parts/figures.tsx'
 import { Empty, WhenReady } from '../../parts/states.tsx'
 import { Badge, CapitalMode, TransactionLink } from '../../parts/text.tsx'
 import { Time } from '../../parts/times.tsx'
@@ -58,67 +58,54 @@ export function Pages({ hasNewer, onNewer, onOlder, labels: [newer, older] = ['N
   )
 }
 
-const TradeTable = ({ agentId, trades }: { agentId: string; trades: Trade[] }) => (
-  <TableScroll label="Trades">
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Time</th>
-          <th scope="col">Trade</th>
-          <th scope="col">Token</th>
-          <th scope="col" class="right">
-            Amount
-          </th>
-          <th scope="col" class="right">
-            Price
-          </th>
-          <th scope="col" class="right">
-            Realized
-          </th>
-          <th scope="col">Transaction</th>
-        </tr>
-      </thead>
-      <tbody>
-        {trades.map(trade => (
-          <tr key={trade.id}>
-            <td>
-              <Time value={trade.timestamp} withSeconds />
-            </td>
-            <td>
-              {tradeName(trade)}{' '}
-              {trade.source === 'automation' && (
-                <Badge tone={trade.triggerType === 'StopLoss' ? 'bad' : 'good'}>exit rule</Badge>
-              )}
-              {trade.source === 'owner' && <Badge tone="warn">for the owner</Badge>}
-              {trade.source === 'operator' && <Badge tone="warn">by the operator</Badge>}{' '}
-              {trade.capitalMode === 'Simulated' && <CapitalMode mode="Simulated" />}
-            </td>
-            <th scope="row">
-              <a href={`/app/agents/${agentId}/positions/${trade.positionId}`}>
-                {trade.symbol} <span class="fine">#{trade.positionId}</span>
-              </a>
-            </th>
-            <td class="right">
-              <Usdc value={trade.usdcAmount} />
-            </td>
-            <td class="right">
-              {trade.priceUsdc === null ? <Usdc value={null} /> : <Price usd={`${Number(trade.priceUsdc) / 1e6}`} />}
-            </td>
-            <td class="right">
-              <Usdc value={trade.realizedPnlUsdc ?? trade.positionPnlUsdc} signed />
-            </td>
-            <td>
-              <TransactionLink hash={trade.transactionHash} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </TableScroll>
+/** Trades with the transactions that made them; those of one position do not repeat its token. */
+export const TradeTable = ({ agentId, trades, isOfOne = false }: TradeTableProps) => (
+  <DataTable label="Trades" columns={columnsOf(agentId, isOfOne)} rows={trades} keyOf={({ id }) => id} />
+)
+type TradeTableProps = { agentId: string; trades: Trade[]; isOfOne?: boolean }
+
+const columnsOf = (agentId: string, isOfOne: boolean): Column<Trade>[] => [
+  { head: 'Time', cell: ({ timestamp }) => <Time value={timestamp} withSeconds /> },
+  { head: 'Trade', ...(isOfOne && { part: 'name' }), cell: trade => <TradeName trade={trade} /> },
+  ...(isOfOne
+    ? []
+    : [
+        {
+          head: 'Token',
+          part: 'name',
+          cell: ({ positionId, symbol }) => (
+            <a href={`/app/agents/${agentId}/positions/${positionId}`}>
+              {symbol} <span class="fine">#{positionId}</span>
+            </a>
+          ),
+        } satisfies Column<Trade>,
+      ]),
+  { head: 'Amount', part: 'lead', isNumber: true, cell: ({ usdcAmount }) => <Usdc value={usdcAmount} /> },
+  {
+    head: 'Price',
+    isNumber: true,
+    cell: ({ priceUsdc }) => (priceUsdc === null ? <NoValue /> : <Price usd={`${Number(priceUsdc) / 1e6}`} />),
+  },
+  {
+    head: 'Realized',
+    isNumber: true,
+    cell: ({ realizedPnlUsdc, positionPnlUsdc }) => <Usdc value={realizedPnlUsdc ?? positionPnlUsdc} signed />,
+  },
+  { head: 'Transaction', cell: ({ transactionHash }) => <TransactionLink hash={transactionHash} /> },
+]
+
+const TradeName = ({ trade }: { trade: Trade }) => (
+  <>
+    {nameOf(trade)}{' '}
+    {trade.source === 'automation' && <Badge tone={trade.triggerType === 'StopLoss' ? 'bad' : 'good'}>exit rule</Badge>}
+    {trade.source === 'owner' && <Badge tone="warn">for the owner</Badge>}
+    {trade.source === 'operator' && <Badge tone="warn">by the operator</Badge>}{' '}
+    {trade.capitalMode === 'Simulated' && <CapitalMode mode="Simulated" />}
+  </>
 )
 
 /** Names a trade as people say it. */
-export function tradeName({ type, triggerType }: Pick<Trade, 'type' | 'triggerType'>): string {
+function nameOf({ type, triggerType }: Pick<Trade, 'type' | 'triggerType'>): string {
   const rule = triggerType === 'StopLoss' ? 'Stop-loss' : 'Take-profit'
   const names: Record<string, string> = {
     PositionOpened: 'Opened',

@@ -1,109 +1,107 @@
 import type { Schema } from '../../data/client.ts'
+import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { NoValue, Percent, Usdc } from '../../parts/figures.tsx'
-import { TableScroll } from '../../parts/panel.tsx'
 import { Address, CapitalMode, Untrusted } from '../../parts/text.tsx'
 import { Time } from '../../parts/times.tsx'
 import { titleCase } from '../vault/tracks.tsx'
 
 type Entry = Schema['LeaderboardEntry']
-type Props = { entries: Entry[]; vaults: Schema['Vault'][]; isShort?: boolean }
+type Sort = Schema['Leaderboard']['sort']
+type Props = { entries: Entry[]; vaults: Schema['Vault'][]; sort?: Sort; isShort?: boolean }
 
 const PPM_PER_BPS = 100
 
-/** Agents with their figures in a period; the short form has the rank, the agent and its return. */
-export const StandingTable = ({ entries, vaults, isShort = false }: Props) => (
-  <TableScroll label="Standings">
-    <table>
-      <thead>
-        <tr>
-          <th scope="col" class="right rank">
-            Rank
-          </th>
-          <th scope="col">Agent</th>
-          <th scope="col" class="right">
-            Return
-          </th>
-          <th scope="col" class="right">
-            Profit
-          </th>
-          {!isShort && (
-            <>
-              <th scope="col" class="right">
-                Drawdown
-              </th>
-              <th scope="col" class="right">
-                Calmar
-              </th>
-              <th scope="col" class="right">
-                Sharpe
-              </th>
-              <th scope="col" class="right">
-                Trades
-              </th>
-              <th scope="col">Vault and track</th>
-              <th scope="col">Owner</th>
-              <th scope="col">Sampled</th>
-            </>
-          )}
-        </tr>
-      </thead>
-      <tbody>
-        {entries.map(entry => (
-          <tr key={`${entry.agentId} ${entry.capital}`}>
-            <td class="right num rank">{entry.rank}</td>
-            <th scope="row" class="agent-name">
-              <a href={`/app/agents/${entry.agentId}`}>
-                <Untrusted text={entry.name} /> <span class="fine">#{entry.agentId}</span>
-              </a>{' '}
-              {entry.capital === 'simulated' && <CapitalMode mode="Simulated" />}
-            </th>
-            <td class="right">
-              <Percent bps={entry.returnPpm / PPM_PER_BPS} signed />
-            </td>
-            <td class="right">
-              <Usdc value={entry.pnlUsdc} signed />
-            </td>
-            {!isShort && <FurtherFigures entry={entry} vaults={vaults} />}
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </TableScroll>
-)
+const IDENTITY: Column<Entry>[] = [
+  { head: 'Rank', part: 'rank', isNumber: true, cell: ({ rank }) => rank },
+  {
+    head: 'Agent',
+    part: 'name',
+    cell: entry => (
+      <span class="agent-name">
+        <a href={`/app/agents/${entry.agentId}`}>
+          <Untrusted text={entry.name} /> <span class="fine">#{entry.agentId}</span>
+        </a>{' '}
+        {entry.capital === 'simulated' && <CapitalMode mode="Simulated" />}
+      </span>
+    ),
+  },
+]
 
-function FurtherFigures({ entry, vaults }: { entry: Entry; vaults: Schema['Vault'][] }) {
+const FIGURES: Record<Sort, Column<Entry>> = {
+  return: {
+    head: 'Return',
+    isNumber: true,
+    cell: ({ returnPpm }) => <Percent bps={returnPpm / PPM_PER_BPS} signed />,
+  },
+  drawdown: {
+    head: 'Drawdown',
+    isNumber: true,
+    cell: ({ drawdownPpm }) => <Percent bps={drawdownPpm / PPM_PER_BPS} />,
+  },
+  calmar: { head: 'Calmar', isNumber: true, cell: ({ calmarMilli }) => <Ratio milli={calmarMilli} /> },
+  sharpe: { head: 'Sharpe', isNumber: true, cell: ({ sharpeMilli }) => <Ratio milli={sharpeMilli} /> },
+}
+const PROFIT: Column<Entry> = {
+  head: 'Profit',
+  isNumber: true,
+  cell: ({ pnlUsdc }) => <Usdc value={pnlUsdc} signed />,
+}
+
+const furtherColumns = (vaults: Props['vaults']): Column<Entry>[] => [
+  { head: 'Trades', isNumber: true, cell: ({ trades }) => trades.toLocaleString('en') },
+  { head: 'Vault and track', cell: entry => <VaultAndTrack entry={entry} vaults={vaults} /> },
+  {
+    head: 'Owner',
+    cell: ({ owner, agentsOfOwner }) => (
+      <>
+        <Address value={owner} />
+        {agentsOfOwner > 1 && <span class="sub">has {agentsOfOwner} agents</span>}
+      </>
+    ),
+  },
+  { head: 'Sampled', cell: entry => <Sampled entry={entry} /> },
+]
+
+/**
+ * Agents with their figures in a period; the short form has the rank, the agent, its return and profit. The figure that ranks
+ * them comes first, and on a narrow screen stands next to the name.
+ */
+export function StandingTable({ entries, vaults, sort = 'return', isShort = false }: Props) {
+  const ranking: Column<Entry> = { ...FIGURES[sort], part: 'lead' }
+  const others = (Object.keys(FIGURES) as Sort[]).filter(name => name !== sort).map(name => FIGURES[name])
+  const columns = isShort
+    ? [...IDENTITY, ranking, PROFIT]
+    : [...IDENTITY, ranking, PROFIT, ...others, ...furtherColumns(vaults)]
+  return (
+    <DataTable
+      label="Standings"
+      columns={columns}
+      rows={entries}
+      keyOf={({ agentId, capital }) => `${agentId} ${capital}`}
+    />
+  )
+}
+
+function VaultAndTrack({ entry, vaults }: { entry: Entry; vaults: Props['vaults'] }) {
   const vault = vaults.find(({ contractAddress }) => contractAddress === entry.vault)
   return (
     <>
-      <td class="right">
-        <Percent bps={entry.drawdownPpm / PPM_PER_BPS} />
-      </td>
-      <td class="right">
-        <Ratio milli={entry.calmarMilli} />
-      </td>
-      <td class="right">
-        <Ratio milli={entry.sharpeMilli} />
-      </td>
-      <td class="right num">{entry.trades.toLocaleString('en')}</td>
-      <td>
-        {vault ? <a href={`/app/vaults/${vault.id}`}>{vault.name}</a> : <Address value={entry.vault} />}
-        <span class="sub">{titleCase(entry.trackName)}</span>
-      </td>
-      <td>
-        <Address value={entry.owner} />
-        {entry.agentsOfOwner > 1 && <span class="sub">has {entry.agentsOfOwner} agents</span>}
-      </td>
-      <td>
-        <Time value={entry.lastSample} />
-        {entry.gapHours > 0 && (
-          <span class="sub" title={entry.gaps.map(inUtc).join('\n')}>
-            {entry.gapHours} {entry.gapHours === 1 ? 'hour' : 'hours'} without a price
-          </span>
-        )}
-      </td>
+      {vault ? <a href={`/app/vaults/${vault.id}`}>{vault.name}</a> : <Address value={entry.vault} />}
+      <span class="sub">{titleCase(entry.trackName)}</span>
     </>
   )
 }
+
+const Sampled = ({ entry: { lastSample, gapHours, gaps } }: { entry: Entry }) => (
+  <>
+    <Time value={lastSample} />
+    {gapHours > 0 && (
+      <span class="sub" title={gaps.map(inUtc).join('\n')}>
+        {gapHours} {gapHours === 1 ? 'hour' : 'hours'} without a price
+      </span>
+    )}
+  </>
+)
 
 function inUtc(gap: string): string {
   const [from = '', to = ''] = gap.split('/').map(time => new Date(Number(time) * 1000).toISOString().slice(0, 16))

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { useRead } from '../../data/use-read.ts'
 import { Usdc } from '../../parts/figures.tsx'
 import { Panel } from '../../parts/panel.tsx'
@@ -93,6 +93,9 @@ function NewSigner({ agentId }: { agentId: string }) {
 
 function Offer({ agentId, pendingOwner }: { agentId: string; pendingOwner: string | null }) {
   const [newOwner, setNewOwner] = useState('')
+  // Stays once there was an offer, so that the receipt of its withdrawal is seen.
+  const wasOffered = useRef(false)
+  if (pendingOwner) wasOffered.current = true
   return (
     <>
       <SignedAction
@@ -104,10 +107,10 @@ function Offer({ agentId, pendingOwner }: { agentId: string; pendingOwner: strin
       >
         <AddressField label="New owner" value={newOwner} onInput={setNewOwner} />
       </SignedAction>
-      {pendingOwner && (
+      {wasOffered.current && (
         <SignedAction
           title="Withdraw the offer"
-          text={`The agent is offered to ${pendingOwner}.`}
+          text={pendingOwner ? `The agent is offered to ${pendingOwner}.` : 'No offer is open.'}
           review="Review"
           prepare={async () => (await ownerOf(agentId)).prepareTransfer({ newOwner: ZERO_ADDRESS })}
         />

@@ -1,8 +1,8 @@
 import type { Schema } from '../../data/client.ts'
 import { formatBps, formatUsd } from '../../format/amounts.ts'
 import { formatLocal } from '../../format/time.ts'
+import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { Percent, Price, Usdc } from '../../parts/figures.tsx'
-import { TableScroll } from '../../parts/panel.tsx'
 import { Badge } from '../../parts/text.tsx'
 
 type Automation = Schema['Automation']
@@ -40,59 +40,51 @@ const DEFERRALS = {
 /** The rules of a position in ladder order: what fired, and what each pending one waits for. */
 export function RuleTable({ position, automation }: { position: Position; automation: Automation | undefined }) {
   if (position.exitRules.length === 0) return <p class="fine">This position has no exit rules.</p>
-  const isOpen = position.status === 'Open'
+  const rows = position.exitRules.map((rule, index) => ({
+    rule,
+    index,
+    pending: automation?.pendingRules.find(({ ruleIndex }) => ruleIndex === index),
+  }))
   return (
-    <TableScroll label={`Exit rules of position ${position.positionId}`}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Rule</th>
-            <th scope="col" class="right">
-              Trigger
-            </th>
-            <th scope="col" class="right">
-              At price
-            </th>
-            <th scope="col">Sells</th>
-            <th scope="col">{isOpen ? 'Waits for' : 'Result'}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {position.exitRules.map((rule, index) => {
-            const pending = automation?.pendingRules.find(({ ruleIndex }) => ruleIndex === index)
-            const hasFired = index < position.nextRuleIndex
-            return (
-              <tr key={index}>
-                <th scope="row">
-                  {index + 1}. {ruleName(rule.triggerType)}
-                </th>
-                <td class="right">
-                  <Percent bps={rule.triggerBps} signed />
-                </td>
-                <td class="right">
-                  <Price usd={pending?.triggerPriceUsd ?? triggerPriceOf(position, rule.triggerBps)} />
-                </td>
-                <td>{soldShare(rule.exitBps)}</td>
-                <td>
-                  {hasFired ? (
-                    <Badge tone={rule.triggerType === 'StopLoss' ? 'bad' : 'good'}>fired</Badge>
-                  ) : isOpen ? (
-                    pending && automation ? (
-                      waitOf(pending, automation)
-                    ) : (
-                      'being read'
-                    )
-                  ) : (
-                    'did not fire'
-                  )}
-                </td>
-              </tr>
-            )
-          })}
-        </tbody>
-      </table>
-    </TableScroll>
+    <DataTable
+      label={`Exit rules of position ${position.positionId}`}
+      columns={columnsOf(position, automation)}
+      rows={rows}
+      keyOf={({ index }) => `${index}`}
+    />
   )
+}
+
+type RuleRow = { rule: Position['exitRules'][number]; index: number; pending: PendingExit | undefined }
+
+const columnsOf = (position: Position, automation: Automation | undefined): Column<RuleRow>[] => [
+  {
+    head: 'Rule',
+    part: 'name',
+    cell: ({ rule, index }) => `${index + 1}. ${ruleName(rule.triggerType)}`,
+  },
+  { head: 'Trigger', part: 'lead', isNumber: true, cell: ({ rule }) => <Percent bps={rule.triggerBps} signed /> },
+  {
+    head: 'At price',
+    isNumber: true,
+    cell: ({ rule, pending }) => <Price usd={pending?.triggerPriceUsd ?? triggerPriceOf(position, rule.triggerBps)} />,
+  },
+  { head: 'Sells', cell: ({ rule }) => soldShare(rule.exitBps) },
+  {
+    head: position.status === 'Open' ? 'Waits for' : 'Result',
+    part: 'wide',
+    wraps: true,
+    cell: row => <RuleState row={row} position={position} automation={automation} />,
+  },
+]
+
+type RuleStateProps = { row: RuleRow; position: Position; automation: Automation | undefined }
+
+function RuleState({ row: { rule, index, pending }, position, automation }: RuleStateProps) {
+  if (index < position.nextRuleIndex)
+    return <Badge tone={rule.triggerType === 'StopLoss' ? 'bad' : 'good'}>fired</Badge>
+  if (position.status !== 'Open') return <>did not fire</>
+  return <>{pending && automation ? waitOf(pending, automation) : 'being read'}</>
 }
 
 const triggerPriceOf = ({ entryPriceUsdc }: Position, triggerBps: number): string =>

@@ -12,6 +12,7 @@ export function SharePriceChart({ stats }: { stats: Schema['VaultStats'] }) {
   const lines = useMemo(
     () => [
       {
+        name: 'share price',
         values: points.map(({ timestamp, sharePriceUsdc }) => ({
           time: Number(timestamp),
           value: Number(sharePriceUsdc) / 1e6,

@@ -1,0 +1,77 @@
+import type { ComponentChildren } from 'preact'
+import { TableScroll } from './panel.tsx'
+
+/**
+ * A column of a table. On a narrow screen each row is a card: its `name` column is the title, its `lead` column stands at the
+ * right of the title, and the others follow as pairs of a label and a value: `wide` ones
+ * on a line of their own, `text` without a label.
+ */
+export type Column<Row> = {
+  head: string
+  cell: (row: Row) => ComponentChildren
+  /** What the cell is in its row; an ordinary figure or text by default. */
+  part?: 'name' | 'lead' | 'rank' | 'wide' | 'text'
+  isNumber?: boolean
+  /** Lines may break in its cells. */
+  wraps?: boolean
+  /** Its head is for screen readers only. */
+  isHeadHidden?: boolean
+}
+
+type DataTableProps<Row> = {
+  /** Names the table for screen readers. */
+  label: string
+  columns: Column<Row>[]
+  rows: Row[]
+  keyOf: (row: Row) => string
+  isChosen?: (row: Row) => boolean
+}
+
+/** Roles that the elements have anyway: some browsers drop those of a table whose rows are laid out as cards. */
+const ROLES = {
+  table: { role: 'table' },
+  rowgroup: { role: 'rowgroup' },
+  row: { role: 'row' },
+  columnheader: { role: 'columnheader' },
+  rowheader: { role: 'rowheader' },
+  cell: { role: 'cell' },
+} as const
+
+/** A table that turns its rows into cards on a narrow screen. */
+export const DataTable = <Row,>({ label, columns, rows, keyOf, isChosen }: DataTableProps<Row>) => (
+  <TableScroll label={label}>
+    <table class="cards" {...ROLES.table}>
+      <thead {...ROLES.rowgroup}>
+        <tr {...ROLES.row}>
+          {columns.map(({ head, isHeadHidden, ...column }) => (
+            <th key={head} scope="col" {...ROLES.columnheader} class={classOf(column)}>
+              {isHeadHidden ? <span class="hidden">{head}</span> : head}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody {...ROLES.rowgroup}>
+        {rows.map(row => (
+          <tr key={keyOf(row)} {...ROLES.row} class={isChosen?.(row) ? 'chosen' : undefined}>
+            {columns.map(({ head, cell, isHeadHidden, ...column }) =>
+              column.part === 'name' ? (
+                <th key={head} scope="row" {...ROLES.rowheader} class={classOf(column)}>
+                  {cell(row)}
+                </th>
+              ) : (
+                <td key={head} {...ROLES.cell} class={classOf(column)} data-label={isHeadHidden ? '' : head}>
+                  {cell(row)}
+                </td>
+              ),
+            )}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </TableScroll>
+)
+
+type Look = Pick<Column<never>, 'part' | 'isNumber' | 'wraps'>
+
+const classOf = ({ part, isNumber, wraps }: Look): string =>
+  [part ?? '', isNumber ? 'right num' : '', wraps ? 'wrap' : ''].filter(Boolean).join(' ')
