@@ -309,8 +309,9 @@ export const variables: Variable[] = [
     name: 'OPERATOR_SECRET',
     group: 'service',
     secret: true,
-    meaning: 'bearer token of `/operator/intake`, and with which `/health/ready` shows the balances of the accounts',
-    otherwise: 'nobody can close an intake, and balances are shown to nobody',
+    meaning:
+      'bearer token of `/operator/intake` and `/metrics`, and with which `/health/ready` shows the balances of the accounts',
+    otherwise: 'nobody can close an intake or read the metrics, and balances are shown to nobody',
   },
   {
     name: 'BASE_URL',

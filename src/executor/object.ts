@@ -11,6 +11,9 @@ import type { RelayOutcome, RelayRequest } from './relay-types.ts'
 import { createStateNotifier } from './state-notifier.ts'
 import { type Journal, openJournal } from './store.ts'
 
+/** More than a request to the nodes can take. */
+const MAX_STATUS_WAIT_MS = 30_000
+
 /**
  * The lane of one executor account, which alone assigns the account's nonces. It is named by the account's address and
  * finds the key in the environment.
@@ -66,8 +69,9 @@ export class ExecutorLaneObject extends DurableObject<Env> {
     return true
   }
 
-  async status(): Promise<LaneStatus> {
-    return laneStatusOf(this.#started(), this.#journal)
+  /** Waits at most `waitMs` for a node; without one, the status is what the lane knows. */
+  async status(waitMs = MAX_STATUS_WAIT_MS): Promise<LaneStatus> {
+    return laneStatusOf(this.#started(), this.#journal, waitMs)
   }
 
   override alarm(): Promise<void> {

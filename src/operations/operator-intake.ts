@@ -1,9 +1,7 @@
-import type { Context } from '../context.ts'
-import { refuse } from '../errors/refuse.ts'
 import { type IntakeKind, intakeKinds } from '../intake-switches/intake-kind.ts'
 import { logEvent } from '../log.ts'
 import { intakeChange, intakeState, presentIntake } from '../resources/intake.ts'
-import { hasBearer } from './bearer-check.ts'
+import { assertOperator } from './bearer-check.ts'
 import { defineOperation } from './define-operation.ts'
 
 // No tools: a model that trades has no business with them.
@@ -57,8 +55,3 @@ export const setIntake = defineOperation(
     return presentIntake(closures)
   },
 )
-
-function assertOperator({ config, bearer }: Context) {
-  if (config.operatorSecret === undefined) throw refuse('OPERATOR_NOT_CONFIGURED')
-  if (!hasBearer(config.operatorSecret, bearer)) throw refuse('OPERATOR_ONLY')
-}
