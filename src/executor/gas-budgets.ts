@@ -109,18 +109,18 @@ export function createGasBudgets(table: GasLevelTable, limits: Limits) {
     }
   }
 
-  function recordShortage({ budget, window, limitGas, retryAfterSeconds }: GasShortage) {
+  function recordShortage({ budget, window, limitGas, retryAfterSeconds }: GasShortage, group: string) {
     count('ats_gas_budget_refusals', { budget, window })
     if (Date.now() - (loggedAt.get(budget) ?? 0) < LOG_INTERVAL_MS) return
     loggedAt.set(budget, Date.now())
-    logEvent('gas budget exhausted', { budget, window, limitGas, retryAfterSeconds })
+    logEvent('gas budget exhausted', { budget, window, limitGas, retryAfterSeconds, group })
   }
 
   /** Returns why a request has no chance, before its gas is known. */
   function refuseEarly(request: GasUse): GasShortage | undefined {
     const chosen = chooseSpenders(request, MIN_GAS)
     if (Array.isArray(chosen)) return undefined
-    recordShortage(chosen)
+    recordShortage(chosen, request.group)
     return chosen
   }
 
@@ -128,7 +128,7 @@ export function createGasBudgets(table: GasLevelTable, limits: Limits) {
   function reserve(digest: Hex, request: GasUse, gas: number): string[] | GasShortage {
     const chosen = chooseSpenders(request, gas)
     if (Array.isArray(chosen)) hold(digest, chosen, gas)
-    else recordShortage(chosen)
+    else recordShortage(chosen, request.group)
     return chosen
   }
 

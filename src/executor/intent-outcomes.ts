@@ -56,7 +56,7 @@ export function createIntentOutcomes({
     journal.attempts.include(attempt, { block, gasUsed: gasOf(receipt) }, state)
     const { digest, hash } = attempt
     if (state === 'reverted')
-      alerts.recordRevert({ hash, kind: digest === null ? undefined : journal.intents.find(digest)?.kind })
+      alerts.recordRevert({ hash, intent: digest === null ? undefined : journal.intents.find(digest) })
     if (digest === null) return
     if (attempt.purpose === 'cancel')
       return reject(digest, { reason: journal.intents.find(digest)?.reason ?? 'it was cancelled' })
