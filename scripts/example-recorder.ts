@@ -63,7 +63,13 @@ export function exampleRecorder(operations: readonly DescribedOperation[]) {
         record(request, requestBody, response.status, mediaType, firstLines(await copy.text(), mediaType))
       else if (mediaType === 'application/openmetrics-text')
         // OpenAPI names the media type with its parameters.
-        record(request, requestBody, response.status, `${response.headers.get('content-type')}`, someMetrics(await copy.text()))
+        record(
+          request,
+          requestBody,
+          response.status,
+          `${response.headers.get('content-type')}`,
+          someMetrics(await copy.text()),
+        )
       else await copy.body?.cancel()
       return response
     },

@@ -54,11 +54,15 @@ try {
   await trade(await register(0, 'Watched'), 'open', { symbol: 'NVDA', usdcAmount: '25' })
   await request('/agents/999999').catch(() => undefined)
   await until('two scrapes with the trade', async () => {
-    const { data } = await api<QueryResult>(`query?query=${encodeURIComponent('count_over_time(ats_transactions_total[5m]) > 1')}`)
+    const { data } = await api<QueryResult>(
+      `query?query=${encodeURIComponent('count_over_time(ats_transactions_total[5m]) > 1')}`,
+    )
     return data.result.length > 0
   })
   const [target] = (await api<ActiveTargets>('targets')).data.activeTargets
-  console.log(`scrape     ${target?.health} ${target?.lastError} in ${Math.round((target?.lastScrapeDuration ?? 0) * 1000)} ms`)
+  console.log(
+    `scrape     ${target?.health} ${target?.lastError} in ${Math.round((target?.lastScrapeDuration ?? 0) * 1000)} ms`,
+  )
   let failures = target?.health === 'up' ? 0 : 1
   for (const { from, query } of [...dashboardExpressions(), ...alertExpressions()]) {
     const { status, error, data } = await api<QueryResult>(`query?query=${encodeURIComponent(query)}`)

@@ -31,6 +31,7 @@ export const slowFiles = [
   'test/conformance/mcp-suite.node.test.ts',
   'test/conformance/openapi.node.test.ts',
   'test/integration/event-streams-load.node.test.ts',
+  'test/integration/secrets.node.test.ts',
 ]
 
 const root = join(import.meta.dirname, '..')

@@ -49,7 +49,13 @@ export function createLaneAlerts({ address, priorityFeeWei }: { address: Address
       if (isDue('nonce')) logEvent('implausible nonce', { executor: address, nonce })
     },
 
-    recordRevert({ hash, intent }: { hash: Hex; intent: Pick<JournalIntent, 'digest' | 'kind' | 'group'> | undefined }) {
+    recordRevert({
+      hash,
+      intent,
+    }: {
+      hash: Hex
+      intent: Pick<JournalIntent, 'digest' | 'kind' | 'group'> | undefined
+    }) {
       logEvent('transaction reverted', {
         executor: address,
         hash,

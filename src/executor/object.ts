@@ -1,5 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { type Address, getAddress, type Hex } from 'viem'
+import { annotateSpan } from '../metrics/active-span.ts'
 import { assembleLane, type Lane } from './assemble-lane.ts'
 import { logUnexpected } from './background-errors.ts'
 import { findIntentRecord, findSentTransaction, type SentTransaction } from './find-in-lane.ts'
@@ -42,6 +43,8 @@ export class ExecutorLaneObject extends DurableObject<Env> {
    * executed returns its stored outcome. The outcome is `unknown` if there is none by `respondBy` (epoch milliseconds).
    */
   async relay(request: RelayRequest, respondBy?: number): Promise<RelayOutcome> {
+    const { digest, kind, group } = request
+    annotateSpan({ digest, kind, group })
     return this.#started().intake.relay(request, respondBy)
   }
 

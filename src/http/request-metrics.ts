@@ -1,3 +1,4 @@
+import { annotateSpan } from '../metrics/active-span.ts'
 import { count, observe } from '../metrics/recorder.ts'
 
 type Serve = (request: Request) => Response | Promise<Response>
@@ -20,6 +21,7 @@ export function withRequestMetrics(serve: Serve): (request: Request) => Promise<
     const response = await serve(request)
     const operation = operationIdOf(request)
     observe('ats_request_duration_seconds', { operation, surface: 'http' }, (performance.now() - startedAt) / 1_000)
+    annotateSpan({ operation, requestId: response.headers.get('X-Request-Id') ?? undefined })
     count('ats_requests', { operation, surface: 'http', status: `${Math.floor(response.status / 100)}xx` })
     return response
   }

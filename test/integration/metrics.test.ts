@@ -22,7 +22,7 @@ const samples = async (fetch = service): Promise<Sample[]> => {
 // workerd warns of text() on a media type that is not text/*.
 const textOf = async (response: Response) => new TextDecoder().decode(await response.arrayBuffer())
 /** Returns the sum of the samples of a name that have all the labels; undefined if there is none. */
-const valueOf = (found: Sample[], name: string, labels: Record<string, string> = {}) => {
+const sumOf = (found: Sample[], name: string, labels: Record<string, string> = {}) => {
   const matching = found.filter(
     sample => sample.name === name && Object.entries(labels).every(([label, value]) => sample.labels[label] === value),
   )
@@ -68,7 +68,7 @@ it('requests, refusals and calls of nodes are counted by operation, surface, cod
   await request('/nowhere', {}, service)
   const after = await samples()
   const increase = (name: string, labels: Record<string, string>) =>
-    (valueOf(after, name, labels) ?? 0) - (valueOf(before, name, labels) ?? 0)
+    (sumOf(after, name, labels) ?? 0) - (sumOf(before, name, labels) ?? 0)
   for (const surface of ['http', 'mcp']) {
     expect(increase('ats_requests_total', { operation: 'listTokens', surface, status: '2xx' })).toBe(1)
     expect(increase('ats_requests_total', { operation: 'getAgent', surface, status: '4xx' })).toBe(1)
@@ -83,9 +83,9 @@ it('requests, refusals and calls of nodes are counted by operation, surface, cod
 it('a response from memory is counted for its operation', async () => {
   const cached = appWith({ OPERATOR_SECRET: SECRET, READ_LEASE_MS: '1000' })
   const labels = { operation: 'listTokens', surface: 'http', status: '2xx' }
-  const before = valueOf(await samples(), 'ats_requests_total', labels) ?? 0
+  const before = sumOf(await samples(), 'ats_requests_total', labels) ?? 0
   for (let times = 0; times < 3; times++) await callOverHttp('listTokens', {}, cached)
-  expect(valueOf(await samples(), 'ats_requests_total', labels)).toBe(before + 3)
+  expect(sumOf(await samples(), 'ats_requests_total', labels)).toBe(before + 3)
 })
 
 it('a trade shows as a transaction with its gas, fee and time, and the lanes with depth, age and balance', async () => {
@@ -94,23 +94,23 @@ it('a trade shows as a transaction with its gas, fee and time, and the lanes wit
   const after = await samples()
   const account = 'executor 1'
   const increase = (name: string, labels: Record<string, string>) =>
-    (valueOf(after, name, labels) ?? 0) - (valueOf(before, name, labels) ?? 0)
+    (sumOf(after, name, labels) ?? 0) - (sumOf(before, name, labels) ?? 0)
   expect(increase('ats_transactions_total', { account, kind: 'open', result: 'mined' })).toBe(1)
   expect(increase('ats_transaction_gas_total', { account, kind: 'open' })).toBeGreaterThan(100_000)
   expect(increase('ats_transaction_fees_ether_total', { account })).toBeGreaterThan(0)
   expect(increase('ats_inclusion_duration_seconds_count', { account })).toBe(1)
   for (const name of [account, 'relayer', 'updater', 'reporter']) {
-    expect(valueOf(after, 'ats_lane_pending_transactions', { account: name })).toBe(0)
-    expect(valueOf(after, 'ats_lane_oldest_pending_seconds', { account: name })).toBe(0)
-    expect(valueOf(after, 'ats_lane_capacity', { account: name })).toBeGreaterThan(0)
-    expect(valueOf(after, 'ats_account_balance_ether', { account: name })).toBeGreaterThan(0)
-    expect(valueOf(after, 'ats_lane_paused', { account: name })).toBe(0)
+    expect(sumOf(after, 'ats_lane_pending_transactions', { account: name })).toBe(0)
+    expect(sumOf(after, 'ats_lane_oldest_pending_seconds', { account: name })).toBe(0)
+    expect(sumOf(after, 'ats_lane_capacity', { account: name })).toBeGreaterThan(0)
+    expect(sumOf(after, 'ats_account_balance_ether', { account: name })).toBeGreaterThan(0)
+    expect(sumOf(after, 'ats_lane_paused', { account: name })).toBe(0)
   }
   const ready = await call('getReadiness')
-  expect(valueOf(after, 'ats_ready')).toBe(ready.status === 200 ? 1 : 0)
+  expect(sumOf(after, 'ats_ready')).toBe(ready.status === 200 ? 1 : 0)
   for (const name of ['ats_chain_head_age_seconds', 'ats_readiness_problems', 'ats_stale_prices', 'ats_event_streams'])
-    expect(valueOf(after, name)).toBeGreaterThanOrEqual(0)
-  expect(valueOf(after, 'ats_part_up', {})).toBe(after.filter(({ name }) => name === 'ats_part_up').length)
+    expect(sumOf(after, name)).toBeGreaterThanOrEqual(0)
+  expect(sumOf(after, 'ats_part_up', {})).toBe(after.filter(({ name }) => name === 'ats_part_up').length)
 })
 
 it('a node that is silent costs no scrape: what could not be read is said, and the rest is shown', async () => {
@@ -122,10 +122,10 @@ it('a node that is silent costs no scrape: what could not be read is said, and t
   const startedAt = Date.now()
   const found = await samples(appWith({ OPERATOR_SECRET: SECRET, RPC_URL: `${url}/v2/key-of-the-operator` }))
   expect(Date.now() - startedAt).toBeLessThan(5_000)
-  expect(valueOf(found, 'ats_ready')).toBe(0)
-  expect(valueOf(found, 'ats_part_up', { part: 'readiness' })).toBe(0)
-  expect(valueOf(found, 'ats_part_up', { part: 'executor' })).toBe(1)
-  expect(valueOf(found, 'ats_lane_pending_transactions', { account: 'executor 1' })).toBe(0)
+  expect(sumOf(found, 'ats_ready')).toBe(0)
+  expect(sumOf(found, 'ats_part_up', { part: 'readiness' })).toBe(0)
+  expect(sumOf(found, 'ats_part_up', { part: 'executor' })).toBe(1)
+  expect(sumOf(found, 'ats_lane_pending_transactions', { account: 'executor 1' })).toBe(0)
 })
 
 it('ten scrapes at the same time read the state once', async () => {

@@ -49,7 +49,10 @@ describe.each(alerts())('$alert', ({ alert, labels, annotations }) => {
     const [file, anchor] = (annotations?.runbook_url ?? '').split('#')
     expect(file).toBe('docs/operations.md')
     const headings = [...operations.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
-      heading.toLowerCase().replaceAll(/[^\w\s-]/g, '').replaceAll(' ', '-'),
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\w\s-]/g, '')
+        .replaceAll(' ', '-'),
     )
     expect(headings).toContain(anchor)
     expect(operations).toContain(`| \`${alert}\` |`)

@@ -71,7 +71,8 @@ function checkBuckets(name: string, { samples }: MetricFamily) {
     const bounds = buckets.map(({ labels: { le = '' } }) => Number(le.replace('+Inf', 'Infinity')))
     const counts = buckets.map(({ value }) => value)
     const total = group.find(sample => sample.name === `${name}_count`)?.value
-    const isSorted = (values: number[]) => values.every((value, index) => index === 0 || value >= (values[index - 1] ?? 0))
+    const isSorted = (values: number[]) =>
+      values.every((value, index) => index === 0 || value >= (values[index - 1] ?? 0))
     if (!isSorted(bounds) || !isSorted(counts) || bounds.at(-1) !== Number.POSITIVE_INFINITY || counts.at(-1) !== total)
       throw new Error(`the buckets of ${name}${labels} are wrong`)
   }

@@ -1195,6 +1195,26 @@ export interface paths {
     patch?: never
     trace?: never
   }
+  '/metrics': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /**
+     * Show the metrics of the deployment
+     * @description Returns counters of all isolates and the present state of every part, as OpenMetrics 1.0 text for Prometheus. A part that cannot be read within four seconds is 0 in `ats_part_up` and has no other gauges. The state is read at most every five seconds. Requires the operator's secret as a bearer token.
+     */
+    get: operations['getMetrics']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
 }
 export type webhooks = Record<string, never>
 export interface components {
@@ -9026,6 +9046,71 @@ export interface operations {
       }
       /** @description The request body is too large */
       413: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description A gas budget or a rate limit is exhausted; see Retry-After */
+      429: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The deployment has no chain configuration, or an internal error */
+      500: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Not configured, paused or busy */
+      503: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+    }
+  }
+  getMetrics: {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Success */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/openmetrics-text; version=1.0.0; charset=utf-8': string
+        }
+      }
+      /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
+      400: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Refresh secret missing or wrong */
+      401: {
         headers: {
           [name: string]: unknown
         }
