@@ -27,7 +27,7 @@ export const counters = {
     help: 'Requests that a gas budget had no room for, by budget and window (minute, day).',
     labels: ['budget', 'window'],
   },
-  ats_log_events: { help: 'Log lines by their event; docs/operations.md explains each.', labels: ['event'] },
+  ats_log_events: { help: 'Log lines by event; docs/operations.md explains each.', labels: ['event'] },
   ats_keeper_cycles: { help: 'Cycles of the keeper by result (ok, failed).', labels: ['result'] },
 } as const satisfies Record<string, Family>
 

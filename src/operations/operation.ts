@@ -15,7 +15,7 @@ export const tags = {
   Live: 'Server-sent events.',
   Transactions: 'Status of intents and transactions.',
   Signing: 'Help with EIP-712 signatures. These endpoints never send a transaction.',
-  Operator: 'What the operator of this deployment changes without a deploy.',
+  Operator: 'What the operator of this deployment reads, and changes without a deploy.',
 } as const
 export type Tag = keyof typeof tags
 
