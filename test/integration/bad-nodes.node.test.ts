@@ -143,6 +143,7 @@ function requests() {
   // Without payments and an operator these have nothing to read.
   const unconfigured: Sent[] = [
     { path: '/operator/intake' },
+    { path: '/metrics' },
     { path: `${agent}/feedback/345600` },
     { path: '/operator/intake', method: 'PUT', body: { buys: { open: true } } },
     { path: '/facilitator/supported' },
