@@ -285,15 +285,15 @@ describe('metrics of nodes', () => {
         ? { jsonrpc: '2.0', id, result: '0x1' }
         : { jsonrpc: '2.0', id, error: errorOf(method) }
     })
-    const silent = await startNode(() => 'close', 10_000)
+    const silent = await startBadNode()
     const rpc = createTransport([node.url], 2_000)
     await rpc.call(chainIdRequest)
-    await rpc.call(callRequest({ to: '0x0000000000000000000000000000000000000001' }))
+    await rpc.call(callRequest({ to: '0x0000000000000000000000000000000000000001', data: '0x' }))
     await rpc.call(blockNumberRequest).catch(() => {})
     await createTransport([silent.url], 200)
       .call(chainIdRequest)
       .catch(() => {})
-    silent.server.closeAllConnections()
+    await silent.stop()
     const [host, silentHost] = [node, silent].map(({ url }) => new URL(url).host)
     const counted = takeDeltas().flatMap(({ name, labels }) => (name === 'ats_rpc_requests' ? [labels.join(' ')] : []))
     expect(counted.sort()).toEqual(
