@@ -8,14 +8,19 @@ import type { TradingChain } from './configured-chain.ts'
 import { agentRegistry, mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
 
+/** The token and the vault of positions: together they decide how old a price may be. */
+export type Market = { token: Address; vault: Address }
+
 /** Positions with all that decides about their exits, as of a block. */
 export type WatchedPositions = {
   block: Block
-  /** The highest position id. */
-  positionCount: bigint
+  /** The highest position id that was read, or the cursor if there is none after it. */
+  cursor: bigint
+  /** The contract on which owners close all positions of an agent; undefined in a deployment without the extension. */
+  ownerControls: Address | undefined
   /** The positions that exist, open or closed. */
   positions: WatchedPosition[]
-  marketOf: (position: Pick<WatchedPosition, 'token' | 'vault'>) => ExitMarket
+  marketOf: (market: Market) => ExitMarket
   /** Whether the router supports executeExits. */
   takesBatches: boolean
 }
@@ -25,31 +30,36 @@ const SPARE_POSITIONS = 8n
 /** Positions, and agents, per `eth_call`: far below the gas that nodes allow for a call. */
 const POSITIONS_PER_CALL = 300
 const AGENTS_PER_CALL = 300
-
-/**
- * What is not configured and was learned from open positions: the addresses of their tokens and vaults, and their agents.
- * By the configured contracts.
- */
-const learnedFacts = new WeakMap<object, { addresses: Set<Address>; agentIds: Set<bigint> }>()
+/** How many positions after the cursor are read at once. A keeper that starts anew takes several cycles. */
+const MAX_NEW_POSITIONS = 3_000n
 
 type TokenMarket = { round: RoundData | undefined; maxAge: bigint; decimals: number }
 type VaultMarket = { tradingPaused: boolean; maxPriceAge: bigint }
 
 /**
- * Reads the positions with the given ids, and those with higher ids than `cursor` if it is given. It makes one `eth_call`
- * per 300 positions. All of them read the newest block, because nodes may not have the state of any other; so values of
- * later pages may be of a later block than the returned one. Throws CHAIN_UNREACHABLE.
+ * Reads the positions with the given ids, and up to 3,000 with higher ids than `cursor` if it is given. It makes one
+ * `eth_call` per 300 positions, whose agents and markets may be given, and one more for those that are not. All of them read
+ * the newest block, because nodes may not have the state of any other; so values of later pages may be of a later block than
+ * the returned one. Throws CHAIN_UNREACHABLE.
  */
 export async function readWatchedPositions(
   chain: TradingChain,
-  positionIds: readonly bigint[],
-  cursor?: bigint,
+  {
+    positionIds,
+    cursor,
+    markets,
+    agentIds: knownAgentIds,
+  }: {
+    positionIds: readonly bigint[]
+    cursor?: bigint
+    /** Markets to read although none of the positions may be in them. */
+    markets: readonly Market[]
+    agentIds: Iterable<bigint>
+  },
 ): Promise<WatchedPositions> {
-  const learned = learnedFacts.get(chain.contracts) ?? { addresses: new Set(), agentIds: new Set() }
-  learnedFacts.set(chain.contracts, learned)
-  const tokens = new Set([...Object.values(chain.tokens), ...learned.addresses])
-  const vaults = new Set([...Object.values(chain.vaults), ...learned.addresses])
-  const agentIds = new Set(learned.agentIds)
+  const tokens = new Set([...Object.values(chain.tokens), ...markets.map(({ token }) => token)])
+  const vaults = new Set([...Object.values(chain.vaults), ...markets.map(({ vault }) => vault)])
+  const agentIds = new Set(knownAgentIds)
   const closingSinceByAgent = new Map<bigint, bigint>()
   const tokenMarkets = new Map<Address, TokenMarket>()
   const vaultMarkets = new Map<Address, VaultMarket>()
@@ -60,6 +70,7 @@ export async function readWatchedPositions(
     const { block, values } = await readTree(chain, {
       positionCount: optional(call(positionManager(chain), 'positionCount', [])),
       emptyBatch: optional(call(tradeRouter(chain), 'executeExits', [[]])),
+      ownerControls: optional(call(agentRegistry(chain), 'ownerControls', [])),
       tokens: [...tokens].filter(token => !tokenMarkets.has(token)).map(token => tokenCalls(chain, token)),
       vaults: [...vaults].filter(vault => !vaultMarkets.has(vault)).map(vaultCalls),
       agents: [...agentIds]
@@ -83,20 +94,24 @@ export async function readWatchedPositions(
       closingSinceByAgent.set(agentId, closingSinceOf(mandateState))
     for (const { record, exitRules, dueExit } of values.positions)
       if (record && exitRules && record.openedAt > 0n) records.push({ ...record, exitRules, dueExit })
-    return { block, positionCount: values.positionCount ?? 0n, takesBatches: values.emptyBatch !== undefined }
+    return {
+      block,
+      positionCount: values.positionCount ?? 0n,
+      ownerControls: values.ownerControls,
+      takesBatches: values.emptyBatch !== undefined,
+    }
   }
 
   const pending = [...positionIds, ...(cursor === undefined ? [] : idsBetween(cursor + 1n, cursor + SPARE_POSITIONS))]
-  const first = await readPage(pending.splice(0, POSITIONS_PER_CALL))
-  if (cursor !== undefined) pending.push(...idsBetween(cursor + SPARE_POSITIONS + 1n, first.positionCount))
+  const { positionCount, ...first } = await readPage(pending.splice(0, POSITIONS_PER_CALL))
+  const last =
+    cursor === undefined || positionCount < cursor + MAX_NEW_POSITIONS ? positionCount : cursor + MAX_NEW_POSITIONS
+  if (cursor !== undefined) pending.push(...idsBetween(cursor + SPARE_POSITIONS + 1n, last))
   while (pending.length > 0) await readPage(pending.splice(0, POSITIONS_PER_CALL))
 
   const open = records.filter(({ status }) => status === PositionStatus.Open)
-  learned.agentIds = new Set(open.map(({ agentId }) => agentId))
   for (const { token, vault, agentId } of open) {
     agentIds.add(agentId)
-    if (tokens.has(token) && vaults.has(vault)) continue
-    learned.addresses.add(token).add(vault)
     tokens.add(token)
     vaults.add(vault)
   }
@@ -106,6 +121,7 @@ export async function readWatchedPositions(
 
   return {
     ...first,
+    cursor: last,
     positions: records.map(record => ({ ...record, closingSince: closingSinceByAgent.get(record.agentId) ?? 0n })),
     marketOf({ token, vault }) {
       const { round, maxAge = 0n, decimals = 18 } = tokenMarkets.get(token) ?? {}

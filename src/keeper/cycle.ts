@@ -1,19 +1,19 @@
-import type { Address } from 'viem'
 import type { Block } from '../chain/block-number-and-time.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
+import { readChangedPositions } from '../chain/read-changed-positions.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
-import { readWatchedPositions, type WatchedPositions } from '../chain/watched-positions.ts'
+import { type Market, readWatchedPositions, type WatchedPositions } from '../chain/watched-positions.ts'
 import { logUnexpected } from '../executor/background-errors.ts'
 import type { Executor } from '../executor/client.ts'
 import { PositionStatus } from '../protocol/enums.ts'
 import { isOwnerClosing, type WatchedPosition } from '../protocol/position.ts'
 import { withDeadline } from '../timeout.ts'
 import { attributeExits } from './exit-attribution.ts'
-import { decideExit } from './exit-decision.ts'
+import { decideExit, marketDeferralOf } from './exit-decision.ts'
 import { createExitSender } from './exit-sender.ts'
 import { closedEntry, dueEntry, isExitUndone, undoneEntry, waitingEntry } from './exit-state-transitions.ts'
-import { type KeeperEntry, newEntry } from './keeper-entry.ts'
-import type { KeeperStore } from './store.ts'
+import { type KeeperEntry, newEntry, refreshedEntry } from './keeper-entry.ts'
+import { type KeeperStore, type LastCycle, marketKey } from './store.ts'
 
 /** Exits per transaction. A full batch stays below the lane's gas ceiling. */
 const MAX_BATCH = 24
@@ -25,9 +25,16 @@ const MAX_REORG = 100n
 const REORG_WATCH_SECONDS = 60n
 const RECENT_CHECK_INTERVAL_MS = 3_000
 
+/** Positions that every cycle reads in turn, so that 100,000 of them are read within ten minutes. */
+const MAX_SWEPT = 170
+/** Positions whose triggers the prices reach, per cycle. */
+const MAX_REACHED = 1_200
+/** Events of older blocks are not read: the sweep finds what they changed. */
+const MAX_EVENT_BLOCKS = 2_000n
+
 export type KeeperCycle = ReturnType<typeof createCycle>
 
-/** Returns the keeper's cycle: one pass over the open positions that fires the exits that are due. */
+/** Returns the keeper's cycle: one pass over the positions that may be due, which fires their exits. */
 export function createCycle({
   chain,
   executor,
@@ -48,58 +55,111 @@ export function createCycle({
     const now = Date.now()
     await Promise.all(store.batches().map(batch => sender.resume(batch).catch(logUnexpected)))
     const previous = store.lastCycle()
-    const readBefore = new Map(store.watched(now).map(entry => [entry.positionId, entry]))
-    const watched = await readPositions(now, previous?.blockNumber)
-    const symbolOf = await symbolsOf(chain, respectSessions ? watched.positions.map(({ token }) => token) : [])
-    const { due, unattributed, recent } = evaluate(watched, { symbolOf, now, readBefore })
+    const watched = await readWatched(now, previous)
     const since = BigInt(previous?.blockNumber ?? watched.block.number)
+    const passes = [await evaluate(watched, now)]
+    await recordMarkets(watched)
+    const reached = await reachedBy(watched)
+    if (reached.length > 0) passes.push(await evaluate(await readEntries(entriesOf(reached)), now))
+    store.prune(now)
+
     const isCheckDue = now >= recentCheckedAt + RECENT_CHECK_INTERVAL_MS
     if (isCheckDue) recentCheckedAt = now
-    const exits = Promise.all([
+    const exits = passes.flatMap(({ watched, due, unattributed, recent }) => [
       attributeExits({ chain, executor, store }, { unattributed, recent: isCheckDue ? recent : [], watched, since }),
       ...batchesOf(due).map(batch => sender.fire(batch, watched)),
     ])
-    await withDeadline(exits, Date.now() + OUTCOME_TIMEOUT_MS, () => undefined)
-  }
-
-  /** Reads all watched and new positions. Clears the store first if the chain has been replaced by another one. */
-  async function readPositions(now: number, previousBlock: string | undefined): Promise<WatchedPositions> {
-    const read = () => {
-      const positionIds = store.watched(now).map(({ positionId }) => positionId)
-      return readWatchedPositions(chain, positionIds, store.cursor())
-    }
-    const watched = await read()
-    const isNewChain = previousBlock !== undefined && watched.block.number + MAX_REORG < BigInt(previousBlock)
-    if (!isNewChain) return watched
-    store.clear()
-    return read()
+    await withDeadline(Promise.all(exits), Date.now() + OUTCOME_TIMEOUT_MS, () => undefined)
   }
 
   /**
-   * Records what each position waits for. Returns the positions with a due exit, those that someone may have sold, and those
-   * whose exit was fired so recently that a reorg may change it. `readBefore` has the entries from before the positions were
-   * read: what was recorded since then is newer than the positions.
+   * Reads what every cycle reads: new positions, those that wait for something else than a price, the next ones of the
+   * sweep, and the prices of all markets. Clears the store first if the chain has been replaced by another one.
    */
-  function evaluate(
-    watched: WatchedPositions,
-    {
-      symbolOf,
-      now,
-      readBefore,
-    }: { symbolOf: (token: Address) => string; now: number; readBefore: ReadonlyMap<bigint, KeeperEntry> },
-  ) {
-    const entries = new Map(store.watched(now).map(entry => [entry.positionId, entry]))
+  async function readWatched(now: number, previous: LastCycle | undefined): Promise<ReadEntries> {
+    const read = async () => {
+      const sweep = store.nextOfSweep(MAX_SWEPT)
+      const watched = await readEntries(uniqueById([...store.watched(now, Number(previous?.at ?? 0)), ...sweep]), {
+        cursor: store.cursor(),
+        markets: store.markets(),
+      })
+      return { watched, swept: sweep.at(-1)?.positionId }
+    }
+    let { watched, swept } = await read()
+    if (previous && watched.block.number + MAX_REORG < BigInt(previous.blockNumber)) {
+      store.clear()
+      ;({ watched, swept } = await read())
+    }
+    store.advanceCursor(watched.cursor)
+    if (swept !== undefined) store.advanceSweep(swept)
+    return watched
+  }
+
+  /** Reads the positions of entries. What is recorded about them while the read runs is newer than the read. */
+  async function readEntries(
+    entries: readonly KeeperEntry[],
+    { cursor, markets = [] }: { cursor?: bigint; markets?: readonly Market[] } = {},
+  ): Promise<ReadEntries> {
+    const watched = await readWatchedPositions(chain, {
+      positionIds: entries.map(({ positionId }) => positionId),
+      ...(cursor !== undefined && { cursor }),
+      markets: [...markets, ...entries.filter(({ vault }) => vault)],
+      agentIds: entries.map(({ agentId }) => agentId).filter(agentId => agentId > 0n),
+    })
+    return { ...watched, readBefore: new Map(entries.map(entry => [entry.positionId, entry])) }
+  }
+
+  const entriesOf = (positionIds: readonly bigint[]) => positionIds.flatMap(id => store.entry(id) ?? [])
+
+  /**
+   * Returns the positions that were not read although the prices reach their triggers, or events since the previous cycle
+   * name them. There are none while the sweep reads all positions in each cycle.
+   */
+  async function reachedBy(watched: ReadEntries): Promise<bigint[]> {
+    const { block, ownerControls, readBefore, marketOf } = watched
+    const from = store.eventCursor()
+    store.advanceEventCursor(block.number)
+    if (store.openCount() <= MAX_SWEPT) return []
+    const at = Number(block.timestamp)
+    const maxReached = MAX_REACHED + store.batches().flatMap(({ positionIds }) => positionIds).length
+    const reached = new Set<bigint>()
+    for (const market of store.markets()) {
+      const { quote } = marketOf(market)
+      if (quote.stale) continue
+      const limit = maxReached - reached.size
+      for (const positionId of store.reached(market, { price: quote.price, at, limit })) reached.add(positionId)
+    }
+    const changed = await readChangedPositions(chain, {
+      ownerControls,
+      fromBlock: from + MAX_EVENT_BLOCKS < block.number ? block.number - MAX_EVENT_BLOCKS : from,
+      toBlock: block.number,
+    }).catch(() => {
+      store.advanceEventCursor(from)
+      return undefined
+    })
+    for (const positionId of changed?.positionIds ?? []) reached.add(positionId)
+    for (const agentId of changed?.agentIds ?? [])
+      for (const positionId of store.openOfAgent(agentId)) reached.add(positionId)
+    return [...reached].filter(positionId => !readBefore.has(positionId))
+  }
+
+  /**
+   * Records what each read position waits for. Returns the positions with a due exit, those
+   * that someone may have sold, and those whose exit was fired so recently that a reorg may change it.
+   */
+  async function evaluate(watched: ReadEntries, now: number) {
+    const { block, positions, readBefore, marketOf } = watched
+    const sessionOf = await readSessions(positions, block)
     const inFlight = new Set(store.batches().flatMap(({ positionIds }) => positionIds))
-    const at = `${watched.block.timestamp}`
+    const at = `${block.timestamp}`
     const due: WatchedPosition[] = []
     const unattributed: WatchedPosition[] = []
     const recent: WatchedPosition[] = []
-    const prices: Record<string, string> = {}
-    const vanished = new Set(entries.keys())
-    for (const position of watched.positions) {
-      const { positionId, token } = position
+    const vanished = new Set(readBefore.keys())
+    for (const position of positions) {
+      const { positionId } = position
       vanished.delete(positionId)
-      const entry = entries.get(positionId)
+      const entry = store.entry(positionId)
       const isInFlight = inFlight.has(positionId)
       const earlier = readBefore.get(positionId)
       const isOlderThanRead =
@@ -108,7 +168,7 @@ export function createCycle({
         earlier.outcome?.kind === entry.outcome?.kind
       const isUndone = entry !== undefined && isOlderThanRead && isExitUndone(entry, position)
       if (entry && position.nextRuleIndex > entry.firedRules && !isInFlight) unattributed.push(position)
-      else if (entry && !isUndone && isRecentExit(entry, watched.block)) recent.push(position)
+      else if (entry && !isUndone && isRecentExit(entry, block)) recent.push(position)
       if (position.status !== PositionStatus.Open) {
         if (entry?.closedAt === null) {
           store.put(closedEntry(entry, now))
@@ -116,31 +176,61 @@ export function createCycle({
         }
         continue
       }
-      const known = isUndone ? undoneEntry(position, now) : entry?.closedAt === null ? entry : newEntry(position)
-      const market = watched.marketOf(position)
-      prices[token] = `${market.quote.price}`
-      const decision = decideExit(position, market, {
-        symbol: symbolOf(token),
-        at: watched.block.timestamp,
-        respectSessions,
-      })
-      const isTriedInRound = !isOwnerClosing(position) && known.triedRoundId === `${market.quote.roundId}`
+      const market = marketOf(position)
+      const { decimals, quote } = market
+      const known = isUndone
+        ? undoneEntry(position, decimals, now)
+        : entry?.closedAt === null
+          ? refreshedEntry(entry, position, decimals)
+          : newEntry(position, decimals)
+      const decision = decideExit(position, market, sessionOf(position))
+      const isTriedInRound = !isOwnerClosing(position) && known.triedRoundId === `${quote.roundId}`
       if (decision === 'due' && !isInFlight && known.nextTryAt <= now && !isTriedInRound) due.push(position)
-      const next = decision === 'due' ? dueEntry(known, now) : waitingEntry(known, decision, at)
+      const next =
+        decision === 'due' ? dueEntry(known, now) : waitingEntry(known, quote.stale ? 'notReached' : decision, at)
       if (entry === undefined || next !== entry) store.put(next)
     }
     for (const positionId of vanished) {
-      const entry = entries.get(positionId)
+      const entry = store.entry(positionId)
       if (entry?.closedAt === null) store.put(closedEntry(entry, now))
     }
-    store.advanceCursor(watched.positionCount)
-    store.setLastCycle({ blockNumber: `${watched.block.number}`, at, prices })
-    store.prune(now)
-    return { due, unattributed, recent }
+    return { watched, due, unattributed, recent }
+  }
+
+  /** Returns a function from a market to what decides about its session. Reads unknown symbols. */
+  async function readSessions(markets: readonly Market[], { timestamp }: Block) {
+    const symbolOf = await symbolsOf(chain, respectSessions ? markets.map(({ token }) => token) : [])
+    return ({ token }: Market) => ({ symbol: symbolOf(token), at: timestamp, respectSessions })
+  }
+
+  /** Records the prices of all markets, and why their positions wait. */
+  async function recordMarkets({ block, marketOf }: WatchedPositions): Promise<void> {
+    const markets = store.markets()
+    const sessionOf = await readSessions(markets, block)
+    const previous = store.lastCycle()
+    const at = `${block.timestamp}`
+    const prices: LastCycle['prices'] = {}
+    const deferrals: LastCycle['deferrals'] = {}
+    for (const market of markets) {
+      const { quote } = marketOf(market)
+      prices[market.token] = `${quote.price}`
+      const reason = marketDeferralOf({ quote }, sessionOf(market))
+      if (reason === undefined) continue
+      const earlier = previous?.deferrals?.[marketKey(market)]
+      deferrals[marketKey(market)] = earlier?.reason === reason ? earlier : { kind: 'deferred', at, reason }
+    }
+    store.setLastCycle({ blockNumber: `${block.number}`, at, prices, deferrals })
   }
 
   return { run, lanes: executor.status }
 }
+
+/** Read positions, with their entries from before the read. */
+type ReadEntries = WatchedPositions & { readBefore: ReadonlyMap<bigint, KeeperEntry> }
+
+const uniqueById = (entries: readonly KeeperEntry[]): KeeperEntry[] => [
+  ...new Map(entries.map(entry => [entry.positionId, entry])).values(),
+]
 
 /** Whether an exit was executed so recently that a reorg may have moved it, changed it or left it to someone else. */
 const isRecentExit = ({ outcome }: KeeperEntry, { timestamp }: Block): boolean =>

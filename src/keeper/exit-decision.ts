@@ -6,6 +6,17 @@ import type { Deferral } from './last-exit-result.ts'
 
 export type ExitDecision = 'notReached' | 'due' | Deferral
 
+/** Returns why no position in a market can be sold; undefined if its price is fresh. */
+export function marketDeferralOf(
+  { quote }: Pick<ExitMarket, 'quote'>,
+  { symbol, at, respectSessions }: { symbol: string; at: bigint; respectSessions: boolean },
+): Deferral | undefined {
+  if (!quote.stale) return undefined
+  return respectSessions && isClosed(symbol, at) ? 'marketClosed' : 'priceStale'
+}
+
+const isClosed = (symbol: string, at: bigint): boolean => marketHours(symbol, Number(at)).session === 'closed'
+
 /**
  * Returns what to do with an open position: `due` if a pending rule's trigger is met, a rule has sold a part of its
  * share, or the agent's owner closes the position, and nothing prevents the sale. A stale price hides whether a trigger is met, so it defers first.
@@ -13,17 +24,18 @@ export type ExitDecision = 'notReached' | 'due' | Deferral
  */
 export function decideExit(
   position: WatchedPosition,
-  { quote, decimals, tradingPaused }: ExitMarket,
-  { symbol, at, respectSessions }: { symbol: string; at: bigint; respectSessions: boolean },
+  market: ExitMarket,
+  session: { symbol: string; at: bigint; respectSessions: boolean },
 ): ExitDecision {
+  const marketDeferral = marketDeferralOf(market, session)
+  if (marketDeferral !== undefined) return marketDeferral
+  const { quote, decimals, tradingPaused } = market
   const pnl = watchedPnlBps(position, quote.price, decimals)
   const isTriggerMet =
     isOwnerClosing(position) ||
     isExitInProgress(position) ||
     position.exitRules.slice(position.nextRuleIndex).some(rule => isTriggered(rule, pnl))
-  const isMarketClosed = respectSessions && marketHours(symbol, Number(at)).session === 'closed'
-  if (isMarketClosed && (isTriggerMet || quote.stale)) return 'marketClosed'
-  if (quote.stale) return 'priceStale'
   if (!isTriggerMet) return 'notReached'
+  if (session.respectSessions && isClosed(session.symbol, session.at)) return 'marketClosed'
   return tradingPaused ? 'tradingPaused' : 'due'
 }

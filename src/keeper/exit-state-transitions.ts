@@ -108,8 +108,8 @@ export const isExitUndone = ({ firedRules, outcome }: KeeperEntry, position: Wat
  * Returns the entry of a position whose exit a reorg removed. The lane sends the keeper's transaction again, so it is not
  * replaced by another one at once.
  */
-export const undoneEntry = (position: WatchedPosition, now: number): KeeperEntry => ({
-  ...newEntry(position),
+export const undoneEntry = (position: WatchedPosition, decimals: number, now: number): KeeperEntry => ({
+  ...newEntry(position, decimals),
   nextTryAt: now + DEFERRED_RETRY_MS,
 })
 

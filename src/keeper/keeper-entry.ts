@@ -1,11 +1,19 @@
-import type { WatchedPosition } from '../protocol/position.ts'
+import type { Address } from 'viem'
+import { isExitInProgress, isOwnerClosing, type WatchedPosition } from '../protocol/position.ts'
 import type { Evaluation } from './last-evaluation.ts'
 import type { ExitOutcome } from './last-exit-result.ts'
+import { type PriceTriggers, priceTriggersOf } from './price-triggers.ts'
 
 /** What the keeper stores about one position. `closedAt` and `nextTryAt` are milliseconds of the service's clock. */
 export type KeeperEntry = {
   positionId: bigint
-  token: string
+  agentId: bigint
+  vault: Address
+  token: Address
+  /** The prices that may fire a rule. Only the position on the chain says whether they do. */
+  triggers: PriceTriggers
+  /** Whether the position is sold at any price: its owner closes it, or a rule has sold a part of its share. */
+  sellsAtAnyPrice: boolean
   /** How many rules of the ladder the keeper knows to have fired. */
   firedRules: number
   closedAt: number | null
@@ -22,13 +30,32 @@ export type KeeperEntry = {
 /** The retry state of an exit that was not tried yet, or whose last try completed it. */
 export const NOT_TRIED = { failures: 0, nextTryAt: 0, triedRoundId: null }
 
-/** Returns the entry of a position that the keeper sees for the first time. */
-export const newEntry = ({ positionId, token, nextRuleIndex }: WatchedPosition): KeeperEntry => ({
+/** Returns the entry of a position that the keeper sees for the first time. `decimals` are those of its token. */
+export const newEntry = (position: WatchedPosition, decimals: number): KeeperEntry => ({
   ...NOT_TRIED,
-  positionId,
-  token,
-  firedRules: nextRuleIndex,
+  positionId: position.positionId,
+  agentId: position.agentId,
+  vault: position.vault,
+  token: position.token,
+  triggers: priceTriggersOf(position, decimals),
+  sellsAtAnyPrice: isSoldAtAnyPrice(position),
+  firedRules: position.nextRuleIndex,
   closedAt: null,
   evaluation: undefined,
   outcome: undefined,
 })
+
+const isSoldAtAnyPrice = (position: WatchedPosition): boolean => isOwnerClosing(position) || isExitInProgress(position)
+
+/** Returns the entry with what a read position says; the same object if nothing changed. */
+export function refreshedEntry(entry: KeeperEntry, position: WatchedPosition, decimals: number): KeeperEntry {
+  const { agentId, vault, token, triggers, sellsAtAnyPrice } = newEntry(position, decimals)
+  const isSame =
+    entry.agentId === agentId &&
+    entry.vault === vault &&
+    entry.token === token &&
+    entry.triggers.below === triggers.below &&
+    entry.triggers.above === triggers.above &&
+    entry.sellsAtAnyPrice === sellsAtAnyPrice
+  return isSame ? entry : { ...entry, agentId, vault, token, triggers, sellsAtAnyPrice }
+}

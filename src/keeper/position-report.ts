@@ -1,6 +1,6 @@
 import type { Evaluation } from './last-evaluation.ts'
 import type { ExitOutcome } from './last-exit-result.ts'
-import type { KeeperStore } from './store.ts'
+import { type KeeperStore, marketKey } from './store.ts'
 
 /** What the keeper knows about one position. Each part is undefined until there is something to report. */
 export type PositionReport = { evaluation: Evaluation | undefined; outcome: ExitOutcome | undefined }
@@ -13,12 +13,12 @@ export function findPositionReport(store: KeeperStore, positionId: bigint): Posi
   const cycle = store.lastCycle()
   const price = cycle?.prices[token]
   if (closedAt !== null || cycle === undefined || price === undefined) return { evaluation, outcome }
-  const { blockNumber, at } = cycle
+  const { blockNumber, at, deferrals } = cycle
   const isInFlight = store.batches().some(({ positionIds }) => positionIds.includes(positionId))
   // An exit that waits for its next try is reached.
   const isWaiting = isInFlight || entry.nextTryAt > Date.now()
   return {
     evaluation: { blockNumber, price, at },
-    outcome: outcome ?? (isWaiting ? undefined : { kind: 'notReached', at }),
+    outcome: deferrals?.[marketKey(entry)] ?? outcome ?? (isWaiting ? undefined : { kind: 'notReached', at }),
   }
 }

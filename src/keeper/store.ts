@@ -1,4 +1,5 @@
-import type { Hex } from 'viem'
+import type { Address, Hex } from 'viem'
+import type { Market } from '../chain/watched-positions.ts'
 import type { KeeperEntry } from './keeper-entry.ts'
 import type { Evaluation } from './last-evaluation.ts'
 import type { ExitOutcome } from './last-exit-result.ts'
@@ -13,14 +14,30 @@ export type ExitBatch = {
   evaluations: Evaluation[]
 }
 
-/** What the last cycle saw: block, its time in Unix seconds, and prices with 8 decimals by token. */
-export type LastCycle = { blockNumber: string; at: string; prices: Record<string, string> }
+/**
+ * What the last cycle saw: block, its time in Unix seconds, prices with 8 decimals by token, and why the positions of a
+ * market wait although nothing has failed, by `marketKey`.
+ */
+export type LastCycle = {
+  blockNumber: string
+  at: string
+  prices: Record<string, string>
+  deferrals?: Record<string, ExitOutcome & { kind: 'deferred' }>
+}
+
+export const marketKey = ({ token, vault }: Market): string => `${token} ${vault}`
 
 export type KeeperStore = ReturnType<typeof openKeeperStore>
 
 /** A closed position is read for this much longer, because a reorg may open it again. */
 const REORG_WATCH_MS = 60_000
 const CLOSED_RETENTION_MS = 7 * 86_400_000
+/** The events of an executed exit are read again for this long, because a reorg may change who fired it. */
+const EXIT_WATCH_SECONDS = 60
+/** A position that every cycle reads. */
+const ALWAYS = Number.MAX_SAFE_INTEGER
+/** Prices are stored as text of this many digits, which sorts like the numbers. */
+const PRICE_DIGITS = 32
 
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS keeper (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -29,6 +46,7 @@ const SCHEMA = `
     next_try_at INTEGER NOT NULL DEFAULT 0, evaluation TEXT, outcome TEXT
   );
   CREATE INDEX IF NOT EXISTS position_closed ON position (closed_at);
+  CREATE TABLE IF NOT EXISTS market (token TEXT NOT NULL, vault TEXT NOT NULL, PRIMARY KEY (token, vault)) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS exit_batch (
     digest TEXT PRIMARY KEY, ids TEXT NOT NULL, deadline INTEGER NOT NULL, takes_batches INTEGER NOT NULL, evaluation TEXT NOT NULL
   ) WITHOUT ROWID;
@@ -42,6 +60,23 @@ const UPGRADE_FROM_VERSION_1 = `
     WHERE outcome IS NOT NULL;
 `
 
+/**
+ * Version 3 selects positions by price. Each position of an earlier version is read in every cycle until it has been read
+ * once: watched_until is in Unix seconds of the chain.
+ */
+const UPGRADE_FROM_VERSION_2 = `
+  ALTER TABLE position ADD COLUMN vault TEXT NOT NULL DEFAULT '';
+  ALTER TABLE position ADD COLUMN agent INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE position ADD COLUMN below TEXT;
+  ALTER TABLE position ADD COLUMN above TEXT;
+  ALTER TABLE position ADD COLUMN any_price INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE position ADD COLUMN watched_until INTEGER NOT NULL DEFAULT ${ALWAYS};
+  CREATE INDEX position_watched ON position (watched_until) WHERE closed_at IS NULL;
+  CREATE INDEX position_below ON position (token, vault, below) WHERE closed_at IS NULL;
+  CREATE INDEX position_above ON position (token, vault, above) WHERE closed_at IS NULL;
+  CREATE INDEX position_agent ON position (agent) WHERE closed_at IS NULL;
+`
+
 type KeeperRow = Record<string, SqlStorageValue>
 
 /** Opens the keeper's tables. Every function is synchronous. */
@@ -50,12 +85,19 @@ export function openKeeperStore(sql: SqlStorage) {
     sql.exec(`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'sending'`).toArray().length > 0
   if (isVersion1) sql.exec(UPGRADE_FROM_VERSION_1)
   sql.exec(SCHEMA)
+  const hasTriggers = sql.exec(`SELECT 1 FROM pragma_table_info('position') WHERE name = 'below'`).toArray().length > 0
+  if (!hasTriggers) sql.exec(UPGRADE_FROM_VERSION_2)
 
   const rows = (query: string, ...bindings: SqlStorageValue[]) => sql.exec<KeeperRow>(query, ...bindings).toArray()
   const get = (name: string) => rows('SELECT value FROM keeper WHERE name = ?', name)[0]?.value as string | undefined
   function set(name: string, value: string) {
     if (get(name) !== value) sql.exec('INSERT OR REPLACE INTO keeper (name, value) VALUES (?, ?)', name, value)
   }
+
+  const countOpen = () => Number(rows('SELECT count(*) AS count FROM position WHERE closed_at IS NULL')[0]?.count ?? 0)
+  let openCount = countOpen()
+  const isOpen = (positionId: number) =>
+    rows('SELECT 1 FROM position WHERE id = ? AND closed_at IS NULL', positionId).length > 0
 
   return {
     /** Returns the highest position id that was read. */
@@ -65,27 +107,99 @@ export function openKeeperStore(sql: SqlStorage) {
     lastCycle: (): LastCycle | undefined => parseJson<LastCycle>(get('last_cycle')),
     setLastCycle: (cycle: LastCycle) => set('last_cycle', JSON.stringify(cycle)),
 
-    /** Returns the entries to read in a cycle: open positions, and those that closed a moment ago. */
-    watched: (now: number): KeeperEntry[] =>
-      rows('SELECT * FROM position WHERE closed_at IS NULL OR closed_at > ?', now - REORG_WATCH_MS).map(toEntry),
+    /**
+     * Returns the entries that every cycle reads: those that are due, wait for another try or were executed a moment ago,
+     * and those that closed a moment ago. `at` is the chain's time in Unix seconds.
+     */
+    watched: (now: number, at: number): KeeperEntry[] =>
+      rows(
+        `SELECT * FROM position WHERE closed_at IS NULL AND watched_until > ?
+         UNION ALL SELECT * FROM position WHERE closed_at > ?`,
+        at,
+        now - REORG_WATCH_MS,
+      ).map(toEntry),
+
+    /** Returns the next open entries of the sweep, by id, and after the last one those from the start. */
+    nextOfSweep(limit: number): KeeperEntry[] {
+      const last = Number(get('swept') ?? 0)
+      const next = rows('SELECT * FROM position WHERE closed_at IS NULL AND id > ? ORDER BY id LIMIT ?', last, limit)
+      const fromStart = rows(
+        'SELECT * FROM position WHERE closed_at IS NULL AND id <= ? ORDER BY id LIMIT ?',
+        last,
+        limit - next.length,
+      )
+      return [...next, ...fromStart].map(toEntry)
+    },
+    /** Records where the sweep goes on. At its end, forgets the markets without open positions. */
+    advanceSweep(positionId: bigint) {
+      if (positionId <= BigInt(get('swept') ?? 0))
+        sql.exec(
+          `DELETE FROM market WHERE NOT EXISTS (
+             SELECT 1 FROM position
+             WHERE position.token = market.token AND position.vault = market.vault AND closed_at IS NULL
+           )`,
+        )
+      set('swept', `${positionId}`)
+    },
+
+    /**
+     * Returns the open positions of a market that may have a rule to fire at a price, without those that every cycle reads.
+     * `at` is the chain's time in Unix seconds.
+     */
+    reached: ({ token, vault }: Market, { price, at, limit }: { price: bigint; at: number; limit: number }): bigint[] =>
+      rows(
+        `SELECT id FROM position
+           WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND below >= ?3 AND watched_until <= ?4
+         UNION SELECT id FROM position
+           WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND above <= ?3 AND watched_until <= ?4
+         LIMIT ?5`,
+        token,
+        vault,
+        priceText(price),
+        at,
+        limit,
+      ).map(({ id }) => BigInt(id as number)),
+
+    openOfAgent: (agentId: bigint): bigint[] =>
+      rows('SELECT id FROM position WHERE closed_at IS NULL AND agent = ?', Number(agentId)).map(({ id }) =>
+        BigInt(id as number),
+      ),
+
+    /** Returns the markets of open positions, and perhaps some whose positions have all closed. */
+    markets: (): Market[] => rows('SELECT token, vault FROM market') as Market[],
+
+    /** Returns the last block whose events were read. */
+    eventCursor: () => BigInt(get('events') ?? 0),
+    advanceEventCursor: (blockNumber: bigint) => set('events', `${blockNumber}`),
 
     entry: (positionId: bigint): KeeperEntry | undefined =>
       rows('SELECT * FROM position WHERE id = ?', Number(positionId)).map(toEntry)[0],
 
-    openCount: () => Number(rows('SELECT count(*) AS count FROM position WHERE closed_at IS NULL')[0]?.count ?? 0),
+    openCount: () => openCount,
 
     put(entry: KeeperEntry) {
+      const id = Number(entry.positionId)
+      openCount += (entry.closedAt === null ? 1 : 0) - (isOpen(id) ? 1 : 0)
+      // The vault of an entry of an earlier version is unknown until its position is read.
+      if (entry.vault) sql.exec('INSERT OR IGNORE INTO market (token, vault) VALUES (?, ?)', entry.token, entry.vault)
       sql.exec(
-        `INSERT OR REPLACE INTO position
-         (id, token, fired, closed_at, tried_round, failures, next_try_at, evaluation, outcome)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-        Number(entry.positionId),
+        `INSERT OR REPLACE INTO position (
+           id, agent, vault, token, below, above, any_price, fired, closed_at, tried_round, failures, next_try_at,
+           watched_until, evaluation, outcome
+         ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        id,
+        Number(entry.agentId),
+        entry.vault,
         entry.token,
+        entry.triggers.below === undefined ? null : priceText(entry.triggers.below),
+        entry.triggers.above === undefined ? null : priceText(entry.triggers.above),
+        entry.sellsAtAnyPrice ? 1 : 0,
         entry.firedRules,
         entry.closedAt,
         entry.triedRoundId,
         entry.failures,
         entry.nextTryAt,
+        watchedUntil(entry),
         entry.evaluation === undefined ? null : JSON.stringify(entry.evaluation),
         entry.outcome === undefined ? null : JSON.stringify(entry.outcome),
       )
@@ -124,7 +238,8 @@ export function openKeeperStore(sql: SqlStorage) {
 
     /** Deletes everything: it belongs to a chain that no longer exists. */
     clear() {
-      for (const table of ['keeper', 'position', 'exit_batch']) sql.exec(`DELETE FROM ${table}`)
+      for (const table of ['keeper', 'position', 'exit_batch', 'market']) sql.exec(`DELETE FROM ${table}`)
+      openCount = 0
     },
   }
 }
@@ -132,9 +247,25 @@ export function openKeeperStore(sql: SqlStorage) {
 const parseJson = <T>(text: SqlStorageValue | undefined): T | undefined =>
   typeof text === 'string' ? (JSON.parse(text) as T) : undefined
 
+const MAX_PRICE = 10n ** BigInt(PRICE_DIGITS) - 1n
+const priceText = (price: bigint): string => `${price < MAX_PRICE ? price : MAX_PRICE}`.padStart(PRICE_DIGITS, '0')
+const toPrice = (text: SqlStorageValue | undefined): bigint | undefined =>
+  typeof text === 'string' ? BigInt(text) : undefined
+
+/** Returns until when every cycle reads a position, in Unix seconds of the chain. */
+function watchedUntil({ sellsAtAnyPrice, failures, nextTryAt, outcome }: KeeperEntry): number {
+  if (sellsAtAnyPrice || failures > 0 || nextTryAt > 0) return ALWAYS
+  if (outcome === undefined) return 0
+  return outcome.kind === 'executed' ? Number(outcome.at) + EXIT_WATCH_SECONDS : ALWAYS
+}
+
 const toEntry = (row: KeeperRow): KeeperEntry => ({
   positionId: BigInt(row.id as number),
-  token: row.token as string,
+  agentId: BigInt(row.agent as number),
+  vault: row.vault as Address,
+  token: row.token as Address,
+  triggers: { below: toPrice(row.below), above: toPrice(row.above) },
+  sellsAtAnyPrice: row.any_price === 1,
   firedRules: row.fired as number,
   closedAt: row.closed_at as number | null,
   triedRoundId: row.tried_round as string | null,

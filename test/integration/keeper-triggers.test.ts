@@ -1,0 +1,142 @@
+import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { decideExit } from '../../src/keeper/exit-decision.ts'
+import { newEntry } from '../../src/keeper/keeper-entry.ts'
+import { PositionStatus, TriggerType } from '../../src/protocol/enums.ts'
+import type { WatchedPosition } from '../../src/protocol/position.ts'
+import { chain, FRONTIER, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
+import type { Body } from '../support/body.ts'
+import { randomOf } from '../support/seeded-random.ts'
+import { call, deployment } from '../support/surfaces.ts'
+
+// With more open positions than a cycle reads, the keeper selects by price and by events those that it reads.
+
+const keeper = () => env.KEEPER.get(env.KEEPER.idFromName(`${deployment.chainId}:${deployment.contracts.TradeRouter}`))
+const MAX_PRICE_AGE = 86_400
+
+const sql = (query: string, ...bindings: SqlStorageValue[]): Promise<void> =>
+  runInDurableObject(keeper(), (_, { storage }) => void storage.sql.exec(query, ...bindings))
+
+/** Adds open positions that do not exist on the chain: a cycle's sweep finds 170 of them closed. */
+const FIRST_FILLER = 1_000_000
+const addFillers = () =>
+  sql(
+    `WITH RECURSIVE filler (id) AS (SELECT ?1 UNION ALL SELECT id + 1 FROM filler WHERE id < ?1 + 4999)
+     INSERT INTO position (id, token, vault, fired, watched_until) SELECT id, ?2, ?3, 0, 0 FROM filler`,
+    FIRST_FILLER,
+    deployment.tokens.COIN as string,
+    FRONTIER,
+  )
+/** Lets the next sweep begin after a position. */
+const sweepAfter = (positionId: number) =>
+  sql(`INSERT OR REPLACE INTO keeper (name, value) VALUES ('swept', ?)`, `${positionId}`)
+
+async function opened(
+  exits: string,
+): Promise<{ trader: Trader; positionId: string; moveTo: (factor: number) => Promise<unknown> }> {
+  const trader = await newTrader({ vault: FRONTIER })
+  const positionId = await openPosition(trader, { symbol: 'COIN', usdcAmount: '50', exits })
+  const { entryPriceUsdc } = (await call('getPosition', { agentId: trader.agentId, positionId })).body.position
+  await keeper().runCycle()
+  await runInDurableObject(keeper(), (_, { storage }) => storage.deleteAlarm())
+  await sweepAfter(FIRST_FILLER)
+  return { trader, positionId, moveTo: factor => chain.setPrice('COIN', ((entryPriceUsdc / 1e6) * factor).toFixed(2)) }
+}
+
+const lastOutcome = async ({ agentId }: Trader, positionId: string): Promise<Body> =>
+  (await call('getPositionAutomation', { agentId, positionId })).body.lastOutcome
+
+describe('a keeper of many positions', () => {
+  const executed = { outcome: 'executed', firedBy: 'keeper' }
+  let price: string
+  beforeAll(async () => {
+    price = (await call('getPrices')).body.prices.COIN.priceUsd
+    await keeper().runCycle()
+    await addFillers()
+    // The fillers count from the next start of the object on.
+    await evictDurableObject(keeper())
+  })
+  afterEach(() => chain.setPrice('COIN', price))
+  afterAll(() => sql('DELETE FROM position WHERE id >= ?', FIRST_FILLER))
+
+  it('fires an exit in the cycle in which the price reaches its trigger', async () => {
+    const { trader, positionId, moveTo } = await opened('-500:10000')
+    await moveTo(0.96)
+    await keeper().runCycle()
+    expect(await lastOutcome(trader, positionId)).toMatchObject({ outcome: 'notReached' })
+    await moveTo(0.949)
+    await keeper().runCycle()
+    expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
+  })
+
+  it('learns from events that an agent has changed a ladder', async () => {
+    const { trader, positionId, moveTo } = await opened('-500:10000')
+    const { status } = await submit(trader, 'submitExitLadderIntent', { positionId, exits: '-100:10000' })
+    expect(status).toBe(201)
+    await keeper().runCycle()
+    await moveTo(0.98)
+    await keeper().runCycle()
+    expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
+  })
+
+  it('repairs a wrong row with the sweep, and fires what it finds', async () => {
+    const { trader, positionId, moveTo } = await opened('-500:10000')
+    await moveTo(0.99)
+    await keeper().runCycle() // the events of the opening are read
+    await sql('UPDATE position SET below = NULL, above = NULL WHERE id = ?', Number(positionId))
+    await moveTo(0.94)
+    await keeper().runCycle()
+    expect(await lastOutcome(trader, positionId)).toMatchObject({ outcome: 'notReached' })
+    await sweepAfter(Number(positionId) - 1)
+    await keeper().runCycle()
+    expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
+  })
+
+  it('says that a price is stale for positions that it does not read', async () => {
+    const { trader, positionId, moveTo } = await opened('-500:10000')
+    await chain.increaseTime(MAX_PRICE_AGE + 60)
+    await keeper().runCycle()
+    expect(await lastOutcome(trader, positionId)).toMatchObject({ outcome: 'deferred', reason: 'priceStale' })
+    await moveTo(1)
+    await keeper().runCycle()
+    expect(await lastOutcome(trader, positionId)).toMatchObject({ outcome: 'notReached' })
+  })
+})
+
+it('selects every position with a due exit by its triggers', () => {
+  const random = randomOf('price triggers')
+  let due = 0
+  for (let round = 0; round < 20_000; round++) {
+    const cost = BigInt(random.integer(0, 3) === 0 ? random.integer(1, 2_000) : random.integer(1, 1e9))
+    const price = BigInt(random.integer(1, 1e9)) * BigInt(10 ** random.integer(0, 6))
+    const decimals = random.integer(6, 18)
+    const position: WatchedPosition = {
+      positionId: 1n,
+      agentId: 1n,
+      vault: '0x01',
+      token: '0x02',
+      // A price near what was paid, so that triggers on both sides are met.
+      tokenAmount:
+        (cost * 100n * 10n ** BigInt(decimals) * BigInt(random.integer(8_000, 12_000))) / 10_000n / price + 1n,
+      maxSlippageBps: 100,
+      entryPriceUsdc: price / 100n + 1n,
+      usdcCostBasis: cost,
+      status: PositionStatus.Open,
+      nextRuleIndex: random.integer(0, 1),
+      exitRules: [
+        { triggerType: TriggerType.StopLoss, triggerBps: BigInt(-random.integer(1, 3_000)), exitBps: 10_000 },
+        { triggerType: TriggerType.TakeProfit, triggerBps: BigInt(random.integer(1, 3_000)), exitBps: 10_000 },
+      ],
+      closingSince: 0n,
+      dueExit: random.integer(0, 1) === 0 ? undefined : { since: 0, seenAt: 0, ruleIndex: 0, tokensLeft: 0n },
+    }
+    const quote = { price, updatedAt: 0n, roundId: 1n, quoted: true, stale: false, at: 0n }
+    const session = { symbol: 'WETH', at: 0n, respectSessions: false }
+    if (decideExit(position, { quote, decimals, tradingPaused: false }, session) !== 'due') continue
+    due++
+    const { below, above } = newEntry(position, decimals).triggers
+    expect((below !== undefined && price <= below) || (above !== undefined && price >= above)).toBe(true)
+  }
+  expect(due).toBeGreaterThan(1_000)
+})
