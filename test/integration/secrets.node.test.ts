@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest'
 import { freePort } from '../../devnet/anvil.ts'
@@ -110,32 +111,20 @@ async function send(path: string, { body, headers, ...init }: Init = {}) {
 const operator = { authorization: `Bearer ${canaries.operator}` }
 const refresh = () =>
   send('/prices/refresh', { method: 'POST', headers: { authorization: `Bearer ${canaries.refresh}` }, body: {} })
-const callTool = (name: string, input: object) =>
-  send('/mcp', {
-    method: 'POST',
-    headers: {
-      accept: 'application/json, text/event-stream',
-      'mcp-protocol-version': '2026-07-28',
-      'mcp-method': 'tools/call',
-      'mcp-name': name,
-      authorization: `Bearer ${canaries.otherBearer}`,
-    },
-    body: {
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'tools/call',
-      params: {
-        name,
-        arguments: input,
-        _meta: {
-          'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-          'io.modelcontextprotocol/clientInfo': { name: 'canary', version: '1' },
-          'io.modelcontextprotocol/clientCapabilities': {},
-          'x402/payment': { x402Version: 2, payload: { signature: canaries.payment } },
-        },
-      },
-    },
-  })
+/** Calls a tool as a client that sends a bearer token and a payment, and keeps the result for the check. */
+async function callTool(name: string, input: Record<string, unknown>): Promise<string> {
+  const client = new Client({ name: 'canary', version: '1' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } })
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL('/mcp', service.url), {
+      requestInit: { headers: { authorization: `Bearer ${canaries.otherBearer}` } },
+    }),
+  )
+  const payment = { x402Version: 2, payload: { signature: canaries.payment } }
+  const result = JSON.stringify(await client.callTool({ name, arguments: input, _meta: { 'x402/payment': payment } }))
+  await client.close()
+  bodies.push(result)
+  return result
+}
 
 /** Returns the events of all log lines so far. */
 const loggedEvents = () => [...printed.matchAll(/"event":"([^"]+)"/g)].map(([, event]) => event)
@@ -156,7 +145,7 @@ it('no failure makes the service print or return a secret', async () => {
     ])
       await send(path, { headers: next === 'text' ? operator : { authorization: `Bearer ${canaries.otherBearer}` } })
     await send('/metrics', { headers: operator })
-    expect((await callTool('svc_list_vaults', {})).body).toContain('CHAIN_UNREACHABLE')
+    expect(await callTool('svc_list_vaults', {})).toContain('CHAIN_UNREACHABLE')
     await callTool('svc_get_positions', { agentId: '1' })
     await refresh()
     await send('/cdn-cgi/handler/scheduled')
