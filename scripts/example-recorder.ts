@@ -87,7 +87,7 @@ const firstLines = (text: string, mediaType: string) =>
 /** Returns the first families of a scrape that have samples, and its end. */
 function someMetrics(text: string): string {
   const families = text.split(/(?=^# TYPE )/m).filter(family => !/^# EOF/m.test(family) && /^[^#]/m.test(family))
-  const shortened = families.slice(0, KEPT).map(family => family.split('\n').slice(0, 5).join('\n'))
+  const shortened = families.slice(0, KEPT).map(family => family.trimEnd().split('\n').slice(0, 5).join('\n'))
   return `${shortened.join('\n')}\n# EOF\n`
 }
 
