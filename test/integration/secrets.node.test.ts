@@ -146,7 +146,7 @@ it('no failure makes the service print or return a secret', async () => {
       await send(path, { headers: next === 'text' ? operator : { authorization: `Bearer ${canaries.otherBearer}` } })
     await send('/metrics', { headers: operator })
     expect(await callTool('svc_list_vaults', {})).toContain('CHAIN_UNREACHABLE')
-    await callTool('svc_get_positions', { agentId: '1' })
+    await callTool('svc_get_agent_positions', { agentId: '1' })
     await refresh()
     await send('/cdn-cgi/handler/scheduled')
     await send('/agents/register', {
@@ -201,7 +201,8 @@ it('no failure makes the service print or return a secret', async () => {
 })
 
 it('every line of the log is JSON with a level and an event or a code, and refusals have the request id', () => {
-  const lines = printed.split('\n').filter(line => line.startsWith('{'))
+  // wrangler puts its own tag in front of what the Worker prints.
+  const lines = printed.match(/\{"level":.*\}/g) ?? []
   expect(lines.length).toBeGreaterThan(5)
   const parsed = lines.map(line => JSON.parse(line) as Record<string, unknown>)
   for (const line of parsed) {
