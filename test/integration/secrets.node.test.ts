@@ -60,7 +60,7 @@ beforeAll(async () => {
       X402_ENABLED: 'true',
       X402_FACILITATOR_URL: `http://127.0.0.1:${port}/${canaries.facilitator}`,
       X402_FACILITATOR_TIMEOUT_MS: '1000',
-      SUBMISSION_TIMEOUT_MS: '2000',
+      SUBMISSION_TIMEOUT_MS: '6000',
       // Its number is not valid, so the service lists it among its problems.
       GAS_BUDGET_AGENT: canaries.otherBearer,
     },
