@@ -88,7 +88,7 @@ const trackRecord = ['test/integration/{leaderboard-property,weekly-feedback}.te
 const e2e = [
   'test/e2e/**/*.test.ts',
   'test/conformance/**/*.node.test.ts',
-  'test/integration/{event-streams-load,logs,price-providers}.node.test.ts',
+  'test/integration/{event-streams-load,logs,price-providers,secrets}.node.test.ts',
   'test/cli/{trading,mcp,client-configurations,packed,operator-service}.node.test.ts',
 ]
 

@@ -20,7 +20,7 @@ export type WorkerOptions = {
   /** The wrangler configuration of another Worker in this repository. */
   config?: string
   /** Where wrangler's output goes; 'ignore' shows it only in errors. */
-  output?: 'inherit' | 'ignore'
+  output?: 'inherit' | 'ignore' | ((text: string) => void)
 }
 
 /** Where `npm run dev` keeps the storage of the Durable Objects, for `ats admin journal`. */
@@ -85,6 +85,7 @@ export async function startWorker({
     stream.setEncoding('utf8').on('data', (text: string) => {
       tail = (tail + text).slice(-8_000)
       if (output === 'inherit') process.stdout.write(text)
+      else if (output !== 'ignore') output(text)
     })
   }
   const exited = new Promise<Error | undefined>(resolve => {

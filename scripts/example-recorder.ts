@@ -61,6 +61,15 @@ export function exampleRecorder(operations: readonly DescribedOperation[]) {
       if (mediaType === JSON_TYPE) record(request, requestBody, response.status, mediaType, trimmed(await copy.json()))
       else if (mediaType.startsWith('text/') && mediaType !== 'text/event-stream')
         record(request, requestBody, response.status, mediaType, firstLines(await copy.text(), mediaType))
+      else if (mediaType === 'application/openmetrics-text')
+        // OpenAPI names the media type with its parameters.
+        record(
+          request,
+          requestBody,
+          response.status,
+          `${response.headers.get('content-type')}`,
+          someMetrics(await copy.text()),
+        )
       else await copy.body?.cancel()
       return response
     },
@@ -74,6 +83,13 @@ export function exampleRecorder(operations: readonly DescribedOperation[]) {
 /** Returns a CSV's header and first rows, or the first section of a Markdown text. */
 const firstLines = (text: string, mediaType: string) =>
   mediaType === 'text/csv' ? `${text.split('\r\n').slice(0, 3).join('\r\n')}\r\n` : text.slice(0, 1_200)
+
+/** Returns the first families of a scrape that have samples, and its end. */
+function someMetrics(text: string): string {
+  const families = text.split(/(?=^# TYPE )/m).filter(family => !/^# EOF/m.test(family) && /^[^#]/m.test(family))
+  const shortened = families.slice(0, KEPT).map(family => family.trimEnd().split('\n').slice(0, 5).join('\n'))
+  return `${shortened.join('\n')}\n# EOF\n`
+}
 
 /** Returns a body whose long lists and maps have only their first entries, with one request id for all. */
 export function trimmed(value: unknown, key = ''): unknown {

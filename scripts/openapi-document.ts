@@ -16,6 +16,7 @@ const WORKERD_STUB = `data:text/javascript,${[
   'export class RpcTarget {}',
   'export const env = {}',
   'export const waitUntil = () => {}',
+  'export const tracing = {}',
 ].join(';')}`
 
 /** Returns the OpenAPI document as the app serves it, without starting a server or reading a chain. */

@@ -82,6 +82,7 @@ async function record(url: string) {
   for (const path of ['/vaults', `/agents/${life.agentId}/trades`, `/agents/${life.agentId}/equity-history`])
     for (const Accept of ['application/json', 'text/csv', 'text/markdown'])
       await send('GET', path, undefined, { Accept })
+  await send('GET', '/metrics', undefined, authorization)
   for (const operation of operations) {
     const isStream = operation.path.endsWith('/events')
     if (isStream) await recordEvents(url, operation, life, recorder.recordStream)

@@ -33,6 +33,7 @@ export const slowFiles = [
   'test/e2e/demo-protocol-only.node.test.ts',
   'test/integration/event-streams-load.node.test.ts',
   'test/e2e/serve.node.test.ts',
+  'test/integration/secrets.node.test.ts',
 ]
 
 const root = join(import.meta.dirname, '..')

@@ -310,8 +310,8 @@ export const variables: Variable[] = [
     group: 'service',
     secret: true,
     meaning:
-      'bearer token of `/operator/intake` and `/operator/index`, and with which `/health/ready` shows the balances of the accounts',
-    otherwise: 'nobody can close an intake, and balances are shown to nobody',
+      'bearer token of `/operator/intake`, `/operator/index` and `/metrics`, and with which `/health/ready` shows the balances of the accounts',
+    otherwise: 'nobody can close an intake or read the metrics, and balances are shown to nobody',
   },
   {
     name: 'BASE_URL',

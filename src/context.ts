@@ -9,6 +9,7 @@ import { createHistory, type History } from './history/client.ts'
 import { createIntakeSwitches, type IntakeSwitches } from './intake-switches/client.ts'
 import { createKeeper, type Keeper } from './keeper/client.ts'
 import { createEventStreamsClient, type EventStreamsClient } from './live/client.ts'
+import { createMetrics, type Metrics } from './metrics/client.ts'
 import { createPayments, type Payments } from './payments/client.ts'
 import { createPriceProvider } from './price-providers/create-price-provider.ts'
 import type { PriceProvider } from './price-providers/price-provider.ts'
@@ -54,14 +55,26 @@ export type Context = {
   /** The bearer token of this call. */
   readonly bearer?: string
   readonly rateLimits: RateLimits
+  /** What all isolates count. */
+  readonly metrics: Metrics
   /** The rate limits of this call's client; undefined if it has none. */
   readonly client?: ClientLimits
 }
 
 type ContextBindings = Pick<
   Env,
-  'EXECUTOR_LANE' | 'INTAKE_SWITCHES' | 'KEEPER' | 'PAYMENT_LEDGER' | 'HISTORY' | 'HISTORY_INDEXER' | 'EVENT_STREAMS'
->
+  | 'EXECUTOR_LANE'
+  | 'INTAKE_SWITCHES'
+  | 'KEEPER'
+  | 'PAYMENT_LEDGER'
+  | 'HISTORY'
+  | 'HISTORY_INDEXER'
+  | 'EVENT_STREAMS'
+  | 'METRIC_TOTALS'
+> & {
+  /** The dataset of Workers Analytics Engine, where the deployment has one. */
+  METRICS?: AnalyticsEngineDataset
+}
 
 /** A stranger who asks in a loop causes one reading of the state in this time. */
 const READINESS_LEASE_MS = 2_000
@@ -90,6 +103,7 @@ export function createContext(config: Config, env: ContextBindings, limiters?: R
     deploymentCache,
     rateLimits: createRateLimits(config.rateLimits, limiters),
     intakeSwitches: createIntakeSwitches(env.INTAKE_SWITCHES),
+    metrics: createMetrics(env, config.readLeaseMs > 0),
     get chain() {
       if (chain === undefined) throw refuse('CHAIN_NOT_CONFIGURED')
       return chain

@@ -7,6 +7,7 @@ import type { IndexListener } from './history/chain-follower.ts'
 import { HistoryIndexerObject } from './history/object.ts'
 import { createApp } from './http/app.ts'
 import { withResponseCache } from './http/in-memory-response-cache.ts'
+import { withRequestMetrics } from './http/request-metrics.ts'
 import { eventStreamsOf } from './live/client.ts'
 import { EventStreamsObject } from './live/object.ts'
 import { logFailure } from './log.ts'
@@ -26,14 +27,17 @@ import { presentTrade } from './resources/trade.ts'
 
 export { IntakeSwitchesObject as IntakeSwitches } from './intake-switches/object.ts'
 export { KeeperObject as Keeper } from './keeper/object.ts'
+export { MetricTotalsObject as MetricTotals } from './metrics/object.ts'
 export { PaymentLedgerObject as PaymentLedger } from './payments/object.ts'
 
 const config = parseConfig({ ...env })
 const context = createContext(config, env, { ...env } as RateLimiters)
 const app = createApp(() => context, env.ASSETS, env.WORKER_VERSION?.id)
-const serveHttp = withResponseCache(
-  request => app.fetch(request),
-  () => context,
+const serveHttp = withRequestMetrics(
+  withResponseCache(
+    request => app.fetch(request),
+    () => context,
+  ),
 )
 const createMcpServer: ServerFactory = options => createServer(context, options)
 const serveMcp = createMcpRoute({
@@ -43,6 +47,9 @@ const serveMcp = createMcpRoute({
   rateLimits: context.rateLimits,
   baseUrl: config.baseUrl,
 })
+
+// Every isolate that runs a Durable Object evaluates this module too. Nobody could read what it delivers otherwise.
+if (config.operatorSecret !== undefined || 'METRICS' in env) context.metrics.start()
 
 const eventStreams = () => config.chain && eventStreamsOf(env.EVENT_STREAMS, config.chain)
 /** Completes work that no caller waits for. Errors are ignored. */

@@ -55,6 +55,7 @@ function facts(operation: Operation): Html {
     tool && html`MCP tool <code>${tool}</code>`,
     operation.kind === 'json' && operation.paid && html`Paid over <a href="/docs/guides/payment">x402</a>`,
     operation.kind === 'json' && operation.security && html`Bearer token: the operator's ${operation.security} secret`,
+    operation.kind === 'text' && html`Bearer token: the operator's secret`,
     operation.kind === 'event-stream' && html`<a href="/docs/guides/streams">Server-sent events</a>`,
   ].filter(Boolean) as Html[]
   return items.length === 0 ? html`` : html`<ul class="facts">${items.map(item => html`<li>${item}</li>`)}</ul>`

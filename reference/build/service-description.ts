@@ -69,7 +69,7 @@ const BUILD_DEADLINE = '1893456000'
 
 /** The part of the Workers runtime that src/ imports; the description needs none of it. */
 const WORKERS_RUNTIME = `data:text/javascript,${encodeURIComponent(
-  'export class DurableObject {}; export const env = {}; export const exports = {}; export const waitUntil = () => {}',
+  'export class DurableObject {}; export const env = {}; export const exports = {}; export const waitUntil = () => {}; export const tracing = {}',
 )}`
 
 /** Loads the Worker's sources in Node and returns what they say about the API. */

@@ -1,5 +1,5 @@
 import { levelOf } from './catalogue.ts'
-import { Refusal } from './refusal.ts'
+import { type Facts, Refusal } from './refusal.ts'
 
 const MAX_FRAMES = 8
 
@@ -15,9 +15,19 @@ export function logRefusal({ status, body, cause }: Refusal, request: { requestI
       ...request,
       status,
       code: body.code,
+      ...subjectOf(body.details),
       ...(cause instanceof Error && describeFailure(cause)),
     }),
   )
+}
+
+/** Returns the agent, the intent and the transaction that a refusal names. Its other facts can come from a node. */
+function subjectOf({ agentId, digest, transactionHash }: Facts = {}): Facts {
+  return {
+    ...(typeof agentId === 'string' && { agentId }),
+    ...(typeof digest === 'string' && { digest }),
+    ...(typeof transactionHash === 'string' && { transactionHash }),
+  }
 }
 
 /** Returns what a log line may say about an error: its code or class, and its stack frames. */
@@ -27,8 +37,9 @@ export function describeFailure(error: unknown): { cause: string; frames?: strin
   return { cause: error instanceof Refusal ? error.body.code : error.name, frames: framesOf(thrown) }
 }
 
-const framesOf = ({ stack = '' }: Error) =>
-  stack
+/** Returns the stack frames of an error. Its message comes first in the stack and can have lines that look like frames. */
+const framesOf = ({ stack = '', message }: Error) =>
+  (stack.includes(message) ? stack.slice(stack.indexOf(message) + message.length) : '')
     .split('\n')
     .filter(line => /^\s+at /.test(line))
     .slice(0, MAX_FRAMES)

@@ -10,6 +10,7 @@ import { createInFlightLimit } from './in-flight-limit.ts'
 import { createIntentOutcomes } from './intent-outcomes.ts'
 import type { LaneAlarm } from './lane-alarm.ts'
 import { createLaneAlerts } from './lane-alerts.ts'
+import { accountNames, createLaneMetrics } from './lane-metrics.ts'
 import { createPauseRules } from './pause-rules.ts'
 import { createReceiptForwarder } from './receipt-forwarder.ts'
 import { createReconciliation } from './reconciliation.ts'
@@ -41,7 +42,8 @@ export function assembleLane({
   onReceived: (digest: Hex) => void
 }) {
   const variables: Partial<Record<string, unknown>> = { ...env }
-  const { chain, trading, inclusionTimeoutMs, gasBudgets: gasLimits } = parseConfig(variables)
+  const config = parseConfig(variables)
+  const { chain, trading, inclusionTimeoutMs, gasBudgets: gasLimits } = config
   if (chain === undefined) throw new Error('A lane needs CHAIN_ID, RPC_URL and CONTRACTS')
   const priorityFeeWei = BigInt(/^\d+$/.exec(String(variables.PRIORITY_FEE_WEI))?.[0] ?? 0)
 
@@ -72,6 +74,7 @@ export function assembleLane({
     journal,
     gasBudgets,
     alerts,
+    metrics: createLaneMetrics(accountNames(config).get(address) ?? 'unknown'),
     from: address,
     onMined: createReceiptForwarder(
       env.HISTORY_INDEXER,

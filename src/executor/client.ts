@@ -1,7 +1,7 @@
 import { type Address, type Hex, keccak256, stringToBytes } from 'viem'
-import { privateKeyToAddress } from 'viem/accounts'
 import { refuse } from '../errors/refuse.ts'
 import { withDeadline } from '../timeout.ts'
+import { addressOfKey } from './address-of-key.ts'
 import type { GasBudgetStatus, GasUse } from './gas-budgets.ts'
 import type { IntentRecord } from './intent-record.ts'
 import type { LaneStatus } from './lane-status.ts'
@@ -25,7 +25,8 @@ export type Executor = {
   gasBudgets(use: GasUse): Promise<GasBudgetStatus>
   /** Grants one price refresh per interval to all callers together. Throws EXECUTOR_UNREACHABLE. */
   takePriceRefresh(intervalMs: number): Promise<boolean>
-  status(): Promise<LaneStatus[]>
+  /** Returns the status of each lane. `waitMs` bounds how long a lane waits for a node. */
+  status(waitMs?: number): Promise<LaneStatus[]>
 }
 
 /** How often a lane is called for one relay. */
@@ -84,21 +85,12 @@ export function createExecutor(
     find: (group, digest) => read(group, lane => lane.find(digest)),
     takePriceRefresh: intervalMs => read('prices', lane => lane.takePriceRefresh(intervalMs)),
     gasBudgets: use => read(use.group, lane => lane.gasBudgets(use)),
-    status: () => Promise.all(addresses.map(address => laneOf(address).status())),
+    status: waitMs => Promise.all(addresses.map(address => laneOf(address).status(waitMs))),
   }
 }
 
 /** Whether the platform rejected a call because the object has too many queued requests. */
 const isOverloaded = (error: unknown) => error instanceof Error && 'overloaded' in error && error.overloaded === true
-
-const addressCache = new Map<Hex, Address>()
-
-/** Returns the address of a private key. */
-export function addressOfKey(key: Hex): Address {
-  const address = addressCache.get(key) ?? privateKeyToAddress(key)
-  addressCache.set(key, address)
-  return address
-}
 
 /** Chooses a group's account by rendezvous hashing: a key that is added or removed moves only its own groups. */
 function chooseAddress(group: string, addresses: readonly Address[]): Address {

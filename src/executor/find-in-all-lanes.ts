@@ -1,5 +1,5 @@
 import type { Hex } from 'viem'
-import { addressOfKey } from './client.ts'
+import { addressOfKey } from './address-of-key.ts'
 import type { SentTransaction } from './find-in-lane.ts'
 import type { IntentRecord } from './intent-record.ts'
 import type { ExecutorLaneObject } from './object.ts'

@@ -1,6 +1,7 @@
 import type { Hex } from 'viem'
 import type { GasBudgetName, GasBudgets as Limits } from '../config.ts'
 import { logEvent } from '../log.ts'
+import { count } from '../metrics/recorder.ts'
 import type { GasLevel, GasLevelTable } from './gas-level-table.ts'
 import type { GasShortage, IntentKind, RelayRequest } from './relay-types.ts'
 
@@ -108,17 +109,18 @@ export function createGasBudgets(table: GasLevelTable, limits: Limits) {
     }
   }
 
-  function logShortage({ budget, window, limitGas, retryAfterSeconds }: GasShortage) {
+  function recordShortage({ budget, window, limitGas, retryAfterSeconds }: GasShortage, group: string) {
+    count('ats_gas_budget_refusals', { budget, window })
     if (Date.now() - (loggedAt.get(budget) ?? 0) < LOG_INTERVAL_MS) return
     loggedAt.set(budget, Date.now())
-    logEvent('gas budget exhausted', { budget, window, limitGas, retryAfterSeconds })
+    logEvent('gas budget exhausted', { budget, window, limitGas, retryAfterSeconds, group })
   }
 
   /** Returns why a request has no chance, before its gas is known. */
   function refuseEarly(request: GasUse): GasShortage | undefined {
     const chosen = chooseSpenders(request, MIN_GAS)
     if (Array.isArray(chosen)) return undefined
-    logShortage(chosen)
+    recordShortage(chosen, request.group)
     return chosen
   }
 
@@ -126,7 +128,7 @@ export function createGasBudgets(table: GasLevelTable, limits: Limits) {
   function reserve(digest: Hex, request: GasUse, gas: number): string[] | GasShortage {
     const chosen = chooseSpenders(request, gas)
     if (Array.isArray(chosen)) hold(digest, chosen, gas)
-    else logShortage(chosen)
+    else recordShortage(chosen, request.group)
     return chosen
   }
 

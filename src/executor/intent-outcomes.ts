@@ -6,6 +6,7 @@ import { ignoreUnreachable } from './background-errors.ts'
 import type { GasBudgets } from './gas-budgets.ts'
 import type { JournalIntent } from './intent-table.ts'
 import type { LaneAlerts } from './lane-alerts.ts'
+import type { LaneMetrics } from './lane-metrics.ts'
 import type { RelayOutcome } from './relay-types.ts'
 import { replayRevert } from './replay-revert.ts'
 import type { Journal } from './store.ts'
@@ -18,6 +19,7 @@ export function createIntentOutcomes({
   journal,
   gasBudgets,
   alerts,
+  metrics,
   from,
   onMined,
 }: {
@@ -25,6 +27,7 @@ export function createIntentOutcomes({
   journal: Journal
   gasBudgets: GasBudgets
   alerts: LaneAlerts
+  metrics: LaneMetrics
   from: Address
   /** Called with the logs of every call that succeeded. */
   onMined: (logs: NodeReceipt['logs']) => void
@@ -48,11 +51,12 @@ export function createIntentOutcomes({
     if (!journal.attempts.isPending(attempt.hash)) return
     const state = stateOf(receipt)
     const block = blockOf(receipt)
+    recordInclusion(attempt, receipt)
     chargeGas(attempt, receipt)
     journal.attempts.include(attempt, { block, gasUsed: gasOf(receipt) }, state)
     const { digest, hash } = attempt
     if (state === 'reverted')
-      alerts.recordRevert({ hash, kind: digest === null ? undefined : journal.intents.find(digest)?.kind })
+      alerts.recordRevert({ hash, intent: digest === null ? undefined : journal.intents.find(digest) })
     if (digest === null) return
     if (attempt.purpose === 'cancel')
       return reject(digest, { reason: journal.intents.find(digest)?.reason ?? 'it was cancelled' })
@@ -60,6 +64,16 @@ export function createIntentOutcomes({
     if (state === 'reverted') return explainRevert(digest, attempt, block.number)
     onMined(receipt.logs)
     resolveOutcome(digest, minedOutcome(receipt, hash))
+  }
+
+  function recordInclusion(attempt: Attempt, receipt: NodeReceipt) {
+    const { digest, gasUsed } = attempt
+    metrics.recordInclusion(attempt, {
+      kind: digest === null ? undefined : journal.intents.find(digest)?.kind,
+      result: stateOf(receipt),
+      gas: gasOf(receipt) - gasUsed,
+      gasPrice: receipt.effectiveGasPrice ? BigInt(receipt.effectiveGasPrice) : undefined,
+    })
   }
 
   /** Charges the gas that was not charged yet: after a reorg the same transaction may be included again. */

@@ -1,7 +1,7 @@
 import type { Address, Hex } from 'viem'
 import { logEvent } from '../log.ts'
 import type { ChainHead } from './chain-head.ts'
-import type { IntentKind } from './relay-types.ts'
+import type { JournalIntent } from './intent-table.ts'
 import { feesAt } from './transaction-fees.ts'
 
 export type LaneAlerts = ReturnType<typeof createLaneAlerts>
@@ -49,8 +49,18 @@ export function createLaneAlerts({ address, priorityFeeWei }: { address: Address
       if (isDue('nonce')) logEvent('implausible nonce', { executor: address, nonce })
     },
 
-    recordRevert({ hash, kind }: { hash: Hex; kind: IntentKind | undefined }) {
-      logEvent('transaction reverted', { executor: address, hash, ...(kind !== undefined && { kind }) })
+    recordRevert({
+      hash,
+      intent,
+    }: {
+      hash: Hex
+      intent: Pick<JournalIntent, 'digest' | 'kind' | 'group'> | undefined
+    }) {
+      logEvent('transaction reverted', {
+        executor: address,
+        hash,
+        ...(intent && { kind: intent.kind, digest: intent.digest, group: intent.group }),
+      })
     },
   }
 }

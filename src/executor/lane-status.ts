@@ -1,4 +1,5 @@
 import type { Address } from 'viem'
+import { withDeadline } from '../timeout.ts'
 import type { Lane } from './assemble-lane.ts'
 import { ignoreUnreachable } from './background-errors.ts'
 import type { Journal } from './store.ts'
@@ -21,10 +22,11 @@ export type LaneStatus = {
   pausedFor?: 'funds' | 'shared key' | 'another chain'
 }
 
-/** Returns the status of a lane. */
-export async function laneStatusOf(lane: Lane, journal: Journal): Promise<LaneStatus> {
+/** Returns the status of a lane, with what the chain says if a node responds within `waitMs`. */
+export async function laneStatusOf(lane: Lane, journal: Journal, waitMs: number): Promise<LaneStatus> {
   const { account, attemptSigner, inFlightLimit, heads, pauses } = lane
-  const head = await heads.within(MAX_HEAD_AGE_MS).catch(ignoreUnreachable)
+  const reading = heads.within(MAX_HEAD_AGE_MS).catch(ignoreUnreachable)
+  const head = await withDeadline(reading, Date.now() + waitMs, () => undefined)
   if (head) pauses.resumeIfFunded(head)
   const { count, oldest } = journal.attempts.pendingTotals()
   const balance = heads.last()?.balance

@@ -1,5 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { type Address, getAddress, type Hex } from 'viem'
+import { annotateSpan } from '../metrics/active-span.ts'
 import { assembleLane, type Lane } from './assemble-lane.ts'
 import { logUnexpected } from './background-errors.ts'
 import { findIntentRecord, findSentTransaction, type SentTransaction } from './find-in-lane.ts'
@@ -10,6 +11,9 @@ import { type LaneStatus, laneStatusOf } from './lane-status.ts'
 import type { RelayOutcome, RelayRequest } from './relay-types.ts'
 import { createStateNotifier } from './state-notifier.ts'
 import { type Journal, openJournal } from './store.ts'
+
+/** More than a request to the nodes can take. */
+const MAX_STATUS_WAIT_MS = 30_000
 
 /**
  * The lane of one executor account, which alone assigns the account's nonces. It is named by the account's address and
@@ -39,6 +43,8 @@ export class ExecutorLaneObject extends DurableObject<Env> {
    * executed returns its stored outcome. The outcome is `unknown` if there is none by `respondBy` (epoch milliseconds).
    */
   async relay(request: RelayRequest, respondBy?: number): Promise<RelayOutcome> {
+    const { digest, kind, group } = request
+    annotateSpan({ digest, kind, group })
     return this.#started().intake.relay(request, respondBy)
   }
 
@@ -66,8 +72,9 @@ export class ExecutorLaneObject extends DurableObject<Env> {
     return true
   }
 
-  async status(): Promise<LaneStatus> {
-    return laneStatusOf(this.#started(), this.#journal)
+  /** Waits at most `waitMs` for a node; without one, the status is what the lane knows. */
+  async status(waitMs = MAX_STATUS_WAIT_MS): Promise<LaneStatus> {
+    return laneStatusOf(this.#started(), this.#journal, waitMs)
   }
 
   override alarm(): Promise<void> {

@@ -8,6 +8,7 @@ import { type Context, withAuthorization, withClient, withPayment } from '../con
 import { logRefusal } from '../errors/log-refusal.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse, toRefusal } from '../errors/refuse.ts'
+import { count } from '../metrics/recorder.ts'
 import { operations } from '../operations/index.ts'
 import type { AppEnv } from './app-env.ts'
 import { type Assets, addDocsRoutes } from './docs-routes.ts'
@@ -72,6 +73,7 @@ const isDocsPage = (path: string) => path === '/docs' || path.startsWith('/docs/
 /** Responds with the error body of a refusal. Logs it if the caller is not at fault. */
 function respondWithRefusal(c: HonoContext<AppEnv>, refusal: Refusal): Response {
   const { requestId } = c.var
+  count('ats_refusals', { code: refusal.body.code, surface: 'http' })
   if (refusal.status >= 500) logRefusal(refusal, { requestId, path: c.req.path })
   if (refusal.status === 401) c.header('WWW-Authenticate', 'Bearer')
   if (refusal.body.retryAfterSeconds !== undefined) c.header('Retry-After', `${refusal.body.retryAfterSeconds}`)

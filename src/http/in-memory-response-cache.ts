@@ -1,9 +1,10 @@
 import type { Context } from '../context.ts'
 import type { CacheableResponse } from '../read-cache.ts'
 import { negotiatedFormats } from './content-negotiation.ts'
+import { markOperation, operationIdOf } from './request-metrics.ts'
 
 type Serve = (request: Request) => Response | Promise<Response>
-type CachedResponse = { output: CacheableResponse; json: string; headers: Headers }
+type CachedResponse = { output: CacheableResponse; operationId: string; json: string; headers: Headers }
 
 /** What a response says to its own client only. */
 const PERSONAL_HEADERS = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
@@ -40,7 +41,7 @@ export function withResponseCache(serve: Serve, contextOf: () => Context): Serve
     const headers = new Headers(response.headers)
     for (const name of PERSONAL_HEADERS) headers.delete(name)
     cache.delete(key)
-    cache.set(key, { output, json: jsonOf(output), headers })
+    cache.set(key, { output, operationId: operationIdOf(request), json: jsonOf(output), headers })
     const [oldest] = cache.keys()
     if (cache.size > MAX_ENTRIES && oldest !== undefined) cache.delete(oldest)
     return response
@@ -51,6 +52,7 @@ export function withResponseCache(serve: Serve, contextOf: () => Context): Serve
     const key = `${negotiatedFormats(request.headers.get('Accept') ?? undefined)} ${request.url}`
     const cached = cache.get(key)
     if (cached === undefined || !contextOf().readCache.isFresh(cached.output)) return serveAndStore(request, key)
+    markOperation(request, cached.operationId)
     const response = new Response(cached.json, { headers: cached.headers })
     const id = request.headers.get('X-Request-Id') ?? ''
     response.headers.set('X-Request-Id', REQUEST_ID.test(id) ? id : crypto.randomUUID())

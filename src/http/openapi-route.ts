@@ -4,6 +4,7 @@ import {
   errorStatuses,
   type JsonOperation,
   type Operation,
+  type TextOperation,
 } from '../operations/operation.ts'
 import { errorBody } from '../resources/error-body.ts'
 import { eventId } from '../resources/event-id.ts'
@@ -41,14 +42,33 @@ export function openApiRoute(operation: Operation): RouteConfig {
     tags: [tag],
     summary,
     description,
-    security: operation.kind === 'json' && operation.security ? [{ [`${operation.security}Secret`]: [] }, {}] : [],
-    request: operation.kind === 'json' ? jsonRequest(operation) : eventStreamRequest(operation),
+    security: securityOf(operation),
+    request: requestOf(operation),
     responses: {
-      ...(operation.kind === 'json' ? jsonResponses(operation) : eventStreamResponses()),
+      ...successResponses(operation),
       ...errorResponses(operation),
     },
   }
 }
+
+function securityOf(operation: Operation): NonNullable<RouteConfig['security']> {
+  if (operation.kind === 'text') return [{ operatorSecret: [] }]
+  return operation.kind === 'json' && operation.security ? [{ [`${operation.security}Secret`]: [] }, {}] : []
+}
+
+function requestOf(operation: Operation): NonNullable<RouteConfig['request']> {
+  if (operation.kind === 'text') return { query: z.strictObject({}) }
+  return operation.kind === 'json' ? jsonRequest(operation) : eventStreamRequest(operation)
+}
+
+function successResponses(operation: Operation): RouteConfig['responses'] {
+  if (operation.kind === 'text') return textResponses(operation)
+  return operation.kind === 'json' ? jsonResponses(operation) : eventStreamResponses()
+}
+
+const textResponses = ({ contentType, example }: TextOperation): RouteConfig['responses'] => ({
+  200: { description: statusDescriptions[200] ?? '', content: { [contentType]: { schema: z.string(), example } } },
+})
 
 function jsonRequest(operation: JsonOperation): NonNullable<RouteConfig['request']> {
   const { params, query, body, paid, bodyIsOptional } = operation

@@ -9,6 +9,8 @@ import { alternativeFormat } from './content-negotiation.ts'
 import { eventStreamHandler } from './event-stream-handler.ts'
 import { jsonHandler } from './json-handler.ts'
 import { openApiRoute } from './openapi-route.ts'
+import { markOperation } from './request-metrics.ts'
+import { textHandler } from './text-handler.ts'
 
 /** Adds the route of an operation. Path, query, headers and body are validated before its handler runs. */
 export function addOperationRoute(app: OpenAPIHono<AppEnv>, operation: Operation): void {
@@ -16,16 +18,28 @@ export function addOperationRoute(app: OpenAPIHono<AppEnv>, operation: Operation
   const route = openApiRoute(operation)
   // Checked before the input, because a refusal of the input costs too.
   const limit: MiddlewareHandler<AppEnv> = async (c, next) => {
+    markOperation(c.req.raw, operation.id)
     const count = name && (await c.var.context.client?.count(name))
     if (!count) return next()
     for (const [field, value] of Object.entries(rateLimitFields([count]))) c.header(field, value)
     if (count.isExhausted) throw rateLimited(count)
     return next()
   }
-  const handler = operation.kind === 'json' ? jsonHandler(operation) : eventStreamHandler(operation)
+  const handler = handlerOf(operation)
   app.openapi(createRoute({ ...route, middleware: limit }), handler, result => {
     if (!result.success) throw refusalOf(operation, result as unknown as FailedValidation)
   })
+}
+
+function handlerOf(operation: Operation) {
+  switch (operation.kind) {
+    case 'json':
+      return jsonHandler(operation)
+    case 'event-stream':
+      return eventStreamHandler(operation)
+    case 'text':
+      return textHandler(operation)
+  }
 }
 
 /** A failed validation as the validator passes it on; hono's type lacks the data. */

@@ -9,7 +9,7 @@ export type Keeper = {
   /** Starts the keeper's cycles in the background. Failures are ignored, because the cron trigger wakes it again. */
   wake(): void
   find(positionId: bigint): Promise<PositionReport | undefined>
-  status(): Promise<KeeperStatus>
+  status(waitMs?: number): Promise<KeeperStatus>
 }
 
 /** Returns the keeper of a trade router. Each router has one. */
@@ -23,6 +23,6 @@ export function createKeeper(namespace: DurableObjectNamespace<KeeperObject>, { 
           .catch(() => {}),
       ),
     find: positionId => keeper().find(positionId),
-    status: () => keeper().status(),
+    status: waitMs => keeper().status(waitMs),
   }
 }

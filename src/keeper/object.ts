@@ -1,5 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { logFailure } from '../log.ts'
+import { count } from '../metrics/recorder.ts'
 import { assembleKeeper } from './assemble-keeper.ts'
 import type { KeeperCycle } from './cycle.ts'
 import { type KeeperStatus, keeperStatusOf } from './keeper-status.ts'
@@ -39,8 +40,10 @@ export class KeeperObject extends DurableObject<Env> {
     try {
       await this.runCycle()
       this.#failures = 0
+      count('ats_keeper_cycles', { result: 'ok' })
     } catch (error) {
       this.#failures++
+      count('ats_keeper_cycles', { result: 'failed' })
       logFailure('keeper failure', error)
     } finally {
       await this.#armBefore(Date.now() + this.#intervalMs())
@@ -59,8 +62,9 @@ export class KeeperObject extends DurableObject<Env> {
     return findPositionReport(this.#store, positionId)
   }
 
-  async status(): Promise<KeeperStatus> {
-    const lanes = await this.#assembled()?.lanes()
+  /** `waitMs` bounds how long the keeper's lane waits for a node. */
+  async status(waitMs?: number): Promise<KeeperStatus> {
+    const lanes = await this.#assembled()?.lanes(waitMs)
     return keeperStatusOf(this.#store, lanes ?? [])
   }
 

@@ -1,6 +1,7 @@
 import type { ServerContext } from '@modelcontextprotocol/server'
 import { logRefusal } from '../errors/log-refusal.ts'
 import { toRefusal } from '../errors/refuse.ts'
+import { count } from '../metrics/recorder.ts'
 import { toolRemedy } from './tool-texts.ts'
 
 const REQUEST_ID = /^[\w=-]{1,255}$/
@@ -9,6 +10,7 @@ const REQUEST_ID = /^[\w=-]{1,255}$/
 export function errorBodyOf(error: unknown, subject: string, { http }: ServerContext) {
   const refusal = toRefusal(error)
   const requestId = requestIdOf(http?.req)
+  count('ats_refusals', { code: refusal.body.code, surface: 'mcp' })
   if (refusal.status >= 500) logRefusal(refusal, { requestId, path: `/mcp ${subject}` })
   return { ...refusal.body, remedy: toolRemedy(refusal.body.code, refusal.body.remedy), requestId }
 }

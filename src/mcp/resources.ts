@@ -11,6 +11,7 @@ import { operations } from '../operations/index.ts'
 import type { JsonOperation, Operation, ResourceDefinition } from '../operations/operation.ts'
 import { readSigningReference } from '../operations/signing-reference.ts'
 import { contractCodes } from '../protocol/contract-error-refusals.ts'
+import { measureCall } from './call-metrics.ts'
 import { errorBodyOf } from './error-body.ts'
 import { listedSkillFiles, readSkillFile } from './skills.ts'
 import { responseForTools, toolRemedy } from './tool-texts.ts'
@@ -89,7 +90,7 @@ function findReader(uri: string): ((context: Context) => Promise<unknown>) | und
   for (const operation of resourceOperations) {
     const params = matchTemplate(operation.resource.uri, uri)
     if (params && operation.input.safeParse(params).success)
-      return context => operation.run(context, operation.parse(params))
+      return context => measureCall(operation.id, () => operation.run(context, operation.parse(params)))
   }
   return undefined
 }

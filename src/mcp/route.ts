@@ -6,6 +6,7 @@ import {
   readRequestBody,
 } from '@modelcontextprotocol/server'
 import { clientAddressOf } from '../client-address.ts'
+import { count } from '../metrics/recorder.ts'
 import { toolSets } from '../operations/operation.ts'
 import { type RateLimitCount, type RateLimits, rateLimited, rateLimitFields } from '../rate-limits.ts'
 import { connectPage, isPageRequest } from './connect-page.ts'
@@ -155,13 +156,10 @@ const isDeeperThan = (levels: number, value: unknown): boolean =>
 /** Returns the response to a client that has exhausted one of its limits; undefined if it has not. */
 function refusalOf(counts: readonly RateLimitCount[]): Response | undefined {
   const exhausted = counts.find(({ isExhausted }) => isExhausted)
-  return (
-    exhausted &&
-    rpcError(429, -32000, rateLimited(exhausted).body.error, {
-      'retry-after': `${exhausted.resetSeconds}`,
-      ...rateLimitFields(counts),
-    })
-  )
+  if (exhausted === undefined) return undefined
+  const { error, code } = rateLimited(exhausted).body
+  count('ats_refusals', { code, surface: 'mcp' })
+  return rpcError(429, -32000, error, { 'retry-after': `${exhausted.resetSeconds}`, ...rateLimitFields(counts) })
 }
 
 /** Returns the response with more header fields. */

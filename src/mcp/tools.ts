@@ -18,6 +18,7 @@ import {
   toolSetOf,
   toolSets,
 } from '../operations/operation.ts'
+import { measureCall } from './call-metrics.ts'
 import { errorBodyOf } from './error-body.ts'
 import { paymentMeta, paymentOf } from './payment-meta.ts'
 import { withProgress } from './progress.ts'
@@ -106,7 +107,9 @@ export async function callTool(
   const operation = selectedTools(selection).find(({ tool }) => tool.name === name)
   if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${name}`)
   try {
-    const output = await operation.run(contextOf(context, call), operation.parse(urlFieldsAsText(operation, input)))
+    const output = await measureCall(operation.id, () =>
+      operation.run(contextOf(context, call), operation.parse(urlFieldsAsText(operation, input))),
+    )
     const { body: reply, payment } = output instanceof OperationReply ? output : { body: output }
     const body = responseForTools(reply)
     return {

@@ -29,6 +29,7 @@ import { refreshPrices } from './prices-refresh.ts'
 import { getReduceIntentQuote, submitReduceIntent } from './reduce-intents.ts'
 import { getRegistrationQuote, registerAgent } from './register.ts'
 import { getRiskState } from './risk-state.ts'
+import { getMetrics } from './service-metrics.ts'
 import { getReadiness } from './service-readiness.ts'
 import { verifySignedMessage } from './signature-check.ts'
 import { getSigningVectors } from './signing-vectors.ts'
@@ -102,6 +103,7 @@ const endpoints = [
   setIntake,
   getIndex,
   replayIndex,
+  getMetrics,
 ] as const satisfies readonly Operation[]
 
 /** Every operation of the service, in the order of the API reference. HTTP routes, MCP tools and documents derive from it. */

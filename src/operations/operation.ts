@@ -15,7 +15,7 @@ export const tags = {
   Live: 'Server-sent events.',
   Transactions: 'Status of intents and transactions.',
   Signing: 'Help with EIP-712 signatures. These endpoints never send a transaction.',
-  Operator: 'What the operator of this deployment changes without a deploy.',
+  Operator: 'What the operator of this deployment reads, and changes without a deploy.',
 } as const
 export type Tag = keyof typeof tags
 
@@ -137,7 +137,17 @@ export type EventStreamOperation = EndpointDefinition & {
   filter(context: Context, input: Record<string, unknown>): Promise<EventFilter>
 }
 
-export type Operation = JsonOperation | EventStreamOperation
+/** An operation for the operator with a text as its response, in a format of other systems. HTTP only. */
+export type TextOperation = EndpointDefinition<undefined, undefined> & {
+  kind: 'text'
+  method: 'get'
+  /** The media type of the text, with its parameters. */
+  contentType: string
+  example: string
+  run(context: Context): Promise<string>
+}
+
+export type Operation = JsonOperation | EventStreamOperation | TextOperation
 
 /**
  * Returns which rate limit requests of an operation count against. Reductions and stops have none, so that nobody who

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import { logEvent } from '../log.ts'
 import { indexState, presentIndex } from '../resources/index-state.ts'
 import { defineOperation } from './define-operation.ts'
-import { assertOperator } from './operator-check.ts'
+import { assertOperator } from './bearer-check.ts'
 
 // No tools: a model that trades has no business with them.
 

@@ -1,8 +1,8 @@
 import { type IntakeKind, intakeKinds } from '../intake-switches/intake-kind.ts'
 import { logEvent } from '../log.ts'
 import { intakeChange, intakeState, presentIntake } from '../resources/intake.ts'
+import { assertOperator } from './bearer-check.ts'
 import { defineOperation } from './define-operation.ts'
-import { assertOperator } from './operator-check.ts'
 
 // No tools: a model that trades has no business with them.
 

@@ -10,7 +10,7 @@ import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
-import { addressOfKey } from '../executor/client.ts'
+import { addressOfKey } from '../executor/address-of-key.ts'
 import type { LaneStatus } from '../executor/lane-status.ts'
 import { MAX_GAP_BLOCKS } from '../history/read-index-to-head.ts'
 import type { KeeperStatus } from '../keeper/keeper-status.ts'
@@ -49,18 +49,28 @@ export const getReadiness = defineOperation(
     statusDescriptions: { 503: 'Trading is not possible' },
   },
   async context => {
-    const { config } = context
-    if (config.chain === undefined) throw refuse('NOT_READY', { problem: 'no chain is configured' })
-    const { state } = await context.readinessCache.getOrRead('readiness', async () => {
-      const state = await readState(context)
-      return { state, asOf: presentAsOf(state.block) }
-    })
-    const report = hasBearer(config.operatorSecret, context.bearer) ? state.report : withoutBalances(state.report)
-    const blocking = blockingProblems(config, state)
+    const { blocking, partial, ...read } = await readReadiness(context)
+    const isOperator = hasBearer(context.config.operatorSecret, context.bearer)
+    const report = isOperator ? read.report : withoutBalances(read.report)
     if (blocking.length > 0) throw refuse('NOT_READY', { problem: blocking.join('; '), ...report })
-    return { status: 'ready' as const, ...report, problems: partialProblems(config, state) }
+    return { status: 'ready' as const, ...report, problems: partial }
   },
 )
+
+/**
+ * Returns the report with all balances, the block it describes, the reasons why nobody could open a position, and the other
+ * problems. Throws NOT_READY if no chain is configured or the node cannot be reached.
+ */
+export async function readReadiness(context: Context) {
+  const { config } = context
+  if (config.chain === undefined) throw refuse('NOT_READY', { problem: 'no chain is configured' })
+  const { state } = await context.readinessCache.getOrRead('readiness', async () => {
+    const state = await readState(context)
+    return { state, asOf: presentAsOf(state.block) }
+  })
+  const { report, block } = state
+  return { report, block, blocking: blockingProblems(config, state), partial: partialProblems(config, state) }
+}
 
 /** Reads everything that readiness depends on. Throws NOT_READY if the node cannot be reached. */
 async function readState(context: Context) {

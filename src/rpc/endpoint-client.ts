@@ -1,5 +1,6 @@
 import { type Hex, isHex } from 'viem'
 import { isLimit, type RpcError } from './node-errors.ts'
+import { recordFailure, recordResponses } from './request-metrics.ts'
 import type { RpcRequest } from './requests.ts'
 
 /** What a node returned to a request: a result, or its error as a value. */
@@ -24,14 +25,35 @@ export type Endpoint = {
 /** The logs of a range that the indexer reads at once take about half of it. */
 const MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 
-/** Creates the client of one node. Nothing is sent yet. */
-export function createEndpoint(url: string): Endpoint {
+/** Creates the client of one node. `node` is its name in metrics. Nothing is sent yet. */
+export function createEndpoint(url: string, node: string): Endpoint {
   let lastId = 0
   let acceptsBatches = true
   const envelope = ({ method, params }: RpcRequest) => ({ jsonrpc: '2.0', id: ++lastId, method, params })
 
-  async function post(body: unknown, signal: AbortSignal): Promise<unknown> {
+  /** Sends requests as one HTTP request and parses what comes back. */
+  async function exchange<Parsed>(
+    body: unknown,
+    signal: AbortSignal,
+    requests: readonly RpcRequest[],
+    parse: (reply: unknown) => Parsed,
+    responsesOf: (parsed: Parsed) => readonly RpcResponse[] | undefined,
+  ): Promise<Parsed> {
     signal.throwIfAborted()
+    const startedAt = performance.now()
+    const request = { node, methods: requests.map(({ method }) => method), startedAt }
+    try {
+      const parsed = parse(await post(body, signal))
+      const responses = responsesOf(parsed)
+      if (responses) recordResponses(request, responses)
+      return parsed
+    } catch (error) {
+      recordFailure(request, signal)
+      throw error
+    }
+  }
+
+  async function post(body: unknown, signal: AbortSignal): Promise<unknown> {
     const response = await fetch(url, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -46,22 +68,31 @@ export function createEndpoint(url: string): Endpoint {
   }
 
   async function send<Result>(request: RpcRequest<Result>, signal: AbortSignal): Promise<RpcResponse<Result>> {
-    return parseResponse(await post(envelope(request), signal), request)
+    return exchange(
+      envelope(request),
+      signal,
+      [request],
+      reply => parseResponse(reply, request),
+      response => [response],
+    )
   }
 
   async function sendBatch(requests: readonly RpcRequest[], signal: AbortSignal): Promise<RpcResponse[]> {
     if (!acceptsBatches || requests.length <= 1) return sendOneByOne(requests, signal)
     const bodies = requests.map(envelope)
-    const replies = await post(bodies, signal)
-    if (Array.isArray(replies) && replies.length === bodies.length)
-      return requests.map((request, index) =>
-        parseResponse(
-          replies.find(reply => reply?.id === bodies[index]?.id),
-          request,
-        ),
-      )
-    const error = Array.isArray(replies) ? undefined : parseErrorOf(replies)
-    if (error && isLimit(error)) return bodies.map(() => ({ error }))
+    const parse = (replies: unknown): RpcResponse[] | undefined => {
+      if (Array.isArray(replies) && replies.length === bodies.length)
+        return requests.map((request, index) =>
+          parseResponse(
+            replies.find(reply => reply?.id === bodies[index]?.id),
+            request,
+          ),
+        )
+      const error = Array.isArray(replies) ? undefined : parseErrorOf(replies)
+      return error && isLimit(error) ? bodies.map(() => ({ error })) : undefined
+    }
+    const responses = await exchange(bodies, signal, requests, parse, responses => responses)
+    if (responses) return responses
     acceptsBatches = false
     return sendOneByOne(requests, signal)
   }

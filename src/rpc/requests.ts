@@ -63,6 +63,7 @@ export type NodeReceipt = {
   blockHash: Hex | null
   status: Hex
   gasUsed: Hex
+  effectiveGasPrice?: Hex | null | undefined
   logs: NodeLog[]
 }
 
@@ -103,6 +104,7 @@ const isReceipt = objectOf<NodeReceipt>({
   blockHash: nullOr(isHash),
   status: isCount,
   gasUsed: isCount,
+  effectiveGasPrice: optional(nullOr(isQuantity)),
   logs: listOf(isLog),
 })
 

@@ -2,6 +2,7 @@ import { abortAfter, isTimeout } from './abort-after.ts'
 import { createEndpoint, type Endpoint, type RpcResponse } from './endpoint-client.ts'
 import { hedge } from './hedge.ts'
 import { EmptyResult, isNodeFault, RefusedByNode, unreachable } from './node-errors.ts'
+import { nodeNames } from './node-names.ts'
 import type { RpcRequest } from './requests.ts'
 import { retryLatest } from './retry-latest.ts'
 
@@ -57,7 +58,8 @@ const ROUND_PAUSE_MS = 100
  * nodes, all rounds, headers and bodies.
  */
 export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIMEOUT_MS): RpcTransport {
-  const endpoints = urls.map(createEndpoint)
+  const names = nodeNames(urls)
+  const endpoints = urls.map((url, index) => createEndpoint(url, names[index] ?? ''))
 
   function inOrder(): Endpoint[] {
     const now = Date.now()

@@ -50,6 +50,15 @@ it.each(streams)('$path is documented as an event stream', operation => {
   )
 })
 
+it.each(all.filter(operation => operation.kind === 'text'))('$path is documented as text', operation => {
+  const entry = described(operation)
+  expect(entry).toMatchObject({ operationId: operation.id, tags: [operation.tag], security: [{ operatorSecret: [] }] })
+  expect(entry.responses[200].content).toEqual({
+    [operation.contentType]: { schema: { type: 'string' }, example: expect.any(String) },
+  })
+  expect(Object.keys(entry.responses).map(Number)).toEqual([200, ...errorStatuses(operation)])
+})
+
 it('the document is also served as /openapi.json', async () => {
   const alias = await request('/openapi.json')
   expect(await alias.json()).toEqual(document)

@@ -4,6 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { takeDeltas } from '../../src/metrics/recorder.ts'
+import { nodeNames } from '../../src/rpc/node-names.ts'
 import { redact } from '../../src/rpc/redact.ts'
 import { blockNumberRequest, blockRequest, callRequest, chainIdRequest } from '../../src/rpc/requests.ts'
 import { submit } from '../../src/rpc/submit.ts'
@@ -260,6 +262,49 @@ it('a redacted message has neither URLs nor long hex data', () => {
   const message = `POST https://node.example/v2/key failed for 0x${'ab'.repeat(40)}`
   expect(redact(message)).toBe('POST <url> failed for <data>')
   expect(redact('node '.repeat(100))).toHaveLength(201)
+})
+
+describe('metrics of nodes', () => {
+  it('name them by host and port, without credentials, path, query, and parts of a host that are keys', () => {
+    expect(
+      nodeNames([
+        'https://user:password@rpc.example:8545/v2/key?key=key',
+        'https://rpc.example:8545/other',
+        'https://0123456789abcdef0123456789abcdef.example/',
+      ]),
+    ).toEqual(['rpc.example:8545', 'rpc.example:8545 2', '*.example'])
+  })
+
+  it('tell results, errors of requests, faults and timeouts apart', async () => {
+    takeDeltas()
+    const errorOf = (method: string) =>
+      method === 'eth_call' ? { code: 3, message: 'execution reverted' } : { code: -32005, message: 'rate limit' }
+    const node = await startNode(calls => {
+      const [{ id, method } = { id: 0, method: '' }] = calls
+      return method === 'eth_chainId'
+        ? { jsonrpc: '2.0', id, result: '0x1' }
+        : { jsonrpc: '2.0', id, error: errorOf(method) }
+    })
+    const silent = await startBadNode()
+    const rpc = createTransport([node.url], 2_000)
+    await rpc.call(chainIdRequest)
+    await rpc.call(callRequest({ to: '0x0000000000000000000000000000000000000001', data: '0x' }))
+    await rpc.call(blockNumberRequest).catch(() => {})
+    await createTransport([silent.url], 200)
+      .call(chainIdRequest)
+      .catch(() => {})
+    await silent.stop()
+    const [host, silentHost] = [node, silent].map(({ url }) => new URL(url).host)
+    const counted = takeDeltas().flatMap(({ name, labels }) => (name === 'ats_rpc_requests' ? [labels.join(' ')] : []))
+    expect(counted.sort()).toEqual(
+      [
+        `eth_blockNumber ${host} fault`,
+        `eth_call ${host} error`,
+        `eth_chainId ${host} ok`,
+        `eth_chainId ${silentHost} timeout`,
+      ].sort(),
+    )
+  })
 })
 
 describe('the source', () => {

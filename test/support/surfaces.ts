@@ -6,6 +6,7 @@ import { parseConfig } from '../../src/config.ts'
 import { createContext } from '../../src/context.ts'
 import { createApp } from '../../src/http/app.ts'
 import { withResponseCache } from '../../src/http/in-memory-response-cache.ts'
+import { withRequestMetrics } from '../../src/http/request-metrics.ts'
 import { createMcpRoute } from '../../src/mcp/route.ts'
 import { createServer } from '../../src/mcp/server.ts'
 import { operations } from '../../src/operations/index.ts'
@@ -51,9 +52,11 @@ export function appWith(changes: Record<string, string | undefined>, bindings: P
   const namespaces = { ...env, ...bindings }
   const context = createContext(config, namespaces)
   const app = createApp(() => context, env.ASSETS)
-  const serveHttp = withResponseCache(
-    request => app.fetch(request),
-    () => context,
+  const serveHttp = withRequestMetrics(
+    withResponseCache(
+      request => app.fetch(request),
+      () => context,
+    ),
   )
   const serveMcp = createMcpRoute({
     createServer: options => createServer(context, options),

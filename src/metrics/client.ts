@@ -1,0 +1,101 @@
+import { waitUntil } from 'cloudflare:workers'
+import { histograms } from './families.ts'
+import type { Batch, MetricTotalsObject } from './object.ts'
+import { type Delta, setRecordListener, takeDeltas } from './recorder.ts'
+import { createSharedScrape } from './share-scrape.ts'
+import { createTotals } from './totals.ts'
+
+/** The metrics of a deployment. */
+export type Metrics = {
+  /** Delivers what this isolate has recorded, from now on at most every five seconds. No request waits for it. */
+  start(): void
+  /** Returns the counters and histograms of all isolates, with what this one has recorded so far. Throws if they are unreachable. */
+  read(): Promise<Delta[]>
+  /** Returns the text that `scrape` returns, or that it returned to another request less than five seconds ago. */
+  share(scrape: () => Promise<string>): Promise<string>
+}
+
+type MetricBindings = {
+  METRIC_TOTALS: DurableObjectNamespace<MetricTotalsObject>
+  /** The dataset of Workers Analytics Engine, where the deployment has one. */
+  METRICS?: AnalyticsEngineDataset
+}
+
+const SCRAPE_LEASE_MS = 5_000
+const FLUSH_INTERVAL_MS = 5_000
+/** A flush that has not ended by then has died with the request that ran it. */
+const MAX_FLUSH_MS = 20_000
+/** The platform accepts 250 data points per invocation. */
+const MAX_DATA_POINTS = 200
+
+/** Creates the client of the metrics. `isShared` is whether scrapes share their result. Batches are numbered, so that one whose response was lost can be sent again. */
+export function createMetrics({ METRIC_TOTALS, METRICS }: MetricBindings, isShared: boolean): Metrics {
+  const object = () => METRIC_TOTALS.getByName('totals')
+  const unwritten = createTotals()
+  let isolate = ''
+  let sequence = 0
+  let batch: Batch | undefined
+  let scheduledAt = Number.NEGATIVE_INFINITY
+
+  /** Throws if the totals are unreachable; the batch is sent again by the next flush. */
+  async function flush(): Promise<void> {
+    const isRepeated = batch !== undefined
+    batch ??= nextBatch()
+    if (batch === undefined) return
+    const sent = batch
+    await object().add(sent)
+    if (batch === sent) batch = undefined
+    if (isRepeated) await flush()
+  }
+
+  function nextBatch(): Batch | undefined {
+    const deltas = takeDeltas()
+    if (METRICS) writeDataPoints(METRICS, deltas)
+    if (deltas.length === 0) return undefined
+    if (isolate === '') isolate = crypto.randomUUID()
+    return { isolate, sequence: ++sequence, deltas }
+  }
+
+  function writeDataPoints(dataset: AnalyticsEngineDataset, deltas: readonly Delta[]) {
+    unwritten.add(deltas)
+    for (const delta of unwritten.take(MAX_DATA_POINTS)) dataset.writeDataPoint(toDataPoint(delta))
+  }
+
+  async function flushLater(): Promise<void> {
+    await scheduler.wait(FLUSH_INTERVAL_MS)
+    scheduledAt = Number.NEGATIVE_INFINITY
+    await flush().catch(() => {})
+  }
+
+  return {
+    start() {
+      setRecordListener(() => {
+        const now = Date.now()
+        if (now - scheduledAt < MAX_FLUSH_MS) return
+        scheduledAt = now
+        try {
+          waitUntil(flushLater())
+        } catch {
+          scheduledAt = Number.NEGATIVE_INFINITY // outside of a request; the next record schedules the flush
+        }
+      })
+    },
+    async read() {
+      await flush()
+      return object().read()
+    },
+    share: createSharedScrape(isShared ? SCRAPE_LEASE_MS : 0),
+  }
+}
+
+/** Returns the data point of a delta: blobs are the name and the labels, doubles the count, the sum and the buckets. */
+function toDataPoint({ name, labels, values }: Delta): AnalyticsEngineDataPoint {
+  const isHistogram = Object.hasOwn(histograms, name)
+  const buckets = values.slice(0, -1)
+  const count = buckets.reduce((sum, value) => sum + value, 0)
+  return {
+    indexes: [name],
+    blobs: [name, ...labels],
+    doubles: isHistogram ? [count, values.at(-1) ?? 0, ...buckets] : values,
+  }
+}

@@ -1,0 +1,99 @@
+/** Seconds, for responses and requests to nodes: reads of one round trip at the lower end, deadlines at the upper. */
+const LATENCY_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+/** Seconds, for transactions: from one block of a fast sequencer to a congested chain. */
+const INCLUSION_BUCKETS = [0.25, 0.5, 1, 2, 5, 10, 30, 60, 300]
+
+/** An `info` has the value 1 and labels that say something; its sample's name is the family's with `_info`. */
+export type Family = { help: string; labels: readonly string[]; unit?: string; type?: 'info' }
+
+/** What isolates count. A sample's name is the family's with `_total`. */
+export const counters = {
+  ats_requests: {
+    help: 'Requests by operation, surface (http, mcp) and class of the status. The operation is none for pages and unknown paths.',
+    labels: ['operation', 'surface', 'status'],
+  },
+  ats_refusals: { help: 'Error responses by code and surface.', labels: ['code', 'surface'] },
+  ats_rpc_requests: {
+    help: 'JSON-RPC requests by method, node and result: ok, error (of the request, such as a revert), fault (of the node), timeout, canceled.',
+    labels: ['method', 'node', 'result'],
+  },
+  ats_transactions: {
+    help: 'Transactions in a block by account, kind of intent and result (mined, reverted).',
+    labels: ['account', 'kind', 'result'],
+  },
+  ats_transaction_gas: { help: 'Gas that transactions used.', labels: ['account', 'kind'], unit: 'gas' },
+  ats_transaction_fees_ether: { help: 'Fees that transactions paid.', labels: ['account'], unit: 'ether' },
+  ats_gas_budget_refusals: {
+    help: 'Requests that a gas budget had no room for, by budget and window (minute, day).',
+    labels: ['budget', 'window'],
+  },
+  ats_log_events: { help: 'Log lines by event; docs/operations.md explains each.', labels: ['event'] },
+  ats_keeper_cycles: { help: 'Cycles of the keeper by result (ok, failed).', labels: ['result'] },
+} as const satisfies Record<string, Family>
+
+/** Distributions that isolates record, in seconds. */
+export const histograms = {
+  ats_request_duration_seconds: {
+    help: 'Time to the response, or to the opening of an event stream.',
+    labels: ['operation', 'surface'],
+    unit: 'seconds',
+    buckets: LATENCY_BUCKETS,
+  },
+  ats_rpc_request_duration_seconds: {
+    help: 'Time of an HTTP request to a node; the method of a JSON-RPC batch is batch.',
+    labels: ['method', 'node'],
+    unit: 'seconds',
+    buckets: LATENCY_BUCKETS,
+  },
+  ats_inclusion_duration_seconds: {
+    help: 'Time from signing a transaction to its receipt.',
+    labels: ['account'],
+    unit: 'seconds',
+    buckets: INCLUSION_BUCKETS,
+  },
+} as const satisfies Record<string, Family & { buckets: readonly number[] }>
+
+/** What is read from the parts of the service when somebody scrapes. */
+export const gauges = {
+  ats_build: { help: 'The version of the service and the chain id.', labels: ['version', 'chain_id'], type: 'info' },
+  ats_part_up: {
+    help: 'Whether a part of the service could be read for this scrape. Without it, its gauges are missing.',
+    labels: ['part'],
+  },
+  ats_ready: { help: 'Whether positions can be opened, as in /health/ready.', labels: [] },
+  ats_readiness_problems: { help: 'The number of problems in /health/ready.', labels: [] },
+  ats_chain_head_block: { help: 'Number of the newest block.', labels: [] },
+  ats_chain_head_age_seconds: { help: 'Age of the newest block.', labels: [], unit: 'seconds' },
+  ats_stale_prices: { help: 'Tokens whose price is too old to trade.', labels: [] },
+  ats_paused_vaults: { help: 'Vaults in which trading is paused.', labels: [] },
+  ats_closed_intakes: { help: 'Kinds of intake that the operator has closed.', labels: [] },
+  ats_lane_pending_transactions: {
+    help: 'Depth of a lane: transactions that are not in a block yet.',
+    labels: ['account'],
+  },
+  ats_lane_oldest_pending_seconds: {
+    help: 'Age of the oldest transaction of a lane that is not in a block yet.',
+    labels: ['account'],
+    unit: 'seconds',
+  },
+  ats_lane_capacity: { help: 'Transactions that a lane currently allows in flight.', labels: ['account'] },
+  ats_lane_paused: { help: 'Whether a lane accepts nothing, by reason.', labels: ['account', 'reason'] },
+  ats_account_balance_ether: { help: 'Balance that pays for gas.', labels: ['account'], unit: 'ether' },
+  ats_keeper_lag_seconds: {
+    help: 'How far the block that the keeper evaluated last is behind the newest block.',
+    labels: [],
+    unit: 'seconds',
+  },
+  ats_keeper_open_positions: { help: 'Positions that the keeper watches.', labels: [] },
+  ats_keeper_pending_exits: { help: 'Positions whose exit is in flight.', labels: [] },
+  ats_index_lag_blocks: { help: 'Blocks between the index and the newest block.', labels: [], unit: 'blocks' },
+  ats_index_lag_seconds: { help: 'Block time between the index and the newest block.', labels: [], unit: 'seconds' },
+  ats_event_streams: { help: 'Open event streams.', labels: [] },
+  ats_event_streams_failing: { help: 'Whether the event streams do not follow the index.', labels: [] },
+} as const satisfies Record<string, Family>
+
+export type CounterName = keyof typeof counters
+export type HistogramName = keyof typeof histograms
+export type GaugeName = keyof typeof gauges
+/** The label values of a family. */
+export type LabelsOf<Labels extends readonly string[]> = Record<Labels[number], string>

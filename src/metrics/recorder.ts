@@ -1,0 +1,69 @@
+import { type CounterName, counters, type HistogramName, histograms, type LabelsOf } from './families.ts'
+
+/**
+ * What was recorded for one series: the family's name, the label values in the family's order, and the values. A counter
+ * has one value. A histogram has the count of each bucket, of what exceeds the last bucket, and the sum.
+ */
+export type Delta = { name: CounterName | HistogramName; labels: string[]; values: number[] }
+
+/** More series than the service can have; a fault in a label then costs its series instead of memory. */
+const MAX_SERIES = 5_000
+
+let series = new Map<string, Delta>()
+let onRecord: () => void = () => {}
+
+/** Calls a function after each record from now on, for whoever delivers what this isolate has recorded. */
+export function setRecordListener(listener: () => void): void {
+  onRecord = listener
+}
+
+/** Adds to a counter of this isolate. */
+export function count<Name extends CounterName>(
+  name: Name,
+  labels: LabelsOf<(typeof counters)[Name]['labels']>,
+  amount = 1,
+): void {
+  const found = seriesOf(name, counters[name].labels, labels, 1)
+  if (found) found[0] = (found[0] ?? 0) + amount
+  onRecord()
+}
+
+/** Records a duration in seconds in a histogram of this isolate. */
+export function observe<Name extends HistogramName>(
+  name: Name,
+  labels: LabelsOf<(typeof histograms)[Name]['labels']>,
+  seconds: number,
+): void {
+  const { buckets, labels: names } = histograms[name]
+  const found = seriesOf(name, names, labels, buckets.length + 2)
+  if (found) {
+    const above = buckets.findIndex(bound => seconds <= bound)
+    const index = above === -1 ? buckets.length : above
+    found[index] = (found[index] ?? 0) + 1
+    found[buckets.length + 1] = (found[buckets.length + 1] ?? 0) + seconds
+  }
+  onRecord()
+}
+
+/** Returns what was recorded since the last call. */
+export function takeDeltas(): Delta[] {
+  const taken = series
+  series = new Map()
+  return [...taken.values()]
+}
+
+function seriesOf(
+  name: Delta['name'],
+  names: readonly string[],
+  given: Readonly<Record<string, string>>,
+  length: number,
+): number[] | undefined {
+  const labels = names.map(label => given[label] ?? '')
+  const key = `${name}\n${labels.join('\n')}`
+  const known = series.get(key)
+  if (known) return known.values
+  if (series.size >= MAX_SERIES) return undefined
+  const values = Array<number>(length).fill(0)
+  series.set(key, { name, labels, values })
+  return values
+}

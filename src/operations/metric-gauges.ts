@@ -1,0 +1,113 @@
+import type { Context } from '../context.ts'
+import { accountNames } from '../executor/lane-metrics.ts'
+import type { LaneStatus } from '../executor/lane-status.ts'
+import type { KeeperStatus } from '../keeper/keeper-status.ts'
+import { type GaugeSample, gauge } from '../metrics/open-metrics.ts'
+import { withDeadline } from '../timeout.ts'
+import { readReadiness } from './service-readiness.ts'
+
+/** How long a lane waits for a node; without one, it says what it knows. */
+const MAX_NODE_WAIT_MS = 1_000
+const PAUSE_REASONS = ['funds', 'shared key', 'another chain'] as const
+
+/** Reads every part of the service that is configured, until `deadline` (epoch milliseconds). Never throws. */
+export async function readGauges(context: Context, deadline: number): Promise<GaugeSample[]> {
+  const { config } = context
+  const names = accountNames(config)
+  const lanes = (statuses: readonly LaneStatus[]) => statuses.flatMap(status => laneGauges(status, names))
+  const partsRead = await Promise.all(
+    Object.entries(partsOf(context, lanes)).map(async ([part, read]) => {
+      const samples = await withDeadline(
+        read().catch(() => undefined),
+        deadline,
+        () => undefined,
+      )
+      return [gauge('ats_part_up', { part }, samples === undefined ? 0 : 1), ...(samples ?? [])]
+    }),
+  )
+  const samples = partsRead.flat()
+  const isReadinessKnown = samples.some(({ name }) => name === 'ats_ready')
+  return [
+    gauge('ats_build', { version: config.version, chain_id: `${config.chain?.id ?? ''}` }, 1),
+    ...samples,
+    ...(isReadinessKnown ? [] : [gauge('ats_ready', {}, 0)]),
+  ]
+}
+
+type ReadPart = () => Promise<GaugeSample[]>
+
+/** Returns how to read each configured part. */
+function partsOf(
+  context: Context,
+  lanes: (statuses: readonly LaneStatus[]) => GaugeSample[],
+): Record<string, ReadPart> {
+  const { config } = context
+  if (config.chain === undefined) return {}
+  const hasTrading = config.trading !== undefined
+  return {
+    readiness: () => readinessGauges(context),
+    ...(hasTrading &&
+      config.executorKeys.length > 0 && {
+        executor: async () => lanes(await context.executor.status(MAX_NODE_WAIT_MS)),
+      }),
+    ...(config.relayerKey && { relayer: async () => lanes(await context.relayer.status(MAX_NODE_WAIT_MS)) }),
+    ...(config.oracleUpdaterKey && { updater: async () => lanes(await context.updater.status(MAX_NODE_WAIT_MS)) }),
+    ...(config.reporterKey && {
+      reporter: async () => lanes((await context.reporter?.status(MAX_NODE_WAIT_MS)) ?? []),
+    }),
+    ...(hasTrading && config.keeper && { keeper: () => keeperGauges(context, lanes) }),
+    ...(hasTrading && { 'event streams': () => streamGauges(context) }),
+    'intake switches': async () => [gauge('ats_closed_intakes', {}, (await context.intakeSwitches.closures()).length)],
+  }
+}
+
+async function readinessGauges(context: Context): Promise<GaugeSample[]> {
+  const { report, block, blocking, partial } = await readReadiness(context)
+  const { history, keeper, oracle, paused, rpc } = report
+  const evaluatedAt = keeper.lastEvaluation?.at
+  return [
+    gauge('ats_ready', {}, blocking.length === 0 ? 1 : 0),
+    gauge('ats_readiness_problems', {}, blocking.length + partial.length),
+    gauge('ats_chain_head_block', {}, Number(block.number)),
+    gauge('ats_chain_head_age_seconds', {}, rpc.lagSeconds),
+    gauge('ats_stale_prices', {}, oracle.stale.length),
+    gauge('ats_paused_vaults', {}, paused.vaults.length),
+    ...(history.lagBlocks === null ? [] : [gauge('ats_index_lag_blocks', {}, history.lagBlocks)]),
+    ...(history.lagSeconds === null ? [] : [gauge('ats_index_lag_seconds', {}, history.lagSeconds)]),
+    ...(evaluatedAt === undefined
+      ? []
+      : [gauge('ats_keeper_lag_seconds', {}, Math.max(0, Number(block.timestamp) - Number(evaluatedAt)))]),
+  ]
+}
+
+async function keeperGauges(
+  context: Context,
+  lanes: (statuses: readonly LaneStatus[]) => GaugeSample[],
+): Promise<GaugeSample[]> {
+  const status: KeeperStatus | undefined = await context.keeper?.status(MAX_NODE_WAIT_MS)
+  if (status === undefined) return []
+  return [
+    gauge('ats_keeper_open_positions', {}, status.openPositions),
+    gauge('ats_keeper_pending_exits', {}, status.pendingExits),
+    ...lanes(status.lanes),
+  ]
+}
+
+async function streamGauges(context: Context): Promise<GaugeSample[]> {
+  const { streams, isFailing } = await context.live.status()
+  return [gauge('ats_event_streams', {}, streams), gauge('ats_event_streams_failing', {}, isFailing ? 1 : 0)]
+}
+
+function laneGauges(
+  { address, pending, oldestPendingSeconds, depth, balanceWei, pausedFor }: LaneStatus,
+  names: ReturnType<typeof accountNames>,
+): GaugeSample[] {
+  const account = names.get(address) ?? 'unknown'
+  return [
+    gauge('ats_lane_pending_transactions', { account }, pending),
+    gauge('ats_lane_oldest_pending_seconds', { account }, oldestPendingSeconds),
+    gauge('ats_lane_capacity', { account }, depth),
+    ...PAUSE_REASONS.map(reason => gauge('ats_lane_paused', { account, reason }, pausedFor === reason ? 1 : 0)),
+    ...(balanceWei === undefined ? [] : [gauge('ats_account_balance_ether', { account }, Number(balanceWei) / 1e18)]),
+  ]
+}
