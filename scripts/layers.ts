@@ -9,6 +9,7 @@ export const layers = [
   ['operations'],
   ['context'],
   ['resources'],
+  ['webhooks'],
   ['live'],
   ['keeper', 'payments', 'intake-switches'],
   ['executor'],
@@ -33,7 +34,18 @@ export const restrictedPackages: { packages: string[]; layers: Layer[] }[] = [
   { packages: ['@x402/**'], layers: ['payments'] },
   {
     packages: ['cloudflare:workers'],
-    layers: ['index', 'mcp', 'live', 'keeper', 'payments', 'intake-switches', 'executor', 'history', 'read-cache'],
+    layers: [
+      'index',
+      'mcp',
+      'webhooks',
+      'live',
+      'keeper',
+      'payments',
+      'intake-switches',
+      'executor',
+      'history',
+      'read-cache',
+    ],
   },
   {
     packages: ['zod', 'zod/**'],

@@ -14,6 +14,7 @@ export default async function setup(project: TestProject) {
       ...workerVars({ ...deployment, baseUrl: url }),
       MAX_STREAMS_PER_ADDRESS: '4000',
       SUBMISSION_TIMEOUT_MS: '15000',
+      WEBHOOK_LOCAL_TARGETS: 'true',
     },
   })
   project.provide('serviceUrl', url)
