@@ -25,6 +25,7 @@ export const maxParallel = { fast: 5, full: 3 }
 /** Files that only `npm run test:full` runs. */
 export const slowFiles = [
   'test/cli/packed.node.test.ts',
+  'test/client/for-agents.test.ts',
   'test/client/packed.test.ts',
   'test/faults/client-faults.node.test.ts',
   'test/conformance/mcp-inspector.node.test.ts',

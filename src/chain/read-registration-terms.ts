@@ -18,6 +18,8 @@ export type RegistrationTerms = {
   selfRegisterTypehash: Hex
   signerNonce: bigint | undefined
   paused: boolean
+  /** The contract that verifies the messages of owners; undefined without the extension. */
+  ownerControls: Address | undefined
   fee: { amount: bigint; asset: Address; treasury: Address; relayer: Address }
 }
 
@@ -45,6 +47,7 @@ export async function getRegistrationTerms(
     domain: call(eip712Contract(registry.address), 'eip712Domain', []),
     selfRegisterTypehash: call(registry, 'SELF_REGISTER_TYPEHASH', []),
     paused: call(registry, 'paused', []),
+    ownerControls: optional(call(registry, 'ownerControls', [])),
     fee: {
       amount: call(fees, 'getRegistrationFee', []),
       asset: call(fees, 'feeAsset', []),

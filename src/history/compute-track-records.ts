@@ -2,6 +2,7 @@ import type { Address } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { knownDecimals } from '../chain/token-decimals-cache.ts'
 import { CapitalMode } from '../protocol/enums.ts'
+import { standingFiguresOf } from '../protocol/standing-figures.ts'
 import {
   type BlockTime,
   continueRecord,
@@ -14,7 +15,7 @@ import type { Trade } from '../protocol/trade-events.ts'
 import { readCapHistory, readPriceHistory } from './read-sample-market.ts'
 import { readCurrentAgents } from './tables/agents.ts'
 import type { IndexCursor } from './tables/cursor.ts'
-import { insertStandings, type Standing, standingFiguresOf } from './tables/standings.ts'
+import { insertStandings, type Standing } from './tables/standings.ts'
 import { deleteEndedVersions, insertTrackRecords, type RecordRow, readTrackRecords } from './tables/track-records.ts'
 import { type TradeRow, toTrade } from './tables/trades.ts'
 

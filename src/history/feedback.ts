@@ -2,11 +2,11 @@ import type { Address } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { CapitalMode } from '../protocol/enums.ts'
 import { periodStart } from '../protocol/period.ts'
+import type { StandingFigures } from '../protocol/standing-figures.ts'
 import { blockRequest } from '../rpc/requests.ts'
 import { indexKeyOf } from './index-key.ts'
 import { selectCursor, toCursor } from './tables/cursor.ts'
 import type { FeedbackRow } from './tables/feedback.ts'
-import type { StandingFigures } from './tables/standings.ts'
 
 /** The result of an agent with a linked identity, in real capital, in a week that ended and is final. */
 export type WeeklyResult = {

@@ -1,9 +1,10 @@
 import type { Address } from 'viem'
 import type { Block } from '../chain/block-number-and-time.ts'
 import { type Period, periodStart } from '../protocol/period.ts'
+import type { Ordering, StandingFigures } from '../protocol/standing-figures.ts'
 import { KEPT_VERSION_BLOCKS } from './compute-track-records.ts'
 import type { SnapshotReader } from './read-index-to-head.ts'
-import type { Ordering, Standing, StandingFigures } from './tables/standings.ts'
+import type { Standing } from './tables/standings.ts'
 
 /** Where the next page starts: after this agent, in the order as of `block`. `rank` is the last one of this page. */
 export type LeaderboardCursor = {

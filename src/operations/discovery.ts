@@ -1,3 +1,4 @@
+import { zeroAddress } from 'viem'
 import { z } from 'zod'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
@@ -86,8 +87,7 @@ type ListedEndpoint = Pick<Operation, 'method' | 'path' | 'summary'> & { tool?: 
 /** Defines the discovery operation over the list of all other operations. */
 export const defineDiscovery = (others: readonly ListedEndpoint[]) =>
   defineOperation(definition, async context => ({
-    ...describeDeployment(context.config),
-    state: await readPauses(context),
+    ...withState(describeDeployment(context.config), await readState(context)),
     toolsets: Object.entries(toolSets).map(([name, description]) => ({
       name,
       description,
@@ -130,8 +130,15 @@ function describeDeployment(config: Config) {
   }
 }
 
-/** Reads the pause switches; null if the chain cannot be read. */
-async function readPauses(context: Context) {
+/** Adds what the chain says. The contract for the messages of owners is named by the registry, not by the configuration. */
+function withState(deployment: ReturnType<typeof describeDeployment>, state: Awaited<ReturnType<typeof readState>>) {
+  const { ownerControls, ...pauses } = state
+  const contracts = { ...(ownerControls && { OwnerControls: ownerControls }), ...deployment.contracts }
+  return { ...deployment, contracts, state: pauses }
+}
+
+/** Reads the pause switches and the contract for the messages of owners; null if the chain cannot be read. */
+async function readState(context: Context) {
   try {
     const { chain } = context
     const [{ registered }, { terms }] = await Promise.all([readVaultsAndTokens(chain), getRegistrationTerms(chain)])
@@ -139,9 +146,10 @@ async function readPauses(context: Context) {
     return {
       tradingPaused: vaults.length > 0 && vaults.every(({ tradingPaused }) => tradingPaused),
       registryPaused: terms.paused,
+      ownerControls: terms.ownerControls === zeroAddress ? undefined : terms.ownerControls,
     }
   } catch (error) {
-    if (error instanceof Refusal) return { tradingPaused: null, registryPaused: null }
+    if (error instanceof Refusal) return { tradingPaused: null, registryPaused: null, ownerControls: undefined }
     throw error
   }
 }

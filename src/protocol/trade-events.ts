@@ -123,7 +123,14 @@ export function pairTradeEvents<log extends TradeLog>(logs: readonly log[]): Tra
       return name === undefined ? [] : [{ name, log, key: `${log.transactionHash} ${log.topics[1]}` }]
     })
     .sort((a, b) => compareLogPositions(a.log, b.log))
-  const changesByKey = Map.groupBy(ordered, ({ name, key }) => `${key} ${name}`)
+  // `ats` runs this on Node 20, which has no Map.groupBy.
+  const changesByKey = new Map<string, typeof ordered>()
+  for (const event of ordered) {
+    const key = `${event.key} ${event.name}`
+    const changes = changesByKey.get(key)
+    if (changes) changes.push(event)
+    else changesByKey.set(key, [event])
+  }
   const closedBy = new Map<string, TradeSource>()
   for (const { name, key } of ordered)
     if (CLOSING_SALES.includes(name as RouterEvent)) closedBy.set(key, routerEvents[name as RouterEvent].source)

@@ -72,12 +72,12 @@ export const exitsQuery = z
   .string()
   .max(1000)
   .transform((text, ctx): ExitRule[] => {
-    const result = exits.safeParse(text.trimStart().startsWith('[') ? parseJson(text) : parsePairs(text))
+    const given = text.trimStart().startsWith('[') ? parseJson(text) : parsePairs(text)
+    const result = exits.safeParse(given)
     if (result.success) return toExitRules(result.data)
-    ctx.addIssue({
-      code: 'custom',
-      message: `must be a ladder such as -800:10000,1500:10000 or its JSON: ${result.error.issues[0]?.message}`,
-    })
+    const pairs = text.trimStart().startsWith('[') ? toPairs(given) : text
+    const problem = isPairs(pairs) ? `: ${result.error.issues[0]?.message}` : inBasisPoints(pairs)
+    ctx.addIssue({ code: 'custom', message: `must be a ladder such as -800:10000,1500:10000${problem}` })
     return z.NEVER
   })
   .meta({ description: 'Exit ladder as `triggerBps:exitBps` pairs or as JSON', example: '-800:10000,1500:10000' })
@@ -90,8 +90,22 @@ function parseJson(text: string): unknown {
   }
 }
 
+const PAIR = /^\s*(-?\d{1,9}):(\d{1,9})\s*$/
+const isPairs = (text: string) => text.split(',').every(pair => PAIR.test(pair))
+
+const toPairs = (ladder: unknown): string =>
+  Array.isArray(ladder) ? ladder.map(rule => `${rule?.triggerBps}:${rule?.exitBps}`).join(',') : ''
+
+/** Returns what to send instead of a ladder in percent; without percentages, what a ladder consists of. */
+function inBasisPoints(text: string): string {
+  const given = text.replaceAll(' ', '')
+  const converted = given.replaceAll(/(-?\d{1,4}(?:\.\d{1,2})?)%/g, (_, percent) => `${Math.round(percent * 100)}`)
+  const hint = converted !== given && isPairs(converted) ? `; send ${converted}` : ''
+  return `, pairs of triggerBps:exitBps in basis points (10000 = 100 %)${hint}`
+}
+
 const parsePairs = (text: string): unknown =>
   text.split(',').map(pair => {
-    const [, triggerBps, exitBps] = /^\s*(-?\d{1,9}):(\d{1,9})\s*$/.exec(pair) ?? []
+    const [, triggerBps, exitBps] = PAIR.exec(pair) ?? []
     return { triggerBps: Number(triggerBps), exitBps: Number(exitBps) }
   })

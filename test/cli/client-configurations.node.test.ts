@@ -5,6 +5,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { generatePrivateKey } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Ats, createAts } from '../support/ats.ts'
+import { registeredServer } from '../support/mcp-registry.ts'
 
 // Starts the MCP configurations of docs/cli.md as they are written; only the URL and the path of the password are replaced.
 
@@ -72,15 +73,32 @@ describe.each(configurations)('the configuration for %s', (_, { command, args, e
   })
 })
 
-it('describes the package for the MCP registry', () => {
+describe('server.json', () => {
   const server = json('packages/cli/server.json')
-  const { name, version, mcpName } = json('packages/cli/package.json')
-  expect(server).toMatchObject({
-    name: mcpName,
-    version,
-    packages: [{ registryType: 'npm', identifier: name, version }],
+  const [described] = server.packages
+
+  it('follows the rules of the MCP registry', () => {
+    expect(() => registeredServer.parse(server)).not.toThrow()
+    for (const wrong of [
+      { ...server, description: 'x'.repeat(101) },
+      { ...server, name: 'ats' },
+      { ...server, version: '^0.1.0' },
+      { ...server, packages: [{ ...described, version: 'latest' }] },
+      { ...server, packages: [{ ...described, packageArguments: [{ type: 'positional' }] }] },
+      { ...server, packages: [{ ...described, runtime_hint: 'npx' }] },
+    ])
+      expect(registeredServer.safeParse(wrong).success).toBe(false)
   })
-  expect(server.description.length).toBeLessThanOrEqual(100)
-  const [{ packageArguments, transport }] = server.packages
-  expect([packageArguments[0].value, transport]).toEqual(['mcp', { type: 'stdio' }])
+
+  it('describes the package, and what `ats mcp` takes', async () => {
+    const { name, version, mcpName } = json('packages/cli/package.json')
+    expect(server).toMatchObject({ name: mcpName, version })
+    expect(described).toMatchObject({ identifier: name, version })
+    const { stdout } = await ats.run(['mcp', '--help'])
+    const [{ value }, ...named] = described.packageArguments
+    expect(value).toBe('mcp')
+    for (const { name } of named) expect(stdout).toMatch(new RegExp(`^  (-\\w, )?${name}\\b`, 'm'))
+    const documented = `${stdout}${(await ats.run(['--help'])).stdout}`
+    for (const { name } of described.environmentVariables) expect(documented).toContain(name)
+  })
 })

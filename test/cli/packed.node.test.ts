@@ -1,7 +1,7 @@
-import { execFile, execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
@@ -9,83 +9,54 @@ import { generatePrivateKey } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { type Ats, createAts } from '../support/ats.ts'
 import type { Body } from '../support/body.ts'
+import { node20 } from '../support/node-20.ts'
+import { type NpmRegistry, startNpmRegistry } from '../support/npm-registry.ts'
 
-// The packed tarballs of the client and of `ats`, in an empty folder. It has the dependencies that the packages declare, and
-// no others; they are links into the repository's, so that the test needs no registry.
+// The packed tarballs of the client and of `ats`, installed by npm in an empty folder from a registry on loopback.
 
-const root = join(import.meta.dirname, '../..')
 const run = promisify(execFile)
 const folder = mkdtempSync(join(tmpdir(), 'packed-'))
-const modules = join(folder, 'node_modules')
-const bin = join(modules, '@agent-trading-service/cli/bin/ats.js')
-const packages = ['client', 'cli']
+const bin = join(folder, 'node_modules/@agent-trading-service/cli/bin/ats.js')
 
-/** Node 20, if this machine has one; the project itself runs on Node 24. */
-const node20 = (process.env.PATH ?? '')
-  .split(':')
-  .map(path => join(path, 'node'))
-  .find(path => versionOf(path)?.startsWith('v20.'))
-
-function versionOf(node: string): string | undefined {
-  try {
-    return execFileSync(node, ['--version']).toString()
-  } catch {
-    return undefined
-  }
-}
-
-beforeAll(async () => {
-  const npm = join(dirname(process.execPath), process.platform === 'win32' ? 'npm.cmd' : 'npm')
-  const env = { ...process.env, PATH: `${join(root, 'node_modules/.bin')}:${process.env.PATH}` }
-  const dependencies = new Set<string>()
-  for (const name of packages) {
-    const source = join(root, 'packages', name)
-    const { stdout } = await run(versionOf(npm) ? npm : 'npm', ['pack', '--json', '--pack-destination', folder], {
-      cwd: source,
-      env,
-    })
-    const [{ filename }] = JSON.parse(stdout.slice(stdout.lastIndexOf('\n[') + 1))
-    const target = join(modules, '@agent-trading-service', name)
-    mkdirSync(target, { recursive: true })
-    await run('tar', ['-xzf', join(folder, filename), '-C', target, '--strip-components=1'])
-    const manifest = JSON.parse(readFileSync(join(target, 'package.json'), 'utf8'))
-    for (const each of Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies })) dependencies.add(each)
-  }
-  for (const each of dependencies) {
-    const link = join(modules, each)
-    mkdirSync(dirname(link), { recursive: true })
-    if (!each.startsWith('@agent-trading-service/')) symlinkSync(join(root, 'node_modules', each), link)
-  }
-})
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
-
-const versions: [name: string, node: string | undefined][] = [
+const versions: [name: string, node: string][] = [
   ['Node 20', node20],
   ['Node 24', process.execPath],
 ]
 
+let registry: NpmRegistry
+beforeAll(async () => {
+  registry = await startNpmRegistry()
+  const { tarballs, env } = registry
+  await run('npm', ['install', tarballs.client, tarballs.cli], { cwd: folder, env })
+})
+afterAll(async () => {
+  await registry.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
 describe.each(versions)('on %s', (name, node) => {
   let ats: Ats
   beforeAll(async () => {
-    ats = createAts({ ATS_URL: inject('serviceUrl'), ATS_KEY: 'trader' }, { node: node ?? '', bin })
-    if (node === undefined) return
+    ats = createAts({ ATS_URL: inject('serviceUrl'), ATS_KEY: 'trader' }, { node, bin })
     await ats.importKey('trader', generatePrivateKey())
     await ats.importKey('payer', inject('deployment').accounts.payer.privateKey)
   })
   afterAll(() => ats.remove())
 
-  it.skipIf(node === undefined)('registers, opens, changes and closes from the command line', async () => {
+  it('registers, opens, changes and closes from the command line', async () => {
     const { agentId } = await ats.json(['register', '--name', `packed ${name}`, '--payer', 'payer'])
     const agent = ['--agent', agentId]
     const { positionId } = await ats.json(['open', 'NVDA', '250', ...agent])
     await ats.json(['ladder', positionId, '--exits', '-500:10000', ...agent])
     const { transactionHash } = await ats.json(['close', positionId, ...agent])
     expect(transactionHash).toMatch(/^0x[0-9a-f]{64}$/)
+    const { valid } = await ats.json(['verify', 'leaderboard', '--rpc', inject('deployment').rpcUrl])
+    expect(valid).toBe(true)
   })
 
-  it.skipIf(node === undefined)('does the same through the stdio server', async () => {
+  it('does the same through the stdio server', async () => {
     const args = [bin, 'mcp', '--allow', 'trade', '--payer', 'payer']
-    const transport = new StdioClientTransport({ command: node ?? '', args, env: ats.env, stderr: 'ignore' })
+    const transport = new StdioClientTransport({ command: node, args, env: ats.env, stderr: 'ignore' })
     const client = new Client({ name: 'test', version: '1' }, { capabilities: { elicitation: {} } })
     client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { sign: true } }))
     await client.connect(transport)
@@ -101,7 +72,7 @@ describe.each(versions)('on %s', (name, node) => {
     await client.close()
   })
 
-  it.skipIf(node === undefined)('trades with the client package', async () => {
+  it('trades with the client package', async () => {
     const program = `
       import { createClient } from '@agent-trading-service/client'
       import { createPayer } from '@agent-trading-service/client/pay'
@@ -125,7 +96,7 @@ describe.each(versions)('on %s', (name, node) => {
     const file = join(folder, 'trade.mjs')
     writeFileSync(file, program)
     const PAYER = inject('deployment').accounts.payer.privateKey
-    const { stdout } = await run(node ?? '', [file], { cwd: folder, env: { ...ats.env, PAYER } })
+    const { stdout } = await run(node, [file], { cwd: folder, env: { ...ats.env, PAYER } })
     expect(stdout).toMatch(/^0x[0-9a-f]{64}\n$/)
   })
 })

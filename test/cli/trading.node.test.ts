@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { startProxy } from '../client/proxy.ts'
 import { ATS, type Ats, createAts } from '../support/ats.ts'
 import type { Body } from '../support/body.ts'
 
@@ -196,6 +197,26 @@ it('sets the mandate and stops the agent as its owner', async () => {
   expect(await ats.failure(['open', 'NVDA', '200'])).toMatchObject({ exit: 5 })
   await ats.json(['stop', 'reduceOnly'])
   expect((await ats.json(['mandate'])).mandate).toMatchObject({ mode: 'reduceOnly' })
+})
+
+it('recomputes the leaderboard from the logs, and names what differs', async () => {
+  const verify = ['verify', 'leaderboard', '--rpc', deployment.rpcUrl]
+  const listed = async () => (await ats.json(['leaderboard', '--period', 'all'])).entries.length
+  await expect.poll(listed, { timeout: 30_000 }).toBeGreaterThan(0)
+  const { valid, entries, differences } = await ats.json([...verify, '--vault', 'genesis', '--track', 'challenge'])
+  expect({ valid, differences }).toEqual({ valid: true, differences: [] })
+  expect(entries).toBeGreaterThan(0)
+  const proxy = await startProxy(url)
+  proxy.set({
+    onResponse({ path }, response) {
+      if (path.startsWith('/leaderboard')) response.body.entries[0].returnPpm += 1
+      return response
+    },
+  })
+  const failure = await ats.failure(verify, { env: { ATS_URL: proxy.url } })
+  await proxy.stop()
+  expect(failure).toMatchObject({ exit: 9, code: 'LEADERBOARD_MISMATCH' })
+  expect(failure.details.differences).toEqual([expect.stringMatching(/^agent \d+ \(\w+\): returnPpm is /)])
 })
 
 /** A proxy that passes requests on, but never the responses to a signed intent, nor its status. */

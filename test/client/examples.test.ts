@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, expect, it } from 'vitest'
-import { clientOf, deployment, hasPython, newAgent, serviceUrl } from './support.ts'
+import { clientOf, deployment, newAgent, runPython, serviceUrl } from './support.ts'
 
 // Runs the programs of examples/ as they are.
 
@@ -40,12 +40,8 @@ it('the TypeScript agent registers, opens and closes', async () => {
   expect(lines.length).toBeLessThanOrEqual(70)
 })
 
-it.skipIf(!hasPython)('the Python agent opens and closes on the plain HTTP API', async () => {
-  const stdout = await run('python3', ['examples/agent.py'], {
-    // The stand-in for eth-account signs through this helper.
-    PYTHONPATH: join(import.meta.dirname, 'python'),
-    SIGN_HELPER: JSON.stringify([node, join(import.meta.dirname, 'sign-typed-data.ts')]),
-  })
+it('the Python agent opens and closes on the plain HTTP API', async () => {
+  const stdout = await run(node, [runPython, 'examples/agent.py'])
   expect(stdout).toMatch(/^opened position \d+$/m)
   expect(stdout).toMatch(/^closed position \d+ in 0x[0-9a-f]{64}$/m)
 })

@@ -1,51 +1,129 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { afterAll, expect, it } from 'vitest'
-import { deployment, hasPython, newAgent, serviceUrl } from './support.ts'
+import { Client } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type NpmRegistry, startNpmRegistry } from '../support/npm-registry.ts'
+import { clientOf, deployment, newAccount, runPython, serviceUrl } from './support.ts'
 
-// Runs the programs of docs/for-agents.md as they are. Packages are not installed: the repository has them, and a stand-in
-// for Python's eth-account signs through a helper process.
+// Runs docs/for-agents.md and the first trade of docs/cli.md as they are written: every command in bash, every program as a
+// file of an empty folder. npm installs from a registry on loopback. Only the URL, the path of the clone, and ids are replaced;
+// `pip` and `python3` are scripts, because Python comes from npm here.
 
 const root = join(import.meta.dirname, '../..')
 const guide = readFileSync(join(root, 'docs/for-agents.md'), 'utf8')
-const scratch = mkdtempSync(join(root, '.devnet-guide-'))
-afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+const scratch = mkdtempSync(join(tmpdir(), 'for-agents-'))
+const clone = join(scratch, 'clone')
+/** What both ways with the command line begin with; it runs once. */
+const INSTALL = 'npm install -g @agent-trading-service/cli\n'
+/** Key files are made to be slow to decrypt, and each command of `ats` decrypts one. */
+const timeout = 300_000
+let registry: NpmRegistry
 
-const blockAfter = (heading: string, language: string) => {
-  const section = guide.split(`## ${heading}\n`)[1] ?? ''
-  return new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``).exec(section)?.[1] ?? ''
-}
-const run = async (command: string, args: string[], env: NodeJS.ProcessEnv) => {
-  const base = { ...process.env, BASE: serviceUrl, RPC_URL: deployment.rpcUrl }
-  const { stdout } = await promisify(execFile)(command, args, { cwd: root, env: { ...base, ...env } })
-  return stdout
-}
-
-it('a TypeScript developer installs what the client declares, registers and trades', async () => {
-  const { name, peerDependencies } = JSON.parse(readFileSync(join(root, 'packages/client/package.json'), 'utf8'))
-  const installed = blockAfter('A TypeScript developer', 'sh').trim().split(' ').slice(2)
-  expect(installed.sort()).toEqual([name, ...Object.keys(peerDependencies)].sort())
-  const file = join(scratch, 'first-trade.mjs')
-  writeFileSync(file, blockAfter('A TypeScript developer', 'ts'))
-  const stdout = await run(process.execPath, ['--conditions=@agent-trading-service/source', file], {
-    AGENT_KEY: generatePrivateKey(),
-    PAYER_KEY: deployment.accounts.payer.privateKey,
-  })
-  expect(stdout).toMatch(/^agent \d+ opened position (\d+)\nclosed position \1\n$/)
+beforeAll(async () => {
+  registry = await startNpmRegistry()
+  mkdirSync(join(clone, '.devnet'), { recursive: true })
+  writeFileSync(join(clone, '.devnet/deployment.json'), JSON.stringify(deployment))
+  const bin = join(scratch, 'bin')
+  mkdirSync(bin)
+  for (const [name, script] of [
+    ['pip', '[ "$*" = "install requests eth-account" ]'],
+    ['python3', `exec ${process.execPath} ${runPython} "$@"`],
+  ] as const) {
+    writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`)
+    chmodSync(join(bin, name), 0o755)
+  }
+  expect(guide.split(INSTALL).length - 1).toBe(2)
+  await run(scratch, INSTALL)
+}, timeout)
+afterAll(async () => {
+  await registry.close()
+  rmSync(scratch, { recursive: true, force: true })
 })
 
-it.skipIf(!hasPython)('a Python developer trades with an agent that is registered', async () => {
-  const key = generatePrivateKey()
-  const file = join(scratch, 'first_trade.py')
-  writeFileSync(file, blockAfter('A Python developer', 'python'))
-  const stdout = await run('python3', [file], {
-    AGENT_KEY: key,
-    AGENT_ID: await newAgent(privateKeyToAccount(key)),
-    PYTHONPATH: join(import.meta.dirname, 'python'),
-    SIGN_HELPER: JSON.stringify([process.execPath, join(import.meta.dirname, 'sign-typed-data.ts')]),
+/** Returns a section's commands as a script: a block with a file name above it becomes that file. */
+function scriptOf(heading: string, text = guide): string {
+  const section = text.split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? ''
+  const blocks = [...section.matchAll(/(?:`([\w.-]+)`:\n\n)?```(\w+)\n([\s\S]*?)```/g)]
+  expect(blocks.length, heading).toBeGreaterThan(0)
+  return blocks
+    .map(([, file, language, code]) => (file ? `cat > ${file} <<'END'\n${code}END\n` : language === 'sh' ? code : ''))
+    .join('\n')
+    .replace(INSTALL, '')
+    .replace('http://127.0.0.1:8787', serviceUrl)
+    .replace('~/agent-trading-service', clone)
+}
+
+/** Runs a script in an empty folder, which is also its home, and stops at the first command that fails. */
+async function run(folder: string, script: string): Promise<string> {
+  const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], {
+    cwd: folder,
+    env: environment(folder),
   })
-  expect(stdout).toMatch(/^opened position (\d+)\nclosed position \1\n$/)
+  return stdout
+}
+const environment = (folder: string) => ({
+  ...registry.env,
+  PATH: `${join(scratch, 'bin')}:${registry.env.PATH}`,
+  HOME: folder,
+})
+const emptyFolder = () => mkdtempSync(join(scratch, 'empty-'))
+const deploymentScript = () => scriptOf('A deployment to try')
+
+it('a TypeScript developer installs the client, registers and trades', { timeout }, async () => {
+  const stdout = await run(emptyFolder(), deploymentScript() + scriptOf('A TypeScript developer'))
+  expect(stdout).toMatch(/^agent \d+ opened position (\d+)\nclosed position \1\n$/m)
+})
+
+it('a Python developer registers with the command line and trades', { timeout }, async () => {
+  const stdout = await run(emptyFolder(), deploymentScript() + scriptOf('A Python developer'))
+  expect(stdout).toMatch(/^opened position (\d+)\nclosed position \1\n$/m)
+})
+
+it('a model trades through the local server, after a first trade by hand', { timeout }, async () => {
+  const folder = emptyFolder()
+  const [prepare = '', rest = ''] = scriptOf('A model').split('export ATS_AGENT=1\n')
+  const [first = '', server = ''] = rest.split('ats mcp')
+  const registered = await run(folder, `${deploymentScript()}${prepare}`)
+  const agentId = /^agentId +(\d+)$/m.exec(registered)?.[1] ?? ''
+  // Variables of the shell, without the commands that the first script ran.
+  const variables = `${deploymentScript()}${prepare.match(/^export .*$/gm)?.join('\n')}\nexport ATS_AGENT=${agentId}\n`
+  await run(folder, variables + first)
+  const reads = clientOf(newAccount())
+  const { positions } = await reads.listPositions({ agentId })
+  expect(positions).toMatchObject([{ symbol: 'NVDA' }])
+
+  const transport = new StdioClientTransport({
+    command: 'bash',
+    args: ['-euo', 'pipefail', '-c', `${variables}exec ats mcp${server}`],
+    cwd: folder,
+    env: environment(folder),
+    stderr: 'ignore',
+  })
+  const client = new Client({ name: 'test', version: '1' }, { capabilities: { elicitation: {} } })
+  client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { sign: true } }))
+  await client.connect(transport)
+  const positionId = positions[0]?.positionId
+  expect(await client.callTool({ name: 'close', arguments: { positionId } })).toMatchObject({
+    structuredContent: { positionId },
+  })
+  await client.close()
+  expect((await reads.listPositions({ agentId })).positions).toEqual([])
+})
+
+it('the first trade of the command line is as docs/cli.md shows it', { timeout }, async () => {
+  const folder = emptyFolder()
+  const script = scriptOf('A first trade', readFileSync(join(root, 'docs/cli.md'), 'utf8'))
+  const [prepare = '', rest = ''] = script.split('export ATS_AGENT=1\n')
+  const start = `${deploymentScript()}export ATS_PASSWORD=secret\n`
+  const registered = await run(folder, start + prepare)
+  const agentId = /^agentId +(\d+)$/m.exec(registered)?.[1]
+  const variables = `${start}${prepare.match(/^export .*$/gm)?.join('\n')}\nexport ATS_AGENT=${agentId}\n`
+  const [open = '', close = ''] = rest.split('ats positions\n')
+  const opened = await run(folder, `${variables}${open}ats positions -o json`)
+  const positionId = /"positionId": "(\d+)"/.exec(opened)?.[1]
+  expect(await run(folder, `${variables}${close.replace('close 1', `close ${positionId}`)}`)).toMatch(/0x[0-9a-f]{64}/)
 })

@@ -1,6 +1,11 @@
 import { hashTypedData, zeroAddress } from 'viem'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { type ClientOptions, UntrustedQuoteError } from '../../packages/client/src/index.ts'
+import {
+  type ClientOptions,
+  type NonceRecord,
+  type Submission,
+  UntrustedQuoteError,
+} from '../../packages/client/src/index.ts'
 import type { Body } from '../support/body.ts'
 import { type ServiceProxy, startProxy } from './proxy.ts'
 import {
@@ -121,6 +126,64 @@ it.each(lies)('a quote with another %s gets no signature', async (what, code, ch
     expect(proxy.requests.slice(posts).filter(({ method }) => method !== 'GET')).toEqual([])
   }
 })
+
+it('a service that denies an execution gets no signature for a second one, with a node or without', async () => {
+  const options = { ...remembering(), baseUrl: proxy.url }
+  const add = (more: Partial<ClientOptions>) =>
+    clientOf(account, { ...options, ...more })
+      .agent(agentId)
+      .add({ positionId, usdcAmount: '10' })
+  proxy.set({
+    onResponse: ({ method }, response) =>
+      method === 'POST' ? { ...response, status: 400, body: { error: 'No.', code: 'MARKET_CLOSED' } } : undefined,
+  })
+  await expect(add(trusting)).rejects.toMatchObject({ code: 'MARKET_CLOSED' })
+  proxy.set({})
+  for (const more of [trusting, {}])
+    await expect(add(more)).rejects.toMatchObject({
+      code: 'QUOTE_NONCE_MISMATCH',
+      remedy: expect.stringMatching(/^Resume that message/),
+    })
+  expect(account.signatures).toBe(1)
+  await clientOf(account, options).resume(options.submissions[0] as Submission)
+  await add(trusting)
+  expect(account.signatures).toBe(2)
+})
+
+it('a service that names a later nonce first gets no signature for the present one', async () => {
+  const options = { ...remembering(), ...trusting, baseUrl: proxy.url }
+  const add = () => clientOf(account, options).agent(agentId).add({ positionId, usdcAmount: '10' })
+  lie(({ typedData: { message } }) => {
+    message.nonce = `${Number(message.nonce) + 1}`
+  })
+  await expect(add()).rejects.toMatchObject({ code: 'INVALID_NONCE' })
+  proxy.set({})
+  await expect(add()).rejects.toMatchObject({ code: 'QUOTE_NONCE_MISMATCH' })
+  expect(account.signatures).toBe(1)
+})
+
+it('trades of one agent at the same time wait for each other', async () => {
+  const agent = clientOf(account, remembering()).agent(agentId)
+  const [first, second] = [agent.reduce({ positionId, exitBps: 100 }), agent.reduce({ positionId, exitBps: 200 })]
+  const outcomes = await Promise.allSettled([first, second])
+  expect(outcomes.map(({ status }) => status)).toContain('fulfilled')
+  // Whichever lost the nonce to the other can be sent again at once.
+  await agent.reduce({ positionId, exitBps: 300 })
+})
+
+/** What a program keeps between its runs: nonces as JSON, and what was posted. */
+function remembering() {
+  const stored = new Map<string, string>()
+  const submissions: Submission[] = []
+  return {
+    submissions,
+    onSubmission: (submission: Submission) => void submissions.push(submission),
+    nonceStore: {
+      read: (holder: string) => JSON.parse(stored.get(holder) ?? 'null') ?? undefined,
+      write: (holder: string, record: NonceRecord) => void stored.set(holder, JSON.stringify(record)),
+    },
+  }
+}
 
 it('a quote whose digest, body or typed data alone lies gets no signature', async () => {
   const one = async (code: string, change: (quote: Body) => void) => {

@@ -1,28 +1,19 @@
 import { execFile } from 'node:child_process'
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { createRequire } from 'node:module'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
 import { build } from 'vite'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { launchBrowser } from '../e2e/browser.ts'
+import { node20 } from '../support/node-20.ts'
+import { type NpmRegistry, startNpmRegistry } from '../support/npm-registry.ts'
 import { deployment, serviceUrl } from './support.ts'
 
-// The packed package in a folder that has nothing but it and the packages that it declares.
+// The packed tarball, installed by npm in an empty folder from a registry on loopback.
 
-const root = join(import.meta.dirname, '../..')
-const packageFolder = join(root, 'packages/client')
+let registry: NpmRegistry
 const run = promisify(execFile)
 const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-packed-'))
 const input = {
@@ -35,22 +26,18 @@ const input = {
 const traded = { status: 'success', refused: true }
 
 beforeAll(async () => {
-  const tsdown = createRequire(join(packageFolder, 'package.json')).resolve('tsdown')
-  await run(process.execPath, [join(dirname(tsdown), 'run.mjs')], { cwd: packageFolder })
-  await run('npm', ['pack', '--ignore-scripts', '--pack-destination', folder], { cwd: packageFolder })
-  const manifest = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8'))
-  const installed = join(folder, 'node_modules/@agent-trading-service/client')
-  mkdirSync(installed, { recursive: true })
-  const tarball = join(folder, `agent-trading-service-client-${manifest.version}.tgz`)
-  await run('tar', ['-xzf', tarball, '-C', installed, '--strip-components=1'])
-  for (const name of Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies })) {
-    mkdirSync(dirname(join(folder, 'node_modules', name)), { recursive: true })
-    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name))
-  }
+  registry = await startNpmRegistry()
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module', private: true }))
+  await run('npm', ['install', registry.tarballs.client, 'viem', '@x402/core', '@x402/evm'], {
+    cwd: folder,
+    env: registry.env,
+  })
   copyFileSync(join(import.meta.dirname, 'program.js'), join(folder, 'program.js'))
 })
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(async () => {
+  await registry.close()
+  rmSync(folder, { recursive: true, force: true })
+})
 
 /** Bundles an entry that imports the program, as a site or a Worker is bundled. */
 async function bundle(source: string): Promise<string> {
@@ -74,29 +61,16 @@ async function bundle(source: string): Promise<string> {
   return readFileSync(join(outDir, 'bundle.js'), 'utf8')
 }
 
-/** The Node of the test, and one of each other major version that the machine has. */
-async function nodes(): Promise<string[]> {
-  const found = new Map([[majorOf(process.version), process.execPath]])
-  for (const path of (process.env.PATH ?? '').split(delimiter)) {
-    const node = join(path, 'node')
-    if (path.includes('node_modules') || !existsSync(node)) continue
-    const major = majorOf((await run(node, ['--version'])).stdout)
-    if (major >= 20 && !found.has(major)) found.set(major, node)
-  }
-  return [...found.values()]
-}
-
-const majorOf = (version: string) => Number(/^v(\d+)\./.exec(version)?.[1])
-
-it('trades from Node, in each version that is installed', async () => {
+it.each([
+  ['Node 20', node20],
+  ['Node 24', process.execPath],
+])('trades from %s', async (_, node) => {
   writeFileSync(
     join(folder, 'main.js'),
     "import { trade } from './program.js'\nconsole.log(JSON.stringify(await trade(JSON.parse(process.argv[2]))))",
   )
-  for (const node of await nodes()) {
-    const { stdout } = await run(node, ['main.js', JSON.stringify(input)], { cwd: folder })
-    expect(JSON.parse(stdout), node).toEqual(traded)
-  }
+  const { stdout } = await run(node, ['main.js', JSON.stringify(input)], { cwd: folder })
+  expect(JSON.parse(stdout)).toEqual(traded)
 })
 
 it('trades from workerd', async () => {

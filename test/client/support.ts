@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { inject } from 'vitest'
 import { type Account, type ClientOptions, createClient, type ExitRule } from '../../packages/client/src/index.ts'
@@ -61,5 +61,5 @@ export async function newAgent(account: Account): Promise<string> {
   return agentId
 }
 
-/** Whether this machine runs programs of Python with the package `requests`; without it their tests are skipped. */
-export const hasPython = spawnSync('python3', ['-c', 'import requests']).status === 0
+/** Runs a Python program, given as its first argument, on any machine. */
+export const runPython = join(import.meta.dirname, 'python/run.ts')

@@ -20,7 +20,11 @@ describe('the root', () => {
       version: '0.1.0',
       chainId: deployment.chainId,
       links: { openapi: `${deployment.baseUrl}/docs/swagger.json`, mcp: `${deployment.baseUrl}/mcp` },
-      contracts: { AgentRegistry: deployment.contracts.AgentRegistry, TradeRouter: deployment.contracts.TradeRouter },
+      contracts: {
+        AgentRegistry: deployment.contracts.AgentRegistry,
+        TradeRouter: deployment.contracts.TradeRouter,
+        OwnerControls: deployment.contracts.OwnerControls,
+      },
       features: { trading: true, registration: true, docs: true },
       state: { tradingPaused: false, registryPaused: false },
       deployments: [{ chainId: deployment.chainId, baseUrl: deployment.baseUrl }],

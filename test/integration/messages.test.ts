@@ -113,6 +113,14 @@ describe('an invalid request', () => {
     expect([http?.body.exitBps, mcp?.body.exitBps]).toEqual([5000, 5000])
   })
 
+  it('explains basis points in a ladder', async () => {
+    const input = { agentId: trader.agentId, symbol: 'NVDA', usdcAmount: '10' }
+    const sentence = /basis points \(10000 = 100 %\); send -800:5000,1500:10000, not /
+    await expectError('getTradeIntentQuote', { ...input, exits: '-8%:50%, 15% : 100%' }, 'INVALID_REQUEST', sentence)
+    const inJson = '[{"triggerBps":"-8%","exitBps":"50%"},{"triggerBps":1500,"exitBps":10000}]'
+    await expectError('getTradeIntentQuote', { ...input, exits: inJson }, 'INVALID_REQUEST', sentence)
+  })
+
   it('asks for an amount in quotes', async () => {
     const intent = { ...reduction({}), usdcAmount: 250.55, exitBps: undefined }
     const sentence = /usdcAmount: must be a string, not the number 250\.55; send "250\.55" in quotes\.$/

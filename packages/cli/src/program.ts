@@ -25,6 +25,8 @@ export function createProgram(): Command {
     .description('Trade as an agent: keys stay on this machine, and every quote is checked before it is signed.')
     .version(VERSION)
     .showSuggestionAfterError()
+    // A command and its parent may have options of the same name.
+    .enablePositionalOptions()
     .addHelpText(
       'after',
       `

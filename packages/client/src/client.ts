@@ -6,12 +6,13 @@ import { createDeployment, type Pins } from './deployment.ts'
 import type { Submission } from './errors.ts'
 import { type EventsRequest, streamEvents } from './events.ts'
 import { createHttp, type Fetch } from './http.ts'
+import { createNonceMemory, createNonces, type NonceStore } from './nonces.ts'
 import type { operations } from './openapi.ts'
 import { createOwner } from './owner.ts'
-import type { ClientContext } from './prepare.ts'
+import { type ClientContext, submitAndRemember } from './prepare.ts'
 import { createReads } from './reads.ts'
 import { type PayingRegisterRequest, prepareRegister, type RegisterRequest, register } from './register.ts'
-import { type Payer, submit } from './submit.ts'
+import type { Payer } from './submit.ts'
 import { createWebhooks } from './webhooks.ts'
 
 export type ClientOptions = {
@@ -32,6 +33,8 @@ export type ClientOptions = {
   retryBudgetMs?: number
   /** Called with each signed message before it is posted. Store it, and `resume` it after a crash. */
   onSubmission?: (submission: Submission) => void | Promise<void>
+  /** Keeps which nonces were used, in memory by default. Keep them in a file where a program restarts often. */
+  nonceStore?: NonceStore
 }
 
 export type Client = ReturnType<typeof createClient>
@@ -43,6 +46,7 @@ type VerifyOutput = operations['verifySignature']['responses'][200]['content']['
 export function createClient(options: ClientOptions) {
   const { baseUrl, account, pins = {}, rpcUrl, fetch, onSubmission } = options
   const { maxDeadlineSeconds = 900, requestTimeoutMs = 20_000, retryBudgetMs = 60_000 } = options
+  const { nonceStore = createNonceMemory() } = options
   const http = createHttp({ baseUrl, fetch, requestTimeoutMs, retryBudgetMs })
   const reads = createReads(http)
   const deployment = createDeployment(reads, pins, rpcUrl === undefined ? undefined : createChainReader(rpcUrl))
@@ -52,7 +56,7 @@ export function createClient(options: ClientOptions) {
     account,
     maxDeadlineSeconds,
     onSubmission,
-    nextNonces: new Map(),
+    nonces: createNonces(nonceStore),
   }
   return {
     ...reads,
@@ -68,7 +72,7 @@ export function createClient(options: ClientOptions) {
     prepareRegister: (request: RegisterRequest) => prepareRegister(context, request),
     /** Posts a signed message again and returns its outcome. It is never executed twice. */
     resume: <Receipt = Record<string, unknown>>(submission: Submission, payer?: Payer) =>
-      submit<Receipt>(http, submission, payer),
+      submitAndRemember<Receipt>(context, submission, payer),
     /** Iterates over events, and resumes by id after a dropped connection. */
     events: (request: EventsRequest = {}) => streamEvents(http, request),
     /** Asks the service what is wrong with a signature. Sends nothing to the chain. */

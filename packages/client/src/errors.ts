@@ -106,10 +106,12 @@ export class NetworkError extends AgentTradingError {
 export class UntrustedQuoteError extends AgentTradingError {
   readonly kind = 'untrusted-quote'
   override readonly details: ClientErrorDetails['UNTRUSTED_QUOTE']
-  constructor(code: string, mismatches: readonly QuoteMismatch[]) {
+  constructor(code: string, mismatches: readonly QuoteMismatch[], remedy?: string) {
     const [first] = mismatches
     super(code, `${first?.field} is ${show(first?.given)}; expected ${show(first?.expected)}. Nothing was signed.`, {
-      remedy: 'Do not sign this. Check the base URL and the pins; if both are right, the service is not to be trusted.',
+      remedy:
+        remedy ??
+        'Do not sign this. Check the base URL and the pins; if both are right, the service is not to be trusted.',
     })
     this.details = { mismatches }
   }
@@ -123,6 +125,8 @@ export type Submission = {
   body: Record<string, unknown>
   /** The EIP-712 digest, by which the service executes the message at most once. */
   digest: `0x${string}`
+  /** The nonce that the message takes, and whose it is. */
+  nonce?: { holder: string; value: string }
 }
 
 /** The message was posted and may have been executed. `client.resume(submission)` finds out, and never trades twice. */

@@ -32,6 +32,7 @@ export {
 } from './errors.ts'
 export type { EventData, EventsRequest, ServiceEvent } from './events.ts'
 export type { Fetch } from './http.ts'
+export type { NonceRecord, NonceStore } from './nonces.ts'
 export type { components, operations } from './openapi.ts'
 export type {
   CancelRequest,

@@ -1033,7 +1033,7 @@ export interface paths {
     }
     /**
      * Rank agents by their track records
-     * @description Ranks agents in a UTC day, week (from Monday), month, or in all time. Every figure follows from the logs of the chain: PnL is sales less purchases plus holdings at the last oracle price, sampled after each trade and at the end of each hour; an hourly return is its change divided by the allocation cap. `return` is the sum of the hourly returns, `drawdown` the deepest fall of 1 + that sum, `calmar` the first divided by the second, `sharpe` mean / standard deviation × √8760. All in integers, rounded towards zero; ties go to the lower agentId, and an agent without the figure comes last. `npm run leaderboard -- --verify` recomputes it; docs/leaderboard.md has the formulas. Over HTTP, `format=csv` (or `Accept: text/csv`) returns the entries as CSV, with the next page in the `Link` header.
+     * @description Ranks agents in a UTC day, week (from Monday), month, or in all time. Every figure follows from the logs of the chain: PnL is sales less purchases plus holdings at the last oracle price, sampled after each trade and at the end of each hour; an hourly return is its change divided by the allocation cap. `return` is the sum of the hourly returns, `drawdown` the deepest fall of 1 + that sum, `calmar` the first divided by the second, `sharpe` mean / standard deviation × √8760. All in integers, rounded towards zero; ties go to the lower agentId, and an agent without the figure comes last. `ats verify leaderboard` recomputes it; docs/leaderboard.md has the formulas. Over HTTP, `format=csv` (or `Accept: text/csv`) returns the entries as CSV, with the next page in the `Link` header.
      */
     get: operations['getLeaderboard']
     put?: never

@@ -4,9 +4,10 @@ import type { NonceHolder } from './chain.ts'
 import type { Deployment } from './deployment.ts'
 import { RefusedError, type Submission, ValidationError } from './errors.ts'
 import { fillPath, type Http, type QueryValue } from './http.ts'
+import { CLOCK_SKEW_SECONDS, type Nonces } from './nonces.ts'
 import type { components } from './openapi.ts'
-import { submit } from './submit.ts'
-import { contractOf, digestOf, type Message, type PrimaryType, type TypedData } from './typed-data.ts'
+import { type Payer, submit } from './submit.ts'
+import { contractOf, type Domain, digestOf, type Message, type PrimaryType, type TypedData } from './typed-data.ts'
 import { type GivenQuote, verifyQuote } from './verify-quote.ts'
 
 export type Check = components['schemas']['Check']
@@ -41,8 +42,7 @@ export type ClientContext = {
   account: Account | undefined
   maxDeadlineSeconds: number
   onSubmission: ((submission: Submission) => void | Promise<void>) | undefined
-  /** The next nonce of an agent or account after the last message that this client saw executed. */
-  nextNonces: Map<string, bigint>
+  nonces: Nonces
 }
 
 /** A message as it was asked for. */
@@ -79,7 +79,7 @@ export async function prepare<Quote, Receipt>(
   const quote = await http.get<Quote & AnyQuote>(path)
   const signer = request.signer ?? (quote.signer as Address)
   const nonceHolder = request.nonceHolder ?? { account: signer }
-  const holder = `${contract} ${JSON.stringify(nonceHolder)}`
+  const holder = holderOf(domain, nonceHolder)
   const now = await deployment.now()
   const verified = verifyQuote(quote, {
     domain,
@@ -87,13 +87,14 @@ export async function prepare<Quote, Receipt>(
     message: request.message,
     signer,
     nonce: await deployment.nonceOf(contract, nonceHolder),
-    minNonce: context.nextNonces.get(holder) ?? 0n,
     deadline,
-    deadlineBounds: { from: now - DEADLINE_SKEW_SECONDS, to: now + context.maxDeadlineSeconds },
+    deadlineBounds: { from: now - CLOCK_SKEW_SECONDS, to: now + context.maxDeadlineSeconds },
     body: request.body,
   })
-  const { typedData, nonce } = verified
+  const { typedData, nonce, deadline: validUntil } = verified
   const digest = digestOf(typedData)
+  await context.nonces.assertAlone(holder, { nonce, digest }, now)
+  context.nonces.assertUnused(holder, { nonce, digest })
   const checks = quote.checks ?? []
   return {
     quote,
@@ -104,20 +105,41 @@ export async function prepare<Quote, Receipt>(
     warnings: quote.warnings ?? [],
     async sign(account = context.account) {
       assertPasses(checks)
+      await context.nonces.assertAlone(holder, { nonce, digest }, await deployment.now())
       return signWith(accountFor(account, signer), typedData)
     },
     async submit(signature) {
-      const submission = submissionOf(request, { ...verified, digest, signature })
+      const posted = submissionOf(request, { ...verified, digest, signature })
+      const submission = { ...posted, nonce: { holder, value: nonce } }
       await context.onSubmission?.(submission)
-      const receipt = await submit<Receipt>(http, submission)
-      context.nextNonces.set(holder, BigInt(nonce) + 1n)
+      const present = await deployment.now()
+      await context.nonces.assertAlone(holder, { nonce, digest }, present)
+      context.nonces.remember(holder, { nonce, digest, deadline: validUntil }, present)
+      const receipt = await submitAndRemember<Receipt>(context, submission)
+      if (primaryType === 'CancelIntents') await rememberCancelled(context, request.message)
       return receipt
     },
   }
 }
 
-/** How far this machine's clock may be ahead of the chain's. */
-export const DEADLINE_SKEW_SECONDS = 60
+/** Returns the name of a nonce: the same one wherever the same contract counts for the same agent or account. */
+const holderOf = ({ chainId, verifyingContract }: Domain, holder: NonceHolder): string =>
+  `${chainId}-${verifyingContract}-${'agentId' in holder ? holder.agentId : holder.account}`.toLowerCase()
+
+/** Posts a signed message until its outcome is known, and remembers that its nonce is used. */
+export async function submitAndRemember<Receipt>(
+  { http, nonces }: Pick<ClientContext, 'http' | 'nonces'>,
+  submission: Submission,
+  payer?: Payer,
+): Promise<Receipt> {
+  return nonces.post(submission, () => submit<Receipt>(http, submission, payer))
+}
+
+/** Remembers that an owner has cancelled the intents of an agent below a nonce. */
+async function rememberCancelled({ deployment, nonces }: ClientContext, message: Message): Promise<void> {
+  const router = await deployment.domainOf('tradeRouter')
+  nonces.usedBelow(holderOf(router, { agentId: `${message.agentId}` }), BigInt(`${message.untilNonce}`))
+}
 
 type Signed = { nonce: string; deadline: string; digest: Hex; signature: Hex }
 

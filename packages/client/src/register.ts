@@ -4,8 +4,9 @@ import { deadlineOf } from './agent.ts'
 import { type Integer, toDigits } from './amounts.ts'
 import { PaymentError, ValidationError } from './errors.ts'
 import { fillPath } from './http.ts'
+import { CLOCK_SKEW_SECONDS } from './nonces.ts'
 import type { components } from './openapi.ts'
-import { accountFor, type ClientContext, DEADLINE_SKEW_SECONDS, type MessageOptions, submissionOf } from './prepare.ts'
+import { accountFor, type ClientContext, type MessageOptions, submissionOf } from './prepare.ts'
 import type { ReadOutput } from './reads.ts'
 import { type Payer, submit } from './submit.ts'
 import { digestOf, type Message, type PrimaryType, type TypedData } from './typed-data.ts'
@@ -83,9 +84,8 @@ export async function prepareRegister(context: ClientContext, request: RegisterR
         message,
         signer: by,
         nonce: await deployment.nonceOf(contract, { account: by }),
-        minNonce: 0n,
         deadline,
-        deadlineBounds: { from: now - DEADLINE_SKEW_SECONDS, to: now + context.maxDeadlineSeconds },
+        deadlineBounds: { from: now - CLOCK_SKEW_SECONDS, to: now + context.maxDeadlineSeconds },
         body,
       },
     )

@@ -11,8 +11,6 @@ export type Expectation = {
   signer: Address
   /** The nonce that the chain has; undefined if it is not read. */
   nonce: bigint | undefined
-  /** The first nonce that this client has not seen executed. */
-  minNonce: bigint
   /** The deadline of the request; undefined if the service may suggest one within the bounds. */
   deadline: string | undefined
   deadlineBounds: { from: number; to: number }
@@ -51,8 +49,7 @@ export function verifyQuote(
 
   const nonce = digitsOf(message.nonce)
   compare.same('NONCE', 'message.nonce', expected.nonce === undefined ? quote.nonce : `${expected.nonce}`, nonce)
-  if (nonce === undefined || BigInt(nonce) < expected.minNonce)
-    compare.differs('NONCE', 'message.nonce', `at least ${expected.minNonce}`, message.nonce)
+  if (nonce === undefined) compare.differs('NONCE', 'message.nonce', 'digits', message.nonce)
   const deadline = digitsOf(message.deadline)
   const { from, to } = expected.deadlineBounds
   if (expected.deadline !== undefined) compare.same('DEADLINE', 'message.deadline', expected.deadline, deadline)

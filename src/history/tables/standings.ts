@@ -1,20 +1,7 @@
 import type { Address } from 'viem'
 import type { Period } from '../../protocol/period.ts'
-import { type Figures, figuresOf, HOUR_SECONDS, type Score } from '../../protocol/track-score.ts'
+import { ORDERINGS, orderings, type StandingFigures } from '../../protocol/standing-figures.ts'
 import { bindRows, deleteAbove, type RevertibleTable } from './table.ts'
-
-/** The published figures of an agent in one period and capital mode; times are Unix seconds. */
-export type StandingFigures = Figures & {
-  /** USDC base units. */
-  pnl: string
-  trades: number
-  hours: number
-  firstSample: number
-  lastSample: number
-  gapHours: number
-  /** First second of the first hour, and first second after the last one. */
-  gaps: [from: number, to: number][]
-}
 
 /** A row of the leaderboard, computed as of `block`. */
 export type Standing = {
@@ -36,30 +23,6 @@ export const standingsTable: RevertibleTable = {
     db.prepare('UPDATE standings SET until = NULL WHERE until > ?1').bind(block),
   ],
 }
-
-/** Returns the published figures of a score. */
-export const standingFiguresOf = (score: Score): StandingFigures => ({
-  ...figuresOf(score),
-  pnl: `${score.pnl}`,
-  trades: score.trades,
-  hours: score.lastHour - score.firstHour + 1,
-  firstSample: score.firstSample,
-  lastSample: score.lastSample,
-  gapHours: score.gapHours,
-  gaps: score.gaps.map(([first, last]) => [first * HOUR_SECONDS, (last + 1) * HOUR_SECONDS]),
-})
-
-const LAST = Number.MAX_SAFE_INTEGER
-
-/** What each order of the leaderboard sorts by, ascending from the best. An agent without the figure comes last. */
-export const orderings = {
-  return: ({ returnPpm }: Figures) => -returnPpm,
-  drawdown: ({ drawdownPpm }: Figures) => drawdownPpm,
-  calmar: ({ calmarMilli }: Figures) => (calmarMilli === null ? LAST : -calmarMilli),
-  sharpe: ({ sharpeMilli }: Figures) => (sharpeMilli === null ? LAST : -sharpeMilli),
-} as const
-export type Ordering = keyof typeof orderings
-export const ORDERINGS = Object.keys(orderings) as [Ordering, ...Ordering[]]
 
 const IS_SAME = `standings.agent_id = value ->> 0 AND standings.capital_mode = value ->> 1
   AND standings.period = value ->> 2 AND standings.start = value ->> 3`

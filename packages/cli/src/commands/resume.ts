@@ -1,8 +1,10 @@
+import { createClient } from '@agent-trading-service/client'
 import type { Command } from 'commander'
 import { homeFolder } from '../keys/key-folder.ts'
 import { createPrinter } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'
-import { createReader } from '../trading/create-reader.ts'
+import { addressOf } from '../trading/create-reader.ts'
+import { createNonceFiles } from '../trading/nonce-files.ts'
 import { isFinal, listPending, removePending } from '../trading/pending.ts'
 import { createServiceCommand, type ServiceOptions } from './options.ts'
 
@@ -19,7 +21,7 @@ export function resumeCommand(): Command {
 
 async function resume(digest: string | undefined, { output, ...service }: ServiceOptions): Promise<void> {
   const home = homeFolder()
-  const client = createReader(service)
+  const client = createClient({ ...addressOf(service), nonceStore: createNonceFiles(home) })
   const outcomes: Record<string, unknown>[] = []
   for (const submission of listPending(home, digest)) {
     try {

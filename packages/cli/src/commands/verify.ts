@@ -8,10 +8,11 @@ import { pinsOf } from '../trading/pins.ts'
 import { parseSignable } from '../trading/signable.ts'
 import { createServiceCommand, type ServiceOptions } from './options.ts'
 import { readJsonFromStdin } from './read-stdin.ts'
+import { verifyLeaderboardCommand } from './verify-leaderboard.ts'
 
 type VerifyOptions = ServiceOptions & { signature?: string; signer?: string }
 
-/** `ats verify`: checks a quote, or a signature of one, on this machine. Needs no key and signs nothing. */
+/** `ats verify`: checks a quote, or a signature of one, on this machine; `ats verify leaderboard`. Signs nothing. */
 export function verifyCommand(): Command {
   return createServiceCommand(
     'verify',
@@ -22,6 +23,8 @@ export function verifyCommand(): Command {
     .option('--signature <hex>', 'signature of the typed data')
     .option('--signer <address>', "address that must have signed; the quote's signer by default")
     .action(verify)
+    .enablePositionalOptions()
+    .addCommand(verifyLeaderboardCommand())
 }
 
 async function verify({ url, timeout, output, ...given }: VerifyOptions): Promise<void> {

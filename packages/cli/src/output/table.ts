@@ -3,6 +3,8 @@ export type Json = string | number | boolean | null | Json[] | { [name: string]:
 type JsonObject = { [name: string]: Json }
 
 const MAX_CELL = 44
+/** Hex that is longer than a signature and that nobody reads. */
+const CALLDATA = /^0x[0-9a-f]{200,}$/i
 const USDC_DECIMALS = 1_000_000n
 
 /**
@@ -58,6 +60,8 @@ function cellOf(value: Json, name = ''): string {
   if (Array.isArray(value)) return value.map(item => cellOf(item)).join(', ') || '-'
   if (typeof value === 'object') return JSON.stringify(value)
   if (isBaseUnits(name) && /^-?\d+$/.test(`${value}`)) return humanUsdc(BigInt(value as string))
+  if (CALLDATA.test(`${value}`))
+    return `${`${value}`.slice(0, 10)}… (${`${value}`.length / 2 - 1} bytes, whole with -o json)`
   // A response may carry texts of strangers: control characters would move the cursor.
   return `${value}`.replace(/\p{Cc}/gu, ' ')
 }

@@ -35,15 +35,13 @@ export async function pinsOf(home: string, url: string, reads: Reader): Promise<
   return pins
 }
 
-/** Adds the contract for the messages of owners, which the service names with an agent, and stores it like the others. */
-export async function withOwnerControls(
-  home: string,
-  url: string,
-  { pins, reads, agentId }: { pins: Pins; reads: Reader; agentId: string },
-): Promise<Pins> {
-  const { ownerControls } = await reads.getMandate({ agentId })
-  const known = { ...pins, ownerControls: getAddress(ownerControls) }
-  store(home, { ...readStored(home), [new URL(url).origin]: known })
+/** Adds the contract for the messages of owners, if it was not known at the first contact, and stores it like the others. */
+export async function withOwnerControls(home: string, url: string, reads: Reader): Promise<Pins> {
+  const { origin } = new URL(url)
+  const stored = readStored(home)
+  const { OwnerControls } = (await reads.getDiscovery()).contracts
+  const known = { ...stored[origin], ...(OwnerControls && { ownerControls: getAddress(OwnerControls) }) }
+  store(home, { ...stored, [origin]: known })
   return known
 }
 

@@ -67,7 +67,7 @@ export async function carryOut(home: string, plan: Plan): Promise<unknown> {
 
 /** Describes a plan for the person who decides. */
 export function describePlan({ title, signer, terms, checks, warnings }: Plan): string {
-  const width = Math.max(...terms.map(({ name }) => name.length))
+  const width = Math.max('signed by'.length, ...terms.map(({ name }) => name.length))
   const failed = checks.filter(({ pass }) => !pass)
   return [
     title,

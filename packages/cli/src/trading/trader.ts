@@ -12,6 +12,7 @@ import { Failure } from '../failure.ts'
 import type { Signer } from '../keys/signer.ts'
 import { addressOf } from './create-reader.ts'
 import { createFeePayer, DEFAULT_MAX_FEE, type Fee, feeOf } from './fee-payer.ts'
+import { createNonceFiles } from './nonce-files.ts'
 import { storePending } from './pending.ts'
 import { withOwnerControls } from './pins.ts'
 import type { Plan } from './plan.ts'
@@ -72,12 +73,13 @@ export function createTrader({
       account,
       pins: known,
       onSubmission: submission => storePending(home, submission),
+      nonceStore: createNonceFiles(home),
       ...(rpc !== undefined && { rpcUrl: rpc }),
     })
   const client = clientWith(pins)
-  /** What the key can do as the owner of an agent. Only an agent names the contract that its owner's messages are for. */
+  /** What the key can do as the owner of an agent. */
   async function ownerOf(agentId: string) {
-    const known = pins.ownerControls ? pins : await withOwnerControls(home, url, { pins, reads: client, agentId })
+    const known = pins.ownerControls ? pins : await withOwnerControls(home, url, client)
     return clientWith(known).owner(agentId)
   }
   let ownAgentId = givenAgentId

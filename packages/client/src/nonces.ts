@@ -1,0 +1,101 @@
+import type { Hex } from 'viem'
+import { type Submission, UntrustedQuoteError } from './errors.ts'
+
+/** A message that was posted. Until its deadline the chain accepts it, whatever the service says of it. */
+type PostedMessage = Posting & { deadline: string }
+type Posting = { nonce: string; digest: Hex }
+
+/** What a client remembers of the nonces of one agent or account. It is JSON. */
+export type NonceRecord = {
+  /** The first nonce after the messages that were seen executed. */
+  next: string
+  /** Messages that were posted and not seen executed. */
+  open: readonly PostedMessage[]
+}
+
+/** Keeps nonce records by holder: a name of digits, letters and hyphens. */
+export type NonceStore = {
+  read(holder: string): NonceRecord | undefined
+  write(holder: string, record: NonceRecord): void
+}
+
+export type Nonces = ReturnType<typeof createNonces>
+
+/** Returns a store that lasts as long as the process. */
+export function createNonceMemory(): NonceStore {
+  const records = new Map<string, NonceRecord>()
+  return { read: holder => records.get(holder), write: (holder, record) => void records.set(holder, record) }
+}
+
+/**
+ * Remembers what was posted, because two messages with the same nonce are never both executed. While a posted message may
+ * still be executed, only its nonce is signed again: so a service that denies an execution gets no second one.
+ */
+export function createNonces(store: NonceStore) {
+  const inFlight = new Map<Hex, Promise<unknown>>()
+  const recordOf = (holder: string) => store.read(holder) ?? { next: '0', open: [] }
+
+  /** Returns a posted message with another nonce that the chain may still accept; undefined for a repeated message. */
+  function rivalOf(holder: string, { nonce, digest }: Posting, now: number): PostedMessage | undefined {
+    const { open } = recordOf(holder)
+    if (open.some(message => message.digest === digest)) return undefined
+    return open.find(message => message.nonce !== nonce && isOpen(message, now))
+  }
+
+  return {
+    /** Throws if the nonce was seen used. */
+    assertUnused(holder: string, { nonce }: Posting): void {
+      const { next } = recordOf(holder)
+      if (BigInt(nonce) < BigInt(next)) throw unsafe(`at least ${next}`, nonce)
+    },
+    /** Throws while a message with another nonce may be executed; waits for one that is on its way. */
+    async assertAlone(holder: string, message: Posting, now: number): Promise<void> {
+      for (let rival = rivalOf(holder, message, now); rival; rival = rivalOf(holder, message, now)) {
+        const outcome = inFlight.get(rival.digest)
+        if (outcome === undefined)
+          throw unsafe(`${rival.nonce}, because ${rival.digest} was posted with it`, message.nonce, rival.deadline)
+        await outcome.catch(() => {})
+      }
+    },
+    /** Remembers a message that is about to be posted. */
+    remember(holder: string, message: PostedMessage, now: number): void {
+      const { next, open } = recordOf(holder)
+      const others = open.filter(each => each.digest !== message.digest && isOpen(each, now))
+      store.write(holder, { next, open: [...others, message] })
+    },
+    /** Posts a message, and remembers its nonce as used once it is executed. */
+    async post<Receipt>({ nonce, digest }: Submission, send: () => Promise<Receipt>): Promise<Receipt> {
+      const outcome = send().then(receipt => {
+        if (nonce) usedBelow(nonce.holder, BigInt(nonce.value) + 1n)
+        return receipt
+      })
+      inFlight.set(digest, outcome)
+      try {
+        return await outcome
+      } finally {
+        inFlight.delete(digest)
+      }
+    },
+    usedBelow,
+  }
+
+  /** Remembers that all nonces below `given` are used. */
+  function usedBelow(holder: string, given: bigint): void {
+    const { next, open } = recordOf(holder)
+    if (given <= BigInt(next)) return
+    store.write(holder, { next: `${given}`, open: open.filter(({ nonce }) => BigInt(nonce) >= given) })
+  }
+}
+
+/** How far this machine's clock may be from the chain's, in seconds. */
+export const CLOCK_SKEW_SECONDS = 60
+
+const isOpen = ({ deadline }: PostedMessage, now: number) => Number(deadline) + CLOCK_SKEW_SECONDS >= now
+
+const unsafe = (expected: string, given: string, deadline?: string) =>
+  new UntrustedQuoteError(
+    'QUOTE_NONCE_MISMATCH',
+    [{ field: 'message.nonce', expected, given }],
+    deadline &&
+      `Resume that message. If it was refused, the nonce was used elsewhere, or the service does not tell the truth: wait until its deadline ${deadline} (Unix seconds) has passed.`,
+  )
