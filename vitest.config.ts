@@ -78,12 +78,12 @@ const serviceVars = (inject: Inject) => ({
 const surfaces = [
   'test/conformance/**/*.test.ts',
   'test/fuzz/*.test.ts',
-  'test/integration/{csv,events,events-log,http-surface,input,mcp,mcp-tools,mcp-limits,payment*}.test.ts',
+  'test/integration/{csv,events,events-log,webhook-delivery,http-surface,input,mcp,mcp-tools,mcp-limits,payment*}.test.ts',
 ]
 const keeper = ['test/integration/keeper*.test.ts']
 const lane = ['test/integration/lane-*.test.ts']
 const protocolOnly = ['test/integration/protocol-only.test.ts']
-const history = ['test/integration/{history-property,history-fresh,events-reorg}.test.ts']
+const history = ['test/integration/{history-property,history-fresh,events-reorg,webhooks}.test.ts']
 const trackRecord = ['test/integration/{leaderboard-property,weekly-feedback}.test.ts']
 const e2e = [
   'test/e2e/**/*.test.ts',

@@ -19,7 +19,12 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(sign
 console.log(`chain    ${devnet.rpcUrl} (chain id ${devnet.chainId})`)
 try {
   // KEEPER_ENABLED=false leaves exits to whoever tries the contracts by hand.
-  const vars = { ...workerVars(devnet.deployment), KEEPER_ENABLED: process.env.KEEPER_ENABLED || 'true' }
+  const vars = {
+    ...workerVars(devnet.deployment),
+    KEEPER_ENABLED: process.env.KEEPER_ENABLED || 'true',
+    // Receivers run on this machine too.
+    WEBHOOK_LOCAL_TARGETS: 'true',
+  }
   const worker = await startWorker({ port, vars, storage: WORKER_STORAGE, output: 'inherit' })
   stop = async () => {
     await worker.stop()

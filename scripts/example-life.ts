@@ -120,6 +120,11 @@ export async function liveExampleLife(devnet: Devnet, serviceUrl: string, send: 
   const linkedTwice = { ...again.body, signature: await sign(agent, again.typedData) }
   await send('POST', `${agentPath}/erc8004/link`, linkedTwice)
 
+  const webhook = { url: 'https://agents.example/events', eventTypes: 'trade,exit,risk' }
+  const { webhookId } = (await signAndSend(agent, 'webhooks/quote', 'webhooks', webhook)).body.webhook
+  await signAndSend(agent, 'webhooks/list/quote', 'webhooks/list', {})
+  await signAndSend(agent, `webhooks/${webhookId}/quote`, `webhooks/${webhookId}`, { action: 'rotateSecret' })
+
   const mandate = { mode: 'trade', maxTradeUsdc: '500', maxDailyTurnoverUsdc: '2000', allowedTokens: 'NVDA,AAPL,MSFT' }
   await signAndSend(agent, 'mandate/quote', 'mandate', mandate, 'PUT')
   await succeed('GET', `${agentPath}/mandate`)

@@ -9,6 +9,7 @@ export const layers = [
   ['operations'],
   ['context'],
   ['resources'],
+  ['webhooks'],
   ['live'],
   ['keeper', 'payments', 'intake-switches'],
   ['executor'],
@@ -38,6 +39,7 @@ export const restrictedPackages: { packages: string[]; layers: Layer[] }[] = [
     layers: [
       'index',
       'mcp',
+      'webhooks',
       'live',
       'keeper',
       'payments',

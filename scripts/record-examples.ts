@@ -28,7 +28,12 @@ const REGISTRATIONS_PER_MINUTE = 120
 
 const devnet = await startDevnet({ baseUrl: BASE_URL })
 const OPERATOR_SECRET = 'example-secret-of-the-operator'
-const vars: Record<string, string> = { ...workerVars(devnet.deployment), OPERATOR_SECRET }
+// The host of the example's webhook need not resolve.
+const vars: Record<string, string> = {
+  ...workerVars(devnet.deployment),
+  OPERATOR_SECRET,
+  WEBHOOK_LOCAL_TARGETS: 'true',
+}
 try {
   const { recorded, operations } = await withService(vars, record)
   // Errors that only a deployment with missing parts has.

@@ -20,6 +20,7 @@ export const groups = {
   prices: 'Market data, and posting it to the oracle.',
   reputation: 'Posting track records to ERC-8004; needs BASE_URL too.',
   budgets: 'What strangers may cost the operator; docs/operations.md.',
+  webhooks: "Signed notifications of an agent's events; docs/guides/webhooks.md.",
   service: 'The service itself.',
 } as const
 export type Group = keyof typeof groups
@@ -304,6 +305,36 @@ export const variables: Variable[] = [
     group: 'budgets',
     meaning: 'event streams that one client address may have open',
     default: '250',
+  },
+  {
+    name: 'WEBHOOKS_ENABLED',
+    group: 'webhooks',
+    meaning: '`false` turns webhooks off',
+    default: 'true',
+  },
+  {
+    name: 'WEBHOOK_RESOLVER_URL',
+    group: 'webhooks',
+    meaning: 'DNS-over-HTTPS resolver with the JSON API; every target is resolved there before each delivery',
+    default: 'https://cloudflare-dns.com/dns-query',
+  },
+  {
+    name: 'WEBHOOK_LOCAL_TARGETS',
+    group: 'webhooks',
+    meaning: '`true` lets an embedded chain (`CHAIN_MAY_RESTART`) deliver over plain HTTP and to private addresses',
+    default: 'false',
+  },
+  {
+    name: 'MAX_WEBHOOKS',
+    group: 'webhooks',
+    meaning: 'webhooks of all agents together',
+    default: '1000',
+  },
+  {
+    name: 'MAX_WEBHOOKS_PER_AGENT',
+    group: 'webhooks',
+    meaning: 'webhooks of one agent, at most 20',
+    default: '5',
   },
   {
     name: 'OPERATOR_SECRET',

@@ -22,6 +22,7 @@ import {
   type TradingContracts,
   tradingContracts,
   tradingVariables,
+  webhookVariables,
 } from './variable-schemas.ts'
 
 export const SERVICE_NAME = 'agent-trading-service'
@@ -125,6 +126,16 @@ export type PaymentConfig = {
   validitySeconds: number
 }
 
+/** Where webhooks may point, and how many there may be. */
+export type WebhookConfig = {
+  /** URL of a DNS-over-HTTPS resolver with the JSON API. */
+  resolverUrl: string
+  /** Whether targets may be private and without TLS, which only embedded chains allow. */
+  allowsLocalTargets: boolean
+  maxWebhooks: number
+  maxWebhooksPerAgent: number
+}
+
 /** The capabilities of the deployment. One that is not configured is undefined, or an empty list. */
 export type Config = {
   service: string
@@ -168,6 +179,8 @@ export type Config = {
   rateLimits: RateLimitQuotas
   /** How many event streams a client may have open. */
   maxStreamsPerAddress: number
+  /** Undefined if the deployment delivers no webhooks. */
+  webhooks: WebhookConfig | undefined
   /** Variables that are set but unusable: the name and what is wrong, never the value, which may be a secret. */
   problems: string[]
 }
@@ -241,6 +254,19 @@ export function parseConfig(variables: Variables): Config {
     }
   }
 
+  function parseWebhooks(): WebhookConfig | undefined {
+    if (set.WEBHOOKS_ENABLED === 'false') return undefined
+    const values = chain && parse(webhookVariables(chain.CHAIN_MAY_RESTART === 'true'), set, [])
+    return (
+      values && {
+        resolverUrl: values.WEBHOOK_RESOLVER_URL,
+        allowsLocalTargets: values.WEBHOOK_LOCAL_TARGETS === 'true',
+        maxWebhooks: values.MAX_WEBHOOKS,
+        maxWebhooksPerAgent: values.MAX_WEBHOOKS_PER_AGENT,
+      }
+    )
+  }
+
   function parsePriceRefresh(): Config['priceRefresh'] {
     const secret = set.PRICE_REFRESH_SECRET
     if (secret !== undefined) return { secret }
@@ -278,6 +304,7 @@ export function parseConfig(variables: Variables): Config {
     gasBudgets,
     rateLimits,
     maxStreamsPerAddress: parseOne('MAX_STREAMS_PER_ADDRESS', maxStreamsPerAddress) ?? DEFAULT_MAX_STREAMS_PER_ADDRESS,
+    webhooks: parseWebhooks(),
     problems,
   }
 }

@@ -15,6 +15,7 @@ import { createPriceProvider } from './price-providers/create-price-provider.ts'
 import type { PriceProvider } from './price-providers/price-provider.ts'
 import { type ClientLimits, createRateLimits, type RateLimiters, type RateLimits } from './rate-limits.ts'
 import { createReadCache, type ReadCache } from './read-cache.ts'
+import { createWebhooks, type Webhooks } from './webhooks/client.ts'
 
 /** What an operation may use. A getter throws the refusal of a capability that the deployment lacks. */
 export type Context = {
@@ -46,6 +47,8 @@ export type Context = {
   readonly history: History
   /** Opens streams of trades, intents and alerts. */
   readonly live: EventStreamsClient
+  /** Creates and changes webhooks. */
+  readonly webhooks: Webhooks
   /** Observes market prices. */
   readonly priceProvider: PriceProvider
   /** Collects the registration fee; undefined if fees are not paid over x402. */
@@ -70,6 +73,7 @@ type ContextBindings = Pick<
   | 'HISTORY'
   | 'HISTORY_INDEXER'
   | 'EVENT_STREAMS'
+  | 'WEBHOOKS'
   | 'METRIC_TOTALS'
 > & {
   /** The dataset of Workers Analytics Engine, where the deployment has one. */
@@ -145,6 +149,9 @@ export function createContext(config: Config, env: ContextBindings, limiters?: R
     },
     get live() {
       return createEventStreamsClient(env.EVENT_STREAMS, this.trading)
+    },
+    get webhooks() {
+      return createWebhooks(env.WEBHOOKS, this.trading, config)
     },
     get priceProvider() {
       if (config.priceProvider === undefined) throw refuse('PRICE_PROVIDER_NOT_CONFIGURED')

@@ -24,11 +24,13 @@ import { refreshPricesOnSchedule } from './operations/scheduled-price-refresh.ts
 import type { RateLimiters } from './rate-limits.ts'
 import { presentOwnerEvent } from './resources/owner-event.ts'
 import { presentTrade } from './resources/trade.ts'
+import { webhooksOf } from './webhooks/client.ts'
 
 export { IntakeSwitchesObject as IntakeSwitches } from './intake-switches/object.ts'
 export { KeeperObject as Keeper } from './keeper/object.ts'
 export { MetricTotalsObject as MetricTotals } from './metrics/object.ts'
 export { PaymentLedgerObject as PaymentLedger } from './payments/object.ts'
+export { WebhooksObject as Webhooks } from './webhooks/object.ts'
 
 const config = parseConfig({ ...env })
 const context = createContext(config, env, { ...env } as RateLimiters)
@@ -87,6 +89,9 @@ export class EventStreams extends EventStreamsObject {
   protected override readonly presentIntent = presentIntentRecord
   protected override readonly onAgentsChanged = (agentIds: number[]) =>
     runInBackground(notifySubscribers(agentIds, env))
+  protected override readonly notifyWebhooks = async (agentId: number) => {
+    if (config.chain && config.webhooks) await webhooksOf(env.WEBHOOKS, config.chain, agentId).notify()
+  }
 }
 export class McpSession extends McpSessionObject {
   protected override readonly createServer = createMcpServer
@@ -118,6 +123,7 @@ export default {
     await refreshPricesOnSchedule(context)
     if (config.chain && config.trading)
       await context.history.sample().catch(error => logFailure('sampling failure', error))
+    if (config.chain && config.trading) await context.live.retryWebhookNotices()
     await postFeedbackOnSchedule(context).catch(error => logFailure('feedback failure', error))
   },
 } satisfies ExportedHandler<Env>

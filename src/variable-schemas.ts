@@ -143,6 +143,20 @@ export const paymentVariables = ({ CHAIN_ID }: ChainVariables) =>
           ctx.addIssue({ code: 'custom', path: [name], message: 'must be set: the fee is paid on another chain' })
     })
 
+/** Webhooks of a deployment. Only an embedded chain may deliver to private addresses and over plain HTTP. */
+export const webhookVariables = (mayRestart: boolean) =>
+  z
+    .object({
+      WEBHOOK_RESOLVER_URL: httpUrl.default('https://cloudflare-dns.com/dns-query'),
+      WEBHOOK_LOCAL_TARGETS: z.enum(['true', 'false'], 'must be true or false').default('false'),
+      MAX_WEBHOOKS: z.coerce.number().int().min(1).max(100_000).default(1_000),
+      MAX_WEBHOOKS_PER_AGENT: z.coerce.number().int().min(1).max(20).default(5),
+    })
+    .refine(({ WEBHOOK_LOCAL_TARGETS }) => WEBHOOK_LOCAL_TARGETS !== 'true' || mayRestart, {
+      path: ['WEBHOOK_LOCAL_TARGETS'],
+      message: 'must not be true unless CHAIN_MAY_RESTART is',
+    })
+
 /** Base URLs by chain id. */
 export const deployments = json(z.record(z.string(), httpUrl))
 

@@ -12,7 +12,7 @@ import { type Described, root, type ServiceDescription } from './service-descrip
 type Guide = { slug: string; title: string; url: string; source: string }
 
 /** The order of the guides; others follow. */
-const GUIDE_ORDER = ['signing', 'exit-ladders', 'owner-messages', 'payment', 'streams', 'retries']
+const GUIDE_ORDER = ['signing', 'exit-ladders', 'owner-messages', 'payment', 'streams', 'webhooks', 'retries']
 
 /** Returns every page and the search index, by file name under public/docs. */
 export function pages({ document, operations, errorRows }: ServiceDescription): Map<string, string> {

@@ -1,14 +1,27 @@
 import { refuse } from '../errors/refuse.ts'
-import { type Domain, isOwnerMessage, type PrimaryType, toDomain } from '../protocol/typed-data.ts'
+import { type Domain, isOwnerMessage, isWebhookMessage, type PrimaryType, toDomain } from '../protocol/typed-data.ts'
 import type { Chain } from './configured-chain.ts'
 import { eip712Contract } from './contracts.ts'
 import { readOwnerControls } from './read-owner-terms.ts'
 import { call, readTree } from './read-tree.ts'
 
-export type SigningContract = 'AgentRegistry' | 'TradeRouter' | 'OwnerControls'
+/** Who verifies a message: a contract, or the service itself. */
+export type SigningContract = 'AgentRegistry' | 'TradeRouter' | 'OwnerControls' | 'Service'
 
-/** Returns the verifying contract of a primary type. */
+/**
+ * Returns the domain of messages that only the service verifies. It names the agent registry, so that a message is valid
+ * for one deployment; its name differs from that of every contract, so that no contract accepts the message.
+ */
+export const serviceDomain = ({ id, contracts }: Pick<Chain, 'id' | 'contracts'>): Domain => ({
+  name: 'Agent Trading Service',
+  version: '1',
+  chainId: BigInt(id),
+  verifyingContract: contracts.AgentRegistry,
+})
+
+/** Returns who verifies messages of a primary type. */
 export function signingContractOf(primaryType: PrimaryType): SigningContract {
+  if (isWebhookMessage(primaryType)) return 'Service'
   if (isOwnerMessage(primaryType)) return 'OwnerControls'
   return primaryType === 'SelfRegister' || primaryType === 'LinkERC8004' ? 'AgentRegistry' : 'TradeRouter'
 }
@@ -30,5 +43,6 @@ export async function readSigningDomains(chain: Chain): Promise<Record<SigningCo
     AgentRegistry: toDomain(values.AgentRegistry),
     TradeRouter: toDomain(values.TradeRouter),
     OwnerControls: ownerControls,
+    Service: serviceDomain(chain),
   }
 }

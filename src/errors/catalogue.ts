@@ -12,6 +12,7 @@ import { relayErrors } from './relay-errors.ts'
 import { requestErrors } from './request-errors.ts'
 import { statusErrors } from './status-errors.ts'
 import { tradePolicyErrors } from './trade-policy-errors.ts'
+import { webhookErrors } from './webhook-errors.ts'
 
 /** Every error a caller can get, by its stable code. Contract errors map onto it in protocol/contract-error-refusals.ts. */
 export const errorRows = {
@@ -26,6 +27,7 @@ export const errorRows = {
   ...mandateErrors,
   ...promotionErrors,
   ...marketErrors,
+  ...webhookErrors,
   ...availabilityErrors,
   ...contractSetupErrors,
 }

@@ -1,5 +1,6 @@
 import type { Chain } from '../chain/configured-chain.ts'
 import { refuse } from '../errors/refuse.ts'
+import { logFailure } from '../log.ts'
 import type { EventStreamsObject, EventStreamsStatus, StreamRefusal, StreamRequest } from './object.ts'
 
 /** The deployment's event streams, as operations see them. */
@@ -7,6 +8,8 @@ export type EventStreamsClient = {
   /** Opens a stream of server-sent events. Throws EVENT_ID_UNKNOWN, TOO_MANY_STREAMS, TOO_MANY_STREAMS_OF_CLIENT or HISTORY_UNAVAILABLE. */
   open(request: StreamRequest): Promise<ReadableStream<Uint8Array>>
   status(): Promise<EventStreamsStatus>
+  /** Sends the notices to webhooks that failed. Failures are logged. */
+  retryWebhookNotices(): Promise<void>
 }
 
 /** Returns the object that holds all streams of a chain. */
@@ -27,5 +30,7 @@ export function createEventStreamsClient(
       throw code === 'EVENT_ID_UNKNOWN' ? refuse(code, { lastEventId: request.lastEventId }) : refuse(code)
     },
     status: () => object().status(),
+    retryWebhookNotices: () =>
+      Promise.resolve(object().retryWebhookNotices()).catch(error => logFailure('webhook notice failure', error)),
   }
 }

@@ -20,8 +20,16 @@ export type StreamEvent = {
   data: Record<string, unknown>
 }
 
-/** An event in the log. `data` is its JSON; that of a reorg lists every withdrawn event. */
-export type LoggedEvent = Omit<StreamEvent, 'data'> & { seq: number; id: string; data: string }
+/**
+ * An event in the log. `data` is its JSON; that of a reorg lists every withdrawn event. `loggedAt` is in milliseconds;
+ * rows of older deployments have none.
+ */
+export type LoggedEvent = Omit<StreamEvent, 'data'> & {
+  seq: number
+  id: string
+  data: string
+  loggedAt: number | undefined
+}
 
 /** An event that a reorg withdraws, with the fields that streams filter by. */
 export type WithdrawnEvent = { id: string; agentId: number | null; vault: Address | null }
@@ -30,10 +38,20 @@ export type WithdrawnEvent = { id: string; agentId: number | null; vault: Addres
 export type EventFilter = { agentId?: number; vault?: Address }
 
 /** Returns whether a filter selects an event. */
-export function isSelected(
+function isSelected(
   { agentId, vault }: EventFilter,
   event: { agentId?: number | null | undefined; vault?: Address | null | undefined },
 ): boolean {
   if (agentId !== undefined) return event.agentId === agentId
   return vault === undefined || event.vault === vault
+}
+
+/** Returns an event's JSON for a filter: a reorg lists only the ids of those withdrawn events that the filter selects. */
+export function dataFor({ type, data }: Pick<LoggedEvent, 'type' | 'data'>, filter: EventFilter): string {
+  if (type !== 'reorg') return data
+  const { withdrawn, ...rest } = JSON.parse(data) as { withdrawn: WithdrawnEvent[] }
+  return JSON.stringify({
+    ...rest,
+    withdrawn: withdrawn.filter(event => isSelected(filter, event)).map(({ id }) => id),
+  })
 }

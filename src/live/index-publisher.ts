@@ -7,7 +7,6 @@ import type { Alerts } from './alerts.ts'
 import type { LoggedEvent, StreamEvent, StreamEventType, WithdrawnEvent } from './event.ts'
 import { type IndexChanges, readIndexChanges } from './read-index-changes.ts'
 import type { EventLog, IndexReorg } from './store.ts'
-import type { Subscribers } from './subscribers.ts'
 
 /** Returns the fields of a trade as the API shows them. */
 export type PresentTrade = (trade: Trade, symbol: string) => Record<string, unknown>
@@ -23,7 +22,7 @@ export function createIndexPublisher({
   db,
   indexKey,
   eventLog,
-  subscribers,
+  publish,
   alerts,
   agentVaults,
   presentTrade,
@@ -34,7 +33,7 @@ export function createIndexPublisher({
   db: D1Database
   indexKey: string
   eventLog: EventLog
-  subscribers: Subscribers
+  publish: (events: readonly LoggedEvent[]) => void
   alerts: Alerts
   agentVaults: AgentVaults
   presentTrade: PresentTrade
@@ -49,7 +48,7 @@ export function createIndexPublisher({
     alerts.reset()
     for (const reorg of reorgs) {
       const event = eventLog.withdraw(reorg)
-      subscribers.publish([event])
+      publish([event])
       for (const agentId of agentsOf(event)) agentsChanged.add(agentId)
     }
   }
@@ -78,7 +77,7 @@ export function createIndexPublisher({
         logIndex: event.logIndex,
       })),
     ].sort((a, b) => a.block - b.block || a.logIndex - b.logIndex)
-    subscribers.publish(eventLog.appendFromChain(events, isComplete ? { block, hash } : undefined))
+    publish(eventLog.appendFromChain(events, isComplete ? { block, hash } : undefined))
     for (const { agentId } of trades) agentsChanged.add(Number(agentId))
     for (const agentId of reallocatedAgents) agentsChanged.add(agentId)
     for (const token of pricedTokens) tokensPriced.add(token)
@@ -90,7 +89,7 @@ export function createIndexPublisher({
     commit()
     agentsChanged.clear()
     tokensPriced.clear()
-    subscribers.publish(eventLog.appendOffChain(events))
+    publish(eventLog.appendOffChain(events))
     const agentIds = new Set(events.flatMap(({ agentId }) => agentId ?? []))
     if (agentIds.size > 0) onAgentsChanged([...agentIds])
   }

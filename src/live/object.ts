@@ -6,15 +6,17 @@ import { indexKeyOf } from '../history/index-key.ts'
 import { logFailure } from '../log.ts'
 import { createAgentVaults } from './agent-vaults.ts'
 import { createAlerts } from './alerts.ts'
-import type { EventFilter, StreamEvent } from './event.ts'
+import type { EventFilter, LoggedEvent, StreamEvent } from './event.ts'
 import {
   createIndexPublisher,
   type IndexPublisher,
   type PresentOwnerEvent,
   type PresentTrade,
 } from './index-publisher.ts'
-import { type EventLog, openEventLog } from './store.ts'
+import { type LogPage, readLog } from './read-log.ts'
+import { type EventLog, type LogCursor, openEventLog } from './store.ts'
 import { createSubscribers, type Subscribers } from './subscribers.ts'
+import { createWebhookNotices, type WebhookNotices } from './webhook-notices.ts'
 
 const HEARTBEAT_MS = 15_000
 /** After a failure the index is read again after this time, even if nothing signals a change. */
@@ -50,7 +52,10 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   protected abstract readonly presentIntent: (record: IntentRecord) => Record<string, unknown> | undefined
   /** Called with the agents whose positions or risk have changed. */
   protected abstract readonly onAgentsChanged: (agentIds: number[]) => void
+  /** Tells the object that delivers an agent's webhooks that the log has new events. */
+  protected abstract readonly notifyWebhooks: (agentId: number) => Promise<void>
   readonly #eventLog: EventLog
+  readonly #webhookNotices: WebhookNotices
   readonly #subscribers: Subscribers
   readonly #agentVaults = createAgentVaults()
   readonly #maxStreamsPerAddress: number
@@ -65,6 +70,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
     this.#eventLog = openEventLog(ctx.storage.sql)
+    this.#webhookNotices = createWebhookNotices(ctx.storage.sql, agentId => this.notifyWebhooks(agentId))
     this.#subscribers = createSubscribers(this.#eventLog)
     this.#maxStreamsPerAddress = parseConfig({ ...env }).maxStreamsPerAddress
   }
@@ -111,7 +117,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     const position = this.#eventLog.position()
     if (position === undefined || position.block < 0) return
     const { reorg, block } = position
-    this.#subscribers.publish([this.#eventLog.withdraw({ id: reorg, ancestor: -1, lost: block })])
+    this.#publish([this.#eventLog.withdraw({ id: reorg, ancestor: -1, lost: block })])
     this.#publisher = undefined
   }
 
@@ -136,8 +142,29 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
         data,
       }),
     )
-    this.#subscribers.publish(this.#eventLog.appendOffChain(events))
+    this.#publish(this.#eventLog.appendOffChain(events))
     if (records.some(({ state }) => state === 'mined')) this.ctx.waitUntil(this.#catchUpAfterInclusion())
+  }
+
+  /** Returns an agent's events after a row of the log. */
+  readAgentEvents(agentId: number, cursor: LogCursor, limit: number): LogPage {
+    return readLog(this.#eventLog, { agentId }, cursor, limit)
+  }
+
+  /** Sets how many webhooks an agent has, and returns the newest row; undefined if the deployment then has too many. */
+  setWebhookCount(agentId: number, count: number, max: number): LogCursor | undefined {
+    return this.#webhookNotices.setCount(agentId, count, max) ? this.#eventLog.newest() : undefined
+  }
+
+  /** Sends the notices to webhooks that failed. */
+  async retryWebhookNotices(): Promise<void> {
+    await this.#webhookNotices.send()
+  }
+
+  #publish(events: readonly LoggedEvent[]) {
+    this.#subscribers.publish(events)
+    this.#webhookNotices.mark(events)
+    this.ctx.waitUntil(this.#webhookNotices.send())
   }
 
   /** Whether the log follows the index: not before it starts, nor between a restart and the head. */
@@ -210,7 +237,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
       db,
       indexKey: indexKeyOf(chain),
       eventLog,
-      subscribers: this.#subscribers,
+      publish: events => this.#publish(events),
       alerts: createAlerts({ chain, db, eventLog }),
       agentVaults: this.#agentVaults,
       presentTrade: this.presentTrade,

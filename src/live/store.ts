@@ -36,7 +36,8 @@ const SCHEMA = `
   -- What was sent, in order. agent and vault are what streams filter by.
   CREATE TABLE IF NOT EXISTS entry (
     seq INTEGER PRIMARY KEY, block INTEGER NOT NULL, place INTEGER NOT NULL, branch INTEGER NOT NULL, id TEXT NOT NULL,
-    type TEXT NOT NULL, agent INTEGER, vault TEXT, data TEXT NOT NULL, withdrawn INTEGER NOT NULL DEFAULT 0
+    type TEXT NOT NULL, agent INTEGER, vault TEXT, data TEXT NOT NULL, withdrawn INTEGER NOT NULL DEFAULT 0,
+    logged_at INTEGER
   );
   CREATE UNIQUE INDEX IF NOT EXISTS entry_place ON entry (block, place, branch);
   -- One row: IndexPosition as JSON.
@@ -47,13 +48,23 @@ const SCHEMA = `
 
 type SqlRow = Record<string, SqlStorageValue>
 
+/** A row of the log. Who names it has everything up to it. */
+export type LogCursor = { seq: number; id: string }
+
+/** Creates the tables. Logs of the first version have no times. */
+function migrate(sql: SqlStorage): void {
+  sql.exec(SCHEMA)
+  const [column] = sql.exec("SELECT 1 FROM pragma_table_info('entry') WHERE name = 'logged_at'").toArray()
+  if (column === undefined) sql.exec('ALTER TABLE entry ADD COLUMN logged_at INTEGER')
+}
+
 /**
  * Opens the log of everything sent to streams, in one order for all of them. Rows never move, so a stream resumes exactly
  * after the row it names. Every method is synchronous: what one turn of the event loop writes is stored completely or not
  * at all.
  */
 export function openEventLog(sql: SqlStorage) {
-  sql.exec(SCHEMA)
+  migrate(sql)
   const query = (statement: string, ...bindings: SqlStorageValue[]) =>
     sql.exec<SqlRow>(statement, ...bindings).toArray()
   let position = readPosition()
@@ -83,8 +94,10 @@ export function openEventLog(sql: SqlStorage) {
     const id = formatEventId(at, at.block <= (position?.highestLost ?? -1))
     const seq = (newest?.seq ?? 0) + 1
     const json = JSON.stringify(data)
+    const loggedAt = Date.now()
     sql.exec(
-      'INSERT INTO entry (seq, block, place, branch, id, type, agent, vault, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+      `INSERT INTO entry (seq, block, place, branch, id, type, agent, vault, data, logged_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       seq,
       at.block,
       at.index,
@@ -94,10 +107,11 @@ export function openEventLog(sql: SqlStorage) {
       agentId ?? null,
       vault ?? null,
       json,
+      loggedAt,
     )
     newest = { seq, id }
     if (seq % TRIM_INTERVAL === 0) sql.exec('DELETE FROM entry WHERE seq <= ?', seq - MAX_EVENTS)
-    return { seq, id, type: type as LoggedEvent['type'], agentId, vault, data: json }
+    return { seq, id, type: type as LoggedEvent['type'], agentId, vault, data: json, loggedAt }
   }
 
   /** Returns the next position, in the log's newest block, of an event that does not come from a log. */
@@ -115,6 +129,15 @@ export function openEventLog(sql: SqlStorage) {
 
     /** Returns the newest row. A client that resumes from its id has missed nothing. */
     newest: () => newest ?? { seq: 0, id: '0-0' },
+
+    /** Returns the oldest row; undefined before the log starts. */
+    oldest: () =>
+      query('SELECT seq, id, logged_at AS loggedAt FROM entry ORDER BY seq LIMIT 1')[0] as
+        | (LogCursor & { loggedAt: number | null })
+        | undefined,
+
+    /** Returns the id of a row; undefined if the log has no such row. */
+    idAt: (seq: number) => query('SELECT id FROM entry WHERE seq = ?', seq)[0]?.id as string | undefined,
 
     /** The names of the active alerts. */
     activeAlerts: activeAlerts as ReadonlySet<string>,
@@ -215,7 +238,7 @@ export function openEventLog(sql: SqlStorage) {
           ? [`(agent = ?3 OR type = 'reorg')`, agentId]
           : [vault === undefined ? '?3 IS NULL' : `(vault = ?3 OR type = 'reorg')`, vault ?? null]
       const events = query(
-        `SELECT seq, id, type, agent, vault, data FROM entry
+        `SELECT seq, id, type, agent, vault, data, logged_at FROM entry
         WHERE seq > ?1 AND type <> '${START}' AND ${condition} ORDER BY seq LIMIT ?2`,
         after,
         limit,
@@ -233,6 +256,7 @@ const toLoggedEvent = (row: SqlRow): LoggedEvent => ({
   agentId: (row.agent ?? undefined) as number | undefined,
   vault: (row.vault ?? undefined) as Address | undefined,
   data: row.data as string,
+  loggedAt: (row.logged_at ?? undefined) as number | undefined,
 })
 
 const toWithdrawnEvent = (row: SqlRow): WithdrawnEvent => ({

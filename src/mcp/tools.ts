@@ -82,7 +82,7 @@ export function listTools(selection: ToolSelection): Tool[] {
     ...(!operation.paid && { outputSchema: outputs[withSchema.indexOf(operation)] }),
     // openWorldHint is true by default.
     annotations:
-      operation.method === 'get'
+      operation.method === 'get' || operation.readsOnly
         ? { readOnlyHint: true, idempotentHint: true }
         : { readOnlyHint: false, destructiveHint: true, idempotentHint: true },
   })) as Tool[]

@@ -1,7 +1,7 @@
 import { readDeploymentFacts } from '../chain/read-deployment-facts.ts'
 import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
-import { addressOfKey } from '../executor/client.ts'
+import { addressOfKey } from '../executor/address-of-key.ts'
 import type { AccountPurpose, ServiceAccount } from '../protocol/deployment-facts.ts'
 import { type Finding, faultsOf } from '../protocol/finding.ts'
 import { isEmbeddedChain } from '../protocol/judge-configuration.ts'

@@ -39,6 +39,14 @@ import { getTradeHistory } from './trades.ts'
 import { getTransaction } from './transactions.ts'
 import { getVaultStats } from './vault-stats.ts'
 import { getVault, listVaults, listVaultTokens } from './vaults.ts'
+import {
+  changeWebhook,
+  createWebhook,
+  getWebhookChangeQuote,
+  getWebhookListQuote,
+  getWebhookQuote,
+  listWebhooks,
+} from './webhooks.ts'
 
 const endpoints = [
   getHealth,
@@ -99,6 +107,12 @@ const endpoints = [
   getSigningVectors,
   streamAgentEvents,
   streamEvents,
+  getWebhookQuote,
+  createWebhook,
+  getWebhookListQuote,
+  listWebhooks,
+  getWebhookChangeQuote,
+  changeWebhook,
   getIntake,
   setIntake,
   getIndex,

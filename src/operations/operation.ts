@@ -13,6 +13,7 @@ export const tags = {
   Trading: 'Quotes and signed intents: fetch a quote, sign its typed data, then post its body with the signature.',
   Positions: "An agent's positions, risk state, equity and trades.",
   Live: 'Server-sent events.',
+  Webhooks: "An agent's events, posted to a URL and signed by Standard Webhooks 1.0.0.",
   Transactions: 'Status of intents and transactions.',
   Signing: 'Help with EIP-712 signatures. These endpoints never send a transaction.',
   Operator: 'What the operator of this deployment reads, and changes without a deploy.',
@@ -35,6 +36,7 @@ export const toolSets = {
   history: 'Past trades and positions, equity, statistics.',
   owner: "What an agent's owner signs: mandate, stop, transfer, signer, cancel.",
   leaderboard: 'Agents ranked by their track records.',
+  webhooks: "Webhooks: an agent's events posted to a URL.",
 } as const
 export type ToolSet = keyof typeof toolSets
 
@@ -51,6 +53,7 @@ const setOfTag: Record<Tag, ToolSet> = {
   Trading: 'trade',
   Positions: 'trade',
   Live: 'trade',
+  Webhooks: 'webhooks',
   Transactions: 'trade',
   Signing: 'trade',
   Operator: 'owner',

@@ -2,8 +2,8 @@ import { readTree } from '../chain/read-tree.ts'
 import type { Context } from '../context.ts'
 import { logEvent } from '../log.ts'
 import { indexState, presentIndex } from '../resources/index-state.ts'
-import { defineOperation } from './define-operation.ts'
 import { assertOperator } from './bearer-check.ts'
+import { defineOperation } from './define-operation.ts'
 
 // No tools: a model that trades has no business with them.
 

@@ -1,15 +1,24 @@
 import type { Address, Hex } from 'viem'
 import type { z } from 'zod'
+import { getAgent } from '../chain/agents.ts'
 import type { Block } from '../chain/block-number-and-time.ts'
 import { getLinkTerms } from '../chain/read-erc8004-link-terms.ts'
 import { getSigningTerms } from '../chain/read-intent-terms.ts'
 import { getConsentTerms, getOwnerTerms } from '../chain/read-owner-terms.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
+import { serviceDomain } from '../chain/signing-domains.ts'
 import { tokenBySymbol } from '../chain/token-symbols.ts'
 import { checkSignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
-import { type Domain, hashExits, isOwnerMessage, type Message, type PrimaryType } from '../protocol/typed-data.ts'
+import {
+  type Domain,
+  hashExits,
+  isOwnerMessage,
+  isWebhookMessage,
+  type Message,
+  type PrimaryType,
+} from '../protocol/typed-data.ts'
 import { toExitRules } from '../resources/exit-rule.ts'
 import { parseMessage, verdict, verifyBody } from '../resources/signature-check.ts'
 import { presentTypedData } from '../resources/typed-data.ts'
@@ -29,11 +38,12 @@ import { submitReduceIntent } from './reduce-intents.ts'
 import { registerAgent } from './register.ts'
 import { stopAgent } from './stop.ts'
 import { addressOfReference } from './vaults.ts'
+import { changeWebhook, createWebhook, listWebhooks } from './webhooks.ts'
 
 type VerifyRequest = z.output<typeof verifyBody>
 /** Whom and what a message is about, as far as it says so. */
 type MessageSubject = { agentId: bigint; agentIds?: readonly bigint[]; signer: Address; owner?: Address | undefined }
-/** The on-chain values that a message is checked against. */
+/** The on-chain values that a message is checked against. Messages about webhooks have no nonce. */
 type SigningFacts = { block: Block; domain: Domain; signer: Address; nonce: bigint; vault?: Address }
 
 export const verifySignedMessage = defineOperation(
@@ -155,6 +165,9 @@ const bodies: Record<PrimaryType, SignedBody> = {
   StopBuying: { parse: stopAgent.parse, toMessage: ({ body }) => toStopMessage(body) },
   CloseAll: { parse: stopAgent.parse, toMessage: ({ body }) => toStopMessage(body) },
   CancelIntents: { parse: cancelIntents.parse, toMessage: ({ body }) => body as Message },
+  CreateWebhook: { parse: createWebhook.parse, toMessage: ({ body }) => body as Message },
+  ListWebhooks: { parse: listWebhooks.parse, toMessage: ({ body }) => body as Message },
+  ManageWebhook: { parse: changeWebhook.parse, toMessage: ({ body }) => body as Message },
 }
 
 const toStopMessage = ({ agentId, otherAgentIds = [], nonce, deadline }: Record<string, unknown>) =>
@@ -179,6 +192,10 @@ async function readFacts(
     const { block, domain, nonce } = await getConsentTerms(chain, owner)
     return { block, domain, signer: owner, nonce }
   }
+  if (isWebhookMessage(primaryType)) {
+    const { block, agent } = await getAgent(chain, agentId)
+    return { block, domain: serviceDomain(chain), signer: agent.signer, nonce: 0n }
+  }
   if (isOwnerMessage(primaryType)) {
     const { block, terms } = await getOwnerTerms(chain, agentId ?? agentIds?.[0] ?? 0n)
     const { address, nonce } = primaryType === 'AcceptOwnership' ? newOwnerOf(terms) : ownerOf(terms)
@@ -191,7 +208,9 @@ async function readFacts(
 function warningsOf({ nonce, deadline }: Message, facts: SigningFacts): string[] {
   const refusal = deadlineRefusal(deadline as bigint, facts.block)
   return [
-    ...(nonce === facts.nonce ? [] : [`The nonce is ${nonce}; the next nonce is ${facts.nonce}.`]),
+    ...(nonce === undefined || nonce === facts.nonce
+      ? []
+      : [`The nonce is ${nonce}; the next nonce is ${facts.nonce}.`]),
     ...(refusal ? [refusal.body.error] : []),
   ]
 }

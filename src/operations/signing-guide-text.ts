@@ -20,6 +20,9 @@ const meanings: Record<PrimaryType, string> = {
   StopBuying: 'stops agents from buying; signed by their owner, on the domain of OwnerControls',
   CloseAll: 'sells all positions of agents; signed by their owner, on the domain of OwnerControls',
   CancelIntents: "voids intents that are not mined; signed by the agent's owner, on the domain of OwnerControls",
+  CreateWebhook: "creates a webhook; signed by the agent's owner or signer, on the domain of the service",
+  ListWebhooks: "lists webhooks; signed by the agent's owner or signer, on the domain of the service",
+  ManageWebhook: "changes a webhook; signed by the agent's owner or signer, on the domain of the service",
 }
 
 /** Returns a primary type as EIP-712 encodes it, such as `LinkERC8004(uint256 agentId,…)`. */

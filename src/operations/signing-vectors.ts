@@ -62,6 +62,7 @@ export const EXAMPLE_EXITS: readonly ExitRule[] = [
 
 const exampleAddress = (digits: string): Address => padHex(`0x${digits}`, { size: 20, dir: 'left' })
 const common = { deadline: 1_790_000_000n, nonce: 4n }
+const salted = { salt: padHex('0xf6', { size: 32 }), deadline: common.deadline }
 const position = { agentId: 1n, positionId: 3n, ...common }
 
 /** One message of each type, the same on every deployment. */
@@ -128,4 +129,9 @@ const vectorMessages: Record<PrimaryType, { message: Message; exits?: readonly E
   StopBuying: { message: { agentIds: [1n, 2n], ...common } },
   CloseAll: { message: { agentIds: [1n, 2n], ...common } },
   CancelIntents: { message: { agentId: 1n, untilNonce: 6n, ...common } },
+  CreateWebhook: {
+    message: { agentId: 1n, url: 'https://agents.example/events', eventTypes: ['trade', 'exit'], ...salted },
+  },
+  ListWebhooks: { message: { agentId: 1n, deadline: common.deadline } },
+  ManageWebhook: { message: { agentId: 1n, webhookId: padHex('0xe5', { size: 32 }), action: 'test', ...salted } },
 }

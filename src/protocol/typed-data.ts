@@ -6,9 +6,14 @@ const ownerFields = [
   { name: 'deadline', type: 'uint256' },
 ] as const
 
+const webhookFields = [
+  { name: 'salt', type: 'bytes32' },
+  { name: 'deadline', type: 'uint256' },
+] as const
+
 /**
  * The EIP-712 primary types, fields in signing order: those of the protocol (protocol.md, "Typed data"), and the messages
- * of owners (contracts/src/interfaces/IOwnerControls.sol).
+ * of owners (contracts/src/interfaces/IOwnerControls.sol), and those about webhooks, which the service itself verifies.
  */
 export const signingTypes = {
   SelfRegister: [
@@ -86,6 +91,22 @@ export const signingTypes = {
   StopBuying: [{ name: 'agentIds', type: 'uint256[]' }, ...ownerFields],
   CloseAll: [{ name: 'agentIds', type: 'uint256[]' }, ...ownerFields],
   CancelIntents: [{ name: 'agentId', type: 'uint256' }, { name: 'untilNonce', type: 'uint256' }, ...ownerFields],
+  CreateWebhook: [
+    { name: 'agentId', type: 'uint256' },
+    { name: 'url', type: 'string' },
+    { name: 'eventTypes', type: 'string[]' },
+    ...webhookFields,
+  ],
+  ListWebhooks: [
+    { name: 'agentId', type: 'uint256' },
+    { name: 'deadline', type: 'uint256' },
+  ],
+  ManageWebhook: [
+    { name: 'agentId', type: 'uint256' },
+    { name: 'webhookId', type: 'bytes32' },
+    { name: 'action', type: 'string' },
+    ...webhookFields,
+  ],
 } as const
 
 export type PrimaryType = keyof typeof signingTypes
@@ -105,6 +126,17 @@ export type OwnerPrimaryType = (typeof ownerPrimaryTypes)[number]
 
 export const isOwnerMessage = (primaryType: PrimaryType): primaryType is OwnerPrimaryType =>
   (ownerPrimaryTypes as readonly PrimaryType[]).includes(primaryType)
+
+/** The messages about webhooks. They never reach the chain. */
+export const webhookPrimaryTypes = [
+  'CreateWebhook',
+  'ListWebhooks',
+  'ManageWebhook',
+] as const satisfies readonly PrimaryType[]
+export type WebhookPrimaryType = (typeof webhookPrimaryTypes)[number]
+
+export const isWebhookMessage = (primaryType: PrimaryType): primaryType is WebhookPrimaryType =>
+  (webhookPrimaryTypes as readonly PrimaryType[]).includes(primaryType)
 
 /** An EIP-712 domain. */
 export type Domain = { name: string; version: string; chainId: bigint; verifyingContract: Address }

@@ -72,6 +72,7 @@ const parsers: Record<string, z.ZodType<Message[string]>> = {
   bytes32: z.string().regex(/^0x[0-9a-fA-F]{64}$/, 'must be 0x and 64 hex characters'),
   uint256: z.preprocess(given => (typeof given === 'number' ? `${given}` : given), uint),
   uint8: z.coerce.number<unknown>().int().min(0).max(255),
+  'string[]': z.array(plainText).max(64),
   'address[]': z.array(address).max(64),
   'uint256[]': z.array(uint).min(1).max(64),
   uint16: z.coerce.number<unknown>().int().min(0).max(65_535),

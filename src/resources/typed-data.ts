@@ -47,6 +47,7 @@ const valueSchemas: Record<string, z.ZodType<PresentedValue>> = {
   uint8: z.int(),
   uint16: z.int(),
   uint256: digits('An integer'),
+  'string[]': z.array(z.string()),
   'address[]': z.array(addressOut),
   'uint256[]': z.array(digits('An integer')),
 }

@@ -516,6 +516,16 @@ const elsewhere: Record<string, readonly string[]> = {
     'TRADING_PAUSED',
     'VAULT_TRACK_NOT_ACTIVE',
   ],
+  'integration/webhooks.test.ts': [
+    'TOO_MANY_WEBHOOKS',
+    'TOO_MANY_WEBHOOK_MESSAGES',
+    'WEBHOOKS_FULL',
+    'WEBHOOKS_NOT_CONFIGURED',
+    'WEBHOOKS_UNAVAILABLE',
+    'WEBHOOK_DEADLINE_TOO_FAR',
+    'WEBHOOK_NOT_FOUND',
+    'WEBHOOK_URL_REFUSED',
+  ],
   'integration/checks.test.ts': ['SPOT_PRICE_DEVIATION', 'TWAP_UNAVAILABLE', 'EXIT_IN_PROGRESS'],
   'integration/surface-agents.test.ts': [
     'ERC8004_IDENTITY_NOT_FOUND',

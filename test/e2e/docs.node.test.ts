@@ -180,7 +180,7 @@ describe('the reference', () => {
     await page.locator('main').getByRole('link', { name: 'GET /intents/{digest}' }).first().click()
     await page.waitForURL('**/docs/operations/getIntent')
     const hrefs = new Set<string>()
-    for (const guide of ['signing', 'exit-ladders', 'owner-messages', 'payment', 'streams', 'retries']) {
+    for (const guide of ['signing', 'exit-ladders', 'owner-messages', 'payment', 'streams', 'webhooks', 'retries']) {
       await page.goto(`${docs}/guides/${guide}`)
       const links = await page
         .locator('a[href^="/docs"]')

@@ -31,6 +31,7 @@ const values: Record<string, fc.Arbitrary<unknown>> = {
   address,
   'uint256[]': fc.array(uint, { maxLength: 5 }),
   'address[]': fc.array(address, { maxLength: 5 }),
+  'string[]': fc.array(fc.string({ unit: 'grapheme' }), { maxLength: 5 }),
   bytes32: hexOf(32),
   bool: fc.boolean(),
   string: fc.string({ unit: 'grapheme' }),

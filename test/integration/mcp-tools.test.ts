@@ -48,7 +48,8 @@ describe('the tool list', () => {
       expect(description.length, name).toBeGreaterThan(60)
       expect(inputSchema, name).toMatchObject({ type: 'object', additionalProperties: false })
       expect(outputSchema?.type, name).toBe(name === PAID ? undefined : 'object')
-      const submits = /^svc_(submit_|link_agent_|set_|stop_|offer_|accept_|cancel_)/.test(name) || name === PAID
+      const submits =
+        /^svc_(submit_|link_agent_|set_|stop_|offer_|accept_|cancel_|create_|change_)/.test(name) || name === PAID
       expect(annotations, name).toMatchObject({
         readOnlyHint: !(submits || name === 'svc_refresh_prices'),
         idempotentHint: true,

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import bytecode from '../../contracts/bytecode.json'
 import { smartAccountAbi } from '../../contracts-abi/smart-account.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
-import { openPosition, registrationOf, signedIntent, submit } from '../support/actors.ts'
+import { openPosition, registrationOf, sign, signedIntent, submit } from '../support/actors.ts'
 import { newOwnedTrader, sendAsOwner, signedByOwner } from '../support/owner.ts'
 import { call, deployment } from '../support/surfaces.ts'
 
@@ -70,6 +70,23 @@ describe('a contract as signer', () => {
 })
 
 describe('a contract as owner', () => {
+  it('lists the webhooks of its agent', async () => {
+    const [key, signer] = [privateKeyToAccount(generatePrivateKey()), privateKeyToAccount(generatePrivateKey())]
+    const owner = signingFor(await deployAccount(key.address), key)
+    const { agentId } = await newOwnedTrader(signer, owner)
+    const { body } = await call('getWebhookListQuote', { agentId })
+    expect(body.signers).toEqual([owner.address, signer.address])
+    const signature = await sign(key, body.typedData)
+    expect(await call('listWebhooks', { agentId, ...body.body, signature })).toMatchObject({
+      status: 200,
+      body: { agentId, webhooks: [] },
+    })
+    const forged = await sign(privateKeyToAccount(generatePrivateKey()), body.typedData)
+    expect((await call('listWebhooks', { agentId, ...body.body, signature: forged })).body.code).toBe(
+      'INVALID_SIGNATURE',
+    )
+  })
+
   it('sets a mandate, stops and gives away its agent', async () => {
     const key = privateKeyToAccount(generatePrivateKey())
     const owner = signingFor(await deployAccount(key.address), key)

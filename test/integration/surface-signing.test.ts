@@ -17,7 +17,14 @@ import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { TriggerType } from '../../src/protocol/enums.ts'
 import type { ExitRule } from '../../src/protocol/exit-rule.ts'
-import { hashExits, isOwnerMessage, ownerPrimaryTypes, signingTypes } from '../../src/protocol/typed-data.ts'
+import {
+  hashExits,
+  isOwnerMessage,
+  isWebhookMessage,
+  ownerPrimaryTypes,
+  signingTypes,
+  webhookPrimaryTypes,
+} from '../../src/protocol/typed-data.ts'
 import { newTrader, openPosition, registrationOf, sign, signedIntent, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { call, deployment, type Input } from '../support/surfaces.ts'
@@ -288,9 +295,10 @@ describe('the signing vectors', () => {
       'ReducePosition',
       'UpdateExitLadder',
       ...ownerPrimaryTypes,
+      ...webhookPrimaryTypes,
     ])
     for (const vector of body.vectors) {
-      if (!isOwnerMessage(vector.primaryType))
+      if (!isOwnerMessage(vector.primaryType) && !isWebhookMessage(vector.primaryType))
         expect(await contractDigest(vector), vector.primaryType).toBe(vector.digest)
       expect(await sign(account, vector.typedData), vector.primaryType).toBe(vector.signature)
     }

@@ -18,6 +18,7 @@ export default async function setup(project: TestProject) {
       OPERATOR_SECRET,
       MAX_STREAMS_PER_ADDRESS: '4000',
       SUBMISSION_TIMEOUT_MS: '15000',
+      WEBHOOK_LOCAL_TARGETS: 'true',
     },
   })
   project.provide('serviceUrl', url)

@@ -13,6 +13,7 @@ import { type ClientContext, submitAndRemember } from './prepare.ts'
 import { createReads } from './reads.ts'
 import { type PayingRegisterRequest, prepareRegister, type RegisterRequest, register } from './register.ts'
 import type { Payer } from './submit.ts'
+import { createWebhooks } from './webhooks.ts'
 
 export type ClientOptions = {
   /** The service, such as `https://api.example`. */
@@ -62,7 +63,7 @@ export function createClient(options: ClientOptions) {
     /** What an agent's signer does. Cancelling takes the owner's signature, so the account has to be both. */
     agent(agentId: Integer) {
       const { prepareCancel, cancel } = createOwner(context, reads, agentId, undefined)
-      return { ...createAgent(context, agentId), prepareCancel, cancel }
+      return { ...createAgent(context, agentId), prepareCancel, cancel, webhooks: createWebhooks(context, agentId) }
     },
     /** What an agent's owner does, signed by `ownerAccount` or the client's account. */
     owner: (agentId: Integer, ownerAccount?: Account) => createOwner(context, reads, agentId, ownerAccount),

@@ -205,6 +205,8 @@ export type ErrorDetails = {
   TOO_MANY_STREAMS: undefined
   TOO_MANY_STREAMS_OF_CLIENT: undefined
   TOO_MANY_TOKENS: { max: string }
+  TOO_MANY_WEBHOOKS: { agentId: string; max: number }
+  TOO_MANY_WEBHOOK_MESSAGES: { agentId: string }
   TRADE_IN_PROGRESS: undefined
   TRADE_ROUTER_DELAYED: { router: `0x${string}`; effectiveAt: string }
   TRADE_ROUTER_NOT_SCHEDULED: { router: `0x${string}` }
@@ -223,6 +225,12 @@ export type ErrorDetails = {
   VAULT_NOT_FOUND: { id: string; nearest?: string }
   VAULT_NOT_REGISTERED: { vault: `0x${string}` }
   VAULT_TRACK_NOT_ACTIVE: { vault: `0x${string}`; trackId: string }
+  WEBHOOKS_FULL: undefined
+  WEBHOOKS_NOT_CONFIGURED: undefined
+  WEBHOOKS_UNAVAILABLE: undefined
+  WEBHOOK_DEADLINE_TOO_FAR: { deadline: string; latestDeadline: string }
+  WEBHOOK_NOT_FOUND: { agentId: string; webhookId: `0x${string}` }
+  WEBHOOK_URL_REFUSED: { url: string; problem: string }
   ZERO_ADDRESS: undefined
 }
 

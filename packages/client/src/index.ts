@@ -57,3 +57,4 @@ export type {
 } from './register.ts'
 export type { Payer } from './submit.ts'
 export { type Domain, type ExitRule, hashExits, type PrimaryType, signingTypes, type TypedData } from './typed-data.ts'
+export type { WebhookEventType, WebhookInfo, WebhookRequest, WebhookWithSecret } from './webhooks.ts'

@@ -1171,6 +1171,126 @@ export interface paths {
     patch?: never
     trace?: never
   }
+  '/agents/{agentId}/webhooks/quote': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /**
+     * Get a quote for creating a webhook
+     * @description Returns the CreateWebhook message to sign, its digest and the body to post. The agent's owner or its signer signs; only the owner can change what the owner created.
+     */
+    get: operations['getWebhookQuote']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/agents/{agentId}/webhooks': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    get?: never
+    put?: never
+    /**
+     * Create a webhook
+     * @description Verifies a CreateWebhook message of the agent's owner or signer, and posts the agent's further events to the URL: the events of GET /agents/{agentId}/events with the same ids, in the same order, at least once, signed by Standard Webhooks 1.0.0. `secret` is returned this once.
+     */
+    post: operations['createWebhook']
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/agents/{agentId}/webhooks/list/quote': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /**
+     * Get a quote for listing webhooks
+     * @description Returns the ListWebhooks message to sign and the body to post. One signature lists until its deadline.
+     */
+    get: operations['getWebhookListQuote']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/agents/{agentId}/webhooks/list': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    get?: never
+    put?: never
+    /**
+     * List webhooks
+     * @description Lists the webhooks of an agent, without secrets: the state of each, the delivery that fails and why. Takes a signed ListWebhooks message, because URLs are nobody else’s business. A signer sees only what the signer created.
+     */
+    post: operations['listWebhooks']
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/agents/{agentId}/webhooks/{webhookId}/quote': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /**
+     * Get a quote for changing a webhook
+     * @description Returns the ManageWebhook message to sign, its digest and the body to post.
+     */
+    get: operations['getWebhookChangeQuote']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/agents/{agentId}/webhooks/{webhookId}': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    get?: never
+    put?: never
+    /**
+     * Test, enable or delete a webhook, or rotate its secret
+     * @description Verifies a ManageWebhook message and does what `action` says, once. `test` posts an event of the type `test` at once and returns what the receiver responded in `lastTest`. After `rotateSecret`, deliveries carry two signatures for 24 hours. `enable` continues with the event that failed.
+     */
+    post: operations['changeWebhook']
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
   '/operator/intake': {
     parameters: {
       query?: never
@@ -1229,6 +1349,26 @@ export interface paths {
      * @description Drops what the index has from events, and withdraws every event of the event log with a reorg that has no common ancestor. Both are read from the chain again; samples of equity and share prices stay. Until the index is complete, reads of it state lagBlocks or are refused with HISTORY_UNAVAILABLE. Trading goes on. Requires the operator's secret as a bearer token.
      */
     post: operations['replayIndex']
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/metrics': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /**
+     * Show the metrics of the deployment
+     * @description Returns counters of all isolates and the present state of every part, as OpenMetrics 1.0 text for Prometheus. A part that cannot be read within four seconds is 0 in `ats_part_up` and has no other gauges. The state is read at most every five seconds. Requires the operator's secret as a bearer token.
+     */
+    get: operations['getMetrics']
+    put?: never
+    post?: never
     delete?: never
     options?: never
     head?: never
@@ -1790,6 +1930,9 @@ export interface components {
           | 'StopBuying'
           | 'CloseAll'
           | 'CancelIntents'
+          | 'CreateWebhook'
+          | 'ListWebhooks'
+          | 'ManageWebhook'
         /** @description The EIP-712 type of the primary type, fields in signing order */
         types: {
           [key: string]: {
@@ -2108,6 +2251,9 @@ export interface components {
         | 'StopBuying'
         | 'CloseAll'
         | 'CancelIntents'
+        | 'CreateWebhook'
+        | 'ListWebhooks'
+        | 'ManageWebhook'
       /** @description The EIP-712 type of the primary type, fields in signing order */
       types: {
         [key: string]: {
@@ -3818,6 +3964,99 @@ export interface components {
       | components['schemas']['StopBuyingTypedData']
       | components['schemas']['CloseAllTypedData']
       | components['schemas']['CancelIntentsTypedData']
+      | components['schemas']['CreateWebhookTypedData']
+      | components['schemas']['ListWebhooksTypedData']
+      | components['schemas']['ManageWebhookTypedData']
+    /** @description EIP-712 typed data, ready for eth_signTypedData_v4 */
+    CreateWebhookTypedData: {
+      types: {
+        EIP712Domain: {
+          name: string
+          type: string
+        }[]
+        CreateWebhook: {
+          name: string
+          type: string
+        }[]
+      }
+      domain: {
+        name: string
+        version: string
+        chainId: number
+        /** @description Checksummed address */
+        verifyingContract: string
+      }
+      /** @enum {string} */
+      primaryType: 'CreateWebhook'
+      message: {
+        /** @description An integer */
+        agentId: string
+        url: string
+        eventTypes: string[]
+        salt: string
+        /** @description Valid until; Unix seconds */
+        deadline: string
+      }
+    }
+    /** @description EIP-712 typed data, ready for eth_signTypedData_v4 */
+    ListWebhooksTypedData: {
+      types: {
+        EIP712Domain: {
+          name: string
+          type: string
+        }[]
+        ListWebhooks: {
+          name: string
+          type: string
+        }[]
+      }
+      domain: {
+        name: string
+        version: string
+        chainId: number
+        /** @description Checksummed address */
+        verifyingContract: string
+      }
+      /** @enum {string} */
+      primaryType: 'ListWebhooks'
+      message: {
+        /** @description An integer */
+        agentId: string
+        /** @description Valid until; Unix seconds */
+        deadline: string
+      }
+    }
+    /** @description EIP-712 typed data, ready for eth_signTypedData_v4 */
+    ManageWebhookTypedData: {
+      types: {
+        EIP712Domain: {
+          name: string
+          type: string
+        }[]
+        ManageWebhook: {
+          name: string
+          type: string
+        }[]
+      }
+      domain: {
+        name: string
+        version: string
+        chainId: number
+        /** @description Checksummed address */
+        verifyingContract: string
+      }
+      /** @enum {string} */
+      primaryType: 'ManageWebhook'
+      message: {
+        /** @description An integer */
+        agentId: string
+        webhookId: string
+        action: string
+        salt: string
+        /** @description Valid until; Unix seconds */
+        deadline: string
+      }
+    }
     SigningVectors: {
       /** @description A public test key: never send funds to it */
       privateKey: string
@@ -3834,6 +4073,141 @@ export interface components {
       digest: string
       /** @description The test key's signature of the digest: r, s, v */
       signature: string
+    }
+    WebhookQuote: {
+      /** @description Agent id */
+      agentId: string
+      /** @description Who may sign: the agent's owner, and its signer if it is another */
+      signers: string[]
+      eip712: components['schemas']['Eip712Info']
+      /** @description Current block time; Unix seconds */
+      serverTime: string
+      /** @description A deadline ten minutes ahead; at most an hour is accepted; Unix seconds */
+      suggestedDeadline: string
+      typedData?: components['schemas']['CreateWebhookTypedData']
+      /** @description EIP-712 digest of typedData */
+      digest?: string
+      body?: components['schemas']['WebhookBody']
+      asOf: components['schemas']['AsOf']
+    }
+    /** @description The body to post, once the signature of typedData is added as `signature` */
+    WebhookBody: {
+      /** @description Where events are posted: https, port 443, a public host */
+      url: string
+      eventTypes: ('trade' | 'exit' | 'ladder' | 'mandate' | 'intent' | 'risk' | 'price-stale' | 'price-fresh')[]
+      /** @description Random; makes two otherwise equal messages differ */
+      salt: string
+      /** @description Valid until; Unix seconds */
+      deadline: string
+    }
+    WebhookReceipt: {
+      webhook: components['schemas']['Webhook']
+      /** @description The signing secret, shown this once: after a creation or rotation, and not when the body is repeated */
+      secret?: string
+    }
+    Webhook: {
+      /** @description Digest of the message that created it */
+      webhookId: string
+      url: string
+      /** @description Types of events to deliver; without any, all of them. Reorgs are always delivered */
+      eventTypes: string[]
+      /**
+       * @description Who signed its creation; only the owner sees and changes what the owner created
+       * @enum {string}
+       */
+      createdBy: 'owner' | 'signer'
+      /** @description Time of creation; service clock; Unix seconds */
+      createdAt: string
+      /** @enum {string} */
+      state: 'active' | 'disabled' | 'deleted'
+      /** @description Why nothing is delivered any more */
+      disabledReason?: string
+      /** @description Id in the event log up to which everything is delivered, also events of other agents */
+      deliveredThrough: string
+      /** @description Last successful delivery; service clock; Unix seconds */
+      lastDeliveredAt?: string
+      /** @description The delivery that fails; what follows waits for it. Absent if the last one succeeded */
+      failure?: {
+        /** @description Header webhook-id of the delivery that fails */
+        messageId: string
+        attempts: number
+        /** @description First failed attempt; service clock; Unix seconds */
+        since: string
+        /** @description Last failed attempt; service clock; Unix seconds */
+        lastAttemptAt: string
+        /** @description HTTP status of the response; absent if there was none */
+        status?: number
+        /** @description Why it failed */
+        problem: string
+      }
+      /** @description Start of the next attempt; absent if nothing is left to deliver; service clock; Unix seconds */
+      nextAttemptAt?: string
+      /** @description Until then, deliveries carry the signature of the previous secret too; service clock; Unix seconds */
+      previousSecretUntil?: string
+      lastTest?: {
+        /** @description Time of the test; service clock; Unix seconds */
+        at: string
+        delivered: boolean
+        /** @description HTTP status of the response; absent if there was none */
+        status?: number
+        /** @description Why it failed */
+        problem?: string
+      }
+    }
+    WebhookListQuote: {
+      /** @description Agent id */
+      agentId: string
+      /** @description Who may sign: the agent's owner, and its signer if it is another */
+      signers: string[]
+      eip712: components['schemas']['Eip712Info']
+      /** @description Current block time; Unix seconds */
+      serverTime: string
+      /** @description A deadline ten minutes ahead; at most an hour is accepted; Unix seconds */
+      suggestedDeadline: string
+      typedData?: components['schemas']['ListWebhooksTypedData']
+      /** @description EIP-712 digest of typedData */
+      digest?: string
+      body?: components['schemas']['WebhookListBody']
+      asOf: components['schemas']['AsOf']
+    }
+    /** @description The body to post, once the signature of typedData is added as `signature` */
+    WebhookListBody: {
+      /** @description Valid until; Unix seconds */
+      deadline: string
+    }
+    WebhookList: {
+      /** @description Agent id */
+      agentId: string
+      /** @description Oldest first */
+      webhooks: components['schemas']['Webhook'][]
+    }
+    WebhookChangeQuote: {
+      /** @description Agent id */
+      agentId: string
+      /** @description Who may sign: the agent's owner, and its signer if it is another */
+      signers: string[]
+      eip712: components['schemas']['Eip712Info']
+      /** @description Current block time; Unix seconds */
+      serverTime: string
+      /** @description A deadline ten minutes ahead; at most an hour is accepted; Unix seconds */
+      suggestedDeadline: string
+      typedData?: components['schemas']['ManageWebhookTypedData']
+      /** @description EIP-712 digest of typedData */
+      digest?: string
+      body?: components['schemas']['WebhookChangeBody']
+      asOf: components['schemas']['AsOf']
+    }
+    /** @description The body to post, once the signature of typedData is added as `signature` */
+    WebhookChangeBody: {
+      /**
+       * @description `test` posts a test event; `rotateSecret` returns a new secret and keeps the old one valid for 24 hours; `enable` continues a disabled webhook, or retries a failing one at once; `delete`
+       * @enum {string}
+       */
+      action: 'test' | 'rotateSecret' | 'enable' | 'delete'
+      /** @description Random; makes two otherwise equal messages differ */
+      salt: string
+      /** @description Valid until; Unix seconds */
+      deadline: string
     }
     IntakeState: {
       intake: components['schemas']['IntakeKind'][]
@@ -8636,6 +9010,9 @@ export interface operations {
             | 'StopBuying'
             | 'CloseAll'
             | 'CancelIntents'
+            | 'CreateWebhook'
+            | 'ListWebhooks'
+            | 'ManageWebhook'
           /** @description The signed message, field by field, as in typedData; exitsHash may be omitted if exits are sent */
           message?: {
             [key: string]: string | number | boolean | string[]
@@ -8915,6 +9292,584 @@ export interface operations {
       }
       /** @description Not found */
       404: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description A gas budget or a rate limit is exhausted; see Retry-After */
+      429: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The deployment has no chain configuration, or an internal error */
+      500: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The chain could not be reached, or the outcome is not known yet */
+      502: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Not configured, paused or busy */
+      503: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+    }
+  }
+  getWebhookQuote: {
+    parameters: {
+      query: {
+        /** @description Where events are posted: https, port 443, a public host */
+        url: string
+        /** @description Types of events to deliver; without any, all of them. Reorgs are always delivered; separated by commas */
+        eventTypes?: string
+        /** @description Valid until; Unix seconds */
+        deadline?: string
+      }
+      header?: never
+      path: {
+        /** @description Agent id */
+        agentId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Success */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['WebhookQuote']
+        }
+      }
+      /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
+      400: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Not found */
+      404: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description A gas budget or a rate limit is exhausted; see Retry-After */
+      429: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The deployment has no chain configuration, or an internal error */
+      500: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The chain could not be reached, or the outcome is not known yet */
+      502: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Not configured, paused or busy */
+      503: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+    }
+  }
+  createWebhook: {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        /** @description Agent id */
+        agentId: string
+      }
+      cookie?: never
+    }
+    requestBody: {
+      content: {
+        'application/json': {
+          /** @description Where events are posted: https, port 443, a public host */
+          url: string
+          /**
+           * @description Types of events to deliver; without any, all of them. Reorgs are always delivered
+           * @default []
+           */
+          eventTypes?: ('trade' | 'exit' | 'ladder' | 'mandate' | 'intent' | 'risk' | 'price-stale' | 'price-fresh')[]
+          /** @description Random; makes two otherwise equal messages differ */
+          salt: string
+          /** @description Valid until; Unix seconds */
+          deadline: string
+          /** @description EIP-712 signature: 65 bytes (r, s, v), or ERC-1271 */
+          signature: string
+        }
+      }
+    }
+    responses: {
+      /** @description The identical signed body was executed before; returns the same result */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['WebhookReceipt']
+        }
+      }
+      /** @description Accepted and executed */
+      201: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['WebhookReceipt']
+        }
+      }
+      /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
+      400: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Not found */
+      404: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Conflict with existing state */
+      409: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The request body is too large */
+      413: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description A gas budget or a rate limit is exhausted; see Retry-After */
+      429: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The deployment has no chain configuration, or an internal error */
+      500: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The chain could not be reached, or the outcome is not known yet */
+      502: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Not configured, paused or busy */
+      503: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+    }
+  }
+  getWebhookListQuote: {
+    parameters: {
+      query?: {
+        /** @description Valid until; Unix seconds */
+        deadline?: string
+      }
+      header?: never
+      path: {
+        /** @description Agent id */
+        agentId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Success */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['WebhookListQuote']
+        }
+      }
+      /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
+      400: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Not found */
+      404: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description A gas budget or a rate limit is exhausted; see Retry-After */
+      429: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The deployment has no chain configuration, or an internal error */
+      500: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The chain could not be reached, or the outcome is not known yet */
+      502: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Not configured, paused or busy */
+      503: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+    }
+  }
+  listWebhooks: {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        /** @description Agent id */
+        agentId: string
+      }
+      cookie?: never
+    }
+    requestBody: {
+      content: {
+        'application/json': {
+          /** @description Valid until; Unix seconds */
+          deadline: string
+          /** @description EIP-712 signature: 65 bytes (r, s, v), or ERC-1271 */
+          signature: string
+        }
+      }
+    }
+    responses: {
+      /** @description Success */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['WebhookList']
+        }
+      }
+      /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
+      400: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Not found */
+      404: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The request body is too large */
+      413: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description A gas budget or a rate limit is exhausted; see Retry-After */
+      429: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The deployment has no chain configuration, or an internal error */
+      500: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The chain could not be reached, or the outcome is not known yet */
+      502: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Not configured, paused or busy */
+      503: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+    }
+  }
+  getWebhookChangeQuote: {
+    parameters: {
+      query: {
+        /** @description `test` posts a test event; `rotateSecret` returns a new secret and keeps the old one valid for 24 hours; `enable` continues a disabled webhook, or retries a failing one at once; `delete` */
+        action: 'test' | 'rotateSecret' | 'enable' | 'delete'
+        /** @description Valid until; Unix seconds */
+        deadline?: string
+      }
+      header?: never
+      path: {
+        /** @description Agent id */
+        agentId: string
+        /** @description Id of the webhook */
+        webhookId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Success */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['WebhookChangeQuote']
+        }
+      }
+      /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
+      400: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Not found */
+      404: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description A gas budget or a rate limit is exhausted; see Retry-After */
+      429: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The deployment has no chain configuration, or an internal error */
+      500: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The chain could not be reached, or the outcome is not known yet */
+      502: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Not configured, paused or busy */
+      503: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+    }
+  }
+  changeWebhook: {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        /** @description Agent id */
+        agentId: string
+        /** @description Id of the webhook */
+        webhookId: string
+      }
+      cookie?: never
+    }
+    requestBody: {
+      content: {
+        'application/json': {
+          /**
+           * @description `test` posts a test event; `rotateSecret` returns a new secret and keeps the old one valid for 24 hours; `enable` continues a disabled webhook, or retries a failing one at once; `delete`
+           * @enum {string}
+           */
+          action: 'test' | 'rotateSecret' | 'enable' | 'delete'
+          /** @description Random; makes two otherwise equal messages differ */
+          salt: string
+          /** @description Valid until; Unix seconds */
+          deadline: string
+          /** @description EIP-712 signature: 65 bytes (r, s, v), or ERC-1271 */
+          signature: string
+        }
+      }
+    }
+    responses: {
+      /** @description The identical signed body was executed before; returns the same result */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['WebhookReceipt']
+        }
+      }
+      /** @description Accepted and executed */
+      201: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['WebhookReceipt']
+        }
+      }
+      /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
+      400: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Not found */
+      404: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The request body is too large */
+      413: {
         headers: {
           [name: string]: unknown
         }
@@ -9269,6 +10224,71 @@ export interface operations {
       }
       /** @description The chain could not be reached, or the outcome is not known yet */
       502: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Not configured, paused or busy */
+      503: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+    }
+  }
+  getMetrics: {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Success */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/openmetrics-text; version=1.0.0; charset=utf-8': string
+        }
+      }
+      /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
+      400: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description Refresh secret missing or wrong */
+      401: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description A gas budget or a rate limit is exhausted; see Retry-After */
+      429: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The deployment has no chain configuration, or an internal error */
+      500: {
         headers: {
           [name: string]: unknown
         }

@@ -7,6 +7,7 @@ import type { components } from './openapi.ts'
 import { type ClientContext, type MessageOptions, type MessageRequest, type Prepared, prepare } from './prepare.ts'
 import type { ReadId, ReadOutput, Reads } from './reads.ts'
 import type { Message } from './typed-data.ts'
+import { createWebhooks } from './webhooks.ts'
 
 type Schemas = components['schemas']
 export type OwnerReceipt = Schemas['OwnerMessageReceipt']
@@ -196,6 +197,8 @@ export function createOwner(context: ClientContext, reads: Reads, id: Integer, a
     cancel: async (request?: CancelRequest) => signAndSubmit(await prepareCancel(request)),
     /** Links the agent to an ERC-8004 identity of its owner. */
     linkErc8004: async (request: LinkRequest) => signAndSubmit(await prepareLinkErc8004(request)),
+    /** Webhooks that only the owner sees and changes. */
+    webhooks: createWebhooks(own, id),
   }
 }
 

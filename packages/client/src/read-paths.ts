@@ -73,6 +73,9 @@ export const readPaths = {
   getTransaction: { path: '/transactions/{txHash}', query: [] },
   getIntent: { path: '/intents/{digest}', query: [] },
   getSigningVectors: { path: '/signing/vectors', query: [] },
+  getWebhookQuote: { path: '/agents/{agentId}/webhooks/quote', query: ['url', 'eventTypes', 'deadline'] },
+  getWebhookListQuote: { path: '/agents/{agentId}/webhooks/list/quote', query: ['deadline'] },
+  getWebhookChangeQuote: { path: '/agents/{agentId}/webhooks/{webhookId}/quote', query: ['action', 'deadline'] },
   getIntake: { path: '/operator/intake', query: [] },
   getIndex: { path: '/operator/index', query: [] },
 } as const

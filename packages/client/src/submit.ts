@@ -71,9 +71,9 @@ type Found<Receipt> =
   | { kind: 'refused'; error: AgentTradingError }
   | { kind: 'pending' | 'absent' | 'unknown' }
 
-/** Reads what became of a message by its digest. Messages of owners have no record there. */
+/** Reads what became of a message by its digest. Messages of owners and about webhooks have no record there. */
 async function lookUp<Receipt>(http: Http, { digest, kind }: Submission): Promise<Found<Receipt>> {
-  if (kind === 'owner') return { kind: 'unknown' }
+  if (kind === 'owner' || kind === 'webhook') return { kind: 'unknown' }
   let intent: Intent
   try {
     intent = await http.get<Intent>(fillPath('/intents/{digest}', { digest }))

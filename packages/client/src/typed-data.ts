@@ -5,6 +5,11 @@ const ownerFields = [
   { name: 'deadline', type: 'uint256' },
 ] as const
 
+const webhookFields = [
+  { name: 'salt', type: 'bytes32' },
+  { name: 'deadline', type: 'uint256' },
+] as const
+
 /** The EIP-712 types of every message, fields in signing order. The client signs no other type. */
 export const signingTypes = {
   SelfRegister: [
@@ -76,6 +81,22 @@ export const signingTypes = {
   StopBuying: [{ name: 'agentIds', type: 'uint256[]' }, ...ownerFields],
   CloseAll: [{ name: 'agentIds', type: 'uint256[]' }, ...ownerFields],
   CancelIntents: [{ name: 'agentId', type: 'uint256' }, { name: 'untilNonce', type: 'uint256' }, ...ownerFields],
+  CreateWebhook: [
+    { name: 'agentId', type: 'uint256' },
+    { name: 'url', type: 'string' },
+    { name: 'eventTypes', type: 'string[]' },
+    ...webhookFields,
+  ],
+  ListWebhooks: [
+    { name: 'agentId', type: 'uint256' },
+    { name: 'deadline', type: 'uint256' },
+  ],
+  ManageWebhook: [
+    { name: 'agentId', type: 'uint256' },
+    { name: 'webhookId', type: 'bytes32' },
+    { name: 'action', type: 'string' },
+    ...webhookFields,
+  ],
 } as const
 
 export type PrimaryType = keyof typeof signingTypes
@@ -83,7 +104,7 @@ export type PrimaryType = keyof typeof signingTypes
 /** The contracts that verify signatures. */
 export type SigningContract = 'tradeRouter' | 'agentRegistry' | 'ownerControls'
 
-/** Returns the contract whose domain a message is signed for. */
+/** Returns the contract whose domain a message is signed for. Messages about webhooks are for the service's own domain. */
 export function contractOf(primaryType: PrimaryType): SigningContract {
   if (primaryType === 'SelfRegister' || primaryType === 'LinkERC8004') return 'agentRegistry'
   const isIntent = ['OpenPosition', 'AddToPosition', 'ReducePosition', 'UpdateExitLadder'].includes(primaryType)

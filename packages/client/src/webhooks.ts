@@ -1,0 +1,102 @@
+import type { Hex } from 'viem'
+import { signWith } from './account.ts'
+import { type Integer, toDigits } from './amounts.ts'
+import { ValidationError } from './errors.ts'
+import { fillPath } from './http.ts'
+import type { components } from './openapi.ts'
+import type { ClientContext } from './prepare.ts'
+import { submit } from './submit.ts'
+import { type Domain, digestOf, type Message, typedDataOf } from './typed-data.ts'
+
+type Schemas = components['schemas']
+export type WebhookInfo = Schemas['Webhook']
+/** A webhook and the secret that signs its deliveries. */
+export type WebhookWithSecret = { webhook: WebhookInfo; secret: string }
+export type WebhookEventType = NonNullable<Schemas['WebhookBody']['eventTypes']>[number]
+export type WebhookRequest = {
+  /** https, port 443, a public host. */
+  url: string
+  /** All types by default; reorgs are always delivered. */
+  eventTypes?: readonly WebhookEventType[]
+}
+type WebhookAction = Schemas['WebhookChangeBody']['action']
+type Receipt = Schemas['WebhookReceipt']
+
+const LIFETIME_SECONDS = 600
+const SALT_BYTES = 32
+
+/**
+ * The webhooks of an agent, signed by the client's account: the agent's owner or signer. The messages carry no nonce and
+ * move nothing, so the client builds them without a quote. Verify deliveries with the package `standardwebhooks`.
+ */
+export function createWebhooks(context: ClientContext, id: Integer) {
+  const agentId = toDigits(id, 'agentId')
+  const { http, deployment } = context
+
+  /** The service's own domain: it names the agent registry, under a name that no contract has. */
+  async function domain(): Promise<Domain> {
+    const { chainId, verifyingContract } = await deployment.domainOf('agentRegistry')
+    return { name: 'Agent Trading Service', version: '1', chainId, verifyingContract }
+  }
+
+  async function send<Response>(
+    primaryType: 'CreateWebhook' | 'ListWebhooks' | 'ManageWebhook',
+    path: string,
+    { webhookId, ...body }: Message,
+  ): Promise<Response> {
+    const { account } = context
+    if (account === undefined)
+      throw new ValidationError(
+        'NO_ACCOUNT',
+        "The agent's owner or signer has to sign, and the client has no account.",
+        {
+          remedy: 'Pass `account` to createClient.',
+        },
+      )
+    const deadline = `${(await deployment.now()) + LIFETIME_SECONDS}`
+    const ids = { agentId, ...(webhookId !== undefined && { webhookId }) }
+    const typedData = typedDataOf(await domain(), primaryType, { ...ids, ...body, deadline })
+    const signature = await signWith(account, typedData)
+    const submission = {
+      kind: 'webhook',
+      method: 'POST' as const,
+      path: fillPath(path, ids as Record<string, string>),
+      body: { ...body, deadline, signature },
+      digest: digestOf(typedData),
+    }
+    return submit<Response>(http, submission)
+  }
+
+  const change = (webhookId: string, action: WebhookAction) =>
+    send<Receipt>('ManageWebhook', '/agents/{agentId}/webhooks/{webhookId}', { webhookId, action, salt: newSalt() })
+
+  /** Replaces the secret and returns the new one. The old one stays valid for 24 hours. */
+  async function rotateSecret(webhookId: string): Promise<WebhookWithSecret> {
+    const { webhook, secret } = await change(webhookId, 'rotateSecret')
+    // The response with the secret was lost and the message repeated: only another rotation shows one.
+    return secret === undefined ? rotateSecret(webhookId) : { webhook, secret }
+  }
+
+  return {
+    /** Creates a webhook for the events that follow. Store the secret: the service never shows it again. */
+    async create({ url, eventTypes = [] }: WebhookRequest): Promise<WebhookWithSecret> {
+      const fields = { url, eventTypes: [...eventTypes], salt: newSalt() }
+      const { webhook, secret } = await send<Receipt>('CreateWebhook', '/agents/{agentId}/webhooks', fields)
+      return secret === undefined ? rotateSecret(webhook.webhookId) : { webhook, secret }
+    },
+    /** Lists the webhooks that the account may see, oldest first. */
+    async list(): Promise<WebhookInfo[]> {
+      const path = '/agents/{agentId}/webhooks/list'
+      return (await send<Schemas['WebhookList']>('ListWebhooks', path, {})).webhooks
+    },
+    /** Posts a test event at once; `lastTest` of the result says what the receiver responded. */
+    test: async (webhookId: string) => (await change(webhookId, 'test')).webhook,
+    rotateSecret,
+    /** Continues a disabled webhook with the event that failed, or retries a failing one at once. */
+    enable: async (webhookId: string) => (await change(webhookId, 'enable')).webhook,
+    delete: async (webhookId: string) => (await change(webhookId, 'delete')).webhook,
+  }
+}
+
+const newSalt = (): Hex =>
+  `0x${[...crypto.getRandomValues(new Uint8Array(SALT_BYTES))].map(byte => byte.toString(16).padStart(2, '0')).join('')}`

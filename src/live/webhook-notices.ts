@@ -1,0 +1,103 @@
+import { logFailure } from '../log.ts'
+import type { LoggedEvent } from './event.ts'
+
+const SCHEMA = `
+  -- Agents with webhooks: how many, and whether their object still has to hear of an event.
+  CREATE TABLE IF NOT EXISTS webhook_agent (
+    agent INTEGER PRIMARY KEY, webhooks INTEGER NOT NULL, is_pending INTEGER NOT NULL DEFAULT 0
+  );
+`
+const NOTICES_AT_A_TIME = 50
+/** A Worker may send about a thousand requests in one go; the rest waits for the next event or the cron trigger. */
+const MAX_NOTICES_PER_RUN = 500
+
+export type WebhookNotices = ReturnType<typeof createWebhookNotices>
+
+/**
+ * Tells the objects that deliver webhooks that the log has new events of their agents. A notice carries no event: the
+ * object reads the log itself, so a slow receiver never slows the log. A notice that failed is stored and sent again.
+ */
+export function createWebhookNotices(sql: SqlStorage, notify: (agentId: number) => Promise<void>) {
+  sql.exec(SCHEMA)
+  const rows = sql
+    .exec<{ agent: number; webhooks: number; is_pending: number }>('SELECT * FROM webhook_agent')
+    .toArray()
+  const webhooksOf = new Map(rows.map(({ agent, webhooks }) => [agent, webhooks]))
+  /** Agents with a pending notice, and how often they were marked since. */
+  const pending = new Map(rows.filter(row => row.is_pending).map(({ agent }) => [agent, 1]))
+  let sending: Promise<void> | undefined
+  let hasNewMarks = false
+
+  function mark(agentId: number) {
+    const marks = pending.get(agentId)
+    if (marks === undefined) sql.exec('UPDATE webhook_agent SET is_pending = 1 WHERE agent = ?', agentId)
+    pending.set(agentId, (marks ?? 0) + 1)
+    hasNewMarks = true
+  }
+
+  async function send(agentId: number) {
+    const marks = pending.get(agentId)
+    try {
+      await notify(agentId)
+    } catch (error) {
+      return logFailure('webhook notice failure', error)
+    }
+    if (pending.get(agentId) !== marks) return send(agentId) // an event was logged after the object was told
+    pending.delete(agentId)
+    sql.exec('UPDATE webhook_agent SET is_pending = 0 WHERE agent = ?', agentId)
+  }
+
+  async function sendPending() {
+    let left = MAX_NOTICES_PER_RUN
+    do {
+      hasNewMarks = false
+      const agentIds = [...pending.keys()].slice(0, left)
+      left -= agentIds.length
+      for (let from = 0; from < agentIds.length; from += NOTICES_AT_A_TIME)
+        await Promise.all(agentIds.slice(from, from + NOTICES_AT_A_TIME).map(send))
+    } while (hasNewMarks && left > 0)
+  }
+
+  return {
+    /**
+     * Sets how many webhooks an agent has. Returns false, and changes nothing, if all agents together would then have more
+     * than `max`.
+     */
+    setCount(agentId: number, count: number, max: number): boolean {
+      const before = webhooksOf.get(agentId) ?? 0
+      const total = [...webhooksOf.values()].reduce((sum, webhooks) => sum + webhooks, 0)
+      if (count > before && total - before + count > max) return false
+      if (count > 0) {
+        webhooksOf.set(agentId, count)
+        sql.exec(
+          `INSERT INTO webhook_agent (agent, webhooks) VALUES (?1, ?2)
+          ON CONFLICT (agent) DO UPDATE SET webhooks = ?2`,
+          agentId,
+          count,
+        )
+      } else {
+        webhooksOf.delete(agentId)
+        pending.delete(agentId)
+        sql.exec('DELETE FROM webhook_agent WHERE agent = ?', agentId)
+      }
+      return true
+    },
+
+    /** Stores which agents have webhooks that select the events. Call it in the turn that logs them. */
+    mark(events: readonly LoggedEvent[]) {
+      if (webhooksOf.size === 0) return
+      for (const { type, agentId } of events)
+        if (type === 'reorg') for (const listed of webhooksOf.keys()) mark(listed)
+        else if (agentId !== undefined && webhooksOf.has(agentId)) mark(agentId)
+    },
+
+    /** Sends the pending notices. Calls while it does share it. */
+    send(): Promise<void> {
+      if (pending.size === 0) return Promise.resolve()
+      sending ??= sendPending().finally(() => {
+        sending = undefined
+      })
+      return sending
+    },
+  }
+}

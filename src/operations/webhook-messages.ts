@@ -1,0 +1,96 @@
+import { type Address, bytesToHex, type Hex } from 'viem'
+import { getAgent } from '../chain/agents.ts'
+import type { Block } from '../chain/block-number-and-time.ts'
+import type { Chain } from '../chain/configured-chain.ts'
+import { serviceDomain } from '../chain/signing-domains.ts'
+import { checkSignature, verifySignature } from '../chain/verify-signature.ts'
+import type { Context } from '../context.ts'
+import { refuse } from '../errors/refuse.ts'
+import { recoverSigner } from '../protocol/recover-signer.ts'
+import { digestOf, type Message, type SignedMessage, type WebhookPrimaryType } from '../protocol/typed-data.ts'
+import { presentAsOf } from '../resources/primitives.ts'
+import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
+import type { WebhookParty } from '../webhooks/webhook-record.ts'
+import { countSigner } from './count-signer.ts'
+import { deadlineRefusal, quoteDeadline } from './deadline.ts'
+
+/** The service remembers executed messages until their deadline, so that must not be far. */
+const MAX_LIFETIME_SECONDS = 3_600n
+
+type WebhookMessageQuote<P extends WebhookPrimaryType, B> = {
+  agentId: bigint
+  primaryType: P
+  deadline: bigint | undefined
+  /** The message and the body without deadline. */
+  message: Message
+  body: B
+}
+
+/** Returns the quote for a message about webhooks. Throws AGENT_NOT_FOUND, WEBHOOK_DEADLINE_TOO_FAR. */
+export async function quoteWebhookMessage<P extends WebhookPrimaryType, B extends object>(
+  { chain }: Pick<Context, 'chain'>,
+  { agentId, primaryType, deadline: requested, message, body }: WebhookMessageQuote<P, B>,
+) {
+  const { block, agent } = await getAgent(chain, agentId)
+  const deadline = quoteDeadline(requested, block)
+  assertNear(deadline, block)
+  const domain = serviceDomain(chain)
+  return {
+    agentId: `${agentId}`,
+    signers: [...new Set([agent.owner, agent.signer])],
+    eip712: presentEip712(domain, primaryType),
+    serverTime: `${block.timestamp}`,
+    suggestedDeadline: `${deadline}`,
+    ...presentTypedData(domain, primaryType, { ...message, deadline }),
+    body: { ...body, deadline: `${deadline}` },
+    asOf: presentAsOf(block),
+  }
+}
+
+/** A random salt. */
+export const newSalt = (): Hex => bytesToHex(crypto.getRandomValues(new Uint8Array(32)))
+
+/** A verified message: who signed it, and what identifies it. Times are block times in Unix seconds. */
+export type VerifiedWebhookMessage = { party: WebhookParty; digest: Hex; deadline: number; chainTime: number }
+
+/**
+ * Verifies a message about webhooks, signed by the agent's owner or signer. Throws AGENT_NOT_FOUND, INVALID_SIGNATURE,
+ * EXPIRED_DEADLINE, WEBHOOK_DEADLINE_TOO_FAR, RATE_LIMITED.
+ */
+export async function verifyWebhookMessage(
+  context: Context,
+  primaryType: WebhookPrimaryType,
+  { agentId, deadline, signature, ...rest }: Message & { agentId: bigint; deadline: bigint; signature: Hex },
+): Promise<VerifiedWebhookMessage> {
+  const { chain } = context
+  const { block, agent } = await getAgent(chain, agentId)
+  const signed = { domain: serviceDomain(chain), primaryType, message: { agentId, ...rest, deadline } }
+  const party = await findParty(chain, agent, signed, signature)
+  const expired = deadlineRefusal(deadline, block)
+  if (expired) throw expired
+  assertNear(deadline, block)
+  await countSigner(context, agent[party], { getsOut: false })
+  const digest = digestOf(signed.domain, primaryType, signed.message)
+  return { party, digest, deadline: Number(deadline), chainTime: Number(block.timestamp) }
+}
+
+/** Returns who signed. Keys are checked without a call, contracts with one each. Throws INVALID_SIGNATURE. */
+async function findParty(
+  chain: Chain,
+  { owner, signer }: { owner: Address; signer: Address },
+  signed: SignedMessage,
+  signature: Hex,
+): Promise<WebhookParty> {
+  const digest = digestOf(signed.domain, signed.primaryType, signed.message)
+  const { address } = await recoverSigner(digest, signature)
+  if (address === owner) return 'owner'
+  if (address === signer) return 'signer'
+  if ((await checkSignature(chain, owner, signed, signature)).isValid) return 'owner'
+  await verifySignature(chain, signer, signed, signature)
+  return 'signer'
+}
+
+function assertNear(deadline: bigint, { timestamp }: Block) {
+  const latestDeadline = timestamp + MAX_LIFETIME_SECONDS
+  if (deadline > latestDeadline) throw refuse('WEBHOOK_DEADLINE_TOO_FAR', { deadline, latestDeadline })
+}

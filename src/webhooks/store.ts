@@ -1,0 +1,80 @@
+import { type StoredWebhook, type WebhookRecord, withoutSecrets } from './webhook-record.ts'
+
+const SCHEMA = `
+  -- StoredWebhook as JSON.
+  CREATE TABLE IF NOT EXISTS webhook (id TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+  -- Signed messages that were executed, until their deadline in block time. result: WebhookRecord as JSON.
+  CREATE TABLE IF NOT EXISTS message (
+    digest TEXT PRIMARY KEY, deadline INTEGER NOT NULL, webhook TEXT NOT NULL, result TEXT NOT NULL
+  ) WITHOUT ROWID;
+`
+
+/** A signed message that is executed once. Times are block times in Unix seconds. */
+export type WebhookCommand = { digest: string; deadline: number; chainTime: number }
+
+/** How many executed messages an agent may have that are still valid. */
+export const MAX_REMEMBERED_MESSAGES = 1_000
+
+export type WebhookStore = ReturnType<typeof openWebhookStore>
+
+/** Opens the webhooks of one agent. Every method is synchronous. */
+export function openWebhookStore(sql: SqlStorage) {
+  sql.exec(SCHEMA)
+
+  function list(): StoredWebhook[] {
+    const rows = sql.exec<{ value: string }>('SELECT value FROM webhook').toArray()
+    return rows.map(({ value }): StoredWebhook => JSON.parse(value)).sort((a, b) => a.createdAt - b.createdAt)
+  }
+
+  function find(id: string): StoredWebhook | undefined {
+    const [row] = sql.exec<{ value: string }>('SELECT value FROM webhook WHERE id = ?', id).toArray()
+    return row && JSON.parse(row.value)
+  }
+
+  function put(webhook: StoredWebhook) {
+    sql.exec('INSERT OR REPLACE INTO webhook VALUES (?, ?)', webhook.id, JSON.stringify(webhook))
+  }
+
+  return {
+    list,
+    find,
+    put,
+
+    /** Changes fields of a webhook and returns it; undefined if it was deleted. */
+    update(id: string, changes: Partial<StoredWebhook>): StoredWebhook | undefined {
+      const webhook = find(id)
+      if (webhook === undefined) return undefined
+      const changed = { ...webhook, ...changes }
+      put(changed)
+      return changed
+    },
+
+    delete(id: string) {
+      sql.exec('DELETE FROM webhook WHERE id = ?', id)
+    },
+
+    /** Returns what an earlier execution of a message did, as it is now; undefined if the message is new. */
+    repeated({ digest }: WebhookCommand): WebhookRecord | undefined {
+      const [row] = sql
+        .exec<{ webhook: string; result: string }>('SELECT webhook, result FROM message WHERE digest = ?', digest)
+        .toArray()
+      if (row === undefined) return undefined
+      const current = find(row.webhook)
+      return current ? withoutSecrets(current) : { ...(JSON.parse(row.result) as WebhookRecord), state: 'deleted' }
+    },
+
+    /** Forgets the messages that expired, and returns whether another one can be remembered. */
+    hasRoom({ chainTime }: WebhookCommand): boolean {
+      sql.exec('DELETE FROM message WHERE deadline < ?', chainTime)
+      const [row] = sql.exec<{ count: number }>('SELECT count(*) AS count FROM message').toArray()
+      return (row?.count ?? 0) < MAX_REMEMBERED_MESSAGES
+    },
+
+    /** Remembers a message, so that its repetition does nothing. */
+    remember({ digest, deadline }: WebhookCommand, webhook: StoredWebhook): WebhookRecord {
+      const record = withoutSecrets(webhook)
+      sql.exec('INSERT INTO message VALUES (?, ?, ?, ?)', digest, deadline, webhook.id, JSON.stringify(record))
+      return record
+    },
+  }
+}

@@ -1,0 +1,68 @@
+import ipaddr from 'ipaddr.js'
+
+/** What a target must be, besides well-formed. */
+export type TargetRules = {
+  /** Whether plain HTTP, other ports and private addresses are accepted: for embedded chains. */
+  allowsLocalTargets: boolean
+  /** Hosts of this service, which must not call itself. */
+  ownHosts: readonly string[]
+}
+
+/** A URL to which events may be posted, or why they may not. */
+export type Target = { kind: 'accepted'; url: URL } | { kind: 'refused'; problem: string }
+
+export const MAX_URL_LENGTH = 2_048
+/** Names that never belong to a public host (RFC 6761, RFC 6762, RFC 8375, RFC 9476, and what clouds and routers use). */
+const PRIVATE_SUFFIXES = [
+  'alt',
+  'corp',
+  'home',
+  'home.arpa',
+  'internal',
+  'intranet',
+  'invalid',
+  'lan',
+  'local',
+  'localdomain',
+  'localhost',
+  'onion',
+  'private',
+]
+
+const refused = (problem: string): Target => ({ kind: 'refused', problem })
+
+/**
+ * Checks a URL before any name is resolved. The URL parser turns every spelling of an IPv4 address (octal, hexadecimal, one
+ * integer) into the dotted form, so one check of the address is enough.
+ */
+export function checkTarget(text: string, { allowsLocalTargets, ownHosts }: TargetRules): Target {
+  const url = text.length <= MAX_URL_LENGTH ? URL.parse(text) : null
+  if (url === null) return refused(`it must be a URL of at most ${MAX_URL_LENGTH} characters`)
+  const { protocol, username, password, hash, port } = url
+  if (protocol !== 'https:' && !(allowsLocalTargets && protocol === 'http:'))
+    return refused('it must begin with https://')
+  if (username !== '' || password !== '') return refused('it must not contain a user name or a password')
+  if (hash !== '') return refused('it must not contain a fragment')
+  if (allowsLocalTargets) return { kind: 'accepted', url }
+  if (port !== '') return refused('it must use port 443')
+  const host = hostOf(url)
+  if (isAddress(host))
+    return isPublicAddress(host) ? { kind: 'accepted', url } : refused(`${host} is not a public address`)
+  const isPrivateName = PRIVATE_SUFFIXES.some(suffix => host === suffix || host.endsWith(`.${suffix}`))
+  if (isPrivateName || !host.includes('.')) return refused(`${host} is not a public host name`)
+  return ownHosts.includes(host) ? refused('it must not be this service') : { kind: 'accepted', url }
+}
+
+/** Returns the host of a URL without the brackets of IPv6 and without a final dot. */
+export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+
+export const isAddress = (host: string): boolean => ipaddr.isValid(host)
+
+/** Returns whether an address is global unicast: not private, loopback, link-local, shared, multicast, mapped or reserved. */
+export function isPublicAddress(text: string): boolean {
+  if (!ipaddr.isValid(text)) return false
+  const address = ipaddr.parse(text)
+  if (address.range() !== 'unicast') return false
+  // Beyond 2000::/3 the library calls unassigned addresses unicast.
+  return address.kind() === 'ipv4' || ((address.toByteArray()[0] ?? 0) & 0xe0) === 0x20
+}
