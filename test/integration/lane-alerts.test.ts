@@ -61,7 +61,8 @@ describe('a lane logs', () => {
     })
     const hash = hashOf(await executor.relay(request))
     const reverted = { event: 'transaction reverted', executor: account.address, hash, kind: 'ladder' }
-    expect(linesOf('transaction reverted', account.address)).toEqual([{ level: 'error', ...reverted }])
+    const { digest, group } = request
+    expect(linesOf('transaction reverted', account.address)).toEqual([{ level: 'error', ...reverted, digest, group }])
   })
 
   test('a gas budget that refuses requests, once a minute', async () => {
@@ -75,7 +76,13 @@ describe('a lane logs', () => {
       outcome = await relayNext()
     }
     expect([outcome, await relayNext()]).toMatchObject([{ state: 'exhausted' }, { state: 'exhausted' }])
-    const facts = { budget: 'agent', window: 'minute', limitGas: 200_000, retryAfterSeconds: expect.any(Number) }
+    const facts = {
+      group: 'agent:1',
+      budget: 'agent',
+      window: 'minute',
+      limitGas: 200_000,
+      retryAfterSeconds: expect.any(Number),
+    }
     expect(linesOf('gas budget exhausted')).toEqual([{ level: 'error', event: 'gas budget exhausted', ...facts }])
   })
 

@@ -318,11 +318,13 @@ describe('the source', () => {
     expect(filesWith(/'(eth|debug|net|web3|anvil)_\w+'/)).toEqual(['rpc/requests.ts'])
   })
 
-  it('calls fetch only for nodes, price providers and the hosted facilitator', () => {
+  it('calls fetch only for nodes, price providers, the hosted facilitator and webhooks', () => {
     expect(filesWith(/^(?!.*\b(override|async fetch)\b).*(?<![.\w])fetch\(/m)).toEqual([
       'payments/hosted-facilitator.ts',
       'price-providers/fetch-json.ts',
       'rpc/endpoint-client.ts',
+      'webhooks/attempt.ts',
+      'webhooks/resolve-host.ts',
     ])
   })
 })
