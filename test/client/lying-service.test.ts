@@ -40,10 +40,11 @@ beforeEach(() => {
   account.signatures = 0
 })
 
-/** Makes the proxy change the typed data of each quote, and digest and body with it. */
-function lie(change: (quote: Body) => void) {
+/** Makes the proxy change the typed data of each quote, and digest and body with it; and what it says of intents. */
+function lie(change: (quote: Body) => void, changeIntent?: (intent: Body) => void) {
   proxy.set({
     onResponse({ path }, response) {
+      if (path.startsWith('/intents/')) changeIntent?.(response.body)
       if (!path.includes('/quote') || !response.body.typedData) return undefined
       const quote = response.body
       change(quote)
@@ -160,6 +161,24 @@ it('a service that names a later nonce first gets no signature for the present o
   proxy.set({})
   await expect(add()).rejects.toMatchObject({ code: 'QUOTE_NONCE_MISMATCH' })
   expect(account.signatures).toBe(1)
+})
+
+it('a nonce that was used is signed again only if the service says that a reorg has undone its message', async () => {
+  const options = { ...remembering(), ...trusting, baseUrl: proxy.url }
+  const add = (usdcAmount = '11') => clientOf(account, options).agent(agentId).add({ positionId, usdcAmount })
+  proxy.set({})
+  await add('10')
+  const [first] = options.submissions as [Submission]
+  const nonce = `${first.body.nonce}`
+  lie(inMessage('nonce', nonce))
+  await expect(add()).rejects.toMatchObject({ code: 'QUOTE_NONCE_MISMATCH' })
+  expect(account.signatures).toBe(1)
+  lie(inMessage('nonce', nonce), intent => {
+    intent.state = 'rejected'
+  })
+  // The chain executes no second message with that nonce.
+  await expect(add()).rejects.toMatchObject({ code: 'INVALID_NONCE' })
+  expect(account.signatures).toBe(2)
 })
 
 it('trades of one agent at the same time wait for each other', async () => {

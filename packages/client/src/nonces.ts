@@ -11,6 +11,8 @@ export type NonceRecord = {
   next: string
   /** Messages that were posted and not seen executed. */
   open: readonly PostedMessage[]
+  /** The last messages that were seen executed. */
+  executed?: readonly Posting[]
 }
 
 /** Keeps nonce records by holder: a name of digits, letters and hyphens. */
@@ -18,6 +20,9 @@ export type NonceStore = {
   read(holder: string): NonceRecord | undefined
   write(holder: string, record: NonceRecord): void
 }
+
+/** How many executed messages are remembered: more than a reorg takes back. */
+const MAX_EXECUTED = 16
 
 export type Nonces = ReturnType<typeof createNonces>
 
@@ -43,10 +48,24 @@ export function createNonces(store: NonceStore) {
   }
 
   return {
-    /** Throws if the nonce was seen used. */
-    assertUnused(holder: string, { nonce }: Posting): void {
-      const { next } = recordOf(holder)
-      if (BigInt(nonce) < BigInt(next)) throw unsafe(`at least ${next}`, nonce)
+    /**
+     * Throws if the nonce was seen used, unless every message that used it or a later one is void after a reorg: `isVoid` says
+     * so by digest. Believing it is safe, because a message with the same nonce is never executed besides.
+     */
+    async assertUnused(
+      holder: string,
+      { nonce }: Pick<Posting, 'nonce'>,
+      isVoid: (digest: Hex) => Promise<boolean>,
+    ): Promise<void> {
+      const { next, executed = [] } = recordOf(holder)
+      const given = BigInt(nonce)
+      if (given >= BigInt(next)) return
+      const undone = executed.filter(message => BigInt(message.nonce) >= given)
+      const areVoid = await Promise.all(undone.map(({ digest }) => isVoid(digest)))
+      if (BigInt(undone.length) < BigInt(next) - given || areVoid.includes(false))
+        throw unsafe(`at least ${next}`, nonce)
+      const record = recordOf(holder)
+      store.write(holder, { ...record, next: nonce, executed: executed.filter(message => !undone.includes(message)) })
     },
     /** Throws while a message with another nonce may be executed; waits for one that is on its way. */
     async assertAlone(holder: string, message: Posting, now: number): Promise<void> {
@@ -59,14 +78,14 @@ export function createNonces(store: NonceStore) {
     },
     /** Remembers a message that is about to be posted. */
     remember(holder: string, message: PostedMessage, now: number): void {
-      const { next, open } = recordOf(holder)
-      const others = open.filter(each => each.digest !== message.digest && isOpen(each, now))
-      store.write(holder, { next, open: [...others, message] })
+      const record = recordOf(holder)
+      const others = record.open.filter(each => each.digest !== message.digest && isOpen(each, now))
+      store.write(holder, { ...record, open: [...others, message] })
     },
     /** Posts a message, and remembers its nonce as used once it is executed. */
     async post<Receipt>({ nonce, digest }: Submission, send: () => Promise<Receipt>): Promise<Receipt> {
       const outcome = send().then(receipt => {
-        if (nonce) usedBelow(nonce.holder, BigInt(nonce.value) + 1n)
+        if (nonce) rememberExecuted(nonce.holder, { nonce: nonce.value, digest })
         return receipt
       })
       inFlight.set(digest, outcome)
@@ -79,11 +98,19 @@ export function createNonces(store: NonceStore) {
     usedBelow,
   }
 
+  function rememberExecuted(holder: string, message: Posting): void {
+    usedBelow(holder, BigInt(message.nonce) + 1n)
+    const record = recordOf(holder)
+    const others = (record.executed ?? []).filter(({ nonce }) => nonce !== message.nonce)
+    store.write(holder, { ...record, executed: [...others, message].slice(-MAX_EXECUTED) })
+  }
+
   /** Remembers that all nonces below `given` are used. */
   function usedBelow(holder: string, given: bigint): void {
-    const { next, open } = recordOf(holder)
-    if (given <= BigInt(next)) return
-    store.write(holder, { next: `${given}`, open: open.filter(({ nonce }) => BigInt(nonce) >= given) })
+    const record = recordOf(holder)
+    if (given <= BigInt(record.next)) return
+    const open = record.open.filter(({ nonce }) => BigInt(nonce) >= given)
+    store.write(holder, { ...record, next: `${given}`, open })
   }
 }
 

@@ -6,7 +6,7 @@ import { RefusedError, type Submission, ValidationError } from './errors.ts'
 import { fillPath, type Http, type QueryValue } from './http.ts'
 import { CLOCK_SKEW_SECONDS, type Nonces } from './nonces.ts'
 import type { components } from './openapi.ts'
-import { type Payer, submit } from './submit.ts'
+import { isVoid, type Payer, submit } from './submit.ts'
 import { contractOf, type Domain, digestOf, type Message, type PrimaryType, type TypedData } from './typed-data.ts'
 import { type GivenQuote, verifyQuote } from './verify-quote.ts'
 
@@ -81,12 +81,13 @@ export async function prepare<Quote, Receipt>(
   const nonceHolder = request.nonceHolder ?? { account: signer }
   const holder = holderOf(domain, nonceHolder)
   const now = await deployment.now()
+  const nonceOnChain = await deployment.nonceOf(contract, nonceHolder)
   const verified = verifyQuote(quote, {
     domain,
     primaryType,
     message: request.message,
     signer,
-    nonce: await deployment.nonceOf(contract, nonceHolder),
+    nonce: nonceOnChain,
     deadline,
     deadlineBounds: { from: now - CLOCK_SKEW_SECONDS, to: now + context.maxDeadlineSeconds },
     body: request.body,
@@ -94,7 +95,9 @@ export async function prepare<Quote, Receipt>(
   const { typedData, nonce, deadline: validUntil } = verified
   const digest = digestOf(typedData)
   await context.nonces.assertAlone(holder, { nonce, digest }, now)
-  context.nonces.assertUnused(holder, { nonce, digest })
+  await context.nonces.assertUnused(holder, { nonce }, async executed =>
+    nonceOnChain === undefined ? isVoid(http, executed) : true,
+  )
   const checks = quote.checks ?? []
   return {
     quote,

@@ -1,3 +1,4 @@
+import type { Hex } from 'viem'
 import {
   type AgentTradingError,
   AgentTradingError as AnyError,
@@ -86,4 +87,15 @@ async function lookUp<Receipt>(http: Http, { digest, kind }: Submission): Promis
   if (state === 'rejected' || state === 'reverted')
     return { kind: 'refused', error: errorOfResponse(400, new Headers(), refusal) }
   return { kind: 'pending' }
+}
+
+/** Whether the service says that a message, which was executed once, is not on the chain any more and will not be again. */
+export async function isVoid(http: Http, digest: Hex): Promise<boolean> {
+  try {
+    const { state } = await http.get<Intent>(fillPath('/intents/{digest}', { digest }))
+    return state === 'rejected' || state === 'reverted'
+  } catch (error) {
+    if (error instanceof NotFoundError) return true
+    throw error
+  }
 }
