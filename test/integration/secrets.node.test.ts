@@ -3,8 +3,9 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { freePort } from '../../devnet/anvil.ts'
+import { type Devnet, startDevnet } from '../../devnet/index.ts'
 import { startWorker, type Worker } from '../../devnet/worker.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { parseOpenMetrics } from '../support/open-metrics.ts'
@@ -13,7 +14,8 @@ import { createScene } from '../support/scene.ts'
 // Every secret of the configuration is a canary here. The node, the price provider and the facilitator fail in many ways and
 // repeat in their errors all that was sent to them. Nothing the service prints or returns may contain a canary.
 
-const deployment = inject('deployment')
+// The chain is its own, because a second service with the same keys would be foreign use of them.
+let devnet: Devnet
 const canaries = {
   rpcPath: 'canary-rpc-path-5f3a9c',
   rpcQuery: 'canary-rpc-query-71be20',
@@ -38,6 +40,7 @@ let signed: string[] = []
 const bodies: string[] = []
 
 beforeAll(async () => {
+  devnet = await startDevnet({ mineEveryMs: 150 })
   // The service closes connections whose response it does not wait for.
   server = createServer((request, response) => void misbehave(request, response).catch(() => request.socket.destroy()))
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -50,7 +53,7 @@ beforeAll(async () => {
       printed += text
     },
     vars: {
-      ...workerVars(deployment),
+      ...workerVars(devnet.deployment),
       RPC_URL: `${node},${withPassword}`,
       OPERATOR_SECRET: canaries.operator,
       PRICE_REFRESH_SECRET: canaries.refresh,
@@ -70,6 +73,7 @@ afterAll(async () => {
   await service?.stop()
   server.closeAllConnections()
   server.close()
+  await devnet?.stop()
 })
 
 /** Fails as `fault` says, and repeats in its error all that it was sent. */
@@ -84,9 +88,11 @@ async function misbehave(request: IncomingMessage, response: ServerResponse): Pr
   const calls = [JSON.parse(body)].flat() as { id: number; method: string }[]
   const isForwarded = fault === 'forward' && !calls.some(({ method }) => method.startsWith('eth_sendRaw'))
   const reply = isForwarded
-    ? await fetch(deployment.rpcUrl, { method: 'POST', headers: { 'content-type': 'application/json' }, body }).then(
-        forwarded => forwarded.text(),
-      )
+    ? await fetch(devnet.deployment.rpcUrl, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body,
+      }).then(forwarded => forwarded.text())
     : JSON.stringify(
         ((errors: object[]) => (body.startsWith('[') ? errors : errors[0]))(
           calls.map(({ id }) => ({ jsonrpc: '2.0', id, error: { code: -32000, message: `${echo} ${body}` } })),
@@ -167,7 +173,7 @@ it('no failure makes the service print or return a secret', async () => {
 
   // A signed intent whose transaction no node accepts, and a fee that no facilitator settles.
   fault = 'forward'
-  const scene = createScene(service.url, deployment)
+  const scene = createScene(service.url, devnet.deployment)
   const agent = await scene.register(9, 'canary')
   const outcome = await scene
     .trade(agent, 'open', { symbol: 'NVDA', usdcAmount: '25' })
@@ -186,7 +192,9 @@ it('no failure makes the service print or return a secret', async () => {
   const nodes = families.get('ats_rpc_requests')?.samples.map(({ labels }) => labels.node)
   expect(new Set(nodes)).toEqual(new Set([`127.0.0.1:${port()}`, `127.0.0.1:${port()} 2`]))
 
-  const keys = Object.values(deployment.accounts).flatMap(entry => [entry].flat().map(({ privateKey }) => privateKey))
+  const keys = Object.values(devnet.deployment.accounts).flatMap(entry =>
+    [entry].flat().map(({ privateKey }) => privateKey),
+  )
   const secrets = {
     ...canaries,
     ...Object.fromEntries([...keys, ...signed].map((key, index) => [`key ${index}`, key.slice(2)])),
