@@ -173,6 +173,10 @@ it('no failure makes the service print or return a secret', async () => {
 
   // A signed intent whose transaction no node accepts, and a fee that no facilitator settles.
   fault = 'forward'
+  await vi.waitFor(
+    async () => expect((await send('/health/ready', { headers: operator })).body).toContain('GAS_BUDGET_AGENT'),
+    { timeout: 30_000, interval: 500 },
+  )
   const scene = createScene(service.url, devnet.deployment)
   const agent = await scene.register(9, 'canary')
   const outcome = await scene
@@ -184,7 +188,7 @@ it('no failure makes the service print or return a secret', async () => {
   const account = privateKeyToAccount(generatePrivateKey())
   signed = [await account.signMessage({ message: 'canary' })]
   await send('/signing/verify', { method: 'POST', body: { digest: `0x${'11'.repeat(32)}`, signature: signed[0] } })
-  expect((await send('/health/ready', { headers: operator })).body).toContain('GAS_BUDGET_AGENT')
+  await send('/health/ready', { headers: operator })
   await send('/health/ready')
 
   const { body: metrics } = await send('/metrics', { headers: operator })
