@@ -2,7 +2,15 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Address, createTestClient, http, parseEventLogs, parseUnits, publicActions } from 'viem'
+import {
+  type Address,
+  createTestClient,
+  http,
+  parseEventLogs,
+  parseUnits,
+  publicActions,
+  type TransactionReceipt,
+} from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
@@ -232,9 +240,9 @@ test('a reorg removes what the chain has done, and the chain goes on', async () 
     const hash = await client.sendRawTransaction({ serializedTransaction })
     return client.waitForTransactionReceipt({ hash, pollingInterval: 50 })
   }
-  const mined = send()
-  expect(await reorg(mined)).toBeGreaterThan(0)
-  const { transactionHash: hash, blockNumber, blockHash } = await mined
+  const mined: TransactionReceipt[] = []
+  expect(await reorg(async () => mined.push(await send()))).toBeGreaterThan(0)
+  const { transactionHash: hash, blockNumber, blockHash } = mined[0] as TransactionReceipt
   await expect(client.getTransactionReceipt({ hash })).rejects.toThrow('could not be found')
   expect(await client.getTransactionCount({ address })).toBe(nonce)
   await send()
