@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import type { V4MiniflareOptions } from 'miniflare'
 import { freePort } from '../devnet/anvil.ts'
+import { bundleModules } from '../scripts/bundle-modules.ts'
 import { childOf, cpuSeconds, startChild } from './child-process.ts'
 import type { Command } from './workerd-child.ts'
 
@@ -43,7 +44,7 @@ export async function startWorkerd({ vars, persistTo, port, bundle }: WorkerdOpt
   const options: V4MiniflareOptions = {
     ...(await bindings()),
     name: 'worker',
-    modules: [{ type: 'ESModule', path: 'worker.js', contents: readFileSync(bundle ?? (await ownBundle()), 'utf8') }],
+    modules: bundleModules(bundle ?? (await ownBundle())),
     bindings: vars,
     resourcePersistencePath: persistTo,
     unsafeDirectSockets: [{ host: '127.0.0.1', port: port ?? (await freePort()) }],

@@ -24,6 +24,7 @@ export const layers = [
   ['timeout'],
   ['config'],
   ['variable-schemas'],
+  ['secp256k1'],
   ['errors'],
 ] as const satisfies string[][]
 
