@@ -94,7 +94,7 @@ export function createAttemptSender({
   async function conclude(attempt: Attempt, submission: Submission): Promise<boolean> {
     switch (submission.kind) {
       case 'mined':
-        await intentOutcomes.include(attempt, submission.receipt)
+        await intentOutcomes.include([{ attempt, receipt: submission.receipt }])
         return true
       case 'accepted':
         if (attempt.digest !== null) journal.intents.markSent(attempt.digest)
@@ -146,7 +146,7 @@ export function createAttemptSender({
       await scheduler.wait(Math.min(POLL_DELAYS_MS[poll] ?? MAX_POLL_DELAY_MS, Math.max(0, deadline - Date.now())))
       if (!journal.attempts.isPending(attempt.hash)) return false
       const receipt = await receiptOf(attempt)
-      if (receipt) await intentOutcomes.include(attempt, receipt)
+      if (receipt) await intentOutcomes.include([{ attempt, receipt }])
     }
     return journal.attempts.isPending(attempt.hash)
   }
