@@ -7,12 +7,13 @@ import { startLoadGenerator } from './load-generator.ts'
 import { type LoadProfile, type Measurement, startTestbed } from './relay-throughput.ts'
 import { bundleWorker } from './workerd.ts'
 
-// `npm run bench:costs [-- --profile relay.cpuprofile] [--peer] [--intents 600] [--counts] [--latency]`: what one relayed intent costs: CPU, requests to
+// `npm run bench:costs [-- --profile relay.cpuprofile] [--peer] [--baseline worker.js] [--intents 600] [--counts] [--latency]`: what one relayed intent costs: CPU, requests to
 // the node, statements and rows of SQLite. A short run for work on the lane; `npm run bench` has the figures of record.
 const { values } = parseArgs({
   options: {
     intents: { type: 'string', default: '600' },
     profile: { type: 'string' },
+    baseline: { type: 'string' },
     peer: { type: 'boolean', default: false },
     counts: { type: 'boolean', default: false },
     latency: { type: 'boolean', default: false },
@@ -34,11 +35,16 @@ try {
     say('presigned, 100 a second', await testbed.raw(PACED))
   }
   if (values.peer) say('Express peer', await testbed.peer(measure => measure(CROWD)))
-  await testbed.service(1, async measure => {
-    say('64 clients', await measure(CROWD))
-    if (!values.latency) return
-    say('100 a second', await measure(PACED))
-  })
+  for (const bundle of [values.baseline ?? [], undefined].flat())
+    await testbed.service(
+      1,
+      async measure => {
+        const name = bundle ?? 'this build'
+        say(`${name}, 64 clients`, await measure(CROWD))
+        if (values.latency) say(`${name}, 100 a second`, await measure(PACED))
+      },
+      { bundle },
+    )
   if (values.counts) {
     const bundle = await bundleWorker('bench/worker-with-counters.ts', mkdtempSync(join(testbed.storage, 'bundle-')))
     await testbed.service(

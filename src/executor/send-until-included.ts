@@ -17,6 +17,8 @@ type WaitingAttempt = { attempt: Attempt; deadline: number; submission: PromiseW
 
 export type AttemptSender = ReturnType<typeof createAttemptSender>
 
+/** Fewer transactions at once are sent one by one, each with a request that returns its receipt. */
+const MIN_BATCHED = 4
 const MAX_SENDS = 3
 const RETRY_DELAY_MS = 250
 /** A slower inclusion counts as trouble for the lane's depth. */
@@ -93,7 +95,7 @@ export function createAttemptSender({
   async function submitWaiting(waiting: WaitingAttempt[]): Promise<void> {
     const others = waitsForBlock > 0 ? waiting : waiting.slice(0, -1)
     const size = sendBatchSize(rpc)
-    const batch = others.length > 1 && size > 1 ? others.slice(0, size) : []
+    const batch = others.length >= MIN_BATCHED && size > 1 ? others.slice(0, size) : []
     for (const { attempt, deadline, submission } of waiting.filter(one => !batch.includes(one)))
       submission.resolve(submitAndWait(attempt, deadline))
     if (batch.length === 0) return
