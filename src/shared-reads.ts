@@ -1,74 +1,72 @@
 import { waitUntil } from 'cloudflare:workers'
-import { withDeadline } from './timeout.ts'
 
 const MAX_READS_TOGETHER = 64
 /** How long a request waits for the read before its own. */
 const MAX_TURN_MS = 10
-/** How long a request waits for its result from another request, which may have been canceled. */
+/** How long a request waits for its result from another request, which may have failed. */
 const MAX_SHARED_READ_MS = 1_000
+const CHECK_MS = 2
 
-type Turn<Result> = { kind: 'lead' } | { kind: 'alone' } | { kind: 'result'; result: Result }
-type Waiting<Query, Result> = { query: Query; turn: PromiseWithResolvers<Turn<Result>> }
+/** A read that waits for its turn (`queued`) or for its result (`reading`). */
+type SharedRead<Query, Result> = {
+  query: Query
+  queuedAt: number
+  state: 'queued' | 'reading' | 'failed' | { result: Result }
+}
 
 /**
- * Returns a function that reads for one request of this isolate, together with the requests that wait at the same time. A read starts at
- * once if none is on its way; those that come meanwhile share the next one, which the first of them makes. A read that fails is repeated for
- * each of its requests. Every result is read after its request has asked for it.
+ * Returns a function that reads for one request of this isolate, together with the requests that wait at the same time. A read
+ * starts at once if none is on its way; those that come meanwhile share the next one, which one of them makes. If it fails,
+ * each request reads by itself. Every result is read after its request has asked for it.
  */
 export function createSharedReads<Query, Result>(
   readAll: (queries: readonly Query[]) => Promise<readonly Result[]>,
 ): (query: Query) => Promise<Result> {
-  let waiting: Waiting<Query, Result>[] = []
-  let reading: Promise<unknown> | undefined
+  let queue: SharedRead<Query, Result>[] = []
+  /** When the newest read began that is on its way, in epoch milliseconds. */
+  let readingSince: number | undefined
+  const isIdle = () => readingSince === undefined || Date.now() - readingSince > MAX_SHARED_READ_MS
 
   /** Reads for a request and for all that wait. */
   async function lead(query: Query): Promise<Result> {
-    const others = waiting.slice(0, MAX_READS_TOGETHER - 1)
-    waiting = waiting.slice(others.length)
+    const others = queue.splice(0, MAX_READS_TOGETHER - 1)
+    for (const other of others) other.state = 'reading'
+    const startedAt = Date.now()
+    readingSince = startedAt
     const read = readAll([query, ...others.map(other => other.query)])
-    reading = read
-    const settle = (turnOf: (index: number) => Turn<Result>) => {
-      for (const [index, { turn }] of others.entries()) turn.resolve(turnOf(index + 1))
-      if (reading !== read) return
-      reading = undefined
-      waiting[0]?.turn.resolve({ kind: 'lead' })
+    const settle = (stateOf: (index: number) => SharedRead<Query, Result>['state']) => {
+      if (readingSince === startedAt) readingSince = undefined
+      for (const [index, other] of others.entries()) other.state = stateOf(index + 1)
     }
-    const settled = read.then(
-      results => settle(index => ({ kind: 'result', result: results[index] as Result })),
-      () => settle(() => ({ kind: 'alone' })),
+    // Other requests wait for this read, so it must outlive the request that makes it.
+    waitUntil(
+      read.then(
+        results => settle(index => ({ result: results[index] as Result })),
+        () => settle(() => 'failed'),
+      ),
     )
-    // Other requests await this read, so it must outlive the request that makes it.
-    if (others.length > 0) waitUntil(settled)
-    try {
-      const [own] = await read
-      return own as Result
-    } catch (error) {
-      if (others.length === 0) throw error
-      return readAlone(query)
-    }
+    if (others.length === 0) return (await read)[0] as Result
+    const results = await read.catch(() => undefined)
+    return results === undefined ? readAlone(query) : (results[0] as Result)
   }
 
-  async function readAlone(query: Query): Promise<Result> {
-    const [result] = await readAll([query])
-    return result as Result
-  }
-
-  /** Takes a request out of the queue. Returns whether it was still there. */
-  function leaveQueue(own: Waiting<Query, Result>): boolean {
-    const isWaiting = waiting.includes(own)
-    waiting = waiting.filter(other => other !== own)
-    return isWaiting
-  }
+  const readAlone = async (query: Query): Promise<Result> => (await readAll([query]))[0] as Result
 
   return async query => {
-    if (reading === undefined) return lead(query)
-    const own: Waiting<Query, Result> = { query, turn: Promise.withResolvers() }
-    waiting.push(own)
-    const early = await withDeadline(own.turn.promise, Date.now() + MAX_TURN_MS, () => undefined)
-    if (leaveQueue(own)) return lead(query)
-    const turn =
-      early ??
-      (await withDeadline(own.turn.promise, Date.now() + MAX_SHARED_READ_MS, () => ({ kind: 'alone' }) as const))
-    return turn.kind === 'result' ? turn.result : readAlone(query)
+    if (isIdle()) return lead(query)
+    const own: SharedRead<Query, Result> = { query, queuedAt: Date.now(), state: 'queued' }
+    queue.push(own)
+    for (;;) {
+      // A request must not await a promise of another one: it would go on in that request, and end with it.
+      await new Promise(resolve => setTimeout(resolve, CHECK_MS))
+      const { state } = own
+      const waitedMs = Date.now() - own.queuedAt
+      if (typeof state === 'object') return state.result
+      if (state === 'failed' || waitedMs > MAX_SHARED_READ_MS) return readAlone(query)
+      if (state === 'queued' && (isIdle() || waitedMs > MAX_TURN_MS)) {
+        queue = queue.filter(other => other !== own)
+        return lead(query)
+      }
+    }
   }
 }

@@ -7,6 +7,7 @@ import {
   executionsOf,
   hashOf,
   isSend,
+  losesConnection,
   newRequest,
   node,
   nonceOf,
@@ -51,6 +52,37 @@ describe('a relayed intent', () => {
     await Promise.all(requests.map(request => relayUntilMined(executor, request)))
     expect(await Promise.all(requests.map(executionsOf))).toEqual(requests.map(() => 1n))
     expect(await nonceOf(account.address)).toBe(200)
+  })
+})
+
+describe('intents at the same time', () => {
+  test('leave together: in batches of simulations and sends, with the receipts of whole blocks', async () => {
+    const { executor } = newLane()
+    const relayMany = async () => {
+      const requests = Array.from({ length: 24 }, () => newRequest())
+      await Promise.all(requests.map(request => relayUntilMined(executor, request)))
+      return requests
+    }
+    // The first call is estimated, and the first batches of sends are small.
+    for (let round = 0; round < 3; round++) await relayMany()
+    node.requests = []
+    const requests = await relayMany()
+    const countOf = (name: string) => node.requests.filter(method => method.includes(name)).length
+    expect(countOf('eth_call')).toBeLessThan(16)
+    expect(countOf('eth_sendRawTransaction')).toBeLessThan(16)
+    expect(countOf('eth_getBlockReceipts')).toBeGreaterThan(0)
+    expect(await Promise.all(requests.map(executionsOf))).toEqual(requests.map(() => 1n))
+  })
+
+  test('share a batch, but not its faults', async () => {
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    node.fault = ({ method }, forward) =>
+      method.startsWith('batch eth_') && !method.includes('Count') ? losesConnection() : forward()
+    const requests = Array.from({ length: 24 }, () => newRequest())
+    await Promise.all(requests.map(request => relayUntilMined(executor, request)))
+    expect(await Promise.all(requests.map(executionsOf))).toEqual(requests.map(() => 1n))
+    expect(await nonceOf(account.address)).toBe(25)
   })
 })
 

@@ -242,11 +242,11 @@ describe('concurrent calls', () => {
     const node = await startNode((calls, isBatch) => {
       const replies = calls.map(call => ({ id: call.id, result: `0x0${targetOf(call)}` }))
       return isBatch ? replies : (replies[0] as object)
-    })
+    }, 5)
     const callNode = createCallBatcher(createTransport(urlsOf(node)))
     expect(await callNode(callTo(1))).toEqual({ result: '0x01' })
     const first = callNode(callTo(2))
-    await Promise.resolve()
+    await new Promise(setImmediate)
     const others = [3, 4, 5].map(digit => callNode(callTo(digit)))
     expect(await Promise.all([first, ...others])).toEqual(['0x02', '0x03', '0x04', '0x05'].map(result => ({ result })))
     expect(node.requests.map(calls => calls.map(targetOf))).toEqual([[1], [2], [3, 4, 5]])
