@@ -73,14 +73,20 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
         ]),
       ),
 
-    /** Returns the digest that holds a group's nonce: one that is in flight or was executed. */
-    holderOf(group: string, groupNonce: string): Hex | undefined {
-      const [holder] = select(
-        `"group" = ? AND group_nonce = ? AND state NOT IN ('rejected', 'reverted')`,
+    /**
+     * Returns the intent with a request's digest, and the digest that holds its group's nonce: one that is in flight or was
+     * executed.
+     */
+    findWithHolder({ digest, group, groupNonce }: RelayRequest): { known?: JournalIntent; holder?: Hex } {
+      const intents = select(
+        `digest = ?1 OR ("group" = ?2 AND group_nonce = ?3 AND state NOT IN ('rejected', 'reverted'))`,
+        digest,
         group,
         groupNonce,
       )
-      return holder?.digest
+      const known = intents.find(intent => intent.digest === digest)
+      const holder = intents.find(intent => intent.digest !== digest)?.digest
+      return { ...(known && { known }), ...(holder !== undefined && { holder }) }
     },
 
     unsettled: () => select(`state IN ('prepared', 'sent') ORDER BY created_at`),
