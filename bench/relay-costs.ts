@@ -7,8 +7,9 @@ import { startLoadGenerator } from './load-generator.ts'
 import { type LoadProfile, type Measurement, startTestbed } from './relay-throughput.ts'
 import { bundleWorker } from './workerd.ts'
 
-// `npm run bench:costs [-- --profile relay.cpuprofile] [--peer] [--baseline worker.js] [--intents 600] [--counts] [--latency]`: what one relayed intent costs: CPU, requests to
-// the node, statements and rows of SQLite. A short run for work on the lane; `npm run bench` has the figures of record.
+// `npm run bench:costs [-- --peer] [--baseline worker.js] [--latency] [--counts] [--profile relay.cpuprofile]`: what one relayed
+// intent costs: CPU, requests to the node, statements and rows of SQLite. A short run for work on the lane; --baseline measures
+// another bundle in the same run. `npm run bench` measures the targets.
 const { values } = parseArgs({
   options: {
     intents: { type: 'string', default: '600' },

@@ -8,22 +8,20 @@ import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import type { IntentOutcomes } from './intent-outcomes.ts'
 import type { Journal } from './store.ts'
 
-export type InclusionWatch = ReturnType<typeof createInclusionWatch>
-
 const POLL_DELAYS_MS = [50, 50, 50, 50, 100, 100, 200, 400, 800]
 const MAX_POLL_DELAY_MS = 1_600
 /** How long a send that waits for its block stands in for the polls. */
 const MAX_SIGNAL_WAIT_MS = 1_000
 /** Up to this many attempts are looked up by their hashes; for more, whole blocks are read. */
 const MAX_BY_HASH = 4
-/** Every so many polls without a result, the attempts are looked up by their hashes too: their block may have been missed. */
+/** Every fifth poll without a result looks the attempts up by their hashes: their block may have been missed. */
 const POLLS_BY_BLOCK = 5
 const MAX_RECEIPTS_PER_POLL = 100
 const MAX_BLOCKS_PER_POLL = 4
 
 /**
- * Finds the receipts of attempts that a node has accepted. While there are many, each block's receipts are read once, with one request. A new
- * block is noticed by a send that waited for it; without one, the node is polled.
+ * Finds the receipts of attempts that a node has accepted. While there are many, the receipts of each block are read with one
+ * request. A send that waits for its own receipt tells that there is a new block; without one, the node is polled.
  */
 export function createInclusionWatch({
   rpc,
@@ -45,7 +43,7 @@ export function createInclusionWatch({
   let newBlock: number | undefined
   let signal = Promise.withResolvers<void>()
 
-  /** Waits until an attempt is not pending any more or the deadline (epoch milliseconds) has passed. Returns whether it is pending. */
+  /** Waits until an attempt is not pending, at most until the deadline (epoch milliseconds). Returns whether it is pending. */
   async function isPendingUntil(attempt: Attempt, deadline: number): Promise<boolean> {
     const { hash } = attempt
     if (!journal.attempts.isPending(hash)) return false

@@ -1,9 +1,9 @@
-/** A stage that is busy for longer than this takes the next batch nevertheless, so that a slow node holds nobody up. */
+/** A stage that is busy for longer takes the next batch nevertheless, so that a slow node holds nobody up. */
 const MAX_WAIT_MS = 10
 
 /**
- * Returns a function that hands items to `work` in batches (group commit). A stage that is idle takes at once whatever waits; while it works, the
- * next items collect. `work` gets at most `maxItems` and resolves when the stage is free again; it must not throw.
+ * Returns a function that hands items to `work` in batches (group commit). An idle stage takes at once whatever waits; while it
+ * works, the next items collect. `work` gets at most `maxItems`, resolves when the stage is idle again and must not throw.
  */
 export function createBatcher<Item>(work: (items: Item[]) => Promise<void>, maxItems: number): (item: Item) => void {
   let waiting: Item[] = []

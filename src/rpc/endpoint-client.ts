@@ -22,7 +22,10 @@ export type Endpoint = {
   acceptsBatches: boolean
   /** Whether the node may support eth_sendRawTransactionSync. */
   supportsSyncSend: boolean
-  /** How many transactions are sent to the node in one batch, and until when none are, in epoch milliseconds; see submit-batch.ts. */
+  /**
+   * How many transactions the node gets in one batch, how many batches in a row were slow, and until when it gets none (epoch
+   * milliseconds); see submit-batch.ts.
+   */
   sendBatches: { size: number; slow: number; pausedUntil: number }
 }
 
