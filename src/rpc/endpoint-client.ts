@@ -33,7 +33,7 @@ export type Endpoint = {
 const MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 
 /** The first batch of transactions to a node shows whether it holds each until it is in a block. */
-export const MIN_SEND_BATCH = 2
+export const MIN_SEND_BATCH = 4
 
 /** Creates the client of one node. `node` is its name in metrics. Nothing is sent yet. */
 export function createEndpoint(url: string, node: string): Endpoint {

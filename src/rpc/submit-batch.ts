@@ -10,7 +10,7 @@ const MAX_SEND_BATCH = 64
  * A node that needs longer for each transaction of a batch holds it until it is in a block, as a sequencer does. It works off a
  * batch one by one, so each transaction would wait for the blocks of all before it.
  */
-const MAX_ACCEPTANCE_MS = 100
+const MAX_ACCEPTANCE_MS = 150
 /** After this many slow batches in a row, transactions are sent one by one for a while. */
 const MAX_SLOW_BATCHES = 2
 const PAUSE_MS = 60_000

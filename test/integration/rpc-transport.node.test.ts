@@ -305,18 +305,17 @@ describe('signed bytes in a batch', () => {
 
   it('grow in number while the node is quick, and go one by one to a node that holds each until its block', async () => {
     const reply = result(`0x${'ab'.repeat(32)}`)
-    const [quick, slow] = [await startNode(reply), await startNode(reply, 500)]
-    const [toQuick, toSlow] = [createTransport(urlsOf(quick)), createTransport(urlsOf(slow))]
-    const sizesAfter = async (rpc: RpcTransport) => {
+    const [quick, slow] = [await startNode(reply), await startNode(reply, 400)]
+    const sizesAfter = async (rpc: RpcTransport, raws: Hex[]) => {
       const sizes = [sendBatchSize(rpc)]
       for (let batch = 0; batch < 2; batch++) {
-        await submitBatch(rpc, ['0x01', '0x02'])
+        await submitBatch(rpc, raws)
         sizes.push(sendBatchSize(rpc))
       }
       return sizes
     }
-    expect(await sizesAfter(toSlow)).toEqual([2, 2, 1])
-    expect(await sizesAfter(toQuick)).toEqual([2, 4, 8])
+    expect(await sizesAfter(createTransport(urlsOf(slow)), ['0x01', '0x02'])).toEqual([4, 4, 1])
+    expect(await sizesAfter(createTransport(urlsOf(quick)), Array<Hex>(20).fill('0x01'))).toEqual([4, 8, 16])
   })
 })
 
