@@ -34,13 +34,15 @@ export type WorkerdOptions = {
   port?: number | undefined
   /** The path of a bundle from `bundleWorker`; the service's own by default. */
   bundle?: string | undefined
+  /** The port of the inspector; none by default, because it costs time. */
+  inspectorPort?: number | undefined
 }
 
 const root = join(import.meta.dirname, '..')
 const CONFIG = join(root, 'wrangler.toml')
 
 /** Serves the Worker with the bindings of wrangler.toml in its own workerd, and resolves once it listens. */
-export async function startWorkerd({ vars, persistTo, port, bundle }: WorkerdOptions): Promise<Workerd> {
+export async function startWorkerd({ vars, persistTo, port, bundle, inspectorPort }: WorkerdOptions): Promise<Workerd> {
   const options: V4MiniflareOptions = {
     ...(await bindings()),
     name: 'worker',
@@ -52,6 +54,7 @@ export async function startWorkerd({ vars, persistTo, port, bundle }: WorkerdOpt
     port: 0,
     cf: false,
     telemetry: { enabled: false },
+    ...(inspectorPort !== undefined && { inspectorPort }),
   }
   const host = startChild(join(import.meta.dirname, 'workerd-child.ts'))
   const send = (command: Command) => host.send(command)
