@@ -38,6 +38,7 @@ export class Keeper extends ServiceKeeper {
     Object.defineProperty(sql, 'exec', {
       value: (query: string, ...bindings: SqlStorageValue[]) => {
         const cursor = execute(query, ...bindings)
+        if (bindings[0] === 'last_cycle' && query.startsWith('INSERT')) this.#cycles++
         if (/^\s*SELECT/i.test(query)) {
           const rows = cursor.toArray()
           count(cursor)
@@ -47,11 +48,6 @@ export class Keeper extends ServiceKeeper {
         return cursor
       },
     })
-  }
-
-  override async runCycle(): Promise<void> {
-    this.#cycles++
-    await super.runCycle()
   }
 
   counters(wrong: number): KeeperCounters {
