@@ -11,7 +11,7 @@ import { type KeeperStore, openKeeperStore } from './store.ts'
 /** The interval between the starts of cycles while positions are open. */
 const CYCLE_INTERVAL_MS = 1_000
 /** The pause after a cycle that took longer. */
-const MIN_PAUSE_MS = 100
+const MIN_PAUSE_MS = 250
 /** How long `runCycle` waits for transactions. Later outcomes are recorded when they come. */
 const OUTCOME_TIMEOUT_MS = 3_000
 /** The interval while none is: positions may also be opened without this service. */

@@ -7,6 +7,7 @@ import { PositionStatus, TriggerType } from '../../src/protocol/enums.ts'
 import type { WatchedPosition } from '../../src/protocol/position.ts'
 import { chain, FRONTIER, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
+import { disarmKeeper } from '../support/disarm-keeper.ts'
 import { randomOf } from '../support/seeded-random.ts'
 import { call, deployment } from '../support/surfaces.ts'
 
@@ -18,7 +19,7 @@ const MAX_PRICE_AGE = 86_400
 const sql = (query: string, ...bindings: SqlStorageValue[]): Promise<void> =>
   runInDurableObject(keeper(), (_, { storage }) => void storage.sql.exec(query, ...bindings))
 
-/** Adds open positions that do not exist on the chain: a cycle's sweep finds 170 of them closed. */
+/** Adds open positions that do not exist on the chain: a cycle finds 170 to 600 of them closed. */
 const FIRST_FILLER = 1_000_000
 const addFillers = () =>
   sql(
@@ -38,8 +39,7 @@ async function opened(
   const trader = await newTrader({ vault: FRONTIER })
   const positionId = await openPosition(trader, { symbol: 'COIN', usdcAmount: '50', exits })
   const { entryPriceUsdc } = (await call('getPosition', { agentId: trader.agentId, positionId })).body.position
-  await keeper().runCycle()
-  await runInDurableObject(keeper(), (_, { storage }) => storage.deleteAlarm())
+  await disarmKeeper(keeper())
   await sweepAfter(FIRST_FILLER)
   return { trader, positionId, moveTo: factor => chain.setPrice('COIN', ((entryPriceUsdc / 1e6) * factor).toFixed(2)) }
 }
