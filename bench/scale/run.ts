@@ -48,6 +48,7 @@ const ROUNDS = [
   { triggerBps: -350, priceBps: 9_795 },
 ]
 const BLOCK_SECONDS = 0.25
+const IDLE_TURNS = 4
 /** What the sweep has to reach from where it is to the row that was made wrong. */
 const SWEEP_DISTANCE = 2_000
 const FILL_TIMEOUT_MS = 300_000
@@ -95,15 +96,12 @@ async function measureRow(size: number, isLast: boolean) {
   say(`${size}: opened after ${((performance.now() - before) / 1_000).toFixed(0)} s`)
 
   await sleep(Math.max(2_000, exitedAt + AFTER_EXIT_MS - Date.now()))
-  const nodeBefore = cpuSeconds(anvil)
-  await sleep(seconds * 500)
-  const nodeAlone = (cpuSeconds(anvil) - nodeBefore) / (seconds / 2)
-
   const workerd: Workerd = await startWorkerd({ vars, persistTo: join(folder, 'state'), bundle })
   const counters = async (path = 'counters', positionId = 0) =>
     (await (await fetch(`${workerd.url}/bench/${path}?positionId=${positionId}`)).json()) as KeeperCounters
   try {
     const startedAt = performance.now()
+    await counters('wake')
     while ((await counters()).cursor < size) {
       if (performance.now() - startedAt > FILL_TIMEOUT_MS) throw new Error('The keeper did not read all positions.')
       await sleep(250)
@@ -113,7 +111,7 @@ async function measureRow(size: number, isLast: boolean) {
     say(`${size}: read after ${fillSeconds.toFixed(1)} s`)
     await sleep(3_000)
 
-    const idle = await measureIdle(workerd, counters, nodeAlone)
+    const idle = await measureIdle(workerd, counters)
     say(`${size}: idle ${JSON.stringify(idle)}`)
     const sweep = await measureSweep(counters, size)
     say(`${size}: sweep ${JSON.stringify(sweep)}`)
@@ -139,7 +137,6 @@ async function measureRow(size: number, isLast: boolean) {
     return {
       size,
       load,
-      nodeAlone,
       fillSeconds,
       fillCpu,
       idle,
@@ -183,28 +180,48 @@ async function openUpTo(size: number): Promise<void> {
 
 type Counters = (path?: string, positionId?: number) => Promise<KeeperCounters>
 
-/** Measures the keeper while no exit is due: CPU in cores, the rest per cycle. */
-async function measureIdle(workerd: Workerd, counters: Counters, nodeAlone: number) {
+/**
+ * Measures the keeper while no exit is due: CPU in milliseconds, the rest per cycle too. It pauses the keeper in turns, because
+ * what the node uses without it changes with the load of the machine.
+ */
+async function measureIdle(workerd: Workerd, counters: Counters) {
   const read = async () => ({
     ...(await counters()),
     ...proxy.traffic(),
     worker: workerd.cpuSeconds(),
     node: cpuSeconds(anvil),
   })
-  const [before, startedAt] = [await read(), performance.now()]
-  await sleep(seconds * 1_000)
-  const [after, elapsed] = [await read(), (performance.now() - startedAt) / 1_000]
-  const cycles = after.cycles - before.cycles
-  const perCycle = (name: 'requests' | 'bytesUp' | 'bytesDown' | 'rowsRead' | 'rowsWritten') =>
-    (after[name] - before[name]) / cycles
+  type Reading = Awaited<ReturnType<typeof read>>
+  const during = async (ms: number) => {
+    const [before, startedAt] = [await read(), performance.now()]
+    await sleep(ms)
+    const after = await read()
+    const more = (name: Exclude<keyof Reading, 'isWrong'>) => after[name] - before[name]
+    return { more, elapsed: (performance.now() - startedAt) / 1_000 }
+  }
+  const idle: Awaited<ReturnType<typeof during>>[] = []
+  const paused: typeof idle = []
+  for (let turn = 0; turn < IDLE_TURNS; turn++) {
+    await counters('pause')
+    paused.push(await during((seconds * 500) / IDLE_TURNS))
+    await counters('wake')
+    await sleep(1_000)
+    idle.push(await during((seconds * 1_000) / IDLE_TURNS))
+  }
+  const sumOf = (parts: typeof idle, name: Exclude<keyof Reading, 'isWrong'>) =>
+    parts.reduce((sum, { more }) => sum + more(name), 0)
+  const secondsOf = (parts: typeof idle) => parts.reduce((sum, { elapsed }) => sum + elapsed, 0)
+  const cycles = sumOf(idle, 'cycles')
+  const nodeAlone = sumOf(paused, 'node') / secondsOf(paused)
   return {
-    cyclesPerSecond: cycles / elapsed,
-    workerMs: (1_000 * (after.worker - before.worker)) / cycles,
-    nodeMs: (1_000 * (after.node - before.node - nodeAlone * elapsed)) / cycles,
-    requests: perCycle('requests'),
-    kibibytes: (perCycle('bytesUp') + perCycle('bytesDown')) / 1_024,
-    rowsRead: perCycle('rowsRead'),
-    rowsWritten: perCycle('rowsWritten'),
+    cyclesPerSecond: cycles / secondsOf(idle),
+    workerMs: (1_000 * sumOf(idle, 'worker')) / cycles,
+    nodeMs: (1_000 * (sumOf(idle, 'node') - nodeAlone * secondsOf(idle))) / cycles,
+    nodeAlone,
+    requests: sumOf(idle, 'requests') / cycles,
+    kibibytes: (sumOf(idle, 'bytesUp') + sumOf(idle, 'bytesDown')) / cycles / 1_024,
+    rowsRead: sumOf(idle, 'rowsRead') / cycles,
+    rowsWritten: sumOf(idle, 'rowsWritten') / cycles,
   }
 }
 

@@ -23,12 +23,12 @@ export class Keeper extends ServiceKeeper {
   #cycles = 0
   #rowsRead = 0
   #rowsWritten = 0
-  readonly #sql: SqlStorage
+  readonly #storage: DurableObjectStorage
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
     const { sql } = ctx.storage
-    this.#sql = sql
+    this.#storage = ctx.storage
     const execute = sql.exec.bind(sql)
     const count = (cursor: SqlStorageCursor<Record<string, SqlStorageValue>>) => {
       this.#rowsRead += cursor.rowsRead
@@ -53,7 +53,7 @@ export class Keeper extends ServiceKeeper {
   counters(wrong: number): KeeperCounters {
     const [rowsRead, rowsWritten] = [this.#rowsRead, this.#rowsWritten]
     const numberOf = (query: string, ...bindings: SqlStorageValue[]) =>
-      Number(this.#sql.exec<{ value: string | number }>(query, ...bindings).toArray()[0]?.value ?? 0)
+      Number(this.#storage.sql.exec<{ value: string | number }>(query, ...bindings).toArray()[0]?.value ?? 0)
     const named = (name: string) => numberOf('SELECT value FROM keeper WHERE name = ?', name)
     const counters = {
       cycles: this.#cycles,
@@ -68,9 +68,16 @@ export class Keeper extends ServiceKeeper {
     return counters
   }
 
+  /** Stops the cycles until the next `wake`. */
+  async pause(): Promise<void> {
+    await this.#storage.deleteAlarm()
+    await this.runCycle()
+    await this.#storage.deleteAlarm()
+  }
+
   /** Forgets the triggers of a position. */
   forgetTriggers(positionId: number): void {
-    this.#sql.exec('UPDATE position SET below = NULL, above = NULL WHERE id = ?', positionId)
+    this.#storage.sql.exec('UPDATE position SET below = NULL, above = NULL WHERE id = ?', positionId)
   }
 }
 
@@ -88,11 +95,10 @@ export default {
     const name = `${env.CHAIN_ID}:${JSON.parse(env.CONTRACTS ?? '{}').TradeRouter}`
     const keeper = env.KEEPER.get(env.KEEPER.idFromName(name)) as unknown as DurableObjectStub<Keeper>
     const positionId = Number(searchParams.get('positionId'))
+    if (pathname === '/bench/wake') await keeper.wake()
+    if (pathname === '/bench/pause') await keeper.pause()
     if (pathname === '/bench/forget') await keeper.forgetTriggers(positionId)
-    if (pathname.startsWith('/bench/')) {
-      await keeper.wake()
-      return Response.json(await keeper.counters(positionId))
-    }
+    if (pathname.startsWith('/bench/')) return Response.json(await keeper.counters(positionId))
     return service.fetch(request)
   },
 } satisfies ExportedHandler<Env>

@@ -55,7 +55,7 @@ export async function readWatchedPositions(
     agentIds: knownAgentIds,
   }: {
     positionIds: readonly bigint[]
-    /** Positions of which only the fingerprints are read; undefined to read no fingerprints at all. */
+    /** Positions of which only the fingerprints are read; undefined for so few that they need none. */
     compared?: readonly bigint[] | undefined
     cursor?: bigint
     /** Markets to read although none of the positions may be in them. */
@@ -76,8 +76,8 @@ export async function readWatchedPositions(
   const fingerprints = new Map<bigint, Hex>()
 
   /** Reads a page of positions, with the tokens, vaults and agents that were not read yet. */
-  async function readPage(ids: readonly bigint[], alsoCompared: readonly bigint[] = []) {
-    const hashed = compared === undefined ? [] : [...ids, ...alsoCompared]
+  async function readPage(ids: readonly bigint[], isHashed: boolean, alsoCompared: readonly bigint[] = []) {
+    const hashed = isHashed ? [...ids, ...alsoCompared] : []
     const { block, values } = await readWithFingerprints(chain, hashed, fingerprints => ({
       fingerprints,
       positionCount: optional(call(positionManager(chain), 'positionCount', [])),
@@ -120,11 +120,16 @@ export async function readWatchedPositions(
   }
 
   const pending = [...positionIds, ...(cursor === undefined ? [] : idsBetween(cursor + 1n, cursor + SPARE_POSITIONS))]
-  const { positionCount, ...first } = await readPage(pending.splice(0, POSITIONS_PER_CALL), compared)
+  const { positionCount, ...first } = await readPage(
+    pending.splice(0, POSITIONS_PER_CALL),
+    compared !== undefined,
+    compared,
+  )
   const last =
     cursor === undefined || positionCount < cursor + MAX_NEW_POSITIONS ? positionCount : cursor + MAX_NEW_POSITIONS
   if (cursor !== undefined) pending.push(...idsBetween(cursor + SPARE_POSITIONS + 1n, last))
-  while (pending.length > 0) await readPage(pending.splice(0, POSITIONS_PER_CALL))
+  // What needs a second page will be compared by later reads.
+  while (pending.length > 0) await readPage(pending.splice(0, POSITIONS_PER_CALL), true)
 
   const open = records.filter(({ status }) => status === PositionStatus.Open)
   for (const { token, vault, agentId } of open) {
@@ -134,7 +139,7 @@ export async function readWatchedPositions(
   }
   const isUnread = ({ token, vault, agentId }: (typeof open)[number]) =>
     !tokenMarkets.has(token) || !vaultMarkets.has(vault) || !closingSinceByAgent.has(agentId)
-  while (open.some(isUnread)) await readPage([])
+  while (open.some(isUnread)) await readPage([], false)
 
   // A fingerprint that is newer than the mandate would hide that the mandate has changed.
   for (const { positionId, agentId } of open)
