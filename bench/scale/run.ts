@@ -51,7 +51,7 @@ const BLOCK_SECONDS = 0.25
 const IDLE_TURNS = 4
 /** What the sweep has to reach from where it is to the row that was made wrong. */
 const SWEEP_DISTANCE = 2_000
-const FILL_TIMEOUT_MS = 300_000
+const FILL_TIMEOUT_MS = 900_000
 /** The keeper reads the position of an executed exit for this long. */
 const AFTER_EXIT_MS = 61_000
 

@@ -55,8 +55,10 @@ export function refreshedEntry(
   entry: KeeperEntry,
   position: WatchedPosition,
   decimals: number,
-  fingerprint?: Hex,
+  read?: Hex,
 ): KeeperEntry {
+  // Until an exit is recorded, the row is not what the chain says.
+  const fingerprint = entry.firedRules === position.nextRuleIndex ? read : undefined
   const { agentId, vault, token, triggers, sellsAtAnyPrice } = newEntry(position, decimals)
   const isSame =
     entry.agentId === agentId &&
