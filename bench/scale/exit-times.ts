@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Address, hexToBigInt, parseUnits } from 'viem'
+import { type Address, hexToBigInt, numberToHex, parseUnits } from 'viem'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import type { Devnet } from '../../devnet/index.ts'
@@ -40,7 +40,7 @@ export async function measureExits(
         {
           address: deployment.contracts.PositionManager as Address,
           topics: [FIRED],
-          fromBlock: `0x${(lastBlock + 1n).toString(16)}`,
+          fromBlock: numberToHex(lastBlock),
         },
       ],
     })
