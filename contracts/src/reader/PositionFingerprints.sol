@@ -31,7 +31,8 @@ contract PositionFingerprints {
         }
     }
 
-    /// @dev A deployment with the protocol's functions alone has no `positionStateOf`, and no mandates.
+    /// @dev A deployment with the protocol's functions alone has no `positionStateOf`, and no mandates. What a failed call
+    /// returns is hashed like anything else.
     function _hashOf(address positionManager, address agentRegistry, uint256 positionId)
         private
         view
@@ -40,11 +41,16 @@ contract PositionFingerprints {
         (bool success, bytes memory state) =
             positionManager.staticcall(abi.encodeCall(IPositionManager.positionStateOf, positionId));
         if (success && state.length >= 32) {
+            // The first word; the state has at least one.
+            // forge-lint: disable-next-line(unsafe-typecast)
             uint256 agentId = uint256(bytes32(state));
+            // forge-lint: disable-next-line(unchecked-call)
             (, bytes memory mandate) = agentRegistry.staticcall(abi.encodeCall(IAgentRegistry.mandateStateOf, agentId));
             return keccak256(bytes.concat(state, mandate));
         }
+        // forge-lint: disable-next-line(unchecked-call)
         (, bytes memory position) = positionManager.staticcall(abi.encodeCall(IPositionManager.getPosition, positionId));
+        // forge-lint: disable-next-line(unchecked-call)
         (, bytes memory rules) = positionManager.staticcall(abi.encodeCall(IPositionManager.getExitRules, positionId));
         return keccak256(bytes.concat(position, rules));
     }
