@@ -82,3 +82,8 @@ export function cpuSeconds(pid: number): number {
   const time = execFileSync('ps', ['-o', 'time=', '-p', `${pid}`], { encoding: 'utf8' }).trim()
   return time.split(':').reduce((seconds, part) => seconds * 60 + Number(part), 0)
 }
+
+/** Returns the memory that a process holds, in MiB. */
+export function residentMebibytes(pid: number): number {
+  return Number(execFileSync('ps', ['-o', 'rss=', '-p', `${pid}`], { encoding: 'utf8' })) / 1_024
+}
