@@ -1,6 +1,11 @@
 import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { shardName } from '../../src/live/client.ts'
+import { openEventLog } from '../../src/live/store.ts'
+import { streamPlacesOf } from '../../src/live/stream-places.ts'
+import type { StreamOpening } from '../../src/live/stream-request.ts'
+import { MAX_STREAMS_PER_OBJECT } from '../../src/live/subscribers.ts'
 import { GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { listen, type StreamListener } from '../support/event-stream.ts'
@@ -36,7 +41,18 @@ function captureLog(level: 'error' | 'warn'): Body[] {
   return lines
 }
 
-const streams = () => env.EVENT_STREAMS.getByName(`${deployment.chainId}`)
+const eventLog = () => env.EVENT_STREAMS.getByName(`${deployment.chainId}`)
+const shard = (index: number) => env.EVENT_STREAM_SHARDS.getByName(shardName({ id: deployment.chainId }, index))
+const shardOf = (client: string) => streamPlacesOf(client, 250, 16)[0]?.object ?? 0
+/** Addresses whose streams are in different objects. */
+const addresses = Array.from({ length: 64 }, (_, index) => `192.0.2.${index}`)
+  .filter((address, index, all) => all.findIndex(other => shardOf(other) === shardOf(address)) === index)
+  .slice(0, 3)
+const openingOf = (opening: Partial<StreamOpening>) =>
+  new Request('http://streams/', {
+    method: 'POST',
+    body: JSON.stringify({ filter: {}, client: 'a', maxStreams: 250, ...opening }),
+  })
 
 let trader: Trader
 beforeAll(async () => {
@@ -115,20 +131,17 @@ describe('a stream', () => {
   })
 })
 
-it('refuses a stream beyond the capacity of the object', async () => {
-  const openingOf = (client: string) => ({ method: 'POST', body: JSON.stringify({ filter: {}, client }) })
+it('refuses a stream beyond the capacity of its object', async () => {
   let held: Response[] = []
-  await runInDurableObject(streams(), async object => {
-    const requests = Array.from(
-      { length: 4_000 },
-      (_, client) => new Request('http://streams/', openingOf(`${client}`)),
-    )
-    held = await Promise.all(requests.map(request => object.fetch(request)))
+  const full = shard(shardOf('unknown'))
+  await runInDurableObject(full, async object => {
+    const clients = Array.from({ length: MAX_STREAMS_PER_OBJECT }, (_, client) => `${client}`)
+    held = await Promise.all(clients.map(client => object.fetch(openingOf({ client }))))
   })
   const lines = { error: captureLog('error'), warn: captureLog('warn') }
   const response = await request('/events')
   vi.restoreAllMocks()
-  await runInDurableObject(streams(), () => Promise.all(held.map(({ body }) => body?.cancel())))
+  await runInDurableObject(full, () => Promise.all(held.map(({ body }) => body?.cancel())))
   expect([response.status, (await response.json<Body>()).code]).toEqual([503, 'TOO_MANY_STREAMS'])
   const isRefusal = ({ code }: Body) => code === 'TOO_MANY_STREAMS'
   expect(lines.error.filter(isRefusal)).toEqual([])
@@ -310,9 +323,94 @@ describe('a client that reconnects', () => {
     const positionId = await openPosition(trader, { symbol: 'MSFT', usdcAmount: '50' })
     const { id } = await before.next('trade')
     await before.leave()
-    await evictDurableObject(streams())
+    await evictDurableObject(eventLog())
+    await evictDurableObject(shard(shardOf('unknown')))
     await submit(trader, 'submitReduceIntent', { positionId, exitBps: 5000 })
     const stream = await connect(path, { 'last-event-id': id })
     expect((await stream.next('trade')).data).toMatchObject({ type: 'PositionReduced', positionId })
+  })
+})
+
+describe('streams in different objects', () => {
+  beforeAll(async () => {
+    trader = await newTrader()
+  })
+
+  it('carry the same events with the same ids in the same order, and an id of one resumes in any other', async () => {
+    const path = `/agents/${trader.agentId}/events`
+    const live = await Promise.all(addresses.map(address => connect(path, { 'cf-connecting-ip': address })))
+    const start = live.map(stream => stream.lastEventId())
+    const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '50' })
+    await submit(trader, 'submitReduceIntent', { positionId, exitBps: 10_000 })
+    const seen = await Promise.all(
+      live.map(async stream => {
+        await stream.until(() => stream.events.some(({ data }) => data.type === 'PositionClosed'))
+        return stream.events.slice(0, stream.events.findIndex(({ data }) => data.type === 'PositionClosed') + 1)
+      }),
+    )
+    expect(new Set(seen.map(events => JSON.stringify(events))).size).toBe(1)
+    expect(new Set(addresses.map(shardOf)).size).toBe(3)
+
+    // An object that the deployment has only with a larger number of them.
+    const filter = { agentId: Number(trader.agentId) }
+    for (const lastEventId of [start[0] ?? '', seen[0]?.[0]?.id ?? '']) {
+      const resumed = listen(await shard(200).fetch(openingOf({ filter, lastEventId })))
+      open.push(resumed)
+      const expected = seen[0]?.slice((seen[0]?.findIndex(({ id }) => id === lastEventId) ?? 0) + 1) ?? []
+      await resumed.until(() => resumed.events.length >= expected.length)
+      expect(resumed.events.slice(0, expected.length)).toEqual(expected)
+    }
+  })
+
+  it('get the events that were logged but not sent when the log died, before the next one', async () => {
+    const agentId = Number(trader.agentId)
+    const live = await Promise.all(
+      addresses.map(address => connect(`/agents/${agentId}/events`, { 'cf-connecting-ip': address })),
+    )
+    const unsent = { type: 'intent', agentId, vault: undefined, data: { unsent: true } } as const
+    await runInDurableObject(eventLog(), (_, { storage }) => void openEventLog(storage.sql).appendOffChain([unsent]))
+    await evictDurableObject(eventLog())
+    await openPosition(trader, { symbol: 'AAPL', usdcAmount: '50' })
+    for (const stream of live) {
+      await stream.next('trade')
+      expect(stream.events[0]?.data).toEqual({ unsent: true })
+      expect(new Set(stream.events.map(({ id }) => id)).size).toBe(stream.events.length)
+    }
+  })
+
+  it('are counted together, and their objects are not called once they are closed', async () => {
+    const live = await Promise.all(addresses.map(address => connect('/events', { 'cf-connecting-ip': address })))
+    expect((await eventLog().status()).streams).toBe(3)
+    await Promise.all(live.map(stream => stream.leave()))
+    await vi.waitUntil(async () => (await eventLog().status()).streams === 0)
+    await openPosition(trader, { symbol: 'MSFT', usdcAmount: '50' })
+    const listening = () =>
+      runInDurableObject(eventLog(), (_, { storage }) => storage.sql.exec('SELECT * FROM listening_shard').toArray())
+    await vi.waitUntil(async () => (await listening()).length === 0)
+  })
+})
+
+describe('the objects of an address', () => {
+  it.each([
+    [250, 16],
+    [4_000, 16],
+    [999, 3],
+    [1, 16],
+    [100_000, 256],
+  ])('hold %i streams, of %i objects', (maxStreams, objects) => {
+    const places = streamPlacesOf('192.0.2.1', maxStreams, objects)
+    expect(places.reduce((sum, place) => sum + place.maxStreams, 0)).toBe(maxStreams)
+    expect(new Set(places.map(({ object }) => object)).size).toBe(places.length)
+    expect(places.every(({ object }) => object >= 0 && object < objects)).toBe(true)
+  })
+
+  it('are spread evenly over all objects', () => {
+    const counts = Array.from({ length: 16 }, () => 0)
+    for (let client = 0; client < 4_000; client++) {
+      const [{ object = 0 } = {}] = streamPlacesOf(`10.0.${client >> 8}.${client & 255}`, 250, 16)
+      counts[object] = (counts[object] ?? 0) + 1
+    }
+    expect(Math.min(...counts)).toBeGreaterThan(150)
+    expect(Math.max(...counts)).toBeLessThan(350)
   })
 })
