@@ -18,6 +18,8 @@ export type Workerd = {
   logs(): string
   /** Returns the CPU seconds that all threads of workerd used. */
   cpuSeconds(): number
+  /** Returns the size of the JavaScript heap of the Worker and all of its objects, garbage included. Needs `inspects`. */
+  heapBytes(): Promise<number>
   /** Evicts an object from memory, as the platform does with idle ones. */
   evict(object: { className: string; name: string }): Promise<void>
   /** Kills workerd with SIGKILL. Its storage remains. */
@@ -31,6 +33,8 @@ export type WorkerdOptions = {
   /** The folder of Durable Objects and databases; existing ones are loaded. */
   persistTo: string
   port?: number | undefined
+  /** Whether `heapBytes` can be called; it opens a port for the inspector. */
+  inspects?: boolean | undefined
   /** The path of a bundle from `bundleWorker`; the service's own by default. */
   bundle?: string | undefined
 }
@@ -39,7 +43,7 @@ const root = join(import.meta.dirname, '..')
 const CONFIG = join(root, 'wrangler.toml')
 
 /** Serves the Worker with the bindings of wrangler.toml in its own workerd, and resolves once it listens. */
-export async function startWorkerd({ vars, persistTo, port, bundle }: WorkerdOptions): Promise<Workerd> {
+export async function startWorkerd({ vars, persistTo, port, inspects, bundle }: WorkerdOptions): Promise<Workerd> {
   const options: V4MiniflareOptions = {
     ...(await bindings()),
     name: 'worker',
@@ -50,6 +54,7 @@ export async function startWorkerd({ vars, persistTo, port, bundle }: WorkerdOpt
     host: '127.0.0.1',
     port: 0,
     cf: false,
+    ...(inspects && { inspectorPort: 0 }),
     telemetry: { enabled: false },
   }
   const host = startChild(join(import.meta.dirname, 'workerd-child.ts'))
@@ -64,6 +69,11 @@ export async function startWorkerd({ vars, persistTo, port, bundle }: WorkerdOpt
       pid,
       logs: host.logs,
       cpuSeconds: () => cpuSeconds(pid),
+      async heapBytes() {
+        send({ measureHeap: true })
+        const measured = await host.report()
+        return 'heapBytes' in measured ? measured.heapBytes : Number.NaN
+      },
       async evict(object) {
         send({ evict: object })
         await host.report()
