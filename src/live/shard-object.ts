@@ -26,7 +26,7 @@ export class EventStreamShardObject extends DurableObject<Env> {
   })
   /** The row that the log is known to have. */
   #target = 0
-  #catchingUp: Promise<void> | undefined
+  #isCatchingUp = false
   #heartbeat: ReturnType<typeof setInterval> | undefined
 
   /** Opens a stream. Returns it as the body, or status 400 with `{ code: StreamRefusal }`. */
@@ -35,12 +35,14 @@ export class EventStreamShardObject extends DurableObject<Env> {
     const seat = this.#subscribers.reserve(client, maxStreams)
     if (typeof seat === 'string') return refuseStream(seat)
     try {
+      const known = this.#window.newest()
       const start = await this.#log().follow(this.#name(), lastEventId)
       if ('code' in start) {
         seat.leave()
         return refuseStream(start.code)
       }
       const { after, newest } = start
+      this.#startOverIfRestored(known, newest)
       if (this.#window.newest() === undefined) this.#window.startAt(newest)
       const body = this.#subscribers.open({ filter, seat }, after, lastEventId ?? newest.id)
       this.#heartbeat ??= setInterval(() => this.ctx.waitUntil(this.#beat()), HEARTBEAT_MS)
@@ -79,12 +81,9 @@ export class EventStreamShardObject extends DurableObject<Env> {
   #reach({ seq }: LogCursor) {
     this.#target = Math.max(this.#target, seq)
     if (this.#isComplete()) return
-    this.#catchingUp ??= this.#readMissed()
-      .catch(error => logFailure('event streams failure', error))
-      .finally(() => {
-        this.#catchingUp = undefined
-      })
-    this.ctx.waitUntil(this.#catchingUp)
+    if (this.#isCatchingUp) return
+    this.#isCatchingUp = true
+    this.ctx.waitUntil(this.#readMissed().catch(error => logFailure('event streams failure', error)))
   }
 
   #isComplete(): boolean {
@@ -92,11 +91,15 @@ export class EventStreamShardObject extends DurableObject<Env> {
   }
 
   async #readMissed() {
-    while (!this.#isComplete()) {
-      const from = this.#window.newest()?.seq ?? 0
-      const { events, through } = await this.#log().readEvents({}, from, EVENTS_PER_READ)
-      if (through.seq <= from) return // the log was deleted
-      this.#append(events, through)
+    try {
+      while (!this.#isComplete()) {
+        const from = this.#window.newest()?.seq ?? 0
+        const { events, through } = await this.#log().readEvents({}, from, EVENTS_PER_READ)
+        if (through.seq <= from) return // the log was deleted
+        if (this.#window.newest()) this.#append(events, through)
+      }
+    } finally {
+      this.#isCatchingUp = false
     }
   }
 
@@ -109,10 +112,23 @@ export class EventStreamShardObject extends DurableObject<Env> {
     }
     this.#subscribers.sendHeartbeat()
     try {
-      this.#reach(await this.#log().beat(this.#name()))
+      const known = this.#window.newest()
+      const newest = await this.#log().beat(this.#name())
+      if ((this.#window.newest()?.seq ?? 1e15) < newest.seq)
+        console.error('DEBUG beat found gap', this.#window.newest()?.seq, newest.seq)
+      this.#startOverIfRestored(known, newest)
+      this.#reach(newest)
     } catch (error) {
       logFailure('event streams failure', error)
     }
+  }
+
+  /** Ends all streams if the log has fewer rows than before, because an older state of it was restored. Clients resume. */
+  #startOverIfRestored(known: LogCursor | undefined, { seq }: LogCursor) {
+    if (known === undefined || seq >= known.seq) return
+    this.#window.stop()
+    this.#target = 0
+    this.#subscribers.disconnectAll(new Error('The event log was restored to an older state.'))
   }
 
   #name(): string {

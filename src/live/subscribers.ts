@@ -113,6 +113,10 @@ export function createSubscribers({
       }
     },
 
+    disconnectAll(error: Error) {
+      for (const subscriber of subscribers) disconnect(subscriber, error)
+    },
+
     /** Opens a stream of the events after a row of the log. `id` is the id that the client resumed from, or the row's. */
     open({ filter, seat }: Pick<Subscriber, 'filter' | 'seat'>, after: number, id: string): ReadableStream<Uint8Array> {
       let subscriber: Subscriber

@@ -1,8 +1,9 @@
 import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { shardName } from '../../src/live/client.ts'
-import { openEventLog } from '../../src/live/store.ts'
+import type { StreamEvent } from '../../src/live/event.ts'
+import { type EventLog, openEventLog } from '../../src/live/store.ts'
 import { streamPlacesOf } from '../../src/live/stream-places.ts'
 import type { StreamOpening } from '../../src/live/stream-request.ts'
 import { MAX_STREAMS_PER_OBJECT } from '../../src/live/subscribers.ts'
@@ -362,31 +363,58 @@ describe('streams in different objects', () => {
     }
   })
 
-  it('get the events that were logged but not sent when the log died, before the next one', async () => {
-    const agentId = Number(trader.agentId)
-    const live = await Promise.all(
-      addresses.map(address => connect(`/agents/${agentId}/events`, { 'cf-connecting-ip': address })),
-    )
-    const unsent = { type: 'intent', agentId, vault: undefined, data: { unsent: true } } as const
-    await runInDurableObject(eventLog(), (_, { storage }) => void openEventLog(storage.sql).appendOffChain([unsent]))
-    await evictDurableObject(eventLog())
-    await openPosition(trader, { symbol: 'AAPL', usdcAmount: '50' })
-    for (const stream of live) {
-      await stream.next('trade')
-      expect(stream.events[0]?.data).toEqual({ unsent: true })
-      expect(new Set(stream.events.map(({ id }) => id)).size).toBe(stream.events.length)
-    }
-  })
+  describe('of a log that nothing else writes to', () => {
+    const unsent: StreamEvent = { type: 'intent', agentId: 7, vault: undefined, data: { unsent: true } }
+    let chainId = 990_000
+    const log = () => env.EVENT_STREAMS.getByName(`${chainId}`)
 
-  it('are counted together, and their objects are not called once they are closed', async () => {
-    const live = await Promise.all(addresses.map(address => connect('/events', { 'cf-connecting-ip': address })))
-    expect((await eventLog().status()).streams).toBe(3)
-    await Promise.all(live.map(stream => stream.leave()))
-    await vi.waitUntil(async () => (await eventLog().status()).streams === 0)
-    await openPosition(trader, { symbol: 'MSFT', usdcAmount: '50' })
-    const listening = () =>
-      runInDurableObject(eventLog(), (_, { storage }) => storage.sql.exec('SELECT * FROM listening_shard').toArray())
-    await vi.waitUntil(async () => (await listening()).length === 0)
+    /** Writes to the log without its object, which reads it again at the next call, as after a crash. */
+    async function write(change: (eventLog: EventLog, sql: SqlStorage) => void) {
+      await runInDurableObject(log(), (_, { storage }) => change(openEventLog(storage.sql), storage.sql))
+      await evictDurableObject(log())
+    }
+    async function openIn(object: number): Promise<StreamListener> {
+      const stub = env.EVENT_STREAM_SHARDS.getByName(shardName({ id: chainId }, object))
+      const listener = listen(await stub.fetch(openingOf({})))
+      open.push(listener)
+      await listener.until(() => listener.comments.includes('open'))
+      return listener
+    }
+    beforeEach(async () => {
+      chainId++
+      await write(eventLog => eventLog.start(100, '0x00', 0))
+    })
+
+    it('get the events that were logged but not sent when the log died, before the next one', async () => {
+      const live = await Promise.all([0, 1, 2].map(openIn))
+      await write(eventLog => void eventLog.appendOffChain([unsent]))
+      await log().restart()
+      for (const stream of live) {
+        await stream.next('reorg')
+        expect(stream.events.map(({ event }) => event)).toEqual(['intent', 'reorg'])
+        expect(stream.events[0]?.data).toEqual(unsent.data)
+        expect(stream.events[1]?.data.commonAncestor).toBeNull()
+      }
+    })
+
+    it('end when an older state of the log was restored, because its next events may have the same ids', async () => {
+      await write(eventLog => void eventLog.appendOffChain([unsent, unsent]))
+      const live = await openIn(0)
+      await write((_, sql) => void sql.exec('DELETE FROM entry WHERE seq > 1'))
+      await openIn(0)
+      await expect(live.until(() => false)).rejects.toThrow('restored to an older state')
+    })
+
+    it('are counted together, and their objects are not called once they are closed', async () => {
+      const live = await Promise.all([0, 1, 2].map(openIn))
+      expect((await log().status()).streams).toBe(3)
+      await Promise.all(live.map(stream => stream.leave()))
+      await vi.waitUntil(async () => (await log().status()).streams === 0, { timeout: 30_000, interval: 100 })
+      await log().restart()
+      const listening = () =>
+        runInDurableObject(log(), (_, { storage }) => storage.sql.exec('SELECT * FROM listening_shard').toArray())
+      await vi.waitUntil(async () => (await listening()).length === 0, { timeout: 30_000, interval: 20 })
+    })
   })
 })
 
