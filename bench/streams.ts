@@ -43,11 +43,12 @@ const workerd = await startWorkerd({ vars, persistTo: storage, inspects: true })
 try {
   const agents = await registerAgents(devnet, agentsFor(INTENTS))
   const intents = await signOpens(devnet, agents, INTENTS)
+  await untilEvents(({ blockNumber }) => blockNumber !== null)
   const warmUp = await openStreamClients(workerd.url, WARM_UP)
   await submit(intents[0])
   await warmUp.untilAllHave(1)
   warmUp.close()
-  await untilNoStreams()
+  await untilEvents(({ streams }) => streams === 0)
 
   const before = { resident: residentBytes(), heap: await workerd.heapBytes() }
   const usedBefore = workerd.cpuSeconds()
@@ -136,11 +137,12 @@ async function quiet(ids: readonly string[][]) {
 
 const sum = (ids: readonly string[][]) => ids.reduce((total, { length }) => total + length, 0)
 
-async function untilNoStreams() {
+/** Resolves once the service's readiness shows this state of the event streams. */
+async function untilEvents(is: (events: { streams: number; blockNumber: string | null }) => boolean) {
   for (;;) {
     const response = await fetch(`${workerd.url}/health/ready`)
-    const { events } = (await response.json()) as { events: { streams: number } }
-    if (events.streams === 0) return
+    const { events } = (await response.json()) as { events?: Parameters<typeof is>[0] }
+    if (events && is(events)) return
     await new Promise(resolve => setTimeout(resolve, 500))
   }
 }

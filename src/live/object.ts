@@ -61,6 +61,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   #hasUnreadChanges = false
   #isFailing = false
   #isCatchingUp = false
+  #isCatchUpDue = false
   #beatenAt = 0
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -218,10 +219,14 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
 
   /** The indexer reads the chain about once a second; a mined intent makes it read at once. */
   async #catchUpAfterInclusion() {
+    this.#isCatchUpDue = true
     if (this.#isCatchingUp) return
     this.#isCatchingUp = true
-    await this.#catchUp()
-    await scheduler.wait(MIN_CATCH_UP_INTERVAL_MS)
+    while (this.#isCatchUpDue) {
+      this.#isCatchUpDue = false
+      await this.#catchUp()
+      await scheduler.wait(MIN_CATCH_UP_INTERVAL_MS)
+    }
     this.#isCatchingUp = false
   }
 

@@ -114,8 +114,6 @@ export class EventStreamShardObject extends DurableObject<Env> {
     try {
       const known = this.#window.newest()
       const newest = await this.#log().beat(this.#name())
-      if ((this.#window.newest()?.seq ?? 1e15) < newest.seq)
-        console.error('DEBUG beat found gap', this.#window.newest()?.seq, newest.seq)
       this.#startOverIfRestored(known, newest)
       this.#reach(newest)
     } catch (error) {

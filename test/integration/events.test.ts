@@ -32,7 +32,7 @@ async function connect(path: string, headers: Record<string, string> = {}): Prom
   return listener
 }
 afterEach(async () => {
-  await Promise.all(open.splice(0).map(listener => listener.leave()))
+  await Promise.allSettled(open.splice(0).map(listener => listener.leave()))
 })
 
 /** Collects the log lines of a level until the mocks are restored. */
