@@ -76,6 +76,9 @@ it('a client resumes exactly after its last event, whatever branch that was on',
       expect(idsAfter(opened, '105-999999')).toEqual([])
       expect(idsAfter(opened, '106-3')).toEqual([])
       expect(idsAfter(opened, '107-0')).toBe('ahead')
+      expect(idsAfter(opened, '1106-0')).toBe('ahead')
+      // So far ahead that the index is not read for it.
+      expect(idsAfter(opened, '1107-0')).toBe('unknown')
       expect(idsAfter(opened, '99-999999')).toBe('unknown')
       expect(idsAfter(opened, '105-0.1')).toBe('unknown')
     }
