@@ -2,8 +2,6 @@ import type { EventFilter, LoggedEvent } from './event.ts'
 import type { EventPage, LogWindow } from './log-window.ts'
 import { encodeEvent, encodeHeartbeat, encodeOpening } from './sse-frames.ts'
 
-export type Subscribers = ReturnType<typeof createSubscribers>
-
 /** How much a stream may buffer. A client further behind is served from the log instead of from memory. */
 const MAX_BUFFERED_BYTES = 32 * 1024
 const EVENTS_PER_READ = 50
