@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 
 /** What a child process reports; `problem` is an Error's message. */
-export type ChildReport = { url: string } | { done: true } | { problem: string }
+export type ChildReport = { url: string } | { done: true } | { heapBytes: number } | { problem: string }
 
 /** A child process together with the processes that it started: they exit together, at the latest with this process. */
 export type Child = {

@@ -19,6 +19,8 @@ export type Workerd = {
   logs(): string
   /** Returns the CPU seconds that all threads of workerd used. */
   cpuSeconds(): number
+  /** Returns the size of the JavaScript heap of the Worker and all of its objects, garbage included. Needs `inspectorPort`. */
+  heapBytes(): Promise<number>
   /** Evicts an object from memory, as the platform does with idle ones. */
   evict(object: { className: string; name: string }): Promise<void>
   /** Kills workerd with SIGKILL. Its storage remains. */
@@ -34,7 +36,7 @@ export type WorkerdOptions = {
   port?: number | undefined
   /** The path of a bundle from `bundleWorker`; the service's own by default. */
   bundle?: string | undefined
-  /** The port of the inspector; none by default, because it costs time. */
+  /** The port of the inspector, 0 for a free one; none by default, because it costs time. */
   inspectorPort?: number | undefined
 }
 
@@ -68,6 +70,11 @@ export async function startWorkerd({ vars, persistTo, port, bundle, inspectorPor
       pid,
       logs: host.logs,
       cpuSeconds: () => cpuSeconds(pid),
+      async heapBytes() {
+        send({ measureHeap: true })
+        const measured = await host.report()
+        return 'heapBytes' in measured ? measured.heapBytes : Number.NaN
+      },
       async evict(object) {
         send({ evict: object })
         await host.report()

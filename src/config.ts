@@ -5,6 +5,7 @@ import {
   type Contracts,
   chainVariables,
   deployments,
+  eventStreamObjects,
   type GasBudget,
   gasBudget,
   httpUrl,
@@ -31,6 +32,7 @@ export const VERSION = '0.1.0'
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 const DEFAULT_READ_LEASE_MS = 100
 const DEFAULT_PRICE_REFRESH_INTERVAL_SECONDS = 30
+const DEFAULT_EVENT_STREAM_OBJECTS = 16
 const DEFAULT_MAX_STREAMS_PER_ADDRESS = 250
 const DEFAULT_INCLUSION_TIMEOUT_MS = 15_000
 const DEFAULT_SUBMISSION_TIMEOUT_MS = 4_500
@@ -177,6 +179,8 @@ export type Config = {
   submissionTimeoutMs: number
   gasBudgets: GasBudgets
   rateLimits: RateLimitQuotas
+  /** How many Durable Objects hold the event streams. */
+  eventStreamObjects: number
   /** How many event streams a client may have open. */
   maxStreamsPerAddress: number
   /** Undefined if the deployment delivers no webhooks. */
@@ -303,6 +307,7 @@ export function parseConfig(variables: Variables): Config {
     submissionTimeoutMs: parseOne('SUBMISSION_TIMEOUT_MS', submissionTimeoutMs) ?? DEFAULT_SUBMISSION_TIMEOUT_MS,
     gasBudgets,
     rateLimits,
+    eventStreamObjects: parseOne('EVENT_STREAM_OBJECTS', eventStreamObjects) ?? DEFAULT_EVENT_STREAM_OBJECTS,
     maxStreamsPerAddress: parseOne('MAX_STREAMS_PER_ADDRESS', maxStreamsPerAddress) ?? DEFAULT_MAX_STREAMS_PER_ADDRESS,
     webhooks: parseWebhooks(),
     problems,

@@ -9,7 +9,7 @@ import { HistoryIndexerObject } from './history/object.ts'
 import { createApp } from './http/app.ts'
 import { withResponseCache } from './http/in-memory-response-cache.ts'
 import { withRequestMetrics } from './http/request-metrics.ts'
-import { eventStreamsOf } from './live/client.ts'
+import { eventLogOf } from './live/client.ts'
 import { EventStreamsObject } from './live/object.ts'
 import { logFailure } from './log.ts'
 import { notifySubscribers } from './mcp/notify-subscribers.ts'
@@ -30,6 +30,7 @@ import { webhooksOf } from './webhooks/client.ts'
 
 export { IntakeSwitchesObject as IntakeSwitches } from './intake-switches/object.ts'
 export { KeeperObject as Keeper } from './keeper/object.ts'
+export { EventStreamShardObject as EventStreamShard } from './live/shard-object.ts'
 export { MetricTotalsObject as MetricTotals } from './metrics/object.ts'
 export { PaymentLedgerObject as PaymentLedger } from './payments/object.ts'
 export { WebhooksObject as Webhooks } from './webhooks/object.ts'
@@ -57,7 +58,7 @@ const serveMcp = createMcpRoute({
 // Every isolate that runs a Durable Object evaluates this module too. Nobody could read what it delivers otherwise.
 if (config.operatorSecret !== undefined || 'METRICS' in env) context.metrics.start()
 
-const eventStreams = () => config.chain && eventStreamsOf(env.EVENT_STREAMS, config.chain)
+const eventStreams = () => config.chain && eventLogOf(env.EVENT_STREAMS, config.chain)
 /** Completes work that no caller waits for. Errors are ignored. */
 const runInBackground = (work: Promise<unknown> | undefined) => waitUntil(Promise.resolve(work).catch(() => {}))
 
