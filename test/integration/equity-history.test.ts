@@ -223,20 +223,24 @@ describe('sampling', () => {
   it('looks again for what is due if a reorg happens meanwhile', async () => {
     const samples = openSampleStore(env.HISTORY, trading)
     const finish = vi.fn(samples.finish)
-    const findDue = vi.fn(async (...query: Parameters<typeof samples.findDue>) => {
-      const due = await samples.findDue(...query)
-      if (findDue.mock.calls.length === 1) sampler.onReorg()
-      return due
+    const startPass = vi.fn(async (...query: Parameters<typeof samples.startPass>) => {
+      const pass = await samples.startPass(...query)
+      if (startPass.mock.calls.length === 1) sampler.onReorg()
+      return pass
     })
-    const sampler = createEquitySampler({ chain: trading, samples: { ...samples, findDue, finish }, vaults: () => [] })
+    const sampler = createEquitySampler({
+      chain: trading,
+      samples: { ...samples, startPass, finish },
+      vaults: () => [],
+    })
     const cursor = await readCursor()
     expect(await sampler.sampleRound(cursor, async () => undefined)).toBe(true)
-    expect({ lookups: findDue.mock.calls.length, finished: finish.mock.calls.length }).toEqual({
+    expect({ lookups: startPass.mock.calls.length, finished: finish.mock.calls.length }).toEqual({
       lookups: 1,
       finished: 0,
     })
     await sampler.sampleRound(cursor, async () => undefined)
-    expect(findDue).toHaveBeenCalledTimes(2)
+    expect(startPass).toHaveBeenCalledTimes(2)
   })
 })
 
