@@ -80,7 +80,7 @@ export async function readLeaderboard(
   const { cursor, asOf, lagBlocks } = snapshot
   const block = query.cursor?.block ?? cursor.block
   if (block < cursor.block - KEPT_VERSION_BLOCKS + EXPIRY_MARGIN_BLOCKS) return undefined
-  const [rows, [scan]] = snapshot.results.map(({ results }) => results) as unknown as [StandingRow[], [ScanRow?]]
+  const [rows, [scan]] = snapshot.results.map(({ results }) => results) as [StandingRow[], ScanRow[]]
   const rank = query.cursor?.rank ?? 0
   const page = rows.slice(0, limit)
   const last = rows.length > limit ? page.at(-1) : scan
