@@ -126,6 +126,8 @@ async function measure(bundle: string, size: number): Promise<Row[]> {
       }
       throw new Error('The samples are not complete.')
     })
+    const late = await read('/bench/late')
+    if (late !== '0') throw new Error(`${late} agents were not sampled.`)
     const uris = Array.from({ length: size }, (_, index) => `svc://agents/${agentIdAt(index)}/positions`)
     for (let from = 0; from < size; from += 500) await read('/bench/subscribe', uris.slice(from, from + 500))
     await count('notification of one agent, with a subscriber for each', REPEATS, async () => {

@@ -4,7 +4,10 @@ import type { Counts } from './meter.ts'
 // The bill of a month on the Workers Paid plan, from measured counts. Prices and what is included: public pages of the
 // platform, which docs/scaling.md names with their dates.
 
-/** What happens in a month. Positions are open and streams connected around the clock, on average. */
+/**
+ * What happens in a month. Positions are open and streams connected around the clock, on average; a stream connects again
+ * once an hour.
+ */
 export type Month = {
   name: string
   title: string
@@ -64,7 +67,7 @@ export function billFor({ steps, idleHour }: Measured, month: Month): { lines: L
     (intents.reduce((total, counts) => total + counts[name], 0) / intents.length) * month.intents +
     steps.register[name] * month.registrations +
     steps.sample[name] * month.openPositions * 4 * HOURS +
-    steps.streamMinute[name] * month.streams * 60 * HOURS +
+    steps.stream[name] * month.streams * HOURS +
     steps.cron[name] * 60 * HOURS
   const requests = month.intents * 2 + month.registrations * 3 + month.reads + 60 * HOURS
   const lines = [

@@ -10,7 +10,7 @@ export const STEPS = {
   ladder: 'ladder update: quote and intent',
   sample: 'quarter-hourly sample of an open position',
   close: 'close: quote and intent',
-  streamMinute: 'minute of an open event stream',
+  stream: 'event stream: opening it, and a minute',
   cron: 'cron run without work',
 } as const
 export type StepName = keyof typeof STEPS

@@ -24,6 +24,13 @@ const readIndexed = async () =>
     .first()
     .catch(() => null)) ?? { block: -1, changedTo: -1, quarter: -1 }
 
+/** Returns how many agents with open positions have no sample of the last quarter of an hour that was sampled. */
+const countLate = () =>
+  env.HISTORY.prepare(
+    `SELECT count(*) AS late FROM equity
+    WHERE until IS NULL AND open_count > 0 AND timestamp < (SELECT quarter FROM sampling) * 900`,
+  ).first<number>('late')
+
 const hub = () => env.MCP_HUB.getByName('hub')
 
 /** Subscribes a new session to each resource. */
@@ -38,6 +45,7 @@ export default {
     if (pathname === '/bench/counts') return Response.json(readCounts())
     if (pathname === '/bench/cron') return Response.json((await service.scheduled()) ?? null)
     if (pathname === '/bench/indexed') return Response.json(await readIndexed())
+    if (pathname === '/bench/late') return Response.json(await countLate())
     if (pathname === '/bench/fill') return Response.json((await fillIndex(env.HISTORY, await request.json())) ?? null)
     if (pathname === '/bench/subscribe') return Response.json((await subscribe(await request.json())) ?? null)
     if (pathname === '/bench/notify') return Response.json((await notify(await request.json())) ?? null)
