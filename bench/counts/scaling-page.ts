@@ -54,8 +54,8 @@ function billTable(measured: Measured, month: (typeof MONTHS)[number]): string {
   const rows = lines.map(({ item, used, included, price, dollars }) => [
     item,
     figure(used),
-    included,
-    price,
+    included ?? '',
+    price ?? '',
     `$${dollars.toFixed(2)}`,
   ])
   return table(
