@@ -8,7 +8,7 @@ import type { Counts } from './meter.ts'
  * What happens in a month. Positions are open and streams connected around the clock, on average; a stream connects again
  * once an hour.
  */
-export type Month = {
+type Month = {
   name: string
   intents: number
   registrations: number

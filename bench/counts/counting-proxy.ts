@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 /** What a node received and sent: HTTP requests, JSON-RPC calls in them, and bytes of both directions. */
-export type RpcCounts = { requests: number; calls: number; bytes: number }
+type RpcCounts = { requests: number; calls: number; bytes: number }
 export type CountingProxy = { url: string; counts(): RpcCounts; stop(): Promise<void> }
 
 /** Starts a proxy in front of a node that counts its requests. `rewrite` changes the text of a request. */

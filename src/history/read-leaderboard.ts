@@ -170,7 +170,7 @@ export function selectStandings(
 }
 
 /** Returns the query for the last entry that a short page passed over; it finds none if no entries follow. */
-export function selectScanEnd(
+function selectScanEnd(
   db: Pick<D1Database, 'prepare'>,
   query: LeaderboardQuery,
   start: number,
