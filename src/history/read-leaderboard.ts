@@ -170,11 +170,7 @@ export function selectStandings(
 }
 
 /** Returns the query for the last entry that a short page passed over; it finds none if no entries follow. */
-function selectScanEnd(
-  db: Pick<D1Database, 'prepare'>,
-  query: LeaderboardQuery,
-  start: number,
-): D1PreparedStatement {
+function selectScanEnd(db: Pick<D1Database, 'prepare'>, query: LeaderboardQuery, start: number): D1PreparedStatement {
   const [entries, page] = [entriesOf(query, start), pageOf(query, start)]
   return db
     .prepare(
