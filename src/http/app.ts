@@ -10,6 +10,7 @@ import type { Refusal } from '../errors/refusal.ts'
 import { refuse, toRefusal } from '../errors/refuse.ts'
 import { count } from '../metrics/recorder.ts'
 import { operations } from '../operations/index.ts'
+import { admissionOf } from './admission.ts'
 import type { AppEnv } from './app-env.ts'
 import { type Assets, addDocsRoutes } from './docs-routes.ts'
 import { addOperationRoute } from './operation-route.ts'
@@ -47,7 +48,7 @@ export function createApp(contextOf: () => Context, assets?: Assets, workerVersi
     }),
   )
   app.use(async (c, next) => {
-    const client = withClient(contextOf(), c.req.raw.headers)
+    const client = withClient(contextOf(), c.req.raw.headers, admissionOf(c.req.raw)?.client)
     const context = withAuthorization(client, c.req.header('Authorization'))
     c.set('context', withPayment(context, paymentOf(c.req.raw.headers)))
     await next()

@@ -153,13 +153,13 @@ const isDeeperThan = (levels: number, value: unknown): boolean =>
   value !== null &&
   (levels === 0 || Object.values(value).some(inner => isDeeperThan(levels - 1, inner)))
 
-/** Returns the response to a client that has exhausted one of its limits; undefined if it has not. */
+/** Returns the response to a client that is over one of its limits; undefined if it is not. */
 function refusalOf(counts: readonly RateLimitCount[]): Response | undefined {
-  const exhausted = counts.find(({ isExhausted }) => isExhausted)
-  if (exhausted === undefined) return undefined
-  const { error, code } = rateLimited(exhausted).body
+  const exceeded = counts.find(count => count.exceeded)
+  if (exceeded === undefined) return undefined
+  const { error, code } = rateLimited(exceeded).body
   count('ats_refusals', { code, surface: 'mcp' })
-  return rpcError(429, -32000, error, { 'retry-after': `${exhausted.resetSeconds}`, ...rateLimitFields(counts) })
+  return rpcError(429, -32000, error, { 'retry-after': `${exceeded.resetSeconds}`, ...rateLimitFields(counts) })
 }
 
 /** Returns the response with more header fields. */

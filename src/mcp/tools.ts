@@ -13,6 +13,7 @@ import {
   defaultToolSets,
   type JsonOperation,
   type Operation,
+  rateLimitOf,
   type ToolDefinition,
   type ToolSet,
   toolSetOf,
@@ -107,8 +108,11 @@ export async function callTool(
   const operation = selectedTools(selection).find(({ tool }) => tool.name === name)
   if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${name}`)
   try {
+    const callContext = contextOf(context, call)
     const output = await measureCall(operation.id, () =>
-      operation.run(contextOf(context, call), operation.parse(urlFieldsAsText(operation, input))),
+      inTurn(callContext, operation, () =>
+        operation.run(callContext, operation.parse(urlFieldsAsText(operation, input))),
+      ),
     )
     const { body: reply, payment } = output instanceof OperationReply ? output : { body: output }
     const body = responseForTools(reply)
@@ -127,6 +131,16 @@ export async function callTool(
       ...(payment?.required && { structuredContent: body }),
       ...paymentMeta(payment),
     }
+  }
+}
+
+/** Runs a call once its client may be worked for, as over HTTP. */
+async function inTurn<Output>({ client }: Context, operation: ToolOperation, run: () => Promise<Output>) {
+  await client?.enter({ getsOut: rateLimitOf(operation) === undefined })
+  try {
+    return await run()
+  } finally {
+    client?.leave()
   }
 }
 
