@@ -2,6 +2,7 @@ import type { RateLimitName } from '../config.ts'
 import { operations } from '../operations/index.ts'
 import { type Operation, rateLimitOf } from '../operations/operation.ts'
 import type { RateLimitCount, RateLimits } from '../rate-limits.ts'
+import { parseSessionId } from './session-id.ts'
 
 const operationOfTool = new Map(
   (operations as readonly Operation[]).flatMap(operation =>
@@ -21,7 +22,8 @@ export async function countMessages(
 ): Promise<RateLimitCount[]> {
   const client = limits?.ofClient(headers)
   if (client === undefined) return []
-  const session = headers.get('mcp-session-id')
+  const sessionId = headers.get('mcp-session-id')
+  const session = sessionId && (parseSessionId(sessionId)?.objectId ?? sessionId)
   const counts = new Map<RateLimitName, RateLimitCount>()
   for (const message of messages) {
     const name = limitOf(message)

@@ -5,7 +5,6 @@ import {
   isLegacyRequest,
   readRequestBody,
 } from '@modelcontextprotocol/server'
-import { clientAddressOf } from '../client-address.ts'
 import { count } from '../metrics/recorder.ts'
 import { toolSets } from '../operations/operation.ts'
 import { type RateLimitCount, type RateLimits, rateLimited, rateLimitFields } from '../rate-limits.ts'
@@ -13,14 +12,16 @@ import { connectPage, isPageRequest } from './connect-page.ts'
 import { countMessages, countStream } from './count-messages.ts'
 import { rpcError, sessionNotFound } from './json-rpc-errors.ts'
 import type { ServerFactory } from './server-types.ts'
+import { formatSessionId, parseSessionId } from './session-id.ts'
+import { SessionTransport } from './session-transport.ts'
 import { hubOf } from './subscription-hub-object.ts'
-import { unknownToolSets } from './tools.ts'
+import { toolSelection, unknownToolSets } from './tools.ts'
 
 /** Ten times what a single HTTP request may have, as a batch has at most ten messages. */
 const MAX_BODY_BYTES = 1024 * 1024
 /** The SDK parses messages recursively. */
 const MAX_DEPTH = 64
-/** An initialize request is stored with its session. */
+/** No client needs a larger one. */
 const MAX_INITIALIZE_BYTES = 16 * 1024
 /** Each request of a batch costs what it costs alone. */
 const MAX_BATCH = 10
@@ -88,10 +89,24 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces, rateLim
       return rpcError(413, -32000, `The initialize request is larger than ${MAX_INITIALIZE_BYTES} characters`)
     const { url, method, headers, signal } = request
     const forwarded = new Request(url, { method, headers, signal, body: text })
-    if (await isLegacyRequest(forwarded, parsedBody))
-      return forwardToSession(forwarded, namespaces, isInitializeRequest(parsedBody))
+    if (await isLegacyRequest(forwarded, parsedBody)) {
+      if (isInitializeRequest(parsedBody) && !headers.has('mcp-session-id'))
+        return offerSession(forwarded, parsedBody.params.protocolVersion, parsedBody)
+      return forwardToSession(forwarded, namespaces)
+    }
     if (headers.get('mcp-method') === 'subscriptions/listen') return hubOf(namespaces).fetch(forwarded)
     return stateless.fetch(forwarded, { parsedBody })
+  }
+
+  /** Answers an initialize request. Its session exists once it is used: its id says all that is known of it. */
+  async function offerSession(request: Request, protocolVersion: string, parsedBody: unknown): Promise<Response> {
+    const objectId = namespaces.MCP_SESSION.newUniqueId().toString()
+    const url = new URL(request.url)
+    const selection = toolSelection(url)
+    const sessionId = formatSessionId({ objectId, issuedAt: Date.now(), protocolVersion, selection })
+    const transport = new SessionTransport({ sessionIdGenerator: () => sessionId })
+    await createServer({ url }).connect(transport)
+    return transport.handleRequest(request, { parsedBody })
   }
 
   return async (request: Request): Promise<Response> => {
@@ -104,29 +119,13 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces, rateLim
   }
 }
 
-/** Forwards a request to its session; an initialize request without a session id opens a new one. */
+/** Forwards a request to its session. */
 async function forwardToSession(
   request: Request,
-  namespaces: Pick<Env, 'MCP_SESSION' | 'MCP_HUB'>,
-  isInitialize = false,
+  { MCP_SESSION: sessions }: Pick<Env, 'MCP_SESSION'>,
 ): Promise<Response> {
-  const { MCP_SESSION: sessions } = namespaces
   const id = request.headers.get('mcp-session-id')
-  if (id === null) {
-    if (!isInitialize) return rpcError(400, -32000, 'Bad Request: the Mcp-Session-Id header is required')
-    const newId = sessions.newUniqueId()
-    const isAdmitted = await hubOf(namespaces).admit(newId.toString(), clientAddressOf(request.headers))
-    if (!isAdmitted)
-      return rpcError(
-        429,
-        -32000,
-        'Your address has the maximum number of sessions open; unused ones end after 2 minutes',
-        {
-          'retry-after': '120',
-        },
-      )
-    return sessions.get(newId).fetch(request)
-  }
+  if (id === null) return rpcError(400, -32000, 'Bad Request: the Mcp-Session-Id header is required')
   const object = sessionObjectId(sessions, id)
   return object === undefined ? sessionNotFound() : sessions.get(object).fetch(request)
 }
@@ -134,7 +133,7 @@ async function forwardToSession(
 /** Returns the object id of a session id; undefined if this deployment did not create it. */
 function sessionObjectId(sessions: Env['MCP_SESSION'], id: string): DurableObjectId | undefined {
   try {
-    return sessions.idFromString(id)
+    return sessions.idFromString(parseSessionId(id)?.objectId ?? '')
   } catch {
     return undefined
   }

@@ -52,6 +52,12 @@ export function toolSelection({ searchParams }: URL): ToolSelection {
   return `${(known.length > 0 ? known : defaultToolSets).join(',')} ${Object.hasOwn(subsets, subset) ? subset : 'all'}`
 }
 
+/** Returns a URL with the selection in place of its own. */
+export function urlOfSelection(url: string, selection: ToolSelection): URL {
+  const [toolsets = '', tools = ''] = selection.split(' ')
+  return new URL(`?${new URLSearchParams({ toolsets, tools })}`, url)
+}
+
 const toolSetNames = Object.keys(toolSets) as ToolSet[]
 
 /** Returns the names in `toolsets` of a URL that no set has. */
