@@ -9,7 +9,7 @@ import { markOperation } from './request-metrics.ts'
 
 type Serve = (request: Request) => Response | Promise<Response>
 /** What was decided about a request before it reached the app. */
-type Admission = { client: ClientLimits; count: RateLimitCount | undefined; refusal?: Refusal }
+export type Admission = { client: ClientLimits; count: RateLimitCount | undefined; refusal?: Refusal }
 
 const admissions = new WeakMap<Request, Admission>()
 

@@ -4,7 +4,7 @@ import type { Refusal } from '../errors/refusal.ts'
 import { invalidRequest } from '../operations/invalid-request.ts'
 import { type Operation, rateLimitOf } from '../operations/operation.ts'
 import { rateLimited } from '../rate-limits.ts'
-import { admissionOf, fieldsOf } from './admission.ts'
+import { type Admission, fieldsOf } from './admission.ts'
 import type { AppEnv } from './app-env.ts'
 import { alternativeFormat } from './content-negotiation.ts'
 import { eventStreamHandler } from './event-stream-handler.ts'
@@ -21,7 +21,8 @@ export function addOperationRoute(app: OpenAPIHono<AppEnv>, operation: Operation
   const limit: MiddlewareHandler<AppEnv> = async (c, next) => {
     markOperation(c.req.raw, operation.id)
     const { client } = c.var.context
-    const admission = admissionOf(c.req.raw) ?? (client && { client, count: name && (await client.count(name)) })
+    const admission: Admission | undefined =
+      c.var.admission ?? (client && { client, count: name && (await client.count(name)) })
     if (!admission) return next()
     for (const [field, value] of Object.entries(fieldsOf(admission))) c.header(field, value)
     if (admission.refusal) throw admission.refusal
