@@ -12,10 +12,10 @@ import { connectPage, isPageRequest } from './connect-page.ts'
 import { countMessages, countStream } from './count-messages.ts'
 import { rpcError, sessionNotFound } from './json-rpc-errors.ts'
 import type { ServerFactory } from './server-types.ts'
-import { formatSessionId, parseSessionId } from './session-id.ts'
-import { SessionTransport } from './session-transport.ts'
+import { parseSessionId } from './session-id.ts'
+import { createSessionOffers, hasRequestId } from './session-offer.ts'
 import { hubOf } from './subscription-hub-object.ts'
-import { toolSelection, unknownToolSets } from './tools.ts'
+import { unknownToolSets } from './tools.ts'
 
 /** Ten times what a single HTTP request may have, as a batch has at most ten messages. */
 const MAX_BODY_BYTES = 1024 * 1024
@@ -48,6 +48,8 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces, rateLim
     ({ requestInfo }) => createServer({ url: new URL(requestInfo?.url ?? 'http://localhost/mcp') }),
     { legacy: 'reject' },
   )
+
+  const offerSession = createSessionOffers(createServer, namespaces.MCP_SESSION)
 
   const respond = async (request: Request): Promise<Response> => {
     if (!METHODS.includes(request.method))
@@ -90,23 +92,12 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces, rateLim
     const { url, method, headers, signal } = request
     const forwarded = new Request(url, { method, headers, signal, body: text })
     if (await isLegacyRequest(forwarded, parsedBody)) {
-      if (isInitializeRequest(parsedBody) && !headers.has('mcp-session-id'))
-        return offerSession(forwarded, parsedBody.params.protocolVersion, parsedBody)
+      if (isInitializeRequest(parsedBody) && hasRequestId(parsedBody) && !headers.has('mcp-session-id'))
+        return offerSession(request, parsedBody)
       return forwardToSession(forwarded, namespaces)
     }
     if (headers.get('mcp-method') === 'subscriptions/listen') return hubOf(namespaces).fetch(forwarded)
     return stateless.fetch(forwarded, { parsedBody })
-  }
-
-  /** Answers an initialize request. Its session exists once it is used: its id says all that is known of it. */
-  async function offerSession(request: Request, protocolVersion: string, parsedBody: unknown): Promise<Response> {
-    const objectId = namespaces.MCP_SESSION.newUniqueId().toString()
-    const url = new URL(request.url)
-    const selection = toolSelection(url)
-    const sessionId = formatSessionId({ objectId, issuedAt: Date.now(), protocolVersion, selection })
-    const transport = new SessionTransport({ sessionIdGenerator: () => sessionId })
-    await createServer({ url }).connect(transport)
-    return transport.handleRequest(request, { parsedBody })
   }
 
   return async (request: Request): Promise<Response> => {

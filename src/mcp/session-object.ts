@@ -5,7 +5,7 @@ import { rpcError, sessionNotFound } from './json-rpc-errors.ts'
 import { createParallelLimit } from './parallel-limit.ts'
 import type { ServerFactory, Subscriptions } from './server-types.ts'
 import { SessionEventLog } from './session-event-log.ts'
-import { parseSessionId } from './session-id.ts'
+import { initializeRequestOf, parseSessionId } from './session-id.ts'
 import { SessionTransport } from './session-transport.ts'
 import { hubOf } from './subscription-hub-object.ts'
 import { urlOfSelection } from './tools.ts'
@@ -104,11 +104,13 @@ export abstract class McpSessionObject extends DurableObject<Env> {
   private async open({ url, sessionId }: SessionOpening) {
     const opened = parseSessionId(sessionId)
     if (opened === undefined) return
+    const eventStore = new SessionEventLog(this.ctx.storage.sql)
     const transport = new SessionTransport({
       sessionIdGenerator: () => sessionId,
-      eventStore: new SessionEventLog(this.ctx.storage.sql),
+      eventStore,
       retryInterval: 1000,
       onsessionclosed: () => this.end(),
+      onIdle: () => eventStore.flush(),
     })
     const created = this.createServer({
       url: urlOfSelection(url, opened.selection),
@@ -125,7 +127,7 @@ export abstract class McpSessionObject extends DurableObject<Env> {
       const response = await transport.handleRequest(request, { parsedBody })
       await response.text()
     }
-    await post(initializeRequest(opened.protocolVersion), {})
+    await post(initializeRequestOf(opened), {})
     await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, { 'mcp-session-id': sessionId })
     this.transport = transport
   }
@@ -151,11 +153,3 @@ export abstract class McpSessionObject extends DurableObject<Env> {
     await storage.setAlarm(Date.now() + MAX_UNUSED_MS)
   }
 }
-
-/** Returns an initialize request with what a session depends on: the server uses nothing else of the client's. */
-const initializeRequest = (protocolVersion: string) => ({
-  jsonrpc: '2.0',
-  id: 0,
-  method: 'initialize',
-  params: { protocolVersion, capabilities: {}, clientInfo: { name: 'client', version: '0' } },
-})

@@ -5,7 +5,7 @@ import {
   type ServerContext,
   type Tool,
 } from '@modelcontextprotocol/server'
-import { type Context, withAuthorization, withClient, withPayment } from '../context.ts'
+import { type Context, withAuthorization, withPayment } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { OperationReply } from '../operations/define-operation.ts'
 import { operations } from '../operations/index.ts'
@@ -20,6 +20,7 @@ import {
   toolSets,
 } from '../operations/operation.ts'
 import { measureCall } from './call-metrics.ts'
+import { inClientTurn, withClientOf } from './client-turn.ts'
 import { errorBodyOf } from './error-body.ts'
 import { paymentMeta, paymentOf } from './payment-meta.ts'
 import { withProgress } from './progress.ts'
@@ -116,7 +117,7 @@ export async function callTool(
   try {
     const callContext = contextOf(context, call)
     const output = await measureCall(operation.id, () =>
-      inTurn(callContext, operation, () =>
+      inClientTurn(callContext, { getsOut: rateLimitOf(operation) === undefined }, () =>
         operation.run(callContext, operation.parse(urlFieldsAsText(operation, input))),
       ),
     )
@@ -140,21 +141,11 @@ export async function callTool(
   }
 }
 
-/** Runs a call once its client may be worked for, as over HTTP. */
-async function inTurn<Output>({ client }: Context, operation: ToolOperation, run: () => Promise<Output>) {
-  await client?.enter({ getsOut: rateLimitOf(operation) === undefined })
-  try {
-    return await run()
-  } finally {
-    client?.leave()
-  }
-}
-
 /** Returns the context of one call, with its bearer token and payment, reporting progress if the client asked for it. */
 function contextOf(context: Context, call: ServerContext): Context {
-  const { headers } = call.http?.req ?? {}
-  const client = headers ? withClient(withProgress(context, call), headers) : withProgress(context, call)
-  return withPayment(withAuthorization(client, headers?.get('authorization')), paymentOf(call.mcpReq._meta))
+  const client = withClientOf(withProgress(context, call), call)
+  const bearer = call.http?.req?.headers.get('authorization')
+  return withPayment(withAuthorization(client, bearer), paymentOf(call.mcpReq._meta))
 }
 
 /** Converts what a model sends as number, boolean or list to text, for the fields that are path or query text over HTTP. */
