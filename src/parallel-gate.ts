@@ -64,10 +64,10 @@ export function createParallelGate({
     if (others.length > 0) waiting.set(key, others)
   }
 
-  function wait(key: string, mustEnter: boolean): Promise<Leave | undefined> {
+  /** Timers belong to the request that set them, and another one may call `enter`: so it only resolves the promise. */
+  async function wait(key: string, mustEnter: boolean): Promise<Leave | undefined> {
     const { promise, resolve } = Promise.withResolvers<Leave | undefined>()
     const enter = () => {
-      clearTimeout(timer)
       removeWaiting(key, enter)
       resolve(start(key))
     }
@@ -78,7 +78,11 @@ export function createParallelGate({
     }
     const timer = setTimeout(giveUp, maxWaitMs)
     waiting.set(key, [...(waiting.get(key) ?? []), enter])
-    return promise
+    try {
+      return await promise
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   return {

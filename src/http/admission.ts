@@ -28,9 +28,13 @@ export function withAdmission(serve: Serve, contextOf: () => Context): Serve {
   let refusalHeaders: Headers | undefined
 
   async function refuse(request: Request, admission: Admission, refusal: Refusal): Promise<Response> {
+    await request.body?.cancel()
     if (refusalHeaders === undefined) {
-      admissions.set(request, { ...admission, refusal })
-      const response = await serve(request)
+      const headers = new Headers(request.headers)
+      headers.delete('Content-Length')
+      const bodyless = new Request(request.url, { method: request.method, headers })
+      admissions.set(bodyless, { ...admission, refusal })
+      const response = await serve(bodyless)
       refusalHeaders = new Headers(response.headers)
       for (const name of PERSONAL_HEADERS) refusalHeaders.delete(name)
       return response
@@ -41,7 +45,6 @@ export function withAdmission(serve: Serve, contextOf: () => Context): Serve {
     headers.set('X-Request-Id', requestId)
     headers.set('Retry-After', `${refusal.body.retryAfterSeconds}`)
     for (const [field, value] of Object.entries(fieldsOf(admission))) headers.set(field, value)
-    await request.body?.cancel()
     return new Response(JSON.stringify({ ...refusal.body, requestId }), { status: refusal.status, headers })
   }
 
