@@ -10,7 +10,11 @@ export type ParallelGateOptions = {
 }
 
 type Turn = { key: string; startedAt: number }
+/** A request that waits. `leave` is set once it has a turn. */
+type Ticket = { leave?: Leave }
 
+/** How often a request that waits looks for its turn. */
+const POLL_MS = 10
 /** A turn that lasts longer has lost its request, and must not keep others out. */
 const MAX_TURN_MS = 15_000
 
@@ -27,7 +31,7 @@ export function createParallelGate({
 }: ParallelGateOptions) {
   const running = new Set<Turn>()
   const runningByKey = new Map<string, number>()
-  const waiting = new Map<string, (() => void)[]>()
+  const waiting = new Map<string, Ticket[]>()
 
   const hasRoom = (key: string) => running.size < maxParallel && (runningByKey.get(key) ?? 0) < maxParallelPerKey
 
@@ -47,7 +51,12 @@ export function createParallelGate({
   }
 
   function startNext() {
-    for (const [key, [next]] of waiting) if (next !== undefined && hasRoom(key)) return next()
+    for (const [key, [ticket]] of waiting) {
+      if (ticket === undefined || !hasRoom(key)) continue
+      remove(key, ticket)
+      ticket.leave = start(key)
+      return
+    }
   }
 
   function endLostTurns(now: number) {
@@ -57,32 +66,23 @@ export function createParallelGate({
     }
   }
 
-  function removeWaiting(key: string, waiter: () => void) {
-    const others = (waiting.get(key) ?? []).filter(other => other !== waiter)
+  function remove(key: string, ticket: Ticket) {
+    const others = (waiting.get(key) ?? []).filter(other => other !== ticket)
     // The key goes to the end of the line.
     waiting.delete(key)
     if (others.length > 0) waiting.set(key, others)
   }
 
-  /** Timers belong to the request that set them, and another one may call `enter`: so it only resolves the promise. */
+  /** Waits by looking, because a request that another one wakes would go on in the context of that one. */
   async function wait(key: string, mustEnter: boolean): Promise<Leave | undefined> {
-    const { promise, resolve } = Promise.withResolvers<Leave | undefined>()
-    const enter = () => {
-      removeWaiting(key, enter)
-      resolve(start(key))
+    const ticket: Ticket = {}
+    waiting.set(key, [...(waiting.get(key) ?? []), ticket])
+    const deadline = Date.now() + maxWaitMs
+    while (ticket.leave === undefined && Date.now() < deadline) {
+      await new Promise(resolve => setTimeout(resolve, POLL_MS))
     }
-    const giveUp = () => {
-      if (mustEnter) return enter()
-      removeWaiting(key, enter)
-      resolve(undefined)
-    }
-    const timer = setTimeout(giveUp, maxWaitMs)
-    waiting.set(key, [...(waiting.get(key) ?? []), enter])
-    try {
-      return await promise
-    } finally {
-      clearTimeout(timer)
-    }
+    if (ticket.leave === undefined) remove(key, ticket)
+    return ticket.leave ?? (mustEnter ? start(key) : undefined)
   }
 
   return {

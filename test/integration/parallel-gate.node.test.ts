@@ -18,7 +18,7 @@ function visits(gate: ReturnType<typeof createParallelGate>) {
   }
   const leave = async (name: string) => {
     leaves.get(name)?.()
-    await vi.advanceTimersByTimeAsync(0)
+    await vi.advanceTimersByTimeAsync(10)
   }
   return { log, visit, leave }
 }
@@ -38,9 +38,9 @@ test('the keys take turns, however many requests one of them has waiting', async
 test('a key with too many requests waiting is refused at once, and one that waits too long after its wait', async () => {
   const { log, visit } = visits(createParallelGate(options))
   for (const name of ['a1', 'a2', 'a3', 'a4']) void visit(name)
-  await vi.advanceTimersByTimeAsync(1_999)
+  await vi.advanceTimersByTimeAsync(1_990)
   expect(log).toEqual(['a1', 'a4 refused'])
-  await vi.advanceTimersByTimeAsync(1)
+  await vi.advanceTimersByTimeAsync(10)
   expect(log).toEqual(['a1', 'a4 refused', 'a2 refused', 'a3 refused'])
 })
 
@@ -64,6 +64,6 @@ test('a turn whose request was lost does not keep others out for good, and leavi
   await vi.advanceTimersByTimeAsync(0)
   expect(log).toEqual([])
   found?.()
-  await vi.advanceTimersByTimeAsync(0)
+  await vi.advanceTimersByTimeAsync(10)
   expect(log).toEqual(['a1'])
 })
