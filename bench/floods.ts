@@ -8,27 +8,32 @@ import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 
 import { startDevnet } from '../devnet/index.ts'
 import { unlimitedGas, workerVars } from '../devnet/worker-vars.ts'
 import { createPayer } from '../packages/client/src/pay.ts'
+import { DEFAULT_RATE_LIMITS } from '../src/config.ts'
 import { type FloodTarget, floodKinds, floodRequests, openSessions, type UnpaidRegistration } from './flood-requests.ts'
 import type { LoadReport, LoadResult } from './load-child.ts'
-import { quantile, startLoadGenerator } from './load-generator.ts'
+import { median, quantile, startLoadGenerator } from './load-generator.ts'
 import { describeMachine, table, writeSection } from './results-file.ts'
 import { type BenchAgent, registerAgents } from './signed-intents.ts'
 import { startWorkerd } from './workerd.ts'
 
-// `npm run bench:floods [-- --seconds 20 --addresses 1,8 --clients 32 --only reads,quotes --print]`: measures honest agents alone
-// and under each kind of flood, on loopback. Prints a table, and writes its section of bench/results.md unless `--print` is
-// given.
+// `npm run bench:floods [-- --seconds 12 --addresses 1,8 --clients 32 --per-second 2000 --only reads,quotes --print]`: measures
+// honest agents alone and under each kind of flood, in turns, on loopback. Prints a table, and writes its section of
+// bench/results.md unless `--print` is given. Takes 15 s for each flood of 12 s.
 const { values } = parseArgs({
   options: {
-    seconds: { type: 'string', default: '20' },
+    seconds: { type: 'string', default: '12' },
     addresses: { type: 'string', default: '1,8' },
     clients: { type: 'string', default: '32' },
+    'per-second': { type: 'string', default: '2000' },
     only: { type: 'string' },
     print: { type: 'boolean', default: false },
   },
 })
 const seconds = Number(values.seconds)
 const clients = Number(values.clients)
+const maxPerSecond = Number(values['per-second'])
+/** How long the agents are measured alone, before the first flood and after each. */
+const aloneSeconds = seconds / 4
 const addressCounts = values.addresses.split(',').map(Number)
 const kinds = floodKinds.filter(kind => values.only === undefined || values.only.split(',').includes(kind))
 
@@ -46,6 +51,7 @@ const ADDRESSES_PER_FLOOD = 100
 
 const say = (text: string) => console.log(`${new Date().toISOString().slice(11, 19)} ${text}`)
 const ms = (value: number) => `${value.toFixed(0)} ms`
+const percent = (share: number) => `${(100 * share).toFixed(0)} %`
 
 type Position = { agent: BenchAgent; positionId: string }
 
@@ -53,7 +59,7 @@ const machine = describeMachine()
 say(machine)
 const storage = mkdtempSync(join(tmpdir(), 'agent-trading-service-floods-'))
 const devnet = await startDevnet({ mineEveryMs: BLOCK_MS })
-const flooder = startLoadGenerator()
+const flooder = startLoadGenerator({ isNice: true })
 const vars = { ...workerVars(devnet.deployment), ...unlimitedGas, KEEPER_ENABLED: 'false' }
 const workerd = await startWorkerd({ vars, persistTo: storage })
 try {
@@ -65,8 +71,8 @@ try {
     unpaid: await Promise.all(Array.from({ length: UNPAID_REGISTRATIONS }, unpaidRegistration)),
   }
   await measure(positions, undefined, 2) // warms up
-  const before = await measure(positions, undefined, seconds)
-  say(`alone: ${figure(before.results)}`)
+  const alone = [await measure(positions, undefined, aloneSeconds)]
+  say(`alone: ${figure(alone[0]?.results ?? [])}`)
   const floods: { kind: string; addresses: number; under: Measured }[] = []
   for (const kind of kinds) {
     for (const addresses of addressCounts) {
@@ -74,29 +80,39 @@ try {
       const senders = { firstAddress, addresses }
       const sessions = kind === 'MCP batches' ? await openSessions(workerd.url, senders) : []
       const requests = floodRequests(kind, { target, ...senders, sessions, count: REQUESTS })
-      const load = { origin: workerd.url, requests, clients, keepBodies: false, maxSeconds: seconds, repeats: true }
+      const load = {
+        origin: workerd.url,
+        requests,
+        clients,
+        maxPerSecond,
+        keepBodies: false,
+        maxSeconds: seconds,
+        repeats: true,
+      }
       const under = await measure(positions, flooder.run(load), seconds)
       floods.push({ kind, addresses, under })
+      const after = await measure(positions, undefined, aloneSeconds)
+      alone.push(after)
       say(
-        `${kind} of ${addresses}: ${floodFigure(under.flood)}; ${figure(under.results)}; CPU ${(100 * under.cpu).toFixed(0)} %`,
+        `${kind} of ${addresses}: ${floodFigure(under.flood)}; ${figure(under.results)}; CPU ${percent(under.cpu)}; alone again: ${figure(after.results)}`,
       )
     }
   }
-  const after = await measure(positions, undefined, seconds)
-  say(`alone again: ${figure(after.results)}`)
-  const alone = [...before.results, ...after.results]
+  const p99Alone = median(alone.map(({ results }) => quantile(results, 0.99)))
+  const p50Alone = median(alone.map(({ results }) => quantile(results, 0.5)))
   const rows = floods.map(({ kind, addresses, under }) => [
     kind,
     `${addresses}`,
     floodFigure(under.flood),
     figure(under.results),
-    `${(quantile(under.results, 0.99) / quantile(alone, 0.99)).toFixed(2)} times`,
+    `${(quantile(under.results, 0.99) / p99Alone).toFixed(2)} times`,
     `${under.failed}`,
-    `${(100 * under.cpu).toFixed(0)} %`,
+    percent(under.cpu),
   ])
   const section = [
     '## Floods',
-    `\`npm run bench:floods\`: ${HONEST_AGENTS} honest agents fetch a quote, sign it and post it, each in a loop, alone and next to a flood from ${clients} parallel clients for ${seconds} s. The flood comes from as many client addresses as the table says, the agents from one of their own; a block every ${BLOCK_MS / 1000} s. Alone, before and after the floods: ${figure(alone)}, ${(100 * before.cpu).toFixed(0)} % CPU. Service, chain and flood share the cores of this machine, and the service has one thread.`,
+    `\`npm run bench:floods\`: ${HONEST_AGENTS} honest agents fetch a quote, sign it and post it, each in a loop, alone and next to a flood of at most ${maxPerSecond} requests a second from ${clients} parallel clients for ${seconds} s. That is ${maxPerSecond / (DEFAULT_RATE_LIMITS.reads / 60)} times what one address may read, the highest of the limits. The flood comes from as many client addresses as the table says, the agents from one of their own; a block every ${BLOCK_MS / 1000} s. Service, chain, agents and flood share the cores of this machine, the service has one thread, and the flood's process has a low priority, because floods come from other machines.`,
+    `Alone for ${aloneSeconds} s, before the first flood and after each: p50 ${ms(p50Alone)}, p99 ${ms(p99Alone)}, which are the medians of ${alone.length} periods; ${percent(median(alone.map(({ cpu }) => cpu)))} CPU.`,
     `Machine: ${machine}.`,
     table(
       [

@@ -14,11 +14,15 @@ export type LoadRequest = {
   staysOpen?: boolean
 }
 
-/** A load: a closed loop of `clients`, each of which waits for its response, or `perSecond` requests at a fixed rate. */
+/**
+ * A load: a closed loop of `clients`, each of which waits for its response, together at most `maxPerSecond`; or `perSecond`
+ * requests at a fixed rate.
+ */
 export type Load = {
   origin: string
   requests: LoadRequest[]
   clients: number
+  maxPerSecond?: number
   perSecond?: number
   keepBodies?: boolean
   /** No request begins after this time. */
@@ -37,6 +41,7 @@ async function run({
   origin,
   requests,
   clients,
+  maxPerSecond = Infinity,
   perSecond,
   keepBodies = true,
   maxSeconds = Infinity,
@@ -90,8 +95,17 @@ async function run({
   const results: LoadResult[] = []
   let next = 0
   const isOver = () => (!repeats && next >= requests.length) || performance.now() - began >= maxSeconds * 1_000
+  let nextDue = 0
+  /** Waits until the next request may begin. */
+  const waitForTurn = async () => {
+    const now = performance.now() - began
+    const due = Math.max(nextDue, now)
+    nextDue = due + 1_000 / maxPerSecond
+    if (due > now) await new Promise(resolve => setTimeout(resolve, due - now))
+  }
   const client = async () => {
     while (!isOver()) {
+      await waitForTurn()
       const index = next++
       const result = await inOrder(requests[index % requests.length] as LoadRequest)
       if (repeats) results.push(result)

@@ -1,13 +1,16 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { constants, setPriority } from 'node:os'
 import { join } from 'node:path'
 import type { Load, LoadReport, LoadResult } from './load-child.ts'
 
 /** A child process that runs loads, one at a time. */
 export type LoadGenerator = { run(load: Load): Promise<LoadReport>; stop(): void }
 
-export function startLoadGenerator(): LoadGenerator {
+/** Starts the child process; with `isNice` it yields to what it measures, as a load from other machines would. */
+export function startLoadGenerator({ isNice = false } = {}): LoadGenerator {
   const child = fork(join(import.meta.dirname, 'load-child.ts'), { execArgv: [] })
+  if (isNice && child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW)
   const ended = once(child, 'exit').then((): never => {
     throw new Error('The load generator has exited.')
   })

@@ -307,6 +307,20 @@ export const variables: Variable[] = [
     default: '16',
   },
   {
+    name: 'RATE_LIMIT_BURST_SECONDS',
+    group: 'budgets',
+    meaning:
+      "how many seconds' worth of a rate limit may be used at once, at least 60 requests; `0` is the whole minute's",
+    default: '5',
+  },
+  {
+    name: 'MAX_PARALLEL_REQUESTS',
+    group: 'budgets',
+    meaning:
+      'requests of clients without a verified signature that an isolate works on at a time, half of them for one address; the others wait for their turn; `0` is no limit',
+    default: '4',
+  },
+  {
     name: 'MAX_STREAMS_PER_ADDRESS',
     group: 'budgets',
     meaning: 'event streams that one client address may have open',

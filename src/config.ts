@@ -1,6 +1,7 @@
 import type { Address, Hex } from 'viem'
 import type { z } from 'zod'
 import {
+  burstSeconds,
   type ChainVariables,
   type Contracts,
   chainVariables,
@@ -10,6 +11,7 @@ import {
   gasBudget,
   httpUrl,
   inclusionTimeoutMs,
+  maxParallelRequests,
   maxStreamsPerAddress,
   paymentVariables,
   priceProviderIds,
@@ -48,6 +50,9 @@ export const DEFAULT_RATE_LIMITS = {
   signer: 600,
   mcpSession: 1_200,
 } satisfies RateLimitQuotas
+
+const DEFAULT_BURST_SECONDS = 5
+const DEFAULT_MAX_PARALLEL_REQUESTS = 4
 
 const DEFAULT_GAS_BUDGETS = {
   agent: { perMinute: 6e6, perDay: 3e8 },
@@ -97,6 +102,13 @@ export type RateLimitName =
   | 'mcpSession'
 /** Requests per minute; 0 is no limit. */
 export type RateLimitQuotas = Record<RateLimitName, number>
+export type RateLimitConfig = {
+  quotas: RateLimitQuotas
+  /** How many seconds' worth of a quota a client may use at once; 0 is the whole minute's. */
+  burstSeconds: number
+  /** How many requests of clients without a verified signature an isolate works on at a time; 0 is no limit. */
+  maxParallel: number
+}
 
 /** A market-data provider that is queried over HTTP. */
 export type HttpPriceProviderConfig = {
@@ -178,7 +190,7 @@ export type Config = {
   /** How long a submission may take before the response is SUBMISSION_UNKNOWN; the lane goes on. */
   submissionTimeoutMs: number
   gasBudgets: GasBudgets
-  rateLimits: RateLimitQuotas
+  rateLimits: RateLimitConfig
   /** How many Durable Objects hold the event streams. */
   eventStreamObjects: number
   /** How many event streams a client may have open. */
@@ -229,7 +241,7 @@ export function parseConfig(variables: Variables): Config {
     exitReserve: parseOne('GAS_BUDGET_EXIT_RESERVE', gasBudget) ?? DEFAULT_GAS_BUDGETS.exitReserve,
   }
 
-  const rateLimits = {
+  const quotas = {
     reads: parseOne('RATE_LIMIT_READS', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.reads,
     quotes: parseOne('RATE_LIMIT_QUOTES', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.quotes,
     submissions: parseOne('RATE_LIMIT_SUBMISSIONS', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.submissions,
@@ -306,7 +318,11 @@ export function parseConfig(variables: Variables): Config {
     inclusionTimeoutMs: parseOne('INCLUSION_TIMEOUT_MS', inclusionTimeoutMs) ?? DEFAULT_INCLUSION_TIMEOUT_MS,
     submissionTimeoutMs: parseOne('SUBMISSION_TIMEOUT_MS', submissionTimeoutMs) ?? DEFAULT_SUBMISSION_TIMEOUT_MS,
     gasBudgets,
-    rateLimits,
+    rateLimits: {
+      quotas,
+      burstSeconds: parseOne('RATE_LIMIT_BURST_SECONDS', burstSeconds) ?? DEFAULT_BURST_SECONDS,
+      maxParallel: parseOne('MAX_PARALLEL_REQUESTS', maxParallelRequests) ?? DEFAULT_MAX_PARALLEL_REQUESTS,
+    },
     eventStreamObjects: parseOne('EVENT_STREAM_OBJECTS', eventStreamObjects) ?? DEFAULT_EVENT_STREAM_OBJECTS,
     maxStreamsPerAddress: parseOne('MAX_STREAMS_PER_ADDRESS', maxStreamsPerAddress) ?? DEFAULT_MAX_STREAMS_PER_ADDRESS,
     webhooks: parseWebhooks(),

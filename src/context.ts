@@ -174,9 +174,9 @@ export function withAuthorization(context: Context, header: string | null | unde
   return token === undefined ? context : Object.create(context, { bearer: { value: token } })
 }
 
-/** Returns the context with the rate limits of the client that sent the headers, if it has any. */
-export function withClient(context: Context, headers: Headers): Context {
-  const client = context.rateLimits.ofClient(headers)
+/** Returns the context with the rate limits of the client that sent the headers, if it has any; with those given, if any. */
+export function withClient(context: Context, headers: Headers, given?: ClientLimits): Context {
+  const client = given ?? context.rateLimits.ofClient(headers)
   return client === undefined ? context : Object.create(context, { client: { value: client } })
 }
 

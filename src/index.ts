@@ -6,9 +6,7 @@ import type { IntentRecord } from './executor/intent-record.ts'
 import { ExecutorLaneObject } from './executor/object.ts'
 import type { IndexListener } from './history/chain-follower.ts'
 import { HistoryIndexerObject } from './history/object.ts'
-import { createApp } from './http/app.ts'
-import { withResponseCache } from './http/in-memory-response-cache.ts'
-import { withRequestMetrics } from './http/request-metrics.ts'
+import { createHttpSurface } from './http/surface.ts'
 import { eventLogOf } from './live/client.ts'
 import { EventStreamsObject } from './live/object.ts'
 import { logFailure } from './log.ts'
@@ -39,13 +37,7 @@ provideWebAssembly(secp256k1Module, error => logFailure('WebAssembly failure', e
 
 const config = parseConfig({ ...env })
 const context = createContext(config, env, { ...env } as RateLimiters)
-const app = createApp(() => context, env.ASSETS, env.WORKER_VERSION?.id)
-const serveHttp = withRequestMetrics(
-  withResponseCache(
-    request => app.fetch(request),
-    () => context,
-  ),
-)
+const serveHttp = createHttpSurface(() => context, env.ASSETS, env.WORKER_VERSION?.id)
 const createMcpServer: ServerFactory = options => createServer(context, options)
 const serveMcp = createMcpRoute({
   createServer: createMcpServer,
@@ -119,7 +111,10 @@ function wake() {
 export default {
   fetch: request => {
     wakeOnce()
-    return new URL(request.url).pathname === '/mcp' ? serveMcp(request) : serveHttp(request)
+    const response = new URL(request.url).pathname === '/mcp' ? serveMcp(request) : serveHttp(request)
+    // A request whose client leaves ends its turn too: without this, the runtime would stop it anywhere.
+    runInBackground(response)
+    return response
   },
   scheduled: async () => {
     wake()

@@ -1,6 +1,7 @@
 import { clientAddressOf } from './client-address.ts'
-import type { RateLimitName, RateLimitQuotas } from './config.ts'
+import type { RateLimitConfig, RateLimitName } from './config.ts'
 import { refuse } from './errors/refuse.ts'
+import { createParallelGate, type Leave } from './parallel-gate.ts'
 
 /** The rate-limiting bindings of wrangler.toml, which count across the isolates of a location. */
 export const rateLimitBindings = {
@@ -18,16 +19,17 @@ type Binding = { limit(options: { key: string }): Promise<{ success: boolean }> 
 /** The bindings by name. Without them the isolate counts alone. */
 export type RateLimiters = Partial<Record<(typeof rateLimitBindings)[RateLimitName], Binding>>
 
-/** What a client has used of one limit. `quota` is per window, `resetSeconds` the rest of the window. */
+/** What a client has used of one limit. `quota` is per window, `resetSeconds` when it has more again. */
 export type RateLimitCount = {
   name: RateLimitName
   quota: number
   remaining: number
   resetSeconds: number
-  isExhausted: boolean
+  /** Undefined unless the request is over the limit: how many requests in how many seconds are too many. */
+  exceeded?: { requests: number; seconds: number }
 }
 
-/** The limits of one client. Each function counts a request; undefined if there is no such limit. */
+/** The limits of one client, for one request. The counts are undefined if there is no such limit. */
 export type ClientLimits = {
   /** Counts a request of the client's address. */
   count(name: RateLimitName): Promise<RateLimitCount | undefined>
@@ -37,6 +39,13 @@ export type ClientLimits = {
   countSigner(signer: string): Promise<void>
   /** Raises the limits of the client's address: an account of a registered agent has signed from there. */
   raise(signer: string): void
+  /**
+   * Waits until the request may be worked on. Addresses of verified signers never wait. Throws RATE_LIMITED if the address has
+   * too many requests under way, unless the request `getsOut`.
+   */
+  enter(options?: { getsOut?: boolean }): Promise<void>
+  /** Ends what `enter` began. A request that only waits for the chain leaves early. */
+  leave(): void
 }
 
 export type RateLimits = ReturnType<typeof createRateLimits>
@@ -49,43 +58,72 @@ const MAX_RAISES = 9
 const SIGNER_MEMORY_MS = 600_000
 const MAX_KEYS = 50_000
 const MAX_ADDRESSES_WITH_SIGNERS = 10_000
+/** The smallest burst, so that small quotas are not spread. */
+const MIN_BURST = 60
+const MAX_WAITING_PER_ADDRESS = 128
+const MAX_WAIT_SECONDS = 2
+
+/** `level` is how much of the burst is used; it drains at the rate of the quota. */
+type Usage = { used: number; endsAt: number; level: number; drainedAt: number }
 
 /**
- * Creates the rate limits of a deployment. An isolate counts exactly what it serves, against the quotas of the variables; the
- * bindings count what all isolates of a location serve, against the limits of wrangler.toml.
+ * Creates the rate limits of a deployment. An isolate counts exactly what it serves, against the quotas of the variables, and
+ * spreads each quota over its minute; the bindings count what all isolates of a location serve, against the limits of
+ * wrangler.toml.
  */
-export function createRateLimits(quotas: RateLimitQuotas, bindings: RateLimiters = {}) {
-  const windows = new Map<string, { used: number; endsAt: number }>()
+export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimitConfig, bindings: RateLimiters = {}) {
+  const usages = new Map<string, Usage>()
   /** The accounts whose signatures were verified, by address, with the time. */
   const signers = new Map<string, Map<string, number>>()
+  const maxParallelPerKey = Math.ceil(maxParallel / 2)
+  const gate = createParallelGate({
+    maxParallel,
+    maxParallelPerKey,
+    maxWaitingPerKey: MAX_WAITING_PER_ADDRESS,
+    maxWaitMs: MAX_WAIT_SECONDS * 1_000,
+  })
 
-  function windowOf(key: string, now: number) {
-    const known = windows.get(key)
+  function usageOf(key: string, now: number): Usage {
+    const known = usages.get(key)
     if (known && known.endsAt > now) return known
-    const fresh = { used: 0, endsAt: now + WINDOW_SECONDS * 1_000 }
-    windows.delete(key)
-    windows.set(key, fresh)
-    evictOldest(windows, MAX_KEYS)
+    const fresh = { level: 0, drainedAt: now, ...known, used: 0, endsAt: now + WINDOW_SECONDS * 1_000 }
+    usages.delete(key)
+    usages.set(key, fresh)
+    evictOldest(usages, MAX_KEYS)
     return fresh
+  }
+
+  function burstOf(quota: number): number {
+    const burst = burstSeconds === 0 ? quota : Math.ceil((quota * burstSeconds) / WINDOW_SECONDS)
+    return Math.min(quota, Math.max(burst, MIN_BURST))
   }
 
   async function count(name: RateLimitName, key: string, shares: number): Promise<RateLimitCount | undefined> {
     if (quotas[name] === 0) return undefined
     const now = Date.now()
     const quota = quotas[name] * shares
-    const window = windowOf(`${name} ${key}`, now)
-    // Counted before the binding responds, because requests arrive in parallel.
-    const isOver = window.used >= quota
-    if (!isOver) window.used++
-    const remaining = quota - window.used
-    const isExhausted = isOver || !(await isWithinBinding(name, key, shares))
-    return {
+    const perSecond = quota / WINDOW_SECONDS
+    const burst = burstOf(quota)
+    const usage = usageOf(`${name} ${key}`, now)
+    usage.level = Math.max(0, usage.level - ((now - usage.drainedAt) / 1_000) * perSecond)
+    usage.drainedAt = now
+    const secondsLeft = Math.max(1, Math.ceil((usage.endsAt - now) / 1_000))
+    const over = (resetSeconds: number, requests: number, seconds: number): RateLimitCount => ({
       name,
       quota,
-      remaining: isExhausted ? 0 : remaining,
-      resetSeconds: Math.max(1, Math.ceil((window.endsAt - now) / 1_000)),
-      isExhausted,
-    }
+      remaining: 0,
+      resetSeconds,
+      exceeded: { requests, seconds },
+    })
+    if (usage.used >= quota) return over(secondsLeft, quota, WINDOW_SECONDS)
+    if (burst < quota && usage.level + 1 > burst)
+      return over(Math.ceil((usage.level + 1 - burst) / perSecond), burst, Math.ceil(burst / perSecond))
+    // Counted before the binding responds, because requests arrive in parallel.
+    usage.used++
+    usage.level++
+    const remaining = quota - usage.used
+    if (!(await isWithinBinding(name, key, shares))) return over(secondsLeft, quota, WINDOW_SECONDS)
+    return { name, quota, remaining, resetSeconds: secondsLeft }
   }
 
   /** A binding has one limit for every key, so each further share is a key of its own. */
@@ -100,9 +138,10 @@ export function createRateLimits(quotas: RateLimitQuotas, bindings: RateLimiters
   }
 
   function sharesOf(address: string): number {
+    const known = signers.get(address)
+    if (known === undefined) return 1
     const since = Date.now() - SIGNER_MEMORY_MS
-    const recent = [...(signers.get(address)?.values() ?? [])].filter(time => time > since)
-    return 1 + Math.min(recent.length, MAX_RAISES)
+    return 1 + Math.min([...known.values()].filter(time => time > since).length, MAX_RAISES)
   }
 
   function raise(address: string, signer: string) {
@@ -123,22 +162,36 @@ export function createRateLimits(quotas: RateLimitQuotas, bindings: RateLimiters
     ofClient(headers: Headers): ClientLimits | undefined {
       if (!headers.has('cf-connecting-ip')) return undefined
       const address = clientAddressOf(headers)
+      let leave: Leave | undefined
       return {
         count: name => count(name, address, RAISED.includes(name) ? sharesOf(address) : 1),
         countInSession: session => count('mcpSession', session, 1),
         async countSigner(signer) {
           const counted = await count('signer', signer, 1)
-          if (counted?.isExhausted) throw rateLimited(counted)
+          if (counted?.exceeded) throw rateLimited(counted)
         },
         raise: signer => raise(address, signer),
+        async enter({ getsOut = false } = {}) {
+          if (maxParallel === 0 || sharesOf(address) > 1) return
+          leave = await gate.enter(address, { mustEnter: getsOut })
+          if (leave === undefined) throw tooManyInParallel(maxParallelPerKey)
+        },
+        leave: () => leave?.(),
       }
     },
   }
 }
 
-/** Returns the refusal RATE_LIMITED. */
-export const rateLimited = ({ name, quota, resetSeconds }: RateLimitCount) =>
-  refuse('RATE_LIMITED', { limit: name, requests: quota, seconds: WINDOW_SECONDS }, { retryAfterSeconds: resetSeconds })
+/** Returns the refusal RATE_LIMITED of a count that exceeds its limit. */
+export const rateLimited = ({ name, quota, resetSeconds, exceeded }: RateLimitCount) =>
+  refuse(
+    'RATE_LIMITED',
+    { limit: name, requests: quota, seconds: WINDOW_SECONDS, ...exceeded },
+    { retryAfterSeconds: resetSeconds },
+  )
+
+const tooManyInParallel = (requests: number) =>
+  refuse('RATE_LIMITED', { limit: 'parallel', requests, seconds: MAX_WAIT_SECONDS }, { retryAfterSeconds: 1 })
 
 /** Returns the fields of draft-ietf-httpapi-ratelimit-headers. */
 export function rateLimitFields(counts: readonly RateLimitCount[]): Record<string, string> {

@@ -170,6 +170,8 @@ export const priceRefreshIntervalSeconds = z.coerce.number().int().min(0).max(86
 /** A rate limit; 0 is none. */
 export const requestsPerMinute = z.coerce.number().int().min(0).max(1_000_000)
 export const eventStreamObjects = z.coerce.number().int().min(1).max(256)
+export const burstSeconds = z.coerce.number().int().min(0).max(60)
+export const maxParallelRequests = z.coerce.number().int().min(0).max(10_000)
 export const maxStreamsPerAddress = z.coerce.number().int().min(1).max(100_000)
 export const readLeaseMs = z.coerce.number().int().min(0).max(60_000)
 export const submissionTimeoutMs = z.coerce.number().int().min(1_000).max(60_000)

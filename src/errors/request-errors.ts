@@ -34,7 +34,9 @@ export const requestErrors = {
   RATE_LIMITED: row<{ limit: string; requests: number; seconds: number }>({
     status: 429,
     sentence: ({ limit, requests, seconds }) =>
-      `${LIMITED_BY[limit] ?? 'Your address'} has made more than ${requests} requests in ${seconds} seconds (limit \`${limit}\`).`,
+      limit === 'parallel'
+        ? `Your address has had ${requests} requests or more under way for ${seconds} seconds (limit \`parallel\`).`
+        : `${LIMITED_BY[limit] ?? 'Your address'} has made more than ${requests} requests in ${seconds} seconds (limit \`${limit}\`).`,
     remedy: 'Wait for retryAfterSeconds. One stream of GET /events replaces polling, and a list replaces single reads.',
     toolRemedy: 'Wait for retryAfterSeconds. A subscription to a resource replaces polling, a list single reads.',
     retryable: true,

@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import type { Admission } from './admission.ts'
 
 /** The variables of a request. */
-export type AppEnv = { Variables: { requestId: string; context: Context } }
+export type AppEnv = { Variables: { requestId: string; context: Context; admission?: Admission | undefined } }

@@ -10,6 +10,7 @@ import type { Refusal } from '../errors/refusal.ts'
 import { refuse, toRefusal } from '../errors/refuse.ts'
 import { count } from '../metrics/recorder.ts'
 import { operations } from '../operations/index.ts'
+import { admissionOf } from './admission.ts'
 import type { AppEnv } from './app-env.ts'
 import { type Assets, addDocsRoutes } from './docs-routes.ts'
 import { addOperationRoute } from './operation-route.ts'
@@ -37,6 +38,15 @@ export function createApp(contextOf: () => Context, assets?: Assets, workerVersi
     return isPage ? pageSecurityHeaders(c, next) : apiSecurityHeaders(c, next)
   })
   app.use(allowAnyOrigin)
+  // Before the limit of bodies, which may put another request in place of this one.
+  app.use(async (c, next) => {
+    const admission = admissionOf(c.req.raw)
+    const client = withClient(contextOf(), c.req.raw.headers, admission?.client)
+    const context = withAuthorization(client, c.req.header('Authorization'))
+    c.set('context', withPayment(context, paymentOf(c.req.raw.headers)))
+    c.set('admission', admission)
+    await next()
+  })
   app.post(
     '*',
     bodyLimit({
@@ -46,13 +56,6 @@ export function createApp(contextOf: () => Context, assets?: Assets, workerVersi
       },
     }),
   )
-  app.use(async (c, next) => {
-    const client = withClient(contextOf(), c.req.raw.headers)
-    const context = withAuthorization(client, c.req.header('Authorization'))
-    c.set('context', withPayment(context, paymentOf(c.req.raw.headers)))
-    await next()
-  })
-
   addPageRoutes(app, assets)
   for (const operation of operations) addOperationRoute(app, operation)
   addDocsRoutes(app, assets)

@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import type { CacheableResponse } from '../read-cache.ts'
 import { negotiatedFormats } from './content-negotiation.ts'
+import { requestIdOf } from './request-id.ts'
 import { markOperation, operationIdOf } from './request-metrics.ts'
 
 type Serve = (request: Request) => Response | Promise<Response>
@@ -9,7 +10,6 @@ type CachedResponse = { output: CacheableResponse; operationId: string; json: st
 /** What a response says to its own client only. */
 const PERSONAL_HEADERS = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
 const MAX_ENTRIES = 1_000
-const REQUEST_ID = /^[\w\-=]{1,255}$/
 
 // The output behind a response, for requests that were served from the read cache.
 const outputs = new WeakMap<Request, CacheableResponse>()
@@ -54,8 +54,7 @@ export function withResponseCache(serve: Serve, contextOf: () => Context): Serve
     if (cached === undefined || !contextOf().readCache.isFresh(cached.output)) return serveAndStore(request, key)
     markOperation(request, cached.operationId)
     const response = new Response(cached.json, { headers: cached.headers })
-    const id = request.headers.get('X-Request-Id') ?? ''
-    response.headers.set('X-Request-Id', REQUEST_ID.test(id) ? id : crypto.randomUUID())
+    response.headers.set('X-Request-Id', requestIdOf(request))
     return response
   }
 }

@@ -3,7 +3,8 @@ import type { MiddlewareHandler } from 'hono'
 import type { Refusal } from '../errors/refusal.ts'
 import { invalidRequest } from '../operations/invalid-request.ts'
 import { type Operation, rateLimitOf } from '../operations/operation.ts'
-import { rateLimited, rateLimitFields } from '../rate-limits.ts'
+import { rateLimited } from '../rate-limits.ts'
+import { type Admission, fieldsOf } from './admission.ts'
 import type { AppEnv } from './app-env.ts'
 import { alternativeFormat } from './content-negotiation.ts'
 import { eventStreamHandler } from './event-stream-handler.ts'
@@ -19,10 +20,13 @@ export function addOperationRoute(app: OpenAPIHono<AppEnv>, operation: Operation
   // Checked before the input, because a refusal of the input costs too.
   const limit: MiddlewareHandler<AppEnv> = async (c, next) => {
     markOperation(c.req.raw, operation.id)
-    const count = name && (await c.var.context.client?.count(name))
-    if (!count) return next()
-    for (const [field, value] of Object.entries(rateLimitFields([count]))) c.header(field, value)
-    if (count.isExhausted) throw rateLimited(count)
+    const { client } = c.var.context
+    const admission: Admission | undefined =
+      c.var.admission ?? (client && { client, count: name && (await client.count(name)) })
+    if (!admission) return next()
+    for (const [field, value] of Object.entries(fieldsOf(admission))) c.header(field, value)
+    if (admission.refusal) throw admission.refusal
+    if (admission.count?.exceeded) throw rateLimited(admission.count)
     return next()
   }
   const handler = handlerOf(operation)

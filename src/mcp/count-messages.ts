@@ -1,8 +1,8 @@
-import { isInitializeRequest } from '@modelcontextprotocol/server'
 import type { RateLimitName } from '../config.ts'
 import { operations } from '../operations/index.ts'
 import { type Operation, rateLimitOf } from '../operations/operation.ts'
 import type { RateLimitCount, RateLimits } from '../rate-limits.ts'
+import { parseSessionId } from './session-id.ts'
 
 const operationOfTool = new Map(
   (operations as readonly Operation[]).flatMap(operation =>
@@ -13,6 +13,7 @@ const operationOfTool = new Map(
 /**
  * Counts the messages of a POST to /mcp against the limits of their client and their session, each with its own kind: a call of
  * a tool counts as the operation does over HTTP. Returns the limits that were counted, each as it is after the last message.
+ * Stops at the first limit that is exceeded, because the whole POST is refused then.
  */
 export async function countMessages(
   limits: RateLimits | undefined,
@@ -21,16 +22,17 @@ export async function countMessages(
 ): Promise<RateLimitCount[]> {
   const client = limits?.ofClient(headers)
   if (client === undefined) return []
-  const session = headers.get('mcp-session-id')
+  const sessionId = headers.get('mcp-session-id')
+  const session = sessionId && (parseSessionId(sessionId)?.objectId ?? sessionId)
   const counts = new Map<RateLimitName, RateLimitCount>()
-  const record = (count: RateLimitCount | undefined) => {
-    if (count && !counts.get(count.name)?.isExhausted) counts.set(count.name, count)
-  }
   for (const message of messages) {
     const name = limitOf(message)
     if (name === undefined) continue
-    record(await client.count(name))
-    if (session !== null) record(await client.countInSession(session))
+    // The session first: a session that is over its limit uses up nothing of its address.
+    const counted = [session === null ? undefined : await client.countInSession(session)]
+    if (!counted[0]?.exceeded) counted.push(await client.count(name))
+    for (const count of counted) if (count) counts.set(count.name, count)
+    if (counted.some(count => count?.exceeded)) break
   }
   return [...counts.values()]
 }
@@ -43,8 +45,8 @@ export async function countStream(limits: RateLimits | undefined, headers: Heade
 
 /** Returns what a message counts as; undefined for a call that lets somebody out. */
 function limitOf(message: unknown): RateLimitName | undefined {
-  if (isInitializeRequest(message)) return 'mcpSessions'
   const { method, params } = (message ?? {}) as { method?: unknown; params?: { name?: unknown } | null }
+  if (method === 'initialize') return 'mcpSessions'
   if (method === 'subscriptions/listen') return 'streams'
   const operation = method === 'tools/call' ? operationOfTool.get(`${params?.name}`) : undefined
   return operation === undefined ? 'reads' : rateLimitOf(operation)

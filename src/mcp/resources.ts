@@ -12,6 +12,7 @@ import type { JsonOperation, Operation, ResourceDefinition } from '../operations
 import { readSigningReference } from '../operations/signing-reference.ts'
 import { contractCodes } from '../protocol/contract-error-refusals.ts'
 import { measureCall } from './call-metrics.ts'
+import { inClientTurn, withClientOf } from './client-turn.ts'
 import { errorBodyOf } from './error-body.ts'
 import { listedSkillFiles, readSkillFile } from './skills.ts'
 import { responseForTools, toolRemedy } from './tool-texts.ts'
@@ -74,7 +75,8 @@ export async function readResource(context: Context, uri: string, call: ServerCo
   if (skillFile !== undefined) return skillFile
   const read = findReader(uri)
   if (read === undefined) throw new ResourceNotFoundError(uri)
-  const value = await read(context).catch((error: unknown) => {
+  const callContext = withClientOf(context, call)
+  const value = await inClientTurn(callContext, { getsOut: false }, () => read(callContext)).catch((error: unknown) => {
     const body = errorBodyOf(error, uri, call)
     throw new ProtocolError(ProtocolErrorCode.InternalError, body.error, body)
   })

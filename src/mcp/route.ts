@@ -5,7 +5,6 @@ import {
   isLegacyRequest,
   readRequestBody,
 } from '@modelcontextprotocol/server'
-import { clientAddressOf } from '../client-address.ts'
 import { count } from '../metrics/recorder.ts'
 import { toolSets } from '../operations/operation.ts'
 import { type RateLimitCount, type RateLimits, rateLimited, rateLimitFields } from '../rate-limits.ts'
@@ -13,6 +12,8 @@ import { connectPage, isPageRequest } from './connect-page.ts'
 import { countMessages, countStream } from './count-messages.ts'
 import { rpcError, sessionNotFound } from './json-rpc-errors.ts'
 import type { ServerFactory } from './server-types.ts'
+import { parseSessionId } from './session-id.ts'
+import { createSessionOffers, hasRequestId } from './session-offer.ts'
 import { hubOf } from './subscription-hub-object.ts'
 import { unknownToolSets } from './tools.ts'
 
@@ -20,7 +21,7 @@ import { unknownToolSets } from './tools.ts'
 const MAX_BODY_BYTES = 1024 * 1024
 /** The SDK parses messages recursively. */
 const MAX_DEPTH = 64
-/** An initialize request is stored with its session. */
+/** No client needs a larger one. */
 const MAX_INITIALIZE_BYTES = 16 * 1024
 /** Each request of a batch costs what it costs alone. */
 const MAX_BATCH = 10
@@ -47,6 +48,8 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces, rateLim
     ({ requestInfo }) => createServer({ url: new URL(requestInfo?.url ?? 'http://localhost/mcp') }),
     { legacy: 'reject' },
   )
+
+  const offerSession = createSessionOffers(createServer, namespaces.MCP_SESSION)
 
   const respond = async (request: Request): Promise<Response> => {
     if (!METHODS.includes(request.method))
@@ -88,8 +91,11 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces, rateLim
       return rpcError(413, -32000, `The initialize request is larger than ${MAX_INITIALIZE_BYTES} characters`)
     const { url, method, headers, signal } = request
     const forwarded = new Request(url, { method, headers, signal, body: text })
-    if (await isLegacyRequest(forwarded, parsedBody))
-      return forwardToSession(forwarded, namespaces, isInitializeRequest(parsedBody))
+    if (await isLegacyRequest(forwarded, parsedBody)) {
+      if (isInitializeRequest(parsedBody) && hasRequestId(parsedBody) && !headers.has('mcp-session-id'))
+        return offerSession(request, parsedBody)
+      return forwardToSession(forwarded, namespaces)
+    }
     if (headers.get('mcp-method') === 'subscriptions/listen') return hubOf(namespaces).fetch(forwarded)
     return stateless.fetch(forwarded, { parsedBody })
   }
@@ -104,29 +110,13 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces, rateLim
   }
 }
 
-/** Forwards a request to its session; an initialize request without a session id opens a new one. */
+/** Forwards a request to its session. */
 async function forwardToSession(
   request: Request,
-  namespaces: Pick<Env, 'MCP_SESSION' | 'MCP_HUB'>,
-  isInitialize = false,
+  { MCP_SESSION: sessions }: Pick<Env, 'MCP_SESSION'>,
 ): Promise<Response> {
-  const { MCP_SESSION: sessions } = namespaces
   const id = request.headers.get('mcp-session-id')
-  if (id === null) {
-    if (!isInitialize) return rpcError(400, -32000, 'Bad Request: the Mcp-Session-Id header is required')
-    const newId = sessions.newUniqueId()
-    const isAdmitted = await hubOf(namespaces).admit(newId.toString(), clientAddressOf(request.headers))
-    if (!isAdmitted)
-      return rpcError(
-        429,
-        -32000,
-        'Your address has the maximum number of sessions open; unused ones end after 2 minutes',
-        {
-          'retry-after': '120',
-        },
-      )
-    return sessions.get(newId).fetch(request)
-  }
+  if (id === null) return rpcError(400, -32000, 'Bad Request: the Mcp-Session-Id header is required')
   const object = sessionObjectId(sessions, id)
   return object === undefined ? sessionNotFound() : sessions.get(object).fetch(request)
 }
@@ -134,7 +124,7 @@ async function forwardToSession(
 /** Returns the object id of a session id; undefined if this deployment did not create it. */
 function sessionObjectId(sessions: Env['MCP_SESSION'], id: string): DurableObjectId | undefined {
   try {
-    return sessions.idFromString(id)
+    return sessions.idFromString(parseSessionId(id)?.objectId ?? '')
   } catch {
     return undefined
   }
@@ -153,13 +143,13 @@ const isDeeperThan = (levels: number, value: unknown): boolean =>
   value !== null &&
   (levels === 0 || Object.values(value).some(inner => isDeeperThan(levels - 1, inner)))
 
-/** Returns the response to a client that has exhausted one of its limits; undefined if it has not. */
+/** Returns the response to a client that is over one of its limits; undefined if it is not. */
 function refusalOf(counts: readonly RateLimitCount[]): Response | undefined {
-  const exhausted = counts.find(({ isExhausted }) => isExhausted)
-  if (exhausted === undefined) return undefined
-  const { error, code } = rateLimited(exhausted).body
+  const exceeded = counts.find(count => count.exceeded)
+  if (exceeded === undefined) return undefined
+  const { error, code } = rateLimited(exceeded).body
   count('ats_refusals', { code, surface: 'mcp' })
-  return rpcError(429, -32000, error, { 'retry-after': `${exhausted.resetSeconds}`, ...rateLimitFields(counts) })
+  return rpcError(429, -32000, error, { 'retry-after': `${exceeded.resetSeconds}`, ...rateLimitFields(counts) })
 }
 
 /** Returns the response with more header fields. */

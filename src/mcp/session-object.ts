@@ -1,39 +1,31 @@
 import { DurableObject } from 'cloudflare:workers'
-import { type InitializeRequest, isInitializeRequest, type Server } from '@modelcontextprotocol/server'
-import { sessionNotFound } from './json-rpc-errors.ts'
+import type { Server } from '@modelcontextprotocol/server'
+import { clientAddressOf } from '../client-address.ts'
+import { rpcError, sessionNotFound } from './json-rpc-errors.ts'
 import { createParallelLimit } from './parallel-limit.ts'
 import type { ServerFactory, Subscriptions } from './server-types.ts'
 import { SessionEventLog } from './session-event-log.ts'
+import { initializeRequestOf, parseSessionId } from './session-id.ts'
 import { SessionTransport } from './session-transport.ts'
 import { hubOf } from './subscription-hub-object.ts'
+import { urlOfSelection } from './tools.ts'
 
 const IDLE_TIMEOUT_MS = 30 * 60_000
-/** The timeout of a session that was never used after initialize. Short, because anybody can open sessions and each uses storage. */
-const UNUSED_TIMEOUT_MS = 2 * 60_000
+/** How long after its initialize request a session may be used for the first time. */
+const MAX_UNUSED_MS = 2 * 60_000
 const TOUCH_INTERVAL_MS = 60_000
 /** The reads of a batch are made a few at a time, so that one session cannot fill the queue of everybody. */
 const MAX_PARALLEL_READS = 2
 const MAX_TURN_WAIT_MS = 1_000
 
-/** What a session is rebuilt from: the client's initialize request and its URL. */
-type SessionOpening = { url: string; initialize: InitializeRequest }
-
-/** Returns an initialize request with what the server uses of it: clients may add icons and descriptions of any size. */
-function essentialsOf({ method, params }: InitializeRequest) {
-  const { protocolVersion, capabilities, clientInfo } = params
-  const { name, version } = clientInfo
-  return {
-    jsonrpc: '2.0',
-    id: 0,
-    method,
-    params: { protocolVersion, capabilities, clientInfo: { name, version } },
-  } as const
-}
+/** What a session is rebuilt from. */
+type SessionOpening = { url: string; sessionId: string }
 
 /**
- * One session of the protocol's 2025 revisions. The object's id is the session id, so that every isolate finds it. The
- * transport lives in memory; after an eviction or a deploy it is rebuilt by replaying the client's initialize request.
- * The events of its streams are stored.
+ * One session of the protocol's 2025 revisions. The session id contains the object's id, so that every isolate finds it, and
+ * what the client asked for in its initialize request, which the route has answered: the object exists from the first request
+ * after that on. The transport lives in memory; after an eviction or a deploy it is rebuilt by replaying that initialize
+ * request. The events of its streams are stored.
  */
 export abstract class McpSessionObject extends DurableObject<Env> {
   protected abstract readonly createServer: ServerFactory
@@ -41,22 +33,31 @@ export abstract class McpSessionObject extends DurableObject<Env> {
   private transport: SessionTransport | undefined
   private readonly readInTurn = createParallelLimit(MAX_PARALLEL_READS, MAX_TURN_WAIT_MS)
   private touchedAt = 0
+  private hasEnded = false
+  private opened: Promise<Response | undefined> | undefined
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
     void ctx.blockConcurrencyWhile(async () => {
+      this.hasEnded = (await ctx.storage.get('ended')) !== undefined
       const opening = await ctx.storage.get<SessionOpening>('opening')
-      if (opening !== undefined) await this.reopen(opening)
+      if (opening !== undefined) await this.open(opening)
     })
   }
 
   override async fetch(request: Request): Promise<Response> {
     const parsedBody: unknown = request.method === 'POST' ? await request.json() : undefined
-    if (this.transport === undefined) return this.initialize(request, parsedBody)
+    if (this.transport === undefined) {
+      this.opened ??= this.openFirst(request).finally(() => {
+        this.opened = undefined
+      })
+      const refusal = await this.opened
+      if (refusal) return refusal.clone()
+    }
     await this.touch()
     // A new listen stream replaces the old one: its client may have disconnected without workerd noticing yet.
-    if (request.method === 'GET' && !request.headers.has('last-event-id')) this.transport.closeStandaloneSSEStream()
-    return this.transport.handleRequest(request, { parsedBody })
+    if (request.method === 'GET' && !request.headers.has('last-event-id')) this.transport?.closeStandaloneSSEStream()
+    return this.transport?.handleRequest(request, { parsedBody }) ?? sessionNotFound()
   }
 
   /** Notifies the client that a resource it subscribed to has changed. */
@@ -65,6 +66,7 @@ export abstract class McpSessionObject extends DurableObject<Env> {
   }
 
   override async alarm(): Promise<void> {
+    if (this.hasEnded) return this.ctx.storage.deleteAll()
     await this.transport?.close()
     await this.end()
   }
@@ -80,39 +82,43 @@ export abstract class McpSessionObject extends DurableObject<Env> {
     }
   }
 
-  private async initialize(request: Request, parsedBody: unknown) {
-    if (!isInitializeRequest(parsedBody)) return sessionNotFound()
-    this.transport = await this.open(request.url)
-    const response = await this.transport.handleRequest(request, { parsedBody })
-    if (response.ok) {
-      await this.ctx.storage.put<SessionOpening>('opening', {
-        url: request.url,
-        initialize: essentialsOf(parsedBody),
-      })
-      await this.ctx.storage.setAlarm(Date.now() + UNUSED_TIMEOUT_MS)
-    } else await this.end()
-    return response
+  /** Opens a session that was not used before. Returns a refusal if it cannot be. */
+  private async openFirst(request: Request): Promise<Response | undefined> {
+    const sessionId = request.headers.get('mcp-session-id') ?? ''
+    const { objectId, issuedAt = 0 } = parseSessionId(sessionId) ?? {}
+    if (this.hasEnded || objectId !== this.id || Math.abs(Date.now() - issuedAt) > MAX_UNUSED_MS)
+      return sessionNotFound()
+    if (!(await hubOf(this.env).admit(this.id, clientAddressOf(request.headers))))
+      return rpcError(
+        429,
+        -32000,
+        'Your address has the maximum number of sessions open; unused ones end after 30 minutes',
+        { 'retry-after': '120' },
+      )
+    const opening = { url: request.url, sessionId }
+    await this.open(opening)
+    await this.ctx.storage.put<SessionOpening>('opening', opening)
+    return undefined
   }
 
-  private async open(url: string) {
+  private async open({ url, sessionId }: SessionOpening) {
+    const opened = parseSessionId(sessionId)
+    if (opened === undefined) return
+    const eventStore = new SessionEventLog(this.ctx.storage.sql)
     const transport = new SessionTransport({
-      sessionIdGenerator: () => this.id,
-      eventStore: new SessionEventLog(this.ctx.storage.sql),
+      sessionIdGenerator: () => sessionId,
+      eventStore,
       retryInterval: 1000,
       onsessionclosed: () => this.end(),
+      onIdle: () => eventStore.flush(),
     })
     const created = this.createServer({
-      url: new URL(url),
+      url: urlOfSelection(url, opened.selection),
       subscriptions: this.subscriptions,
       readInTurn: this.readInTurn,
     })
     this.server = 'server' in created ? created.server : created
     await created.connect(transport)
-    return transport
-  }
-
-  private async reopen({ url, initialize }: SessionOpening) {
-    const transport = await this.open(url)
     const post = async (parsedBody: unknown, headers: Record<string, string>) => {
       const request = new Request(url, {
         method: 'POST',
@@ -121,8 +127,8 @@ export abstract class McpSessionObject extends DurableObject<Env> {
       const response = await transport.handleRequest(request, { parsedBody })
       await response.text()
     }
-    await post(initialize, {})
-    await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, { 'mcp-session-id': this.id })
+    await post(initializeRequestOf(opened), {})
+    await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, { 'mcp-session-id': sessionId })
     this.transport = transport
   }
 
@@ -137,8 +143,13 @@ export abstract class McpSessionObject extends DurableObject<Env> {
     this.transport = undefined
     this.server = undefined
     this.touchedAt = 0
+    this.hasEnded = true
     await hubOf(this.env).forget(this.id)
-    await this.ctx.storage.deleteAlarm()
-    await this.ctx.storage.deleteAll()
+    const { storage } = this.ctx
+    await storage.deleteAlarm()
+    await storage.deleteAll()
+    // Until its id is too old to open a session, the object remembers that this one has ended.
+    await storage.put('ended', true)
+    await storage.setAlarm(Date.now() + MAX_UNUSED_MS)
   }
 }

@@ -5,6 +5,7 @@ import {
   type JSONRPCMessage,
   type RequestId,
   WebStandardStreamableHTTPServerTransport,
+  type WebStandardStreamableHTTPServerTransportOptions,
 } from '@modelcontextprotocol/server'
 import { rpcError } from './json-rpc-errors.ts'
 
@@ -16,6 +17,13 @@ type Transport = WebStandardStreamableHTTPServerTransport
  */
 export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   private readonly idsInFlight = new Set<RequestId>()
+  private readonly onIdle: (() => void) | undefined
+
+  /** `onIdle` is called with each message that leaves no request in flight. */
+  constructor({ onIdle, ...options }: WebStandardStreamableHTTPServerTransportOptions & { onIdle?: () => void }) {
+    super(options)
+    this.onIdle = onIdle
+  }
 
   override async handleRequest(...[request, options]: Parameters<Transport['handleRequest']>): Promise<Response> {
     const messages = [options?.parsedBody ?? []].flat()
@@ -36,5 +44,6 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   override async send(message: JSONRPCMessage, options?: Parameters<Transport['send']>[1]): Promise<void> {
     if (isJSONRPCResponse(message) && message.id !== undefined) this.idsInFlight.delete(message.id)
     await super.send(message, options)
+    if (this.idsInFlight.size === 0) this.onIdle?.()
   }
 }

@@ -5,7 +5,7 @@ import {
   type ServerContext,
   type Tool,
 } from '@modelcontextprotocol/server'
-import { type Context, withAuthorization, withClient, withPayment } from '../context.ts'
+import { type Context, withAuthorization, withPayment } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { OperationReply } from '../operations/define-operation.ts'
 import { operations } from '../operations/index.ts'
@@ -13,12 +13,14 @@ import {
   defaultToolSets,
   type JsonOperation,
   type Operation,
+  rateLimitOf,
   type ToolDefinition,
   type ToolSet,
   toolSetOf,
   toolSets,
 } from '../operations/operation.ts'
 import { measureCall } from './call-metrics.ts'
+import { inClientTurn, withClientOf } from './client-turn.ts'
 import { errorBodyOf } from './error-body.ts'
 import { paymentMeta, paymentOf } from './payment-meta.ts'
 import { withProgress } from './progress.ts'
@@ -49,6 +51,12 @@ export function toolSelection({ searchParams }: URL): ToolSelection {
   const known = toolSetNames.filter(name => named.includes(name) || named.includes('all'))
   const subset = searchParams.get('tools') ?? 'all'
   return `${(known.length > 0 ? known : defaultToolSets).join(',')} ${Object.hasOwn(subsets, subset) ? subset : 'all'}`
+}
+
+/** Returns a URL with the selection in place of its own. */
+export function urlOfSelection(url: string, selection: ToolSelection): URL {
+  const [toolsets = '', tools = ''] = selection.split(' ')
+  return new URL(`?${new URLSearchParams({ toolsets, tools })}`, url)
 }
 
 const toolSetNames = Object.keys(toolSets) as ToolSet[]
@@ -107,8 +115,11 @@ export async function callTool(
   const operation = selectedTools(selection).find(({ tool }) => tool.name === name)
   if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${name}`)
   try {
+    const callContext = contextOf(context, call)
     const output = await measureCall(operation.id, () =>
-      operation.run(contextOf(context, call), operation.parse(urlFieldsAsText(operation, input))),
+      inClientTurn(callContext, { getsOut: rateLimitOf(operation) === undefined }, () =>
+        operation.run(callContext, operation.parse(urlFieldsAsText(operation, input))),
+      ),
     )
     const { body: reply, payment } = output instanceof OperationReply ? output : { body: output }
     const body = responseForTools(reply)
@@ -132,9 +143,9 @@ export async function callTool(
 
 /** Returns the context of one call, with its bearer token and payment, reporting progress if the client asked for it. */
 function contextOf(context: Context, call: ServerContext): Context {
-  const { headers } = call.http?.req ?? {}
-  const client = headers ? withClient(withProgress(context, call), headers) : withProgress(context, call)
-  return withPayment(withAuthorization(client, headers?.get('authorization')), paymentOf(call.mcpReq._meta))
+  const client = withClientOf(withProgress(context, call), call)
+  const bearer = call.http?.req?.headers.get('authorization')
+  return withPayment(withAuthorization(client, bearer), paymentOf(call.mcpReq._meta))
 }
 
 /** Converts what a model sends as number, boolean or list to text, for the fields that are path or query text over HTTP. */

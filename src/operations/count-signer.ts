@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 
 /**
  * Counts a new message of an agent's signer or owner against the limit of that account, and raises the limits of the address
- * that it comes from. Repeated bodies must not get here: anybody can repeat one that is on the chain. A message that lets
+ * that it comes from; waiting for the chain takes nobody's turn. Repeated bodies must not get here: anybody can repeat one that is on the chain. A message that lets
  * somebody out is not counted. Throws RATE_LIMITED.
  */
 export async function countSigner(
@@ -12,5 +12,6 @@ export async function countSigner(
   { getsOut }: { getsOut: boolean },
 ): Promise<void> {
   client?.raise(signer)
+  client?.leave()
   if (!getsOut) await client?.countSigner(signer)
 }

@@ -6,6 +6,7 @@ import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import { decodePricePost, encodePricePost, type PricePost } from '../protocol/price-post-encoding.ts'
 import { presentOracleQuote, type priceRefresh } from '../resources/price.ts'
+import { presentAsOf } from '../resources/primitives.ts'
 import { relayOrRefuse } from './relay-or-refuse.ts'
 
 /** An unchanged price is posted again once its new observation is this much newer. */
@@ -26,10 +27,14 @@ type PriceRefreshOptions = {
 
 /** Returns the current prices with every symbol skipped, because someone has refreshed them recently. */
 export async function skipRefresh(
-  { chain, priceProvider }: Context,
+  { chain, priceProvider, readCache }: Context,
   symbols: readonly string[] | undefined,
 ): Promise<PriceRefreshResponse> {
-  const { registered } = await readVaultsAndTokens(chain)
+  // Anybody may ask for a refresh at any time, so those that do nothing share one read.
+  const { registered } = await readCache.getOrRead('skipped price refresh', async () => {
+    const { block, registered } = await readVaultsAndTokens(chain)
+    return { registered, asOf: presentAsOf(block) }
+  })
   const tokens = selectTokens(registered, symbols)
   const skipped = tokens.map(({ symbol }) => ({ symbol, reason: 'refreshedRecently' as const }))
   return presentRefresh(priceProvider.name, [], skipped, registered, tokens)

@@ -220,6 +220,7 @@ export const registerAgent = defineOperation(
     const receipt = isExecuted
       ? await payments?.receiptOf(signer, relay.digest)
       : await collectFee(context, { terms, block }, { relay, signer, nonce })
+    context.client?.leave()
     const notifyingRelayer = receipt && payments ? payments.relaying(relayer, signer) : relayer
     const mined = await relayOrRefuse(notifyingRelayer, relay, revert => refusalAtHead(chain, revert)).catch(error => {
       if (receipt && error instanceof Refusal) error.payment = { response: receipt }

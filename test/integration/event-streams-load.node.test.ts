@@ -81,7 +81,13 @@ async function connect(): Promise<ToolTrader> {
 beforeAll(async () => {
   // A chain of its own, because two services that use the same keys on one chain stop each other.
   devnet = await startDevnet()
-  const vars = { ...workerVars(devnet.deployment), X402_ENABLED: 'false', KEEPER_ENABLED: 'false' }
+  // A thousand strangers come at once, and all of them are let in at once.
+  const vars = {
+    ...workerVars(devnet.deployment),
+    X402_ENABLED: 'false',
+    KEEPER_ENABLED: 'false',
+    MAX_PARALLEL_REQUESTS: '0',
+  }
   options = { vars, persistTo: state, port: await freePort() }
   workerd = await startWorkerd(options)
   trader = await connect()

@@ -2,7 +2,7 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, test, vi } from 'vitest'
 import { newTrader } from '../support/actors.ts'
-import { deployment, request } from '../support/surfaces.ts'
+import { appWith, deployment, request } from '../support/surfaces.ts'
 
 // MCP only: what one client may open and send.
 
@@ -12,32 +12,45 @@ const initializeWith = (clientInfo: object = {}) => ({
   method: 'initialize',
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'raw', version: '1', ...clientInfo } },
 })
+/** Sends as much at once as the limits of a minute allow. */
+const app = appWith({ RATE_LIMIT_BURST_SECONDS: '0' })
 const post = (body: unknown, address: string, headers: Record<string, string> = {}) =>
-  request('/mcp', {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      'cf-connecting-ip': address,
-      ...headers,
+  request(
+    '/mcp',
+    {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        'cf-connecting-ip': address,
+        ...headers,
+      },
+      body: JSON.stringify(body),
     },
-    body: JSON.stringify(body),
-  })
+    app,
+  )
 async function statusOf(response: Promise<Response>) {
   const { status, body } = await response
   await body?.cancel()
   return status
 }
 
-test('one address may open 200 sessions, and others still open theirs', async () => {
+test('one address may have 200 sessions in use, and others still open theirs', async () => {
+  /** Opens a session and uses it. */
+  const openFrom = async (address: string) => {
+    const offered = await post(initializeWith(), address)
+    await offered.body?.cancel()
+    const session = { 'mcp-session-id': offered.headers.get('mcp-session-id') ?? '' }
+    return post({ jsonrpc: '2.0', method: 'notifications/initialized' }, address, session)
+  }
   const statuses: number[] = []
-  for (let opened = 0; opened < 201; opened++) statuses.push(await statusOf(post(initializeWith(), '192.0.2.1')))
-  expect(statuses.filter(status => status === 200)).toHaveLength(200)
+  for (let opened = 0; opened < 201; opened++) statuses.push(await statusOf(openFrom('192.0.2.1')))
+  expect(statuses.filter(status => status === 202)).toHaveLength(200)
   expect(statuses.at(-1)).toBe(429)
-  const refused = await post(initializeWith(), '192.0.2.1')
+  const refused = await openFrom('192.0.2.1')
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
   await refused.body?.cancel()
-  expect(await statusOf(post(initializeWith(), '192.0.2.2'))).toBe(200)
+  expect(await statusOf(openFrom('192.0.2.2'))).toBe(202)
 })
 
 test('one address may open 100 listen streams, and others still open theirs', async () => {
@@ -67,11 +80,14 @@ test('one address may open 100 listen streams, and others still open theirs', as
   await Promise.all(streams.map(({ body }) => body?.cancel()))
 })
 
-test('a large initialize request is refused, and only what the server uses is stored', async () => {
+test('a large initialize request is refused, and what its client says of itself is not stored', async () => {
   expect(await statusOf(post(initializeWith({ title: 'x'.repeat(20_000) }), '192.0.2.5'))).toBe(413)
   const response = await post(initializeWith({ title: 'x'.repeat(10_000) }), '192.0.2.5')
   await response.text()
-  const session = env.MCP_SESSION.get(env.MCP_SESSION.idFromString(response.headers.get('mcp-session-id') ?? ''))
+  const id = response.headers.get('mcp-session-id') ?? ''
+  expect(id.length).toBeLessThan(200)
+  await statusOf(post({ jsonrpc: '2.0', method: 'notifications/initialized' }, '192.0.2.5', { 'mcp-session-id': id }))
+  const session = env.MCP_SESSION.get(env.MCP_SESSION.idFromString(id.split('.')[0] ?? ''))
   const stored = await runInDurableObject(session, (_, { storage }) => storage.get('opening'))
   expect(JSON.stringify(stored).length).toBeLessThan(500)
 })

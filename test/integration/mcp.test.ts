@@ -57,11 +57,15 @@ async function rawSession(path = '/mcp'): Promise<Record<string, string>> {
   expect(response.status).toBe(200)
   return { 'mcp-session-id': response.headers.get('mcp-session-id') ?? '', 'mcp-protocol-version': '2025-11-25' }
 }
-const objectOf = (sessionId: string) => env.MCP_SESSION.get(env.MCP_SESSION.idFromString(sessionId))
+/** Returns the object of a session, whose id begins with the object's. */
+const objectOf = (sessionId: string) => env.MCP_SESSION.get(env.MCP_SESSION.idFromString(sessionId.split('.')[0] ?? ''))
 const tables = (stub: DurableObjectStub) =>
   runInDurableObject(stub, (_, state) =>
     state.storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'event'").toArray(),
   )
+
+const keysIn = (stub: DurableObjectStub) =>
+  runInDurableObject(stub, async (_, { storage }) => [...(await storage.list()).keys()])
 
 /** Returns the result in the last message of an event stream. */
 const resultOf = (stream: string) => JSON.parse(/^data: (.+)$/gm.exec(stream)?.[1] ?? '').result
@@ -267,22 +271,37 @@ describe('a session of the 2025 revisions', () => {
   it('expires when idle and leaves nothing in storage', async () => {
     const headers = await rawSession()
     const stub = objectOf(headers['mcp-session-id'] ?? '')
+    await (await post(listTools, headers)).text()
     expect(await tables(stub)).toHaveLength(1)
     expect(await runDurableObjectAlarm(stub)).toBe(true)
     expect((await post(listTools, headers)).status).toBe(404)
     expect(await tables(stub)).toHaveLength(0)
+    // What is left is that it has ended, until its id is too old to open it again.
+    expect(await runDurableObjectAlarm(stub)).toBe(true)
+    expect(await keysIn(stub)).toEqual([])
     expect(await runDurableObjectAlarm(stub)).toBe(false)
   })
 
-  it('expires after two minutes if unused, and after half an hour if used', async () => {
+  it('stores nothing before it is used, and expires half an hour after that', async () => {
     const headers = await rawSession()
-    const minutesLeft = () =>
-      runInDurableObject(objectOf(headers['mcp-session-id'] ?? ''), async (_, { storage }) =>
-        Math.round((((await storage.getAlarm()) ?? 0) - Date.now()) / 60_000),
-      )
-    expect(await minutesLeft()).toBe(2)
+    const stub = objectOf(headers['mcp-session-id'] ?? '')
+    expect(await keysIn(stub)).toEqual([])
+    expect(await tables(stub)).toHaveLength(0)
     await (await post(listTools, headers)).text()
-    expect(await minutesLeft()).toBe(30)
+    expect(await keysIn(stub)).toEqual(['opening'])
+    const minutesLeft = await runInDurableObject(stub, async (_, { storage }) =>
+      Math.round((((await storage.getAlarm()) ?? 0) - Date.now()) / 60_000),
+    )
+    expect(minutesLeft).toBe(30)
+  })
+
+  it('is gone if it was not used within two minutes', async () => {
+    const headers = await rawSession()
+    const [object, issuedAt = '', ...rest] = (headers['mcp-session-id'] ?? '').split('.')
+    const old = (Number.parseInt(issuedAt, 36) - 121_000).toString(36)
+    const expired = { ...headers, 'mcp-session-id': [object, old, ...rest].join('.') }
+    expect((await post(listTools, expired)).status).toBe(404)
+    expect((await post(listTools, headers)).status).toBe(200)
   })
 
   const listVaults = {

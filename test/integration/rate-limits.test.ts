@@ -70,6 +70,80 @@ it('a verified signature raises the limits of its address, a repeated body does 
   expect((await callOverHttp('listVaults', {}, stranger)).headers.get('ratelimit-policy')).toBe('"reads";q=1;w=60')
 })
 
+it('an address that sends too much at once is refused, another one and an agent that signs are not', async () => {
+  const trader = await newTrader()
+  const positionId = await openPosition(trader)
+  const app = appWith({ RATE_LIMIT_READS: '720', RATE_LIMIT_BURST_SECONDS: '5' })
+  const [client, other] = [from('192.0.2.30', app), from('192.0.2.31', app)]
+  const read = async (client: Fetch) => {
+    const response = await request('/agents/by-owner/0x', {}, client) // a 400, which costs the chain nothing
+    return { status: response.status, retryAfter: response.headers.get('retry-after'), body: await response.json() }
+  }
+  const results = await Promise.all(Array.from({ length: 200 }, () => read(client)))
+  expect(results.slice(0, 60).map(({ status }) => status)).toEqual(Array(60).fill(400))
+  const refused = results.filter(({ status }) => status === 429)
+  expect(refused.length).toBeGreaterThan(1)
+  // The first refusal comes from the app, the others reuse its header fields.
+  for (const { retryAfter, body } of [refused[0], refused.at(-1)].flatMap(result => result ?? []))
+    expect({ retryAfter, body }).toMatchObject({
+      retryAfter: '1',
+      body: {
+        code: 'RATE_LIMITED',
+        details: { limit: 'reads', requests: 60, seconds: 5 },
+        requestId: expect.anything(),
+      },
+    })
+  expect((await read(other)).status).toBe(400)
+  const body = await signedIntent(trader, 'submitReduceIntent', { positionId, exitBps: 100 })
+  expect((await callOverHttp('submitReduceIntent', body, client)).status).toBe(201)
+  expect((await read(client)).status).toBe(400)
+})
+
+it('a refusal does not wait for the body and has the headers of every response', async () => {
+  const app = appWith({ RATE_LIMIT_SUBMISSIONS: '1' })
+  const client = from('192.0.2.32', app)
+  const send = async () => {
+    let [isRead, isCancelled] = [false, false]
+    const body = new ReadableStream(
+      {
+        pull: () => {
+          isRead = true
+          return new Promise(() => {}) // never comes
+        },
+        cancel: () => {
+          isCancelled = true
+        },
+      },
+      { highWaterMark: 0 },
+    )
+    const sent = { method: 'POST', headers: { 'content-type': 'application/json', 'x-request-id': 'mine' }, body }
+    const response = await request('/prices/refresh', sent, client)
+    return { response, isRead, isCancelled }
+  }
+  await callOverHttp('refreshPrices', {}, client)
+  const [first, second] = [await send(), await send()]
+  expect([first.response.status, second.response.status, second.isRead, second.isCancelled]).toEqual([
+    429,
+    429,
+    false,
+    true,
+  ])
+  expect(Object.keys(Object.fromEntries(second.response.headers))).toEqual(
+    Object.keys(Object.fromEntries(first.response.headers)),
+  )
+  expect(second.response.headers.get('x-request-id')).toBe('mine')
+  expect(await second.response.json()).toEqual(await first.response.json())
+})
+
+it('requests of a stranger wait for their turn, and nobody is refused for it', async () => {
+  const headers = { 'cf-connecting-ip': '192.0.2.33' }
+  const responses = await Promise.all(
+    Array.from({ length: 20 }, (_, id) => request(`/agents/${900_000 + id}`, { headers })),
+  )
+  expect(responses.map(({ status }) => status)).toEqual(Array(20).fill(404))
+  await Promise.all(responses.map(({ body }) => body?.cancel()))
+})
+
 it('a signer has a limit wherever its messages come from; repeated bodies and reductions do not count', async () => {
   const trader = await newTrader()
   const positionId = await openPosition(trader)

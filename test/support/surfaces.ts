@@ -4,9 +4,7 @@ import { z } from 'zod'
 import { tenfoldGas, workerVars } from '../../devnet/worker-vars.ts'
 import { parseConfig } from '../../src/config.ts'
 import { createContext } from '../../src/context.ts'
-import { createApp } from '../../src/http/app.ts'
-import { withResponseCache } from '../../src/http/in-memory-response-cache.ts'
-import { withRequestMetrics } from '../../src/http/request-metrics.ts'
+import { createHttpSurface } from '../../src/http/surface.ts'
 import { createMcpRoute } from '../../src/mcp/route.ts'
 import { createServer } from '../../src/mcp/server.ts'
 import { operations } from '../../src/operations/index.ts'
@@ -51,13 +49,7 @@ export function appWith(changes: Record<string, string | undefined>, bindings: P
   const config = parseConfig(vars)
   const namespaces = { ...env, ...bindings }
   const context = createContext(config, namespaces)
-  const app = createApp(() => context, env.ASSETS)
-  const serveHttp = withRequestMetrics(
-    withResponseCache(
-      request => app.fetch(request),
-      () => context,
-    ),
-  )
+  const serveHttp = createHttpSurface(() => context, env.ASSETS)
   const serveMcp = createMcpRoute({
     createServer: options => createServer(context, options),
     allowedHosts: config.allowedHosts,

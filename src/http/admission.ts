@@ -1,0 +1,75 @@
+import { type Context, withClient } from '../context.ts'
+import { Refusal } from '../errors/refusal.ts'
+import { count } from '../metrics/recorder.ts'
+import { rateLimitOf } from '../operations/operation.ts'
+import { type ClientLimits, type RateLimitCount, rateLimited, rateLimitFields } from '../rate-limits.ts'
+import { operationAt } from './operation-at.ts'
+import { requestIdOf } from './request-id.ts'
+import { markOperation } from './request-metrics.ts'
+
+type Serve = (request: Request) => Response | Promise<Response>
+/** What was decided about a request before it reached the app. */
+export type Admission = { client: ClientLimits; count: RateLimitCount | undefined; refusal?: Refusal }
+
+const admissions = new WeakMap<Request, Admission>()
+
+/** Returns what was decided about a request; undefined if it has no client address or its path was not recognized. */
+export const admissionOf = (request: Request): Admission | undefined => admissions.get(request)
+
+/** What a refusal says to its own client only. */
+const PERSONAL_HEADERS = ['X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy', 'Content-Length']
+
+/**
+ * Wraps an app with the admission of requests, which is decided from address, method and path: before routing, and before the
+ * body is read. A refused request costs no more than its response.
+ */
+export function withAdmission(serve: Serve, contextOf: () => Context): Serve {
+  /** The header fields that all refusals share, from the first one, which the app made. */
+  let refusalHeaders: Headers | undefined
+
+  async function refuse(request: Request, admission: Admission, refusal: Refusal): Promise<Response> {
+    await request.body?.cancel()
+    if (refusalHeaders === undefined) {
+      const headers = new Headers(request.headers)
+      headers.delete('Content-Length')
+      const bodyless = new Request(request.url, { method: request.method, headers })
+      admissions.set(bodyless, { ...admission, refusal })
+      const response = await serve(bodyless)
+      refusalHeaders = new Headers(response.headers)
+      for (const name of PERSONAL_HEADERS) refusalHeaders.delete(name)
+      return response
+    }
+    count('ats_refusals', { code: refusal.body.code, surface: 'http' })
+    const requestId = requestIdOf(request)
+    const headers = new Headers(refusalHeaders)
+    headers.set('X-Request-Id', requestId)
+    headers.set('Retry-After', `${refusal.body.retryAfterSeconds}`)
+    for (const [field, value] of Object.entries(fieldsOf(admission))) headers.set(field, value)
+    return new Response(JSON.stringify({ ...refusal.body, requestId }), { status: refusal.status, headers })
+  }
+
+  return async request => {
+    const { client } = withClient(contextOf(), request.headers)
+    const operation = client && operationAt(request.method, new URL(request.url).pathname)
+    if (client === undefined || operation === undefined) return serve(request)
+    const name = rateLimitOf(operation)
+    const admission = { client, count: name && (await client.count(name)) }
+    markOperation(request, operation.id)
+    if (admission.count?.exceeded) return refuse(request, admission, rateLimited(admission.count))
+    try {
+      await client.enter({ getsOut: name === undefined })
+    } catch (error) {
+      if (error instanceof Refusal) return refuse(request, admission, error)
+      throw error
+    }
+    admissions.set(request, admission)
+    try {
+      return await serve(request)
+    } finally {
+      client.leave()
+    }
+  }
+}
+
+/** Returns the header fields that say what is left of the limit that a request was counted against. */
+export const fieldsOf = ({ count }: Admission): Record<string, string> => rateLimitFields(count ? [count] : [])

@@ -1,0 +1,69 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { createParallelGate, type Leave } from '../../src/parallel-gate.ts'
+
+const options = { maxParallel: 2, maxParallelPerKey: 1, maxWaitingPerKey: 2, maxWaitMs: 2_000 }
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+/** Lets requests in one after another, and records who has entered or was refused, in this order. */
+function visits(gate: ReturnType<typeof createParallelGate>) {
+  const log: string[] = []
+  const leaves = new Map<string, Leave>()
+  const visit = async (name: string, mustEnter = false) => {
+    const key = name[0] ?? ''
+    const leave = await gate.enter(key, { mustEnter })
+    log.push(leave === undefined ? `${name} refused` : name)
+    if (leave) leaves.set(name, leave)
+  }
+  const leave = async (name: string) => {
+    leaves.get(name)?.()
+    await vi.advanceTimersByTimeAsync(10)
+  }
+  return { log, visit, leave }
+}
+
+test('the keys take turns, however many requests one of them has waiting', async () => {
+  const { log, visit, leave } = visits(createParallelGate(options))
+  for (const name of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1']) void visit(name)
+  await vi.advanceTimersByTimeAsync(0)
+  expect(log).toEqual(['a1', 'b1'])
+  await leave('a1')
+  await leave('b1')
+  await leave('a2')
+  await leave('b2')
+  expect(log).toEqual(['a1', 'b1', 'a2', 'b2', 'c1', 'a3'])
+})
+
+test('a key with too many requests waiting is refused at once, and one that waits too long after its wait', async () => {
+  const { log, visit } = visits(createParallelGate(options))
+  for (const name of ['a1', 'a2', 'a3', 'a4']) void visit(name)
+  await vi.advanceTimersByTimeAsync(1_990)
+  expect(log).toEqual(['a1', 'a4 refused'])
+  await vi.advanceTimersByTimeAsync(10)
+  expect(log).toEqual(['a1', 'a4 refused', 'a2 refused', 'a3 refused'])
+})
+
+test('a request that must enter is never refused', async () => {
+  const { log, visit } = visits(createParallelGate(options))
+  for (const name of ['a1', 'a2', 'a3']) void visit(name)
+  void visit('a4', true)
+  await vi.advanceTimersByTimeAsync(2_000)
+  expect(log).toEqual(['a1', 'a2 refused', 'a3 refused', 'a4'])
+})
+
+test('a turn whose request was lost does not keep others out for good, and leaving twice frees one place', async () => {
+  const gate = createParallelGate(options)
+  const lost = await gate.enter('a')
+  await vi.advanceTimersByTimeAsync(15_000)
+  const found = await gate.enter('a')
+  expect(found).toBeDefined()
+  lost?.()
+  const { log, visit } = visits(gate)
+  void visit('a1')
+  await vi.advanceTimersByTimeAsync(0)
+  expect(log).toEqual([])
+  found?.()
+  await vi.advanceTimersByTimeAsync(10)
+  expect(log).toEqual(['a1'])
+})

@@ -1,0 +1,69 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { DEFAULT_RATE_LIMITS } from '../../src/config.ts'
+import { createRateLimits } from '../../src/rate-limits.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const client = (limits: ReturnType<typeof createRateLimits>, address: string) => {
+  const client = limits.ofClient(new Headers({ 'cf-connecting-ip': address }))
+  if (client === undefined) throw new Error('There are no limits.')
+  return client
+}
+
+/** Returns how many of these reads pass. */
+async function passed(limits: ReturnType<typeof createRateLimits>, address: string, reads: number): Promise<number> {
+  let count = 0
+  for (let sent = 0; sent < reads; sent++) if (!(await client(limits, address).count('reads'))?.exceeded) count++
+  return count
+}
+
+const config = { quotas: { ...DEFAULT_RATE_LIMITS, reads: 6_000 }, burstSeconds: 5, maxParallel: 0 }
+
+test('a client may use some seconds of its limit at once, and then its share of each second', async () => {
+  const limits = createRateLimits(config)
+  expect(await passed(limits, '192.0.2.1', 1_000)).toBe(500)
+  expect(await passed(limits, '192.0.2.2', 10)).toBe(10)
+  const refused = await client(limits, '192.0.2.1').count('reads')
+  expect(refused).toMatchObject({ remaining: 0, resetSeconds: 1, exceeded: { requests: 500, seconds: 5 } })
+  vi.advanceTimersByTime(1_000)
+  expect(await passed(limits, '192.0.2.1', 1_000)).toBe(100)
+  vi.advanceTimersByTime(10_000)
+  expect(await passed(limits, '192.0.2.1', 1_000)).toBe(500)
+})
+
+test('a minute has no more than the limit, and the next begins with a burst again', async () => {
+  const limits = createRateLimits(config)
+  let total = 0
+  for (let second = 0; second < 60; second++) {
+    total += await passed(limits, '192.0.2.1', 150)
+    vi.advanceTimersByTime(1_000)
+  }
+  expect(total).toBe(6_000)
+  expect(await passed(limits, '192.0.2.1', 1_000)).toBe(500)
+})
+
+test('a small limit is not spread, and neither is any with a burst of 0', async () => {
+  const small = createRateLimits({ ...config, quotas: { ...config.quotas, reads: 50 } })
+  expect(await passed(small, '192.0.2.1', 100)).toBe(50)
+  const whole = createRateLimits({ ...config, burstSeconds: 0 })
+  expect(await passed(whole, '192.0.2.1', 7_000)).toBe(6_000)
+})
+
+test('a verified signature raises burst and rate at once, and its address does not wait for strangers', async () => {
+  const limits = createRateLimits({ ...config, maxParallel: 2 })
+  const [stranger, other, leaving] = ['1', '2', '3'].map(() => client(limits, '192.0.2.1'))
+  await stranger?.enter()
+  const refused = expect(other?.enter()).rejects.toMatchObject({
+    body: { code: 'RATE_LIMITED', details: { limit: 'parallel', requests: 1 } },
+  })
+  const gotOut = leaving?.enter({ getsOut: true })
+  await vi.advanceTimersByTimeAsync(2_000)
+  await refused
+  await gotOut
+  expect(await passed(limits, '192.0.2.1', 1_000)).toBe(500)
+
+  client(limits, '192.0.2.1').raise('0x1')
+  await client(limits, '192.0.2.1').enter()
+  expect(await passed(limits, '192.0.2.1', 1_000)).toBe(500)
+})
