@@ -1,7 +1,8 @@
-import { createServer } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
+import { getAddress } from 'viem'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { freePort } from '../../devnet/anvil.ts'
 import { type Devnet, startDevnet } from '../../devnet/index.ts'
@@ -27,6 +28,9 @@ let folder: OperatorsFolder
 let port: number
 let url: string
 let worker: Worker | undefined
+let serviceCommand: string
+/** The variables that the page begins with. */
+let exports: string
 
 /** What arrives at the receiver of the webhook. */
 const received: { text: string; headers: Record<string, string> }[] = []
@@ -41,18 +45,19 @@ const prices = createServer(async (_, response) => {
   const { timestamp } = await devnet.client.getBlock()
   response.end(JSON.stringify({ NVDA: { price: '180.25', time: Number(timestamp) } }))
 })
-const pricesUrl = () => `http://127.0.0.1:${(prices.address() as AddressInfo).port}/`
-const listen = (server: typeof receiver) =>
-  new Promise<string>(resolve => {
-    server.listen(0, '127.0.0.1', () => resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`))
-  })
+const urlOf = (server: Server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+const listen = (server: Server) => new Promise<void>(resolve => void server.listen(0, '127.0.0.1', resolve))
 
 beforeAll(async () => {
   devnet = await startDevnet({ chainId: CHAIN_ID, mineEveryMs: 100 })
   devnet.marketMaker.pause()
   await devnet.increaseTime(700) // the average of a pool needs ten minutes
+  await Promise.all([receiver, prices].map(listen))
   port = await freePort()
   url = `http://127.0.0.1:${port}`
+  exports = take('')
+    .replace('RPC_URL=…', 'RPC_URL=$NODE_URL')
+    .replace('DEPLOYER_PRIVATE_KEY=…', 'DEPLOYER_PRIVATE_KEY=$DEPLOYER')
   const { executor, newExecutor, deployer } = operatorsOf(devnet)
   folder = createOperatorsFolder({
     ATS_OUTPUT: 'json',
@@ -62,9 +67,8 @@ beforeAll(async () => {
     DEPLOYER: deployer.privateKey,
     OLD: executor.address,
     NEW: newExecutor.address,
-    HOOK_URL: await listen(receiver),
+    HOOK_URL: urlOf(receiver),
   })
-  await listen(prices)
   folder.write('deploy.json', deployConfigOf(devnet))
   const names = ['proposer', 'guardian', 'updater', 'depositor', 'operator', 'payer'] as const
   const holders = operatorsOf(devnet)
@@ -88,10 +92,6 @@ function take(heading: string, language = 'sh'): string {
   unread.delete(block)
   return block.code.replaceAll('http://127.0.0.1:8787', url).replaceAll(/--port \d+/g, '')
 }
-
-const exports = take('')
-  .replace('RPC_URL=…', 'RPC_URL=$NODE_URL')
-  .replace('DEPLOYER_PRIVATE_KEY=…', 'DEPLOYER_PRIVATE_KEY=$DEPLOYER')
 
 const run = (command: string): Promise<Outcome> =>
   folder.run(exports + command.replace(/ats key new \w+/, `$& ${FAST_SCRYPT.join(' ')}`))
@@ -127,50 +127,162 @@ type Finding = { check: string; subject: string; verdict: string; sentence: stri
 const findings = (output = ''): Finding[] => JSON.parse(output).findings
 const faults = (output: string | undefined) => findings(output).filter(({ verdict }) => verdict !== 'ok')
 const get = async (path: string): Promise<Body> => (await fetch(`${url}${path}`)).json()
-const trades = async (): Promise<Body[]> => JSON.parse(await succeed('npx ats trades')).trades
+
+/** Adds variables to the environment in wrangler.toml. */
+function set(variables: string) {
+  const block = '[env.arbitrum-sepolia.vars]\n'
+  folder.write('wrangler.toml', folder.read('wrangler.toml').replace(block, `${block}${variables}`))
+}
+
+/** Waits until the index has every block that there is now. */
+async function untilIndexed() {
+  const head = await devnet.client.getBlockNumber()
+  await vi.waitFor(
+    async () => {
+      const { details, history = details.history } = await get('/health/ready')
+      expect(BigInt(history.cursor)).toBeGreaterThanOrEqual(head)
+    },
+    { timeout: 60_000, interval: 100 },
+  )
+}
 
 /** Starts the service with the page's command, as a deploy does. */
-async function startService(command: string) {
+async function startService() {
   await worker?.stop()
   worker = await startWrangler({
     port,
-    args: command.trim().replace('npx wrangler ', '').split(' '),
+    args: serviceCommand.trim().replace('npx wrangler ', '').split(' '),
     cwd: folder.path,
     logs: join(folder.path, 'logs'),
   })
+  await untilIndexed()
 }
-let serviceCommand = ''
 
-it('contracts, their verification and the environment: the doctor names what is missing', async () => {
+/** Runs the doctor and returns its exit code and what is not in order. */
+async function examine() {
+  const { code, stdout, stderr } = await run('npx ats doctor')
+  if (stdout === '') throw new Error(stderr)
+  return { code, faults: faults(stdout) }
+}
+const clean = { code: 0, faults: [] }
+
+it('contracts are deployed and verified, and the doctor names what the environment lacks', async () => {
   const heading = 'Contracts and environment'
   const [deployed, verified, written, unset] = await runAll(take(heading), { 3: 12 })
   expect(deployed).toMatch(/Verified: \d+ wired values/)
   expect(verified).toMatch(/Verified: \d+ wired values/)
   expect(written).toContain('npm run deploy -- --env arbitrum-sepolia --secrets')
-  console.log(JSON.stringify(faults(unset), null, 1))
 
   const { executor, relayer, updater, keeper } = operatorsOf(devnet)
-  folder.fillIn(VARS, {
+  const secrets = {
     RPC_URL: devnet.rpcUrl,
     EXECUTOR_PRIVATE_KEY: executor.privateKey,
     RELAYER_PRIVATE_KEY: relayer.privateKey,
     ORACLE_UPDATER_PRIVATE_KEY: updater.privateKey,
     KEEPER_PRIVATE_KEY: keeper.privateKey,
     OPERATOR_SECRET,
-  })
-  const block = '[env.arbitrum-sepolia.vars]\n'
-  const settings = take(heading, 'toml').replace('https://prices.example.org/quotes', pricesUrl())
-  folder.write('wrangler.toml', folder.read('wrangler.toml').replace(block, `${block}${settings}`))
-  const { code, stdout } = await run('npx ats doctor')
-  console.log(code, JSON.stringify(faults(stdout), null, 1))
-
-  const outputs = await runAll(take(heading))
-  console.log(JSON.stringify(faults(outputs.at(-1)), null, 1))
+  }
+  const lacking = faults(unset).filter(({ check }) => check === 'variables')
+  for (const name of Object.keys(secrets))
+    expect(lacking).toContainEqual(expect.objectContaining({ fix: expect.stringContaining(name) }))
+  folder.fillIn(VARS, secrets)
+  set(take(heading, 'toml').replace('https://prices.example.org/quotes', urlOf(prices)))
 })
 
-it('the service starts and the doctor finds nothing to do', async () => {
+it('the first price and the first deposit are the commands that the doctor names', async () => {
+  const { code, faults: found } = await examine()
+  expect(code).toBe(11)
+  const warnings = found.filter(({ verdict }) => verdict !== 'unchecked')
+  expect(warnings).toMatchObject([
+    { verdict: 'warning', check: 'oracle', sentence: 'NVDA has never had a price.' },
+    { verdict: 'warning', check: 'vault', sentence: expect.stringContaining('genesis has no idle USDC') },
+  ])
+  const block = take('Contracts and environment')
+  for (const { fix } of warnings) expect(block).toContain(/^ats admin [^<]*/.exec(fix ?? '')?.[0])
+  const outputs = await runAll(block)
+  expect(faults(outputs.at(-1)).filter(({ verdict }) => verdict !== 'unchecked')).toEqual([])
+})
+
+it('the service starts with the environment, and the doctor finds nothing to do', async () => {
   serviceCommand = take('The service')
-  await startService(serviceCommand)
-  const { code, stdout, stderr } = await run('npx ats doctor')
-  console.log(code, stdout && JSON.stringify(faults(stdout), null, 1), stderr)
+  await startService()
+  expect(await examine()).toEqual(clean)
+})
+
+it('an agent registers, pays the fee and trades', async () => {
+  const [, registered = '', opened = '', listed = ''] = await runAll(take('An agent'))
+  expect(JSON.parse(registered)).toMatchObject({ agentId: '1' })
+  expect(JSON.parse(opened)).toMatchObject({ positionId: '1' })
+  console.log(listed)
+})
+
+it('a key rotates through the timelock, and the old one relays nothing', async () => {
+  const heading = 'A rotated key'
+  const { executor, newExecutor } = operatorsOf(devnet)
+  const [shown = '', scheduled = '', waiting = ''] = await runAll(take(heading))
+  const calls = [
+    {
+      changes: [{ value: 'hasRole', before: 'false', after: 'true' }],
+      call: expect.stringContaining(newExecutor.address),
+    },
+    {
+      changes: [{ value: 'hasRole', before: 'true', after: 'false' }],
+      call: expect.stringContaining(executor.address),
+    },
+  ]
+  expect(JSON.parse(shown)).toMatchObject({ dryRun: true, allowed: true, plans: [{ route: 'timelock', calls }] })
+  expect(JSON.parse(scheduled)).toMatchObject({ sent: [{ what: expect.stringContaining('schedule operation') }] })
+  expect(JSON.parse(waiting)).toMatchObject({ operations: [{ state: 'waiting', calls }] })
+
+  await devnet.increaseTime(TWO_DAYS)
+  const [refreshed = '', executed = '', wrong = ''] = await runAll(take(heading), { 2: 12 })
+  expect(JSON.parse(refreshed)).toMatchObject({ updated: ['NVDA'] })
+  expect(JSON.parse(executed)).toMatchObject({ sent: [{ what: expect.stringContaining('execute operation') }] })
+  expect(faults(wrong)).toContainEqual(
+    expect.objectContaining({
+      verdict: 'wrong',
+      sentence: expect.stringContaining(`${executor.address} lacks EXECUTOR_ROLE`),
+    }),
+  )
+  console.log(await run('npx ats open NVDA 50 --rpc $RPC_URL'))
+
+  folder.fillIn(VARS, { EXECUTOR_PRIVATE_KEY: newExecutor.privateKey })
+  await startService()
+  expect(await examine()).toEqual(clean)
+})
+
+it('trading pauses and resumes', async () => {
+  const [, refused = '', , opened = ''] = await runAll(take('Pause and resume'), { 1: 5 })
+  console.log(refused)
+  const { transactionHash } = JSON.parse(opened)
+  const { from } = await devnet.client.getTransaction({ hash: transactionHash })
+  expect(getAddress(from)).toBe(operatorsOf(devnet).newExecutor.address)
+})
+
+it('the index is read again from the chain and says the same', async () => {
+  await untilIndexed()
+  const before = await succeed('npx ats trade-history')
+  const [replay = '', progress = '', history = ''] = take('The index').trim().split('\n')
+  console.log(before, await runAll(replay), await runAll(progress))
+  await untilIndexed()
+  expect((await runAll(history))[0]).toBe(before)
+})
+
+it('the metrics count the trades', async () => {
+  const block = take('Metrics')
+  await vi.waitFor(async () => {
+    const metrics = parseOpenMetrics((await runAll(block))[0] ?? '')
+    console.log(JSON.stringify([metrics.get('ats_requests')?.samples, metrics.get('ats_transactions')?.samples]))
+  })
+})
+
+it('a webhook delivers what the receiver verifies', async () => {
+  set(take('A webhook', 'toml'))
+  await startService()
+  const outputs = await runAll(take('A webhook'))
+  console.log(outputs, received)
+})
+
+it('every command of the page has run', () => {
+  expect([...unread]).toEqual([])
 })

@@ -64,8 +64,8 @@ export function createOperatorsFolder(variables: Record<string, string>) {
 export function codeBlocksOf(page: string, heading: string): Map<string, { language: string; code: string }[]> {
   const section = readFileSync(join(root, page), 'utf8').split(`\n## ${heading}\n`)[1]?.split(/^## /m)[0] ?? ''
   const parts = section.split(/^### /m).map((text, index) => {
-    const [, title = '', rest = ''] = index === 0 ? ['', '', text] : (/^(.*)\n([^]*)$/.exec(text) ?? [])
-    const blocks = [...rest.matchAll(/```(\w+)\n([^]*?)```/g)]
+    const [, title = '', rest = ''] = index === 0 ? ['', '', text] : (/^(.*)\n([\s\S]*)$/.exec(text) ?? [])
+    const blocks = [...rest.matchAll(/```(\w+)\n([\s\S]*?)```/g)]
     return [title, blocks.map(([, language = '', code = '']) => ({ language, code }))] as const
   })
   return new Map(parts)
