@@ -235,7 +235,7 @@ it('a key rotates through the timelock, and the old one relays nothing', async (
   expect(JSON.parse(waiting)).toMatchObject({ operations: [{ state: 'waiting', calls }] })
 
   await devnet.increaseTime(TWO_DAYS)
-  const [refreshed = '', executed = '', wrong = ''] = await runAll(take(heading), { 2: 12 })
+  const [refreshed = '', executed = '', wrong = '', refused = ''] = await runAll(take(heading), { 2: 12, 3: 5 })
   expect(JSON.parse(refreshed)).toMatchObject({ updated: ['NVDA'] })
   expect(JSON.parse(executed)).toMatchObject({ sent: [{ what: expect.stringContaining('execute operation') }] })
   expect(faults(wrong)).toContainEqual(
@@ -244,7 +244,7 @@ it('a key rotates through the timelock, and the old one relays nothing', async (
       sentence: expect.stringContaining(`${executor.address} lacks EXECUTOR_ROLE`),
     }),
   )
-  console.log(await run('npx ats open NVDA 50 --rpc $RPC_URL'))
+  console.log(refused)
 
   folder.fillIn(VARS, { EXECUTOR_PRIVATE_KEY: newExecutor.privateKey })
   await startService()
@@ -252,35 +252,53 @@ it('a key rotates through the timelock, and the old one relays nothing', async (
 })
 
 it('trading pauses and resumes', async () => {
-  const [, refused = '', , opened = ''] = await runAll(take('Pause and resume'), { 1: 5 })
-  console.log(refused)
-  const { transactionHash } = JSON.parse(opened)
-  const { from } = await devnet.client.getTransaction({ hash: transactionHash })
+  const [, refused = '', , added = ''] = await runAll(take('Pause and resume'), { 1: 5 })
+  expect(refused).toContain('"code":"TRADING_PAUSED"')
+  const { from } = await devnet.client.getTransaction({ hash: JSON.parse(added).transactionHash })
   expect(getAddress(from)).toBe(operatorsOf(devnet).newExecutor.address)
 })
 
 it('the index is read again from the chain and says the same', async () => {
-  await untilIndexed()
-  const before = await succeed('npx ats trade-history')
   const [replay = '', progress = '', history = ''] = take('The index').trim().split('\n')
-  console.log(before, await runAll(replay), await runAll(progress))
+  const tradesOf = (output = '') => JSON.parse(output).trades
   await untilIndexed()
-  expect((await runAll(history))[0]).toBe(before)
+  const [before] = await runAll(history)
+  expect(tradesOf(before)).toMatchObject([{ type: 'PositionIncreased' }, { type: 'PositionOpened' }])
+  await runAll(replay)
+  await untilIndexed()
+  const [shown = ''] = await runAll(progress)
+  expect(JSON.parse(shown)).toMatchObject({ dryRun: true, index: { cursor: expect.any(String) } })
+  const [after] = await runAll(history)
+  expect(tradesOf(after)).toEqual(tradesOf(before))
 })
 
 it('the metrics count the trades', async () => {
   const block = take('Metrics')
-  await vi.waitFor(async () => {
-    const metrics = parseOpenMetrics((await runAll(block))[0] ?? '')
-    console.log(JSON.stringify([metrics.get('ats_requests')?.samples, metrics.get('ats_transactions')?.samples]))
-  })
+  await vi.waitFor(
+    async () => {
+      const metrics = parseOpenMetrics((await runAll(block))[0] ?? '')
+      const count = (family: string, labels: Record<string, string>) =>
+        metrics
+          .get(family)
+          ?.samples.find(sample => Object.entries(labels).every(([name, value]) => sample.labels[name] === value))
+          ?.value
+      console.log(JSON.stringify([metrics.get('ats_refusals')?.samples, metrics.get('ats_transactions')?.samples]))
+      expect(count('ats_transactions', { account: 'executor 1', result: 'mined' })).toBe(1)
+      expect(count('ats_refusals', { code: 'TRADING_PAUSED' })).toBe(1)
+    },
+    { timeout: 30_000, interval: 500 },
+  )
 })
 
 it('a webhook delivers what the receiver verifies', async () => {
   set(take('A webhook', 'toml'))
   await startService()
-  const outputs = await runAll(take('A webhook'))
-  console.log(outputs, received)
+  const [created = '', closed = ''] = await runAll(take('A webhook'))
+  const { secret } = JSON.parse(created)
+  console.log(created, closed)
+  await vi.waitFor(() => expect(received).not.toEqual([]), { timeout: 60_000, interval: 50 })
+  const [{ text, headers }] = received as [(typeof received)[0]]
+  console.log(new Webhook(secret).verify(text, headers))
 })
 
 it('every command of the page has run', () => {
