@@ -50,7 +50,7 @@ export async function startWorker({
   })
 }
 
-export type WranglerOptions = {
+type WranglerOptions = {
   port: number
   /** The command and its options, without the port. */
   args: string[]
