@@ -16,7 +16,7 @@ import { createAtsInProcess } from '../test/support/ats-in-process.ts'
 import type { Account } from './accounts.ts'
 import { type Devnet, startDevnet } from './index.ts'
 import { stepwiseSender } from './sender.ts'
-import { administeredNames, DEFAULT_ADMIN_ROLE } from './suite-roles.ts'
+import { administered, DEFAULT_ADMIN_ROLE } from './suite-roles.ts'
 
 const root = join(import.meta.dirname, '..')
 const folder = mkdtempSync(join(tmpdir(), 'deploy-test-'))
@@ -134,7 +134,7 @@ test('an interrupted deployment continues where it stopped and is verified', asy
 
 test('the admin is a timelock, and the deployer keeps nothing', async () => {
   const { contracts, vaults } = readDeployment()
-  for (const address of [...administeredNames.map(name => contracts[name] ?? '0x'), ...Object.values(vaults)]) {
+  for (const [, address] of administered({ contracts, vaults })) {
     const access = { address, abi: agentRegistryAbi } as const
     const holder = await devnet.client.readContract({ ...access, functionName: 'defaultAdmin' })
     expect(isAddressEqual(holder, contracts.Timelock ?? '0x')).toBe(true)

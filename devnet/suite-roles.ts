@@ -1,86 +1,49 @@
-import {
-  type Address,
-  encodeFunctionData,
-  getAddress,
-  type Hex,
-  isAddressEqual,
-  keccak256,
-  stringToHex,
-  zeroAddress,
-  zeroHash,
-} from 'viem'
+import { type Address, encodeFunctionData, getAddress, type Hex, isAddressEqual, zeroAddress, zeroHash } from 'viem'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { timelockAbi } from '../contracts-abi/timelock.ts'
+import { deployedRoles, type NamedContracts, type Power, type RoleName, roleHash } from '../src/protocol/powers.ts'
+import { administeredContracts } from '../src/protocol/wiring.ts'
 import type { Sender } from './sender.ts'
-import type { ProtocolContracts, ProtocolSuite, Suite, SuiteRoles } from './suite-config.ts'
+import type { ProtocolSuite, Suite, SuiteRoles } from './suite-config.ts'
 
 export const DEFAULT_ADMIN_ROLE = zeroHash
-
-const roleHash = (name: string) => keccak256(stringToHex(name))
-
-/** The roles of a contract by the name that they have in Solidity. */
-export type RoleName =
-  | 'OPERATOR_ROLE'
-  | 'GUARDIAN_ROLE'
-  | 'REGISTRAR_ROLE'
-  | 'EXECUTOR_ROLE'
-  | 'ORACLE_UPDATER_ROLE'
-  | 'ORACLE_FORCER_ROLE'
 
 /** A role of a contract, and the accounts that have it. */
 export type RoleHolders = { contract: string; address: Address; name: RoleName; role: Hex; holders: Address[] }
 
-/** Returns the roles of all contracts with their accounts; a role may have none. */
-export function roleHolders(
-  roles: SuiteRoles,
-  { contracts, vaults }: { contracts: ProtocolContracts; vaults: Record<string, Address> },
-): RoleHolders[] {
-  const { operators, guardians } = roles
-  const at =
-    (contract: string, address: Address) =>
-    (name: RoleName, holders: Address[]): RoleHolders => ({ contract, address, name, role: roleHash(name), holders })
-  const registry = at('AgentRegistry', contracts.AgentRegistry)
-  const router = at('TradeRouter', contracts.TradeRouter)
-  const oracle = at('PriceOracle', contracts.PriceOracle)
-  return [
-    registry('OPERATOR_ROLE', operators.agentRegistry),
-    registry('REGISTRAR_ROLE', roles.registrars),
-    registry('GUARDIAN_ROLE', guardians),
-    at('AllocationManager', contracts.AllocationManager)('OPERATOR_ROLE', operators.allocationManager),
-    at('TokenRegistry', contracts.TokenRegistry)('OPERATOR_ROLE', operators.tokenRegistry),
-    router('OPERATOR_ROLE', operators.tradeRouter),
-    router('EXECUTOR_ROLE', roles.executors),
-    oracle('ORACLE_UPDATER_ROLE', roles.oracleUpdaters),
-    oracle('ORACLE_FORCER_ROLE', roles.oracleForcers),
-    ...Object.entries(vaults).flatMap(([slug, address]) => [
-      at(slug, address)('OPERATOR_ROLE', operators.vaults),
-      at(slug, address)('GUARDIAN_ROLE', guardians),
-    ]),
-  ]
+/** Returns the roles of all contracts except the timelock's, with their accounts; a role may have none. */
+export function roleHolders(roles: SuiteRoles, suite: ProtocolSuite): RoleHolders[] {
+  const accounts = accountsByPower(roles)
+  return deployedRoles(suite).flatMap(({ power, contract, address, role }) =>
+    contract === 'Timelock' ? [] : [{ contract, address, name: role, role: roleHash(role), holders: accounts[power] }],
+  )
 }
 
-/** Returns the accounts of each power. The treasury is none: it only receives. */
-export function powers(roles: SuiteRoles): Record<string, Address[]> {
-  return {
-    'timelock.proposers': roles.timelock.proposers,
-    guardians: roles.guardians,
-    relayer: [roles.relayer],
-    'operators.agentRegistry': roles.operators.agentRegistry,
-    'operators.allocationManager': roles.operators.allocationManager,
-    'operators.tokenRegistry': roles.operators.tokenRegistry,
-    'operators.tradeRouter': roles.operators.tradeRouter,
-    'operators.vaults': roles.operators.vaults,
-    registrars: roles.registrars,
-    executors: roles.executors,
-    oracleUpdaters: roles.oracleUpdaters,
-    oracleForcers: roles.oracleForcers,
-  }
-}
+/** Returns the accounts of each power. The treasury has none: it only receives. */
+export const accountsByPower = (roles: SuiteRoles): Record<Power, Address[]> => ({
+  'timelock.proposers': roles.timelock.proposers,
+  'timelock.executors': roles.timelock.executors,
+  guardians: roles.guardians,
+  relayer: [roles.relayer],
+  'operators.agentRegistry': roles.operators.agentRegistry,
+  'operators.allocationManager': roles.operators.allocationManager,
+  'operators.tokenRegistry': roles.operators.tokenRegistry,
+  'operators.tradeRouter': roles.operators.tradeRouter,
+  'operators.vaults': roles.operators.vaults,
+  registrars: roles.registrars,
+  executors: roles.executors,
+  oracleUpdaters: roles.oracleUpdaters,
+  oracleForcers: roles.oracleForcers,
+})
+
+/** Returns the accounts of the powers that need keys of their own: all but the timelock's executors, who decide nothing. */
+export const separatePowers = (roles: SuiteRoles): [power: string, accounts: Address[]][] =>
+  Object.entries(accountsByPower(roles)).filter(([power]) => power !== 'timelock.executors')
 
 /** Returns one sentence per account that holds more than one power. */
 export function sharedKeys(roles: SuiteRoles): string[] {
   const held = new Map<Address, string[]>()
-  for (const [power, accounts] of Object.entries(powers(roles))) {
+  for (const [power, accounts] of separatePowers(roles)) {
     for (const account of accounts.map(account => getAddress(account))) {
       held.set(account, [...(held.get(account) ?? []), power])
     }
@@ -92,27 +55,13 @@ export function sharedKeys(roles: SuiteRoles): string[] {
 
 /** Every account that the configuration names. */
 export function namedAccounts(roles: SuiteRoles): Address[] {
-  const named = [...Object.values(powers(roles)).flat(), ...roles.timelock.executors, roles.treasury]
+  const named = [...Object.values(accountsByPower(roles)).flat(), roles.treasury]
   return [...new Set(named.map(account => getAddress(account)))]
 }
 
-/** The contracts with a default admin; vaults have one too. */
-export const administeredNames = [
-  'AgentRegistry',
-  'VaultTrackRegistry',
-  'AllocationManager',
-  'FeeManager',
-  'TokenRegistry',
-  'PriceOracle',
-  'PositionManager',
-  'TradeRouter',
-  'TradePolicy',
-  'SwapAdapter',
-] as const
-
 /** Every contract with a default admin, by name. */
-export function administered({ contracts, vaults }: ProtocolSuite): [name: string, address: Address][] {
-  const named = administeredNames.flatMap((name): [string, Address][] => {
+export function administered({ contracts, vaults }: NamedContracts): [name: string, address: Address][] {
+  const named = administeredContracts.flatMap((name): [string, Address][] => {
     const address = contracts[name]
     return address ? [[name, address]] : []
   })

@@ -9,7 +9,7 @@ import { deployProtocolOnly } from '../devnet/protocol-only/suite.ts'
 import { connect, type Journal, MULTICALL3, type Sender, stepwiseSender } from '../devnet/sender.ts'
 import { deploySuite } from '../devnet/suite.ts'
 import { hasExtension, type ProtocolSuite, type Suite, type SuiteConfig } from '../devnet/suite-config.ts'
-import { powers } from '../devnet/suite-roles.ts'
+import { separatePowers } from '../devnet/suite-roles.ts'
 import { verifySuite } from '../devnet/suite-verification.ts'
 import { rememberPrices } from '../devnet/uniswap.ts'
 import { type ConfigFile, checkPowers, isEmbedded, readConfig, refusal, suiteConfig } from './deploy-config.ts'
@@ -94,7 +94,7 @@ async function deploy(
   writeFileSync(out, `${JSON.stringify(deployment, null, 2)}\n`)
   rmSync(journalPath, { force: true })
   console.log('Who may act, besides the timelock as admin of every contract:')
-  for (const [power, holders] of Object.entries(powers(config.roles)))
+  for (const [power, holders] of separatePowers(config.roles))
     console.log(`  ${power.padEnd(29)} ${holders.join(', ') || 'nobody'}`)
   console.log(`Written to ${out}. For the Worker's variables: npm run deploy:contracts -- --vars ${out}`)
 }

@@ -35,6 +35,14 @@ export const slowFiles = [
   'test/e2e/operators-afternoon.node.test.ts',
   'test/e2e/serve.node.test.ts',
   'test/integration/secrets.node.test.ts',
+  'devnet/attacks.test.ts',
+  'test/cli/client-configurations.node.test.ts',
+  'test/client/examples.test.ts',
+  'test/conformance/mcp-clients.node.test.ts',
+  'test/e2e/docs-accessibility.node.test.ts',
+  'test/e2e/pages-accessibility.node.test.ts',
+  'test/faults/kill.node.test.ts',
+  'test/integration/leaderboard-property.test.ts',
 ]
 
 const root = join(import.meta.dirname, '..')

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -36,10 +36,12 @@ const testSlow = () =>
 
 const testSelected = () => testService('selected', args)
 
-/** Builds what the Worker serves at /docs, before any test reads it. */
-async function buildReference(): Promise<void> {
-  const { code, output } = await run([join(root, 'scripts/build-reference.ts')], {})
-  if (code !== 0) throw new Error(`The API reference could not be built:\n${output}`)
+/** Builds what the Worker serves, once and before any service starts: a later build would change what a running one serves. */
+async function buildPages(): Promise<void> {
+  for (const script of ['build-web.ts', 'build-reference.ts']) {
+    const { code, output } = await run([join(root, 'scripts', script)], {})
+    if (code !== 0) throw new Error(`scripts/${script} failed:\n${output}`)
+  }
 }
 
 /** Runs the tests of projects in a process of their own, each with a chain of its own. */
@@ -75,6 +77,7 @@ async function testContracts(extent: Extent): Promise<Results> {
 }
 
 async function testService(extent: Extent, selection: string[]): Promise<Results> {
+  await pagesAreBuilt
   const resultFile = join(mkdtempSync(join(resultsFolder, 'vitest-')), 'result.json')
   const { code } = await run(
     [vitest, 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${resultFile}`, ...selection],
@@ -138,12 +141,10 @@ function run(scriptAndArgs: string[], env: Record<string, string> = {}) {
   })
 }
 
-// Built once and first, because services that run already would load a later build.
-execFileSync(process.execPath, [join(root, 'scripts/build-web.ts')], { stdio: 'inherit' })
+const pagesAreBuilt = buildPages()
 
 let results: Results
 try {
-  await buildReference()
   results = await (args.length === 0 ? testAll() : args[0] === '--slow' ? testSlow() : testSelected())
 } finally {
   rmSync(resultsFolder, { recursive: true, force: true })

@@ -30,7 +30,7 @@ const SPARE_POSITIONS = 8n
 /** Positions, and agents, per `eth_call`: far below the gas that nodes allow for a call. */
 const POSITIONS_PER_CALL = 300
 const AGENTS_PER_CALL = 300
-/** How many positions after the cursor are read at once. A keeper that starts anew takes several cycles. */
+/** How many positions after the cursor are read at once. A new keeper needs several cycles. */
 const MAX_NEW_POSITIONS = 3_000n
 
 type TokenMarket = { round: RoundData | undefined; maxAge: bigint; decimals: number }

@@ -1,7 +1,7 @@
 import type { Delta } from './recorder.ts'
 
-/** As many series as one exposition may have. */
-const MAX_SERIES = 20_000
+/** As many series as one exposition may have. Together they are smaller than 2 MB, which is what an object stores as one value. */
+const MAX_SERIES = 5_000
 
 /** Creates empty totals, which add up deltas by series. */
 export function createTotals() {

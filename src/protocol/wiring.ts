@@ -73,4 +73,4 @@ export const administeredContracts = [
   'TradeRouter',
   'TradePolicy',
   'SwapAdapter',
-]
+] as const

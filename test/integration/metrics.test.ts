@@ -1,4 +1,4 @@
-import { runInDurableObject } from 'cloudflare:test'
+import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, expect, it, vi } from 'vitest'
 import { createMetrics } from '../../src/metrics/client.ts'
@@ -171,6 +171,15 @@ it('a batch that arrives twice counts once, and one whose response was lost is s
   const read = await metrics.read()
   expect(read.find(({ labels }) => labels[0] === 'repeated')?.values).toEqual([11])
   await runInDurableObject(totals, (_, { storage }) => storage.deleteAll())
+})
+
+it('totals go on after their object was evicted, and a batch that came before it still counts once', async () => {
+  const totals = env.METRIC_TOTALS.getByName('evicted')
+  const delta: Delta = { name: 'ats_log_events', labels: ['evicted'], values: [3] }
+  await totals.add({ isolate: 'a', sequence: 1, deltas: [delta] })
+  await evictDurableObject(totals)
+  for (const sequence of [1, 2]) await totals.add({ isolate: 'a', sequence, deltas: [delta] })
+  expect(await totals.read()).toEqual([{ ...delta, values: [6] }])
 })
 
 it('data points for Analytics Engine have the name, the labels and the values', async () => {

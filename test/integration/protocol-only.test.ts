@@ -208,6 +208,7 @@ describe('a deployment with the functions of the protocol alone', () => {
         functionName: 'isTriggerMet',
         args: [BigInt(positionId)],
       })
+    await keeper.runCycle() // may join a cycle that has read the positions before this one was opened
     await keeper.runCycle()
     const before = await automation()
     expect(before).toMatchObject({ keeperEnabled: true, lastOutcome: { outcome: 'notReached' } })
@@ -223,12 +224,14 @@ describe('a deployment with the functions of the protocol alone', () => {
       expect(await isTriggerMet()).toBe(isMet)
     }
     await keeper.runCycle()
+    await keeper.runCycle()
     expect(await automation()).toMatchObject({
       status: 'Open',
       pendingRules: [{ ruleIndex: 1, triggerBps: -900 }, { ruleIndex: 2 }],
       lastOutcome: { outcome: 'executed', firedBy: 'keeper', ruleIndex: 0 },
     })
     await chain.setPrice('HOOD', '120')
+    await keeper.runCycle()
     await keeper.runCycle()
     expect(await automation()).toMatchObject({
       status: 'Closed',
