@@ -40,29 +40,44 @@ export async function startWorker({
   const state = mkdtempSync(join(tmpdir(), 'agent-trading-service-'))
   const envFile = join(state, 'vars.env')
   writeFileSync(envFile, dotenv(vars), { mode: 0o600 })
+  return startWrangler({
+    port,
+    args: ['dev', '--local', '--config', config, '--env-file', envFile, '--persist-to', join(state, 'state')],
+    cwd: join(import.meta.dirname, '..'),
+    temporary: storage === undefined ? [state] : [state, storage],
+    logs: join(state, 'logs'),
+    output,
+  })
+}
+
+type WranglerOptions = {
+  port: number
+  /** The command and its options, without the port. */
+  args: string[]
+  cwd: string
+  /** Folders that are removed on exit. If this process dies, only the first one is. */
+  temporary?: string[]
+  /** Folder for wrangler's own logs. */
+  logs: string
+  output?: WorkerOptions['output']
+}
+
+/** Runs `wrangler dev` with options and resolves once /health responds. It exits with this process. */
+export async function startWrangler({
+  port,
+  args,
+  cwd,
+  temporary = [],
+  logs,
+  output = 'ignore',
+}: WranglerOptions): Promise<Worker> {
   const manifest = createRequire(import.meta.url).resolve('wrangler/package.json')
+  const own = ['--ip', '127.0.0.1', '--port', `${port}`, '--inspector-port', '0']
   const child = spawn(
     process.execPath,
-    [
-      join(dirname(manifest), 'bin/wrangler.js'),
-      'dev',
-      '--local',
-      '--config',
-      config,
-      '--ip',
-      '127.0.0.1',
-      '--port',
-      `${port}`,
-      '--inspector-port',
-      '0',
-      '--env-file',
-      envFile,
-      '--persist-to',
-      join(state, 'state'),
-      '--show-interactive-dev-session=false',
-    ],
+    [join(dirname(manifest), 'bin/wrangler.js'), ...args, ...own, '--show-interactive-dev-session=false'],
     {
-      cwd: join(import.meta.dirname, '..'),
+      cwd,
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true, // its own process group, so that wrangler and its workerd exit together
       env: {
@@ -70,11 +85,11 @@ export async function startWorker({
         CI: '1',
         WRANGLER_SEND_METRICS: 'false',
         CLOUDFLARE_CF_FETCH_ENABLED: 'false',
-        WRANGLER_LOG_PATH: join(state, 'logs'),
+        WRANGLER_LOG_PATH: logs,
       },
     },
   )
-  const watchdog = fork(join(import.meta.dirname, 'watchdog.ts'), [`${child.pid}`, state], {
+  const watchdog = fork(join(import.meta.dirname, 'watchdog.ts'), [`${child.pid}`, ...temporary.slice(0, 1)], {
     detached: true,
     execArgv: [],
   })
@@ -93,8 +108,7 @@ export async function startWorker({
     child.on('exit', (code, signal) => {
       watchdog.kill('SIGKILL')
       killGroup(child.pid, 'SIGKILL')
-      for (const folder of [state, storage])
-        if (folder !== undefined) rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+      for (const folder of temporary) rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
       resolve(
         stopping ? undefined : new Error(`wrangler dev exited (${signal ?? `exit code ${code}`}):\n${tail.trim()}`),
       )

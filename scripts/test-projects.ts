@@ -32,6 +32,7 @@ export const slowFiles = [
   'test/conformance/openapi.node.test.ts',
   'test/e2e/demo-protocol-only.node.test.ts',
   'test/integration/event-streams-load.node.test.ts',
+  'test/e2e/operators-afternoon.node.test.ts',
   'test/e2e/serve.node.test.ts',
   'test/integration/secrets.node.test.ts',
   'devnet/attacks.test.ts',

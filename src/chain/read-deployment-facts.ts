@@ -96,6 +96,7 @@ export async function readDeploymentFacts(
       maxDeviationBps: optional(call(oracle, 'maxDeviationBpsOf', [token])),
       secondOpinion: optional(call(oracle, 'secondOpinionOf', [token])),
       isDisputed: optional(call(oracle, 'isDisputed', [token])),
+      posted: optional(call(oracle, 'peekPrice', [token])),
     })),
     vaults: Object.values(vaults).map(vault => ({
       tracks: Object.values(Track).map(track => ({
@@ -134,9 +135,11 @@ export async function readDeploymentFacts(
       return { ...contract, domain: domain && toDomain(domain) }
     }),
     prices: Object.keys(chain.tokens).map((symbol, index) => {
-      const { maxAge = 0n, maxDeviationBps = 0n, secondOpinion, isDisputed = false } = values.prices[index] ?? {}
+      const { maxAge = 0n, maxDeviationBps = 0n, secondOpinion, isDisputed, posted } = values.prices[index] ?? {}
       const hasSecondOpinion = secondOpinion && secondOpinion.source !== zeroAddress
-      return { symbol, maxAge, maxDeviationBps, hasSecondOpinion, isDisputed }
+      // Every average disagrees with a price of zero, which says that none was ever posted.
+      const isPosted = posted !== undefined && posted[0] > 0n
+      return { symbol, maxAge, maxDeviationBps, hasSecondOpinion, isDisputed: isDisputed === true && isPosted }
     }),
     tracks: values.vaults.flatMap(({ tracks }, index) =>
       tracks.flatMap(({ config, capitalMode, policy }, trackId): TrackFact[] =>

@@ -78,6 +78,16 @@ it('drops the index and the event log and builds both again', async () => {
   }
 })
 
+it('closes a kind of intake with a reason, and opens it again', async () => {
+  const reasonOf = ({ intake }: Body) => intake.find(({ kind }: Body) => kind === 'ownerStops').reason
+  const intake = (...args: string[]): Promise<Body> => ats.json('admin', 'intake', ...args, '--vars', vars)
+  const close = ['close', 'ownerStops', '--reason', 'Tried by a test.']
+  expect(reasonOf(await intake(...close, '--dry-run'))).toBeNull()
+  expect(reasonOf(await intake(...close))).toBe('Tried by a test.')
+  expect(reasonOf(await intake('list'))).toBe('Tried by a test.')
+  expect(reasonOf(await intake('open', 'ownerStops'))).toBeNull()
+})
+
 it('refuses to drop anything without the secret', async () => {
   const response = await fetch(`${url}/operator/index/replay`, { method: 'POST' })
   expect({ status: response.status, body: await response.json() }).toMatchObject({

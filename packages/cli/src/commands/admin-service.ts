@@ -1,37 +1,35 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
+import { type IntakeKind, intakeKinds } from '../../../../src/intake-switches/intake-kind.ts'
 import { Failure } from '../failure.ts'
 import { createPrinter } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'
 import { type AdminOptions, createDeploymentCommand } from './admin-run.ts'
-import { createCommand } from './options.ts'
+import { createCommand, createGroup } from './options.ts'
 
 type ServiceAdminOptions = AdminOptions & { url?: string }
 
-/** `ats admin replay` and `journal`: what an operator does with the service. */
-export const serviceCommands = (): Command[] => [replayCommand(), journalCommand()]
+/** `ats admin replay`, `intake` and `journal`: what an operator does with the service. */
+export const serviceCommands = (): Command[] => [replayCommand(), intakeCommand(), journalCommand()]
+
+/** Creates a command that sends OPERATOR_SECRET to the service of a deployment. */
+const createOperatorCommand = (...args: Parameters<typeof createCommand>): Command =>
+  createDeploymentCommand(...args).addOption(
+    new Option('--url <url>', 'base URL of the service; BASE_URL by default').env('ATS_URL'),
+  )
 
 function replayCommand(): Command {
-  return createDeploymentCommand(
+  return createOperatorCommand(
     'replay',
     'drop the index and the event log, and read both from the chain again; needs OPERATOR_SECRET',
     'ats admin replay --vars .dev.vars --url https://…',
   )
-    .addOption(new Option('--url <url>', 'base URL of the service; BASE_URL by default').env('ATS_URL'))
     .option('--dry-run', 'show how far the index is, and drop nothing')
     .option('-y, --yes', 'do not ask before dropping')
     .action(replay)
 }
 
 async function replay(options: ServiceAdminOptions): Promise<void> {
-  const { readVariables } = await import('../operator/variables.ts')
-  const { OPERATOR_SECRET, BASE_URL } = readVariables(options)
-  const url = (options.url ?? BASE_URL)?.replace(/\/$/, '')
-  if (!url || !OPERATOR_SECRET)
-    throw new Failure('usage', `${url ? 'OPERATOR_SECRET' : 'The URL of the service'} is not set.`, {
-      code: 'VARIABLES_MISSING',
-      remedy: 'Pass --url, and --vars with OPERATOR_SECRET, or set it in the environment.',
-    })
-  const request = (path: string, method: string) => callOperator(`${url}${path}`, method, OPERATOR_SECRET)
+  const { url, request } = await connectToOperator(options)
   const printer = createPrinter(options.output)
   if (options.dryRun) {
     printer.result({ dryRun: true, index: await request('/operator/index', 'GET') })
@@ -49,8 +47,70 @@ async function replay(options: ServiceAdminOptions): Promise<void> {
   printer.result(await withProgress('Dropping the index', request('/operator/index/replay', 'POST')))
 }
 
-async function callOperator(url: string, method: string, secret: string): Promise<unknown> {
-  const response = await fetch(url, { method, headers: { authorization: `Bearer ${secret}` } }).catch(() => undefined)
+function intakeCommand(): Command {
+  const kinds = new Argument('<kinds...>', 'what to change').choices(Object.keys(intakeKinds))
+  return createGroup(
+    'intake',
+    'close and open kinds of intake without a deploy; needs OPERATOR_SECRET',
+    "ats admin intake close buys --reason 'The venue is being repaired.'",
+  )
+    .addCommand(createOperatorCommand('list', 'show which kinds are open', 'ats admin intake list').action(listIntake))
+    .addCommand(
+      createOperatorCommand(
+        'close',
+        'refuse kinds of requests from now on',
+        "ats admin intake close buys --reason 'The venue is being repaired.'",
+      )
+        .addArgument(kinds)
+        .requiredOption('--reason <text>', 'what callers read in the refusal')
+        .option('--dry-run', 'show which kinds are open, and change nothing')
+        .action((names: IntakeKind[], options: ServiceAdminOptions & { reason: string }) =>
+          changeIntake(names, { open: false, reason: options.reason }, options),
+        ),
+    )
+    .addCommand(
+      createOperatorCommand('open', 'accept kinds of requests again', 'ats admin intake open buys')
+        .addArgument(kinds)
+        .option('--dry-run', 'show which kinds are open, and change nothing')
+        .action((names: IntakeKind[], options: ServiceAdminOptions) => changeIntake(names, { open: true }, options)),
+    )
+}
+
+async function listIntake(options: ServiceAdminOptions): Promise<void> {
+  const { request } = await connectToOperator(options)
+  createPrinter(options.output).result(await request('/operator/intake', 'GET'))
+}
+
+type IntakeChange = { open: true } | { open: false; reason: string }
+
+async function changeIntake(names: IntakeKind[], change: IntakeChange, options: ServiceAdminOptions): Promise<void> {
+  if (options.dryRun) {
+    await listIntake(options)
+    return createPrinter(options.output).note('Dry run: nothing was changed.')
+  }
+  const { request } = await connectToOperator(options)
+  const body = Object.fromEntries(names.map(name => [name, change]))
+  createPrinter(options.output).result(await request('/operator/intake', 'PUT', body))
+}
+
+/** Returns the URL of a deployment's service, and a way to send requests with its secret. Throws `VARIABLES_MISSING`. */
+async function connectToOperator(options: ServiceAdminOptions) {
+  const { readVariables } = await import('../operator/variables.ts')
+  const { OPERATOR_SECRET, BASE_URL } = readVariables(options)
+  const url = (options.url ?? BASE_URL)?.replace(/\/$/, '')
+  if (!url || !OPERATOR_SECRET)
+    throw new Failure('usage', `${url ? 'OPERATOR_SECRET' : 'The URL of the service'} is not set.`, {
+      code: 'VARIABLES_MISSING',
+      remedy: 'Pass --url, and --vars with OPERATOR_SECRET, or set it in the environment.',
+    })
+  const headers = { authorization: `Bearer ${OPERATOR_SECRET}`, 'content-type': 'application/json' }
+  const request = (path: string, method: string, body?: object) =>
+    callOperator(`${url}${path}`, { method, headers, ...(body && { body: JSON.stringify(body) }) })
+  return { url, request }
+}
+
+async function callOperator(url: string, init: RequestInit): Promise<unknown> {
+  const response = await fetch(url, init).catch(() => undefined)
   const body = (await response?.json().catch(() => undefined)) as { error?: string; code?: string; remedy?: string }
   if (response?.ok) return body
   throw new Failure(response ? 'refused' : 'unavailable', body?.error ?? `The service at ${url} does not respond.`, {

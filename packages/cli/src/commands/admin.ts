@@ -13,7 +13,7 @@ const USDC_DECIMALS = 6
 export function adminCommand(): Command {
   const group = createGroup(
     'admin',
-    'operate a deployment: roles, pauses, prices, the timelock, the index; --dry-run sends nothing',
+    'operate a deployment: roles, pauses, prices, the timelock, the index, intake; --dry-run sends nothing',
     'ats admin pause trading genesis --vars .dev.vars --key guardian',
     `ats admin call 'TradeRouter.setKeeperBounty(7, "1000000")' --deployment deployments/421614.json --rpc https://… --dry-run`,
   )

@@ -26,7 +26,7 @@ async function sign({ url, ...options }: SigningOptions): Promise<void> {
   const quote = await readJsonFromStdin('a quote with typedData')
   const { typedData, body, code, error, digest } = quote
   if (typedData === undefined)
-    throw new Failure('usage', `The input is not a quote with typedData${error ? `: ${error}` : ''}.`, {
+    throw new Failure('usage', `The input is not a quote with typedData${error ? `: ${error}` : '.'}`, {
       code: typeof code === 'string' ? code : 'INPUT_INVALID',
       remedy: 'Request the quote with every field, such as symbol and usdcAmount, so that it has typedData.',
     })

@@ -11,7 +11,14 @@ export type Signable = {
   digest: Hex
 }
 
-const REGISTRY_TYPES: readonly PrimaryType[] = ['SelfRegister', 'LinkERC8004']
+/** Messages about webhooks are for the service itself, whose domain names the registry. */
+const REGISTRY_TYPES: readonly PrimaryType[] = [
+  'SelfRegister',
+  'LinkERC8004',
+  'CreateWebhook',
+  'ListWebhooks',
+  'ManageWebhook',
+]
 const ROUTER_TYPES: readonly PrimaryType[] = ['OpenPosition', 'AddToPosition', 'ReducePosition', 'UpdateExitLadder']
 
 /**
