@@ -23,6 +23,7 @@ const TICKS_PER_SECOND = 100
 export function startChild(script: string, env: Record<string, string> = {}): Child {
   const child = fork(script, [], {
     execArgv: [],
+    serialization: 'advanced', // messages carry the bytes of WebAssembly modules
     detached: true, // its own process group
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     env: { ...process.env, ...env },

@@ -39,7 +39,7 @@ const vars = {
   KEEPER_ENABLED: 'false',
   EVENT_STREAM_OBJECTS: `${objects}`,
 }
-const workerd = await startWorkerd({ vars, persistTo: storage, inspects: true })
+const workerd = await startWorkerd({ vars, persistTo: storage, inspectorPort: 0 })
 try {
   const agents = await registerAgents(devnet, agentsFor(INTENTS))
   const intents = await signOpens(devnet, agents, INTENTS)
