@@ -4,7 +4,11 @@ import type { ChildReport } from './child-process.ts'
 // The child process of bench/workerd.ts, which runs one workerd until a stop command. Its options arrive as a message,
 // because other users can read the arguments and environment of a process.
 
-export type Command = { start: V4MiniflareOptions } | { evict: { className: string; name: string } } | { stop: true }
+export type Command =
+  | { start: V4MiniflareOptions }
+  | { evict: { className: string; name: string } }
+  | { cron: string }
+  | { stop: true }
 
 const report = (message: ChildReport) => process.send?.(message)
 let miniflare: Miniflare | undefined
@@ -18,6 +22,11 @@ async function execute(command: Command): Promise<void> {
   if ('evict' in command) {
     const { className, name } = command.evict
     await miniflare?.unsafeEvictDurableObject('worker', className, { name }).catch(ignoreNotRunning)
+    return void report({ done: true })
+  }
+  if ('cron' in command) {
+    const worker = (await miniflare?.getWorker('worker')) as unknown as { scheduled(event: object): Promise<unknown> }
+    await worker.scheduled({ cron: command.cron, scheduledTime: new Date() })
     return void report({ done: true })
   }
   await miniflare?.dispose()
