@@ -101,7 +101,10 @@ it('the chain is halted for an hour: everybody sees it, an intent in flight expi
   await devnet.setPrice('NVDA', '150')
   await vi.waitFor(async () => expect(await holder.trades()).toMatchObject(EXITED), SOON)
   expect(await service.send(await trader.signTrade())).toMatchObject({ status: 201 })
-  expect((await service.readiness()).body).toMatchObject({ status: 'ready', problems: [] })
+  await vi.waitFor(
+    async () => expect((await service.readiness()).body).toMatchObject({ status: 'ready', problems: [] }),
+    SOON,
+  )
 })
 
 it('one of two RPC URLs is gone: nothing changes but the metric of that node', async () => {
