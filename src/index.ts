@@ -1,4 +1,5 @@
 import { env, waitUntil } from 'cloudflare:workers'
+import secp256k1Module from '@bitauth/libauth/build/lib/bin/secp256k1/secp256k1.wasm'
 import { parseConfig } from './config.ts'
 import { createContext } from './context.ts'
 import type { IntentRecord } from './executor/intent-record.ts'
@@ -24,6 +25,7 @@ import { refreshPricesOnSchedule } from './operations/scheduled-price-refresh.ts
 import type { RateLimiters } from './rate-limits.ts'
 import { presentOwnerEvent } from './resources/owner-event.ts'
 import { presentTrade } from './resources/trade.ts'
+import { provideWebAssembly } from './secp256k1/current-implementation.ts'
 import { webhooksOf } from './webhooks/client.ts'
 
 export { IntakeSwitchesObject as IntakeSwitches } from './intake-switches/object.ts'
@@ -31,6 +33,8 @@ export { KeeperObject as Keeper } from './keeper/object.ts'
 export { MetricTotalsObject as MetricTotals } from './metrics/object.ts'
 export { PaymentLedgerObject as PaymentLedger } from './payments/object.ts'
 export { WebhooksObject as Webhooks } from './webhooks/object.ts'
+
+provideWebAssembly(secp256k1Module, error => logFailure('WebAssembly failure', error))
 
 const config = parseConfig({ ...env })
 const context = createContext(config, env, { ...env } as RateLimiters)

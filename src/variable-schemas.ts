@@ -1,6 +1,6 @@
 import { getAddress, type Hex, isAddress } from 'viem'
-import { privateKeyToAddress } from 'viem/accounts'
 import { z } from 'zod'
+import { ORDER } from './secp256k1/implementation.ts'
 
 // Schemas of the Worker's variables, which are all strings. Messages name what a value must be, never the value, which
 // may be a secret.
@@ -48,12 +48,8 @@ function commaSeparated() {
 }
 
 function isUsableKey(key: string): boolean {
-  try {
-    privateKeyToAddress(key as Hex)
-    return true
-  } catch {
-    return false
-  }
+  const value = BigInt(key)
+  return value > 0n && value < ORDER
 }
 
 const chainContracts = z.object({
