@@ -9,6 +9,7 @@ export type Command =
   | { start: V4MiniflareOptions }
   | { evict: { className: string; name: string } }
   | { measureHeap: true }
+  | { cron: string }
   | { stop: true }
 
 const report = (message: ChildReport) => process.send?.(message)
@@ -26,6 +27,11 @@ async function execute(command: Command): Promise<void> {
     return void report({ done: true })
   }
   if ('measureHeap' in command) return void report({ heapBytes: await heapBytes() })
+  if ('cron' in command) {
+    const worker = (await miniflare?.getWorker('worker')) as unknown as { scheduled(event: object): Promise<unknown> }
+    await worker.scheduled({ cron: command.cron, scheduledTime: new Date() })
+    return void report({ done: true })
+  }
   await miniflare?.dispose()
   process.disconnect()
 }

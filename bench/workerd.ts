@@ -23,6 +23,8 @@ export type Workerd = {
   heapBytes(): Promise<number>
   /** Evicts an object from memory, as the platform does with idle ones. */
   evict(object: { className: string; name: string }): Promise<void>
+  /** Fires the cron trigger and waits until it is done. */
+  runCron(): Promise<void>
   /** Kills workerd with SIGKILL. Its storage remains. */
   kill9(): Promise<void>
   stop(): Promise<void>
@@ -77,6 +79,10 @@ export async function startWorkerd({ vars, persistTo, port, bundle, inspectorPor
       },
       async evict(object) {
         send({ evict: object })
+        await host.report()
+      },
+      async runCron() {
+        send({ cron: '* * * * *' })
         await host.report()
       },
       kill9: host.kill9,

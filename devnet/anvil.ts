@@ -29,6 +29,8 @@ export type AnvilOptions = {
    * `setMining` then takes effect at once and keeps the interval, and the chain can reorg.
    */
   mineEveryMs?: number | undefined
+  /** How far the chain's clock is behind, in seconds. */
+  secondsBehind?: number | undefined
 }
 
 const START_TIMEOUT_MS = 30_000
@@ -40,14 +42,19 @@ export async function startAnvil({
   chainId = 31337,
   accounts = 10,
   mineEveryMs,
+  secondsBehind = 0,
 }: AnvilOptions = {}): Promise<Anvil> {
   const listenOn = port ?? (await freePort())
   if (port !== undefined) await assertFree(port)
   const rpcUrl = `http://127.0.0.1:${listenOn}`
-  const child = spawn(anvilBinary(), anvilArguments(listenOn, chainId, accounts, mineEveryMs), {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    detached: true, // its own process group: Ctrl-C reaches this process, which stops anvil in order
-  })
+  const child = spawn(
+    anvilBinary(),
+    [...anvilArguments(listenOn, chainId, accounts, mineEveryMs), ...clockArguments(secondsBehind)],
+    {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      detached: true, // its own process group: Ctrl-C reaches this process, which stops anvil in order
+    },
+  )
   const watchdog = fork(join(import.meta.dirname, 'watchdog.ts'), [`${child.pid}`], {
     detached: true,
     execArgv: [],
@@ -104,6 +111,9 @@ function anvilArguments(port: number, chainId: number, accounts: number, mineEve
     ['--mnemonic', MNEMONIC],
   ].flat()
 }
+
+const clockArguments = (secondsBehind: number) =>
+  secondsBehind === 0 ? [] : ['--timestamp', `${Math.floor(Date.now() / 1000) - secondsBehind}`]
 
 /** Mines a block every `everyMs` while it is on. Once `set(false)` has resolved, no block is being mined. */
 function createMiner(rpcUrl: string, everyMs: number) {

@@ -17,6 +17,8 @@ export type DevnetOptions = {
   deploymentFile?: string | undefined
   /** Mines from this process at this interval, so that mining can be paused at once and blocks can be reorged. */
   mineEveryMs?: number | undefined
+  /** How far the chain's clock is behind, in seconds; `increaseTime` catches up. */
+  secondsBehind?: number | undefined
   /** Deploys contracts that have protocol.md's functions and none of those that ours add. */
   protocolOnly?: boolean | undefined
 }
@@ -48,9 +50,10 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
     baseUrl = 'http://127.0.0.1:8787',
     deploymentFile,
     mineEveryMs,
+    secondsBehind,
     protocolOnly,
   } = options
-  const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS, mineEveryMs })
+  const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS, mineEveryMs, secondsBehind })
   try {
     const { rpcUrl } = anvil
     const client = connect(rpcUrl, chainId)

@@ -1,6 +1,7 @@
 import { type Address, type Hex, hexToNumber, zeroAddress } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { agentRegistry } from '../chain/contracts.ts'
+import { contractsWithoutCode } from '../chain/deployed-code.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { learnDecimals } from '../chain/token-decimals-cache.ts'
@@ -58,7 +59,11 @@ export function createChainFollower({
 
   /** Indexes one range of blocks. Throws CHAIN_UNREACHABLE or CursorMoved; then nothing was written. */
   async function step(): Promise<FollowerStep> {
-    if (!isCursorLoaded) cursor = await store.readCursor()
+    if (!isCursorLoaded) {
+      // Reading the cursor deletes an index of other contracts: a wrong address must not.
+      if ((await contractsWithoutCode(chain)).length > 0) throw unreachable('configured contracts have no code')
+      cursor = await store.readCursor()
+    }
     isCursorLoaded = true
     named ??= await readNamedContracts()
     try {

@@ -4,7 +4,7 @@ import { getSigningTerms, getTerms, type SigningTerms } from '../chain/read-inte
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { verifySignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
-import type { Refusal } from '../errors/refusal.ts'
+import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { RelayRequest } from '../executor/relay-types.ts'
 import { decodeRevert } from '../protocol/decode-revert.ts'
@@ -17,6 +17,7 @@ import { gasUseOfAgent } from './agent-gas-use.ts'
 import { countSigner } from './count-signer.ts'
 import { deadlineRefusal, deadlineWarnings } from './deadline.ts'
 import { type Revert, refusalAtHead } from './failed-intent-refusals.ts'
+import { findExecutedIntent } from './find-executed-intent.ts'
 import { type AgentIntentKind, intakeRefusalOfIntent } from './intake-check.ts'
 import { marketClosedTexts } from './market-closed-texts.ts'
 import { findRepeated, relayOrRefuse, wasAccepted } from './relay-or-refuse.ts'
@@ -41,7 +42,8 @@ type TradingIntent = {
 /**
  * Verifies a signed intent and relays it to the trade router. Returns the intent receipt; the position id comes from the
  * transaction's event. Posting the identical body again returns the same receipt and never executes twice, even though
- * its nonce has been used and the signer may have been replaced by then. Throws the refusal of every other outcome.
+ * its nonce has been used and the signer may have been replaced by then; an intent that no lane knows any more is looked up
+ * on the chain. Throws the refusal of every other outcome.
  */
 export async function relayIntent(context: Context, intent: TradingIntent) {
   const { trading, executor, keeper, config } = context
@@ -70,7 +72,18 @@ export async function relayIntent(context: Context, intent: TradingIntent) {
       ? undefined
       : refuse('INVALID_NONCE', { given: nonce, expected: signingTerms.nonce })) ??
     (await intakeRefusalOfIntent(context, kind))
-  if (invalid && !(await wasAccepted(executor, relay))) throw invalid
+  /** Returns the receipt of an intent that is on the chain although no lane knows it; otherwise throws the refusal. */
+  const receiptOrRefusal = async (refusal: unknown, nextNonce: bigint) => {
+    const trade = await findExecutedIntent(context, { agentId, nonce, nextNonce, data: relay.call.data })
+    if (trade === undefined) throw refusal
+    return {
+      agentId: `${agentId}`,
+      positionId: `${trade.positionId}`,
+      transactionHash: trade.transactionHash,
+      blockNumber: `${trade.blockNumber}`,
+    }
+  }
+  if (invalid && !(await wasAccepted(executor, relay))) return receiptOrRefusal(invalid, signingTerms.nonce)
   if (!invalid) await countSigner(context, agent.signer, { getsOut: kind === 'reduce' })
 
   const mined = await relayOrRefuse(executor, relay, ({ data, context: facts }) =>
@@ -79,7 +92,12 @@ export async function relayIntent(context: Context, intent: TradingIntent) {
       { ...intent, block },
       { data, context: { ...facts, signer: agent.signer } },
     ),
-  )
+  ).catch(async refusal => {
+    // The nonce was used after it was read: by another intent, or by this one, which a lost lane had sent.
+    if (!(refusal instanceof Refusal && refusal.body.code === 'INVALID_NONCE')) throw refusal
+    return receiptOrRefusal(refusal, (await getSigningTerms(trading, agentId)).nonce)
+  })
+  if (!('logs' in mined)) return mined
   if (kind === 'open') keeper?.wake()
   const positionId = positionIdIn(trading.trading.TradeRouter, mined.logs)
   if (positionId === undefined) throw new Error('The receipt of a mined intent has no intent event')

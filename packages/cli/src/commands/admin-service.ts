@@ -122,16 +122,17 @@ async function callOperator(url: string, init: RequestInit): Promise<unknown> {
 function journalCommand(): Command {
   return createCommand(
     'journal',
-    'show what the lanes of a service on this machine have journalled about an intent',
+    'list the lanes of a service on this machine, or show what they have journalled about an intent',
     'ats admin journal 0x…',
   )
-    .argument('<digest>', 'digest of the intent', digestOf)
+    .argument('[digest]', 'digest of the intent', digestOf)
     .addOption(
       new Option('--storage <folder>', 'storage of the Durable Objects').env('ATS_STORAGE').default('.devnet/worker'),
     )
-    .action(async (digest: string, { output, storage }: AdminOptions & { storage: string }) => {
-      const { readJournals } = await import('../operator/journal.ts')
-      createPrinter(output).result(await readJournals(storage, digest))
+    .action(async (digest: string | undefined, { output, storage }: AdminOptions & { storage: string }) => {
+      const { readJournals, readLanes } = await import('../operator/journal.ts')
+      const read = digest === undefined ? readLanes(storage) : readJournals(storage, digest)
+      createPrinter(output).result(await read)
     })
 }
 

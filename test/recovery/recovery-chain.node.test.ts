@@ -1,0 +1,155 @@
+import { parseAbi } from 'viem'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { type Devnet, startDevnet } from '../../devnet/index.ts'
+import { type NodeGate, startNodeGate } from '../support/node-gate.ts'
+import { type RecoverableService, SOON, startRecoverableService } from '../support/recoverable-service.ts'
+
+// docs/recovery.md: the chain halted, and the RPC provider gone.
+
+vi.setConfig({ testTimeout: 90_000 })
+
+const HOUR = 3_600
+/** The trades of a position that its stop-loss sold, newest first. */
+const EXITED = [{ type: 'ExitExecuted' }, { type: 'PositionClosed' }, { type: 'PositionOpened' }]
+let devnet: Devnet
+let service: RecoverableService
+let gates: [NodeGate, NodeGate]
+beforeAll(async () => {
+  devnet = await startDevnet({ mineEveryMs: 150, secondsBehind: HOUR })
+  gates = [await startNodeGate(devnet.rpcUrl), await startNodeGate(devnet.rpcUrl)]
+  const { PriceOracle } = devnet.deployment.contracts
+  const NVDA = devnet.deployment.tokens.NVDA ?? '0x'
+  await devnet.administer({
+    address: PriceOracle,
+    abi: priceOracleAbi,
+    functionName: 'setAssetConfig',
+    args: [NVDA, { maxAge: 1_800, maxDeviationBps: 2_000, deviationWindow: 2 }],
+  })
+  service = await startRecoverableService(devnet.deployment, {
+    RPC_URL: gates.map(({ url }) => url).join(),
+    SUBMISSION_TIMEOUT_MS: '3000',
+  })
+})
+afterAll(async () => {
+  await service?.remove()
+  for (const gate of gates ?? []) gate.stop()
+  await devnet?.stop()
+})
+
+const executor = () => devnet.deployment.accounts.executor.address
+const sentByExecutor = () => devnet.client.getTransactionCount({ address: executor() })
+const intentsOf = (agentId: string) =>
+  devnet.client.readContract({
+    address: devnet.deployment.contracts.TradeRouter,
+    abi: parseAbi(['function nonces(uint256 agentId) view returns (uint256)']),
+    functionName: 'nonces',
+    args: [BigInt(agentId)],
+  })
+
+it('the chain is halted for an hour: everybody sees it, an intent in flight expires, and exits fire once prices are posted', async () => {
+  const [holder, trader] = [await service.register(), await service.register()]
+  const held = await service.send(await holder.signTrade())
+  expect(held.status, JSON.stringify(held.body)).toBe(201)
+  const intent = await trader.signTrade()
+  const late = await holder.signTrade({ symbol: 'AAPL' })
+
+  // The newest block is an hour old from here on.
+  await devnet.setMining(false)
+  expect(await service.send(intent)).toMatchObject({
+    status: 502,
+    body: { code: 'SUBMISSION_UNKNOWN', retryable: true },
+  })
+  expect((await service.intent(intent.digest)).body).toMatchObject({ state: 'sent' })
+  expect(await service.readiness()).toMatchObject({
+    status: 503,
+    body: {
+      code: 'NOT_READY',
+      details: { problem: expect.stringMatching(/^the newest block is 3[56]\d\d seconds old/) },
+    },
+  })
+  await service.runCron()
+  expect(service.logged('chain lag').at(-1)?.seconds).toBeGreaterThan(HOUR - 120)
+  await service.untilMetric('ats_ready', {}, value => value === 0)
+  await service.untilMetric('ats_chain_head_age_seconds', {}, value => value > HOUR - 120)
+  await vi.waitFor(() => expect(service.logged('executor lag')).toMatchObject([{ executor: executor() }]), SOON)
+  expect(await service.send(late)).toMatchObject({ status: 503, body: { code: 'EXECUTOR_BUSY', retryable: true } })
+
+  await devnet.increaseTime(HOUR)
+  await devnet.setMining(true)
+  await vi.waitFor(
+    async () =>
+      expect((await service.intent(intent.digest)).body).toMatchObject({
+        state: 'reverted',
+        refusal: { code: 'EXPIRED_DEADLINE' },
+      }),
+    SOON,
+  )
+  expect(await service.send(intent)).toMatchObject({ status: 400, body: { code: 'EXPIRED_DEADLINE' } })
+  expect(await intentsOf(trader.agentId)).toBe(0n)
+  expect(await holder.trades()).toHaveLength(1)
+  await vi.waitFor(
+    async () =>
+      expect(await service.readiness()).toMatchObject({
+        status: 200,
+        body: { problems: ['prices are stale: NVDA'] },
+      }),
+    SOON,
+  )
+  await service.untilMetric('ats_stale_prices', {}, value => value === 1)
+
+  await devnet.setPrice('NVDA', '150')
+  await vi.waitFor(async () => expect(await holder.trades()).toMatchObject(EXITED), SOON)
+  expect(await service.send(await trader.signTrade())).toMatchObject({ status: 201 })
+  await vi.waitFor(
+    async () => expect((await service.readiness()).body).toMatchObject({ status: 'ready', problems: [] }),
+    SOON,
+  )
+})
+
+it('one of two RPC URLs is gone: nothing changes but the metric of that node', async () => {
+  const [gone] = gates
+  gone.close()
+  const agent = await service.register()
+  expect(await service.send(await agent.signTrade())).toMatchObject({ status: 201 })
+  expect((await service.readiness()).status).toBe(200)
+  expect(await agent.trades()).toHaveLength(1)
+  await service.untilMetric('ats_rpc_requests_total', { node: gone.name, result: 'fault' }, value => value > 0)
+  gone.open()
+})
+
+it('the RPC provider is gone and comes back: callers may repeat everything, and what was sent is found', async () => {
+  const [holder, sender, waiting] = [await service.register(), await service.register(), await service.register()]
+  expect(await service.send(await holder.signTrade())).toMatchObject({ status: 201 })
+  const [inFlight, unsent] = [await sender.signTrade(), await waiting.signTrade()]
+  const before = await sentByExecutor()
+
+  await devnet.setMining(false)
+  const interrupted = service.send(inFlight)
+  await vi.waitFor(async () => expect((await service.intent(inFlight.digest)).body.state).toBe('sent'), SOON)
+  for (const gate of gates) gate.close()
+  await devnet.setMining(true)
+  expect(await interrupted).toMatchObject({ status: 502, body: { code: 'SUBMISSION_UNKNOWN', retryable: true } })
+  expect(await service.send(unsent)).toMatchObject({
+    status: 502,
+    body: { code: 'CHAIN_UNREACHABLE', retryable: true },
+  })
+  expect(await service.readiness()).toMatchObject({
+    status: 503,
+    body: { code: 'NOT_READY', details: { problem: 'the node cannot be reached' } },
+  })
+  expect((await service.get('/health')).status).toBe('ok')
+  await service.runCron()
+  expect(service.logged('lag unknown')).not.toEqual([])
+  await service.untilMetric('ats_ready', {}, value => value === 0)
+  await service.untilMetric('ats_part_up', { part: 'readiness' }, value => value === 0)
+  await devnet.setPrice('NVDA', '120') // below the stop-loss of every position
+
+  for (const gate of gates) gate.open()
+  await vi.waitFor(async () => expect((await service.send(inFlight)).status).toBe(201), SOON)
+  expect((await service.intent(inFlight.digest)).body.attempts).toHaveLength(1)
+  expect(await service.send(unsent)).toMatchObject({ status: 201 })
+  expect(await sentByExecutor()).toBe(before + 2)
+  await vi.waitFor(async () => expect(await holder.trades()).toMatchObject(EXITED), SOON)
+  await vi.waitFor(async () => expect((await service.readiness()).status).toBe(200), SOON)
+})
