@@ -58,7 +58,7 @@ test('a verified signature raises burst and rate at once, and its address does n
     body: { code: 'RATE_LIMITED', details: { limit: 'parallel', requests: 1 } },
   })
   const gotOut = leaving?.enter({ getsOut: true })
-  await vi.advanceTimersByTimeAsync(2_000)
+  await vi.advanceTimersByTimeAsync(4_000)
   await refused
   await gotOut
   expect(await passed(limits, '192.0.2.1', 1_000)).toBe(500)

@@ -73,7 +73,7 @@ it('a verified signature raises the limits of its address, a repeated body does 
 it('an address that sends too much at once is refused, another one and an agent that signs are not', async () => {
   const trader = await newTrader()
   const positionId = await openPosition(trader)
-  const app = appWith({ RATE_LIMIT_READS: '720', RATE_LIMIT_BURST_SECONDS: '5' })
+  const app = appWith({ RATE_LIMIT_READS: '720', RATE_LIMIT_BURST_SECONDS: '5', MAX_PARALLEL_REQUESTS: '0' })
   const [client, other] = [from('192.0.2.30', app), from('192.0.2.31', app)]
   const read = async (client: Fetch) => {
     const response = await request('/agents/by-owner/0x', {}, client) // a 400, which costs the chain nothing
@@ -138,9 +138,9 @@ it('a refusal does not wait for the body and has the headers of every response',
 it('requests of a stranger wait for their turn, and nobody is refused for it', async () => {
   const headers = { 'cf-connecting-ip': '192.0.2.33' }
   const responses = await Promise.all(
-    Array.from({ length: 20 }, (_, id) => request(`/agents/${900_000 + id}`, { headers })),
+    Array.from({ length: 6 }, (_, id) => request(`/agents/${900_000 + id}`, { headers })),
   )
-  expect(responses.map(({ status }) => status)).toEqual(Array(20).fill(404))
+  expect(responses.map(({ status }) => status)).toEqual(Array(6).fill(404))
   await Promise.all(responses.map(({ body }) => body?.cancel()))
 })
 
