@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 
 /** What a child process reports; `problem` is an Error's message. */
-export type ChildReport = { url: string } | { done: true } | { problem: string }
+export type ChildReport = { url: string } | { done: true } | { heapBytes: number } | { problem: string }
 
 /** A child process together with the processes that it started: they exit together, at the latest with this process. */
 export type Child = {
@@ -23,6 +23,7 @@ const TICKS_PER_SECOND = 100
 export function startChild(script: string, env: Record<string, string> = {}): Child {
   const child = fork(script, [], {
     execArgv: [],
+    serialization: 'advanced', // messages carry the bytes of WebAssembly modules
     detached: true, // its own process group
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     env: { ...process.env, ...env },
@@ -80,4 +81,9 @@ export function cpuSeconds(pid: number): number {
   }
   const time = execFileSync('ps', ['-o', 'time=', '-p', `${pid}`], { encoding: 'utf8' }).trim()
   return time.split(':').reduce((seconds, part) => seconds * 60 + Number(part), 0)
+}
+
+/** Returns the memory that a process holds, in MiB. */
+export function residentMebibytes(pid: number): number {
+  return Number(execFileSync('ps', ['-o', 'rss=', '-p', `${pid}`], { encoding: 'utf8' })) / 1_024
 }

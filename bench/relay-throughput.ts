@@ -11,7 +11,7 @@ import type { LoadRequest, LoadResult } from './load-child.ts'
 import { type LoadGenerator, quantile } from './load-generator.ts'
 import { startPeer } from './peers/express/start.ts'
 import { agentsFor, registerAgents, type SignedOpen, signOpens } from './signed-intents.ts'
-import { startWorkerd } from './workerd.ts'
+import { startWorkerd, type Workerd, type WorkerdOptions } from './workerd.ts'
 
 /** A closed loop of `clients`, or a fixed rate of intents that does not wait for responses. */
 export type LoadProfile = { intents: number; warmUp?: number } & ({ clients: number } | { perSecond: number })
@@ -110,14 +110,15 @@ export async function startTestbed(loadGenerator: LoadGenerator) {
     /** Measures the service in its own workerd, with the given number of executor keys. */
     async service<T>(
       keys: number,
-      use: (measure: (profile: LoadProfile) => Promise<Measurement>) => Promise<T>,
+      use: (measure: (profile: LoadProfile) => Promise<Measurement>, workerd: Workerd) => Promise<T>,
+      options: Pick<WorkerdOptions, 'bundle' | 'inspectorPort'> = {},
     ): Promise<T> {
       const more = await moreExecutors(devnet, keys - 1)
       const executors = [devnet.deployment.accounts.executor.privateKey, ...more].join(',')
       const persistTo = mkdtempSync(join(storage, 'service-'))
-      const workerd = await startWorkerd({ vars: { ...vars, EXECUTOR_PRIVATE_KEY: executors }, persistTo })
+      const workerd = await startWorkerd({ vars: { ...vars, EXECUTOR_PRIVATE_KEY: executors }, persistTo, ...options })
       try {
-        return await use(profile => measure({ origin: workerd.url, pid: workerd.pid }, profile, posted))
+        return await use(profile => measure({ origin: workerd.url, pid: workerd.pid }, profile, posted), workerd)
       } finally {
         await workerd.stop()
       }

@@ -82,8 +82,8 @@ function compareWithTargets(
     {
       what: `intents/s, one key, ${SUSTAINED.clients} clients`,
       figure: `${rate.toFixed(0)}/s, ${wrong} wrong ids`,
-      target: '350/s, 0 wrong',
-      met: rate >= 350 && wrong === 0,
+      target: '450/s, 0 wrong',
+      met: rate >= 450 && wrong === 0,
       limit: `${cpu.toFixed(2)} ms of CPU per intent on one thread`,
     },
     {
@@ -101,23 +101,23 @@ function compareWithTargets(
     {
       what: 'overhead at p50 over a presigned send, 100 a second',
       figure: ms(pacedOverhead),
-      target: '5 ms',
-      met: pacedOverhead <= 5,
+      target: '25 ms',
+      met: pacedOverhead <= 25,
       limit:
-        'a read, a simulation, two signatures and a commit precede the send (11 ms on an idle machine), and an intent in the last milliseconds of a block waits for the next one',
+        'a read, a simulation, two signatures and a commit precede the send, and an intent in the last milliseconds of a block waits for the next one',
     },
     {
       what: 'the same in a closed loop of 64 clients',
       figure: ms(crowdOverhead),
-      target: '5 ms',
-      met: crowdOverhead <= 5,
+      target: '25 ms',
+      met: crowdOverhead <= 25,
       limit: '64 intents start at the same block and share one thread',
     },
     {
       what: 'p99 of the 201 at 64 clients',
       figure: `${ms(p99)}, ${(p99 / BLOCK_MS).toFixed(2)} block times`,
-      target: '2.5 block times',
-      met: p99 <= 2.5 * BLOCK_MS,
+      target: '2.2 block times',
+      met: p99 <= 2.2 * BLOCK_MS,
     },
     {
       what: 'wrong responses with 5 % of requests and 5 % of responses dropped',
@@ -128,17 +128,17 @@ function compareWithTargets(
     {
       what: 'CPU of workerd per intent',
       figure: `${cpu.toFixed(2)} ms`,
-      target: '2.5 ms',
-      met: cpu <= 2.5,
-      limit: "signing and recovery, the journal's SQLite and three requests to the node take about a third each",
+      target: '2 ms',
+      met: cpu <= 2,
+      limit: '`npm run bench:costs -- --profile relay.cpuprofile` shows where it goes',
     },
     ...['/agents/1', '/prices'].map((path): ResultRow => {
       const { perSecond, ofBare } = readsOf(path)
       return {
         what: `GET ${path} of a cached block, relative to a bare Hono route in the same isolate`,
         figure: `${ofBare.toFixed(2)} times, ${perSecond.toFixed(0)}/s (bare ${readsOf('/bare').perSecond.toFixed(0)}/s)`,
-        target: '0.5 times',
-        met: ofBare >= 0.5,
+        target: '0.8 times',
+        met: ofBare >= 0.8,
       }
     }),
     {

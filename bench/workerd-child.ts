@@ -1,10 +1,15 @@
+import { once } from 'node:events'
 import { convertV4MiniflareOptions, Miniflare, type V4MiniflareOptions } from 'miniflare'
 import type { ChildReport } from './child-process.ts'
 
 // The child process of bench/workerd.ts, which runs one workerd until a stop command. Its options arrive as a message,
 // because other users can read the arguments and environment of a process.
 
-export type Command = { start: V4MiniflareOptions } | { evict: { className: string; name: string } } | { stop: true }
+export type Command =
+  | { start: V4MiniflareOptions }
+  | { evict: { className: string; name: string } }
+  | { measureHeap: true }
+  | { stop: true }
 
 const report = (message: ChildReport) => process.send?.(message)
 let miniflare: Miniflare | undefined
@@ -20,8 +25,26 @@ async function execute(command: Command): Promise<void> {
     await miniflare?.unsafeEvictDurableObject('worker', className, { name }).catch(ignoreNotRunning)
     return void report({ done: true })
   }
+  if ('measureHeap' in command) return void report({ heapBytes: await heapBytes() })
   await miniflare?.dispose()
   process.disconnect()
+}
+
+/** Returns the size of the Worker's JavaScript heap, with the buffers that belong to its objects. */
+async function heapBytes(): Promise<number> {
+  const inspector = await miniflare?.getInspectorURL()
+  const socket = new WebSocket(new URL('/core:user:worker', inspector).href)
+  try {
+    await once(socket, 'open')
+    socket.send(JSON.stringify({ id: 1, method: 'Runtime.getHeapUsage' }))
+    const [message] = (await once(socket, 'message')) as [{ data: string }]
+    const { result } = JSON.parse(message.data) as {
+      result: Record<'usedSize' | 'embedderHeapUsedSize' | 'backingStorageSize', number>
+    }
+    return result.usedSize + result.embedderHeapUsedSize + result.backingStorageSize
+  } finally {
+    socket.close()
+  }
 }
 
 /** Ignores that an object cannot be evicted because it is not in memory. */

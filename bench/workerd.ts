@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import type { V4MiniflareOptions } from 'miniflare'
 import { freePort } from '../devnet/anvil.ts'
+import { bundleModules } from '../scripts/bundle-modules.ts'
 import { childOf, cpuSeconds, startChild } from './child-process.ts'
 import type { Command } from './workerd-child.ts'
 
@@ -18,6 +19,8 @@ export type Workerd = {
   logs(): string
   /** Returns the CPU seconds that all threads of workerd used. */
   cpuSeconds(): number
+  /** Returns the size of the JavaScript heap of the Worker and all of its objects, garbage included. Needs `inspectorPort`. */
+  heapBytes(): Promise<number>
   /** Evicts an object from memory, as the platform does with idle ones. */
   evict(object: { className: string; name: string }): Promise<void>
   /** Kills workerd with SIGKILL. Its storage remains. */
@@ -33,17 +36,19 @@ export type WorkerdOptions = {
   port?: number | undefined
   /** The path of a bundle from `bundleWorker`; the service's own by default. */
   bundle?: string | undefined
+  /** The port of the inspector, 0 for a free one; none by default, because it costs time. */
+  inspectorPort?: number | undefined
 }
 
 const root = join(import.meta.dirname, '..')
 const CONFIG = join(root, 'wrangler.toml')
 
 /** Serves the Worker with the bindings of wrangler.toml in its own workerd, and resolves once it listens. */
-export async function startWorkerd({ vars, persistTo, port, bundle }: WorkerdOptions): Promise<Workerd> {
+export async function startWorkerd({ vars, persistTo, port, bundle, inspectorPort }: WorkerdOptions): Promise<Workerd> {
   const options: V4MiniflareOptions = {
     ...(await bindings()),
     name: 'worker',
-    modules: [{ type: 'ESModule', path: 'worker.js', contents: readFileSync(bundle ?? (await ownBundle()), 'utf8') }],
+    modules: bundleModules(bundle ?? (await ownBundle())),
     bindings: vars,
     resourcePersistencePath: persistTo,
     unsafeDirectSockets: [{ host: '127.0.0.1', port: port ?? (await freePort()) }],
@@ -51,6 +56,7 @@ export async function startWorkerd({ vars, persistTo, port, bundle }: WorkerdOpt
     port: 0,
     cf: false,
     telemetry: { enabled: false },
+    ...(inspectorPort !== undefined && { inspectorPort }),
   }
   const host = startChild(join(import.meta.dirname, 'workerd-child.ts'))
   const send = (command: Command) => host.send(command)
@@ -64,6 +70,11 @@ export async function startWorkerd({ vars, persistTo, port, bundle }: WorkerdOpt
       pid,
       logs: host.logs,
       cpuSeconds: () => cpuSeconds(pid),
+      async heapBytes() {
+        send({ measureHeap: true })
+        const measured = await host.report()
+        return 'heapBytes' in measured ? measured.heapBytes : Number.NaN
+      },
       async evict(object) {
         send({ evict: object })
         await host.report()

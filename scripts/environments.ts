@@ -26,6 +26,7 @@ const REQUIRED_SECRETS = [
 const INHERITED = new Set([
   'name',
   'main',
+  'alias',
   'compatibility_date',
   'compatibility_flags',
   'keep_vars',

@@ -5,7 +5,7 @@ import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 
 // `npm run abis`: compiles contracts/ and writes the generated files that are committed: an ABI per contract, the creation
-// bytecode by name, and the runtime bytecode of ServiceReader, which the service passes to eth_call as a state override.
+// bytecode by name, and the runtime bytecode of the readers, which the service passes to eth_call as a state override.
 // --check writes nothing and exits with code 1 if a committed file differs.
 
 type Artifact = { abi: AbiItem[]; bytecode: { object: string }; deployedBytecode: { object: string } }
@@ -16,10 +16,9 @@ const root = join(import.meta.dirname, '..')
 const require = createRequire(import.meta.url)
 const abiFolder = join(root, 'contracts-abi')
 const bytecodeFile = join(root, 'contracts/bytecode.json')
-const readerFile = join(root, 'src/chain/service-reader-bytecode.ts')
 
-// Never deployed: only its runtime bytecode is used.
-const READER = 'ServiceReader'
+// Never deployed: only their runtime bytecode is used.
+const READERS = ['ServiceReader', 'PositionFingerprints']
 
 // The Uniswap contracts that the service or the embedded chain calls, from npm.
 const uniswap: Record<string, string> = {
@@ -63,9 +62,11 @@ function generate(): Map<string, string> {
     bytecode[name] = linked(name, creation.object)
     files.set(abiPath(name), abiModule(name, abi))
   }
-  const reader = artifactOf(READER)
-  files.set(abiPath(READER), abiModule(READER, reader.abi))
-  files.set(readerFile, codeModule(READER, linked(READER, reader.deployedBytecode.object)))
+  for (const name of READERS) {
+    const { abi, deployedBytecode } = artifactOf(name)
+    files.set(abiPath(name), abiModule(name, abi))
+    files.set(codePath(name), codeModule(name, linked(name, deployedBytecode.object)))
+  }
   for (const [name, path] of Object.entries(uniswap)) files.set(abiPath(name), abiModule(name, require(path).abi))
   files.set(bytecodeFile, `${JSON.stringify(bytecode, null, 2)}\n`)
   return files
@@ -101,6 +102,10 @@ function withoutInternalTypes(item: AbiItem): AbiItem {
 
 function abiPath(name: string): string {
   return join(abiFolder, `${words(name).join('-')}.ts`)
+}
+
+function codePath(name: string): string {
+  return join(root, `src/chain/${words(name).join('-')}-bytecode.ts`)
 }
 
 function camelCase(name: string): string {

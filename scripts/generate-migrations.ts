@@ -11,12 +11,10 @@ const migrations = readdirSync(folder)
   .sort()
   .map(name => ({ name, statements: statementsOf(readFileSync(join(folder, name), 'utf8')) }))
 
+/** Returns the statements of a file. The body of a trigger has semicolons of its own. */
 function statementsOf(sql: string): string[] {
-  return sql
-    .replaceAll(/^--.*\n/gm, '')
-    .split(/;\s*(?:\n|$)/)
-    .map(statement => statement.replaceAll(/\s+/g, ' ').trim())
-    .filter(Boolean)
+  const statements = sql.replaceAll(/^--.*\n/gm, '').match(/\s*CREATE TRIGGER[\s\S]*?\bEND(?=;)|[^;]+(?=;)/g) ?? []
+  return statements.map(statement => statement.replaceAll(/\s+/g, ' ').trim())
 }
 
 const quote = (text: string) => (text.includes("'") ? `"${text}"` : `'${text}'`)

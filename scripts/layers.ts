@@ -17,13 +17,14 @@ export const layers = [
   ['price-providers'],
   ['chain'],
   ['rpc', 'protocol'],
-  ['catalog', 'read-cache'],
+  ['catalog', 'read-cache', 'shared-reads'],
   ['rate-limits'],
   ['log', 'client-address', 'parallel-gate'],
   ['metrics'],
   ['timeout'],
   ['config'],
   ['variable-schemas'],
+  ['secp256k1'],
   ['errors'],
 ] as const satisfies string[][]
 
@@ -47,6 +48,7 @@ export const restrictedPackages: { packages: string[]; layers: Layer[] }[] = [
       'executor',
       'history',
       'read-cache',
+      'shared-reads',
       'metrics',
     ],
   },

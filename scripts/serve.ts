@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path'
 import { parseArgs, parseEnv } from 'node:util'
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare, type V4MiniflareOptions } from 'miniflare'
 import { exitWith } from '../devnet/environment.ts'
+import { bundleModules } from './bundle-modules.ts'
 import { runCommand } from './run-wrangler.ts'
 
 const HELP = `Serves the Worker on plain workerd, without an account at Cloudflare.
@@ -61,13 +62,19 @@ async function serve({ vars, data, host, port, trustedProxies }: ServeOptions): 
     workers: [
       {
         name: 'front',
-        modules: [moduleOf(stripTypeScriptTypes(readFileSync(join(root, 'scripts/front-worker.ts'), 'utf8')))],
+        modules: [
+          {
+            type: 'ESModule',
+            path: 'worker.js',
+            contents: stripTypeScriptTypes(readFileSync(join(root, 'scripts/front-worker.ts'), 'utf8')),
+          },
+        ],
         compatibilityDate: service.compatibilityDate,
         serviceBindings: { SERVICE: 'service' },
         bindings: { TRUSTED_PROXIES: `${trustedProxies}` },
         unsafeDirectSockets: [{ host, port }],
       },
-      { ...service, name: 'service', modules: [await bundle()], bindings: vars },
+      { ...service, name: 'service', modules: await bundle(), bindings: vars },
     ],
     resourcePersistencePath: data,
     host: '127.0.0.1',
@@ -147,14 +154,10 @@ async function bundle() {
       true,
     )
     if (code !== 0) throw new Error(`The Worker cannot be built.\n${output.trim()}`)
-    return moduleOf(readFileSync(join(folder, 'index.js'), 'utf8'))
+    return bundleModules(join(folder, 'index.js'))
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
-}
-
-function moduleOf(contents: string) {
-  return { type: 'ESModule' as const, path: 'worker.js', contents }
 }
 
 /** Takes a data folder for this process, and returns a function that releases it. Two lanes of one account would spend nonces twice. */

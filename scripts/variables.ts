@@ -315,6 +315,12 @@ export const variables: Variable[] = [
     default: '6',
   },
   {
+    name: 'EVENT_STREAM_OBJECTS',
+    group: 'budgets',
+    meaning: 'Durable Objects that hold the event streams, 3,000 each; after a change clients resume where they were',
+    default: '16',
+  },
+  {
     name: 'MAX_STREAMS_PER_ADDRESS',
     group: 'budgets',
     meaning: 'event streams that one client address may have open',

@@ -6,6 +6,7 @@ import {
   type Contracts,
   chainVariables,
   deployments,
+  eventStreamObjects,
   type GasBudget,
   gasBudget,
   httpUrl,
@@ -33,6 +34,7 @@ export const VERSION = '0.1.0'
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 const DEFAULT_READ_LEASE_MS = 100
 const DEFAULT_PRICE_REFRESH_INTERVAL_SECONDS = 30
+const DEFAULT_EVENT_STREAM_OBJECTS = 16
 const DEFAULT_MAX_STREAMS_PER_ADDRESS = 250
 const DEFAULT_INCLUSION_TIMEOUT_MS = 15_000
 const DEFAULT_SUBMISSION_TIMEOUT_MS = 4_500
@@ -189,6 +191,8 @@ export type Config = {
   submissionTimeoutMs: number
   gasBudgets: GasBudgets
   rateLimits: RateLimitConfig
+  /** How many Durable Objects hold the event streams. */
+  eventStreamObjects: number
   /** How many event streams a client may have open. */
   maxStreamsPerAddress: number
   /** Undefined if the deployment delivers no webhooks. */
@@ -319,6 +323,7 @@ export function parseConfig(variables: Variables): Config {
       burstSeconds: parseOne('RATE_LIMIT_BURST_SECONDS', burstSeconds) ?? DEFAULT_BURST_SECONDS,
       maxParallel: parseOne('MAX_PARALLEL_REQUESTS', maxParallelRequests) ?? DEFAULT_MAX_PARALLEL_REQUESTS,
     },
+    eventStreamObjects: parseOne('EVENT_STREAM_OBJECTS', eventStreamObjects) ?? DEFAULT_EVENT_STREAM_OBJECTS,
     maxStreamsPerAddress: parseOne('MAX_STREAMS_PER_ADDRESS', maxStreamsPerAddress) ?? DEFAULT_MAX_STREAMS_PER_ADDRESS,
     webhooks: parseWebhooks(),
     problems,

@@ -73,6 +73,7 @@ type ContextBindings = Pick<
   | 'HISTORY'
   | 'HISTORY_INDEXER'
   | 'EVENT_STREAMS'
+  | 'EVENT_STREAM_SHARDS'
   | 'WEBHOOKS'
   | 'METRIC_TOTALS'
 > & {
@@ -148,7 +149,7 @@ export function createContext(config: Config, env: ContextBindings, limiters?: R
       return createHistory(env, chain)
     },
     get live() {
-      return createEventStreamsClient(env.EVENT_STREAMS, this.trading)
+      return createEventStreamsClient(env, this.trading, config)
     },
     get webhooks() {
       return createWebhooks(env.WEBHOOKS, this.trading, config)

@@ -1,4 +1,5 @@
 import { env, waitUntil } from 'cloudflare:workers'
+import secp256k1Module from '@bitauth/libauth/build/lib/bin/secp256k1/secp256k1.wasm'
 import { parseConfig } from './config.ts'
 import { createContext } from './context.ts'
 import type { IntentRecord } from './executor/intent-record.ts'
@@ -6,7 +7,7 @@ import { ExecutorLaneObject } from './executor/object.ts'
 import type { IndexListener } from './history/chain-follower.ts'
 import { HistoryIndexerObject } from './history/object.ts'
 import { createHttpSurface } from './http/surface.ts'
-import { eventStreamsOf } from './live/client.ts'
+import { eventLogOf } from './live/client.ts'
 import { EventStreamsObject } from './live/object.ts'
 import { logFailure } from './log.ts'
 import { notifySubscribers } from './mcp/notify-subscribers.ts'
@@ -22,13 +23,17 @@ import { refreshPricesOnSchedule } from './operations/scheduled-price-refresh.ts
 import type { RateLimiters } from './rate-limits.ts'
 import { presentOwnerEvent } from './resources/owner-event.ts'
 import { presentTrade } from './resources/trade.ts'
+import { provideWebAssembly } from './secp256k1/current-implementation.ts'
 import { webhooksOf } from './webhooks/client.ts'
 
 export { IntakeSwitchesObject as IntakeSwitches } from './intake-switches/object.ts'
 export { KeeperObject as Keeper } from './keeper/object.ts'
+export { EventStreamShardObject as EventStreamShard } from './live/shard-object.ts'
 export { MetricTotalsObject as MetricTotals } from './metrics/object.ts'
 export { PaymentLedgerObject as PaymentLedger } from './payments/object.ts'
 export { WebhooksObject as Webhooks } from './webhooks/object.ts'
+
+provideWebAssembly(secp256k1Module, error => logFailure('WebAssembly failure', error))
 
 const config = parseConfig({ ...env })
 const context = createContext(config, env, { ...env } as RateLimiters)
@@ -45,7 +50,7 @@ const serveMcp = createMcpRoute({
 // Every isolate that runs a Durable Object evaluates this module too. Nobody could read what it delivers otherwise.
 if (config.operatorSecret !== undefined || 'METRICS' in env) context.metrics.start()
 
-const eventStreams = () => config.chain && eventStreamsOf(env.EVENT_STREAMS, config.chain)
+const eventStreams = () => config.chain && eventLogOf(env.EVENT_STREAMS, config.chain)
 /** Completes work that no caller waits for. Errors are ignored. */
 const runInBackground = (work: Promise<unknown> | undefined) => waitUntil(Promise.resolve(work).catch(() => {}))
 

@@ -1,6 +1,6 @@
 import { getAddress, type Hex, isAddress } from 'viem'
-import { privateKeyToAddress } from 'viem/accounts'
 import { z } from 'zod'
+import { ORDER } from './secp256k1/implementation.ts'
 
 // Schemas of the Worker's variables, which are all strings. Messages name what a value must be, never the value, which
 // may be a secret.
@@ -48,12 +48,8 @@ function commaSeparated() {
 }
 
 function isUsableKey(key: string): boolean {
-  try {
-    privateKeyToAddress(key as Hex)
-    return true
-  } catch {
-    return false
-  }
+  const value = BigInt(key)
+  return value > 0n && value < ORDER
 }
 
 const chainContracts = z.object({
@@ -175,7 +171,8 @@ export const priceRefreshIntervalSeconds = z.coerce.number().int().min(0).max(86
 export const requestsPerMinute = z.coerce.number().int().min(0).max(1_000_000)
 export const burstSeconds = z.coerce.number().int().min(0).max(60)
 export const maxParallelRequests = z.coerce.number().int().min(0).max(10_000)
-export const maxStreamsPerAddress = z.coerce.number().int().min(1).max(4_000)
+export const eventStreamObjects = z.coerce.number().int().min(1).max(256)
+export const maxStreamsPerAddress = z.coerce.number().int().min(1).max(100_000)
 export const readLeaseMs = z.coerce.number().int().min(0).max(60_000)
 export const submissionTimeoutMs = z.coerce.number().int().min(1_000).max(60_000)
 export const inclusionTimeoutMs = z.coerce.number().int().min(100).max(60_000)

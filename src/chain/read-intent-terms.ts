@@ -17,6 +17,7 @@ import type { Position } from '../protocol/position.ts'
 import { strictestMaxAge, toPriceQuote } from '../protocol/price-quote.ts'
 import type { ExtensionTerms, TokenTerms, TradingTerms } from '../protocol/router-check-inputs.ts'
 import { type Domain, domainAbi, toDomain } from '../protocol/typed-data.ts'
+import { createSharedReads } from '../shared-reads.ts'
 import { type Agent, type AgentRecord, agentRecordCall, decodeAgent, existing } from './agents.ts'
 import type { Block } from './block-number-and-time.ts'
 import type { TradingChain } from './configured-chain.ts'
@@ -34,15 +35,37 @@ export type SigningTerms = { agent: AgentRecord; nonce: bigint; domain: Domain }
 /** Domains by the configured trading contracts. A router's domain is fixed in its code. */
 const knownDomains = new WeakMap<object, Domain>()
 
+const signingReads = new WeakMap<TradingChain, ReturnType<typeof createSigningReads>>()
+
+const createSigningReads = (chain: TradingChain) =>
+  createSharedReads(async (trees: readonly SigningCalls[]) => {
+    const { block, values } = await readTree(chain, { trees })
+    return values.trees.map(values => ({ block, values }))
+  })
+
+/** Reads an agent's signing terms, together with those that other requests read at the same time. */
+function readSigningCalls(chain: TradingChain, calls: SigningCalls) {
+  const read = signingReads.get(chain) ?? createSigningReads(chain)
+  signingReads.set(chain, read)
+  return read(calls)
+}
+
+/** `domain` is undefined if it is known. */
+const signingCallsOf = (chain: TradingChain, agentId: bigint, { isDomainKnown }: { isDomainKnown: boolean }) => ({
+  record: agentRecordCall(chain, agentId),
+  nonce: call(tradeRouter(chain), 'nonces', [agentId]),
+  domain: isDomainKnown ? undefined : call(eip712Contract(chain.trading.TradeRouter), 'eip712Domain', []),
+})
+type SigningCalls = ReturnType<typeof signingCallsOf>
+
 /** Reads in one round trip what an intent's signature is verified against. Throws AGENT_NOT_FOUND. */
 export async function getSigningTerms(chain: TradingChain, agentId: bigint): Promise<{ block: Block } & SigningTerms> {
   const { trading } = chain
   const known = knownDomains.get(trading)
-  const { block, values } = await readTree(chain, {
-    record: agentRecordCall(chain, agentId),
-    nonce: call(tradeRouter(chain), 'nonces', [agentId]),
-    domain: known ? undefined : call(eip712Contract(trading.TradeRouter), 'eip712Domain', []),
-  })
+  const { block, values } = await readSigningCalls(
+    chain,
+    signingCallsOf(chain, agentId, { isDomainKnown: known !== undefined }),
+  )
   const agent = existing(values.record)
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
   const domain = known ?? (values.domain && toDomain(values.domain))

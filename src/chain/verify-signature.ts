@@ -59,7 +59,7 @@ export async function checkSignature(
   signature: Hex,
 ): Promise<SignatureCheck> {
   const digest = digestOf(signed.domain, signed.primaryType, signed.message)
-  const { address: recovered, problem } = await recoverSigner(digest, signature)
+  const { address: recovered, problem } = recoverSigner(digest, signature)
   if (recovered === signer) return { isValid: true, digest, recovered }
   const { isAccepted, deployment } = await readAccountCheck(chain, signer, digest, signature)
   if (isAccepted) return { isValid: true, digest, recovered }

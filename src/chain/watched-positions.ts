@@ -1,4 +1,4 @@
-import type { Address } from 'viem'
+import type { Address, Hex } from 'viem'
 import { PositionStatus } from '../protocol/enums.ts'
 import { closingSinceOf } from '../protocol/mandate.ts'
 import type { ExitMarket, WatchedPosition } from '../protocol/position.ts'
@@ -6,7 +6,8 @@ import { type RoundData, strictestMaxAge, toPriceQuote } from '../protocol/price
 import type { Block } from './block-number-and-time.ts'
 import type { TradingChain } from './configured-chain.ts'
 import { agentRegistry, mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
-import { call, optional, readTree } from './read-tree.ts'
+import { decodeFingerprints, type Fingerprints, readWithFingerprints } from './position-fingerprints.ts'
+import { call, optional } from './read-tree.ts'
 
 /** The token and the vault of positions: together they decide how old a price may be. */
 export type Market = { token: Address; vault: Address }
@@ -21,6 +22,8 @@ export type WatchedPositions = {
   /** The positions that exist, open or closed. */
   positions: WatchedPosition[]
   marketOf: (market: Market) => ExitMarket
+  /** Those of the positions, and of the positions that were only compared, as far as the node returns them. */
+  fingerprints: Fingerprints
   /** Whether the router supports executeExits. */
   takesBatches: boolean
 }
@@ -47,10 +50,13 @@ export async function readWatchedPositions(
   {
     positionIds,
     cursor,
+    compared,
     markets,
     agentIds: knownAgentIds,
   }: {
     positionIds: readonly bigint[]
+    /** Positions of which only the fingerprints are read; undefined for so few that they need none. */
+    compared?: readonly bigint[] | undefined
     cursor?: bigint
     /** Markets to read although none of the positions may be in them. */
     markets: readonly Market[]
@@ -61,13 +67,19 @@ export async function readWatchedPositions(
   const vaults = new Set([...Object.values(chain.vaults), ...markets.map(({ vault }) => vault)])
   const agentIds = new Set(knownAgentIds)
   const closingSinceByAgent = new Map<bigint, bigint>()
+  /** The block of an agent's mandate, and of a position's fingerprint, which contains the mandate. */
+  const agentReadAt = new Map<bigint, bigint>()
+  const hashedAt = new Map<bigint, bigint>()
   const tokenMarkets = new Map<Address, TokenMarket>()
   const vaultMarkets = new Map<Address, VaultMarket>()
   const records: Omit<WatchedPosition, 'closingSince'>[] = []
+  const fingerprints = new Map<bigint, Hex>()
 
   /** Reads a page of positions, with the tokens, vaults and agents that were not read yet. */
-  async function readPage(ids: readonly bigint[]) {
-    const { block, values } = await readTree(chain, {
+  async function readPage(ids: readonly bigint[], isHashed: boolean, alsoCompared: readonly bigint[] = []) {
+    const hashed = isHashed ? [...ids, ...alsoCompared] : []
+    const { block, values } = await readWithFingerprints(chain, hashed, fingerprints => ({
+      fingerprints,
       positionCount: optional(call(positionManager(chain), 'positionCount', [])),
       emptyBatch: optional(call(tradeRouter(chain), 'executeExits', [[]])),
       ownerControls: optional(call(agentRegistry(chain), 'ownerControls', [])),
@@ -85,13 +97,18 @@ export async function readWatchedPositions(
         exitRules: optional(call(positionManager(chain), 'getExitRules', [id])),
         dueExit: optional(call(positionManager(chain), 'dueExitOf', [id])),
       })),
-    })
+    }))
+    for (const [positionId, fingerprint] of decodeFingerprints(hashed, values.fingerprints))
+      fingerprints.set(positionId, fingerprint)
+    for (const positionId of hashed) hashedAt.set(positionId, block.number)
     for (const { address, round, maxAge = 0n, decimals = 18 } of values.tokens)
       tokenMarkets.set(address, { round, maxAge, decimals })
     for (const { address, tradingPaused = false, maxPriceAge = 0n } of values.vaults)
       vaultMarkets.set(address, { tradingPaused, maxPriceAge })
-    for (const { agentId, mandateState = 0n } of values.agents)
+    for (const { agentId, mandateState = 0n } of values.agents) {
       closingSinceByAgent.set(agentId, closingSinceOf(mandateState))
+      agentReadAt.set(agentId, block.number)
+    }
     for (const { record, exitRules, dueExit } of values.positions)
       if (record && exitRules && record.openedAt > 0n) records.push({ ...record, exitRules, dueExit })
     return {
@@ -103,11 +120,16 @@ export async function readWatchedPositions(
   }
 
   const pending = [...positionIds, ...(cursor === undefined ? [] : idsBetween(cursor + 1n, cursor + SPARE_POSITIONS))]
-  const { positionCount, ...first } = await readPage(pending.splice(0, POSITIONS_PER_CALL))
+  const { positionCount, ...first } = await readPage(
+    pending.splice(0, POSITIONS_PER_CALL),
+    compared !== undefined,
+    compared,
+  )
   const last =
     cursor === undefined || positionCount < cursor + MAX_NEW_POSITIONS ? positionCount : cursor + MAX_NEW_POSITIONS
   if (cursor !== undefined) pending.push(...idsBetween(cursor + SPARE_POSITIONS + 1n, last))
-  while (pending.length > 0) await readPage(pending.splice(0, POSITIONS_PER_CALL))
+  // What needs a second page will be compared by later reads.
+  while (pending.length > 0) await readPage(pending.splice(0, POSITIONS_PER_CALL), true)
 
   const open = records.filter(({ status }) => status === PositionStatus.Open)
   for (const { token, vault, agentId } of open) {
@@ -117,11 +139,16 @@ export async function readWatchedPositions(
   }
   const isUnread = ({ token, vault, agentId }: (typeof open)[number]) =>
     !tokenMarkets.has(token) || !vaultMarkets.has(vault) || !closingSinceByAgent.has(agentId)
-  while (open.some(isUnread)) await readPage([])
+  while (open.some(isUnread)) await readPage([], false)
+
+  // A fingerprint that is newer than the mandate would hide that the mandate has changed.
+  for (const { positionId, agentId } of open)
+    if ((agentReadAt.get(agentId) ?? 0n) < (hashedAt.get(positionId) ?? 0n)) fingerprints.delete(positionId)
 
   return {
     ...first,
     cursor: last,
+    fingerprints,
     positions: records.map(record => ({ ...record, closingSince: closingSinceByAgent.get(record.agentId) ?? 0n })),
     marketOf({ token, vault }) {
       const { round, maxAge = 0n, decimals = 18 } = tokenMarkets.get(token) ?? {}

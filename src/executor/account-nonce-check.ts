@@ -1,6 +1,8 @@
 import type { Address } from 'viem'
 import { logEvent } from '../log.ts'
+import type { NodeReceipt } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
+import type { Attempt } from './attempt-table.ts'
 import type { ChainHead } from './chain-head.ts'
 import type { IntentOutcomes } from './intent-outcomes.ts'
 import { readReceipts } from './read-receipts.ts'
@@ -38,11 +40,13 @@ export function createAccountNonceCheck({
       const attempts = used.slice(start, start + MAX_RECEIPTS_PER_BATCH)
       const receipts = await readReceipts(rpc, { address, nonce: head.nonce, attempts })
       const missing = new Set<number>()
+      const included: { attempt: Attempt; receipt: NodeReceipt }[] = []
       for (const [index, attempt] of attempts.entries()) {
         const receipt = receipts[index]
-        if (receipt) await intentOutcomes.include(attempt, receipt)
+        if (receipt) included.push({ attempt, receipt })
         else if (receipt === null) missing.add(attempt.nonce)
       }
+      await intentOutcomes.include(included)
       for (const nonce of missing) suspectForeignUse(nonce, head)
     }
     for (const nonce of suspects.keys()) if (nonce >= head.nonce) suspects.delete(nonce)

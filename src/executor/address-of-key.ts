@@ -1,11 +1,11 @@
 import type { Address, Hex } from 'viem'
-import { privateKeyToAddress } from 'viem/accounts'
+import { addressOfPrivateKey } from '../secp256k1/sign-and-recover.ts'
 
 const addresses = new Map<Hex, Address>()
 
 /** Returns the address of a private key. */
 export function addressOfKey(key: Hex): Address {
-  const address = addresses.get(key) ?? privateKeyToAddress(key)
+  const address = addresses.get(key) ?? addressOfPrivateKey(key)
   addresses.set(key, address)
   return address
 }

@@ -104,7 +104,7 @@ export function createAttemptSigner({
             prepared.reject(error)
           }
         }
-        for (const { request, attempt } of signed) journal.prepare(request, attempt)
+        if (signed.length > 0) journal.prepare(signed)
         for (const { attempt } of signed) nextNonce = Math.max(nextNonce, attempt.nonce + 1)
         for (const { attempt, prepared } of signed) prepared.resolve(attempt)
         // The next requests queue up while these rows are written to disk.
@@ -128,7 +128,7 @@ export function createAttemptSigner({
       fees: replacementFees(fees, attempt.maxFee),
     }
     const replacement = await sign(transaction, attempt.digest, call === undefined ? 'cancel' : 'call')
-    journal.attempts.insert(replacement)
+    journal.attempts.insert([replacement])
     return replacement
   }
 
@@ -136,7 +136,7 @@ export function createAttemptSigner({
   async function fill(nonce: number): Promise<Attempt> {
     const fees = feesAt(await heads.within(MAX_HEAD_AGE_MS), priorityFeeWei)
     const filler = await sign({ nonce, gas: CANCEL_GAS, call: cancelCall, fees }, null, 'cancel')
-    journal.attempts.insert(filler)
+    journal.attempts.insert([filler])
     return filler
   }
 

@@ -28,7 +28,18 @@ type AttemptRow = Record<string, SqlStorageValue>
 
 const IS_WATCHED = `final = 0 AND state IN ('mined', 'reverted')`
 
-/** Returns the queries of the attempt table. */
+/** What a receipt says about an attempt. */
+export type Inclusion = {
+  attempt: Attempt
+  state: 'mined' | 'reverted'
+  block: { number: number; hash: Hex | null }
+  gasUsed: number
+}
+
+/**
+ * Returns the queries of the attempt table. Pending attempts are also in memory: every intent asks for them several times.
+ * A write that is not durable restarts the object, which reads them again.
+ */
 export function attemptTable(sql: SqlStorage) {
   const select = (query: string, ...bindings: SqlStorageValue[]): Attempt[] =>
     sql
@@ -38,12 +49,43 @@ export function attemptTable(sql: SqlStorage) {
   const exists = (query: string, ...bindings: SqlStorageValue[]): boolean =>
     sql.exec(`SELECT 1 FROM attempt WHERE ${query} LIMIT 1`, ...bindings).toArray().length > 0
 
+  const pending = new Map<Hex, Attempt>()
+  let pendingCost = 0n
+
+  function addPending(attempt: Attempt) {
+    removePending(attempt.hash)
+    pending.set(attempt.hash, attempt)
+    pendingCost += costOf(attempt)
+  }
+  function removePending(hash: Hex) {
+    const attempt = pending.get(hash)
+    if (attempt === undefined) return
+    pending.delete(hash)
+    pendingCost -= costOf(attempt)
+  }
+  const pendingAt = (nonce: number) => [...pending.values()].filter(attempt => attempt.nonce === nonce)
+  for (const attempt of select(`state = 'pending' ORDER BY nonce, sent_at`)) addPending(attempt)
+  let lastRevertAt = newestRevert()
+
+  function newestRevert(): number {
+    const { sent_at } = sql
+      .exec<{ sent_at: number | null }>(`SELECT MAX(sent_at) AS sent_at FROM attempt WHERE state = 'reverted'`)
+      .one()
+    return sent_at ?? 0
+  }
+
   return {
     find: (hash: Hex) => select('hash = ?', hash)[0],
     ofIntent: (digest: Hex) => select('digest = ? ORDER BY nonce, sent_at', digest),
+    /** Returns the attempts of several intents, in one statement. */
+    ofIntents: (digests: readonly Hex[]) =>
+      select('digest IN (SELECT value FROM json_each(?)) ORDER BY nonce, sent_at', JSON.stringify(digests)),
     atNonce: (nonce: number) => select('nonce = ? ORDER BY sent_at', nonce),
-    pending: () => select(`state = 'pending' ORDER BY nonce, sent_at`),
-    isPending: (hash: Hex) => exists(`hash = ? AND state = 'pending'`, hash),
+    /** Returns all pending attempts, lowest nonces first. */
+    pending: () => [...pending.values()].toSorted((a, b) => a.nonce - b.nonce || a.sentAt - b.sentAt),
+    /** Returns an attempt if it is pending. */
+    findPending: (hash: Hex) => pending.get(hash),
+    isPending: (hash: Hex) => pending.has(hash),
 
     highestNonce(): number {
       const { nonce } = sql.exec<{ nonce: number | null }>('SELECT MAX(nonce) AS nonce FROM attempt').one()
@@ -66,34 +108,33 @@ export function attemptTable(sql: SqlStorage) {
       return included ?? others.find(other => other.state === 'pending' && other.sentAt >= sentAt)
     },
 
-    /** Returns how many attempts are pending, when the oldest was sent (milliseconds) and what all may cost (wei). */
-    pendingTotals(): { count: number; oldest: number | undefined; cost: bigint } {
-      const totals = sql
-        .exec<{ count: number; oldest: number | null; cost: number | null }>(
-          `SELECT COUNT(*) AS count, MIN(sent_at) AS oldest, SUM(gas * CAST(max_fee AS REAL)) AS cost
-           FROM attempt WHERE state = 'pending'`,
-        )
-        .one()
-      return {
-        count: totals.count,
-        oldest: totals.oldest ?? undefined,
-        cost: BigInt(Math.ceil(totals.cost ?? 0)),
-      }
+    /** Returns how many attempts are pending, and when the oldest was sent (milliseconds). */
+    pendingTotals(): { count: number; oldest: number | undefined } {
+      let oldest: number | undefined
+      for (const { sentAt } of pending.values()) if (oldest === undefined || sentAt < oldest) oldest = sentAt
+      return { count: pending.size, oldest }
     },
+
+    /** Returns what all pending attempts may cost together, in wei. */
+    pendingCost: () => pendingCost,
 
     /** Returns when the first attempt at the lowest pending nonce was sent (milliseconds). All others wait for that nonce. */
     lowestPendingSince(): number | undefined {
-      const [row] = sql
-        .exec<{ sent_at: number }>(
-          `SELECT sent_at FROM attempt WHERE state = 'pending' ORDER BY nonce, sent_at LIMIT 1`,
+      let lowest: Attempt | undefined
+      for (const attempt of pending.values())
+        if (
+          lowest === undefined ||
+          attempt.nonce < lowest.nonce ||
+          (attempt.nonce === lowest.nonce && attempt.sentAt < lowest.sentAt)
         )
-        .toArray()
-      return row?.sent_at
+          lowest = attempt
+      return lowest?.sentAt
     },
 
     /** Returns when the group's reverted transactions were sent (milliseconds), newest first, back to `since`. */
-    revertsSince: (group: string, since: number): number[] =>
-      sql
+    revertsSince(group: string, since: number): number[] {
+      if (lastRevertAt <= since) return []
+      return sql
         .exec<{ sent_at: number }>(
           `SELECT sent_at FROM attempt CROSS JOIN intent USING (digest)
            WHERE "group" = ? AND attempt.state = 'reverted' AND sent_at > ? ORDER BY sent_at DESC`,
@@ -101,43 +142,66 @@ export function attemptTable(sql: SqlStorage) {
           since,
         )
         .toArray()
-        .map(row => row.sent_at),
-
-    insert({ hash, nonce, digest, purpose, raw, gas, maxFee, sentAt }: Attempt) {
-      sql.exec(
-        `INSERT INTO attempt (hash, nonce, digest, purpose, raw, gas, max_fee, sent_at, state)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'pending')`,
-        hash,
-        nonce,
-        digest,
-        purpose,
-        raw,
-        gas,
-        `${maxFee}`,
-        sentAt,
-      )
+        .map(row => row.sent_at)
     },
 
-    /** Records that an attempt is in a block. The other attempts at its nonce are replaced. */
-    include(
-      { hash, nonce }: Attempt,
-      { block, gasUsed }: { block: { number: number; hash: Hex | null }; gasUsed: number },
-      state: 'mined' | 'reverted',
-    ) {
-      sql.exec(`UPDATE attempt SET state = 'replaced' WHERE nonce = ? AND hash <> ? AND state = 'pending'`, nonce, hash)
+    /** Inserts pending attempts, in one statement. */
+    insert(attempts: readonly Attempt[]) {
       sql.exec(
-        'UPDATE attempt SET state = ?, block_number = ?, block_hash = ?, gas_used = ?, final = 0 WHERE hash = ?',
-        state,
-        block.number,
-        block.hash,
-        gasUsed,
-        hash,
+        `INSERT INTO attempt (hash, nonce, digest, purpose, raw, gas, max_fee, sent_at, state)
+         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, 'pending'
+         FROM json_each(?)`,
+        JSON.stringify(
+          attempts.map(({ hash, nonce, digest, purpose, raw, gas, maxFee, sentAt }) => [
+            hash,
+            nonce,
+            digest,
+            purpose,
+            raw,
+            gas,
+            `${maxFee}`,
+            sentAt,
+          ]),
+        ),
       )
+      for (const attempt of attempts) addPending(attempt)
+    },
+
+    /** Records that attempts are in blocks, in one statement. The other attempts at their nonces are replaced. */
+    include(inclusions: readonly Inclusion[]) {
+      for (const { attempt } of inclusions) {
+        const others = pendingAt(attempt.nonce).filter(({ hash }) => hash !== attempt.hash)
+        if (others.length === 0) continue
+        sql.exec(
+          `UPDATE attempt SET state = 'replaced' WHERE nonce = ? AND hash <> ? AND state = 'pending'`,
+          attempt.nonce,
+          attempt.hash,
+        )
+        for (const { hash } of others) removePending(hash)
+      }
+      sql.exec(
+        `UPDATE attempt SET state = value ->> 1, block_number = value ->> 2, block_hash = value ->> 3, gas_used = value ->> 4, final = 0
+         FROM json_each(?) WHERE hash = value ->> 0`,
+        JSON.stringify(
+          inclusions.map(({ attempt: { hash }, state, block, gasUsed }) => [
+            hash,
+            state,
+            block.number,
+            block.hash,
+            gasUsed,
+          ]),
+        ),
+      )
+      for (const { attempt, state } of inclusions) {
+        removePending(attempt.hash)
+        if (state === 'reverted') lastRevertAt = Math.max(lastRevertAt, attempt.sentAt)
+      }
     },
 
     /** Records that a transaction of someone else used the nonce. */
     markNonceUsedElsewhere(nonce: number) {
       sql.exec(`UPDATE attempt SET state = 'replaced' WHERE nonce = ? AND state = 'pending'`, nonce)
+      for (const { hash } of pendingAt(nonce)) removePending(hash)
     },
 
     /** Makes every attempt at a nonce pending again after a reorg removed the block. */
@@ -146,6 +210,15 @@ export function attemptTable(sql: SqlStorage) {
         `UPDATE attempt SET state = 'pending', block_number = NULL, block_hash = NULL, final = 0 WHERE nonce = ?`,
         nonce,
       )
+      for (const attempt of select('nonce = ?', nonce)) addPending(attempt)
+    },
+
+    /** Deletes all attempts. */
+    clear() {
+      sql.exec('DELETE FROM attempt')
+      pending.clear()
+      pendingCost = 0n
+      lastRevertAt = 0
     },
 
     /** Whether any included attempt is not final yet. */
@@ -175,6 +248,8 @@ export function attemptTable(sql: SqlStorage) {
     },
   }
 }
+
+const costOf = ({ gas, maxFee }: Attempt) => BigInt(gas) * maxFee
 
 const toAttempt = (row: AttemptRow): Attempt => ({
   hash: row.hash as Hex,

@@ -17,20 +17,32 @@ export type SentTransaction = {
   replacedBy?: Hex
 }
 
-/**
- * Returns what a lane knows about an intent; undefined if it does not know it. An intent that is being checked is
- * `received`, also if an earlier try was rejected. `lane` is undefined until the lane has started.
- */
-export function findIntentRecord(
-  journal: Journal,
-  lane: { intake: Pick<Intake, 'find'>; sender: Pick<AttemptSender, 'isBeingSent'> } | undefined,
+/** The parts of a lane that know more about an intent than the journal; undefined until the lane has started. */
+type LiveParts = { intake: Pick<Intake, 'find'>; sender: Pick<AttemptSender, 'isBeingSent'> } | undefined
+
+/** Returns what a lane knows about an intent; undefined if it does not know it. */
+export function findIntentRecord(journal: Journal, lane: LiveParts, digest: Hex): IntentRecord | undefined {
+  return toRecord(lane, digest, journal.intents.find(digest), () => journal.attempts.ofIntent(digest))
+}
+
+/** Returns what a lane knows about several intents, with two statements. */
+export function findIntentRecords(journal: Journal, lane: LiveParts, digests: readonly Hex[]): IntentRecord[] {
+  const intents = journal.intents.findAll(digests)
+  const attempts = Map.groupBy(journal.attempts.ofIntents(digests), ({ digest }) => digest)
+  return digests.flatMap(digest => toRecord(lane, digest, intents.get(digest), () => attempts.get(digest) ?? []) ?? [])
+}
+
+/** An intent that is being checked is `received`, also if an earlier try was rejected. */
+function toRecord(
+  lane: LiveParts,
   digest: Hex,
+  intent: JournalIntent | undefined,
+  attemptsOf: () => readonly Attempt[],
 ): IntentRecord | undefined {
-  const intent = journal.intents.find(digest)
   const open = lane?.intake.find(digest)
   if (open && (intent === undefined || isRetryable(intent))) return toReceivedRecord(open, intent)
   if (intent === undefined) return undefined
-  const attempts = journal.attempts.ofIntent(digest)
+  const attempts = attemptsOf()
   const isSent = intent.state === 'prepared' && attempts.some(({ hash }) => lane?.sender.isBeingSent(hash))
   return toIntentRecord(isSent ? { ...intent, state: 'sent' } : intent, attempts)
 }

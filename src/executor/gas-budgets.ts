@@ -16,6 +16,9 @@ export type GasBudgetStatus = { quotas: GasQuota[]; shortage?: GasShortage }
 /** What decides which budgets a request uses. */
 export type GasUse = Pick<RelayRequest, 'kind' | 'group' | 'spenders' | 'closesPosition'>
 
+/** The gas that a transaction used, and the accounts that pay for it. */
+export type GasCharge = { spenders: readonly string[]; gas: number; isReverted: boolean }
+
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 const WINDOW_MS = { minute: MINUTE_MS, day: DAY_MS }
@@ -147,18 +150,23 @@ export function createGasBudgets(table: GasLevelTable, limits: Limits) {
     addReserved(reservation.spenders, -reservation.gas)
   }
 
-  /** Charges gas that a transaction used. */
-  function charge(spenders: readonly string[], gas: number, { isReverted }: { isReverted: boolean }) {
-    const charged = spenders
-      .filter(account => isReverted || !isChargedForReverts(account))
-      .map(account => {
+  /** Charges gas that transactions used, and writes all levels in one statement. */
+  function charge(charges: readonly GasCharge[]) {
+    const charged = new Set<string>()
+    for (const { spenders, gas, isReverted } of charges)
+      for (const account of spenders) {
+        if (!isReverted && isChargedForReverts(account)) continue
         const { minute, day, at } = levelOf(account)
-        return [account, { minute: minute + gas, day: day + gas, at }] as const
-      })
-    for (const [account, level] of charged) levels.set(account, level)
+        levels.set(account, { minute: minute + gas, day: day + gas, at })
+        charged.add(account)
+      }
+    const rows = [...charged].flatMap(account => {
+      const level = levels.get(account)
+      return level === undefined ? [] : [[account, level] as const]
+    })
     if (levels.size > MAX_LEVELS)
       for (const [account, { at }] of levels) if (at <= Date.now() - DAY_MS) levels.delete(account)
-    table.write(charged)
+    table.write(rows)
   }
 
   /** Returns what is left of the budgets that a request would use, with an agent's exit reserve, and a shortage if there is one. */

@@ -20,8 +20,9 @@ export function gasLevelTable(sql: SqlStorage) {
     write(levels: readonly (readonly [account: string, level: GasLevel])[]) {
       if (levels.length === 0) return
       sql.exec(
-        `INSERT OR REPLACE INTO gas_level (account, minute, day, updated_at) VALUES ${levels.map(() => '(?, ?, ?, ?)').join(', ')}`,
-        ...levels.flatMap(([account, { minute, day, at }]) => [account, minute, day, at]),
+        `INSERT OR REPLACE INTO gas_level (account, minute, day, updated_at)
+         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?)`,
+        JSON.stringify(levels.map(([account, { minute, day, at }]) => [account, minute, day, at])),
       )
     },
 

@@ -1,9 +1,9 @@
 import type { Address, Hex } from 'viem'
 import { type NodeReceipt, receiptRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
-import type { Attempt } from './attempt-table.ts'
+import type { Attempt, Inclusion } from './attempt-table.ts'
 import { ignoreUnreachable } from './background-errors.ts'
-import type { GasBudgets } from './gas-budgets.ts'
+import type { GasBudgets, GasCharge } from './gas-budgets.ts'
 import type { JournalIntent } from './intent-table.ts'
 import type { LaneAlerts } from './lane-alerts.ts'
 import type { LaneMetrics } from './lane-metrics.ts'
@@ -12,6 +12,8 @@ import { replayRevert } from './replay-revert.ts'
 import type { Journal } from './store.ts'
 
 export type IntentOutcomes = ReturnType<typeof createIntentOutcomes>
+
+type InclusionWithReceipt = Inclusion & { receipt: NodeReceipt }
 
 /** Records receipts in the journal and resolves the outcomes that callers wait for. */
 export function createIntentOutcomes({
@@ -46,42 +48,71 @@ export function createIntentOutcomes({
     waiters.delete(digest)
   }
 
-  /** Records that a pending attempt is in a block. Does nothing if the attempt is not pending any more. */
-  async function include(attempt: Attempt, receipt: NodeReceipt): Promise<void> {
-    if (!journal.attempts.isPending(attempt.hash)) return
-    const state = stateOf(receipt)
-    const block = blockOf(receipt)
-    recordInclusion(attempt, receipt)
-    chargeGas(attempt, receipt)
-    journal.attempts.include(attempt, { block, gasUsed: gasOf(receipt) }, state)
-    const { digest, hash } = attempt
-    if (state === 'reverted')
-      alerts.recordRevert({ hash, intent: digest === null ? undefined : journal.intents.find(digest) })
-    if (digest === null) return
-    if (attempt.purpose === 'cancel')
-      return reject(digest, { reason: journal.intents.find(digest)?.reason ?? 'it was cancelled' })
-    journal.intents.setState(digest, state, { blockNumber: block.number })
-    if (state === 'reverted') return explainRevert(digest, attempt, block.number)
-    onMined(receipt.logs)
-    resolveOutcome(digest, minedOutcome(receipt, hash))
+  /**
+   * Records that pending attempts are in blocks, with one statement per table, and resolves their outcomes. Attempts that are
+   * not pending any more are skipped. Resolves once every revert is explained.
+   */
+  async function include(included: readonly { attempt: Attempt; receipt: NodeReceipt }[]): Promise<void> {
+    const inclusions = new Map<Hex, InclusionWithReceipt>()
+    for (const {
+      attempt: { hash },
+      receipt,
+    } of included) {
+      const attempt = journal.attempts.findPending(hash)
+      if (attempt) inclusions.set(hash, { attempt, receipt, ...resultOf(receipt) })
+    }
+    if (inclusions.size === 0) return
+    const all = [...inclusions.values()]
+    const intents = journal.intents.findAll(all.flatMap(({ attempt: { digest } }) => digest ?? []))
+    const intentOf = ({ digest }: Attempt) => (digest === null ? undefined : intents.get(digest))
+    const calls = all.flatMap(inclusion => {
+      const { attempt, state, block } = inclusion
+      return attempt.purpose === 'call' && attempt.digest !== null
+        ? [{ ...inclusion, digest: attempt.digest, state, blockNumber: block.number }]
+        : []
+    })
+
+    gasBudgets.charge(all.flatMap(inclusion => chargeOf(inclusion, intentOf(inclusion.attempt)) ?? []))
+    journal.attempts.include(all)
+    if (calls.length > 0) journal.intents.include(calls)
+    for (const { attempt } of all)
+      if (attempt.purpose === 'cancel' && attempt.digest !== null)
+        reject(attempt.digest, { reason: intentOf(attempt)?.reason ?? 'it was cancelled' })
+    for (const { digest, attempt, receipt, state } of calls)
+      if (state === 'mined') resolveOutcome(digest, minedOutcome(receipt, attempt.hash))
+
+    // No caller waits for the rest.
+    for (const inclusion of all) recordInclusion(inclusion, intentOf(inclusion.attempt))
+    for (const { receipt, state } of calls) if (state === 'mined') onMined(receipt.logs)
+    await Promise.all(
+      calls.map(({ digest, attempt, state, blockNumber }) =>
+        state === 'reverted' ? explainRevert(digest, attempt, blockNumber) : undefined,
+      ),
+    )
   }
 
-  function recordInclusion(attempt: Attempt, receipt: NodeReceipt) {
-    const { digest, gasUsed } = attempt
+  function recordInclusion(
+    { attempt, receipt, state, gasUsed }: InclusionWithReceipt,
+    intent: JournalIntent | undefined,
+  ) {
+    const { hash } = attempt
     metrics.recordInclusion(attempt, {
-      kind: digest === null ? undefined : journal.intents.find(digest)?.kind,
-      result: stateOf(receipt),
-      gas: gasOf(receipt) - gasUsed,
+      kind: intent?.kind,
+      result: state,
+      gas: gasUsed - attempt.gasUsed,
       gasPrice: receipt.effectiveGasPrice ? BigInt(receipt.effectiveGasPrice) : undefined,
     })
+    if (state === 'reverted') alerts.recordRevert({ hash, intent })
   }
 
-  /** Charges the gas that was not charged yet: after a reorg the same transaction may be included again. */
-  function chargeGas({ digest, gasUsed }: Attempt, receipt: NodeReceipt) {
-    const spenders =
-      digest === null ? ['lane'] : (gasBudgets.spendersOf(digest) ?? journal.intents.find(digest)?.spenders ?? [])
-    const gas = gasOf(receipt) - gasUsed
-    if (gas > 0) gasBudgets.charge(spenders, gas, { isReverted: stateOf(receipt) === 'reverted' })
+  /** Returns the gas that was not charged yet: after a reorg the same transaction may be included again. */
+  function chargeOf(
+    { attempt: { digest, gasUsed: chargedGas }, state, gasUsed }: InclusionWithReceipt,
+    intent: JournalIntent | undefined,
+  ): GasCharge | undefined {
+    const spenders = digest === null ? ['lane'] : (gasBudgets.spendersOf(digest) ?? intent?.spenders ?? [])
+    const gas = gasUsed - chargedGas
+    return gas > 0 ? { spenders, gas, isReverted: state === 'reverted' } : undefined
   }
 
   async function explainRevert(digest: Hex, attempt: Attempt, blockNumber: number): Promise<void> {
@@ -99,9 +130,8 @@ export function createIntentOutcomes({
 
   /** Records the new block of an attempt whose result is the same after a reorg. */
   function updateBlock(attempt: Attempt, receipt: NodeReceipt) {
-    const block = blockOf(receipt)
-    const state = stateOf(receipt)
-    journal.attempts.include(attempt, { block, gasUsed: gasOf(receipt) }, state)
+    const { block, state, gasUsed } = resultOf(receipt)
+    journal.attempts.include([{ attempt, block, state, gasUsed }])
     if (state === 'mined' && attempt.purpose === 'call' && attempt.digest !== null)
       journal.intents.setState(attempt.digest, 'mined', { blockNumber: block.number })
   }
@@ -135,7 +165,11 @@ export function createIntentOutcomes({
 /** Whether a receipt confirms the result that is journalled for an attempt. */
 export const hasSameResult = (attempt: Attempt, receipt: NodeReceipt): boolean => attempt.state === stateOf(receipt)
 
-const gasOf = ({ gasUsed }: NodeReceipt) => Number(gasUsed)
+const resultOf = (receipt: NodeReceipt): Omit<Inclusion, 'attempt'> => ({
+  state: stateOf(receipt),
+  block: blockOf(receipt),
+  gasUsed: Number(receipt.gasUsed),
+})
 
 const stateOf = ({ status }: NodeReceipt) => (BigInt(status) === 1n ? 'mined' : 'reverted')
 

@@ -39,42 +39,54 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
       .toArray()
       .map(toIntent)
 
-  function write({ digest, kind, group, groupNonce, deadline, call, spenders }: AdmittedRequest, state: IntentState) {
+  /** Writes intents of one state, in one statement. */
+  function write(requests: readonly AdmittedRequest[], state: IntentState) {
     const now = Date.now()
     const nowSeconds = Math.floor(now / 1000)
-    const deadlineSeconds = Number(deadline > MAX_STORED_DEADLINE ? MAX_STORED_DEADLINE : deadline)
-    const pruneAt = Math.min(deadlineSeconds, nowSeconds + MAX_DEADLINE_SECONDS) + DAY_SECONDS
+    const rows = requests.map(({ digest, kind, group, groupNonce, deadline, call, spenders }) => {
+      const deadlineSeconds = Number(deadline > MAX_STORED_DEADLINE ? MAX_STORED_DEADLINE : deadline)
+      const pruneAt = Math.min(deadlineSeconds, nowSeconds + MAX_DEADLINE_SECONDS) + DAY_SECONDS
+      return [digest, kind, group, groupNonce, deadlineSeconds, call.to, call.data, pruneAt, JSON.stringify(spenders)]
+    })
     sql.exec(
-      `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, state, created_at, updated_at, prune_at, spenders)
-       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11)
-       ON CONFLICT (digest) DO UPDATE SET target = ?6, data = ?7, state = ?8, revert_data = NULL, reason = NULL,
-         block_number = NULL, updated_at = ?9, prune_at = ?10, spenders = ?11`,
-      digest,
-      kind,
-      group,
-      groupNonce,
-      deadlineSeconds,
-      call.to,
-      call.data,
+      `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, prune_at, spenders, state, created_at, updated_at)
+       SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, ?2, ?3, ?3
+       FROM json_each(?1) WHERE true
+       ON CONFLICT (digest) DO UPDATE SET target = excluded.target, data = excluded.data, state = excluded.state, revert_data = NULL,
+         reason = NULL, block_number = NULL, updated_at = excluded.updated_at, prune_at = excluded.prune_at, spenders = excluded.spenders`,
+      JSON.stringify(rows),
       state,
       now,
-      pruneAt,
-      JSON.stringify(spenders),
     )
-    onChange(digest)
+    for (const { digest } of requests) onChange(digest)
   }
 
   return {
     find: (digest: Hex) => select('digest = ?', digest)[0],
 
-    /** Returns the digest that holds a group's nonce: one that is in flight or was executed. */
-    holderOf(group: string, groupNonce: string): Hex | undefined {
-      const [holder] = select(
-        `"group" = ? AND group_nonce = ? AND state NOT IN ('rejected', 'reverted')`,
+    /** Returns several intents, in one statement. */
+    findAll: (digests: readonly Hex[]) =>
+      new Map(
+        select('digest IN (SELECT value FROM json_each(?))', JSON.stringify(digests)).map(intent => [
+          intent.digest,
+          intent,
+        ]),
+      ),
+
+    /**
+     * Returns the intent with a request's digest, and the digest that holds its group's nonce: one that is in flight or was
+     * executed.
+     */
+    findWithHolder({ digest, group, groupNonce }: RelayRequest): { known?: JournalIntent; holder?: Hex } {
+      const intents = select(
+        `digest = ?1 OR ("group" = ?2 AND group_nonce = ?3 AND state NOT IN ('rejected', 'reverted'))`,
+        digest,
         group,
         groupNonce,
       )
-      return holder?.digest
+      const known = intents.find(intent => intent.digest === digest)
+      const holder = intents.find(intent => intent.digest !== digest)?.digest
+      return { ...(known && { known }), ...(holder !== undefined && { holder }) }
     },
 
     unsettled: () => select(`state IN ('prepared', 'sent') ORDER BY created_at`),
@@ -86,12 +98,12 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
          AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.digest = intent.digest AND attempt.state = 'pending')`,
       ),
 
-    /** Records that an intent was signed. */
-    prepare: (request: AdmittedRequest) => write(request, 'prepared'),
+    /** Records that intents were signed. */
+    prepare: (requests: readonly AdmittedRequest[]) => write(requests, 'prepared'),
 
     /** Records a rejected simulation. The same digest may be relayed again. */
     reject(request: RelayRequest, { data, reason }: { data?: Hex | undefined; reason?: string | undefined }) {
-      write({ ...request, spenders: [] }, 'rejected')
+      write([{ ...request, spenders: [] }], 'rejected')
       sql.exec(
         'UPDATE intent SET revert_data = ?, reason = ? WHERE digest = ?',
         data ?? null,
@@ -111,6 +123,17 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
         digest,
       )
       onChange(digest)
+    },
+
+    /** Records that the calls of intents are in blocks, in one statement. */
+    include(inclusions: readonly { digest: Hex; state: 'mined' | 'reverted'; blockNumber: number }[]) {
+      sql.exec(
+        `UPDATE intent SET state = value ->> 1, block_number = value ->> 2, revert_data = NULL, reason = NULL, updated_at = ?2
+         FROM json_each(?1) WHERE digest = value ->> 0`,
+        JSON.stringify(inclusions.map(({ digest, state, blockNumber }) => [digest, state, blockNumber])),
+        Date.now(),
+      )
+      for (const { digest } of inclusions) onChange(digest)
     },
 
     setReason(digest: Hex, reason: string) {

@@ -3,7 +3,7 @@ import { type Address, getAddress, type Hex } from 'viem'
 import { annotateSpan } from '../metrics/active-span.ts'
 import { assembleLane, type Lane } from './assemble-lane.ts'
 import { logUnexpected } from './background-errors.ts'
-import { findIntentRecord, findSentTransaction, type SentTransaction } from './find-in-lane.ts'
+import { findIntentRecord, findIntentRecords, findSentTransaction, type SentTransaction } from './find-in-lane.ts'
 import type { GasBudgetStatus, GasUse } from './gas-budgets.ts'
 import type { IntentRecord } from './intent-record.ts'
 import { createLaneAlarm, type LaneAlarm } from './lane-alarm.ts'
@@ -28,7 +28,7 @@ export class ExecutorLaneObject extends DurableObject<Env> {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
     this.#onChange = createStateNotifier(
-      digest => this.find(digest),
+      digests => findIntentRecords(this.#journal, this.#lane, digests),
       records => this.notify(records),
     )
     this.#journal = openJournal(ctx.storage.sql, this.#onChange)

@@ -62,11 +62,11 @@ export function createIntake({
   async function run(request: RelayRequest): Promise<RelayOutcome> {
     const { digest, group, groupNonce } = request
     const deadline = Date.now() + inclusionTimeoutMs
-    const known = journal.intents.find(digest)
+    const { known, holder: journalled } = journal.intents.findWithHolder(request)
     if (known && !isRetryable(known)) return resume(known, deadline)
 
     const nonceKey = `${group} ${groupNonce}`
-    const holder = holders.get(nonceKey) ?? journal.intents.holderOf(group, groupNonce)
+    const holder = holders.get(nonceKey) ?? journalled
     if (holder !== undefined && holder !== digest) return { state: 'conflict', digest: holder }
     const foreignUseSeconds = pauses.secondsOfForeignUse()
     if (foreignUseSeconds > 0) return { state: 'paused', retryAfterSeconds: foreignUseSeconds }

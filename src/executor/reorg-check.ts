@@ -68,7 +68,7 @@ export function createReorgCheck({
       else {
         journal.attempts.reopen(attempt.nonce)
         if (attempt.digest !== null) journal.intents.setState(attempt.digest, 'sent')
-        if (receipt) await intentOutcomes.include(attempt, receipt)
+        if (receipt) await intentOutcomes.include([{ attempt, receipt }])
         else resender.expedite(attempt.hash)
       }
     }

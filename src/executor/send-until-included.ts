@@ -1,22 +1,26 @@
 import type { Hex } from 'viem'
-import { type NodeReceipt, receiptRequest } from '../rpc/requests.ts'
+import { createBatcher } from '../rpc/batcher.ts'
 import { type Submission, type SubmitOptions, submit } from '../rpc/submit.ts'
+import { sendBatchSize, submitBatch } from '../rpc/submit-batch.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 import type { AttemptSigner } from './assign-nonce-and-sign.ts'
 import type { Attempt } from './attempt-table.ts'
-import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
+import { logUnexpected } from './background-errors.ts'
 import type { HeadCache } from './chain-head.ts'
 import type { InFlightLimit } from './in-flight-limit.ts'
+import { createInclusionWatch } from './inclusion-watch.ts'
 import type { IntentOutcomes } from './intent-outcomes.ts'
 import { createAttemptReplacer } from './replace-attempt.ts'
 import type { Journal } from './store.ts'
 
+type WaitingAttempt = { attempt: Attempt; deadline: number; submission: PromiseWithResolvers<Submission> }
+
 export type AttemptSender = ReturnType<typeof createAttemptSender>
 
+/** Fewer transactions at once are sent one by one, each with a request that returns its receipt. */
+const MIN_BATCHED = 4
 const MAX_SENDS = 3
 const RETRY_DELAY_MS = 250
-const POLL_DELAYS_MS = [50, 100, 200, 400, 800]
-const MAX_POLL_DELAY_MS = 1_600
 /** A slower inclusion counts as trouble for the lane's depth. */
 const SLOW_INCLUSION_MS = 2_000
 /** How long a response to a send is expected. A later one may never come. */
@@ -53,6 +57,16 @@ export function createAttemptSender({
   /** The attempts with an open request to a node. */
   const beingSent = new Set<Hex>()
 
+  /** How many sends wait for their block. */
+  let waitsForBlock = 0
+  const inclusionWatch = createInclusionWatch({
+    rpc,
+    journal,
+    intentOutcomes,
+    expectsBlock: () => waitsForBlock > 0,
+  })
+  const submitFirst = createBatcher(submitWaiting, Number.POSITIVE_INFINITY)
+
   const { raiseFee, cancel } = createAttemptReplacer({ journal, heads, attemptSigner, send })
 
   async function submitAttempt(attempt: Attempt, options: SubmitOptions): Promise<Submission> {
@@ -64,18 +78,59 @@ export function createAttemptSender({
     }
   }
 
+  /** Sends an attempt and waits for its receipt, where the node supports that. */
+  async function submitAndWait(attempt: Attempt, deadline: number): Promise<Submission> {
+    waitsForBlock++
+    try {
+      return await submitAttempt(attempt, { waitMs: Math.max(1, deadline - Date.now()), sync: true })
+    } finally {
+      waitsForBlock--
+    }
+  }
+
+  /**
+   * Sends attempts for the first time. Several at once go in one batch, and their receipts come from their block. One of them
+   * waits for its own receipt, which shows that there is a new block. An attempt by itself always does.
+   */
+  async function submitWaiting(waiting: WaitingAttempt[]): Promise<void> {
+    const others = waitsForBlock > 0 ? waiting : waiting.slice(0, -1)
+    const size = sendBatchSize(rpc)
+    const batch = others.length >= MIN_BATCHED && size > 1 ? others.slice(0, size) : []
+    for (const { attempt, deadline, submission } of waiting.filter(one => !batch.includes(one)))
+      submission.resolve(submitAndWait(attempt, deadline))
+    if (batch.length === 0) return
+    for (const { attempt } of batch) beingSent.add(attempt.hash)
+    const submissions = await submitBatch(
+      rpc,
+      batch.map(({ attempt }) => attempt.raw),
+    )
+    for (const [index, { attempt, submission }] of batch.entries()) {
+      beingSent.delete(attempt.hash)
+      submission.resolve(submissions[index] ?? { kind: 'unknown' })
+    }
+  }
+
+  function submitWithOthers(attempt: Attempt, deadline: number): Promise<Submission> {
+    const submission = Promise.withResolvers<Submission>()
+    submitFirst({ attempt, deadline, submission })
+    return submission.promise
+  }
+
   /** Sends an attempt and waits until it is included or the inclusion timeout ends. Reconciliation takes over then. */
   async function send(attempt: Attempt): Promise<void> {
     const deadline = Date.now() + inclusionTimeoutMs
     let isPending = true
+    let isAccepted = false
     for (let sends = 1; sends <= MAX_SENDS && isPending; sends++) {
-      const submission = await submitAttempt(attempt, { waitMs: Math.max(1, deadline - Date.now()), sync: true })
+      const submission = await (sends === 1 ? submitWithOthers : submitAndWait)(attempt, deadline)
       const isConcluded = await conclude(attempt, submission)
+      isAccepted ||= submission.kind === 'accepted'
       if (!isConcluded) await scheduler.wait(Math.min(RETRY_DELAY_MS * sends, Math.max(0, deadline - Date.now())))
       isPending = journal.attempts.isPending(attempt.hash)
       if (isConcluded) break
     }
-    if (isPending) isPending = await isPendingAfterPolling(attempt, deadline)
+    if (isPending) isPending = await inclusionWatch.isPendingUntil(attempt, deadline)
+    if (isPending && isAccepted) markSent(attempt)
     if (isPending || Date.now() - attempt.sentAt > SLOW_INCLUSION_MS) inFlightLimit.recordTrouble()
     else inFlightLimit.recordSuccess()
   }
@@ -87,6 +142,7 @@ export function createAttemptSender({
   async function resend(attempt: Attempt, turn = 0): Promise<boolean> {
     const submission = await submitAttempt(attempt, { waitMs: inclusionTimeoutMs, sync: false, turn })
     await conclude(attempt, submission)
+    if (submission.kind === 'accepted') markSent(attempt)
     return submission.kind !== 'unknown' && submission.kind !== 'nonce-too-high'
   }
 
@@ -94,10 +150,10 @@ export function createAttemptSender({
   async function conclude(attempt: Attempt, submission: Submission): Promise<boolean> {
     switch (submission.kind) {
       case 'mined':
-        await intentOutcomes.include(attempt, submission.receipt)
+        inclusionWatch.observeBlock(Number(submission.receipt.blockNumber))
+        await intentOutcomes.include([{ attempt, receipt: submission.receipt }])
         return true
       case 'accepted':
-        if (attempt.digest !== null) journal.intents.markSent(attempt.digest)
         return true
       case 'unknown':
         return false
@@ -140,29 +196,20 @@ export function createAttemptSender({
     return true
   }
 
-  /** Polls for the receipt until the deadline. Returns whether the attempt is still pending. */
-  async function isPendingAfterPolling(attempt: Attempt, deadline: number): Promise<boolean> {
-    for (let poll = 0; journal.attempts.isPending(attempt.hash) && Date.now() < deadline; poll++) {
-      await scheduler.wait(Math.min(POLL_DELAYS_MS[poll] ?? MAX_POLL_DELAY_MS, Math.max(0, deadline - Date.now())))
-      if (!journal.attempts.isPending(attempt.hash)) return false
-      const receipt = await receiptOf(attempt)
-      if (receipt) await intentOutcomes.include(attempt, receipt)
-    }
-    return journal.attempts.isPending(attempt.hash)
+  function markSent({ digest }: Attempt) {
+    if (digest !== null) journal.intents.markSent(digest)
   }
 
-  async function receiptOf({ hash }: Attempt): Promise<NodeReceipt | null | undefined> {
-    const response = await rpc.call(receiptRequest(hash)).catch(ignoreUnreachable)
-    return response?.result
-  }
+  /** Whether a node has the attempt, or may have it. */
+  const isBeingSent = (hash: Hex) => beingSent.has(hash) || inclusionWatch.isWatched(hash)
 
   return {
     send,
     resend,
     raiseFee,
     cancel,
-    isBeingSent: (hash: Hex) => beingSent.has(hash),
+    isBeingSent,
     /** Whether a node may still respond to a send: a request in parallel would only add load. */
-    expectsResponse: ({ hash, sentAt }: Attempt) => beingSent.has(hash) && Date.now() - sentAt < RESPONSE_TIMEOUT_MS,
+    expectsResponse: ({ hash, sentAt }: Attempt) => isBeingSent(hash) && Date.now() - sentAt < RESPONSE_TIMEOUT_MS,
   }
 }

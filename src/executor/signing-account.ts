@@ -1,5 +1,13 @@
-import { type Address, type Hex, isAddressEqual, keccak256 } from 'viem'
-import { privateKeyToAddress, signTransaction } from 'viem/accounts'
+import {
+  type Address,
+  type Hex,
+  isAddressEqual,
+  keccak256,
+  serializeTransaction,
+  type TransactionSerializableEIP1559,
+} from 'viem'
+import { signHash } from '../secp256k1/sign-and-recover.ts'
+import { addressOfKey } from './address-of-key.ts'
 import type { Call } from './relay-types.ts'
 import type { TransactionFees } from './transaction-fees.ts'
 
@@ -24,25 +32,24 @@ export function signingAccountOf(
   chainId: number,
   env: Partial<Record<string, unknown>>,
 ): SigningAccount {
-  const privateKey = keysOf(env).find(key => isAddressEqual(privateKeyToAddress(key), address))
+  const privateKey = keysOf(env).find(key => isAddressEqual(addressOfKey(key), address))
   if (privateKey === undefined) throw new Error(`No configured key belongs to the executor account ${address}`)
   return {
     address,
     async sign({ nonce, gas, fees, call }) {
-      const raw = await signTransaction({
-        privateKey,
-        transaction: {
-          type: 'eip1559',
-          chainId,
-          nonce,
-          gas: BigInt(gas),
-          maxFeePerGas: fees.maxFeePerGas,
-          maxPriorityFeePerGas: fees.maxPriorityFeePerGas,
-          to: call.to,
-          data: call.data,
-          value: 0n,
-        },
-      })
+      const transaction: TransactionSerializableEIP1559 = {
+        type: 'eip1559',
+        chainId,
+        nonce,
+        gas: BigInt(gas),
+        maxFeePerGas: fees.maxFeePerGas,
+        maxPriorityFeePerGas: fees.maxPriorityFeePerGas,
+        to: call.to,
+        data: call.data,
+        value: 0n,
+      }
+      const signature = signHash(keccak256(serializeTransaction(transaction)), privateKey)
+      const raw = serializeTransaction(transaction, signature)
       return { raw, hash: keccak256(raw) }
     },
   }

@@ -48,7 +48,7 @@ export function createSubmitter({
     return { state: 'unfunded' }
   }
 
-  const canPay = ({ balance }: ChainHead, cost: bigint) => balance >= journal.attempts.pendingTotals().cost + cost
+  const canPay = ({ balance }: ChainHead, cost: bigint) => balance >= journal.attempts.pendingCost() + cost
 
   return async (request: RelayRequest, ticket: LaneTicket, deadline: number): Promise<RelayOutcome | 'in flight'> => {
     if (!(await ticket.waitForTurn(deadline)) || !(await ticket.waitForSlot(deadline)))

@@ -1,4 +1,5 @@
 import { type Address, type Hex, numberToHex } from 'viem'
+import { createCallBatcher } from '../rpc/call-batcher.ts'
 import { isUnreachable, type RpcError } from '../rpc/node-errors.ts'
 import { redact } from '../rpc/redact.ts'
 import { callRequest, estimateGasRequest } from '../rpc/requests.ts'
@@ -37,13 +38,15 @@ const LIMIT_PERCENT = 130
 const SIMULATION_PERCENT = 110
 
 /**
- * Returns a function that simulates a call at `latest` and returns its gas limit, with one request. The first call of a
+ * Returns a function that simulates a call at `latest` and returns its gas limit, with one request; concurrent ones share
+ * a batch. The first call of a
  * shape (kind and length) is estimated. Later ones are simulated with the remembered estimate, and estimated again only
  * if they run out of it. `exit` and `prices` always get their ceiling: a batch that catches failures of its items would
  * pass with too little gas and skip them. `settle` is always estimated, because the payer's code decides what it costs.
  */
 export function createSimulator(rpc: RpcTransport, from: Address): Simulate {
   const estimates = new Map<string, number>()
+  const callNode = createCallBatcher(rpc)
 
   async function simulate(kind: IntentKind, call: Call, fees: TransactionFees): Promise<SimulationResult> {
     const maxGas = MAX_GAS[kind]
@@ -58,7 +61,7 @@ export function createSimulator(rpc: RpcTransport, from: Address): Simulate {
       if (error === undefined) return { kind: 'passed', gas: gasLimitOf(known, maxGas) }
       if (!mayBeOutOfGas(error)) return resultOf(error)
     }
-    const { result, error } = await rpc.call(estimateGasRequest({ from, to: call.to, data: call.data }))
+    const { result, error } = await callNode(estimateGasRequest({ from, to: call.to, data: call.data }))
     if (error !== undefined) return resultOf(error)
     const estimate = Number(result)
     if (!(estimate <= maxGas))
@@ -69,7 +72,7 @@ export function createSimulator(rpc: RpcTransport, from: Address): Simulate {
 
   /** Runs a call with fees, which make the node check the balance too. Returns its error, or undefined if it passes. */
   async function errorOfCall(call: Call, fees: TransactionFees, gas: number): Promise<RpcError | undefined> {
-    const { error } = await rpc.call(
+    const { error } = await callNode(
       callRequest({
         from,
         to: call.to,

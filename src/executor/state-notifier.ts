@@ -10,12 +10,12 @@ const NOTIFY_INTERVAL_MS = 200
  * in batches. Delivery is at-most-once: a batch that fails is lost.
  */
 export function createStateNotifier(
-  find: (digest: Hex) => IntentRecord | undefined,
+  findAll: (digests: readonly Hex[]) => IntentRecord[],
   notify: (records: IntentRecord[]) => Promise<void>,
 ): (digest: Hex) => void {
   const changed = new Set<Hex>()
   function flush() {
-    const records = [...changed].flatMap(digest => find(digest) ?? [])
+    const records = findAll([...changed])
     changed.clear()
     if (records.length > 0) notify(records).catch(logUnexpected)
   }

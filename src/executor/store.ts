@@ -23,11 +23,17 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
   const attempts = attemptTable(sql)
   const gasLevels = gasLevelTable(sql)
 
+  /** The facts that were read or written since the start. */
+  const facts = new Map<LaneFact, string | undefined>()
+
   function get(name: LaneFact): string | undefined {
-    return sql.exec<{ value: string }>('SELECT value FROM lane WHERE name = ?', name).toArray()[0]?.value
+    if (!facts.has(name))
+      facts.set(name, sql.exec<{ value: string }>('SELECT value FROM lane WHERE name = ?', name).toArray()[0]?.value)
+    return facts.get(name)
   }
   function set(name: LaneFact, value: string) {
     sql.exec('INSERT INTO lane VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2', name, value)
+    facts.set(name, value)
   }
 
   return {
@@ -38,10 +44,12 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
     get,
     set,
 
-    /** Records an intent together with its first attempt. */
-    prepare(request: AdmittedRequest, attempt: Attempt) {
-      intents.prepare(request)
-      attempts.insert(attempt)
+    /** Records intents together with their first attempts, in two statements; in more if they are large. */
+    prepare(signed: readonly { request: AdmittedRequest; attempt: Attempt }[]) {
+      for (const part of inParts(signed)) {
+        intents.prepare(part.map(({ request }) => request))
+        attempts.insert(part.map(({ attempt }) => attempt))
+      }
     },
 
     /** Makes everything final that was mined in a block up to the given one. */
@@ -80,8 +88,28 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
     /** Deletes all intents and attempts: they belong to a chain that no longer exists. */
     clear() {
       sql.exec('DELETE FROM intent')
-      sql.exec('DELETE FROM attempt')
+      attempts.clear()
+      facts.delete('nonce')
       sql.exec(`DELETE FROM lane WHERE name = 'nonce'`)
     },
   }
+}
+
+/** SQLite in Durable Objects accepts values of at most 2 MB. */
+const MAX_CHARACTERS_PER_STATEMENT = 1_000_000
+
+/** Splits attempts so that the rows of each part fit into one bound value. One attempt is always a part. */
+function inParts<Signed extends { attempt: Attempt }>(signed: readonly Signed[]): Signed[][] {
+  const parts: Signed[][] = []
+  let size = Number.POSITIVE_INFINITY
+  for (const one of signed) {
+    const { length } = one.attempt.raw
+    if (size + length > MAX_CHARACTERS_PER_STATEMENT) {
+      parts.push([])
+      size = 0
+    }
+    size += length
+    parts.at(-1)?.push(one)
+  }
+  return parts
 }

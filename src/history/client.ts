@@ -145,8 +145,11 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     /** The files about weeks that ended, and what is posted of them. */
     feedback: createFeedback(db, chain),
 
-    /** Reads the agents of a vault. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
-    vaultAgents: (trading: TradingChain, vault: Address, head: Block) =>
-      readVaultAgentSummary(sourcesOf(trading), vault, head),
+    /**
+     * Reads the agents of a vault; `changed` are agents to count among those that changed. Throws HISTORY_UNAVAILABLE or
+     * CHAIN_UNREACHABLE.
+     */
+    vaultAgents: (trading: TradingChain, vault: Address, head: Block, changed?: readonly bigint[]) =>
+      readVaultAgentSummary(sourcesOf(trading), vault, head, changed),
   }
 }

@@ -6,6 +6,7 @@ import { standingFiguresOf } from '../protocol/standing-figures.ts'
 import {
   type BlockTime,
   continueRecord,
+  isCurrent,
   isExecution,
   isHolding,
   type SampleMarket,
@@ -39,9 +40,15 @@ export async function continueTrackRecords(
   if (agentIds.length === 0) return []
   const stored = await readTrackRecords(db, agentIds)
   const trades = await readExecutions(db, agentIds, stored, cursor.block)
-  const due = assignTrades(stored, trades)
-  const market = await readMarket(db, chain, due, cursor.block)
   const agents = new Map((await readCurrentAgents(db, agentIds)).map(agent => [agent.agentId, agent]))
+  const hasChanged = ({ agentId, record, executions }: RecordWithTrades) =>
+    record === undefined ||
+    executions.length > 0 ||
+    !isCurrent(record, cursor.timestamp) ||
+    (agents.get(agentId)?.block ?? 0) > record.seenBlock
+  const due = assignTrades(stored, trades).filter(hasChanged)
+  if (due.length === 0) return []
+  const market = await readMarket(db, chain, due, cursor.block)
   const rows: RecordRow[] = []
   const standings: Standing[] = []
   for (const { agentId, capitalMode, record: before, executions } of due) {

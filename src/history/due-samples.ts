@@ -8,35 +8,52 @@ const QUARTER_SECONDS = 900
 /** Returns the quarter of an hour since the epoch that a time in Unix seconds is in. */
 export const quarterOf = (timestamp: number): number => Math.floor(timestamp / QUARTER_SECONDS)
 
-/** The agents and vaults to sample, and the progress to store once all of them have been sampled. */
-export type DueSamples = { agents: bigint[]; vaults: Address[]; progress: SamplingProgress }
-
 /**
- * Returns who traded, got another cap, or lost samples in a reorg since the last samples; in a new quarter of an hour also
- * every vault, and every agent with open positions. Before the first samples, returns all.
+ * What one pass samples: every vault that is due, and page by page the agents that are. `previous` is the progress before it;
+ * `progress` is stored once the pass is complete.
  */
-export async function findDueSamples(
+export type SamplingPass = {
+  vaults: Address[]
+  progress: SamplingProgress
+  previous: SamplingProgress | undefined
+}
+
+/** Starts a pass at the cursor: with every vault in a new quarter of an hour, otherwise with those that changed. */
+export async function startPass(
   db: D1Database,
   { block, timestamp }: IndexCursor,
   vaults: readonly Address[],
-): Promise<DueSamples> {
+): Promise<SamplingPass> {
   const progress = { changedTo: block, quarter: quarterOf(timestamp) }
   const previous = await readSamplingProgress(db)
-  if (previous === undefined)
-    return { agents: (await selectColumn<number>(db, ALL_AGENTS)).map(BigInt), vaults: [...vaults], progress }
-  const isNewQuarter = previous.quarter !== progress.quarter
-  const agents = new Set([
-    ...(await selectColumn<number>(db, CHANGED_AGENTS, previous.changedTo, block)),
-    ...(isNewQuarter ? await selectColumn<number>(db, AGENTS_WITH_POSITIONS) : []),
-  ])
-  const changedVaults = isNewQuarter
-    ? vaults
-    : await selectColumn<Address>(db, CHANGED_VAULTS, previous.changedTo, block)
-  return {
-    agents: [...agents].map(BigInt),
-    vaults: vaults.filter(vault => changedVaults.includes(vault)),
-    progress,
-  }
+  if (previous?.quarter !== progress.quarter) return { vaults: [...vaults], progress, previous }
+  const changed = await selectColumn<Address>(db, CHANGED_VAULTS, previous.changedTo, block)
+  return { vaults: vaults.filter(vault => changed.includes(vault)), progress, previous }
+}
+
+/**
+ * Reads a page of the agents to sample, by id: who traded, got another cap, or lost samples in a reorg since the last pass;
+ * in a new quarter of an hour also who has open positions and no sample of it. Before the first complete pass, all agents
+ * without a sample. What a pass has sampled is no longer due, so a pass that was interrupted goes on where it stopped.
+ */
+export async function readDueAgents(
+  db: D1Database,
+  { previous, progress }: SamplingPass,
+  { after, limit }: { after: bigint; limit: number },
+): Promise<bigint[]> {
+  const page = [Number(after), limit]
+  const ids =
+    previous === undefined
+      ? await selectColumn<number>(db, AGENTS_WITHOUT_SAMPLE, ...page)
+      : await selectColumn<number>(
+          db,
+          DUE_AGENTS,
+          ...page,
+          previous.changedTo,
+          progress.changedTo,
+          previous.quarter === progress.quarter ? 0 : progress.quarter * QUARTER_SECONDS,
+        )
+  return ids.map(BigInt)
 }
 
 async function selectColumn<Value>(db: D1Database, sql: string, ...bindings: (string | number)[]): Promise<Value[]> {
@@ -47,10 +64,18 @@ async function selectColumn<Value>(db: D1Database, sql: string, ...bindings: (st
   return rows.map(([value]) => value)
 }
 
-const ALL_AGENTS = 'SELECT agent_id FROM agents WHERE until IS NULL'
-const AGENTS_WITH_POSITIONS = 'SELECT agent_id FROM equity WHERE until IS NULL AND open_count > 0'
-const CHANGED_AGENTS = `SELECT agent_id FROM trades INDEXED BY trades_place WHERE block > ?1 AND block <= ?2
-  UNION SELECT agent_id FROM events WHERE block > ?1 AND block <= ?2 AND agent_id IS NOT NULL
-  UNION SELECT agent_id FROM unsampled`
+const AGENTS_WITHOUT_SAMPLE = `SELECT agent_id FROM agents INDEXED BY agents_now
+  WHERE until IS NULL AND agent_id > ?1
+    AND NOT EXISTS (SELECT 1 FROM equity WHERE equity.agent_id = agents.agent_id AND equity.until IS NULL)
+  ORDER BY agent_id LIMIT ?2`
+/** The agents with positions are limited on their own: a page must not read all of them. */
+const DUE_AGENTS = `SELECT agent_id FROM (
+    SELECT agent_id FROM trades INDEXED BY trades_place WHERE block > ?3 AND block <= ?4
+    UNION SELECT agent_id FROM events WHERE block > ?3 AND block <= ?4 AND agent_id IS NOT NULL
+    UNION SELECT agent_id FROM unsampled
+    UNION SELECT agent_id FROM (
+      SELECT agent_id FROM equity INDEXED BY equity_open
+      WHERE until IS NULL AND open_count > 0 AND agent_id > ?1 AND timestamp < ?5 ORDER BY agent_id LIMIT ?2)
+  ) WHERE agent_id > ?1 ORDER BY agent_id LIMIT ?2`
 const CHANGED_VAULTS = `SELECT vault FROM trades INDEXED BY trades_place WHERE block > ?1 AND block <= ?2
   UNION SELECT contract FROM events WHERE block > ?1 AND block <= ?2 AND name IN ('Deposit', 'Withdraw')`

@@ -2,13 +2,12 @@ import type { Address } from 'viem'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { readWorth } from '../chain/equity-and-worth.ts'
 import { blockRequest } from '../rpc/requests.ts'
-import { type DueSamples, quarterOf } from './due-samples.ts'
+import { quarterOf, type SamplingPass } from './due-samples.ts'
 import type { SampleStore } from './sample-store.ts'
 import type { IndexRows } from './store.ts'
 import type { IndexCursor } from './tables/cursor.ts'
-import type { SamplingProgress } from './tables/sampling-progress.ts'
 
-/** Agents per round. Those for which the gas of the call was not sufficient are sampled in the next round. */
+/** Agents per round. Those for which the gas of the call was not sufficient belong to the next round. */
 const MAX_AGENTS_PER_ROUND = 300
 
 export type EquitySampler = ReturnType<typeof createEquitySampler>
@@ -26,7 +25,8 @@ export function createEquitySampler({
   samples: SampleStore
   vaults: () => readonly Address[]
 }) {
-  let due: DueSamples | undefined
+  /** The pass under way, and the agent up to which it has sampled. */
+  let pass: (SamplingPass & { after: bigint }) | undefined
   let sampledQuarter: number | undefined
   let hasNewEvents = true
   let reorgs = 0
@@ -36,19 +36,19 @@ export function createEquitySampler({
     hasNewEvents ||= trades.length > 0 || events.length > 0
   }
 
-  /** Discards what is due: the reorg may have undone the events that made it due. */
+  /** Ends the pass: the reorg may have undone the events that made its agents due. */
   function onReorg() {
-    due = undefined
+    pass = undefined
     hasNewEvents = true
     reorgs++
   }
 
   /** Returns whether something may be due at the cursor. */
   const isDue = ({ timestamp }: IndexCursor): boolean =>
-    due !== undefined || hasNewEvents || sampledQuarter !== quarterOf(timestamp)
+    pass !== undefined || hasNewEvents || sampledQuarter !== quarterOf(timestamp)
 
   /**
-   * Samples one round of what is due. `followTo` indexes up to a block and returns the cursor, or undefined if it did not
+   * Samples one page of what is due. `followTo` indexes up to a block and returns the cursor, or undefined if it did not
    * get there. Returns whether more is due. Throws CHAIN_UNREACHABLE or CursorMoved; then the round can be repeated.
    */
   async function sampleRound(
@@ -56,30 +56,32 @@ export function createEquitySampler({
     followTo: (block: number) => Promise<IndexCursor | undefined>,
   ): Promise<boolean> {
     const reorgsBefore = reorgs
-    if (due === undefined) {
+    if (pass === undefined) {
       hasNewEvents = false
-      const found = await samples.findDue(cursor, vaults()).catch(error => {
+      const started = await samples.startPass(cursor, vaults()).catch(error => {
         hasNewEvents = true
         throw error
       })
       if (reorgs !== reorgsBefore) return true
-      due = found
-      sampledQuarter = due.progress.quarter
+      pass = { ...started, after: 0n }
+      sampledQuarter = pass.progress.quarter
     }
-    const { agents, vaults: dueVaults, progress } = due
-    if (agents.length === 0 && dueVaults.length === 0) return finish(cursor, progress)
-    const reading = await readWorth(chain, { agents: agents.slice(0, MAX_AGENTS_PER_ROUND), vaults: dueVaults })
+    const current = pass
+    const agents = await samples.readDueAgents(current, { after: current.after, limit: MAX_AGENTS_PER_ROUND })
+    if (agents.length === 0 && current.vaults.length === 0) return finish(cursor, current)
+    const reading = await readWorth(chain, { agents, vaults: current.vaults })
     const reached = await followTo(Number(reading.block.number))
     if (reached === undefined || !(await isOnBranch(reading.block, reached))) return false
     await samples.write(reached, reading)
     if (reorgs !== reorgsBefore) return true
-    due = { agents: [...reading.remainingAgents, ...agents.slice(MAX_AGENTS_PER_ROUND)], vaults: [], progress }
-    return due.agents.length > 0 || finish(reached, progress)
+    const sampledCount = agents.length - reading.remainingAgents.length
+    pass = { ...current, vaults: [], after: agents[Math.max(sampledCount, 1) - 1] ?? current.after }
+    return agents.length === MAX_AGENTS_PER_ROUND || reading.remainingAgents.length > 0 || finish(reached, current)
   }
 
-  async function finish(cursor: IndexCursor, progress: SamplingProgress): Promise<false> {
-    await samples.finish(cursor, progress)
-    due = undefined
+  async function finish(cursor: IndexCursor, completed: SamplingPass): Promise<false> {
+    await samples.finish(cursor, completed)
+    pass = undefined
     return false
   }
 

@@ -52,8 +52,13 @@ type StandingRow = {
   agents: number
 }
 
+/** The entry at which the scan of a page stopped. */
+type ScanRow = Pick<StandingRow, 'agent_id' | 'capital_mode' | 'value'>
+
 /** Blocks by which the cursor may pass the end of a version before a page of it is read. */
 const EXPIRY_MARGIN_BLOCKS = 200
+/** Entries per page that filters may pass over. A page that ends there is short, and its cursor goes on. */
+export const MAX_SCANNED_ENTRIES = 2_000
 
 /**
  * Reads a page of a leaderboard. All pages of one read show the versions of one block; undefined if the cursor is
@@ -67,7 +72,7 @@ export async function readLeaderboard(
   const { period, at = Number(head.timestamp), limit } = query
   const start = query.cursor?.start ?? periodStart(period, at)
   const snapshot = await snapshots.readSnapshot({
-    queries: db => [selectStandings(db, query, start)],
+    queries: db => [selectStandings(db, query, start), selectScanEnd(db, query, start)],
     head: Promise.resolve(head),
     filter: { address: [], topics: [] },
     until: 0n, // standings do not come from logs
@@ -75,10 +80,10 @@ export async function readLeaderboard(
   const { cursor, asOf, lagBlocks } = snapshot
   const block = query.cursor?.block ?? cursor.block
   if (block < cursor.block - KEPT_VERSION_BLOCKS + EXPIRY_MARGIN_BLOCKS) return undefined
-  const rows = (snapshot.results[0]?.results ?? []) as StandingRow[]
+  const [rows, [scan]] = snapshot.results.map(({ results }) => results) as [StandingRow[], ScanRow[]]
   const rank = query.cursor?.rank ?? 0
   const page = rows.slice(0, limit)
-  const last = page.at(-1)
+  const last = rows.length > limit ? page.at(-1) : scan
   return {
     start,
     standings: page.map((row, index) => ({
@@ -89,17 +94,14 @@ export async function readLeaderboard(
       owner: row.owner,
       agentsOfOwner: row.agents,
     })),
-    next:
-      rows.length > limit && last
-        ? {
-            block,
-            start,
-            value: last.value,
-            agentId: last.agent_id,
-            capitalMode: last.capital_mode,
-            rank: rank + page.length,
-          }
-        : undefined,
+    next: last && {
+      block,
+      start,
+      value: last.value,
+      agentId: last.agent_id,
+      capitalMode: last.capital_mode,
+      rank: rank + page.length,
+    },
     asOf,
     lagBlocks,
   }
@@ -114,41 +116,66 @@ const toStanding = ({ agent_id, capital_mode, block, vault, track, figures }: St
   figures: JSON.parse(figures) as StandingFigures,
 })
 
-/** Returns the query for a page and one more row, which tells whether another page follows. */
+/** A part of a statement with its bindings. */
+type SqlPart = { sql: string; values: (string | number)[] }
+
+/** Selects the entries of a leaderboard from the cursor on, in order. */
+function entriesOf({ period, ordering, cursor }: LeaderboardQuery, start: number): SqlPart {
+  const versions =
+    cursor === undefined
+      ? { sql: 'until IS NULL', values: [] }
+      : {
+          sql: `block <= ? AND (until IS NULL OR until > ?) AND (by_${ordering}, agent_id, capital_mode) > (?, ?, ?)`,
+          values: [cursor.block, cursor.block, cursor.value, cursor.agentId, cursor.capitalMode],
+        }
+  return {
+    sql: `SELECT *, by_${ordering} AS value FROM standings INDEXED BY standings_${ordering}
+      WHERE period = ? AND start = ? AND ${versions.sql} ORDER BY by_${ordering}, agent_id, capital_mode`,
+    values: [period, start, ...versions.values],
+  }
+}
+
+/** Selects a page and one more entry, which tells whether another page follows. */
+function pageOf(query: LeaderboardQuery, start: number): SqlPart {
+  const { minTrades, limit, vault, track, capitalMode } = query
+  const entries = entriesOf(query, start)
+  const filters: [condition: string, value: string | number][] = [['trades >= ?', minTrades]]
+  if (vault !== undefined) filters.push(['vault = ?', vault])
+  if (track !== undefined) filters.push(['track = ?', track])
+  if (capitalMode !== undefined) filters.push(['capital_mode = ?', capitalMode])
+  return {
+    // In the order of the entries: with an order of its own, SQLite would read all entries before the first row.
+    sql: `SELECT * FROM (${entries.sql} LIMIT ?) WHERE ${filters.map(([condition]) => condition).join(' AND ')} LIMIT ?`,
+    values: [...entries.values, MAX_SCANNED_ENTRIES, ...filters.map(([, value]) => value), limit + 1],
+  }
+}
+
+/** Returns the query for a page and one more row, with the owners of its agents. */
 export function selectStandings(
   db: Pick<D1Database, 'prepare'>,
-  { period, ordering, minTrades, limit, vault, track, capitalMode, cursor }: LeaderboardQuery,
+  query: LeaderboardQuery,
   start: number,
 ): D1PreparedStatement {
-  const conditions = ['period = ?', 'start = ?', 'trades >= ?']
-  const values: (string | number)[] = [period, start, minTrades]
-  const filterBy = (condition: string, ...bindings: (string | number)[]) => {
-    conditions.push(condition)
-    values.push(...bindings)
-  }
-  if (cursor === undefined) filterBy('standings.until IS NULL')
-  else {
-    filterBy('standings.block <= ? AND (standings.until IS NULL OR standings.until > ?)', cursor.block, cursor.block)
-    filterBy(
-      `(by_${ordering}, standings.agent_id, capital_mode) > (?, ?, ?)`,
-      cursor.value,
-      cursor.agentId,
-      cursor.capitalMode,
-    )
-  }
-  if (vault !== undefined) filterBy('standings.vault = ?', vault)
-  if (track !== undefined) filterBy('standings.track = ?', track)
-  if (capitalMode !== undefined) filterBy('capital_mode = ?', capitalMode)
+  const page = pageOf(query, start)
   return db
     .prepare(
-      `SELECT standings.agent_id, capital_mode, standings.block, standings.vault, standings.track, figures,
-        by_${ordering} AS value, owner,
-        (SELECT count(*) FROM agents AS others INDEXED BY agents_owner
-          WHERE others.owner = agents.owner AND others.until IS NULL) AS agents
-      FROM standings INDEXED BY standings_${ordering}
-      JOIN agents INDEXED BY agents_now ON agents.agent_id = standings.agent_id AND agents.until IS NULL
-      WHERE ${conditions.join(' AND ')}
-      ORDER BY by_${ordering}, standings.agent_id, capital_mode LIMIT ?`,
+      `SELECT page.agent_id, capital_mode, page.block, page.vault, page.track, figures, value, agents.owner,
+        owner_agents.agents
+      FROM (${page.sql}) AS page
+      CROSS JOIN agents INDEXED BY agents_now ON agents.agent_id = page.agent_id AND agents.until IS NULL
+      CROSS JOIN owner_agents ON owner_agents.owner = agents.owner
+      ORDER BY value, page.agent_id, capital_mode`,
     )
-    .bind(...values, limit + 1)
+    .bind(...page.values)
+}
+
+/** Returns the query for the last entry that a short page passed over; it finds none if no entries follow. */
+function selectScanEnd(db: Pick<D1Database, 'prepare'>, query: LeaderboardQuery, start: number): D1PreparedStatement {
+  const [entries, page] = [entriesOf(query, start), pageOf(query, start)]
+  return db
+    .prepare(
+      `SELECT agent_id, capital_mode, value FROM (
+        ${entries.sql} LIMIT (SELECT count(*) <= ? FROM (${page.sql})) OFFSET ?)`,
+    )
+    .bind(...entries.values, query.limit, ...page.values, MAX_SCANNED_ENTRIES - 1)
 }

@@ -9,68 +9,117 @@ import type { TradeSources } from './read-trades.ts'
 
 const AGENT_REGISTERED = eventTopic(agentRegistryAbi, 'AgentRegistered')
 const AGENT_STATUS_CHANGED = eventTopic(agentRegistryAbi, 'AgentStatusChanged')
-const POSITION_OPENED = eventTopic(positionManagerAbi, 'PositionOpened')
+/** The events after which an agent uses another part of its cap. All name the agent in their third topic. */
+const POSITION_TOPICS = (
+  [
+    'PositionOpened',
+    'PositionIncreased',
+    'PositionReduced',
+    'PositionLadderExitApplied',
+    'PositionLadderExitPartlyApplied',
+    'PositionClosed',
+  ] as const
+).map(name => eventTopic(positionManagerAbi, name))
+const [POSITION_OPENED] = POSITION_TOPICS
 
-/** The number of a vault's agents by status, and the agents that may have an open position. */
-export type VaultAgentSummary = { byStatus: Map<number, number>; trading: bigint[]; asOf: Block; lagBlocks: number }
+/** The number of a vault's agents by status, and what they use of their caps. */
+export type VaultAgentSummary = {
+  byStatus: Map<number, number>
+  /** The agents that may have traded since their last sample. */
+  changed: bigint[]
+  /** Those that changed after the part that the index contributed: `usedByOthers` includes their last samples. */
+  uncounted: bigint[]
+  /** What all but the changed agents use, in USDC base units; undefined if too many have changed. */
+  usedByOthers: bigint | undefined
+  asOf: Block
+  lagBlocks: number
+}
 
-const COUNT_BY_STATUS = `SELECT status, count(*) AS agents FROM agents INDEXED BY agents_vault_status
-  WHERE vault = ?1 AND until IS NULL GROUP BY status`
-/** Selects the agents that had an open position at their last sample, or have traded since. */
-const TRADING_AGENTS = `SELECT agent_id FROM equity INDEXED BY equity_open
-  WHERE vault = ?1 AND until IS NULL AND open_count > 0
-  UNION SELECT agent_id FROM trades INDEXED BY trades_place
-  WHERE block > coalesce((SELECT changed_to FROM sampling), -1) AND vault = ?1`
+/** More agents change between two samplings only after a long downtime. */
+const MAX_CHANGED_AGENTS = 2_000
 
-/** Reads the agents of a vault. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
+const COUNT_BY_STATUS = 'SELECT status, agents FROM vault_agents WHERE vault = ?1'
+/** The given agents, and those that traded or lost samples in a reorg since the last sampling. */
+const CHANGED_AGENTS = `SELECT agent_id FROM (
+    SELECT DISTINCT agent_id FROM trades INDEXED BY trades_place
+    WHERE block > coalesce((SELECT changed_to FROM sampling), -1) AND vault = ?1 LIMIT ${MAX_CHANGED_AGENTS})
+  UNION SELECT agents.agent_id FROM unsampled CROSS JOIN agents INDEXED BY agents_now
+    ON agents.agent_id = unsampled.agent_id AND until IS NULL WHERE agents.vault = ?1
+  UNION SELECT value FROM json_each(?2)`
+/** Digits, because a number in a result has 53 bits. */
+const USED_BY_OTHERS = `SELECT CAST(coalesce((SELECT used FROM vault_use WHERE vault = ?1), 0) - coalesce((
+    SELECT sum(CAST(equity.used AS INTEGER)) FROM (${CHANGED_AGENTS}) AS changed
+    CROSS JOIN equity INDEXED BY equity_newest ON equity.agent_id = changed.agent_id AND equity.until IS NULL), 0)
+  AS TEXT) AS used`
+
+/**
+ * Reads the agents of a vault. `changed` are agents to add to those that changed. Throws HISTORY_UNAVAILABLE or
+ * CHAIN_UNREACHABLE.
+ */
 export async function readVaultAgentSummary(
   { snapshots, chain, db }: TradeSources,
   vault: Address,
   head: Block,
+  changed: readonly bigint[] = [],
 ): Promise<VaultAgentSummary> {
+  const given = JSON.stringify(changed.map(Number))
   const { results, logs, asOf, lagBlocks } = await snapshots.readSnapshot({
-    queries: session => [session.prepare(COUNT_BY_STATUS).bind(vault), session.prepare(TRADING_AGENTS).bind(vault)],
+    queries: session => [
+      session.prepare(COUNT_BY_STATUS).bind(vault),
+      session.prepare(CHANGED_AGENTS).bind(vault, given),
+      session.prepare(USED_BY_OTHERS).bind(vault, given),
+    ],
     head: Promise.resolve(head),
     filter: {
       address: [chain.contracts.AgentRegistry, chain.trading.PositionManager],
-      topics: [[AGENT_REGISTERED, AGENT_STATUS_CHANGED, POSITION_OPENED]],
+      topics: [[AGENT_REGISTERED, AGENT_STATUS_CHANGED, ...POSITION_TOPICS]],
     },
   })
-  const [counts, indexed] = results.map(({ results }) => results) as [
+  const [counts, indexed, [others]] = results.map(({ results }) => results) as [
     { status: number; agents: number }[],
     { agent_id: number }[],
+    [{ used: string }],
   ]
   const byStatus = new Map(counts.map(({ status, agents }) => [status, agents]))
   const addTo = (status: number, count: number) => byStatus.set(status, (byStatus.get(status) ?? 0) + count)
   const members = await readMembers(db, vault, logs)
-  for (const log of logs.filter(({ topics: [, id = '0x0'] }) => members.has(BigInt(id)))) {
+  for (const log of logs.filter(log => isOfRegistry(log) && members.has(agentOf(log)))) {
     if (log.topics[0] === AGENT_REGISTERED) addTo(AgentStatus.Active, 1)
     const change = log.topics[0] === AGENT_STATUS_CHANGED ? decodeEvent(agentRegistryAbi, log) : undefined
     if (change?.eventName !== 'AgentStatusChanged') continue
     addTo(change.args.oldStatus, -1)
     addTo(change.args.newStatus, 1)
   }
-  const opened = logs.filter(({ topics }) => topics[0] === POSITION_OPENED && isAddress(topics[3], vault))
-  const trading = new Set([
-    ...indexed.map(({ agent_id }) => BigInt(agent_id)),
-    ...opened.map(({ topics }) => BigInt(topics[2] ?? 0)),
-  ])
-  return { byStatus, trading: [...trading], asOf, lagBlocks }
+  const traded = logs.filter(log => !isOfRegistry(log)).map(agentOf)
+  const counted = indexed.map(({ agent_id }) => BigInt(agent_id))
+  const uncounted = [...new Set(traded)].filter(id => members.has(id) && !counted.includes(id))
+  return {
+    byStatus,
+    changed: [...counted, ...uncounted],
+    uncounted,
+    usedByOthers: counted.length < MAX_CHANGED_AGENTS ? BigInt(others.used) : undefined,
+    asOf,
+    lagBlocks,
+  }
 }
 
-/** Returns which agents of the registry's logs belong to a vault. An agent never changes its vault. */
+const isOfRegistry = ({ topics: [topic] }: NodeLog): boolean =>
+  topic === AGENT_REGISTERED || topic === AGENT_STATUS_CHANGED
+const agentOf = (log: NodeLog): bigint => BigInt(log.topics[isOfRegistry(log) ? 1 : 2] ?? 0)
+
+/** Returns which agents of the logs belong to a vault. An agent never changes its vault. */
 async function readMembers(db: D1Database, vault: Address, logs: readonly NodeLog[]): Promise<Set<bigint>> {
-  const logsOf = (event: Hex) => logs.filter(({ topics }) => topics[0] === event)
-  const idOf = ({ topics }: NodeLog) => BigInt(topics[1] ?? 0)
-  const registered = logsOf(AGENT_REGISTERED).filter(({ topics }) => isAddress(topics[2], vault))
-  const members = new Set(registered.map(idOf))
-  const changed = logsOf(AGENT_STATUS_CHANGED).map(log => Number(idOf(log)))
-  if (changed.length === 0) return members
+  const namesVault = ({ topics }: NodeLog) =>
+    (topics[0] === AGENT_REGISTERED && isAddress(topics[2], vault)) ||
+    (topics[0] === POSITION_OPENED && isAddress(topics[3], vault))
+  const members = new Set(logs.filter(namesVault).map(agentOf))
+  const others = new Set(logs.map(agentOf).filter(id => !members.has(id)))
+  if (others.size === 0) return members
   const { results } = await db
     .prepare(
       'SELECT agent_id FROM agents WHERE until IS NULL AND vault = ?1 AND agent_id IN (SELECT value FROM json_each(?2))',
     )
-    .bind(vault, JSON.stringify(changed))
+    .bind(vault, JSON.stringify([...others].map(Number)))
     .all<{ agent_id: number }>()
   for (const { agent_id } of results) members.add(BigInt(agent_id))
   return members

@@ -3,11 +3,12 @@ import type { Chain } from '../chain/configured-chain.ts'
 import type { WorthReading } from '../chain/equity-and-worth.ts'
 import { commitAtCursor } from './commit-at-cursor.ts'
 import { continueTrackRecords } from './compute-track-records.ts'
-import { type DueSamples, findDueSamples } from './due-samples.ts'
+import { readDueAgents, type SamplingPass, startPass } from './due-samples.ts'
 import type { IndexCursor } from './tables/cursor.ts'
 import { equityTable, insertEquities } from './tables/equity-samples.ts'
-import { type SamplingProgress, setSamplingProgress } from './tables/sampling-progress.ts'
+import { setSamplingProgress } from './tables/sampling-progress.ts'
 import { insertVaultWorths, vaultWorthTable } from './tables/vault-worth-samples.ts'
+import { thinOldSamples } from './thin-old-samples.ts'
 
 const HOUR_SECONDS = 3_600
 
@@ -16,9 +17,13 @@ export type SampleStore = ReturnType<typeof openSampleStore>
 /** Opens the samples of the index for their only writer. */
 export function openSampleStore(db: D1Database, chain: Chain) {
   return {
-    /** Returns what to sample now: see due-samples.ts. */
-    findDue: (cursor: IndexCursor, vaults: readonly Address[]): Promise<DueSamples> =>
-      findDueSamples(db, cursor, vaults),
+    /** Starts a pass of samples: see due-samples.ts. */
+    startPass: (cursor: IndexCursor, vaults: readonly Address[]): Promise<SamplingPass> =>
+      startPass(db, cursor, vaults),
+
+    /** Reads a page of the agents that a pass samples. */
+    readDueAgents: (pass: SamplingPass, page: { after: bigint; limit: number }): Promise<bigint[]> =>
+      readDueAgents(db, pass, page),
 
     /**
      * Adds samples of a block that is on the cursor's branch, deletes the earlier ones of the hour, and continues the track
@@ -39,9 +44,18 @@ export function openSampleStore(db: D1Database, chain: Chain) {
       ])
     },
 
-    /** Stores that everything due has been sampled. Throws CursorMoved. */
-    finish: (cursor: IndexCursor, progress: SamplingProgress): Promise<void> =>
-      commitAtCursor(db, cursor.hash, [setSamplingProgress(db, progress), db.prepare('DELETE FROM unsampled')]),
+    /**
+     * Stores that everything of a pass has been sampled; once in a quarter of an hour, thins a page of old samples. Throws
+     * CursorMoved.
+     */
+    async finish(cursor: IndexCursor, { progress, previous }: SamplingPass): Promise<void> {
+      const isNewQuarter = previous?.quarter !== progress.quarter
+      await commitAtCursor(db, cursor.hash, [
+        setSamplingProgress(db, progress),
+        db.prepare('DELETE FROM unsampled'),
+        ...(isNewQuarter ? await thinOldSamples(db, cursor) : []),
+      ])
+    },
   }
 }
 

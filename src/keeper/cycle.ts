@@ -7,7 +7,6 @@ import { logUnexpected } from '../executor/background-errors.ts'
 import type { Executor } from '../executor/client.ts'
 import { PositionStatus } from '../protocol/enums.ts'
 import { isOwnerClosing, type WatchedPosition } from '../protocol/position.ts'
-import { withDeadline } from '../timeout.ts'
 import { attributeExits } from './exit-attribution.ts'
 import { decideExit, marketDeferralOf } from './exit-decision.ts'
 import { createExitSender } from './exit-sender.ts'
@@ -17,18 +16,21 @@ import { type KeeperStore, type LastCycle, marketKey } from './store.ts'
 
 /** Exits per transaction. A full batch stays below the lane's gas ceiling. */
 const MAX_BATCH = 24
-/** How long a cycle waits for its transactions. Later outcomes are recorded when they come. */
-const OUTCOME_TIMEOUT_MS = 3_000
 /** A head that is this many blocks lower than before belongs to another chain. */
 const MAX_REORG = 100n
 /** How long the events of an executed exit are read again. */
 const REORG_WATCH_SECONDS = 60n
 const RECENT_CHECK_INTERVAL_MS = 3_000
 
-/** Positions that every cycle reads in turn, so that 100,000 of them are read within ten minutes. */
-const MAX_SWEPT = 170
+/** With at most this many open positions, every cycle reads all of them. */
+const MAX_READ_WHOLE = 170
+/** With more, each cycle compares the next ones with the chain, so many that all are compared in this time. */
+const SWEEP_MS = 480_000
+const MAX_COMPARED = 600
 /** Positions whose triggers the prices reach, per cycle. */
 const MAX_REACHED = 1_200
+/** Positions that events name or whose row differs, per cycle. */
+const MAX_CHANGED = 1_200
 /** Events of older blocks are not read: the sweep finds what they changed. */
 const MAX_EVENT_BLOCKS = 2_000n
 
@@ -48,18 +50,19 @@ export function createCycle({
 }) {
   /** When the events of recent exits were last read again, in milliseconds. */
   let recentCheckedAt = 0
+  let sweptAt = 0
   const sender = createExitSender({ chain, executor, store })
 
-  /** Runs one cycle. Throws CHAIN_UNREACHABLE. */
-  async function run(): Promise<void> {
+  /** Runs one cycle. Returns the promise that its exits are recorded, which may take blocks. Throws CHAIN_UNREACHABLE. */
+  async function run(): Promise<{ outcomes: Promise<unknown> }> {
     const now = Date.now()
     await Promise.all(store.batches().map(batch => sender.resume(batch).catch(logUnexpected)))
     const previous = store.lastCycle()
-    const watched = await readWatched(now, previous)
+    const { watched, differing } = await readWatched(now, previous)
     const since = BigInt(previous?.blockNumber ?? watched.block.number)
     const passes = [await evaluate(watched, now)]
     await recordMarkets(watched)
-    const reached = await reachedBy(watched)
+    const reached = await reachedBy(watched, differing)
     if (reached.length > 0) passes.push(await evaluate(await readEntries(entriesOf(reached)), now))
     store.prune(now)
 
@@ -69,40 +72,56 @@ export function createCycle({
       attributeExits({ chain, executor, store }, { unattributed, recent: isCheckDue ? recent : [], watched, since }),
       ...batchesOf(due).map(batch => sender.fire(batch, watched)),
     ])
-    await withDeadline(Promise.all(exits), Date.now() + OUTCOME_TIMEOUT_MS, () => undefined)
+    return { outcomes: Promise.all(exits) }
   }
 
   /**
-   * Reads what every cycle reads: new positions, those that wait for something else than a price, the next ones of the
-   * sweep, and the prices of all markets. Clears the store first if the chain has been replaced by another one.
+   * Reads what every cycle reads: new positions, those that wait for something else than a price, the prices of all
+   * markets, and the next positions of the sweep or their fingerprints. Returns with it the positions whose row differs
+   * from the chain. Clears the store first if the chain has been replaced by another one.
    */
-  async function readWatched(now: number, previous: LastCycle | undefined): Promise<ReadEntries> {
+  async function readWatched(now: number, previous: LastCycle | undefined) {
     const read = async () => {
-      const sweep = store.nextOfSweep(MAX_SWEPT)
-      const watched = await readEntries(uniqueById([...store.watched(now, Number(previous?.at ?? 0)), ...sweep]), {
-        cursor: store.cursor(),
-        markets: store.markets(),
-      })
-      return { watched, swept: sweep.at(-1)?.positionId }
+      const isSmall = store.openCount() <= MAX_READ_WHOLE
+      const sweep = store.nextOfSweep(isSmall ? MAX_READ_WHOLE : sweepLimit(now))
+      const watched = await readEntries(
+        uniqueById([...store.watched(now, Number(previous?.at ?? 0)), ...(isSmall ? sweep : [])]),
+        {
+          cursor: store.cursor(),
+          markets: store.markets(),
+          compared: isSmall ? [] : sweep.map(({ positionId }) => positionId),
+        },
+      )
+      const differing = isSmall ? [] : sweep.filter(entry => !isAsOnChain(entry, watched))
+      return { watched, differing: differing.map(({ positionId }) => positionId), swept: sweep.at(-1)?.positionId }
     }
-    let { watched, swept } = await read()
-    if (previous && watched.block.number + MAX_REORG < BigInt(previous.blockNumber)) {
+    let result = await read()
+    if (previous && result.watched.block.number + MAX_REORG < BigInt(previous.blockNumber)) {
       store.clear()
-      ;({ watched, swept } = await read())
+      result = await read()
     }
-    store.advanceCursor(watched.cursor)
-    if (swept !== undefined) store.advanceSweep(swept)
-    return watched
+    sweptAt = now
+    store.advanceCursor(result.watched.cursor)
+    if (result.swept !== undefined) store.advanceSweep(result.swept)
+    return result
+  }
+
+  /** Returns how many positions the sweep has to compare now, after the time since it last did. */
+  function sweepLimit(now: number): number {
+    const elapsed = sweptAt === 0 ? 0 : now - sweptAt
+    const due = Math.ceil((store.openCount() * elapsed) / SWEEP_MS)
+    return Math.min(Math.max(due, MAX_READ_WHOLE), MAX_COMPARED)
   }
 
   /** Reads the positions of entries. What is recorded about them while the read runs is newer than the read. */
   async function readEntries(
     entries: readonly KeeperEntry[],
-    { cursor, markets = [] }: { cursor?: bigint; markets?: readonly Market[] } = {},
+    { cursor, markets = [], compared = [] }: { cursor?: bigint; markets?: Market[]; compared?: bigint[] } = {},
   ): Promise<ReadEntries> {
     const watched = await readWatchedPositions(chain, {
       positionIds: entries.map(({ positionId }) => positionId),
       ...(cursor !== undefined && { cursor }),
+      compared: store.openCount() <= MAX_READ_WHOLE ? undefined : compared,
       markets: [...markets, ...entries.filter(({ vault }) => vault)],
       agentIds: entries.map(({ agentId }) => agentId).filter(agentId => agentId > 0n),
     })
@@ -112,14 +131,14 @@ export function createCycle({
   const entriesOf = (positionIds: readonly bigint[]) => positionIds.flatMap(id => store.entry(id) ?? [])
 
   /**
-   * Returns the positions that were not read although the prices reach their triggers, or events since the previous cycle
-   * name them. There are none while the sweep reads all positions in each cycle.
+   * Returns the positions that were not read although the prices reach their triggers, events since the previous cycle name
+   * them, or their row differs from the chain. There are none while each cycle reads all positions.
    */
-  async function reachedBy(watched: ReadEntries): Promise<bigint[]> {
+  async function reachedBy(watched: ReadEntries, differing: readonly bigint[]): Promise<bigint[]> {
     const { block, ownerControls, readBefore, marketOf } = watched
     const from = store.eventCursor()
     store.advanceEventCursor(block.number)
-    if (store.openCount() <= MAX_SWEPT) return []
+    if (store.openCount() <= MAX_READ_WHOLE) return []
     const at = Number(block.timestamp)
     const maxReached = MAX_REACHED + store.batches().flatMap(({ positionIds }) => positionIds).length
     const reached = new Set<bigint>()
@@ -140,7 +159,10 @@ export function createCycle({
     for (const positionId of changed?.positionIds ?? []) reached.add(positionId)
     for (const agentId of changed?.agentIds ?? [])
       for (const positionId of store.openOfAgent(agentId)) reached.add(positionId)
-    return [...reached].filter(positionId => !readBefore.has(positionId))
+    for (const positionId of differing) reached.add(positionId)
+    const read = new Set([...readBefore.keys(), ...watched.positions.map(({ positionId }) => positionId)])
+    // After a pause the events may name more than a cycle can read: the sweep finds the others.
+    return [...reached].filter(positionId => !read.has(positionId)).slice(0, maxReached + MAX_CHANGED)
   }
 
   /**
@@ -148,7 +170,7 @@ export function createCycle({
    * that someone may have sold, and those whose exit was fired so recently that a reorg may change it.
    */
   async function evaluate(watched: ReadEntries, now: number) {
-    const { block, positions, readBefore, marketOf } = watched
+    const { block, positions, readBefore, marketOf, fingerprints } = watched
     const sessionOf = await readSessions(positions, block)
     const inFlight = new Set(store.batches().flatMap(({ positionIds }) => positionIds))
     const at = `${block.timestamp}`
@@ -181,8 +203,8 @@ export function createCycle({
       const known = isUndone
         ? undoneEntry(position, decimals, now)
         : entry?.closedAt === null
-          ? refreshedEntry(entry, position, decimals)
-          : newEntry(position, decimals)
+          ? refreshedEntry(entry, position, decimals, fingerprints.get(positionId))
+          : newEntry(position, decimals, fingerprints.get(positionId))
       const decision = decideExit(position, market, sessionOf(position))
       const isTriedInRound = !isOwnerClosing(position) && known.triedRoundId === `${quote.roundId}`
       if (decision === 'due' && !isInFlight && known.nextTryAt <= now && !isTriedInRound) due.push(position)
@@ -227,6 +249,10 @@ export function createCycle({
 
 /** Read positions, with their entries from before the read. */
 type ReadEntries = WatchedPositions & { readBefore: ReadonlyMap<bigint, KeeperEntry> }
+
+/** Whether the sweep finds a position as it was when its row was stored. */
+const isAsOnChain = ({ positionId, fingerprint }: KeeperEntry, { fingerprints }: WatchedPositions): boolean =>
+  fingerprint !== undefined && fingerprint === fingerprints.get(positionId)
 
 const uniqueById = (entries: readonly KeeperEntry[]): KeeperEntry[] => [
   ...new Map(entries.map(entry => [entry.positionId, entry])).values(),

@@ -46,6 +46,7 @@ export const executedEntry = (
 ): KeeperEntry => ({
   ...entry,
   ...NOT_TRIED,
+  fingerprint: undefined, // that of before the exit, which a reorg may bring back
   firedRules: outcome.ruleIndex === undefined ? entry.firedRules : outcome.ruleIndex + 1,
   evaluation,
   outcome,
@@ -76,7 +77,13 @@ export function partlyExecutedEntry(
 ): KeeperEntry {
   const { seconds, ...retry } = retryOf(entry)
   const nextTryAt = `${at + seconds}`
-  return { ...entry, ...retry, evaluation, outcome: { kind: 'partlyExecuted', at: `${at}`, ...sale, nextTryAt } }
+  return {
+    ...entry,
+    ...retry,
+    fingerprint: undefined,
+    evaluation,
+    outcome: { kind: 'partlyExecuted', at: `${at}`, ...sale, nextTryAt },
+  }
 }
 
 /** Returns the entry of an exit that sells nothing at the pool's price; it is tried again with exponential backoff. */

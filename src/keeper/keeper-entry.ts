@@ -1,4 +1,4 @@
-import type { Address } from 'viem'
+import type { Address, Hex } from 'viem'
 import { isExitInProgress, isOwnerClosing, type WatchedPosition } from '../protocol/position.ts'
 import type { Evaluation } from './last-evaluation.ts'
 import type { ExitOutcome } from './last-exit-result.ts'
@@ -14,6 +14,8 @@ export type KeeperEntry = {
   triggers: PriceTriggers
   /** Whether the position is sold at any price: its owner closes it, or a rule has sold a part of its share. */
   sellsAtAnyPrice: boolean
+  /** The position's fingerprint when it was read; undefined if there was none, or if the row is not what was stored. */
+  fingerprint: Hex | undefined
   /** How many rules of the ladder the keeper knows to have fired. */
   firedRules: number
   closedAt: number | null
@@ -31,7 +33,7 @@ export type KeeperEntry = {
 export const NOT_TRIED = { failures: 0, nextTryAt: 0, triedRoundId: null }
 
 /** Returns the entry of a position that the keeper sees for the first time. `decimals` are those of its token. */
-export const newEntry = (position: WatchedPosition, decimals: number): KeeperEntry => ({
+export const newEntry = (position: WatchedPosition, decimals: number, fingerprint?: Hex): KeeperEntry => ({
   ...NOT_TRIED,
   positionId: position.positionId,
   agentId: position.agentId,
@@ -39,6 +41,7 @@ export const newEntry = (position: WatchedPosition, decimals: number): KeeperEnt
   token: position.token,
   triggers: priceTriggersOf(position, decimals),
   sellsAtAnyPrice: isSoldAtAnyPrice(position),
+  fingerprint,
   firedRules: position.nextRuleIndex,
   closedAt: null,
   evaluation: undefined,
@@ -48,7 +51,14 @@ export const newEntry = (position: WatchedPosition, decimals: number): KeeperEnt
 const isSoldAtAnyPrice = (position: WatchedPosition): boolean => isOwnerClosing(position) || isExitInProgress(position)
 
 /** Returns the entry with what a read position says; the same object if nothing changed. */
-export function refreshedEntry(entry: KeeperEntry, position: WatchedPosition, decimals: number): KeeperEntry {
+export function refreshedEntry(
+  entry: KeeperEntry,
+  position: WatchedPosition,
+  decimals: number,
+  read?: Hex,
+): KeeperEntry {
+  // Until an exit is recorded, the row is not what the chain says.
+  const fingerprint = entry.firedRules === position.nextRuleIndex ? read : undefined
   const { agentId, vault, token, triggers, sellsAtAnyPrice } = newEntry(position, decimals)
   const isSame =
     entry.agentId === agentId &&
@@ -56,6 +66,7 @@ export function refreshedEntry(entry: KeeperEntry, position: WatchedPosition, de
     entry.token === token &&
     entry.triggers.below === triggers.below &&
     entry.triggers.above === triggers.above &&
-    entry.sellsAtAnyPrice === sellsAtAnyPrice
-  return isSame ? entry : { ...entry, agentId, vault, token, triggers, sellsAtAnyPrice }
+    entry.sellsAtAnyPrice === sellsAtAnyPrice &&
+    (entry.fingerprint === fingerprint || fingerprint === undefined)
+  return isSame ? entry : { ...entry, agentId, vault, token, triggers, sellsAtAnyPrice, fingerprint }
 }

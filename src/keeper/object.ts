@@ -1,14 +1,19 @@
 import { DurableObject } from 'cloudflare:workers'
 import { logFailure } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
+import { withDeadline } from '../timeout.ts'
 import { assembleKeeper } from './assemble-keeper.ts'
 import type { KeeperCycle } from './cycle.ts'
 import { type KeeperStatus, keeperStatusOf } from './keeper-status.ts'
 import { findPositionReport, type PositionReport } from './position-report.ts'
 import { type KeeperStore, openKeeperStore } from './store.ts'
 
-/** The interval between cycles while positions are open. */
+/** The interval between the starts of cycles while positions are open. */
 const CYCLE_INTERVAL_MS = 1_000
+/** The pause after a cycle that took longer. */
+const MIN_PAUSE_MS = 250
+/** How long `runCycle` waits for transactions. Later outcomes are recorded when they come. */
+const OUTCOME_TIMEOUT_MS = 3_000
 /** The interval while none is: positions may also be opened without this service. */
 const IDLE_INTERVAL_MS = 15_000
 const MAX_BACKOFF_MS = 30_000
@@ -20,7 +25,9 @@ const MAX_BACKOFF_MS = 30_000
 export class KeeperObject extends DurableObject<Env> {
   readonly #store: KeeperStore
   #cycle: KeeperCycle | undefined
-  #running: Promise<void> | undefined
+  #running: Promise<{ outcomes: Promise<unknown> } | undefined> | undefined
+  /** Resolves when the exits of all cycles so far are recorded. */
+  #outcomes: Promise<void> = Promise.resolve()
   /** The number of cycles that failed in a row. */
   #failures = 0
 
@@ -37,8 +44,11 @@ export class KeeperObject extends DurableObject<Env> {
 
   override async alarm(): Promise<void> {
     if (this.#assembled() === undefined) return
+    const nextAt = Date.now() + CYCLE_INTERVAL_MS
     try {
-      await this.runCycle()
+      const cycle = await this.#startCycle()
+      // Exits in flight do not delay the next cycle.
+      await withDeadline(Promise.resolve(cycle?.outcomes), nextAt, () => undefined)
       this.#failures = 0
       count('ats_keeper_cycles', { result: 'ok' })
     } catch (error) {
@@ -46,16 +56,28 @@ export class KeeperObject extends DurableObject<Env> {
       count('ats_keeper_cycles', { result: 'failed' })
       logFailure('keeper failure', error)
     } finally {
-      await this.#armBefore(Date.now() + this.#intervalMs())
+      const interval = this.#intervalMs()
+      await this.#armBefore(Math.max(nextAt - CYCLE_INTERVAL_MS + interval, Date.now() + MIN_PAUSE_MS))
     }
   }
 
-  /** Runs one cycle. A call during a cycle joins it. */
-  runCycle(): Promise<void> {
-    this.#running ??= (this.#assembled()?.run() ?? Promise.resolve()).finally(() => {
+  /** Runs one cycle and waits for its exits and those of earlier cycles. A call during a cycle joins it. */
+  async runCycle(): Promise<void> {
+    const cycle = await this.#startCycle()
+    await withDeadline(Promise.all([cycle?.outcomes, this.#outcomes]), Date.now() + OUTCOME_TIMEOUT_MS, () => undefined)
+  }
+
+  #startCycle() {
+    this.#running ??= this.#run().finally(() => {
       this.#running = undefined
     })
     return this.#running
+  }
+
+  async #run() {
+    const cycle = await this.#assembled()?.run()
+    this.#outcomes = Promise.allSettled([this.#outcomes, cycle?.outcomes]).then(() => undefined)
+    return cycle
   }
 
   find(positionId: bigint): PositionReport | undefined {

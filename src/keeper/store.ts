@@ -34,8 +34,10 @@ const REORG_WATCH_MS = 60_000
 const CLOSED_RETENTION_MS = 7 * 86_400_000
 /** The events of an executed exit are read again for this long, because a reorg may change who fired it. */
 const EXIT_WATCH_SECONDS = 60
-/** A position that every cycle reads. */
+/** A position that is read in every cycle, or in turns with others if there are many. */
 const ALWAYS = Number.MAX_SAFE_INTEGER
+/** Positions of each kind that a cycle reads although no price was reached: more would take it too long. */
+const MAX_WATCHED = 600
 /** Prices are stored as text of this many digits, which sorts like the numbers. */
 const PRICE_DIGITS = 32
 
@@ -77,6 +79,9 @@ const UPGRADE_FROM_VERSION_2 = `
   CREATE INDEX position_agent ON position (agent) WHERE closed_at IS NULL;
 `
 
+/** Version 4 compares rows with the chain without reading their positions. */
+const UPGRADE_FROM_VERSION_3 = 'ALTER TABLE position ADD COLUMN fingerprint TEXT'
+
 type KeeperRow = Record<string, SqlStorageValue>
 
 /** Opens the keeper's tables. Every function is synchronous. */
@@ -85,8 +90,10 @@ export function openKeeperStore(sql: SqlStorage) {
     sql.exec(`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'sending'`).toArray().length > 0
   if (isVersion1) sql.exec(UPGRADE_FROM_VERSION_1)
   sql.exec(SCHEMA)
-  const hasTriggers = sql.exec(`SELECT 1 FROM pragma_table_info('position') WHERE name = 'below'`).toArray().length > 0
-  if (!hasTriggers) sql.exec(UPGRADE_FROM_VERSION_2)
+  const hasColumn = (name: string) =>
+    sql.exec(`SELECT 1 FROM pragma_table_info('position') WHERE name = ?`, name).toArray().length > 0
+  if (!hasColumn('below')) sql.exec(UPGRADE_FROM_VERSION_2)
+  if (!hasColumn('fingerprint')) sql.exec(UPGRADE_FROM_VERSION_3)
 
   const rows = (query: string, ...bindings: SqlStorageValue[]) => sql.exec<KeeperRow>(query, ...bindings).toArray()
   const get = (name: string) => rows('SELECT value FROM keeper WHERE name = ?', name)[0]?.value as string | undefined
@@ -96,6 +103,8 @@ export function openKeeperStore(sql: SqlStorage) {
 
   const countOpen = () => Number(rows('SELECT count(*) AS count FROM position WHERE closed_at IS NULL')[0]?.count ?? 0)
   let openCount = countOpen()
+  /** The last position that waits for something else than a price and was returned by `watched`. */
+  let lastWaiting = 0
   const isOpen = (positionId: number) =>
     rows('SELECT 1 FROM position WHERE id = ? AND closed_at IS NULL', positionId).length > 0
 
@@ -108,16 +117,28 @@ export function openKeeperStore(sql: SqlStorage) {
     setLastCycle: (cycle: LastCycle) => set('last_cycle', JSON.stringify(cycle)),
 
     /**
-     * Returns the entries that every cycle reads: those that are due, wait for another try or were executed a moment ago,
-     * and those that closed a moment ago. `at` is the chain's time in Unix seconds.
+     * Returns the entries that a cycle reads whatever the prices are: those that are due or wait for another try, in turns
+     * if they are many, and those that were executed or closed a moment ago. `at` is the chain's time in Unix seconds.
      */
-    watched: (now: number, at: number): KeeperEntry[] =>
-      rows(
-        `SELECT * FROM position WHERE closed_at IS NULL AND watched_until > ?
-         UNION ALL SELECT * FROM position WHERE closed_at > ?`,
+    watched(now: number, at: number): KeeperEntry[] {
+      // Named, because SQLite prefers the index of closed_at, which would visit every open position.
+      const waiting = `SELECT * FROM position INDEXED BY position_watched WHERE closed_at IS NULL AND watched_until = ${ALWAYS}`
+      const next = rows(`${waiting} AND id > ? ORDER BY id LIMIT ?`, lastWaiting, MAX_WATCHED)
+      const fromStart = rows(`${waiting} AND id <= ? ORDER BY id LIMIT ?`, lastWaiting, MAX_WATCHED - next.length)
+      lastWaiting = Number((fromStart.at(-1) ?? next.at(-1))?.id ?? 0)
+      const executed = rows(
+        `SELECT * FROM position INDEXED BY position_watched
+         WHERE closed_at IS NULL AND watched_until > ? AND watched_until < ${ALWAYS} ORDER BY watched_until DESC LIMIT ?`,
         at,
+        MAX_WATCHED,
+      )
+      const closed = rows(
+        'SELECT * FROM position WHERE closed_at > ? ORDER BY closed_at DESC LIMIT ?',
         now - REORG_WATCH_MS,
-      ).map(toEntry),
+        MAX_WATCHED,
+      )
+      return [...next, ...fromStart, ...executed, ...closed].map(toEntry)
+    },
 
     /** Returns the next open entries of the sweep, by id, and after the last one those from the start. */
     nextOfSweep(limit: number): KeeperEntry[] {
@@ -185,8 +206,8 @@ export function openKeeperStore(sql: SqlStorage) {
       sql.exec(
         `INSERT OR REPLACE INTO position (
            id, agent, vault, token, below, above, any_price, fired, closed_at, tried_round, failures, next_try_at,
-           watched_until, evaluation, outcome
-         ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+           watched_until, evaluation, outcome, fingerprint
+         ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
         id,
         Number(entry.agentId),
         entry.vault,
@@ -202,6 +223,7 @@ export function openKeeperStore(sql: SqlStorage) {
         watchedUntil(entry),
         entry.evaluation === undefined ? null : JSON.stringify(entry.evaluation),
         entry.outcome === undefined ? null : JSON.stringify(entry.outcome),
+        entry.fingerprint === undefined ? null : `${entry.fingerprint} ${checksumOf(entry)}`,
       )
     },
 
@@ -259,13 +281,38 @@ function watchedUntil({ sellsAtAnyPrice, failures, nextTryAt, outcome }: KeeperE
   return outcome.kind === 'executed' ? Number(outcome.at) + EXIT_WATCH_SECONDS : ALWAYS
 }
 
-const toEntry = (row: KeeperRow): KeeperEntry => ({
+/** Returns a short hash (FNV-1a) of what a row says about its position, so that a row that changed otherwise is noticed. */
+function checksumOf({
+  agentId,
+  vault,
+  token,
+  triggers,
+  sellsAtAnyPrice,
+}: Pick<KeeperEntry, 'agentId' | 'vault' | 'token' | 'triggers' | 'sellsAtAnyPrice'>): string {
+  const text = `${agentId} ${vault} ${token} ${triggers.below} ${triggers.above} ${sellsAtAnyPrice}`
+  let hash = 0x811c9dc5
+  for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
+  return (hash >>> 0).toString(16)
+}
+
+function toEntry(row: KeeperRow): KeeperEntry {
+  const derived = {
+    agentId: BigInt(row.agent as number),
+    vault: row.vault as Address,
+    token: row.token as Address,
+    triggers: { below: toPrice(row.below), above: toPrice(row.above) },
+    sellsAtAnyPrice: row.any_price === 1,
+  }
+  const [fingerprint, checksum] = typeof row.fingerprint === 'string' ? row.fingerprint.split(' ') : []
+  return {
+    ...derived,
+    ...stateOf(row),
+    fingerprint: checksum === checksumOf(derived) ? (fingerprint as Hex) : undefined,
+  }
+}
+
+const stateOf = (row: KeeperRow) => ({
   positionId: BigInt(row.id as number),
-  agentId: BigInt(row.agent as number),
-  vault: row.vault as Address,
-  token: row.token as Address,
-  triggers: { below: toPrice(row.below), above: toPrice(row.above) },
-  sellsAtAnyPrice: row.any_price === 1,
   firedRules: row.fired as number,
   closedAt: row.closed_at as number | null,
   triedRoundId: row.tried_round as string | null,

@@ -38,7 +38,7 @@ export type WithdrawnEvent = { id: string; agentId: number | null; vault: Addres
 export type EventFilter = { agentId?: number; vault?: Address }
 
 /** Returns whether a filter selects an event. */
-function isSelected(
+export function isSelected(
   { agentId, vault }: EventFilter,
   event: { agentId?: number | null | undefined; vault?: Address | null | undefined },
 ): boolean {

@@ -14,25 +14,22 @@ import {
   type PresentTrade,
 } from './index-publisher.ts'
 import { type LogPage, readLog } from './read-log.ts'
+import { createShardFeed, type ShardFeed } from './shard-feed.ts'
 import { type EventLog, type LogCursor, openEventLog } from './store.ts'
-import { createSubscribers, type Subscribers } from './subscribers.ts'
+import type { StreamRefusal } from './stream-request.ts'
 import { createWebhookNotices, type WebhookNotices } from './webhook-notices.ts'
 
-const HEARTBEAT_MS = 15_000
+/** All shards call `beat` every 15 seconds; one call in this time is enough. */
+const MIN_BEAT_INTERVAL_MS = 14_000
 /** After a failure the index is read again after this time, even if nothing signals a change. */
 const RETRY_MS = 2_000
 /** The minimum time between two catch-ups that mined intents cause. */
 const MIN_CATCH_UP_INTERVAL_MS = 300
 
-/** Which events a stream carries, the id after which it resumes (without one it starts now), and the client's address. */
-export type StreamRequest = { filter: EventFilter; lastEventId?: string; client: string }
-
-/** Why a stream cannot be opened. */
-export type StreamRefusal =
-  | 'EVENT_ID_UNKNOWN'
-  | 'TOO_MANY_STREAMS'
-  | 'TOO_MANY_STREAMS_OF_CLIENT'
-  | 'HISTORY_UNAVAILABLE'
+/** Where a stream starts: the row after which it does, and the newest row of the log; or why it cannot. */
+export type StreamStart =
+  | { after: number; newest: LogCursor }
+  | { code: Extract<StreamRefusal, 'EVENT_ID_UNKNOWN' | 'HISTORY_UNAVAILABLE'> }
 
 /**
  * The number of open streams, the block up to which the event log is complete (undefined before it starts), and whether the
@@ -41,9 +38,9 @@ export type StreamRefusal =
 export type EventStreamsStatus = { streams: number; block: number | undefined; isFailing: boolean }
 
 /**
- * Holds every open stream of a deployment. Each event is written to the event log before it is sent, in one order for all
- * streams, so a client resumes exactly after the event whose id it names. Trades come from the index after they were
- * committed there, intents from the executor's lanes, alerts from reads of the chain.
+ * Holds the event log of a deployment and feeds the shards, which hold the streams. Each event is written to the log before
+ * it is sent, in one order for all streams, so a client resumes exactly after the event whose id it names. Trades come from
+ * the index after they were committed there, intents from the executor's lanes, alerts from reads of the chain.
  */
 export abstract class EventStreamsObject extends DurableObject<Env> {
   protected abstract readonly presentTrade: PresentTrade
@@ -56,43 +53,58 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   protected abstract readonly notifyWebhooks: (agentId: number) => Promise<void>
   readonly #eventLog: EventLog
   readonly #webhookNotices: WebhookNotices
-  readonly #subscribers: Subscribers
+  readonly #feed: ShardFeed
   readonly #agentVaults = createAgentVaults()
-  readonly #maxStreamsPerAddress: number
   #publisher: IndexPublisher | undefined
   #publishing: Promise<void> | undefined
   #reading: Promise<boolean> | undefined
   #hasUnreadChanges = false
   #isFailing = false
   #isCatchingUp = false
-  #heartbeat: ReturnType<typeof setInterval> | undefined
+  #isCatchUpDue = false
+  #beatenAt = 0
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
     this.#eventLog = openEventLog(ctx.storage.sql)
     this.#webhookNotices = createWebhookNotices(ctx.storage.sql, agentId => this.notifyWebhooks(agentId))
-    this.#subscribers = createSubscribers(this.#eventLog)
-    this.#maxStreamsPerAddress = parseConfig({ ...env }).maxStreamsPerAddress
+    this.#feed = createShardFeed(ctx.storage.sql, (shard, batch) =>
+      env.EVENT_STREAM_SHARDS.getByName(shard).push(batch),
+    )
   }
 
-  /** Opens a stream. Returns it as the body, or status 400 with `{ code: StreamRefusal }`. */
-  override async fetch(request: Request): Promise<Response> {
-    const { filter, lastEventId, client } = (await request.json()) as StreamRequest
-    if (this.#subscribers.isFull()) return refuseStream('TOO_MANY_STREAMS')
-    if (this.#subscribers.countOf(client) >= this.#maxStreamsPerAddress)
-      return refuseStream('TOO_MANY_STREAMS_OF_CLIENT')
+  /** Finds where a stream starts, and feeds its shard from now on. */
+  async follow(shard: string, lastEventId: string | undefined): Promise<StreamStart> {
     // A list of trades reads ahead of the index, so the event of its newest trade may not be in the log yet.
-    if (this.#resolve(lastEventId) === 'ahead' && !(await this.#catchUp())) return refuseStream('HISTORY_UNAVAILABLE')
+    if (this.#resolve(lastEventId) === 'ahead' && !(await this.#catchUp())) return { code: 'HISTORY_UNAVAILABLE' }
     const after = this.#resolve(lastEventId)
-    if (after === 'ahead' || after === 'unknown') return refuseStream('EVENT_ID_UNKNOWN')
-    const body = this.#subscribers.open({ filter, client }, after, lastEventId ?? this.#eventLog.newest().id)
-    this.#heartbeat ??= setInterval(() => this.#beat(), HEARTBEAT_MS)
-    return new Response(body)
+    if (after === 'ahead' || after === 'unknown') return { code: 'EVENT_ID_UNKNOWN' }
+    this.#feed.register(shard)
+    return { after, newest: this.#eventLog.newest() }
   }
 
-  status(): EventStreamsStatus {
+  /** Feeds a shard, which calls this regularly, from now on. Returns the newest row of the log. */
+  beat(shard: string): LogCursor {
+    this.#feed.register(shard)
+    if (Date.now() - this.#beatenAt >= MIN_BEAT_INTERVAL_MS) {
+      this.#beatenAt = Date.now()
+      this.ctx.waitUntil(this.advance()) // prices grow stale even if nothing happens on chain
+    }
+    return this.#eventLog.newest()
+  }
+
+  /** Returns a filter's next events after a row, in order, and the row up to which these are all of them. */
+  readEvents(filter: EventFilter, after: number, limit: number): { events: LoggedEvent[]; through: LogCursor } {
+    const { events, through } = this.#eventLog.page(filter, after, limit)
+    return { events, through: { seq: through, id: this.#eventLog.idAt(through) ?? this.#eventLog.newest().id } }
+  }
+
+  async status(): Promise<EventStreamsStatus> {
+    const sizes = await Promise.allSettled(
+      this.#feed.shards().map(shard => this.env.EVENT_STREAM_SHARDS.getByName(shard).size()),
+    )
     return {
-      streams: this.#subscribers.size(),
+      streams: sizes.reduce((sum, size) => sum + (size.status === 'fulfilled' ? size.value : 0), 0),
       block: this.#eventLog.position()?.block,
       isFailing: this.#isFailing,
     }
@@ -162,8 +174,8 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   }
 
   #publish(events: readonly LoggedEvent[]) {
-    this.#subscribers.publish(events)
     this.#webhookNotices.mark(events)
+    this.ctx.waitUntil(this.#feed.publish(events))
     this.ctx.waitUntil(this.#webhookNotices.send())
   }
 
@@ -207,21 +219,15 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
 
   /** The indexer reads the chain about once a second; a mined intent makes it read at once. */
   async #catchUpAfterInclusion() {
+    this.#isCatchUpDue = true
     if (this.#isCatchingUp) return
     this.#isCatchingUp = true
-    await this.#catchUp()
-    await scheduler.wait(MIN_CATCH_UP_INTERVAL_MS)
-    this.#isCatchingUp = false
-  }
-
-  #beat() {
-    if (this.#subscribers.size() === 0) {
-      clearInterval(this.#heartbeat)
-      this.#heartbeat = undefined
-      return
+    while (this.#isCatchUpDue) {
+      this.#isCatchUpDue = false
+      await this.#catchUp()
+      await scheduler.wait(MIN_CATCH_UP_INTERVAL_MS)
     }
-    this.#subscribers.sendHeartbeat()
-    this.ctx.waitUntil(this.advance()) // prices grow stale even if nothing happens on chain
+    this.#isCatchingUp = false
   }
 
   /** Returns undefined if the deployment has no trading contracts. */
@@ -247,8 +253,6 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     return this.#publisher
   }
 }
-
-const refuseStream = (code: StreamRefusal) => Response.json({ code }, { status: 400 })
 
 const logStreamFailure = (error: unknown) => logFailure('event streams failure', error)
 

@@ -1,8 +1,6 @@
 import type { EventFilter, LoggedEvent } from './event.ts'
+import type { EventPage, LogWindow } from './log-window.ts'
 import { encodeEvent, encodeHeartbeat, encodeOpening } from './sse-frames.ts'
-import type { EventLog } from './store.ts'
-
-export type Subscribers = ReturnType<typeof createSubscribers>
 
 /** How much a stream may buffer. A client further behind is served from the log instead of from memory. */
 const MAX_BUFFERED_BYTES = 32 * 1024
@@ -11,12 +9,14 @@ const EVENTS_PER_READ = 50
 const MAX_STALLED_HEARTBEATS = 4
 const CLIENT_RETRY_MS = 1_000
 /** More streams might not fit into the memory of one object. */
-const MAX_STREAMS = 4_000
+export const MAX_STREAMS_PER_OBJECT = 3_000
+
+/** A place for a stream, which is counted from before it opens until it is closed. */
+type Seat = { leave(): void }
 
 type Subscriber = {
   filter: EventFilter
-  /** The address of the client. */
-  client: string
+  seat: Seat
   controller: ReadableStreamDefaultController<Uint8Array>
   /** The row of the log up to which everything that the filter selects was sent. */
   sentThrough: number
@@ -26,15 +26,25 @@ type Subscriber = {
   stalledHeartbeats: number
 }
 
-/** Holds the open streams. An event is encoded once per filter; a stream that keeps up costs one reference to it. */
-export function createSubscribers(eventLog: EventLog) {
+/**
+ * Holds the open streams of one object. An event is encoded once for all of them, a reorg once per filter; a stream that
+ * keeps up costs one reference to it. `readLog` reads events that are older than the window.
+ */
+export function createSubscribers({
+  window,
+  readLog,
+}: {
+  window: LogWindow
+  readLog: (filter: EventFilter, after: number, limit: number) => Promise<EventPage>
+}) {
   const subscribers = new Set<Subscriber>()
   const byFilter = new Map<string, Set<Subscriber>>()
   const countByClient = new Map<string, number>()
+  const frames = createFrames()
+  let seats = 0
 
   function add(subscriber: Subscriber) {
     subscribers.add(subscriber)
-    countByClient.set(subscriber.client, countOf(subscriber.client) + 1)
     const key = keyOf(subscriber.filter)
     byFilter.set(key, (byFilter.get(key) ?? new Set()).add(subscriber))
   }
@@ -43,9 +53,7 @@ export function createSubscribers(eventLog: EventLog) {
 
   function remove(subscriber: Subscriber) {
     if (!subscribers.delete(subscriber)) return
-    const count = countOf(subscriber.client) - 1
-    if (count > 0) countByClient.set(subscriber.client, count)
-    else countByClient.delete(subscriber.client)
+    subscriber.seat.leave()
     const key = keyOf(subscriber.filter)
     const others = byFilter.get(key)
     others?.delete(subscriber)
@@ -61,41 +69,67 @@ export function createSubscribers(eventLog: EventLog) {
   }
 
   const isFull = ({ controller }: Subscriber) => (controller.desiredSize ?? 0) <= 0
+  const newestSeq = () => window.newest()?.seq ?? 0
 
   /** Sends missed events from the log until the buffer is full or none is left. */
-  function sendMissed(subscriber: Subscriber) {
-    while (subscriber.isBehind && !isFull(subscriber)) {
-      const { events, through } = eventLog.page(subscriber.filter, subscriber.sentThrough, EVENTS_PER_READ)
-      for (const event of events) enqueue(subscriber, encodeEvent(event, subscriber.filter))
+  async function sendMissed(subscriber: Subscriber) {
+    while (subscriber.isBehind && !isFull(subscriber) && subscribers.has(subscriber)) {
+      const { filter, sentThrough } = subscriber
+      const { events, through } =
+        window.page(filter, sentThrough, EVENTS_PER_READ) ?? (await readLog(filter, sentThrough, EVENTS_PER_READ))
+      for (const event of events) enqueue(subscriber, frames.of(event, filter))
       subscriber.sentThrough = through
-      subscriber.isBehind = events.length === EVENTS_PER_READ && subscribers.has(subscriber)
+      subscriber.isBehind = through < newestSeq()
     }
   }
 
+  function disconnect(subscriber: Subscriber, error: unknown) {
+    remove(subscriber)
+    subscriber.controller.error(error)
+  }
+
   return {
-    size: () => subscribers.size,
-    isFull: () => subscribers.size >= MAX_STREAMS,
-    /** How many streams a client has open. */
-    countOf,
+    /** How many streams are open or opening. */
+    size: () => seats,
+
+    /** Takes a place for a stream of a client, of which it may have `maxStreams`, or returns why there is none. */
+    reserve(client: string, maxStreams: number): Seat | 'TOO_MANY_STREAMS' | 'TOO_MANY_STREAMS_OF_CLIENT' {
+      if (seats >= MAX_STREAMS_PER_OBJECT) return 'TOO_MANY_STREAMS'
+      if (countOf(client) >= maxStreams) return 'TOO_MANY_STREAMS_OF_CLIENT'
+      seats++
+      countByClient.set(client, countOf(client) + 1)
+      let hasLeft = false
+      return {
+        leave() {
+          if (hasLeft) return
+          hasLeft = true
+          seats--
+          const count = countOf(client) - 1
+          if (count > 0) countByClient.set(client, count)
+          else countByClient.delete(client)
+        },
+      }
+    },
+
+    disconnectAll(error: Error) {
+      for (const subscriber of subscribers) disconnect(subscriber, error)
+    },
 
     /** Opens a stream of the events after a row of the log. `id` is the id that the client resumed from, or the row's. */
-    open(
-      { filter, client }: Pick<Subscriber, 'filter' | 'client'>,
-      after: number,
-      id: string,
-    ): ReadableStream<Uint8Array> {
+    open({ filter, seat }: Pick<Subscriber, 'filter' | 'seat'>, after: number, id: string): ReadableStream<Uint8Array> {
       let subscriber: Subscriber
       return new ReadableStream<Uint8Array>(
         {
           start(controller) {
-            subscriber = { filter, client, controller, sentThrough: after, isBehind: true, stalledHeartbeats: 0 }
+            const isBehind = after < newestSeq()
+            subscriber = { filter, seat, controller, sentThrough: after, isBehind, stalledHeartbeats: 0 }
             add(subscriber)
             enqueue(subscriber, encodeOpening(id, CLIENT_RETRY_MS))
-            sendMissed(subscriber)
           },
+          // An error, such as a log that cannot be read, ends the stream, and the client resumes.
           pull() {
             subscriber.stalledHeartbeats = 0
-            sendMissed(subscriber)
+            if (subscriber.isBehind) return sendMissed(subscriber).catch(error => disconnect(subscriber, error))
           },
           cancel: () => remove(subscriber),
         },
@@ -106,32 +140,44 @@ export function createSubscribers(eventLog: EventLog) {
     /** Sends new events of the log to the streams that select them. A full stream reads them from the log later. */
     publish(events: readonly LoggedEvent[]) {
       for (const event of events)
-        for (const key of keysOf(event, byFilter)) {
-          let frame: Uint8Array | undefined
+        for (const key of keysOf(event, byFilter))
           for (const subscriber of byFilter.get(key) ?? []) {
-            if (subscriber.isBehind) continue
+            if (subscriber.isBehind || event.seq <= subscriber.sentThrough) continue
             if (isFull(subscriber)) subscriber.isBehind = true
             else {
-              frame ??= encodeEvent(event, subscriber.filter)
-              enqueue(subscriber, frame)
+              enqueue(subscriber, frames.of(event, subscriber.filter))
               subscriber.sentThrough = event.seq
             }
           }
-        }
     },
 
     /** Sends a heartbeat to every stream that keeps up, and disconnects the clients that stopped reading. */
     sendHeartbeat() {
-      const frame = encodeHeartbeat(eventLog.newest().id)
+      const frame = encodeHeartbeat(window.newest()?.id ?? '')
       for (const subscriber of subscribers) {
         if (!isFull(subscriber) && !subscriber.isBehind) {
           subscriber.stalledHeartbeats = 0
+          if (subscriber.sentThrough > newestSeq()) continue // the id would make the client resume before its last event
           enqueue(subscriber, frame)
         } else if (++subscriber.stalledHeartbeats > MAX_STALLED_HEARTBEATS) {
-          remove(subscriber)
-          subscriber.controller.error(new Error('The client has not read its events for too long.'))
+          disconnect(subscriber, new Error('The client has not read its events for too long.'))
         }
       }
+    },
+  }
+}
+
+/** Encodes each event once, and a reorg once for each filter, because it lists what the filter selects. */
+function createFrames() {
+  const framesOf = new WeakMap<LoggedEvent, Map<string, Uint8Array>>()
+  return {
+    of(event: LoggedEvent, filter: EventFilter): Uint8Array {
+      const frames = framesOf.get(event) ?? new Map<string, Uint8Array>()
+      framesOf.set(event, frames)
+      const key = event.type === 'reorg' ? keyOf(filter) : ALL
+      const frame = frames.get(key) ?? encodeEvent(event, filter)
+      frames.set(key, frame)
+      return frame
     },
   }
 }

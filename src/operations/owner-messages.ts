@@ -112,7 +112,7 @@ export async function relayOwnerMessage(context: Context, signed: SignedOwnerMes
   const message = { ...signed.message, nonce, deadline }
   const digest = digestOf(terms.domain, primaryType, message)
   // Whoever signed a repeated body may not be the owner any more.
-  const { address: recovered } = await recoverSigner(digest, signature)
+  const { address: recovered } = recoverSigner(digest, signature)
   const relay: RelayRequest = {
     digest,
     kind: 'owner',

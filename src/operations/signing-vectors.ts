@@ -1,5 +1,4 @@
-import { type Address, type Hex, padHex } from 'viem'
-import { privateKeyToAddress, sign } from 'viem/accounts'
+import { type Address, type Hex, padHex, serializeSignature } from 'viem'
 import { readSigningDomains, signingContractOf } from '../chain/signing-domains.ts'
 import { TriggerType } from '../protocol/enums.ts'
 import type { ExitRule } from '../protocol/exit-rule.ts'
@@ -7,11 +6,12 @@ import { type Domain, hashExits, type Message, type PrimaryType } from '../proto
 import { presentExitRule } from '../resources/exit-rule.ts'
 import { signingVectors } from '../resources/signing-vectors.ts'
 import { presentTypedData, primaryTypes } from '../resources/typed-data.ts'
+import { signHash } from '../secp256k1/sign-and-recover.ts'
 import { defineOperation } from './define-operation.ts'
 
 // A well-known key.
 const VECTOR_KEY: Hex = `0x${'01'.repeat(32)}`
-const VECTOR_SIGNER = privateKeyToAddress(VECTOR_KEY)
+const VECTOR_SIGNER: Address = '0x1a642f0E3c3aF545E7AcBD38b07251B3990914F1'
 
 export const getSigningVectors = defineOperation(
   {
@@ -50,7 +50,7 @@ async function toVector(domain: Domain, primaryType: PrimaryType) {
     typedData,
     ...(exits && { exits: exits.map(presentExitRule) }),
     digest,
-    signature: await sign({ hash: digest, privateKey: VECTOR_KEY, to: 'hex' }),
+    signature: serializeSignature(signHash(digest, VECTOR_KEY)),
   }
 }
 

@@ -41,7 +41,7 @@ export const getVaultStats = defineOperation(
     const { figures, agents } = await readFigures(trading, history, vault, block)
     const { points, opening } = await history.sharePrices(vault.address, range, figures.block)
     const symbols = new Map(registered.tokens.map(({ address, symbol }) => [address, symbol]))
-    const isComplete = agents.lagBlocks === 0
+    const isKnown = agents.lagBlocks === 0 && figures.used !== undefined && agents.usedByOthers !== undefined
     return {
       vaultId: vaultSlug(vault),
       contractAddress: vault.address,
@@ -57,7 +57,7 @@ export const getVaultStats = defineOperation(
       agents: presentStatuses(agents.byStatus),
       allocation: {
         cap: `${figures.cap}`,
-        used: figures.used === undefined || !isComplete ? null : `${figures.used}`,
+        used: isKnown ? `${(figures.used ?? 0n) + (agents.usedByOthers ?? 0n)}` : null,
       },
       liquidity: vault.liquidityTerms ? presentLiquidity(vault.liquidityTerms) : null,
       asOf: presentAsOf(figures.block),
@@ -67,16 +67,19 @@ export const getVaultStats = defineOperation(
 )
 
 /**
- * Reads the figures of a vault together with all agents that trade in it. Reads again if an agent joined in between, and
+ * Reads the figures of a vault together with its agents. What they use of their caps is the sum of their samples, but for
+ * the agents that have changed since: those are read with the figures. Reads again if another agent trades in between, and
  * throws HISTORY_UNAVAILABLE if that keeps happening.
  */
 async function readFigures(trading: TradingChain, history: History, { address }: Vault, block: Block) {
   let agents = await history.vaultAgents(trading, address, block)
   for (let attempt = 0; attempt < MAX_READ_ATTEMPTS; attempt++) {
-    const figures = await getVaultFigures(trading, address, agents.trading)
-    const included = new Set(agents.trading)
-    if (figures.block.number > agents.asOf.number) agents = await history.vaultAgents(trading, address, figures.block)
-    if (agents.trading.every(id => included.has(id))) return { figures, agents }
+    const { changed } = agents
+    const figures = await getVaultFigures(trading, address, changed)
+    const isAsOld = figures.block.number <= agents.asOf.number || agents.lagBlocks > 0
+    if (isAsOld && agents.uncounted.length === 0) return { figures, agents }
+    agents = await history.vaultAgents(trading, address, figures.block, changed)
+    if (agents.changed.length === changed.length) return { figures, agents }
   }
   throw refuse('HISTORY_UNAVAILABLE')
 }

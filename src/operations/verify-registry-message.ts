@@ -57,7 +57,7 @@ async function findSignedNonce(
   const count = Number(current < MAX_NONCES ? current + 1n : MAX_NONCES)
   const nonces = Array.from({ length: count }, (_, back) => current - BigInt(back))
   for (const nonce of nonces) {
-    const { address } = await recoverSigner(digestAt(nonce), signature)
+    const { address } = recoverSigner(digestAt(nonce), signature)
     if (address === signer) return nonce
     if (address === null) break
   }

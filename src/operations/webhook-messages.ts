@@ -82,7 +82,7 @@ async function findParty(
   signature: Hex,
 ): Promise<WebhookParty> {
   const digest = digestOf(signed.domain, signed.primaryType, signed.message)
-  const { address } = await recoverSigner(digest, signature)
+  const { address } = recoverSigner(digest, signature)
   if (address === owner) return 'owner'
   if (address === signer) return 'signer'
   if ((await checkSignature(chain, owner, signed, signature)).isValid) return 'owner'

@@ -1,36 +1,63 @@
-import { type FacilitatorClient, HTTPFacilitatorClient } from '@x402/core/http'
-import { SettleError, VerifyError } from '@x402/core/types'
+import type { PaymentPayload } from '@x402/core/types'
 import type { Hex } from 'viem'
+import { z } from 'zod'
 import { type Facilitator, toReasonCode } from './facilitator.ts'
+import type { PaymentRequirements } from './requirements.ts'
 
 const PENDING = 'settlement_pending'
 
+const reasonCode = z
+  .string()
+  .nullish()
+  .transform(reason => reason ?? undefined)
+const verification = z.object({ isValid: z.boolean(), invalidReason: reasonCode })
+const settlement = z.object({ success: z.boolean(), errorReason: reasonCode, transaction: z.string() })
+/** Error responses need no transaction. */
+const failedSettlement = settlement.omit({ transaction: true })
+
 /** Returns a facilitator at a URL that implements the x402 HTTP interface. */
 export function hostedFacilitator(url: string, timeoutMs: number): Facilitator {
-  // Created for each call, because an isolate may not fetch in its global scope.
-  const client = (): FacilitatorClient => new HTTPFacilitatorClient({ url, timeoutMs })
+  const post = (path: 'verify' | 'settle', payload: PaymentPayload, requirements: PaymentRequirements) =>
+    postJson(`${url.replace(/\/+$/, '')}/${path}`, timeoutMs, {
+      x402Version: payload.x402Version,
+      paymentPayload: payload,
+      paymentRequirements: requirements,
+    })
   return {
     async verify({ payload }, requirements) {
       try {
-        const { isValid, invalidReason } = await client().verify(payload, requirements)
-        return isValid ? { kind: 'valid' } : { kind: 'refused', reason: toReasonCode(invalidReason) }
-      } catch (error) {
-        if (error instanceof VerifyError) return { kind: 'refused', reason: toReasonCode(error.invalidReason) }
+        const { ok, body } = await post('verify', payload, requirements)
+        const { isValid, invalidReason } = verification.parse(body)
+        return ok && isValid ? { kind: 'valid' } : { kind: 'refused', reason: toReasonCode(invalidReason) }
+      } catch {
         return { kind: 'unavailable' }
       }
     },
     async settle({ payload }, requirements) {
       try {
-        const { success, transaction, errorReason } = await client().settle(payload, requirements)
-        if (success) return { kind: 'settled', transaction: transaction as Hex }
+        const { ok, body } = await post('settle', payload, requirements)
+        if (ok) {
+          const { success, transaction } = settlement.parse(body)
+          if (success) return { kind: 'settled', transaction: transaction as Hex }
+        }
+        const { errorReason } = failedSettlement.parse(body)
         return errorReason === PENDING ? { kind: 'unknown' } : { kind: 'refused', reason: toReasonCode(errorReason) }
-      } catch (error) {
-        if (error instanceof SettleError && error.errorReason !== PENDING)
-          return { kind: 'refused', reason: toReasonCode(error.errorReason) }
+      } catch {
         return { kind: 'unknown' }
       }
     },
   }
+}
+
+/** Posts JSON and returns the JSON of the response. Throws if the whole response is not there within the timeout. */
+async function postJson(url: string, timeoutMs: number, content: object): Promise<{ ok: boolean; body: unknown }> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(content),
+    signal: AbortSignal.timeout(timeoutMs),
+  })
+  return { ok: response.ok, body: await response.json() }
 }
 
 const REACHABILITY_TIMEOUT_MS = 2_000

@@ -1,6 +1,6 @@
 import { type Address, getAddress, type Hex, hashMessage, hashTypedData, zeroAddress } from 'viem'
+import { recoverAddress } from '../secp256k1/sign-and-recover.ts'
 import { exitsHashMistakes, type MistakenDigest } from './exits-hash-mistakes.ts'
-import { signerRecovery } from './recover-signer.ts'
 import {
   type Domain,
   digestOf,
@@ -41,8 +41,8 @@ export function findSignatureMistake(
   deployment: DeploymentDomains,
 ): SignatureMistake | undefined {
   const form = toCanonicalForm(signature)
-  const recover = form && signerRecovery(form.signature)
-  if (form === undefined || recover === undefined) return undefined
+  if (form === undefined) return undefined
+  const recover = (digest: Hex) => recoverAddress(digest, form.signature)
   const correctDigest = digestOf(signed.domain, signed.primaryType, signed.message)
   if (form.mistake && recover(correctDigest) === signer) return form.mistake
   for (const { digest, ...mistake } of mistakenDigests(signed, deployment))

@@ -54,6 +54,13 @@ const WITHOUT_EXECUTION: readonly TradeType[] = ['PositionClosed', 'ExitLadderUp
 /** Returns whether a trade bought or sold something. */
 export const isExecution = ({ type }: Pick<Trade, 'type'>): boolean => !WITHOUT_EXECUTION.includes(type)
 
+/**
+ * Returns whether a record without new executions stays as it is up to a time. What it holds is valued once in an hour: an
+ * agent that only holds would otherwise cost as much as one that trades.
+ */
+export const isCurrent = (record: TrackRecord, timestamp: number): boolean =>
+  !isHolding(record) || record.hour >= hourOf(timestamp)
+
 /** Returns whether a record has tokens at the start of its hour. */
 export const isHolding = ({ holdings }: Pick<TrackRecord, 'holdings'>): boolean => Object.keys(holdings).length > 0
 

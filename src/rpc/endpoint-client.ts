@@ -18,17 +18,26 @@ export type Endpoint = {
   restUntil: number
   /** How often in a row the node failed. */
   failures: number
+  /** Whether the node may accept several requests in one HTTP request. */
+  acceptsBatches: boolean
   /** Whether the node may support eth_sendRawTransactionSync. */
   supportsSyncSend: boolean
+  /**
+   * How many transactions the node gets in one batch, how many batches in a row were slow, and until when it gets none (epoch
+   * milliseconds); see submit-batch.ts.
+   */
+  sendBatches: { size: number; slow: number; pausedUntil: number }
 }
 
 /** The logs of a range that the indexer reads at once take about half of it. */
 const MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 
+/** The first batch of transactions to a node shows whether it holds each until it is in a block. */
+export const MIN_SEND_BATCH = 4
+
 /** Creates the client of one node. `node` is its name in metrics. Nothing is sent yet. */
 export function createEndpoint(url: string, node: string): Endpoint {
   let lastId = 0
-  let acceptsBatches = true
   const envelope = ({ method, params }: RpcRequest) => ({ jsonrpc: '2.0', id: ++lastId, method, params })
 
   /** Sends requests as one HTTP request and parses what comes back. */
@@ -78,7 +87,7 @@ export function createEndpoint(url: string, node: string): Endpoint {
   }
 
   async function sendBatch(requests: readonly RpcRequest[], signal: AbortSignal): Promise<RpcResponse[]> {
-    if (!acceptsBatches || requests.length <= 1) return sendOneByOne(requests, signal)
+    if (!endpoint.acceptsBatches || requests.length <= 1) return sendOneByOne(requests, signal)
     const bodies = requests.map(envelope)
     const parse = (replies: unknown): RpcResponse[] | undefined => {
       if (Array.isArray(replies) && replies.length === bodies.length)
@@ -93,7 +102,7 @@ export function createEndpoint(url: string, node: string): Endpoint {
     }
     const responses = await exchange(bodies, signal, requests, parse, responses => responses)
     if (responses) return responses
-    acceptsBatches = false
+    endpoint.acceptsBatches = false
     return sendOneByOne(requests, signal)
   }
 
@@ -103,7 +112,16 @@ export function createEndpoint(url: string, node: string): Endpoint {
     return responses
   }
 
-  return { send, sendBatch, restUntil: 0, failures: 0, supportsSyncSend: true }
+  const endpoint: Endpoint = {
+    send,
+    sendBatch,
+    restUntil: 0,
+    failures: 0,
+    acceptsBatches: true,
+    supportsSyncSend: true,
+    sendBatches: { size: MIN_SEND_BATCH, slow: 0, pausedUntil: 0 },
+  }
+  return endpoint
 }
 
 const tooLarge = () => new RangeError(`a response of more than ${MAX_RESPONSE_BYTES} bytes`)

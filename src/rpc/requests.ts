@@ -157,6 +157,21 @@ export const receiptRequest = (hash: Hex): RpcRequest<NodeReceipt | null> => ({
   isResult: nullOr(isReceipt),
 })
 
+/** Requests the receipts of a block. Only those of transactions that `isWanted` selects are validated: use no others. */
+export const blockReceiptsRequest = (
+  block: number,
+  isWanted: (hash: Hex) => boolean,
+): RpcRequest<NodeReceipt[] | null> => ({
+  method: 'eth_getBlockReceipts',
+  params: [toTag(block)],
+  isResult: nullOr(
+    listOf(
+      (value): value is NodeReceipt =>
+        !isWanted((value as NodeReceipt | null)?.transactionHash ?? '0x') || isReceipt(value),
+    ),
+  ),
+})
+
 /** Requests the logs of an inclusive range of blocks. */
 export const logsRequest = (
   filter: LogFilter,

@@ -23,7 +23,7 @@ export type SubmitOptions = {
   turn?: number
 }
 
-const ACCEPTANCE_TIMEOUT_MS = 5_000
+export const ACCEPTANCE_TIMEOUT_MS = 5_000
 
 /**
  * Sends signed bytes to one node: the preferred one, which is another one for the next call if this one fails, or the one
@@ -78,7 +78,7 @@ const WRONG_CHAIN = /chain ?id/i
 const SYNC_TIMEOUT_CODE = 4
 
 /** Returns what a node's error about signed bytes means. An unknown message leaves the outcome open. */
-function classifySendError(error: RpcError): Submission {
+export function classifySendError(error: RpcError): Submission {
   const { code, message } = error
   for (const [pattern, kind] of KNOWN_MESSAGES) if (pattern.test(message)) return { kind }
   if (MALFORMED.test(message)) return { kind: 'malformed', message: redact(message) }

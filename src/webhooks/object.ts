@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { parseConfig, type WebhookConfig } from '../config.ts'
-import { eventStreamsOf } from '../live/client.ts'
+import { eventLogOf } from '../live/client.ts'
 import type { LogCursor } from '../live/store.ts'
 import { attempt, type DeliveryRules } from './attempt.ts'
 import { createDelivery, type Delivery } from './delivery.ts'
@@ -193,7 +193,7 @@ export class WebhooksObject extends DurableObject<Env> {
 
   #rules = (): DeliveryRules => deliveryRulesOf(this.#settings(), this.#config.baseUrl)
 
-  #log = () => eventStreamsOf(this.env.EVENT_STREAMS, { id: Number(this.#chainId) })
+  #log = () => eventLogOf(this.env.EVENT_STREAMS, { id: Number(this.#chainId) })
 
   #readLog = (cursor: LogCursor) => this.#log().readAgentEvents(this.#agentId, cursor, EVENTS_PER_READ)
 

@@ -54,8 +54,13 @@ export async function startProxy(node: string, { urls, secret }: { urls: number;
   async function respond(body: RpcCall | RpcCall[]): Promise<unknown> {
     const calls = [body].flat()
     if (!calls.some(isSend)) return distort(calls, await forward(body))
-    const responses = await Promise.all(calls.map(call => (isSend(call) ? accept(call) : forward(call))))
-    return Array.isArray(body) ? responses : responses[0]
+    const respondToOne = (call: RpcCall) => (isSend(call) ? accept(call) : forward(call))
+    if (!Array.isArray(body)) return respondToOne(body)
+    if (!plan?.isSequencer) return Promise.all(calls.map(respondToOne))
+    // A sequencer works off a batch one by one.
+    const responses: unknown[] = []
+    for (const call of calls) responses.push(await respondToOne(call))
+    return responses
   }
 
   /**

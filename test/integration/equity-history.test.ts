@@ -10,12 +10,14 @@ import { workerVars } from '../../devnet/worker-vars.ts'
 import { createChain, type TradingChain } from '../../src/chain/configured-chain.ts'
 import { parseConfig } from '../../src/config.ts'
 import { CursorMoved } from '../../src/history/commit-at-cursor.ts'
+import { readDueAgents } from '../../src/history/due-samples.ts'
 import { createEquitySampler } from '../../src/history/equity-sampler.ts'
 import { indexKeyOf } from '../../src/history/index-key.ts'
 import { lastSamplePerInterval } from '../../src/history/read-time-series.ts'
 import { openSampleStore } from '../../src/history/sample-store.ts'
 import { openIndexStore } from '../../src/history/store.ts'
 import type { IndexCursor } from '../../src/history/tables/cursor.ts'
+import { thinOldSamples } from '../../src/history/thin-old-samples.ts'
 import worker from '../../src/index.ts'
 import { chain, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
@@ -223,20 +225,82 @@ describe('sampling', () => {
   it('looks again for what is due if a reorg happens meanwhile', async () => {
     const samples = openSampleStore(env.HISTORY, trading)
     const finish = vi.fn(samples.finish)
-    const findDue = vi.fn(async (...query: Parameters<typeof samples.findDue>) => {
-      const due = await samples.findDue(...query)
-      if (findDue.mock.calls.length === 1) sampler.onReorg()
-      return due
+    const startPass = vi.fn(async (...query: Parameters<typeof samples.startPass>) => {
+      const pass = await samples.startPass(...query)
+      if (startPass.mock.calls.length === 1) sampler.onReorg()
+      return pass
     })
-    const sampler = createEquitySampler({ chain: trading, samples: { ...samples, findDue, finish }, vaults: () => [] })
+    const sampler = createEquitySampler({
+      chain: trading,
+      samples: { ...samples, startPass, finish },
+      vaults: () => [],
+    })
     const cursor = await readCursor()
     expect(await sampler.sampleRound(cursor, async () => undefined)).toBe(true)
-    expect({ lookups: findDue.mock.calls.length, finished: finish.mock.calls.length }).toEqual({
+    expect({ lookups: startPass.mock.calls.length, finished: finish.mock.calls.length }).toEqual({
       lookups: 1,
       finished: 0,
     })
     await sampler.sampleRound(cursor, async () => undefined)
-    expect(findDue).toHaveBeenCalledTimes(2)
+    expect(startPass).toHaveBeenCalledTimes(2)
+  })
+})
+
+/** Adds samples of agents that do not exist: `at` times, each at a block of its own, with an open position. */
+const addSamples = (agentIds: readonly number[], times: readonly number[], isNewest: boolean) =>
+  env.HISTORY.prepare(
+    `INSERT INTO equity (agent_id, timestamp, block, until, vault, cap, used, equity, realized, unrealized, drawdown_bps, open_count, stale)
+    SELECT agent.value, time.value, time.key, ${isNewest ? 'NULL' : 'time.key + 1'}, 'none', '0', '0', '0', '0', '0', 0, 1, 0
+    FROM json_each(?1) AS agent CROSS JOIN json_each(?2) AS time`,
+  )
+    .bind(JSON.stringify(agentIds), JSON.stringify(times))
+    .run()
+const removeSamples = () => env.HISTORY.prepare("DELETE FROM equity WHERE vault = 'none'").run()
+
+describe('a pass of samples', () => {
+  const ids = [1, 2, 3, 4, 5].map(index => 9e14 + index)
+  const [first, second, third, fourth, fifth] = ids.map(BigInt)
+  const quarter = 4
+  const pass = { vaults: [], previous: { changedTo: 1e9, quarter: 3 }, progress: { changedTo: 1e9, quarter } }
+  const dueAfter = (after: bigint) => readDueAgents(env.HISTORY, pass, { after, limit: 2 })
+
+  it('reads its agents in pages, and goes on where it was interrupted', async () => {
+    const before = BigInt(9e14)
+    await addSamples(ids, [quarter * QUARTER - 1], true)
+    expect(await dueAfter(before)).toEqual([first, second])
+    expect(await dueAfter(second as bigint)).toEqual([third, fourth])
+    expect(await dueAfter(fourth as bigint)).toEqual([fifth])
+    expect(await dueAfter(fifth as bigint)).toEqual([])
+    // Sampled in this quarter of an hour, and no longer due.
+    await env.HISTORY.prepare('UPDATE equity SET timestamp = ?1 WHERE agent_id <= ?2 AND agent_id > 9e14')
+      .bind(quarter * QUARTER, Number(third))
+      .run()
+    expect(await dueAfter(before)).toEqual([fourth, fifth])
+    await removeSamples()
+  })
+})
+
+describe('old samples', () => {
+  it('are thinned to the last one of each day', async () => {
+    const agentId = 9e14
+    const times = Array.from({ length: 3 * 24 }, (_, hour) => hour * HOUR)
+    await addSamples([agentId], times, false)
+    const readTimes = async () => {
+      const query = env.HISTORY.prepare('SELECT timestamp FROM equity WHERE agent_id = ?1 ORDER BY timestamp')
+      return (await query.bind(agentId).raw<[number]>()).map(([time]) => time)
+    }
+    const thinAt = async (timestamp: number) => {
+      const statements = await thinOldSamples(env.HISTORY, { ...(await readCursor()), timestamp })
+      if (statements.length > 0) await env.HISTORY.batch(statements)
+    }
+    await thinAt(90 * DAY + DAY - 1)
+    expect(await readTimes()).toEqual(times)
+    await thinAt(92 * DAY)
+    expect(await readTimes()).toEqual([23 * HOUR, 47 * HOUR, ...times.slice(48)])
+    await thinAt(93 * DAY)
+    expect(await readTimes()).toEqual([23 * HOUR, 47 * HOUR, 71 * HOUR])
+    await env.HISTORY.prepare('UPDATE sampling SET thinned_to = -1').run()
+    await removeSamples()
   })
 })
 

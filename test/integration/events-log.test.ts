@@ -1,8 +1,9 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, it, vi } from 'vitest'
-import type { StreamEvent } from '../../src/live/event.ts'
+import type { EventFilter, LoggedEvent, StreamEvent } from '../../src/live/event.ts'
 import { FIRST_OFF_CHAIN_INDEX } from '../../src/live/event-id.ts'
+import { createLogWindow } from '../../src/live/log-window.ts'
 import { type EventLog, openEventLog } from '../../src/live/store.ts'
 import { createSubscribers } from '../../src/live/subscribers.ts'
 import { listen } from '../support/event-stream.ts'
@@ -75,6 +76,9 @@ it('a client resumes exactly after its last event, whatever branch that was on',
       expect(idsAfter(opened, '105-999999')).toEqual([])
       expect(idsAfter(opened, '106-3')).toEqual([])
       expect(idsAfter(opened, '107-0')).toBe('ahead')
+      expect(idsAfter(opened, '1106-0')).toBe('ahead')
+      // So far ahead that the index is not read for it.
+      expect(idsAfter(opened, '1107-0')).toBe('unknown')
       expect(idsAfter(opened, '99-999999')).toBe('unknown')
       expect(idsAfter(opened, '105-0.1')).toBe('unknown')
     }
@@ -107,41 +111,87 @@ it('an alert stays active, across restarts, until it is cleared', () =>
     expect([...reopen().activeAlerts]).toEqual(['breach'])
   }))
 
+/** Opens streams of a log as a shard does. `publish` appends events to the log and pushes them. */
+function openStreams(log: EventLog) {
+  const window = createLogWindow()
+  window.startAt(log.newest())
+  const readLog = vi.fn(async (...query: Parameters<EventLog['page']>) => log.page(...query))
+  const subscribers = createSubscribers({ window, readLog })
+  return {
+    subscribers,
+    window,
+    readLog,
+    open(filter: EventFilter, after = log.newest()) {
+      const seat = subscribers.reserve('a', 10)
+      if (typeof seat === 'string') throw new Error(seat)
+      return subscribers.open({ filter, seat }, after.seq, after.id)
+    },
+    publish(events: readonly LoggedEvent[]) {
+      subscribers.publish(window.append(events, log.newest()))
+    },
+  }
+}
+
 it('a slow client is served from the log, and gets every event once and in order', () =>
   withLog(async log => {
-    const pages = vi.spyOn(log, 'page')
-    const subscribers = createSubscribers(log)
-    const slow = listen(
-      new Response(subscribers.open({ filter: { agentId: 7 }, client: 'a' }, log.newest().seq, log.newest().id)),
-    )
+    const { open, publish, readLog } = openStreams(log)
+    const slow = listen(new Response(open({ agentId: 7 })))
     await slow.until(() => slow.comments.includes('open'))
-    pages.mockClear()
-    const padding = 'x'.repeat(1_000)
+    const padding = 'x'.repeat(4_000)
     const expected: string[] = []
     for (let block = 101; block <= 600; block++) {
       const events = [trade(block, 0), trade(block, 1, 8)].map(event => ({
         ...event,
         data: { ...event.data, padding },
       }))
-      const [logged] = log.appendFromChain(events, { block, hash: HASH })
-      expected.push(logged?.id ?? '')
-      subscribers.publish(log.page({}, log.newest().seq - 2, 2).events)
+      const logged = log.appendFromChain(events, { block, hash: HASH })
+      expected.push(logged[0]?.id ?? '')
+      publish(logged)
     }
     await slow.until(() => slow.events.length === expected.length)
     expect(slow.events.map(({ id }) => id)).toEqual(expected)
-    expect(pages.mock.calls.some(([filter]) => filter.agentId === 7)).toBe(true)
-    subscribers.publish(log.appendFromChain([trade(601, 0)], { block: 601, hash: HASH }))
+    expect(readLog.mock.calls.some(([filter]) => filter.agentId === 7)).toBe(true)
+    publish(log.appendFromChain([trade(601, 0)], { block: 601, hash: HASH }))
     expect((await slow.until(() => slow.events.find(({ id }) => id === '601-0'))).event).toBe('trade')
+  }))
+
+it('a client that resumes within the newest events of an object causes no read of the log', () =>
+  withLog(async log => {
+    const { open, publish, readLog } = openStreams(log)
+    const start = log.newest()
+    publish(log.appendFromChain([trade(101, 0), trade(102, 0, 8)], { block: 102, hash: HASH }))
+    publish([log.withdraw({ id: 1, ancestor: 101, lost: 102 })])
+    const [all, ofAgent] = [listen(new Response(open({}, start))), listen(new Response(open({ agentId: 7 }, start)))]
+    await all.until(() => all.events.length === 3)
+    await ofAgent.until(() => ofAgent.events.length === 2)
+    expect(all.events.map(({ id }) => id)).toEqual(['101-0', '102-0', `102-${FIRST}`])
+    expect(all.events[2]?.data.withdrawn).toEqual(['102-0'])
+    expect(ofAgent.events[1]?.data.withdrawn).toEqual([])
+    expect(readLog).not.toHaveBeenCalled()
+  }))
+
+it('a stream that is ahead of its object gets no event twice, and no heartbeat with an older id', () =>
+  withLog(async log => {
+    const { open, publish, subscribers } = openStreams(log)
+    const pushed = log.appendFromChain([trade(101, 0)], { block: 101, hash: HASH })
+    const ahead = listen(new Response(open({})))
+    await ahead.until(() => ahead.comments.includes('open'))
+    subscribers.sendHeartbeat()
+    publish(pushed)
+    publish(log.appendFromChain([trade(102, 0)], { block: 102, hash: HASH }))
+    await ahead.until(() => ahead.events.length > 0)
+    expect(ahead.events.map(({ id }) => id)).toEqual(['102-0'])
+    expect(ahead.comments).toEqual(['open'])
   }))
 
 it('a client that stops reading is disconnected after five heartbeats; others get the heartbeats', () =>
   withLog(async log => {
-    const subscribers = createSubscribers(log)
-    const alive = listen(new Response(subscribers.open({ filter: {}, client: 'a' }, log.newest().seq, log.newest().id)))
-    const dead = subscribers.open({ filter: {}, client: 'a' }, log.newest().seq, log.newest().id).getReader()
+    const { open, publish, subscribers } = openStreams(log)
+    const alive = listen(new Response(open({})))
+    const dead = open({}).getReader()
     const heartbeats = () => alive.comments.filter(comment => comment === 'heartbeat').length
     const padding = 'x'.repeat(40_000)
-    subscribers.publish(log.appendOffChain([{ ...intent, data: { padding } }]))
+    publish(log.appendOffChain([{ ...intent, data: { padding } }]))
     for (let sent = 0; sent < 5; sent++) {
       await alive.until(() => heartbeats() === sent && alive.events.length > 0)
       subscribers.sendHeartbeat()

@@ -1,6 +1,12 @@
 import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { shardName } from '../../src/live/client.ts'
+import type { StreamEvent } from '../../src/live/event.ts'
+import { type EventLog, openEventLog } from '../../src/live/store.ts'
+import { streamPlacesOf } from '../../src/live/stream-places.ts'
+import type { StreamOpening } from '../../src/live/stream-request.ts'
+import { MAX_STREAMS_PER_OBJECT } from '../../src/live/subscribers.ts'
 import { GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { listen, type StreamListener } from '../support/event-stream.ts'
@@ -26,7 +32,7 @@ async function connect(path: string, headers: Record<string, string> = {}): Prom
   return listener
 }
 afterEach(async () => {
-  await Promise.all(open.splice(0).map(listener => listener.leave()))
+  await Promise.allSettled(open.splice(0).map(listener => listener.leave()))
 })
 
 /** Collects the log lines of a level until the mocks are restored. */
@@ -36,7 +42,18 @@ function captureLog(level: 'error' | 'warn'): Body[] {
   return lines
 }
 
-const streams = () => env.EVENT_STREAMS.getByName(`${deployment.chainId}`)
+const eventLog = () => env.EVENT_STREAMS.getByName(`${deployment.chainId}`)
+const shard = (index: number) => env.EVENT_STREAM_SHARDS.getByName(shardName({ id: deployment.chainId }, index))
+const shardOf = (client: string) => streamPlacesOf(client, 250, 16)[0]?.object ?? 0
+/** Addresses whose streams are in different objects. */
+const addresses = Array.from({ length: 64 }, (_, index) => `192.0.2.${index}`)
+  .filter((address, index, all) => all.findIndex(other => shardOf(other) === shardOf(address)) === index)
+  .slice(0, 3)
+const openingOf = (opening: Partial<StreamOpening>) =>
+  new Request('http://streams/', {
+    method: 'POST',
+    body: JSON.stringify({ filter: {}, client: 'a', maxStreams: 250, ...opening }),
+  })
 
 let trader: Trader
 beforeAll(async () => {
@@ -62,14 +79,11 @@ describe('one address', () => {
 })
 
 describe('an id far ahead of the log', () => {
-  it('is refused without a read of the chain', async () => {
+  it('is refused', async () => {
     await connect('/events')
-    const requests = vi.spyOn(globalThis, 'fetch')
     const refused = await request('/events?lastEventId=999999999-0')
     expect(refused.status).toBe(400)
     expect(await refused.json()).toMatchObject({ code: 'EVENT_ID_UNKNOWN' })
-    expect(requests).not.toHaveBeenCalled()
-    vi.restoreAllMocks()
   })
 })
 
@@ -116,20 +130,17 @@ describe('a stream', () => {
   })
 })
 
-it('refuses a stream beyond the capacity of the object', async () => {
-  const openingOf = (client: string) => ({ method: 'POST', body: JSON.stringify({ filter: {}, client }) })
+it('refuses a stream beyond the capacity of its object', async () => {
   let held: Response[] = []
-  await runInDurableObject(streams(), async object => {
-    const requests = Array.from(
-      { length: 4_000 },
-      (_, client) => new Request('http://streams/', openingOf(`${client}`)),
-    )
-    held = await Promise.all(requests.map(request => object.fetch(request)))
+  const full = shard(shardOf('unknown'))
+  await runInDurableObject(full, async object => {
+    const clients = Array.from({ length: MAX_STREAMS_PER_OBJECT }, (_, client) => `${client}`)
+    held = await Promise.all(clients.map(client => object.fetch(openingOf({ client }))))
   })
   const lines = { error: captureLog('error'), warn: captureLog('warn') }
   const response = await request('/events')
   vi.restoreAllMocks()
-  await runInDurableObject(streams(), () => Promise.all(held.map(({ body }) => body?.cancel())))
+  await runInDurableObject(full, () => Promise.all(held.map(({ body }) => body?.cancel())))
   expect([response.status, (await response.json<Body>()).code]).toEqual([503, 'TOO_MANY_STREAMS'])
   const isRefusal = ({ code }: Body) => code === 'TOO_MANY_STREAMS'
   expect(lines.error.filter(isRefusal)).toEqual([])
@@ -311,9 +322,121 @@ describe('a client that reconnects', () => {
     const positionId = await openPosition(trader, { symbol: 'MSFT', usdcAmount: '50' })
     const { id } = await before.next('trade')
     await before.leave()
-    await evictDurableObject(streams())
+    await evictDurableObject(eventLog())
+    await evictDurableObject(shard(shardOf('unknown')))
     await submit(trader, 'submitReduceIntent', { positionId, exitBps: 5000 })
     const stream = await connect(path, { 'last-event-id': id })
     expect((await stream.next('trade')).data).toMatchObject({ type: 'PositionReduced', positionId })
+  })
+})
+
+describe('streams in different objects', () => {
+  beforeAll(async () => {
+    trader = await newTrader()
+  })
+
+  it('carry the same events with the same ids in the same order, and an id of one resumes in any other', async () => {
+    const path = `/agents/${trader.agentId}/events`
+    const live = await Promise.all(addresses.map(address => connect(path, { 'cf-connecting-ip': address })))
+    const start = live.map(stream => stream.lastEventId())
+    const positionId = await openPosition(trader, { symbol: 'NVDA', usdcAmount: '50' })
+    await submit(trader, 'submitReduceIntent', { positionId, exitBps: 10_000 })
+    const seen = await Promise.all(
+      live.map(async stream => {
+        await stream.until(() => stream.events.some(({ data }) => data.type === 'PositionClosed'))
+        return stream.events.slice(0, stream.events.findIndex(({ data }) => data.type === 'PositionClosed') + 1)
+      }),
+    )
+    expect(new Set(seen.map(events => JSON.stringify(events))).size).toBe(1)
+    expect(new Set(addresses.map(shardOf)).size).toBe(3)
+
+    // An object that the deployment has only with a larger number of them.
+    const filter = { agentId: Number(trader.agentId) }
+    for (const lastEventId of [start[0] ?? '', seen[0]?.[0]?.id ?? '']) {
+      const resumed = listen(await shard(200).fetch(openingOf({ filter, lastEventId })))
+      open.push(resumed)
+      const expected = seen[0]?.slice((seen[0]?.findIndex(({ id }) => id === lastEventId) ?? 0) + 1) ?? []
+      await resumed.until(() => resumed.events.length >= expected.length)
+      expect(resumed.events.slice(0, expected.length)).toEqual(expected)
+    }
+  })
+
+  describe('of a log that nothing else writes to', () => {
+    const unsent: StreamEvent = { type: 'intent', agentId: 7, vault: undefined, data: { unsent: true } }
+    let chainId = 990_000
+    const log = () => env.EVENT_STREAMS.getByName(`${chainId}`)
+
+    /** Writes to the log without its object, which reads it again at the next call, as after a crash. */
+    async function write(change: (eventLog: EventLog, sql: SqlStorage) => void) {
+      await runInDurableObject(log(), (_, { storage }) => change(openEventLog(storage.sql), storage.sql))
+      await evictDurableObject(log())
+    }
+    async function openIn(object: number): Promise<StreamListener> {
+      const stub = env.EVENT_STREAM_SHARDS.getByName(shardName({ id: chainId }, object))
+      const listener = listen(await stub.fetch(openingOf({})))
+      open.push(listener)
+      await listener.until(() => listener.comments.includes('open'))
+      return listener
+    }
+    beforeEach(async () => {
+      chainId++
+      await write(eventLog => eventLog.start(100, '0x00', 0))
+    })
+
+    it('get the events that were logged but not sent when the log died, before the next one', async () => {
+      const live = await Promise.all([0, 1, 2].map(openIn))
+      await write(eventLog => void eventLog.appendOffChain([unsent]))
+      await log().restart()
+      for (const stream of live) {
+        await stream.next('reorg')
+        expect(stream.events.map(({ event }) => event)).toEqual(['intent', 'reorg'])
+        expect(stream.events[0]?.data).toEqual(unsent.data)
+        expect(stream.events[1]?.data.commonAncestor).toBeNull()
+      }
+    })
+
+    it('end when an older state of the log was restored, because its next events may have the same ids', async () => {
+      await write(eventLog => void eventLog.appendOffChain([unsent, unsent]))
+      const live = await openIn(0)
+      await write((_, sql) => void sql.exec('DELETE FROM entry WHERE seq > 1'))
+      await openIn(0)
+      await expect(live.until(() => false)).rejects.toThrow('restored to an older state')
+    })
+
+    it('are counted together, and their objects are not called once they are closed', async () => {
+      const live = await Promise.all([0, 1, 2].map(openIn))
+      expect((await log().status()).streams).toBe(3)
+      await Promise.all(live.map(stream => stream.leave()))
+      await vi.waitUntil(async () => (await log().status()).streams === 0, { timeout: 30_000, interval: 100 })
+      await log().restart()
+      const listening = () =>
+        runInDurableObject(log(), (_, { storage }) => storage.sql.exec('SELECT * FROM listening_shard').toArray())
+      await vi.waitUntil(async () => (await listening()).length === 0, { timeout: 30_000, interval: 20 })
+    })
+  })
+})
+
+describe('the objects of an address', () => {
+  it.each([
+    [250, 16],
+    [4_000, 16],
+    [999, 3],
+    [1, 16],
+    [100_000, 256],
+  ])('hold %i streams, of %i objects', (maxStreams, objects) => {
+    const places = streamPlacesOf('192.0.2.1', maxStreams, objects)
+    expect(places.reduce((sum, place) => sum + place.maxStreams, 0)).toBe(maxStreams)
+    expect(new Set(places.map(({ object }) => object)).size).toBe(places.length)
+    expect(places.every(({ object }) => object >= 0 && object < objects)).toBe(true)
+  })
+
+  it('are spread evenly over all objects', () => {
+    const counts = Array.from({ length: 16 }, () => 0)
+    for (let client = 0; client < 4_000; client++) {
+      const [{ object = 0 } = {}] = streamPlacesOf(`10.0.${client >> 8}.${client & 255}`, 250, 16)
+      counts[object] = (counts[object] ?? 0) + 1
+    }
+    expect(Math.min(...counts)).toBeGreaterThan(150)
+    expect(Math.max(...counts)).toBeLessThan(350)
   })
 })

@@ -3,6 +3,7 @@ import { env } from 'cloudflare:workers'
 import { privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
@@ -32,6 +33,7 @@ const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const
 const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi } as const
 const manager = { address: contracts.PositionManager, abi: positionManagerAbi } as const
 const ownerControls = { address: contracts.OwnerControls as `0x${string}`, abi: ownerControlsAbi } as const
+const allocations = { address: contracts.AllocationManager, abi: allocationManagerAbi } as const
 const oracle = { address: contracts.PriceOracle, abi: priceOracleAbi } as const
 /** A mandate that lets an agent trade again. */
 const NO_LIMITS = {
@@ -180,7 +182,7 @@ const actions: Record<Action, (random: Random, agentId: string) => Promise<void>
     await evictDurableObject(indexer())
   },
   async follow() {
-    await indexer().catchUp()
+    await indexer().sample()
   },
 }
 
@@ -226,6 +228,37 @@ async function expectChainState() {
     const { body } = await call('listAgentsByOwner', { owner: address })
     expect(body.agents.map(({ agentId }: Body) => agentId)).toEqual(await ownedBy(address))
   }
+  const { status, body } = await call('getVaultStats', { id: 'genesis' })
+  expect({ status, body }).toMatchObject({ status: 200, body: { lagBlocks: 0 } })
+  const uses = agentIds.map(agentId =>
+    node.readContract({ ...allocations, functionName: 'allocationUsed', args: [BigInt(agentId)] }),
+  )
+  expect(body.allocation.used).toBe(`${(await Promise.all(uses)).reduce((sum, used) => sum + used, 0n)}`)
+}
+
+/** Each aggregate that triggers keep, and what it is of. */
+const AGGREGATES = [
+  [
+    'SELECT vault, status, agents FROM vault_agents WHERE agents <> 0 ORDER BY vault, status',
+    'SELECT vault, status, count(*) AS agents FROM agents WHERE until IS NULL GROUP BY vault, status ORDER BY vault, status',
+  ],
+  [
+    'SELECT owner, agents FROM owner_agents WHERE agents <> 0 ORDER BY owner',
+    'SELECT owner, count(*) AS agents FROM agents WHERE until IS NULL GROUP BY owner ORDER BY owner',
+  ],
+  [
+    'SELECT vault, used AS total FROM vault_use WHERE used <> 0 ORDER BY vault',
+    `SELECT vault, sum(CAST(used AS INTEGER)) AS total FROM equity WHERE until IS NULL GROUP BY vault
+    HAVING total <> 0 ORDER BY vault`,
+  ],
+] as const
+
+/** Expects every aggregate to equal the count or sum of all rows. */
+async function expectAggregates() {
+  for (const queries of AGGREGATES) {
+    const [kept, computed] = await env.HISTORY.batch(queries.map(query => env.HISTORY.prepare(query)))
+    expect(kept?.results).toEqual(computed?.results)
+  }
 }
 
 describe.each(SEEDS)('seed %i', seed => {
@@ -236,7 +269,7 @@ describe.each(SEEDS)('seed %i', seed => {
       const action = random.pick(allActions)
       history.push(action)
       await actions[action](random, random.pick(agentIds))
-      await expectChainState().catch(error => {
+      await Promise.all([expectChainState(), expectAggregates()]).catch(error => {
         error.message = `after ${history.join(', ')}: ${error.message}`
         throw error
       })

@@ -1,4 +1,3 @@
-import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { createPublicClient, createTestClient, type Hex, http } from 'viem'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
@@ -7,6 +6,7 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { chain, FRONTIER, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
+import { disarmKeeper } from '../support/disarm-keeper.ts'
 import { closeAll, newOwner, type Owner, ownedBy, ownerOf, setMandate } from '../support/owner-calls.ts'
 import { call, deployment } from '../support/surfaces.ts'
 import { allowCost } from '../support/thin-pool.ts'
@@ -21,10 +21,7 @@ const testClient = createTestClient({ mode: 'anvil', transport: http(deployment.
 const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const
 
 const keeper = () => env.KEEPER.get(env.KEEPER.idFromName(`${deployment.chainId}:${contracts.TradeRouter}`))
-async function disarm() {
-  await keeper().runCycle()
-  await runInDurableObject(keeper(), (_, state) => state.storage.deleteAlarm())
-}
+const disarm = () => disarmKeeper(keeper())
 /** Runs a cycle at a time of the service's clock, in milliseconds. */
 async function runCycleAt(now: number) {
   vi.useFakeTimers({ toFake: ['Date'], now })

@@ -1,12 +1,13 @@
 import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { decideExit } from '../../src/keeper/exit-decision.ts'
 import { newEntry } from '../../src/keeper/keeper-entry.ts'
 import { PositionStatus, TriggerType } from '../../src/protocol/enums.ts'
 import type { WatchedPosition } from '../../src/protocol/position.ts'
 import { chain, FRONTIER, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
+import { disarmKeeper } from '../support/disarm-keeper.ts'
 import { randomOf } from '../support/seeded-random.ts'
 import { call, deployment } from '../support/surfaces.ts'
 
@@ -18,7 +19,7 @@ const MAX_PRICE_AGE = 86_400
 const sql = (query: string, ...bindings: SqlStorageValue[]): Promise<void> =>
   runInDurableObject(keeper(), (_, { storage }) => void storage.sql.exec(query, ...bindings))
 
-/** Adds open positions that do not exist on the chain: a cycle's sweep finds 170 of them closed. */
+/** Adds open positions that do not exist on the chain: a cycle finds 170 to 600 of them closed. */
 const FIRST_FILLER = 1_000_000
 const addFillers = () =>
   sql(
@@ -38,8 +39,7 @@ async function opened(
   const trader = await newTrader({ vault: FRONTIER })
   const positionId = await openPosition(trader, { symbol: 'COIN', usdcAmount: '50', exits })
   const { entryPriceUsdc } = (await call('getPosition', { agentId: trader.agentId, positionId })).body.position
-  await keeper().runCycle()
-  await runInDurableObject(keeper(), (_, { storage }) => storage.deleteAlarm())
+  await disarmKeeper(keeper())
   await sweepAfter(FIRST_FILLER)
   return { trader, positionId, moveTo: factor => chain.setPrice('COIN', ((entryPriceUsdc / 1e6) * factor).toFixed(2)) }
 }
@@ -91,6 +91,52 @@ describe('a keeper of many positions', () => {
     await sweepAfter(Number(positionId) - 1)
     await keeper().runCycle()
     expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
+  })
+
+  it('finds with the sweep what changed on the chain without an event that it read', async () => {
+    const { trader, positionId, moveTo } = await opened('-500:10000')
+    await keeper().runCycle()
+    expect((await submit(trader, 'submitExitLadderIntent', { positionId, exits: '-100:10000' })).status).toBe(201)
+    await sql(`UPDATE keeper SET value = value + 1000 WHERE name = 'events'`)
+    await sweepAfter(Number(positionId) - 1)
+    await keeper().runCycle()
+    await sweepAfter(FIRST_FILLER)
+    await moveTo(0.98)
+    await keeper().runCycle()
+    expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
+  })
+
+  it('visits few rows in a cycle', async () => {
+    await keeper().runCycle()
+    const rowsRead = await runInDurableObject(keeper(), async (instance, { storage }) => {
+      const exec = vi.spyOn(storage.sql, 'exec')
+      await instance.runCycle()
+      const cursors = exec.mock.results.map(({ value }) => value as SqlStorageCursor<Record<string, SqlStorageValue>>)
+      exec.mockRestore()
+      return cursors.reduce((sum, cursor) => sum + cursor.rowsRead, 0)
+    })
+    expect(rowsRead).toBeGreaterThan(0)
+    expect(rowsRead).toBeLessThan(3_000)
+  })
+
+  it('reads positions that wait for something else than a price in turns', async () => {
+    const first = FIRST_FILLER + 4_000
+    const countOpen = () =>
+      runInDurableObject(
+        keeper(),
+        (_, { storage }) =>
+          storage.sql.exec('SELECT id FROM position WHERE closed_at IS NULL AND id >= ?', first).toArray().length,
+      )
+    await sql('UPDATE position SET watched_until = 9007199254740991 WHERE id >= ?', first)
+    await sweepAfter(FIRST_FILLER)
+    expect(await countOpen()).toBe(1_000)
+    // The chain does not know the fillers, so those that are read are closed.
+    await keeper().runCycle()
+    const left = await countOpen()
+    expect(left).toBeGreaterThan(0)
+    expect(left).toBeLessThan(1_000)
+    await keeper().runCycle()
+    expect(await countOpen()).toBe(0)
   })
 
   it('says that a price is stale for positions that it does not read', async () => {

@@ -24,6 +24,7 @@ import { parseConfig } from '../../src/config.ts'
 import worker from '../../src/index.ts'
 import { chain, FRONTIER, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
+import { disarmKeeper } from '../support/disarm-keeper.ts'
 import { isSend, waitForFlag } from '../support/lanes.ts'
 import { appWith, call, deployment } from '../support/surfaces.ts'
 import { allowCost } from '../support/thin-pool.ts'
@@ -42,10 +43,7 @@ async function runAlarm() {
 }
 const alarmOf = () => runInDurableObject(keeper(), (_, state) => state.storage.getAlarm())
 
-async function disarm() {
-  await keeper().runCycle()
-  await runInDurableObject(keeper(), (_, state) => state.storage.deleteAlarm())
-}
+const disarm = () => disarmKeeper(keeper())
 /** Stops the keeper, so that it does not exit positions of later tests. */
 afterAll(disarm)
 afterEach(() => vi.restoreAllMocks())

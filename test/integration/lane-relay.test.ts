@@ -7,6 +7,7 @@ import {
   executionsOf,
   hashOf,
   isSend,
+  losesConnection,
   newRequest,
   node,
   nonceOf,
@@ -51,6 +52,42 @@ describe('a relayed intent', () => {
     await Promise.all(requests.map(request => relayUntilMined(executor, request)))
     expect(await Promise.all(requests.map(executionsOf))).toEqual(requests.map(() => 1n))
     expect(await nonceOf(account.address)).toBe(200)
+  })
+})
+
+describe('intents at the same time', () => {
+  test('leave together: in batches of simulations and sends, with the receipts of whole blocks', async () => {
+    const { executor } = newLane()
+    const relayMany = async () => {
+      const requests = Array.from({ length: 24 }, () => newRequest())
+      await Promise.all(requests.map(request => relayUntilMined(executor, request)))
+      return requests
+    }
+    await relayMany() // the first call is estimated
+    const countOf = (name: string) => node.requests.filter(method => method.includes(name)).length
+    node.requests = []
+    expect(await Promise.all((await relayMany()).map(executionsOf))).toEqual(Array<bigint>(24).fill(1n))
+    expect(countOf('eth_call')).toBeLessThan(24)
+    // The first batches of sends are small, so that their receipts are read one by one.
+    await vi.waitFor(
+      async () => {
+        await relayMany()
+        expect(countOf('batch eth_sendRawTransaction')).toBeGreaterThan(0)
+        expect(countOf('eth_getBlockReceipts')).toBeGreaterThan(0)
+      },
+      { timeout: 60_000, interval: 1 },
+    )
+  })
+
+  test('share a batch, but not its faults', async () => {
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    node.fault = ({ method }, forward) =>
+      method.startsWith('batch eth_') && !method.includes('Count') ? losesConnection() : forward()
+    const requests = Array.from({ length: 24 }, () => newRequest())
+    await Promise.all(requests.map(request => relayUntilMined(executor, request)))
+    expect(await Promise.all(requests.map(executionsOf))).toEqual(requests.map(() => 1n))
+    expect(await nonceOf(account.address)).toBe(25)
   })
 })
 

@@ -1,6 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { csvParse } from 'd3-dsv'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { MAX_SCANNED_ENTRIES, selectStandings } from '../../src/history/read-leaderboard.ts'
 import { periodEnd, periodStart } from '../../src/protocol/period.ts'
 import { addHour, figuresOf, openScore, type Score } from '../../src/protocol/track-score.ts'
 import { chain, FRONTIER, newTrader, openPosition, registrationOf, submit, type Trader } from '../support/actors.ts'
@@ -94,6 +95,29 @@ describe('the leaderboard', () => {
       expect(pages).toEqual(entries)
     },
   )
+
+  it('passes over a bounded number of entries that a filter leaves out', async () => {
+    const at = 900_000_000
+    const count = MAX_SCANNED_ENTRIES + 10
+    await env.HISTORY.prepare(
+      `WITH RECURSIVE n (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM n WHERE n < ?1)
+      INSERT INTO standings (agent_id, capital_mode, period, start, block, vault, track, trades,
+        by_return, by_drawdown, by_calmar, by_sharpe, figures)
+      SELECT -n, 0, 'week', ?2, 0, 'none', 0, 1, n, n, n, n, '{}' FROM n`,
+    )
+      .bind(count, periodStart('week', at))
+      .run()
+    const first = await leaderboard({ at, vault: 'frontier' })
+    expect(first).toMatchObject({ entries: [], nextCursor: expect.stringMatching(/^l\./) })
+    expect(await leaderboard({ at, vault: 'frontier', cursor: first.nextCursor })).toMatchObject({
+      entries: [],
+      nextCursor: null,
+    })
+    const query = { period: 'week', ordering: 'return', minTrades: 0, limit: 50 } as const
+    const { meta } = await selectStandings(env.HISTORY, query, periodStart('week', at)).all()
+    expect(meta.rows_read).toBeLessThan(500)
+    await env.HISTORY.prepare("DELETE FROM standings WHERE vault = 'none'").run()
+  })
 
   it('names the hours without a price', async () => {
     const before = entryOf(await leaderboard({ period: 'all' }), funded)

@@ -21,6 +21,7 @@ import {
   type Trader,
 } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
+import { disarmKeeper } from '../support/disarm-keeper.ts'
 import { appWith, call, deployment, type Input } from '../support/surfaces.ts'
 
 // The chain of these tests has contracts without trade policy, capital modes and promotion criteria.
@@ -243,7 +244,7 @@ describe('a deployment with the functions of the protocol alone', () => {
       { ruleIndex: 1, triggerBps: -900, exitBps: 10_000, capitalMode: null },
       { ruleIndex: 0, triggerBps: -500, exitBps: 2_500, capitalMode: null },
     ])
-    await runInDurableObject(keeper, (_, state) => state.storage.deleteAlarm())
+    await disarmKeeper(keeper)
   })
 
   it('defers an exit while the price is stale, and reads positions and risk without it', async () => {

@@ -124,6 +124,11 @@ describe('round trips to the node', () => {
     expect(requests).toEqual(Array.from({ length: calls }, () => 'eth_call'))
   })
 
+  it('of the first readiness check have the code of all contracts in one batch', async () => {
+    const requests = await requestsOf(() => call('getReadiness', {}, app()))
+    expect(requests.filter(methods => methods.includes('eth_getCode'))).toHaveLength(1)
+  })
+
   it('of a transaction are the transaction, its receipt and the head, and then its block', async () => {
     const requests = await requestsOf(() => call('getTransaction', { txHash }, app()))
     expect(requests.sort()).toEqual(['eth_blockNumber', 'eth_getTransactionByHash', 'eth_getTransactionReceipt'])

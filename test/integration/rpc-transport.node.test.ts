@@ -3,12 +3,21 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Hex } from 'viem'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { takeDeltas } from '../../src/metrics/recorder.ts'
+import { createCallBatcher } from '../../src/rpc/call-batcher.ts'
 import { nodeNames } from '../../src/rpc/node-names.ts'
 import { redact } from '../../src/rpc/redact.ts'
-import { blockNumberRequest, blockRequest, callRequest, chainIdRequest } from '../../src/rpc/requests.ts'
+import {
+  blockNumberRequest,
+  blockRequest,
+  callRequest,
+  chainIdRequest,
+  type RpcRequest,
+} from '../../src/rpc/requests.ts'
 import { submit } from '../../src/rpc/submit.ts'
+import { sendBatchSize, submitBatch } from '../../src/rpc/submit-batch.ts'
 import { createTransport, type RpcTransport } from '../../src/rpc/transport.ts'
 import { type BadNode, startBadNode } from '../support/bad-node.ts'
 
@@ -221,6 +230,92 @@ describe('a batch', () => {
     const [first, second] = [await startNode(result('0x1')), await startNode(result('0x2'))]
     const rpc = createTransport(urlsOf(first, second))
     expect(await rpc.batch([chainIdRequest], ([id]) => id.result === '0x2')).toEqual([{ result: '0x2' }])
+  })
+})
+
+describe('concurrent calls', () => {
+  const callTo = (digit: number) =>
+    callRequest({ to: `0x${`${digit}`.padStart(40, '0')}`, data: '0x' }) as RpcRequest<Hex>
+  const targetOf = ({ params }: JsonRpcCall) => Number((params[0] as { to: string }).to)
+
+  it('leave at once while none is on its way, and together after that', async () => {
+    const node = await startNode((calls, isBatch) => {
+      const replies = calls.map(call => ({ id: call.id, result: `0x0${targetOf(call)}` }))
+      return isBatch ? replies : (replies[0] as object)
+    }, 5)
+    const callNode = createCallBatcher(createTransport(urlsOf(node)))
+    expect(await callNode(callTo(1))).toEqual({ result: '0x01' })
+    const first = callNode(callTo(2))
+    await new Promise(setImmediate)
+    const others = [3, 4, 5].map(digit => callNode(callTo(digit)))
+    expect(await Promise.all([first, ...others])).toEqual(['0x02', '0x03', '0x04', '0x05'].map(result => ({ result })))
+    expect(node.requests.map(calls => calls.map(targetOf))).toEqual([[1], [2], [3, 4, 5]])
+  })
+
+  it('that a batch does not answer are sent one by one; errors of calls are their responses', async () => {
+    const revert = { code: 3, message: 'execution reverted', data: '0x2a' }
+    const node = await startNode((calls, isBatch) => {
+      const replies = calls.map(call => {
+        const target = targetOf(call)
+        if (target === 2) return { id: call.id, error: revert }
+        if (target === 3 && isBatch) return { id: call.id, error: { code: -32005, message: 'rate limit exceeded' } }
+        return { id: call.id, result: '0x01' }
+      })
+      return isBatch ? replies : (replies[0] as object)
+    })
+    const callNode = createCallBatcher(createTransport(urlsOf(node)))
+    const responses = await Promise.all([1, 2, 3].map(digit => callNode(callTo(digit))))
+    expect(responses).toEqual([{ result: '0x01' }, { error: revert }, { result: '0x01' }])
+    expect(node.requests.map(calls => calls.map(targetOf))).toEqual([[1, 2, 3], [3]])
+  })
+
+  it.each([
+    ['closes the connection of', () => 'close' as const],
+    ['responds with other JSON to', () => ({ error: { code: -32600, message: 'batches are not supported' } })],
+  ])('are sent one by one to a node that %s a batch', async (_, reply) => {
+    const node = await startNode((calls, isBatch) => (isBatch ? reply() : result('0x01')(calls, false)))
+    const callNode = createCallBatcher(createTransport(urlsOf(node)))
+    const responses = await Promise.all([1, 2, 3].map(digit => callNode(callTo(digit))))
+    expect(responses).toEqual([1, 2, 3].map(() => ({ result: '0x01' })))
+  })
+})
+
+describe('signed bytes in a batch', () => {
+  const accepted = { kind: 'accepted' }
+
+  it('each get what the node replied to them', async () => {
+    const node = await startNode(calls =>
+      calls.map(({ id, params: [raw] }) =>
+        raw === '0x02'
+          ? { id, error: { code: -32000, message: 'nonce too low' } }
+          : { id, result: `0x${'ab'.repeat(32)}` },
+      ),
+    )
+    const rpc = createTransport(urlsOf(node))
+    expect(await submitBatch(rpc, ['0x01', '0x02', '0x03'])).toEqual([accepted, { kind: 'nonce-too-low' }, accepted])
+    expect(node.requests).toHaveLength(1)
+  })
+
+  it('are of unknown outcome if the batch fails, and the next ones go to the next node', async () => {
+    const [first, second] = [await startNode(() => 'close'), await startNode(result(`0x${'ab'.repeat(32)}`))]
+    const rpc = createTransport(urlsOf(first, second))
+    expect(await submitBatch(rpc, ['0x01', '0x02'])).toEqual([{ kind: 'unknown' }, { kind: 'unknown' }])
+    expect(await submitBatch(rpc, ['0x01', '0x02'])).toEqual([accepted, accepted])
+  })
+
+  it('grow in number while the node is quick, and go one by one to a node that holds each until its block', async () => {
+    const reply = result(`0x${'ab'.repeat(32)}`)
+    const [quick, slow] = [await startNode(reply), await startNode(reply, 400)]
+    const sizesAfter = async (rpc: RpcTransport, raws: Hex[]) => {
+      const sizes = [sendBatchSize(rpc)]
+      for (let batch = 0; batch < 2; batch++) {
+        await submitBatch(rpc, raws)
+        sizes.push(sendBatchSize(rpc))
+      }
+      return sizes
+    }
+    expect(await sizesAfter(createTransport(urlsOf(slow)), ['0x01', '0x02'])).toEqual([4, 4, 1])
+    expect(await sizesAfter(createTransport(urlsOf(quick)), Array<Hex>(20).fill('0x01'))).toEqual([4, 8, 16])
   })
 })
 

@@ -25,6 +25,7 @@ import {
   signingTypes,
   webhookPrimaryTypes,
 } from '../../src/protocol/typed-data.ts'
+import { secp256k1 } from '../../src/secp256k1/current-implementation.ts'
 import { newTrader, openPosition, registrationOf, sign, signedIntent, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { call, deployment, type Input } from '../support/surfaces.ts'
@@ -47,6 +48,10 @@ const rules: ExitRule[] = [
   { triggerType: TriggerType.StopLoss, triggerBps: -800n, exitBps: 5000 },
   { triggerType: TriggerType.TakeProfit, triggerBps: 1500n, exitBps: 10_000 },
 ]
+
+it('recovers and signs with WebAssembly', () => {
+  expect(secp256k1().name).toBe('WebAssembly')
+})
 
 /** Returns the quote of an open, whose typed data the tests sign incorrectly. */
 async function quote() {

@@ -110,8 +110,10 @@ export function LeaderboardPage({ query }: PageProps) {
           {({ entries, nextCursor }) => (
             <>
               {entries.length === 0 ? (
-                <Empty title="No agent has traded in this period.">
-                  An agent is ranked after its first trade. A longer period may have some.
+                <Empty title={nextCursor === null ? 'No agent has traded in this period.' : 'Nobody here matches.'}>
+                  {nextCursor === null
+                    ? 'An agent is ranked after its first trade. A longer period may have some.'
+                    : 'The list goes on with lower ranks.'}
                 </Empty>
               ) : (
                 <StandingTable

@@ -1,0 +1,93 @@
+import type { Measured, StepName } from './measured.ts'
+import type { Counts } from './meter.ts'
+
+// The bill of a month on the Workers Paid plan, from measured counts. Prices and what is included: public pages of the
+// platform, which docs/scaling.md names with their dates.
+
+/**
+ * What happens in a month. Positions are open and streams connected around the clock, on average; a stream connects again
+ * once an hour.
+ */
+type Month = {
+  name: string
+  intents: number
+  registrations: number
+  openPositions: number
+  streams: number
+  /** Reads over HTTP or MCP besides the quotes of the intents. */
+  reads: number
+}
+
+export const MONTHS: Month[] = [
+  {
+    name: 'idle',
+    intents: 0,
+    registrations: 0,
+    openPositions: 0,
+    streams: 0,
+    reads: 0,
+  },
+  {
+    name: 'million',
+    intents: 1_000_000,
+    registrations: 1_000,
+    openPositions: 1_000,
+    streams: 1_000,
+    reads: 10_000_000,
+  },
+  {
+    name: 'positions',
+    intents: 1_000_000,
+    registrations: 1_000,
+    openPositions: 10_000,
+    streams: 1_000,
+    reads: 10_000_000,
+  },
+]
+
+const HOURS = 730
+const GIB_PER_OBJECT = 0.128
+/** More than what a cached read costs; bench/results.md has the rate. */
+const CPU_MS_PER_READ = 1
+/** The objects that work around the clock. A lane has work only while a transaction is pending. */
+const ALWAYS_ACTIVE = ['HistoryIndexer', 'Keeper', 'EventStreams'] as const
+
+type Line = { item: string; used: number; included?: string; price?: string; dollars: number }
+
+/** Returns the lines of the bill and their sum in dollars, with the plan's fee. */
+export function billFor({ steps, idleHour }: Measured, month: Month): { lines: Line[]; total: number } {
+  // Opens, ladder updates and closes in equal parts.
+  const intents = (['open', 'ladder', 'close'] as const satisfies StepName[]).map(step => steps[step])
+  const sum = (name: keyof Counts): number =>
+    idleHour[name] * HOURS +
+    (intents.reduce((total, counts) => total + counts[name], 0) / intents.length) * month.intents +
+    steps.register[name] * month.registrations +
+    steps.sample[name] * month.openPositions * 4 * HOURS +
+    steps.stream[name] * month.streams * HOURS +
+    steps.cron[name] * 60 * HOURS
+  const requests = month.intents * 2 + month.registrations * 3 + month.reads + 60 * HOURS
+  const lines = [
+    line('Worker requests', requests, 10e6, 0.3),
+    line('Worker CPU ms', sum('cpuMs') + month.reads * CPU_MS_PER_READ, 30e6, 0.02),
+    line('object requests and alarms', sum('objectRequests') + sum('objectAlarms'), 1e6, 0.15),
+    line('object duration GB-s', ALWAYS_ACTIVE.length * HOURS * 3_600 * GIB_PER_OBJECT, 400e3, 12.5),
+    line('object rows read', sum('objectRowsRead'), 25e9, 0.001),
+    line('object rows written', sum('objectRowsWritten'), 50e6, 1),
+    line('D1 rows read', sum('d1RowsRead'), 25e9, 0.001),
+    line('D1 rows written', sum('d1RowsWritten'), 50e6, 1),
+  ]
+  const all: Line[] = [
+    { item: 'Workers Paid plan', used: 1, dollars: 5 },
+    ...lines,
+    { item: 'requests to the node, billed by its provider', used: sum('rpcRequests'), dollars: 0 },
+  ]
+  return { lines: all, total: all.reduce((total, { dollars }) => total + dollars, 0) }
+}
+
+const line = (item: string, used: number, included: number, perMillion: number): Line => ({
+  item,
+  used,
+  included: included.toLocaleString('en'),
+  price: `$${perMillion} a million`,
+  dollars: (Math.max(0, used - included) / 1e6) * perMillion,
+})

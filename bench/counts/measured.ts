@@ -1,0 +1,32 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ObjectCounts } from './counted-platform.ts'
+import type { Counts } from './meter.ts'
+
+/** The steps of a life that are counted, in order. */
+export const STEPS = {
+  register: 'registration, fee included',
+  open: 'open: quote and intent',
+  ladder: 'ladder update: quote and intent',
+  sample: 'quarter-hourly sample of an open position',
+  close: 'close: quote and intent',
+  stream: 'event stream: opening it, and a minute',
+  cron: 'cron run without work',
+} as const
+export type StepName = keyof typeof STEPS
+
+/** Counts of one time of each step, without what an idle service does in that time; and of an idle hour. */
+export type Measured = {
+  machine: string
+  steps: Record<StepName, Counts>
+  idleHour: Counts
+  /** What each class of objects did in the idle hour. */
+  idleObjects: Record<string, ObjectCounts>
+}
+
+const file = join(import.meta.dirname, '../counts.json')
+
+export const writeMeasured = (measured: Measured): void =>
+  writeFileSync(file, `${JSON.stringify(measured, undefined, 2)}\n`)
+
+export const readMeasured = (): Measured => JSON.parse(readFileSync(file, 'utf8')) as Measured

@@ -1,0 +1,54 @@
+import { env } from 'cloudflare:workers'
+import service, * as objects from '../../src/index.ts'
+import { countDatabase, counted, readCounts } from './counted-platform.ts'
+import { fillIndex } from './fill-index.ts'
+
+// The service with counters of what the platform bills, and routes that read them, start its cron trigger and tell how far its index is.
+
+countDatabase(env.HISTORY)
+
+export const ExecutorLane = counted('ExecutorLane', objects.ExecutorLane)
+export const Keeper = counted('Keeper', objects.Keeper)
+export const HistoryIndexer = counted('HistoryIndexer', objects.HistoryIndexer)
+export const EventStreams = counted('EventStreams', objects.EventStreams)
+export const PaymentLedger = counted('PaymentLedger', objects.PaymentLedger)
+export const McpSession = counted('McpSession', objects.McpSession)
+export const McpHub = counted('McpHub', objects.McpHub)
+export const IntakeSwitches = counted('IntakeSwitches', objects.IntakeSwitches)
+export const Webhooks = counted('Webhooks', objects.Webhooks)
+export const MetricTotals = counted('MetricTotals', objects.MetricTotals)
+
+/** Returns the cursor's block, and the block up to which changes have been sampled; -1 before the index starts. */
+const readIndexed = async () =>
+  (await env.HISTORY.prepare('SELECT block, changed_to AS changedTo, quarter FROM cursor CROSS JOIN sampling')
+    .first()
+    .catch(() => null)) ?? { block: -1, changedTo: -1, quarter: -1 }
+
+/** Returns how many agents with open positions have no sample of the last quarter of an hour that was sampled. */
+const countLate = () =>
+  env.HISTORY.prepare(
+    `SELECT count(*) AS late FROM equity
+    WHERE until IS NULL AND open_count > 0 AND timestamp < (SELECT quarter FROM sampling) * 900`,
+  ).first<number>('late')
+
+const hub = () => env.MCP_HUB.getByName('hub')
+
+/** Subscribes a new session to each resource. */
+async function subscribe(uris: string[]): Promise<void> {
+  for (const uri of uris) await hub().subscribe(env.MCP_SESSION.newUniqueId().toString(), uri)
+}
+const notify = (uris: string[]): Promise<void> => hub().resourcesUpdated(uris)
+
+export default {
+  async fetch(request) {
+    const { pathname } = new URL(request.url)
+    if (pathname === '/bench/counts') return Response.json(readCounts())
+    if (pathname === '/bench/cron') return Response.json((await service.scheduled()) ?? null)
+    if (pathname === '/bench/indexed') return Response.json(await readIndexed())
+    if (pathname === '/bench/late') return Response.json(await countLate())
+    if (pathname === '/bench/fill') return Response.json((await fillIndex(env.HISTORY, await request.json())) ?? null)
+    if (pathname === '/bench/subscribe') return Response.json((await subscribe(await request.json())) ?? null)
+    if (pathname === '/bench/notify') return Response.json((await notify(await request.json())) ?? null)
+    return service.fetch(request)
+  },
+} satisfies ExportedHandler<Env>

@@ -1,0 +1,316 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { startDevnet } from '../../devnet/index.ts'
+import { unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
+import { childOf, cpuSeconds, residentMebibytes } from '../child-process.ts'
+import { median } from '../load-generator.ts'
+import { describeMachine, table, writeSection } from '../results-file.ts'
+import { type BenchAgent, registerAgents } from '../signed-intents.ts'
+import { bundleWorker, startWorkerd, type Workerd } from '../workerd.ts'
+import { createPositionOpener, type PositionToOpen } from './bulk-positions.ts'
+import { startCountingProxy } from './counting-proxy.ts'
+import { measureExits } from './exit-times.ts'
+import { answerForCopies } from './position-copies.ts'
+import type { KeeperCounters } from './worker.ts'
+
+// `npm run bench:scale [-- --positions 100,1000 --real 10000 --bulk 1000 --seconds 20 --print]`: measures the keeper at growing
+// numbers of open positions. Prints a table, and writes its section of bench/results.md unless `--print` is given.
+const { values } = parseArgs({
+  options: {
+    positions: { type: 'string', default: '100,1000,10000,100000' },
+    /** Above this number, positions are copies. */
+    real: { type: 'string', default: '10000' },
+    /** How many exits become due at once in the last row. */
+    bulk: { type: 'string', default: '1000' },
+    /** How long the idle keeper is measured. */
+    seconds: { type: 'string', default: '20' },
+    print: { type: 'boolean', default: false },
+  },
+})
+const sizes = values.positions.split(',').map(Number)
+const maxReal = Number(values.real)
+const bulk = Math.min(Number(values.bulk), Math.floor(Math.min(maxReal, Math.max(...sizes)) / 3))
+const seconds = Number(values.seconds)
+
+const BASE_SYMBOLS = ['NVDA', 'AAPL', 'MSFT', 'AMZN', 'GOOGL']
+/** The tokens of the positions that fire one by one. */
+const TRIGGER_SYMBOLS = ['AMZN', 'GOOGL', 'META']
+const BULK_SYMBOL = 'TSLA'
+const FAR_BPS = -5_000
+const BULK_BPS = -150
+const BULK_PRICE_BPS = 9_800
+/** Each price move fires the positions of one row: it falls below their trigger, and not below that of the next row. */
+const ROUNDS = [
+  { triggerBps: -150, priceBps: 9_800 },
+  { triggerBps: -350, priceBps: 9_795 },
+]
+const BLOCK_SECONDS = 0.25
+const IDLE_TURNS = 4
+/** What the sweep has to reach from where it is to the row that was made wrong. */
+const SWEEP_DISTANCE = 2_000
+const FILL_TIMEOUT_MS = 900_000
+/** The keeper reads the position of an executed exit for this long. */
+const AFTER_EXIT_MS = 61_000
+
+const say = (text: string) => console.log(`${new Date().toISOString().slice(11, 19)} ${text}`)
+const machine = describeMachine()
+say(machine)
+const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-scale-'))
+const bundle = await bundleWorker(join(import.meta.dirname, 'worker.ts'), folder)
+const devnet = await startDevnet()
+const anvil = childOf(process.pid, 'anvil')
+const proxy = await startCountingProxy(devnet.rpcUrl)
+const vars = { ...workerVars(devnet.deployment), ...unlimitedGas, RPC_URL: proxy.url }
+const openAll = createPositionOpener(devnet)
+
+let baseAgents: BenchAgent[] = []
+/** The number of real positions, which is the id of the last one. */
+let real = 0
+let originals = { first: 1, originals: 1 }
+/** The agents whose positions fire in a row, in the order of the rows. */
+const triggerAgents: { firstId: number; round: (typeof ROUNDS)[number] }[] = []
+let exitedAt = 0
+/** The positions whose exits become due at once. */
+let bulkIds: number[] = []
+
+try {
+  const rows: Row[] = []
+  for (const [index, size] of sizes.entries()) rows.push(await measureRow(size, index === sizes.length - 1))
+  report(rows)
+} finally {
+  await proxy.stop()
+  await devnet.stop()
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+}
+
+type Row = Awaited<ReturnType<typeof measureRow>>
+
+async function measureRow(size: number, isLast: boolean) {
+  const load = (loadavg()[0] ?? 0).toFixed(1)
+  const before = performance.now()
+  if (size <= maxReal) await openUpTo(size)
+  else await answerForCopies(devnet, { real, ...originals, total: size })
+  say(`${size}: opened after ${((performance.now() - before) / 1_000).toFixed(0)} s`)
+
+  await sleep(Math.max(2_000, exitedAt + AFTER_EXIT_MS - Date.now()))
+  const workerd: Workerd = await startWorkerd({ vars, persistTo: join(folder, 'state'), bundle })
+  const counters = async (path = 'counters', positionId = 0) =>
+    (await (await fetch(`${workerd.url}/bench/${path}?positionId=${positionId}`)).json()) as KeeperCounters
+  try {
+    const startedAt = performance.now()
+    await counters('wake')
+    while ((await counters()).cursor < size) {
+      if (performance.now() - startedAt > FILL_TIMEOUT_MS) throw new Error('The keeper did not read all positions.')
+      await sleep(250)
+    }
+    const fillSeconds = (performance.now() - startedAt) / 1_000
+    const fillCpu = workerd.cpuSeconds()
+    say(`${size}: read after ${fillSeconds.toFixed(1)} s`)
+    await sleep(3_000)
+
+    const idle = await measureIdle(workerd, counters)
+    say(`${size}: idle ${JSON.stringify(idle)}`)
+    const sweep = await measureSweep(counters, size)
+    say(`${size}: sweep ${JSON.stringify(sweep)}`)
+    const triggers = triggerAgents.shift()
+    const times = triggers
+      ? await Promise.all(
+          TRIGGER_SYMBOLS.map((symbol, index) =>
+            measureExits(devnet, {
+              symbol,
+              priceBps: triggers.round.priceBps,
+              positionIds: [triggers.firstId + index],
+            }),
+          ),
+        )
+      : []
+    say(`${size}: one trigger ${JSON.stringify(times)}`)
+    const bulkTime =
+      isLast && bulk > 0
+        ? await measureExits(devnet, { symbol: BULK_SYMBOL, priceBps: BULK_PRICE_BPS, positionIds: bulkIds })
+        : undefined
+    if (bulkTime) say(`${size}: ${bulk} exits ${JSON.stringify(bulkTime)}`)
+    exitedAt = Date.now()
+    return {
+      size,
+      load,
+      fillSeconds,
+      fillCpu,
+      idle,
+      sweep,
+      times,
+      bulkTime,
+      mebibytes: residentMebibytes(workerd.pid),
+    }
+  } finally {
+    await workerd.stop()
+  }
+}
+
+/** Opens positions until there are `size`: those that fire one by one, those that fire at once, and others. */
+async function openUpTo(size: number): Promise<void> {
+  const isLastReal = !sizes.some(other => other > size && other <= maxReal)
+  const hasCopies = sizes.some(other => other > maxReal)
+  const rounds = ROUNDS.slice(0, isLastReal && hasCopies ? 2 : 1)
+  const ofBulk = isLastReal ? bulk : 0
+  const ofBase = size - real - rounds.length * TRIGGER_SYMBOLS.length - ofBulk
+  const agentCount = Math.max(Math.ceil(ofBase / BASE_SYMBOLS.length), ofBulk - baseAgents.length)
+  const added = await registerAgents(devnet, agentCount + rounds.length)
+  const triggerAgentsAdded = added.splice(0, rounds.length)
+  const positions: PositionToOpen[] = []
+  for (const [index, agent] of triggerAgentsAdded.entries()) {
+    const round = rounds[index] as (typeof ROUNDS)[number]
+    triggerAgents.push({ firstId: real + positions.length + 1, round })
+    for (const symbol of TRIGGER_SYMBOLS) positions.push({ agent, symbol, stopLossBps: round.triggerBps })
+  }
+  baseAgents = [...baseAgents, ...added]
+  bulkIds = Array.from({ length: ofBulk }, (_, index) => real + positions.length + 1 + index)
+  for (const agent of baseAgents.slice(0, ofBulk)) positions.push({ agent, symbol: BULK_SYMBOL, stopLossBps: BULK_BPS })
+  originals = { first: real + positions.length + 1, originals: ofBase }
+  for (let index = 0; index < ofBase; index++) {
+    const agent = added[Math.floor(index / BASE_SYMBOLS.length)] as BenchAgent
+    positions.push({ agent, symbol: BASE_SYMBOLS[index % BASE_SYMBOLS.length] as string, stopLossBps: FAR_BPS })
+  }
+  await openAll(positions)
+  real += positions.length
+}
+
+type Counters = (path?: string, positionId?: number) => Promise<KeeperCounters>
+
+/**
+ * Measures the keeper while no exit is due: CPU in milliseconds, the rest per cycle too. It pauses the keeper in turns, because
+ * what the node uses without it changes with the load of the machine.
+ */
+async function measureIdle(workerd: Workerd, counters: Counters) {
+  const read = async () => ({
+    ...(await counters()),
+    ...proxy.traffic(),
+    worker: workerd.cpuSeconds(),
+    node: cpuSeconds(anvil),
+  })
+  type Reading = Awaited<ReturnType<typeof read>>
+  const during = async (ms: number) => {
+    const [before, startedAt] = [await read(), performance.now()]
+    await sleep(ms)
+    const after = await read()
+    const more = (name: Exclude<keyof Reading, 'isWrong'>) => after[name] - before[name]
+    return { more, elapsed: (performance.now() - startedAt) / 1_000 }
+  }
+  const idle: Awaited<ReturnType<typeof during>>[] = []
+  const paused: typeof idle = []
+  for (let turn = 0; turn < IDLE_TURNS; turn++) {
+    await counters('pause')
+    paused.push(await during((seconds * 500) / IDLE_TURNS))
+    await counters('wake')
+    await sleep(1_000)
+    idle.push(await during((seconds * 1_000) / IDLE_TURNS))
+  }
+  const sumOf = (parts: typeof idle, name: Exclude<keyof Reading, 'isWrong'>) =>
+    parts.reduce((sum, { more }) => sum + more(name), 0)
+  const secondsOf = (parts: typeof idle) => parts.reduce((sum, { elapsed }) => sum + elapsed, 0)
+  const cycles = sumOf(idle, 'cycles')
+  const nodeAlone = sumOf(paused, 'node') / secondsOf(paused)
+  return {
+    cyclesPerSecond: cycles / secondsOf(idle),
+    workerMs: (1_000 * sumOf(idle, 'worker')) / cycles,
+    nodeMs: (1_000 * (sumOf(idle, 'node') - nodeAlone * secondsOf(idle))) / cycles,
+    nodeAlone,
+    requests: sumOf(idle, 'requests') / cycles,
+    kibibytes: (sumOf(idle, 'bytesUp') + sumOf(idle, 'bytesDown')) / cycles / 1_024,
+    rowsRead: sumOf(idle, 'rowsRead') / cycles,
+    rowsWritten: sumOf(idle, 'rowsWritten') / cycles,
+  }
+}
+
+/** Makes a row wrong and returns how long the sweep took to it, and so how long it takes for all rows, in seconds. */
+async function measureSweep(counters: Counters, size: number) {
+  const { swept } = await counters()
+  const distance = Math.min(SWEEP_DISTANCE, size - 1)
+  const wrong = ((swept + distance - 1) % size) + 1
+  const startedAt = performance.now()
+  await counters('forget', wrong)
+  while ((await counters('counters', wrong)).isWrong) await sleep(50)
+  const found = (performance.now() - startedAt) / 1_000
+  return { found, all: (found * size) / distance }
+}
+
+function report(rows: readonly Row[]) {
+  const [first, last] = [rows[0], rows.at(-1)] as [Row, Row]
+  const costOf = ({ idle }: Row) => idle.workerMs + idle.nodeMs
+  const ratio = costOf(last) / costOf(first)
+  const slowest = Math.max(...rows.flatMap(({ times }) => times.map(({ ms }) => ms)))
+  const blockLimit = 1_000 + 2_000 * BLOCK_SECONDS
+  const verdicts = [
+    [
+      `idle CPU at ${last.size.toLocaleString('en')} positions, relative to ${first.size.toLocaleString('en')}`,
+      `${ratio.toFixed(2)} times`,
+      '1.5 times',
+      ratio <= 1.5,
+    ],
+    [
+      'a wrong row is found, at the most positions',
+      `within ${last.sweep.all.toFixed(0)} s`,
+      '600 s',
+      last.sweep.all <= 600,
+    ],
+    [
+      'from the price to the exit of one trigger, slowest',
+      `${slowest.toFixed(0)} ms`,
+      `2 blocks and 1 s: ${blockLimit} ms`,
+      slowest <= blockLimit,
+    ],
+    ...(last.bulkTime
+      ? [
+          [
+            `from the price to the last of ${bulk} exits due at once`,
+            `${(last.bulkTime.ms / 1_000).toFixed(1)} s`,
+            '10 s',
+            last.bulkTime.ms <= 10_000,
+          ] as const,
+        ]
+      : []),
+  ] as const
+  const copies = sizes.some(size => size > maxReal)
+    ? ` Above ${maxReal.toLocaleString('en')}, positions are copies: the node executes the position manager's code for each, but they cannot be traded.`
+    : ''
+  const section = [
+    '## Keeper at scale',
+    `\`npm run bench:scale\`: the keeper and its lane on the embedded chain, a block every ${BLOCK_SECONDS} s, ${seconds} s idle at each size. The positions are opened by real agents, with 1 USDC on paper.${copies} CPU of the node is what it uses more than without the keeper. Wrong rows are found by the sweep alone; the time for all rows is that for ${SWEEP_DISTANCE.toLocaleString('en')} of them, multiplied.`,
+    `Machine: ${machine}.`,
+    table(
+      [
+        'open positions',
+        'CPU per cycle, Worker and node',
+        'cycles a second',
+        'requests and bytes per cycle',
+        'SQL rows read and written per cycle',
+        'first read of new positions',
+        'all rows swept',
+        'price to exit of one trigger',
+        'memory of workerd',
+        'load average',
+      ],
+      rows.map(({ size, idle, fillSeconds, sweep, times, mebibytes, load }) => [
+        size.toLocaleString('en'),
+        `${idle.workerMs.toFixed(1)} + ${idle.nodeMs.toFixed(1)} ms`,
+        idle.cyclesPerSecond.toFixed(2),
+        `${idle.requests.toFixed(1)}, ${idle.kibibytes.toFixed(0)} KiB`,
+        `${idle.rowsRead.toFixed(0)}, ${idle.rowsWritten.toFixed(1)}`,
+        `${fillSeconds.toFixed(1)} s`,
+        `${sweep.all.toFixed(0)} s`,
+        `${median(times.map(({ ms }) => ms)).toFixed(0)} ms, ${median(times.map(({ blocks }) => blocks))} blocks`,
+        `${mebibytes.toFixed(0)} MiB`,
+        load,
+      ]),
+    ),
+    table(
+      ['', 'measured', 'target', ''],
+      verdicts.map(([what, figure, target, met]) => [what, figure, target, met ? 'met' : 'missed']),
+    ),
+  ].join('\n\n')
+  console.log(`\n${section}`)
+  if (!values.print) writeSection('scale', section)
+}

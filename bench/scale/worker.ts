@@ -1,0 +1,104 @@
+import { DurableObject } from 'cloudflare:workers'
+import service, { Keeper as ServiceKeeper } from '../../src/index.ts'
+
+// The service's keeper and its lane alone: the first request does not start the indexer, and one route returns what the
+// keeper's object counted.
+export * from '../../src/index.ts'
+
+/** What the keeper's object did since its start, and where its cursors are. */
+export type KeeperCounters = {
+  cycles: number
+  rowsRead: number
+  rowsWritten: number
+  /** The highest position id that was read. */
+  cursor: number
+  /** The last position of the sweep. */
+  swept: number
+  openPositions: number
+  /** Whether the triggers of the position in `?wrong=` are unknown. */
+  isWrong: boolean
+}
+
+export class Keeper extends ServiceKeeper {
+  #cycles = 0
+  #rowsRead = 0
+  #rowsWritten = 0
+  readonly #storage: DurableObjectStorage
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env)
+    const { sql } = ctx.storage
+    this.#storage = ctx.storage
+    const execute = sql.exec.bind(sql)
+    const count = (cursor: SqlStorageCursor<Record<string, SqlStorageValue>>) => {
+      this.#rowsRead += cursor.rowsRead
+      this.#rowsWritten += cursor.rowsWritten
+    }
+    // A cursor's counts are complete once its rows were fetched.
+    Object.defineProperty(sql, 'exec', {
+      value: (query: string, ...bindings: SqlStorageValue[]) => {
+        const cursor = execute(query, ...bindings)
+        if (bindings[0] === 'last_cycle' && query.startsWith('INSERT')) this.#cycles++
+        if (/^\s*SELECT/i.test(query)) {
+          const rows = cursor.toArray()
+          count(cursor)
+          return { toArray: () => rows }
+        }
+        count(cursor)
+        return cursor
+      },
+    })
+  }
+
+  counters(wrong: number): KeeperCounters {
+    const [rowsRead, rowsWritten] = [this.#rowsRead, this.#rowsWritten]
+    const numberOf = (query: string, ...bindings: SqlStorageValue[]) =>
+      Number(this.#storage.sql.exec<{ value: string | number }>(query, ...bindings).toArray()[0]?.value ?? 0)
+    const named = (name: string) => numberOf('SELECT value FROM keeper WHERE name = ?', name)
+    const counters = {
+      cycles: this.#cycles,
+      rowsRead,
+      rowsWritten,
+      cursor: named('cursor'),
+      swept: named('swept'),
+      openPositions: numberOf('SELECT count(*) AS value FROM position WHERE closed_at IS NULL'),
+      isWrong: numberOf('SELECT count(*) AS value FROM position WHERE id = ? AND below IS NULL', wrong) > 0,
+    }
+    this.#rowsRead = rowsRead
+    return counters
+  }
+
+  /** Stops the cycles until the next `wake`. */
+  async pause(): Promise<void> {
+    await this.#storage.deleteAlarm()
+    await this.runCycle()
+    await this.#storage.deleteAlarm()
+  }
+
+  /** Forgets the triggers of a position. */
+  forgetTriggers(positionId: number): void {
+    this.#storage.sql.exec('UPDATE position SET below = NULL, above = NULL WHERE id = ?', positionId)
+  }
+}
+
+/** Ignores the trades that the lane forwards: the indexer would follow the chain from the first one on. */
+export class HistoryIndexer extends DurableObject<Env> {
+  addRelayed(): void {}
+}
+export class EventStreams extends DurableObject<Env> {
+  publishIntents(): void {}
+}
+
+export default {
+  async fetch(request, env: Env & { CONTRACTS?: string }) {
+    const { pathname, searchParams } = new URL(request.url)
+    const name = `${env.CHAIN_ID}:${JSON.parse(env.CONTRACTS ?? '{}').TradeRouter}`
+    const keeper = env.KEEPER.get(env.KEEPER.idFromName(name)) as unknown as DurableObjectStub<Keeper>
+    const positionId = Number(searchParams.get('positionId'))
+    if (pathname === '/bench/wake') await keeper.wake()
+    if (pathname === '/bench/pause') await keeper.pause()
+    if (pathname === '/bench/forget') await keeper.forgetTriggers(positionId)
+    if (pathname.startsWith('/bench/')) return Response.json(await keeper.counters(positionId))
+    return service.fetch(request)
+  },
+} satisfies ExportedHandler<Env>

@@ -1,0 +1,67 @@
+import { type EventFilter, isSelected, type LoggedEvent } from './event.ts'
+import type { LogCursor } from './store.ts'
+
+const MAX_EVENTS = 512
+/** Characters of JSON. */
+const MAX_DATA = 1024 * 1024
+
+/** A filter's next events, and the row up to which these are all of them. */
+export type EventPage = { events: LoggedEvent[]; through: number }
+
+export type LogWindow = ReturnType<typeof createLogWindow>
+
+/** Holds the newest events that a shard has of the log, without gaps, and how far it has the log. */
+export function createLogWindow() {
+  let newest: LogCursor | undefined
+  /** The row before the oldest event. */
+  let before = 0
+  let events: LoggedEvent[] = []
+  let dataLength = 0
+
+  function startAt(cursor: LogCursor) {
+    newest = cursor
+    before = cursor.seq
+    events = []
+    dataLength = 0
+  }
+
+  return {
+    /** Returns the row up to which the shard has the log; undefined if it does not follow the log. */
+    newest: () => newest,
+
+    startAt,
+
+    /** Forgets everything, because nobody listens. */
+    stop() {
+      startAt({ seq: 0, id: '' })
+      newest = undefined
+    },
+
+    /** Adds what follows, and returns those events that are new. `through` is at least the row of the last event. */
+    append(next: readonly LoggedEvent[], through: LogCursor): LoggedEvent[] {
+      const reached = newest?.seq ?? 0
+      const added = next.filter(({ seq }) => seq > reached)
+      if (through.seq > reached) newest = through
+      for (const event of added) {
+        events.push(event)
+        dataLength += event.data.length
+      }
+      while (events.length > MAX_EVENTS || dataLength > MAX_DATA) {
+        const dropped = events.shift()
+        before = dropped?.seq ?? before
+        dataLength -= dropped?.data.length ?? 0
+      }
+      return added
+    },
+
+    /** Returns a filter's next events after a row; undefined if they are older than the window. */
+    page(filter: EventFilter, after: number, limit: number): EventPage | undefined {
+      if (newest === undefined || after < before) return undefined
+      const following = events.filter(
+        event => event.seq > after && (event.type === 'reorg' || isSelected(filter, event)),
+      )
+      const page = following.slice(0, limit)
+      return { events: page, through: page.length < following.length ? (page.at(-1)?.seq ?? after) : newest.seq }
+    },
+  }
+}

@@ -1,0 +1,91 @@
+import { logFailure } from '../log.ts'
+import { withDeadline } from '../timeout.ts'
+import type { LoggedEvent } from './event.ts'
+
+const SCHEMA = `
+  -- The shards that have streams.
+  CREATE TABLE IF NOT EXISTS listening_shard (name TEXT PRIMARY KEY) WITHOUT ROWID;
+`
+const PUSH_TIMEOUT_MS = 10_000
+/** A shard with more events to come reads them from the log. */
+const MAX_PENDING = 1_000
+
+/** Consecutive events of the log. `after` is the row before the first of them. */
+export type LogBatch = { after: number; events: LoggedEvent[] }
+
+/** Sends a batch to a shard. Returns how many streams it has open or is opening. */
+type Push = (shard: string, batch: LogBatch) => Promise<number>
+
+type Listener = {
+  /** How often the shard registered. A shard that registers during a push keeps being fed. */
+  registrations: number
+  pending: LoggedEvent[]
+  isSending: boolean
+}
+
+export type ShardFeed = ReturnType<typeof createShardFeed>
+
+/**
+ * Sends new events of the log to the shards that have streams: one call at a time to each, with everything logged since
+ * the last one. A call that failed is not repeated: the shard notices the gap and reads the log.
+ */
+export function createShardFeed(sql: SqlStorage, push: Push) {
+  sql.exec(SCHEMA)
+  const listeners = new Map<string, Listener>()
+  for (const { name } of sql.exec<{ name: string }>('SELECT name FROM listening_shard'))
+    listeners.set(name, newListener())
+
+  async function send(shard: string, listener: Listener): Promise<void> {
+    listener.isSending = true
+    while (listener.pending.length > 0) {
+      const events = listener.pending
+      const { registrations } = listener
+      listener.pending = []
+      const after = (events[0]?.seq ?? 1) - 1
+      const streams = await pushInTime(shard, { after, events })
+      if (streams !== 0 || listener.registrations !== registrations) continue
+      listeners.delete(shard)
+      sql.exec('DELETE FROM listening_shard WHERE name = ?', shard)
+      return
+    }
+    listener.isSending = false
+  }
+
+  /** Returns undefined if the push failed. */
+  function pushInTime(shard: string, batch: LogBatch): Promise<number | undefined> {
+    const timeout = () => {
+      throw new Error('The shard did not respond in time.')
+    }
+    return withDeadline(push(shard, batch), Date.now() + PUSH_TIMEOUT_MS, timeout).catch(error => {
+      logFailure('event streams failure', error)
+      return undefined
+    })
+  }
+
+  return {
+    /** Feeds a shard from now on, until it has no streams. */
+    register(shard: string) {
+      const listener = listeners.get(shard)
+      if (listener) listener.registrations++
+      else {
+        listeners.set(shard, newListener())
+        sql.exec('INSERT OR IGNORE INTO listening_shard VALUES (?)', shard)
+      }
+    },
+
+    /** The names of the shards that may have streams. */
+    shards: () => [...listeners.keys()],
+
+    /** Sends new events of the log. Resolves once every shard has them or failed. */
+    async publish(events: readonly LoggedEvent[]): Promise<void> {
+      if (events.length === 0) return
+      const sends = [...listeners].map(([shard, listener]) => {
+        listener.pending = listener.pending.length > MAX_PENDING ? [...events] : [...listener.pending, ...events]
+        return listener.isSending ? undefined : send(shard, listener)
+      })
+      await Promise.all(sends)
+    },
+  }
+}
+
+const newListener = (): Listener => ({ registrations: 0, pending: [], isSending: false })

@@ -1,0 +1,141 @@
+import { DurableObject } from 'cloudflare:workers'
+import { logFailure } from '../log.ts'
+import { chainOfShard, eventLogOf } from './client.ts'
+import type { LoggedEvent } from './event.ts'
+import { createLogWindow } from './log-window.ts'
+import type { LogBatch } from './shard-feed.ts'
+import type { LogCursor } from './store.ts'
+import type { StreamOpening, StreamRefusal } from './stream-request.ts'
+import { createSubscribers } from './subscribers.ts'
+
+const HEARTBEAT_MS = 15_000
+const EVENTS_PER_READ = 200
+
+/**
+ * Holds some of the open streams of a deployment. The object with the event log sends it each event once; what it missed
+ * it reads from the log, so all shards send the same events with the same ids in the same order.
+ */
+export class EventStreamShardObject extends DurableObject<Env> {
+  readonly #window = createLogWindow()
+  readonly #subscribers = createSubscribers({
+    window: this.#window,
+    readLog: async (filter, after, limit) => {
+      const { events, through } = await this.#log().readEvents(filter, after, limit)
+      return { events, through: through.seq }
+    },
+  })
+  /** The row that the log is known to have. */
+  #target = 0
+  #isCatchingUp = false
+  #heartbeat: ReturnType<typeof setInterval> | undefined
+
+  /** Opens a stream. Returns it as the body, or status 400 with `{ code: StreamRefusal }`. */
+  override async fetch(request: Request): Promise<Response> {
+    const { filter, lastEventId, client, maxStreams } = (await request.json()) as StreamOpening
+    const seat = this.#subscribers.reserve(client, maxStreams)
+    if (typeof seat === 'string') return refuseStream(seat)
+    try {
+      const known = this.#window.newest()
+      const start = await this.#log().follow(this.#name(), lastEventId)
+      if ('code' in start) {
+        seat.leave()
+        return refuseStream(start.code)
+      }
+      const { after, newest } = start
+      this.#startOverIfRestored(known, newest)
+      if (this.#window.newest() === undefined) this.#window.startAt(newest)
+      const body = this.#subscribers.open({ filter, seat }, after, lastEventId ?? newest.id)
+      this.#heartbeat ??= setInterval(() => this.ctx.waitUntil(this.#beat()), HEARTBEAT_MS)
+      this.#reach(newest)
+      return new Response(body)
+    } catch (error) {
+      seat.leave()
+      logFailure('event streams failure', error)
+      return refuseStream('HISTORY_UNAVAILABLE')
+    }
+  }
+
+  /** Sends new events of the log. Returns how many streams are open or opening; without any, the log may forget the shard. */
+  push({ after, events }: LogBatch): number {
+    const last = events.at(-1)
+    if (this.#subscribers.size() === 0) this.#window.stop()
+    else if (last) {
+      const newest = this.#window.newest()
+      if (newest === undefined) this.#window.startAt({ seq: after, id: last.id })
+      if (newest === undefined || after <= newest.seq) this.#append(events, last)
+      else this.#reach(last)
+    }
+    return this.#subscribers.size()
+  }
+
+  /** Returns how many streams are open or opening. */
+  size(): number {
+    return this.#subscribers.size()
+  }
+
+  #append(events: readonly LoggedEvent[], { seq, id }: LogCursor) {
+    this.#subscribers.publish(this.#window.append(events, { seq, id }))
+  }
+
+  /** Reads the log up to a row that it is known to have, if the pushes did not bring it. Failures are logged. */
+  #reach({ seq }: LogCursor) {
+    this.#target = Math.max(this.#target, seq)
+    if (this.#isComplete()) return
+    if (this.#isCatchingUp) return
+    this.#isCatchingUp = true
+    this.ctx.waitUntil(this.#readMissed().catch(error => logFailure('event streams failure', error)))
+  }
+
+  #isComplete(): boolean {
+    return (this.#window.newest()?.seq ?? Number.POSITIVE_INFINITY) >= this.#target
+  }
+
+  async #readMissed() {
+    try {
+      while (!this.#isComplete()) {
+        const from = this.#window.newest()?.seq ?? 0
+        const { events, through } = await this.#log().readEvents({}, from, EVENTS_PER_READ)
+        if (through.seq <= from) return // the log was deleted
+        if (this.#window.newest()) this.#append(events, through)
+      }
+    } finally {
+      this.#isCatchingUp = false
+    }
+  }
+
+  async #beat() {
+    if (this.#subscribers.size() === 0) {
+      clearInterval(this.#heartbeat)
+      this.#heartbeat = undefined
+      this.#window.stop()
+      return
+    }
+    this.#subscribers.sendHeartbeat()
+    try {
+      const known = this.#window.newest()
+      const newest = await this.#log().beat(this.#name())
+      this.#startOverIfRestored(known, newest)
+      this.#reach(newest)
+    } catch (error) {
+      logFailure('event streams failure', error)
+    }
+  }
+
+  /** Ends all streams if the log has fewer rows than before, because an older state of it was restored. Clients resume. */
+  #startOverIfRestored(known: LogCursor | undefined, { seq }: LogCursor) {
+    if (known === undefined || seq >= known.seq) return
+    this.#window.stop()
+    this.#target = 0
+    this.#subscribers.disconnectAll(new Error('The event log was restored to an older state.'))
+  }
+
+  #name(): string {
+    return this.ctx.id.name ?? ''
+  }
+
+  #log() {
+    return eventLogOf(this.env.EVENT_STREAMS, chainOfShard(this.#name()))
+  }
+}
+
+const refuseStream = (code: StreamRefusal) => Response.json({ code }, { status: 400 })

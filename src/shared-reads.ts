@@ -1,0 +1,72 @@
+import { waitUntil } from 'cloudflare:workers'
+
+const MAX_READS_TOGETHER = 64
+/** How long a request waits for the read before its own. */
+const MAX_TURN_MS = 10
+/** How long a request waits for its result from another request, which may have failed. */
+const MAX_SHARED_READ_MS = 1_000
+const CHECK_MS = 2
+
+/** A read that waits for its turn (`queued`) or for its result (`reading`). */
+type SharedRead<Query, Result> = {
+  query: Query
+  queuedAt: number
+  state: 'queued' | 'reading' | 'failed' | { result: Result }
+}
+
+/**
+ * Returns a function that reads for one request of this isolate, together with the requests that wait at the same time. A read
+ * starts at once if none is on its way; those that come meanwhile share the next one, which one of them makes. If it fails,
+ * each request reads by itself. Every result is read after its request has asked for it.
+ */
+export function createSharedReads<Query, Result>(
+  readAll: (queries: readonly Query[]) => Promise<readonly Result[]>,
+): (query: Query) => Promise<Result> {
+  let queue: SharedRead<Query, Result>[] = []
+  /** When the newest read began that is on its way, in epoch milliseconds. */
+  let readingSince: number | undefined
+  const isIdle = () => readingSince === undefined || Date.now() - readingSince > MAX_SHARED_READ_MS
+
+  /** Reads for a request and for all that wait. */
+  async function lead(query: Query): Promise<Result> {
+    const others = queue.splice(0, MAX_READS_TOGETHER - 1)
+    for (const other of others) other.state = 'reading'
+    const startedAt = Date.now()
+    readingSince = startedAt
+    const read = readAll([query, ...others.map(other => other.query)])
+    const settle = (stateOf: (index: number) => SharedRead<Query, Result>['state']) => {
+      if (readingSince === startedAt) readingSince = undefined
+      for (const [index, other] of others.entries()) other.state = stateOf(index + 1)
+    }
+    // Other requests wait for this read, so it must outlive the request that makes it.
+    waitUntil(
+      read.then(
+        results => settle(index => ({ result: results[index] as Result })),
+        () => settle(() => 'failed'),
+      ),
+    )
+    if (others.length === 0) return (await read)[0] as Result
+    const results = await read.catch(() => undefined)
+    return results === undefined ? readAlone(query) : (results[0] as Result)
+  }
+
+  const readAlone = async (query: Query): Promise<Result> => (await readAll([query]))[0] as Result
+
+  return async query => {
+    if (isIdle()) return lead(query)
+    const own: SharedRead<Query, Result> = { query, queuedAt: Date.now(), state: 'queued' }
+    queue.push(own)
+    for (;;) {
+      // A request must not await a promise of another one: it would go on in that request, and end with it.
+      await new Promise(resolve => setTimeout(resolve, CHECK_MS))
+      const { state } = own
+      const waitedMs = Date.now() - own.queuedAt
+      if (typeof state === 'object') return state.result
+      if (state === 'failed' || waitedMs > MAX_SHARED_READ_MS) return readAlone(query)
+      if (state === 'queued' && (isIdle() || waitedMs > MAX_TURN_MS)) {
+        queue = queue.filter(other => other !== own)
+        return lead(query)
+      }
+    }
+  }
+}
