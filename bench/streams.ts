@@ -38,6 +38,9 @@ const vars = {
   X402_ENABLED: 'false',
   KEEPER_ENABLED: 'false',
   EVENT_STREAM_OBJECTS: `${objects}`,
+  // All clients come at once, and none of them has signed anything.
+  RATE_LIMIT_BURST_SECONDS: '0',
+  MAX_PARALLEL_REQUESTS: '0',
 }
 const workerd = await startWorkerd({ vars, persistTo: storage, inspectorPort: 0 })
 try {

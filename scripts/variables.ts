@@ -311,14 +311,14 @@ export const variables: Variable[] = [
     group: 'budgets',
     meaning:
       "how many seconds' worth of a rate limit may be used at once, at least 60 requests; `0` is the whole minute's",
-    default: '5',
+    default: '20',
   },
   {
     name: 'MAX_PARALLEL_REQUESTS',
     group: 'budgets',
     meaning:
       'requests of clients without a verified signature that an isolate works on at a time, half of them for one address; the others wait for their turn; `0` is no limit',
-    default: '6',
+    default: '16',
   },
   {
     name: 'MAX_STREAMS_PER_ADDRESS',

@@ -51,8 +51,8 @@ export const DEFAULT_RATE_LIMITS = {
   mcpSession: 1_200,
 } satisfies RateLimitQuotas
 
-const DEFAULT_BURST_SECONDS = 5
-const DEFAULT_MAX_PARALLEL_REQUESTS = 6
+const DEFAULT_BURST_SECONDS = 20
+const DEFAULT_MAX_PARALLEL_REQUESTS = 16
 
 const DEFAULT_GAS_BUDGETS = {
   agent: { perMinute: 6e6, perDay: 3e8 },

@@ -60,7 +60,7 @@ const MAX_KEYS = 50_000
 const MAX_ADDRESSES_WITH_SIGNERS = 10_000
 /** The smallest burst, so that small quotas are not spread. */
 const MIN_BURST = 60
-const MAX_WAITING_PER_ADDRESS = 128
+const MAX_WAITING_PER_ADDRESS = 512
 const MAX_WAIT_SECONDS = 4
 
 /** `level` is how much of the burst is used; it drains at the rate of the quota. */
