@@ -2,6 +2,7 @@ import { DurableObject } from 'cloudflare:workers'
 import { parseConfig, type WebhookConfig } from '../config.ts'
 import { eventLogOf } from '../live/client.ts'
 import type { LogCursor } from '../live/store.ts'
+import { logFailure } from '../log.ts'
 import { attempt, type DeliveryRules } from './attempt.ts'
 import { createDelivery, type Delivery } from './delivery.ts'
 import { testBody, type WebhookMessage } from './message.ts'
@@ -28,6 +29,8 @@ const PREVIOUS_SECRET_MS = 86_400_000
 const TEST_TIMEOUT_MS = 3_000
 /** An alarm that died is repeated after this time. */
 const WATCHDOG_MS = 120_000
+/** How often webhooks without new events ask for notices again. */
+const RENEWAL_MS = 3_600_000
 
 /**
  * The webhooks of one agent: a receiver that is slow or down costs no other agent anything. The event log notifies the
@@ -117,6 +120,7 @@ export class WebhooksObject extends DurableObject<Env> {
   override async alarm(): Promise<void> {
     if (this.#config.webhooks === undefined) return
     await this.ctx.storage.setAlarm(Date.now() + WATCHDOG_MS)
+    if (this.#delivery.nextDueAt() === undefined) await this.#renewNotices()
     await this.#delivery.deliverDue()
     await this.#schedule()
   }
@@ -197,10 +201,20 @@ export class WebhooksObject extends DurableObject<Env> {
 
   #readLog = (cursor: LogCursor) => this.#log().readAgentEvents(this.#agentId, cursor, EVENTS_PER_READ)
 
+  /** Asks for notices and reads the log, because an event log that was lost does not know who has webhooks. */
+  async #renewNotices(): Promise<void> {
+    try {
+      await this.#log().setWebhookCount(this.#agentId, this.#store.list().length, Number.POSITIVE_INFINITY)
+      this.#delivery.wakeAll()
+    } catch (error) {
+      logFailure('webhook log unreadable', error) // tried again with the next renewal
+    }
+  }
+
   async #schedule() {
-    const dueAt = this.#delivery.nextDueAt()
-    if (dueAt === undefined) await this.ctx.storage.deleteAlarm()
-    else await this.ctx.storage.setAlarm(dueAt)
+    const isFollowing = this.#store.list().some(({ state }) => state === 'active')
+    if (isFollowing) await this.ctx.storage.setAlarm(this.#delivery.nextDueAt() ?? Date.now() + RENEWAL_MS)
+    else await this.ctx.storage.deleteAlarm()
   }
 }
 

@@ -1,4 +1,4 @@
-import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { Webhook } from 'standardwebhooks'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
@@ -236,6 +236,22 @@ describe('a webhook', () => {
     }, WAIT)
     // The attempt that the second eviction met may be repeated.
     expect(receiver.of(host).length).toBeLessThanOrEqual(trades.length + 1)
+  })
+})
+
+describe('a webhook whose event log was lost', () => {
+  it('asks for notices again within the hour, and gets what was logged meanwhile', async () => {
+    const host = 'forgotten.hooks.example'
+    const { own, webhookId } = await newWebhook(host, { eventTypes: 'trade' })
+    await vi.waitFor(async () => expect((await find(webhookId, own)).nextAttemptAt).toBeFalsy(), WAIT)
+    const log = env.EVENT_STREAMS.getByName(`${deployment.chainId}`)
+    await log.setWebhookCount(Number(own.agentId), 0, 0)
+    await openPosition(own, { symbol: 'MSFT', usdcAmount: '100' })
+    expect(receiver.of(host)).toEqual([])
+    const renewsAt = await runInDurableObject(objectOf(own), (_, { storage }) => storage.getAlarm())
+    expect(Number(renewsAt) - Date.now()).toBeLessThanOrEqual(3_600_000)
+    await runDurableObjectAlarm(objectOf(own))
+    await reaches(host, 'trade')
   })
 })
 
