@@ -30,7 +30,7 @@ afterAll(() => chain?.stop())
 beforeEach(async () => {
   snapshot = await chain.node.snapshot()
 })
-afterEach(() => chain.node.revert({ id: snapshot }))
+afterEach(() => chain.restore(snapshot))
 
 const deployed = () => chain.devnet.deployment
 const contract = (name: string): Address => (deployed().contracts as Partial<Record<string, Address>>)[name] ?? '0x'

@@ -24,7 +24,8 @@ export type OperatedChain = Awaited<ReturnType<typeof startOperatedChain>>
 
 /** Starts a chain whose timelock delays by two days, as a real one does, and a way to run `ats` on it. */
 export async function startOperatedChain() {
-  const devnet: Devnet = await startDevnet({ chainId: CHAIN_ID })
+  // Most of the time is spent on waiting for blocks.
+  const devnet: Devnet = await startDevnet({ chainId: CHAIN_ID, mineEveryMs: 50 })
   const { contracts, accounts } = devnet.deployment
   const Timelock = contracts.Timelock ?? '0x'
   await devnet.administer({
@@ -38,8 +39,6 @@ export async function startOperatedChain() {
   const node = createTestClient({ mode: 'anvil', transport: http(devnet.rpcUrl) })
     .extend(publicActions)
     .extend(walletActions)
-  // Most of the time is spent on waiting for blocks.
-  const hurry = setInterval(() => node.mine({ blocks: 1 }).catch(() => {}), 50)
   const ats = createAtsInProcess({ ATS_VARS: '', ATS_URL: '' })
   for (const name of ['admin', 'operator', 'oracleUpdater', 'depositor', 'keeper'] as const)
     ats.importKey(name, accounts[name].privateKey)
@@ -83,9 +82,14 @@ export async function startOperatedChain() {
     varsWith,
     variables,
     sendAs,
+    /** Takes the chain back to a snapshot. No block is mined meanwhile: it would keep the clock where tests have put it. */
+    async restore(snapshot: Hex) {
+      await devnet.setMining(false)
+      await node.revert({ id: snapshot })
+      await devnet.setMining(true)
+    },
     asTimelock: (call: Parameters<typeof sendAs>[1]) => sendAs(Timelock, call),
     async stop() {
-      clearInterval(hurry)
       ats.remove()
       await devnet.stop()
     },
