@@ -61,7 +61,8 @@ const MAX_ADDRESSES_WITH_SIGNERS = 10_000
 /** The smallest burst, so that small quotas are not spread. */
 const MIN_BURST = 60
 const MAX_WAITING_PER_ADDRESS = 512
-const MAX_WAIT_SECONDS = 4
+/** Short, because the time of a request starts after it. */
+const MAX_WAIT_SECONDS = 1
 
 /** `level` is how much of the burst is used; it drains at the rate of the quota. */
 type Usage = { used: number; endsAt: number; level: number; drainedAt: number }

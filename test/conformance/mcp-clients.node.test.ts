@@ -38,7 +38,7 @@ describe("the official SDK's first version", () => {
     const transport = new TransportV1(url)
     await client.connect(transport as Transport)
     const { sessionId = '' } = transport
-    expect(sessionId).toMatch(/^[0-9a-f]{64}$/)
+    expect(sessionId).toMatch(/^[0-9a-f]{64}[!-~]+$/)
     await client.listTools()
     await wholeTrade(callBy(client), pay)
     await transport.terminateSession()
