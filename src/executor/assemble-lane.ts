@@ -54,7 +54,13 @@ export function assembleLane({
   const pauses = createPauseRules(journal)
   const gasBudgets = createGasBudgets(journal.gasLevels, gasLimits)
   const simulate = createSimulator(rpc, address)
-  const idleNonces = createIdleNonceWatch({ address, onForeignTransactions: pauses.recordForeignTransactions })
+  const idleNonces = createIdleNonceWatch({
+    address,
+    onForeignTransactions(count, nextNonce) {
+      pauses.recordForeignTransactions(count)
+      journal.setNextNonce(nextNonce) // the lane counts them once, also if it restarts before it sends
+    },
+  })
   const heads = createHeadCache({
     rpc,
     address,

@@ -11,8 +11,8 @@ export function createIdleNonceWatch({
   onForeignTransactions,
 }: {
   address: Address
-  /** Called with the number of nonces that others have used. */
-  onForeignTransactions: (count: number) => void
+  /** Called with the number of nonces that others have used, and the account's next nonce after them. */
+  onForeignTransactions: (count: number, nextNonce: number) => void
 }) {
   let suspicion: { from: number; to: number; atBlock: number } | undefined
 
@@ -23,7 +23,7 @@ export function createIdleNonceWatch({
     if (suspicion && number > suspicion.atBlock) {
       const { from, to } = suspicion
       suspicion = undefined
-      onForeignTransactions(to - from)
+      onForeignTransactions(to - from, to)
       logEvent('foreign transaction', { executor: address, nonce: from, count: to - from })
     }
     if (nextNonce > 0 && nonce > nextNonce)

@@ -36,6 +36,11 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
     facts.set(name, value)
   }
 
+  /** Remembers the account's next nonce where no attempt shows it; a lower one than before is ignored. */
+  function setNextNonce(nonce: number) {
+    if (nonce > Number(get('nonce') ?? 0)) set('nonce', `${nonce}`)
+  }
+
   return {
     intents,
     attempts,
@@ -69,10 +74,11 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
       )
     },
 
+    setNextNonce,
+
     /** Deletes settled rows whose retention has ended. */
     prune() {
-      const nextNonce = attempts.highestNonce() + 1
-      if (nextNonce > Number(get('nonce') ?? 0)) set('nonce', `${nextNonce}`)
+      setNextNonce(attempts.highestNonce() + 1)
       intents.prune()
       attempts.prune()
       gasLevels.prune()

@@ -92,6 +92,25 @@ describe('an executor account', () => {
     ])
   })
 
+  test('that someone else has used once counts it once, also if the lane restarts before it sends', async () => {
+    const lines: string[] = []
+    const spy = vi.spyOn(console, 'error').mockImplementation(line => void lines.push(line))
+    const foreign = () => lines.map(line => JSON.parse(line)).filter(({ event }) => event === 'foreign transaction')
+    const { executor, account, stub } = newLane()
+    await relayUntilMined(executor, newRequest())
+    await sendForeignTransaction(account, 1)
+    const isCounted = async () => {
+      await executor.status()
+      expect(foreign()).toHaveLength(1)
+    }
+    await vi.waitFor(isCounted, { timeout: 20_000, interval: 250 })
+    await evictDurableObject(stub)
+    for (let count = 0; count < 3; count++) await relayUntilMined(executor, newRequest())
+    spy.mockRestore()
+    expect(foreign()).toHaveLength(1)
+    expect((await executor.status())[0]).not.toHaveProperty('pausedFor')
+  })
+
   test.each(['0x', 'pending', '0x7a1200'])(
     'that every node shows with the nonce %j is not in use by others',
     async nonce => {
