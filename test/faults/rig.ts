@@ -214,11 +214,11 @@ async function waitUntilIdle(
   }
 }
 
-/** Returns what the service says about every intent that it confirmed. */
+/** Returns what the service says about every intent whose outcome it told. */
 async function readStatuses(url: string, intents: readonly SignedIntent[]): Promise<Map<Hex, IntentStatus>> {
   const statuses = new Map<Hex, IntentStatus>()
   for (const { digest, responses } of intents) {
-    if (!responses.some(isSuccess)) continue
+    if (!responses.some(isVerdict)) continue
     const response = await fetch(`${url}/intents/${digest}`)
     if (response.ok) statuses.set(digest, (await response.json()) as IntentStatus)
   }

@@ -7,6 +7,7 @@ const success = { status: 201, body: { agentId: '1', positionId: '7', transactio
 const error = { status: 400, body: { code: 'INVALID_NONCE' } }
 const lost = { status: 'no response' } as const
 
+const revert = { status: 400, body: { code: 'INVALID_SIGNATURE', details: { transactionHash: TX } } } as const
 const intent = (changes: Partial<SignedIntent> = {}): SignedIntent => ({
   digest: A,
   kind: 'open',
@@ -87,6 +88,14 @@ describe('no violation is reported for', () => {
       },
     ],
     [
+      'a revert that a reorg moved before a message of its owner, so that the transaction succeeded, if the service says so',
+      {
+        intents: [intent({ hasActiveOwner: true, responses: [revert] })],
+        lostBlocks: true,
+        statuses: new Map([[A, { state: 'mined', positionId: '7' }]]),
+      },
+    ],
+    [
       'a zero-value transfer that fills a nonce',
       { executions: [execution(), execution({ hash: OTHER, digest: undefined })] },
     ],
@@ -133,6 +142,20 @@ describe('a violation is reported for', () => {
       { intents: [intent({ hasTwin: true, responses: [error] })] },
     ],
     ['an error for an executed intent', 'false error', { intents: [intent({ responses: [error] })] }],
+    [
+      'a revert that became a success without the service saying so',
+      'false error',
+      { intents: [intent({ hasActiveOwner: true, responses: [revert] })], lostBlocks: true },
+    ],
+    [
+      'a refusal that names no transaction',
+      'false error',
+      {
+        intents: [intent({ hasActiveOwner: true, responses: [error] })],
+        lostBlocks: true,
+        statuses: new Map([[A, { state: 'mined', positionId: '7' }]]),
+      },
+    ],
     ['a success after an error', 'false error', { intents: [intent({ responses: [error, success] })] }],
     [
       'an intent without a definite response',

@@ -3,7 +3,14 @@ import type { Hex } from 'viem'
 /** What GET /intents/{digest} returns, as far as the harness reads it. */
 export type IntentStatus = { state: string; agentId?: string; positionId?: string; transactionHash?: Hex }
 
-type ResponseBody = { code?: string; agentId?: string; positionId?: string; transactionHash?: Hex }
+type ResponseBody = {
+  code?: string
+  agentId?: string
+  positionId?: string
+  transactionHash?: Hex
+  /** Facts of a refusal. */
+  details?: { transactionHash?: Hex } | undefined
+}
 
 /** What a client received for one signed body. */
 export type ClientResponse = { status: number; body: ResponseBody } | { status: 'no response' }
@@ -48,7 +55,7 @@ export type RunRecord = {
   lostBlocks: boolean
   /** Whether somebody else used an account's nonce. */
   hasForeignUse: boolean
-  /** What the service says in the end about the intents that it confirmed; empty unless blocks were lost. */
+  /** What the service says in the end about the intents whose outcome it told; empty unless blocks were lost. */
   statuses: ReadonlyMap<Hex, IntentStatus>
   /** Everything the service printed and returned. */
   texts: string[]
@@ -92,11 +99,14 @@ export function findViolations(run: RunRecord): Violation[] {
         const problem = problemWith(intent, bodyOf(response), { byHash, resent })
         if (problem && !isCorrected(run, intent, executed[0]))
           report('false success', `${name}: ${problem}${saidAbout(run, digest)}`)
-      } else if (isRefusal(response) && executed.length > 0 && !(intent.hasTwin && responses.some(isSuccess)))
-        report(
-          'false error',
-          `${name} got ${responses.map(nameOf).join(', ')} and was executed in ${executed[0]?.hash}`,
-        )
+      } else if (isRefusal(response) && executed[0] && !(intent.hasTwin && responses.some(isSuccess))) {
+        const hasRevertedBefore = bodyOf(response).details?.transactionHash === executed[0].hash
+        if (!hasRevertedBefore || !isCorrected(run, intent, executed[0]))
+          report(
+            'false error',
+            `${name} got ${responses.map(nameOf).join(', ')} and was executed in ${executed[0].hash}`,
+          )
+      }
     }
     if (!responses.some(isVerdict))
       report('no verdict', `${name} got ${responses.map(nameOf).join(', ') || 'no response'}`)
@@ -161,8 +171,8 @@ const saidAbout = ({ lostBlocks, statuses }: RunRecord, digest: Hex) =>
   lostBlocks ? `; in the end the service says ${JSON.stringify(statuses.get(digest))}` : ''
 
 /**
- * Whether the service says in the end what became of an intent that it confirmed. A reorg can undo a confirmed intent if the
- * owner's message, or a foreign transaction at its nonce, is mined first the second time.
+ * Whether the service says in the end what became of an intent whose outcome it told. A reorg can undo an outcome if the owner's
+ * message, or a foreign transaction at its nonce, is mined before the intent one time and after it the other time.
  */
 function isCorrected(
   { lostBlocks, hasForeignUse, statuses }: RunRecord,
