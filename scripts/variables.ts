@@ -318,7 +318,7 @@ export const variables: Variable[] = [
     group: 'budgets',
     meaning:
       'requests of clients without a verified signature that an isolate works on at a time, half of them for one address; the others wait for their turn; `0` is no limit',
-    default: '64',
+    default: '256',
   },
   {
     name: 'MAX_STREAMS_PER_ADDRESS',
