@@ -50,8 +50,8 @@ const INCLUSION_TIMEOUT_MS = 3_000
 const RUN_TIMEOUT_MS = 300_000
 /** How long the service has to finish after the faults end. */
 const IDLE_TIMEOUT_MS = 40_000
-/** Longer than the three blocks of the deepest reorg. */
-const REORG_SAFE_MS = 5 * BLOCK_MS
+/** More than the three blocks of the deepest reorg. */
+const REORG_SAFE_BLOCKS = 5n
 
 /** Starts a chain and a proxy that seeds use one after the other. Each seed gets a service with new storage. */
 export async function startRig(start: StartService, agent: typeof runAgent = runAgent): Promise<Rig> {
@@ -127,7 +127,7 @@ async function runSeed(
   let statuses: ReadonlyMap<Hex, IntentStatus> = new Map()
   try {
     proxy.startFaults(plan)
-    const registered = registrations.until(plan.agents).then(() => sleep(REORG_SAFE_MS))
+    const registered = registrations.until(plan.agents).then(() => waitForBlocks(client, REORG_SAFE_BLOCKS))
     const targets = { client, setMining: devnet.setMining, service, executor, foreign, settled: registered }
     const each = Math.ceil(plan.intents / plan.agents)
     const agents = Array.from({ length: plan.agents }, (_, index) =>
@@ -212,6 +212,12 @@ async function waitUntilIdle(
     if (!isIdle || (await pendingOf(url)) > 0) continue
     if ((await Promise.all(confirmed.map(isMined))).every(Boolean)) return
   }
+}
+
+/** Waits until the chain has this many more blocks, however long it stands still. */
+async function waitForBlocks(client: Devnet['client'], count: bigint): Promise<void> {
+  const height = () => client.getBlockNumber({ cacheTime: 0 })
+  for (const enough = (await height()) + count; (await height()) < enough; ) await sleep(BLOCK_MS)
 }
 
 /** Returns what the service says about every intent whose outcome it told. */
