@@ -33,22 +33,22 @@ export function createAccountNonceCheck({
 
   /** Settles pending attempts whose nonce is used at a head. Throws CHAIN_UNREACHABLE. */
   async function check(head: ChainHead): Promise<void> {
-    const used = journal.attempts
-      .pending()
-      .filter(attempt => attempt.nonce < head.nonce && !sender.expectsResponse(attempt))
+    const atUsedNonces = journal.attempts.pending().filter(({ nonce }) => nonce < head.nonce)
+    const used = atUsedNonces.filter(attempt => !sender.expectsResponse(attempt))
+    /** Whether every pending attempt at a used nonce is in no block, as a node has said. An awaited one may be in a block. */
+    const isMissing = new Map(atUsedNonces.filter(sender.expectsResponse).map(({ nonce }) => [nonce, false]))
     for (let start = 0; start < used.length; start += MAX_RECEIPTS_PER_BATCH) {
       const attempts = used.slice(start, start + MAX_RECEIPTS_PER_BATCH)
       const receipts = await readReceipts(rpc, { address, nonce: head.nonce, attempts })
-      const missing = new Set<number>()
       const included: { attempt: Attempt; receipt: NodeReceipt }[] = []
       for (const [index, attempt] of attempts.entries()) {
         const receipt = receipts[index]
         if (receipt) included.push({ attempt, receipt })
-        else if (receipt === null) missing.add(attempt.nonce)
+        isMissing.set(attempt.nonce, receipt === null && isMissing.get(attempt.nonce) !== false)
       }
       await intentOutcomes.include(included)
-      for (const nonce of missing) suspectForeignUse(nonce, head)
     }
+    for (const [nonce, isUsedElsewhere] of isMissing) if (isUsedElsewhere) suspectForeignUse(nonce, head)
     for (const nonce of suspects.keys()) if (nonce >= head.nonce) suspects.delete(nonce)
   }
 
