@@ -1,6 +1,6 @@
+import type { CountingProxy } from '../counting-proxy.ts'
 import type { Workerd } from '../workerd.ts'
 import type { ObjectCounts, PlatformCounts } from './counted-platform.ts'
-import type { CountingProxy } from './counting-proxy.ts'
 
 /** What was counted: rates of the platform's bill, requests to the node, and CPU of workerd in milliseconds. */
 export type Counts = {

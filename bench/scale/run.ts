@@ -6,12 +6,12 @@ import { parseArgs } from 'node:util'
 import { startDevnet } from '../../devnet/index.ts'
 import { unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
 import { childOf, cpuSeconds, residentMebibytes } from '../child-process.ts'
+import { startCountingProxy } from '../counting-proxy.ts'
 import { median } from '../load-generator.ts'
 import { describeMachine, table, writeSection } from '../results-file.ts'
 import { type BenchAgent, registerAgents } from '../signed-intents.ts'
 import { bundleWorker, startWorkerd, type Workerd } from '../workerd.ts'
 import { createPositionOpener, type PositionToOpen } from './bulk-positions.ts'
-import { startCountingProxy } from './counting-proxy.ts'
 import { measureExits } from './exit-times.ts'
 import { answerForCopies } from './position-copies.ts'
 import type { KeeperCounters } from './worker.ts'
@@ -187,7 +187,7 @@ type Counters = (path?: string, positionId?: number) => Promise<KeeperCounters>
 async function measureIdle(workerd: Workerd, counters: Counters) {
   const read = async () => ({
     ...(await counters()),
-    ...proxy.traffic(),
+    ...proxy.counts(),
     worker: workerd.cpuSeconds(),
     node: cpuSeconds(anvil),
   })
@@ -219,7 +219,7 @@ async function measureIdle(workerd: Workerd, counters: Counters) {
     nodeMs: (1_000 * (sumOf(idle, 'node') - nodeAlone * secondsOf(idle))) / cycles,
     nodeAlone,
     requests: sumOf(idle, 'requests') / cycles,
-    kibibytes: (sumOf(idle, 'bytesUp') + sumOf(idle, 'bytesDown')) / cycles / 1_024,
+    kibibytes: sumOf(idle, 'bytes') / cycles / 1_024,
     rowsRead: sumOf(idle, 'rowsRead') / cycles,
     rowsWritten: sumOf(idle, 'rowsWritten') / cycles,
   }

@@ -24,7 +24,7 @@ const RECENT_CHECK_INTERVAL_MS = 3_000
 
 /** With at most this many open positions, every cycle reads all of them. */
 const MAX_READ_WHOLE = 170
-/** With more, each cycle compares the next ones with the chain, so many that all are compared in this time. */
+/** With more, each cycle compares enough of them with the chain to reach all of them within this time. */
 const SWEEP_MS = 480_000
 const MAX_COMPARED = 600
 /** Positions whose triggers the prices reach, per cycle. */

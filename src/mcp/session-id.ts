@@ -51,7 +51,7 @@ export const initializeRequestOf = ({
 
 const toBase64Url = (text: string) => Buffer.from(text).toString('base64url')
 
-/** Returns the capabilities of a session id; none if a client has changed it to what is no object. */
+/** Returns the capabilities in a session id; none if a client has replaced them by something that is not an object. */
 function parseCapabilities(encoded: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(Buffer.from(encoded, 'base64url').toString())

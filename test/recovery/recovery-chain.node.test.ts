@@ -1,9 +1,13 @@
-import { parseAbi } from 'viem'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { type Devnet, startDevnet } from '../../devnet/index.ts'
 import { type NodeGate, startNodeGate } from '../support/node-gate.ts'
-import { type RecoverableService, SOON, startRecoverableService } from '../support/recoverable-service.ts'
+import {
+  executedIntentsOf,
+  type RecoverableService,
+  SOON,
+  startRecoverableService,
+} from '../support/recoverable-service.ts'
 
 // docs/recovery.md: the chain halted, and the RPC provider gone.
 
@@ -39,13 +43,7 @@ afterAll(async () => {
 
 const executor = () => devnet.deployment.accounts.executor.address
 const sentByExecutor = () => devnet.client.getTransactionCount({ address: executor() })
-const intentsOf = (agentId: string) =>
-  devnet.client.readContract({
-    address: devnet.deployment.contracts.TradeRouter,
-    abi: parseAbi(['function nonces(uint256 agentId) view returns (uint256)']),
-    functionName: 'nonces',
-    args: [BigInt(agentId)],
-  })
+const intentsOf = (agentId: string) => executedIntentsOf(devnet, agentId)
 
 it('the chain is halted for an hour: everybody sees it, an intent in flight expires, and exits fire once prices are posted', async () => {
   const [holder, trader] = [await service.register(), await service.register()]
@@ -118,7 +116,7 @@ it('one of two RPC URLs is gone: nothing changes but the metric of that node', a
   gone.open()
 })
 
-it('the RPC provider is gone and comes back: callers may repeat everything, and what was sent is found', async () => {
+it('while the RPC provider is gone, callers may repeat every request; once it is back, sent transactions are found', async () => {
   const [holder, sender, waiting] = [await service.register(), await service.register(), await service.register()]
   expect(await service.send(await holder.signTrade())).toMatchObject({ status: 201 })
   const [inFlight, unsent] = [await sender.signTrade(), await waiting.signTrade()]

@@ -1,10 +1,15 @@
-import { createWalletClient, defineChain, http, parseAbi } from 'viem'
+import { createWalletClient, defineChain, http } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { roleHash } from '../../src/protocol/powers.ts'
 import { type OperatedChain, startOperatedChain, TWO_DAYS } from '../support/operated-chain.ts'
-import { type RecoverableService, SOON, startRecoverableService } from '../support/recoverable-service.ts'
+import {
+  executedIntentsOf,
+  type RecoverableService,
+  SOON,
+  startRecoverableService,
+} from '../support/recoverable-service.ts'
 
 // docs/recovery.md: a wrong deploy, and a stolen key. The timelock delays by two days.
 
@@ -22,13 +27,7 @@ afterAll(async () => {
 })
 
 const contracts = () => chain.devnet.deployment.contracts
-const intentsOf = (agentId: string) =>
-  chain.node.readContract({
-    address: contracts().TradeRouter,
-    abi: parseAbi(['function nonces(uint256 agentId) view returns (uint256)']),
-    functionName: 'nonces',
-    args: [BigInt(agentId)],
-  })
+const intentsOf = (agentId: string) => executedIntentsOf(chain.devnet, agentId)
 
 it('a wrong deploy: it never becomes ready, and the version before goes on where it was', async () => {
   const agent = await service.register()

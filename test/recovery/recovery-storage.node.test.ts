@@ -1,8 +1,9 @@
-import { type Address, type Hex, parseAbi } from 'viem'
+import type { Address, Hex } from 'viem'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { type Devnet, startDevnet } from '../../devnet/index.ts'
 import { listen } from '../support/event-stream.ts'
 import {
+  executedIntentsOf,
   type RecoverableService,
   type SignedIntent,
   SOON,
@@ -35,14 +36,8 @@ afterAll(async () => {
 
 const head = () => devnet.client.getBlockNumber({ cacheTime: 0 })
 const sentBy = (address: Address) => devnet.client.getTransactionCount({ address })
-/** The agent's next nonce at the router, which counts its intents. */
-const intentsOf = (agentId: string) =>
-  devnet.client.readContract({
-    address: devnet.deployment.contracts.TradeRouter,
-    abi: parseAbi(['function nonces(uint256 agentId) view returns (uint256)']),
-    functionName: 'nonces',
-    args: [BigInt(agentId)],
-  })
+
+const intentsOf = (agentId: string) => executedIntentsOf(devnet, agentId)
 
 async function execute(intent: SignedIntent): Promise<{ positionId: string; transactionHash: Hex }> {
   const { status, body } = await service.send(intent)
@@ -93,7 +88,7 @@ it('the database is lost: it is read from the chain again, and streams and webho
   expect(await execute(intent)).toMatchObject({ positionId })
   expect(await intentsOf(agent.agentId)).toBe(1n)
 
-  // A reader that finds the index behind the event log is told to read everything again; usually it is not.
+  // A client that connects while the index is behind the event log gets a reorg event. Usually the index is in time.
   const next = await execute(await agent.signTrade({ symbol: 'AAPL' }))
   expect(await again.next('trade')).toMatchObject({ data: { positionId: next.positionId } })
   const reorgs = again.events.filter(({ event }) => event === 'reorg')
@@ -140,7 +135,7 @@ it('a lane is lost: its nonce comes from the chain, and what it had executed or 
   expect(await sentBy(executor)).toBe(before + 3)
 })
 
-it('all objects are lost: nothing is doubled, exits still fire, and clients are told what they missed', async () => {
+it('after all objects are lost, nothing is executed twice, exits still fire, and clients learn what they missed', async () => {
   const [agent, other] = [await service.register(), await service.register()]
   expect((await agent.createWebhook(receiver.url)).status).toBe(201)
   expect(

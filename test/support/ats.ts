@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +9,18 @@ export const ATS = join(import.meta.dirname, '../../packages/cli/bin/ats.js')
 export const FAST_SCRYPT = ['--scrypt-n', '8192']
 
 export type AtsResult = { code: number | null; stdout: string; stderr: string }
+
+/** Sends a process its input, and resolves with what it printed once it has ended. */
+export async function finished(child: ChildProcessWithoutNullStreams, input: string): Promise<AtsResult> {
+  const output = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name].setEncoding('utf8').on('data', (text: string) => (output[name] += text))
+  // A command that does not read its input may exit before it arrives.
+  child.stdin.on('error', () => {})
+  child.stdin.end(input)
+  const code = await new Promise<number | null>((resolve, reject) => child.on('error', reject).on('close', resolve))
+  return { code, ...output }
+}
 export type AtsOptions = { input?: string; env?: Record<string, string> }
 export type Ats = ReturnType<typeof createAts>
 
@@ -26,16 +38,9 @@ export function createAts(given: Record<string, string> = {}, { node = process.e
   let transcript = ''
 
   async function run(args: string[], { input = '', env: more = {} }: AtsOptions = {}): Promise<AtsResult> {
-    const child = spawn(node, [bin, ...args], { env: { ...env, ...more } })
-    const output = { stdout: '', stderr: '' }
-    for (const name of ['stdout', 'stderr'] as const)
-      child[name].setEncoding('utf8').on('data', (text: string) => (output[name] += text))
-    // A command that does not read its input may exit before it arrives.
-    child.stdin.on('error', () => {})
-    child.stdin.end(input)
-    const code = await new Promise<number | null>((resolve, reject) => child.on('error', reject).on('close', resolve))
-    transcript += output.stdout + output.stderr
-    return { code, ...output }
+    const result = await finished(spawn(node, [bin, ...args], { env: { ...env, ...more } }), input)
+    transcript += result.stdout + result.stderr
+    return result
   }
 
   return {

@@ -5,7 +5,7 @@ import type { Devnet } from '../../devnet/index.ts'
 
 const example = join(import.meta.dirname, '../../scripts/deploy.example.json')
 
-/** Who holds which power of a suite that is deployed on a devnet next to its own; every account is another one. */
+/** Returns the accounts that operate a second suite on a devnet, each with one power. */
 export function operatorsOf({ deployment: { accounts } }: Devnet) {
   const [registryOperator, allocations, tokens, router, operator, forcer, newExecutor, deployer] = accounts.agents
   if (!registryOperator || !allocations || !tokens || !router || !operator || !forcer || !newExecutor || !deployer)

@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, wr
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { parseEnv } from 'node:util'
-import type { AtsResult } from './ats.ts'
+import { type AtsResult, finished } from './ats.ts'
 
 const root = join(import.meta.dirname, '../..')
 /** What an operator's commands write, and what finds that by its own path. */
@@ -28,17 +28,8 @@ export function createOperatorsFolder(variables: Record<string, string>) {
     ...variables,
   }
 
-  async function run(script: string, input = ''): Promise<AtsResult> {
-    const child = spawn('bash', ['-euo', 'pipefail', '-c', NPX + script], { cwd: path, env })
-    const output = { stdout: '', stderr: '' }
-    for (const name of ['stdout', 'stderr'] as const)
-      child[name].setEncoding('utf8').on('data', (text: string) => (output[name] += text))
-    // A command that does not read its input may exit before it arrives.
-    child.stdin.on('error', () => {})
-    child.stdin.end(input)
-    const code = await new Promise<number | null>((resolve, reject) => child.on('error', reject).on('close', resolve))
-    return { code, ...output }
-  }
+  const run = (script: string, input = ''): Promise<AtsResult> =>
+    finished(spawn('bash', ['-euo', 'pipefail', '-c', NPX + script], { cwd: path, env }), input)
 
   return {
     path,

@@ -8,8 +8,10 @@ import type { Address, Hex, TypedDataDefinition } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { vi } from 'vitest'
 import { startWorkerd, type Workerd } from '../../bench/workerd.ts'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { freePort } from '../../devnet/anvil.ts'
 import type { Deployment } from '../../devnet/deployment.ts'
+import type { Devnet } from '../../devnet/index.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { readLanes } from '../../packages/cli/src/operator/journal.ts'
 import type { Body } from './body.ts'
@@ -22,6 +24,15 @@ export const SOON = { timeout: 60_000, interval: 100 }
 
 export type Response = { status: number; body: Body }
 export type RecoverableService = Awaited<ReturnType<typeof startRecoverableService>>
+
+/** Returns an agent's next nonce at the router, which counts its intents. */
+export const executedIntentsOf = ({ client, deployment }: Devnet, agentId: string): Promise<bigint> =>
+  client.readContract({
+    address: deployment.contracts.TradeRouter,
+    abi: tradeRouterAbi,
+    functionName: 'nonces',
+    args: [BigInt(agentId)],
+  })
 
 /** Starts the service on plain workerd, with a storage folder of which parts can be deleted while it is stopped. */
 export async function startRecoverableService(deployment: Deployment, variables: Record<string, string> = {}) {
