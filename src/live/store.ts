@@ -40,11 +40,27 @@ const SCHEMA = `
     logged_at INTEGER
   );
   CREATE UNIQUE INDEX IF NOT EXISTS entry_place ON entry (block, place, branch);
+  -- An index ends in the row's seq, so each of these lists what a filter selects in order.
+  CREATE INDEX IF NOT EXISTS entry_agent ON entry (agent) WHERE agent IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS entry_vault ON entry (vault) WHERE vault IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS entry_reorg ON entry (type) WHERE type = 'reorg';
   -- One row: IndexPosition as JSON.
   CREATE TABLE IF NOT EXISTS mark (one INTEGER PRIMARY KEY CHECK (one = 1), value TEXT NOT NULL);
   -- Alerts that are active now.
   CREATE TABLE IF NOT EXISTS flag (name TEXT PRIMARY KEY) WITHOUT ROWID;
 `
+
+/** Selects the next ?2 rows after ?1. With the named index, only rows that match are read. */
+const selectNext = (source: string) =>
+  `SELECT seq, id, type, agent, vault, data, logged_at FROM entry ${source} AND seq > ?1 ORDER BY seq LIMIT ?2`
+const ALL_ENTRIES = selectNext(`WHERE type <> '${START}'`)
+/** Selects the next rows of one value, ?3, of an indexed column, with the reorgs between them. */
+const selectNextOf = (column: 'agent' | 'vault') =>
+  `SELECT * FROM (${selectNext(`INDEXED BY entry_${column} WHERE ${column} = ?3`)})
+  UNION ALL SELECT * FROM (${selectNext("INDEXED BY entry_reorg WHERE type = 'reorg'")})
+  ORDER BY seq LIMIT ?2`
+const ENTRIES_OF_AGENT = selectNextOf('agent')
+const ENTRIES_OF_VAULT = selectNextOf('vault')
 
 type SqlRow = Record<string, SqlStorageValue>
 
@@ -232,18 +248,13 @@ export function openEventLog(sql: SqlStorage) {
     },
 
     /** Returns a filter's next events after a row, in order, and the row up to which these are all of them. */
-    page({ agentId, vault }: EventFilter, after: number, limit: number): { events: LoggedEvent[]; through: number } {
-      const [condition, value] =
-        agentId !== undefined
-          ? [`(agent = ?3 OR type = 'reorg')`, agentId]
-          : [vault === undefined ? '?3 IS NULL' : `(vault = ?3 OR type = 'reorg')`, vault ?? null]
-      const events = query(
-        `SELECT seq, id, type, agent, vault, data, logged_at FROM entry
-        WHERE seq > ?1 AND type <> '${START}' AND ${condition} ORDER BY seq LIMIT ?2`,
-        after,
-        limit,
-        value,
-      ).map(toLoggedEvent)
+    page(filter: EventFilter, after: number, limit: number): { events: LoggedEvent[]; through: number } {
+      const { agentId, vault } = filter
+      const rows =
+        agentId === undefined && vault === undefined
+          ? query(ALL_ENTRIES, after, limit)
+          : query(agentId === undefined ? ENTRIES_OF_VAULT : ENTRIES_OF_AGENT, after, limit, agentId ?? vault ?? null)
+      const events = rows.map(toLoggedEvent)
       return { events, through: events.length < limit ? (newest?.seq ?? 0) : (events.at(-1)?.seq ?? after) }
     },
   }

@@ -6,6 +6,7 @@ import { FIRST_OFF_CHAIN_INDEX } from '../../src/live/event-id.ts'
 import { createLogWindow } from '../../src/live/log-window.ts'
 import { type EventLog, openEventLog } from '../../src/live/store.ts'
 import { createSubscribers } from '../../src/live/subscribers.ts'
+import { GENESIS } from '../support/actors.ts'
 import { listen } from '../support/event-stream.ts'
 
 // The event log and its subscribers, each test with the storage of its own Durable Object.
@@ -109,6 +110,34 @@ it('an alert stays active, across restarts, until it is cleared', () =>
     log.raiseAlert('breach')
     log.clearAlert('stale')
     expect([...reopen().activeAlerts]).toEqual(['breach'])
+  }))
+
+it('a page of one agent or vault reads only rows of theirs and reorgs, also in a log without indexes', () =>
+  runInDurableObject(env.EVENT_STREAMS.getByName('busy log'), (_, { storage }) => {
+    const vault = GENESIS
+    const cursors: SqlStorageCursor<Record<string, SqlStorageValue>>[] = []
+    const exec: SqlStorage['exec'] = (statement, ...bindings) => {
+      const cursor = storage.sql.exec(statement, ...bindings)
+      cursors.push(cursor)
+      return cursor as never
+    }
+    const before = openEventLog(storage.sql)
+    before.start(100, HASH, 0)
+    const busy = Array.from({ length: 2_000 }, (_, logIndex) => trade(101, logIndex, 8))
+    before.appendFromChain([...busy, { ...trade(102, 0), vault }], { block: 102, hash: HASH })
+    before.withdraw({ id: 1, ancestor: 101, lost: 102 })
+    before.appendFromChain([{ ...trade(102, 0), vault }], { block: 102, hash: HASH })
+    for (const index of ['entry_agent', 'entry_vault', 'entry_reorg']) storage.sql.exec(`DROP INDEX ${index}`)
+    const log = openEventLog({ ...storage.sql, exec })
+    for (const filter of [{ agentId: 7 }, { vault }]) {
+      cursors.length = 0
+      expect(log.page(filter, 1, 2).events.map(({ id }) => id)).toEqual(['102-0', `102-${FIRST}`])
+      expect(log.page(filter, 1, 50)).toMatchObject({
+        events: [{ id: '102-0' }, { type: 'reorg' }, { id: '102-0.1' }],
+        through: log.newest().seq,
+      })
+      expect(cursors.reduce((sum, { rowsRead }) => sum + rowsRead, 0)).toBeLessThan(40)
+    }
   }))
 
 /** Opens streams of a log as a shard does. `publish` appends events to the log and pushes them. */
