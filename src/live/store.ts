@@ -1,5 +1,12 @@
 import type { Address, Hex } from 'viem'
-import type { EventFilter, LoggedEvent, StreamEvent, WithdrawnEvent } from './event.ts'
+import {
+  type EventFilter,
+  type LoggedEvent,
+  type ParsedReorg,
+  parseReorg,
+  type StreamEvent,
+  type WithdrawnEvent,
+} from './event.ts'
 import { END_OF_BLOCK, type EventPosition, FIRST_OFF_CHAIN_INDEX, formatEventId, parseEventId } from './event-id.ts'
 
 /** The position in the index up to which the log has every trade. */
@@ -29,6 +36,7 @@ const MAX_EVENTS = 500_000
 const TRIM_INTERVAL = 1_000
 /** How many withdrawn events a reorg lists, the newest. A client discards the others by `commonAncestor`. */
 const MAX_WITHDRAWN = 10_000
+const MAX_PARSED_REORGS = 4
 /** Type of the first row. Nothing was sent before it, and it is not sent either. */
 const START = 'start'
 
@@ -88,6 +96,8 @@ export function openEventLog(sql: SqlStorage) {
     | { seq: number; id: string }
     | undefined
   const activeAlerts = new Set(query('SELECT name FROM flag').map(({ name }) => name as string))
+  /** Many streams and webhooks read the same reorgs, each the events of one agent. */
+  const parsedReorgs = new Map<number, ParsedReorg>()
   let nextOffChain: { block: number; index: number } | undefined
 
   function readPosition(): IndexPosition | undefined {
@@ -137,6 +147,14 @@ export function openEventLog(sql: SqlStorage) {
       nextOffChain = { block, index: Math.max(FIRST_OFF_CHAIN_INDEX, Number(row?.place ?? 0) + 1) }
     }
     return { block, index: nextOffChain.index++, branch }
+  }
+
+  function withSelection(event: LoggedEvent, filter: EventFilter): LoggedEvent {
+    if (event.type !== 'reorg' || (filter.agentId === undefined && filter.vault === undefined)) return event
+    const reorg = parsedReorgs.get(event.seq) ?? parseReorg(event.data)
+    parsedReorgs.set(event.seq, reorg)
+    for (const seq of [...parsedReorgs.keys()].slice(0, -MAX_PARSED_REORGS)) parsedReorgs.delete(seq)
+    return { ...event, data: reorg.dataWith(reorg.select(filter)) }
   }
 
   return {
@@ -193,11 +211,13 @@ export function openEventLog(sql: SqlStorage) {
     /** Appends a reorg event and moves back to the common ancestor. */
     withdraw({ id, ancestor, lost }: IndexReorg): LoggedEvent {
       const before = requirePosition()
-      const rows = query(
-        'UPDATE entry SET withdrawn = 1 WHERE block > ? AND place < ? AND withdrawn = 0 RETURNING seq, id, agent, vault',
+      const isLost = `block > ? AND place < ${FIRST_OFF_CHAIN_INDEX} AND withdrawn = 0`
+      const newestFirst = query(
+        `SELECT id, agent, vault FROM entry INDEXED BY entry_place WHERE ${isLost}
+        ORDER BY seq DESC LIMIT ${MAX_WITHDRAWN + 1}`,
         ancestor,
-        FIRST_OFF_CHAIN_INDEX,
-      ).sort((a, b) => Number(a.seq) - Number(b.seq))
+      )
+      sql.exec(`UPDATE entry INDEXED BY entry_place SET withdrawn = 1 WHERE ${isLost}`, ancestor)
       const logged = insert(nextOffChainPosition(before), {
         type: 'reorg',
         agentId: undefined,
@@ -206,8 +226,8 @@ export function openEventLog(sql: SqlStorage) {
           fromBlock: `${ancestor + 1}`,
           toBlock: `${lost}`,
           commonAncestor: ancestor < 0 ? null : `${ancestor}`,
-          withdrawn: rows.slice(-MAX_WITHDRAWN).map(toWithdrawnEvent),
-          ...(rows.length > MAX_WITHDRAWN && { isComplete: false }),
+          withdrawn: newestFirst.slice(0, MAX_WITHDRAWN).reverse().map(toWithdrawnEvent),
+          ...(newestFirst.length > MAX_WITHDRAWN && { isComplete: false }),
         },
       })
       nextOffChain = undefined
@@ -247,14 +267,17 @@ export function openEventLog(sql: SqlStorage) {
       return next ? (next.seq as number) - 1 : (newest?.seq ?? 0)
     },
 
-    /** Returns a filter's next events after a row, in order, and the row up to which these are all of them. */
+    /**
+     * Returns a filter's next events after a row, in order, and the row up to which these are all of them. A reorg lists only
+     * the withdrawn events that the filter selects.
+     */
     page(filter: EventFilter, after: number, limit: number): { events: LoggedEvent[]; through: number } {
       const { agentId, vault } = filter
       const rows =
         agentId === undefined && vault === undefined
           ? query(ALL_ENTRIES, after, limit)
           : query(agentId === undefined ? ENTRIES_OF_VAULT : ENTRIES_OF_AGENT, after, limit, agentId ?? vault ?? null)
-      const events = rows.map(toLoggedEvent)
+      const events = rows.map(row => withSelection(toLoggedEvent(row), filter))
       return { events, through: events.length < limit ? (newest?.seq ?? 0) : (events.at(-1)?.seq ?? after) }
     },
   }
