@@ -77,7 +77,7 @@ export function createIndexPublisher({
         logIndex: event.logIndex,
       })),
     ].sort((a, b) => a.block - b.block || a.logIndex - b.logIndex)
-    publish(eventLog.appendFromChain(events, isComplete ? { block, hash } : undefined))
+    publish(eventLog.appendFromChain(events, { block, hash }))
     for (const { agentId } of trades) agentsChanged.add(Number(agentId))
     for (const agentId of reallocatedAgents) agentsChanged.add(agentId)
     for (const token of pricedTokens) tokensPriced.add(token)

@@ -12,8 +12,9 @@ import { END_OF_BLOCK, type EventPosition, FIRST_OFF_CHAIN_INDEX, formatEventId,
 /** The position in the index up to which the log has every trade. */
 export type IndexPosition = {
   block: number
+  /** `END_OF_BLOCK`; logs of older versions may be within a block. */
   logIndex: number
-  /** Undefined within a block. */
+  /** Undefined below the index's newest block. */
   hash: Hex | undefined
   /** The newest reorg of the index that the log has. */
   reorg: number
@@ -190,17 +191,14 @@ export function openEventLog(sql: SqlStorage) {
       insert(nextOffChainPosition(requirePosition()), { type: START, data: {} })
     },
 
-    /** Appends events that come from logs, and moves to a block of the index, or else to the last of the events. */
+    /** Appends events that come from logs, and moves to the end of a block of the index, which has no more events. */
     appendFromChain(
       events: readonly (StreamEvent & { block: number; logIndex: number })[],
-      to?: { block: number; hash: Hex },
+      to: { block: number; hash: Hex | undefined },
     ): LoggedEvent[] {
       const { branch } = requirePosition()
       const logged = events.map(event => insert({ block: event.block, index: event.logIndex, branch }, event))
-      const last = events.at(-1)
-      if (to) writePosition({ ...requirePosition(), ...to, logIndex: END_OF_BLOCK })
-      else if (last)
-        writePosition({ ...requirePosition(), block: last.block, logIndex: last.logIndex, hash: undefined })
+      writePosition({ ...requirePosition(), ...to, logIndex: END_OF_BLOCK })
       return logged
     },
 
