@@ -45,16 +45,18 @@ export function createIndexPublisher({
   const tokensPriced = new Set<Trade['token']>()
 
   function publishReorgs(reorgs: readonly IndexReorg[]) {
-    alerts.reset()
     for (const reorg of reorgs) {
       const event = eventLog.withdraw(reorg)
       publish([event])
-      for (const agentId of agentsOf(event)) agentsChanged.add(agentId)
+      const { withdrawn, isComplete = true } = JSON.parse(event.data) as ReorgData
+      const agentIds = withdrawn.flatMap(({ agentId }) => agentId ?? [])
+      for (const agentId of agentIds) agentsChanged.add(agentId)
+      alerts.forgetPositions(isComplete && reorg.ancestor >= 0 ? agentIds : 'all')
     }
   }
 
   async function publishEvents(changes: Changes<'events'>) {
-    const { trades, ownerEvents, reallocatedAgents, pricedTokens, block, hash, isComplete } = changes
+    const { trades, ownerEvents, reallocatedAgents, pricedTokens, block, hash } = changes
     const symbolOf = await symbolsOf(
       chain,
       trades.map(({ token }) => token),
@@ -111,6 +113,8 @@ export function createIndexPublisher({
   return { publishChanges }
 }
 
+type ReorgData = { withdrawn: WithdrawnEvent[]; isComplete?: boolean }
+
 type Changes<Kind extends IndexChanges['kind']> = Extract<IndexChanges, { kind: Kind }>
 
 const eventTypes: Partial<Record<Trade['type'], StreamEventType>> = {
@@ -136,6 +140,3 @@ const toMandateEvent = (
   vault: agentId === null ? undefined : agentVaults.get(agentId),
   data: { agentId: `${agentId}`, ...fields },
 })
-
-const agentsOf = ({ data }: LoggedEvent): number[] =>
-  (JSON.parse(data) as { withdrawn: WithdrawnEvent[] }).withdrawn.flatMap(({ agentId }) => agentId ?? [])
