@@ -5,6 +5,7 @@ import type { EventFilter, LoggedEvent, StreamEvent } from '../../src/live/event
 import { FIRST_OFF_CHAIN_INDEX } from '../../src/live/event-id.ts'
 import { createLogWindow } from '../../src/live/log-window.ts'
 import { createMissedEventsReader } from '../../src/live/read-missed-events.ts'
+import { createShardFeed } from '../../src/live/shard-feed.ts'
 import { type EventLog, openEventLog } from '../../src/live/store.ts'
 import { createSubscribers } from '../../src/live/subscribers.ts'
 import { GENESIS } from '../support/actors.ts'
@@ -292,6 +293,26 @@ it('a stream that is ahead of its object gets no event twice, and no heartbeat w
     await ahead.until(() => ahead.events.length > 0)
     expect(ahead.events.map(({ id }) => id)).toEqual(['102-0'])
     expect(ahead.comments).toEqual(['open'])
+  }))
+
+it('a shard that does not respond is called again after ten seconds', () =>
+  runInDurableObject(env.EVENT_STREAMS.getByName('feed'), async (_, { storage }) => {
+    const log = openEventLog(storage.sql)
+    log.start(100, HASH, 0)
+    const batches: number[] = []
+    const feed = createShardFeed(storage.sql, (_shard, { after }) => {
+      batches.push(after)
+      return batches.length === 1 ? new Promise(() => {}) : Promise.resolve(1)
+    })
+    feed.register('shard')
+    const logFailure = vi.spyOn(console, 'error').mockImplementation(() => {})
+    vi.useFakeTimers()
+    const sent = [feed.publish(log.appendOffChain([intent])), feed.publish(log.appendOffChain([intent]))]
+    await vi.advanceTimersByTimeAsync(10_000)
+    vi.useRealTimers()
+    await Promise.all(sent)
+    logFailure.mockRestore()
+    expect(batches).toEqual([1, 2])
   }))
 
 it('a client that stops reading is disconnected after five heartbeats; others get the heartbeats', () =>
