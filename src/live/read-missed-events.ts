@@ -1,9 +1,11 @@
 import { logFailure } from '../log.ts'
+import { withDeadline } from '../timeout.ts'
 import type { EventFilter, LoggedEvent } from './event.ts'
 import type { EventPage, LogWindow } from './log-window.ts'
 
 /** How many reads of one shard the log works on at a time, however many streams resume. */
 const MAX_PARALLEL_READS = 8
+const READ_TIMEOUT_MS = 10_000
 
 export type ReadMissedEvents = ReturnType<typeof createMissedEventsReader>
 
@@ -18,11 +20,18 @@ export function createMissedEventsReader(
   const waiting: (() => void)[] = []
   let reads = 0
 
+  function readInTime(...query: Parameters<typeof readLog>): Promise<EventPage> {
+    const timeout = () => {
+      throw new Error('The event log did not respond in time.')
+    }
+    return withDeadline(readLog(...query), Date.now() + READ_TIMEOUT_MS, timeout)
+  }
+
   async function readInTurn(...query: Parameters<typeof readLog>): Promise<EventPage> {
     if (reads < MAX_PARALLEL_READS) reads++
     else await new Promise<void>(resolve => waiting.push(resolve))
     try {
-      return await readLog(...query)
+      return await readInTime(...query)
     } finally {
       const next = waiting.shift()
       if (next) next()
@@ -33,7 +42,7 @@ export function createMissedEventsReader(
   /** Returns undefined if the log cannot be read; then each stream reads for itself. */
   async function readAll(after: number, limit: number): Promise<LoggedEvent[] | undefined> {
     try {
-      return (await readLog({}, after, limit)).events
+      return (await readInTime({}, after, limit)).events
     } catch (error) {
       logFailure('event streams failure', error)
       return undefined
