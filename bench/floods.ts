@@ -16,9 +16,9 @@ import { describeMachine, table, writeSection } from './results-file.ts'
 import { type BenchAgent, registerAgents } from './signed-intents.ts'
 import { startWorkerd } from './workerd.ts'
 
-// `npm run bench:floods [-- --seconds 12 --addresses 1,8 --clients 32 --per-second 2000 --only reads,quotes --print]`: measures
-// honest agents alone and under each kind of flood, in turns, on loopback. Prints a table, and writes its section of
-// bench/results.md unless `--print` is given. Takes 15 s for each flood of 12 s.
+// `npm run bench:floods [-- --seconds 12 --addresses 1,8 --clients 32 --per-second 2000 --only reads,quotes --print]`:
+// measures honest agents alone and under each kind of flood, alternately, on loopback. Prints a table, and writes its
+// section of bench/results.md unless `--print` is given. Takes 15 s for each flood of 12 s.
 const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '12' },
@@ -32,7 +32,7 @@ const { values } = parseArgs({
 const seconds = Number(values.seconds)
 const clients = Number(values.clients)
 const maxPerSecond = Number(values['per-second'])
-/** How long the agents are measured alone, before the first flood and after each. */
+/** How long the agents are measured without a flood, before the first one and after each. */
 const aloneSeconds = seconds / 4
 const addressCounts = values.addresses.split(',').map(Number)
 const kinds = floodKinds.filter(kind => values.only === undefined || values.only.split(',').includes(kind))
@@ -46,7 +46,7 @@ const BLOCK_MS = 250
 const REQUESTS = 2_000
 const UNPAID_REGISTRATIONS = 50
 const MAX_FEE = 5_000_000n
-/** The limits count per minute, and each flood starts with fresh ones, because its addresses are its own. */
+/** Limits count per minute, and each flood uses new addresses, so it starts with fresh limits. */
 const ADDRESSES_PER_FLOOD = 100
 
 const say = (text: string) => console.log(`${new Date().toISOString().slice(11, 19)} ${text}`)
@@ -186,7 +186,7 @@ async function unpaidRegistration(): Promise<UnpaidRegistration> {
 /** `cpu` is the service's CPU time per second. */
 type Measured = { results: LoadResult[]; failed: number; flood: LoadReport | undefined; cpu: number }
 
-/** Lets each agent add to its position in a loop, until the flood ends or, without one, for the given time. */
+/** Lets each agent add to its position in a loop, until the flood ends or, without a flood, for the given time. */
 async function measure(
   positions: readonly Position[],
   flood: Promise<LoadReport> | undefined,

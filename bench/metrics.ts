@@ -2,7 +2,8 @@ import { Hono } from 'hono'
 import { count, observe, takeDeltas } from '../src/metrics/recorder.ts'
 import { describeMachine, table, writeSection } from './results-file.ts'
 
-// `npm run bench:metrics`: what counting a request costs, alone and next to a route that only returns JSON.
+// `npm run bench:metrics`: measures the cost of counting a request, alone and relative to a route that only returns
+// JSON.
 
 const ROUNDS = 7
 const REQUESTS = 20_000

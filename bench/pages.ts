@@ -10,7 +10,8 @@ import { launchBrowser } from '../test/e2e/browser.ts'
 import { createScene } from '../test/support/scene.ts'
 import { describeMachine, table, writeSection } from './results-file.ts'
 
-// `npm run bench:pages`: the sizes of the pages' files, and how long a browser without a cache takes to show content.
+// `npm run bench:pages`: measures the sizes of the pages' files, and how long a browser without a cache takes to show
+// content.
 const RUNS = 7
 const MAX_SCRIPT_KB = 80
 const MAX_FIRST_CONTENT_MS = 1_000

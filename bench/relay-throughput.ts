@@ -31,7 +31,7 @@ const EXECUTOR_ROLE = keccak256(stringToBytes('EXECUTOR_ROLE'))
 const RAW_GAS = 600_000n
 const FEE = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 0n }
 
-/** Starts a chain with everything that the measured services need; they run on it one after another. */
+/** Starts a chain with everything that the measured services need. The services run on it one after another. */
 export async function startTestbed(loadGenerator: LoadGenerator) {
   const devnet = await startDevnet()
   devnet.marketMaker.pause() // its trades are not part of the measurement
@@ -143,7 +143,7 @@ export const posted = (opens: readonly SignedOpen[]): LoadRequest[] =>
 /** A node returns status 200 for errors too. */
 const isDone = ({ status, body }: LoadResult) => status === 201 || (status === 200 && body.includes('"status":"0x1"'))
 
-/** Counts responses that name another position or agent than the event of their transaction. */
+/** Counts responses whose position or agent differs from the event of their transaction. */
 async function wrongIds(
   { client, deployment }: Devnet,
   fromBlock: bigint,

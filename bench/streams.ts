@@ -10,8 +10,8 @@ import { agentsFor, registerAgents, type SignedOpen, signOpens } from './signed-
 import { openStreamClients } from './stream-clients.ts'
 import { startWorkerd } from './workerd.ts'
 
-// `npm run bench:streams`: how long an event takes to all of many streams, and what a stream takes of workerd's memory.
-// `-- --streams 2000` opens fewer, `-- --print` leaves bench/results.md as it is.
+// `npm run bench:streams`: measures how long an event takes to reach many streams, and how much of workerd's memory a
+// stream uses. `-- --streams 2000` opens fewer, `-- --print` leaves bench/results.md as it is.
 
 const { values } = parseArgs({
   options: {
@@ -22,7 +22,7 @@ const { values } = parseArgs({
 })
 const [streams, objects] = [Number(values.streams), Number(values.objects)]
 const INTENTS = 7
-/** Streams that open before the first measurement, so that it does not count what the first requests load. */
+/** Streams that open before the first measurement, so that it does not include one-time allocations. */
 const WARM_UP = 200
 const KIB = 1024
 
@@ -38,7 +38,7 @@ const vars = {
   X402_ENABLED: 'false',
   KEEPER_ENABLED: 'false',
   EVENT_STREAM_OBJECTS: `${objects}`,
-  // All clients come at once, and none of them has signed anything.
+  // All clients connect at once, and none has a verified signature.
   RATE_LIMIT_BURST_SECONDS: '0',
   MAX_PARALLEL_REQUESTS: '0',
 }
@@ -130,7 +130,7 @@ async function submit(intent: SignedOpen | undefined) {
   if (response.status !== 201) throw new Error(`The intent was refused: ${await response.text()}`)
 }
 
-/** Resolves once every stream has received what the first one has, and nothing more has come for a second. */
+/** Resolves once every stream has the events of the first one and nothing has arrived for a second. */
 async function quiet(ids: readonly string[][]) {
   for (let before = -1; before !== sum(ids); ) {
     before = sum(ids)

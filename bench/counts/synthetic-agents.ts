@@ -1,5 +1,5 @@
-// Agents that exist in the index only. Their ids have a prefix by which a proxy finds them in calls to the chain, where it
-// replaces them with those of a few real agents.
+// Agents that exist only in the index. Their ids share a prefix by which a proxy finds them in chain calls; the proxy
+// replaces them with the ids of a few real agents.
 
 const PREFIX = 0xa6e47
 const DIGITS = 8

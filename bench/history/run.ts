@@ -44,7 +44,7 @@ async function measurePages(bundle: string) {
     for (const size of SIZES) databases.push(await fillDatabase(bundle, size))
     const times = new Map<string, number[]>()
     const rowsRead = new Map<string, number>()
-    // The sizes take turns, so that other load on the machine affects all of them alike.
+    // The sizes are measured alternately, so that other load on the machine affects all of them alike.
     for (let round = 0; round < ROUNDS; round++)
       for (const kind of KINDS)
         for (const { size, get } of databases) {

@@ -38,7 +38,7 @@ export function createLaneAlarm(storage: Pick<DurableObjectStorage, 'setAlarm'>,
     if (journal.attempts.pendingTotals().count > 0 || journal.intents.withoutPendingAttempt().length > 0)
       return armBefore(now + RECONCILE_INTERVAL_MS)
     if (journal.attempts.hasWatched()) {
-      // Nothing becomes final on a chain without new blocks, so the interval doubles.
+      // Without new blocks nothing becomes final, so the interval doubles.
       const isStill = headNumber === lastHeadNumber
       finalityIntervalMs = isStill
         ? Math.min(finalityIntervalMs * 2, MAX_FINALITY_INTERVAL_MS)

@@ -97,7 +97,7 @@ async function readRelayedTrades(chain: TradingChain, { results, cursor }: Snaps
     .sort(compareLogPositions)
 }
 
-/** Returns the query for a page and one more row, which tells whether another page follows. */
+/** Returns the query for a page and one more row, which shows whether another page follows. */
 export function selectTradePage(db: Pick<D1Database, 'prepare'>, query: TradeQuery): D1PreparedStatement {
   const { agentId, limit, before, type, token, positionId } = query
   const conditions = ['agent_id = ?']
