@@ -55,9 +55,9 @@ try {
     'flat reads',
     `## Reads and samples by the number of agents
 
-\`npm run bench:flat\`: what one of each costs with ${SIZES.map(size => size.toLocaleString('en')).join(' → ')} agents that have an open position, from
-${REPEATS} in a row. The sampling rows are per agent that is sampled. CPU is that of the whole workerd process, with the idle work
-in that time, so small figures say little.
+\`npm run bench:flat\`: the cost of one of each with ${SIZES.map(size => size.toLocaleString('en')).join(' → ')} agents that have an open position, from
+${REPEATS} in a row. The sampling figures are per sampled agent. CPU is that of the whole workerd process, including idle work
+in that time, so small differences mean nothing.
 
 Machine: ${machine}.
 

@@ -46,12 +46,12 @@ ${table(
   [
     ['recording a request', `${alone.toFixed(2)} µs`, '50 µs', alone < 50 ? 'met' : 'missed'],
     [
-      'a bare Hono route with recording, against the same without',
+      'a bare Hono route with recording, relative to the same route without',
       `${(counted / bare).toFixed(2)} times (${counted.toFixed(1)} and ${bare.toFixed(1)} µs)`,
       '',
       '',
     ],
-    [`taking the batch of ${series} series`, `${takenMs.toFixed(2)} ms`, '', ''],
+    [`collecting the batch of ${series} series`, `${takenMs.toFixed(2)} ms`, '', ''],
   ],
 )}`,
 )

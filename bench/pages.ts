@@ -39,7 +39,7 @@ try {
     'pages',
     [
       '## Pages',
-      `\`npm run bench:pages\`: medians of ${RUNS} loads, each in a new browser context, so without a cache, on the embedded chain. First content: the browser's first contentful paint. All data: no placeholder is left.`,
+      `\`npm run bench:pages\`: medians of ${RUNS} loads, each in a new browser context without a cache, on the embedded chain. First content is the browser's first contentful paint; all data is shown once no placeholder is left.`,
       `Machine: ${machine}.`,
       table(
         ['file', 'gzip'],

@@ -85,27 +85,27 @@ try {
   const cpuPerEvent = fanOuts.map(({ cpu, events }) => (cpu / events / streams) * 1e6)
   const section = [
     '## Event streams',
-    `\`npm run bench:streams\`: ${streams} clients of GET /events, each with an address of its own, in ${objects} objects that share one thread of workerd with the Worker and the lanes. Each of ${fanOuts.length} intents causes a few events, which every stream must receive with the same ids in the same order. Clients, service and chain share the cores of this machine.`,
+    `\`npm run bench:streams\`: ${streams} clients of GET /events, each with its own address, in ${objects} objects that share one thread of workerd with the Worker and the lanes. Each of ${fanOuts.length} intents causes a few events, which every stream must receive with the same ids in the same order. Clients, service and chain share the cores of this machine.`,
     `Machine: ${machine}.`,
     table(
       ['', 'measured', 'target', ''],
       [
         ['opening all streams', `${openingSeconds.toFixed(1)} s, ${openingCpu.toFixed(1)} s of CPU`, '', ''],
         [
-          'an event from the first stream to the last, median and maximum',
+          'time of an event from the first stream to the last, median and maximum',
           `${median(times).toFixed(0)} and ${Math.max(...times).toFixed(0)} ms`,
           '2,000 ms',
           Math.max(...times) < 2_000 ? 'met' : 'missed',
         ],
-        ['CPU of workerd for an event and a stream', `${median(cpuPerEvent).toFixed(0)} µs`, '', ''],
+        ['CPU of workerd per event and stream', `${median(cpuPerEvent).toFixed(0)} µs`, '', ''],
         [
-          'JavaScript heap of a stream, of the object and the Worker together',
+          'JavaScript heap per stream, object and Worker together',
           `${perStream(before.heap, opened.heap)}, ${perStream(before.heap, after.heap)} after the events`,
           '40 KiB',
           (after.heap - before.heap) / streams < 40 * KIB ? 'met' : 'missed',
         ],
         [
-          'resident memory of workerd for a stream, an upper bound: also the socket and the 64 KiB with which the Worker copies a response',
+          'resident memory of workerd per stream, an upper bound: includes the socket and the 64 KiB buffer through which the Worker copies a response',
           `${perStream(before.resident, opened.resident)}, ${perStream(before.resident, after.resident)} after the events`,
           '',
           '',
