@@ -127,7 +127,7 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
     return { name, quota, remaining, resetSeconds: secondsLeft }
   }
 
-  /** A binding has one limit for every key, so each further share is a key of its own. */
+  /** A binding has the same limit for every key, so each further share uses another key. */
   async function isWithinBinding(name: RateLimitName, key: string, shares: number): Promise<boolean> {
     const binding = bindings[rateLimitBindings[name]]
     if (binding === undefined) return true

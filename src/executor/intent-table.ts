@@ -24,7 +24,7 @@ export type JournalIntent = {
 }
 
 const DAY_SECONDS = 86_400
-/** A signed body may name any deadline. Its row is kept as if the deadline were at most this far away. */
+/** A signed body may have any deadline. Its row is kept as if the deadline were at most this far away. */
 const MAX_DEADLINE_SECONDS = 7 * DAY_SECONDS
 /** Deadlines are stored as integers that JavaScript represents exactly. */
 const MAX_STORED_DEADLINE = 2n ** 52n

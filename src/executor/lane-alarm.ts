@@ -4,7 +4,7 @@ import type { Journal } from './store.ts'
 export type LaneAlarm = ReturnType<typeof createLaneAlarm>
 
 const RECONCILE_INTERVAL_MS = 1_000
-/** What was in flight at a restart is mined a block later. */
+/** Short, because transactions in flight at a restart are usually mined within a block. */
 const RESTART_DELAY_MS = 300
 const MIN_FINALITY_INTERVAL_MS = 2_000
 const MAX_FINALITY_INTERVAL_MS = 60_000

@@ -7,9 +7,9 @@ import { migrateJournal } from './journal-schema.ts'
 export type Journal = ReturnType<typeof openJournal>
 
 /**
- * Facts about the lane itself. `foreign` lists when others used its key, in milliseconds, as a JSON array;
- * `price refresh` is when prices were last refreshed, in milliseconds; `nonce` follows the highest nonce of the rows that were
- * deleted.
+ * Facts about the lane itself. `foreign` lists when others used its key, in milliseconds, as a JSON array; `price
+ * refresh` is when prices were last refreshed, in milliseconds; `nonce` is the account's next nonce, for when no
+ * attempt shows it.
  */
 type LaneFact = 'address' | 'genesis' | 'foreign' | 'price refresh' | 'nonce'
 

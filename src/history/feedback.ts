@@ -105,7 +105,7 @@ export function createFeedback(db: D1Database, chain: Chain) {
       return row?.content
     },
 
-    /** Returns the agents that were linked to an identity last. */
+    /** Returns the agents with the most recently linked identities. */
     async findLinkedAgents(limit: number): Promise<bigint[]> {
       const { results } = await db
         .prepare(

@@ -146,7 +146,8 @@ function pageOf(query: LeaderboardQuery, start: number): SqlPart {
   if (track !== undefined) filters.push(['track = ?', track])
   if (capitalMode !== undefined) filters.push(['capital_mode = ?', capitalMode])
   return {
-    // In the order of the entries: with an order of its own, SQLite would read all entries before the first row.
+    // Without an ORDER BY of its own: the entries are in order already, and SQLite would read all of them before the
+    // first row.
     sql: `SELECT * FROM (${entries.sql} LIMIT ?) WHERE ${filters.map(([condition]) => condition).join(' AND ')} LIMIT ?`,
     values: [...entries.values, MAX_SCANNED_ENTRIES, ...filters.map(([, value]) => value), limit + 1],
   }

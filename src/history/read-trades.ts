@@ -16,7 +16,7 @@ import { readTradedPositions } from './tables/positions.ts'
 import { selectRelayedTrades, toRelayedTrade } from './tables/relayed-trades.ts'
 import { type TradeRow, toTrade } from './tables/trades.ts'
 
-/** What a read of trades or positions needs. */
+/** The dependencies of a read of trades or positions. */
 export type TradeSources = { snapshots: SnapshotReader; chain: TradingChain; db: D1Database }
 
 /** Selects an agent's trades, newest first. */

@@ -180,7 +180,10 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     this.ctx.waitUntil(this.#webhookNotices.send())
   }
 
-  /** Whether the log follows the index: not before it starts, nor between a restart and the head. */
+  /**
+   * Whether the log follows the index. False before its first start, and after a replay until the index reaches the
+   * head.
+   */
   #hasStarted(): boolean {
     return (this.#eventLog.position()?.block ?? -1) >= 0
   }
