@@ -7,8 +7,8 @@ import { migrateJournal } from './journal-schema.ts'
 export type Journal = ReturnType<typeof openJournal>
 
 /**
- * Facts about the lane itself. `foreign` lists when others used its key, in milliseconds, as a JSON array; `price
- * refresh` is when prices were last refreshed, in milliseconds; `nonce` is the account's next nonce, for when no
+ * Facts about the lane itself. `foreign` lists when others used its key, in milliseconds, as a JSON array;
+ * `price refresh` is when prices were last refreshed, in milliseconds; `nonce` is the account's next nonce, for when no
  * attempt shows it.
  */
 type LaneFact = 'address' | 'genesis' | 'foreign' | 'price refresh' | 'nonce'
