@@ -34,7 +34,7 @@ const BLOCK_POLL_MS = 50
 const RAW_GAS = 600_000n
 const FEE = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 0n }
 
-/** Starts a chain with everything that the measured services need; they run on it one after another. */
+/** Starts a chain with everything that the measured services need. The services run on it one after another. */
 export async function startTestbed(loadGenerator: LoadGenerator) {
   const devnet = await startDevnet()
   devnet.marketMaker.pause() // its trades are not part of the measurement
@@ -157,7 +157,7 @@ async function dropPending({ client }: Devnet): Promise<void> {
   while ((await client.getBlockNumber({ cacheTime: 0 })) <= block + 1n) await sleep(BLOCK_POLL_MS)
 }
 
-/** Counts responses that name another position or agent than the event of their transaction. */
+/** Counts responses whose position or agent differs from the event of their transaction. */
 async function wrongIds(
   { client, deployment }: Devnet,
   fromBlock: bigint,

@@ -47,7 +47,7 @@ const serveMcp = createMcpRoute({
   baseUrl: config.baseUrl,
 })
 
-// Every isolate that runs a Durable Object evaluates this module too. Nobody could read what it delivers otherwise.
+// Isolates that run Durable Objects evaluate this module too. They deliver metrics only if somebody can read them.
 if (config.operatorSecret !== undefined || 'METRICS' in env) context.metrics.start()
 
 const eventStreams = () => config.chain && eventLogOf(env.EVENT_STREAMS, config.chain)
@@ -112,7 +112,7 @@ export default {
   fetch: request => {
     wakeOnce()
     const response = new URL(request.url).pathname === '/mcp' ? serveMcp(request) : serveHttp(request)
-    // A request whose client leaves ends its turn too: without this, the runtime would stop it anywhere.
+    // A request whose client disconnects must end its turn too. Without this, the runtime would stop it at any point.
     runInBackground(response)
     return response
   },
