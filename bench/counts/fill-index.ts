@@ -2,7 +2,7 @@ import type { Address } from 'viem'
 import { agentsTable } from '../../src/history/tables/agents.ts'
 import { insertStandings } from '../../src/history/tables/standings.ts'
 import { CapitalMode } from '../../src/protocol/enums.ts'
-import { PERIODS, periodStart } from '../../src/protocol/period.ts'
+import { PERIODS, periodStart } from '../../src/protocol/leaderboard-period.ts'
 import type { StandingFigures } from '../../src/protocol/standing-figures.ts'
 import { agentIdAt } from './synthetic-agents.ts'
 

@@ -1,7 +1,7 @@
 import { type Address, type Hex, hexToNumber, zeroAddress } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { agentRegistry } from '../chain/contracts.ts'
-import { contractsWithoutCode } from '../chain/deployed-code.ts'
+import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { learnDecimals } from '../chain/token-decimals-cache.ts'

@@ -13,7 +13,7 @@ import {
   type TrackRecord,
 } from '../protocol/track-record.ts'
 import type { Trade } from '../protocol/trade-events.ts'
-import { readCapHistory, readPriceHistory } from './read-sample-market.ts'
+import { readCapHistory, readPriceHistory } from './read-price-and-cap-history.ts'
 import { readCurrentAgents } from './tables/agents.ts'
 import type { IndexCursor } from './tables/cursor.ts'
 import { insertStandings, type Standing } from './tables/standings.ts'

@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
 import type { Block } from '../chain/block-number-and-time.ts'
-import { type Period, periodStart } from '../protocol/period.ts'
+import { type Period, periodStart } from '../protocol/leaderboard-period.ts'
 import type { Ordering, StandingFigures } from '../protocol/standing-figures.ts'
 import { KEPT_VERSION_BLOCKS } from './compute-track-records.ts'
 import type { SnapshotReader } from './read-index-to-head.ts'

@@ -1,6 +1,6 @@
 import type { Block } from '../chain/block-number-and-time.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
-import { readChangedPositions } from '../chain/read-changed-positions.ts'
+import { readChangedPositions } from '../chain/read-changed-position-ids.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { type Market, readWatchedPositions, type WatchedPositions } from '../chain/watched-positions.ts'
 import { logUnexpected } from '../executor/background-errors.ts'

@@ -6,8 +6,8 @@ import { readVaultsAndTokens, type VaultsAndTokens } from '../chain/read-vaults-
 import { readCurrentAgents } from '../history/tables/agents.ts'
 import { type OpenPosition, readOpenPositions } from '../history/tables/positions.ts'
 import { readAgentsTradedSince } from '../history/tables/trades.ts'
-import type { TrackConfig } from '../protocol/track-config.ts'
 import type { Trade } from '../protocol/trade-events.ts'
+import type { TrackConfig } from '../protocol/vault-track-config.ts'
 import type { StreamEvent } from './event.ts'
 import type { EventLog } from './store.ts'
 

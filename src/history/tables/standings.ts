@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import type { Period } from '../../protocol/period.ts'
+import type { Period } from '../../protocol/leaderboard-period.ts'
 import { ORDERINGS, orderings, type StandingFigures } from '../../protocol/standing-figures.ts'
 import { bindRows, deleteAbove, type RevertibleTable } from './table.ts'
 

@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { CapitalMode } from '../protocol/enums.ts'
-import { periodStart } from '../protocol/period.ts'
+import { periodStart } from '../protocol/leaderboard-period.ts'
 import type { StandingFigures } from '../protocol/standing-figures.ts'
 import { blockRequest } from '../rpc/requests.ts'
 import { indexKeyOf } from './index-key.ts'
