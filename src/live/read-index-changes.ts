@@ -4,13 +4,13 @@ import { type TradeRow, toTrade } from '../history/tables/trades.ts'
 import type { Trade } from '../protocol/trade-events.ts'
 import type { IndexPosition, IndexReorg } from './store.ts'
 
-/** What the index has and the event log has not. */
+/** Changes in the index that are not in the event log yet. */
 export type IndexChanges =
   /** The log has not started; it starts at this block. */
   | { kind: 'start'; block: number; hash: Hex; reorg: number }
   | { kind: 'reorgs'; reorgs: IndexReorg[] }
   /**
-   * Trades and what owners did up to the end of `block`, the agents whose allocation or track changed, and the tokens with new
+   * Trades and events of owners up to the end of `block`, agents whose allocation or track changed, and tokens with new
    * prices. `isComplete` is false if more trades or events follow; then `hash` is undefined.
    */
   | {
@@ -40,7 +40,7 @@ export async function readIndexChanges(
   position: IndexPosition | undefined,
 ): Promise<IndexChanges | undefined> {
   const { block = -1, logIndex = 0, reorg = 0 } = position ?? {}
-  const session = db.withSession('first-primary') // a replica could miss what was written a moment ago
+  const session = db.withSession('first-primary') // a replica may lack the latest writes
   const [cursors, reorgs, ownBlock, trades, owners, reallocated, prices] = await session
     .batch<Record<string, unknown>>([
       session
@@ -81,7 +81,7 @@ export async function readIndexChanges(
   }
   if (reorgs && reorgs.results.length > 0) return { kind: 'reorgs', reorgs: reorgs.results as IndexReorg[] }
   const hash = ownBlock?.results[0]?.hash
-  // The index was refilled without a reorg row, so nothing that was sent belongs to this chain.
+  // The index was rebuilt without a reorg row, so no sent event belongs to this chain.
   if (cursor.block < block || (position.hash !== undefined && hash !== undefined && hash !== position.hash))
     return { kind: 'reorgs', reorgs: [{ id: reorg, ancestor: -1, lost: block }] }
   const isComplete = cursor.end === cursor.block
@@ -98,7 +98,7 @@ export async function readIndexChanges(
   }
 }
 
-/** What changes who controls an agent, or what its owner lets it do. */
+/** Events that change who controls an agent, or what its owner allows. */
 const OWNER_EVENT_NAMES = [
   'MandateUpdated',
   'BuyingStopped',
@@ -112,7 +112,7 @@ const OWNER_EVENT_NAMES = [
   .map(name => `'${name}'`)
   .join()
 
-/** What changes the allocation or the track of an agent, to which its limits are relative. */
+/** Events that change an agent's allocation or track, on which its limits depend. */
 const REALLOCATION_EVENT_NAMES = ['AllocationCapUpdated', 'AllocationStatusUpdated', 'AgentPromoted']
   .map(name => `'${name}'`)
   .join()
@@ -125,8 +125,8 @@ const lastBlockOfRead = (source: string) =>
   `SELECT * FROM (SELECT block FROM ${source} ORDER BY block, log_index LIMIT 1 OFFSET ${ROWS_PER_READ - 1})`
 
 /**
- * The block at whose end a read after (?1, ?2) ends: the cursor's at the latest. Rows above the cursor are left over from
- * before it was dropped; they are written again below it.
+ * The block at whose end a read after (?1, ?2) ends: the cursor's at the latest. Rows above the cursor are leftovers from
+ * before the cursor was dropped; the indexer writes them again.
  */
 const END_OF_READ = `(SELECT min(block) FROM (SELECT block FROM cursor
   UNION ALL ${lastBlockOfRead(`trades WHERE ${IS_NEW}`)}
@@ -142,7 +142,7 @@ type CursorWithReorg = {
   end: number
 }
 
-/** A database without tables is an index that was never written. */
+/** A database without tables is an empty index. */
 function emptyIfNoTables(error: unknown): [] {
   if (error instanceof Error && /no such table/.test(error.message)) return []
   throw error
