@@ -5,8 +5,6 @@ import type { Trade } from '../protocol/trade-events.ts'
 /** A token in a vault, and the agents of the open positions in it by the position's id. */
 export type HeldMarket = { vault: Address; token: Address; agents: Map<bigint, number> }
 
-export type OpenPositions = ReturnType<typeof createOpenPositions>
-
 /** Holds the open positions at the log's position. They are read once; trades and reorgs change them from then on. */
 export function createOpenPositions(db: D1Database) {
   let positions: Map<bigint, OpenPosition> | undefined
