@@ -130,10 +130,13 @@ async function submit(intent: SignedOpen | undefined) {
   if (response.status !== 201) throw new Error(`The intent was refused: ${await response.text()}`)
 }
 
-/** Resolves once every stream has the events of the first one and nothing has arrived for a second. */
+/** Resolves once every stream has as many events as the first one and nothing has arrived for a second, or after half a minute. */
 async function quiet(ids: readonly string[][]) {
-  for (let before = -1; before !== sum(ids); ) {
-    before = sum(ids)
+  const deadline = performance.now() + 30_000
+  for (let before = -1; performance.now() < deadline; ) {
+    const received = sum(ids)
+    if (received === before && received === (ids[0]?.length ?? 0) * ids.length) return
+    before = received
     await new Promise(resolve => setTimeout(resolve, 1_000))
   }
 }
