@@ -1,5 +1,6 @@
 import type { Hex } from 'viem'
 import type { RefusalBody } from '../errors/refusal.ts'
+import { PositionStatus } from '../protocol/enums.ts'
 import { isExitInProgress, type WatchedPosition } from '../protocol/position.ts'
 import { type KeeperEntry, NOT_TRIED, newEntry } from './keeper-entry.ts'
 import type { Evaluation } from './last-evaluation.ts'
@@ -105,7 +106,10 @@ function retryOf({ failures }: KeeperEntry) {
 
 /** Whether a reorg removed an exit, or the part of one, that was recorded before the position was read. */
 export const isExitUndone = ({ firedRules, outcome }: KeeperEntry, position: WatchedPosition): boolean =>
-  (outcome?.kind === 'executed' && position.nextRuleIndex < firedRules) ||
+  (outcome?.kind === 'executed' &&
+    (outcome.ruleIndex === undefined
+      ? position.status === PositionStatus.Open // the sale for an owner is of the whole position
+      : position.nextRuleIndex < firedRules)) ||
   (outcome?.kind === 'partlyExecuted' &&
     (outcome.ruleIndex === undefined
       ? position.tokenAmount > BigInt(outcome.tokensLeft)
