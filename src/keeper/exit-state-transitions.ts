@@ -10,10 +10,14 @@ const MAX_RETRY_SECONDS = 60
 /** How long an exit waits after the router deferred it. */
 const DEFERRED_RETRY_MS = 5_000
 
-/** Returns the entry of a position that closed. It keeps its outcome only if that is an executed exit. */
-export const closedEntry = (entry: KeeperEntry, now: number): KeeperEntry => ({
+/**
+ * Returns the entry of a position that closed. It keeps its outcome only if that is an executed exit. `fingerprint` is of
+ * the closed position: that of the open one would hide that a reorg has opened it again.
+ */
+export const closedEntry = (entry: KeeperEntry, now: number, fingerprint: Hex | undefined): KeeperEntry => ({
   ...entry,
   closedAt: now,
+  fingerprint,
   outcome: entry.outcome?.kind === 'executed' ? entry.outcome : undefined,
 })
 

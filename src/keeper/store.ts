@@ -29,8 +29,10 @@ export const marketKey = ({ token, vault }: Market): string => `${token} ${vault
 
 export type KeeperStore = ReturnType<typeof openKeeperStore>
 
-/** A closed position is read for this much longer, because a reorg may open it again. */
+/** A closed position is read for this much longer, because a reorg may open it again or change who closed it. */
 const REORG_WATCH_MS = 60_000
+/** A closed position is compared with the chain for this much longer. */
+const CLOSED_SWEEP_MS = 6 * 3_600_000
 const CLOSED_RETENTION_MS = 7 * 86_400_000
 /** The events of an executed exit are read again for this long, because a reorg may change who fired it. */
 const EXIT_WATCH_SECONDS = 60
@@ -105,6 +107,8 @@ export function openKeeperStore(sql: SqlStorage) {
   let openCount = countOpen()
   /** The last position that waits for something else than a price and was returned by `watched`. */
   let lastWaiting = 0
+  /** The last closed position that was returned by `nextClosed`. */
+  let lastClosed = { at: 0, id: 0 }
   const isOpen = (positionId: number) =>
     rows('SELECT 1 FROM position WHERE id = ? AND closed_at IS NULL', positionId).length > 0
 
@@ -151,6 +155,24 @@ export function openKeeperStore(sql: SqlStorage) {
       )
       return [...next, ...fromStart].map(toEntry)
     },
+    /**
+     * Returns entries that closed in the six hours before the last cycle, oldest first, in turns. `at` is the time of that
+     * cycle in Unix seconds of the chain, because an outage may have been longer.
+     */
+    nextClosed(now: number, at: number, limit: number): KeeperEntry[] {
+      const since = Math.min(now, 1_000 * at) - CLOSED_SWEEP_MS
+      const from = lastClosed.at < since ? { at: since, id: 0 } : lastClosed
+      const next = rows(
+        'SELECT * FROM position WHERE closed_at >= ?1 AND (closed_at, id) > (?1, ?2) ORDER BY closed_at, id LIMIT ?3',
+        from.at,
+        from.id,
+        limit,
+      )
+      const last = next.length < limit ? undefined : next.at(-1)
+      lastClosed = { at: Number(last?.closed_at ?? 0), id: Number(last?.id ?? 0) }
+      return next.map(toEntry)
+    },
+
     /** Records where the sweep goes on. At its end, forgets the markets without open positions. */
     advanceSweep(positionId: bigint) {
       if (positionId <= BigInt(get('swept') ?? 0))
