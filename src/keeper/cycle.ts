@@ -56,6 +56,8 @@ export function createCycle({
   /** When the events of recent exits were last read again, in milliseconds. */
   let recentCheckedAt = 0
   let sweptAt = 0
+  /** The last position of each market that the price reached and a cycle read. */
+  const lastReached = new Map<string, bigint>()
   /** The changes by events of the last blocks whose positions were read since. */
   let handled = NO_CHANGES
   const sender = createExitSender({ chain, executor, store })
@@ -167,15 +169,8 @@ export function createCycle({
     if (store.openCount() <= MAX_READ_WHOLE) return { positionIds: differing.filter(isUnread), changes: NO_CHANGES }
 
     const maxReached = MAX_REACHED + store.batches().flatMap(({ positionIds }) => positionIds).length
-    const { block, ownerControls, marketOf } = watched
-    const at = Number(block.timestamp)
-    const reached = new Set<bigint>()
-    for (const market of store.markets()) {
-      const { quote } = marketOf(market)
-      if (quote.stale) continue
-      const limit = maxReached - reached.size
-      for (const positionId of store.reached(market, { price: quote.price, at, limit })) reached.add(positionId)
-    }
+    const reached = new Set(reachedByPrice(watched, maxReached))
+    const { block, ownerControls } = watched
     const from = [store.eventCursor() - EVENT_OVERLAP_BLOCKS, block.number - MAX_EVENT_BLOCKS, 0n]
     const fromBlock = from.reduce((highest, number) => (number > highest ? number : highest))
     const range = { fromBlock, toBlock: block.number }
@@ -186,6 +181,25 @@ export function createCycle({
     for (const positionId of differing) reached.add(positionId)
     // After a pause the events may name more than a cycle can read: the sweep finds the others.
     return { positionIds: [...reached].filter(isUnread).slice(0, maxReached + MAX_CHANGED), changes }
+  }
+
+  /** Returns up to `max` positions whose triggers the prices reach: of each market the next ones, in equal shares. */
+  function reachedByPrice({ marketOf }: WatchedPositions, max: number): bigint[] {
+    const queues = store.markets().flatMap(market => {
+      const { quote } = marketOf(market)
+      const key = marketKey(market)
+      const last = lastReached.get(key) ?? 0n
+      return quote.stale ? [] : [{ key, positionIds: store.reached(market, { price: quote.price, last, limit: max }) }]
+    })
+    // What a market with few leaves of its share goes to those with more.
+    queues.sort((one, other) => one.positionIds.length - other.positionIds.length)
+    const reached: bigint[] = []
+    for (const [index, { key, positionIds }] of queues.entries()) {
+      const share = positionIds.slice(0, Math.ceil((max - reached.length) / (queues.length - index)))
+      lastReached.set(key, share.at(-1) ?? 0n)
+      reached.push(...share)
+    }
+    return reached
   }
 
   /**

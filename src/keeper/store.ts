@@ -186,20 +186,24 @@ export function openKeeperStore(sql: SqlStorage) {
     },
 
     /**
-     * Returns the open positions of a market that may have a rule to fire at a price, without those that every cycle reads.
-     * `at` is the chain's time in Unix seconds.
+     * Returns the open positions of a market that may have a rule to fire at a price, by id: those after `last`, then those
+     * from the start. Those that wait for another try, which cycles read in turns, are not among them.
      */
-    reached: ({ token, vault }: Market, { price, at, limit }: { price: bigint; at: number; limit: number }): bigint[] =>
+    reached: (
+      { token, vault }: Market,
+      { price, last, limit }: { price: bigint; last: bigint; limit: number },
+    ): bigint[] =>
       rows(
-        `SELECT id FROM position
-           WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND below >= ?3 AND watched_until <= ?4
-         UNION SELECT id FROM position
-           WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND above <= ?3 AND watched_until <= ?4
-         LIMIT ?5`,
+        `SELECT id FROM (
+           SELECT id FROM position
+             WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND below >= ?3 AND watched_until < ${ALWAYS}
+           UNION SELECT id FROM position
+             WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND above <= ?3 AND watched_until < ${ALWAYS}
+         ) ORDER BY id <= ?4, id LIMIT ?5`,
         token,
         vault,
         priceText(price),
-        at,
+        Number(last),
         limit,
       ).map(({ id }) => BigInt(id as number)),
 

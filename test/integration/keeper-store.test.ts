@@ -50,6 +50,18 @@ const entryOf = (positionId: bigint, closedAt: number | null) => ({
 const storeNamed = (name: string, run: (store: ReturnType<typeof openKeeperStore>) => void) =>
   runInDurableObject(env.KEEPER.get(env.KEEPER.idFromName(name)), (_, { storage }) => run(openKeeperStore(storage.sql)))
 
+test('a keeper reads the positions that a price reaches in turns', async () => {
+  await storeNamed('a keeper of reached positions', store => {
+    for (const id of [1n, 2n, 3n, 4n, 5n]) store.put(entryOf(id, null))
+    const reached = (price: bigint, last: bigint) => store.reached(MARKET, { price, last, limit: 3 })
+    expect(reached(90n, 0n)).toEqual([1n, 2n, 3n])
+    expect(reached(90n, 3n)).toEqual([4n, 5n, 1n])
+    expect(reached(90n, 1n)).toEqual([2n, 3n, 4n])
+    expect(reached(110n, 0n)).toEqual([4n, 5n])
+    expect(reached(100n, 0n)).toEqual([])
+  })
+})
+
 test('a keeper compares all positions that closed in the hours before its last cycle with the chain, in turns', async () => {
   const now = 1_000_000_000_000
   const hours = (count: number) => count * 3_600_000

@@ -146,6 +146,25 @@ describe('a keeper of many positions', () => {
     expect(await keeper().find(BigInt(positionId))).toBeDefined()
   })
 
+  it('fires the next rule of a position at once, however many others were sold a moment ago', async () => {
+    const { trader, positionId, moveTo } = await opened('-500:5000,-900:10000')
+    await moveTo(0.949)
+    await keeper().runCycle()
+    expect(await lastOutcome(trader, positionId)).toMatchObject({ ...executed, ruleIndex: 0 })
+    await moveTo(0.945)
+    await keeper().runCycle() // the events of the exit are read
+    await sql(
+      `UPDATE position SET watched_until = (SELECT watched_until + 1 FROM position WHERE id = ?1)
+       WHERE closed_at IS NULL AND id BETWEEN ?2 AND ?2 + 1499`,
+      Number(positionId),
+      FIRST_FILLER + 6_000,
+    )
+    await moveTo(0.9)
+    await keeper().runCycle()
+    await sql('UPDATE position SET watched_until = 0 WHERE id >= ?', FIRST_FILLER)
+    expect(await lastOutcome(trader, positionId)).toMatchObject({ ...executed, ruleIndex: 1 })
+  })
+
   it('visits few rows in a cycle', async () => {
     await keeper().runCycle()
     const rowsRead = await runInDurableObject(keeper(), async (instance, { storage }) => {
