@@ -1,4 +1,4 @@
-import type { PositionChange } from '../chain/read-changed-positions.ts'
+import type { PositionChange } from '../chain/read-changed-position-ids.ts'
 
 /** Changes by the events of some blocks. Several events of a block that change the same are one. */
 export type EventChanges = ReadonlyMap<string, PositionChange>
