@@ -403,10 +403,18 @@ describe('several keepers', () => {
     const before = await client.getBlockNumber({ cacheTime: 0 })
     const { positionId } = await bought('META', { exits: '-500:10000' })
     await disarm()
+    // The first request reads others; the second one reads the position.
     await runInDurableObject(keeper(), (_, { storage }) => {
       storage.sql.exec('DELETE FROM position WHERE id = ?', Number(positionId))
-      storage.sql.exec(`UPDATE keeper SET value = 0 WHERE name = 'cursor'`)
+      storage.sql.exec(`UPDATE keeper SET value = ? WHERE name = 'cursor'`, `${Number(positionId) - 1}`)
+      storage.sql.exec(
+        `WITH RECURSIVE filler (id) AS (SELECT 1000001 UNION ALL SELECT id + 1 FROM filler WHERE id < 1000300)
+         INSERT INTO position (id, token, vault, fired) SELECT id, ?, ?, 0 FROM filler`,
+        deployment.tokens.META as string,
+        FRONTIER,
+      )
     })
+    await evictDurableObject(keeper())
     let calls = 0
     vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
       const request = new Request(input as RequestInfo, init as RequestInit)
@@ -423,6 +431,10 @@ describe('several keepers', () => {
     vi.restoreAllMocks()
     await keeper().runCycle()
     expect(await keeper().find(BigInt(positionId))).toBeDefined()
+    await runInDurableObject(
+      keeper(),
+      (_, { storage }) => void storage.sql.exec('DELETE FROM position WHERE id > 1000000'),
+    )
   })
 
   it('report who fired an exit after a reorg took back the first one', async () => {
