@@ -40,7 +40,7 @@ export type RpcTransport = {
   nodes: number
   /** Returns the node to query next, or the one that is `turn` places behind it in a circle; undefined without nodes. */
   preferred(turn?: number): Endpoint | undefined
-  /** Makes a node that failed the last choice for two seconds; longer after each further failure in a row. */
+  /** Makes a node that failed the last choice for two seconds; longer after each further failure in a row. A node at rest stays so. */
   rest(endpoint: Endpoint): void
 }
 
@@ -67,7 +67,10 @@ export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIM
   }
 
   function rest(endpoint: Endpoint): void {
-    endpoint.restUntil = Date.now() + Math.min(MIN_REST_MS * 2 ** endpoint.failures++, MAX_REST_MS)
+    const now = Date.now()
+    // Requests that fail together are one failure.
+    if (now < endpoint.restUntil) return
+    endpoint.restUntil = now + Math.min(MIN_REST_MS * 2 ** endpoint.failures++, MAX_REST_MS)
   }
 
   /** Queries the nodes until one returns a value. One that throws or is too slow has failed. */
