@@ -13,16 +13,17 @@ type Turn = { key: string; startedAt: number }
 /** A request that waits; a later one has a higher number. `leave` is set once it has a turn. */
 type Ticket = { number: number; leave?: Leave }
 
-/** How often a request that waits looks for its turn: one millisecond for each before it, within these bounds. */
+/** How often a waiting request checks whether it is its turn: one millisecond per request ahead, within these bounds. */
 const MIN_POLL_MS = 10
 const MAX_POLL_MS = 50
-/** A turn that lasts longer has lost its request, and must not keep others out. */
+/** A turn that lasts longer belongs to a lost request and must not block others. */
 const MAX_TURN_MS = 15_000
 
 /**
- * Creates a gate that lets few requests work at a time. The keys take turns, so one with many requests delays its own. `enter`
- * returns the function that ends the turn, at once if there is room; undefined if the key has too many requests waiting or
- * waited too long. With `mustEnter` a request is let in after the wait; one too many waits without a place in the queue.
+ * Creates a gate that bounds how many requests are worked on at a time. Keys take turns, so a key with many requests
+ * delays only its own. `enter` returns the function that ends the turn, immediately if there is room; undefined if the
+ * key has too many waiting requests or the wait was too long. With `mustEnter` a request enters after the wait; if too many
+ * requests of its key wait, it waits without a place in the queue.
  */
 export function createParallelGate({
   maxParallel,
@@ -78,7 +79,7 @@ export function createParallelGate({
     if (tickets !== undefined && tickets.size > 0) waiting.set(key, tickets)
   }
 
-  /** Waits by looking, because a request that another one wakes would go on in the context of that one. */
+  /** Polls, because a request that is woken by another one would continue in the context of that one. */
   async function wait(key: string, mustEnter: boolean): Promise<Leave | undefined> {
     const ticket: Ticket = { number: ++lastNumber }
     const tickets = waiting.get(key) ?? new Set()

@@ -12,8 +12,8 @@ export const maxReceipts = (rpc: RpcTransport): number =>
   rpc.preferred()?.acceptsBatches ? MAX_RECEIPTS_PER_BATCH : MAX_RECEIPTS_ONE_BY_ONE
 
 /**
- * Returns the receipts of attempts from a node on which the account's nonce is at least `nonce`: null for an attempt that
- * is not mined there, undefined for one without a response. Throws CHAIN_UNREACHABLE.
+ * Returns the receipts of attempts from a node on which the account's nonce is at least `nonce`: null for an attempt
+ * that is not mined there, undefined if the node did not respond for it. Throws CHAIN_UNREACHABLE.
  */
 export async function readReceipts(
   rpc: RpcTransport,
