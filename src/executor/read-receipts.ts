@@ -4,7 +4,7 @@ import type { RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
 
 const MAX_RECEIPTS_PER_BATCH = 100
-/** So many requests one after another are still in time. */
+/** How many requests a node answers one after another within the time of a batch. */
 const MAX_RECEIPTS_ONE_BY_ONE = 16
 
 /** Returns how many receipts to request at once: few from a node that accepts no batches. */

@@ -18,7 +18,7 @@ export type Endpoint = {
   restUntil: number
   /** How often in a row the node failed. */
   failures: number
-  /** Whether the node may accept several requests in one HTTP request. One that said no is asked again after a while. */
+  /** Whether the node may accept several requests in one HTTP request. After a rejection it gets none for a while. */
   readonly acceptsBatches: boolean
   /** Whether the node may support eth_sendRawTransactionSync. */
   supportsSyncSend: boolean
@@ -31,7 +31,7 @@ export type Endpoint = {
 
 /** About twice the size of the logs that the indexer reads at once. */
 const MAX_RESPONSE_BYTES = 16 * 1024 * 1024
-/** Journals keep what a node says of a call, and their rows are limited. Longer revert data is ignored. */
+/** Longer revert data is ignored: it is stored in journals, whose rows are limited to 2 MB. */
 const MAX_REVERT_DATA_BYTES = 64 * 1024
 const MAX_MESSAGE_LENGTH = 4_096
 /** How long a node that rejects batches gets none. */
@@ -103,7 +103,7 @@ export function createEndpoint(url: string, node: string): Endpoint {
             request,
           ),
         )
-      // Some nodes return their only error as a list.
+      // Some nodes return the error of the whole batch as a list.
       const error = parseErrorOf(Array.isArray(replies) && replies.length === 1 ? replies[0] : replies)
       if (error && isLimit(error)) return bodies.map(() => ({ error }))
       if (error && isBatchUnsupported(error)) return undefined

@@ -116,7 +116,7 @@ const isTrace = objectOf<NodeTrace>({
 const isReceipt: ResultCheck<NodeReceipt> = (value): value is NodeReceipt =>
   hasReceiptFields(value) && value.logs.every(log => isSame(log.transactionHash, value.transactionHash))
 
-/** A node that confuses the responses of a batch returns what was asked for by somebody else, and has failed. */
+/** A node that mixes up the responses of a batch returns the receipt of another transaction. It counts as failed. */
 const isReceiptOf =
   (hash: Hex): ResultCheck<NodeReceipt> =>
   (value): value is NodeReceipt =>
