@@ -145,7 +145,8 @@ export function createIntentOutcomes({
   /** Returns the outcome of an intent that was mined; `unknown` while the node has no receipt. */
   async function storedOutcome(intent: JournalIntent): Promise<RelayOutcome> {
     const attempts = journal.attempts.ofIntent(intent.digest)
-    const included = attempts.findLast(({ state }) => state === 'mined' || state === 'reverted')
+    const calls = attempts.filter(({ purpose }) => purpose === 'call')
+    const included = calls.find(({ state }) => state === 'mined') ?? calls.findLast(({ state }) => state === 'reverted')
     const hash = included?.hash ?? attempts.at(-1)?.hash
     if (included === undefined || hash === undefined) return { state: 'unknown', ...(hash !== undefined && { hash }) }
     if (included.state === 'reverted')

@@ -28,6 +28,16 @@ const DAY_SECONDS = 86_400
 const MAX_DEADLINE_SECONDS = 7 * DAY_SECONDS
 /** Deadlines are stored as integers that JavaScript represents exactly. */
 const MAX_STORED_DEADLINE = 2n ** 52n
+/** Rejected simulations cost nothing, so that their rows are few and short-lived. */
+const REJECTED_RETENTION_SECONDS = 3_600
+const MAX_REJECTED_PER_GROUP = 16
+/** Marks the row of an intent that was never signed. */
+const NO_CALLDATA = '0x'
+
+/** Whether the call of an intent is in a block and succeeded. After a reorg another attempt may be included too, and revert. */
+const IS_EXECUTED = `EXISTS (SELECT 1 FROM attempt WHERE attempt.digest = intent.digest AND purpose = 'call' AND attempt.state = 'mined')`
+
+const storedDeadlineOf = (deadline: bigint) => Number(deadline > MAX_STORED_DEADLINE ? MAX_STORED_DEADLINE : deadline)
 
 type IntentRow = Record<string, SqlStorageValue>
 
@@ -39,23 +49,22 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
       .toArray()
       .map(toIntent)
 
-  /** Writes intents of one state, in one statement. */
-  function write(requests: readonly AdmittedRequest[], state: IntentState) {
+  /** Records that intents were signed, in one statement. */
+  function prepare(requests: readonly AdmittedRequest[]) {
     const now = Date.now()
     const nowSeconds = Math.floor(now / 1000)
     const rows = requests.map(({ digest, kind, group, groupNonce, deadline, call, spenders }) => {
-      const deadlineSeconds = Number(deadline > MAX_STORED_DEADLINE ? MAX_STORED_DEADLINE : deadline)
+      const deadlineSeconds = storedDeadlineOf(deadline)
       const pruneAt = Math.min(deadlineSeconds, nowSeconds + MAX_DEADLINE_SECONDS) + DAY_SECONDS
       return [digest, kind, group, groupNonce, deadlineSeconds, call.to, call.data, pruneAt, JSON.stringify(spenders)]
     })
     sql.exec(
       `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, prune_at, spenders, state, created_at, updated_at)
-       SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, ?2, ?3, ?3
+       SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, 'prepared', ?2, ?2
        FROM json_each(?1) WHERE true
        ON CONFLICT (digest) DO UPDATE SET target = excluded.target, data = excluded.data, state = excluded.state, revert_data = NULL,
          reason = NULL, block_number = NULL, updated_at = excluded.updated_at, prune_at = excluded.prune_at, spenders = excluded.spenders`,
       JSON.stringify(rows),
-      state,
       now,
     )
     for (const { digest } of requests) onChange(digest)
@@ -98,23 +107,50 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
          AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.digest = intent.digest AND attempt.state = 'pending')`,
       ),
 
-    /** Records that intents were signed. */
-    prepare: (requests: readonly AdmittedRequest[]) => write(requests, 'prepared'),
+    prepare,
 
-    /** Records a rejected simulation. The same digest may be relayed again. */
-    reject(request: RelayRequest, { data, reason }: { data?: Hex | undefined; reason?: string | undefined }) {
-      write([{ ...request, spenders: [] }], 'rejected')
+    /**
+     * Records a rejected simulation, unless the digest was executed, reverted or is in flight. It may be relayed again. A new
+     * row has no calldata.
+     */
+    reject(
+      { digest, kind, group, groupNonce, deadline, call }: RelayRequest,
+      { data, reason }: { data?: Hex | undefined; reason?: string | undefined },
+    ) {
+      const now = Date.now()
+      const pruneAt = Math.floor(now / 1000) + REJECTED_RETENTION_SECONDS
       sql.exec(
-        'UPDATE intent SET revert_data = ?, reason = ? WHERE digest = ?',
+        `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, state, revert_data, reason, created_at, updated_at, prune_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, 'rejected', ?, ?, ?, ?, ?)
+         ON CONFLICT (digest) DO UPDATE SET revert_data = excluded.revert_data, reason = excluded.reason,
+           updated_at = excluded.updated_at, prune_at = MAX(prune_at, excluded.prune_at) WHERE state = 'rejected'`,
+        digest,
+        kind,
+        group,
+        groupNonce,
+        storedDeadlineOf(deadline),
+        call.to,
+        NO_CALLDATA,
         data ?? null,
         reason ?? null,
-        request.digest,
+        now,
+        now,
+        pruneAt,
       )
+      sql.exec(
+        `DELETE FROM intent WHERE digest IN
+         (SELECT digest FROM intent WHERE "group" = ? AND state = 'rejected' AND data = '${NO_CALLDATA}'
+          ORDER BY updated_at DESC, rowid DESC LIMIT -1 OFFSET ${MAX_REJECTED_PER_GROUP})`,
+        group,
+      )
+      onChange(digest)
     },
 
+    /** Writes a state. An intent whose call is mined stays `mined`. */
     setState(digest: Hex, state: IntentState, facts: { revertData?: Hex; reason?: string; blockNumber?: number } = {}) {
       sql.exec(
-        'UPDATE intent SET state = ?, revert_data = ?, reason = ?, block_number = ?, updated_at = ? WHERE digest = ?',
+        `UPDATE intent SET state = ?1, revert_data = ?2, reason = ?3, block_number = ?4, updated_at = ?5
+         WHERE digest = ?6 AND (?1 = 'mined' OR NOT ${IS_EXECUTED})`,
         state,
         facts.revertData ?? null,
         facts.reason ?? null,
@@ -125,11 +161,11 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
       onChange(digest)
     },
 
-    /** Records that the calls of intents are in blocks, in one statement. */
+    /** Records that the calls of intents are in blocks, as their attempts already are, in one statement. */
     include(inclusions: readonly { digest: Hex; state: 'mined' | 'reverted'; blockNumber: number }[]) {
       sql.exec(
         `UPDATE intent SET state = value ->> 1, block_number = value ->> 2, revert_data = NULL, reason = NULL, updated_at = ?2
-         FROM json_each(?1) WHERE digest = value ->> 0`,
+         FROM json_each(?1) WHERE digest = value ->> 0 AND (value ->> 1 = 'mined' OR NOT ${IS_EXECUTED})`,
         JSON.stringify(inclusions.map(({ digest, state, blockNumber }) => [digest, state, blockNumber])),
         Date.now(),
       )

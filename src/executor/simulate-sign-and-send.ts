@@ -65,9 +65,7 @@ export function createSubmitter({
     if (simulation.kind === 'unfunded') return pauseForFunds(fees.maxFeePerGas * TYPICAL_GAS)
     if (simulation.kind === 'rejected') {
       const { data, message } = simulation
-      // An earlier revert stays on record until a later try is executed.
-      if (journal.intents.find(request.digest)?.state !== 'reverted')
-        journal.intents.reject(request, { data, reason: message })
+      journal.intents.reject(request, { data, reason: message })
       await alarm.armForPruning()
       return { state: 'rejected', message, ...(data !== undefined && { data }) }
     }
