@@ -3,7 +3,7 @@ import type { GasBudgetName, GasBudgets as Limits } from '../config.ts'
 import { logEvent } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import type { GasLevel, GasLevelTable } from './gas-level-table.ts'
-import type { GasShortage, IntentKind, RelayRequest } from './relay-types.ts'
+import { EXIT_KINDS, type GasShortage, type IntentKind, type RelayRequest } from './relay-types.ts'
 
 export type GasBudgets = ReturnType<typeof createGasBudgets>
 
@@ -34,8 +34,6 @@ const LOG_INTERVAL_MS = 60_000
 const MAX_LEVELS = 10_000
 /** Before its simulation a request must find at least this much gas: no call of an agent needs less. */
 const MIN_GAS = 50_000
-/** Kinds that get out, or stop an agent: they have a reserve that nobody else's spending uses. */
-const RESERVED_KINDS: readonly IntentKind[] = ['reduce', 'owner']
 /** Kinds that only the service itself sends, and that no stranger's spending may stop. */
 const UNLIMITED_KINDS: readonly IntentKind[] = ['prices', 'exit']
 
@@ -98,7 +96,7 @@ export function createGasBudgets(table: GasLevelTable, limits: Limits) {
     const accounts = [...spenders, 'lane']
     const shortage = shortageOf(accounts, gas)
     if (shortage === undefined) return accounts
-    if (!RESERVED_KINDS.includes(kind)) return shortage
+    if (!EXIT_KINDS.includes(kind)) return shortage
     // Only an open position can be closed, so closing has no limit for a day.
     const reserve = exitReserveOf(group)
     return shortageOf([reserve], gas, closesPosition ? ['minute'] : ['minute', 'day']) ?? [reserve]
