@@ -23,6 +23,9 @@ export type Attempt = {
   gasUsed: number
 }
 
+/** What callers learn about an attempt. */
+export type AttemptSummary = Pick<Attempt, 'hash' | 'nonce' | 'digest' | 'purpose' | 'state' | 'sentAt'>
+
 const DAY_MS = 86_400_000
 
 type AttemptRow = Record<string, SqlStorageValue>
@@ -82,9 +85,16 @@ export function attemptTable(sql: SqlStorage) {
   return {
     find: (hash: Hex) => select('hash = ?', hash)[0],
     ofIntent: (digest: Hex) => select('digest = ? ORDER BY nonce, sent_at', digest),
-    /** Returns the attempts of several intents, in one statement. */
-    ofIntents: (digests: readonly Hex[]) =>
-      select('digest IN (SELECT value FROM json_each(?)) ORDER BY nonce, sent_at', JSON.stringify(digests)),
+    /** Returns the attempts of several intents without their bytes, in one statement. */
+    ofIntents: (digests: readonly Hex[]): AttemptSummary[] =>
+      sql
+        .exec<AttemptRow>(
+          `SELECT hash, nonce, digest, purpose, state, sent_at FROM attempt
+           WHERE digest IN (SELECT value FROM json_each(?)) ORDER BY nonce, sent_at`,
+          JSON.stringify(digests),
+        )
+        .toArray()
+        .map(toSummary),
     atNonce: (nonce: number) => select('nonce = ? ORDER BY sent_at', nonce),
     /** Returns all pending attempts, lowest nonces first. */
     pending: () => [...pending.values()].toSorted((a, b) => a.nonce - b.nonce || a.sentAt - b.sentAt),
@@ -262,16 +272,20 @@ export function attemptTable(sql: SqlStorage) {
 
 const costOf = ({ gas, maxFee }: Attempt) => BigInt(gas) * maxFee
 
-const toAttempt = (row: AttemptRow): Attempt => ({
+const toSummary = (row: AttemptRow): AttemptSummary => ({
   hash: row.hash as Hex,
   nonce: row.nonce as number,
   digest: row.digest as Hex | null,
   purpose: row.purpose as AttemptPurpose,
+  state: row.state as AttemptState,
+  sentAt: row.sent_at as number,
+})
+
+const toAttempt = (row: AttemptRow): Attempt => ({
+  ...toSummary(row),
   raw: row.raw as Hex,
   gas: row.gas as number,
   maxFee: BigInt(row.max_fee as string),
-  sentAt: row.sent_at as number,
-  state: row.state as AttemptState,
   blockNumber: row.block_number as number | null,
   blockHash: row.block_hash as Hex | null,
   final: row.final === 1,

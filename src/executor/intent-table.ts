@@ -23,6 +23,9 @@ export type JournalIntent = {
   updatedAt: number
 }
 
+/** An intent without what is large. */
+export type IntentSummary = Omit<JournalIntent, 'call'>
+
 const DAY_SECONDS = 86_400
 /** A signed body may name any deadline. Its row is kept as if the deadline were at most this far away. */
 const MAX_DEADLINE_SECONDS = 7 * DAY_SECONDS
@@ -38,6 +41,8 @@ const NO_CALLDATA = '0x'
 const IS_EXECUTED = `EXISTS (SELECT 1 FROM attempt WHERE attempt.digest = intent.digest AND purpose = 'call' AND attempt.state = 'mined')`
 
 const storedDeadlineOf = (deadline: bigint) => Number(deadline > MAX_STORED_DEADLINE ? MAX_STORED_DEADLINE : deadline)
+
+const SUMMARY_COLUMNS = `digest, kind, "group", group_nonce, deadline, spenders, state, revert_data, reason, block_number, created_at, updated_at`
 
 type IntentRow = Record<string, SqlStorageValue>
 
@@ -73,13 +78,16 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
   return {
     find: (digest: Hex) => select('digest = ?', digest)[0],
 
-    /** Returns several intents, in one statement. */
+    /** Returns several intents without their calls, in one statement. */
     findAll: (digests: readonly Hex[]) =>
       new Map(
-        select('digest IN (SELECT value FROM json_each(?))', JSON.stringify(digests)).map(intent => [
-          intent.digest,
-          intent,
-        ]),
+        sql
+          .exec<IntentRow>(
+            `SELECT ${SUMMARY_COLUMNS} FROM intent WHERE digest IN (SELECT value FROM json_each(?))`,
+            JSON.stringify(digests),
+          )
+          .toArray()
+          .map(row => [row.digest as Hex, toSummary(row)]),
       ),
 
     /**
@@ -203,12 +211,16 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
 }
 
 const toIntent = (row: IntentRow): JournalIntent => ({
+  ...toSummary(row),
+  call: { to: row.target as Address, data: row.data as Hex },
+})
+
+const toSummary = (row: IntentRow): IntentSummary => ({
   digest: row.digest as Hex,
   kind: row.kind as IntentKind,
   group: row.group as string,
   groupNonce: row.group_nonce as string,
   deadline: row.deadline as number,
-  call: { to: row.target as Address, data: row.data as Hex },
   spenders: JSON.parse(row.spenders as string) as string[],
   state: row.state as IntentState,
   revertData: row.revert_data as Hex | null,

@@ -129,4 +129,5 @@ export function createIntake({
 }
 
 /** Whether nothing of an intent was executed or is in flight, so that it may be relayed again. */
-export const isRetryable = ({ state }: JournalIntent): boolean => state === 'rejected' || state === 'reverted'
+export const isRetryable = ({ state }: Pick<JournalIntent, 'state'>): boolean =>
+  state === 'rejected' || state === 'reverted'
