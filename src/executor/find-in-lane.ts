@@ -35,7 +35,7 @@ export function findIntentRecords(journal: Journal, lane: LiveParts, digests: re
   return digests.flatMap(digest => toRecord(lane, digest, intents.get(digest), () => attempts.get(digest) ?? []) ?? [])
 }
 
-/** Returns the request of an intent that is being checked, also if an earlier try was rejected. */
+/** Returns the request of an intent that is being checked, even if it was rejected before. */
 const findOpen = (lane: LiveParts, digest: Hex, intent: IntentSummary | undefined): OpenRequest | undefined =>
   intent === undefined || isRetryable(intent) ? lane?.intake.find(digest) : undefined
 

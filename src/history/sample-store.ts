@@ -26,8 +26,8 @@ export function openSampleStore(db: D1Database, chain: Chain) {
       readDueAgents(db, pass, page),
 
     /**
-     * Adds samples of a block that is on the cursor's branch, deletes the earlier ones of the hour, and continues the track
-     * records of the sampled agents. Throws CursorMoved.
+     * Adds samples of a block that is on the cursor's branch, deletes the earlier ones of the hour, and extends the
+     * track records of the sampled agents. Throws CursorMoved.
      */
     async write(cursor: IndexCursor, { block, equities, worths }: WorthReading): Promise<void> {
       const hour = Number(block.timestamp) - (Number(block.timestamp) % HOUR_SECONDS)
@@ -45,7 +45,7 @@ export function openSampleStore(db: D1Database, chain: Chain) {
     },
 
     /**
-     * Stores that everything of a pass has been sampled; once in a quarter of an hour, thins a page of old samples. Throws
+     * Stores the progress of a complete pass. Once per quarter of an hour, also thins a page of old samples. Throws
      * CursorMoved.
      */
     async finish(cursor: IndexCursor, { progress, previous }: SamplingPass): Promise<void> {

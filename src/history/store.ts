@@ -64,7 +64,7 @@ export function openIndexStore(db: D1Database, indexKey: string) {
   return {
     clear,
 
-    /** Creates the tables or applies what is new of the migrations, as `wrangler d1 migrations apply` would. */
+    /** Applies pending migrations, as `wrangler d1 migrations apply` would. */
     async migrate(): Promise<void> {
       await db.prepare(CREATE_MIGRATIONS_TABLE).run()
       const { results } = await db.prepare('SELECT name FROM d1_migrations').all<{ name: string }>()
@@ -76,7 +76,7 @@ export function openIndexStore(db: D1Database, indexKey: string) {
         ])
     },
 
-    /** Reads the cursor; undefined if the index is empty. Without one, rows from events are left over and deleted. */
+    /** Reads the cursor; undefined if the index is empty. Without a cursor, leftover rows from events are deleted. */
     async readCursor(): Promise<IndexCursor | undefined> {
       const row = await selectCursor(db).first<Record<string, unknown>>()
       const cursor = toCursor(row, indexKey)

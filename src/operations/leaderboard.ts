@@ -1,6 +1,6 @@
 import { getAgents } from '../chain/agents.ts'
 import { readTree } from '../chain/read-tree.ts'
-import { periodEnd } from '../protocol/period.ts'
+import { periodEnd } from '../protocol/leaderboard-period.ts'
 import {
   capitalModeOf,
   leaderboard,
