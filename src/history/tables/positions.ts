@@ -58,23 +58,38 @@ export async function readTradedPositions(
   return positions
 }
 
-/** A position that is open at the cursor. */
+/** A position that is open at a block. */
 export type OpenPosition = { positionId: bigint; agentId: number; token: Address; vault: Address }
 
-/** Reads every position that is open at the cursor. */
-export async function readOpenPositions(db: D1Database): Promise<OpenPosition[]> {
-  const { results } = await db
-    .prepare(
-      `SELECT position_id, agent_id, token, vault FROM positions WHERE NOT EXISTS (
-        SELECT 1 FROM trades INDEXED BY trades_closed
-        WHERE trades.agent_id = positions.agent_id AND trades.position_id = positions.position_id
-          AND type = 'PositionClosed')`,
-    )
-    .all<{ position_id: number; agent_id: number; token: Address; vault: Address }>()
-  return results.map(({ position_id, agent_id, token, vault }) => ({
-    positionId: BigInt(position_id),
-    agentId: agent_id,
-    token,
-    vault,
-  }))
+/** Whether the position of the row `opened` was open after block ?1. */
+const IS_OPEN = `opened.block <= ?1 AND NOT EXISTS (
+  SELECT 1 FROM trades AS closed INDEXED BY trades_closed
+  WHERE closed.agent_id = opened.agent_id AND closed.position_id = opened.position_id
+    AND closed.type = 'PositionClosed' AND closed.block <= ?1)`
+
+/** Reads every position that was open after a block; with `agentIds` only theirs, by the trades that opened them. */
+export async function readOpenPositions(
+  db: D1Database,
+  block: number,
+  agentIds?: readonly number[],
+): Promise<OpenPosition[]> {
+  const select = (source: string) =>
+    db.prepare(`SELECT position_id, opened.agent_id, token, vault FROM ${source} AND ${IS_OPEN}`)
+  const statements =
+    agentIds === undefined
+      ? [select('positions AS opened WHERE true').bind(block)]
+      : chunkKeys(agentIds).map(page =>
+          select(`json_each(?2) CROSS JOIN trades AS opened INDEXED BY trades_type
+            WHERE opened.agent_id = json_each.value AND opened.type = 'PositionOpened'`).bind(
+            block,
+            JSON.stringify(page),
+          ),
+        )
+  const positions: OpenPosition[] = []
+  for (const statement of statements) {
+    const { results } = await statement.all<{ position_id: number; agent_id: number; token: Address; vault: Address }>()
+    for (const { position_id, agent_id, token, vault } of results)
+      positions.push({ positionId: BigInt(position_id), agentId: agent_id, token, vault })
+  }
+  return positions
 }
