@@ -12,13 +12,13 @@ const erc1271Abi = parseAbi(['function isValidSignature(bytes32 hash, bytes sign
 
 /**
  * Verifies a signature like the contracts: ECDSA first, without a call, then ERC-1271, with one. Malleable signatures
- * (high s, v other than 27 or 28) are rejected, because the contracts reject them. Throws INVALID_SIGNATURE, with the
- * signer's mistake if it is a common one.
+ * (high s, v other than 27 or 28) are rejected, because the contracts reject them. A caller that has computed the message's
+ * digest passes it. Throws INVALID_SIGNATURE, with the signer's mistake if it is a common one.
  */
 export async function verifySignature(
   chain: Chain,
   signer: Address,
-  signed: SignedMessage,
+  signed: SignedMessage & { digest?: Hex },
   signature: Hex,
 ): Promise<void> {
   const check = await checkSignature(chain, signer, signed, signature)
@@ -55,10 +55,10 @@ export type SignatureCheck = {
 export async function checkSignature(
   chain: Chain,
   signer: Address,
-  signed: SignedMessage,
+  signed: SignedMessage & { digest?: Hex },
   signature: Hex,
 ): Promise<SignatureCheck> {
-  const digest = digestOf(signed.domain, signed.primaryType, signed.message)
+  const digest = signed.digest ?? digestOf(signed.domain, signed.primaryType, signed.message)
   const { address: recovered, problem } = recoverSigner(digest, signature)
   if (recovered === signer) return { isValid: true, digest, recovered }
   const { isAccepted, deployment } = await readAccountCheck(chain, signer, digest, signature)

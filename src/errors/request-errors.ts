@@ -108,7 +108,7 @@ export const requestErrors = {
     status: 404,
     sentence: ({ digest }) => `There is no intent with the digest ${digest}.`,
     remedy:
-      'If it was never accepted, send the signed body. Intents are deleted a day after their deadline: GET /agents/{agentId}/trades shows what was executed.',
+      'If it was never accepted, send the signed body. Rejected intents are deleted after an hour, others a day after their deadline: GET /agents/{agentId}/trades shows what was executed.',
   }),
   EVENT_ID_UNKNOWN: row<{ lastEventId: string | undefined }>({
     status: 400,

@@ -54,12 +54,13 @@ export function createAccountNonceCheck({
       await intentOutcomes.include(included)
     }
     for (const [nonce, isUsedElsewhere] of isMissing) if (isUsedElsewhere) suspectForeignUse(nonce, head)
-    for (const nonce of suspects.keys()) if (nonce >= head.nonce) suspects.delete(nonce)
+    for (const nonce of suspects.keys())
+      if (nonce >= head.nonce || !journal.attempts.hasPendingAt(nonce)) suspects.delete(nonce)
   }
 
   /** Decides that a nonce was used by someone else once it lacks our receipt at two different heads. */
   function suspectForeignUse(nonce: number, { number }: ChainHead) {
-    if (journal.attempts.atNonce(nonce).every(({ state }) => state !== 'pending')) return
+    if (!journal.attempts.hasPendingAt(nonce)) return
     const suspectedAt = suspects.get(nonce)
     if (suspectedAt === undefined) suspects.set(nonce, number)
     else if (number > suspectedAt) {

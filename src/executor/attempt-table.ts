@@ -1,5 +1,6 @@
 import type { Hex } from 'viem'
 import type { AttemptPurpose, AttemptState } from './intent-record.ts'
+import type { IntentKind } from './relay-types.ts'
 
 /**
  * A row of the journal's attempt table: signed bytes at an account nonce. Several attempts may share a nonce; at most one
@@ -21,6 +22,9 @@ export type Attempt = {
   /** From its receipt; 0 until it is mined. */
   gasUsed: number
 }
+
+/** What callers learn about an attempt. */
+export type AttemptSummary = Pick<Attempt, 'hash' | 'nonce' | 'digest' | 'purpose' | 'state' | 'sentAt'>
 
 const DAY_MS = 86_400_000
 
@@ -50,20 +54,24 @@ export function attemptTable(sql: SqlStorage) {
     sql.exec(`SELECT 1 FROM attempt WHERE ${query} LIMIT 1`, ...bindings).toArray().length > 0
 
   const pending = new Map<Hex, Attempt>()
+  const pendingHashes = new Map<number, Set<Hex>>()
   let pendingCost = 0n
 
   function addPending(attempt: Attempt) {
     removePending(attempt.hash)
     pending.set(attempt.hash, attempt)
+    pendingHashes.set(attempt.nonce, (pendingHashes.get(attempt.nonce) ?? new Set()).add(attempt.hash))
     pendingCost += costOf(attempt)
   }
   function removePending(hash: Hex) {
     const attempt = pending.get(hash)
     if (attempt === undefined) return
     pending.delete(hash)
+    const hashes = pendingHashes.get(attempt.nonce)
+    hashes?.delete(hash)
+    if (hashes?.size === 0) pendingHashes.delete(attempt.nonce)
     pendingCost -= costOf(attempt)
   }
-  const pendingAt = (nonce: number) => [...pending.values()].filter(attempt => attempt.nonce === nonce)
   for (const attempt of select(`state = 'pending' ORDER BY nonce, sent_at`)) addPending(attempt)
   let lastRevertAt = newestRevert()
 
@@ -77,15 +85,23 @@ export function attemptTable(sql: SqlStorage) {
   return {
     find: (hash: Hex) => select('hash = ?', hash)[0],
     ofIntent: (digest: Hex) => select('digest = ? ORDER BY nonce, sent_at', digest),
-    /** Returns the attempts of several intents, in one statement. */
-    ofIntents: (digests: readonly Hex[]) =>
-      select('digest IN (SELECT value FROM json_each(?)) ORDER BY nonce, sent_at', JSON.stringify(digests)),
+    /** Returns the attempts of several intents without their bytes, in one statement. */
+    ofIntents: (digests: readonly Hex[]): AttemptSummary[] =>
+      sql
+        .exec<AttemptRow>(
+          `SELECT hash, nonce, digest, purpose, state, sent_at FROM attempt
+           WHERE digest IN (SELECT value FROM json_each(?)) ORDER BY nonce, sent_at`,
+          JSON.stringify(digests),
+        )
+        .toArray()
+        .map(toSummary),
     atNonce: (nonce: number) => select('nonce = ? ORDER BY sent_at', nonce),
     /** Returns all pending attempts, lowest nonces first. */
     pending: () => [...pending.values()].toSorted((a, b) => a.nonce - b.nonce || a.sentAt - b.sentAt),
     /** Returns an attempt if it is pending. */
     findPending: (hash: Hex) => pending.get(hash),
     isPending: (hash: Hex) => pending.has(hash),
+    hasPendingAt: (nonce: number) => pendingHashes.has(nonce),
 
     highestNonce(): number {
       const { nonce } = sql.exec<{ nonce: number | null }>('SELECT MAX(nonce) AS nonce FROM attempt').one()
@@ -131,15 +147,20 @@ export function attemptTable(sql: SqlStorage) {
       return lowest?.sentAt
     },
 
-    /** Returns when the group's reverted transactions were sent (milliseconds), newest first, back to `since`. */
-    revertsSince(group: string, since: number): number[] {
+    /**
+     * Returns when the group's reverted transactions of the given kinds (all by default) were sent (milliseconds), newest
+     * first, back to `since`.
+     */
+    revertsSince(group: string, since: number, kinds?: readonly IntentKind[]): number[] {
       if (lastRevertAt <= since) return []
       return sql
         .exec<{ sent_at: number }>(
           `SELECT sent_at FROM attempt CROSS JOIN intent USING (digest)
-           WHERE "group" = ? AND attempt.state = 'reverted' AND sent_at > ? ORDER BY sent_at DESC`,
+           WHERE "group" = ?1 AND attempt.state = 'reverted' AND sent_at > ?2
+           AND (?3 IS NULL OR kind IN (SELECT value FROM json_each(?3))) ORDER BY sent_at DESC`,
           group,
           since,
+          kinds === undefined ? null : JSON.stringify(kinds),
         )
         .toArray()
         .map(row => row.sent_at)
@@ -170,14 +191,15 @@ export function attemptTable(sql: SqlStorage) {
     /** Records that attempts were mined, in one statement. Marks the other attempts at their nonces as replaced. */
     include(inclusions: readonly Inclusion[]) {
       for (const { attempt } of inclusions) {
-        const others = pendingAt(attempt.nonce).filter(({ hash }) => hash !== attempt.hash)
-        if (others.length === 0) continue
+        removePending(attempt.hash)
+        const others = pendingHashes.get(attempt.nonce)
+        if (others === undefined) continue
         sql.exec(
           `UPDATE attempt SET state = 'replaced' WHERE nonce = ? AND hash <> ? AND state = 'pending'`,
           attempt.nonce,
           attempt.hash,
         )
-        for (const { hash } of others) removePending(hash)
+        for (const hash of others) removePending(hash)
       }
       sql.exec(
         `UPDATE attempt SET state = value ->> 1, block_number = value ->> 2, block_hash = value ->> 3, gas_used = value ->> 4, final = 0
@@ -192,16 +214,14 @@ export function attemptTable(sql: SqlStorage) {
           ]),
         ),
       )
-      for (const { attempt, state } of inclusions) {
-        removePending(attempt.hash)
+      for (const { attempt, state } of inclusions)
         if (state === 'reverted') lastRevertAt = Math.max(lastRevertAt, attempt.sentAt)
-      }
     },
 
     /** Records that a foreign transaction used the nonce. */
     markNonceUsedElsewhere(nonce: number) {
       sql.exec(`UPDATE attempt SET state = 'replaced' WHERE nonce = ? AND state = 'pending'`, nonce)
-      for (const { hash } of pendingAt(nonce)) removePending(hash)
+      for (const hash of pendingHashes.get(nonce) ?? []) removePending(hash)
     },
 
     /** Makes every attempt at a nonce pending again after a reorg removed the block. */
@@ -217,6 +237,7 @@ export function attemptTable(sql: SqlStorage) {
     clear() {
       sql.exec('DELETE FROM attempt')
       pending.clear()
+      pendingHashes.clear()
       pendingCost = 0n
       lastRevertAt = 0
     },
@@ -251,16 +272,20 @@ export function attemptTable(sql: SqlStorage) {
 
 const costOf = ({ gas, maxFee }: Attempt) => BigInt(gas) * maxFee
 
-const toAttempt = (row: AttemptRow): Attempt => ({
+const toSummary = (row: AttemptRow): AttemptSummary => ({
   hash: row.hash as Hex,
   nonce: row.nonce as number,
   digest: row.digest as Hex | null,
   purpose: row.purpose as AttemptPurpose,
+  state: row.state as AttemptState,
+  sentAt: row.sent_at as number,
+})
+
+const toAttempt = (row: AttemptRow): Attempt => ({
+  ...toSummary(row),
   raw: row.raw as Hex,
   gas: row.gas as number,
   maxFee: BigInt(row.max_fee as string),
-  sentAt: row.sent_at as number,
-  state: row.state as AttemptState,
   blockNumber: row.block_number as number | null,
   blockHash: row.block_hash as Hex | null,
   final: row.final === 1,

@@ -1,7 +1,7 @@
 import { type Address, getAddress, type Hex } from 'viem'
-import type { Attempt } from './attempt-table.ts'
+import type { AttemptSummary } from './attempt-table.ts'
 import type { AttemptRecord, IntentRecord } from './intent-record.ts'
-import type { JournalIntent } from './intent-table.ts'
+import type { IntentSummary } from './intent-table.ts'
 import { type Intake, isRetryable, type OpenRequest } from './relay-intake.ts'
 import type { AttemptSender } from './send-until-included.ts'
 import type { Journal } from './store.ts'
@@ -22,51 +22,56 @@ type LiveParts = { intake: Pick<Intake, 'find'>; sender: Pick<AttemptSender, 'is
 
 /** Returns what a lane knows about an intent; undefined if it does not know it. */
 export function findIntentRecord(journal: Journal, lane: LiveParts, digest: Hex): IntentRecord | undefined {
-  return toRecord(lane, digest, journal.intents.find(digest), () => journal.attempts.ofIntent(digest))
+  const intent = journal.intents.find(digest)
+  const record = toRecord(lane, digest, intent, () => journal.attempts.ofIntent(digest))
+  const call = (findOpen(lane, digest, intent)?.request ?? intent)?.call
+  return record && { ...record, ...(call && { call }) }
 }
 
-/** Returns what a lane knows about several intents, with two statements. */
+/** Returns what a lane knows about several intents, without their calls and with two statements. */
 export function findIntentRecords(journal: Journal, lane: LiveParts, digests: readonly Hex[]): IntentRecord[] {
   const intents = journal.intents.findAll(digests)
   const attempts = Map.groupBy(journal.attempts.ofIntents(digests), ({ digest }) => digest)
   return digests.flatMap(digest => toRecord(lane, digest, intents.get(digest), () => attempts.get(digest) ?? []) ?? [])
 }
 
-/** An intent that is being checked is `received`, even if it was rejected before. */
+/** Returns the request of an intent that is being checked, even if it was rejected before. */
+const findOpen = (lane: LiveParts, digest: Hex, intent: IntentSummary | undefined): OpenRequest | undefined =>
+  intent === undefined || isRetryable(intent) ? lane?.intake.find(digest) : undefined
+
+/** Returns a record without the call. */
 function toRecord(
   lane: LiveParts,
   digest: Hex,
-  intent: JournalIntent | undefined,
-  attemptsOf: () => readonly Attempt[],
+  intent: IntentSummary | undefined,
+  attemptsOf: () => readonly AttemptSummary[],
 ): IntentRecord | undefined {
-  const open = lane?.intake.find(digest)
-  if (open && (intent === undefined || isRetryable(intent))) return toReceivedRecord(open, intent)
+  const open = findOpen(lane, digest, intent)
+  if (open) return toReceivedRecord(open, intent)
   if (intent === undefined) return undefined
   const attempts = attemptsOf()
   const isSent = intent.state === 'prepared' && attempts.some(({ hash }) => lane?.sender.isBeingSent(hash))
   return toIntentRecord(isSent ? { ...intent, state: 'sent' } : intent, attempts)
 }
 
-const toReceivedRecord = ({ request, receivedAt }: OpenRequest, known: JournalIntent | undefined): IntentRecord => ({
+const toReceivedRecord = ({ request, receivedAt }: OpenRequest, known: IntentSummary | undefined): IntentRecord => ({
   digest: request.digest,
   kind: request.kind,
   group: request.group,
   groupNonce: request.groupNonce,
   deadline: request.deadline,
-  call: request.call,
   state: 'received',
   attempts: [],
   createdAt: toSeconds(known?.createdAt ?? receivedAt),
   updatedAt: toSeconds(receivedAt),
 })
 
-const toIntentRecord = (intent: JournalIntent, attempts: readonly Attempt[]): IntentRecord => ({
+const toIntentRecord = (intent: IntentSummary, attempts: readonly AttemptSummary[]): IntentRecord => ({
   digest: intent.digest,
   kind: intent.kind,
   group: intent.group,
   groupNonce: intent.groupNonce,
   deadline: BigInt(intent.deadline),
-  call: intent.call,
   state: intent.state,
   attempts: attempts.map(toAttemptRecord),
   ...(intent.revertData !== null && { revertData: intent.revertData }),
@@ -76,7 +81,7 @@ const toIntentRecord = (intent: JournalIntent, attempts: readonly Attempt[]): In
   updatedAt: toSeconds(intent.updatedAt),
 })
 
-const toAttemptRecord = ({ hash, nonce, purpose, state, sentAt }: Attempt): AttemptRecord => ({
+const toAttemptRecord = ({ hash, nonce, purpose, state, sentAt }: AttemptSummary): AttemptRecord => ({
   hash,
   nonce,
   purpose,

@@ -3,7 +3,7 @@ import type { GasBudgetName, GasBudgets as Limits } from '../config.ts'
 import { logEvent } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import type { GasLevel, GasLevelTable } from './gas-level-table.ts'
-import type { GasShortage, IntentKind, RelayRequest } from './relay-types.ts'
+import { EXIT_KINDS, type GasShortage, type IntentKind, type RelayRequest } from './relay-types.ts'
 
 export type GasBudgets = ReturnType<typeof createGasBudgets>
 
@@ -34,8 +34,6 @@ const LOG_INTERVAL_MS = 60_000
 const MAX_LEVELS = 10_000
 /** A request needs at least this much gas in its budgets before it is simulated: no call of an agent uses less. */
 const MIN_GAS = 50_000
-/** Kinds that reduce positions or stop an agent: they have a reserve that other spending cannot use up. */
-const RESERVED_KINDS: readonly IntentKind[] = ['reduce', 'owner']
 /** Kinds that only the service itself sends. Strangers' spending must not block them. */
 const UNLIMITED_KINDS: readonly IntentKind[] = ['prices', 'exit']
 
@@ -98,7 +96,7 @@ export function createGasBudgets(table: GasLevelTable, limits: Limits) {
     const accounts = [...spenders, 'lane']
     const shortage = shortageOf(accounts, gas)
     if (shortage === undefined) return accounts
-    if (!RESERVED_KINDS.includes(kind)) return shortage
+    if (!EXIT_KINDS.includes(kind)) return shortage
     // Only an open position can be closed, so closing has no daily limit.
     const reserve = exitReserveOf(group)
     return shortageOf([reserve], gas, closesPosition ? ['minute'] : ['minute', 'day']) ?? [reserve]

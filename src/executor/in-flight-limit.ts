@@ -1,4 +1,5 @@
 import { withDeadline } from '../timeout.ts'
+import { EXIT_KINDS, type RelayRequest } from './relay-types.ts'
 
 /** An intent's place in the lane. Deadlines are epoch milliseconds. */
 export type LaneTicket = {
@@ -22,11 +23,14 @@ const DEPTH_STEP = 8
 const DOUBLING_WINDOW_MS = 250
 const STEP_WINDOW_MS = 1_000
 const MAX_WAITING = 256
+/** Further places for intents that get out. */
+const MAX_WAITING_TO_EXIT = 128
 const MAX_PER_GROUP = 4
 
 /**
  * Limits how many transactions are in flight (the depth). One lost nonce blocks all later ones, so trouble halves the
- * depth and success lets it grow. Intents of one group run one after the other.
+ * depth and success lets it grow. Intents of one group run one after the other. Those that get out have further places,
+ * and go first.
  */
 export function createInFlightLimit() {
   let depth = INITIAL_DEPTH
@@ -37,12 +41,15 @@ export function createInFlightLimit() {
   let lastTrouble = 0
   let wasFull = false
   const waiting: (() => void)[] = []
+  const waitingToExit: (() => void)[] = []
   const groups = new Map<string, { count: number; tail: Promise<void> }>()
 
   function fillSlots() {
-    while (inFlight < depth && waiting.length > 0) {
+    while (inFlight < depth) {
+      const next = waitingToExit.shift() ?? waiting.shift()
+      if (next === undefined) return
       inFlight++
-      waiting.shift()?.()
+      next()
     }
   }
 
@@ -51,25 +58,27 @@ export function createInFlightLimit() {
     fillSlots()
   }
 
-  async function takeSlot(deadline: number): Promise<boolean> {
+  async function takeSlot(queue: (() => void)[], deadline: number): Promise<boolean> {
     wasFull ||= inFlight >= depth
-    if (inFlight < depth && waiting.length === 0) {
+    if (inFlight < depth) {
       inFlight++
       return true
     }
     const slot = Promise.withResolvers<void>()
-    waiting.push(slot.resolve)
+    queue.push(slot.resolve)
     if (await resolvesBefore(slot.promise, deadline)) return true
-    const index = waiting.indexOf(slot.resolve)
-    if (index >= 0) waiting.splice(index, 1)
+    const index = queue.indexOf(slot.resolve)
+    if (index >= 0) queue.splice(index, 1)
     else freeSlot() // it was assigned just after the deadline
     return false
   }
 
   /** Admits an intent of a group; undefined if the lane or the group is at capacity. */
-  function enter(group: string): LaneTicket | undefined {
+  function enter({ group, kind }: Pick<RelayRequest, 'group' | 'kind'>): LaneTicket | undefined {
+    const isExit = EXIT_KINDS.includes(kind)
+    const maxWaiting = isExit ? MAX_WAITING + MAX_WAITING_TO_EXIT : MAX_WAITING
     const queue = groups.get(group) ?? { count: 0, tail: Promise.resolve() }
-    if (queue.count >= MAX_PER_GROUP || admitted >= depth + MAX_WAITING) return undefined
+    if (queue.count >= MAX_PER_GROUP || admitted >= depth + maxWaiting) return undefined
     const isFirst = queue.count === 0
     const previous = queue.tail
     const released = Promise.withResolvers<void>()
@@ -83,7 +92,7 @@ export function createInFlightLimit() {
     return {
       waitForTurn: async deadline => isFirst || resolvesBefore(previous, deadline),
       async waitForSlot(deadline) {
-        holdsSlot = await takeSlot(deadline)
+        holdsSlot = await takeSlot(isExit ? waitingToExit : waiting, deadline)
         return holdsSlot
       },
       release() {

@@ -4,7 +4,7 @@ import type { RpcTransport } from '../rpc/transport.ts'
 import type { Attempt, Inclusion } from './attempt-table.ts'
 import { ignoreUnreachable } from './background-errors.ts'
 import type { GasBudgets, GasCharge } from './gas-budgets.ts'
-import type { JournalIntent } from './intent-table.ts'
+import type { IntentSummary, JournalIntent } from './intent-table.ts'
 import type { LaneAlerts } from './lane-alerts.ts'
 import type { LaneMetrics } from './lane-metrics.ts'
 import type { RelayOutcome } from './relay-types.ts'
@@ -93,7 +93,7 @@ export function createIntentOutcomes({
 
   function recordInclusion(
     { attempt, receipt, state, gasUsed }: InclusionWithReceipt,
-    intent: JournalIntent | undefined,
+    intent: IntentSummary | undefined,
   ) {
     const { hash } = attempt
     metrics.recordInclusion(attempt, {
@@ -108,7 +108,7 @@ export function createIntentOutcomes({
   /** Returns the gas that was not charged yet: after a reorg the same transaction may be mined again. */
   function chargeOf(
     { attempt: { digest, gasUsed: chargedGas }, state, gasUsed }: InclusionWithReceipt,
-    intent: JournalIntent | undefined,
+    intent: IntentSummary | undefined,
   ): GasCharge | undefined {
     const spenders = digest === null ? ['lane'] : (gasBudgets.spendersOf(digest) ?? intent?.spenders ?? [])
     const gas = gasUsed - chargedGas
@@ -151,7 +151,8 @@ export function createIntentOutcomes({
   /** Returns the outcome of an intent that was mined; `unknown` while the node has no receipt. */
   async function storedOutcome(intent: JournalIntent): Promise<RelayOutcome> {
     const attempts = journal.attempts.ofIntent(intent.digest)
-    const included = attempts.findLast(({ state }) => state === 'mined' || state === 'reverted')
+    const calls = attempts.filter(({ purpose }) => purpose === 'call')
+    const included = calls.find(({ state }) => state === 'mined') ?? calls.findLast(({ state }) => state === 'reverted')
     const hash = included?.hash ?? attempts.at(-1)?.hash
     if (included === undefined || hash === undefined) return { state: 'unknown', ...(hash !== undefined && { hash }) }
     if (included.state === 'reverted')

@@ -30,8 +30,8 @@ export type IntentRecord = {
   groupNonce: string
   /** Unix seconds, compared with block timestamps. */
   deadline: bigint
-  /** The call that carries the signed intent. */
-  call: Call
+  /** The call that carries the signed intent. Notices of new states have none; a rejected intent may have no data. */
+  call?: Call
   state: IntentState
   attempts: AttemptRecord[]
   revertData?: Hex

@@ -23,11 +23,26 @@ export type JournalIntent = {
   updatedAt: number
 }
 
+/** An intent without what is large. */
+export type IntentSummary = Omit<JournalIntent, 'call'>
+
 const DAY_SECONDS = 86_400
 /** A signed body may have any deadline. Its row is kept as if the deadline were at most this far away. */
 const MAX_DEADLINE_SECONDS = 7 * DAY_SECONDS
 /** Deadlines are stored as integers that JavaScript represents exactly. */
 const MAX_STORED_DEADLINE = 2n ** 52n
+/** Rejected simulations cost nothing, so that their rows are few and short-lived. */
+const REJECTED_RETENTION_SECONDS = 3_600
+const MAX_REJECTED_PER_GROUP = 16
+/** Marks the row of an intent that was never signed. */
+const NO_CALLDATA = '0x'
+
+/** Whether the call of an intent is in a block and succeeded. After a reorg another attempt may be included too, and revert. */
+const IS_EXECUTED = `EXISTS (SELECT 1 FROM attempt WHERE attempt.digest = intent.digest AND purpose = 'call' AND attempt.state = 'mined')`
+
+const storedDeadlineOf = (deadline: bigint) => Number(deadline > MAX_STORED_DEADLINE ? MAX_STORED_DEADLINE : deadline)
+
+const SUMMARY_COLUMNS = `digest, kind, "group", group_nonce, deadline, spenders, state, revert_data, reason, block_number, created_at, updated_at`
 
 type IntentRow = Record<string, SqlStorageValue>
 
@@ -39,23 +54,22 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
       .toArray()
       .map(toIntent)
 
-  /** Writes intents of one state, in one statement. */
-  function write(requests: readonly AdmittedRequest[], state: IntentState) {
+  /** Records that intents were signed, in one statement. */
+  function prepare(requests: readonly AdmittedRequest[]) {
     const now = Date.now()
     const nowSeconds = Math.floor(now / 1000)
     const rows = requests.map(({ digest, kind, group, groupNonce, deadline, call, spenders }) => {
-      const deadlineSeconds = Number(deadline > MAX_STORED_DEADLINE ? MAX_STORED_DEADLINE : deadline)
+      const deadlineSeconds = storedDeadlineOf(deadline)
       const pruneAt = Math.min(deadlineSeconds, nowSeconds + MAX_DEADLINE_SECONDS) + DAY_SECONDS
       return [digest, kind, group, groupNonce, deadlineSeconds, call.to, call.data, pruneAt, JSON.stringify(spenders)]
     })
     sql.exec(
       `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, prune_at, spenders, state, created_at, updated_at)
-       SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, ?2, ?3, ?3
+       SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8, 'prepared', ?2, ?2
        FROM json_each(?1) WHERE true
        ON CONFLICT (digest) DO UPDATE SET target = excluded.target, data = excluded.data, state = excluded.state, revert_data = NULL,
          reason = NULL, block_number = NULL, updated_at = excluded.updated_at, prune_at = excluded.prune_at, spenders = excluded.spenders`,
       JSON.stringify(rows),
-      state,
       now,
     )
     for (const { digest } of requests) onChange(digest)
@@ -64,13 +78,16 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
   return {
     find: (digest: Hex) => select('digest = ?', digest)[0],
 
-    /** Returns several intents, in one statement. */
+    /** Returns several intents without their calls, in one statement. */
     findAll: (digests: readonly Hex[]) =>
       new Map(
-        select('digest IN (SELECT value FROM json_each(?))', JSON.stringify(digests)).map(intent => [
-          intent.digest,
-          intent,
-        ]),
+        sql
+          .exec<IntentRow>(
+            `SELECT ${SUMMARY_COLUMNS} FROM intent WHERE digest IN (SELECT value FROM json_each(?))`,
+            JSON.stringify(digests),
+          )
+          .toArray()
+          .map(row => [row.digest as Hex, toSummary(row)]),
       ),
 
     /**
@@ -98,23 +115,50 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
          AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.digest = intent.digest AND attempt.state = 'pending')`,
       ),
 
-    /** Records that intents were signed. */
-    prepare: (requests: readonly AdmittedRequest[]) => write(requests, 'prepared'),
+    prepare,
 
-    /** Records a rejected simulation. The same digest may be relayed again. */
-    reject(request: RelayRequest, { data, reason }: { data?: Hex | undefined; reason?: string | undefined }) {
-      write([{ ...request, spenders: [] }], 'rejected')
+    /**
+     * Records a rejected simulation, unless the digest was executed, reverted or is in flight. It may be relayed again. A new
+     * row has no calldata.
+     */
+    reject(
+      { digest, kind, group, groupNonce, deadline, call }: RelayRequest,
+      { data, reason }: { data?: Hex | undefined; reason?: string | undefined },
+    ) {
+      const now = Date.now()
+      const pruneAt = Math.floor(now / 1000) + REJECTED_RETENTION_SECONDS
       sql.exec(
-        'UPDATE intent SET revert_data = ?, reason = ? WHERE digest = ?',
+        `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, state, revert_data, reason, created_at, updated_at, prune_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, 'rejected', ?, ?, ?, ?, ?)
+         ON CONFLICT (digest) DO UPDATE SET revert_data = excluded.revert_data, reason = excluded.reason,
+           updated_at = excluded.updated_at, prune_at = MAX(prune_at, excluded.prune_at) WHERE state = 'rejected'`,
+        digest,
+        kind,
+        group,
+        groupNonce,
+        storedDeadlineOf(deadline),
+        call.to,
+        NO_CALLDATA,
         data ?? null,
         reason ?? null,
-        request.digest,
+        now,
+        now,
+        pruneAt,
       )
+      sql.exec(
+        `DELETE FROM intent WHERE digest IN
+         (SELECT digest FROM intent WHERE "group" = ? AND state = 'rejected' AND data = '${NO_CALLDATA}'
+          ORDER BY updated_at DESC, rowid DESC LIMIT -1 OFFSET ${MAX_REJECTED_PER_GROUP})`,
+        group,
+      )
+      onChange(digest)
     },
 
+    /** Writes a state. An intent whose call is mined stays `mined`. */
     setState(digest: Hex, state: IntentState, facts: { revertData?: Hex; reason?: string; blockNumber?: number } = {}) {
       sql.exec(
-        'UPDATE intent SET state = ?, revert_data = ?, reason = ?, block_number = ?, updated_at = ? WHERE digest = ?',
+        `UPDATE intent SET state = ?1, revert_data = ?2, reason = ?3, block_number = ?4, updated_at = ?5
+         WHERE digest = ?6 AND (?1 = 'mined' OR NOT ${IS_EXECUTED})`,
         state,
         facts.revertData ?? null,
         facts.reason ?? null,
@@ -125,11 +169,11 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
       onChange(digest)
     },
 
-    /** Records that the calls of intents were mined, in one statement. */
+    /** Records that the calls of intents were mined, after their attempts, in one statement. */
     include(inclusions: readonly { digest: Hex; state: 'mined' | 'reverted'; blockNumber: number }[]) {
       sql.exec(
         `UPDATE intent SET state = value ->> 1, block_number = value ->> 2, revert_data = NULL, reason = NULL, updated_at = ?2
-         FROM json_each(?1) WHERE digest = value ->> 0`,
+         FROM json_each(?1) WHERE digest = value ->> 0 AND (value ->> 1 = 'mined' OR NOT ${IS_EXECUTED})`,
         JSON.stringify(inclusions.map(({ digest, state, blockNumber }) => [digest, state, blockNumber])),
         Date.now(),
       )
@@ -167,12 +211,16 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
 }
 
 const toIntent = (row: IntentRow): JournalIntent => ({
+  ...toSummary(row),
+  call: { to: row.target as Address, data: row.data as Hex },
+})
+
+const toSummary = (row: IntentRow): IntentSummary => ({
   digest: row.digest as Hex,
   kind: row.kind as IntentKind,
   group: row.group as string,
   groupNonce: row.group_nonce as string,
   deadline: row.deadline as number,
-  call: { to: row.target as Address, data: row.data as Hex },
   spenders: JSON.parse(row.spenders as string) as string[],
   state: row.state as IntentState,
   revertData: row.revert_data as Hex | null,

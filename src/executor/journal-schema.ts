@@ -18,6 +18,7 @@ const TABLES = `
 const INDEXES = `
   CREATE INDEX IF NOT EXISTS intent_group ON intent ("group", group_nonce);
   CREATE INDEX IF NOT EXISTS intent_unsettled ON intent (created_at) WHERE state IN ('prepared', 'sent');
+  CREATE INDEX IF NOT EXISTS intent_rejected ON intent ("group", updated_at) WHERE state = 'rejected' AND data = '0x';
   CREATE INDEX IF NOT EXISTS intent_pruning ON intent (prune_at);
   CREATE INDEX IF NOT EXISTS attempt_nonce ON attempt (nonce);
   CREATE INDEX IF NOT EXISTS attempt_digest ON attempt (digest);

@@ -1,6 +1,6 @@
 import { logEvent } from '../log.ts'
 import type { ChainHead } from './chain-head.ts'
-import type { IntentKind, RelayRequest } from './relay-types.ts'
+import { EXIT_KINDS, type IntentKind, type RelayRequest } from './relay-types.ts'
 import type { Journal } from './store.ts'
 
 export type PauseRules = ReturnType<typeof createPauseRules>
@@ -60,7 +60,10 @@ export function createPauseRules(journal: Journal) {
       return first === undefined ? 0 : secondsUntil(first + FOREIGN_WINDOW_MS)
     },
 
-    /** Returns the seconds until the group may relay again after too many reverts; 0 if it may. */
+    /**
+     * Returns the seconds until the group may relay again after too many reverts; 0 if it may. Reductions and messages of
+     * owners wait only for reverts of their own: the exit reserve bounds their gas.
+     */
     secondsOfRevertWait({ kind, group }: RelayRequest): number {
       if (SERVICE_KINDS.includes(kind)) return 0
       if (kind === 'settle') {
@@ -69,7 +72,8 @@ export function createPauseRules(journal: Journal) {
         const waitMs = SETTLEMENT_WAIT_MS * SETTLEMENT_WAIT_FACTOR ** (reverts.length - 1)
         return newest === undefined ? 0 : Math.max(0, secondsUntil(newest + Math.min(waitMs, DAY_MS)))
       }
-      const reverts = journal.attempts.revertsSince(group, Date.now() - REVERT_WINDOW_MS)
+      const kinds = EXIT_KINDS.includes(kind) ? EXIT_KINDS : undefined
+      const reverts = journal.attempts.revertsSince(group, Date.now() - REVERT_WINDOW_MS, kinds)
       const oldest = reverts[MAX_REVERTS - 1]
       return oldest === undefined ? 0 : secondsUntil(oldest + REVERT_WINDOW_MS)
     },

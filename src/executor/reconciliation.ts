@@ -83,7 +83,8 @@ export function createReconciliation({
    */
   async function renew(intent: JournalIntent, head: ChainHead): Promise<void> {
     const { digest, kind, group, groupNonce, deadline, call, spenders } = intent
-    const attempts = journal.attempts.ofIntent(digest)
+    // The reorg check observes reverted ones.
+    const attempts = journal.attempts.ofIntent(digest).filter(({ state }) => state !== 'reverted')
     const receipts = await readReceipts(rpc, { address, nonce: head.nonce, attempts })
     const executed = attempts.find((_, index) => receipts[index])
     if (executed) {

@@ -74,7 +74,7 @@ export function createIntake({
     if (revertSeconds > 0) return { state: 'busy', retryAfterSeconds: revertSeconds, why: 'reverts' }
     const shortage = gasBudgets.refuseEarly(request)
     if (shortage) return { state: 'exhausted', shortage }
-    const ticket = pauses.isBlocked() ? undefined : inFlightLimit.enter(group)
+    const ticket = pauses.isBlocked() ? undefined : inFlightLimit.enter(request)
     if (ticket === undefined) return { state: 'busy', retryAfterSeconds: 1 }
 
     const release = () => {
@@ -113,10 +113,10 @@ export function createIntake({
   /** Admits the intents that were in flight before a restart. Returns whether there are any. */
   function readmit(): boolean {
     const unsettled = journal.intents.unsettled()
-    for (const { digest, group, spenders } of unsettled) {
+    for (const { digest, group, kind, spenders } of unsettled) {
       const gas = Math.max(0, ...journal.attempts.ofIntent(digest).map(attempt => attempt.gas))
       gasBudgets.hold(digest, spenders, gas)
-      const ticket = inFlightLimit.enter(group)
+      const ticket = inFlightLimit.enter({ group, kind })
       void intentOutcomes.awaitOutcome(digest).finally(() => {
         ticket?.release()
         gasBudgets.release(digest)
@@ -129,4 +129,5 @@ export function createIntake({
 }
 
 /** Whether an intent was not executed and is not in flight, so that it may be relayed again. */
-export const isRetryable = ({ state }: JournalIntent): boolean => state === 'rejected' || state === 'reverted'
+export const isRetryable = ({ state }: Pick<JournalIntent, 'state'>): boolean =>
+  state === 'rejected' || state === 'reverted'

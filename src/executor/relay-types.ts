@@ -17,6 +17,9 @@ export type IntentKind =
   | 'settle'
   | 'feedback'
 
+/** Kinds that get out of a position, or stop an agent. What else an agent sends must not delay or block them. */
+export const EXIT_KINDS: readonly IntentKind[] = ['reduce', 'owner']
+
 /** A request to relay one intent to the chain. */
 export type RelayRequest = {
   /** EIP-712 digest of the signed body. It is the idempotency key. */

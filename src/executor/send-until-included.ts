@@ -186,6 +186,7 @@ export function createAttemptSender({
 
   /** Counts an error of an unknown kind and cancels the attempt after several. Returns whether it did. */
   function cancelAfterErrors(attempt: Attempt, reason: string): boolean {
+    for (const hash of unclassifiedErrors.keys()) if (!journal.attempts.isPending(hash)) unclassifiedErrors.delete(hash)
     const count = (unclassifiedErrors.get(attempt.hash) ?? 0) + 1
     if (count < MAX_UNCLASSIFIED_ERRORS || attempt.purpose === 'cancel') {
       unclassifiedErrors.set(attempt.hash, count)

@@ -1,10 +1,13 @@
 import {
   type Address,
+  bytesToHex,
+  concatBytes,
   type Hex,
+  hexToBytes,
   isAddressEqual,
   keccak256,
-  serializeTransaction,
-  type TransactionSerializableEIP1559,
+  numberToHex,
+  toRlp,
 } from 'viem'
 import { signHash } from '../secp256k1/sign-and-recover.ts'
 import { addressOfKey } from './address-of-key.ts'
@@ -19,6 +22,17 @@ const KEY_VARIABLES = [
   'KEEPER_PRIVATE_KEY',
   'REPORTER_PRIVATE_KEY',
 ]
+
+type RlpFields = readonly (Uint8Array | readonly Uint8Array[])[]
+
+const NOTHING = new Uint8Array()
+
+/** Encodes an EIP-1559 transaction. */
+const encode = (fields: RlpFields): Uint8Array => concatBytes([Uint8Array.of(2), toRlp(fields, 'bytes')])
+
+/** Returns the bytes of a number without leading zeros. */
+const quantity = (value: number | bigint | Hex): Uint8Array =>
+  BigInt(value) === 0n ? NOTHING : hexToBytes(numberToHex(BigInt(value)))
 
 /** An account that signs transactions. Its key does not leave the closure. */
 export type SigningAccount = {
@@ -37,20 +51,20 @@ export function signingAccountOf(
   return {
     address,
     async sign({ nonce, gas, fees, call }) {
-      const transaction: TransactionSerializableEIP1559 = {
-        type: 'eip1559',
-        chainId,
-        nonce,
-        gas: BigInt(gas),
-        maxFeePerGas: fees.maxFeePerGas,
-        maxPriorityFeePerGas: fees.maxPriorityFeePerGas,
-        to: call.to,
-        data: call.data,
-        value: 0n,
-      }
-      const signature = signHash(keccak256(serializeTransaction(transaction)), privateKey)
-      const raw = serializeTransaction(transaction, signature)
-      return { raw, hash: keccak256(raw) }
+      const fields = [
+        quantity(chainId),
+        quantity(nonce),
+        quantity(fees.maxPriorityFeePerGas),
+        quantity(fees.maxFeePerGas),
+        quantity(gas),
+        hexToBytes(call.to),
+        NOTHING, // value
+        hexToBytes(call.data),
+        [], // access list
+      ]
+      const { r, s, yParity } = signHash(keccak256(encode(fields)), privateKey)
+      const raw = encode([...fields, quantity(yParity), quantity(r), quantity(s)])
+      return { raw: bytesToHex(raw), hash: keccak256(raw) }
     },
   }
 }

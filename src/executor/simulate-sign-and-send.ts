@@ -54,20 +54,24 @@ export function createSubmitter({
     if (!(await ticket.waitForTurn(deadline)) || !(await ticket.waitForSlot(deadline)))
       return { state: 'busy', retryAfterSeconds: 1 }
     const maxAgeMs = pauses.lacksFunds() ? MAX_HEAD_AGE_WITHOUT_FUNDS_MS : MAX_HEAD_AGE_MS
-    const head = await heads.within(maxAgeMs).catch(ignoreUnreachable)
+    let head = await heads.within(maxAgeMs).catch(ignoreUnreachable)
     if (head === undefined) return { state: 'unsent' }
     pauses.resumeIfFunded(head)
     if (pauses.lacksFunds()) return { state: 'unfunded' }
 
-    const fees = feesAt(head, priorityFeeWei)
-    const simulation = await simulate(request.kind, request.call, fees)
-    if (simulation.kind === 'unreachable') return { state: 'unsent' }
+    let fees = feesAt(head, priorityFeeWei)
+    let simulation = await simulate(request.kind, request.call, fees)
+    if (simulation.kind === 'fee too low') {
+      head = await heads.refresh().catch(ignoreUnreachable)
+      if (head === undefined) return { state: 'unsent' }
+      fees = feesAt(head, priorityFeeWei)
+      simulation = await simulate(request.kind, request.call, fees)
+    }
+    if (simulation.kind === 'unreachable' || simulation.kind === 'fee too low') return { state: 'unsent' }
     if (simulation.kind === 'unfunded') return pauseForFunds(fees.maxFeePerGas * TYPICAL_GAS)
     if (simulation.kind === 'rejected') {
       const { data, message } = simulation
-      // An earlier revert stays on record until a later attempt is executed.
-      if (journal.intents.find(request.digest)?.state !== 'reverted')
-        journal.intents.reject(request, { data, reason: message })
+      journal.intents.reject(request, { data, reason: message })
       await alarm.armForPruning()
       return { state: 'rejected', message, ...(data !== undefined && { data }) }
     }

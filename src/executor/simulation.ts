@@ -12,6 +12,8 @@ export type SimulationResult =
   | { kind: 'rejected'; data?: Hex; message: string }
   | { kind: 'unfunded' }
   | { kind: 'unreachable' }
+  /** The base fee has risen above the given maximum fee. */
+  | { kind: 'fee too low' }
 
 export type Simulate = (kind: IntentKind, call: Call, fees: TransactionFees) => Promise<SimulationResult>
 
@@ -36,6 +38,8 @@ const MAX_GAS: Record<IntentKind, number> = {
  */
 const LIMIT_PERCENT = 130
 const SIMULATION_PERCENT = 110
+/** Higher estimates are not remembered: a signer's contract may burn gas, and others would need as much in their budgets. */
+const MAX_REMEMBERED_PERCENT = 50
 
 /**
  * Returns a function that simulates a call at `latest` and returns its gas limit, with one request; concurrent calls
@@ -66,7 +70,7 @@ export function createSimulator(rpc: RpcTransport, from: Address): Simulate {
     const estimate = Number(result)
     if (!(estimate <= maxGas))
       return { kind: 'rejected', message: `it needs ${estimate} gas, above the ceiling of ${maxGas}` }
-    estimates.set(shape, Math.max(estimate, known ?? 0))
+    if (estimate <= percentOf(maxGas, MAX_REMEMBERED_PERCENT)) estimates.set(shape, Math.max(estimate, known ?? 0))
     return { kind: 'passed', gas: gasLimitOf(estimate, maxGas) }
   }
 
@@ -107,9 +111,11 @@ const mayBeOutOfGas = (error: RpcError) =>
 const isCallFailure = ({ code, message, data }: RpcError) =>
   code === 3 || data !== undefined || /revert|out ?of ?gas|gas required exceeds|invalid opcode|EVM error/i.test(message)
 
+const isFeeTooLow = ({ message }: RpcError) => /less than (the )?block base fee|fee cap .*base ?fee/i.test(message)
+
 function resultOf(error: RpcError): SimulationResult {
   if (/insufficient funds/i.test(error.message)) return { kind: 'unfunded' }
-  if (!isCallFailure(error)) return { kind: 'unreachable' }
+  if (!isCallFailure(error)) return { kind: isFeeTooLow(error) ? 'fee too low' : 'unreachable' }
   return error.data === undefined
     ? { kind: 'rejected', message: redact(error.message) }
     : { kind: 'rejected', data: error.data, message: 'the call reverts' }

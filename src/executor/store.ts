@@ -62,7 +62,7 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
       const finals = sql
         .exec<{ digest: Hex }>(
           `UPDATE intent SET state = 'final' WHERE state = 'mined' AND digest IN
-           (SELECT digest FROM attempt WHERE final = 0 AND state IN ('mined', 'reverted') AND purpose = 'call' AND block_number <= ?)
+           (SELECT digest FROM attempt WHERE final = 0 AND state = 'mined' AND purpose = 'call' AND block_number <= ?)
            RETURNING digest`,
           blockNumber,
         )

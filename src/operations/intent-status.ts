@@ -22,7 +22,7 @@ export const getIntent = defineOperation(
     tag: 'Transactions',
     summary: 'Get the status of an intent',
     description:
-      "Returns the status of a signed intent by its EIP-712 digest: its state, every transaction signed for it, and its result or the reason why it failed. The digest can be computed before posting. Responds 404 if the executor never accepted the intent, or forgot it, which happens a day after its deadline. A request that is rejected before it reaches the executor (input, signature, deadline, nonce) leaves no trace. Times are of the service's clock; the deadline is in block time.",
+      "Returns the status of a signed intent by its EIP-712 digest: its state, every transaction signed for it, and its result or the reason why it failed. The digest can be computed before posting. Responds 404 if the executor never accepted the intent, or forgot it: a rejected intent after an hour, any other a day after its deadline. A request that is rejected before it reaches the executor (input, signature, deadline, nonce) leaves no trace. Times are of the service's clock; the deadline is in block time.",
     params: z.object({ digest }),
     cache: 'none',
     status: 200,
@@ -70,7 +70,9 @@ export function presentIntentRecord(record: IntentRecord): z.input<typeof intent
 /** Returns the attempt that decided the intent: the call's own transaction, mined or reverted. */
 const includedAttempt = ({ state, attempts }: IntentRecord) =>
   ['mined', 'final', 'reverted'].includes(state)
-    ? attempts.findLast(({ purpose, state }) => purpose === 'call' && (state === 'mined' || state === 'reverted'))
+    ? attempts.findLast(
+        attempt => attempt.purpose === 'call' && attempt.state === (state === 'reverted' ? state : 'mined'),
+      )
     : undefined
 
 function presentParty({ group }: IntentRecord) {

@@ -132,7 +132,8 @@ export async function relayOwnerMessage(context: Context, signed: SignedOwnerMes
   const isNext = nonce === expected && recovered === signer
   const repeated = isNext ? undefined : await findRepeated(executor, relay)
   if (!repeated) {
-    await verifySignature(chain, signer, { domain: terms.domain, primaryType, message }, signature)
+    if (recovered !== signer)
+      await verifySignature(chain, signer, { domain: terms.domain, primaryType, message, digest }, signature)
     const invalid =
       deadlineRefusal(deadline, block) ??
       (nonce === expected ? undefined : refuse('INVALID_NONCE', { given: nonce, expected })) ??

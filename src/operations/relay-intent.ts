@@ -61,11 +61,10 @@ export async function relayIntent(context: Context, intent: TradingIntent) {
     deadline,
     call: { to: trading.trading.TradeRouter, data: intent.data(signingTerms) },
   }
-  await verifySignature(trading, agent.signer, { domain, primaryType, message, exits: intent.exits }, signature).catch(
-    async refusal => {
-      if (!(await findRepeated(executor, relay))) throw refusal
-    },
-  )
+  const signed = { domain, primaryType, message, digest, exits: intent.exits }
+  await verifySignature(trading, agent.signer, signed, signature).catch(async refusal => {
+    if (!(await findRepeated(executor, relay))) throw refusal
+  })
   const invalid =
     deadlineRefusal(deadline, block) ??
     (nonce === signingTerms.nonce

@@ -63,5 +63,5 @@ export async function wasAccepted(executor: Executor, { group, digest }: RelayRe
  */
 export async function findRepeated(executor: Executor, relay: RelayRequest): Promise<IntentRecord | undefined> {
   const record = await executor.find(relay.group, relay.digest)
-  return record?.state !== 'rejected' && record?.call.data === relay.call.data ? record : undefined
+  return record?.state !== 'rejected' && record?.call?.data === relay.call.data ? record : undefined
 }

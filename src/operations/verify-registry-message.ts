@@ -32,8 +32,9 @@ export async function verifyRegistryMessage(
 ): Promise<{ relay: RelayRequest; nonce: bigint; nonceRefusal: Refusal | undefined }> {
   const digestAt = (nonce: bigint) => digestOf(domain, primaryType, messageOf(nonce))
   const spenders: GasSpender[] = [`owner:${signer}`, ...(relay.kind === 'register' ? (['newAgents'] as const) : [])]
-  const nonce = (await findSignedNonce(chain, currentNonce, signer, signature, digestAt)) ?? currentNonce
-  if (nonce === currentNonce)
+  const signedNonce = await findSignedNonce(chain, currentNonce, signer, signature, digestAt)
+  const nonce = signedNonce ?? currentNonce
+  if (signedNonce === undefined)
     await verifySignature(chain, signer, { domain, primaryType, message: messageOf(nonce) }, signature)
   return {
     relay: { ...relay, digest: digestAt(nonce), group: `signer:${signer}`, groupNonce: `${nonce}`, spenders },

@@ -1,9 +1,11 @@
 import { evictDurableObject, runDurableObjectAlarm } from 'cloudflare:test'
 import { type Address, type Hex, hexToBigInt, numberToHex } from 'viem'
 import { describe, expect, test, vi } from 'vitest'
+import type { RelayRequest } from '../../src/executor/relay-types.ts'
 import {
   COUNTER_REVERT_DATA,
   chain,
+  errorResponse,
   executionsOf,
   hashOf,
   isSend,
@@ -177,7 +179,7 @@ describe('a group', () => {
     expect(await nonceOf(account.address)).toBe(4)
   })
 
-  test('must wait after three reverts, while other groups continue', async () => {
+  test('must wait after three reverts, but may get out, while other groups continue', async () => {
     const { executor } = newLane()
     node.fault = async ({ method }, forward) => {
       if (isSend(method)) await setReverting(true)
@@ -197,6 +199,9 @@ describe('a group', () => {
       why: 'reverts',
     })
     expect(await executor.relay(newRequest({ group: 'agent:2' }))).toMatchObject({ state: 'mined' })
+    expect(await executor.relay(newRequest({ kind: 'reduce', group: 'agent:1', groupNonce: '3' }))).toMatchObject({
+      state: 'mined',
+    })
   })
 })
 
@@ -243,5 +248,32 @@ describe('an intent that', () => {
     const outcome = await executor.relay(newRequest({ kind: 'ladder', call: { to: burner, data: '0x' } }))
     expect(outcome).toMatchObject({ state: 'rejected' })
     expect(sends()).toEqual([])
+  })
+
+  test('needs far more gas than others of its kind does not raise the gas limit of others', async () => {
+    const { executor } = newLane()
+    const burner: Address = '0x00000000000000000000000000000000000b0e0f'
+    await chain('anvil_setCode', burner, '0x5a620d467010600a57fe5b00') // needs 870,000
+    const relay = async (changes: Partial<RelayRequest>) =>
+      hexToBigInt(
+        (await chain<{ gas: Hex }>('eth_getTransactionByHash', hashOf(await executor.relay(newRequest(changes))))).gas,
+      )
+    const { digest } = newRequest()
+    expect(await relay({ kind: 'ladder', call: { to: burner, data: digest } })).toBeGreaterThan(800_000n)
+    expect(await relay({ kind: 'ladder' })).toBeLessThan(100_000n)
+  })
+
+  test('finds the base fee above its bid is simulated again with a higher bid', async () => {
+    const { executor } = newLane()
+    await executor.relay(newRequest())
+    let isRefused = false
+    node.fault = async ({ method }, forward) => {
+      if (method !== 'eth_call' || isRefused) return forward()
+      isRefused = true
+      return errorResponse(-32000, 'err: max fee per gas less than block base fee: maxFeePerGas: 1, baseFee: 2')
+    }
+    node.requests = []
+    expect(await executor.relay(newRequest())).toMatchObject({ state: 'mined' })
+    expect(node.requests.filter(method => method === 'eth_call')).toHaveLength(2)
   })
 })

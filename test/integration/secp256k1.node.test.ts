@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { bytesToBigInt, bytesToHex, numberToBytes, recoverAddress, serializeSignature } from 'viem'
-import { publicKeyToAddress, sign as signWithViem } from 'viem/accounts'
+import { bytesToBigInt, bytesToHex, keccak256, numberToBytes, recoverAddress, serializeSignature } from 'viem'
+import { privateKeyToAccount, publicKeyToAddress, sign as signWithViem } from 'viem/accounts'
 import { describe, expect, inject, it } from 'vitest'
+import { addressOfKey } from '../../src/executor/address-of-key.ts'
+import { signingAccountOf } from '../../src/executor/signing-account.ts'
 import { recoverSigner } from '../../src/protocol/recover-signer.ts'
 import { provideWebAssembly, secp256k1 } from '../../src/secp256k1/current-implementation.ts'
 import { ORDER } from '../../src/secp256k1/implementation.ts'
@@ -184,6 +186,29 @@ describe('the implementation of a process', () => {
       for (const cut of ['0x', canonical.slice(0, 130), `${canonical}00`] as `0x${string}`[])
         expect(recoverSigner(hash, cut).address).toBeNull()
     }
+  })
+})
+
+describe('an account of the service', () => {
+  it('signs the same transactions as viem', async () => {
+    const random = randomOf('transactions')
+    const numbers = [0, 1, 127, 128, 255, 256, 2 ** 32, Number.MAX_SAFE_INTEGER]
+    for (const size of [0, 1, 4, 54, 55, 56, 255, 256, 700, 70_000])
+      for (const first of [0, 0x7f, 0x80]) {
+        const key = bytesToHex(randomKey(random))
+        const account = privateKeyToAccount(key)
+        const data = new Uint8Array(size).fill(0xa5)
+        if (size > 0) data[0] = first
+        const call = { to: addressOfKey(bytesToHex(randomKey(random))), data: bytesToHex(data) }
+        const [nonce, gas] = [random.pick(numbers), random.pick(numbers)]
+        const maxPriorityFeePerGas = BigInt(random.pick(numbers))
+        const fees = { maxFeePerGas: maxPriorityFeePerGas + BigInt(random.pick(numbers)), maxPriorityFeePerGas }
+        const chainId = random.pick([1, 8453, 31337])
+        const { sign } = signingAccountOf(account.address, chainId, { EXECUTOR_PRIVATE_KEY: key })
+        const { raw, hash } = await sign({ nonce, gas, fees, call })
+        expect(raw).toBe(await account.signTransaction({ chainId, nonce, gas: BigInt(gas), ...fees, ...call }))
+        expect(hash).toBe(keccak256(raw))
+      }
   })
 })
 

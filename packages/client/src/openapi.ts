@@ -1073,7 +1073,7 @@ export interface paths {
     }
     /**
      * Get the status of an intent
-     * @description Returns the status of a signed intent by its EIP-712 digest: its state, every transaction signed for it, and its result or the reason why it failed. The digest can be computed before posting. Responds 404 if the executor never accepted the intent, or forgot it, which happens a day after its deadline. A request that is rejected before it reaches the executor (input, signature, deadline, nonce) leaves no trace. Times are of the service's clock; the deadline is in block time.
+     * @description Returns the status of a signed intent by its EIP-712 digest: its state, every transaction signed for it, and its result or the reason why it failed. The digest can be computed before posting. Responds 404 if the executor never accepted the intent, or forgot it: a rejected intent after an hour, any other a day after its deadline. A request that is rejected before it reaches the executor (input, signature, deadline, nonce) leaves no trace. Times are of the service's clock; the deadline is in block time.
      */
     get: operations['getIntent']
     put?: never
