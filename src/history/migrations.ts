@@ -97,4 +97,11 @@ export const migrations: readonly { name: string; statements: readonly string[] 
       'ALTER TABLE sampling ADD COLUMN thinned_to INTEGER NOT NULL DEFAULT -1',
     ],
   },
+  {
+    name: '0006_retention.sql',
+    statements: [
+      'ALTER TABLE sampling ADD COLUMN prices_thinned_to INTEGER NOT NULL DEFAULT -1',
+      "CREATE INDEX events_caps ON events (agent_id, block, log_index) WHERE name IN ('AllocationCreated', 'AllocationCapUpdated')",
+    ],
+  },
 ]

@@ -58,7 +58,7 @@ type ScanRow = Pick<StandingRow, 'agent_id' | 'capital_mode' | 'value'>
 /** Blocks by which the cursor may pass the end of a version before a page of it is read. */
 const EXPIRY_MARGIN_BLOCKS = 200
 /** Entries per page that filters may pass over. A page that ends there is short, and its cursor goes on. */
-export const MAX_SCANNED_ENTRIES = 2_000
+export const MAX_SCANNED_ENTRIES = 500
 
 /**
  * Reads a page of a leaderboard. All pages of one read show the versions of one block; undefined if the cursor is
