@@ -6,9 +6,14 @@ import { parseConfig } from '../../src/config.ts'
 import { commitAtCursor } from '../../src/history/commit-at-cursor.ts'
 import { continueTrackRecords } from '../../src/history/compute-track-records.ts'
 import { deleteOldStandings, KEPT_LEADERBOARD_DAYS } from '../../src/history/delete-old-standings.ts'
+import { readDueAgents } from '../../src/history/due-samples.ts'
+import { readCapHistory, readPriceHistory } from '../../src/history/read-sample-market.ts'
+import { openSampleStore } from '../../src/history/sample-store.ts'
 import { openIndexStore } from '../../src/history/store.ts'
 import type { IndexCursor } from '../../src/history/tables/cursor.ts'
+import { openedPositions, readOpenPositions } from '../../src/history/tables/positions.ts'
 import { thinOldPrices } from '../../src/history/thin-old-prices.ts'
+import { readIndexChanges } from '../../src/live/read-index-changes.ts'
 import { CapitalMode } from '../../src/protocol/enums.ts'
 import type { Trade } from '../../src/protocol/trade-events.ts'
 import { createSqliteD1, type SqliteD1 } from '../support/sqlite-d1.ts'
@@ -108,6 +113,89 @@ describe('the track record of an agent', () => {
         [Real, 6],
       ].sort(([a = 0], [b = 0]) => a - b),
     )
+  })
+})
+
+describe('positions', () => {
+  const trade = (positionId: number, block: number, type: Trade['type']): Trade => ({
+    agentId: 1n,
+    positionId: BigInt(positionId),
+    token,
+    vault,
+    source: 'intent',
+    type,
+    blockNumber: BigInt(block),
+    logIndex: positionId,
+    transactionHash: hashOf(block),
+    timestamp: BigInt(block),
+  })
+  const openIds = async () => (await readOpenPositions(d1.db)).map(({ positionId }) => Number(positionId)).sort()
+
+  it('are open until they are closed, and again if a reorg withdraws that', async () => {
+    const [first, second, third] = [cursorAt(2, 2), cursorAt(4, 4), cursorAt(6, 6)]
+    const opened = [1, 2, 3].map(id => trade(id, 1, 'PositionOpened'))
+    const closedAtOnce = trade(3, 2, 'PositionClosed')
+    const rows = { ...noRows, trades: [...opened, closedAtOnce], positions: openedPositions(opened) }
+    await store.append(undefined, first, rows)
+    expect(await openIds()).toEqual([1, 2])
+    await store.append(first, second, { ...noRows, trades: [trade(1, 3, 'PositionClosed')] })
+    expect(await openIds()).toEqual([2])
+    await store.append(second, third, { ...noRows, trades: [trade(2, 5, 'PositionClosed')] })
+    expect(await openIds()).toEqual([])
+    const reorg = { ancestor: 2, ancestorHash: first.hash, lost: 6, lostHash: third.hash, at: 0 }
+    await store.rollback(third, first, reorg)
+    expect(await openIds()).toEqual([1, 2])
+  })
+})
+
+describe('what the indexer, the samples and the event log read', () => {
+  /** Small tables, and those of which a row is read per parameter. */
+  const SMALL = /^SCAN (\(subquery|CONSTANT|json_each|cursor|sampling|unsampled)/
+
+  it('is found by an index, whatever else the tables have', async () => {
+    const cursor = cursorAt(5, 5)
+    const samples = openSampleStore(d1.db, chain)
+    d1.ran.length = 0
+    await store.append(undefined, cursor, noRows)
+    for (const previous of [undefined, { changedTo: 1, quarter: 0 }]) {
+      const pass = { vaults: [], previous, progress: { changedTo: 5, quarter: 1 } }
+      await readDueAgents(d1.db, pass, { after: 0n, limit: 3 })
+      await samples.finish(cursor, pass, [])
+    }
+    await samples.startPass(cursor, [])
+    await continueTrackRecords(d1.db, chain, [1], cursor)
+    await samples.write(cursor, {
+      block: { number: 5n, timestamp: 5n, hash: hashOf(5) },
+      equities: new Map(),
+      worths: new Map(),
+      remainingAgents: [],
+    })
+    await samples.prune(cursor)
+    await readCapHistory(d1.db, [1], 5)
+    await readPriceHistory(d1.db, [token], { from: 1, to: 5 })
+    await store.readAgents([1])
+    await store.readPositions([1n])
+    await readIndexChanges(d1.db, INDEX_KEY, {
+      block: 3,
+      logIndex: 1,
+      hash: hashOf(3),
+      reorg: 0,
+      branch: 0,
+      highestLost: -1,
+    })
+    await store.rollback(cursor, cursorAt(4, 4), {
+      ...{ ancestor: 4, ancestorHash: hashOf(4), lost: 5, lostHash: hashOf(5), at: 1 },
+    })
+    const statements = [...new Set(d1.ran.map(({ sql }) => sql))].filter(sql => !sql.includes('the cursor moved'))
+    expect(statements.length).toBeGreaterThan(40)
+    const scans = statements.flatMap(sql => {
+      const plan = select(`EXPLAIN QUERY PLAN ${sql}`).map(({ detail }) => `${detail}`)
+      // Not a scan by name, but it reads the events of all agents.
+      const isScan = (step: string) =>
+        (step.startsWith('SCAN') && !SMALL.test(step)) || /events.*\(agent_id>\?\)/.test(step)
+      return plan.filter(isScan).map(step => [sql, step])
+    })
+    expect(scans).toEqual([])
   })
 })
 

@@ -64,12 +64,7 @@ export type OpenPosition = { positionId: bigint; agentId: number; token: Address
 /** Reads every position that is open at the cursor. */
 export async function readOpenPositions(db: D1Database): Promise<OpenPosition[]> {
   const { results } = await db
-    .prepare(
-      `SELECT position_id, agent_id, token, vault FROM positions WHERE NOT EXISTS (
-        SELECT 1 FROM trades INDEXED BY trades_closed
-        WHERE trades.agent_id = positions.agent_id AND trades.position_id = positions.position_id
-          AND type = 'PositionClosed')`,
-    )
+    .prepare('SELECT position_id, agent_id, token, vault FROM positions INDEXED BY positions_open WHERE is_closed = 0')
     .all<{ position_id: number; agent_id: number; token: Address; vault: Address }>()
   return results.map(({ position_id, agent_id, token, vault }) => ({
     positionId: BigInt(position_id),
