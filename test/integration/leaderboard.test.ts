@@ -123,7 +123,7 @@ describe('the leaderboard', () => {
   })
 
   it('has the last 90 days, and refuses days before', async () => {
-    const now = Number((await leaderboard()).asOf.timestamp)
+    const now = Number((await leaderboard()).asOf.blockTimestamp)
     const newest = await leaderboard({ period: 'day', at: now - 89 * 86_400 })
     expect(newest.entries).toEqual([])
     const { status, body } = await call('getLeaderboard', { period: 'day', at: now - 92 * 86_400 })
