@@ -83,6 +83,11 @@ const surfaces = [
 const keeper = ['test/integration/keeper*.test.ts']
 const lane = ['test/integration/lane-*.test.ts']
 const protocolOnly = ['test/integration/protocol-only.test.ts']
+/** What a trade or an owner's message is checked against, and how it is refused. The other files of trades are in `trading`. */
+const checks = [
+  'test/integration/{capital-modes,cheap-tokens,checks,intents,owner-messages,refusals,shared-error-codes}.test.ts',
+  'test/integration/{smart-accounts,stolen-signer,surface-signing}.test.ts',
+]
 const history = ['test/integration/{history-property,history-fresh,events-reorg,webhooks}.test.ts']
 const trackRecord = ['test/integration/{leaderboard-property,weekly-feedback}.test.ts']
 const e2e = [
@@ -91,6 +96,7 @@ const e2e = [
   'test/integration/{event-streams-load,logs,price-providers,secrets}.node.test.ts',
   'test/cli/{trading,mcp,client-configurations,packed,operator-service}.node.test.ts',
 ]
+const faults = ['test/faults/**/*.test.ts']
 
 const projects = [
   inWorkerd(
@@ -105,11 +111,12 @@ const projects = [
     {
       name: 'trading',
       include: ['test/integration/**/*.test.ts'],
-      exclude: [...surfaces, ...keeper, ...lane, ...protocolOnly, ...history, ...trackRecord],
+      exclude: [...surfaces, ...checks, ...keeper, ...lane, ...protocolOnly, ...history, ...trackRecord],
       globalSetup: ['./test/support/another-chain.ts'],
     },
     serviceVars,
   ),
+  inWorkerd({ name: 'checks', include: checks, globalSetup: ['./test/support/another-chain.ts'] }, serviceVars),
   inWorkerd(
     {
       name: 'protocol only',
@@ -149,8 +156,9 @@ const projects = [
   inNode({
     name: 'node',
     include: ['devnet/**/*.test.ts', 'scripts/**/*.test.ts', 'test/**/*.node.test.ts'],
-    exclude: e2e,
+    exclude: [...e2e, ...faults],
   }),
+  inNode({ name: 'faults', include: faults }),
 ]
 
 for (const { test } of projects)

@@ -5,10 +5,10 @@ import { readFileSync } from 'node:fs'
 /** What a child process reports; `problem` is an Error's message. */
 export type ChildReport = { url: string } | { done: true } | { heapBytes: number } | { problem: string }
 
-/** A child process together with the processes that it started: they exit together, at the latest with this process. */
+/** A child process and the processes it started: all exit together, at the latest with this process. */
 export type Child = {
   pid: number
-  /** Everything that the child printed. */
+  /** All output of the child. */
   logs(): string
   send(message: object): void
   /** Returns the next report; throws if it is a problem, or if the process exits first. */
@@ -70,7 +70,7 @@ export function childOf(parent: number, name: string): number {
   return Number(pid)
 }
 
-/** Returns the CPU seconds that all threads of a process used. */
+/** Returns the CPU time of all threads of a process, in seconds. */
 export function cpuSeconds(pid: number): number {
   if (process.platform === 'linux') {
     // The name in parentheses may contain spaces; utime and stime are the 12th and 13th fields after it.
@@ -83,7 +83,7 @@ export function cpuSeconds(pid: number): number {
   return time.split(':').reduce((seconds, part) => seconds * 60 + Number(part), 0)
 }
 
-/** Returns the memory that a process holds, in MiB. */
+/** Returns the memory of a process, in MiB. */
 export function residentMebibytes(pid: number): number {
   return Number(execFileSync('ps', ['-o', 'rss=', '-p', `${pid}`], { encoding: 'utf8' })) / 1_024
 }

@@ -1,11 +1,11 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What a node received and sent: HTTP requests, JSON-RPC calls in them, and bytes of both directions. */
+/** A node's traffic: HTTP requests, JSON-RPC calls in them, and bytes in both directions. */
 type RpcCounts = { requests: number; calls: number; bytes: number }
 export type CountingProxy = { url: string; counts(): RpcCounts; stop(): Promise<void> }
 
-/** Starts a proxy in front of a node that counts its requests. `rewrite` changes the text of a request. */
+/** Starts a proxy in front of a node and counts its requests. `rewrite` changes the text of a request. */
 export async function startCountingProxy(
   target: string,
   rewrite: (body: string) => string = body => body,

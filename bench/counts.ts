@@ -12,8 +12,8 @@ import { updateScalingPage } from './counts/scaling-page.ts'
 import { describeMachine } from './results-file.ts'
 import { bundleWorker, startWorkerd } from './workerd.ts'
 
-// `npm run bench:counts`: counts what the platform bills for each step of an agent's life, on workerd and a chain with a block
-// every 0.25 s. Writes bench/counts.json and the tables of docs/scaling.md, which are computed from it.
+// `npm run bench:counts`: counts the billed operations of each step of an agent's life, on workerd and a chain with a
+// block every 0.25 s. Writes bench/counts.json and the tables of docs/scaling.md computed from it.
 
 const BLOCK_MS = 250
 const IDLE_SECONDS = 60

@@ -1,4 +1,4 @@
-/** A profile of V8's sampling profiler, as the Chrome DevTools protocol has it. Times are in microseconds. */
+/** A profile of V8's sampling profiler, in the format of the Chrome DevTools protocol. Times are in microseconds. */
 export type CpuProfile = {
   nodes: {
     id: number
@@ -40,7 +40,7 @@ export async function profileWorkerd(port: number, work: () => Promise<unknown>)
   return profile
 }
 
-/** Returns the functions with the most time of their own, in milliseconds per unit of work. */
+/** Returns the functions with the most self time, in milliseconds per unit of work. */
 export function selfTimes({ nodes, samples, timeDeltas }: CpuProfile, units: number, rows = 60): string {
   const names = new Map(
     nodes.map(({ id, callFrame: { functionName, lineNumber } }) => [

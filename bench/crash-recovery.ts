@@ -9,7 +9,7 @@ import { posted, type Testbed } from './relay-throughput.ts'
 import { startWorkerd } from './workerd.ts'
 
 export type Recovery = {
-  /** Journalled intents whose clients had no response when workerd was killed. */
+  /** Journalled intents without a response when workerd was killed. */
   accepted: number
   /** Seconds from the restart until all of them are mined. */
   seconds: number
@@ -17,7 +17,7 @@ export type Recovery = {
 
 const INTENTS = 600
 const CLIENTS = 128
-/** Intents that are relayed first, because a cold service has journalled nothing when it is killed. */
+/** Intents relayed as a warm-up, because a cold service has journalled nothing when it is killed. */
 const WARM_UP = 256
 /** workerd is killed once this many of the executor's transactions are pending. */
 const IN_FLIGHT = 16
@@ -26,7 +26,7 @@ const MAX_ATTEMPTS = 5
 const POLL_MS = 50
 const outcomes: (string | undefined)[] = ['mined', 'final', 'reverted', 'rejected']
 
-/** Measures how fast a killed service recovers; repeats the kill if no intent was journalled without a response. */
+/** Measures how fast a killed service recovers. Repeats the kill if no journalled intent was waiting for a response. */
 export async function measureRecovery(testbed: Testbed, loadGenerator: LoadGenerator): Promise<Recovery> {
   for (let attempt = 1; ; attempt++) {
     const recovery = await killAndRestart(testbed, loadGenerator)

@@ -11,8 +11,9 @@ import { describeMachine, table, writeSection } from './results-file.ts'
 import { registerAgents, signOpens } from './signed-intents.ts'
 import { bundleWorker, startWorkerd } from './workerd.ts'
 
-// `npm run bench:flat [-- sizes…]`: counts what a request costs with 100 and with 10,000 agents that have open positions. The
-// agents are rows of the index; a proxy in front of the chain replaces their ids with those of a few real agents.
+// `npm run bench:flat [-- sizes…]`: counts the cost of a request with 100 and with 10,000 agents that have open
+// positions. The agents are rows of the index; a proxy in front of the chain replaces their ids with those of a few
+// real agents.
 
 const sizes = process.argv.slice(2).map(Number)
 const SIZES = sizes.length > 0 ? sizes : [100, 10_000]
@@ -54,9 +55,9 @@ try {
     'flat reads',
     `## Reads and samples by the number of agents
 
-\`npm run bench:flat\`: what one of each costs with ${SIZES.map(size => size.toLocaleString('en')).join(' → ')} agents that have an open position, from
-${REPEATS} in a row. The sampling rows are per agent that is sampled. CPU is that of the whole workerd process, with the idle work
-in that time, so small figures say little.
+\`npm run bench:flat\`: the cost of one of each with ${SIZES.map(size => size.toLocaleString('en')).join(' → ')} agents that have an open position, from
+${REPEATS} in a row. The sampling figures are per sampled agent. CPU is that of the whole workerd process, including idle work
+in that time, so small differences mean nothing.
 
 Machine: ${machine}.
 
@@ -66,7 +67,7 @@ ${table(['', ...columns.map(([heading]) => heading)], rows)}`,
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** Counts every read with this number of agents, on a chain and a Worker of its own. */
+/** Counts every read with this number of agents, on a separate chain and Worker. */
 async function measure(bundle: string, size: number): Promise<Row[]> {
   const devnet = await startDevnet()
   const { deployment, client } = devnet
@@ -91,7 +92,7 @@ async function measure(bundle: string, size: number): Promise<Row[]> {
     return text
   }
   const rows: Row[] = []
-  /** Counts one time of what runs `times`. */
+  /** Returns the counts per run of a step that runs `times`. */
   async function count(what: string, times: number, run: () => Promise<number>) {
     const before = await meter.read()
     const bytes = await run()

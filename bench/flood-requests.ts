@@ -1,6 +1,6 @@
 import type { LoadRequest } from './load-child.ts'
 
-/** What strangers may send without end. */
+/** The kinds of floods that strangers can send. */
 export const floodKinds = [
   'reads',
   'quotes',
@@ -18,7 +18,7 @@ type FloodKind = (typeof floodKinds)[number]
 /** A signed registration, and a payment for it from an account without USDC. */
 export type UnpaidRegistration = { body: object; payment: string }
 
-/** What the requests of a flood are about. */
+/** The data that the requests of a flood refer to. */
 export type FloodTarget = { agentId: string; vault: string; unpaid: readonly UnpaidRegistration[] }
 
 const LARGE_BYTES = 2 * 1024 * 1024
@@ -37,7 +37,7 @@ const initialize = (id: number) => ({
 /** The addresses of a flood. */
 type FloodSenders = { firstAddress: number; addresses: number }
 
-/** An address of the network that RFC 2544 reserves for benchmarks, one for each number. */
+/** Returns an address of the network that RFC 2544 reserves for benchmarks, one per number. */
 const addressOf = (index: number) => `198.18.${index >> 8}.${index & 255}`
 
 /** Opens a session of the 2025 revisions from each address, for floods of batches. Returns the session ids. */

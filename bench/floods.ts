@@ -16,9 +16,9 @@ import { describeMachine, table, writeSection } from './results-file.ts'
 import { type BenchAgent, registerAgents } from './signed-intents.ts'
 import { startWorkerd } from './workerd.ts'
 
-// `npm run bench:floods [-- --seconds 12 --addresses 1,8 --clients 32 --per-second 2000 --only reads,quotes --print]`: measures
-// honest agents alone and under each kind of flood, in turns, on loopback. Prints a table, and writes its section of
-// bench/results.md unless `--print` is given. Takes 15 s for each flood of 12 s.
+// `npm run bench:floods [-- --seconds 12 --addresses 1,8 --clients 32 --per-second 2000 --only reads,quotes --print]`:
+// measures honest agents alone and under each kind of flood, alternately, on loopback. Prints a table, and writes its
+// section of bench/results.md unless `--print` is given. Takes 15 s for each flood of 12 s.
 const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '12' },
@@ -32,7 +32,7 @@ const { values } = parseArgs({
 const seconds = Number(values.seconds)
 const clients = Number(values.clients)
 const maxPerSecond = Number(values['per-second'])
-/** How long the agents are measured alone, before the first flood and after each. */
+/** How long the agents are measured without a flood, before the first one and after each. */
 const aloneSeconds = seconds / 4
 const addressCounts = values.addresses.split(',').map(Number)
 const kinds = floodKinds.filter(kind => values.only === undefined || values.only.split(',').includes(kind))
@@ -46,7 +46,7 @@ const BLOCK_MS = 250
 const REQUESTS = 2_000
 const UNPAID_REGISTRATIONS = 50
 const MAX_FEE = 5_000_000n
-/** The limits count per minute, and each flood starts with fresh ones, because its addresses are its own. */
+/** Limits count per minute, and each flood uses new addresses, so it starts with fresh limits. */
 const ADDRESSES_PER_FLOOD = 100
 
 const say = (text: string) => console.log(`${new Date().toISOString().slice(11, 19)} ${text}`)
@@ -111,8 +111,8 @@ try {
   ])
   const section = [
     '## Floods',
-    `\`npm run bench:floods\`: ${HONEST_AGENTS} honest agents fetch a quote, sign it and post it, each in a loop, alone and next to a flood of at most ${maxPerSecond} requests a second from ${clients} parallel clients for ${seconds} s. That is ${maxPerSecond / (DEFAULT_RATE_LIMITS.reads / 60)} times what one address may read, the highest of the limits. The flood comes from as many client addresses as the table says, the agents from one of their own; a block every ${BLOCK_MS / 1000} s. Service, chain, agents and flood share the cores of this machine, the service has one thread, and the flood's process has a low priority, because floods come from other machines.`,
-    `Alone for ${aloneSeconds} s, before the first flood and after each: p50 ${ms(p50Alone)}, p99 ${ms(p99Alone)}, which are the medians of ${alone.length} periods; ${percent(median(alone.map(({ cpu }) => cpu)))} CPU.`,
+    `\`npm run bench:floods\`: ${HONEST_AGENTS} honest agents fetch a quote, sign it and post it, each in a loop, alone and next to a flood of at most ${maxPerSecond} requests a second from ${clients} parallel clients for ${seconds} s. That is ${maxPerSecond / (DEFAULT_RATE_LIMITS.reads / 60)} times the read limit of one address, which is the highest limit. The table lists how many client addresses the flood uses; the agents share another address. There is a block every ${BLOCK_MS / 1000} s. Service, chain, agents and flood share the cores of this machine, and the service has one thread. The flood's process has a low priority, because real floods come from other machines.`,
+    `Alone for ${aloneSeconds} s, before the first flood and after each: p50 ${ms(p50Alone)}, p99 ${ms(p99Alone)} (medians of ${alone.length} periods); ${percent(median(alone.map(({ cpu }) => cpu)))} CPU.`,
     `Machine: ${machine}.`,
     table(
       [
@@ -186,7 +186,7 @@ async function unpaidRegistration(): Promise<UnpaidRegistration> {
 /** `cpu` is the service's CPU time per second. */
 type Measured = { results: LoadResult[]; failed: number; flood: LoadReport | undefined; cpu: number }
 
-/** Lets each agent add to its position in a loop, until the flood ends or, without one, for the given time. */
+/** Lets each agent add to its position in a loop, until the flood ends or, without a flood, for the given time. */
 async function measure(
   positions: readonly Position[],
   flood: Promise<LoadReport> | undefined,

@@ -6,17 +6,17 @@ export type LoadRequest = {
   method: 'GET' | 'POST'
   path: string
   body?: string
-  /** Sends a body of this many bytes that is not JSON, in place of `body`. */
+  /** Sends a body of this many bytes that is not JSON, instead of `body`. */
   bodyBytes?: number
   order?: string
   headers?: Record<string, string>
-  /** Whether it is complete with the headers of its response, and stays open until the load ends. */
+  /** Whether the request completes with the headers of its response and stays open until the load ends. */
   staysOpen?: boolean
 }
 
 /**
- * A load: a closed loop of `clients`, each of which waits for its response, together at most `maxPerSecond`; or `perSecond`
- * requests at a fixed rate.
+ * A load: a closed loop of `clients` that each wait for their response, at most `maxPerSecond` requests together; or a
+ * fixed rate of `perSecond` requests.
  */
 export type Load = {
   origin: string
@@ -25,9 +25,9 @@ export type Load = {
   maxPerSecond?: number
   perSecond?: number
   keepBodies?: boolean
-  /** No request begins after this time. */
+  /** No request starts after this time. */
   maxSeconds?: number
-  /** Whether the clients start over with the first request until `maxSeconds`. The results of all are then in the order of their ends. */
+  /** Whether the clients repeat the requests until `maxSeconds`. Results are then in the order of completion. */
   repeats?: boolean
 }
 
@@ -96,7 +96,7 @@ async function run({
   let next = 0
   const isOver = () => (!repeats && next >= requests.length) || performance.now() - began >= maxSeconds * 1_000
   let nextDue = 0
-  /** Waits until the next request may begin. */
+  /** Waits until the next request may start. */
   const waitForTurn = async () => {
     const now = performance.now() - began
     const due = Math.max(nextDue, now)

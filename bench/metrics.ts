@@ -2,7 +2,8 @@ import { Hono } from 'hono'
 import { count, observe, takeDeltas } from '../src/metrics/recorder.ts'
 import { describeMachine, table, writeSection } from './results-file.ts'
 
-// `npm run bench:metrics`: what counting a request costs, alone and next to a route that only returns JSON.
+// `npm run bench:metrics`: measures the cost of counting a request, alone and relative to a route that only returns
+// JSON.
 
 const ROUNDS = 7
 const REQUESTS = 20_000
@@ -45,12 +46,12 @@ ${table(
   [
     ['recording a request', `${alone.toFixed(2)} µs`, '50 µs', alone < 50 ? 'met' : 'missed'],
     [
-      'a bare Hono route with recording, against the same without',
+      'a bare Hono route with recording, relative to the same route without',
       `${(counted / bare).toFixed(2)} times (${counted.toFixed(1)} and ${bare.toFixed(1)} µs)`,
       '',
       '',
     ],
-    [`taking the batch of ${series} series`, `${takenMs.toFixed(2)} ms`, '', ''],
+    [`collecting the batch of ${series} series`, `${takenMs.toFixed(2)} ms`, '', ''],
   ],
 )}`,
 )

@@ -10,7 +10,8 @@ import { launchBrowser } from '../test/e2e/browser.ts'
 import { createScene } from '../test/support/scene.ts'
 import { describeMachine, table, writeSection } from './results-file.ts'
 
-// `npm run bench:pages`: the sizes of the pages' files, and how long a browser without a cache takes to show content.
+// `npm run bench:pages`: measures the sizes of the pages' files, and how long a browser without a cache takes to show
+// content.
 const RUNS = 7
 const MAX_SCRIPT_KB = 80
 const MAX_FIRST_CONTENT_MS = 1_000
@@ -38,7 +39,7 @@ try {
     'pages',
     [
       '## Pages',
-      `\`npm run bench:pages\`: medians of ${RUNS} loads, each in a new browser context, so without a cache, on the embedded chain. First content: the browser's first contentful paint. All data: no placeholder is left.`,
+      `\`npm run bench:pages\`: medians of ${RUNS} loads, each in a new browser context without a cache, on the embedded chain. First content is the browser's first contentful paint; all data is shown once no placeholder is left.`,
       `Machine: ${machine}.`,
       table(
         ['file', 'gzip'],

@@ -12,7 +12,10 @@ const ROUNDS = 3
 const REQUESTS = 6_000
 const CLIENTS = 32
 
-/** Measures reads per second of a cached block next to a bare Hono route in the same isolate. Medians of several rounds. */
+/**
+ * Measures reads per second of a cached block, and of a bare Hono route in the same isolate. Returns medians of several
+ * rounds.
+ */
 export async function measureReads({ devnet, vars, storage }: Testbed, loadGenerator: LoadGenerator): Promise<Reads[]> {
   await registerAgents(devnet, 1)
   const bundle = await bundleWorker('bench/worker-with-baseline.ts', mkdtempSync(join(storage, 'bundle-')))

@@ -7,9 +7,9 @@ import { startLoadGenerator } from './load-generator.ts'
 import { type LoadProfile, type Measurement, startTestbed } from './relay-throughput.ts'
 import { bundleWorker } from './workerd.ts'
 
-// `npm run bench:costs [-- --peer] [--baseline worker.js] [--latency] [--counts] [--profile relay.cpuprofile]`: what one relayed
-// intent costs: CPU, requests to the node, statements and rows of SQLite. A short run for work on the lane; --baseline measures
-// another bundle in the same run. `npm run bench` measures the targets.
+// `npm run bench:costs [-- --peer] [--baseline worker.js] [--latency] [--counts] [--profile relay.cpuprofile]`:
+// measures the cost of one relayed intent: CPU, requests to the node, statements and rows of SQLite. A short run for
+// work on the lane; --baseline measures another bundle in the same run. `npm run bench` measures the targets.
 const { values } = parseArgs({
   options: {
     intents: { type: 'string', default: '600' },

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Address, type Hex, keccak256, numberToHex, parseEther, parseEventLogs, stringToBytes } from 'viem'
 import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'viem/accounts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
@@ -28,10 +29,12 @@ export type Measurement = {
 }
 
 const EXECUTOR_ROLE = keccak256(stringToBytes('EXECUTOR_ROLE'))
+/** How often the newest block is read while waiting for one. */
+const BLOCK_POLL_MS = 50
 const RAW_GAS = 600_000n
 const FEE = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 0n }
 
-/** Starts a chain with everything that the measured services need; they run on it one after another. */
+/** Starts a chain with everything that the measured services need. The services run on it one after another. */
 export async function startTestbed(loadGenerator: LoadGenerator) {
   const devnet = await startDevnet()
   devnet.marketMaker.pause() // its trades are not part of the measurement
@@ -105,6 +108,7 @@ export async function startTestbed(loadGenerator: LoadGenerator) {
         return await use(profile => measure({ origin: peer.url, pid: peer.pid }, profile, posted))
       } finally {
         await peer.stop()
+        await dropPending(devnet)
       }
     },
     /** Measures the service in its own workerd, with the given number of executor keys. */
@@ -143,7 +147,17 @@ export const posted = (opens: readonly SignedOpen[]): LoadRequest[] =>
 /** A node returns status 200 for errors too. */
 const isDone = ({ status, body }: LoadResult) => status === 201 || (status === 200 && body.includes('"status":"0x1"'))
 
-/** Counts responses that name another position or agent than the event of their transaction. */
+/** Removes what the peer left in the node's pool, because the service would take it for foreign use of its key. */
+async function dropPending({ client }: Devnet): Promise<void> {
+  await client.request<{ Method: string; Parameters: unknown[]; ReturnType: unknown }>({
+    method: 'anvil_dropAllTransactions',
+    params: [],
+  })
+  const block = await client.getBlockNumber({ cacheTime: 0 })
+  while ((await client.getBlockNumber({ cacheTime: 0 })) <= block + 1n) await sleep(BLOCK_POLL_MS)
+}
+
+/** Counts responses whose position or agent differs from the event of their transaction. */
 async function wrongIds(
   { client, deployment }: Devnet,
   fromBlock: bigint,

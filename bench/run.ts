@@ -12,7 +12,7 @@ const { values } = parseArgs({ options: { runs: { type: 'string', default: '3' }
 const runs = Number(values.runs)
 
 const BLOCK_MS = 250
-/** More clients than a lane's limit of intents in flight, so that the lane always has work. */
+/** More clients than a lane's in-flight limit, so that the lane always has work. */
 const SUSTAINED = { intents: 1_200, warmUp: 400, clients: 256 }
 const CROWD = { intents: 1_000, clients: 64 }
 const PACED = { intents: 400, perSecond: 100 }

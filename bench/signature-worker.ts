@@ -2,7 +2,7 @@ import service from '../src/index.ts'
 import { secp256k1 } from '../src/secp256k1/current-implementation.ts'
 import { javascript } from '../src/secp256k1/javascript.ts'
 
-// The service, with a path that recovers or signs many times: /signatures/<implementation>/<work>/<count>.
+// The service with a route that recovers or signs many times: /signatures/<implementation>/<work>/<count>.
 export * from '../src/index.ts'
 
 const implementations = { javascript: () => javascript, webassembly: secp256k1 }
@@ -10,7 +10,7 @@ const privateKey = new Uint8Array(32).fill(1)
 const hashOf = (index: number) => new Uint8Array(new Uint32Array(8).fill(index + 1).buffer)
 
 const works = {
-  /** Instantiates, if that is lazy. */
+  /** Forces instantiation, if it is lazy. */
   load: (implementation: typeof javascript) => () => void implementation.publicKeyOf(privateKey),
   recover(implementation: typeof javascript) {
     const { signature, yParity } = implementation.sign(hashOf(0), privateKey)

@@ -5,7 +5,8 @@ import { median } from './load-generator.ts'
 import { describeMachine, table, writeSection } from './results-file.ts'
 import { bundleWorker, startWorkerd } from './workerd.ts'
 
-// `npm run bench:signatures`: the CPU time of one recovery and one signature in workerd, in JavaScript and in WebAssembly.
+// `npm run bench:signatures`: measures the CPU time of one recovery and one signature in workerd, in JavaScript and in
+// WebAssembly.
 
 const ROUNDS = 5
 const CALLS = 1_000

@@ -11,7 +11,7 @@ type Chain = Pick<Devnet, 'client' | 'deployment'>
 /** A registered agent and the key that signs for it. */
 export type BenchAgent = { agentId: bigint; account: PrivateKeyAccount }
 
-/** A signed OpenPosition: the body that a client posts, and the call that carries it. */
+/** A signed OpenPosition: the body that a client posts, and the router call for it. */
 export type SignedOpen = {
   agentId: string
   digest: Hex
@@ -76,7 +76,7 @@ export async function registerAgents({ client, deployment }: Chain, count: numbe
   })
 }
 
-/** Signs `count` OpenPosition intents in turns, so that consecutive intents belong to different agents. */
+/** Signs `count` OpenPosition intents in rotation, so that consecutive intents belong to different agents. */
 export async function signOpens(
   { client, deployment }: Chain,
   agents: readonly BenchAgent[],

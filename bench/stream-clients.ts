@@ -1,11 +1,11 @@
 import { get, type IncomingMessage } from 'node:http'
 import { performance } from 'node:perf_hooks'
 
-/** Clients of event streams over real sockets, each with an address of its own. */
+/** Clients of event streams over real sockets, each with its own address. */
 export type StreamClients = {
   /** The ids that each stream has received, in order. */
   ids: string[][]
-  /** Resolves with the times of the first and the last stream to have this many events, in the milliseconds of `performance.now()`. */
+  /** Resolves with the times (`performance.now()`) at which the first and the last stream have this many events. */
   untilAllHave(events: number): Promise<{ first: number; last: number }>
   close(): void
 }

@@ -10,8 +10,8 @@ import { agentsFor, registerAgents, type SignedOpen, signOpens } from './signed-
 import { openStreamClients } from './stream-clients.ts'
 import { startWorkerd } from './workerd.ts'
 
-// `npm run bench:streams`: how long an event takes to all of many streams, and what a stream takes of workerd's memory.
-// `-- --streams 2000` opens fewer, `-- --print` leaves bench/results.md as it is.
+// `npm run bench:streams`: measures how long an event takes to reach many streams, and how much of workerd's memory a
+// stream uses. `-- --streams 2000` opens fewer, `-- --print` leaves bench/results.md as it is.
 
 const { values } = parseArgs({
   options: {
@@ -22,7 +22,7 @@ const { values } = parseArgs({
 })
 const [streams, objects] = [Number(values.streams), Number(values.objects)]
 const INTENTS = 7
-/** Streams that open before the first measurement, so that it does not count what the first requests load. */
+/** Streams that open before the first measurement, so that it does not include one-time allocations. */
 const WARM_UP = 200
 const KIB = 1024
 
@@ -38,7 +38,7 @@ const vars = {
   X402_ENABLED: 'false',
   KEEPER_ENABLED: 'false',
   EVENT_STREAM_OBJECTS: `${objects}`,
-  // All clients come at once, and none of them has signed anything.
+  // All clients connect at once, and none has a verified signature.
   RATE_LIMIT_BURST_SECONDS: '0',
   MAX_PARALLEL_REQUESTS: '0',
 }
@@ -85,27 +85,27 @@ try {
   const cpuPerEvent = fanOuts.map(({ cpu, events }) => (cpu / events / streams) * 1e6)
   const section = [
     '## Event streams',
-    `\`npm run bench:streams\`: ${streams} clients of GET /events, each with an address of its own, in ${objects} objects that share one thread of workerd with the Worker and the lanes. Each of ${fanOuts.length} intents causes a few events, which every stream must receive with the same ids in the same order. Clients, service and chain share the cores of this machine.`,
+    `\`npm run bench:streams\`: ${streams} clients of GET /events, each with its own address, in ${objects} objects that share one thread of workerd with the Worker and the lanes. Each of ${fanOuts.length} intents causes a few events, which every stream must receive with the same ids in the same order. Clients, service and chain share the cores of this machine.`,
     `Machine: ${machine}.`,
     table(
       ['', 'measured', 'target', ''],
       [
         ['opening all streams', `${openingSeconds.toFixed(1)} s, ${openingCpu.toFixed(1)} s of CPU`, '', ''],
         [
-          'an event from the first stream to the last, median and maximum',
+          'time of an event from the first stream to the last, median and maximum',
           `${median(times).toFixed(0)} and ${Math.max(...times).toFixed(0)} ms`,
           '2,000 ms',
           Math.max(...times) < 2_000 ? 'met' : 'missed',
         ],
-        ['CPU of workerd for an event and a stream', `${median(cpuPerEvent).toFixed(0)} µs`, '', ''],
+        ['CPU of workerd per event and stream', `${median(cpuPerEvent).toFixed(0)} µs`, '', ''],
         [
-          'JavaScript heap of a stream, of the object and the Worker together',
+          'JavaScript heap per stream, object and Worker together',
           `${perStream(before.heap, opened.heap)}, ${perStream(before.heap, after.heap)} after the events`,
           '40 KiB',
           (after.heap - before.heap) / streams < 40 * KIB ? 'met' : 'missed',
         ],
         [
-          'resident memory of workerd for a stream, an upper bound: also the socket and the 64 KiB with which the Worker copies a response',
+          'resident memory of workerd per stream, an upper bound: includes the socket and the 64 KiB buffer through which the Worker copies a response',
           `${perStream(before.resident, opened.resident)}, ${perStream(before.resident, after.resident)} after the events`,
           '',
           '',
@@ -130,7 +130,7 @@ async function submit(intent: SignedOpen | undefined) {
   if (response.status !== 201) throw new Error(`The intent was refused: ${await response.text()}`)
 }
 
-/** Resolves once every stream has received what the first one has, and nothing more has come for a second. */
+/** Resolves once every stream has the events of the first one and nothing has arrived for a second. */
 async function quiet(ids: readonly string[][]) {
   for (let before = -1; before !== sum(ids); ) {
     before = sum(ids)

@@ -1,6 +1,6 @@
 import service, { ExecutorLane as Lane } from '../src/index.ts'
 
-// The service with counters of what each intent causes: requests to nodes, and statements and rows of SQLite.
+// The service with counters per intent: requests to nodes, and statements and rows of SQLite.
 export * from '../src/index.ts'
 
 const totals = new Map<string, number>()

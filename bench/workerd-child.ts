@@ -36,7 +36,7 @@ async function execute(command: Command): Promise<void> {
   process.disconnect()
 }
 
-/** Returns the size of the Worker's JavaScript heap, with the buffers that belong to its objects. */
+/** Returns the size of the Worker's JavaScript heap, including buffers. */
 async function heapBytes(): Promise<number> {
   const inspector = await miniflare?.getInspectorURL()
   const socket = new WebSocket(new URL('/core:user:worker', inspector).href)

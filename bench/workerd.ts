@@ -15,9 +15,9 @@ export type Workerd = {
   url: string
   /** The process id of workerd. */
   pid: number
-  /** Everything that the Worker and its runtime printed. */
+  /** All output of the Worker and its runtime. */
   logs(): string
-  /** Returns the CPU seconds that all threads of workerd used. */
+  /** Returns the CPU time of all threads of workerd, in seconds. */
   cpuSeconds(): number
   /** Returns the size of the JavaScript heap of the Worker and all of its objects, garbage included. Needs `inspectorPort`. */
   heapBytes(): Promise<number>
@@ -122,7 +122,8 @@ function ownBundle(): Promise<string> {
 /** Returns the bindings of wrangler.toml as miniflare options. Wrangler is imported here because loading it takes a second. */
 async function bindings() {
   const { unstable_getMiniflareWorkerOptions } = await import('wrangler')
-  // Static assets are left out: miniflare serves them with another Worker in front of ours, which would be measured too.
+  // Static assets are left out: miniflare serves them with another Worker in front of ours, which would distort
+  // measurements.
   const {
     cronTriggers: _,
     modulesRules: __,

@@ -4,22 +4,23 @@ import { join } from 'node:path'
 /**
  * The processes of a run, each with the vitest projects that it runs one after another, and `contracts` for the Solidity
  * tests. They start in this order: those that take long first. A few run at a time, because most of them wait for blocks.
- * Only `trading` of the first five runs in workerd: it caches the Worker's transformed modules, which the later ones read.
  */
 export const processes = [
-  ['contracts'],
   ['node'],
-  ['e2e'],
+  ['faults'],
   ['trading'],
-  ['client'],
-  ['surfaces'],
   ['lane'],
-  ['history', 'track record'],
+  ['checks'],
+  ['surfaces'],
+  ['e2e'],
   ['keeper', 'protocol only'],
+  ['history', 'track record'],
+  ['contracts'],
+  ['client'],
 ]
 
 /** How many processes run at a time. Slow tests are busy instead of waiting, and more of them slow each other down. */
-export const maxParallel = { fast: 5, full: 3 }
+export const maxParallel = { fast: 6, full: 3 }
 
 /** Files that only `npm run test:full` runs. */
 export const slowFiles = [
@@ -39,12 +40,17 @@ export const slowFiles = [
   'test/recovery/recovery-deploys-and-keys.node.test.ts',
   'test/recovery/recovery-storage.node.test.ts',
   'devnet/attacks.test.ts',
+  'devnet/deploy.test.ts',
   'test/cli/client-configurations.node.test.ts',
   'test/client/examples.test.ts',
   'test/conformance/mcp-clients.node.test.ts',
+  'test/e2e/docs.node.test.ts',
+  'test/e2e/demo.node.test.ts',
+  'test/e2e/readme.node.test.ts',
   'test/e2e/docs-accessibility.node.test.ts',
   'test/e2e/pages-accessibility.node.test.ts',
   'test/faults/kill.node.test.ts',
+  'test/integration/bad-nodes.node.test.ts',
   'test/integration/leaderboard-property.test.ts',
 ]
 

@@ -310,14 +310,14 @@ export const variables: Variable[] = [
     name: 'RATE_LIMIT_BURST_SECONDS',
     group: 'budgets',
     meaning:
-      "how many seconds' worth of a rate limit may be used at once, at least 60 requests; `0` is the whole minute's",
+      "how many seconds' worth of a rate limit may be used at once, at least 60 requests; `0` allows a whole minute's worth",
     default: '20',
   },
   {
     name: 'MAX_PARALLEL_REQUESTS',
     group: 'budgets',
     meaning:
-      'requests of clients without a verified signature that an isolate works on at a time, half of them for one address; the others wait for their turn; `0` is no limit',
+      'how many requests of clients without a verified signature an isolate works on at a time, at most half of them from one address; the others wait; `0` is no limit',
     default: '256',
   },
   {
@@ -361,8 +361,8 @@ export const variables: Variable[] = [
     group: 'service',
     secret: true,
     meaning:
-      'bearer token of `/operator/intake`, `/operator/index` and `/metrics`, and with which `/health/ready` shows the balances of the accounts',
-    otherwise: 'nobody can close an intake or read the metrics, and balances are shown to nobody',
+      'bearer token of `/operator/intake`, `/operator/index` and `/metrics`; with it, `/health/ready` also shows account balances',
+    otherwise: 'nobody can use these routes or see the balances',
   },
   {
     name: 'BASE_URL',

@@ -1,8 +1,8 @@
 const IPV6_NETWORK_GROUPS = 4
 
 /**
- * Returns the address of the client that sent a request, as Cloudflare names it; of an IPv6 address its /64 network, because
- * a client usually has all of it. `unknown` without the header, which only Cloudflare and its local runtime set.
+ * Returns the address of the client that sent a request, as Cloudflare names it; for IPv6 the /64 network, because a
+ * client usually has all of it. `unknown` without the header, which only Cloudflare and its local runtime set.
  */
 export function clientAddressOf(headers: Headers): string {
   const address = headers.get('cf-connecting-ip') ?? 'unknown'

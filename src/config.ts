@@ -75,20 +75,20 @@ export type ChainConfig = {
   vaults: Record<string, Address>
   /** The block of the deployment, or an earlier one: no contract has an older event. */
   startBlock: bigint
-  /** Whether another chain may take its place under the same id, as when an embedded chain restarts. */
+  /** Whether another chain may replace this one under the same id, as when an embedded chain restarts. */
   mayRestart: boolean
 }
 
 /**
- * The budgets of gas that a lane pays for. `newAgents` is shared by agents and signers that are not a day old,
- * `newContractPayers` by contracts that have never paid, for settlements that revert. `exitReserve` is what an agent's
- * reductions, or an owner's messages, may use once another budget is exhausted.
+ * The gas budgets of a lane. Agents and signers less than a day old share `newAgents`; contracts that have never paid
+ * share `newContractPayers` for reverted settlements. An agent's reductions and an owner's messages use `exitReserve`
+ * once another budget is exhausted.
  */
 export type GasBudgetName = 'agent' | 'owner' | 'payer' | 'lane' | 'newAgents' | 'newContractPayers' | 'exitReserve'
 export type GasBudgets = Record<GasBudgetName, GasBudget>
 
 /**
- * What is limited per minute: the first six for each client address, `signer` for each account that signs messages, `mcpSession`
+ * Limits per minute: the first six for each client address, `signer` for each account that signs messages, `mcpSession`
  * for the messages of each MCP session.
  */
 export type RateLimitName =
@@ -100,13 +100,13 @@ export type RateLimitName =
   | 'mcpSessions'
   | 'signer'
   | 'mcpSession'
-/** Requests per minute; 0 is no limit. */
+/** Requests per minute; 0 means no limit. */
 export type RateLimitQuotas = Record<RateLimitName, number>
 export type RateLimitConfig = {
   quotas: RateLimitQuotas
-  /** How many seconds' worth of a quota a client may use at once; 0 is the whole minute's. */
+  /** How many seconds' worth of a quota a client may use at once; 0 allows a whole minute's worth. */
   burstSeconds: number
-  /** How many requests of clients without a verified signature an isolate works on at a time; 0 is no limit. */
+  /** How many requests of clients without a verified signature an isolate works on at a time; 0 means no limit. */
   maxParallel: number
 }
 
@@ -119,10 +119,10 @@ export type HttpPriceProviderConfig = {
   ids: Record<string, string>
 }
 
-/** Where prices come from; `local` posts the oracle's own prices again, for development chains. */
+/** Where prices come from; `local` repeats the oracle's own prices, for development chains. */
 export type PriceProviderConfig = { kind: 'local' } | HttpPriceProviderConfig
 
-/** How the registration fee is paid (x402 scheme `exact`). The FeeManager supplies what is undefined here. */
+/** How the registration fee is paid (x402 scheme `exact`). The FeeManager supplies undefined fields. */
 export type PaymentConfig = {
   /** CAIP-2. It may be another chain than the deployment's. */
   network: `eip155:${number}`
@@ -140,7 +140,7 @@ export type PaymentConfig = {
   validitySeconds: number
 }
 
-/** Where webhooks may point, and how many there may be. */
+/** The allowed targets and number of webhooks. */
 export type WebhookConfig = {
   /** URL of a DNS-over-HTTPS resolver with the JSON API. */
   resolverUrl: string
@@ -179,7 +179,7 @@ export type Config = {
   payment: PaymentConfig | 'unusable' | undefined
   /** Who may refresh prices: holders of the secret, anyone once per interval, or nobody. */
   priceRefresh: { secret: string } | { intervalMs: number } | undefined
-  /** Bearer token with which readiness shows balances; undefined if it shows them to nobody. */
+  /** The operator's bearer token; without one, readiness never shows balances. */
   operatorSecret: string | undefined
   /** Base URLs of the service's deployments by chain id, including this one. */
   deployments: Record<string, string>
@@ -187,7 +187,7 @@ export type Config = {
   readLeaseMs: number
   /** How long a lane waits for the inclusion of a transaction before reconciliation takes over. */
   inclusionTimeoutMs: number
-  /** How long a submission may take before the response is SUBMISSION_UNKNOWN; the lane goes on. */
+  /** How long a submission may take before the response is SUBMISSION_UNKNOWN; the lane continues. */
   submissionTimeoutMs: number
   gasBudgets: GasBudgets
   rateLimits: RateLimitConfig

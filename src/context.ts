@@ -17,14 +17,14 @@ import { type ClientLimits, createRateLimits, type RateLimiters, type RateLimits
 import { createReadCache, type ReadCache } from './read-cache.ts'
 import { createWebhooks, type Webhooks } from './webhooks/client.ts'
 
-/** What an operation may use. A getter throws the refusal of a capability that the deployment lacks. */
+/** Everything an operation may use. A getter throws a refusal if the deployment lacks the capability. */
 export type Context = {
   readonly config: Config
   /** Responses about the newest block, cached in this isolate. */
   readonly readCache: ReadCache
-  /** The last readiness, which costs many requests. */
+  /** The last readiness result, cached because it costs many requests. */
   readonly readinessCache: ReadCache
-  /** The last findings about the deployment, which change only when somebody changes the contracts. */
+  /** The last findings about the deployment, cached because they change only with the contracts. */
   readonly deploymentCache: ReadCache
   readonly chain: Chain
   /** The chain with its trading contracts. */
@@ -58,7 +58,7 @@ export type Context = {
   /** The bearer token of this call. */
   readonly bearer?: string
   readonly rateLimits: RateLimits
-  /** What all isolates count. */
+  /** The metrics of all isolates. */
   readonly metrics: Metrics
   /** The rate limits of this call's client; undefined if it has none. */
   readonly client?: ClientLimits
@@ -81,7 +81,7 @@ type ContextBindings = Pick<
   METRICS?: AnalyticsEngineDataset
 }
 
-/** A stranger who asks in a loop causes one reading of the state in this time. */
+/** A stranger who polls in a loop causes at most one read of the state in this time. */
 const READINESS_LEASE_MS = 2_000
 const DEPLOYMENT_LEASE_MS = 60_000
 
@@ -174,7 +174,10 @@ export function withAuthorization(context: Context, header: string | null | unde
   return token === undefined ? context : Object.create(context, { bearer: { value: token } })
 }
 
-/** Returns the context with the rate limits of the client that sent the headers, if it has any; with those given, if any. */
+/**
+ * Returns the context with the given rate limits, or else with those of the client that sent the headers, if it has
+ * any.
+ */
 export function withClient(context: Context, headers: Headers, given?: ClientLimits): Context {
   const client = given ?? context.rateLimits.ofClient(headers)
   return client === undefined ? context : Object.create(context, { client: { value: client } })

@@ -6,7 +6,7 @@ import type { IntentRecord } from './executor/intent-record.ts'
 import { ExecutorLaneObject } from './executor/object.ts'
 import type { IndexListener } from './history/chain-follower.ts'
 import { HistoryIndexerObject } from './history/object.ts'
-import { createHttpSurface } from './http/surface.ts'
+import { createHttpSurface } from './http/fetch-handler.ts'
 import { eventLogOf } from './live/client.ts'
 import { EventStreamsObject } from './live/object.ts'
 import { logFailure } from './log.ts'
@@ -21,7 +21,7 @@ import { postFeedbackOnSchedule } from './operations/scheduled-feedback.ts'
 import { logLagOnSchedule } from './operations/scheduled-lag-alert.ts'
 import { refreshPricesOnSchedule } from './operations/scheduled-price-refresh.ts'
 import type { RateLimiters } from './rate-limits.ts'
-import { presentOwnerEvent } from './resources/owner-event.ts'
+import { presentOwnerEvent } from './resources/owner-control-event.ts'
 import { presentTrade } from './resources/trade.ts'
 import { provideWebAssembly } from './secp256k1/current-implementation.ts'
 import { webhooksOf } from './webhooks/client.ts'
@@ -47,7 +47,7 @@ const serveMcp = createMcpRoute({
   baseUrl: config.baseUrl,
 })
 
-// Every isolate that runs a Durable Object evaluates this module too. Nobody could read what it delivers otherwise.
+// Isolates that run Durable Objects evaluate this module too. They deliver metrics only if somebody can read them.
 if (config.operatorSecret !== undefined || 'METRICS' in env) context.metrics.start()
 
 const eventStreams = () => config.chain && eventLogOf(env.EVENT_STREAMS, config.chain)
@@ -112,7 +112,7 @@ export default {
   fetch: request => {
     wakeOnce()
     const response = new URL(request.url).pathname === '/mcp' ? serveMcp(request) : serveHttp(request)
-    // A request whose client leaves ends its turn too: without this, the runtime would stop it anywhere.
+    // A request whose client disconnects must end its turn too. Without this, the runtime would stop it at any point.
     runInBackground(response)
     return response
   },

@@ -13,15 +13,15 @@ type Turn = { key: string; startedAt: number }
 /** A request that waits. `leave` is set once it has a turn. */
 type Ticket = { leave?: Leave }
 
-/** How often a request that waits looks for its turn. */
+/** How often a waiting request checks whether it is its turn. */
 const POLL_MS = 10
-/** A turn that lasts longer has lost its request, and must not keep others out. */
+/** A turn that lasts longer belongs to a lost request and must not block others. */
 const MAX_TURN_MS = 15_000
 
 /**
- * Creates a gate that lets few requests work at a time. The keys take turns, so one with many requests delays its own. `enter`
- * returns the function that ends the turn, at once if there is room; undefined if the key has too many requests waiting or
- * waited too long. With `mustEnter` a request is let in after the wait.
+ * Creates a gate that bounds how many requests are worked on at a time. Keys take turns, so a key with many requests
+ * delays only its own. `enter` returns the function that ends the turn, immediately if there is room; undefined if the
+ * key has too many waiting requests or the wait was too long. With `mustEnter` a request enters after the wait.
  */
 export function createParallelGate({
   maxParallel,
@@ -73,7 +73,7 @@ export function createParallelGate({
     if (others.length > 0) waiting.set(key, others)
   }
 
-  /** Waits by looking, because a request that another one wakes would go on in the context of that one. */
+  /** Polls, because a request that is woken by another one would continue in the context of that one. */
   async function wait(key: string, mustEnter: boolean): Promise<Leave | undefined> {
     const ticket: Ticket = {}
     waiting.set(key, [...(waiting.get(key) ?? []), ticket])

@@ -19,32 +19,32 @@ type Binding = { limit(options: { key: string }): Promise<{ success: boolean }> 
 /** The bindings by name. Without them the isolate counts alone. */
 export type RateLimiters = Partial<Record<(typeof rateLimitBindings)[RateLimitName], Binding>>
 
-/** What a client has used of one limit. `quota` is per window, `resetSeconds` when it has more again. */
+/** A client's usage of one limit. `quota` is per window; after `resetSeconds` it has more again. */
 export type RateLimitCount = {
   name: RateLimitName
   quota: number
   remaining: number
   resetSeconds: number
-  /** Undefined unless the request is over the limit: how many requests in how many seconds are too many. */
+  /** The limit that the request exceeded, as a number of requests and seconds; undefined if it exceeded none. */
   exceeded?: { requests: number; seconds: number }
 }
 
-/** The limits of one client, for one request. The counts are undefined if there is no such limit. */
+/** The limits of one client, for one request. Counts are undefined for limits that are not set. */
 export type ClientLimits = {
   /** Counts a request of the client's address. */
   count(name: RateLimitName): Promise<RateLimitCount | undefined>
   /** Counts a call in an MCP session. */
   countInSession(session: string): Promise<RateLimitCount | undefined>
-  /** Counts a message that a signer has signed, whatever its address. Throws RATE_LIMITED. */
+  /** Counts a message by its signer, whatever the client's address. Throws RATE_LIMITED. */
   countSigner(signer: string): Promise<void>
-  /** Raises the limits of the client's address: an account of a registered agent has signed from there. */
+  /** Raises the limits of the client's address, after an account of a registered agent has signed a message from it. */
   raise(signer: string): void
   /**
-   * Waits until the request may be worked on. Addresses of verified signers never wait. Throws RATE_LIMITED if the address has
-   * too many requests under way, unless the request `getsOut`.
+   * Waits for the request's turn. Addresses of verified signers never wait. Throws RATE_LIMITED if the address has too
+   * many requests in progress, unless the request `getsOut` (reduces a position or stops an agent).
    */
   enter(options?: { getsOut?: boolean }): Promise<void>
-  /** Ends what `enter` began. A request that only waits for the chain leaves early. */
+  /** Ends the turn. A request that only waits for the chain ends its turn early. */
   leave(): void
 }
 
@@ -53,7 +53,7 @@ export type RateLimits = ReturnType<typeof createRateLimits>
 const WINDOW_SECONDS = 60
 /** The limits that a verified signature raises: many agents can share one address. */
 const RAISED: readonly RateLimitName[] = ['reads', 'quotes', 'submissions', 'streams']
-/** Each account whose signature was verified lately adds one quota to those of its address, up to this many. */
+/** Each account whose signature was recently verified adds one quota to its address, up to this many. */
 const MAX_RAISES = 9
 const SIGNER_MEMORY_MS = 600_000
 const MAX_KEYS = 50_000
@@ -61,20 +61,20 @@ const MAX_ADDRESSES_WITH_SIGNERS = 10_000
 /** The smallest burst, so that small quotas are not spread. */
 const MIN_BURST = 60
 const MAX_WAITING_PER_ADDRESS = 512
-/** Short, because the time of a request starts after it. */
+/** Short, because it is not part of the request's own time limit. */
 const MAX_WAIT_SECONDS = 1
 
 /** `level` is how much of the burst is used; it drains at the rate of the quota. */
 type Usage = { used: number; endsAt: number; level: number; drainedAt: number }
 
 /**
- * Creates the rate limits of a deployment. An isolate counts exactly what it serves, against the quotas of the variables, and
- * spreads each quota over its minute; the bindings count what all isolates of a location serve, against the limits of
- * wrangler.toml.
+ * Creates the rate limits of a deployment. An isolate counts the requests it serves against the quotas of the
+ * variables, and spreads each quota over its minute. The bindings count the requests of all isolates of a location
+ * against the limits of wrangler.toml.
  */
 export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimitConfig, bindings: RateLimiters = {}) {
   const usages = new Map<string, Usage>()
-  /** The accounts whose signatures were verified, by address, with the time. */
+  /** The accounts whose signatures were verified, by address, with the time of verification. */
   const signers = new Map<string, Map<string, number>>()
   const maxParallelPerKey = Math.ceil(maxParallel / 2)
   const gate = createParallelGate({
@@ -127,7 +127,7 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
     return { name, quota, remaining, resetSeconds: secondsLeft }
   }
 
-  /** A binding has one limit for every key, so each further share is a key of its own. */
+  /** A binding has the same limit for every key, so each further share uses another key. */
   async function isWithinBinding(name: RateLimitName, key: string, shares: number): Promise<boolean> {
     const binding = bindings[rateLimitBindings[name]]
     if (binding === undefined) return true

@@ -1,9 +1,9 @@
 import { waitUntil } from 'cloudflare:workers'
 
 const MAX_READS_TOGETHER = 64
-/** How long a request waits for the read before its own. */
+/** How long a request waits for the read in progress. */
 const MAX_TURN_MS = 10
-/** How long a request waits for its result from another request, which may have failed. */
+/** How long a request waits for another request to read its result. The other request may have failed. */
 const MAX_SHARED_READ_MS = 1_000
 const CHECK_MS = 2
 
@@ -15,19 +15,19 @@ type SharedRead<Query, Result> = {
 }
 
 /**
- * Returns a function that reads for one request of this isolate, together with the requests that wait at the same time. A read
- * starts at once if none is on its way; those that come meanwhile share the next one, which one of them makes. If it fails,
- * each request reads by itself. Every result is read after its request has asked for it.
+ * Returns a function that reads for one request, together with other waiting requests of this isolate. A read starts at
+ * once if none is in progress. Requests that arrive during a read share the next one, which one of them makes; if it
+ * fails, each reads by itself. A result is never older than the call that requested it.
  */
 export function createSharedReads<Query, Result>(
   readAll: (queries: readonly Query[]) => Promise<readonly Result[]>,
 ): (query: Query) => Promise<Result> {
   let queue: SharedRead<Query, Result>[] = []
-  /** When the newest read began that is on its way, in epoch milliseconds. */
+  /** When the newest read in progress began, in epoch milliseconds. */
   let readingSince: number | undefined
   const isIdle = () => readingSince === undefined || Date.now() - readingSince > MAX_SHARED_READ_MS
 
-  /** Reads for a request and for all that wait. */
+  /** Reads for a request and for all waiting requests. */
   async function lead(query: Query): Promise<Result> {
     const others = queue.splice(0, MAX_READS_TOGETHER - 1)
     for (const other of others) other.state = 'reading'
@@ -57,7 +57,8 @@ export function createSharedReads<Query, Result>(
     const own: SharedRead<Query, Result> = { query, queuedAt: Date.now(), state: 'queued' }
     queue.push(own)
     for (;;) {
-      // A request must not await a promise of another one: it would go on in that request, and end with it.
+      // A request must not await another request's promise: it would continue in that request's context and end with
+      // it.
       await new Promise(resolve => setTimeout(resolve, CHECK_MS))
       const { state } = own
       const waitedMs = Date.now() - own.queuedAt

@@ -2,13 +2,16 @@ import { getAddress, type Hex, isAddress } from 'viem'
 import { z } from 'zod'
 import { ORDER } from './secp256k1/implementation.ts'
 
-// Schemas of the Worker's variables, which are all strings. Messages name what a value must be, never the value, which
-// may be a secret.
+// Schemas of the Worker's variables, which are all strings. Messages say what a value must be, but never contain the
+// value, which may be a secret.
 
 const CANONICAL_MULTICALL3 = '0xcA11bde05977b3631167028862bE2a173976CA11'
 /** Chains with real money: no price provider repeats old prices there, and no stranger refreshes them. */
 export const REAL_MONEY_CHAINS = [42161]
-/** Variables that payment on another chain needs: the Worker settles only on its own chain, and knows its contracts only. */
+/**
+ * Variables required for payment on another chain, because the Worker knows only its own chain's contracts and settles
+ * only there.
+ */
 const REQUIRED_ELSEWHERE = ['X402_ASSET', 'X402_PAY_TO', 'X402_FACILITATOR_URL', 'X402_RPC_URL'] as const
 
 /** Parses a variable that holds JSON. */
@@ -27,7 +30,7 @@ const address = z
   .refine(value => isAddress(value, { strict: false }), 'must be an address')
   .transform(value => getAddress(value))
 
-/** A URL without a slash at its end. */
+/** A URL without a trailing slash. */
 export const httpUrl = z.url({ protocol: /^https?$/ }).transform(url => url.replace(/\/$/, ''))
 
 const rpcUrls = commaSeparated().pipe(z.array(z.url({ protocol: /^https?$/ })).min(1))
@@ -113,7 +116,7 @@ export const priceProviderVariables = (chainId: number | undefined) =>
 
 export const priceProviderIds = json(z.record(z.string(), z.string().min(1)))
 
-/** The payment of fees: on the deployment's own chain, or on another network with all that is needed there. */
+/** The payment of fees: on the deployment's own chain, or on another network with all variables that it requires. */
 export const paymentVariables = ({ CHAIN_ID }: ChainVariables) =>
   z
     .object({
@@ -167,7 +170,7 @@ export const gasBudget = z
 export type GasBudget = z.output<typeof gasBudget>
 
 export const priceRefreshIntervalSeconds = z.coerce.number().int().min(0).max(86_400)
-/** A rate limit; 0 is none. */
+/** A rate limit; 0 means no limit. */
 export const requestsPerMinute = z.coerce.number().int().min(0).max(1_000_000)
 export const eventStreamObjects = z.coerce.number().int().min(1).max(256)
 export const burstSeconds = z.coerce.number().int().min(0).max(60)

@@ -1,13 +1,10 @@
 import type { Measured, StepName } from './measured.ts'
 import type { Counts } from './meter.ts'
 
-// The bill of a month on the Workers Paid plan, from measured counts. Prices and what is included: public pages of the
-// platform, which docs/scaling.md names with their dates.
+// Computes the monthly bill on the Workers Paid plan from measured counts. Prices and included amounts are from the
+// platform's public pages; docs/scaling.md links them, with their date.
 
-/**
- * What happens in a month. Positions are open and streams connected around the clock, on average; a stream connects again
- * once an hour.
- */
+/** A month's activity. Positions and streams are averages over the month; each stream reconnects once an hour. */
 type Month = {
   name: string
   intents: number
@@ -47,9 +44,9 @@ export const MONTHS: Month[] = [
 
 const HOURS = 730
 const GIB_PER_OBJECT = 0.128
-/** More than what a cached read costs; bench/results.md has the rate. */
+/** Above the cost of a cached read; bench/results.md has the rate. */
 const CPU_MS_PER_READ = 1
-/** The objects that work around the clock. A lane has work only while a transaction is pending. */
+/** The objects that are active around the clock. A lane is active only while a transaction is pending. */
 const ALWAYS_ACTIVE = ['HistoryIndexer', 'Keeper', 'EventStreams'] as const
 
 type Line = { item: string; used: number; included?: string; price?: string; dollars: number }

@@ -1,10 +1,13 @@
 import { DurableObject } from 'cloudflare:workers'
 import { AsyncLocalStorage } from 'node:async_hooks'
 
-// Counts what the platform bills, in the isolate that runs the Worker and its objects: it replaces methods of the runtime's
-// own classes, so the Worker under test is the real one.
+// Counts billed operations in the isolate that runs the Worker and its objects. It patches methods of the runtime's own
+// classes, so the Worker under test is unchanged.
 
-/** What one class of objects did. `activeMs` is the time in which an object of it had a call or an alarm in progress. */
+/**
+ * The activity of one class of objects. `activeMs` is the time in which one of its objects had a call or an alarm in
+ * progress.
+ */
 export type ObjectCounts = {
   requests: number
   alarms: number
@@ -23,7 +26,7 @@ type Method = (...args: unknown[]) => unknown
 const counts: PlatformCounts = { d1: { queries: 0, rowsRead: 0, rowsWritten: 0 }, objects: {} }
 const cursors: { of: ObjectCounts; cursor: SqlStorageCursor<Record<string, SqlStorageValue>> }[] = []
 const owners = new WeakMap<object, ObjectCounts>()
-/** Set within a call of an object, so that its calls of its own methods are not counted. */
+/** Set during a call of an object, so that calls of its own methods are not counted. */
 const insideCall = new AsyncLocalStorage<true>()
 const patched = new WeakSet<object>()
 
@@ -32,9 +35,9 @@ const countsOf = (name: string): ObjectCounts => {
   return counts.objects[name]
 }
 
-/** Returns what was counted since the isolate started. */
+/** Returns the counts since the isolate started. */
 export function readCounts(): PlatformCounts {
-  // A cursor has its counts once its rows have been read.
+  // A cursor's counts are complete once its rows have been read.
   for (const { of, cursor } of cursors.splice(0)) {
     of.rowsRead += cursor.rowsRead
     of.rowsWritten += cursor.rowsWritten
@@ -42,9 +45,9 @@ export function readCounts(): PlatformCounts {
   return counts
 }
 
-/** Counts the queries of every D1 database, and the rows that they read and write. */
+/** Counts the queries of every D1 database and the rows they read and write. */
 export function countDatabase(db: D1Database): void {
-  // A database uses a session of another class than those that it returns.
+  // Internally, a database uses a session of another class than the sessions it returns.
   const { alwaysPrimarySession } = db as unknown as { alwaysPrimarySession: object }
   for (const session of [alwaysPrimarySession, db.withSession()])
     replaceOnce(session, '_send', async function (this: object, original, args) {
@@ -58,7 +61,7 @@ export function countDatabase(db: D1Database): void {
     })
 }
 
-/** Returns the class with counts of its calls, its alarms and its rows. */
+/** Returns the class with its calls, alarms and rows counted. */
 export function counted<Class extends ObjectClass>(name: string, base: Class): Class {
   const of = countsOf(name)
   const subclass = class extends (base as ObjectClass) {
@@ -83,7 +86,7 @@ export function counted<Class extends ObjectClass>(name: string, base: Class): C
 
 const activeCalls = new WeakMap<object, { calls: number; since: number }>()
 
-/** Adds the time until a call ends, if it is the only one in progress. */
+/** Adds the time until a call ends, if no other call is in progress. */
 async function whileActive(object: object, of: ObjectCounts, call: unknown): Promise<unknown> {
   const active = activeCalls.get(object) ?? { calls: 0, since: 0 }
   activeCalls.set(object, active)
@@ -95,7 +98,7 @@ async function whileActive(object: object, of: ObjectCounts, call: unknown): Pro
   }
 }
 
-/** Returns the names of the methods that a class and the classes below it define. */
+/** Returns the names of the methods of a class and its base classes. */
 function methodsOf(base: ObjectClass): string[] {
   const names = new Set<string>()
   for (let proto = base.prototype; proto !== DurableObject.prototype; proto = Object.getPrototypeOf(proto))
@@ -104,7 +107,7 @@ function methodsOf(base: ObjectClass): string[] {
   return [...names]
 }
 
-/** Counts the statements, the key-value operations and the alarms that an object stores. */
+/** Counts an object's statements, key-value operations and stored alarms. */
 function countStorage(storage: DurableObjectStorage, of: ObjectCounts): void {
   owners.set(storage, of)
   owners.set(storage.sql, of)
@@ -121,7 +124,7 @@ function countStorage(storage: DurableObjectStorage, of: ObjectCounts): void {
     })
 }
 
-/** Which rows a method of the storage is billed as. */
+/** The kind of rows that a storage method is billed as. */
 const KEY_VALUE_ROWS = {
   put: 'rowsWritten',
   delete: 'rowsWritten',

@@ -2,7 +2,7 @@ import type { Address } from 'viem'
 import { agentsTable } from '../../src/history/tables/agents.ts'
 import { insertStandings } from '../../src/history/tables/standings.ts'
 import { CapitalMode } from '../../src/protocol/enums.ts'
-import { PERIODS, periodStart } from '../../src/protocol/period.ts'
+import { PERIODS, periodStart } from '../../src/protocol/leaderboard-period.ts'
 import type { StandingFigures } from '../../src/protocol/standing-figures.ts'
 import { agentIdAt } from './synthetic-agents.ts'
 
@@ -27,7 +27,7 @@ const INSERT_SAMPLE = `INSERT INTO equity
     (agent_id, timestamp, block, vault, cap, used, equity, realized, unrealized, drawdown_bps, open_count, stale)
   SELECT value, ?2, ?3, ?4, '10000000000', '1000000', '10000000000', '0', '0', 0, 1, 0 FROM json_each(?1)`
 
-/** Adds agents of a vault with an open position, a sample and standings. They begin at a block that the index has. */
+/** Adds agents of a vault, each with an open position, a sample and standings, from a block that the index has. */
 export async function fillIndex(
   db: D1Database,
   { count, vault, block, timestamp }: { count: number; vault: Address; block: number; timestamp: number },

@@ -6,13 +6,13 @@ import type { ObjectCounts } from './counted-platform.ts'
 import type { Measured, StepName } from './measured.ts'
 import { between, type Counts, type Meter, mapCounts } from './meter.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: responses of an API, which the steps read as they need them
+// biome-ignore lint/suspicious/noExplicitAny: API responses, from which each step reads the fields it needs
 type Json = any
 type Agent = { agentId: string; account: PrivateKeyAccount; positionId: string }
 
-/** How often each step is done: its counts are means. */
+/** How often each step runs; counts are means. */
 const AGENTS = 10
-/** As many as one address may have. */
+/** The most that one address may have. */
 const STREAMS = 200
 const STREAM_SECONDS = 60
 const CRONS = 10
@@ -20,7 +20,7 @@ const QUARTER_SECONDS = 900
 const POLL_MS = 250
 const MAX_SETTLE_MS = 60_000
 
-/** Lives the fixed life of a few agents, and counts each step of it. */
+/** Runs a fixed scenario with a few agents and counts each step. */
 export async function liveLife({
   devnet,
   worker,
@@ -77,7 +77,7 @@ export async function liveLife({
     return request(path, { ...body, signature: await sign(account, typedData) })
   }
 
-  /** Waits until the index has everything up to now, and has sampled it. */
+  /** Waits until the index has reached the head and sampled it. */
   async function settle() {
     const block = Number(await devnet.client.getBlockNumber({ cacheTime: 0 }))
     const isSettled = async () => {
@@ -91,7 +91,7 @@ export async function liveLife({
 
   let idle: Counts | undefined
   const steps: Partial<Record<StepName, Counts>> = {}
-  /** Counts a step of several times, without the idle work in its time. */
+  /** Counts a step that runs several times, less the idle work in that time. */
   async function count(name: StepName, times: number, run: () => Promise<unknown>) {
     const [before, start] = [await meter.read(), Date.now()]
     await run()
@@ -105,7 +105,7 @@ export async function liveLife({
   }
 
   await request('/health/ready')
-  await register() // warms up the caches, and is the only agent while idle
+  await register() // warms up the caches; the only agent during the idle hour
   await settle()
   const objectsBefore = await meter.readObjects()
   const [before, start] = [await meter.read(), Date.now()]

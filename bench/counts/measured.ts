@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { ObjectCounts } from './counted-platform.ts'
 import type { Counts } from './meter.ts'
 
-/** The steps of a life that are counted, in order. */
+/** The counted steps, in order. */
 export const STEPS = {
   register: 'registration, fee included',
   open: 'open: quote and intent',
@@ -15,12 +15,12 @@ export const STEPS = {
 } as const
 export type StepName = keyof typeof STEPS
 
-/** Counts of one time of each step, without what an idle service does in that time; and of an idle hour. */
+/** Counts of one run of each step, less the work of an idle service in that time, and of an idle hour. */
 export type Measured = {
   machine: string
   steps: Record<StepName, Counts>
   idleHour: Counts
-  /** What each class of objects did in the idle hour. */
+  /** The activity of each class of objects in the idle hour. */
   idleObjects: Record<string, ObjectCounts>
 }
 

@@ -2,7 +2,7 @@ import type { CountingProxy } from '../counting-proxy.ts'
 import type { Workerd } from '../workerd.ts'
 import type { ObjectCounts, PlatformCounts } from './counted-platform.ts'
 
-/** What was counted: rates of the platform's bill, requests to the node, and CPU of workerd in milliseconds. */
+/** Counts of billed operations and of requests to the node, and the CPU time of workerd in milliseconds. */
 export type Counts = {
   objectRequests: number
   objectAlarms: number
@@ -50,6 +50,6 @@ export function createMeter(worker: Workerd, node: CountingProxy): Meter {
 export const mapCounts = (counts: Counts, map: (value: number, name: keyof Counts) => number): Counts =>
   Object.fromEntries(Object.entries(counts).map(([name, value]) => [name, map(value, name as keyof Counts)])) as Counts
 
-/** Returns what was counted from one reading to another. */
+/** Returns the difference between two readings. */
 export const between = (before: Counts, after: Counts): Counts =>
   mapCounts(after, (value, name) => value - before[name])

@@ -5,7 +5,7 @@ import { billFor, MONTHS } from './bill.ts'
 import { type Measured, STEPS, type StepName } from './measured.ts'
 import type { Counts } from './meter.ts'
 
-// The tables of docs/scaling.md, which are computed from bench/counts.json. A test holds the page equal to them.
+// Generates the tables of docs/scaling.md from bench/counts.json. A test compares them with the page.
 
 const file = join(import.meta.dirname, '../../docs/scaling.md')
 

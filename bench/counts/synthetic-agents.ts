@@ -1,5 +1,5 @@
-// Agents that exist in the index only. Their ids have a prefix by which a proxy finds them in calls to the chain, where it
-// replaces them with those of a few real agents.
+// Agents that exist only in the index. Their ids share a prefix by which a proxy finds them in chain calls; the proxy
+// replaces them with the ids of a few real agents.
 
 const PREFIX = 0xa6e47
 const DIGITS = 8
@@ -9,7 +9,7 @@ const WORD = new RegExp(`0{${64 - 5 - DIGITS}}${PREFIX.toString(16)}([0-9a-f]{${
 /** Returns the id of a synthetic agent. */
 export const agentIdAt = (index: number): number => BASE + index
 
-/** Replaces the ids of synthetic agents in the calldata of a request with those of real agents, in turns. */
+/** Replaces the ids of synthetic agents in the calldata of a request with those of real agents, in rotation. */
 export const withRealAgents =
   (realIds: readonly bigint[]) =>
   (body: string): string =>

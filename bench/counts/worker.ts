@@ -3,7 +3,8 @@ import service, * as objects from '../../src/index.ts'
 import { countDatabase, counted, readCounts } from './counted-platform.ts'
 import { fillIndex } from './fill-index.ts'
 
-// The service with counters of what the platform bills, and routes that read them, start its cron trigger and tell how far its index is.
+// The service with counters of billed operations, and routes that read them, fire the cron trigger and return the
+// progress of the index.
 
 countDatabase(env.HISTORY)
 
@@ -25,7 +26,7 @@ const readIndexed = async () =>
     .first()
     .catch(() => null)) ?? { block: -1, changedTo: -1, quarter: -1 }
 
-/** Returns how many agents with open positions have no sample of the last quarter of an hour that was sampled. */
+/** Returns how many agents with open positions lack a sample in the last sampled quarter of an hour. */
 const countLate = () =>
   env.HISTORY.prepare(
     `SELECT count(*) AS late FROM equity

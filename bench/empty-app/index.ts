@@ -6,7 +6,7 @@ import { createPublicClient, http } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { z } from 'zod'
 
-// The libraries of the service and nothing of it: what its start-up is measured against.
+// The service's libraries without the service: the baseline for its start-up time.
 const app = new OpenAPIHono()
 app.get('/health', c => c.json(z.object({ status: z.string() }).parse({ status: 'ok' })))
 app.get('/uses', async c => {

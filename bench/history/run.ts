@@ -44,7 +44,7 @@ async function measurePages(bundle: string) {
     for (const size of SIZES) databases.push(await fillDatabase(bundle, size))
     const times = new Map<string, number[]>()
     const rowsRead = new Map<string, number>()
-    // The sizes take turns, so that other load on the machine affects all of them alike.
+    // The sizes are measured alternately, so that other load on the machine affects all of them alike.
     for (let round = 0; round < ROUNDS; round++)
       for (const kind of KINDS)
         for (const { size, get } of databases) {
@@ -68,7 +68,7 @@ async function measurePages(bundle: string) {
       `## History
 
 \`npm run bench:history\`: the p50 of a page of 50 trades of one of 20 agents, from a random position, and the most rows that D1 read for
-one page. The databases are workerd's and are read in turns. Target: at 2,000,000 events at most twice the time at 2,000.
+one page. The databases run in workerd and are read alternately. Target: at 2,000,000 events at most twice the time at 2,000.
 
 Machine: ${machine}.
 

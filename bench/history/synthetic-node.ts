@@ -11,7 +11,7 @@ export type SyntheticNode = { url: string; stop(): Promise<void> }
 
 type RpcCall = { id: number; method: string; params: unknown[] }
 
-/** The limit of logs per response. Providers have one too. */
+/** The maximum number of logs per response, as providers have one. */
 const MAX_LOGS = 20_000
 const USDC_AMOUNT = 250_000_000n
 const TOKEN_AMOUNT = 1_387_000_000_000_000_000n

@@ -5,7 +5,8 @@ import service from '../../src/index.ts'
 import { TRADE_TYPES, type TradeType } from '../../src/protocol/trade-events.ts'
 import { AGENTS, INDEX_KEY, rowsOf, TOKENS } from './events.ts'
 
-// The service with three more routes: one fills its database, one reads pages as the service does, one reads the cursor.
+// The service with three more routes: one fills the database, one reads pages as the service does, one reads the
+// cursor.
 export * from '../../src/index.ts'
 
 const EVENTS_PER_TRANSACTION = 10_000

@@ -14,7 +14,10 @@ const BULK_BLOCK_GAS = 2_000_000_000
 const BLOCK_GAS = 60_000_000
 const LIFETIME_SECONDS = 86_400n
 
-/** Opens positions through the router, in order, with signed intents. The executor's account is impersonated, which saves its signatures. */
+/**
+ * Opens positions through the router, in order, with signed intents. The executor's account is impersonated, so its
+ * transactions need no signatures.
+ */
 export function createPositionOpener({ client, deployment }: Devnet) {
   const { contracts, vaults, tokens, accounts } = deployment
   const from = accounts.executor.address

@@ -10,8 +10,8 @@ const TIMEOUT_MS = 60_000
 const FIRED = eventTopic(positionManagerAbi, 'PositionLadderExitApplied')
 
 /**
- * Moves a token's price to `priceBps` of what it is. Returns how long it took from the block of the price to the block of the
- * last exit.
+ * Moves a token's price to `priceBps` of its current value. Returns the time from the block of the price to the block
+ * of the last exit.
  */
 export async function measureExits(
   devnet: Devnet,

@@ -4,14 +4,14 @@ import type { Devnet } from '../../devnet/index.ts'
 /** Positions above `real` are copies of `originals` positions from the id `first` on. */
 type Copies = { real: number; first: number; originals: number; total: number }
 
-/** Where the code of the position manager is while it answers for copies: an address without code. */
+/** The address to which the position manager's code moves while it serves copies. */
 const IMPLEMENTATION: Address = '0x00000000000000000000000000000000000c0de5'
 
 /**
- * Lets the chain's position manager answer for `total` positions: those above the `real` ones are copies of the
- * `originals` from `first` on, in turns. Its code moves to another address, and a small contract in its place delegates every call, with
- * the id of the original in place of the copy's. So the node executes the real contract for each copy that is read. Only
- * real positions can be traded.
+ * Makes the chain's position manager serve `total` positions: those above the `real` ones are copies of the `originals`
+ * from `first` on, in rotation. Its code moves to another address, and a small contract in its place delegates every
+ * call, replacing a copy's id with that of its original. So the node executes the real contract for each copy that is
+ * read. Only real positions can be traded.
  */
 export async function answerForCopies({ client, deployment }: Devnet, copies: Copies): Promise<void> {
   const manager = deployment.contracts.PositionManager as Address

@@ -21,7 +21,7 @@ import type { KeeperCounters } from './worker.ts'
 const { values } = parseArgs({
   options: {
     positions: { type: 'string', default: '100,1000,10000,100000' },
-    /** Above this number, positions are copies. */
+    /** Positions above this number are copies. */
     real: { type: 'string', default: '10000' },
     /** How many exits become due at once in the last row. */
     bulk: { type: 'string', default: '1000' },
@@ -42,17 +42,20 @@ const BULK_SYMBOL = 'TSLA'
 const FAR_BPS = -5_000
 const BULK_BPS = -150
 const BULK_PRICE_BPS = 9_800
-/** Each price move fires the positions of one row: it falls below their trigger, and not below that of the next row. */
+/**
+ * Each price move fires the positions of one row: the price falls below their trigger, but not below that of the next
+ * row.
+ */
 const ROUNDS = [
   { triggerBps: -150, priceBps: 9_800 },
   { triggerBps: -350, priceBps: 9_795 },
 ]
 const BLOCK_SECONDS = 0.25
 const IDLE_TURNS = 4
-/** What the sweep has to reach from where it is to the row that was made wrong. */
+/** How many positions the sweep must pass before it reaches the corrupted row. */
 const SWEEP_DISTANCE = 2_000
 const FILL_TIMEOUT_MS = 900_000
-/** The keeper reads the position of an executed exit for this long. */
+/** How long the keeper reads the position of an executed exit. */
 const AFTER_EXIT_MS = 61_000
 
 const say = (text: string) => console.log(`${new Date().toISOString().slice(11, 19)} ${text}`)
@@ -150,7 +153,7 @@ async function measureRow(size: number, isLast: boolean) {
   }
 }
 
-/** Opens positions until there are `size`: those that fire one by one, those that fire at once, and others. */
+/** Opens positions until there are `size`: those that fire one by one, those that fire together, and others. */
 async function openUpTo(size: number): Promise<void> {
   const isLastReal = !sizes.some(other => other > size && other <= maxReal)
   const hasCopies = sizes.some(other => other > maxReal)
@@ -181,8 +184,8 @@ async function openUpTo(size: number): Promise<void> {
 type Counters = (path?: string, positionId?: number) => Promise<KeeperCounters>
 
 /**
- * Measures the keeper while no exit is due: CPU in milliseconds, the rest per cycle too. It pauses the keeper in turns, because
- * what the node uses without it changes with the load of the machine.
+ * Measures the keeper while no exit is due; all figures are per cycle, CPU in milliseconds. Pauses the keeper
+ * alternately, because the node's own CPU changes with the load of the machine.
  */
 async function measureIdle(workerd: Workerd, counters: Counters) {
   const read = async () => ({
@@ -225,7 +228,10 @@ async function measureIdle(workerd: Workerd, counters: Counters) {
   }
 }
 
-/** Makes a row wrong and returns how long the sweep took to it, and so how long it takes for all rows, in seconds. */
+/**
+ * Corrupts a row, measures how long the sweep takes to find it, and returns the resulting time for all rows, in
+ * seconds.
+ */
 async function measureSweep(counters: Counters, size: number) {
   const { swept } = await counters()
   const distance = Math.min(SWEEP_DISTANCE, size - 1)
@@ -251,7 +257,7 @@ function report(rows: readonly Row[]) {
       ratio <= 1.5,
     ],
     [
-      'a wrong row is found, at the most positions',
+      'a wrong row is found, at the largest size',
       `within ${last.sweep.all.toFixed(0)} s`,
       '600 s',
       last.sweep.all <= 600,
@@ -278,7 +284,7 @@ function report(rows: readonly Row[]) {
     : ''
   const section = [
     '## Keeper at scale',
-    `\`npm run bench:scale\`: the keeper and its lane on the embedded chain, a block every ${BLOCK_SECONDS} s, ${seconds} s idle at each size. The positions are opened by real agents, with 1 USDC on paper.${copies} CPU of the node is what it uses more than without the keeper. Wrong rows are found by the sweep alone; the time for all rows is that for ${SWEEP_DISTANCE.toLocaleString('en')} of them, multiplied.`,
+    `\`npm run bench:scale\`: the keeper and its lane on the embedded chain, a block every ${BLOCK_SECONDS} s, ${seconds} s idle at each size. Real agents open the positions, with 1 USDC on paper.${copies} CPU of the node is its additional CPU compared with no keeper. Only the sweep finds wrong rows; the time for all rows is extrapolated from ${SWEEP_DISTANCE.toLocaleString('en')} rows.`,
     `Machine: ${machine}.`,
     table(
       [

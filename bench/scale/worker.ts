@@ -1,11 +1,11 @@
 import { DurableObject } from 'cloudflare:workers'
 import service, { Keeper as ServiceKeeper } from '../../src/index.ts'
 
-// The service's keeper and its lane alone: the first request does not start the indexer, and one route returns what the
-// keeper's object counted.
+// Only the service's keeper and its lane: the first request does not start the indexer, and one route returns the
+// counts of the keeper's object.
 export * from '../../src/index.ts'
 
-/** What the keeper's object did since its start, and where its cursors are. */
+/** The activity of the keeper's object since its start, and its cursors. */
 export type KeeperCounters = {
   cycles: number
   rowsRead: number
@@ -34,7 +34,7 @@ export class Keeper extends ServiceKeeper {
       this.#rowsRead += cursor.rowsRead
       this.#rowsWritten += cursor.rowsWritten
     }
-    // A cursor's counts are complete once its rows were fetched.
+    // A cursor's counts are complete once its rows have been read.
     Object.defineProperty(sql, 'exec', {
       value: (query: string, ...bindings: SqlStorageValue[]) => {
         const cursor = execute(query, ...bindings)
@@ -75,7 +75,7 @@ export class Keeper extends ServiceKeeper {
     await this.#storage.deleteAlarm()
   }
 
-  /** Forgets the triggers of a position. */
+  /** Deletes the triggers of a position. */
   forgetTriggers(positionId: number): void {
     this.#storage.sql.exec('UPDATE position SET below = NULL, above = NULL WHERE id = ?', positionId)
   }

@@ -1,7 +1,7 @@
 import { type Address, type Hex, parseAbi } from 'viem'
 import { Track } from '../protocol/enums.ts'
 import { type PriceQuote, type RoundData, strictestMaxAge, toPriceQuote } from '../protocol/price-quote.ts'
-import type { TrackConfig } from '../protocol/track-config.ts'
+import type { TrackConfig } from '../protocol/vault-track-config.ts'
 import type { Block } from './block-number-and-time.ts'
 import type { Chain } from './configured-chain.ts'
 import { mandateVault, priceOracle, tokenRegistry, vaultTrackRegistry } from './contracts.ts'

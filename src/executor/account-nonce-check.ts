@@ -11,7 +11,10 @@ import type { Journal } from './store.ts'
 
 const MAX_RECEIPTS_PER_BATCH = 100
 
-/** Finds out which transactions used the account nonces of pending attempts: ours, or those of someone else with the key. */
+/**
+ * Finds out whose transactions used the account nonces of pending attempts: ours, or those of someone else with the
+ * key.
+ */
 export function createAccountNonceCheck({
   rpc,
   journal,
@@ -28,14 +31,17 @@ export function createAccountNonceCheck({
   /** Called when someone else has used the account's key. */
   onForeignTransaction: () => void
 }) {
-  /** Used nonces without a receipt of ours, with the head at which that was first seen. */
+  /** Used nonces for which we have no receipt, with the head at which that was first seen. */
   const suspects = new Map<number, number>()
 
-  /** Settles pending attempts whose nonce is used at a head. Throws CHAIN_UNREACHABLE. */
+  /** Resolves pending attempts whose nonce is used at a head. Throws CHAIN_UNREACHABLE. */
   async function check(head: ChainHead): Promise<void> {
     const atUsedNonces = journal.attempts.pending().filter(({ nonce }) => nonce < head.nonce)
     const used = atUsedNonces.filter(attempt => !sender.expectsResponse(attempt))
-    /** Whether every pending attempt at a used nonce is in no block, as a node has said. An awaited one may be in a block. */
+    /**
+     * Whether a node reported every pending attempt at a used nonce as not mined. An attempt that is still awaited may
+     * be mined.
+     */
     const isMissing = new Map(atUsedNonces.filter(sender.expectsResponse).map(({ nonce }) => [nonce, false]))
     for (let start = 0; start < used.length; start += MAX_RECEIPTS_PER_BATCH) {
       const attempts = used.slice(start, start + MAX_RECEIPTS_PER_BATCH)

@@ -58,7 +58,7 @@ export function assembleLane({
     address,
     onForeignTransactions(count, nextNonce) {
       pauses.recordForeignTransactions(count)
-      journal.setNextNonce(nextNonce) // the lane counts them once, also if it restarts before it sends
+      journal.setNextNonce(nextNonce) // persisted, so that a restart does not count them again
     },
   })
   const heads = createHeadCache({

@@ -10,7 +10,7 @@ import { feesAt, replacementFees, type TransactionFees } from './transaction-fee
 
 export type AttemptSigner = ReturnType<typeof createAttemptSigner>
 
-/** The gas limit of a zero-value transfer, with room for what a rollup charges for its data. */
+/** The gas limit of a zero-value transfer, with room for a rollup's data fee. */
 const CANCEL_GAS = 100_000
 const MAX_SIGNED_PER_TURN = 32
 /** The maximum age of the head that prices a replacement. */
@@ -19,8 +19,8 @@ const MAX_HEAD_AGE_MS = 1_000
 type QueuedRequest = { request: AdmittedRequest; gas: number; prepared: PromiseWithResolvers<Attempt> }
 
 /**
- * Assigns the account's nonces; nothing else does. A nonce is assigned, signed and journalled without anything else
- * running in between, so every nonce has a row, and output gates hold back all bytes until that row is durable.
+ * The only code that assigns the account's nonces. It assigns, signs and journals a nonce without interruption, so
+ * every nonce has a row, and output gates hold back all bytes until that row is durable.
  */
 export function createAttemptSigner({
   account,
@@ -44,7 +44,7 @@ export function createAttemptSigner({
   let nextNonce = Math.max(journal.attempts.highestNonce() + 1, Number(journal.get('nonce') ?? 0))
   let isDraining = false
 
-  /** Adopts the chain and the nonce of a head that was read. */
+  /** Adopts the chain and the nonce of a head. */
   function observe({ genesis, nonce }: ChainHead) {
     const known = journal.get('genesis')
     if (known !== genesis) {
@@ -95,7 +95,7 @@ export function createAttemptSigner({
       while (queue.length > 0) {
         const fees = feesAt(heads.last() ?? (await heads.refresh()), priorityFeeWei)
         const signed: { request: AdmittedRequest; attempt: Attempt; prepared: PromiseWithResolvers<Attempt> }[] = []
-        // Signing is synchronous work behind a promise: only microtasks run until the rows are written.
+        // Signing is synchronous behind its promise, so only microtasks run until the rows are written.
         for (const { request, gas, prepared } of queue.splice(0, MAX_SIGNED_PER_TURN)) {
           try {
             const transaction = { nonce: nextNonce + signed.length, gas, call: request.call, fees }
@@ -116,8 +116,8 @@ export function createAttemptSigner({
   }
 
   /**
-   * Signs a replacement at an attempt's nonce with a higher fee: the call, or without one a zero-value transfer that
-   * cancels the intent. At most one of the attempts at a nonce is mined.
+   * Signs a replacement at an attempt's nonce with a higher fee: the given call, or without a call a zero-value
+   * transfer that cancels the intent. At most one of the attempts at a nonce is mined.
    */
   async function replace(attempt: Attempt, call?: Call): Promise<Attempt> {
     const fees = feesAt(await heads.within(MAX_HEAD_AGE_MS), priorityFeeWei)

@@ -18,7 +18,7 @@ export type Attempt = {
   blockNumber: number | null
   blockHash: Hex | null
   final: boolean
-  /** What its receipt says; 0 until it is in a block. */
+  /** From its receipt; 0 until it is mined. */
   gasUsed: number
 }
 
@@ -28,7 +28,7 @@ type AttemptRow = Record<string, SqlStorageValue>
 
 const IS_WATCHED = `final = 0 AND state IN ('mined', 'reverted')`
 
-/** What a receipt says about an attempt. */
+/** The result of an attempt, from its receipt. */
 export type Inclusion = {
   attempt: Attempt
   state: 'mined' | 'reverted'
@@ -37,8 +37,8 @@ export type Inclusion = {
 }
 
 /**
- * Returns the queries of the attempt table. Pending attempts are also in memory: every intent asks for them several times.
- * A write that is not durable restarts the object, which reads them again.
+ * Returns the queries of the attempt table. Pending attempts are also kept in memory, because every intent reads them
+ * several times. If a write does not become durable, the object restarts and reads them again.
  */
 export function attemptTable(sql: SqlStorage) {
   const select = (query: string, ...bindings: SqlStorageValue[]): Attempt[] =>
@@ -93,8 +93,8 @@ export function attemptTable(sql: SqlStorage) {
     },
 
     /**
-     * Returns the attempt that replaced another one: what was mined at its nonce or for its intent, else the newest
-     * pending attempt. Undefined for an attempt that was mined itself.
+     * Returns the attempt that replaced another one: the one mined at its nonce or for its intent, else the newest
+     * pending one. Undefined if the attempt itself was mined.
      */
     replacementOf({ hash, nonce, digest, state, sentAt }: Attempt): Attempt | undefined {
       if (state === 'mined' || state === 'reverted') return undefined
@@ -115,7 +115,7 @@ export function attemptTable(sql: SqlStorage) {
       return { count: pending.size, oldest }
     },
 
-    /** Returns what all pending attempts may cost together, in wei. */
+    /** Returns the maximum cost of all pending attempts together, in wei. */
     pendingCost: () => pendingCost,
 
     /** Returns when the first attempt at the lowest pending nonce was sent (milliseconds). All others wait for that nonce. */
@@ -167,7 +167,7 @@ export function attemptTable(sql: SqlStorage) {
       for (const attempt of attempts) addPending(attempt)
     },
 
-    /** Records that attempts are in blocks, in one statement. The other attempts at their nonces are replaced. */
+    /** Records that attempts were mined, in one statement. Marks the other attempts at their nonces as replaced. */
     include(inclusions: readonly Inclusion[]) {
       for (const { attempt } of inclusions) {
         const others = pendingAt(attempt.nonce).filter(({ hash }) => hash !== attempt.hash)
@@ -198,7 +198,7 @@ export function attemptTable(sql: SqlStorage) {
       }
     },
 
-    /** Records that a transaction of someone else used the nonce. */
+    /** Records that a foreign transaction used the nonce. */
     markNonceUsedElsewhere(nonce: number) {
       sql.exec(`UPDATE attempt SET state = 'replaced' WHERE nonce = ? AND state = 'pending'`, nonce)
       for (const { hash } of pendingAt(nonce)) removePending(hash)
@@ -221,7 +221,7 @@ export function attemptTable(sql: SqlStorage) {
       lastRevertAt = 0
     },
 
-    /** Whether any included attempt is not final yet. */
+    /** Whether any mined attempt is not final yet. */
     hasWatched: () => exists(IS_WATCHED),
 
     /** Returns the numbers of blocks with attempts that are not final, lowest first. */

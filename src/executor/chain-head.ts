@@ -21,17 +21,17 @@ export type ChainHead = {
 
 export type HeadCache = ReturnType<typeof createHeadCache>
 
-/** No account uses more nonces than this between two heads of one lane, even if others have its key. */
+/** The most nonces that an account can plausibly use between two heads, even if others have its key. */
 const MAX_NONCE_JUMP = 1_000
 
-/** Another chain takes the place of the known one only after this many reads in a row have shown it on every node. */
+/** Another chain replaces the known one only after this many reads in a row have shown it on every node. */
 const CONFIRMING_READS = 3
 const CONFIRMING_PAUSE_MS = 750
 
 /**
- * Caches the chain's head. `onHead` is called with every head that is read, before it is returned. A node with another
- * genesis block than the known one counts as failed. If every node has the same other one, the chain may have been replaced:
- * where the configuration allows that, its head is read once it is confirmed; elsewhere no head is read.
+ * Caches the chain's head. `onHead` is called with every head that is read, before it is returned. A node whose genesis
+ * block is not the known one counts as failed. If every node has the same other one, the chain may have been replaced.
+ * If the configuration allows that, the head is read once the replacement is confirmed; otherwise no head is read.
  */
 export function createHeadCache({
   rpc,
@@ -45,11 +45,11 @@ export function createHeadCache({
   rpc: RpcTransport
   address: Address
   chain: { id: number; mayRestart: boolean }
-  /** Returns the hash of the chain's block 0; undefined while nothing depends on it. */
+  /** Returns the hash of the known chain's block 0; undefined while the lane does not depend on a chain. */
   knownGenesis: () => Hex | undefined
   /** Returns the account's next nonce as the lane knows it; 0 if it knows none. */
   nextNonce: () => number
-  /** Called with a nonce that no account can have reached. Its node counts as failed. */
+  /** Called with an implausibly high nonce. The node that returned it counts as failed. */
   onImplausibleNonce: (nonce: number) => void
   onHead: (head: ChainHead) => void
 }) {
@@ -110,13 +110,13 @@ export function createHeadCache({
     /** Returns a head that is at most this old. Throws CHAIN_UNREACHABLE. */
     within: async (maxAgeMs: number): Promise<ChainHead> =>
       head !== undefined && Date.now() - head.readAt <= maxAgeMs ? head : refresh(),
-    /** Makes the next `within` read the chain. */
+    /** Makes the next call of `within` read the chain. */
     expire() {
       if (head) head = { ...head, readAt: 0 }
     },
     /** Returns the last head that was read; undefined before the first. */
     last: () => head,
-    /** Whether every node showed another genesis block than the known one when the head was last read. */
+    /** Whether every node had another genesis block than the known one when the head was last read. */
     areOfAnotherChain: () => isOtherChain,
   }
 }
@@ -125,12 +125,18 @@ type HeadRequest = {
   address: Address
   chainId: number
   genesis: Hex | undefined
-  /** A node that shows a higher nonce has failed: adopting it would leave a gap that no transaction fills. */
+  /**
+   * A node that returns a higher nonce counts as failed: adopting the nonce would leave a gap that no transaction
+   * fills.
+   */
   maxNonce: number
   onImplausibleNonce: (nonce: number) => void
 }
 
-/** Reads the head from a node with the given genesis block, or returns the other one that every node has. */
+/**
+ * Reads the head from a node with the given genesis block. Returns the genesis block instead if every node has the same
+ * other one.
+ */
 async function readChainHead(
   rpc: RpcTransport,
   { address, chainId, genesis, maxNonce, onImplausibleNonce }: HeadRequest,

@@ -21,7 +21,7 @@ export type Executor = {
   relay(request: RelayRequest, respondBy?: number): Promise<RelayOutcome>
   /** Returns what the group's lane knows about a digest. Throws EXECUTOR_UNREACHABLE. */
   find(group: string, digest: Hex): Promise<IntentRecord | undefined>
-  /** Returns what is left of the gas budgets that a request would use. Throws EXECUTOR_UNREACHABLE. */
+  /** Returns the remaining gas budgets that a request would use. Throws EXECUTOR_UNREACHABLE. */
   gasBudgets(use: GasUse): Promise<GasBudgetStatus>
   /** Grants one price refresh per interval to all callers together. Throws EXECUTOR_UNREACHABLE. */
   takePriceRefresh(intervalMs: number): Promise<boolean>
@@ -31,7 +31,7 @@ export type Executor = {
 
 /** How often a lane is called for one relay. */
 const MAX_LANE_CALLS = 2
-/** What a lane may need in addition to the inclusion timeout: a simulation, and the replay of a revert. */
+/** The time that a lane may need on top of the inclusion timeout: for a simulation and the replay of a revert. */
 const LANE_GRACE_MS = 10_000
 /** How much later than `respondBy` a lane's response may arrive. */
 const RESPONSE_GRACE_MS = 100
@@ -48,7 +48,7 @@ export function createExecutor(
   const laneOf = (address: Address) => namespace.get(namespace.idFromName(address))
   const addressOf = (group: string) => chooseAddress(group, addresses)
 
-  /** Calls the lane again if it breaks: it may have sent the intent, which its journal knows. */
+  /** Calls the lane again if the call breaks: the lane may have sent the intent, and then its journal has it. */
   async function relayToLane(request: RelayRequest, respondBy: number | undefined): Promise<RelayOutcome> {
     for (let calls = 1; ; calls++) {
       try {
@@ -60,7 +60,7 @@ export function createExecutor(
     }
   }
 
-  /** Reads from the group's lane, once more if it breaks. */
+  /** Reads from the group's lane, with one retry if the call breaks. */
   async function read<Result>(
     group: string,
     readLane: (lane: DurableObjectStub<ExecutorLaneObject>) => Promise<Result>,
@@ -92,7 +92,7 @@ export function createExecutor(
 /** Whether the platform rejected a call because the object has too many queued requests. */
 const isOverloaded = (error: unknown) => error instanceof Error && 'overloaded' in error && error.overloaded === true
 
-/** Chooses a group's account by rendezvous hashing: a key that is added or removed moves only its own groups. */
+/** Chooses a group's account by rendezvous hashing: adding or removing a key moves only that key's groups. */
 function chooseAddress(group: string, addresses: readonly Address[]): Address {
   const [first, ...others] = addresses
   if (first === undefined) throw new Error('An executor needs at least one key')

@@ -22,7 +22,8 @@ export function createJournals(
   return {
     async findIntent(digest) {
       const records = await collect(lanesOf(relaying).map(lane => lane.find(digest)))
-      // If the agent moved to another lane after a key was added, its former lane may still have a rejected try.
+      // If an added key moved the agent to another lane, its former lane may still have a rejected record of the
+      // intent.
       return records.sort((a, b) => rankOf(b) - rankOf(a) || b.updatedAt - a.updatedAt)[0]
     },
     async findTransaction(hash) {

@@ -32,7 +32,7 @@ export function findIntentRecords(journal: Journal, lane: LiveParts, digests: re
   return digests.flatMap(digest => toRecord(lane, digest, intents.get(digest), () => attempts.get(digest) ?? []) ?? [])
 }
 
-/** An intent that is being checked is `received`, also if an earlier try was rejected. */
+/** An intent that is being checked is `received`, even if it was rejected before. */
 function toRecord(
   lane: LiveParts,
   digest: Hex,

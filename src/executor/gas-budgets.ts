@@ -7,13 +7,13 @@ import type { GasShortage, IntentKind, RelayRequest } from './relay-types.ts'
 
 export type GasBudgets = ReturnType<typeof createGasBudgets>
 
-/** What is left of an account's budgets. */
+/** The remaining gas of an account's budgets. */
 export type GasQuota = Record<'minute' | 'day', { limitGas: number; leftGas: number }> & { budget: GasBudgetName }
 
 /** The budgets that a request would use, and the one without room for a typical request of its kind. */
 export type GasBudgetStatus = { quotas: GasQuota[]; shortage?: GasShortage }
 
-/** What decides which budgets a request uses. */
+/** The part of a request that decides which budgets it uses. */
 export type GasUse = Pick<RelayRequest, 'kind' | 'group' | 'spenders' | 'closesPosition'>
 
 /** The gas that a transaction used, and the accounts that pay for it. */
@@ -22,7 +22,7 @@ export type GasCharge = { spenders: readonly string[]; gas: number; isReverted: 
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 const WINDOW_MS = { minute: MINUTE_MS, day: DAY_MS }
-/** What a transaction of each kind may need, to tell before its simulation whether a budget has room. */
+/** The typical gas of each kind, to check before the simulation whether a budget has room. */
 const TYPICAL_GAS: Partial<Record<IntentKind, number>> = {
   open: 550_000,
   add: 400_000,
@@ -30,20 +30,20 @@ const TYPICAL_GAS: Partial<Record<IntentKind, number>> = {
   ladder: 200_000,
 }
 const LOG_INTERVAL_MS = 60_000
-/** With more accounts in memory, those without use for a day are dropped. */
+/** Above this number of accounts in memory, those unused for a day are evicted. */
 const MAX_LEVELS = 10_000
-/** Before its simulation a request must find at least this much gas: no call of an agent needs less. */
+/** A request needs at least this much gas in its budgets before it is simulated: no call of an agent uses less. */
 const MIN_GAS = 50_000
-/** Kinds that get out, or stop an agent: they have a reserve that nobody else's spending uses. */
+/** Kinds that reduce positions or stop an agent: they have a reserve that other spending cannot use up. */
 const RESERVED_KINDS: readonly IntentKind[] = ['reduce', 'owner']
-/** Kinds that only the service itself sends, and that no stranger's spending may stop. */
+/** Kinds that only the service itself sends. Strangers' spending must not block them. */
 const UNLIMITED_KINDS: readonly IntentKind[] = ['prices', 'exit']
 
 /**
- * Keeps the budgets of gas that the lane's account pays for. A budget is a leaky bucket: it holds the gas of a minute (a
- * day) and refills evenly. A request must find room for its gas limit in the budgets of all its spenders and in the lane's
- * own. What it uses is charged from its receipt. A reduction or an owner's message that finds no room uses the exit
- * reserve of its group, which nothing else uses. Levels are in SQLite and, for reading, in memory.
+ * Keeps the gas budgets of the lane's account. A budget is a leaky bucket: it holds the gas of a minute (a day) and
+ * refills evenly. A request needs room for its gas limit in the budgets of all its spenders and in the lane's own; its
+ * receipt then charges the gas used. A reduction or an owner's message without room uses the exit reserve of its group,
+ * which nothing else uses. Levels are stored in SQLite and cached in memory.
  */
 export function createGasBudgets(table: GasLevelTable, limits: Limits) {
   const levels = new Map(table.recent())
@@ -51,7 +51,7 @@ export function createGasBudgets(table: GasLevelTable, limits: Limits) {
   const reservedGas = new Map<string, number>()
   const loggedAt = new Map<GasBudgetName, number>()
 
-  /** Returns an account's level now, without what is in flight. */
+  /** Returns an account's current level, without the gas in flight. */
   function levelOf(account: string): GasLevel {
     const now = Date.now()
     const level = levels.get(account)
@@ -99,7 +99,7 @@ export function createGasBudgets(table: GasLevelTable, limits: Limits) {
     const shortage = shortageOf(accounts, gas)
     if (shortage === undefined) return accounts
     if (!RESERVED_KINDS.includes(kind)) return shortage
-    // Only an open position can be closed, so closing has no limit for a day.
+    // Only an open position can be closed, so closing has no daily limit.
     const reserve = exitReserveOf(group)
     return shortageOf([reserve], gas, closesPosition ? ['minute'] : ['minute', 'day']) ?? [reserve]
   }
@@ -119,7 +119,7 @@ export function createGasBudgets(table: GasLevelTable, limits: Limits) {
     logEvent('gas budget exhausted', { budget, window, limitGas, retryAfterSeconds, group })
   }
 
-  /** Returns why a request has no chance, before its gas is known. */
+  /** Returns the shortage that a request would certainly meet, before its gas is known. */
   function refuseEarly(request: GasUse): GasShortage | undefined {
     const chosen = chooseSpenders(request, MIN_GAS)
     if (Array.isArray(chosen)) return undefined
@@ -135,14 +135,14 @@ export function createGasBudgets(table: GasLevelTable, limits: Limits) {
     return chosen
   }
 
-  /** Holds the gas of a request that is in flight already. */
+  /** Reserves the gas of a request that is already in flight. */
   function hold(digest: Hex, spenders: readonly string[], gas: number) {
     release(digest)
     reservations.set(digest, { spenders, gas })
     addReserved(spenders, gas)
   }
 
-  /** Frees what is reserved for a request. */
+  /** Releases a request's reservation. */
   function release(digest: Hex) {
     const reservation = reservations.get(digest)
     if (reservation === undefined) return
@@ -169,7 +169,10 @@ export function createGasBudgets(table: GasLevelTable, limits: Limits) {
     table.write(rows)
   }
 
-  /** Returns what is left of the budgets that a request would use, with an agent's exit reserve, and a shortage if there is one. */
+  /**
+   * Returns the remaining budgets that a request would use, with the agent's exit reserve, and a shortage if there is
+   * one.
+   */
   function statusOf(use: GasUse): GasBudgetStatus {
     const { group, spenders = [] } = use
     const reserve = group.startsWith('agent:') || group.startsWith('owner:') ? [exitReserveOf(group)] : []
@@ -194,5 +197,7 @@ const budgetOf = (account: string) => account.replace(/:.*$/, '') as GasBudgetNa
 
 const exitReserveOf = (group: string) => `exitReserve:${group}`
 
-/** Whether an account pays only for reverted transactions: others moved the fee that pays for their gas. */
+/**
+ * Whether an account pays only for reverted transactions. The gas of successful ones is covered by the fee they moved.
+ */
 const isChargedForReverts = (account: string) => budgetOf(account) === 'newContractPayers'

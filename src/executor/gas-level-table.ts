@@ -7,7 +7,7 @@ const DAY_MS = 86_400_000
 
 type LevelRow = { account: string; minute: number; day: number; updated_at: number }
 
-/** Returns the queries of the table of gas levels. A row that is a day old is empty by now. */
+/** Returns the queries of the table of gas levels. Budgets have refilled after a day, so older rows are ignored. */
 export function gasLevelTable(sql: SqlStorage) {
   return {
     recent: (): [account: string, level: GasLevel][] =>

@@ -3,8 +3,8 @@ import { logEvent } from '../log.ts'
 import type { ChainHead } from './chain-head.ts'
 
 /**
- * Watches for transactions of others with the account's key while the lane has none of its own pending: then only the account's
- * nonce shows them. A nonce above the lane's own counts once a later block shows it too.
+ * Detects foreign transactions while the lane has none of its own pending: then only the account's nonce shows them. A
+ * nonce above the lane's own counts once a later block shows it too.
  */
 export function createIdleNonceWatch({
   address,
@@ -16,7 +16,7 @@ export function createIdleNonceWatch({
 }) {
   let suspicion: { from: number; to: number; atBlock: number } | undefined
 
-  /** Compares a head with the lane's next nonce on its chain, 0 if it knows none, before the lane adopts that of the head. */
+  /** Compares a head with the lane's next nonce (0 if unknown), before the lane adopts the head's nonce. */
   function observe({ nonce, number }: ChainHead, nextNonce: number) {
     if (nextNonce === 0) suspicion = undefined // another chain
     if (suspicion && nonce < suspicion.to) suspicion = undefined // a reorg, or a node that was wrong

@@ -2,7 +2,7 @@ import { withDeadline } from '../timeout.ts'
 
 /** An intent's place in the lane. Deadlines are epoch milliseconds. */
 export type LaneTicket = {
-  /** Resolves to whether the previous intent of the group was settled in time. */
+  /** Resolves to whether the previous intent of the group finished in time. */
   waitForTurn(deadline: number): Promise<boolean>
   /** Resolves to whether a slot in flight became free in time. The slot is held until `release`. */
   waitForSlot(deadline: number): Promise<boolean>
@@ -16,15 +16,17 @@ const MIN_DEPTH = 4
 const INITIAL_DEPTH = 16
 const MAX_DEPTH = 128
 const DEPTH_STEP = 8
-/** After a window without trouble the depth grows: it doubles until the first trouble, then it grows by steps. */
+/**
+ * After a window without trouble the depth grows: it doubles until the first trouble, and after that it grows in steps.
+ */
 const DOUBLING_WINDOW_MS = 250
 const STEP_WINDOW_MS = 1_000
 const MAX_WAITING = 256
 const MAX_PER_GROUP = 4
 
 /**
- * Limits how many transactions are in flight. One lost nonce blocks everything behind it, so trouble halves the depth and
- * success lets it grow. Intents of one group run one after the other.
+ * Limits how many transactions are in flight (the depth). One lost nonce blocks all later ones, so trouble halves the
+ * depth and success lets it grow. Intents of one group run one after the other.
  */
 export function createInFlightLimit() {
   let depth = INITIAL_DEPTH

@@ -10,18 +10,19 @@ import type { Journal } from './store.ts'
 
 const POLL_DELAYS_MS = [50, 50, 50, 50, 100, 100, 200, 400, 800]
 const MAX_POLL_DELAY_MS = 1_600
-/** How long a send that waits for its block stands in for the polls. */
+/** How long a send that waits for its block replaces polling. */
 const MAX_SIGNAL_WAIT_MS = 1_000
-/** Up to this many attempts are looked up by their hashes; for more, whole blocks are read. */
+/** Up to this many attempts are looked up by hash; for more, whole blocks are read. */
 const MAX_BY_HASH = 4
-/** Every fifth poll without a result looks the attempts up by their hashes: their block may have been missed. */
+/** Every fifth poll without a result looks up the attempts by hash: their block may have been missed. */
 const POLLS_BY_BLOCK = 5
 const MAX_RECEIPTS_PER_POLL = 100
 const MAX_BLOCKS_PER_POLL = 4
 
 /**
- * Finds the receipts of attempts that a node has accepted. While there are many, the receipts of each block are read with one
- * request. A send that waits for its own receipt tells that there is a new block; without one, the node is polled.
+ * Finds the receipts of attempts that a node has accepted. While there are many, the receipts of each block are read
+ * with one request. A send that waits for its own receipt signals each new block; without such a send, the node is
+ * polled.
  */
 export function createInclusionWatch({
   rpc,
@@ -32,14 +33,14 @@ export function createInclusionWatch({
   rpc: RpcTransport
   journal: Journal
   intentOutcomes: IntentOutcomes
-  /** Whether a node will respond to a send once it is in a block. */
+  /** Whether a send is open whose node responds once it is in a block. */
   expectsBlock: () => boolean
 }) {
   const watched = new Map<Hex, { attempt: Attempt; deadline: number; ended: PromiseWithResolvers<void> }>()
   let lastBlock: number | undefined
   let supportsBlockReceipts = true
   let isRunning = false
-  /** A block that was not read yet, and the promise that the watch waits for. */
+  /** A block that was not read yet, and the promise that the watch awaits. */
   let newBlock: number | undefined
   let signal = Promise.withResolvers<void>()
 
@@ -106,7 +107,7 @@ export function createInclusionWatch({
       const attempt = journal.attempts.findPending(receipt.transactionHash)
       return attempt ? [{ attempt, receipt }] : []
     })
-    // The replay of a revert takes requests of its own, which the next block does not wait for.
+    // The replay of a revert needs further requests; the next block does not wait for them.
     intentOutcomes.include(included).catch(logUnexpected)
   }
 

@@ -49,8 +49,8 @@ export function createIntentOutcomes({
   }
 
   /**
-   * Records that pending attempts are in blocks, with one statement per table, and resolves their outcomes. Attempts that are
-   * not pending any more are skipped. Resolves once every revert is explained.
+   * Records that pending attempts were mined, with one statement per table, and resolves their outcomes. Skips attempts
+   * that are no longer pending. Resolves once every revert has been replayed.
    */
   async function include(included: readonly { attempt: Attempt; receipt: NodeReceipt }[]): Promise<void> {
     const inclusions = new Map<Hex, InclusionWithReceipt>()
@@ -105,7 +105,7 @@ export function createIntentOutcomes({
     if (state === 'reverted') alerts.recordRevert({ hash, intent })
   }
 
-  /** Returns the gas that was not charged yet: after a reorg the same transaction may be included again. */
+  /** Returns the gas that was not charged yet: after a reorg the same transaction may be mined again. */
   function chargeOf(
     { attempt: { digest, gasUsed: chargedGas }, state, gasUsed }: InclusionWithReceipt,
     intent: JournalIntent | undefined,
@@ -136,7 +136,7 @@ export function createIntentOutcomes({
       journal.intents.setState(attempt.digest, 'mined', { blockNumber: block.number })
   }
 
-  /** Rejects an intent of which nothing was executed and nothing can be executed any more. */
+  /** Rejects an intent that was not executed and can no longer be. */
   function reject(digest: Hex, { data, reason }: { data?: Hex | undefined; reason: string }) {
     journal.intents.setState(digest, 'rejected', { reason, ...(data !== undefined && { revertData: data }) })
     resolveOutcome(digest, { state: 'rejected', message: reason, ...(data !== undefined && { data }) })
@@ -154,7 +154,7 @@ export function createIntentOutcomes({
     return response?.result ? minedOutcome(response.result, hash) : { state: 'unknown', hash }
   }
 
-  /** Resolves every wait with `unknown`: the chain was replaced by another one. */
+  /** Resolves every wait with `unknown`, because the chain was replaced. */
   function abandonAll() {
     for (const digest of [...waiters.keys()]) resolveOutcome(digest, { state: 'unknown' })
   }

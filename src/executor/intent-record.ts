@@ -2,8 +2,8 @@ import type { Hex } from 'viem'
 import type { Call, IntentKind } from './relay-types.ts'
 
 /**
- * `received`: being checked. `prepared`: signed and journalled. `sent`: a node accepted the transaction. `mined`: executed.
- * `final`: executed, and too deep for a reorg. `reverted`: mined without effect. `rejected`: nothing was executed.
+ * `received`: being checked. `prepared`: signed and journalled. `sent`: a node accepted the transaction. `mined`:
+ * executed. `final`: executed, in a final block. `reverted`: mined without effect. `rejected`: nothing was executed.
  */
 export type IntentState = 'received' | 'prepared' | 'sent' | 'mined' | 'final' | 'reverted' | 'rejected'
 

@@ -2,7 +2,7 @@ import type { Address, Hex } from 'viem'
 import type { IntentState } from './intent-record.ts'
 import type { Call, IntentKind, RelayRequest } from './relay-types.ts'
 
-/** A request that was admitted, with every account that pays for its gas. */
+/** An admitted request, with every account that pays for its gas. */
 export type AdmittedRequest = Omit<RelayRequest, 'spenders'> & { spenders: readonly string[] }
 
 /** A row of the journal's intent table. Times are milliseconds; the deadline is in Unix seconds. */
@@ -24,7 +24,7 @@ export type JournalIntent = {
 }
 
 const DAY_SECONDS = 86_400
-/** A signed body may name any deadline. Its row is kept as if the deadline were at most this far away. */
+/** A signed body may have any deadline. Its row is kept as if the deadline were at most this far away. */
 const MAX_DEADLINE_SECONDS = 7 * DAY_SECONDS
 /** Deadlines are stored as integers that JavaScript represents exactly. */
 const MAX_STORED_DEADLINE = 2n ** 52n
@@ -74,8 +74,8 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
       ),
 
     /**
-     * Returns the intent with a request's digest, and the digest that holds its group's nonce: one that is in flight or was
-     * executed.
+     * Returns the intent with a request's digest, and the digest that holds the request's group nonce because it is in
+     * flight or was executed.
      */
     findWithHolder({ digest, group, groupNonce }: RelayRequest): { known?: JournalIntent; holder?: Hex } {
       const intents = select(
@@ -91,7 +91,7 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
 
     unsettled: () => select(`state IN ('prepared', 'sent') ORDER BY created_at`),
 
-    /** Returns unsettled intents without a pending attempt: they need a new account nonce, or must be rejected. */
+    /** Returns open intents without a pending attempt: they need a new account nonce, or must be rejected. */
     withoutPendingAttempt: () =>
       select(
         `state IN ('prepared', 'sent')
@@ -125,7 +125,7 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
       onChange(digest)
     },
 
-    /** Records that the calls of intents are in blocks, in one statement. */
+    /** Records that the calls of intents were mined, in one statement. */
     include(inclusions: readonly { digest: Hex; state: 'mined' | 'reverted'; blockNumber: number }[]) {
       sql.exec(
         `UPDATE intent SET state = value ->> 1, block_number = value ->> 2, revert_data = NULL, reason = NULL, updated_at = ?2
@@ -150,7 +150,7 @@ export function intentTable(sql: SqlStorage, onChange: (digest: Hex) => void) {
       onChange(digest)
     },
 
-    /** Deletes settled intents whose retention has ended. */
+    /** Deletes finished intents whose retention has ended. */
     prune() {
       sql.exec(
         `DELETE FROM intent WHERE prune_at < ? AND state NOT IN ('prepared', 'sent', 'mined')`,

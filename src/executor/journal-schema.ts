@@ -35,7 +35,7 @@ const UPGRADE_TO_VERSION_2 = `
   UPDATE attempt SET purpose = 'cancel' WHERE purpose = 'noop';
 `
 
-/** Journals before version 3 do not know who pays for gas. */
+/** Journals before version 3 do not record who pays for gas. */
 const COLUMNS_OF_VERSION_3 = [
   { table: 'intent', column: 'spenders', definition: `TEXT NOT NULL DEFAULT '[]'` },
   { table: 'attempt', column: 'gas_used', definition: 'INTEGER NOT NULL DEFAULT 0' },

@@ -4,7 +4,7 @@ import type { Journal } from './store.ts'
 export type LaneAlarm = ReturnType<typeof createLaneAlarm>
 
 const RECONCILE_INTERVAL_MS = 1_000
-/** What was in flight at a restart is mined a block later. */
+/** Short, because transactions in flight at a restart are usually mined within a block. */
 const RESTART_DELAY_MS = 300
 const MIN_FINALITY_INTERVAL_MS = 2_000
 const MAX_FINALITY_INTERVAL_MS = 60_000
@@ -38,7 +38,7 @@ export function createLaneAlarm(storage: Pick<DurableObjectStorage, 'setAlarm'>,
     if (journal.attempts.pendingTotals().count > 0 || journal.intents.withoutPendingAttempt().length > 0)
       return armBefore(now + RECONCILE_INTERVAL_MS)
     if (journal.attempts.hasWatched()) {
-      // Nothing becomes final on a chain without new blocks, so the interval doubles.
+      // Without new blocks nothing becomes final, so the interval doubles.
       const isStill = headNumber === lastHeadNumber
       finalityIntervalMs = isStill
         ? Math.min(finalityIntervalMs * 2, MAX_FINALITY_INTERVAL_MS)

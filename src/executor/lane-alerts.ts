@@ -6,7 +6,7 @@ import { feesAt } from './transaction-fees.ts'
 
 export type LaneAlerts = ReturnType<typeof createLaneAlerts>
 
-/** The gas of a typical transaction, to tell how many the balance pays for. */
+/** The gas of a typical transaction, to estimate how many the balance pays for. */
 const TYPICAL_GAS = 500_000n
 /** With fewer transactions left, the operator should fund the account. */
 const MIN_TRANSACTIONS_LEFT = 100n
@@ -14,8 +14,8 @@ const MAX_PENDING_MS = 5_000
 const REPEAT_MS = 600_000
 
 /**
- * Writes the log lines about a lane that an operator should act on, each at most once in ten minutes: a low balance, and
- * transactions that are not mined. Reverted transactions are logged one by one.
+ * Writes the log lines about a lane that an operator should act on, each at most once in ten minutes: a low balance,
+ * and transactions that are not mined. Every reverted transaction is logged.
  */
 export function createLaneAlerts({ address, priorityFeeWei }: { address: Address; priorityFeeWei: bigint }) {
   const loggedAt = new Map<string, number>()

@@ -26,10 +26,10 @@ export function accountNames({
   return new Map(named.flatMap(([key, name]) => (key ? [[addressOfKey(key), name] as const] : [])))
 }
 
-/** Records what a lane's transactions did and cost. */
+/** Records the results and costs of a lane's transactions. */
 export function createLaneMetrics(account: string) {
   return {
-    /** `gas` is what was not recorded before: after a reorg the same transaction may be included again. */
+    /** `gas` is the gas not recorded before: after a reorg the same transaction may be mined again. */
     recordInclusion(
       { purpose, sentAt }: Pick<Attempt, 'purpose' | 'sentAt'>,
       {

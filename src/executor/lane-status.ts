@@ -14,15 +14,15 @@ export type LaneStatus = {
   oldestPendingSeconds: number
   /** How many transactions the lane currently allows in flight. */
   depth: number
-  /** Absent until a node has answered. */
+  /** Absent until a node has responded. */
   balanceWei?: bigint
-  /** The nonce of the next transaction. Absent while no node answers or the lane waits for an older transaction. */
+  /** The nonce of the next transaction. Absent while no node responds or the lane waits for an older transaction. */
   nextNonce?: number
   /** Why the lane accepts no intents; absent while it does. */
   pausedFor?: 'funds' | 'shared key' | 'another chain'
 }
 
-/** Returns the status of a lane, with what the chain says if a node responds within `waitMs`. */
+/** Returns the status of a lane, with figures from the chain if a node responds within `waitMs`. */
 export async function laneStatusOf(lane: Lane, journal: Journal, waitMs: number): Promise<LaneStatus> {
   const { account, attemptSigner, inFlightLimit, heads, pauses } = lane
   const reading = heads.within(MAX_HEAD_AGE_MS).catch(ignoreUnreachable)

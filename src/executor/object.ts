@@ -12,7 +12,7 @@ import type { RelayOutcome, RelayRequest } from './relay-types.ts'
 import { createStateNotifier } from './state-notifier.ts'
 import { type Journal, openJournal } from './store.ts'
 
-/** More than a request to the nodes can take. */
+/** Longer than a request to the nodes can take. */
 const MAX_STATUS_WAIT_MS = 30_000
 
 /**
@@ -48,7 +48,7 @@ export class ExecutorLaneObject extends DurableObject<Env> {
     return this.#started().intake.relay(request, respondBy)
   }
 
-  /** Returns what the lane knows about an intent; undefined if it does not know it, or not any more. */
+  /** Returns what the lane knows about an intent; undefined if the journal does not have it, or no longer has it. */
   find(digest: Hex): IntentRecord | undefined {
     return findIntentRecord(this.#journal, this.#lane, digest)
   }
@@ -59,12 +59,12 @@ export class ExecutorLaneObject extends DurableObject<Env> {
     return from && findSentTransaction(this.#journal, hash, from)
   }
 
-  /** Returns what is left of the gas budgets that a request would use. */
+  /** Returns the remaining gas budgets that a request would use. */
   gasBudgets(use: GasUse): GasBudgetStatus {
     return this.#started().gasBudgets.statusOf(use)
   }
 
-  /** Grants one price refresh per interval to all callers together. Returns whether this call has it. */
+  /** Grants one price refresh per interval to all callers together. Returns whether this call got it. */
   takePriceRefresh(intervalMs: number): boolean {
     const last = Number(this.#journal.get('price refresh') ?? 0)
     if (Date.now() - last < intervalMs) return false
@@ -72,7 +72,7 @@ export class ExecutorLaneObject extends DurableObject<Env> {
     return true
   }
 
-  /** Waits at most `waitMs` for a node; without one, the status is what the lane knows. */
+  /** Waits at most `waitMs` for a node; without a response, the status comes from the journal alone. */
   async status(waitMs = MAX_STATUS_WAIT_MS): Promise<LaneStatus> {
     return laneStatusOf(this.#started(), this.#journal, waitMs)
   }

@@ -7,7 +7,7 @@ export type PauseRules = ReturnType<typeof createPauseRules>
 
 /** The lane accepts no intents while its oldest transaction has been pending for longer than this. */
 const MAX_PENDING_AGE_MS = 5_000
-/** A group with this many reverts in the window must wait, because the executor pays for every revert. */
+/** A group with this many reverts within the window must wait, because the executor pays for every revert. */
 const MAX_REVERTS = 3
 const REVERT_WINDOW_MS = 600_000
 /** The lane pauses after this many foreign transactions in the window: someone else has its key. */
@@ -17,12 +17,15 @@ const FOREIGN_WINDOW_MS = 600_000
 const RESUME_FACTOR = 2n
 /** Kinds that only the service itself relays. */
 const SERVICE_KINDS: readonly IntentKind[] = ['prices', 'exit', 'feedback']
-/** After a settlement that reverts, its payer waits this long; each further one within a day makes it four times as long. */
+/**
+ * After a reverted settlement, its payer waits this long; each further revert within a day makes the wait four times as
+ * long.
+ */
 const SETTLEMENT_WAIT_MS = 60_000
 const SETTLEMENT_WAIT_FACTOR = 4
 const DAY_MS = 86_400_000
 
-/** Decides when the lane accepts no intents, or none of a group. */
+/** Decides when the lane accepts no intents, or no intents of one group. */
 export function createPauseRules(journal: Journal) {
   /** The cost in wei that the account could not pay; undefined while it has funds. */
   let unpaidCost: bigint | undefined
@@ -45,7 +48,7 @@ export function createPauseRules(journal: Journal) {
       if (unpaidCost !== undefined && balance >= unpaidCost * RESUME_FACTOR) unpaidCost = undefined
     },
 
-    /** Records transactions of others; more of them at once than pause the lane change nothing. */
+    /** Records foreign transactions. Those beyond the number that pauses the lane are ignored. */
     recordForeignTransactions(count: number) {
       const times = Array<number>(Math.min(count, MAX_FOREIGN_TRANSACTIONS)).fill(Date.now())
       journal.set('foreign', JSON.stringify([...recentForeignTransactions(), ...times]))

@@ -4,8 +4,8 @@ import type { RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
 
 /**
- * Returns the receipts of attempts from a node on which the account's nonce is at least `nonce`: null for an attempt that
- * is not mined there, undefined for one without a response. Throws CHAIN_UNREACHABLE.
+ * Returns the receipts of attempts from a node on which the account's nonce is at least `nonce`: null for an attempt
+ * that is not mined there, undefined if the node did not respond for it. Throws CHAIN_UNREACHABLE.
  */
 export async function readReceipts(
   rpc: RpcTransport,

@@ -17,7 +17,7 @@ import { feesAt } from './transaction-fees.ts'
 
 const MIN_PASS_INTERVAL_MS = 100
 
-/** Brings journal and chain together. It runs with every alarm, and at once after a nonce conflict. */
+/** Reconciles the journal with the chain, on every alarm and immediately after a nonce conflict. */
 export function createReconciliation({
   rpc,
   journal,
@@ -50,7 +50,7 @@ export function createReconciliation({
   let running: Promise<void> | undefined
   let isRequested = false
 
-  /** Runs a pass; during a pass, another one after it. Throws CHAIN_UNREACHABLE. */
+  /** Runs a pass. A call during a pass runs another pass after it. Throws CHAIN_UNREACHABLE. */
   function reconcile(): Promise<void> {
     isRequested = true
     running ??= runRequested()
@@ -78,14 +78,16 @@ export function createReconciliation({
     for (const intent of journal.intents.withoutPendingAttempt()) await renew(intent, head)
   }
 
-  /** Signs an intent again whose nonce a foreign transaction used, or rejects it if the chain does not accept it now. */
+  /**
+   * Signs an intent again after a foreign transaction used its nonce, or rejects it if the chain no longer accepts it.
+   */
   async function renew(intent: JournalIntent, head: ChainHead): Promise<void> {
     const { digest, kind, group, groupNonce, deadline, call, spenders } = intent
     const attempts = journal.attempts.ofIntent(digest)
     const receipts = await readReceipts(rpc, { address, nonce: head.nonce, attempts })
     const executed = attempts.find((_, index) => receipts[index])
     if (executed) {
-      await reorgs.recheck([executed]) // an earlier response came from a node that lagged behind
+      await reorgs.recheck([executed]) // an earlier response came from a lagging node
       return
     }
     if (receipts.includes(undefined)) return // an attempt without a response may have been executed

@@ -14,7 +14,7 @@ export type Intake = ReturnType<typeof createIntake>
 /** A request that the lane is working on. `receivedAt` is in milliseconds. */
 export type OpenRequest = { request: RelayRequest; receivedAt: number }
 
-/** Accepts relay requests: it joins repeated ones, detects conflicts, applies back-pressure and awaits outcomes. */
+/** Accepts relay requests: it joins repeated requests, detects conflicts, applies backpressure and awaits outcomes. */
 export function createIntake({
   journal,
   inFlightLimit,
@@ -43,7 +43,7 @@ export function createIntake({
 
   /**
    * Relays a request. A request with the digest of an open one joins it. The outcome is `unknown` if there is none by
-   * `respondBy` (epoch milliseconds); the lane goes on.
+   * `respondBy` (epoch milliseconds); the lane continues to work on it.
    */
   function relay(request: RelayRequest, respondBy?: number): Promise<RelayOutcome> {
     const { digest } = request
@@ -128,5 +128,5 @@ export function createIntake({
   return { relay, readmit, find: (digest: Hex): OpenRequest | undefined => open.get(digest) }
 }
 
-/** Whether nothing of an intent was executed or is in flight, so that it may be relayed again. */
+/** Whether an intent was not executed and is not in flight, so that it may be relayed again. */
 export const isRetryable = ({ state }: JournalIntent): boolean => state === 'rejected' || state === 'reverted'

@@ -39,12 +39,12 @@ export type GasSpender =
   | `agent:${string}`
   | `owner:${string}`
   | `payer:${string}`
-  /** Agents and signers that are not a day old share one budget. */
+  /** Agents and signers that are less than a day old share one budget. */
   | 'newAgents'
   /** Contracts that have never paid share one budget for the gas of settlements that revert. */
   | 'newContractPayers'
 
-/** A budget that has too little gas left for a request. */
+/** A budget without enough gas for a request. */
 export type GasShortage = {
   budget: GasBudgetName
   window: 'minute' | 'day'

@@ -27,8 +27,8 @@ export function createReorgCheck({
   let checkpoint: { number: number; hash: Hex } | undefined
 
   /**
-   * Compares journalled blocks with the chain, makes attempts of removed blocks pending and those of deep blocks final.
-   * Returns whether the check must run again from the first block. Throws CHAIN_UNREACHABLE.
+   * Compares journalled blocks with the chain, marks attempts of removed blocks as pending and those of deep blocks as
+   * final. Returns whether the check must run again from the first block. Throws CHAIN_UNREACHABLE.
    */
   async function check(head: ChainHead): Promise<'complete' | 'repeat'> {
     if (!journal.attempts.hasWatched()) return 'complete'
@@ -54,8 +54,8 @@ export function createReorgCheck({
   }
 
   /**
-   * Updates attempts whose block is not on the chain, or was journalled without a hash. Attempts with the same result in
-   * another block stay included; all others become pending. Returns whether the node responded for each.
+   * Updates attempts whose block is not on the chain, or was journalled without a hash. Attempts with the same result
+   * in another block stay mined; all others become pending. Returns whether the node responded for each.
    */
   async function recheck(attempts: readonly Attempt[]): Promise<boolean> {
     if (attempts.length === 0) return true

@@ -25,7 +25,7 @@ export function createAttemptReplacer({
     if (isLatest(attempt)) await send(await attemptSigner.replace(attempt, intent?.call))
   }
 
-  /** Replaces an attempt by a zero-value transfer. Whichever of the two is mined decides about the intent. */
+  /** Replaces an attempt by a zero-value transfer. Whichever of the two is mined decides the intent's outcome. */
   async function cancel(attempt: Attempt, reason: string): Promise<void> {
     if (attempt.purpose === 'cancel' || !isLatest(attempt)) return
     if (attempt.digest !== null) journal.intents.setReason(attempt.digest, reason)

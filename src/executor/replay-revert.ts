@@ -7,8 +7,8 @@ import { ignoreUnreachable } from './background-errors.ts'
 import type { Call } from './relay-types.ts'
 
 /**
- * Returns the revert data of a mined call: it is called again on the state before its block and on that of its block, and
- * traced if it passes on both. Undefined if the node returns no revert data.
+ * Returns the revert data of a mined call: replays it on the state before its block and on that of its block, and
+ * traces it if it passes on both. Undefined if the node returns no revert data.
  */
 export async function replayRevert(
   rpc: RpcTransport,

@@ -13,14 +13,17 @@ export const DEADLINE_PASSED = 'the deadline passed before the call was included
 const MIN_RESEND_DELAY_MS = 1_000
 const MAX_RESEND_DELAY_MS = 15_000
 const MIN_ROUND_INTERVAL_MS = 100
-/** How many transactions one round resends, lowest nonces first. */
+/** How many transactions one pass resends, lowest nonces first. */
 const MAX_RESENDS_PER_ROUND = 32
-/** How many are sent in parallel. A node may respond to each only when it is mined. */
+/** How many are sent in parallel. A node may hold each response until the transaction is mined. */
 const MAX_PARALLEL_RESENDS = 6
-/** How many missing nonces one round fills. */
+/** How many missing nonces one pass fills. */
 const MAX_REPAIRS_PER_ROUND = 64
 
-/** Resends what the chain lacks, in rounds: a node may take its time to respond, and reconciliation does not wait. */
+/**
+ * Resends transactions that the chain lacks, in background passes: a node may respond slowly, and reconciliation does
+ * not wait.
+ */
 export function createResender({
   journal,
   attemptSigner,
@@ -32,13 +35,13 @@ export function createResender({
 }) {
   /** When and how often attempts were resent; the delay doubles each time. */
   const resends = new Map<Hex, { at: number; times: number }>()
-  /** Nonce and balance at the last round. After a change a node may accept what it rejected. */
+  /** Nonce and balance at the last pass. After a change a node may accept a transaction that it rejected before. */
   let accountState = ''
   let isRunning = false
-  /** The head for the next round. */
+  /** The head for the next pass. */
   let nextHead: ChainHead | undefined
 
-  /** Runs a round for a head. During a round it schedules the next one, for the newest head. */
+  /** Runs a pass for a head. A call during a pass schedules the next pass, for the newest head. */
   async function run(head: ChainHead): Promise<void> {
     nextHead = head
     if (isRunning) return
@@ -85,7 +88,7 @@ export function createResender({
       const { hash } = attempt
       const turn = (resends.get(hash)?.times ?? 0) + 1
       if (!journal.attempts.isPending(hash)) return true
-      // Replacements are sent in the background; the round does not wait for their inclusion.
+      // Replacements are sent in the background; the pass does not wait for their inclusion.
       if (isExpired(attempt, head)) sender.cancel(attempt, DEADLINE_PASSED).catch(logUnexpected)
       else if (attempt.maxFee < head.baseFee) sender.raiseFee(attempt).catch(logUnexpected)
       else if (!(await sender.resend(attempt, turn))) return false
@@ -107,7 +110,7 @@ export function createResender({
     return intent !== undefined && intent.deadline < head.timestamp
   }
 
-  /** Makes the next round resend an attempt without a delay. */
+  /** Makes the next pass resend an attempt without a delay. */
   function expedite(hash: Hex) {
     resends.set(hash, { at: 0, times: 0 })
   }
@@ -115,7 +118,7 @@ export function createResender({
   return { run, expedite }
 }
 
-/** Calls `work` for attempts in their order, several in parallel, and starts no more after one that returns false. */
+/** Calls `work` for attempts in order, several in parallel, and starts no more once a call returns false. */
 async function inNonceOrder(attempts: readonly Attempt[], work: (attempt: Attempt) => Promise<boolean>): Promise<void> {
   const rest = attempts.values()
   let isStopped = false

@@ -17,15 +17,15 @@ type WaitingAttempt = { attempt: Attempt; deadline: number; submission: PromiseW
 
 export type AttemptSender = ReturnType<typeof createAttemptSender>
 
-/** Fewer transactions at once are sent one by one, each with a request that returns its receipt. */
+/** Smaller groups are sent one by one, each with a request that returns its receipt. */
 const MIN_BATCHED = 4
 const MAX_SENDS = 3
 const RETRY_DELAY_MS = 250
 /** A slower inclusion counts as trouble for the lane's depth. */
 const SLOW_INCLUSION_MS = 2_000
-/** How long a response to a send is expected. A later one may never come. */
+/** How long to wait for the response to a send. After that, it may never come. */
 const RESPONSE_TIMEOUT_MS = 3_000
-/** After this many errors of an unknown kind the nonce is filled with a cancellation. */
+/** After this many errors of an unknown kind a cancellation fills the nonce. */
 const MAX_UNCLASSIFIED_ERRORS = 5
 
 /** Sends attempts. The same bytes may be sent any number of times; other bytes are sent only at the same nonce. */
@@ -57,7 +57,7 @@ export function createAttemptSender({
   /** The attempts with an open request to a node. */
   const beingSent = new Set<Hex>()
 
-  /** How many sends wait for their block. */
+  /** The number of sends that wait for their block. */
   let waitsForBlock = 0
   const inclusionWatch = createInclusionWatch({
     rpc,
@@ -78,7 +78,7 @@ export function createAttemptSender({
     }
   }
 
-  /** Sends an attempt and waits for its receipt, where the node supports that. */
+  /** Sends an attempt and waits for its receipt, if the node supports that. */
   async function submitAndWait(attempt: Attempt, deadline: number): Promise<Submission> {
     waitsForBlock++
     try {
@@ -89,8 +89,8 @@ export function createAttemptSender({
   }
 
   /**
-   * Sends attempts for the first time. Several at once go in one batch, and their receipts come from their block. One of them
-   * waits for its own receipt, which shows that there is a new block. An attempt by itself always does.
+   * Sends attempts for the first time. Several at once go in one batch, and their receipts are read from their block.
+   * One of them waits for its own receipt, which signals the new block. A single attempt always waits for its receipt.
    */
   async function submitWaiting(waiting: WaitingAttempt[]): Promise<void> {
     const others = waitsForBlock > 0 ? waiting : waiting.slice(0, -1)
@@ -136,8 +136,8 @@ export function createAttemptSender({
   }
 
   /**
-   * Sends an attempt again without waiting for the inclusion. Returns whether the next nonce may follow: a node responded
-   * and does not lack an earlier nonce. Each turn takes the next node.
+   * Resends an attempt without waiting for its inclusion, to another node each time. Returns whether the next nonce may
+   * follow: the node responded and does not lack an earlier nonce.
    */
   async function resend(attempt: Attempt, turn = 0): Promise<boolean> {
     const submission = await submitAttempt(attempt, { waitMs: inclusionTimeoutMs, sync: false, turn })
@@ -169,8 +169,8 @@ export function createAttemptSender({
       case 'unfunded':
         onUnfunded(BigInt(attempt.gas) * attempt.maxFee)
         return true
-      // A used nonce is ours and mined, or someone else used the key. A replacement that is underpriced competes with
-      // other bytes at its nonce.
+      // A used nonce means that our transaction was mined or that someone else used the key. An underpriced replacement
+      // competes with other bytes at its nonce.
       case 'nonce-too-low':
       case 'underpriced':
         inFlightLimit.recordTrouble()
@@ -209,7 +209,7 @@ export function createAttemptSender({
     raiseFee,
     cancel,
     isBeingSent,
-    /** Whether a node may still respond to a send: a request in parallel would only add load. */
+    /** Whether a node may still respond to a send: a parallel request would only add load. */
     expectsResponse: ({ hash, sentAt }: Attempt) => isBeingSent(hash) && Date.now() - sentAt < RESPONSE_TIMEOUT_MS,
   }
 }

@@ -11,7 +11,7 @@ import { addressOfKey } from './address-of-key.ts'
 import type { Call } from './relay-types.ts'
 import type { TransactionFees } from './transaction-fees.ts'
 
-/** The variables that hold keys: each one key, or several separated by commas. */
+/** The variables that hold keys, each with one key or several separated by commas. */
 const KEY_VARIABLES = [
   'EXECUTOR_PRIVATE_KEY',
   'RELAYER_PRIVATE_KEY',

@@ -11,10 +11,10 @@ import type { Simulate } from './simulation.ts'
 import type { Journal } from './store.ts'
 import { feesAt } from './transaction-fees.ts'
 
-/** The maximum age of the head that prices a transaction and tells the balance. */
+/** The maximum age of the head from which fees and balance are taken. */
 const MAX_HEAD_AGE_MS = 10_000
 const MAX_HEAD_AGE_WITHOUT_FUNDS_MS = 1_000
-/** The gas to fund if the simulation fails for lack of funds, because then the real need is unknown. */
+/** The gas to require if the simulation fails for lack of funds, because the actual need is then unknown. */
 const TYPICAL_GAS = 500_000n
 
 /**
@@ -65,7 +65,7 @@ export function createSubmitter({
     if (simulation.kind === 'unfunded') return pauseForFunds(fees.maxFeePerGas * TYPICAL_GAS)
     if (simulation.kind === 'rejected') {
       const { data, message } = simulation
-      // An earlier revert stays on record until a later try is executed.
+      // An earlier revert stays on record until a later attempt is executed.
       if (journal.intents.find(request.digest)?.state !== 'reverted')
         journal.intents.reject(request, { data, reason: message })
       await alarm.armForPruning()

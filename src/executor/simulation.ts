@@ -38,11 +38,11 @@ const LIMIT_PERCENT = 130
 const SIMULATION_PERCENT = 110
 
 /**
- * Returns a function that simulates a call at `latest` and returns its gas limit, with one request; concurrent ones share
- * a batch. The first call of a
- * shape (kind and length) is estimated. Later ones are simulated with the remembered estimate, and estimated again only
- * if they run out of it. `exit` and `prices` always get their ceiling: a batch that catches failures of its items would
- * pass with too little gas and skip them. `settle` is always estimated, because the payer's code decides what it costs.
+ * Returns a function that simulates a call at `latest` and returns its gas limit, with one request; concurrent calls
+ * share a batch. The first call of a shape (kind and length) is estimated. Later calls are simulated with that
+ * estimate, and estimated again only if they run out of gas. `exit` and `prices` always get their ceiling: a batch that
+ * catches failures of its items would pass with too little gas and skip them. `settle` is always estimated, because the
+ * payer's code decides what it costs.
  */
 export function createSimulator(rpc: RpcTransport, from: Address): Simulate {
   const estimates = new Map<string, number>()

@@ -8,14 +8,14 @@ export type Journal = ReturnType<typeof openJournal>
 
 /**
  * Facts about the lane itself. `foreign` lists when others used its key, in milliseconds, as a JSON array;
- * `price refresh` is when prices were last refreshed, in milliseconds; `nonce` follows the highest nonce of the rows that were
- * deleted.
+ * `price refresh` is when prices were last refreshed, in milliseconds; `nonce` is the account's next nonce, for when no
+ * attempt shows it.
  */
 type LaneFact = 'address' | 'genesis' | 'foreign' | 'price refresh' | 'nonce'
 
 /**
- * Opens the lane's journal. Every function is synchronous: writes of one turn are durable before any byte leaves the
- * object. `onChange` is called with the digest of every intent whose state changes.
+ * Opens the lane's journal. Every function is synchronous: writes of one turn of the event loop are durable before any
+ * byte leaves the object. `onChange` is called with the digest of every intent whose state changes.
  */
 export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
   migrateJournal(sql)
@@ -36,7 +36,7 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
     facts.set(name, value)
   }
 
-  /** Remembers the account's next nonce where no attempt shows it; a lower one than before is ignored. */
+  /** Stores the account's next nonce, for when no attempt shows it. Ignores a lower one than before. */
   function setNextNonce(nonce: number) {
     if (nonce > Number(get('nonce') ?? 0)) set('nonce', `${nonce}`)
   }
@@ -49,7 +49,7 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
     get,
     set,
 
-    /** Records intents together with their first attempts, in two statements; in more if they are large. */
+    /** Records intents together with their first attempts, in two statements, or more if they are large. */
     prepare(signed: readonly { request: AdmittedRequest; attempt: Attempt }[]) {
       for (const part of inParts(signed)) {
         intents.prepare(part.map(({ request }) => request))
@@ -57,7 +57,7 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
       }
     },
 
-    /** Makes everything final that was mined in a block up to the given one. */
+    /** Marks everything mined up to the given block as final. */
     finalize(blockNumber: number) {
       const finals = sql
         .exec<{ digest: Hex }>(
@@ -76,7 +76,7 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
 
     setNextNonce,
 
-    /** Deletes settled rows whose retention has ended. */
+    /** Deletes finished rows whose retention has ended. */
     prune() {
       setNextNonce(attempts.highestNonce() + 1)
       intents.prune()
@@ -104,7 +104,7 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
 /** SQLite in Durable Objects accepts values of at most 2 MB. */
 const MAX_CHARACTERS_PER_STATEMENT = 1_000_000
 
-/** Splits attempts so that the rows of each part fit into one bound value. One attempt is always a part. */
+/** Splits attempts so that the rows of each part fit into one bound value. A part has at least one attempt. */
 function inParts<Signed extends { attempt: Attempt }>(signed: readonly Signed[]): Signed[][] {
   const parts: Signed[][] = []
   let size = Number.POSITIVE_INFINITY

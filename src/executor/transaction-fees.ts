@@ -3,7 +3,7 @@ import type { ChainHead } from './chain-head.ts'
 /** Wei per gas, as EIP-1559 defines them. */
 export type TransactionFees = { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint }
 
-/** Pools accept a replacement only with a fee that is higher by a tenth or more. */
+/** Transaction pools accept a replacement only with a fee at least a tenth higher. */
 const REPLACEMENT_PERCENT = 125n
 
 /** Returns the bid at a head: it stays valid until the base fee has doubled. */

@@ -1,7 +1,7 @@
 import { type Address, type Hex, hexToNumber, zeroAddress } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { agentRegistry } from '../chain/contracts.ts'
-import { contractsWithoutCode } from '../chain/deployed-code.ts'
+import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { learnDecimals } from '../chain/token-decimals-cache.ts'
@@ -60,7 +60,7 @@ export function createChainFollower({
   /** Indexes one range of blocks. Throws CHAIN_UNREACHABLE or CursorMoved; then nothing was written. */
   async function step(): Promise<FollowerStep> {
     if (!isCursorLoaded) {
-      // An index of other contracts is deleted: a wrong address must not do that.
+      // An index of other contracts is deleted here, which a wrong address must not cause.
       if ((await contractsWithoutCode(chain)).length > 0) throw unreachable('configured contracts have no code')
       cursor = await store.readCursor()
       if (cursor === undefined && (await store.deleteObsolete()))
@@ -93,14 +93,14 @@ export function createChainFollower({
         throw unreachable('the node returns no logs')
       return done(true)
     }
-    // The chain is changing during the step: the target is not the block that the previous step saw, or the logs are of
-    // another branch than the target.
+    // The chain changed during the step: the target is not the block that the previous step saw, or the logs are not
+    // from the target's branch.
     if (target === undefined || (to === expected?.number && target.hash !== expected.hash)) return done(false)
     if (logs.result.some(log => hexToNumber(log.blockNumber) === to && log.blockHash !== target.hash))
       return done(false)
 
     const newlyNamed = logs.result.filter(log => addNamedContract(chain, named, log))
-    if (newlyNamed.length > 0) return done(true) // reads the same range again, with the events of the new contracts
+    if (newlyNamed.length > 0) return done(true) // reads the same range again, including the new contracts
     const rows = await toIndexRows(chain, named, logs.result, await readBlockTimes(rpc, logs.result), store)
     const next = { block: to, hash: target.hash, timestamp: target.timestamp, head: head.number, final }
     await store.append(cursor, next, rows)
@@ -136,7 +136,7 @@ export function createChainFollower({
     }
   }
 
-  /** Rolls the index back to the newest block that the chain still has. Returns whether there was something to undo. */
+  /** Rolls the index back to the newest block that the chain still has. Returns whether anything was undone. */
   async function rollBack(from: IndexCursor, head: number): Promise<boolean> {
     const candidates = (await store.readBlocks()).filter(({ number }) => number <= head)
     for (let start = 0; start < candidates.length; start += ANCESTORS_PER_REQUEST) {
@@ -146,13 +146,13 @@ export function createChainFollower({
         const block = toHeader(responses[index]?.result)
         if (block === undefined) return false // the node is behind
         if (block.hash !== hash) continue
-        if (start + index === 0) return false // the node is behind, or the chain is back on our branch
+        if (start + index === 0) return false // the node is behind, or the chain has returned to our branch
         await undoAbove(from, block)
         return true
       }
     }
     if (candidates.length === 0) return false
-    // No block is left: this is another chain, or the reorg is longer than the index can undo.
+    // No common block: this is another chain, or the reorg is longer than the index can undo.
     await store.discard()
     cursor = undefined
     isCursorLoaded = false // the next steps delete its rows
@@ -168,7 +168,7 @@ export function createChainFollower({
     listener.onReorg(reorg)
   }
 
-  /** Adds the trades of receipts above the cursor. Later steps replace them with what the chain has then. */
+  /** Adds the trades of receipts above the cursor. Later steps replace them with the chain's own rows. */
   async function addRelayed(logs: readonly NodeLog[]): Promise<void> {
     const isSealed = ({ blockHash }: NodeLog) => !/^0x0*$/.test(blockHash ?? '0x')
     const isAboveCursor = ({ blockNumber }: NodeLog) => hexToNumber(blockNumber) > (cursor?.block ?? -1)
@@ -189,7 +189,7 @@ export function createChainFollower({
     }
   }
 
-  /** Returns the contract that owners sign messages for now; none in a deployment without it. */
+  /** Returns the current contract that owners sign messages for; undefined in a deployment without one. */
   async function readOwnerControls(): Promise<Address[]> {
     const { values } = await readTree(chain, optional(call(agentRegistry(chain), 'ownerControls', [])))
     return values === undefined || values === zeroAddress ? [] : [values]

@@ -6,7 +6,7 @@ import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { refuse } from '../errors/refuse.ts'
 import { withDeadline } from '../timeout.ts'
-import { createFeedback } from './feedback.ts'
+import { createFeedback } from './feedback-store.ts'
 import type { HistoryIndexerObject } from './object.ts'
 import { type AgentQuery, matchesFilter, readAgentCandidates } from './read-agents.ts'
 import { readAgentIdsOfOwner } from './read-agents-by-owner.ts'
@@ -24,7 +24,7 @@ export type History = ReturnType<typeof createHistory>
 
 type HistoryBindings = { HISTORY: D1Database; HISTORY_INDEXER: DurableObjectNamespace<HistoryIndexerObject> }
 
-/** Two reads at different blocks are repeated this often until both know the same agents. */
+/** How often two reads at different blocks are repeated until both have the same agents. */
 export const MAX_READ_ATTEMPTS = 5
 
 /** How long a read of an agent without samples waits for the first one. */
@@ -93,7 +93,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     closedPositions: (trading: TradingChain, query: ClosedPositionQuery) =>
       readClosedPositions(sourcesOf(trading), query, headWithAgent(query.agentId)),
 
-    /** Reads everything that was paid for a position up to a block; undefined if that is unknown now. */
+    /** Reads the total paid for a position up to a block; undefined if it is currently unknown. */
     investedUsdc: (trading: TradingChain, position: { agentId: bigint; positionId: bigint }, block: Block) =>
       readInvestedUsdc(sourcesOf(trading), position, Promise.resolve(block)).catch(undefinedIfUnavailable),
 
@@ -104,8 +104,8 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     },
 
     /**
-     * Reads a page of agents, newest first. `next` is the id below which there may be more; a page that is not full can
-     * have one too. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+     * Reads a page of agents, newest first. `next` is the id below which there may be more; even a page that is not
+     * full can have one. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
      */
     async agents(query: AgentQuery) {
       const { agents, end, ...found } = await readRecords(head =>
@@ -142,7 +142,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
      */
     leaderboard: (query: LeaderboardQuery, head: Block) => readLeaderboard(snapshots, query, head),
 
-    /** The files about weeks that ended, and what is posted of them. */
+    /** Access to the weekly feedback files and their state on chain. */
     feedback: createFeedback(db, chain),
 
     /**

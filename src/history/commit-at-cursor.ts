@@ -1,6 +1,6 @@
 import type { Hex } from 'viem'
 
-/** Another writer moved the cursor. The caller starts again from the stored one. */
+/** Thrown if another writer moved the cursor. The caller starts again from the stored cursor. */
 export class CursorMoved extends Error {
   override name = 'CursorMoved'
 }
@@ -14,7 +14,7 @@ export async function commitAtCursor(
   hash: Hex | undefined,
   statements: readonly D1PreparedStatement[],
 ): Promise<void> {
-  // D1 transactions cannot branch. Parsing invalid JSON is an error that ends them; random() keeps SQLite from
+  // D1 transactions cannot branch, but a statement that parses invalid JSON aborts them; random() keeps SQLite from
   // evaluating it while it prepares the statement.
   const check = db
     .prepare(

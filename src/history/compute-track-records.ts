@@ -13,7 +13,7 @@ import {
   type TrackRecord,
 } from '../protocol/track-record.ts'
 import type { Trade } from '../protocol/trade-events.ts'
-import { readCapHistory, readPriceHistory } from './read-sample-market.ts'
+import { readCapHistory, readPriceHistory } from './read-price-and-cap-history.ts'
 import { readCurrentAgents } from './tables/agents.ts'
 import type { IndexCursor } from './tables/cursor.ts'
 import { insertStandings, type Standing } from './tables/standings.ts'
@@ -28,8 +28,8 @@ const TRADES_AFTER = `SELECT trades.* FROM json_each(?1) CROSS JOIN trades
   ORDER BY trades.block, trades.log_index`
 
 /**
- * Continues the track records of agents up to the cursor, and returns statements that store them and their standings. They
- * belong into a transaction that fails if the cursor moves.
+ * Extends the track records of agents up to the cursor. Returns statements that store them and their standings; run
+ * them in a transaction that fails if the cursor has moved.
  */
 export async function continueTrackRecords(
   db: D1Database,
@@ -106,7 +106,7 @@ function tradesReadThrough(records: readonly RecordRow[]): number {
 
 type RecordWithTrades = { agentId: number; capitalMode: number; record: TrackRecord | undefined; executions: Trade[] }
 
-/** Returns every record with the trades that it does not have yet, and an empty one for a new capital mode. */
+/** Returns every record with its new trades, and an empty record for a new capital mode. */
 function assignTrades(stored: readonly RecordRow[], trades: readonly Trade[]): RecordWithTrades[] {
   const keyOf = (agentId: number, capitalMode: number) => `${agentId} ${capitalMode}`
   const records = new Map<string, RecordWithTrades>()

@@ -2,14 +2,14 @@ import type { Address } from 'viem'
 import type { IndexCursor } from './tables/cursor.ts'
 import { readSamplingProgress, type SamplingProgress } from './tables/sampling-progress.ts'
 
-/** Everything that can change without an event is sampled once in each quarter of an hour, by block time. */
+/** State that can change without an event is sampled once per quarter of an hour, by block time. */
 const QUARTER_SECONDS = 900
 
-/** Returns the quarter of an hour since the epoch that a time in Unix seconds is in. */
+/** Returns the number of the quarter of an hour, since the epoch, of a time in Unix seconds. */
 export const quarterOf = (timestamp: number): number => Math.floor(timestamp / QUARTER_SECONDS)
 
 /**
- * What one pass samples: every vault that is due, and page by page the agents that are. `previous` is the progress before it;
+ * One pass samples every due vault and, page by page, every due agent. `previous` is the progress before the pass;
  * `progress` is stored once the pass is complete.
  */
 export type SamplingPass = {
@@ -18,7 +18,9 @@ export type SamplingPass = {
   previous: SamplingProgress | undefined
 }
 
-/** Starts a pass at the cursor: with every vault in a new quarter of an hour, otherwise with those that changed. */
+/**
+ * Starts a pass at the cursor, with every vault in a new quarter of an hour, otherwise with the vaults that changed.
+ */
 export async function startPass(
   db: D1Database,
   { block, timestamp }: IndexCursor,
@@ -32,9 +34,10 @@ export async function startPass(
 }
 
 /**
- * Reads a page of the agents to sample, by id: who traded, got another cap, or lost samples in a reorg since the last pass;
- * in a new quarter of an hour also who has open positions and no sample of it. Before the first complete pass, all agents
- * without a sample. What a pass has sampled is no longer due, so a pass that was interrupted goes on where it stopped.
+ * Reads a page of the agents to sample, by id: those that traded, got another cap, or lost samples in a reorg since the
+ * last pass; in a new quarter of an hour also those with open positions and no sample in it; before the first complete
+ * pass, all agents without a sample. A sampled agent is no longer due, so an interrupted pass continues where it
+ * stopped.
  */
 export async function readDueAgents(
   db: D1Database,
@@ -69,7 +72,7 @@ const AGENTS_WITHOUT_SAMPLE = `SELECT agent_id FROM agents INDEXED BY agents_now
     AND NOT EXISTS (SELECT 1 FROM equity INDEXED BY equity_newest WHERE equity.agent_id = agents.agent_id AND equity.until IS NULL)
   ORDER BY agent_id LIMIT ?2`
 /**
- * The agents with positions are limited on their own: a page must not read all of them. The plus signs keep SQLite from
+ * The agents with positions have a separate limit, so that a page does not read all of them. The plus signs keep SQLite from
  * reading all events by agent instead of the new ones.
  */
 const DUE_AGENTS = `SELECT agent_id FROM (

@@ -8,7 +8,7 @@ import type { SampleStore } from './sample-store.ts'
 import type { IndexRows } from './store.ts'
 import type { IndexCursor } from './tables/cursor.ts'
 
-/** Agents per round. Those for which the gas of the call was not sufficient belong to the next round. */
+/** Agents per page. Those for which the gas of the call did not suffice move to the next page. */
 const MAX_AGENTS_PER_ROUND = 300
 
 export type EquitySampler = ReturnType<typeof createEquitySampler>
@@ -26,14 +26,14 @@ export function createEquitySampler({
   samples: SampleStore
   vaults: () => readonly Address[]
 }) {
-  /** The pass under way, the agent up to which it has sampled, and the agents that it gave up. */
+  /** The current pass, the last agent that it has sampled, and the agents that it skipped. */
   let pass: (SamplingPass & { after: bigint; skipped: readonly bigint[] }) | undefined
   let agentsPerRound = MAX_AGENTS_PER_ROUND
   let sampledQuarter: number | undefined
   let hasNewEvents = true
   let reorgs = 0
 
-  /** Notes the new rows of the index. */
+  /** Records which samples the new rows of the index make due. */
   function onAppend({ trades, events }: Pick<IndexRows, 'trades' | 'events'>) {
     hasNewEvents ||= trades.length > 0 || events.length > 0
   }
@@ -50,9 +50,9 @@ export function createEquitySampler({
     pass !== undefined || hasNewEvents || sampledQuarter !== quarterOf(timestamp)
 
   /**
-   * Samples one page of what is due. `followTo` indexes up to a block and returns the cursor, or undefined if it did not
-   * get there. Returns whether more is due. Throws CHAIN_UNREACHABLE or CursorMoved; then the round can be repeated. After
-   * other errors the next page is smaller, and what failed alone is left to the next pass: the others must not wait for it.
+   * Samples one page of what is due. `followTo` indexes up to a block and returns the cursor, or undefined if it did
+   * not get there. Returns whether more is due. Throws CHAIN_UNREACHABLE or CursorMoved; then the page can be repeated. After
+   * any error but CursorMoved, the next page is smaller, and an agent that fails alone is skipped until the next pass.
    */
   async function sampleRound(
     cursor: IndexCursor,

@@ -60,7 +60,7 @@ const followedEvents = {
 } as const
 type FollowedContract = keyof typeof followedEvents
 
-/** The first topics of all followed events and of the events that trades consist of. */
+/** The first topics of all followed events and of the events that make up trades. */
 export const FOLLOWED_TOPICS: readonly Hex[] = [
   ...new Set([
     ...TRADE_TOPICS,
@@ -68,10 +68,10 @@ export const FOLLOWED_TOPICS: readonly Hex[] = [
   ]),
 ]
 
-/** Contracts that the registries name. They are followed although they are not configured. */
+/** Contracts that the registries name. They are followed even though they are not configured. */
 export type NamedContracts = {
   vaults: Set<Address>
-  /** The contracts that owners sign messages for: the present one, and earlier ones. */
+  /** The contracts that owners sign messages for: the current one and earlier ones. */
   ownerControls: Set<Address>
 }
 

@@ -1,5 +1,5 @@
 import type { Chain } from '../chain/configured-chain.ts'
 
-/** Returns a key of the chain and contracts that an index is of. Rows under another key are worthless. */
+/** Returns a key of an index's chain and contracts. Rows under another key are useless. */
 export const indexKeyOf = ({ id, contracts, trading }: Chain): string =>
   [id, contracts.AgentRegistry, trading?.TradeRouter ?? '', trading?.PositionManager ?? ''].join(':')

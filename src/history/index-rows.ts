@@ -9,7 +9,7 @@ import type { ContractEvent } from './tables/events.ts'
 import { openedPositions } from './tables/positions.ts'
 import { toPostedPrice } from './tables/posted-prices.ts'
 
-/** Reads what the index has of the positions and agents that new events refer to. */
+/** Reads indexed positions and agents that new events refer to. */
 export type IndexedState = {
   readPositions(ids: readonly bigint[]): Promise<Map<bigint, TradedPosition>>
   readAgents(ids: readonly number[]): Promise<AgentVersion[]>

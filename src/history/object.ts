@@ -5,7 +5,7 @@ import type { NodeLog } from '../rpc/requests.ts'
 import type { IndexListener } from './chain-follower.ts'
 import { createIndexer, type Indexer, type IndexerStatus } from './run-follower-and-sampler.ts'
 
-/** The pause between steps while blocks arrive; it grows to the maximum while none do. */
+/** The pause between steps while blocks arrive; without blocks it grows to the maximum. */
 const STEP_PAUSE_MS = 1_000
 const MAX_STEP_PAUSE_MS = 5_000
 const MAX_FAILURE_PAUSE_MS = 30_000
@@ -13,7 +13,7 @@ const MAX_FAILURE_PAUSE_MS = 30_000
 const RELAYED_PAUSE_MS = 500
 /** How long a backfill runs within one alarm. */
 const ALARM_MS = 10_000
-/** The minimum time between two samplings: more samples of a busy agent would say nothing more. */
+/** The minimum time between two samplings. More samples of a busy agent would add no information. */
 const SAMPLING_PAUSE_MS = 5_000
 
 /**
@@ -27,7 +27,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   #pauseMs = STEP_PAUSE_MS
   #failures = 0
 
-  /** Makes sure that the alarm is armed. */
+  /** Arms the alarm, unless it is armed. */
   async wake(): Promise<void> {
     await this.#armBefore(Date.now())
   }
@@ -57,7 +57,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     return this.status()
   }
 
-  /** Adds trades from the logs of the service's own receipts, and reads the chain soon. */
+  /** Adds trades from the logs of the service's own receipts, and schedules a read of the chain. */
   async addRelayed(logs: readonly NodeLog[]): Promise<void> {
     await this.#armBefore(Date.now() + RELAYED_PAUSE_MS)
     await this.#open()?.addRelayed(logs)

@@ -14,8 +14,8 @@ const OWNER_EVENTS = [
 const AGENTS_OF_OWNER = 'SELECT agent_id FROM agents INDEXED BY agents_owner WHERE owner = ? AND until IS NULL'
 
 /**
- * Reads the ids of the agents that an owner may have at `asOf`, ascending: those it had at the cursor and those it got
- * since. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ * Reads the ids of the agents that an owner may have at `asOf`, ascending: those it had at the cursor and those it
+ * received since. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
  */
 export async function readAgentIdsOfOwner(
   { snapshots, chain }: { snapshots: SnapshotReader; chain: Chain },

@@ -22,8 +22,8 @@ const FILTERED_EVENTS = [
 ]
 
 /**
- * Reads the ids of the agents that may belong to a page at `asOf`: a page of the index and one more, and the agents that
- * changed since. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ * Reads the ids of the agents that may belong to a page at `asOf`: a page of the index plus one agent, and the agents
+ * that changed since. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
  */
 export async function readAgentCandidates(
   { snapshots, chain }: { snapshots: SnapshotReader; chain: Chain },
@@ -47,7 +47,7 @@ export async function readAgentCandidates(
   return { ids, end, asOf, lagBlocks }
 }
 
-/** Returns the query for a page and one more row, which tells whether another page follows. */
+/** Returns the query for a page and one more row, which shows whether another page follows. */
 export function selectAgentPage(
   db: Pick<D1Database, 'prepare'>,
   { vault, track, status, below, limit }: AgentQuery,

@@ -44,7 +44,7 @@ export async function readClosedPositions(
     .sort((a, b) => (a < b ? 1 : -1))
   const page = ids.slice(0, limit)
 
-  // The page's query has no purchases of positions that were closed above the cursor.
+  // The page's query does not cover purchases of positions that were closed above the cursor.
   const closedAboveCursor = page.filter(id => !indexedIds.includes(id))
   const otherPurchases = await readPurchases(db, agentId, closedAboveCursor, cursor.block)
   const invested = new Map<bigint, bigint>()

@@ -13,7 +13,7 @@ import { type IndexCursor, selectCursor, toCursor } from './tables/cursor.ts'
 export type SnapshotQuery = {
   /** Returns the queries. They run in one transaction with the query for the cursor. */
   queries: (db: D1DatabaseSession) => D1PreparedStatement[]
-  /** The node's newest block, as the caller's own read found it. */
+  /** The node's newest block, from the caller's own read. */
   head: Promise<Block>
   /** Selects the logs above the cursor that change the result. */
   filter: LogFilter
@@ -28,7 +28,7 @@ export type Snapshot = {
   cursor: IndexCursor
   /** The logs above the cursor, oldest first; none if the snapshot ends at the cursor. */
   logs: NodeLog[]
-  /** The block that the snapshot describes, and how many blocks it is behind the head. */
+  /** The block that the snapshot describes, and its distance to the head in blocks. */
   asOf: Block
   lagBlocks: number
 }
@@ -38,7 +38,7 @@ type IndexedPart = Pick<Snapshot, 'cursor' | 'results'>
 
 export type SnapshotReader = ReturnType<typeof createSnapshotReader>
 
-/** If more blocks are missing from the index, a snapshot ends at the cursor instead of the head. */
+/** If the index lacks more blocks than this, a snapshot ends at the cursor instead of the head. */
 export const MAX_GAP_BLOCKS = 1_000
 const MAX_ATTEMPTS = 4
 const RETRY_PAUSE_MS = 50
@@ -137,7 +137,7 @@ function logReadFailure(error: unknown) {
   if (!/no such table/.test(message)) logEvent('history unreadable')
 }
 
-/** A rejection handler for optional results: returns undefined for HISTORY_UNAVAILABLE and rethrows other errors. */
+/** Handles rejections of optional results: returns undefined for HISTORY_UNAVAILABLE and rethrows other errors. */
 export const undefinedIfUnavailable = (error: unknown): undefined => {
   if (!(error instanceof Refusal && error.body.code === 'HISTORY_UNAVAILABLE')) throw error
 }

@@ -1,12 +1,12 @@
 import type { Address } from 'viem'
 import type { Block } from '../chain/block-number-and-time.ts'
-import { type Period, periodStart } from '../protocol/period.ts'
+import { type Period, periodStart } from '../protocol/leaderboard-period.ts'
 import type { Ordering, StandingFigures } from '../protocol/standing-figures.ts'
 import { KEPT_VERSION_BLOCKS } from './compute-track-records.ts'
 import type { SnapshotReader } from './read-index-to-head.ts'
 import type { Standing } from './tables/standings.ts'
 
-/** Where the next page starts: after this agent, in the order as of `block`. `rank` is the last one of this page. */
+/** Where the next page starts: after this agent, in the order as of `block`. `rank` is the last rank of this page. */
 export type LeaderboardCursor = {
   block: number
   start: number
@@ -55,9 +55,11 @@ type StandingRow = {
 /** The entry at which the scan of a page stopped. */
 type ScanRow = Pick<StandingRow, 'agent_id' | 'capital_mode' | 'value'>
 
-/** Blocks by which the cursor may pass the end of a version before a page of it is read. */
+/** A page cursor expires this many blocks before its versions are deleted, because the index advances during a read. */
 const EXPIRY_MARGIN_BLOCKS = 200
-/** Entries per page that filters may pass over. A page that ends there is short, and its cursor goes on. */
+/**
+ * The most entries per page that filters may skip. A page that reaches this is short, and its cursor continues there.
+ */
 export const MAX_SCANNED_ENTRIES = 500
 
 /**
@@ -135,7 +137,7 @@ function entriesOf({ period, ordering, cursor }: LeaderboardQuery, start: number
   }
 }
 
-/** Selects a page and one more entry, which tells whether another page follows. */
+/** Selects a page and one more entry, which shows whether another page follows. */
 function pageOf(query: LeaderboardQuery, start: number): SqlPart {
   const { minTrades, limit, vault, track, capitalMode } = query
   const entries = entriesOf(query, start)
@@ -144,7 +146,8 @@ function pageOf(query: LeaderboardQuery, start: number): SqlPart {
   if (track !== undefined) filters.push(['track = ?', track])
   if (capitalMode !== undefined) filters.push(['capital_mode = ?', capitalMode])
   return {
-    // In the order of the entries: with an order of its own, SQLite would read all entries before the first row.
+    // Without an ORDER BY of its own: the entries are in order already, and SQLite would read all of them before the
+    // first row.
     sql: `SELECT * FROM (${entries.sql} LIMIT ?) WHERE ${filters.map(([condition]) => condition).join(' AND ')} LIMIT ?`,
     values: [...entries.values, MAX_SCANNED_ENTRIES, ...filters.map(([, value]) => value), limit + 1],
   }
@@ -169,7 +172,7 @@ export function selectStandings(
     .bind(...page.values)
 }
 
-/** Returns the query for the last entry that a short page passed over; it finds none if no entries follow. */
+/** Returns the query for the last entry that a short page skipped; it finds none if no entries follow. */
 function selectScanEnd(db: Pick<D1Database, 'prepare'>, query: LeaderboardQuery, start: number): D1PreparedStatement {
   const [entries, page] = [entriesOf(query, start), pageOf(query, start)]
   return db

@@ -4,7 +4,7 @@ import { migrations } from './migrations.ts'
 /** The names of the migrations, in order. */
 export type MigrationState = { applied: string[]; pending: string[] }
 
-/** Reads which migrations a database has. One without the table of migrations has none. Throws HISTORY_UNAVAILABLE. */
+/** Reads which migrations a database has: none if it lacks the table of migrations. Throws HISTORY_UNAVAILABLE. */
 export async function readMigrationState(db: D1Database): Promise<MigrationState> {
   const { results } = await db
     .prepare('SELECT name FROM d1_migrations')

@@ -8,11 +8,11 @@ const PURCHASES = `SELECT position_id, usdc_amount FROM trades INDEXED BY trades
 /** Above every position id and every block. */
 export const MAX_INTEGER = Number.MAX_SAFE_INTEGER
 
-/** What was paid in one purchase, in USDC base units. */
+/** The price paid in one purchase, in USDC base units. */
 export type PurchaseRow = { position_id: number; usdc_amount: string }
 
 /**
- * Reads everything that was paid for a position, in USDC base units; undefined if the index is too far behind. Throws
+ * Reads the total paid for a position, in USDC base units; undefined if the index is too far behind. Throws
  * HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
  */
 export async function readInvestedUsdc(
@@ -37,7 +37,7 @@ export async function readInvestedUsdc(
   return amounts.reduce((sum, amount) => sum + amount, 0n)
 }
 
-/** Whether a trade adds to what was paid for its position. */
+/** Whether a trade is a purchase, which adds to the total paid for its position. */
 export const isPurchase = ({ type }: Trade) => type === 'PositionOpened' || type === 'PositionIncreased'
 
 /** Reads the purchases of positions up to a block. */

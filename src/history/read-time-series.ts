@@ -4,7 +4,10 @@ import type { SnapshotReader } from './read-index-to-head.ts'
 import { type EquityPoint, toEquityPoint } from './tables/equity-samples.ts'
 import { type SharePricePoint, toSharePricePoint } from './tables/vault-worth-samples.ts'
 
-/** A range of a time series: Unix seconds, and the length of an interval. It has the last sample of each interval. */
+/**
+ * A range of a time series, in Unix seconds, with the length of an interval. The series has the last sample of each
+ * interval.
+ */
 export type TimeRange = { from: number; to: number; intervalSeconds: number }
 
 /** How many intervals a range may have. */

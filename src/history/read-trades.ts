@@ -16,7 +16,7 @@ import { readTradedPositions } from './tables/positions.ts'
 import { selectRelayedTrades, toRelayedTrade } from './tables/relayed-trades.ts'
 import { type TradeRow, toTrade } from './tables/trades.ts'
 
-/** What a read of trades or positions needs. */
+/** The dependencies of a read of trades or positions. */
 export type TradeSources = { snapshots: SnapshotReader; chain: TradingChain; db: D1Database }
 
 /** Selects an agent's trades, newest first. */
@@ -97,7 +97,7 @@ async function readRelayedTrades(chain: TradingChain, { results, cursor }: Snaps
     .sort(compareLogPositions)
 }
 
-/** Returns the query for a page and one more row, which tells whether another page follows. */
+/** Returns the query for a page and one more row, which shows whether another page follows. */
 export function selectTradePage(db: Pick<D1Database, 'prepare'>, query: TradeQuery): D1PreparedStatement {
   const { agentId, limit, before, type, token, positionId } = query
   const conditions = ['agent_id = ?']

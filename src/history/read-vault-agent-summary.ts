@@ -9,7 +9,7 @@ import type { TradeSources } from './read-trades.ts'
 
 const AGENT_REGISTERED = eventTopic(agentRegistryAbi, 'AgentRegistered')
 const AGENT_STATUS_CHANGED = eventTopic(agentRegistryAbi, 'AgentStatusChanged')
-/** The events after which an agent uses another part of its cap. All name the agent in their third topic. */
+/** The events that change how much of its cap an agent uses. All name the agent in their third topic. */
 const POSITION_TOPICS = (
   [
     'PositionOpened',
@@ -22,14 +22,14 @@ const POSITION_TOPICS = (
 ).map(name => eventTopic(positionManagerAbi, name))
 const [POSITION_OPENED] = POSITION_TOPICS
 
-/** The number of a vault's agents by status, and what they use of their caps. */
+/** The number of a vault's agents by status, and the used part of their caps. */
 export type VaultAgentSummary = {
   byStatus: Map<number, number>
   /** The agents that may have traded since their last sample. */
   changed: bigint[]
-  /** Those that changed after the part that the index contributed: `usedByOthers` includes their last samples. */
+  /** The agents that changed above the cursor: `usedByOthers` includes their last samples. */
   uncounted: bigint[]
-  /** What all but the changed agents use, in USDC base units; undefined if too many have changed. */
+  /** The used allocation of all but the changed agents, in USDC base units; undefined if too many have changed. */
   usedByOthers: bigint | undefined
   asOf: Block
   lagBlocks: number
@@ -46,7 +46,7 @@ const CHANGED_AGENTS = `SELECT agent_id FROM (
   UNION SELECT agents.agent_id FROM unsampled CROSS JOIN agents INDEXED BY agents_now
     ON agents.agent_id = unsampled.agent_id AND until IS NULL WHERE agents.vault = ?1
   UNION SELECT value FROM json_each(?2)`
-/** Digits, because a number in a result has 53 bits. */
+/** As digits, because numbers in results have only 53 bits. */
 const USED_BY_OTHERS = `SELECT CAST(coalesce((SELECT used FROM vault_use WHERE vault = ?1), 0) - coalesce((
     SELECT sum(CAST(equity.used AS INTEGER)) FROM (${CHANGED_AGENTS}) AS changed
     CROSS JOIN equity INDEXED BY equity_newest ON equity.agent_id = changed.agent_id AND equity.until IS NULL), 0)
@@ -107,7 +107,7 @@ const isOfRegistry = ({ topics: [topic] }: NodeLog): boolean =>
   topic === AGENT_REGISTERED || topic === AGENT_STATUS_CHANGED
 const agentOf = (log: NodeLog): bigint => BigInt(log.topics[isOfRegistry(log) ? 1 : 2] ?? 0)
 
-/** Returns which agents of the logs belong to a vault. An agent never changes its vault. */
+/** Returns the agents of the logs that belong to a vault. An agent never changes its vault. */
 async function readMembers(db: D1Database, vault: Address, logs: readonly NodeLog[]): Promise<Set<bigint>> {
   const namesVault = ({ topics }: NodeLog) =>
     (topics[0] === AGENT_REGISTERED && isAddress(topics[2], vault)) ||

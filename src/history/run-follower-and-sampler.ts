@@ -21,9 +21,9 @@ export type Indexer = ReturnType<typeof createIndexer>
 const CATCH_UP_MS = 3_000
 /** Longer than elsewhere: the logs of a range are the largest response, and no caller waits for it. */
 const RPC_TIMEOUT_MS = 10_000
-/** Catching up ends after this many steps in a row that did not move the cursor: the chain is changing. */
+/** Catching up ends after this many steps in a row that did not move the cursor, because the chain keeps changing. */
 const MAX_IDLE_STEPS = 3
-/** Steps up to a block that the node has: one sees it as the head, the next one reads up to it. */
+/** The number of steps to reach a block that the node has: one sees it as the head, the next one reads up to it. */
 const MAX_STEPS_TO_BLOCK = 4
 
 /** Creates the indexer of a chain: it follows the chain into the database and takes samples, one step at a time. */
@@ -39,7 +39,7 @@ export function createIndexer(
   const relayedLogs: NodeLog[] = []
   let currentRelayedWrite: Promise<void> | undefined
 
-  /** Starts the workers. After a failure the next call tries again. */
+  /** Starts follower and sampler. After a failure the next call retries. */
   function start(): Promise<Workers> {
     workers ??= migrateAndStart().catch(error => {
       workers = undefined
@@ -128,7 +128,7 @@ export function createIndexer(
     }
   }
 
-  /** Handles a step that moved the cursor during a round of samples: the round is repeated. */
+  /** Handles a step that moved the cursor while a page was sampled: the page is repeated. */
   async function repeatAtNewCursor(error: unknown): Promise<true> {
     if (!(error instanceof CursorMoved)) throw error
     await step()
@@ -149,7 +149,7 @@ export function createIndexer(
     while (relayedLogs.length > 0) await follower.addRelayed(relayedLogs.splice(0))
   }
 
-  /** Drops what comes from events, so that the next steps read it from the chain again. */
+  /** Drops the rows that come from events, so that the next steps read them from the chain again. */
   async function restart(): Promise<void> {
     await currentStep?.catch(() => {}) // it would write after the cursor is gone
     const { follower } = await start()

@@ -28,8 +28,8 @@ export function openSampleStore(db: D1Database, chain: Chain) {
       readDueAgents(db, pass, page),
 
     /**
-     * Adds samples of a block that is on the cursor's branch, deletes the earlier ones of the hour, and continues the track
-     * records of the sampled agents. Throws CursorMoved.
+     * Adds samples of a block that is on the cursor's branch, deletes the earlier ones of the hour, and extends the
+     * track records of the sampled agents. Throws CursorMoved.
      */
     async write(cursor: IndexCursor, { block, equities, worths }: WorthReading): Promise<void> {
       const hour = Number(block.timestamp) - (Number(block.timestamp) % HOUR_SECONDS)
@@ -46,7 +46,7 @@ export function openSampleStore(db: D1Database, chain: Chain) {
       ])
     },
 
-    /** Stores that everything of a pass has been sampled but `skipped`, which is due in the next one. Throws CursorMoved. */
+    /** Stores the progress of a complete pass. The agents that it skipped are due in the next one. Throws CursorMoved. */
     finish: (cursor: IndexCursor, { progress }: SamplingPass, skipped: readonly bigint[]): Promise<void> =>
       commitAtCursor(db, cursor.hash, [
         setSamplingProgress(db, progress),
@@ -54,7 +54,7 @@ export function openSampleStore(db: D1Database, chain: Chain) {
         db.prepare('INSERT INTO unsampled SELECT value FROM json_each(?1)').bind(JSON.stringify(skipped.map(Number))),
       ]),
 
-    /** Deletes a page of each kind of rows that are kept for a time only. Throws CursorMoved. */
+    /** Deletes a page of each kind of expired rows. Throws CursorMoved. */
     async prune(cursor: IndexCursor): Promise<void> {
       const pruned = await Promise.allSettled(
         [thinOldSamples, thinOldPrices, deleteOldStandings].map(async statementsOf =>

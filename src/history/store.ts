@@ -56,7 +56,7 @@ export type IndexStore = ReturnType<typeof openIndexStore>
 /** Opens the index for its only writer. `indexKey` names the chain and the contracts that it is of. */
 export function openIndexStore(db: D1Database, indexKey: string) {
   return {
-    /** Creates the tables or applies what is new of the migrations, as `wrangler d1 migrations apply` would. */
+    /** Applies pending migrations, as `wrangler d1 migrations apply` would. */
     async migrate(): Promise<void> {
       await db.prepare(CREATE_MIGRATIONS_TABLE).run()
       const { results } = await db.prepare('SELECT name FROM d1_migrations').all<{ name: string }>()
@@ -83,8 +83,8 @@ export function openIndexStore(db: D1Database, indexKey: string) {
     },
 
     /**
-     * Deletes a page of what is left over if the index has no cursor, or has one of other contracts. Returns whether there is
-     * more, so it can be interrupted. A database in which it has returned false is empty.
+     * Deletes a page of rows that belong to no cursor: rows from events if there is none, and everything but the list of reorgs if
+     * it is of other contracts. Returns whether more are left, so deletion resumes after an interruption.
      */
     async deleteObsolete(): Promise<boolean> {
       const row = await selectCursor(db).first<Record<string, unknown>>()

@@ -1,9 +1,9 @@
 import type { IndexCursor } from './tables/cursor.ts'
 
 const DAY_SECONDS = 86_400
-/** Samples of every hour are kept this long: more than twice the longest range that can be read by the hour. */
+/** Hourly samples are kept this long: more than twice the longest hourly range that can be read. */
 const HOURLY_SECONDS = 90 * DAY_SECONDS
-/** Samples per page. With 10,000 agents, a quarter of an hour leaves 2,500. */
+/** Samples per page. With 10,000 agents, 2,500 samples become old per quarter of an hour. */
 const PAGE_SIZE = 5_000
 
 /** The last block of the next page; NULL while its samples are still kept by the hour. */
@@ -18,8 +18,8 @@ const DELETE_PAGE = `DELETE FROM equity WHERE (agent_id, timestamp, block) IN (
         AND later.timestamp > old.timestamp AND later.timestamp < (old.timestamp / ${DAY_SECONDS} + 1) * ${DAY_SECONDS}))`
 
 /**
- * Returns statements that thin one page of the samples of more than 90 days ago, from the oldest on: of each day, only an
- * agent's last sample stays. They belong into one transaction.
+ * Returns statements that thin one page of samples older than 90 days, from the oldest on: of each day, only an agent's
+ * last sample stays. Run them in one transaction.
  */
 export async function thinOldSamples(db: D1Database, { timestamp }: IndexCursor): Promise<D1PreparedStatement[]> {
   const keptFrom = timestamp - (timestamp % DAY_SECONDS) - HOURLY_SECONDS

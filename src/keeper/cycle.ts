@@ -1,6 +1,6 @@
 import type { Block } from '../chain/block-number-and-time.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
-import { readChangedPositions } from '../chain/read-changed-positions.ts'
+import { readChangedPositions } from '../chain/read-changed-position-ids.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { type Market, readWatchedPositions, type WatchedPositions } from '../chain/watched-positions.ts'
 import { logUnexpected } from '../executor/background-errors.ts'
@@ -16,20 +16,20 @@ import { type KeeperStore, type LastCycle, marketKey } from './store.ts'
 
 /** Exits per transaction. A full batch stays below the lane's gas ceiling. */
 const MAX_BATCH = 24
-/** A head that is this many blocks lower than before belongs to another chain. */
+/** A head this many blocks below the previous one belongs to another chain. */
 const MAX_REORG = 100n
-/** How long the events of an executed exit are read again. */
+/** How long after an executed exit its events are read again. */
 const REORG_WATCH_SECONDS = 60n
 const RECENT_CHECK_INTERVAL_MS = 3_000
 
-/** With at most this many open positions, every cycle reads all of them. */
+/** Up to this many open positions, every cycle reads all of them. */
 const MAX_READ_WHOLE = 170
-/** With more, each cycle compares enough of them with the chain to reach all of them within this time. */
+/** Above that, each cycle compares enough positions with the chain to reach all of them within this time. */
 const SWEEP_MS = 480_000
 const MAX_COMPARED = 600
-/** Positions whose triggers the prices reach, per cycle. */
+/** The most positions per cycle that are read because a price reaches their trigger. */
 const MAX_REACHED = 1_200
-/** Positions that events name or whose row differs, per cycle. */
+/** The most positions per cycle that are read because an event names them or their row differs from the chain. */
 const MAX_CHANGED = 1_200
 /** Events of older blocks are not read: the sweep finds what they changed. */
 const MAX_EVENT_BLOCKS = 2_000n
@@ -53,7 +53,10 @@ export function createCycle({
   let sweptAt = 0
   const sender = createExitSender({ chain, executor, store })
 
-  /** Runs one cycle. Returns the promise that its exits are recorded, which may take blocks. Throws CHAIN_UNREACHABLE. */
+  /**
+   * Runs one cycle. Returns a promise that resolves once its exits are recorded, which may take several blocks. Throws
+   * CHAIN_UNREACHABLE.
+   */
   async function run(): Promise<{ outcomes: Promise<unknown> }> {
     const now = Date.now()
     await Promise.all(store.batches().map(batch => sender.resume(batch).catch(logUnexpected)))
@@ -76,9 +79,9 @@ export function createCycle({
   }
 
   /**
-   * Reads what every cycle reads: new positions, those that wait for something else than a price, the prices of all
-   * markets, and the next positions of the sweep or their fingerprints. Returns with it the positions whose row differs
-   * from the chain. Clears the store first if the chain has been replaced by another one.
+   * Reads what every cycle reads: new positions, positions that do not wait for a price, the prices of all markets, and
+   * the next positions of the sweep or their fingerprints. Also returns the positions whose row differs from the chain.
+   * Clears the store first if the chain was replaced.
    */
   async function readWatched(now: number, previous: LastCycle | undefined) {
     const read = async () => {
@@ -106,14 +109,14 @@ export function createCycle({
     return result
   }
 
-  /** Returns how many positions the sweep has to compare now, after the time since it last did. */
+  /** Returns how many positions the sweep must compare now, from the time since it last did. */
   function sweepLimit(now: number): number {
     const elapsed = sweptAt === 0 ? 0 : now - sweptAt
     const due = Math.ceil((store.openCount() * elapsed) / SWEEP_MS)
     return Math.min(Math.max(due, MAX_READ_WHOLE), MAX_COMPARED)
   }
 
-  /** Reads the positions of entries. What is recorded about them while the read runs is newer than the read. */
+  /** Reads the positions of entries. Results recorded during the read are newer than the read. */
   async function readEntries(
     entries: readonly KeeperEntry[],
     { cursor, markets = [], compared = [] }: { cursor?: bigint; markets?: Market[]; compared?: bigint[] } = {},
@@ -131,8 +134,8 @@ export function createCycle({
   const entriesOf = (positionIds: readonly bigint[]) => positionIds.flatMap(id => store.entry(id) ?? [])
 
   /**
-   * Returns the positions that were not read although the prices reach their triggers, events since the previous cycle name
-   * them, or their row differs from the chain. There are none while each cycle reads all positions.
+   * Returns the positions that were not read although a price reaches their trigger, an event since the previous cycle
+   * names them, or their row differs from the chain. There are none while each cycle reads all positions.
    */
   async function reachedBy(watched: ReadEntries, differing: readonly bigint[]): Promise<bigint[]> {
     const { block, ownerControls, readBefore, marketOf } = watched
@@ -161,13 +164,13 @@ export function createCycle({
       for (const positionId of store.openOfAgent(agentId)) reached.add(positionId)
     for (const positionId of differing) reached.add(positionId)
     const read = new Set([...readBefore.keys(), ...watched.positions.map(({ positionId }) => positionId)])
-    // After a pause the events may name more than a cycle can read: the sweep finds the others.
+    // After a pause the events may name more positions than a cycle can read: the sweep finds the others.
     return [...reached].filter(positionId => !read.has(positionId)).slice(0, maxReached + MAX_CHANGED)
   }
 
   /**
-   * Records what each read position waits for. Returns the positions with a due exit, those
-   * that someone may have sold, and those whose exit was fired so recently that a reorg may change it.
+   * Records for each read position what it waits for. Returns the positions with a due exit, those that someone may
+   * have sold, and those whose exit was fired so recently that a reorg may change it.
    */
   async function evaluate(watched: ReadEntries, now: number) {
     const { block, positions, readBefore, marketOf, fingerprints } = watched
@@ -219,7 +222,7 @@ export function createCycle({
     return { watched, due, unattributed, recent }
   }
 
-  /** Returns a function from a market to what decides about its session. Reads unknown symbols. */
+  /** Returns a function from a market to the facts that decide whether its session is open. Reads unknown symbols. */
   async function readSessions(markets: readonly Market[], { timestamp }: Block) {
     const symbolOf = await symbolsOf(chain, respectSessions ? markets.map(({ token }) => token) : [])
     return ({ token }: Market) => ({ symbol: symbolOf(token), at: timestamp, respectSessions })
@@ -250,7 +253,7 @@ export function createCycle({
 /** Read positions, with their entries from before the read. */
 type ReadEntries = WatchedPositions & { readBefore: ReadonlyMap<bigint, KeeperEntry> }
 
-/** Whether the sweep finds a position as it was when its row was stored. */
+/** Whether a position is still as it was when its row was stored. */
 const isAsOnChain = ({ positionId, fingerprint }: KeeperEntry, { fingerprints }: WatchedPositions): boolean =>
   fingerprint !== undefined && fingerprint === fingerprints.get(positionId)
 
@@ -258,7 +261,7 @@ const uniqueById = (entries: readonly KeeperEntry[]): KeeperEntry[] => [
   ...new Map(entries.map(entry => [entry.positionId, entry])).values(),
 ]
 
-/** Whether an exit was executed so recently that a reorg may have moved it, changed it or left it to someone else. */
+/** Whether an exit was executed so recently that a reorg may have moved or changed it, or let someone else fire it. */
 const isRecentExit = ({ outcome }: KeeperEntry, { timestamp }: Block): boolean =>
   outcome?.kind === 'executed' && timestamp <= BigInt(outcome.at) + REORG_WATCH_SECONDS
 

@@ -9,15 +9,15 @@ import { executedEntry } from './exit-state-transitions.ts'
 import { evaluationOf } from './last-evaluation.ts'
 import type { KeeperStore } from './store.ts'
 
-/** A reorg may have moved events into blocks that were read before, by this many blocks. */
+/** How many already read blocks are read again, because a reorg may have moved events into them. */
 const MAX_EVENT_REORG = 8n
 
 type ExitEvent = Awaited<ReturnType<typeof readExecutedExits>>[number]
 
 /**
- * Records exits that were executed although this keeper has no transaction for them, and what a reorg changed about recent
- * ones, with one request for their events. `since` is the block of the previous cycle. Never throws: without the events,
- * rules are recorded as fired by others, and recent exits stay as they are.
+ * Records exits that this keeper did not send, and changes that a reorg made to recent exits, with one request for
+ * their events. `since` is the block of the previous cycle. Never throws: without the events, rules are recorded as
+ * fired by others, and recent exits stay as they are.
  */
 export async function attributeExits(
   { chain, executor, store }: { chain: TradingChain; executor: Executor; store: KeeperStore },

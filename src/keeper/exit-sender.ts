@@ -24,14 +24,14 @@ import type { ExitBatch, KeeperStore } from './store.ts'
 
 const DEADLINE_SECONDS = 60n
 /**
- * How often the router's record of a due exit is confirmed while the pool takes nothing. It expires after 15 minutes
- * (ITradeRouter.executeExit), and then the floor of the exit starts over.
+ * How often the router's record of a due exit is confirmed while the pool fills nothing. The record expires after 15
+ * minutes (ITradeRouter.executeExit), and then the floor of the exit starts over.
  */
 const CONFIRMATION_SECONDS = 600n
 
 /**
- * Sends due exits and records what became of them. A batch is stored before it is handed to the lane, so that a cycle
- * that is interrupted can be resumed.
+ * Sends due exits and records their outcomes. A batch is stored before it is handed to the lane, so that an interrupted
+ * cycle can be resumed.
  */
 export function createExitSender({
   chain,
@@ -44,7 +44,7 @@ export function createExitSender({
 }) {
   /** Digests of the batches whose outcome this instance of the object awaits. */
   const awaited = new Set<Hex>()
-  /** Stores an entry. The position may have closed while its exit was on its way: then only an executed exit counts. */
+  /** Stores an entry. If the position closed while its exit was in flight, only an executed exit counts. */
   const put = (entry: KeeperEntry) => store.put(entry.closedAt === null ? entry : closedEntry(entry, entry.closedAt))
 
   /**
@@ -113,7 +113,7 @@ export function createExitSender({
     const { digest } = batch
     if (awaited.has(digest)) return
     const record = await executor.find(groupOf(batch), digest)
-    if (record === undefined) return store.removeBatch(digest) // it never reached the lane: this cycle decides again
+    if (record === undefined) return store.removeBatch(digest) // it never reached the lane, so this cycle decides again
     if (record.state === 'rejected' || record.state === 'reverted') {
       const { revertData } = record
       return recordOutcome(batch, { state: 'rejected', ...(revertData !== undefined && { data: revertData }) })
@@ -199,7 +199,7 @@ function entryAfter(
   })
 }
 
-/** Batches do not wait for each other, so each is a group of its own. */
+/** Batches do not wait for each other, so each has its own group. */
 const groupOf = ({ positionIds: [first] }: ExitBatch) => `exit:${first}`
 
 /** Returns the refusal to show for an exit that was not executed. */

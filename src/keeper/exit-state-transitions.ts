@@ -17,8 +17,8 @@ export const closedEntry = (entry: KeeperEntry, now: number): KeeperEntry => ({
 })
 
 /**
- * Returns the entry of a position with a due exit: without its deferral, unless the router has deferred it just now or
- * the exit waits for the pool, which is known again only after the next try.
+ * Returns the entry of a position with a due exit: without its deferral, unless the router has just deferred it or the
+ * exit waits for the pool, which only the next attempt can tell.
  */
 export const dueEntry = (entry: KeeperEntry, now: number): KeeperEntry =>
   entry.outcome?.kind === 'deferred' && entry.outcome.reason !== 'poolPrice' && entry.nextTryAt <= now
@@ -27,7 +27,7 @@ export const dueEntry = (entry: KeeperEntry, now: number): KeeperEntry =>
 
 /**
  * Returns the entry of a position without a due exit; the same object if nothing changed. An executed exit stays the
- * outcome until there is more to report than `notReached`.
+ * outcome until there is something other than `notReached` to report.
  */
 export function waitingEntry(entry: KeeperEntry, decision: 'notReached' | Deferral, at: string): KeeperEntry {
   if (decision !== 'notReached') {
@@ -46,7 +46,7 @@ export const executedEntry = (
 ): KeeperEntry => ({
   ...entry,
   ...NOT_TRIED,
-  fingerprint: undefined, // that of before the exit, which a reorg may bring back
+  fingerprint: undefined, // it is from before the exit
   firedRules: outcome.ruleIndex === undefined ? entry.firedRules : outcome.ruleIndex + 1,
   evaluation,
   outcome,
@@ -67,8 +67,8 @@ export function failedEntry(entry: KeeperEntry, { code, error }: RefusalBody, at
 }
 
 /**
- * Returns the entry of an exit that sold a part. The rest is tried again with exponential backoff: meanwhile the pool may
- * be refilled, and the exit's floor widens.
+ * Returns the entry of an exit that sold a part. The rest is tried again with exponential backoff, in which time the
+ * pool may recover and the exit's floor widens.
  */
 export function partlyExecutedEntry(
   entry: KeeperEntry,
@@ -91,7 +91,7 @@ export function poolPriceEntry(entry: KeeperEntry, at: bigint): KeeperEntry {
   const { outcome } = entry
   const { seconds, ...retry } = retryOf(entry)
   const nextTryAt = `${at + seconds}`
-  // The rest of a part that was sold still waits; what was sold is the better news.
+  // The rest of a partly executed exit still waits, but the part that was sold is the more useful outcome to show.
   if (outcome?.kind === 'partlyExecuted') return { ...entry, ...retry, outcome: { ...outcome, nextTryAt } }
   const since = outcome?.kind === 'deferred' && outcome.reason === 'poolPrice' ? outcome.at : `${at}`
   return { ...entry, ...retry, outcome: { kind: 'deferred', at: since, reason: 'poolPrice', nextTryAt } }
@@ -103,7 +103,7 @@ function retryOf({ failures }: KeeperEntry) {
   return { failures: failures + 1, nextTryAt: Date.now() + seconds * 1000, seconds: BigInt(seconds) }
 }
 
-/** Whether a reorg removed an exit, or the part of one, that was recorded before the position was read. */
+/** Whether a reorg removed an exit, or part of one, that was recorded before the position was read. */
 export const isExitUndone = ({ firedRules, outcome }: KeeperEntry, position: WatchedPosition): boolean =>
   (outcome?.kind === 'executed' && position.nextRuleIndex < firedRules) ||
   (outcome?.kind === 'partlyExecuted' &&
@@ -112,8 +112,8 @@ export const isExitUndone = ({ firedRules, outcome }: KeeperEntry, position: Wat
       : position.nextRuleIndex === firedRules && !isExitInProgress(position)))
 
 /**
- * Returns the entry of a position whose exit a reorg removed. The lane sends the keeper's transaction again, so it is not
- * replaced by another one at once.
+ * Returns the entry of a position whose exit a reorg removed. The lane resends the keeper's transaction, so the exit is
+ * not tried again at once.
  */
 export const undoneEntry = (position: WatchedPosition, decimals: number, now: number): KeeperEntry => ({
   ...newEntry(position, decimals),

@@ -10,11 +10,13 @@ export type KeeperEntry = {
   agentId: bigint
   vault: Address
   token: Address
-  /** The prices that may fire a rule. Only the position on the chain says whether they do. */
+  /** The prices that may fire a rule. Only the position on chain decides whether they do. */
   triggers: PriceTriggers
-  /** Whether the position is sold at any price: its owner closes it, or a rule has sold a part of its share. */
+  /** Whether the position is sold at any price, because its owner closes it or a rule has sold a part of its share. */
   sellsAtAnyPrice: boolean
-  /** The position's fingerprint when it was read; undefined if there was none, or if the row is not what was stored. */
+  /**
+   * The position's fingerprint when it was read; undefined if there was none, or if the row's checksum does not match.
+   */
   fingerprint: Hex | undefined
   /** How many rules of the ladder the keeper knows to have fired. */
   firedRules: number
@@ -50,14 +52,14 @@ export const newEntry = (position: WatchedPosition, decimals: number, fingerprin
 
 const isSoldAtAnyPrice = (position: WatchedPosition): boolean => isOwnerClosing(position) || isExitInProgress(position)
 
-/** Returns the entry with what a read position says; the same object if nothing changed. */
+/** Returns the entry updated from a read position; the same object if nothing changed. */
 export function refreshedEntry(
   entry: KeeperEntry,
   position: WatchedPosition,
   decimals: number,
   read?: Hex,
 ): KeeperEntry {
-  // Until an exit is recorded, the row is not what the chain says.
+  // Until an exit is recorded, the row differs from the chain.
   const fingerprint = entry.firedRules === position.nextRuleIndex ? read : undefined
   const { agentId, vault, token, triggers, sellsAtAnyPrice } = newEntry(position, decimals)
   const isSame =

@@ -3,7 +3,7 @@ import type { Hex } from 'viem'
 /** Why an exit waits although nothing has failed. */
 export type Deferral = 'priceStale' | 'marketClosed' | 'tradingPaused'
 
-/** An exit that the pool does not fill, or not completely. It is tried again at `nextTryAt`. */
+/** An exit that the pool does not fill, or fills only in part. It is tried again at `nextTryAt`. */
 type WaitingForPool =
   | {
       kind: 'partlyExecuted'
@@ -12,7 +12,7 @@ type WaitingForPool =
       ruleIndex?: number
       transactionHash: Hex
       usdcOut: string
-      /** What stays due, in the token's base units. */
+      /** The amount that stays due, in the token's base units. */
       tokensLeft: string
       nextTryAt: string
     }

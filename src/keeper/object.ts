@@ -10,17 +10,17 @@ import { type KeeperStore, openKeeperStore } from './store.ts'
 
 /** The interval between the starts of cycles while positions are open. */
 const CYCLE_INTERVAL_MS = 1_000
-/** The pause after a cycle that took longer. */
+/** The pause after a cycle that took longer than that interval. */
 const MIN_PAUSE_MS = 250
-/** How long `runCycle` waits for transactions. Later outcomes are recorded when they come. */
+/** How long `runCycle` waits for transactions. Later outcomes are recorded when they arrive. */
 const OUTCOME_TIMEOUT_MS = 3_000
-/** The interval while none is: positions may also be opened without this service. */
+/** The interval while no position is open: positions may also be opened without this service. */
 const IDLE_INTERVAL_MS = 15_000
 const MAX_BACKOFF_MS = 30_000
 
 /**
- * Fires due exit rules. The alarm runs a cycle about once a second. All that must not be lost is in the store; the alarm
- * and the cron trigger, which arms it, restart the keeper after an eviction.
+ * Fires due exit rules. The alarm runs a cycle about once a second. All durable state is in the store. After an
+ * eviction, the alarm restarts the keeper; the cron trigger arms the alarm.
  */
 export class KeeperObject extends DurableObject<Env> {
   readonly #store: KeeperStore
@@ -90,7 +90,7 @@ export class KeeperObject extends DurableObject<Env> {
     return keeperStatusOf(this.#store, lanes ?? [])
   }
 
-  /** Arms the alarm unless it is armed for an earlier time: a wake during a cycle may have done so. */
+  /** Arms the alarm unless it is armed for an earlier time, for example by a wake during a cycle. */
   async #armBefore(time: number) {
     const armed = await this.ctx.storage.getAlarm()
     if (armed === null || armed > time) await this.ctx.storage.setAlarm(time)

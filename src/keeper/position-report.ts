@@ -5,7 +5,10 @@ import { type KeeperStore, marketKey } from './store.ts'
 /** What the keeper knows about one position. Each part is undefined until there is something to report. */
 export type PositionReport = { evaluation: Evaluation | undefined; outcome: ExitOutcome | undefined }
 
-/** Returns what the keeper knows about a position; undefined if it never saw it or forgot it after it closed. */
+/**
+ * Returns what the keeper knows about a position; undefined if it never saw the position, or deleted its entry after
+ * the position closed.
+ */
 export function findPositionReport(store: KeeperStore, positionId: bigint): PositionReport | undefined {
   const entry = store.entry(positionId)
   if (entry === undefined) return undefined

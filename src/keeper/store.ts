@@ -36,9 +36,9 @@ const CLOSED_RETENTION_MS = 7 * 86_400_000
 const EXIT_WATCH_SECONDS = 60
 /** A position that is read in every cycle, or in turns with others if there are many. */
 const ALWAYS = Number.MAX_SAFE_INTEGER
-/** Positions of each kind that a cycle reads although no price was reached: more would take it too long. */
+/** The most positions of each kind that a cycle reads without a reached price; more would take too long. */
 const MAX_WATCHED = 600
-/** Prices are stored as text of this many digits, which sorts like the numbers. */
+/** Prices are stored as text with this many digits, which sorts like the numbers. */
 const PRICE_DIGITS = 32
 
 const SCHEMA = `
@@ -54,7 +54,7 @@ const SCHEMA = `
   ) WITHOUT ROWID;
 `
 
-/** Version 1 had other names for the table of batches, for the last cycle and for the discriminant of an outcome. */
+/** Version 1 used other names for the table of batches, the last cycle and the discriminant of an outcome. */
 const UPGRADE_FROM_VERSION_1 = `
   ALTER TABLE sending RENAME TO exit_batch;
   UPDATE keeper SET name = 'last_cycle' WHERE name = 'look';
@@ -103,7 +103,7 @@ export function openKeeperStore(sql: SqlStorage) {
 
   const countOpen = () => Number(rows('SELECT count(*) AS count FROM position WHERE closed_at IS NULL')[0]?.count ?? 0)
   let openCount = countOpen()
-  /** The last position that waits for something else than a price and was returned by `watched`. */
+  /** The last position that `watched` returned and that does not wait for a price. */
   let lastWaiting = 0
   const isOpen = (positionId: number) =>
     rows('SELECT 1 FROM position WHERE id = ? AND closed_at IS NULL', positionId).length > 0
@@ -117,11 +117,12 @@ export function openKeeperStore(sql: SqlStorage) {
     setLastCycle: (cycle: LastCycle) => set('last_cycle', JSON.stringify(cycle)),
 
     /**
-     * Returns the entries that a cycle reads whatever the prices are: those that are due or wait for another try, in turns
-     * if they are many, and those that were executed or closed a moment ago. `at` is the chain's time in Unix seconds.
+     * Returns the entries that a cycle reads whatever the prices are: those that are due or wait for another attempt
+     * (in turns if there are many), and those that were executed or closed a moment ago. `at` is the chain's time in
+     * Unix seconds.
      */
     watched(now: number, at: number): KeeperEntry[] {
-      // Named, because SQLite prefers the index of closed_at, which would visit every open position.
+      // The index is named because SQLite prefers that of closed_at, which would visit every open position.
       const waiting = `SELECT * FROM position INDEXED BY position_watched WHERE closed_at IS NULL AND watched_until = ${ALWAYS}`
       const next = rows(`${waiting} AND id > ? ORDER BY id LIMIT ?`, lastWaiting, MAX_WATCHED)
       const fromStart = rows(`${waiting} AND id <= ? ORDER BY id LIMIT ?`, lastWaiting, MAX_WATCHED - next.length)
@@ -140,7 +141,7 @@ export function openKeeperStore(sql: SqlStorage) {
       return [...next, ...fromStart, ...executed, ...closed].map(toEntry)
     },
 
-    /** Returns the next open entries of the sweep, by id, and after the last one those from the start. */
+    /** Returns the next open entries of the sweep, by id; after the last one it starts over. */
     nextOfSweep(limit: number): KeeperEntry[] {
       const last = Number(get('swept') ?? 0)
       const next = rows('SELECT * FROM position WHERE closed_at IS NULL AND id > ? ORDER BY id LIMIT ?', last, limit)
@@ -151,7 +152,7 @@ export function openKeeperStore(sql: SqlStorage) {
       )
       return [...next, ...fromStart].map(toEntry)
     },
-    /** Records where the sweep goes on. At its end, forgets the markets without open positions. */
+    /** Records where the sweep continues. At its end, deletes the markets without open positions. */
     advanceSweep(positionId: bigint) {
       if (positionId <= BigInt(get('swept') ?? 0))
         sql.exec(
@@ -281,7 +282,7 @@ function watchedUntil({ sellsAtAnyPrice, failures, nextTryAt, outcome }: KeeperE
   return outcome.kind === 'executed' ? Number(outcome.at) + EXIT_WATCH_SECONDS : ALWAYS
 }
 
-/** Returns a short hash (FNV-1a) of what a row says about its position, so that a row that changed otherwise is noticed. */
+/** Returns a checksum (FNV-1a) of a row's content, to detect changes that the keeper did not make. */
 function checksumOf({
   agentId,
   vault,

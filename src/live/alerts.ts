@@ -6,28 +6,31 @@ import { readVaultsAndTokens, type VaultsAndTokens } from '../chain/read-vaults-
 import { readCurrentAgents } from '../history/tables/agents.ts'
 import { type OpenPosition, readOpenPositions } from '../history/tables/positions.ts'
 import { readAgentsTradedSince } from '../history/tables/trades.ts'
-import type { TrackConfig } from '../protocol/track-config.ts'
 import type { Trade } from '../protocol/trade-events.ts'
+import type { TrackConfig } from '../protocol/vault-track-config.ts'
 import type { StreamEvent } from './event.ts'
 import type { EventLog } from './store.ts'
 
 const DAY_SECONDS = 86_400
 const RULES = ['drawdown', 'dailyLoss'] as const
 
-/** Activity since the last evaluation: the agents that traded or have another allocation, the tokens with new prices. `timestamp` is the time of the newest block in Unix seconds. */
+/**
+ * Activity since the last evaluation: agents that traded or whose allocation changed, tokens with new prices.
+ * `timestamp` is the time of the newest block in Unix seconds.
+ */
 export type RecentActivity = {
   agentsChanged: ReadonlySet<number>
   tokensPriced: ReadonlySet<Address>
   timestamp: number
 }
 
-/** An alert that became active or inactive, and the events that say so. */
+/** An alert that became active or inactive, and the events to publish. */
 type AlertChange = { alert: string; isActive: boolean; events: StreamEvent[] }
 
 export type Alerts = ReturnType<typeof createAlerts>
 
 /**
- * Watches conditions that no log reports: limits of agents that are breached, and stale prices of tokens they hold. The
+ * Watches conditions that no log reports: breached limits of agents, and stale prices of the tokens they hold. The
  * current state is stored as a flag in the event log, so only changes are emitted, also across restarts.
  */
 export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db: D1Database; eventLog: EventLog }) {
@@ -48,7 +51,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
     }
   }
 
-  /** Forgets the open positions. A reorg may have opened or closed some. */
+  /** Drops the cached open positions. A reorg may have opened or closed some. */
   function reset() {
     positions = undefined
   }
@@ -114,7 +117,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
     const affected = open
       .filter(({ token, vault }) => tokensPriced.has(token) || vaultsWithNewLimits.has(vault))
       .map(({ agentId }) => agentId)
-    // An agent without positions can have lost too much today.
+    // An agent without open positions may still exceed its daily loss.
     const tradedToday = vaultsWithNewLimits.size > 0 ? await readAgentsTradedSince(db, day * DAY_SECONDS) : []
     const breaching = [...eventLog.activeAlerts].flatMap(alert => /^breach (\d+) /.exec(alert)?.[1] ?? []).map(Number)
     const agents = await readCurrentAgents(db, [

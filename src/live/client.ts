@@ -11,7 +11,7 @@ export type EventStreamsClient = {
   /** Opens a stream of server-sent events. Throws EVENT_ID_UNKNOWN, TOO_MANY_STREAMS, TOO_MANY_STREAMS_OF_CLIENT or HISTORY_UNAVAILABLE. */
   open(request: StreamRequest): Promise<ReadableStream<Uint8Array>>
   status(): Promise<EventStreamsStatus>
-  /** Sends the notices to webhooks that failed. Failures are logged. */
+  /** Resends failed notices to webhooks. Failures are logged. */
   retryWebhookNotices(): Promise<void>
 }
 
@@ -19,7 +19,7 @@ export type EventStreamsClient = {
 export const eventLogOf = (namespace: DurableObjectNamespace<EventStreamsObject>, { id }: Pick<Chain, 'id'>) =>
   namespace.getByName(`${id}`)
 
-/** Returns the name of one of the objects that hold the streams of a chain. */
+/** Returns the name of one of a chain's stream shards. */
 export const shardName = ({ id }: Pick<Chain, 'id'>, index: number): string => `${id}:${index}`
 
 /** Returns the chain of a shard's name. */
@@ -33,7 +33,7 @@ export function createEventStreamsClient(
 ): EventStreamsClient {
   const log = () => eventLogOf(logs, chain)
 
-  /** Returns the stream, or why the object refused it. */
+  /** Returns the stream, or why the shard refused it. */
   async function openIn(object: number, opening: StreamOpening): Promise<ReadableStream<Uint8Array> | StreamRefusal> {
     const shard = shards.getByName(shardName(chain, object))
     const response = await shard.fetch('http://streams/', { method: 'POST', body: JSON.stringify(opening) })

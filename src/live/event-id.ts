@@ -1,7 +1,7 @@
 /** Events that do not come from a log are numbered from here within their block, above any log index. */
 export const FIRST_OFF_CHAIN_INDEX = 1_000_000
 
-/** Above every log of a block, below its events that do not come from a log. */
+/** A position above every log of a block and below its events that do not come from a log. */
 export const END_OF_BLOCK = FIRST_OFF_CHAIN_INDEX - 1
 
 /** A position on a branch of the chain. `branch` counts the reorgs before it. */

@@ -22,7 +22,7 @@ export type StreamEvent = {
 
 /**
  * An event in the log. `data` is its JSON; that of a reorg lists every withdrawn event. `loggedAt` is in milliseconds;
- * rows of older deployments have none.
+ * rows of older versions have none.
  */
 export type LoggedEvent = Omit<StreamEvent, 'data'> & {
   seq: number
@@ -46,7 +46,7 @@ export function isSelected(
   return vault === undefined || event.vault === vault
 }
 
-/** Returns an event's JSON for a filter: a reorg lists only the ids of those withdrawn events that the filter selects. */
+/** Returns an event's JSON for a filter: a reorg lists only the ids of the withdrawn events that the filter selects. */
 export function dataFor({ type, data }: Pick<LoggedEvent, 'type' | 'data'>, filter: EventFilter): string {
   if (type !== 'reorg') return data
   const { withdrawn, ...rest } = JSON.parse(data) as { withdrawn: WithdrawnEvent[] }

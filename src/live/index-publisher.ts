@@ -16,7 +16,7 @@ export type PresentOwnerEvent = (event: ContractEvent) => Record<string, unknown
 
 export type IndexPublisher = ReturnType<typeof createIndexPublisher>
 
-/** Copies what the index gains into the event log and publishes it, with the alerts that follow from it. */
+/** Copies new rows of the index into the event log and publishes them, with the alerts they cause. */
 export function createIndexPublisher({
   chain,
   db,
@@ -94,7 +94,9 @@ export function createIndexPublisher({
     if (agentIds.size > 0) onAgentsChanged([...agentIds])
   }
 
-  /** Publishes everything that the index has and the log has not. Throws if the database or the chain is unreachable. */
+  /**
+   * Publishes everything in the index that is not in the log yet. Throws if the database or the chain is unreachable.
+   */
   async function publishChanges(): Promise<void> {
     for (;;) {
       const changes = await readIndexChanges(db, indexKey, eventLog.position())

@@ -5,12 +5,12 @@ const MAX_EVENTS = 512
 /** Characters of JSON. */
 const MAX_DATA = 1024 * 1024
 
-/** A filter's next events, and the row up to which these are all of them. */
+/** A filter's next events, and the row up to which the list is complete. */
 export type EventPage = { events: LoggedEvent[]; through: number }
 
 export type LogWindow = ReturnType<typeof createLogWindow>
 
-/** Holds the newest events that a shard has of the log, without gaps, and how far it has the log. */
+/** Holds the shard's copy of the newest events of the log, without gaps, and how far the shard has read the log. */
 export function createLogWindow() {
   let newest: LogCursor | undefined
   /** The row before the oldest event. */
@@ -26,18 +26,18 @@ export function createLogWindow() {
   }
 
   return {
-    /** Returns the row up to which the shard has the log; undefined if it does not follow the log. */
+    /** Returns the row up to which the shard has read the log; undefined if it does not follow the log. */
     newest: () => newest,
 
     startAt,
 
-    /** Forgets everything, because nobody listens. */
+    /** Drops everything: no stream is open. */
     stop() {
       startAt({ seq: 0, id: '' })
       newest = undefined
     },
 
-    /** Adds what follows, and returns those events that are new. `through` is at least the row of the last event. */
+    /** Adds further events, and returns those that are new. `through` is at least the row of the last event. */
     append(next: readonly LoggedEvent[], through: LogCursor): LoggedEvent[] {
       const reached = newest?.seq ?? 0
       const added = next.filter(({ seq }) => seq > reached)

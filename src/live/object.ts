@@ -21,31 +21,32 @@ import { createWebhookNotices, type WebhookNotices } from './webhook-notices.ts'
 
 /** All shards call `beat` every 15 seconds; one call in this time is enough. */
 const MIN_BEAT_INTERVAL_MS = 14_000
-/** After a failure the index is read again after this time, even if nothing signals a change. */
+/** After a failure the index is read again after this time, even without a signal of a change. */
 const RETRY_MS = 2_000
 /** The minimum time between two catch-ups that mined intents cause. */
 const MIN_CATCH_UP_INTERVAL_MS = 300
 
-/** Where a stream starts: the row after which it does, and the newest row of the log; or why it cannot. */
+/** Where a stream starts: the row before its first event and the newest row of the log; or why it cannot start. */
 export type StreamStart =
   | { after: number; newest: LogCursor }
   | { code: Extract<StreamRefusal, 'EVENT_ID_UNKNOWN' | 'HISTORY_UNAVAILABLE'> }
 
 /**
- * The number of open streams, the block up to which the event log is complete (undefined before it starts), and whether the
- * last attempt to publish what the index has failed.
+ * The number of open streams, the block up to which the event log is complete (undefined before it starts), and whether
+ * the last attempt to publish from the index failed.
  */
 export type EventStreamsStatus = { streams: number; block: number | undefined; isFailing: boolean }
 
 /**
- * Holds the event log of a deployment and feeds the shards, which hold the streams. Each event is written to the log before
- * it is sent, in one order for all streams, so a client resumes exactly after the event whose id it names. Trades come from
- * the index after they were committed there, intents from the executor's lanes, alerts from reads of the chain.
+ * Holds the event log of a deployment and feeds the shards, which hold the streams. Each event is written to the log
+ * before it is sent, in one order for all streams, so a client resumes exactly after the event whose id it sends.
+ * Trades come from the index after their commit there, intents from the executor's lanes, alerts from reads of the
+ * chain.
  */
 export abstract class EventStreamsObject extends DurableObject<Env> {
   protected abstract readonly presentTrade: PresentTrade
   protected abstract readonly presentOwnerEvent: PresentOwnerEvent
-  /** Returns an intent as the API shows it; undefined for an intent that no agent has signed. */
+  /** Returns an intent as the API shows it; undefined if no agent signed it. */
   protected abstract readonly presentIntent: (record: IntentRecord) => Record<string, unknown> | undefined
   /** Called with the agents whose positions or risk have changed. */
   protected abstract readonly onAgentsChanged: (agentIds: number[]) => void
@@ -75,7 +76,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
 
   /** Finds where a stream starts, and feeds its shard from now on. */
   async follow(shard: string, lastEventId: string | undefined): Promise<StreamStart> {
-    // A list of trades reads ahead of the index, so the event of its newest trade may not be in the log yet.
+    // Lists of trades read beyond the index, so the event of the newest trade may not be in the log yet.
     if (this.#resolve(lastEventId) === 'ahead' && !(await this.#catchUp())) return { code: 'HISTORY_UNAVAILABLE' }
     const after = this.#resolve(lastEventId)
     if (after === 'ahead' || after === 'unknown') return { code: 'EVENT_ID_UNKNOWN' }
@@ -83,17 +84,17 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     return { after, newest: this.#eventLog.newest() }
   }
 
-  /** Feeds a shard, which calls this regularly, from now on. Returns the newest row of the log. */
+  /** Feeds a shard from now on; shards call this regularly. Returns the newest row of the log. */
   beat(shard: string): LogCursor {
     this.#feed.register(shard)
     if (Date.now() - this.#beatenAt >= MIN_BEAT_INTERVAL_MS) {
       this.#beatenAt = Date.now()
-      this.ctx.waitUntil(this.advance()) // prices grow stale even if nothing happens on chain
+      this.ctx.waitUntil(this.advance()) // prices go stale even if nothing happens on chain
     }
     return this.#eventLog.newest()
   }
 
-  /** Returns a filter's next events after a row, in order, and the row up to which these are all of them. */
+  /** Returns a filter's next events after a row, in order, and the row up to which the list is complete. */
   readEvents(filter: EventFilter, after: number, limit: number): { events: LoggedEvent[]; through: LogCursor } {
     const { events, through } = this.#eventLog.page(filter, after, limit)
     return { events, through: { seq: through, id: this.#eventLog.idAt(through) ?? this.#eventLog.newest().id } }
@@ -110,7 +111,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     }
   }
 
-  /** Publishes what the index has and the log has not. Returns whether the log has started. */
+  /** Publishes everything in the index that is not in the log yet. Returns whether the log has started. */
   async advance(): Promise<boolean> {
     this.#hasUnreadChanges = true
     this.#publishing ??= this.#publishChanges().finally(() => {
@@ -121,7 +122,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   }
 
   /**
-   * Withdraws every event, with a reorg that has no common ancestor, so that clients read everything again. The log starts
+   * Withdraws every event with a reorg without a common ancestor, so that clients read everything again. The log starts
    * again once the index has reached the head.
    */
   async restart(): Promise<void> {
@@ -168,7 +169,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     return this.#webhookNotices.setCount(agentId, count, max) ? this.#eventLog.newest() : undefined
   }
 
-  /** Sends the notices to webhooks that failed. */
+  /** Resends failed notices to webhooks. */
   async retryWebhookNotices(): Promise<void> {
     await this.#webhookNotices.send()
   }
@@ -179,7 +180,10 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     this.ctx.waitUntil(this.#webhookNotices.send())
   }
 
-  /** Whether the log follows the index: not before it starts, nor between a restart and the head. */
+  /**
+   * Whether the log follows the index. False before its first start, and after a replay until the index reaches the
+   * head.
+   */
   #hasStarted(): boolean {
     return (this.#eventLog.position()?.block ?? -1) >= 0
   }
@@ -203,7 +207,10 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     }
   }
 
-  /** Makes the indexer read the chain now. Returns whether it did and the log has started. Calls during a read share it. */
+  /**
+   * Makes the indexer read the chain now. Returns whether that succeeded and the log has started. Concurrent calls
+   * share one read.
+   */
   #catchUp(): Promise<boolean> {
     this.#reading ??= this.#readIndex().finally(() => {
       this.#reading = undefined

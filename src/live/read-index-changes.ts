@@ -4,14 +4,14 @@ import { type TradeRow, toTrade } from '../history/tables/trades.ts'
 import type { Trade } from '../protocol/trade-events.ts'
 import type { IndexPosition, IndexReorg } from './store.ts'
 
-/** What the index has and the event log has not. */
+/** Changes in the index that are not in the event log yet. */
 export type IndexChanges =
   /** The log has not started; it starts at this block. */
   | { kind: 'start'; block: number; hash: Hex; reorg: number }
   | { kind: 'reorgs'; reorgs: IndexReorg[] }
   /**
-   * Trades, what owners did, the agents whose allocation or track changed, and the tokens with new prices. `isComplete` is false
-   * if more trades or events follow.
+   * Trades, events of owners, agents whose allocation or track changed, and tokens with new prices. `isComplete` is
+   * false if more trades or events follow.
    */
   | {
       kind: 'events'
@@ -39,14 +39,14 @@ export async function readIndexChanges(
   position: IndexPosition | undefined,
 ): Promise<IndexChanges | undefined> {
   const { block = -1, logIndex = 0, reorg = 0 } = position ?? {}
-  const session = db.withSession('first-primary') // a replica could miss what was written a moment ago
+  const session = db.withSession('first-primary') // a replica may lack the latest writes
   const [cursors, reorgs, ownBlock, trades, owners, reallocated, prices] = await session
     .batch<Record<string, unknown>>([
       session.prepare('SELECT scope, block, hash, timestamp, head, (SELECT max(id) FROM reorgs) AS reorg FROM cursor'),
       session.prepare('SELECT id, ancestor, lost FROM reorgs WHERE id > ?1 ORDER BY id').bind(reorg),
       session.prepare('SELECT hash FROM blocks WHERE number = ?1').bind(block),
       session
-        // Rows above the cursor are left over from before it was dropped; they are written again below it.
+        // Rows above the cursor are leftovers from before the cursor was dropped; the indexer writes them again.
         .prepare(
           `SELECT * FROM trades WHERE (block, log_index) > (?1, ?2) AND block <= (SELECT block FROM cursor)
           ORDER BY block, log_index LIMIT ?3`,
@@ -79,12 +79,12 @@ export async function readIndexChanges(
   }
   if (reorgs && reorgs.results.length > 0) return { kind: 'reorgs', reorgs: reorgs.results as IndexReorg[] }
   const hash = ownBlock?.results[0]?.hash
-  // The index was refilled without a reorg row, so nothing that was sent belongs to this chain.
+  // The index was rebuilt without a reorg row, so no sent event belongs to this chain.
   if (cursor.block < block || (position.hash !== undefined && hash !== undefined && hash !== position.hash))
     return { kind: 'reorgs', reorgs: [{ id: reorg, ancestor: -1, lost: block }] }
   const tradeRows = (trades?.results ?? []) as TradeRow[]
   const eventRows = (owners?.results ?? []) as EventRow[]
-  // A full list ends before the others may: what is above its end comes with the next read.
+  // If one list is full, the others are cut at its end; the rest comes with the next read.
   const full = [tradeRows, eventRows].filter(({ length }) => length === ROWS_PER_READ)
   const ends = full.flatMap(rows => rows.at(-1) ?? [])
   const isRead = (row: LogRow) => ends.every(end => compareRows(row, end) <= 0)
@@ -101,7 +101,7 @@ export async function readIndexChanges(
   }
 }
 
-/** What changes who controls an agent, or what its owner lets it do. */
+/** Events that change who controls an agent, or what its owner allows. */
 const OWNER_EVENT_NAMES = [
   'MandateUpdated',
   'BuyingStopped',
@@ -115,7 +115,7 @@ const OWNER_EVENT_NAMES = [
   .map(name => `'${name}'`)
   .join()
 
-/** What changes the allocation or the track of an agent, to which its limits are relative. */
+/** Events that change an agent's allocation or track, on which its limits depend. */
 const REALLOCATION_EVENT_NAMES = ['AllocationCapUpdated', 'AllocationStatusUpdated', 'AgentPromoted']
   .map(name => `'${name}'`)
   .join()
@@ -133,7 +133,7 @@ type CursorWithReorg = {
   reorg: number | null
 }
 
-/** A database without tables is an index that was never written. */
+/** A database without tables is an empty index. */
 function emptyIfNoTables(error: unknown): [] {
   if (error instanceof Error && /no such table/.test(error.message)) return []
   throw error

@@ -4,11 +4,14 @@ import type { EventLog, LogCursor } from './store.ts'
 /** An event as a filter shows it, and the cursor after it. */
 export type SelectedEvent = Pick<LoggedEvent, 'id' | 'type' | 'data' | 'loggedAt'> & { cursor: LogCursor }
 
-/** What follows a cursor. */
+/** The result of a read after a cursor. */
 export type LogPage =
-  /** The next events in order. `cursor` is behind all of them; `isComplete` is false if more follow. */
+  /** The next events in order. `cursor` is the position after them; `isComplete` is false if more follow. */
   | { kind: 'events'; events: SelectedEvent[]; cursor: LogCursor; isComplete: boolean }
-  /** The log no longer has the cursor's row: events were deleted, or the log is another one. It goes on at `cursor`. */
+  /**
+   * The log no longer has the cursor's row: events were deleted, or the log was replaced. Reading continues at
+   * `cursor`.
+   */
   | { kind: 'gap'; cursor: LogCursor; loggedAt: number | undefined }
 
 /** Reads a filter's events after a cursor, like a stream that resumes there. */

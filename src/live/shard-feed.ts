@@ -7,7 +7,7 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS listening_shard (name TEXT PRIMARY KEY) WITHOUT ROWID;
 `
 const PUSH_TIMEOUT_MS = 10_000
-/** A shard with more events to come reads them from the log. */
+/** The most events per push. A shard that lacks more reads them from the log. */
 const MAX_PENDING = 1_000
 
 /** Consecutive events of the log. `after` is the row before the first of them. */
@@ -17,7 +17,7 @@ export type LogBatch = { after: number; events: LoggedEvent[] }
 type Push = (shard: string, batch: LogBatch) => Promise<number>
 
 type Listener = {
-  /** How often the shard registered. A shard that registers during a push keeps being fed. */
+  /** How often the shard registered. A shard that registers during a push stays registered. */
   registrations: number
   pending: LoggedEvent[]
   isSending: boolean
@@ -27,7 +27,7 @@ export type ShardFeed = ReturnType<typeof createShardFeed>
 
 /**
  * Sends new events of the log to the shards that have streams: one call at a time to each, with everything logged since
- * the last one. A call that failed is not repeated: the shard notices the gap and reads the log.
+ * the last call. A failed call is not repeated: the shard notices the gap and reads the log.
  */
 export function createShardFeed(sql: SqlStorage, push: Push) {
   sql.exec(SCHEMA)

@@ -12,8 +12,8 @@ const HEARTBEAT_MS = 15_000
 const EVENTS_PER_READ = 200
 
 /**
- * Holds some of the open streams of a deployment. The object with the event log sends it each event once; what it missed
- * it reads from the log, so all shards send the same events with the same ids in the same order.
+ * Holds some of the open streams of a deployment. The object with the event log pushes each event once; the shard reads
+ * missed events from the log, so all shards send the same events with the same ids in the same order.
  */
 export class EventStreamShardObject extends DurableObject<Env> {
   readonly #window = createLogWindow()
@@ -24,7 +24,7 @@ export class EventStreamShardObject extends DurableObject<Env> {
       return { events, through: through.seq }
     },
   })
-  /** The row that the log is known to have. */
+  /** The newest row that the log is known to have. */
   #target = 0
   #isCatchingUp = false
   #heartbeat: ReturnType<typeof setInterval> | undefined
@@ -77,7 +77,7 @@ export class EventStreamShardObject extends DurableObject<Env> {
     this.#subscribers.publish(this.#window.append(events, { seq, id }))
   }
 
-  /** Reads the log up to a row that it is known to have, if the pushes did not bring it. Failures are logged. */
+  /** Reads the log up to a row that it is known to have, if no push brought it. Failures are logged. */
   #reach({ seq }: LogCursor) {
     this.#target = Math.max(this.#target, seq)
     if (this.#isComplete()) return
@@ -121,7 +121,10 @@ export class EventStreamShardObject extends DurableObject<Env> {
     }
   }
 
-  /** Ends all streams if the log has fewer rows than before, because an older state of it was restored. Clients resume. */
+  /**
+   * Ends all streams if the log has fewer rows than before, which means that an older state was restored. Clients
+   * resume.
+   */
   #startOverIfRestored(known: LogCursor | undefined, { seq }: LogCursor) {
     if (known === undefined || seq >= known.seq) return
     this.#window.stop()

@@ -10,7 +10,7 @@ export type IndexPosition = {
   hash: Hex | undefined
   /** The newest reorg of the index that the log has. */
   reorg: number
-  /** How many reorgs the log has. */
+  /** The number of reorgs in the log. */
   branch: number
   /** The highest block that any of them withdrew; -1 before the first. */
   highestLost: number
@@ -19,7 +19,7 @@ export type IndexPosition = {
 /** A reorg of the index: the blocks from `ancestor + 1` to `lost` were withdrawn. An ancestor of -1 withdraws all. */
 export type IndexReorg = { id: number; ancestor: number; lost: number }
 
-/** How far an event that a list of trades shows can be ahead of the log. Ids further ahead cause no reads. */
+/** How many blocks an event in a list of trades can be ahead of the log. Ids further ahead cause no reads. */
 const MAX_BLOCKS_AHEAD = 1_000
 
 export type EventLog = ReturnType<typeof openEventLog>
@@ -27,7 +27,7 @@ export type EventLog = ReturnType<typeof openEventLog>
 /** How many events can be resumed from. Older ones are deleted. */
 const MAX_EVENTS = 500_000
 const TRIM_INTERVAL = 1_000
-/** How many withdrawn events a reorg lists, the newest. A client discards the others by `commonAncestor`. */
+/** How many withdrawn events a reorg lists: the newest ones. A client discards the others by `commonAncestor`. */
 const MAX_WITHDRAWN = 10_000
 /** Type of the first row. Nothing was sent before it, and it is not sent either. */
 const START = 'start'
@@ -48,7 +48,7 @@ const SCHEMA = `
 
 type SqlRow = Record<string, SqlStorageValue>
 
-/** A row of the log. Who names it has everything up to it. */
+/** A row of the log. A client that sends its id has everything up to it. */
 export type LogCursor = { seq: number; id: string }
 
 /** Creates the tables. Logs of the first version have no times. */
@@ -59,9 +59,9 @@ function migrate(sql: SqlStorage): void {
 }
 
 /**
- * Opens the log of everything sent to streams, in one order for all of them. Rows never move, so a stream resumes exactly
- * after the row it names. Every method is synchronous: what one turn of the event loop writes is stored completely or not
- * at all.
+ * Opens the log of everything sent to streams, in one order for all of them. Rows never move, so a stream resumes
+ * exactly after the row it names. Every method is synchronous: the writes of one turn of the event loop are stored
+ * completely or not at all.
  */
 export function openEventLog(sql: SqlStorage) {
   migrate(sql)
@@ -206,8 +206,8 @@ export function openEventLog(sql: SqlStorage) {
     },
 
     /**
-     * Returns the `seq` after which a client with this id resumes; `ahead` if the log has not reached the id, `unknown` if
-     * the id was never given or its event was deleted.
+     * Returns the `seq` after which a client with this id resumes; `ahead` if the log has not reached the id, `unknown`
+     * if the id was never assigned or its event was deleted.
      */
     resolve(id: string): number | 'ahead' | 'unknown' {
       const { block, index, branch } = parseEventId(id)
@@ -231,7 +231,7 @@ export function openEventLog(sql: SqlStorage) {
       return next ? (next.seq as number) - 1 : (newest?.seq ?? 0)
     },
 
-    /** Returns a filter's next events after a row, in order, and the row up to which these are all of them. */
+    /** Returns a filter's next events after a row, in order, and the row up to which the list is complete. */
     page({ agentId, vault }: EventFilter, after: number, limit: number): { events: LoggedEvent[]; through: number } {
       const [condition, value] =
         agentId !== undefined

@@ -1,12 +1,15 @@
-/** How many streams of one client an object holds, unless all objects together could not hold what the client may open. */
+/**
+ * How many streams of one client an object holds. It holds more if all objects together could not reach the client's
+ * maximum otherwise.
+ */
 const STREAMS_PER_PLACE = 250
 
 /** An object that may hold streams of a client, and how many of them. */
 export type StreamPlace = { object: number; maxStreams: number }
 
 /**
- * Returns the objects that may hold a client's streams. They follow from its address, so each object counts by itself and
- * the client still has at most `maxStreams` in all of them.
+ * Returns the objects that may hold a client's streams. They follow from its address, so each object counts by itself,
+ * and the client has at most `maxStreams` in all of them together.
  */
 export function streamPlacesOf(client: string, maxStreams: number, objects: number): StreamPlace[] {
   const count = Math.min(objects, Math.ceil(maxStreams / STREAMS_PER_PLACE))

@@ -11,14 +11,14 @@ const CLIENT_RETRY_MS = 1_000
 /** More streams might not fit into the memory of one object. */
 export const MAX_STREAMS_PER_OBJECT = 3_000
 
-/** A place for a stream, which is counted from before it opens until it is closed. */
+/** A place for a stream, which counts from before the stream opens until it closes. */
 type Seat = { leave(): void }
 
 type Subscriber = {
   filter: EventFilter
   seat: Seat
   controller: ReadableStreamDefaultController<Uint8Array>
-  /** The row of the log up to which everything that the filter selects was sent. */
+  /** The row of the log up to which all events of the filter were sent. */
   sentThrough: number
   /** Whether the stream reads from the log instead of getting published events. */
   isBehind: boolean

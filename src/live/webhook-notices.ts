@@ -8,14 +8,16 @@ const SCHEMA = `
   );
 `
 const NOTICES_AT_A_TIME = 50
-/** A Worker may send about a thousand requests in one go; the rest waits for the next event or the cron trigger. */
+/**
+ * A Worker may make about a thousand requests per invocation; the rest waits for the next event or the cron trigger.
+ */
 const MAX_NOTICES_PER_RUN = 500
 
 export type WebhookNotices = ReturnType<typeof createWebhookNotices>
 
 /**
- * Tells the objects that deliver webhooks that the log has new events of their agents. A notice carries no event: the
- * object reads the log itself, so a slow receiver never slows the log. A notice that failed is stored and sent again.
+ * Notifies the objects that deliver webhooks of new events of their agents. A notice carries no event: the object reads
+ * the log itself, so a slow receiver never slows the log. A failed notice is stored and resent.
  */
 export function createWebhookNotices(sql: SqlStorage, notify: (agentId: number) => Promise<void>) {
   sql.exec(SCHEMA)
@@ -42,7 +44,7 @@ export function createWebhookNotices(sql: SqlStorage, notify: (agentId: number) 
     } catch (error) {
       return logFailure('webhook notice failure', error)
     }
-    if (pending.get(agentId) !== marks) return send(agentId) // an event was logged after the object was told
+    if (pending.get(agentId) !== marks) return send(agentId) // an event was logged after the notice
     pending.delete(agentId)
     sql.exec('UPDATE webhook_agent SET is_pending = 0 WHERE agent = ?', agentId)
   }
@@ -83,7 +85,7 @@ export function createWebhookNotices(sql: SqlStorage, notify: (agentId: number) 
       return true
     },
 
-    /** Stores which agents have webhooks that select the events. Call it in the turn that logs them. */
+    /** Stores notices for agents with webhooks that select the events. Call it in the turn that logs them. */
     mark(events: readonly LoggedEvent[]) {
       if (webhooksOf.size === 0) return
       for (const { type, agentId } of events)
@@ -91,7 +93,7 @@ export function createWebhookNotices(sql: SqlStorage, notify: (agentId: number) 
         else if (agentId !== undefined && webhooksOf.has(agentId)) mark(agentId)
     },
 
-    /** Sends the pending notices. Calls while it does share it. */
+    /** Sends the pending notices. Concurrent calls share one run. */
     send(): Promise<void> {
       if (pending.size === 0) return Promise.resolve()
       sending ??= sendPending().finally(() => {

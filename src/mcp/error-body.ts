@@ -2,7 +2,7 @@ import type { ServerContext } from '@modelcontextprotocol/server'
 import { logRefusal } from '../errors/log-refusal.ts'
 import { toRefusal } from '../errors/refuse.ts'
 import { count } from '../metrics/recorder.ts'
-import { toolRemedy } from './tool-texts.ts'
+import { toolRemedy } from './replace-endpoints-with-tools.ts'
 
 const REQUEST_ID = /^[\w=-]{1,255}$/
 

@@ -1,6 +1,6 @@
 import { type GetPromptResult, type Prompt, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { prompts } from '../operations/prompts.ts'
-import { namingTools } from './tool-texts.ts'
+import { namingTools } from './replace-endpoints-with-tools.ts'
 
 export const listedPrompts: Prompt[] = Object.entries(prompts).map(([name, prompt]) => ({
   name,

@@ -12,10 +12,10 @@ import type { JsonOperation, Operation, ResourceDefinition } from '../operations
 import { readSigningReference } from '../operations/signing-reference.ts'
 import { contractCodes } from '../protocol/contract-error-refusals.ts'
 import { measureCall } from './call-metrics.ts'
-import { inClientTurn, withClientOf } from './client-turn.ts'
+import { inClientTurn, withClientOf } from './client-limits.ts'
 import { errorBodyOf } from './error-body.ts'
+import { responseForTools, toolRemedy } from './replace-endpoints-with-tools.ts'
 import { listedSkillFiles, readSkillFile } from './skills.ts'
-import { responseForTools, toolRemedy } from './tool-texts.ts'
 
 const mimeType = 'application/json'
 

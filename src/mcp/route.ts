@@ -8,12 +8,12 @@ import {
 import { count } from '../metrics/recorder.ts'
 import { toolSets } from '../operations/operation.ts'
 import { type RateLimitCount, type RateLimits, rateLimited, rateLimitFields } from '../rate-limits.ts'
+import { createSessionOffers, hasRequestId } from './answer-initialize.ts'
 import { connectPage, isPageRequest } from './connect-page.ts'
 import { countMessages, countStream } from './count-messages.ts'
 import { rpcError, sessionNotFound } from './json-rpc-errors.ts'
 import type { ServerFactory } from './server-types.ts'
 import { parseSessionId } from './session-id.ts'
-import { createSessionOffers, hasRequestId } from './session-offer.ts'
 import { hubOf } from './subscription-hub-object.ts'
 import { unknownToolSets } from './tools.ts'
 

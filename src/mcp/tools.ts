@@ -20,12 +20,12 @@ import {
   toolSets,
 } from '../operations/operation.ts'
 import { measureCall } from './call-metrics.ts'
-import { inClientTurn, withClientOf } from './client-turn.ts'
+import { inClientTurn, withClientOf } from './client-limits.ts'
 import { errorBodyOf } from './error-body.ts'
 import { paymentMeta, paymentOf } from './payment-meta.ts'
 import { withProgress } from './progress.ts'
+import { responseForTools } from './replace-endpoints-with-tools.ts'
 import { inputSchema, outputSchemas } from './tool-schemas.ts'
-import { responseForTools } from './tool-texts.ts'
 
 type ToolOperation = JsonOperation & { tool: ToolDefinition }
 const toolOperations = (operations as readonly Operation[]).filter(

@@ -1,8 +1,8 @@
 import { getAgent } from '../chain/agents.ts'
 import { agentParams } from '../resources/agent.ts'
 import { gasQuota, presentGasQuotas } from '../resources/gas-quota.ts'
-import { gasUseOfAgent } from './agent-gas-use.ts'
 import { defineOperation } from './define-operation.ts'
+import { gasUseOfAgent } from './gas-budget-check.ts'
 
 export const getGasQuota = defineOperation(
   {

@@ -10,7 +10,7 @@ import { address, deadline } from '../resources/primitives.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
 import { parseUsdc } from '../resources/usdc-amount.ts'
 import { defineOperation } from './define-operation.ts'
-import { quoteOwnerMessage, readAgentControl, relayOwnerMessage } from './owner-messages.ts'
+import { quoteOwnerMessage, readAgentControl, relayOwnerMessage } from './quote-and-relay-owner-message.ts'
 
 export const getMandate = defineOperation(
   {

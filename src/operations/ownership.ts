@@ -7,7 +7,7 @@ import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-messa
 import { address, deadline } from '../resources/primitives.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
-import { ownerOf, quoteOwnerMessage, relayOwnerMessage } from './owner-messages.ts'
+import { ownerOf, quoteOwnerMessage, relayOwnerMessage } from './quote-and-relay-owner-message.ts'
 
 const newOwner = address.meta({
   description: 'To whom the agent is offered; the zero address withdraws the offer',

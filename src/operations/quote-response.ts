@@ -9,7 +9,7 @@ import { presentAsOf } from '../resources/primitives.ts'
 import { presentCheck } from '../resources/router-check.ts'
 import { presentTradePolicy } from '../resources/trade-policy.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
-import { gasBudgetChecks } from './agent-gas-use.ts'
+import { gasBudgetChecks } from './gas-budget-check.ts'
 import { intakeCheck } from './intake-check.ts'
 import { marketClosedTexts } from './market-closed-texts.ts'
 

@@ -5,7 +5,7 @@ import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-messa
 import { agentId, deadline } from '../resources/primitives.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
-import { quoteOwnerMessage, relayOwnerMessage } from './owner-messages.ts'
+import { quoteOwnerMessage, relayOwnerMessage } from './quote-and-relay-owner-message.ts'
 
 const action = z.enum(['reduceOnly', 'flatten']).meta({
   description:

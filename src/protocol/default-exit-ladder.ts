@@ -1,7 +1,7 @@
 import { TriggerType } from './enums.ts'
 import { FULL_EXIT_BPS } from './exit-ladder-validation.ts'
 import type { ExitRule } from './exit-rule.ts'
-import type { ExitBounds } from './track-config.ts'
+import type { ExitBounds } from './vault-track-config.ts'
 
 const DEFAULT_STOP_LOSS_BPS = 800n
 const DEFAULT_TAKE_PROFIT_BPS = 1_500n

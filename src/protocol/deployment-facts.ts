@@ -1,7 +1,7 @@
 import type { Address, Hex } from 'viem'
-import type { RoleName } from './powers.ts'
-import type { TrackConfig } from './track-config.ts'
+import type { RoleName } from './role-powers.ts'
 import type { Domain } from './typed-data.ts'
+import type { TrackConfig } from './vault-track-config.ts'
 import type { WiringRule } from './wiring.ts'
 
 /** What an account of the service is for. */

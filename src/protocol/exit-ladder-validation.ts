@@ -1,7 +1,7 @@
 import { TriggerType } from './enums.ts'
 import type { ExitRule } from './exit-rule.ts'
 import { MAX_TRIGGER_BPS } from './exit-triggers.ts'
-import type { ExitBounds } from './track-config.ts'
+import type { ExitBounds } from './vault-track-config.ts'
 
 /** The position manager stores at most this many rules per position, fired ones included. */
 const MAX_RULES = 5

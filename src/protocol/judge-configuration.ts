@@ -56,3 +56,41 @@ export function judgeConfiguration(config: Config): Finding[] {
     )
   return found.length > 0 ? found : [ok('variables', 'All variables are set and usable.')]
 }
+
+/** Judges whether new agents can register. */
+export const judgeRegistry = (isPaused: boolean): Finding =>
+  isPaused
+    ? findingsOf('registry').warning('AgentRegistry', 'The agent registry is paused.', 'ats admin resume registry')
+    : findingsOf('registry').ok('AgentRegistry', 'The agent registry is open.')
+
+/**
+ * Judges the block from which the index reads. `firstEvents` are the blocks of the first event of each contract at or
+ * after it; undefined for a contract that has none, which was deployed before.
+ */
+export function judgeStartBlock(
+  startBlock: bigint,
+  head: bigint,
+  firstEvents: readonly { contract: string; block: bigint | undefined }[],
+): Finding {
+  const { ok, warning, wrong } = findingsOf('start block')
+  const [earliest] = firstEvents.flatMap(({ block }) => block ?? []).sort((a, b) => (a < b ? -1 : 1))
+  const fix = 'set START_BLOCK to `deployedAtBlock` of the deployment file, then ats admin replay'
+  if (startBlock > head) return wrong('START_BLOCK', `START_BLOCK is ${startBlock}; the newest block is ${head}.`, fix)
+  const missed = firstEvents.filter(({ block }) => block === undefined).map(({ contract }) => contract)
+  if (missed.length > 0)
+    return wrong(
+      'START_BLOCK',
+      `START_BLOCK ${startBlock} is after the deployment of ${missed.join(', ')}, so the index misses events.`,
+      fix,
+    )
+  if (earliest !== undefined && earliest - startBlock > MAX_EARLY_BLOCKS)
+    return warning(
+      'START_BLOCK',
+      `START_BLOCK ${startBlock} is ${earliest - startBlock} blocks before the deployment, which the index reads for nothing.`,
+      `set START_BLOCK to ${earliest}`,
+    )
+  return ok('START_BLOCK', `START_BLOCK ${startBlock} is at or shortly before the deployment.`)
+}
+
+/** An index reads that many empty blocks in a few requests. */
+const MAX_EARLY_BLOCKS = 1_000_000n

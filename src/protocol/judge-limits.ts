@@ -1,11 +1,8 @@
-import { type Address, encodeAbiParameters, type Hex, keccak256, stringToBytes, zeroAddress } from 'viem'
 import type { DeploymentFacts, PolicyLimits, PriceCheckFact, TrackFact, VaultPolicyFact } from './deployment-facts.ts'
 import { CapitalMode, Track } from './enums.ts'
 import { type Finding, findingsOf } from './finding.ts'
 
 const policy = findingsOf('policy')
-const fees = findingsOf('fee')
-const domains = findingsOf('signing domain')
 
 /** Beyond these, a limit hardly limits. */
 const MAX_ENTRY_SLIPPAGE_BPS = 300
@@ -130,61 +127,4 @@ function judgeVaultPolicy({ vault, holdingTime, maxMoveBps, liquidityPaused }: V
     ),
   ]
   return toFindings(vault, faults, `${vault} makes and redeems shares within the usual limits.`)
-}
-
-const DOMAIN_TYPE = 'EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)'
-
-/** Returns the domain separator of EIP-712. */
-export const domainSeparator = (name: string, version: string, chainId: number, contract: Address): Hex =>
-  keccak256(
-    encodeAbiParameters(
-      [{ type: 'bytes32' }, { type: 'bytes32' }, { type: 'bytes32' }, { type: 'uint256' }, { type: 'address' }],
-      [
-        keccak256(stringToBytes(DOMAIN_TYPE)),
-        keccak256(stringToBytes(name)),
-        keccak256(stringToBytes(version)),
-        BigInt(chainId),
-        contract,
-      ],
-    ),
-  )
-
-/** How fees are paid over x402 on the deployment's own chain. */
-export type FeePayment = { assetName: string; assetVersion: string; asset: Address | undefined }
-
-/** Judges the registration fee, and whether payers can sign for its asset. `payment` is undefined without x402. */
-export function judgeFee(
-  { fee, chainId, contracts }: DeploymentFacts,
-  payment: FeePayment | undefined,
-  isEmbedded: boolean,
-): Finding[] {
-  if (fee === undefined)
-    return [fees.wrong('FeeManager', 'FeeManager states no registration fee.', 'correct FeeManager in CONTRACTS')]
-  const found: Finding[] = []
-  if (fee.treasury === zeroAddress)
-    found.push(
-      fees.wrong('treasury', 'FeeManager has no treasury.', `ats admin call 'FeeManager.setTreasury("<account>")'`),
-    )
-  if (fee.amount === 0n && !isEmbedded)
-    found.push(
-      fees.warning(
-        'registration',
-        'Registration is free, so strangers can fill the vaults with agents.',
-        `ats admin call 'FeeManager.setRegistrationFee("1000000")'`,
-      ),
-    )
-  else found.push(fees.ok('registration', `A registration costs ${fee.amount} base units of ${fee.asset}.`))
-  const asset = payment?.asset ?? fee.asset
-  if (payment === undefined || asset !== contracts.USDC || fee.assetDomainSeparator === undefined) return found
-  const expected = domainSeparator(payment.assetName, payment.assetVersion, chainId, asset)
-  if (expected === fee.assetDomainSeparator)
-    return [...found, domains.ok('USDC', `USDC signs as ${payment.assetName} ${payment.assetVersion}.`)]
-  return [
-    ...found,
-    domains.wrong(
-      'USDC',
-      `USDC does not sign as ${payment.assetName} version ${payment.assetVersion}, so no fee can be paid over x402.`,
-      `set X402_ASSET_NAME${fee.assetName && fee.assetName !== payment.assetName ? ` to ${fee.assetName}` : ''} and X402_ASSET_VERSION to those of ${asset}`,
-    ),
-  ]
 }

@@ -1,4 +1,4 @@
-import type { TrackConfig } from './track-config.ts'
+import type { TrackConfig } from './vault-track-config.ts'
 
 const BPS = 10_000n
 

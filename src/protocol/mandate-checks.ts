@@ -1,10 +1,10 @@
 import type { Code } from '../errors/catalogue.ts'
 import type { Check } from './check.ts'
+import { protectsAsWellAs } from './compare-stop-losses.ts'
 import { riskLimits } from './compute-risk-limits.ts'
 import { MandateMode } from './enums.ts'
 import type { ExitRule } from './exit-rule.ts'
 import type { TradingTerms } from './router-check-inputs.ts'
-import { protectsAsWellAs } from './stop-loss-protection.ts'
 
 // What the mandate of the agent's owner allows. There are no checks where the contracts know no mandates.
 

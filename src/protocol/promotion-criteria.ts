@@ -1,5 +1,5 @@
 import { AgentStatus, Track } from './enums.ts'
-import type { TrackConfig } from './track-config.ts'
+import type { TrackConfig } from './vault-track-config.ts'
 
 /** The criteria of an agent's promotion to the next track, as `criteriaOf` of the PromotionCriteria returns them. */
 export type PromotionCriteria = {

@@ -3,8 +3,8 @@ import type { LadderBounds } from './exit-ladder-validation.ts'
 import type { Mandate } from './mandate.ts'
 import type { DueExit, Position } from './position.ts'
 import type { PriceQuote } from './price-quote.ts'
-import type { TrackConfig } from './track-config.ts'
 import type { TradePolicy } from './trade-policy.ts'
+import type { TrackConfig } from './vault-track-config.ts'
 
 /** An agent's allocation. `status` is an `AllocationStatus`; amounts are USDC base units. */
 export type Allocation = { cap: bigint; used: bigint; status: number }

@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import { PERIODS, type Period, periodStart } from './period.ts'
+import { PERIODS, type Period, periodStart } from './leaderboard-period.ts'
 import { addHour, HOUR_SECONDS, openScore, type Score } from './track-score.ts'
 import type { Trade, TradeType } from './trade-events.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { TrackConfig } from '../protocol/track-config.ts'
+import type { TrackConfig } from '../protocol/vault-track-config.ts'
 import { bps } from './primitives.ts'
 
 export const accountRiskBounds = z

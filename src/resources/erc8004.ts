@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
 import { z } from 'zod'
-import type { WeeklyResult } from '../history/feedback.ts'
-import { periodEnd } from '../protocol/period.ts'
+import type { WeeklyResult } from '../history/feedback-store.ts'
+import { periodEnd } from '../protocol/leaderboard-period.ts'
 import { nameOf, TRACKS } from './agent.ts'
 import { addressOut, digits, unixSeconds, usdc } from './primitives.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ExitBounds } from '../protocol/track-config.ts'
+import type { ExitBounds } from '../protocol/vault-track-config.ts'
 import { bps } from './primitives.ts'
 
 export const exitBounds = z

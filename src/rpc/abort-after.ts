@@ -1,6 +1,6 @@
 /**
- * Returns what `work` resolves with. Rejects with a TimeoutError after `timeoutMs`, whatever `work` waits for. The signal
- * is aborted at the end in any case, so that nothing `work` has started outlives it.
+ * Resolves with the result of `work`. Rejects with a TimeoutError after `timeoutMs`, whatever `work` waits for. Always
+ * aborts the signal at the end, so that nothing started by `work` outlives the call.
  */
 export async function abortAfter<Value>(
   timeoutMs: number,
@@ -21,5 +21,5 @@ export async function abortAfter<Value>(
   }
 }
 
-/** Returns whether an error is that of `abortAfter`. */
+/** Returns whether an error is the timeout of `abortAfter`. */
 export const isTimeout = (error: unknown): boolean => error instanceof Error && error.name === 'TimeoutError'

@@ -1,9 +1,10 @@
-/** A stage that is busy for longer takes the next batch nevertheless, so that a slow node holds nobody up. */
+/** A stage that is busy for longer takes the next batch anyway, so that a slow node does not delay it. */
 const MAX_WAIT_MS = 10
 
 /**
- * Returns a function that hands items to `work` in batches (group commit). An idle stage takes at once whatever waits; while it
- * works, the next items collect. `work` gets at most `maxItems`, resolves when the stage is idle again and must not throw.
+ * Returns a function that hands items to `work` in batches (group commit). An idle stage takes all waiting items at
+ * once; while it works, further items collect. `work` gets at most `maxItems`, resolves when the stage is idle again
+ * and must not throw.
  */
 export function createBatcher<Item>(work: (items: Item[]) => Promise<void>, maxItems: number): (item: Item) => void {
   let waiting: Item[] = []
@@ -32,7 +33,7 @@ export function createBatcher<Item>(work: (items: Item[]) => Promise<void>, maxI
       timer ??= setTimeout(flush, MAX_WAIT_MS)
       return
     }
-    // What arrives in the same turn leaves together.
+    // Items of the same turn of the event loop share a batch.
     if (!isScheduled) queueMicrotask(flush)
     isScheduled = true
   }

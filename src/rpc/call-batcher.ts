@@ -9,8 +9,8 @@ const MAX_CALLS_PER_BATCH = 32
 type WaitingCall = { request: RpcRequest; response: PromiseWithResolvers<RpcResponse> }
 
 /**
- * Returns a function like `rpc.call` whose concurrent requests share one batch. A request that a batch does not answer, because
- * all of it failed or for a fault of the node, is sent by itself.
+ * Returns a function like `rpc.call` whose concurrent requests share one batch. A request without a usable response in
+ * the batch is sent by itself.
  */
 export function createCallBatcher(
   rpc: Pick<RpcTransport, 'call' | 'batch' | 'preferred'>,

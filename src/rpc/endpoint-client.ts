@@ -3,12 +3,12 @@ import { isLimit, type RpcError } from './node-errors.ts'
 import { recordFailure, recordResponses } from './request-metrics.ts'
 import type { RpcRequest } from './requests.ts'
 
-/** What a node returned to a request: a result, or its error as a value. */
+/** A node's response to a request: a result, or an error as a value. */
 export type RpcResponse<Result = unknown> =
   | { result: Result; error?: undefined }
   | { result?: undefined; error: RpcError }
 
-/** One node, with what is known about it. */
+/** One node and its observed state. */
 export type Endpoint = {
   /** Sends one request. Throws when no valid response arrives before the signal is aborted. */
   send<Result>(request: RpcRequest<Result>, signal: AbortSignal): Promise<RpcResponse<Result>>
@@ -29,7 +29,7 @@ export type Endpoint = {
   sendBatches: { size: number; slow: number; pausedUntil: number }
 }
 
-/** The logs of a range that the indexer reads at once take about half of it. */
+/** About twice the size of the logs that the indexer reads at once. */
 const MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 
 /** The first batch of transactions to a node shows whether it holds each until it is in a block. */
@@ -40,7 +40,7 @@ export function createEndpoint(url: string, node: string): Endpoint {
   let lastId = 0
   const envelope = ({ method, params }: RpcRequest) => ({ jsonrpc: '2.0', id: ++lastId, method, params })
 
-  /** Sends requests as one HTTP request and parses what comes back. */
+  /** Sends requests as one HTTP request and parses the response. */
   async function exchange<Parsed>(
     body: unknown,
     signal: AbortSignal,

@@ -13,7 +13,7 @@ export type EventLog = {
 
 /** A query that needs more requests than this needs an index instead. */
 const MAX_REQUESTS = 400
-/** A node that rejects this few blocks does not object to the size of the range. */
+/** If a node rejects a range this small, the cause is not the size of the range. */
 const MIN_BLOCKS_TO_SPLIT = 16n
 
 /**

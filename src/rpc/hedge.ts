@@ -1,7 +1,7 @@
 /**
  * Queries nodes in order and returns the first value. The next node is queried when one returns undefined or throws, or
- * after `waitMs` without a response; then both may respond. Returns undefined when every node has failed. `onSlow` is
- * called with each node that was queried before the one that responded and is still silent.
+ * after `waitMs` without a response; then either may respond. Returns undefined when every node has failed. `onSlow` is
+ * called with each node that was queried before the one that responded and has not responded itself.
  */
 export async function hedge<Node, Value>(
   nodes: readonly Node[],

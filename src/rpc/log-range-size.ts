@@ -33,7 +33,7 @@ export const isOverload = (message: string): boolean =>
 
 const INITIAL_BLOCKS = 2_000
 const MAX_BLOCKS = 1_000_000
-/** After this many ranges without an error a rejected size is tried again: the limit may be of logs, not of blocks. */
+/** After this many ranges without an error a rejected size is tried again: the limit may be on logs, not on blocks. */
 const RANGES_UNTIL_RETRY = 50
 /** A response with more logs than this is too large for memory and for the transaction that writes them. */
 const MANY_LOGS = 10_000
@@ -50,7 +50,10 @@ export function createLogRangeSize() {
   let acceptedInARow = 0
   return {
     blocks: () => size,
-    /** Records that a range of `blocks` returned `logs` logs. Only a range of the full size tells about larger ones. */
+    /**
+     * Records that a range of `blocks` returned `logs` logs. Only a range of the full size shows whether a larger one
+     * may work.
+     */
     accept(blocks: number, logs: number): void {
       if (logs > MANY_LOGS) size = Math.max(1, Math.floor(Math.min(size, blocks) / 2))
       if (blocks < size) return

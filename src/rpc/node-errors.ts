@@ -5,7 +5,10 @@ import { refuse } from '../errors/refuse.ts'
 /** An error that a node returned; `data` is the revert data of a call. */
 export type RpcError = { code: number; message: string; data?: Hex }
 
-/** The cause of CHAIN_UNREACHABLE when nodes returned errors; it keeps the last code, because messages can contain keys. */
+/**
+ * The cause of CHAIN_UNREACHABLE when nodes returned errors. It keeps only the last code, because messages can contain
+ * keys.
+ */
 export class RefusedByNode extends Error {
   override name = 'RefusedByNode'
   readonly code: number
@@ -24,8 +27,8 @@ export class EmptyResult extends Error {
 }
 
 /**
- * Returns the refusal CHAIN_UNREACHABLE: no configured node gave a usable response. The cause must not contain what
- * `fetch` or a node said, because that can contain URLs with API keys.
+ * Returns the refusal CHAIN_UNREACHABLE: no configured node gave a usable response. The cause must not contain messages
+ * of `fetch` or of a node, because they can contain URLs with API keys.
  */
 export const unreachable = (cause: string | RefusedByNode | EmptyResult): Refusal =>
   refuse('CHAIN_UNREACHABLE', {}, { cause: typeof cause === 'string' ? new Error(cause) : cause })

@@ -2,8 +2,8 @@
 const KEY = /[a-z0-9_-]{24,}/gi
 
 /**
- * Returns the names of nodes in metrics: the host and port of each URL, which has no credentials, path or query. A second
- * node of the same host gets the number of its place.
+ * Returns the names of nodes in metrics: the host and port of each URL, without credentials, path and query. A further
+ * node on the same host gets its position appended.
  */
 export function nodeNames(urls: readonly string[]): string[] {
   const hosts = urls.map(url => (URL.parse(url)?.host ?? 'invalid').replaceAll(KEY, '*'))

@@ -7,7 +7,7 @@ type SentRequest = { node: string; methods: readonly string[]; startedAt: number
 
 type Outcome = { error?: RpcError | undefined }
 
-/** Records what a node responded to the requests. */
+/** Records a node's response. */
 export function recordResponses(request: SentRequest, responses: readonly Outcome[]): void {
   const { node, methods } = request
   recordDuration(request)

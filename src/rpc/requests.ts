@@ -157,7 +157,7 @@ export const receiptRequest = (hash: Hex): RpcRequest<NodeReceipt | null> => ({
   isResult: nullOr(isReceipt),
 })
 
-/** Requests the receipts of a block. Only those of transactions that `isWanted` selects are validated: use no others. */
+/** Requests the receipts of a block. Only those that `isWanted` selects are validated: do not use the others. */
 export const blockReceiptsRequest = (
   block: number,
   isWanted: (hash: Hex) => boolean,
@@ -182,7 +182,7 @@ export const logsRequest = (
   isResult: listOf(isLog),
 })
 
-/** Requests the return data of a call. `codeAt` is code that the call finds at an address instead of the real code. */
+/** Requests the return data of a call. `codeAt` overrides the code at an address during the call. */
 export const callRequest = (
   call: CallParameters,
   block: BlockTag = 'latest',

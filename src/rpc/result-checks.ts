@@ -8,7 +8,7 @@ const matching =
   (value): value is Text =>
     typeof value === 'string' && pattern.test(value)
 
-/** A quantity of at most 256 bits. Leading zeros are accepted: they leave no doubt about the number. */
+/** A quantity of at most 256 bits. Leading zeros are accepted, because they are unambiguous. */
 export const isQuantity = matching<Hex>(/^0x[0-9a-f]{1,64}$/i)
 export const isData = matching<Hex>(/^0x(?:[0-9a-f]{2})*$/i)
 export const isHash = matching<Hash>(/^0x[0-9a-f]{64}$/i)

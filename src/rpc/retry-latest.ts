@@ -5,9 +5,9 @@ import type { RpcRequest } from './requests.ts'
 const MAX_ATTEMPTS = 3
 
 /**
- * Sends a request again when the node lost the newest block while it read it. anvil with `--prune-history` resolves
- * `latest` to a number first, and a block mined at that moment removes that number's state; behind a load balancer one
- * node may not have seen the block that another reported. A request for a numbered block is not repeated.
+ * Retries a request if the node lost the newest block while reading it. anvil with `--prune-history` resolves `latest`
+ * to a number first, and a block mined at that moment removes that number's state; behind a load balancer one node may
+ * not have seen the block that another reported. A request for a numbered block is not repeated.
  */
 export async function retryLatest<Result>(
   request: RpcRequest<Result>,

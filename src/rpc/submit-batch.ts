@@ -7,8 +7,8 @@ import type { RpcTransport } from './transport.ts'
 
 const MAX_SEND_BATCH = 64
 /**
- * A node that needs longer for each transaction of a batch holds it until it is in a block, as a sequencer does. It works off a
- * batch one by one, so each transaction would wait for the blocks of all before it.
+ * A node that needs longer per transaction of a batch holds each transaction until it is in a block, as some sequencers
+ * do. It processes a batch one by one, so each transaction would wait for the blocks of all earlier ones.
  */
 const MAX_ACCEPTANCE_MS = 150
 /** After this many slow batches in a row, transactions are sent one by one for a while. */

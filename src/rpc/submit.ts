@@ -19,15 +19,18 @@ export type SubmitOptions = {
   waitMs: number
   /** Whether to wait for the receipt with eth_sendRawTransactionSync, where the node supports it. */
   sync: boolean
-  /** How often the bytes were sent before: a node may have accepted them and told nobody, so each turn takes another one. */
+  /**
+   * How often the bytes were sent before. Each resend goes to another node, because one may have accepted them without
+   * propagating them.
+   */
   turn?: number
 }
 
 export const ACCEPTANCE_TIMEOUT_MS = 5_000
 
 /**
- * Sends signed bytes to one node: the preferred one, which is another one for the next call if this one fails, or the one
- * whose turn it is. Never throws.
+ * Sends signed bytes to one node: the preferred one, or for a resend the next one. A node that fails loses its
+ * preference. Never throws.
  */
 export async function submit(
   transport: RpcTransport,
@@ -70,7 +73,8 @@ const KNOWN_MESSAGES = [
   [/insufficient funds/i, 'unfunded'],
 ] as const
 
-// No later state of the pool makes such bytes valid. A wrong chain id is not listed: our bytes are right, the node is not.
+// No later state of the pool makes such bytes valid. A wrong chain id is not listed: the fault is the node's, not that
+// of our bytes.
 const MALFORMED =
   /intrinsic gas|exceeds block gas limit|gas limit (is )?too high|oversized|max initcode|rlp|type not supported/i
 const WRONG_CHAIN = /chain ?id/i

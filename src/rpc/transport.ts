@@ -6,15 +6,15 @@ import { nodeNames } from './node-names.ts'
 import type { RpcRequest } from './requests.ts'
 import { retryLatest } from './retry-latest.ts'
 
-/** The responses to a list of requests, in the same order; undefined in the place of an undefined request. */
+/** The responses to a list of requests, in the same order; undefined for an undefined request. */
 export type RpcResponses<Requests extends readonly (RpcRequest | undefined)[]> = {
   [index in keyof Requests]: ResponseTo<Requests[index]>
 }
 type ResponseTo<Request> = Request extends RpcRequest<infer Result> ? RpcResponse<Result> : undefined
 
 /**
- * JSON-RPC over one or more nodes of a chain. A node that has not responded for a moment is hedged: the next one is queried
- * too, and the first response counts. Its errors contain neither URLs nor what a node said.
+ * JSON-RPC over one or more nodes of a chain. Requests to a slow node are hedged: the next node is queried too, and the
+ * first response counts. Errors contain neither URLs nor messages of nodes.
  */
 export type RpcTransport = {
   /**
@@ -24,8 +24,8 @@ export type RpcTransport = {
    */
   read<Result>(request: RpcRequest<Result>): Promise<Result>
   /**
-   * Returns the first response that does not report a fault of the node: an error is a value, for callers to which it
-   * means something, such as a revert. Throws CHAIN_UNREACHABLE when every node fails.
+   * Returns the first response that does not report a fault of the node: an error is returned as a value, for callers
+   * that interpret it, such as a revert. Throws CHAIN_UNREACHABLE when every node fails.
    */
   call<Result>(request: RpcRequest<Result>): Promise<RpcResponse<Result>>
   /**
@@ -38,13 +38,13 @@ export type RpcTransport = {
   ): Promise<RpcResponses<Requests>>
   /** How many nodes there are. */
   nodes: number
-  /** Returns the node to query next, or the one that is `turn` places behind it in a circle; undefined without nodes. */
+  /** Returns the node to query next, or the one `turn` places after it, wrapping around; undefined without nodes. */
   preferred(turn?: number): Endpoint | undefined
-  /** Makes a node that failed the last choice for two seconds; longer after each further failure in a row. */
+  /** Makes a failed node the last choice for two seconds, and longer after each further failure in a row. */
   rest(endpoint: Endpoint): void
 }
 
-/** Less than an endpoint's own limit, so that one request can fail and its refusal still be in time. */
+/** Less than the time limit of our endpoints, so that a request can time out and still be refused in time. */
 const DEFAULT_TIMEOUT_MS = 4_000
 /** How long a node may be silent before the next one is queried too. */
 const HEDGE_MS = 500
@@ -55,7 +55,7 @@ const ROUND_PAUSE_MS = 100
 
 /**
  * Creates a transport over nodes in order of preference. `timeoutMs` bounds a read, a call or a batch as a whole: all
- * nodes, all rounds, headers and bodies.
+ * nodes and retries, headers and bodies.
  */
 export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIMEOUT_MS): RpcTransport {
   const names = nodeNames(urls)
@@ -95,7 +95,7 @@ export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIM
   ): Promise<RpcResponse<Result>> =>
     retryLatest(request, () => resendOnce(signal, () => endpoint.send(request, signal)))
 
-  /** Runs work that ends with undefined when it takes too long. */
+  /** Runs work; returns undefined if it takes too long. */
   const inTime = <Value>(work: (signal: AbortSignal) => Promise<Value>): Promise<Value | undefined> =>
     abortAfter(timeoutMs, work).catch(() => undefined)
 
@@ -163,7 +163,7 @@ export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIM
   }
 }
 
-/** Puts the responses to the defined requests in the places of these requests. */
+/** Returns the responses at the positions of their requests. */
 function inPlaceOf<Requests extends readonly (RpcRequest | undefined)[]>(
   requests: Requests,
   received: readonly RpcResponse[],
@@ -173,7 +173,7 @@ function inPlaceOf<Requests extends readonly (RpcRequest | undefined)[]>(
   return responses as RpcResponses<Requests>
 }
 
-/** Sends again after a failure in time: a kept-alive connection may close just as it is reused. */
+/** Retries once after a failure before the timeout: a kept-alive connection may close just as it is reused. */
 async function resendOnce<Response>(signal: AbortSignal, send: () => Promise<Response>): Promise<Response> {
   try {
     return await send()

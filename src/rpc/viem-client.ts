@@ -4,8 +4,8 @@ import { isData } from './result-checks.ts'
 import type { RpcTransport } from './transport.ts'
 
 /**
- * Returns a viem client over a transport, for viem's actions that read data: `readContract`, `getCode`. Its errors carry the code and the revert data of the node,
- * and a redacted message.
+ * Returns a viem client over a transport, for viem's actions that read data: `readContract`, `getCode`. Its errors have
+ * the node's code and revert data, and a redacted message.
  */
 export function createViemClient(rpc: RpcTransport): Client {
   async function request({ method, params = [] }: { method: string; params?: readonly unknown[] }): Promise<unknown> {

@@ -6,8 +6,8 @@ let load = () => javascript
 let current: Secp256k1 | undefined
 
 /**
- * Makes this isolate use libsecp256k1, instantiated when it is first needed. If that fails, calls `onFailure` once and
- * stays with JavaScript.
+ * Makes this isolate use libsecp256k1, instantiated on first use. If that fails, calls `onFailure` once and uses
+ * JavaScript.
  */
 export function provideWebAssembly(module: WebAssembly.Module, onFailure: (error: unknown) => void): void {
   current = undefined

@@ -1,7 +1,10 @@
 import { bytesToBigInt, numberToBytes } from 'viem'
 import { assertLength, ORDER, type Secp256k1 } from './implementation.ts'
 
-/** What this file uses of the module's exports; each is a function of libsecp256k1. Pointers are offsets into its memory. */
+/**
+ * The module's exports that this file uses; each is a function of libsecp256k1. Pointers are offsets into the module's
+ * memory.
+ */
 type Exports = {
   _malloc(bytes: number): number
   _secp256k1_context_create(flags: number): number
@@ -101,7 +104,10 @@ export function instantiateWebAssembly(module: WebAssembly.Module): Secp256k1 {
   }
 }
 
-/** Returns a hash modulo the order: RFC 6979 derives the nonce from that, the library from the hash as it is. */
+/**
+ * Returns a hash modulo the order of the curve. RFC 6979 derives the nonce from the reduced hash; the library would use
+ * the hash as it is.
+ */
 function modulo(hash: Uint8Array): Uint8Array {
   const value = bytesToBigInt(hash)
   return value < ORDER ? hash : numberToBytes(value - ORDER, { size: 32 })

@@ -18,9 +18,9 @@ import { privateKeyToAccount } from 'viem/accounts'
 import { agentRegistryAbi } from '../../../contracts-abi/agent-registry.ts'
 import { tradeRouterAbi } from '../../../contracts-abi/trade-router.ts'
 
-// The baseline relay: Express with viem's wallet client and nonce manager. It simulates, sends, waits for the receipt and
-// returns the id from its event. It is written with care: ids come from receipts, reverts are decoded, and all requests
-// share one account.
+// The baseline relay: Express with viem's wallet client and nonce manager. It simulates, sends, waits for the receipt
+// and returns the id from its event. It is a fair baseline: ids come from receipts, reverts are decoded, and all
+// requests share one account.
 
 export type PeerOptions = {
   rpcUrl: string

@@ -10,8 +10,8 @@ import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
 import {IVaultTrackRegistry} from "../../src/interfaces/IVaultTrackRegistry.sol";
 import {OwnerTest} from "./OwnerTest.sol";
 
-/// @notice The table of docs/decisions.md "What comes before what": a test per row. The columns are a buy, a reduce, an exit
-/// rule that is due, a sale after a close all, a tighter ladder, a looser ladder.
+/// @notice The table of docs/decisions.md "Which rule takes precedence?": a test per row. The columns are a buy, a reduce,
+/// a due exit, a sale after a close all, a tighter ladder, a looser ladder.
 contract PrecedenceTest is OwnerTest {
     StockToken private amd;
     uint256 private dueId;

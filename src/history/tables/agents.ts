@@ -3,7 +3,7 @@ import { AgentStatus } from '../../protocol/enums.ts'
 import type { ContractEvent } from './events.ts'
 import { bindRows, type ColumnValue, deleteAbove, type IndexTable } from './table.ts'
 
-/** What an agent is from one event on, until the next version. */
+/** A version of an agent: its state from one event on, until the next version. */
 export type AgentVersion = {
   agentId: number
   block: number
@@ -43,7 +43,7 @@ export const agentsTable: IndexTable<AgentVersion> = {
 
 type AgentState = Pick<AgentVersion, 'owner' | 'vault' | 'track' | 'status'>
 
-/** What each event of the registry changes about an agent. An agent is active from its registration. */
+/** How each event of the registry changes an agent. An agent is active from its registration. */
 const changes: Record<string, (args: Record<string, unknown>) => Partial<AgentState>> = {
   AgentRegistered: ({ owner, vault, track }) => ({
     owner: owner as Address,

@@ -7,7 +7,7 @@ export type IndexCursor = { block: number; hash: Hex; timestamp: number; head: n
 export const selectCursor = (db: Pick<D1Database, 'prepare'>): D1PreparedStatement =>
   db.prepare('SELECT scope, block, hash, timestamp, head, final FROM cursor')
 
-/** Returns the cursor of a row; undefined if there is none, or if the index is of other contracts. */
+/** Returns the cursor of a row; undefined if there is none, or if the index belongs to other contracts. */
 export function toCursor(row: Record<string, unknown> | null | undefined, indexKey: string): IndexCursor | undefined {
   if (row?.scope !== indexKey) return undefined
   const { block, hash, timestamp, head, final } = row as IndexCursor

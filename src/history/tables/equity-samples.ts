@@ -36,7 +36,7 @@ export const equityTable: RevertibleTable = {
 
 const END_NEWEST = `UPDATE equity INDEXED BY equity_newest SET until = ?2
   WHERE until IS NULL AND block < ?2 AND agent_id IN (SELECT value FROM json_each(?1))`
-/** Agents that the index does not have, or has a newer sample of, are left out. */
+/** Skips agents that are not in the index or have a newer sample. */
 const INSERT = `INSERT INTO equity
     (agent_id, timestamp, block, vault, cap, used, equity, realized, unrealized, drawdown_bps, open_count, stale)
   SELECT value ->> 0, ?2, ?3, agents.vault, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,

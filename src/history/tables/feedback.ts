@@ -1,16 +1,16 @@
 import type { Hex } from 'viem'
 import type { RevertibleTable } from './table.ts'
 
-/** A file about one week of an agent, and its state on chain. `value` is parts per million. */
+/** A feedback file: one week of an agent, with its state on chain. `value` is in parts per million. */
 export type FeedbackRow = {
   agentId: number
   weekStart: number
   erc8004AgentId: string
   value: number
-  /** Exactly what is served. Its keccak256 is `hash`. */
+  /** The exact content that is served. Its keccak256 is `hash`. */
   content: string
   hash: Hex
-  /** A block before it can have been posted. */
+  /** A block before which it cannot have been posted. */
   createdBlock: number
 }
 

@@ -21,7 +21,7 @@ export const pricesTable = defineTable<PostedPrice>('prices', {
   timestamp: price => price.timestamp,
 })
 
-/** Returns the price of an event of the oracle. A forced price is observed when it is posted. */
+/** Returns the price of an oracle event. A forced price counts as observed when it is posted. */
 export function toPostedPrice({ block, logIndex, args, timestamp }: ContractEvent): PostedPrice {
   const { asset, price, observedAt = timestamp } = args as { asset: Address; price: string; observedAt?: string }
   return { token: asset, block, logIndex, price: BigInt(price), observedAt: Number(observedAt), timestamp }

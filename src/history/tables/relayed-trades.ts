@@ -18,11 +18,11 @@ export const relayedTradesTable = defineTable<RelayedTrade>(
     block_hash: ({ blockHash }) => blockHash,
     trade: ({ trade }) => JSON.stringify(toTradeRow(trade)),
   },
-  // The same transaction in another block than before.
+  // The same transaction, now in another block.
   'UPDATE SET block_hash = excluded.block_hash, trade = excluded.trade',
 )
 
-/** How many of an agent's relayed trades are read, the newest. */
+/** How many of an agent's newest relayed trades are read. */
 const MAX_RELAYED_TRADES = 100
 
 /** Returns a query for an agent's relayed trades. */

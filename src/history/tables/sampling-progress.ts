@@ -1,6 +1,9 @@
 import type { RevertibleTable } from './table.ts'
 
-/** What has been sampled: every change up to a block, and everything in a quarter of an hour since the epoch. */
+/**
+ * How far sampling has come: every change up to a block, and everything in a quarter of an hour (numbered since the
+ * epoch).
+ */
 export type SamplingProgress = { changedTo: number; quarter: number }
 
 /** One row: the progress of sampling. */

@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import type { Period } from '../../protocol/period.ts'
+import type { Period } from '../../protocol/leaderboard-period.ts'
 import { ORDERINGS, orderings, type StandingFigures } from '../../protocol/standing-figures.ts'
 import { bindRows, deleteAbove, type RevertibleTable } from './table.ts'
 
@@ -28,7 +28,7 @@ const IS_SAME = `standings.agent_id = value ->> 0 AND standings.capital_mode = v
   AND standings.period = value ->> 2 AND standings.start = value ->> 3`
 const END_CHANGED = `UPDATE standings SET until = value ->> 4 FROM json_each(?1)
   WHERE ${IS_SAME} AND until IS NULL AND block < value ->> 4 AND (figures <> value ->> 12 OR track <> value ->> 6)`
-/** A version that equals the current one is not stored again. */
+/** A version equal to the current one is not stored. */
 const INSERT = `INSERT INTO standings (agent_id, capital_mode, period, start, block, vault, track, trades,
     by_return, by_drawdown, by_calmar, by_sharpe, figures)
   SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,

@@ -1,7 +1,7 @@
 /** A table whose rows a reorg can undo. */
 export type RevertibleTable = {
   readonly name: string
-  /** Returns statements that undo what the blocks above `block` wrote. */
+  /** Returns statements that undo the writes of blocks above `block`. */
   rollback(db: D1Database, block: number): D1PreparedStatement[]
 }
 
@@ -11,7 +11,9 @@ export type IndexTable<Row> = RevertibleTable & {
   insert(db: D1Database, rows: readonly Row[]): D1PreparedStatement[]
 }
 
-/** A value that JSON and SQLite both have. Amounts are digits, because SQLite's integers have 64 bits. */
+/**
+ * A value that JSON and SQLite can both represent. Amounts are digit strings, because SQLite's integers have 64 bits.
+ */
 export type ColumnValue = string | number | null
 
 /** The columns of a table, each with the value that a row has in it. */
@@ -39,12 +41,15 @@ export function defineTable<Row>(name: string, columns: Columns<Row>, onConflict
 export const deleteAbove = (db: D1Database, table: string, block: number): D1PreparedStatement =>
   db.prepare(`DELETE FROM ${table} WHERE block > ?1`).bind(block)
 
-/** Rows and bytes per statement. A bound parameter may have 2 MB. */
+/** The most rows and bytes per statement. A bound parameter may have 2 MB. */
 const MAX_ROWS = 2_000
 const MAX_BYTES = 1_000_000
 const MAX_UTF8_BYTES_PER_UTF16_UNIT = 3
 
-/** Binds rows as JSON arrays to `?1` of a statement; more rows than fit into one parameter make more statements. */
+/**
+ * Binds rows as JSON arrays to `?1` of a statement; rows that do not fit into one parameter are split over several
+ * statements.
+ */
 export function bindRows(
   db: D1Database,
   sql: string,

@@ -1,6 +1,6 @@
 import { CapitalMode } from '../../../../src/protocol/enums.ts'
 import { lastAtOrBefore } from '../../../../src/protocol/last-at-or-before.ts'
-import type { Period } from '../../../../src/protocol/period.ts'
+import type { Period } from '../../../../src/protocol/leaderboard-period.ts'
 import {
   type Ordering,
   orderings,

@@ -9,9 +9,14 @@ import type { DeploymentFacts, ServiceAccount } from '../../../../src/protocol/d
 import { CapitalMode } from '../../../../src/protocol/enums.ts'
 import { type Finding, findingsOf } from '../../../../src/protocol/finding.ts'
 import { judgeBalances, judgeSharedPowers } from '../../../../src/protocol/judge-accounts.ts'
-import { isEmbeddedChain, judgeConfiguration } from '../../../../src/protocol/judge-configuration.ts'
+import {
+  isEmbeddedChain,
+  judgeConfiguration,
+  judgeRegistry,
+  judgeStartBlock,
+} from '../../../../src/protocol/judge-configuration.ts'
 import { judgeDeployment } from '../../../../src/protocol/judge-deployment.ts'
-import { judgePrices, judgeRegistry, judgeStartBlock, judgeVaults } from '../../../../src/protocol/judge-market.ts'
+import { judgePrices, judgeVaults } from '../../../../src/protocol/judge-prices-and-vaults.ts'
 import { readBalances } from './account-use.ts'
 import { assertNodeVersion, connectTo, nodeMessage, type OperatedDeployment } from './connect.ts'
 import { readRoleHistory } from './role-holders.ts'

@@ -5,7 +5,7 @@ import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-messa
 import { address, deadline } from '../resources/primitives.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
-import { quoteOwnerMessage, relayOwnerMessage } from './owner-messages.ts'
+import { quoteOwnerMessage, relayOwnerMessage } from './quote-and-relay-owner-message.ts'
 
 const signer = address.meta({
   description: 'Address whose signatures trade for the agent from then on',

@@ -2,7 +2,9 @@ import type { Address } from 'viem'
 import { lastAtOrBefore } from '../protocol/last-at-or-before.ts'
 import type { SamplePrice } from '../protocol/track-record.ts'
 
-/** The last price of each hour and token in a range of blocks. The columns besides the maximum are those of its row. */
+/**
+ * The last price of each hour and token in a range of blocks. The other columns are those of the row with the maximum.
+ */
 const LAST_PRICE_PER_HOUR = `SELECT token, timestamp, price, observed_at, max(block * 1000000 + log_index) FROM prices
   WHERE token IN (SELECT value FROM json_each(?1)) AND block > ?2 AND block <= ?3
   GROUP BY token, timestamp / 3600 ORDER BY timestamp`
@@ -13,7 +15,7 @@ const LAST_PRICE_BEFORE = `SELECT prices.token, timestamp, price, observed_at FR
 type PriceRow = { token: Address; timestamp: number; price: string; observed_at: number }
 
 /**
- * Reads the prices of tokens after a block up to another. The returned function finds the last one at the end of an hour, or
+ * Reads the prices of tokens in a range of blocks. The returned function finds the last price at the end of an hour, or
  * at the last block.
  */
 export async function readPriceHistory(
@@ -39,7 +41,7 @@ const CAPS = `SELECT agent_id, coalesce(args ->> 'newCap', args ->> 'cap') AS ca
     AND block <= ?2
   ORDER BY block, log_index`
 
-/** Reads the allocation caps of agents over time. The returned function finds the last one above 0. */
+/** Reads the allocation caps of agents over time. The returned function finds the last cap above 0. */
 export async function readCapHistory(
   db: D1Database,
   agentIds: readonly number[],

@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { CapitalMode } from '../protocol/enums.ts'
-import { periodStart } from '../protocol/period.ts'
+import { periodStart } from '../protocol/leaderboard-period.ts'
 import type { StandingFigures } from '../protocol/standing-figures.ts'
 import { blockRequest } from '../rpc/requests.ts'
 import { indexKeyOf } from './index-key.ts'
@@ -17,7 +17,7 @@ export type WeeklyResult = {
   figures: StandingFigures
 }
 
-/** Older weeks than this many are not made up for. */
+/** Weeks older than this many are not posted any more. */
 const MAX_WEEKS_BACK = 8
 const WEEK_SECONDS = 604_800
 const QUARTER_SECONDS = 900
@@ -38,7 +38,7 @@ const RESULTS_WITHOUT_FILE = `WITH linked AS (
 const COLUMNS = `agent_id AS agentId, week_start AS weekStart, erc8004_agent_id AS erc8004AgentId, value, content, hash,
   created_block AS createdBlock`
 
-/** Creates access to the files about weeks that ended, and to what is posted of them. */
+/** Creates access to the weekly feedback files and their state on chain. */
 export function createFeedback(db: D1Database, chain: Chain) {
   return {
     /** Returns weekly results that have no file yet, and the newest final block. Throws CHAIN_UNREACHABLE. */
@@ -79,7 +79,7 @@ export function createFeedback(db: D1Database, chain: Chain) {
       return results
     },
 
-    /** Counts an attempt to post a file. */
+    /** Increments a file's number of attempts. */
     async countAttempt({ agentId, weekStart }: FeedbackRow): Promise<void> {
       await db
         .prepare('UPDATE feedback SET attempts = attempts + 1 WHERE agent_id = ?1 AND week_start = ?2')
@@ -87,7 +87,7 @@ export function createFeedback(db: D1Database, chain: Chain) {
         .run()
     },
 
-    /** Notes that a file is posted and final. */
+    /** Marks a file as posted and final. */
     async markPosted({ agentId, weekStart }: FeedbackRow): Promise<void> {
       await db
         .prepare("UPDATE feedback SET state = 'posted' WHERE agent_id = ?1 AND week_start = ?2")
@@ -105,7 +105,7 @@ export function createFeedback(db: D1Database, chain: Chain) {
       return row?.content
     },
 
-    /** Returns the agents that were linked to an identity last. */
+    /** Returns the agents with the most recently linked identities. */
     async findLinkedAgents(limit: number): Promise<bigint[]> {
       const { results } = await db
         .prepare(
