@@ -138,7 +138,9 @@ async function quiet(ids: readonly string[][]) {
   }
 }
 
-const sum = (ids: readonly string[][]) => ids.reduce((total, { length }) => total + length, 0)
+function sum(ids: readonly string[][]): number {
+  return ids.reduce((total, { length }) => total + length, 0)
+}
 
 /** Resolves once the service's readiness shows this state of the event streams. */
 async function untilEvents(is: (events: { streams: number; blockNumber: string | null }) => boolean) {

@@ -71,12 +71,15 @@ export class HistoryIndexer extends HistoryIndexerObject {
     this.#hasEventLogStarted = false
     await eventStreams()?.restart()
   }
+  /** A call that fails, such as while a deploy resets the log, is repeated with the next block. */
   #advanceEventLog() {
     const advanced = eventStreams()?.advance()
     runInBackground(
-      advanced?.then(hasStarted => {
-        this.#hasEventLogStarted = hasStarted
-      }),
+      advanced
+        ?.catch(() => false)
+        .then(hasStarted => {
+          this.#hasEventLogStarted = hasStarted
+        }),
     )
   }
 }

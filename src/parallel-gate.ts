@@ -10,18 +10,20 @@ export type ParallelGateOptions = {
 }
 
 type Turn = { key: string; startedAt: number }
-/** A request that waits. `leave` is set once it has a turn. */
-type Ticket = { leave?: Leave }
+/** A request that waits; a later one has a higher number. `leave` is set once it has a turn. */
+type Ticket = { number: number; leave?: Leave }
 
-/** How often a waiting request checks whether it is its turn. */
-const POLL_MS = 10
+/** How often a waiting request checks whether it is its turn: one millisecond per request ahead, within these bounds. */
+const MIN_POLL_MS = 10
+const MAX_POLL_MS = 50
 /** A turn that lasts longer belongs to a lost request and must not block others. */
 const MAX_TURN_MS = 15_000
 
 /**
  * Creates a gate that bounds how many requests are worked on at a time. Keys take turns, so a key with many requests
  * delays only its own. `enter` returns the function that ends the turn, immediately if there is room; undefined if the
- * key has too many waiting requests or the wait was too long. With `mustEnter` a request enters after the wait.
+ * key has too many waiting requests or the wait was too long. With `mustEnter` a request enters after the wait; if too many
+ * requests of its key wait, it waits without a place in the queue.
  */
 export function createParallelGate({
   maxParallel,
@@ -31,7 +33,8 @@ export function createParallelGate({
 }: ParallelGateOptions) {
   const running = new Set<Turn>()
   const runningByKey = new Map<string, number>()
-  const waiting = new Map<string, Ticket[]>()
+  const waiting = new Map<string, Set<Ticket>>()
+  let lastNumber = 0
 
   const hasRoom = (key: string) => running.size < maxParallel && (runningByKey.get(key) ?? 0) < maxParallelPerKey
 
@@ -51,7 +54,9 @@ export function createParallelGate({
   }
 
   function startNext() {
-    for (const [key, [ticket]] of waiting) {
+    if (running.size >= maxParallel) return
+    for (const [key, tickets] of waiting) {
+      const [ticket] = tickets
       if (ticket === undefined || !hasRoom(key)) continue
       remove(key, ticket)
       ticket.leave = start(key)
@@ -67,19 +72,22 @@ export function createParallelGate({
   }
 
   function remove(key: string, ticket: Ticket) {
-    const others = (waiting.get(key) ?? []).filter(other => other !== ticket)
+    const tickets = waiting.get(key)
+    tickets?.delete(ticket)
     // The key goes to the end of the line.
     waiting.delete(key)
-    if (others.length > 0) waiting.set(key, others)
+    if (tickets !== undefined && tickets.size > 0) waiting.set(key, tickets)
   }
 
   /** Polls, because a request that is woken by another one would continue in the context of that one. */
   async function wait(key: string, mustEnter: boolean): Promise<Leave | undefined> {
-    const ticket: Ticket = {}
-    waiting.set(key, [...(waiting.get(key) ?? []), ticket])
+    const ticket: Ticket = { number: ++lastNumber }
+    const tickets = waiting.get(key) ?? new Set()
+    waiting.set(key, tickets.add(ticket))
     const deadline = Date.now() + maxWaitMs
     while (ticket.leave === undefined && Date.now() < deadline) {
-      await new Promise(resolve => setTimeout(resolve, POLL_MS))
+      const [first = ticket] = tickets
+      await sleep(Math.min(MAX_POLL_MS, Math.max(MIN_POLL_MS, ticket.number - first.number)))
     }
     if (ticket.leave === undefined) remove(key, ticket)
     return ticket.leave ?? (mustEnter ? start(key) : undefined)
@@ -88,10 +96,12 @@ export function createParallelGate({
   return {
     enter(key: string, { mustEnter = false } = {}): Leave | undefined | Promise<Leave | undefined> {
       if (!hasRoom(key)) endLostTurns(Date.now())
-      const ahead = waiting.get(key)?.length ?? 0
+      const ahead = waiting.get(key)?.size ?? 0
       if (ahead === 0 && hasRoom(key)) return start(key)
-      if (ahead >= maxWaitingPerKey && !mustEnter) return undefined
-      return wait(key, mustEnter)
+      if (ahead < maxWaitingPerKey) return wait(key, mustEnter)
+      return mustEnter ? sleep(maxWaitMs).then(() => start(key)) : undefined
     },
   }
 }
+
+const sleep = (milliseconds: number) => new Promise<void>(resolve => setTimeout(resolve, milliseconds))

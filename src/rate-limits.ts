@@ -31,6 +31,8 @@ export type RateLimitCount = {
 
 /** The limits of one client, for one request. Counts are undefined for limits that are not set. */
 export type ClientLimits = {
+  /** When the request arrived, in epoch milliseconds. */
+  arrivedAt: number
   /** Counts a request of the client's address. */
   count(name: RateLimitName): Promise<RateLimitCount | undefined>
   /** Counts a call in an MCP session. */
@@ -61,7 +63,7 @@ const MAX_ADDRESSES_WITH_SIGNERS = 10_000
 /** The smallest burst, so that small quotas are not spread. */
 const MIN_BURST = 60
 const MAX_WAITING_PER_ADDRESS = 512
-/** Short, because it is not part of the request's own time limit. */
+/** Short, because it is part of the request's time limit. */
 const MAX_WAIT_SECONDS = 1
 
 /** `level` is how much of the burst is used; it drains at the rate of the quota. */
@@ -165,6 +167,7 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
       const address = clientAddressOf(headers)
       let leave: Leave | undefined
       return {
+        arrivedAt: Date.now(),
         count: name => count(name, address, RAISED.includes(name) ? sharesOf(address) : 1),
         countInSession: session => count('mcpSession', session, 1),
         async countSigner(signer) {

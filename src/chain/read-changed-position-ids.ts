@@ -22,14 +22,20 @@ const POSITION_TOPICS = (
 /** Events of OwnerControls after which all positions of an agent are sold, or no longer; their first topic is the agent. */
 const AGENT_TOPICS = (['CloseAllStarted', 'CloseAllEnded'] as const).map(name => eventTopic(ownerControlsAbi, name))
 
-/** Returns the positions that events of a range of blocks name, and the agents whose positions they change. Throws CHAIN_UNREACHABLE. */
+/** A position, or an agent with all of its positions, that an event of a block changes. */
+export type PositionChange = { kind: 'position' | 'agent'; id: bigint; blockNumber: bigint; blockHash: Hex }
+
+/** Returns what the events of a range of blocks change. Throws CHAIN_UNREACHABLE. */
 export async function readChangedPositions(
   { rpc, trading }: TradingChain,
   { ownerControls, ...range }: { ownerControls: Address | undefined; fromBlock: bigint; toBlock: bigint },
-): Promise<{ positionIds: Set<bigint>; agentIds: Set<bigint> }> {
+): Promise<PositionChange[]> {
   const addresses = ownerControls === undefined ? [trading.PositionManager] : [trading.PositionManager, ownerControls]
   const logs = await getLogs(rpc, { address: addresses, topics: [[...POSITION_TOPICS, ...AGENT_TOPICS]] }, range)
-  const idsOf = (topics: readonly Hex[]) =>
-    new Set(logs.filter(log => topics.includes(log.topics[0] ?? '0x')).map(log => hexToBigInt(log.topics[1] ?? '0x0')))
-  return { positionIds: idsOf(POSITION_TOPICS), agentIds: idsOf(AGENT_TOPICS) }
+  return logs.map(({ topics: [topic = '0x', id = '0x0'], blockNumber, blockHash }) => ({
+    kind: AGENT_TOPICS.includes(topic) ? 'agent' : 'position',
+    id: hexToBigInt(id),
+    blockNumber,
+    blockHash,
+  }))
 }

@@ -1,4 +1,4 @@
-import { type Address, zeroAddress } from 'viem'
+import { type Address, isAddressEqual, zeroAddress } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
@@ -70,7 +70,9 @@ export async function getSigningTerms(chain: TradingChain, agentId: bigint): Pro
   if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
   const domain = known ?? (values.domain && toDomain(values.domain))
   if (domain === undefined) throw new Error('The domain was neither known nor read')
-  knownDomains.set(trading, domain)
+  // A node that returned another contract's domain once must not decide for all later requests.
+  if (domain.chainId === BigInt(chain.id) && isAddressEqual(domain.verifyingContract, trading.TradeRouter))
+    knownDomains.set(trading, domain)
   return { block, agent, nonce: values.nonce, domain }
 }
 

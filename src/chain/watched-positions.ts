@@ -15,7 +15,9 @@ export type Market = { token: Address; vault: Address }
 /** Positions with all that decides about their exits, as of a block. */
 export type WatchedPositions = {
   block: Block
-  /** The highest position id that was read, or the cursor if there is none after it. */
+  /** The lowest block of any page: all events up to it are contained in what was read. */
+  oldestBlock: bigint
+  /** The highest position id up to which every position after the given cursor was read; lower after a reorg. */
   cursor: bigint
   /** The contract on which owners close all positions of an agent; undefined in a deployment without the extension. */
   ownerControls: Address | undefined
@@ -51,12 +53,15 @@ export async function readWatchedPositions(
     positionIds,
     cursor,
     compared,
+    isHashed,
     markets,
     agentIds: knownAgentIds,
   }: {
     positionIds: readonly bigint[]
-    /** Positions of which only the fingerprints are read; undefined for so few that they need none. */
-    compared?: readonly bigint[] | undefined
+    /** Positions whose fingerprints are read, whether or not the positions are. */
+    compared: readonly bigint[]
+    /** Whether the fingerprints of all read positions are read too. */
+    isHashed: boolean
     cursor?: bigint
     /** Markets to read although none of the positions may be in them. */
     markets: readonly Market[]
@@ -74,10 +79,10 @@ export async function readWatchedPositions(
   const vaultMarkets = new Map<Address, VaultMarket>()
   const records: Omit<WatchedPosition, 'closingSince'>[] = []
   const fingerprints = new Map<bigint, Hex>()
+  const pageBlocks: bigint[] = []
 
   /** Reads a page of positions, with the tokens, vaults and agents that were not read yet. */
-  async function readPage(ids: readonly bigint[], isHashed: boolean, alsoCompared: readonly bigint[] = []) {
-    const hashed = isHashed ? [...ids, ...alsoCompared] : []
+  async function readPage(ids: readonly bigint[], hashed: readonly bigint[] = ids) {
     const { block, values } = await readWithFingerprints(chain, hashed, fingerprints => ({
       fingerprints,
       positionCount: optional(call(positionManager(chain), 'positionCount', [])),
@@ -98,6 +103,7 @@ export async function readWatchedPositions(
         dueExit: optional(call(positionManager(chain), 'dueExitOf', [id])),
       })),
     }))
+    pageBlocks.push(block.number)
     for (const [positionId, fingerprint] of decodeFingerprints(hashed, values.fingerprints))
       fingerprints.set(positionId, fingerprint)
     for (const positionId of hashed) hashedAt.set(positionId, block.number)
@@ -120,16 +126,13 @@ export async function readWatchedPositions(
   }
 
   const pending = [...positionIds, ...(cursor === undefined ? [] : idsBetween(cursor + 1n, cursor + SPARE_POSITIONS))]
-  const { positionCount, ...first } = await readPage(
-    pending.splice(0, POSITIONS_PER_CALL),
-    compared !== undefined,
-    compared,
-  )
+  const firstIds = pending.splice(0, POSITIONS_PER_CALL)
+  const { positionCount, ...first } = await readPage(firstIds, isHashed ? [...firstIds, ...compared] : compared)
   const last =
     cursor === undefined || positionCount < cursor + MAX_NEW_POSITIONS ? positionCount : cursor + MAX_NEW_POSITIONS
   if (cursor !== undefined) pending.push(...idsBetween(cursor + SPARE_POSITIONS + 1n, last))
   // What needs a second page will be compared by later reads.
-  while (pending.length > 0) await readPage(pending.splice(0, POSITIONS_PER_CALL), true)
+  while (pending.length > 0) await readPage(pending.splice(0, POSITIONS_PER_CALL))
 
   const open = records.filter(({ status }) => status === PositionStatus.Open)
   for (const { token, vault, agentId } of open) {
@@ -139,7 +142,15 @@ export async function readWatchedPositions(
   }
   const isUnread = ({ token, vault, agentId }: (typeof open)[number]) =>
     !tokenMarkets.has(token) || !vaultMarkets.has(vault) || !closingSinceByAgent.has(agentId)
-  while (open.some(isUnread)) await readPage([], false)
+  while (open.some(isUnread)) await readPage([])
+
+  /** A node that is behind has no record of the last positions yet: they are read again. */
+  function lastRead(from: bigint, to: bigint): bigint {
+    const read = new Set(records.map(({ positionId }) => positionId))
+    let id = from
+    while (id < to && read.has(id + 1n)) id++
+    return id < to ? id : to
+  }
 
   // A fingerprint that is newer than the mandate would hide that the mandate has changed.
   for (const { positionId, agentId } of open)
@@ -147,7 +158,8 @@ export async function readWatchedPositions(
 
   return {
     ...first,
-    cursor: last,
+    oldestBlock: pageBlocks.reduce((oldest, number) => (number < oldest ? number : oldest)),
+    cursor: cursor === undefined ? last : lastRead(cursor, last),
     fingerprints,
     positions: records.map(record => ({ ...record, closingSince: closingSinceByAgent.get(record.agentId) ?? 0n })),
     marketOf({ token, vault }) {

@@ -5,11 +5,9 @@ import type { RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
 import type { ChainHead } from './chain-head.ts'
 import type { IntentOutcomes } from './intent-outcomes.ts'
-import { readReceipts } from './read-receipts.ts'
+import { maxReceipts, readReceipts } from './read-receipts.ts'
 import type { AttemptSender } from './send-until-included.ts'
 import type { Journal } from './store.ts'
-
-const MAX_RECEIPTS_PER_BATCH = 100
 
 /**
  * Finds out whose transactions used the account nonces of pending attempts: ours, or those of someone else with the
@@ -43,8 +41,9 @@ export function createAccountNonceCheck({
      * be mined.
      */
     const isMissing = new Map(atUsedNonces.filter(sender.expectsResponse).map(({ nonce }) => [nonce, false]))
-    for (let start = 0; start < used.length; start += MAX_RECEIPTS_PER_BATCH) {
-      const attempts = used.slice(start, start + MAX_RECEIPTS_PER_BATCH)
+    const size = maxReceipts(rpc)
+    for (let start = 0; start < used.length; start += size) {
+      const attempts = used.slice(start, start + size)
       const receipts = await readReceipts(rpc, { address, nonce: head.nonce, attempts })
       const included: { attempt: Attempt; receipt: NodeReceipt }[] = []
       for (const [index, attempt] of attempts.entries()) {

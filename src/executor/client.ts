@@ -54,7 +54,8 @@ export function createExecutor(
       try {
         return await laneOf(addressOf(request.group)).relay(request, respondBy)
       } catch (error) {
-        if (isOverloaded(error)) return { state: 'busy', retryAfterSeconds: 1 }
+        // After a call that broke, the intent may have been signed.
+        if (isOverloaded(error)) return calls === 1 ? { state: 'busy', retryAfterSeconds: 1 } : { state: 'unknown' }
         if (calls === MAX_LANE_CALLS) return { state: 'unknown' }
       }
     }

@@ -6,6 +6,7 @@ import { withDeadline } from '../timeout.ts'
 import type { Attempt } from './attempt-table.ts'
 import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import type { IntentOutcomes } from './intent-outcomes.ts'
+import { maxReceipts } from './read-receipts.ts'
 import type { Journal } from './store.ts'
 
 const POLL_DELAYS_MS = [50, 50, 50, 50, 100, 100, 200, 400, 800]
@@ -16,7 +17,6 @@ const MAX_SIGNAL_WAIT_MS = 1_000
 const MAX_BY_HASH = 4
 /** Every fifth poll without a result looks up the attempts by hash: their block may have been missed. */
 const POLLS_BY_BLOCK = 5
-const MAX_RECEIPTS_PER_POLL = 100
 const MAX_BLOCKS_PER_POLL = 4
 
 /**
@@ -113,7 +113,7 @@ export function createInclusionWatch({
 
   async function receiptsByHash(): Promise<NodeReceipt[]> {
     const attempts = [...watched.values()].map(({ attempt }) => attempt).toSorted((a, b) => a.nonce - b.nonce)
-    const responses = await rpc.batch(attempts.slice(0, MAX_RECEIPTS_PER_POLL).map(({ hash }) => receiptRequest(hash)))
+    const responses = await rpc.batch(attempts.slice(0, maxReceipts(rpc)).map(({ hash }) => receiptRequest(hash)))
     return responses.flatMap(({ result }) => result ?? [])
   }
 

@@ -121,11 +121,17 @@ export function createIntentOutcomes({
     const waiter = waiters.get(digest)
     waiters.delete(digest)
     const { hash } = attempt
-    const revertData = call && (await replayRevert(rpc, { from, call, attempt, blockNumber }))
-    const isLatest =
-      journal.attempts.ofIntent(digest).at(-1)?.hash === hash && journal.intents.find(digest)?.state === 'reverted'
-    if (revertData !== undefined && isLatest) journal.intents.setState(digest, 'reverted', { blockNumber, revertData })
-    waiter?.resolve({ state: 'reverted', hash, ...(revertData !== undefined && { data: revertData }) })
+    let revertData: Hex | undefined
+    try {
+      revertData = call && (await replayRevert(rpc, { from, call, attempt, blockNumber }))
+      const isLatest =
+        journal.attempts.ofIntent(digest).at(-1)?.hash === hash && journal.intents.find(digest)?.state === 'reverted'
+      if (revertData !== undefined && isLatest)
+        journal.intents.setState(digest, 'reverted', { blockNumber, revertData })
+    } finally {
+      // Whatever fails, the intent's place in the lane and its gas become free.
+      waiter?.resolve({ state: 'reverted', hash, ...(revertData !== undefined && { data: revertData }) })
+    }
   }
 
   /** Records the new block of an attempt whose result is the same after a reorg. */

@@ -4,6 +4,7 @@ import type { RpcTransport } from '../rpc/transport.ts'
 import type { Attempt } from './attempt-table.ts'
 import type { ChainHead } from './chain-head.ts'
 import { hasSameResult, type IntentOutcomes } from './intent-outcomes.ts'
+import { maxReceipts } from './read-receipts.ts'
 import type { Resender } from './resend-fill-or-cancel.ts'
 import type { Journal } from './store.ts'
 
@@ -55,12 +56,14 @@ export function createReorgCheck({
 
   /**
    * Updates attempts whose block is not on the chain, or was journalled without a hash. Attempts with the same result
-   * in another block stay mined; all others become pending. Returns whether the node responded for each.
+   * in another block stay mined; all others become pending. Returns whether the node responded for each;
+   * attempts beyond one batch are left to the next check.
    */
-  async function recheck(attempts: readonly Attempt[]): Promise<boolean> {
-    if (attempts.length === 0) return true
+  async function recheck(displaced: readonly Attempt[]): Promise<boolean> {
+    if (displaced.length === 0) return true
+    const attempts = displaced.slice(0, maxReceipts(rpc))
     const responses = await rpc.batch(attempts.map(({ hash }) => receiptRequest(hash)))
-    let isComplete = true
+    let isComplete = attempts.length === displaced.length
     for (const [index, attempt] of attempts.entries()) {
       const receipt = responses[index]?.result
       if (receipt === undefined) isComplete = false

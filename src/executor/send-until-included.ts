@@ -72,7 +72,7 @@ export function createAttemptSender({
   async function submitAttempt(attempt: Attempt, options: SubmitOptions): Promise<Submission> {
     beingSent.add(attempt.hash)
     try {
-      return await submit(rpc, attempt.raw, options)
+      return await submit(rpc, attempt, options)
     } finally {
       beingSent.delete(attempt.hash)
     }
@@ -102,7 +102,7 @@ export function createAttemptSender({
     for (const { attempt } of batch) beingSent.add(attempt.hash)
     const submissions = await submitBatch(
       rpc,
-      batch.map(({ attempt }) => attempt.raw),
+      batch.map(({ attempt }) => attempt),
     )
     for (const [index, { attempt, submission }] of batch.entries()) {
       beingSent.delete(attempt.hash)

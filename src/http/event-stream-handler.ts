@@ -26,7 +26,7 @@ export function eventStreamHandler(operation: EventStreamOperation) {
       client: clientAddressOf(c.req.raw.headers),
       ...(lastEventId !== undefined && { lastEventId }),
     })
-    const stream = await respondInTime(opening).catch(error => {
+    const stream = await respondInTime(context, opening).catch(error => {
       opening.then(late => late.cancel()).catch(() => {}) // nobody reads a stream that opens too late
       throw error
     })

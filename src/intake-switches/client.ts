@@ -18,16 +18,20 @@ export type IntakeSwitches = {
 const LEASE_MS = 2_000
 const READ_TIMEOUT_MS = 500
 
-/** Creates the client of the switches. Each isolate reads them at most once per lease. */
+/**
+ * Creates the client of the switches. While one request renews the lease, the others use what is known; once it has expired,
+ * each request reads for itself. None waits for a promise of another one, which may end with its request and never settle.
+ */
 export function createIntakeSwitches(namespace: DurableObjectNamespace<IntakeSwitchesObject>): IntakeSwitches {
   let known: readonly IntakeClosure[] = []
-  let freshUntil = 0
-  let reading: Promise<readonly IntakeClosure[]> | undefined
+  let validUntil = 0
+  let renewAt = 0
   const object = () => namespace.getByName('switches')
 
   function remember(closures: readonly IntakeClosure[]) {
     known = closures
-    freshUntil = Date.now() + LEASE_MS
+    validUntil = Date.now() + LEASE_MS
+    renewAt = validUntil - READ_TIMEOUT_MS
     return known
   }
 
@@ -43,15 +47,14 @@ export function createIntakeSwitches(namespace: DurableObjectNamespace<IntakeSwi
       // An unreadable switch must not keep anybody from getting out.
       logFailure('intake switches unreadable', error)
       return remember(known)
-    } finally {
-      reading = undefined
     }
   }
 
   async function closures(): Promise<readonly IntakeClosure[]> {
-    if (Date.now() < freshUntil) return known
-    reading ??= read()
-    return reading
+    const now = Date.now()
+    if (now < renewAt) return known
+    renewAt = validUntil
+    return read()
   }
 
   return {

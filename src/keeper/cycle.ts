@@ -7,6 +7,7 @@ import { logUnexpected } from '../executor/background-errors.ts'
 import type { Executor } from '../executor/client.ts'
 import { PositionStatus } from '../protocol/enums.ts'
 import { isOwnerClosing, type WatchedPosition } from '../protocol/position.ts'
+import { changesByKey, differenceOf, NO_CHANGES } from './event-changes.ts'
 import { attributeExits } from './exit-attribution.ts'
 import { decideExit, marketDeferralOf } from './exit-decision.ts'
 import { createExitSender } from './exit-sender.ts'
@@ -33,6 +34,10 @@ const MAX_REACHED = 1_200
 const MAX_CHANGED = 1_200
 /** Events of older blocks are not read: the sweep finds what they changed. */
 const MAX_EVENT_BLOCKS = 2_000n
+/** Events of this many blocks are read again: the node may have been behind, or a reorg may have changed them. */
+const EVENT_OVERLAP_BLOCKS = 32n
+/** Closed positions to compare with the chain per second: a reorg may have opened them again. */
+const CLOSED_PER_SECOND = 50
 
 export type KeeperCycle = ReturnType<typeof createCycle>
 
@@ -51,6 +56,10 @@ export function createCycle({
   /** When the events of recent exits were last read again, in milliseconds. */
   let recentCheckedAt = 0
   let sweptAt = 0
+  /** The last position of each market that the price reached and a cycle read. */
+  const lastReached = new Map<string, bigint>()
+  /** The changes by events of the last blocks whose positions were read since. */
+  let handled = NO_CHANGES
   const sender = createExitSender({ chain, executor, store })
 
   /**
@@ -61,12 +70,22 @@ export function createCycle({
     const now = Date.now()
     await Promise.all(store.batches().map(batch => sender.resume(batch).catch(logUnexpected)))
     const previous = store.lastCycle()
-    const { watched, differing } = await readWatched(now, previous)
+    const { watched, differing, swept } = await readWatched(now, previous)
     const since = BigInt(previous?.blockNumber ?? watched.block.number)
     const passes = [await evaluate(watched, now)]
+    // A cursor moves once the rows are stored: what a cycle that fails has read is read again.
+    store.advanceCursor(watched.cursor)
+    if (swept !== undefined) store.advanceSweep(swept)
+    sweptAt = now
     await recordMarkets(watched)
-    const reached = await reachedBy(watched, differing)
-    if (reached.length > 0) passes.push(await evaluate(await readEntries(entriesOf(reached)), now))
+    const { positionIds, changes } = await reachedBy(watched, differing)
+    if (positionIds.length > 0)
+      passes.push(await evaluate(await readEntries(entriesOf(positionIds), { positionIds }), now))
+    if (changes) {
+      const read = passes.map(({ watched }) => watched.oldestBlock).reduce((oldest, at) => (at < oldest ? at : oldest))
+      handled = new Map([...changes].filter(([, { blockNumber }]) => blockNumber <= read))
+      store.advanceEventCursor(watched.block.number)
+    }
     store.prune(now)
 
     const isCheckDue = now >= recentCheckedAt + RECENT_CHECK_INTERVAL_MS
@@ -80,51 +99,60 @@ export function createCycle({
 
   /**
    * Reads what every cycle reads: new positions, positions that do not wait for a price, the prices of all markets, and
-   * the next positions of the sweep or their fingerprints. Also returns the positions whose row differs from the chain.
+   * the next positions of the sweeps or their fingerprints. Also returns the positions whose row differs from the chain.
    * Clears the store first if the chain was replaced.
    */
   async function readWatched(now: number, previous: LastCycle | undefined) {
+    const elapsed = sweptAt === 0 ? 0 : now - sweptAt
+    const closedLimit = Math.min(CLOSED_PER_SECOND * Math.max(1, Math.ceil(elapsed / 1_000)), MAX_COMPARED)
     const read = async () => {
       const isSmall = store.openCount() <= MAX_READ_WHOLE
-      const sweep = store.nextOfSweep(isSmall ? MAX_READ_WHOLE : sweepLimit(now))
+      const at = Number(previous?.at ?? 0)
+      const sweep = store.nextOfSweep(isSmall ? MAX_READ_WHOLE : sweepLimit(elapsed))
+      const closed = store.nextClosed(now, at, closedLimit)
+      const unknown = closed.filter(({ fingerprint }) => fingerprint === undefined)
+      const compared = isSmall ? closed : [...sweep, ...closed]
       const watched = await readEntries(
-        uniqueById([...store.watched(now, Number(previous?.at ?? 0)), ...(isSmall ? sweep : [])]),
+        uniqueById([...store.watched(now, at), ...unknown, ...(isSmall ? sweep : [])]),
         {
           cursor: store.cursor(),
           markets: store.markets(),
-          compared: isSmall ? [] : sweep.map(({ positionId }) => positionId),
+          compared: compared.map(({ positionId }) => positionId),
         },
       )
-      const differing = isSmall ? [] : sweep.filter(entry => !isAsOnChain(entry, watched))
+      const differing = compared.filter(entry => !isAsOnChain(entry, watched))
       return { watched, differing: differing.map(({ positionId }) => positionId), swept: sweep.at(-1)?.positionId }
     }
-    let result = await read()
-    if (previous && result.watched.block.number + MAX_REORG < BigInt(previous.blockNumber)) {
-      store.clear()
-      result = await read()
-    }
-    sweptAt = now
-    store.advanceCursor(result.watched.cursor)
-    if (result.swept !== undefined) store.advanceSweep(result.swept)
-    return result
+    const result = await read()
+    if (!previous || result.watched.block.number + MAX_REORG >= BigInt(previous.blockNumber)) return result
+    store.clear()
+    return read()
   }
 
-  /** Returns how many positions the sweep must compare now, from the time since it last did. */
-  function sweepLimit(now: number): number {
-    const elapsed = sweptAt === 0 ? 0 : now - sweptAt
+  /** Returns how many positions the sweep must compare, `elapsed` milliseconds after it last did. */
+  function sweepLimit(elapsed: number): number {
     const due = Math.ceil((store.openCount() * elapsed) / SWEEP_MS)
     return Math.min(Math.max(due, MAX_READ_WHOLE), MAX_COMPARED)
   }
 
-  /** Reads the positions of entries. Results recorded during the read are newer than the read. */
+  /**
+   * Reads the positions of entries, or those with the given ids, some of which may have no entry yet. Results recorded during
+   * the read are newer than the read.
+   */
   async function readEntries(
     entries: readonly KeeperEntry[],
-    { cursor, markets = [], compared = [] }: { cursor?: bigint; markets?: Market[]; compared?: bigint[] } = {},
+    {
+      positionIds = entries.map(({ positionId }) => positionId),
+      cursor,
+      markets = [],
+      compared = [],
+    }: { positionIds?: bigint[]; cursor?: bigint; markets?: Market[]; compared?: bigint[] } = {},
   ): Promise<ReadEntries> {
     const watched = await readWatchedPositions(chain, {
-      positionIds: entries.map(({ positionId }) => positionId),
+      positionIds,
       ...(cursor !== undefined && { cursor }),
-      compared: store.openCount() <= MAX_READ_WHOLE ? undefined : compared,
+      compared,
+      isHashed: cursor === undefined || store.openCount() > MAX_READ_WHOLE,
       markets: [...markets, ...entries.filter(({ vault }) => vault)],
       agentIds: entries.map(({ agentId }) => agentId).filter(agentId => agentId > 0n),
     })
@@ -135,37 +163,46 @@ export function createCycle({
 
   /**
    * Returns the positions that were not read although a price reaches their trigger, an event since the previous cycle
-   * names them, or their row differs from the chain. There are none while each cycle reads all positions.
+   * names them, or their row differs from the chain. While each cycle reads all open positions, only closed ones can differ.
+   * `changes` are those of the events; undefined if the node did not return them.
    */
-  async function reachedBy(watched: ReadEntries, differing: readonly bigint[]): Promise<bigint[]> {
-    const { block, ownerControls, readBefore, marketOf } = watched
-    const from = store.eventCursor()
-    store.advanceEventCursor(block.number)
-    if (store.openCount() <= MAX_READ_WHOLE) return []
-    const at = Number(block.timestamp)
+  async function reachedBy(watched: ReadEntries, differing: readonly bigint[]) {
+    const read = new Set([...watched.readBefore.keys(), ...watched.positions.map(({ positionId }) => positionId)])
+    const isUnread = (positionId: bigint) => !read.has(positionId)
+    if (store.openCount() <= MAX_READ_WHOLE) return { positionIds: differing.filter(isUnread), changes: NO_CHANGES }
+
     const maxReached = MAX_REACHED + store.batches().flatMap(({ positionIds }) => positionIds).length
-    const reached = new Set<bigint>()
-    for (const market of store.markets()) {
-      const { quote } = marketOf(market)
-      if (quote.stale) continue
-      const limit = maxReached - reached.size
-      for (const positionId of store.reached(market, { price: quote.price, at, limit })) reached.add(positionId)
-    }
-    const changed = await readChangedPositions(chain, {
-      ownerControls,
-      fromBlock: from + MAX_EVENT_BLOCKS < block.number ? block.number - MAX_EVENT_BLOCKS : from,
-      toBlock: block.number,
-    }).catch(() => {
-      store.advanceEventCursor(from)
-      return undefined
-    })
-    for (const positionId of changed?.positionIds ?? []) reached.add(positionId)
-    for (const agentId of changed?.agentIds ?? [])
-      for (const positionId of store.openOfAgent(agentId)) reached.add(positionId)
+    const reached = new Set(reachedByPrice(watched, maxReached))
+    const { block, ownerControls } = watched
+    const from = [store.eventCursor() - EVENT_OVERLAP_BLOCKS, block.number - MAX_EVENT_BLOCKS, 0n]
+    const fromBlock = from.reduce((highest, number) => (number > highest ? number : highest))
+    const range = { fromBlock, toBlock: block.number }
+    const events = await readChangedPositions(chain, { ownerControls, ...range }).catch(() => undefined)
+    const changes = events && changesByKey(events)
+    for (const { kind, id } of changes ? differenceOf(changes, handled, fromBlock) : [])
+      for (const positionId of kind === 'position' ? [id] : store.openOfAgent(id)) reached.add(positionId)
     for (const positionId of differing) reached.add(positionId)
-    const read = new Set([...readBefore.keys(), ...watched.positions.map(({ positionId }) => positionId)])
     // After a pause the events may name more positions than a cycle can read: the sweep finds the others.
-    return [...reached].filter(positionId => !read.has(positionId)).slice(0, maxReached + MAX_CHANGED)
+    return { positionIds: [...reached].filter(isUnread).slice(0, maxReached + MAX_CHANGED), changes }
+  }
+
+  /** Returns up to `max` positions whose triggers the prices reach: of each market the next ones, in equal shares. */
+  function reachedByPrice({ marketOf }: WatchedPositions, max: number): bigint[] {
+    const queues = store.markets().flatMap(market => {
+      const { quote } = marketOf(market)
+      const key = marketKey(market)
+      const last = lastReached.get(key) ?? 0n
+      return quote.stale ? [] : [{ key, positionIds: store.reached(market, { price: quote.price, last, limit: max }) }]
+    })
+    // What a market with few leaves of its share goes to those with more.
+    queues.sort((one, other) => one.positionIds.length - other.positionIds.length)
+    const reached: bigint[] = []
+    for (const [index, { key, positionIds }] of queues.entries()) {
+      const share = positionIds.slice(0, Math.ceil((max - reached.length) / (queues.length - index)))
+      lastReached.set(key, share.at(-1) ?? 0n)
+      reached.push(...share)
+    }
+    return reached
   }
 
   /**
@@ -181,6 +218,11 @@ export function createCycle({
     const unattributed: WatchedPosition[] = []
     const recent: WatchedPosition[] = []
     const vanished = new Set(readBefore.keys())
+    function recordClosed(entry: KeeperEntry) {
+      const fingerprint = fingerprints.get(entry.positionId)
+      if (entry.closedAt === null || (fingerprint !== undefined && fingerprint !== entry.fingerprint))
+        store.put(closedEntry(entry, entry.closedAt ?? now, fingerprint))
+    }
     for (const position of positions) {
       const { positionId } = position
       vanished.delete(positionId)
@@ -195,10 +237,8 @@ export function createCycle({
       if (entry && position.nextRuleIndex > entry.firedRules && !isInFlight) unattributed.push(position)
       else if (entry && !isUndone && isRecentExit(entry, block)) recent.push(position)
       if (position.status !== PositionStatus.Open) {
-        if (entry?.closedAt === null) {
-          store.put(closedEntry(entry, now))
-          if (isOwnerClosing(position) && !isInFlight) unattributed.push(position)
-        }
+        if (entry) recordClosed(entry)
+        if (entry?.closedAt === null && isOwnerClosing(position) && !isInFlight) unattributed.push(position)
         continue
       }
       const market = marketOf(position)
@@ -217,7 +257,7 @@ export function createCycle({
     }
     for (const positionId of vanished) {
       const entry = store.entry(positionId)
-      if (entry?.closedAt === null) store.put(closedEntry(entry, now))
+      if (entry) recordClosed(entry)
     }
     return { watched, due, unattributed, recent }
   }

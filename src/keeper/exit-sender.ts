@@ -45,7 +45,8 @@ export function createExitSender({
   /** Digests of the batches whose outcome this instance of the object awaits. */
   const awaited = new Set<Hex>()
   /** Stores an entry. If the position closed while its exit was in flight, only an executed exit counts. */
-  const put = (entry: KeeperEntry) => store.put(entry.closedAt === null ? entry : closedEntry(entry, entry.closedAt))
+  const put = (entry: KeeperEntry) =>
+    store.put(entry.closedAt === null ? entry : closedEntry(entry, entry.closedAt, entry.fingerprint))
 
   /**
    * Simulates exits and sends those that the router would execute, in full or in part, or record as due. Resolves with their

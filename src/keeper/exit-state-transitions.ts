@@ -1,5 +1,6 @@
 import type { Hex } from 'viem'
 import type { RefusalBody } from '../errors/refusal.ts'
+import { PositionStatus } from '../protocol/enums.ts'
 import { isExitInProgress, type WatchedPosition } from '../protocol/position.ts'
 import { type KeeperEntry, NOT_TRIED, newEntry } from './keeper-entry.ts'
 import type { Evaluation } from './last-evaluation.ts'
@@ -9,10 +10,14 @@ const MAX_RETRY_SECONDS = 60
 /** How long an exit waits after the router deferred it. */
 const DEFERRED_RETRY_MS = 5_000
 
-/** Returns the entry of a position that closed. It keeps its outcome only if that is an executed exit. */
-export const closedEntry = (entry: KeeperEntry, now: number): KeeperEntry => ({
+/**
+ * Returns the entry of a position that closed. It keeps its outcome only if that is an executed exit. `fingerprint` is of
+ * the closed position: that of the open one would hide that a reorg has opened it again.
+ */
+export const closedEntry = (entry: KeeperEntry, now: number, fingerprint: Hex | undefined): KeeperEntry => ({
   ...entry,
   closedAt: now,
+  fingerprint,
   outcome: entry.outcome?.kind === 'executed' ? entry.outcome : undefined,
 })
 
@@ -105,7 +110,10 @@ function retryOf({ failures }: KeeperEntry) {
 
 /** Whether a reorg removed an exit, or part of one, that was recorded before the position was read. */
 export const isExitUndone = ({ firedRules, outcome }: KeeperEntry, position: WatchedPosition): boolean =>
-  (outcome?.kind === 'executed' && position.nextRuleIndex < firedRules) ||
+  (outcome?.kind === 'executed' &&
+    (outcome.ruleIndex === undefined
+      ? position.status === PositionStatus.Open // the sale for an owner is of the whole position
+      : position.nextRuleIndex < firedRules)) ||
   (outcome?.kind === 'partlyExecuted' &&
     (outcome.ruleIndex === undefined
       ? position.tokenAmount > BigInt(outcome.tokensLeft)

@@ -29,8 +29,10 @@ export const marketKey = ({ token, vault }: Market): string => `${token} ${vault
 
 export type KeeperStore = ReturnType<typeof openKeeperStore>
 
-/** A closed position is read for this much longer, because a reorg may open it again. */
+/** A closed position is read for this much longer, because a reorg may open it again or change who closed it. */
 const REORG_WATCH_MS = 60_000
+/** A closed position is compared with the chain for this much longer. */
+const CLOSED_SWEEP_MS = 6 * 3_600_000
 const CLOSED_RETENTION_MS = 7 * 86_400_000
 /** The events of an executed exit are read again for this long, because a reorg may change who fired it. */
 const EXIT_WATCH_SECONDS = 60
@@ -105,6 +107,8 @@ export function openKeeperStore(sql: SqlStorage) {
   let openCount = countOpen()
   /** The last position that `watched` returned and that does not wait for a price. */
   let lastWaiting = 0
+  /** The last closed position that `nextClosed` returned. */
+  let lastClosed = { at: 0, id: 0 }
   const isOpen = (positionId: number) =>
     rows('SELECT 1 FROM position WHERE id = ? AND closed_at IS NULL', positionId).length > 0
 
@@ -152,6 +156,24 @@ export function openKeeperStore(sql: SqlStorage) {
       )
       return [...next, ...fromStart].map(toEntry)
     },
+    /**
+     * Returns entries that closed in the six hours before the last cycle, oldest first, in turns. `at` is the time of that
+     * cycle in Unix seconds of the chain, because an outage may have been longer.
+     */
+    nextClosed(now: number, at: number, limit: number): KeeperEntry[] {
+      const since = Math.min(now, 1_000 * at) - CLOSED_SWEEP_MS
+      const from = lastClosed.at < since ? { at: since, id: 0 } : lastClosed
+      const next = rows(
+        'SELECT * FROM position WHERE closed_at >= ?1 AND (closed_at, id) > (?1, ?2) ORDER BY closed_at, id LIMIT ?3',
+        from.at,
+        from.id,
+        limit,
+      )
+      const last = next.length < limit ? undefined : next.at(-1)
+      lastClosed = { at: Number(last?.closed_at ?? 0), id: Number(last?.id ?? 0) }
+      return next.map(toEntry)
+    },
+
     /** Records where the sweep continues. At its end, deletes the markets without open positions. */
     advanceSweep(positionId: bigint) {
       if (positionId <= BigInt(get('swept') ?? 0))
@@ -165,20 +187,24 @@ export function openKeeperStore(sql: SqlStorage) {
     },
 
     /**
-     * Returns the open positions of a market that may have a rule to fire at a price, without those that every cycle reads.
-     * `at` is the chain's time in Unix seconds.
+     * Returns the open positions of a market that may have a rule to fire at a price, by id: those after `last`, then those
+     * from the start. Those that wait for another try, which cycles read in turns, are not among them.
      */
-    reached: ({ token, vault }: Market, { price, at, limit }: { price: bigint; at: number; limit: number }): bigint[] =>
+    reached: (
+      { token, vault }: Market,
+      { price, last, limit }: { price: bigint; last: bigint; limit: number },
+    ): bigint[] =>
       rows(
-        `SELECT id FROM position
-           WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND below >= ?3 AND watched_until <= ?4
-         UNION SELECT id FROM position
-           WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND above <= ?3 AND watched_until <= ?4
-         LIMIT ?5`,
+        `SELECT id FROM (
+           SELECT id FROM position
+             WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND below >= ?3 AND watched_until < ${ALWAYS}
+           UNION SELECT id FROM position
+             WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND above <= ?3 AND watched_until < ${ALWAYS}
+         ) ORDER BY id <= ?4, id LIMIT ?5`,
         token,
         vault,
         priceText(price),
-        at,
+        Number(last),
         limit,
       ).map(({ id }) => BigInt(id as number)),
 

@@ -4,11 +4,10 @@ import type { TradingChain } from '../chain/configured-chain.ts'
 import { readLimitBreaches } from '../chain/read-limit-breaches.ts'
 import { readVaultsAndTokens, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { readCurrentAgents } from '../history/tables/agents.ts'
-import { type OpenPosition, readOpenPositions } from '../history/tables/positions.ts'
 import { readAgentsTradedSince } from '../history/tables/trades.ts'
-import type { Trade } from '../protocol/trade-events.ts'
 import type { TrackConfig } from '../protocol/vault-track-config.ts'
 import type { StreamEvent } from './event.ts'
+import { createOpenPositions, type HeldMarket } from './open-positions.ts'
 import type { EventLog } from './store.ts'
 
 const DAY_SECONDS = 86_400
@@ -34,42 +33,24 @@ export type Alerts = ReturnType<typeof createAlerts>
  * current state is stored as a flag in the event log, so only changes are emitted, also across restarts.
  */
 export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db: D1Database; eventLog: EventLog }) {
-  let positions: Map<bigint, OpenPosition> | undefined
+  const positions = createOpenPositions(db)
   /** The limits of each vault's tracks at the last evaluation. */
   let knownLimits = new Map<Address, string>()
-
-  async function openPositions(): Promise<OpenPosition[]> {
-    positions ??= new Map((await readOpenPositions(db)).map(position => [position.positionId, position]))
-    return [...positions.values()]
-  }
-
-  /** Updates the open positions. The trades are in order. */
-  function applyTrades(trades: readonly Trade[]) {
-    for (const { type, positionId, agentId, token, vault } of trades) {
-      if (type === 'PositionOpened') positions?.set(positionId, { positionId, agentId: Number(agentId), token, vault })
-      if (type === 'PositionClosed') positions?.delete(positionId)
-    }
-  }
-
-  /** Drops the cached open positions. A reorg may have opened or closed some. */
-  function reset() {
-    positions = undefined
-  }
 
   /**
    * Returns the events for what changed since the last evaluation; `commit` stores the new state. Throws
    * CHAIN_UNREACHABLE; then nothing has changed.
    */
   async function evaluate(activity: RecentActivity): Promise<{ events: StreamEvent[]; commit: () => void }> {
-    const open = await openPositions()
+    const markets = await positions.markets(eventLog.position()?.block ?? -1)
     const { block, registered } = await readVaultsAndTokens(chain)
     const limits = new Map(registered.vaults.map(({ address, tracks }) => [address, limitsOf(tracks)]))
     const vaultsWithNewLimits = new Set(
       [...limits.keys()].filter(vault => limits.get(vault) !== knownLimits.get(vault)),
     )
     const changes = [
-      ...evaluatePrices(open, block, registered),
-      ...(await evaluateLimits(open, activity, vaultsWithNewLimits)),
+      ...evaluatePrices(markets, block, registered),
+      ...(await evaluateLimits(markets, activity, vaultsWithNewLimits)),
     ]
     return {
       events: changes.flatMap(({ events }) => events),
@@ -82,20 +63,16 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
     }
   }
 
-  function evaluatePrices(open: readonly OpenPosition[], block: Block, registered: VaultsAndTokens): AlertChange[] {
-    const held = new Map(open.map(({ vault, token }) => [`stale ${vault} ${token}`, { vault, token }]))
+  function evaluatePrices(markets: readonly HeldMarket[], block: Block, registered: VaultsAndTokens): AlertChange[] {
+    const held = new Map(markets.map(market => [`stale ${market.vault} ${market.token}`, market]))
+    const vaults = new Map(registered.vaults.map(vault => [vault.address, vault]))
     const changes: AlertChange[] = [...eventLog.activeAlerts]
       .filter(alert => alert.startsWith('stale ') && !held.has(alert))
       .map(alert => ({ alert, isActive: false, events: [] }))
-    for (const [alert, { vault, token }] of held) {
-      const quote = registered.quoteIn(
-        token,
-        registered.vaults.find(({ address }) => address === vault),
-      )
+    for (const [alert, { vault, token, agents }] of held) {
+      const quote = registered.quoteIn(token, vaults.get(vault))
       if (quote.stale === eventLog.activeAlerts.has(alert)) continue
-      const holders = new Set(
-        open.flatMap(position => (position.vault === vault && position.token === token ? position.agentId : [])),
-      )
+      const holders = new Set(agents.values())
       const symbol = registered.tokens.find(({ address }) => address === token)?.symbol ?? token
       const toEvent = (agentId: number): StreamEvent => ({
         type: quote.stale ? 'price-stale' : 'price-fresh',
@@ -109,14 +86,14 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
   }
 
   async function evaluateLimits(
-    open: readonly OpenPosition[],
+    markets: readonly HeldMarket[],
     { agentsChanged, tokensPriced, timestamp }: RecentActivity,
     vaultsWithNewLimits: ReadonlySet<Address>,
   ): Promise<AlertChange[]> {
     const day = Math.floor(timestamp / DAY_SECONDS)
-    const affected = open
+    const affected = markets
       .filter(({ token, vault }) => tokensPriced.has(token) || vaultsWithNewLimits.has(vault))
-      .map(({ agentId }) => agentId)
+      .flatMap(({ agents }) => [...agents.values()])
     // An agent without open positions may still exceed its daily loss.
     const tradedToday = vaultsWithNewLimits.size > 0 ? await readAgentsTradedSince(db, day * DAY_SECONDS) : []
     const breaching = [...eventLog.activeAlerts].flatMap(alert => /^breach (\d+) /.exec(alert)?.[1] ?? []).map(Number)
@@ -148,7 +125,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
     )
   }
 
-  return { applyTrades, reset, evaluate }
+  return { applyTrades: positions.applyTrades, forgetPositions: positions.forget, evaluate }
 }
 
 /** Returns the limits of tracks as text, to compare them. */

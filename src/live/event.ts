@@ -46,12 +46,34 @@ export function isSelected(
   return vault === undefined || event.vault === vault
 }
 
+/** What a reorg withdrew, parsed once for all filters. */
+export type ParsedReorg = ReturnType<typeof parseReorg>
+
+/** Parses the data of a reorg in the log. */
+export function parseReorg(data: string) {
+  const { withdrawn, ...facts } = JSON.parse(data) as { withdrawn: WithdrawnEvent[] }
+  const byAgent = Map.groupBy(withdrawn, ({ agentId }) => agentId)
+  const byVault = Map.groupBy(withdrawn, ({ vault }) => vault)
+
+  /** Returns the withdrawn events that a filter selects. */
+  function select({ agentId, vault }: EventFilter): readonly WithdrawnEvent[] {
+    if (agentId !== undefined) return byAgent.get(agentId) ?? []
+    return vault === undefined ? withdrawn : (byVault.get(vault) ?? [])
+  }
+
+  return {
+    select,
+    /** Returns the reorg's data in the log as if only these events had been withdrawn. */
+    dataWith: (selected: readonly WithdrawnEvent[]) => JSON.stringify({ ...facts, withdrawn: selected }),
+    /** Returns the JSON that a client gets: it lists only ids. */
+    shown: (selected: readonly WithdrawnEvent[]) =>
+      JSON.stringify({ ...facts, withdrawn: selected.map(({ id }) => id) }),
+  }
+}
+
 /** Returns an event's JSON for a filter: a reorg lists only the ids of the withdrawn events that the filter selects. */
 export function dataFor({ type, data }: Pick<LoggedEvent, 'type' | 'data'>, filter: EventFilter): string {
   if (type !== 'reorg') return data
-  const { withdrawn, ...rest } = JSON.parse(data) as { withdrawn: WithdrawnEvent[] }
-  return JSON.stringify({
-    ...rest,
-    withdrawn: withdrawn.filter(event => isSelected(filter, event)).map(({ id }) => id),
-  })
+  const reorg = parseReorg(data)
+  return reorg.shown(reorg.select(filter))
 }

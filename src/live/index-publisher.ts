@@ -45,16 +45,18 @@ export function createIndexPublisher({
   const tokensPriced = new Set<Trade['token']>()
 
   function publishReorgs(reorgs: readonly IndexReorg[]) {
-    alerts.reset()
     for (const reorg of reorgs) {
       const event = eventLog.withdraw(reorg)
       publish([event])
-      for (const agentId of agentsOf(event)) agentsChanged.add(agentId)
+      const { withdrawn, isComplete = true } = JSON.parse(event.data) as ReorgData
+      const agentIds = withdrawn.flatMap(({ agentId }) => agentId ?? [])
+      for (const agentId of agentIds) agentsChanged.add(agentId)
+      alerts.forgetPositions(isComplete && reorg.ancestor >= 0 ? agentIds : 'all')
     }
   }
 
   async function publishEvents(changes: Changes<'events'>) {
-    const { trades, ownerEvents, reallocatedAgents, pricedTokens, block, hash, isComplete } = changes
+    const { trades, ownerEvents, reallocatedAgents, pricedTokens, block, hash } = changes
     const symbolOf = await symbolsOf(
       chain,
       trades.map(({ token }) => token),
@@ -77,7 +79,7 @@ export function createIndexPublisher({
         logIndex: event.logIndex,
       })),
     ].sort((a, b) => a.block - b.block || a.logIndex - b.logIndex)
-    publish(eventLog.appendFromChain(events, isComplete ? { block, hash } : undefined))
+    publish(eventLog.appendFromChain(events, { block, hash }))
     for (const { agentId } of trades) agentsChanged.add(Number(agentId))
     for (const agentId of reallocatedAgents) agentsChanged.add(agentId)
     for (const token of pricedTokens) tokensPriced.add(token)
@@ -113,6 +115,8 @@ export function createIndexPublisher({
   return { publishChanges }
 }
 
+type ReorgData = { withdrawn: WithdrawnEvent[]; isComplete?: boolean }
+
 type Changes<Kind extends IndexChanges['kind']> = Extract<IndexChanges, { kind: Kind }>
 
 const eventTypes: Partial<Record<Trade['type'], StreamEventType>> = {
@@ -138,6 +142,3 @@ const toMandateEvent = (
   vault: agentId === null ? undefined : agentVaults.get(agentId),
   data: { agentId: `${agentId}`, ...fields },
 })
-
-const agentsOf = ({ data }: LoggedEvent): number[] =>
-  (JSON.parse(data) as { withdrawn: WithdrawnEvent[] }).withdrawn.flatMap(({ agentId }) => agentId ?? [])

@@ -8,6 +8,9 @@ const MAX_DATA = 1024 * 1024
 /** A filter's next events, and the row up to which the list is complete. */
 export type EventPage = { events: LoggedEvent[]; through: number }
 
+/** Reads all next events after a row. Returns undefined if it fails. */
+type ReadAll = (after: number, limit: number) => Promise<LoggedEvent[] | undefined>
+
 export type LogWindow = ReturnType<typeof createLogWindow>
 
 /** Holds the shard's copy of the newest events of the log, without gaps, and how far the shard has read the log. */
@@ -16,13 +19,33 @@ export function createLogWindow() {
   /** The row before the oldest event. */
   let before = 0
   let events: LoggedEvent[] = []
-  let dataLength = 0
+  let filling: Promise<void> | undefined
 
   function startAt(cursor: LogCursor) {
     newest = cursor
     before = cursor.seq
     events = []
-    dataLength = 0
+    filling = undefined
+  }
+
+  function dropOldest() {
+    let dataLength = events.reduce((sum, { data }) => sum + data.length, 0)
+    let dropped = 0
+    while (events.length - dropped > MAX_EVENTS || dataLength > MAX_DATA)
+      dataLength -= events[dropped++]?.data.length ?? 0
+    before = events[dropped - 1]?.seq ?? before
+    events.splice(0, dropped)
+  }
+
+  async function readOlder(read: ReadAll) {
+    const end = before
+    const start = Math.max(0, end - (MAX_EVENTS - events.length))
+    if (start === end) return
+    const older = await read(start, end - start)
+    if (older === undefined || before !== end) return // the window may have moved on
+    events.unshift(...older.filter(({ seq }) => seq <= end))
+    before = start
+    dropOldest()
   }
 
   return {
@@ -42,16 +65,15 @@ export function createLogWindow() {
       const reached = newest?.seq ?? 0
       const added = next.filter(({ seq }) => seq > reached)
       if (through.seq > reached) newest = through
-      for (const event of added) {
-        events.push(event)
-        dataLength += event.data.length
-      }
-      while (events.length > MAX_EVENTS || dataLength > MAX_DATA) {
-        const dropped = events.shift()
-        before = dropped?.seq ?? before
-        dataLength -= dropped?.data.length ?? 0
-      }
+      events.push(...added)
+      dropOldest()
       return added
+    },
+
+    /** Reads the events before the oldest one, as many as fit. Does so once after each start. */
+    fill(read: ReadAll): Promise<void> {
+      filling ??= readOlder(read)
+      return filling
     },
 
     /** Returns a filter's next events after a row; undefined if they are older than the window. */

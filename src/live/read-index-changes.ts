@@ -10,13 +10,13 @@ export type IndexChanges =
   | { kind: 'start'; block: number; hash: Hex; reorg: number }
   | { kind: 'reorgs'; reorgs: IndexReorg[] }
   /**
-   * Trades, events of owners, agents whose allocation or track changed, and tokens with new prices. `isComplete` is
-   * false if more trades or events follow.
+   * Trades and events of owners up to the end of `block`, agents whose allocation or track changed, and tokens with new
+   * prices. `isComplete` is false if more trades or events follow; then `hash` is undefined.
    */
   | {
       kind: 'events'
       block: number
-      hash: Hex
+      hash: Hex | undefined
       timestamp: number
       trades: Trade[]
       ownerEvents: ContractEvent[]
@@ -27,6 +27,7 @@ export type IndexChanges =
 
 /** The log starts only once the index is this close to the head: trades of a backfill are not events. */
 const MAX_START_LAG_BLOCKS = 256
+/** A read ends with the block that has this row, because events without a log are numbered at the end of a block. */
 const ROWS_PER_READ = 500
 
 /**
@@ -42,26 +43,27 @@ export async function readIndexChanges(
   const session = db.withSession('first-primary') // a replica may lack the latest writes
   const [cursors, reorgs, ownBlock, trades, owners, reallocated, prices] = await session
     .batch<Record<string, unknown>>([
-      session.prepare('SELECT scope, block, hash, timestamp, head, (SELECT max(id) FROM reorgs) AS reorg FROM cursor'),
+      session
+        .prepare(
+          `SELECT scope, block, hash, timestamp, head, (SELECT max(id) FROM reorgs) AS reorg, ${END_OF_READ} AS end
+          FROM cursor`,
+        )
+        .bind(block, logIndex),
       session.prepare('SELECT id, ancestor, lost FROM reorgs WHERE id > ?1 ORDER BY id').bind(reorg),
       session.prepare('SELECT hash FROM blocks WHERE number = ?1').bind(block),
       session
-        // Rows above the cursor are leftovers from before the cursor was dropped; the indexer writes them again.
-        .prepare(
-          `SELECT * FROM trades WHERE (block, log_index) > (?1, ?2) AND block <= (SELECT block FROM cursor)
-          ORDER BY block, log_index LIMIT ?3`,
-        )
-        .bind(block, logIndex, block < 0 ? 0 : ROWS_PER_READ),
+        .prepare(`SELECT * FROM trades WHERE ${IS_NEW} AND block <= ${END_OF_READ} ORDER BY block, log_index`)
+        .bind(block, logIndex),
       session
         .prepare(
-          `SELECT * FROM events WHERE (block, log_index) > (?1, ?2) AND block <= (SELECT block FROM cursor)
-          AND name IN (${OWNER_EVENT_NAMES}) ORDER BY block, log_index LIMIT ?3`,
+          `SELECT * FROM events WHERE ${IS_NEW} AND block <= ${END_OF_READ} AND name IN (${OWNER_EVENT_NAMES})
+          ORDER BY block, log_index`,
         )
-        .bind(block, logIndex, block < 0 ? 0 : ROWS_PER_READ),
+        .bind(block, logIndex),
       session
         .prepare(
-          `SELECT DISTINCT agent_id FROM events WHERE (block, log_index) > (?1, ?2) AND ?1 >= 0
-          AND block <= (SELECT block FROM cursor) AND name IN (${REALLOCATION_EVENT_NAMES})`,
+          `SELECT DISTINCT agent_id FROM events WHERE ${IS_NEW} AND block <= (SELECT block FROM cursor)
+          AND name IN (${REALLOCATION_EVENT_NAMES})`,
         )
         .bind(block, logIndex),
       session
@@ -82,22 +84,17 @@ export async function readIndexChanges(
   // The index was rebuilt without a reorg row, so no sent event belongs to this chain.
   if (cursor.block < block || (position.hash !== undefined && hash !== undefined && hash !== position.hash))
     return { kind: 'reorgs', reorgs: [{ id: reorg, ancestor: -1, lost: block }] }
-  const tradeRows = (trades?.results ?? []) as TradeRow[]
-  const eventRows = (owners?.results ?? []) as EventRow[]
-  // If one list is full, the others are cut at its end; the rest comes with the next read.
-  const full = [tradeRows, eventRows].filter(({ length }) => length === ROWS_PER_READ)
-  const ends = full.flatMap(rows => rows.at(-1) ?? [])
-  const isRead = (row: LogRow) => ends.every(end => compareRows(row, end) <= 0)
+  const isComplete = cursor.end === cursor.block
   return {
     kind: 'events',
-    block: cursor.block,
-    hash: cursor.hash,
+    block: cursor.end,
+    hash: isComplete ? cursor.hash : undefined,
     timestamp: cursor.timestamp,
-    trades: tradeRows.filter(isRead).map(toTrade),
-    ownerEvents: eventRows.filter(isRead).map(toContractEvent),
+    trades: ((trades?.results ?? []) as TradeRow[]).map(toTrade),
+    ownerEvents: ((owners?.results ?? []) as EventRow[]).map(toContractEvent),
     reallocatedAgents: (reallocated?.results ?? []).flatMap(({ agent_id }) => (agent_id as number | null) ?? []),
     pricedTokens: (prices?.results ?? []).map(({ token }) => token as Address),
-    isComplete: full.length === 0,
+    isComplete,
   }
 }
 
@@ -120,9 +117,20 @@ const REALLOCATION_EVENT_NAMES = ['AllocationCapUpdated', 'AllocationStatusUpdat
   .map(name => `'${name}'`)
   .join()
 
-type LogRow = { block: number; log_index: number }
+/** Whether a row is after the position (?1, ?2). A log that has not started reads none. */
+const IS_NEW = '(block, log_index) > (?1, ?2) AND ?1 >= 0'
 
-const compareRows = (a: LogRow, b: LogRow): number => a.block - b.block || a.log_index - b.log_index
+/** Selects the block of the last row of a read; none if fewer rows are left. */
+const lastBlockOfRead = (source: string) =>
+  `SELECT * FROM (SELECT block FROM ${source} ORDER BY block, log_index LIMIT 1 OFFSET ${ROWS_PER_READ - 1})`
+
+/**
+ * The block at whose end a read after (?1, ?2) ends: the cursor's at the latest. Rows above the cursor are leftovers from
+ * before the cursor was dropped; the indexer writes them again.
+ */
+const END_OF_READ = `(SELECT min(block) FROM (SELECT block FROM cursor
+  UNION ALL ${lastBlockOfRead(`trades WHERE ${IS_NEW}`)}
+  UNION ALL ${lastBlockOfRead(`events WHERE ${IS_NEW} AND name IN (${OWNER_EVENT_NAMES})`)}))`
 
 type CursorWithReorg = {
   scope: string
@@ -131,6 +139,7 @@ type CursorWithReorg = {
   timestamp: number
   head: number
   reorg: number | null
+  end: number
 }
 
 /** A database without tables is an empty index. */

@@ -3,6 +3,7 @@ import { logFailure } from '../log.ts'
 import { chainOfShard, eventLogOf } from './client.ts'
 import type { LoggedEvent } from './event.ts'
 import { createLogWindow } from './log-window.ts'
+import { createMissedEventsReader } from './read-missed-events.ts'
 import type { LogBatch } from './shard-feed.ts'
 import type { LogCursor } from './store.ts'
 import type { StreamOpening, StreamRefusal } from './stream-request.ts'
@@ -19,10 +20,10 @@ export class EventStreamShardObject extends DurableObject<Env> {
   readonly #window = createLogWindow()
   readonly #subscribers = createSubscribers({
     window: this.#window,
-    readLog: async (filter, after, limit) => {
+    readMissed: createMissedEventsReader(this.#window, async (filter, after, limit) => {
       const { events, through } = await this.#log().readEvents(filter, after, limit)
       return { events, through: through.seq }
-    },
+    }),
   })
   /** The newest row that the log is known to have. */
   #target = 0

@@ -1,10 +1,10 @@
-import { dataFor, type EventFilter, type LoggedEvent } from './event.ts'
+import type { LoggedEvent } from './event.ts'
 
 const encoder = new TextEncoder()
 
-/** Encodes an event for streams with the given filter. */
-export const encodeEvent = (event: Pick<LoggedEvent, 'id' | 'type' | 'data'>, filter: EventFilter) =>
-  encoder.encode(`id: ${event.id}\nevent: ${event.type}\ndata: ${dataFor(event, filter)}\n\n`)
+/** Encodes an event with the data that streams show. */
+export const encodeEvent = ({ id, type }: Pick<LoggedEvent, 'id' | 'type'>, data: string) =>
+  encoder.encode(`id: ${id}\nevent: ${type}\ndata: ${data}\n\n`)
 
 /** Encodes the first frame of a stream. Its id lets a client resume even if no event follows. */
 export const encodeOpening = (id: string, retryMs: number) => encoder.encode(`retry: ${retryMs}\nid: ${id}\n: open\n\n`)

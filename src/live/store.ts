@@ -1,12 +1,20 @@
 import type { Address, Hex } from 'viem'
-import type { EventFilter, LoggedEvent, StreamEvent, WithdrawnEvent } from './event.ts'
+import {
+  type EventFilter,
+  type LoggedEvent,
+  type ParsedReorg,
+  parseReorg,
+  type StreamEvent,
+  type WithdrawnEvent,
+} from './event.ts'
 import { END_OF_BLOCK, type EventPosition, FIRST_OFF_CHAIN_INDEX, formatEventId, parseEventId } from './event-id.ts'
 
 /** The position in the index up to which the log has every trade. */
 export type IndexPosition = {
   block: number
+  /** `END_OF_BLOCK`; logs of older versions may be within a block. */
   logIndex: number
-  /** Undefined within a block. */
+  /** Undefined below the index's newest block. */
   hash: Hex | undefined
   /** The newest reorg of the index that the log has. */
   reorg: number
@@ -29,6 +37,7 @@ const MAX_EVENTS = 500_000
 const TRIM_INTERVAL = 1_000
 /** How many withdrawn events a reorg lists: the newest ones. A client discards the others by `commonAncestor`. */
 const MAX_WITHDRAWN = 10_000
+const MAX_PARSED_REORGS = 4
 /** Type of the first row. Nothing was sent before it, and it is not sent either. */
 const START = 'start'
 
@@ -40,11 +49,27 @@ const SCHEMA = `
     logged_at INTEGER
   );
   CREATE UNIQUE INDEX IF NOT EXISTS entry_place ON entry (block, place, branch);
+  -- An index ends in the row's seq, so each of these lists what a filter selects in order.
+  CREATE INDEX IF NOT EXISTS entry_agent ON entry (agent) WHERE agent IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS entry_vault ON entry (vault) WHERE vault IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS entry_reorg ON entry (type) WHERE type = 'reorg';
   -- One row: IndexPosition as JSON.
   CREATE TABLE IF NOT EXISTS mark (one INTEGER PRIMARY KEY CHECK (one = 1), value TEXT NOT NULL);
   -- Alerts that are active now.
   CREATE TABLE IF NOT EXISTS flag (name TEXT PRIMARY KEY) WITHOUT ROWID;
 `
+
+/** Selects the next ?2 rows after ?1. With the named index, only rows that match are read. */
+const selectNext = (source: string) =>
+  `SELECT seq, id, type, agent, vault, data, logged_at FROM entry ${source} AND seq > ?1 ORDER BY seq LIMIT ?2`
+const ALL_ENTRIES = selectNext(`WHERE type <> '${START}'`)
+/** Selects the next rows of one value, ?3, of an indexed column, with the reorgs between them. */
+const selectNextOf = (column: 'agent' | 'vault') =>
+  `SELECT * FROM (${selectNext(`INDEXED BY entry_${column} WHERE ${column} = ?3`)})
+  UNION ALL SELECT * FROM (${selectNext("INDEXED BY entry_reorg WHERE type = 'reorg'")})
+  ORDER BY seq LIMIT ?2`
+const ENTRIES_OF_AGENT = selectNextOf('agent')
+const ENTRIES_OF_VAULT = selectNextOf('vault')
 
 type SqlRow = Record<string, SqlStorageValue>
 
@@ -72,6 +97,8 @@ export function openEventLog(sql: SqlStorage) {
     | { seq: number; id: string }
     | undefined
   const activeAlerts = new Set(query('SELECT name FROM flag').map(({ name }) => name as string))
+  /** Many streams and webhooks read the same reorgs, each the events of one agent. */
+  const parsedReorgs = new Map<number, ParsedReorg>()
   let nextOffChain: { block: number; index: number } | undefined
 
   function readPosition(): IndexPosition | undefined {
@@ -123,6 +150,14 @@ export function openEventLog(sql: SqlStorage) {
     return { block, index: nextOffChain.index++, branch }
   }
 
+  function withSelection(event: LoggedEvent, filter: EventFilter): LoggedEvent {
+    if (event.type !== 'reorg' || (filter.agentId === undefined && filter.vault === undefined)) return event
+    const reorg = parsedReorgs.get(event.seq) ?? parseReorg(event.data)
+    parsedReorgs.set(event.seq, reorg)
+    for (const seq of [...parsedReorgs.keys()].slice(0, -MAX_PARSED_REORGS)) parsedReorgs.delete(seq)
+    return { ...event, data: reorg.dataWith(reorg.select(filter)) }
+  }
+
   return {
     /** Returns the position in the index up to which the log is complete; undefined before the log starts. */
     position: () => position,
@@ -156,17 +191,14 @@ export function openEventLog(sql: SqlStorage) {
       insert(nextOffChainPosition(requirePosition()), { type: START, data: {} })
     },
 
-    /** Appends events that come from logs, and moves to a block of the index, or else to the last of the events. */
+    /** Appends events that come from logs, and moves to the end of a block of the index, which has no more events. */
     appendFromChain(
       events: readonly (StreamEvent & { block: number; logIndex: number })[],
-      to?: { block: number; hash: Hex },
+      to: { block: number; hash: Hex | undefined },
     ): LoggedEvent[] {
       const { branch } = requirePosition()
       const logged = events.map(event => insert({ block: event.block, index: event.logIndex, branch }, event))
-      const last = events.at(-1)
-      if (to) writePosition({ ...requirePosition(), ...to, logIndex: END_OF_BLOCK })
-      else if (last)
-        writePosition({ ...requirePosition(), block: last.block, logIndex: last.logIndex, hash: undefined })
+      writePosition({ ...requirePosition(), ...to, logIndex: END_OF_BLOCK })
       return logged
     },
 
@@ -177,11 +209,13 @@ export function openEventLog(sql: SqlStorage) {
     /** Appends a reorg event and moves back to the common ancestor. */
     withdraw({ id, ancestor, lost }: IndexReorg): LoggedEvent {
       const before = requirePosition()
-      const rows = query(
-        'UPDATE entry SET withdrawn = 1 WHERE block > ? AND place < ? AND withdrawn = 0 RETURNING seq, id, agent, vault',
+      const isLost = `block > ? AND place < ${FIRST_OFF_CHAIN_INDEX} AND withdrawn = 0`
+      const newestFirst = query(
+        `SELECT id, agent, vault FROM entry INDEXED BY entry_place WHERE ${isLost}
+        ORDER BY seq DESC LIMIT ${MAX_WITHDRAWN + 1}`,
         ancestor,
-        FIRST_OFF_CHAIN_INDEX,
-      ).sort((a, b) => Number(a.seq) - Number(b.seq))
+      )
+      sql.exec(`UPDATE entry INDEXED BY entry_place SET withdrawn = 1 WHERE ${isLost}`, ancestor)
       const logged = insert(nextOffChainPosition(before), {
         type: 'reorg',
         agentId: undefined,
@@ -190,8 +224,8 @@ export function openEventLog(sql: SqlStorage) {
           fromBlock: `${ancestor + 1}`,
           toBlock: `${lost}`,
           commonAncestor: ancestor < 0 ? null : `${ancestor}`,
-          withdrawn: rows.slice(-MAX_WITHDRAWN).map(toWithdrawnEvent),
-          ...(rows.length > MAX_WITHDRAWN && { isComplete: false }),
+          withdrawn: newestFirst.slice(0, MAX_WITHDRAWN).reverse().map(toWithdrawnEvent),
+          ...(newestFirst.length > MAX_WITHDRAWN && { isComplete: false }),
         },
       })
       nextOffChain = undefined
@@ -231,19 +265,17 @@ export function openEventLog(sql: SqlStorage) {
       return next ? (next.seq as number) - 1 : (newest?.seq ?? 0)
     },
 
-    /** Returns a filter's next events after a row, in order, and the row up to which the list is complete. */
-    page({ agentId, vault }: EventFilter, after: number, limit: number): { events: LoggedEvent[]; through: number } {
-      const [condition, value] =
-        agentId !== undefined
-          ? [`(agent = ?3 OR type = 'reorg')`, agentId]
-          : [vault === undefined ? '?3 IS NULL' : `(vault = ?3 OR type = 'reorg')`, vault ?? null]
-      const events = query(
-        `SELECT seq, id, type, agent, vault, data, logged_at FROM entry
-        WHERE seq > ?1 AND type <> '${START}' AND ${condition} ORDER BY seq LIMIT ?2`,
-        after,
-        limit,
-        value,
-      ).map(toLoggedEvent)
+    /**
+     * Returns a filter's next events after a row, in order, and the row up to which the list is complete. A reorg lists
+     * only the withdrawn events that the filter selects.
+     */
+    page(filter: EventFilter, after: number, limit: number): { events: LoggedEvent[]; through: number } {
+      const { agentId, vault } = filter
+      const rows =
+        agentId === undefined && vault === undefined
+          ? query(ALL_ENTRIES, after, limit)
+          : query(agentId === undefined ? ENTRIES_OF_VAULT : ENTRIES_OF_AGENT, after, limit, agentId ?? vault ?? null)
+      const events = rows.map(row => withSelection(toLoggedEvent(row), filter))
       return { events, through: events.length < limit ? (newest?.seq ?? 0) : (events.at(-1)?.seq ?? after) }
     },
   }

@@ -1,10 +1,12 @@
-import type { EventFilter, LoggedEvent } from './event.ts'
-import type { EventPage, LogWindow } from './log-window.ts'
+import { type EventFilter, type LoggedEvent, type ParsedReorg, parseReorg } from './event.ts'
+import type { LogWindow } from './log-window.ts'
+import type { ReadMissedEvents } from './read-missed-events.ts'
 import { encodeEvent, encodeHeartbeat, encodeOpening } from './sse-frames.ts'
 
 /** How much a stream may buffer. A client further behind is served from the log instead of from memory. */
 const MAX_BUFFERED_BYTES = 32 * 1024
-const EVENTS_PER_READ = 50
+/** About as many as a buffer holds. */
+const EVENTS_PER_READ = 25
 /** A client that reads nothing for more heartbeats than this is disconnected. */
 const MAX_STALLED_HEARTBEATS = 4
 const CLIENT_RETRY_MS = 1_000
@@ -28,15 +30,9 @@ type Subscriber = {
 
 /**
  * Holds the open streams of one object. An event is encoded once for all of them, a reorg once per filter; a stream that
- * keeps up costs one reference to it. `readLog` reads events that are older than the window.
+ * keeps up costs one reference to it. `readMissed` reads events that are older than the window.
  */
-export function createSubscribers({
-  window,
-  readLog,
-}: {
-  window: LogWindow
-  readLog: (filter: EventFilter, after: number, limit: number) => Promise<EventPage>
-}) {
+export function createSubscribers({ window, readMissed }: { window: LogWindow; readMissed: ReadMissedEvents }) {
   const subscribers = new Set<Subscriber>()
   const byFilter = new Map<string, Set<Subscriber>>()
   const countByClient = new Map<string, number>()
@@ -76,8 +72,12 @@ export function createSubscribers({
     while (subscriber.isBehind && !isFull(subscriber) && subscribers.has(subscriber)) {
       const { filter, sentThrough } = subscriber
       const { events, through } =
-        window.page(filter, sentThrough, EVENTS_PER_READ) ?? (await readLog(filter, sentThrough, EVENTS_PER_READ))
-      for (const event of events) enqueue(subscriber, frames.of(event, filter))
+        window.page(filter, sentThrough, EVENTS_PER_READ) ?? (await readMissed(filter, sentThrough, EVENTS_PER_READ))
+      for (const event of events) {
+        if (isFull(subscriber)) return
+        enqueue(subscriber, frames.of(event, filter))
+        subscriber.sentThrough = event.seq
+      }
       subscriber.sentThrough = through
       subscriber.isBehind = through < newestSeq()
     }
@@ -167,21 +167,35 @@ export function createSubscribers({
   }
 }
 
-/** Encodes each event once, and a reorg once for each filter, because it lists what the filter selects. */
+/** Encodes each event once. A reorg is parsed once, and encoded once for each filter that selects withdrawn events. */
 function createFrames() {
-  const framesOf = new WeakMap<LoggedEvent, Map<string, Uint8Array>>()
+  const frames = new WeakMap<LoggedEvent, Uint8Array>()
+  const reorgs = new WeakMap<LoggedEvent, ParsedReorg>()
+  const framesOfReorg = new WeakMap<LoggedEvent, Map<string, Uint8Array>>()
+
+  function ofReorg(event: LoggedEvent, filter: EventFilter): Uint8Array {
+    const reorg = reorgs.get(event) ?? parseReorg(event.data)
+    reorgs.set(event, reorg)
+    const byKey = framesOfReorg.get(event) ?? new Map<string, Uint8Array>()
+    framesOfReorg.set(event, byKey)
+    const selected = reorg.select(filter)
+    const key = selected.length === 0 ? NONE : keyOf(filter)
+    const frame = byKey.get(key) ?? encodeEvent(event, reorg.shown(selected))
+    byKey.set(key, frame)
+    return frame
+  }
+
   return {
     of(event: LoggedEvent, filter: EventFilter): Uint8Array {
-      const frames = framesOf.get(event) ?? new Map<string, Uint8Array>()
-      framesOf.set(event, frames)
-      const key = event.type === 'reorg' ? keyOf(filter) : ALL
-      const frame = frames.get(key) ?? encodeEvent(event, filter)
-      frames.set(key, frame)
+      if (event.type === 'reorg') return ofReorg(event, filter)
+      const frame = frames.get(event) ?? encodeEvent(event, event.data)
+      frames.set(event, frame)
       return frame
     },
   }
 }
 
+const NONE = '-'
 const ALL = '*'
 const keyOf = ({ agentId, vault }: EventFilter) => (agentId === undefined ? (vault ?? ALL) : `${agentId}`)
 

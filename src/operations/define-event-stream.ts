@@ -16,6 +16,6 @@ export function defineEventStream<
     input: (P extends z.ZodObject ? z.output<P> : unknown) & z.output<Q>,
   ) => Promise<EventFilter>,
 ) {
-  const filterInTime: typeof filter = (context, input) => respondInTime(filter(context, input))
+  const filterInTime: typeof filter = (context, input) => respondInTime(context, filter(context, input))
   return { ...definition, kind: 'event-stream', method: 'get', filter: filterInTime } as const
 }

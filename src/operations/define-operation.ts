@@ -56,7 +56,7 @@ export function defineOperation<
   const isRead = definition.method === 'get' || definition.readsOnly === true
   const runInTime = (context: Context, given: FlatInput<P, Q, B>) =>
     (isRead
-      ? respondInTime(runUnbounded(context, given) as Promise<object>)
+      ? respondInTime(context, runUnbounded(context, given) as Promise<object>)
       : submitInTime(context, bounded => runUnbounded(bounded, given) as Promise<object>)) as ReturnType<typeof run>
   return {
     ...definition,

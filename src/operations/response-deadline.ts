@@ -5,14 +5,20 @@ import type { Executor } from '../executor/client.ts'
 import type { Payments } from '../payments/client.ts'
 import { withDeadline } from '../timeout.ts'
 
-/** How long a read may take altogether, however many requests to nodes it needs. */
+/** How long a read may take altogether, however long it waits for its turn and however many requests to nodes it needs. */
 const MAX_READ_MS = 4_500
 /** What of a submission's time is left for what follows the relay. */
 const AFTER_RELAY_MS = 300
 
+/** When the request of a call arrived, in epoch milliseconds: before it waited for its turn. */
+const arrivalOf = ({ client }: Context) => client?.arrivedAt ?? Date.now()
+
 /** Resolves with the response of a read. Throws CHAIN_UNREACHABLE if it takes longer: only its nodes can be slow. */
-export async function respondInTime<Response extends object>(read: Promise<Response>): Promise<Response> {
-  const response = await withDeadline(read, Date.now() + MAX_READ_MS, () => undefined)
+export async function respondInTime<Response extends object>(
+  context: Context,
+  read: Promise<Response>,
+): Promise<Response> {
+  const response = await withDeadline(read, arrivalOf(context) + MAX_READ_MS, () => undefined)
   if (response === undefined) throw tooSlow()
   return response
 }
@@ -25,7 +31,7 @@ export async function submitInTime<Response extends object>(
   context: Context,
   submit: (context: Context) => Promise<Response>,
 ): Promise<Response> {
-  const deadline = Date.now() + context.config.submissionTimeoutMs
+  const deadline = arrivalOf(context) + context.config.submissionTimeoutMs
   const respondBy = deadline - AFTER_RELAY_MS
   let relayed: Hex | undefined
 

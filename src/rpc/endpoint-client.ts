@@ -1,5 +1,5 @@
 import { type Hex, isHex } from 'viem'
-import { isLimit, type RpcError } from './node-errors.ts'
+import { isBatchUnsupported, isLimit, type RpcError } from './node-errors.ts'
 import { recordFailure, recordResponses } from './request-metrics.ts'
 import type { RpcRequest } from './requests.ts'
 
@@ -18,8 +18,8 @@ export type Endpoint = {
   restUntil: number
   /** How often in a row the node failed. */
   failures: number
-  /** Whether the node may accept several requests in one HTTP request. */
-  acceptsBatches: boolean
+  /** Whether the node may accept several requests in one HTTP request. After a rejection it gets none for a while. */
+  readonly acceptsBatches: boolean
   /** Whether the node may support eth_sendRawTransactionSync. */
   supportsSyncSend: boolean
   /**
@@ -31,6 +31,11 @@ export type Endpoint = {
 
 /** About twice the size of the logs that the indexer reads at once. */
 const MAX_RESPONSE_BYTES = 16 * 1024 * 1024
+/** Longer revert data is ignored: it is stored in journals, whose rows are limited to 2 MB. */
+const MAX_REVERT_DATA_BYTES = 64 * 1024
+const MAX_MESSAGE_LENGTH = 4_096
+/** How long a node that rejects batches gets none. */
+const BATCH_PAUSE_MS = 60_000
 
 /** The first batch of transactions to a node shows whether it holds each until it is in a block. */
 export const MIN_SEND_BATCH = 4
@@ -38,6 +43,7 @@ export const MIN_SEND_BATCH = 4
 /** Creates the client of one node. `node` is its name in metrics. Nothing is sent yet. */
 export function createEndpoint(url: string, node: string): Endpoint {
   let lastId = 0
+  let batchesPausedUntil = 0
   const envelope = ({ method, params }: RpcRequest) => ({ jsonrpc: '2.0', id: ++lastId, method, params })
 
   /** Sends requests as one HTTP request and parses the response. */
@@ -97,12 +103,15 @@ export function createEndpoint(url: string, node: string): Endpoint {
             request,
           ),
         )
-      const error = Array.isArray(replies) ? undefined : parseErrorOf(replies)
-      return error && isLimit(error) ? bodies.map(() => ({ error })) : undefined
+      // Some nodes return the error of the whole batch as a list.
+      const error = parseErrorOf(Array.isArray(replies) && replies.length === 1 ? replies[0] : replies)
+      if (error && isLimit(error)) return bodies.map(() => ({ error }))
+      if (error && isBatchUnsupported(error)) return undefined
+      throw new TypeError('not the responses to a batch')
     }
     const responses = await exchange(bodies, signal, requests, parse, responses => responses)
     if (responses) return responses
-    endpoint.acceptsBatches = false
+    batchesPausedUntil = Date.now() + BATCH_PAUSE_MS
     return sendOneByOne(requests, signal)
   }
 
@@ -117,7 +126,9 @@ export function createEndpoint(url: string, node: string): Endpoint {
     sendBatch,
     restUntil: 0,
     failures: 0,
-    acceptsBatches: true,
+    get acceptsBatches() {
+      return Date.now() >= batchesPausedUntil
+    },
     supportsSyncSend: true,
     sendBatches: { size: MIN_SEND_BATCH, slow: 0, pausedUntil: 0 },
   }
@@ -169,10 +180,14 @@ function parseErrorOf(reply: unknown): RpcError | undefined {
 }
 
 function parseError({ code, message, data }: { code?: unknown; message?: unknown; data?: unknown }): RpcError {
-  const revertData: { data?: Hex } = isHex(data) ? { data } : {}
+  const revertData: { data?: Hex } = isRevertData(data) ? { data } : {}
   return {
     code: typeof code === 'number' ? code : 0,
-    message: typeof message === 'string' ? message : '',
+    message: typeof message === 'string' ? message.slice(0, MAX_MESSAGE_LENGTH) : '',
     ...revertData,
   }
 }
+
+/** Returns whether a value from a node is revert data of a length that can be stored. */
+export const isRevertData = (data: unknown): data is Hex =>
+  isHex(data) && data.length <= '0x'.length + 2 * MAX_REVERT_DATA_BYTES

@@ -8,6 +8,7 @@ export type EventLog = {
   topics: readonly Hex[]
   data: Hex
   blockNumber: bigint
+  blockHash: Hex
   transactionHash: Hex
 }
 
@@ -40,8 +41,8 @@ export async function getLogs(
       blocks /= 2n
       continue
     }
-    for (const { address, topics, data, blockNumber, transactionHash } of page)
-      logs.push({ address, topics, data, blockNumber: BigInt(blockNumber), transactionHash })
+    for (const { address, topics, data, blockNumber, blockHash, transactionHash } of page)
+      logs.push({ address, topics, data, blockNumber: BigInt(blockNumber), blockHash, transactionHash })
     from = to + 1n
     if (blocks * 2n < rejected) blocks *= 2n
   }

@@ -54,3 +54,7 @@ export const isNodeFault = (error: RpcError): boolean => isBlockLost(error) || i
 /** Returns whether a node does not know the method. */
 export const isUnsupportedMethod = ({ code, message }: RpcError): boolean =>
   code === -32601 || /method .*(not found|not available|not supported|does not exist)|unsupported method/i.test(message)
+
+/** Returns whether the error of a whole batch says that the node rejects batches. Some nodes fail to parse a list. */
+export const isBatchUnsupported = ({ code, message }: RpcError): boolean =>
+  [-32600, -32601, -32700].includes(code) || /batch/i.test(message)

@@ -96,7 +96,7 @@ const isLog = objectOf<NodeLog>({
   blockTimestamp: optional(nullOr(isCount)),
 })
 
-const isReceipt = objectOf<NodeReceipt>({
+const hasReceiptFields = objectOf<NodeReceipt>({
   transactionHash: isHash,
   from: isAddress,
   to: nullOr(isAddress),
@@ -113,8 +113,24 @@ const isTrace = objectOf<NodeTrace>({
   returnValue: (value): value is string | undefined => value === undefined || typeof value === 'string',
 })
 
-const isReceiptOrHash: ResultCheck<NodeReceipt | Hash> = (value): value is NodeReceipt | Hash =>
-  isHash(value) || isReceipt(value)
+const isReceipt: ResultCheck<NodeReceipt> = (value): value is NodeReceipt =>
+  hasReceiptFields(value) && value.logs.every(log => isSame(log.transactionHash, value.transactionHash))
+
+/** A node that mixes up the responses of a batch returns the receipt of another transaction. It counts as failed. */
+const isReceiptOf =
+  (hash: Hex): ResultCheck<NodeReceipt> =>
+  (value): value is NodeReceipt =>
+    isReceipt(value) && isSame(value.transactionHash, hash)
+
+const isSame = (one: Hex, other: Hex) => one.toLowerCase() === other.toLowerCase()
+
+/** A signed transaction and its hash. */
+export type SignedBytes = { raw: Hex; hash: Hex }
+
+const isHashOf =
+  ({ hash }: SignedBytes): ResultCheck<Hash> =>
+  (value): value is Hash =>
+    isHash(value) && isSame(value, hash)
 
 type BlockTag = number | bigint | 'latest' | 'finalized'
 
@@ -124,7 +140,11 @@ export const blockNumberRequest: RpcRequest<Hex> = { method: 'eth_blockNumber', 
 export const blockRequest = (block: BlockTag): RpcRequest<NodeBlock | null> => ({
   method: 'eth_getBlockByNumber',
   params: [toTag(block), false],
-  isResult: nullOr(isBlock),
+  isResult: nullOr(
+    typeof block === 'string'
+      ? isBlock
+      : (value): value is NodeBlock => isBlock(value) && BigInt(value.number) === BigInt(block),
+  ),
 })
 
 export const transactionCountRequest = (account: Address): RpcRequest<Hex> => ({
@@ -148,13 +168,13 @@ export const codeRequest = (account: Address): RpcRequest<Hex> => ({
 export const transactionRequest = (hash: Hex): RpcRequest<NodeTransaction | null> => ({
   method: 'eth_getTransactionByHash',
   params: [hash],
-  isResult: nullOr(isTransaction),
+  isResult: nullOr((value): value is NodeTransaction => isTransaction(value) && isSame(value.hash, hash)),
 })
 
 export const receiptRequest = (hash: Hex): RpcRequest<NodeReceipt | null> => ({
   method: 'eth_getTransactionReceipt',
   params: [hash],
-  isResult: nullOr(isReceipt),
+  isResult: nullOr(isReceiptOf(hash)),
 })
 
 /** Requests the receipts of a block. Only those that `isWanted` selects are validated: do not use the others. */
@@ -167,7 +187,8 @@ export const blockReceiptsRequest = (
   isResult: nullOr(
     listOf(
       (value): value is NodeReceipt =>
-        !isWanted((value as NodeReceipt | null)?.transactionHash ?? '0x') || isReceipt(value),
+        !isWanted((value as NodeReceipt | null)?.transactionHash ?? '0x') ||
+        (isReceipt(value) && Number(value.blockNumber) === block),
     ),
   ),
 })
@@ -205,20 +226,20 @@ export const estimateGasRequest = (call: CallParameters): RpcRequest<Hex> => ({
   isResult: isCount,
 })
 
-export const sendRequest = (raw: Hex): RpcRequest<Hash> => ({
+export const sendRequest = (signed: SignedBytes): RpcRequest<Hash> => ({
   method: 'eth_sendRawTransaction',
-  params: [raw],
-  isResult: isHash,
+  params: [signed.raw],
+  isResult: isHashOf(signed),
 })
 
 /**
  * Sends a transaction and requests its receipt (EIP-7966). It has one parameter only: nodes disagree on the form of a
  * timeout, so callers set their own deadline.
  */
-export const sendSyncRequest = (raw: Hex): RpcRequest<NodeReceipt | Hash> => ({
+export const sendSyncRequest = (signed: SignedBytes): RpcRequest<NodeReceipt | Hash> => ({
   method: 'eth_sendRawTransactionSync',
-  params: [raw],
-  isResult: isReceiptOrHash,
+  params: [signed.raw],
+  isResult: (value): value is NodeReceipt | Hash => isHashOf(signed)(value) || isReceiptOf(signed.hash)(value),
 })
 
 /** Requests the default trace: anvil keeps it after it has dropped the state that other tracers run on. */

@@ -1,7 +1,6 @@
-import type { Hex } from 'viem'
 import { abortAfter } from './abort-after.ts'
 import { type Endpoint, MIN_SEND_BATCH } from './endpoint-client.ts'
-import { sendRequest } from './requests.ts'
+import { type SignedBytes, sendRequest } from './requests.ts'
 import { ACCEPTANCE_TIMEOUT_MS, classifySendError, type Submission } from './submit.ts'
 import type { RpcTransport } from './transport.ts'
 
@@ -23,15 +22,18 @@ export function sendBatchSize(transport: RpcTransport): number {
 }
 
 /** Sends signed bytes to the preferred node in one batch, without waiting for their inclusion. Never throws. */
-export async function submitBatch(transport: RpcTransport, raws: readonly Hex[]): Promise<Submission[]> {
+export async function submitBatch(
+  transport: RpcTransport,
+  transactions: readonly SignedBytes[],
+): Promise<Submission[]> {
   const endpoint = transport.preferred()
-  if (endpoint === undefined) return raws.map(() => ({ kind: 'unknown' }))
+  if (endpoint === undefined) return transactions.map(() => ({ kind: 'unknown' }))
   const startedAt = Date.now()
   try {
     const responses = await abortAfter(ACCEPTANCE_TIMEOUT_MS, signal =>
-      endpoint.sendBatch(raws.map(sendRequest), signal),
+      endpoint.sendBatch(transactions.map(sendRequest), signal),
     )
-    adaptBatchSize(endpoint, (Date.now() - startedAt) / raws.length)
+    adaptBatchSize(endpoint, (Date.now() - startedAt) / transactions.length)
     const submissions = responses.map(
       ({ error }): Submission => (error ? classifySendError(error) : { kind: 'accepted' }),
     )
@@ -40,7 +42,7 @@ export async function submitBatch(transport: RpcTransport, raws: readonly Hex[])
   } catch {
     adaptBatchSize(endpoint, ACCEPTANCE_TIMEOUT_MS)
     transport.rest(endpoint)
-    return raws.map(() => ({ kind: 'unknown' }))
+    return transactions.map(() => ({ kind: 'unknown' }))
   }
 }
 

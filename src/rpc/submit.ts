@@ -2,7 +2,7 @@ import type { Hex } from 'viem'
 import { abortAfter, isTimeout } from './abort-after.ts'
 import { isLimit, isUnsupportedMethod, type RpcError } from './node-errors.ts'
 import { redact } from './redact.ts'
-import { type NodeReceipt, sendRequest, sendSyncRequest } from './requests.ts'
+import { type NodeReceipt, type SignedBytes, sendRequest, sendSyncRequest } from './requests.ts'
 import type { RpcTransport } from './transport.ts'
 
 /**
@@ -34,7 +34,7 @@ export const ACCEPTANCE_TIMEOUT_MS = 5_000
  */
 export async function submit(
   transport: RpcTransport,
-  raw: Hex,
+  signed: SignedBytes,
   { waitMs, sync, turn = 0 }: SubmitOptions,
 ): Promise<Submission> {
   const endpoint = transport.preferred(turn)
@@ -42,12 +42,12 @@ export async function submit(
   const isSync = sync && endpoint.supportsSyncSend
   try {
     const { result, error } = isSync
-      ? await abortAfter(waitMs, signal => endpoint.send(sendSyncRequest(raw), signal))
-      : await abortAfter(Math.min(waitMs, ACCEPTANCE_TIMEOUT_MS), signal => endpoint.send(sendRequest(raw), signal))
+      ? await abortAfter(waitMs, signal => endpoint.send(sendSyncRequest(signed), signal))
+      : await abortAfter(Math.min(waitMs, ACCEPTANCE_TIMEOUT_MS), signal => endpoint.send(sendRequest(signed), signal))
     if (error === undefined) return isReceipt(result) ? { kind: 'mined', receipt: result } : { kind: 'accepted' }
     if (isSync && isUnsupportedMethod(error)) {
       endpoint.supportsSyncSend = false
-      return submit(transport, raw, { waitMs, sync: false, turn })
+      return submit(transport, signed, { waitMs, sync: false, turn })
     }
     const submission = classifySendError(error)
     if (submission.kind === 'unknown' || submission.kind === 'unclassified') transport.rest(endpoint)

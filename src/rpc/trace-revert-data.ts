@@ -1,4 +1,5 @@
 import type { Hex } from 'viem'
+import { isRevertData } from './endpoint-client.ts'
 import { traceRequest } from './requests.ts'
 import type { RpcTransport } from './transport.ts'
 
@@ -7,5 +8,6 @@ export async function traceRevertData(rpc: RpcTransport, hash: Hex): Promise<Hex
   const response = await rpc.call(traceRequest(hash)).catch(() => undefined)
   const { failed, returnValue } = response?.result ?? {}
   if (failed !== true || returnValue === undefined) return undefined
-  return returnValue.startsWith('0x') ? (returnValue as Hex) : `0x${returnValue}`
+  const data = returnValue.startsWith('0x') ? returnValue : `0x${returnValue}`
+  return isRevertData(data) ? data : undefined
 }

@@ -40,7 +40,10 @@ export type RpcTransport = {
   nodes: number
   /** Returns the node to query next, or the one `turn` places after it, wrapping around; undefined without nodes. */
   preferred(turn?: number): Endpoint | undefined
-  /** Makes a failed node the last choice for two seconds, and longer after each further failure in a row. */
+  /**
+   * Makes a failed node the last choice for two seconds, and longer after each further failure in a row. Has no effect on
+   * a node that rests already.
+   */
   rest(endpoint: Endpoint): void
 }
 
@@ -67,7 +70,10 @@ export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIM
   }
 
   function rest(endpoint: Endpoint): void {
-    endpoint.restUntil = Date.now() + Math.min(MIN_REST_MS * 2 ** endpoint.failures++, MAX_REST_MS)
+    const now = Date.now()
+    // Requests that fail together are one failure.
+    if (now < endpoint.restUntil) return
+    endpoint.restUntil = now + Math.min(MIN_REST_MS * 2 ** endpoint.failures++, MAX_REST_MS)
   }
 
   /** Queries the nodes until one returns a value. One that throws or is too slow has failed. */

@@ -4,8 +4,11 @@ import { expect, it, vi } from 'vitest'
 import type { EventFilter, LoggedEvent, StreamEvent } from '../../src/live/event.ts'
 import { FIRST_OFF_CHAIN_INDEX } from '../../src/live/event-id.ts'
 import { createLogWindow } from '../../src/live/log-window.ts'
+import { createMissedEventsReader } from '../../src/live/read-missed-events.ts'
+import { createShardFeed } from '../../src/live/shard-feed.ts'
 import { type EventLog, openEventLog } from '../../src/live/store.ts'
 import { createSubscribers } from '../../src/live/subscribers.ts'
+import { GENESIS } from '../support/actors.ts'
 import { listen } from '../support/event-stream.ts'
 
 // The event log and its subscribers, each test with the storage of its own Durable Object.
@@ -93,6 +96,39 @@ it('a client may resume from a position between two events, back to the start of
     expect(idsAfter(log, '102-999999')).toEqual(['103-2'])
   }))
 
+it('a reorg lists the newest 10,000 withdrawn events, once, and a page only those of its filter', () =>
+  withLog(log => {
+    const many = Array.from({ length: 10_001 }, (_, logIndex) => trade(101, logIndex, logIndex > 9_999 ? 7 : 8))
+    log.appendFromChain([...many, { ...trade(102, 0, 9), vault: GENESIS }], { block: 102, hash: HASH })
+    const after = log.newest().seq
+    const reorg = log.withdraw({ id: 1, ancestor: 100, lost: 102 })
+    const { withdrawn, ...facts } = JSON.parse(reorg.data)
+    expect(facts).toEqual({ fromBlock: '101', toBlock: '102', commonAncestor: '100', isComplete: false })
+    expect(withdrawn.map(({ id }: { id: string }) => id)).toEqual([
+      ...many.slice(2).map(({ logIndex }) => `101-${logIndex}`),
+      '102-0',
+    ])
+    const parse = vi.spyOn(JSON, 'parse')
+    const parsed = () => parse.mock.calls.filter(([text]) => text === reorg.data).length
+    const ofFilter = (filter: EventFilter) => JSON.parse(log.page(filter, after, 1).events[0]?.data ?? '')
+    expect(ofFilter({ agentId: 7 })).toEqual({ ...facts, withdrawn: [{ id: '101-10000', agentId: 7, vault: null }] })
+    expect(ofFilter({ vault: GENESIS }).withdrawn).toEqual([{ id: '102-0', agentId: 9, vault: GENESIS }])
+    expect(ofFilter({ agentId: 10 }).withdrawn).toEqual([])
+    expect(parsed()).toBe(1)
+    const { subscribers, window } = openStreams(log)
+    window.startAt({ seq: after, id: '' })
+    for (const filter of [{ agentId: 7 }, { agentId: 8 }, { vault: GENESIS }, {}]) {
+      const seat = subscribers.reserve('a', 10)
+      if (typeof seat !== 'string') subscribers.open({ filter, seat }, after, '')
+    }
+    parse.mockClear()
+    subscribers.publish(window.append([reorg], reorg))
+    expect(parsed()).toBe(1)
+    parse.mockRestore()
+    const next = log.withdraw({ id: 2, ancestor: 100, lost: 102 })
+    expect(JSON.parse(next.data)).toMatchObject({ withdrawn: [] })
+  }))
+
 it('a different chain withdraws every event, and the log starts again on it', () =>
   withLog(log => {
     log.appendFromChain([trade(101, 5)], { block: 104, hash: HASH })
@@ -111,18 +147,46 @@ it('an alert stays active, across restarts, until it is cleared', () =>
     expect([...reopen().activeAlerts]).toEqual(['breach'])
   }))
 
+it('a page of one agent or vault reads only rows of theirs and reorgs, also in a log without indexes', () =>
+  runInDurableObject(env.EVENT_STREAMS.getByName('busy log'), (_, { storage }) => {
+    const vault = GENESIS
+    const cursors: SqlStorageCursor<Record<string, SqlStorageValue>>[] = []
+    const exec: SqlStorage['exec'] = (statement, ...bindings) => {
+      const cursor = storage.sql.exec(statement, ...bindings)
+      cursors.push(cursor)
+      return cursor as never
+    }
+    const before = openEventLog(storage.sql)
+    before.start(100, HASH, 0)
+    const busy = Array.from({ length: 2_000 }, (_, logIndex) => trade(101, logIndex, 8))
+    before.appendFromChain([...busy, { ...trade(102, 0), vault }], { block: 102, hash: HASH })
+    before.withdraw({ id: 1, ancestor: 101, lost: 102 })
+    before.appendFromChain([{ ...trade(102, 0), vault }], { block: 102, hash: HASH })
+    for (const index of ['entry_agent', 'entry_vault', 'entry_reorg']) storage.sql.exec(`DROP INDEX ${index}`)
+    const log = openEventLog({ ...storage.sql, exec })
+    for (const filter of [{ agentId: 7 }, { vault }]) {
+      cursors.length = 0
+      expect(log.page(filter, 1, 2).events.map(({ id }) => id)).toEqual(['102-0', `102-${FIRST}`])
+      expect(log.page(filter, 1, 50)).toMatchObject({
+        events: [{ id: '102-0' }, { type: 'reorg' }, { id: '102-0.1' }],
+        through: log.newest().seq,
+      })
+      expect(cursors.reduce((sum, { rowsRead }) => sum + rowsRead, 0)).toBeLessThan(40)
+    }
+  }))
+
 /** Opens streams of a log as a shard does. `publish` appends events to the log and pushes them. */
 function openStreams(log: EventLog) {
   const window = createLogWindow()
   window.startAt(log.newest())
   const readLog = vi.fn(async (...query: Parameters<EventLog['page']>) => log.page(...query))
-  const subscribers = createSubscribers({ window, readLog })
+  const subscribers = createSubscribers({ window, readMissed: createMissedEventsReader(window, readLog) })
   return {
     subscribers,
     window,
     readLog,
     open(filter: EventFilter, after = log.newest()) {
-      const seat = subscribers.reserve('a', 10)
+      const seat = subscribers.reserve('a', 50)
       if (typeof seat === 'string') throw new Error(seat)
       return subscribers.open({ filter, seat }, after.seq, after.id)
     },
@@ -170,6 +234,53 @@ it('a client that resumes within the newest events of an object causes no read o
     expect(readLog).not.toHaveBeenCalled()
   }))
 
+it('streams that resume after a restart of their object share one read; older ones read a few at a time', () =>
+  withLog(async log => {
+    const padding = 'x'.repeat(1_000)
+    const start = log.newest()
+    const missed = Array.from({ length: 600 }, (_, logIndex) => {
+      const event = trade(101, logIndex)
+      return { ...event, data: { ...event.data, padding } }
+    })
+    const logged = log.appendFromChain(missed, { block: 101, hash: HASH })
+    const { open, publish, readLog } = openStreams(log)
+    const recent = Array.from({ length: 9 }, () => listen(new Response(open({}, logged[580]))))
+    await Promise.all(recent.map(stream => stream.until(() => stream.events.length === 19)))
+    expect(readLog.mock.calls).toEqual([[{}, log.newest().seq - 512, 512]])
+
+    let running = 0
+    let most = 0
+    const { page } = log
+    readLog.mockImplementation(async (...query) => {
+      most = Math.max(most, ++running)
+      await scheduler.wait(0)
+      running--
+      return page(...query)
+    })
+    const old = Array.from({ length: 20 }, () => listen(new Response(open({ agentId: 7 }, start))))
+    await Promise.all(old.map(stream => stream.until(() => stream.events.length === 600)))
+    expect(old.map(({ events }) => events.map(({ id }) => id))).toEqual(old.map(() => logged.map(({ id }) => id)))
+    expect(most).toBe(8)
+    publish(log.appendFromChain([trade(102, 0)], { block: 102, hash: HASH }))
+    await Promise.all([...recent, ...old].map(stream => stream.until(() => stream.events.at(-1)?.id === '102-0')))
+  }))
+
+it('a stream that is behind stops in the middle of a page once its buffer is full', () =>
+  withLog(async log => {
+    const start = log.newest()
+    const padding = 'x'.repeat(4_000)
+    const events = Array.from({ length: 600 }, (_, logIndex) => ({ ...trade(101, logIndex), data: { padding } }))
+    log.appendFromChain(events, { block: 101, hash: HASH })
+    const { open, readLog } = openStreams(log)
+    const reader = open({ agentId: 7 }, start).getReader()
+    const pages = () => readLog.mock.calls.filter(([filter]) => filter.agentId === 7).length
+    let bytes = 0
+    // The next page is read once the buffer is empty.
+    while (pages() < 2) bytes += (await reader.read()).value?.length ?? 0
+    expect(bytes).toBeLessThan(48 * 1024)
+    await reader.cancel()
+  }))
+
 it('a stream that is ahead of its object gets no event twice, and no heartbeat with an older id', () =>
   withLog(async log => {
     const { open, publish, subscribers } = openStreams(log)
@@ -182,6 +293,26 @@ it('a stream that is ahead of its object gets no event twice, and no heartbeat w
     await ahead.until(() => ahead.events.length > 0)
     expect(ahead.events.map(({ id }) => id)).toEqual(['102-0'])
     expect(ahead.comments).toEqual(['open'])
+  }))
+
+it('a shard that does not respond is called again after ten seconds', () =>
+  runInDurableObject(env.EVENT_STREAMS.getByName('feed'), async (_, { storage }) => {
+    const log = openEventLog(storage.sql)
+    log.start(100, HASH, 0)
+    const batches: number[] = []
+    const feed = createShardFeed(storage.sql, (_shard, { after }) => {
+      batches.push(after)
+      return batches.length === 1 ? new Promise(() => {}) : Promise.resolve(1)
+    })
+    feed.register('shard')
+    const logFailure = vi.spyOn(console, 'error').mockImplementation(() => {})
+    vi.useFakeTimers()
+    const sent = [feed.publish(log.appendOffChain([intent])), feed.publish(log.appendOffChain([intent]))]
+    await vi.advanceTimersByTimeAsync(10_000)
+    vi.useRealTimers()
+    await Promise.all(sent)
+    logFailure.mockRestore()
+    expect(batches).toEqual([1, 2])
   }))
 
 it('a client that stops reading is disconnected after five heartbeats; others get the heartbeats', () =>

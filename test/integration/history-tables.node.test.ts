@@ -129,7 +129,12 @@ describe('positions', () => {
     transactionHash: hashOf(block),
     timestamp: BigInt(block),
   })
-  const openIds = async () => (await readOpenPositions(d1.db)).map(({ positionId }) => Number(positionId)).sort()
+  const openIds = async (block: number) => {
+    const ids = (await readOpenPositions(d1.db, block)).map(({ positionId }) => Number(positionId)).sort()
+    const ofAgent = (await readOpenPositions(d1.db, block, [1])).map(({ positionId }) => Number(positionId)).sort()
+    expect(ids).toEqual(ofAgent)
+    return ids
+  }
 
   it('are open until they are closed, and again if a reorg withdraws that', async () => {
     const [first, second, third] = [cursorAt(2, 2), cursorAt(4, 4), cursorAt(6, 6)]
@@ -137,14 +142,15 @@ describe('positions', () => {
     const closedAtOnce = trade(3, 2, 'PositionClosed')
     const rows = { ...noRows, trades: [...opened, closedAtOnce], positions: openedPositions(opened) }
     await store.append(undefined, first, rows)
-    expect(await openIds()).toEqual([1, 2])
+    expect(await openIds(2)).toEqual([1, 2])
     await store.append(first, second, { ...noRows, trades: [trade(1, 3, 'PositionClosed')] })
-    expect(await openIds()).toEqual([2])
+    expect(await openIds(4)).toEqual([2])
     await store.append(second, third, { ...noRows, trades: [trade(2, 5, 'PositionClosed')] })
-    expect(await openIds()).toEqual([])
+    expect(await openIds(6)).toEqual([])
+    expect(await openIds(2)).toEqual([1, 2])
     const reorg = { ancestor: 2, ancestorHash: first.hash, lost: 6, lostHash: third.hash, at: 0 }
     await store.rollback(third, first, reorg)
-    expect(await openIds()).toEqual([1, 2])
+    expect(await openIds(2)).toEqual([1, 2])
   })
 })
 

@@ -201,6 +201,21 @@ describe('a position that its owner closes', () => {
     ).toMatchObject({ status: 201 })
   })
 
+  it('is not reported as sold after a reorg took back the sale', async () => {
+    const trader = await newTrader({ vault: FRONTIER })
+    const position = await bought(trader, 'META')
+    await disarm()
+    const owner = await ownerOf(trader)
+    const id = await testClient.snapshot()
+    await closeAll(owner, [trader.agentId])
+    await keeper().runCycle()
+    expect((await automation(position)).lastOutcome).toMatchObject({ outcome: 'executed', firedBy: 'keeper' })
+    await testClient.revert({ id })
+    await keeper().runCycle()
+    expect((await automation(position)).lastOutcome?.outcome).not.toBe('executed')
+    await disarm()
+  })
+
   it('is reported when somebody else sells it', async () => {
     const trader = await newTrader({ vault: FRONTIER })
     const position = await bought(trader, 'META')

@@ -1,6 +1,8 @@
 import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, test } from 'vitest'
+import { NOT_TRIED } from '../../src/keeper/keeper-entry.ts'
+import { openKeeperStore } from '../../src/keeper/store.ts'
 
 const keeper = () => env.KEEPER.get(env.KEEPER.idFromName('a keeper of version 1'))
 
@@ -29,4 +31,51 @@ test('a keeper upgrades tables of version 1 and keeps their rows', async () => {
   expect(await keeper().find(2n)).toEqual({ evaluation, outcome: { kind: 'notReached', at: '100' } })
   // The exit of the third position is in flight.
   expect(await keeper().find(3n)).toEqual({ evaluation, outcome: undefined })
+})
+
+const MARKET = { token: '0x01', vault: '0x02' } as const
+const entryOf = (positionId: bigint, closedAt: number | null) => ({
+  ...NOT_TRIED,
+  ...MARKET,
+  positionId,
+  agentId: 1n,
+  triggers: { below: 90n, above: positionId > 3n ? 110n : undefined },
+  sellsAtAnyPrice: false,
+  fingerprint: undefined,
+  firedRules: 0,
+  closedAt,
+  evaluation: undefined,
+  outcome: undefined,
+})
+const storeNamed = (name: string, run: (store: ReturnType<typeof openKeeperStore>) => void) =>
+  runInDurableObject(env.KEEPER.get(env.KEEPER.idFromName(name)), (_, { storage }) => run(openKeeperStore(storage.sql)))
+
+test('a keeper reads the positions that a price reaches in turns', async () => {
+  await storeNamed('a keeper of reached positions', store => {
+    for (const id of [1n, 2n, 3n, 4n, 5n]) store.put(entryOf(id, null))
+    const reached = (price: bigint, last: bigint) => store.reached(MARKET, { price, last, limit: 3 })
+    expect(reached(90n, 0n)).toEqual([1n, 2n, 3n])
+    expect(reached(90n, 3n)).toEqual([4n, 5n, 1n])
+    expect(reached(90n, 1n)).toEqual([2n, 3n, 4n])
+    expect(reached(110n, 0n)).toEqual([4n, 5n])
+    expect(reached(100n, 0n)).toEqual([])
+  })
+})
+
+test('a keeper compares all positions that closed in the hours before its last cycle with the chain, in turns', async () => {
+  const now = 1_000_000_000_000
+  const hours = (count: number) => count * 3_600_000
+  await storeNamed('a keeper of closed positions', store => {
+    store.put(entryOf(1n, null))
+    store.put(entryOf(2n, now - hours(7)))
+    for (const id of [3n, 4n, 5n]) store.put(entryOf(id, now - hours(2)))
+    store.put(entryOf(6n, now - hours(3)))
+    const next = (at: number) => store.nextClosed(now, at / 1_000, 3).map(({ positionId }) => positionId)
+    expect(next(now)).toEqual([6n, 3n, 4n])
+    expect(next(now)).toEqual([5n])
+    expect(next(now)).toEqual([6n, 3n, 4n])
+    expect(next(now)).toEqual([5n])
+    // The keeper could not reach the chain since then.
+    expect(next(now - hours(2))).toEqual([2n, 6n, 3n])
+  })
 })

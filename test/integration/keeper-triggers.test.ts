@@ -1,6 +1,8 @@
 import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
+import { createPublicClient, http } from 'viem'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { retryLatest } from '../../devnet/retry-latest.ts'
 import { decideExit } from '../../src/keeper/exit-decision.ts'
 import { newEntry } from '../../src/keeper/keeper-entry.ts'
 import { PositionStatus, TriggerType } from '../../src/protocol/enums.ts'
@@ -13,6 +15,7 @@ import { call, deployment } from '../support/surfaces.ts'
 
 // With more open positions than a cycle reads, the keeper selects by price and by events those that it reads.
 
+const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 const keeper = () => env.KEEPER.get(env.KEEPER.idFromName(`${deployment.chainId}:${deployment.contracts.TradeRouter}`))
 const MAX_PRICE_AGE = 86_400
 
@@ -23,7 +26,7 @@ const sql = (query: string, ...bindings: SqlStorageValue[]): Promise<void> =>
 const FIRST_FILLER = 1_000_000
 const addFillers = () =>
   sql(
-    `WITH RECURSIVE filler (id) AS (SELECT ?1 UNION ALL SELECT id + 1 FROM filler WHERE id < ?1 + 4999)
+    `WITH RECURSIVE filler (id) AS (SELECT ?1 UNION ALL SELECT id + 1 FROM filler WHERE id < ?1 + 9999)
      INSERT INTO position (id, token, vault, fired, watched_until) SELECT id, ?2, ?3, 0, 0 FROM filler`,
     FIRST_FILLER,
     deployment.tokens.COIN as string,
@@ -58,7 +61,10 @@ describe('a keeper of many positions', () => {
     await evictDurableObject(keeper())
   })
   afterEach(() => chain.setPrice('COIN', price))
-  afterAll(() => sql('DELETE FROM position WHERE id >= ?', FIRST_FILLER))
+  afterAll(async () => {
+    await sql('DELETE FROM position WHERE id >= ?', FIRST_FILLER)
+    await chain.refreshPrices()
+  })
 
   it('fires an exit in the cycle in which the price reaches its trigger', async () => {
     const { trader, positionId, moveTo } = await opened('-500:10000')
@@ -106,6 +112,59 @@ describe('a keeper of many positions', () => {
     expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
   })
 
+  it('learns from events that an agent has changed a ladder, although the node did not have them yet', async () => {
+    const { trader, positionId, moveTo } = await opened('-500:10000')
+    expect((await submit(trader, 'submitExitLadderIntent', { positionId, exits: '-100:10000' })).status).toBe(201)
+    await moveTo(1)
+    const head = await client.getBlockNumber({ cacheTime: 0 })
+    await sql(`UPDATE keeper SET value = ? WHERE name = 'events'`, `${head}`)
+    await keeper().runCycle()
+    await moveTo(0.98)
+    await keeper().runCycle()
+    expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
+  })
+
+  it('watches a position without a row once an event names it', async () => {
+    const { trader, positionId, moveTo } = await opened('-500:10000')
+    await sql('DELETE FROM position WHERE id = ?', Number(positionId))
+    expect((await submit(trader, 'submitExitLadderIntent', { positionId, exits: '-100:10000' })).status).toBe(201)
+    await keeper().runCycle()
+    await moveTo(0.98)
+    await keeper().runCycle()
+    expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
+  })
+
+  it('reads positions again whose rows a cycle could not store', async () => {
+    const { positionId } = await opened('-500:10000')
+    await sql('DELETE FROM position WHERE id = ?', Number(positionId))
+    await sql(`UPDATE keeper SET value = ? WHERE name = 'cursor'`, `${Number(positionId) - 1}`)
+    await sql(`UPDATE keeper SET value = value + 1000 WHERE name = 'events'`)
+    await sql(`CREATE TRIGGER full BEFORE INSERT ON position BEGIN SELECT RAISE(ABORT, 'the disk is full'); END`)
+    await expect(runInDurableObject(keeper(), instance => instance.runCycle())).rejects.toThrow('the disk is full')
+    await sql('DROP TRIGGER full')
+    await keeper().runCycle()
+    expect(await keeper().find(BigInt(positionId))).toBeDefined()
+  })
+
+  it('fires the next rule of a position at once, however many others were sold a moment ago', async () => {
+    const { trader, positionId, moveTo } = await opened('-500:5000,-900:10000')
+    await moveTo(0.949)
+    await keeper().runCycle()
+    expect(await lastOutcome(trader, positionId)).toMatchObject({ ...executed, ruleIndex: 0 })
+    await moveTo(0.945)
+    await keeper().runCycle() // the events of the exit are read
+    await sql(
+      `UPDATE position SET watched_until = (SELECT watched_until + 1 FROM position WHERE id = ?1)
+       WHERE closed_at IS NULL AND id BETWEEN ?2 AND ?2 + 1499`,
+      Number(positionId),
+      FIRST_FILLER + 6_000,
+    )
+    await moveTo(0.9)
+    await keeper().runCycle()
+    await sql('UPDATE position SET watched_until = 0 WHERE id >= ?', FIRST_FILLER)
+    expect(await lastOutcome(trader, positionId)).toMatchObject({ ...executed, ruleIndex: 1 })
+  })
+
   it('visits few rows in a cycle', async () => {
     await keeper().runCycle()
     const rowsRead = await runInDurableObject(keeper(), async (instance, { storage }) => {
@@ -120,7 +179,7 @@ describe('a keeper of many positions', () => {
   })
 
   it('reads positions that wait for something else than a price in turns', async () => {
-    const first = FIRST_FILLER + 4_000
+    const first = FIRST_FILLER + 9_000
     const countOpen = () =>
       runInDurableObject(
         keeper(),

@@ -9,7 +9,16 @@ import {
 } from 'cloudflare:test'
 import { env, exports } from 'cloudflare:workers'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { createPublicClient, createTestClient, erc20Abi, getAbiItem, type Hex, http, toFunctionSelector } from 'viem'
+import {
+  createPublicClient,
+  createTestClient,
+  erc20Abi,
+  getAbiItem,
+  type Hex,
+  http,
+  toFunctionSelector,
+  toHex,
+} from 'viem'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
@@ -99,6 +108,11 @@ function onRequest(answer: (request: Rpc, forward: () => Promise<Response>) => P
     return answer(body, () => original(request))
   })
 }
+const isRowClosed = (positionId: string): Promise<boolean> =>
+  runInDurableObject(keeper(), (_, { storage }) => {
+    const { closed_at } = storage.sql.exec('SELECT closed_at FROM position WHERE id = ?', Number(positionId)).one()
+    return closed_at !== null
+  })
 /** Methods that a lane calls in the background. */
 const WATCH = new Set(['eth_chainId', 'eth_getTransactionCount', 'eth_getBalance', 'eth_getBlockByNumber'])
 const exitSelectors = (['executeExit', 'executeExits'] as const).map(name =>
@@ -355,6 +369,72 @@ describe('several keepers', () => {
     await keeper().runCycle()
     expect((await automation(trader, positionId)).lastOutcome?.outcome).not.toBe('executed')
     await disarm()
+  })
+
+  it('watch a position again that a reorg opened minutes after its exit', async () => {
+    const { trader, positionId, moveTo } = await bought('META', { exits: '-500:10000' })
+    await runAlarm()
+    await disarm()
+    const id = await testClient.snapshot()
+    await moveTo(0.94)
+    await keeper().runCycle()
+    await keeper().runCycle()
+    expect((await automation(trader, positionId)).lastOutcome).toMatchObject({ outcome: 'executed', firedBy: 'keeper' })
+    await runInDurableObject(keeper(), (_, { storage }) =>
+      storage.sql.exec('UPDATE position SET closed_at = closed_at - 120000 WHERE closed_at IS NOT NULL').toArray(),
+    )
+    await keeper().runCycle()
+    expect(await isRowClosed(positionId)).toBe(true)
+    await testClient.revert({ id })
+    await vi.waitFor(
+      async () => {
+        await keeper().runCycle()
+        expect(await isRowClosed(positionId)).toBe(false)
+      },
+      { timeout: 30_000, interval: 200 },
+    )
+    expect((await automation(trader, positionId)).lastOutcome?.outcome).not.toBe('executed')
+    await disarm()
+  })
+
+  it('watch a position that the first node they read did not know yet', async () => {
+    await runAlarm()
+    await disarm()
+    const before = await client.getBlockNumber({ cacheTime: 0 })
+    const { positionId } = await bought('META', { exits: '-500:10000' })
+    await disarm()
+    // The first request reads others; the second one reads the position.
+    await runInDurableObject(keeper(), (_, { storage }) => {
+      storage.sql.exec('DELETE FROM position WHERE id = ?', Number(positionId))
+      storage.sql.exec(`UPDATE keeper SET value = ? WHERE name = 'cursor'`, `${Number(positionId) - 1}`)
+      storage.sql.exec(
+        `WITH RECURSIVE filler (id) AS (SELECT 1000001 UNION ALL SELECT id + 1 FROM filler WHERE id < 1000300)
+         INSERT INTO position (id, token, vault, fired) SELECT id, ?, ?, 0 FROM filler`,
+        deployment.tokens.META as string,
+        FRONTIER,
+      )
+    })
+    await evictDurableObject(keeper())
+    let calls = 0
+    vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
+      const request = new Request(input as RequestInfo, init as RequestInit)
+      const body = (await request.clone().json()) as Rpc
+      if (Array.isArray(body) || body.method !== 'eth_call' || !isAboutExits(body) || ++calls === 1)
+        return original(request)
+      const [transaction, , ...overrides] = body.params ?? []
+      const behind = { ...body, params: [transaction, toHex(before), ...overrides] }
+      return original(request.url, { method: 'POST', headers: request.headers, body: JSON.stringify(behind) })
+    })
+    await keeper().runCycle()
+    expect(calls).toBeGreaterThan(1)
+    expect(await keeper().find(BigInt(positionId))).toBeUndefined()
+    vi.restoreAllMocks()
+    await keeper().runCycle()
+    expect(await keeper().find(BigInt(positionId))).toBeDefined()
+    await runInDurableObject(
+      keeper(),
+      (_, { storage }) => void storage.sql.exec('DELETE FROM position WHERE id > 1000000'),
+    )
   })
 
   it('report who fired an exit after a reorg took back the first one', async () => {

@@ -170,21 +170,29 @@ describe('transactions are resent', () => {
     const { executor } = newLane()
     await relayUntilMined(executor, newRequest())
     let isCut = true
-    const held: Hex[] = []
+    /** Nonces in the order in which they are first sent, and those whose sends the node holds at the moment. */
+    const sent = new Set<number>()
+    const held = new Set<number>()
+    let mostHeld = 0
     let isReleased = false
-    node.fault = async ({ method, params }, forward) => {
+    node.fault = async ({ method, params, signal }, forward) => {
       if (!isSend(method)) return forward()
       if (isCut) return losesConnection()
-      held.push(params[0] as Hex)
-      await waitForFlag(() => isReleased)
+      const { nonce = 0 } = parseTransaction(params[0] as Hex)
+      sent.add(nonce)
+      held.add(nonce)
+      mostHeld = Math.max(mostHeld, held.size)
+      // The lane ends a send after three seconds. Its next round sends the same bytes again, with all that are due by then.
+      await waitForFlag(() => isReleased || signal.aborted)
+      held.delete(nonce)
       return forward()
     }
     const requests = Array.from({ length: 8 }, () => newRequest())
     await Promise.all(requests.map(request => executor.relay(request)))
     isCut = false
     const running = requests.map(request => relayUntilMined(executor, request))
-    await vi.waitFor(() => expect(held.length).toBeGreaterThanOrEqual(6), { timeout: 30_000 })
-    expect(held.slice(0, 6).map(raw => parseTransaction(raw).nonce)).toEqual([1, 2, 3, 4, 5, 6])
+    await vi.waitFor(() => expect(mostHeld).toBeGreaterThanOrEqual(6), { timeout: 30_000 })
+    expect([...sent].slice(0, 6)).toEqual([1, 2, 3, 4, 5, 6])
     isReleased = true
     await Promise.all(running)
     expect(await Promise.all(requests.map(executionsOf))).toEqual(requests.map(() => 1n))

@@ -46,10 +46,23 @@ test('a key with too many requests waiting is refused at once, and one that wait
 
 test('a request that must enter is never refused', async () => {
   const { log, visit } = visits(createParallelGate(options))
-  for (const name of ['a1', 'a2', 'a3']) void visit(name)
+  for (const name of ['a1', 'a2']) void visit(name)
+  void visit('a3', true)
   void visit('a4', true)
+  await vi.advanceTimersByTimeAsync(1_990)
+  expect(log).toEqual(['a1'])
+  await vi.advanceTimersByTimeAsync(10)
+  expect(log.toSorted()).toEqual(['a1', 'a2 refused', 'a3', 'a4'])
+})
+
+test('requests that must enter beyond those that may wait look for no turn, so that they cost little', async () => {
+  const { log, visit } = visits(createParallelGate(options))
+  const timers = vi.spyOn(globalThis, 'setTimeout')
+  for (let count = 0; count < 1_000; count++) void visit('a', true)
   await vi.advanceTimersByTimeAsync(2_000)
-  expect(log).toEqual(['a1', 'a2 refused', 'a3 refused', 'a4'])
+  expect(log).toHaveLength(1_000)
+  expect(timers.mock.calls.length).toBeLessThan(1_500)
+  timers.mockRestore()
 })
 
 test('a turn whose request was lost does not keep others out for good, and leaving twice frees one place', async () => {

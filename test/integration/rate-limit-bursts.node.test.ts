@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { DEFAULT_RATE_LIMITS } from '../../src/config.ts'
+import type { Context } from '../../src/context.ts'
+import { respondInTime, submitInTime } from '../../src/operations/response-deadline.ts'
 import { createRateLimits } from '../../src/rate-limits.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -66,4 +68,25 @@ test('a verified signature raises burst and rate at once, and its address does n
   client(limits, '192.0.2.1').raise('0x1')
   await client(limits, '192.0.2.1').enter()
   expect(await passed(limits, '192.0.2.1', 1_000)).toBe(500)
+})
+
+test('the time for which a request waits for its turn is part of the time of its response', async () => {
+  const limits = createRateLimits({ ...config, maxParallel: 2 })
+  await client(limits, '192.0.2.1').enter()
+  const arrivedAt = Date.now()
+  const late = client(limits, '192.0.2.1')
+  const context = { client: late, config: { submissionTimeoutMs: 4_500 } } as Context
+  const respond = async (inTime: () => Promise<object>) => {
+    await late.enter({ getsOut: true })
+    expect(Date.now() - arrivedAt).toBe(1_000)
+    await expect(inTime()).rejects.toMatchObject({ body: { code: 'CHAIN_UNREACHABLE' } })
+    return Date.now() - arrivedAt
+  }
+  const neverEnds = () => new Promise<never>(() => {})
+  const responses = Promise.all([
+    respond(() => respondInTime(context, neverEnds())),
+    respond(() => submitInTime(context, neverEnds)),
+  ])
+  await vi.advanceTimersByTimeAsync(6_000)
+  expect(await responses).toEqual([4_500, 4_500])
 })

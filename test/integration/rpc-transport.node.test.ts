@@ -4,20 +4,24 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Hex } from 'viem'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { takeDeltas } from '../../src/metrics/recorder.ts'
 import { createCallBatcher } from '../../src/rpc/call-batcher.ts'
 import { nodeNames } from '../../src/rpc/node-names.ts'
 import { redact } from '../../src/rpc/redact.ts'
 import {
   blockNumberRequest,
+  blockReceiptsRequest,
   blockRequest,
   callRequest,
   chainIdRequest,
   type RpcRequest,
+  receiptRequest,
+  transactionRequest,
 } from '../../src/rpc/requests.ts'
 import { submit } from '../../src/rpc/submit.ts'
 import { sendBatchSize, submitBatch } from '../../src/rpc/submit-batch.ts'
+import { traceRevertData } from '../../src/rpc/trace-revert-data.ts'
 import { createTransport, type RpcTransport } from '../../src/rpc/transport.ts'
 import { type BadNode, startBadNode } from '../support/bad-node.ts'
 
@@ -27,6 +31,7 @@ type FakeNode = { url: string; requests: JsonRpcCall[][]; server: Server }
 
 const nodes: FakeNode[] = []
 afterEach(async () => {
+  vi.useRealTimers()
   await Promise.all(nodes.splice(0).map(({ server }) => new Promise(resolve => server.close(resolve))))
 })
 
@@ -61,6 +66,30 @@ const error = (code: number, message: string, data?: string) => (calls: JsonRpcC
 const urlsOf = (...nodes: FakeNode[]) => nodes.map(({ url }) => url)
 const call = callRequest({ to: '0x0000000000000000000000000000000000000001', data: '0x' })
 
+const HASH = `0x${'ab'.repeat(32)}` as const
+const signed = (raw: string) => ({ raw: raw as Hex, hash: HASH })
+const OTHER_HASH = `0x${'cd'.repeat(32)}` as const
+const ADDRESS = `0x${'11'.repeat(20)}` as const
+const logOf = (transactionHash: Hex) => ({
+  address: ADDRESS,
+  topics: [],
+  data: '0x',
+  blockNumber: '0x7',
+  blockHash: HASH,
+  transactionHash,
+  logIndex: '0x0',
+})
+const receiptOf = (transactionHash: Hex, logs = [logOf(transactionHash)]) => ({
+  transactionHash,
+  from: ADDRESS,
+  to: ADDRESS,
+  blockNumber: '0x7',
+  blockHash: HASH,
+  status: '0x1',
+  gasUsed: '0x5208',
+  logs,
+})
+
 describe('a read', () => {
   it.each([
     ['closes the connection', () => 'close' as const],
@@ -90,6 +119,39 @@ describe('a read', () => {
     const failed = first.requests.length
     await rpc.read(blockNumberRequest)
     expect([first.requests.length - failed, second.requests.length]).toEqual([0, 2])
+  })
+
+  it('of many that fail together counts as one failure, so that the node rests for two seconds', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    let isDown = true
+    const first = await startNode((...args) => (isDown ? 'close' : result('0x10')(...args)))
+    const rpc = createTransport(urlsOf(first, await startNode(result('0x20'))))
+    const reads = () => Promise.all(Array.from({ length: 5 }, () => rpc.read(blockNumberRequest)))
+    expect(await reads()).toEqual(Array(5).fill('0x20'))
+    isDown = false
+    vi.setSystemTime(Date.now() + 2_500)
+    expect(await reads()).toEqual(Array(5).fill('0x10'))
+  })
+
+  it.each<[string, RpcRequest, unknown, unknown]>([
+    ['the receipt of another transaction', receiptRequest(HASH), receiptOf(OTHER_HASH), receiptOf(HASH)],
+    [
+      'a receipt with the log of another transaction',
+      receiptRequest(HASH),
+      receiptOf(HASH, [logOf(OTHER_HASH)]),
+      receiptOf(HASH),
+    ],
+    ['the receipts of another block', blockReceiptsRequest(8, () => true), [receiptOf(HASH)], []],
+    [
+      'another transaction',
+      transactionRequest(HASH),
+      { hash: OTHER_HASH, from: ADDRESS, to: null, input: '0x', blockNumber: null },
+      null,
+    ],
+    ['another block', blockRequest(8), { number: '0x7', hash: HASH, timestamp: '0x2' }, null],
+  ])('queries the next node if one returns %s', async (_, request, wrong, right) => {
+    const [first, second] = [await startNode(result(wrong)), await startNode(result(right))]
+    expect(await createTransport(urlsOf(first, second)).read(request)).toEqual(right)
   })
 
   it('tries all nodes once more if none returned a result', async () => {
@@ -150,9 +212,9 @@ describe('a node that responds', () => {
     )
 
     it('ends a send in time, whose outcome is unknown, and the send is not repeated', async () => {
-      const healthy = await startNode(result(`0x${'ab'.repeat(32)}`))
+      const healthy = await startNode(result(HASH))
       const rpc = createTransport([bad.url, healthy.url])
-      expect(await submit(rpc, '0x02', { waitMs: 100, sync: true })).toEqual({ kind: 'unknown' })
+      expect(await submit(rpc, signed('0x02'), { waitMs: 100, sync: true })).toEqual({ kind: 'unknown' })
       expect(healthy.requests).toHaveLength(0)
     })
   })
@@ -169,6 +231,21 @@ describe('a call', () => {
     const response = await createTransport(urlsOf(first, second)).call(call)
     expect(response).toEqual({ error: { code: 3, message: 'execution reverted', data: '0x1234' } })
     expect(second.requests).toHaveLength(0)
+  })
+
+  it('returns no revert data above 64 KiB, and neither does a trace', async () => {
+    const responseTo = async (bytes: number) => {
+      const data = '2a'.repeat(bytes)
+      const node = await startNode((calls, isBatch) =>
+        calls[0]?.method === 'eth_call'
+          ? error(3, 'execution reverted', `0x${data}`)(calls, isBatch)
+          : result({ failed: true, returnValue: data })(calls, isBatch),
+      )
+      const rpc = createTransport(urlsOf(node))
+      return [(await rpc.call(call)).error?.data, await traceRevertData(rpc, HASH)].map(found => found?.length)
+    }
+    expect(await responseTo(2 ** 16)).toEqual([2 + 2 ** 17, 2 + 2 ** 17])
+    expect(await responseTo(2 ** 16 + 1)).toEqual([undefined, undefined])
   })
 
   it.each([
@@ -196,7 +273,8 @@ describe('a batch', () => {
     expect(node.requests).toHaveLength(1)
   })
 
-  it('is sent one by one to a node that rejects batches, from then on', async () => {
+  it('is sent one by one to a node that rejects batches, for a minute', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
     const node = await startNode((calls, isBatch) =>
       isBatch ? { error: { code: -32600, message: 'batches are not supported' } } : result('0x1')(calls, false),
     )
@@ -205,6 +283,46 @@ describe('a batch', () => {
       expect(await rpc.batch(requests)).toEqual([{ result: '0x1' }, undefined, { result: '0x1' }])
       expect(node.requests).toHaveLength(count)
     }
+    vi.setSystemTime(Date.now() + 60_000)
+    await rpc.batch(requests)
+    expect(node.requests[5]).toHaveLength(2)
+  })
+
+  it.each<[string, (calls: JsonRpcCall[]) => Reply]>([
+    ['lacks a response', calls => [{ id: calls[0]?.id, result: '0x2' }]],
+    ['has a response twice', calls => calls.map(() => ({ id: calls[0]?.id, result: '0x2' }))],
+    ['is no response', () => ({ message: 'Too Many Requests' })],
+    ['is the error of a node', () => ({ error: { code: -32000, message: 'unauthorized' } })],
+  ])('goes to the next node if the reply %s, and later in one HTTP request again', async (_, reply) => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    let isBad = true
+    const first = await startNode(calls => (isBad ? reply(calls) : result('0x1')(calls, true)))
+    const rpc = createTransport(urlsOf(first, await startNode(result('0x1'))))
+    expect(await rpc.batch(requests)).toEqual([{ result: '0x1' }, undefined, { result: '0x1' }])
+    isBad = false
+    vi.setSystemTime(Date.now() + 2_500)
+    expect(await rpc.batch(requests)).toEqual([{ result: '0x1' }, undefined, { result: '0x1' }])
+    expect(first.requests.every(({ length }) => length === 2)).toBe(true)
+  })
+
+  it('is sent one by one to a node that returns as a list that it is too large', async () => {
+    const node = await startNode((calls, isBatch) =>
+      isBatch
+        ? [{ id: calls[0]?.id, error: { code: -32600, message: 'batch too large' } }]
+        : result('0x1')(calls, false),
+    )
+    expect(await createTransport(urlsOf(node)).batch([chainIdRequest, chainIdRequest])).toEqual([
+      { result: '0x1' },
+      { result: '0x1' },
+    ])
+  })
+
+  it('that confuses the receipts of two transactions is sent to the next node', async () => {
+    const receiptsFor = (swap: boolean) => (calls: JsonRpcCall[]) =>
+      calls.map(({ id, params }) => ({ id, result: receiptOf((params[0] === HASH) === swap ? OTHER_HASH : HASH) }))
+    const rpc = createTransport(urlsOf(await startNode(receiptsFor(true)), await startNode(receiptsFor(false))))
+    const responses = await rpc.batch([receiptRequest(HASH), receiptRequest(OTHER_HASH)])
+    expect(responses.map(({ result }) => result?.transactionHash)).toEqual([HASH, OTHER_HASH])
   })
 
   it('that is refused by a rate limit is not sent one by one', async () => {
@@ -220,7 +338,7 @@ describe('a batch', () => {
     ['baseFeePerGas', 7],
     ['hash', '0x12'],
   ])('is sent to the next node if the %s of a block is %j', async (field, value) => {
-    const block = { number: '0x1', hash: `0x${'ab'.repeat(32)}`, timestamp: '0x2', baseFeePerGas: '0x0' }
+    const block = { number: '0x1', hash: HASH, timestamp: '0x2', baseFeePerGas: '0x0' }
     const [first, second] = [await startNode(result({ ...block, [field]: value })), await startNode(result(block))]
     const rpc = createTransport(urlsOf(first, second))
     expect(await rpc.batch([blockRequest('latest'), blockRequest(1)])).toEqual([{ result: block }, { result: block }])
@@ -286,36 +404,38 @@ describe('signed bytes in a batch', () => {
   it('each get what the node replied to them', async () => {
     const node = await startNode(calls =>
       calls.map(({ id, params: [raw] }) =>
-        raw === '0x02'
-          ? { id, error: { code: -32000, message: 'nonce too low' } }
-          : { id, result: `0x${'ab'.repeat(32)}` },
+        raw === '0x02' ? { id, error: { code: -32000, message: 'nonce too low' } } : { id, result: HASH },
       ),
     )
     const rpc = createTransport(urlsOf(node))
-    expect(await submitBatch(rpc, ['0x01', '0x02', '0x03'])).toEqual([accepted, { kind: 'nonce-too-low' }, accepted])
+    expect(await submitBatch(rpc, ['0x01', '0x02', '0x03'].map(signed))).toEqual([
+      accepted,
+      { kind: 'nonce-too-low' },
+      accepted,
+    ])
     expect(node.requests).toHaveLength(1)
   })
 
   it('are of unknown outcome if the batch fails, and the next ones go to the next node', async () => {
-    const [first, second] = [await startNode(() => 'close'), await startNode(result(`0x${'ab'.repeat(32)}`))]
+    const [first, second] = [await startNode(() => 'close'), await startNode(result(HASH))]
     const rpc = createTransport(urlsOf(first, second))
-    expect(await submitBatch(rpc, ['0x01', '0x02'])).toEqual([{ kind: 'unknown' }, { kind: 'unknown' }])
-    expect(await submitBatch(rpc, ['0x01', '0x02'])).toEqual([accepted, accepted])
+    expect(await submitBatch(rpc, ['0x01', '0x02'].map(signed))).toEqual([{ kind: 'unknown' }, { kind: 'unknown' }])
+    expect(await submitBatch(rpc, ['0x01', '0x02'].map(signed))).toEqual([accepted, accepted])
   })
 
   it('grow in number while the node is quick, and go one by one to a node that holds each until its block', async () => {
-    const reply = result(`0x${'ab'.repeat(32)}`)
+    const reply = result(HASH)
     const [quick, slow] = [await startNode(reply), await startNode(reply, 400)]
-    const sizesAfter = async (rpc: RpcTransport, raws: Hex[]) => {
+    const sizesAfter = async (rpc: RpcTransport, raws: string[]) => {
       const sizes = [sendBatchSize(rpc)]
       for (let batch = 0; batch < 2; batch++) {
-        await submitBatch(rpc, raws)
+        await submitBatch(rpc, raws.map(signed))
         sizes.push(sendBatchSize(rpc))
       }
       return sizes
     }
     expect(await sizesAfter(createTransport(urlsOf(slow)), ['0x01', '0x02'])).toEqual([4, 4, 1])
-    expect(await sizesAfter(createTransport(urlsOf(quick)), Array<Hex>(20).fill('0x01'))).toEqual([4, 8, 16])
+    expect(await sizesAfter(createTransport(urlsOf(quick)), Array<string>(20).fill('0x01'))).toEqual([4, 8, 16])
   })
 })
 
@@ -334,20 +454,29 @@ describe('signed bytes', () => {
     ['no idea', 'unclassified'],
   ])('that a node rejects with "%s" are %s', async (message, kind) => {
     const node = await startNode(error(-32000, message))
-    const submission = await submit(createTransport(urlsOf(node)), '0x02', { waitMs: 1_000, sync: true })
+    const submission = await submit(createTransport(urlsOf(node)), signed('0x02'), { waitMs: 1_000, sync: true })
     expect(submission.kind).toBe(kind)
     expect(node.requests).toHaveLength(1)
+  })
+
+  it.each<[string, unknown]>([
+    ['the receipt', receiptOf(OTHER_HASH)],
+    ['the hash', OTHER_HASH],
+  ])('are of unknown outcome if the node returns %s of another transaction', async (_, wrong) => {
+    const rpc = createTransport(urlsOf(await startNode(result(wrong))))
+    for (const sync of [true, false])
+      expect(await submit(rpc, signed('0x02'), { waitMs: 1_000, sync })).toEqual({ kind: 'unknown' })
   })
 
   it('are sent without waiting to a node that does not know eth_sendRawTransactionSync', async () => {
     const node = await startNode((calls, isBatch) =>
       calls[0]?.method === 'eth_sendRawTransaction'
-        ? result(`0x${'ab'.repeat(32)}`)(calls, isBatch)
+        ? result(HASH)(calls, isBatch)
         : error(-32601, 'method not found')(calls, isBatch),
     )
     const rpc = createTransport(urlsOf(node))
     for (const count of [2, 3]) {
-      expect(await submit(rpc, '0x02', { waitMs: 1_000, sync: true })).toEqual({ kind: 'accepted' })
+      expect(await submit(rpc, signed('0x02'), { waitMs: 1_000, sync: true })).toEqual({ kind: 'accepted' })
       expect(node.requests).toHaveLength(count)
     }
   })

@@ -58,18 +58,38 @@ export async function readTradedPositions(
   return positions
 }
 
-/** A position that is open at the cursor. */
+/** A position that is open at a block. */
 export type OpenPosition = { positionId: bigint; agentId: number; token: Address; vault: Address }
 
-/** Reads every position that is open at the cursor. */
-export async function readOpenPositions(db: D1Database): Promise<OpenPosition[]> {
-  const { results } = await db
-    .prepare('SELECT position_id, agent_id, token, vault FROM positions INDEXED BY positions_open WHERE is_closed = 0')
-    .all<{ position_id: number; agent_id: number; token: Address; vault: Address }>()
-  return results.map(({ position_id, agent_id, token, vault }) => ({
-    positionId: BigInt(position_id),
-    agentId: agent_id,
-    token,
-    vault,
-  }))
+/** The positions that are open at the cursor, and those that were closed after block ?1. */
+const ALL_OPEN = `SELECT position_id, agent_id, token, vault FROM positions INDEXED BY positions_open
+  WHERE is_closed = 0 AND block <= ?1
+  UNION SELECT opened.position_id, opened.agent_id, opened.token, opened.vault FROM trades AS closed INDEXED BY trades_place
+    CROSS JOIN positions AS opened ON opened.position_id = closed.position_id
+    WHERE closed.block > ?1 AND closed.type = 'PositionClosed' AND opened.block <= ?1`
+/** Those of agents (?2, a JSON array) that were open after block ?1. */
+const OPEN_OF_AGENTS = `SELECT position_id, opened.agent_id, token, vault
+  FROM json_each(?2) CROSS JOIN trades AS opened INDEXED BY trades_type
+  WHERE opened.agent_id = json_each.value AND opened.type = 'PositionOpened' AND opened.block <= ?1 AND NOT EXISTS (
+    SELECT 1 FROM trades AS closed INDEXED BY trades_closed
+    WHERE closed.agent_id = opened.agent_id AND closed.position_id = opened.position_id
+      AND closed.type = 'PositionClosed' AND closed.block <= ?1)`
+
+/** Reads every position that was open after a block; with `agentIds` only theirs, by the trades that opened them. */
+export async function readOpenPositions(
+  db: D1Database,
+  block: number,
+  agentIds?: readonly number[],
+): Promise<OpenPosition[]> {
+  const statements =
+    agentIds === undefined
+      ? [db.prepare(ALL_OPEN).bind(block)]
+      : chunkKeys(agentIds).map(page => db.prepare(OPEN_OF_AGENTS).bind(block, JSON.stringify(page)))
+  const positions: OpenPosition[] = []
+  for (const statement of statements) {
+    const { results } = await statement.all<{ position_id: number; agent_id: number; token: Address; vault: Address }>()
+    for (const { position_id, agent_id, token, vault } of results)
+      positions.push({ positionId: BigInt(position_id), agentId: agent_id, token, vault })
+  }
+  return positions
 }
