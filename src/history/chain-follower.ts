@@ -60,9 +60,11 @@ export function createChainFollower({
   /** Indexes one range of blocks. Throws CHAIN_UNREACHABLE or CursorMoved; then nothing was written. */
   async function step(): Promise<FollowerStep> {
     if (!isCursorLoaded) {
-      // Reading the cursor deletes an index of other contracts, which a wrong address must not cause.
+      // An index of other contracts is deleted here, which a wrong address must not cause.
       if ((await contractsWithoutCode(chain)).length > 0) throw unreachable('configured contracts have no code')
       cursor = await store.readCursor()
+      if (cursor === undefined && (await store.deleteObsolete()))
+        return { cursor, head: previousHead?.number ?? 0, hasMore: true }
     }
     isCursorLoaded = true
     named ??= await readNamedContracts()
@@ -151,8 +153,9 @@ export function createChainFollower({
     }
     if (candidates.length === 0) return false
     // No common block: this is another chain, or the reorg is longer than the index can undo.
-    await store.clear()
+    await store.discard()
     cursor = undefined
+    isCursorLoaded = false // the next steps delete its rows
     listener.onReorg({ ancestor: -1, ancestorHash: '0x', lost: from.block, lostHash: from.hash, at: nowSeconds() })
     return true
   }

@@ -88,15 +88,20 @@ async function readExecutions(
   stored: readonly RecordRow[],
   upToBlock: number,
 ): Promise<Trade[]> {
-  // An agent without a record in one mode had no trades in that mode when its other record was stored.
-  const through = new Map(agentIds.map(agentId => [agentId, -1]))
-  for (const [agentId, records] of Map.groupBy(stored, ({ agentId }) => agentId))
-    through.set(agentId, Math.min(...records.map(({ record }) => record.tradesThrough)))
-  const { results } = await db
-    .prepare(TRADES_AFTER)
-    .bind(JSON.stringify([...through]), upToBlock)
-    .all<TradeRow>()
+  const records = Map.groupBy(stored, ({ agentId }) => agentId)
+  const through = agentIds.map(agentId => [agentId, tradesReadThrough(records.get(agentId) ?? [])])
+  const { results } = await db.prepare(TRADES_AFTER).bind(JSON.stringify(through), upToBlock).all<TradeRow>()
   return results.map(toTrade).filter(isExecution)
+}
+
+/**
+ * Returns the block up to which all trades of an agent are in its records. When the newest of them was stored, the trades of
+ * both modes were read: a record that was not stored with it, or does not exist, had none.
+ */
+function tradesReadThrough(records: readonly RecordRow[]): number {
+  const newest = Math.max(-1, ...records.map(({ record }) => record.seenBlock))
+  const storedLast = records.filter(({ record }) => record.seenBlock === newest)
+  return Math.min(newest, ...storedLast.map(({ record }) => record.tradesThrough))
 }
 
 type RecordWithTrades = { agentId: number; capitalMode: number; record: TrackRecord | undefined; executions: Trade[] }

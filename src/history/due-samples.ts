@@ -69,12 +69,15 @@ async function selectColumn<Value>(db: D1Database, sql: string, ...bindings: (st
 
 const AGENTS_WITHOUT_SAMPLE = `SELECT agent_id FROM agents INDEXED BY agents_now
   WHERE until IS NULL AND agent_id > ?1
-    AND NOT EXISTS (SELECT 1 FROM equity WHERE equity.agent_id = agents.agent_id AND equity.until IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM equity INDEXED BY equity_newest WHERE equity.agent_id = agents.agent_id AND equity.until IS NULL)
   ORDER BY agent_id LIMIT ?2`
-/** The agents with positions have a separate limit, so that a page does not read all of them. */
+/**
+ * The agents with positions have a separate limit, so that a page does not read all of them. The plus signs keep SQLite from
+ * reading all events by agent instead of the new ones.
+ */
 const DUE_AGENTS = `SELECT agent_id FROM (
     SELECT agent_id FROM trades INDEXED BY trades_place WHERE block > ?3 AND block <= ?4
-    UNION SELECT agent_id FROM events WHERE block > ?3 AND block <= ?4 AND agent_id IS NOT NULL
+    UNION SELECT +agent_id FROM events WHERE block > ?3 AND block <= ?4 AND +agent_id IS NOT NULL
     UNION SELECT agent_id FROM unsampled
     UNION SELECT agent_id FROM (
       SELECT agent_id FROM equity INDEXED BY equity_open

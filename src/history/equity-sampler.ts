@@ -1,7 +1,8 @@
 import type { Address } from 'viem'
 import type { TradingChain } from '../chain/configured-chain.ts'
-import { readWorth } from '../chain/equity-and-worth.ts'
+import { readWorth, type WorthReading } from '../chain/equity-and-worth.ts'
 import { blockRequest } from '../rpc/requests.ts'
+import { CursorMoved } from './commit-at-cursor.ts'
 import { quarterOf, type SamplingPass } from './due-samples.ts'
 import type { SampleStore } from './sample-store.ts'
 import type { IndexRows } from './store.ts'
@@ -25,8 +26,9 @@ export function createEquitySampler({
   samples: SampleStore
   vaults: () => readonly Address[]
 }) {
-  /** The current pass, and the last agent that it has sampled. */
-  let pass: (SamplingPass & { after: bigint }) | undefined
+  /** The current pass, the last agent that it has sampled, and the agents that it skipped. */
+  let pass: (SamplingPass & { after: bigint; skipped: readonly bigint[] }) | undefined
+  let agentsPerRound = MAX_AGENTS_PER_ROUND
   let sampledQuarter: number | undefined
   let hasNewEvents = true
   let reorgs = 0
@@ -49,7 +51,8 @@ export function createEquitySampler({
 
   /**
    * Samples one page of what is due. `followTo` indexes up to a block and returns the cursor, or undefined if it did
-   * not get there. Returns whether more is due. Throws CHAIN_UNREACHABLE or CursorMoved; then the page can be repeated.
+   * not get there. Returns whether more is due. Throws CHAIN_UNREACHABLE or CursorMoved; then the page can be repeated. After
+   * any error but CursorMoved, the next page is smaller, and an agent that fails alone is skipped until the next pass.
    */
   async function sampleRound(
     cursor: IndexCursor,
@@ -63,25 +66,48 @@ export function createEquitySampler({
         throw error
       })
       if (reorgs !== reorgsBefore) return true
-      pass = { ...started, after: 0n }
+      pass = { ...started, after: 0n, skipped: [] }
       sampledQuarter = pass.progress.quarter
     }
     const current = pass
-    const agents = await samples.readDueAgents(current, { after: current.after, limit: MAX_AGENTS_PER_ROUND })
-    if (agents.length === 0 && current.vaults.length === 0) return finish(cursor, current)
-    const reading = await readWorth(chain, { agents, vaults: current.vaults })
-    const reached = await followTo(Number(reading.block.number))
-    if (reached === undefined || !(await isOnBranch(reading.block, reached))) return false
-    await samples.write(reached, reading)
+    const limit = agentsPerRound
+    const agents = await samples.readDueAgents(current, { after: current.after, limit })
+    // After a failure, vaults are sampled on their own.
+    const dueVaults = limit === MAX_AGENTS_PER_ROUND || agents.length === 0 ? current.vaults : []
+    if (agents.length === 0 && dueVaults.length === 0) return finish(cursor, current)
+    let reading: WorthReading
+    let reached: IndexCursor | undefined
+    try {
+      reading = await readWorth(chain, { agents, vaults: dueVaults })
+      reached = await followTo(Number(reading.block.number))
+      if (reached === undefined || !(await isOnBranch(reading.block, reached))) return false
+      await samples.write(reached, reading)
+    } catch (error) {
+      if (!(error instanceof CursorMoved) && pass === current) narrow(current, limit, agents)
+      throw error
+    }
     if (reorgs !== reorgsBefore) return true
+    agentsPerRound = Math.min(limit * 2, MAX_AGENTS_PER_ROUND)
     const sampledCount = agents.length - reading.remainingAgents.length
-    pass = { ...current, vaults: [], after: agents[Math.max(sampledCount, 1) - 1] ?? current.after }
-    return agents.length === MAX_AGENTS_PER_ROUND || reading.remainingAgents.length > 0 || finish(reached, current)
+    const remainingVaults = current.vaults.filter(vault => !dueVaults.includes(vault))
+    const next = { ...current, vaults: remainingVaults, after: agents[Math.max(sampledCount, 1) - 1] ?? current.after }
+    pass = next
+    const hasMore = agents.length === limit || reading.remainingAgents.length > 0 || remainingVaults.length > 0
+    return hasMore || finish(reached, next)
   }
 
-  async function finish(cursor: IndexCursor, completed: SamplingPass): Promise<false> {
-    await samples.finish(cursor, completed)
+  /** Halves the next page after a failure. An agent that fails alone is passed over, and so are vaults. */
+  function narrow(failed: NonNullable<typeof pass>, limit: number, agents: readonly bigint[]) {
+    const [agent] = agents
+    if (agent === undefined) pass = { ...failed, vaults: [] }
+    else if (limit > 1) agentsPerRound = Math.ceil(agents.length / 2)
+    else pass = { ...failed, after: agent, skipped: [...failed.skipped, agent] }
+  }
+
+  async function finish(cursor: IndexCursor, completed: NonNullable<typeof pass>): Promise<false> {
+    await samples.finish(cursor, completed, completed.skipped)
     pass = undefined
+    if (completed.previous?.quarter !== completed.progress.quarter) await samples.prune(cursor)
     return false
   }
 

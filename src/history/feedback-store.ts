@@ -31,7 +31,7 @@ const RESULTS_WITHOUT_FILE = `WITH linked AS (
     AND capital_mode = ${CapitalMode.Real} AND period = 'week' AND start >= ?2 AND standings.until IS NULL
   WHERE start + ${WEEK_SECONDS} <= min(?3, (SELECT quarter FROM sampling) * ${QUARTER_SECONDS})
     AND start + ${WEEK_SECONDS} > since
-    AND NOT EXISTS (SELECT 1 FROM unsampled)
+    AND NOT EXISTS (SELECT 1 FROM unsampled WHERE unsampled.agent_id = standings.agent_id)
     AND NOT EXISTS (
       SELECT 1 FROM feedback WHERE feedback.agent_id = standings.agent_id AND feedback.week_start = standings.start)
   ORDER BY start, standings.agent_id LIMIT ?4`

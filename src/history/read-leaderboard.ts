@@ -60,7 +60,7 @@ const EXPIRY_MARGIN_BLOCKS = 200
 /**
  * The most entries per page that filters may skip. A page that reaches this is short, and its cursor continues there.
  */
-export const MAX_SCANNED_ENTRIES = 2_000
+export const MAX_SCANNED_ENTRIES = 500
 
 /**
  * Reads a page of a leaderboard. All pages of one read show the versions of one block; undefined if the cursor is

@@ -117,7 +117,7 @@ async function readMembers(db: D1Database, vault: Address, logs: readonly NodeLo
   if (others.size === 0) return members
   const { results } = await db
     .prepare(
-      'SELECT agent_id FROM agents WHERE until IS NULL AND vault = ?1 AND agent_id IN (SELECT value FROM json_each(?2))',
+      'SELECT agent_id FROM agents INDEXED BY agents_now WHERE until IS NULL AND vault = ?1 AND agent_id IN (SELECT value FROM json_each(?2))',
     )
     .bind(vault, JSON.stringify([...others].map(Number)))
     .all<{ agent_id: number }>()

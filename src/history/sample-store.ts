@@ -3,11 +3,13 @@ import type { Chain } from '../chain/configured-chain.ts'
 import type { WorthReading } from '../chain/equity-and-worth.ts'
 import { commitAtCursor } from './commit-at-cursor.ts'
 import { continueTrackRecords } from './compute-track-records.ts'
+import { deleteOldStandings } from './delete-old-standings.ts'
 import { readDueAgents, type SamplingPass, startPass } from './due-samples.ts'
 import type { IndexCursor } from './tables/cursor.ts'
 import { equityTable, insertEquities } from './tables/equity-samples.ts'
 import { setSamplingProgress } from './tables/sampling-progress.ts'
 import { insertVaultWorths, vaultWorthTable } from './tables/vault-worth-samples.ts'
+import { thinOldPrices } from './thin-old-prices.ts'
 import { thinOldSamples } from './thin-old-samples.ts'
 
 const HOUR_SECONDS = 3_600
@@ -44,17 +46,22 @@ export function openSampleStore(db: D1Database, chain: Chain) {
       ])
     },
 
-    /**
-     * Stores the progress of a complete pass. Once per quarter of an hour, also thins a page of old samples. Throws
-     * CursorMoved.
-     */
-    async finish(cursor: IndexCursor, { progress, previous }: SamplingPass): Promise<void> {
-      const isNewQuarter = previous?.quarter !== progress.quarter
-      await commitAtCursor(db, cursor.hash, [
+    /** Stores the progress of a complete pass. The agents that it skipped are due in the next one. Throws CursorMoved. */
+    finish: (cursor: IndexCursor, { progress }: SamplingPass, skipped: readonly bigint[]): Promise<void> =>
+      commitAtCursor(db, cursor.hash, [
         setSamplingProgress(db, progress),
         db.prepare('DELETE FROM unsampled'),
-        ...(isNewQuarter ? await thinOldSamples(db, cursor) : []),
-      ])
+        db.prepare('INSERT INTO unsampled SELECT value FROM json_each(?1)').bind(JSON.stringify(skipped.map(Number))),
+      ]),
+
+    /** Deletes a page of each kind of expired rows. Throws CursorMoved. */
+    async prune(cursor: IndexCursor): Promise<void> {
+      const pruned = await Promise.allSettled(
+        [thinOldSamples, thinOldPrices, deleteOldStandings].map(async statementsOf =>
+          commitAtCursor(db, cursor.hash, await statementsOf(db, cursor)),
+        ),
+      )
+      for (const result of pruned) if (result.status === 'rejected') throw result.reason
     },
   }
 }

@@ -1,4 +1,5 @@
 import { commitAtCursor } from './commit-at-cursor.ts'
+import { ALL_TABLES, deletePage, EVENT_TABLES } from './delete-index.ts'
 import { migrations } from './migrations.ts'
 import { agentsTable, readCurrentAgents } from './tables/agents.ts'
 import { blocksTable, deleteFinalBlocks, readBlocks } from './tables/blocks.ts'
@@ -52,18 +53,9 @@ function insertRows<Name extends keyof RowTypes>(db: D1Database, name: Name, row
 
 export type IndexStore = ReturnType<typeof openIndexStore>
 
-/** Opens the index for its only writer. Data under another key than `indexKey` is deleted. */
+/** Opens the index for its only writer. `indexKey` names the chain and the contracts that it is of. */
 export function openIndexStore(db: D1Database, indexKey: string) {
-  /** Deletes everything but the list of reorgs. */
-  const clear = (): Promise<void> => deleteFrom([...allTables.map(({ name }) => name), 'cursor'])
-
-  async function deleteFrom(tables: readonly string[]): Promise<void> {
-    await db.batch(tables.map(name => db.prepare(`DELETE FROM ${name}`)))
-  }
-
   return {
-    clear,
-
     /** Applies pending migrations, as `wrangler d1 migrations apply` would. */
     async migrate(): Promise<void> {
       await db.prepare(CREATE_MIGRATIONS_TABLE).run()
@@ -76,17 +68,36 @@ export function openIndexStore(db: D1Database, indexKey: string) {
         ])
     },
 
-    /** Reads the cursor; undefined if the index is empty. Without a cursor, leftover rows from events are deleted. */
-    async readCursor(): Promise<IndexCursor | undefined> {
-      const row = await selectCursor(db).first<Record<string, unknown>>()
-      const cursor = toCursor(row, indexKey)
-      if (row === null) await deleteFrom([...Object.keys(eventTables), relayedTradesTable.name])
-      else if (cursor === undefined) await clear()
-      return cursor
+    /** Reads the cursor; undefined if there is none, or if the index is of other contracts. */
+    readCursor: async (): Promise<IndexCursor | undefined> =>
+      toCursor(await selectCursor(db).first<Record<string, unknown>>(), indexKey),
+
+    /** Deletes the cursor: nobody reads the index then, and `deleteObsolete` deletes the rows from events. Samples stay. */
+    async dropCursor(): Promise<void> {
+      await db.prepare('DELETE FROM cursor').run()
     },
 
-    /** Deletes the cursor. The next `readCursor` then deletes the rows from events; samples stay. */
-    dropCursor: (): Promise<void> => deleteFrom(['cursor']),
+    /** Voids the cursor: nobody reads the index then, and `deleteObsolete` deletes everything but the list of reorgs. */
+    async discard(): Promise<void> {
+      await db.prepare("UPDATE cursor SET scope = '', hash = ''").run()
+    },
+
+    /**
+     * Deletes a page of rows that belong to no cursor: rows from events if there is none, and everything but the list of reorgs if
+     * it is of other contracts. Returns whether more are left, so deletion resumes after an interruption.
+     */
+    async deleteObsolete(): Promise<boolean> {
+      const row = await selectCursor(db).first<Record<string, unknown>>()
+      if (toCursor(row, indexKey) !== undefined) return false
+      if (await deletePage(db, row === null ? EVENT_TABLES : ALL_TABLES)) return true
+      await db.batch([
+        ...['vault_agents', 'owner_agents'].map(table => db.prepare(`DELETE FROM ${table}`)),
+        ...(row === null ? [] : [db.prepare('DELETE FROM vault_use')]),
+        db.prepare('UPDATE sampling SET prices_thinned_to = -1'),
+        db.prepare('DELETE FROM cursor'),
+      ])
+      return false
+    },
 
     /** Adds the rows of the blocks after `from` up to `to`, and moves the cursor to `to`, or throws CursorMoved. */
     async append(from: IndexCursor | undefined, to: IndexCursor, rows: IndexRows): Promise<void> {

@@ -1,5 +1,6 @@
 import { getAgents } from '../chain/agents.ts'
 import { readTree } from '../chain/read-tree.ts'
+import { KEPT_LEADERBOARD_DAYS, oldestKeptDay } from '../history/delete-old-standings.ts'
 import { periodEnd } from '../protocol/leaderboard-period.ts'
 import {
   capitalModeOf,
@@ -42,6 +43,16 @@ export const getLeaderboard = defineOperation(
         readTree(trading, []),
         vault === undefined ? undefined : vaultAddress(trading, vault),
       ])
+      if (period === 'day' && filters.at !== undefined && filters.at < oldestKeptDay(Number(head.timestamp)))
+        throw invalidRequest(
+          [
+            {
+              path: ['at'],
+              message: `is more than ${KEPT_LEADERBOARD_DAYS} days ago; of older times, request the week, the month or all`,
+            },
+          ],
+          { given: { at: filters.at }, fields: {} },
+        )
       const page = await history.leaderboard(
         {
           ...filters,

@@ -110,7 +110,7 @@ const withScore = (period: Period, score: Score | undefined) => (score ? [{ peri
 
 const newRecord = ({ timestamp, blockNumber }: ExecutedTrade): TrackRecord => ({
   hour: hourOf(Number(timestamp)),
-  tradesThrough: 0,
+  tradesThrough: Number(blockNumber) - 1,
   lastTrade: 0,
   cash: 0n,
   holdings: {},

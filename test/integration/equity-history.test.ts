@@ -244,6 +244,38 @@ describe('sampling', () => {
     await sampler.sampleRound(cursor, async () => undefined)
     expect(startPass).toHaveBeenCalledTimes(2)
   })
+
+  it('leaves an agent that cannot be sampled to the next pass, and samples the others', async () => {
+    const ids = [1n, 2n, 3n, 4n, 5n].map(index => BigInt(9e14) + index)
+    const failing = ids[2] as bigint
+    const samples = openSampleStore(env.HISTORY, trading)
+    let page: bigint[] = []
+    const sampled: bigint[] = []
+    const finish = vi.fn(async () => {})
+    const sampler = createEquitySampler({
+      chain: trading,
+      samples: {
+        ...samples,
+        finish,
+        async readDueAgents(_, { after, limit }) {
+          page = ids.filter(id => id > after).slice(0, limit)
+          return page
+        },
+        async write() {
+          if (page.includes(failing)) throw new Error('the statement took too long')
+          sampled.push(...page)
+        },
+      },
+      vaults: () => [],
+    })
+    const cursor = await readCursor()
+    let failures = 0
+    for (let rounds = 0; finish.mock.calls.length === 0 && rounds < 20; rounds++)
+      await sampler.sampleRound(cursor, async () => cursor).catch(() => failures++)
+    expect(sampled).toEqual(ids.filter(id => id !== failing))
+    expect(finish).toHaveBeenCalledExactlyOnceWith(cursor, expect.anything(), [failing])
+    expect(failures).toBeLessThan(6)
+  })
 })
 
 /** Adds samples of agents that do not exist: `at` times, each at a block of its own, with an open position. */

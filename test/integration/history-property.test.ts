@@ -259,6 +259,10 @@ const AGGREGATES = [
     `SELECT vault, sum(CAST(used AS INTEGER)) AS total FROM equity WHERE until IS NULL GROUP BY vault
     HAVING total <> 0 ORDER BY vault`,
   ],
+  [
+    'SELECT position_id FROM positions WHERE is_closed = 1 ORDER BY position_id',
+    `SELECT position_id FROM trades WHERE type = 'PositionClosed' ORDER BY position_id`,
+  ],
 ] as const
 
 /** Expects every aggregate to equal the count or sum of all rows. */

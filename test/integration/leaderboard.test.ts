@@ -116,7 +116,22 @@ describe('the leaderboard', () => {
     const query = { period: 'week', ordering: 'return', minTrades: 0, limit: 50 } as const
     const { meta } = await selectStandings(env.HISTORY, query, periodStart('week', at)).all()
     expect(meta.rows_read).toBeLessThan(500)
+    const filtered = { ...query, vault: deployment.vaults.genesis as `0x${string}` }
+    const unmatched = await selectStandings(env.HISTORY, filtered, periodStart('week', at)).all()
+    expect(unmatched.meta.rows_read).toBeLessThan(600)
     await env.HISTORY.prepare("DELETE FROM standings WHERE vault = 'none'").run()
+  })
+
+  it('has the last 90 days, and refuses days before', async () => {
+    const now = Number((await leaderboard()).asOf.blockTimestamp)
+    const newest = await leaderboard({ period: 'day', at: now - 89 * 86_400 })
+    expect(newest.entries).toEqual([])
+    const { status, body } = await call('getLeaderboard', { period: 'day', at: now - 92 * 86_400 })
+    expect({ status, body }).toMatchObject({
+      status: 400,
+      body: { code: 'INVALID_REQUEST', details: { problems: [{ path: 'at' }] } },
+    })
+    expect(await leaderboard({ period: 'week', at: now - 92 * 86_400 })).toMatchObject({ entries: [] })
   })
 
   it('names the hours without a price', async () => {

@@ -19,7 +19,7 @@ const INSERT = `INSERT INTO agents (agent_id, block, log_index, until, owner, va
   SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8
   FROM json_each(?1) WHERE true ON CONFLICT DO NOTHING`
 /** Ends the stored versions at the block of each agent's first new one. */
-const END_CURRENT = `UPDATE agents SET until = (SELECT value ->> 1 FROM json_each(?1) WHERE value ->> 0 = agent_id)
+const END_CURRENT = `UPDATE agents INDEXED BY agents_now SET until = (SELECT value ->> 1 FROM json_each(?1) WHERE value ->> 0 = agent_id)
   WHERE until IS NULL AND agent_id IN (SELECT value ->> 0 FROM json_each(?1))`
 
 /** Every version of every agent. The current one has no `until`. */
@@ -79,8 +79,8 @@ export async function readCurrentAgents(db: D1Database, ids: readonly number[]):
   if (ids.length === 0) return []
   const { results } = await db
     .prepare(
-      `SELECT agent_id AS agentId, block, log_index AS logIndex, owner, vault, track, status, timestamp FROM agents
-      WHERE until IS NULL AND agent_id IN (SELECT value FROM json_each(?1))`,
+      `SELECT agent_id AS agentId, block, log_index AS logIndex, owner, vault, track, status, timestamp
+      FROM agents INDEXED BY agents_now WHERE until IS NULL AND agent_id IN (SELECT value FROM json_each(?1))`,
     )
     .bind(JSON.stringify(ids))
     .all<AgentVersion>()

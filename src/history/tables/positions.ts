@@ -61,11 +61,19 @@ export async function readTradedPositions(
 /** A position that is open at a block. */
 export type OpenPosition = { positionId: bigint; agentId: number; token: Address; vault: Address }
 
-/** Whether the position of the row `opened` was open after block ?1. */
-const IS_OPEN = `opened.block <= ?1 AND NOT EXISTS (
-  SELECT 1 FROM trades AS closed INDEXED BY trades_closed
-  WHERE closed.agent_id = opened.agent_id AND closed.position_id = opened.position_id
-    AND closed.type = 'PositionClosed' AND closed.block <= ?1)`
+/** The positions that are open at the cursor, and those that were closed after block ?1. */
+const ALL_OPEN = `SELECT position_id, agent_id, token, vault FROM positions INDEXED BY positions_open
+  WHERE is_closed = 0 AND block <= ?1
+  UNION SELECT opened.position_id, opened.agent_id, opened.token, opened.vault FROM trades AS closed INDEXED BY trades_place
+    CROSS JOIN positions AS opened ON opened.position_id = closed.position_id
+    WHERE closed.block > ?1 AND closed.type = 'PositionClosed' AND opened.block <= ?1`
+/** Those of agents (?2, a JSON array) that were open after block ?1. */
+const OPEN_OF_AGENTS = `SELECT position_id, opened.agent_id, token, vault
+  FROM json_each(?2) CROSS JOIN trades AS opened INDEXED BY trades_type
+  WHERE opened.agent_id = json_each.value AND opened.type = 'PositionOpened' AND opened.block <= ?1 AND NOT EXISTS (
+    SELECT 1 FROM trades AS closed INDEXED BY trades_closed
+    WHERE closed.agent_id = opened.agent_id AND closed.position_id = opened.position_id
+      AND closed.type = 'PositionClosed' AND closed.block <= ?1)`
 
 /** Reads every position that was open after a block; with `agentIds` only theirs, by the trades that opened them. */
 export async function readOpenPositions(
@@ -73,18 +81,10 @@ export async function readOpenPositions(
   block: number,
   agentIds?: readonly number[],
 ): Promise<OpenPosition[]> {
-  const select = (source: string) =>
-    db.prepare(`SELECT position_id, opened.agent_id, token, vault FROM ${source} AND ${IS_OPEN}`)
   const statements =
     agentIds === undefined
-      ? [select('positions AS opened WHERE true').bind(block)]
-      : chunkKeys(agentIds).map(page =>
-          select(`json_each(?2) CROSS JOIN trades AS opened INDEXED BY trades_type
-            WHERE opened.agent_id = json_each.value AND opened.type = 'PositionOpened'`).bind(
-            block,
-            JSON.stringify(page),
-          ),
-        )
+      ? [db.prepare(ALL_OPEN).bind(block)]
+      : chunkKeys(agentIds).map(page => db.prepare(OPEN_OF_AGENTS).bind(block, JSON.stringify(page)))
   const positions: OpenPosition[] = []
   for (const statement of statements) {
     const { results } = await statement.all<{ position_id: number; agent_id: number; token: Address; vault: Address }>()

@@ -12,11 +12,16 @@ export const samplingTable: RevertibleTable = {
   rollback: (db, block) => [db.prepare('UPDATE sampling SET changed_to = min(changed_to, ?1)').bind(block)],
 }
 
-/** Agents whose samples a reorg deletes. It comes before `equity`, because it reads what the reorg deletes there. */
+/**
+ * Agents whose samples or track records a reorg deletes. It comes before these tables, because it reads what the reorg deletes
+ * there. A record is of the cursor, which may be above the sample's block.
+ */
 export const unsampledTable: RevertibleTable = {
   name: 'unsampled',
   rollback: (db, block) => [
-    db.prepare('INSERT OR IGNORE INTO unsampled SELECT agent_id FROM equity WHERE block > ?1').bind(block),
+    ...['equity', 'track_records'].map(table =>
+      db.prepare(`INSERT OR IGNORE INTO unsampled SELECT agent_id FROM ${table} WHERE block > ?1`).bind(block),
+    ),
   ],
 }
 
