@@ -25,6 +25,7 @@ export const maxParallel = { fast: 6, full: 3 }
 /** Files that only `npm run test:full` runs. */
 export const slowFiles = [
   'test/cli/packed.node.test.ts',
+  'test/cli/trading.node.test.ts',
   'test/client/for-agents.test.ts',
   'test/client/packed.test.ts',
   'test/faults/client-faults.node.test.ts',
@@ -52,6 +53,7 @@ export const slowFiles = [
   'test/faults/kill.node.test.ts',
   'test/integration/bad-nodes.node.test.ts',
   'test/integration/leaderboard-property.test.ts',
+  'test/integration/weekly-feedback.test.ts',
 ]
 
 const root = join(import.meta.dirname, '..')
