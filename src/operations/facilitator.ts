@@ -29,9 +29,11 @@ function readPayment(
   own: PaymentRequirements,
   now: bigint,
 ): { payment: Payment } | { reason: string } {
-  for (const field of ['scheme', 'network', 'asset', 'payTo'] as const)
-    if (`${request.paymentRequirements[field]}`.toLowerCase() !== own[field].toLowerCase())
+  for (const field of ['scheme', 'network', 'asset', 'payTo'] as const) {
+    const given = request.paymentRequirements[field]
+    if (typeof given !== 'string' || given.toLowerCase() !== own[field].toLowerCase())
       return { reason: `invalid_payment_requirements: ${field}` }
+  }
   const parsed = parsePayment(request.paymentPayload, own, now)
   if (parsed.kind === 'valid') return { payment: parsed.payment }
   return {

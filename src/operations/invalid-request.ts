@@ -83,13 +83,14 @@ function advice({ path, expected, code, values }: InputIssue, value: unknown): s
   if (code === 'invalid_value' && values)
     return withSuggestion(
       `must be one of ${values.join(', ')}, not ${shown(value)}`,
-      nearestName(`${value}`, values.map(String)),
+      typeof value === 'string' ? nearestName(value, values.map(String)) : undefined,
     )
   return undefined
 }
 
 /** Returns the basis points of a percentage such as `50%`, or of a fraction such as 0.5. */
 function shareOf(value: unknown): number | undefined {
+  if (typeof value !== 'string' && typeof value !== 'number') return undefined
   const [, percent] = /^\s*(\d{1,3}(?:\.\d+)?)\s*%\s*$/.exec(`${value}`) ?? []
   const bps = percent === undefined ? Number(value) * 10_000 : Number(percent) * 100
   const isShare = percent !== undefined || (bps > 0 && bps < 10_000 && /^0\.\d+$/.test(`${value}`.trim()))

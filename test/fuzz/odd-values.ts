@@ -44,5 +44,7 @@ export const oddValue = fc.oneof(
   fc.constant(null),
   fc.constant([]),
   fc.constant({}),
+  // Objects without a text, as JSON can have them.
+  fc.constantFrom({ toString: 1 }, { valueOf: null, toString: null }, JSON.parse('{"__proto__":{"toString":1}}')),
   fc.jsonValue({ maxDepth: 2 }),
 )

@@ -186,6 +186,8 @@ describe('a payment', () => {
     expect((await call('verifyPayment', asked, app)).body).toEqual({ isValid: true, payer: payer.address })
     const other = { ...asked, paymentRequirements: { ...quote.x402.requirements, payTo: payer.address } }
     expect((await call('verifyPayment', other, app)).body.isValid).toBe(false)
+    const textless = { ...asked, paymentRequirements: { ...quote.x402.requirements, payTo: { toString: 1 } } }
+    expect((await call('verifyPayment', textless, app)).body.isValid).toBe(false)
     await ledger.expect({ payments: 0, registrations: 0 })
 
     expect(await register(await registrationOf(newAccount()), carrying(paymentPayload))).toMatchObject({ status: 201 })
