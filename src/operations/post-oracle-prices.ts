@@ -25,19 +25,29 @@ type PriceRefreshOptions = {
   onlyOpenMarkets?: boolean
 }
 
-/** Returns the current prices with every symbol skipped, because someone has refreshed them recently. */
-export async function skipRefresh(
-  { chain, priceProvider, readCache }: Context,
-  symbols: readonly string[] | undefined,
-): Promise<PriceRefreshResponse> {
-  // Anybody may ask for a refresh at any time, so those that do nothing share one read.
+/** Reads the tokens for refreshes that post nothing. Anybody may ask for one at any time, so they share one read. */
+async function readShared({ chain, readCache }: Context): Promise<VaultsAndTokens> {
   const { registered } = await readCache.getOrRead('skipped price refresh', async () => {
     const { block, registered } = await readVaultsAndTokens(chain)
     return { registered, asOf: presentAsOf(block) }
   })
+  return registered
+}
+
+/** Throws UNKNOWN_SYMBOL unless every symbol has a token. */
+export async function assertKnownSymbols(context: Context, symbols: readonly string[] | undefined): Promise<void> {
+  if (symbols) selectTokens(await readShared(context), symbols)
+}
+
+/** Returns the current prices with every symbol skipped, because someone has refreshed them recently. */
+export async function skipRefresh(
+  context: Context,
+  symbols: readonly string[] | undefined,
+): Promise<PriceRefreshResponse> {
+  const registered = await readShared(context)
   const tokens = selectTokens(registered, symbols)
   const skipped = tokens.map(({ symbol }) => ({ symbol, reason: 'refreshedRecently' as const }))
-  return presentRefresh(priceProvider.name, [], skipped, registered, tokens)
+  return presentRefresh(context.priceProvider.name, [], skipped, registered, tokens)
 }
 
 /**

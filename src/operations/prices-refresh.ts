@@ -5,7 +5,7 @@ import { priceRefresh } from '../resources/price.ts'
 import { hasBearer } from './bearer-check.ts'
 import { defineOperation } from './define-operation.ts'
 import { intakeRefusal } from './intake-check.ts'
-import { postOraclePrices, skipRefresh } from './post-oracle-prices.ts'
+import { assertKnownSymbols, postOraclePrices, skipRefresh } from './post-oracle-prices.ts'
 
 export const refreshPrices = defineOperation(
   {
@@ -51,6 +51,8 @@ export const refreshPrices = defineOperation(
       return postOraclePrices(context, { symbols, force })
     }
     if (force) throw refuse('UNAUTHORIZED')
+    // Before the refresh that everybody shares is taken.
+    await assertKnownSymbols(context, symbols)
     if (!(await context.updater.takePriceRefresh(priceRefresh.intervalMs))) return skipRefresh(context, symbols)
     return postOraclePrices(context, { symbols })
   },

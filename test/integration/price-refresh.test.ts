@@ -96,6 +96,28 @@ describe('a refresh without a secret', () => {
     }
   })
 
+  it('is not used up by a request for an unknown symbol', async () => {
+    let taken = 0
+    const lane = {
+      takePriceRefresh: async () => {
+        taken++
+        return false
+      },
+    }
+    const namespace = { idFromName: () => ({}), get: () => lane }
+    const app = appWith({}, { EXECUTOR_LANE: namespace as unknown as Env['EXECUTOR_LANE'] })
+    expect(await callOverHttp('refreshPrices', { symbols: ['NVDA', 'NOTHING'] }, app)).toMatchObject({
+      status: 400,
+      body: { code: 'UNKNOWN_SYMBOL' },
+    })
+    expect(taken).toBe(0)
+    expect(await callOverHttp('refreshPrices', { symbols: ['NVDA'] }, app)).toMatchObject({
+      status: 200,
+      body: { skipped: [{ symbol: 'NVDA', reason: 'refreshedRecently' }] },
+    })
+    expect(taken).toBe(1)
+  })
+
   it('cannot force an unchanged price', async () => {
     expect(await call('refreshPrices', { force: true })).toMatchObject({ status: 401, body: { code: 'UNAUTHORIZED' } })
   })
