@@ -9,10 +9,11 @@ import type { Context } from '../context.ts'
 import { errorCodes } from '../errors/catalogue.ts'
 import { operations } from '../operations/index.ts'
 import type { JsonOperation, Operation, ResourceDefinition } from '../operations/operation.ts'
+import { respondInTime } from '../operations/response-deadline.ts'
 import { readSigningReference } from '../operations/signing-reference.ts'
 import { contractCodes } from '../protocol/contract-error-refusals.ts'
 import { measureCall } from './call-metrics.ts'
-import { inClientTurn, withClientOf } from './client-limits.ts'
+import { inClientTurn } from './client-limits.ts'
 import { errorBodyOf } from './error-body.ts'
 import { responseForTools, toolRemedy } from './replace-endpoints-with-tools.ts'
 import { listedSkillFiles, readSkillFile } from './skills.ts'
@@ -45,7 +46,7 @@ const documents: (ResourceDefinition & { read: (context: Context) => Promise<unk
     name: 'signing',
     title: 'Signing',
     description: 'EIP-712 types and domains of every message an agent signs, and how to compute exitsHash.',
-    read: readSigningReference,
+    read: context => respondInTime(context, readSigningReference(context)),
   },
 ]
 
@@ -75,8 +76,7 @@ export async function readResource(context: Context, uri: string, call: ServerCo
   if (skillFile !== undefined) return skillFile
   const read = findReader(uri)
   if (read === undefined) throw new ResourceNotFoundError(uri)
-  const callContext = withClientOf(context, call)
-  const value = await inClientTurn(callContext, { getsOut: false }, () => read(callContext)).catch((error: unknown) => {
+  const value = await inClientTurn(context, { getsOut: false }, () => read(context)).catch((error: unknown) => {
     const body = errorBodyOf(error, uri, call)
     throw new ProtocolError(ProtocolErrorCode.InternalError, body.error, body)
   })

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { SERVICE_NAME, VERSION } from '../config.ts'
 import type { Context } from '../context.ts'
 import { MCP_INSTRUCTIONS } from '../operations/api-texts.ts'
+import { withClientOf } from './client-limits.ts'
 import { getPrompt, listedPrompts } from './prompts.ts'
 import { isResource, listedResources, listedResourceTemplates, readResource } from './resources.ts'
 import type { ServerOptions } from './server-types.ts'
@@ -38,14 +39,17 @@ export function createServer(
   )
   server.setRequestHandler('tools/list', page, () => ({ tools: listTools(selection) }))
   server.setRequestHandler('tools/call', ({ params }, call) => {
-    const run = () => callTool(context, selection, params, call)
+    // Before it waits for its turn: the time for its response runs from its arrival.
+    const arrived = withClientOf(context, call)
+    const run = () => callTool(arrived, selection, params, call)
     return isRead(params.name) ? readInTurn(run) : run()
   })
   server.setRequestHandler('resources/list', page, () => ({ resources: listedResources }))
   server.setRequestHandler('resources/templates/list', page, () => ({ resourceTemplates: listedResourceTemplates }))
-  server.setRequestHandler('resources/read', resource, ({ uri }, call) =>
-    readInTurn(() => readResource(context, uri, call)),
-  )
+  server.setRequestHandler('resources/read', resource, ({ uri }, call) => {
+    const arrived = withClientOf(context, call)
+    return readInTurn(() => readResource(arrived, uri, call))
+  })
   server.setRequestHandler('prompts/list', page, () => ({ prompts: listedPrompts }))
   server.setRequestHandler('prompts/get', prompt, ({ name, arguments: given }) => getPrompt(name, given))
   serveSkills(server)

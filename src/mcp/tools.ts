@@ -20,7 +20,7 @@ import {
   toolSets,
 } from '../operations/operation.ts'
 import { measureCall } from './call-metrics.ts'
-import { inClientTurn, withClientOf } from './client-limits.ts'
+import { inClientTurn } from './client-limits.ts'
 import { errorBodyOf } from './error-body.ts'
 import { paymentMeta, paymentOf } from './payment-meta.ts'
 import { withProgress } from './progress.ts'
@@ -143,9 +143,8 @@ export async function callTool(
 
 /** Returns the context of one call, with its bearer token and payment, reporting progress if the client asked for it. */
 function contextOf(context: Context, call: ServerContext): Context {
-  const client = withClientOf(withProgress(context, call), call)
   const bearer = call.http?.req?.headers.get('authorization')
-  return withPayment(withAuthorization(client, bearer), paymentOf(call.mcpReq._meta))
+  return withPayment(withAuthorization(withProgress(context, call), bearer), paymentOf(call.mcpReq._meta))
 }
 
 /** Converts what a model sends as number, boolean or list to text, for the fields that are path or query text over HTTP. */

@@ -444,6 +444,17 @@ describe('an internal error', () => {
     }
   })
 
+  it('is CHAIN_UNREACHABLE for the signing reference once the time for a response is over', async () => {
+    const context: Context = Object.create(createContext(parseConfig(workerVars(deployment)), env), {
+      client: { value: { arrivedAt: 0, enter: async () => {}, leave: () => {} } },
+    })
+    const { client } = await toolsOver(context)
+    await expect(client.readResource({ uri: 'svc://signing' })).rejects.toMatchObject({
+      data: { code: 'CHAIN_UNREACHABLE' },
+    })
+    await client.close()
+  })
+
   it('is a refusal that names the missing capability if the deployment is not configured', async () => {
     const { client, tool } = await toolsOver(createContext(parseConfig({}), env))
     expect(await refused(tool('svc_list_vaults'))).toMatchObject({ code: 'CHAIN_NOT_CONFIGURED' })
