@@ -23,14 +23,14 @@ export async function countMessages(
   const client = limits?.ofClient(headers)
   if (client === undefined) return []
   const sessionId = headers.get('mcp-session-id')
-  const session = sessionId && (parseSessionId(sessionId)?.objectId ?? sessionId)
+  const session = sessionId === null ? undefined : parseSessionId(sessionId)?.objectId
   const counts = new Map<RateLimitName, RateLimitCount>()
   for (const message of messages) {
     const name = limitOf(message)
     if (name === undefined) continue
-    // The session first: a session that is over its limit uses up nothing of its address.
-    const counted = [session === null ? undefined : await client.countInSession(session)]
-    if (!counted[0]?.exceeded) counted.push(await client.count(name))
+    // The address first: it may send any number of session ids.
+    const counted = [await client.count(name)]
+    if (session !== undefined && !counted[0]?.exceeded) counted.push(await client.countInSession(session))
     for (const count of counted) if (count) counts.set(count.name, count)
     if (counted.some(count => count?.exceeded)) break
   }
@@ -48,6 +48,7 @@ function limitOf(message: unknown): RateLimitName | undefined {
   const { method, params } = (message ?? {}) as { method?: unknown; params?: { name?: unknown } | null }
   if (method === 'initialize') return 'mcpSessions'
   if (method === 'subscriptions/listen') return 'streams'
-  const operation = method === 'tools/call' ? operationOfTool.get(`${params?.name}`) : undefined
+  const name = params?.name
+  const operation = method === 'tools/call' && typeof name === 'string' ? operationOfTool.get(name) : undefined
   return operation === undefined ? 'reads' : rateLimitOf(operation)
 }

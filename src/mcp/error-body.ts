@@ -16,7 +16,7 @@ export function errorBodyOf(error: unknown, subject: string, { http }: ServerCon
 }
 
 /** Returns the request id that the client chose, if it is valid, or a new one. */
-function requestIdOf(request: Request | undefined): string {
+export function requestIdOf(request: Request | undefined): string {
   const given = request?.headers.get('x-request-id')
   return given && REQUEST_ID.test(given) ? given : crypto.randomUUID()
 }

@@ -5,12 +5,15 @@ import {
   isLegacyRequest,
   readRequestBody,
 } from '@modelcontextprotocol/server'
+import { logRefusal } from '../errors/log-refusal.ts'
+import { toRefusal } from '../errors/refuse.ts'
 import { count } from '../metrics/recorder.ts'
 import { toolSets } from '../operations/operation.ts'
 import { type RateLimitCount, type RateLimits, rateLimited, rateLimitFields } from '../rate-limits.ts'
 import { createSessionOffers, hasRequestId } from './answer-initialize.ts'
 import { connectPage, isPageRequest } from './connect-page.ts'
 import { countMessages, countStream } from './count-messages.ts'
+import { requestIdOf } from './error-body.ts'
 import { rpcError, sessionNotFound } from './json-rpc-errors.ts'
 import type { ServerFactory } from './server-types.ts'
 import { parseSessionId } from './session-id.ts'
@@ -105,9 +108,19 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces, rateLim
     const hosts = [request.url, ...(origin === null ? [] : [origin])].map(url => URL.parse(url)?.hostname ?? '')
     const foreign = hosts.find(host => !allowedHosts.includes(host))
     if (foreign !== undefined) return rpcError(403, -32000, 'Host or Origin not allowed: add it to ALLOWED_HOSTS')
-    if (origin === null) return respond(request)
-    return withCors(origin, request.method === 'OPTIONS' ? new Response(null, { status: 204 }) : await respond(request))
+    if (origin !== null && request.method === 'OPTIONS') return withCors(origin, new Response(null, { status: 204 }))
+    const response = await respond(request).catch(error => failure(request, error))
+    return origin === null ? response : withCors(origin, response)
   }
+}
+
+/** Returns the response to a request that failed, such as because its session's object did. Logs the failure. */
+function failure(request: Request, error: unknown): Response {
+  const refusal = toRefusal(error)
+  const requestId = requestIdOf(request)
+  count('ats_refusals', { code: refusal.body.code, surface: 'mcp' })
+  logRefusal(refusal, { requestId, path: '/mcp' })
+  return rpcError(refusal.status, -32603, refusal.body.error, { 'x-request-id': requestId })
 }
 
 /** Forwards a request to its session. */

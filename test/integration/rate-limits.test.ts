@@ -1,4 +1,5 @@
-import { expect, it } from 'vitest'
+import { env } from 'cloudflare:workers'
+import { expect, it, vi } from 'vitest'
 import { newTrader, openPosition, signedIntent } from '../support/actors.ts'
 import { appWith, callOverHttp, type Fetch, request } from '../support/surfaces.ts'
 
@@ -160,6 +161,49 @@ it('a signer has a limit wherever its messages come from; repeated bodies and re
   expect((await callOverHttp('submitReduceIntent', reduction, from('192.0.2.18', app))).status).toBe(201)
 })
 
+it('every refusal has the same header fields, also if the first one is for a page that a browser opens', async () => {
+  const app = appWith({ RATE_LIMIT_READS: '1' })
+  const client = from('192.0.2.40', app)
+  await callOverHttp('listVaults', {}, client)
+  const names: string[][] = []
+  for (const [path, accept] of [
+    ['/', 'text/html'],
+    ['/app/agents', 'text/html'],
+    ['/vaults', 'application/json'],
+  ] as const) {
+    const { status, headers, body } = await request(path, { headers: { accept } }, client).then(async response => ({
+      status: response.status,
+      headers: response.headers,
+      body: await response.json(),
+    }))
+    expect({ status, body }).toMatchObject(limited('reads'))
+    expect(headers.get('content-type')).toContain('application/json')
+    expect(headers.get('content-security-policy')).toBe("default-src 'none'; frame-ancestors 'none'")
+    names.push([...headers.keys()].sort())
+  }
+  expect(names[1]).toEqual(names[0])
+  expect(names[2]).toEqual(names[0])
+})
+
+it('an escaped path counts as the path itself, and what is no operation counts as a read', async () => {
+  const client = from('192.0.2.41', appWith({ RATE_LIMIT_READS: '5' }))
+  const statusOf = async (path: string, method = 'GET') => {
+    const response = await request(path, { method }, client)
+    await response.body?.cancel()
+    return response.status
+  }
+  expect([
+    await statusOf('/%76aults'),
+    await statusOf('/llms.txt'),
+    await statusOf('/nowhere'),
+    await statusOf('/%E0%A4%A'),
+    await statusOf('/vaults', 'OPTIONS'),
+    await statusOf('/vaults'),
+    await statusOf('/%76aults'),
+    await statusOf('/llms.txt'),
+  ]).toEqual([200, 200, 404, 404, 204, 200, 429, 429])
+})
+
 const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 const initialize = {
   jsonrpc: '2.0',
@@ -220,4 +264,36 @@ it('new MCP sessions and the messages of one session are limited', async () => {
     status: 429,
     text: expect.stringContaining('limit `mcpSessions`'),
   })
+})
+
+it('a session id that the service did not issue has no limit of its own: its messages count for the address', async () => {
+  const client = from('192.0.2.22', appWith({ RATE_LIMIT_READS: '2' }))
+  const ping = (id: string) =>
+    post({ jsonrpc: '2.0', id: 1, method: 'ping' }, client, { 'mcp-session-id': id }).then(replyOf)
+  for (const remaining of [1, 0])
+    expect(await ping(`${remaining}`.repeat(10_000))).toMatchObject({
+      status: 404,
+      fields: expect.stringMatching(new RegExp(`^"reads";r=${remaining};t=\\d+$`)),
+    })
+  expect((await ping('another')).status).toBe(429)
+})
+
+it('a tool name that is no text is refused, and a failure has a JSON-RPC error and a line in the log', async () => {
+  const client = from('192.0.2.23', appWith({}))
+  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: { toString: 1 }, arguments: {} } }
+  expect((await replyOf(await post(call, client))).status).toBe(400)
+
+  const session = await openSession(client)
+  const broken = {
+    idFromString: (id: string) => env.MCP_SESSION.idFromString(id),
+    get: () => ({ fetch: () => Promise.reject(new Error('secret reset')) }),
+  }
+  const failing = from('192.0.2.23', appWith({}, { MCP_SESSION: broken as unknown as Env['MCP_SESSION'] }))
+  const log = vi.spyOn(console, 'error').mockImplementation(() => {})
+  const reply = await replyOf(await post({ jsonrpc: '2.0', id: 2, method: 'ping' }, failing, session))
+  const logged = JSON.stringify(log.mock.calls)
+  log.mockRestore()
+  expect(reply).toMatchObject({ status: 500, text: expect.stringContaining('"code":-32603') })
+  expect(logged).toContain('/mcp')
+  expect(reply.text + logged).not.toContain('secret')
 })
