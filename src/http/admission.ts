@@ -1,3 +1,4 @@
+import { getPath } from 'hono/utils/url'
 import { type Context, withClient } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { count } from '../metrics/recorder.ts'
@@ -13,7 +14,7 @@ export type Admission = { client: ClientLimits; count: RateLimitCount | undefine
 
 const admissions = new WeakMap<Request, Admission>()
 
-/** Returns what was decided about a request; undefined if it has no client address or its path was not recognized. */
+/** Returns what was decided about a request; undefined if it has no client address, and for preflights. */
 export const admissionOf = (request: Request): Admission | undefined => admissions.get(request)
 
 /** What a refusal says to its own client only. */
@@ -35,6 +36,7 @@ export function withAdmission(serve: Serve, contextOf: () => Context): Serve {
       const bodyless = new Request(request.url, { method: request.method, headers })
       admissions.set(bodyless, { ...admission, refusal })
       const response = await serve(bodyless)
+      if (response.status !== refusal.status) return response
       refusalHeaders = new Headers(response.headers)
       for (const name of PERSONAL_HEADERS) refusalHeaders.delete(name)
       return response
@@ -50,11 +52,13 @@ export function withAdmission(serve: Serve, contextOf: () => Context): Serve {
 
   return async request => {
     const { client } = withClient(contextOf(), request.headers)
-    const operation = client && operationAt(request.method, new URL(request.url).pathname)
-    if (client === undefined || operation === undefined) return serve(request)
-    const name = rateLimitOf(operation)
+    // Preflights read nothing, and a browser cannot do without their response.
+    if (client === undefined || request.method === 'OPTIONS') return serve(request)
+    const operation = operationAt(request.method, getPath(request))
+    // Pages, documents and unknown paths count as reads.
+    const name = operation === undefined ? 'reads' : rateLimitOf(operation)
     const admission = { client, count: name && (await client.count(name)) }
-    markOperation(request, operation.id)
+    if (operation) markOperation(request, operation.id)
     if (admission.count?.exceeded) return refuse(request, admission, rateLimited(admission.count))
     try {
       await client.enter({ getsOut: name === undefined })

@@ -10,7 +10,7 @@ import type { Refusal } from '../errors/refusal.ts'
 import { refuse, toRefusal } from '../errors/refuse.ts'
 import { count } from '../metrics/recorder.ts'
 import { operations } from '../operations/index.ts'
-import { admissionOf } from './admission.ts'
+import { admissionOf, fieldsOf } from './admission.ts'
 import type { AppEnv } from './app-env.ts'
 import { type Assets, addDocsRoutes } from './docs-routes.ts'
 import { addOperationRoute } from './operation-route.ts'
@@ -33,6 +33,8 @@ export function createApp(contextOf: () => Context, assets?: Assets, workerVersi
     if (workerVersion) c.res.headers.set('X-Worker-Version', workerVersion)
   })
   app.use((c, next) => {
+    // All refusals by admission have the same header fields.
+    if (admissionOf(c.req.raw)?.refusal) return apiSecurityHeaders(c, next)
     if (isDocsPage(c.req.path)) return next()
     const isPage = isPageRequest(c.req.path, c.req.header('Accept'))
     return isPage ? pageSecurityHeaders(c, next) : apiSecurityHeaders(c, next)
@@ -45,9 +47,14 @@ export function createApp(contextOf: () => Context, assets?: Assets, workerVersi
     const context = withAuthorization(client, c.req.header('Authorization'))
     c.set('context', withPayment(context, paymentOf(c.req.raw.headers)))
     c.set('admission', admission)
+    if (admission?.refusal) {
+      for (const [field, value] of Object.entries(fieldsOf(admission))) c.header(field, value)
+      throw admission.refusal
+    }
     await next()
   })
-  app.post(
+  app.on(
+    ['POST', 'PUT', 'PATCH'],
     '*',
     bodyLimit({
       maxSize: MAX_BODY_BYTES,

@@ -29,7 +29,7 @@ export function addDocsRoutes(app: OpenAPIHono<AppEnv>, assets: Assets | undefin
     ['/llms.txt', llmsText],
     ['/llms-full.txt', llmsFullText],
   ] as const)
-    app.get(path, c => c.text(text(c.var.context.config), 200, { 'Cache-Control': 'no-cache' }))
+    app.get(path, c => c.text(writtenOnce(text, c.var.context.config), 200, { 'Cache-Control': 'no-cache' }))
 
   for (const path of ['/docs', '/docs/*'])
     app.get(path, docsSecurityHeaders, async c => {
@@ -37,6 +37,18 @@ export function addDocsRoutes(app: OpenAPIHono<AppEnv>, assets: Assets | undefin
       if (response === undefined) throw refuse('UNKNOWN_PATH', { path: c.req.path })
       return response
     })
+}
+
+type WriteText = (config: Config) => string
+const texts = new WeakMap<Config, Map<WriteText, string>>()
+
+/** Returns a text that depends on nothing but the configuration, written once per isolate. */
+function writtenOnce(write: WriteText, config: Config): string {
+  const written = texts.get(config) ?? new Map<WriteText, string>()
+  texts.set(config, written)
+  const text = written.get(write) ?? write(config)
+  written.set(write, text)
+  return text
 }
 
 /** Reads the recorded examples, which are a file because they would take much of the Worker's size limit. */

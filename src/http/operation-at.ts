@@ -14,7 +14,7 @@ for (const ofSameLength of routes.values()) ofSameLength.sort((a, b) => paramete
 
 /**
  * Returns the operation that a request is for, without the cost of the app's router; undefined for pages, documents and unknown
- * paths. A path with escaped characters may be missed: the app finds those.
+ * paths. `pathname` is the path as the app's router reads it: with the escaped characters decoded.
  */
 export function operationAt(method: string, pathname: string): Operation | undefined {
   const given = pathname.split('/')

@@ -2,9 +2,8 @@ import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
 import type { Refusal } from '../errors/refusal.ts'
 import { invalidRequest } from '../operations/invalid-request.ts'
-import { type Operation, rateLimitOf } from '../operations/operation.ts'
-import { rateLimited } from '../rate-limits.ts'
-import { type Admission, fieldsOf } from './admission.ts'
+import type { Operation } from '../operations/operation.ts'
+import { fieldsOf } from './admission.ts'
 import type { AppEnv } from './app-env.ts'
 import { alternativeFormat } from './content-negotiation.ts'
 import { eventStreamHandler } from './event-stream-handler.ts'
@@ -15,22 +14,15 @@ import { textHandler } from './text-handler.ts'
 
 /** Adds the route of an operation. Path, query, headers and body are validated before its handler runs. */
 export function addOperationRoute(app: OpenAPIHono<AppEnv>, operation: Operation): void {
-  const name = rateLimitOf(operation)
   const route = openApiRoute(operation)
-  // Checked before the input, because a refusal of the input costs too.
-  const limit: MiddlewareHandler<AppEnv> = async (c, next) => {
+  const describeRequest: MiddlewareHandler<AppEnv> = (c, next) => {
     markOperation(c.req.raw, operation.id)
-    const { client } = c.var.context
-    const admission: Admission | undefined =
-      c.var.admission ?? (client && { client, count: name && (await client.count(name)) })
-    if (!admission) return next()
-    for (const [field, value] of Object.entries(fieldsOf(admission))) c.header(field, value)
-    if (admission.refusal) throw admission.refusal
-    if (admission.count?.exceeded) throw rateLimited(admission.count)
+    const { admission } = c.var
+    if (admission) for (const [field, value] of Object.entries(fieldsOf(admission))) c.header(field, value)
     return next()
   }
   const handler = handlerOf(operation)
-  app.openapi(createRoute({ ...route, middleware: limit }), handler, result => {
+  app.openapi(createRoute({ ...route, middleware: describeRequest }), handler, result => {
     if (!result.success) throw refusalOf(operation, result as unknown as FailedValidation)
   })
 }
