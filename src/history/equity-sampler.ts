@@ -99,8 +99,8 @@ export function createEquitySampler({
   /** Halves the next page after a failure. An agent that fails alone is passed over, and so are vaults. */
   function narrow(failed: NonNullable<typeof pass>, limit: number, agents: readonly bigint[]) {
     const [agent] = agents
-    if (agent === undefined) pass = { ...failed, vaults: [] }
-    else if (limit > 1) agentsPerRound = Math.ceil(agents.length / 2)
+    if (limit > 1) agentsPerRound = Math.max(1, Math.ceil(agents.length / 2))
+    else if (agent === undefined) pass = { ...failed, vaults: [] }
     else pass = { ...failed, after: agent, skipped: [...failed.skipped, agent] }
   }
 

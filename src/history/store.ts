@@ -72,9 +72,12 @@ export function openIndexStore(db: D1Database, indexKey: string) {
     readCursor: async (): Promise<IndexCursor | undefined> =>
       toCursor(await selectCursor(db).first<Record<string, unknown>>(), indexKey),
 
-    /** Deletes the cursor: nobody reads the index then, and `deleteObsolete` deletes the rows from events. Samples stay. */
+    /**
+     * Deletes the cursor: nobody reads the index then, and `deleteObsolete` deletes the rows from events. Samples stay. A
+     * cursor of other contracts stays too, because it says that everything must be deleted.
+     */
     async dropCursor(): Promise<void> {
-      await db.prepare('DELETE FROM cursor').run()
+      await db.prepare('DELETE FROM cursor WHERE scope = ?1').bind(indexKey).run()
     },
 
     /** Voids the cursor: nobody reads the index then, and `deleteObsolete` deletes everything but the list of reorgs. */

@@ -28,6 +28,7 @@ const MAX_READ_WHOLE = 170
 /** Above that, each cycle compares enough positions with the chain to reach all of them within this time. */
 const SWEEP_MS = 480_000
 const MAX_COMPARED = 600
+const MAX_CLOSED_COMPARED = 100
 /** The most positions per cycle that are read because a price reaches their trigger. */
 const MAX_REACHED = 1_200
 /** The most positions per cycle that are read because an event names them or their row differs from the chain. */
@@ -104,7 +105,7 @@ export function createCycle({
    */
   async function readWatched(now: number, previous: LastCycle | undefined) {
     const elapsed = sweptAt === 0 ? 0 : now - sweptAt
-    const closedLimit = Math.min(CLOSED_PER_SECOND * Math.max(1, Math.ceil(elapsed / 1_000)), MAX_COMPARED)
+    const closedLimit = Math.min(CLOSED_PER_SECOND * Math.max(1, Math.ceil(elapsed / 1_000)), MAX_CLOSED_COMPARED)
     const read = async () => {
       const isSmall = store.openCount() <= MAX_READ_WHOLE
       const at = Number(previous?.at ?? 0)

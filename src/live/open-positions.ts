@@ -14,6 +14,7 @@ export function createOpenPositions(db: D1Database) {
 
   function add(position: OpenPosition) {
     const { positionId, agentId, vault, token } = position
+    remove(positionId) // after a reorg, another agent may have the id
     const key = keyOf(position)
     const market = markets.get(key) ?? { vault, token, agents: new Map<bigint, number>() }
     markets.set(key, market)

@@ -57,4 +57,4 @@ export const isUnsupportedMethod = ({ code, message }: RpcError): boolean =>
 
 /** Returns whether the error of a whole batch says that the node rejects batches. Some nodes fail to parse a list. */
 export const isBatchUnsupported = ({ code, message }: RpcError): boolean =>
-  [-32600, -32601, -32700].includes(code) || /batch/i.test(message)
+  [-32600, -32601, -32700].includes(code) || /batch|array|single request/i.test(message)
