@@ -4,7 +4,22 @@ import { z } from 'zod'
 import { type Facilitator, toReasonCode } from './facilitator.ts'
 import type { PaymentRequirements } from './requirements.ts'
 
-const PENDING = 'settlement_pending'
+/**
+ * Reasons that a facilitator finds only before it sends anything. After any other reason, such as a timeout or a failed
+ * transaction, the settlement may still be mined.
+ */
+const REASONS_BEFORE_SENDING: ReadonlySet<string | undefined> = new Set([
+  'insufficient_funds',
+  'invalid_exact_evm_insufficient_balance',
+  'invalid_exact_evm_payload_signature',
+  'invalid_exact_evm_signature',
+  'invalid_network',
+  'invalid_payload',
+  'invalid_payment_requirements',
+  'invalid_scheme',
+  'invalid_x402_version',
+  'unsupported_scheme',
+])
 
 const reasonCode = z
   .string()
@@ -41,7 +56,8 @@ export function hostedFacilitator(url: string, timeoutMs: number): Facilitator {
           if (success) return { kind: 'settled', transaction: transaction as Hex }
         }
         const { errorReason } = failedSettlement.parse(body)
-        return errorReason === PENDING ? { kind: 'unknown' } : { kind: 'refused', reason: toReasonCode(errorReason) }
+        if (!REASONS_BEFORE_SENDING.has(errorReason)) return { kind: 'unknown' }
+        return { kind: 'refused', reason: toReasonCode(errorReason) }
       } catch {
         return { kind: 'unknown' }
       }

@@ -1,5 +1,6 @@
 import { type Address, encodeEventTopics, erc20Abi, type Hex, pad, parseAbi, toEventSelector } from 'viem'
-import { blockNumberRequest, logsRequest, type NodeLog, receiptRequest } from '../rpc/requests.ts'
+import { getLogs } from '../rpc/get-logs.ts'
+import { blockNumberRequest, type NodeLog, receiptRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 
 const authorizationAbi = parseAbi(['event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)'])
@@ -24,9 +25,9 @@ export type ExpectedTransfer = {
 
 /**
  * Returns the transaction that settled one of these payments, which share an asset, and the payment; undefined if there is
- * none. Costs two requests, and one more for each authorization that was used. EIP-3009 tokens emit the Transfer in the log
- * after AuthorizationUsed. A nonce that was cancelled, or used for another transfer, settles nothing. Throws
- * CHAIN_UNREACHABLE.
+ * none. Costs two requests, more if a node limits the range of logs, and one more for each authorization that was used.
+ * EIP-3009 tokens emit the Transfer in the log after AuthorizationUsed. A nonce that was cancelled, or used for another
+ * transfer, settles nothing. Throws CHAIN_UNREACHABLE.
  */
 export async function findSettlement<Expected extends ExpectedTransfer>(
   rpc: RpcTransport,
@@ -45,13 +46,13 @@ export async function findSettlement<Expected extends ExpectedTransfer>(
     [...new Set(payments.map(({ payer }) => pad(payer)))],
     payments.map(({ nonce }) => nonce),
   ]
-  for (const used of await rpc.read(logsRequest({ address: first.asset, topics }, range))) {
+  for (const used of await getLogs(rpc, { address: first.asset, topics }, range)) {
     const payment = payments.find(
       ({ payer, nonce }) => used.topics[1] === pad(payer).toLowerCase() && used.topics[2] === nonce,
     )
     if (payment === undefined) continue
     const receipt = await rpc.read(receiptRequest(used.transactionHash))
-    const next = receipt?.logs.find(({ logIndex }) => BigInt(logIndex) === BigInt(used.logIndex) + 1n)
+    const next = receipt?.logs.find(({ logIndex }) => BigInt(logIndex) === used.logIndex + 1n)
     if (next && isTransfer(next, payment)) return { payment, transaction: used.transactionHash }
   }
   return undefined

@@ -10,6 +10,7 @@ export type EventLog = {
   blockNumber: bigint
   blockHash: Hex
   transactionHash: Hex
+  logIndex: bigint
 }
 
 /** A query that needs more requests than this needs an index instead. */
@@ -41,8 +42,8 @@ export async function getLogs(
       blocks /= 2n
       continue
     }
-    for (const { address, topics, data, blockNumber, blockHash, transactionHash } of page)
-      logs.push({ address, topics, data, blockNumber: BigInt(blockNumber), blockHash, transactionHash })
+    for (const { blockNumber, logIndex, ...log } of page)
+      logs.push({ ...log, blockNumber: BigInt(blockNumber), logIndex: BigInt(logIndex) })
     from = to + 1n
     if (blocks * 2n < rejected) blocks *= 2n
   }

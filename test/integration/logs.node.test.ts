@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { pad, toEventSelector } from 'viem'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { findSettlement } from '../../src/payments/settlement-lookup.ts'
 import { getLogs } from '../../src/rpc/get-logs.ts'
 import { blockNumberRequest } from '../../src/rpc/requests.ts'
 import { createTransport, type RpcTransport } from '../../src/rpc/transport.ts'
@@ -71,4 +72,14 @@ it('only logs that match the filter are returned', async () => {
   const { AgentRegistry: address } = deployment.contracts
   const topics = [roleGranted, null, pad(deployment.accounts.treasury.address)]
   expect(await getLogs(rpc, { address, topics }, { fromBlock: 0n, toBlock: 50n })).toEqual([])
+})
+
+it('a settlement is looked up in ranges that the node allows', async () => {
+  maxBlocks = 20
+  requested = []
+  const { USDC: asset } = deployment.contracts
+  const [payer, payTo] = [deployment.accounts.payer.address, deployment.accounts.treasury.address]
+  const payment = { asset, payer, payTo, amount: 1n, nonce: pad('0x99'), fromBlock: 0n, validSeconds: 3_600n }
+  expect(await findSettlement(rpc, [payment])).toBeUndefined()
+  expect(requested.filter(range => range <= 20).reduce((sum, range) => sum + range, 0)).toBeGreaterThan(Number(toBlock))
 })

@@ -64,12 +64,15 @@ describe('a facilitator that', () => {
 
   test('refuses a payment returns the reason; another payment is accepted', async () => {
     const body = await registrationOf(newAccount())
-    for (const behaviour of [{ verify: 'refuse' }, { settle: 'refuse' }] as const) {
+    for (const [behaviour, problem] of [
+      [{ verify: 'refuse' }, 'blocked_payer'],
+      [{ settle: 'refuse' }, 'invalid_exact_evm_signature'],
+    ] as const) {
       await setFacilitator(behaviour)
       const answer = await register(body, carrying(await paymentOf(await fundedPayer()), hosted))
       expect(answer).toMatchObject({
         status: 402,
-        body: { code: 'PAYMENT_REFUSED', details: { problem: 'blocked_payer' } },
+        body: { code: 'PAYMENT_REFUSED', details: { problem } },
       })
       expect(answer.headers.has('PAYMENT-REQUIRED')).toBe(true)
     }
@@ -141,6 +144,17 @@ describe('a facilitator that', () => {
     await vi.waitFor(() => ledger.expect({ payments: 1, registrations: 0 }), 30_000)
     await setFacilitator()
     expect(await register(body, payingAs(payer, hosted))).toMatchObject({ status: 201 })
+    await ledger.expect({ payments: 1, registrations: 1 })
+  })
+
+  test('reports an error and settles only after the next payment does not charge twice', async () => {
+    await setFacilitator({ settle: 'err-late' })
+    const payer = await fundedPayer()
+    const body = await registrationOf(newAccount())
+    const first = await register(body, carrying(await paymentOf(payer), hosted))
+    await setFacilitator()
+    expect(await register(body, carrying(await paymentOf(payer), hosted))).toMatchObject({ status: 201 })
+    expect(first).toMatchObject({ status: 502, body: { code: 'PAYMENT_PENDING', retryable: true } })
     await ledger.expect({ payments: 1, registrations: 1 })
   })
 

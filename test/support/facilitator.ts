@@ -17,7 +17,8 @@ import { connect, pipelinedSender } from '../../devnet/sender.ts'
 /**
  * What the facilitator does with a request: work, refuse it, respond with an error (`fail`) or not at all (`hang`). For a
  * settlement also: report it as pending without settling (`pend`), settle and then report pending, refuse or hang
- * (`…-settled`), settle a second after refusing (`refuse-late`), or settle and close the connection (`lose`).
+ * (`…-settled`), settle a second after refusing (`refuse-late`), report an error and settle only after the next payment
+ * (`err-late`), or settle and close the connection (`lose`).
  */
 export type FacilitatorBehaviour =
   | 'work'
@@ -28,6 +29,7 @@ export type FacilitatorBehaviour =
   | 'pend-settled'
   | 'refuse-settled'
   | 'refuse-late'
+  | 'err-late'
   | 'hang-settled'
   | 'lose'
 
@@ -38,6 +40,8 @@ type FacilitatorRequest = { paymentPayload: PaymentPayload; paymentRequirements:
 
 const FEE_CHAIN_ID = 84532
 const PENDING_HASH = `0x${'ab'.repeat(32)}`
+/** Why it refuses to settle; nothing is sent before it is found. */
+const REFUSAL = 'invalid_exact_evm_signature'
 
 // Serves the x402 library's facilitator over HTTP. Tests change its behaviour with POST /control. It runs in its own
 // process: the first argument is the deployment as JSON, and the parent process receives the port.
@@ -73,6 +77,7 @@ async function startFeeChain(): Promise<FeeChain> {
 
 let behaviour: Record<'verify' | 'settle', FacilitatorBehaviour> = { verify: 'work', settle: 'work' }
 let calls = { verify: 0, settle: 0 }
+let late: FacilitatorRequest[] = []
 async function respond(request: IncomingMessage, response: ServerResponse) {
   const posted = JSON.parse((await textOf(request)) || '{}')
   const reply = (body: unknown, status = 200) =>
@@ -105,10 +110,14 @@ async function respond(request: IncomingMessage, response: ServerResponse) {
         ? { isValid: false, invalidReason: 'blocked_payer' }
         : await facilitator.verify(payload, requirements),
     )
-  if (how === 'refuse') return reply(failure('blocked_payer'))
+  if (how === 'refuse') return reply(failure(REFUSAL))
   if (how === 'refuse-late') {
     void sleep(1_000).then(() => facilitator.settle(payload, requirements))
-    return reply(failure('blocked_payer'))
+    return reply(failure(REFUSAL))
+  }
+  if (how === 'err-late') {
+    late.push(posted)
+    return reply(failure('unexpected_settle_error'))
   }
   if (how === 'pend') return reply(failure('settlement_pending', PENDING_HASH))
   const settled = await facilitator.settle(payload, requirements)
@@ -116,6 +125,10 @@ async function respond(request: IncomingMessage, response: ServerResponse) {
   if (how === 'refuse-settled') return reply(failure('blocked_payer'))
   if (how === 'lose') return response.destroy()
   if (how === 'hang-settled') return
+  const unsettled = late
+  late = []
+  for (const { paymentPayload, paymentRequirements } of unsettled)
+    await facilitator.settle(paymentPayload, paymentRequirements)
   return reply(settled)
 }
 
