@@ -5,21 +5,10 @@ import { type Facilitator, toReasonCode } from './facilitator.ts'
 import type { PaymentRequirements } from './requirements.ts'
 
 /**
- * Reasons that a facilitator finds only before it sends anything. After any other reason, such as a timeout or a failed
- * transaction, the settlement may still be mined.
+ * Reasons that may follow a broadcast, such as a timeout, a failed transaction or an internal error: the settlement may still
+ * be mined. Others, such as `insufficient_funds`, say why nothing was sent.
  */
-const REASONS_BEFORE_SENDING: ReadonlySet<string | undefined> = new Set([
-  'insufficient_funds',
-  'invalid_exact_evm_insufficient_balance',
-  'invalid_exact_evm_payload_signature',
-  'invalid_exact_evm_signature',
-  'invalid_network',
-  'invalid_payload',
-  'invalid_payment_requirements',
-  'invalid_scheme',
-  'invalid_x402_version',
-  'unsupported_scheme',
-])
+const MAY_FOLLOW_SENDING = /pending|time|transaction|broadcast|error|fail|unexpected|internal|unknown/i
 
 const reasonCode = z
   .string()
@@ -56,7 +45,7 @@ export function hostedFacilitator(url: string, timeoutMs: number): Facilitator {
           if (success) return { kind: 'settled', transaction: transaction as Hex }
         }
         const { errorReason } = failedSettlement.parse(body)
-        if (!REASONS_BEFORE_SENDING.has(errorReason)) return { kind: 'unknown' }
+        if (errorReason === undefined || MAY_FOLLOW_SENDING.test(errorReason)) return { kind: 'unknown' }
         return { kind: 'refused', reason: toReasonCode(errorReason) }
       } catch {
         return { kind: 'unknown' }

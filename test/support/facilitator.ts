@@ -40,8 +40,6 @@ type FacilitatorRequest = { paymentPayload: PaymentPayload; paymentRequirements:
 
 const FEE_CHAIN_ID = 84532
 const PENDING_HASH = `0x${'ab'.repeat(32)}`
-/** Why it refuses to settle; nothing is sent before it is found. */
-const REFUSAL = 'invalid_exact_evm_signature'
 
 // Serves the x402 library's facilitator over HTTP. Tests change its behaviour with POST /control. It runs in its own
 // process: the first argument is the deployment as JSON, and the parent process receives the port.
@@ -110,10 +108,10 @@ async function respond(request: IncomingMessage, response: ServerResponse) {
         ? { isValid: false, invalidReason: 'blocked_payer' }
         : await facilitator.verify(payload, requirements),
     )
-  if (how === 'refuse') return reply(failure(REFUSAL))
+  if (how === 'refuse') return reply(failure('blocked_payer'))
   if (how === 'refuse-late') {
     void sleep(1_000).then(() => facilitator.settle(payload, requirements))
-    return reply(failure(REFUSAL))
+    return reply(failure('blocked_payer'))
   }
   if (how === 'err-late') {
     late.push(posted)
