@@ -2,7 +2,11 @@ import type { Hex } from 'viem'
 import { type Submission, UntrustedQuoteError } from './errors.ts'
 
 /** A message that was posted. Until its deadline the chain accepts it, whatever the service says of it. */
-type PostedMessage = Posting & { deadline: string }
+type PostedMessage = Posting & {
+  deadline: string
+  /** Whether another program posts it, so that its outcome is not seen here. */
+  elsewhere?: boolean
+}
 type Posting = { nonce: string; digest: Hex }
 
 /** What a client remembers of the nonces of one agent or account. It is JSON. */
@@ -69,7 +73,7 @@ export function createNonces(store: NonceStore) {
     },
     /**
      * Throws while a message with another nonce may be executed; waits for one that is on its way. `isExecuted` says whether
-     * one is executed that another program has posted.
+     * one that another program posts is executed.
      */
     async assertAlone(
       holder: string,
@@ -80,7 +84,7 @@ export function createNonces(store: NonceStore) {
       for (let rival = rivalOf(holder, message, now); rival; rival = rivalOf(holder, message, now)) {
         const outcome = inFlight.get(rival.digest)
         if (outcome) await outcome.catch(() => {})
-        else if (await isExecuted(rival.digest)) rememberExecuted(holder, rival)
+        else if (rival.elsewhere && (await isExecuted(rival.digest))) rememberExecuted(holder, rival)
         else throw unsafe(`${rival.nonce}, because ${rival.digest} was posted with it`, message.nonce, rival.deadline)
       }
     },

@@ -151,7 +151,7 @@ export async function takeNonce(context: ClientContext, trade: SignedElsewhere):
   const { deployment, nonces } = context
   const agent = { agentId: `${message.agentId}` }
   const holder = holderOf(domain, agent)
-  const taken = { nonce: `${message.nonce}`, digest, deadline: `${message.deadline}` }
+  const taken = { nonce: `${message.nonce}`, digest, deadline: `${message.deadline}`, elsewhere: true }
   const now = await deployment.now()
   await assertSafe(context, holder, taken, now, await deployment.nonceOf('tradeRouter', agent))
   nonces.remember(holder, taken, now)
