@@ -94,8 +94,9 @@ it('streams events as NDJSON and resumes after an id', async () => {
 it('signs a quote from standard input, and verifies it', async () => {
   const response = await fetch(`${url}/agents/${agentId}/trade-intents/quote?symbol=NVDA&usdcAmount=10`)
   const quote = await response.json()
-  const { code, stdout } = await ats.run(['sign'], { input: JSON.stringify(quote) })
+  const { code, stdout, stderr } = await ats.run(['sign'], { input: JSON.stringify(quote) })
   expect(code).toBe(0)
+  expect(stderr).toContain('Sign OpenPosition of NVDA for 10 USDC')
   const body = JSON.parse(stdout)
   expect(body).toMatchObject({ ...(quote as Body).body, signature: expect.stringMatching(/^0x[0-9a-f]{130}$/) })
   const verified = await ats.json(['verify', '--signature', body.signature], { input: JSON.stringify(quote) })
@@ -111,6 +112,31 @@ it('signs a quote from standard input, and verifies it', async () => {
     exit: 9,
     code: 'UNKNOWN_MESSAGE',
   })
+})
+
+it('signs no quote that a lying service has changed', async () => {
+  const quoteOf = async (path: string): Promise<Body> => (await fetch(`${url}/agents/${agentId}/${path}`)).json()
+  const quote = await quoteOf('trade-intents/quote?symbol=NVDA&usdcAmount=10')
+  const signing = (changed: Body, ...args: string[]) =>
+    ats.failure(['sign', ...args], { input: JSON.stringify({ ...changed, digest: undefined }) })
+  const { typedData, body } = quote
+  const withMessage = (fields: Body) => ({
+    body,
+    typedData: { ...typedData, message: { ...typedData.message, ...fields } },
+  })
+  const differs = { exit: 9, code: 'QUOTE_BODY_MISMATCH' }
+  expect(await signing(withMessage({ usdcAmount: '11000000' }))).toMatchObject(differs)
+  expect(await signing(withMessage({ token: deployment.contracts.USDC }))).toMatchObject(differs)
+  expect(await signing({ typedData, body: { ...body, exits: body.exits.slice(1) } })).toMatchObject(differs)
+  const late = `${Number(body.deadline) + 2_000}`
+  expect(await signing({ ...withMessage({ deadline: late }), body: { ...body, deadline: late } })).toMatchObject({
+    exit: 9,
+    code: 'QUOTE_DEADLINE_MISMATCH',
+  })
+  const stop = await quoteOf('stop/quote?action=reduceOnly')
+  expect(await signing(stop)).toMatchObject({ exit: 9, code: 'UNEXPECTED_MESSAGE' })
+  const named = await ats.run(['sign', '--type', 'StopBuying'], { input: JSON.stringify(stop) })
+  expect(JSON.parse(named.stdout)).toMatchObject({ action: 'reduceOnly', signature: expect.stringMatching(/^0x/) })
 })
 
 describe('the limits file', () => {

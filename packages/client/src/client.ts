@@ -9,7 +9,7 @@ import { createHttp, type Fetch } from './http.ts'
 import { createNonceMemory, createNonces, type NonceStore } from './nonces.ts'
 import type { operations } from './openapi.ts'
 import { createOwner } from './owner.ts'
-import { type ClientContext, submitAndRemember } from './prepare.ts'
+import { type ClientContext, type SignedElsewhere, submitAndRemember, takeNonce } from './prepare.ts'
 import { createReads } from './reads.ts'
 import { type PayingRegisterRequest, prepareRegister, type RegisterRequest, register } from './register.ts'
 import type { Payer } from './submit.ts'
@@ -73,6 +73,8 @@ export function createClient(options: ClientOptions) {
     /** Posts a signed message again and returns its outcome. It is never executed twice. */
     resume: <Receipt = Record<string, unknown>>(submission: Submission, payer?: Payer) =>
       submitAndRemember<Receipt>(context, submission, payer),
+    /** Takes the nonce of a trade that is signed here and posted by another program. */
+    takeNonce: (trade: SignedElsewhere) => takeNonce(context, trade),
     /** Iterates over events, and resumes by id after a dropped connection. */
     events: (request: EventsRequest = {}) => streamEvents(http, request),
     /** Asks the service what is wrong with a signature. Sends nothing to the chain. */

@@ -2,7 +2,11 @@ import type { Hex } from 'viem'
 import { type Submission, UntrustedQuoteError } from './errors.ts'
 
 /** A message that was posted. Until its deadline the chain accepts it, whatever the service says of it. */
-type PostedMessage = Posting & { deadline: string }
+type PostedMessage = Posting & {
+  deadline: string
+  /** Whether another program posts it, so that its outcome is not seen here. */
+  elsewhere?: boolean
+}
 type Posting = { nonce: string; digest: Hex }
 
 /** What a client remembers of the nonces of one agent or account. It is JSON. */
@@ -67,13 +71,21 @@ export function createNonces(store: NonceStore) {
       const record = recordOf(holder)
       store.write(holder, { ...record, next: nonce, executed: executed.filter(message => !undone.includes(message)) })
     },
-    /** Throws while a message with another nonce may be executed; waits for one that is on its way. */
-    async assertAlone(holder: string, message: Posting, now: number): Promise<void> {
+    /**
+     * Throws while a message with another nonce may be executed; waits for one that is on its way. `isExecuted` says whether
+     * one that another program posts is executed.
+     */
+    async assertAlone(
+      holder: string,
+      message: Posting,
+      now: number,
+      isExecuted: (digest: Hex) => Promise<boolean>,
+    ): Promise<void> {
       for (let rival = rivalOf(holder, message, now); rival; rival = rivalOf(holder, message, now)) {
         const outcome = inFlight.get(rival.digest)
-        if (outcome === undefined)
-          throw unsafe(`${rival.nonce}, because ${rival.digest} was posted with it`, message.nonce, rival.deadline)
-        await outcome.catch(() => {})
+        if (outcome) await outcome.catch(() => {})
+        else if (rival.elsewhere && (await isExecuted(rival.digest))) rememberExecuted(holder, rival)
+        else throw unsafe(`${rival.nonce}, because ${rival.digest} was posted with it`, message.nonce, rival.deadline)
       }
     },
     /** Remembers a message that is about to be posted. */
@@ -98,11 +110,11 @@ export function createNonces(store: NonceStore) {
     usedBelow,
   }
 
-  function rememberExecuted(holder: string, message: Posting): void {
-    usedBelow(holder, BigInt(message.nonce) + 1n)
+  function rememberExecuted(holder: string, { nonce: used, digest }: Posting): void {
+    usedBelow(holder, BigInt(used) + 1n)
     const record = recordOf(holder)
-    const others = (record.executed ?? []).filter(({ nonce }) => nonce !== message.nonce)
-    store.write(holder, { ...record, executed: [...others, message].slice(-MAX_EXECUTED) })
+    const others = (record.executed ?? []).filter(({ nonce }) => nonce !== used)
+    store.write(holder, { ...record, executed: [...others, { nonce: used, digest }].slice(-MAX_EXECUTED) })
   }
 
   /** Remembers that all nonces below `given` are used. */

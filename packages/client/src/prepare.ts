@@ -6,7 +6,7 @@ import { RefusedError, type Submission, ValidationError } from './errors.ts'
 import { fillPath, type Http, type QueryValue } from './http.ts'
 import { CLOCK_SKEW_SECONDS, type Nonces } from './nonces.ts'
 import type { components } from './openapi.ts'
-import { isVoid, type Payer, submit } from './submit.ts'
+import { isExecuted, isVoid, type Payer, submit } from './submit.ts'
 import { contractOf, type Domain, digestOf, type Message, type PrimaryType, type TypedData } from './typed-data.ts'
 import { type GivenQuote, verifyQuote } from './verify-quote.ts'
 
@@ -94,11 +94,9 @@ export async function prepare<Quote, Receipt>(
   })
   const { typedData, nonce, deadline: validUntil } = verified
   const digest = digestOf(typedData)
-  await context.nonces.assertAlone(holder, { nonce, digest }, now)
-  await context.nonces.assertUnused(holder, { nonce }, async executed =>
-    nonceOnChain === undefined ? isVoid(http, executed) : true,
-  )
+  await assertSafe(context, holder, { nonce, digest }, now, nonceOnChain)
   const checks = quote.checks ?? []
+  const executed = (posted: Hex) => isExecuted(http, posted)
   return {
     quote,
     signer,
@@ -108,7 +106,7 @@ export async function prepare<Quote, Receipt>(
     warnings: quote.warnings ?? [],
     async sign(account = context.account) {
       assertPasses(checks)
-      await context.nonces.assertAlone(holder, { nonce, digest }, await deployment.now())
+      await context.nonces.assertAlone(holder, { nonce, digest }, await deployment.now(), executed)
       return signWith(accountFor(account, signer), typedData)
     },
     async submit(signature) {
@@ -116,7 +114,7 @@ export async function prepare<Quote, Receipt>(
       const submission = { ...posted, nonce: { holder, value: nonce } }
       await context.onSubmission?.(submission)
       const present = await deployment.now()
-      await context.nonces.assertAlone(holder, { nonce, digest }, present)
+      await context.nonces.assertAlone(holder, { nonce, digest }, present, executed)
       context.nonces.remember(holder, { nonce, digest, deadline: validUntil }, present)
       const receipt = await submitAndRemember<Receipt>(context, submission)
       if (primaryType === 'CancelIntents') await rememberCancelled(context, request.message)
@@ -128,6 +126,36 @@ export async function prepare<Quote, Receipt>(
 /** Returns the name of a nonce: the same one wherever the same contract counts for the same agent or account. */
 const holderOf = ({ chainId, verifyingContract }: Domain, holder: NonceHolder): string =>
   `${chainId}-${verifyingContract}-${'agentId' in holder ? holder.agentId : holder.account}`.toLowerCase()
+
+/** Throws if a message with another nonce may still be executed, or if the nonce was seen used. */
+async function assertSafe(
+  { http, nonces }: ClientContext,
+  holder: string,
+  message: { nonce: string; digest: Hex },
+  now: number,
+  nonceOnChain: bigint | undefined,
+): Promise<void> {
+  await nonces.assertAlone(holder, message, now, posted => isExecuted(http, posted))
+  await nonces.assertUnused(holder, message, async posted => (nonceOnChain === undefined ? isVoid(http, posted) : true))
+}
+
+/** A trade that another program posts. */
+export type SignedElsewhere = { domain: Domain; message: Record<string, unknown>; digest: Hex }
+
+/**
+ * Takes the nonce of a trade that is signed here and posted by another program, as if it were posted here. Throws an
+ * `UntrustedQuoteError` if another message may be executed besides.
+ */
+export async function takeNonce(context: ClientContext, trade: SignedElsewhere): Promise<void> {
+  const { domain, message, digest } = trade
+  const { deployment, nonces } = context
+  const agent = { agentId: `${message.agentId}` }
+  const holder = holderOf(domain, agent)
+  const taken = { nonce: `${message.nonce}`, digest, deadline: `${message.deadline}`, elsewhere: true }
+  const now = await deployment.now()
+  await assertSafe(context, holder, taken, now, await deployment.nonceOf('tradeRouter', agent))
+  nonces.remember(holder, taken, now)
+}
 
 /** Posts a signed message until its outcome is known, and remembers that its nonce is used. */
 export async function submitAndRemember<Receipt>(

@@ -99,3 +99,14 @@ export async function isVoid(http: Http, digest: Hex): Promise<boolean> {
     throw error
   }
 }
+
+/** Whether the service says that a message is executed, whoever posted it. */
+export async function isExecuted(http: Http, digest: Hex): Promise<boolean> {
+  try {
+    const { state } = await http.get<Intent>(fillPath('/intents/{digest}', { digest }))
+    return state === 'mined' || state === 'final'
+  } catch (error) {
+    if (error instanceof NotFoundError) return false
+    throw error
+  }
+}

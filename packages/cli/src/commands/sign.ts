@@ -1,27 +1,41 @@
-import type { Command } from 'commander'
+import { createClient, formatUsdc, signingTypes } from '@agent-trading-service/client'
+import { type Command, Option } from 'commander'
+import type { Hex } from 'viem'
 import { Failure } from '../failure.ts'
 import { homeFolder } from '../keys/key-folder.ts'
 import { openSigner } from '../keys/signer.ts'
-import { enforceLimits } from '../limits/enforce-limits.ts'
-import { createReader, type Reader } from '../trading/create-reader.ts'
+import { askOnTerminal } from '../output/ask.ts'
+import { assertAskedFor, assertBodyMatches, assertDeadline } from '../trading/assert-signable.ts'
+import { addressOf, type Reader } from '../trading/create-reader.ts'
+import { createNonceFiles } from '../trading/nonce-files.ts'
 import { pinsOf } from '../trading/pins.ts'
-import { parseSignable, type Signable } from '../trading/signable.ts'
+import { assertAllowed, carryOut, describePlan, type Plan } from '../trading/plan.ts'
+import { parseSignable, ROUTER_TYPES, type Signable } from '../trading/signable.ts'
 import { createServiceCommand, keyOption, passwordFileOption, type SigningOptions } from './options.ts'
 import { readJsonFromStdin } from './read-stdin.ts'
+
+type SignOptions = SigningOptions & { type?: string }
 
 /** `ats sign`: signs the typed data of a quote and prints the body to post, for use with curl. */
 export function signCommand(): Command {
   return createServiceCommand(
     'sign',
-    'sign a quote from standard input and print the body to post',
+    'sign the quote of a trade from standard input and print the body to post',
     'curl -s "$ATS_URL/agents/1/trade-intents/quote?symbol=NVDA&usdcAmount=250" | ats sign',
+    'curl -s "$ATS_URL/agents/1/stop/quote?action=reduceOnly" | ats sign --type StopBuying',
   )
     .addOption(keyOption())
     .addOption(passwordFileOption())
+    .addOption(
+      new Option('--type <message>', 'the message to sign, if it is not a trade').choices(
+        Object.keys(signingTypes).filter(type => !(ROUTER_TYPES as readonly string[]).includes(type)),
+      ),
+    )
+    .option('-y, --yes', 'do not ask before signing')
     .action(sign)
 }
 
-async function sign({ url, ...options }: SigningOptions): Promise<void> {
+async function sign({ url, type, yes, ...options }: SignOptions): Promise<void> {
   const home = homeFolder()
   const quote = await readJsonFromStdin('a quote with typedData')
   const { typedData, body, code, error, digest } = quote
@@ -30,22 +44,54 @@ async function sign({ url, ...options }: SigningOptions): Promise<void> {
       code: typeof code === 'string' ? code : 'INPUT_INVALID',
       remedy: 'Request the quote with every field, such as symbol and usdcAmount, so that it has typedData.',
     })
-  const reads = createReader({ url, timeout: options.timeout })
-  const signable = parseSignable(typedData, await pinsOf(home, url, reads))
+  const client = createClient({ ...addressOf({ url, timeout: options.timeout }), nonceStore: createNonceFiles(home) })
+  const signable = parseSignable(typedData, await pinsOf(home, url, client))
   if (digest !== undefined && digest !== signable.digest)
     throw new Failure('mismatch', `The quote has the digest ${digest}; its typed data has ${signable.digest}.`, {
       code: 'DIGEST_MISMATCH',
       remedy: 'Do not sign this: quote and typed data differ.',
     })
-  const account = await openSigner(home, options).unlock()
-  const usdc = purchaseOf(signable)
-  if (usdc !== undefined) enforceLimits(home, { id: signable.digest, usdc, symbol: await symbolOf(reads, signable) })
-  const signature = await account.signTypedData(signable.definition)
+  assertAskedFor(signable, type)
+  assertDeadline(signable)
+  assertBodyMatches(signable, body, await tokenOf(client, body))
+  const signer = openSigner(home, options)
+  const plan = await planOf(client, signable, signer.address, async () =>
+    (await signer.unlock()).signTypedData(signable.definition),
+  )
+  assertAllowed(home, plan)
+  process.stderr.write(`${describePlan(plan)}\n`)
+  if (!yes) await askOnTerminal('Sign?')
+  await signer.unlock()
+  // An owner's message says what shall be, so that a second one does nothing more: only trades take their nonce.
+  if (ROUTER_TYPES.includes(signable.primaryType)) await client.takeNonce(signable)
+  const signature = await carryOut(home, plan)
   process.stdout.write(`${JSON.stringify({ ...(body as object), signature })}\n`)
 }
 
-const purchaseOf = ({ primaryType, message }: Signable): bigint | undefined =>
-  primaryType === 'OpenPosition' || primaryType === 'AddToPosition' ? BigInt(message.usdcAmount as string) : undefined
+async function planOf(reads: Reader, signable: Signable, signer: Hex, send: Plan['send']): Promise<Plan> {
+  const { primaryType, message, digest, definition } = signable
+  const usdc = primaryType === 'OpenPosition' || primaryType === 'AddToPosition' ? message.usdcAmount : undefined
+  const symbol = usdc === undefined ? undefined : await symbolOf(reads, signable)
+  return {
+    title: `Sign ${primaryType}${symbol === undefined ? '' : ` of ${symbol} for ${formatUsdc(BigInt(`${usdc}`))} USDC`}`,
+    signer,
+    terms: signingTypes[primaryType].map(({ name }) => ({ name, value: `${message[name]}` })),
+    checks: [],
+    warnings: [],
+    typedData: definition,
+    digest,
+    ...(usdc !== undefined && { purchase: { usdc: BigInt(`${usdc}`), symbol } }),
+    send,
+  }
+}
+
+/** Returns the token of the symbol in a body. */
+async function tokenOf(reads: Reader, body: unknown): Promise<Hex | undefined> {
+  const { symbol } = (body ?? {}) as { symbol?: unknown }
+  if (symbol === undefined) return undefined
+  const found = (await reads.listTokens()).tokens.filter(token => token.symbol === symbol)
+  return found.length === 1 ? (found[0]?.address as Hex) : undefined
+}
 
 /** Returns the symbol that a purchase is about, from the token or the position in the message that is signed. */
 async function symbolOf(reads: Reader, { message }: Signable): Promise<string | undefined> {

@@ -1,3 +1,5 @@
+import { openSync } from 'node:fs'
+import { ReadStream } from 'node:tty'
 import { confirm, isCancel, password } from '@clack/prompts'
 import { Failure } from '../failure.ts'
 
@@ -19,3 +21,23 @@ export async function askToContinue(message: string): Promise<void> {
 
 /** Tells whether there is somebody to ask. */
 export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true
+
+/** Asks yes or no on the terminal, where standard input is a pipe. Does not ask if there is nobody to ask. */
+export async function askOnTerminal(message: string): Promise<void> {
+  const input = process.stderr.isTTY === true ? openTerminal() : undefined
+  if (input === undefined) return
+  try {
+    const given = await confirm({ message, output, input, initialValue: false })
+    if (given !== true) throw new Failure('declined', 'Cancelled: nothing was signed.')
+  } finally {
+    input.destroy()
+  }
+}
+
+function openTerminal(): ReadStream | undefined {
+  try {
+    return new ReadStream(openSync('/dev/tty', 'r'))
+  } catch {
+    return undefined
+  }
+}

@@ -19,7 +19,12 @@ const REGISTRY_TYPES: readonly PrimaryType[] = [
   'ListWebhooks',
   'ManageWebhook',
 ]
-const ROUTER_TYPES: readonly PrimaryType[] = ['OpenPosition', 'AddToPosition', 'ReducePosition', 'UpdateExitLadder']
+export const ROUTER_TYPES: readonly PrimaryType[] = [
+  'OpenPosition',
+  'AddToPosition',
+  'ReducePosition',
+  'UpdateExitLadder',
+]
 
 /**
  * Reads typed data and compares it with what this service may have signed: one of its messages, for the pinned chain and
