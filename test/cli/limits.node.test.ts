@@ -1,12 +1,14 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { enforceLimits } from '../../packages/cli/src/limits/enforce-limits.ts'
+import { limitsPath } from '../../packages/cli/src/limits/limits-file.ts'
 import { logPurchase, spentToday } from '../../packages/cli/src/limits/purchase-log.ts'
 
-// The log is called directly where a test needs two processes at once or another day.
+// Called directly where a test needs two processes at once, another day, or one process that outlives the file.
 
 let home: string
 beforeEach(() => {
@@ -46,4 +48,37 @@ it('counts the last 24 hours, and the same intent once', () => {
   expect(buy('b', now + 23 * hour)).toBe(false)
   expect(buy('b', now + 25 * hour)).toBe(true)
   expect(spentToday(home, now + 25 * hour)).toBe(60n)
+})
+
+it('counts purchases on both sides of midnight, whichever process writes first', () => {
+  const midnight = Date.UTC(2026, 5, 15)
+  const buy = (id: string, at: number) => logPurchase(home, { id, usdc: 60n, limit: 100n, now: at }).isWithin
+  expect(buy('a', midnight)).toBe(true)
+  expect(buy('b', midnight - 1)).toBe(false)
+})
+
+it('logs purchases also without a limit per day, for a limit that is set later', () => {
+  const purchase = { usdc: 60_000_000n, symbol: 'NVDA' }
+  enforceLimits(home, { id: 'a', ...purchase })
+  writeFileSync(limitsPath(home), '{"perDayUsdc":"100"}', { mode: 0o600 })
+  expect(() => enforceLimits(home, { id: 'b', ...purchase })).toThrow('exceed the limit of 100 USDC per day')
+})
+
+const buyAny = () => enforceLimits(home, { id: 'a', usdc: 1n, symbol: 'NVDA' })
+
+it('allows nothing once the limits file is gone in the middle', () => {
+  writeFileSync(limitsPath(home), '{}', { mode: 0o600 })
+  buyAny()
+  rmSync(limitsPath(home))
+  expect(buyAny).toThrow(
+    expect.objectContaining({ kind: 'limits', facts: expect.objectContaining({ code: 'LIMITS_GONE' }) }),
+  )
+})
+
+it.each([
+  ['a link to nothing', () => symlinkSync(join(home, 'nowhere'), limitsPath(home))],
+  ['a folder', () => mkdirSync(limitsPath(home), { mode: 0o700 })],
+])('allows nothing if the limits file is %s', (_, make) => {
+  make()
+  expect(buyAny).toThrow(expect.objectContaining({ facts: expect.objectContaining({ code: 'LIMITS_INVALID' }) }))
 })

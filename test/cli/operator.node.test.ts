@@ -671,6 +671,11 @@ describe('ats admin', () => {
   it('explains calls that fit no contract', async () => {
     expect(await refused('admin', 'call', 'TradeRouter.fly()')).toMatchObject({ exit: 2, code: 'CALL_INVALID' })
     expect(await refused('admin', 'call', 'Kitchen.cook()')).toMatchObject({ exit: 2, code: 'CONTRACT_UNKNOWN' })
+    const inexact = 'TradeRouter.setKeeperBounty(7, 1000000000000000001)'
+    expect(await refused('admin', 'call', inexact)).toMatchObject({
+      code: 'CALL_INVALID',
+      error: expect.stringContaining('write its digits in quotes'),
+    })
     expect(await refused('admin', 'call', 'nothing')).toMatchObject({ exit: 2, code: 'CALL_INVALID' })
     expect(await refused('admin', 'grant', 'kings', zeroHash.slice(0, 42))).toMatchObject({ code: 'POWER_UNKNOWN' })
   })

@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { storePending } from '../../packages/cli/src/trading/pending.ts'
 import { startProxy } from '../client/proxy.ts'
 import { ATS, type Ats, createAts } from '../support/ats.ts'
 import type { Body } from '../support/body.ts'
@@ -208,13 +209,74 @@ describe('exit codes', () => {
     const { trades: before } = await ats.json(['trade-history'])
     const forwarding = await startLosingProxy()
     const lost = await ats.failure(['open', 'NVDA', '10', '--timeout', '1'], { env: { ATS_URL: forwarding.url } })
-    await forwarding.close()
     expect(lost).toMatchObject({ exit: 8, code: 'UNKNOWN_OUTCOME', remedy: expect.stringContaining('ats resume') })
+    expect(await ats.failure(['resume', '--url', url])).toMatchObject({ exit: 2, code: 'OTHER_SERVICE' })
+    forwarding.recover()
     const { messages } = await ats.json(['resume'])
     expect(messages).toMatchObject([{ outcome: 'executed', transactionHash: expect.stringMatching(/^0x/) }])
     expect((await ats.json(['trade-history'])).trades.length).toBe(before.length + 1)
+    await forwarding.close()
     expect(await ats.json(['resume'])).toEqual({ messages: [] })
   })
+
+  it('8 if one outcome stays unknown, after those of the others, each from the service that it was posted to', async () => {
+    const other = createAts({ ATS_URL: url })
+    const executing = await startProxy(url)
+    const refusing = await startProxy(url)
+    const [headers, code] = [{ 'content-type': 'application/json' }, 'INVALID_SIGNATURE']
+    executing.set({ onRequest: () => ({ status: 200, headers, body: { transactionHash: '0xabc' } }) })
+    refusing.set({ onRequest: () => ({ status: 400, headers, body: { error: 'No.', code, retryable: false } }) })
+    const lost = await startProxy(url)
+    await lost.stop()
+    const digests = ['1', '2', '3'].map(digit => `0x${digit.repeat(64)}` as const)
+    const damaged = `0x${'4'.repeat(64)}`
+    for (const [index, service] of [executing, lost, refusing].entries()) {
+      const digest = digests[index] ?? '0x'
+      storePending(other.home, service.url, { kind: 'owner', method: 'POST', path: '/agents/1', body: {}, digest })
+    }
+    writeFileSync(join(other.home, 'pending', `${damaged}.json`), '{"kind":')
+    const { code: exit, stdout, stderr } = await other.run(['resume', '--timeout', '1', '-o', 'json'])
+    const outcomes = JSON.parse(stdout).messages.map(({ digest, outcome, code }: Body) => ({ digest, outcome, code }))
+    expect(outcomes).toEqual([
+      { digest: digests[0], outcome: 'executed' },
+      { digest: digests[1], outcome: 'unknown', code: 'UNKNOWN_OUTCOME' },
+      { digest: digests[2], outcome: 'refused', code },
+      { digest: damaged, outcome: 'unknown', code: 'PENDING_DAMAGED' },
+    ])
+    expect({ exit, stderr }).toEqual({ exit: 8, stderr: expect.stringContaining('UNKNOWN_OUTCOME') })
+    const left = readdirSync(join(other.home, 'pending')).sort()
+    expect(left).toEqual([`${digests[1]}.json`, `${damaged}.json`])
+    await executing.stop()
+    await refusing.stop()
+    other.remove()
+  })
+})
+
+it('prints nothing of the service that moves the cursor or reorders text, and its JSON unchanged', async () => {
+  const evil = 'a\u001b[2J\u009b1A\u202eb\u2028c\u007f\nats: done'
+  const server = createServer((request, response) => {
+    if (request.url?.startsWith('/events'))
+      response
+        .writeHead(200, { 'content-type': 'text/event-stream' })
+        .write(`id: 1-1\u001b[2J\nevent: a\u009b1A\ndata: ${JSON.stringify({ [evil]: evil })}\n\n`)
+    else
+      response
+        .writeHead(request.url === '/vaults' ? 200 : 400, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ error: evil, code: evil, remedy: evil, retryable: false, [evil]: [{ [evil]: [evil] }] }))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const env = { ATS_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+  for (const args of [['vaults'], ['tokens'], ['watch', '--count', '1']]) {
+    const people = await ats.run(args, { env })
+    expect(`${people.stdout}${people.stderr}`).not.toMatch(/[^\P{Cc}\n]|[\p{Cf}\u2028\u2029]|^ats: done/mu)
+    const { stdout, stderr } = await ats.run([...args, '-o', 'json'], { env })
+    expect(`${stdout}${stderr}`).not.toMatch(/[^\P{Cc}\n]|[\p{Cf}\u2028\u2029]/u)
+    expect(JSON.stringify(JSON.parse(stdout || (stderr.trim().split('\n').at(-1) ?? '')))).toContain(
+      JSON.stringify(evil),
+    )
+  }
+  server.closeAllConnections()
+  await new Promise(resolve => server.close(resolve))
 })
 
 it('sets the mandate and stops the agent as its owner', async () => {
@@ -245,8 +307,9 @@ it('recomputes the leaderboard from the logs, and names what differs', async () 
   expect(failure.details.differences).toEqual([expect.stringMatching(/^agent \d+ \(\w+\): returnPpm is /)])
 })
 
-/** A proxy that passes requests on, but never the responses to a signed intent, nor its status. */
+/** A proxy that passes requests on, but until it recovers never the responses to a signed intent, nor its status. */
 async function startLosingProxy() {
+  let isLosing = true
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
@@ -257,12 +320,15 @@ async function startLosingProxy() {
       ...(isPost && { body: Buffer.concat(chunks) }),
     })
     const text = await answer.text()
-    if (isPost || request.url?.startsWith('/intents/')) request.socket.destroy()
+    if (isLosing && (isPost || request.url?.startsWith('/intents/'))) request.socket.destroy()
     else response.writeHead(answer.status, { 'content-type': 'application/json' }).end(text)
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    recover: () => {
+      isLosing = false
+    },
     close: () => new Promise(resolve => server.close(resolve)),
   }
 }

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { Failure } from '../failure.ts'
 import type { AdminContext } from '../operator/admin-context.ts'
 import type { Operation } from '../operator/timelock.ts'
+import { cleanLines } from '../output/clean.ts'
 import { createPrinter } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'
 import { type AdminOptions, createAdminCommand, createDeploymentCommand, runPlans } from './admin-run.ts'
@@ -44,13 +45,15 @@ function listCommand(): Command {
       if (options.output === 'json') return printer.result({ operations: described })
       for (const { id, state, due, calls } of described)
         process.stdout.write(
-          `${[
-            `${id}  ${state}${due ? `, due ${due}` : ''}`,
-            ...calls.flatMap(({ sentence, changes }) => [
-              `  ${sentence}`,
-              ...changes.map(({ value, before, after }) => `    ${value}: ${before} -> ${after}`),
-            ]),
-          ].join('\n')}\n`,
+          `${cleanLines(
+            [
+              `${id}  ${state}${due ? `, due ${due}` : ''}`,
+              ...calls.flatMap(({ sentence, changes }) => [
+                `  ${sentence}`,
+                ...changes.map(({ value, before, after }) => `    ${value}: ${before} -> ${after}`),
+              ]),
+            ].join('\n'),
+          )}\n`,
         )
       if (described.length === 0) printer.note('No operation waits.')
     })

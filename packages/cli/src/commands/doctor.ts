@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander'
 import type { Finding, Verdict } from '../../../../src/protocol/finding.ts'
 import { Failure } from '../failure.ts'
+import { cleanLines } from '../output/clean.ts'
 import { createPrinter, type OutputFormat } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'
 import { createCommand } from './options.ts'
@@ -52,7 +53,7 @@ async function doctor({ service, output, all, url, ...source }: DoctorCommandOpt
   const counts = countsOf(findings)
   const printer = createPrinter(output)
   if (output === 'json') printer.result({ verdict, counts, findings })
-  else process.stdout.write(`${describe(findings, counts, all === true)}\n`)
+  else process.stdout.write(`${cleanLines(describe(findings, counts, all === true))}\n`)
   if (verdict === 'wrong' || verdict === 'warning')
     throw new Failure(verdict === 'wrong' ? 'wrong' : 'warning', sentenceOf(counts), {
       code: verdict === 'wrong' ? 'DEPLOYMENT_WRONG' : 'DEPLOYMENT_WARNING',

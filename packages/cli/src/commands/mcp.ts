@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander'
 import { homeFolder } from '../keys/key-folder.ts'
 import { limitsPath, readLimits } from '../limits/limits-file.ts'
+import { clean } from '../output/clean.ts'
 import { openTrader } from '../trading/open-trader.ts'
 import { VERSION } from '../version.ts'
 import {
@@ -52,7 +53,7 @@ async function serve({ allow, agent, yes, ...options }: McpOptions): Promise<voi
   }
   const remote = createRemoteTools(options.url, VERSION)
   const handle = serveStdio(() => createLocalServer({ version: VERSION, home, remote, trader, asks: !yes }), {
-    onerror: error => process.stderr.write(`ats mcp: ${error.message}\n`),
+    onerror: error => process.stderr.write(`ats mcp: ${clean(error.message)}\n`),
   })
   process.stderr.write(
     `ats mcp: ${trader ? `signs with ${trader.address}` : 'read-only'}, service ${options.url}, waiting for a client on stdin.\n`,

@@ -48,5 +48,5 @@ async function watch({
 const describe = (data: Record<string, unknown>): string =>
   Object.entries(data)
     .filter(([, value]) => ['string', 'number', 'boolean'].includes(typeof value))
-    .map(([name, value]) => `${name}=${`${value}`.replace(/[\p{Cc}\s]/gu, ' ')}`)
+    .map(([name, value]) => `${name}=${value}`)
     .join(' ')

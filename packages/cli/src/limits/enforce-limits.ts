@@ -12,12 +12,11 @@ export type PlannedPurchase = { id: string; usdc: bigint; symbol: string | undef
  */
 export function enforceLimits(home: string, purchase: PlannedPurchase): void {
   const limits = readLimits(home)
-  if (limits === undefined) return
-  assertWithinLimits(home, limits, purchase)
-  const { perDayUsdc } = limits
-  if (perDayUsdc === undefined) return
-  const { isWithin, spent } = logPurchase(home, { ...purchase, limit: perDayUsdc })
-  if (!isWithin) throw beyondDay(home, perDayUsdc, spent, purchase.usdc)
+  if (limits) assertWithinLimits(home, limits, purchase)
+  // Every purchase is logged, so that a limit that is set later knows it.
+  const { perDayUsdc: limit } = limits ?? {}
+  const { isWithin, spent } = logPurchase(home, { ...purchase, limit })
+  if (limit !== undefined && !isWithin) throw beyondDay(home, limit, spent, purchase.usdc)
 }
 
 /** Throws unless the day has room for a purchase, without counting it: so that nobody is asked about a trade in vain. */

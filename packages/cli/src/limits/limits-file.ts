@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { lstatSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseUnits } from 'viem'
 import { z } from 'zod'
@@ -29,15 +29,25 @@ export type Limits = {
 
 export const limitsPath = (home: string): string => join(home, 'limits.json')
 
+/** The files that this process has read: one that is gone later is no permission. */
+const seen = new Set<string>()
+
 /**
  * Reads the limits that the user has set for this machine; undefined without a file. Only the user writes the file: no
- * command and no tool does. Throws `LIMITS_INVALID`, so a broken file allows nothing.
+ * command and no tool does. Throws `LIMITS_INVALID` or `LIMITS_GONE`, so a file that is broken, cannot be read or was deleted
+ * while `ats` ran allows nothing.
  */
 export function readLimits(home: string): Limits | undefined {
   const path = limitsPath(home)
-  if (!existsSync(path)) return undefined
-  assertWrittenByOwner(path)
-  const parsed = schema.safeParse(parsedJson(readFileSync(path, 'utf8'), path))
+  if (isAbsent(path)) {
+    if (!seen.has(path)) return undefined
+    throw new Failure('limits', `The limits file ${path} is gone since this process started.`, {
+      code: 'LIMITS_GONE',
+      remedy: 'Put the file back, or start again to work without limits.',
+    })
+  }
+  seen.add(path)
+  const parsed = schema.safeParse(parsedJson(textOf(path), path))
   if (parsed.success) {
     const { until, ...limits } = parsed.data
     return { ...limits, until: until === undefined ? undefined : new Date(until) }
@@ -46,6 +56,28 @@ export function readLimits(home: string): Limits | undefined {
   const field = issue?.path.join('.')
   throw invalid(path, `${field ? `${field}: ` : ''}${issue?.message}`)
 }
+
+/** Only a file that is not there is absent: a link to nothing or a folder that cannot be searched is a broken file. */
+function isAbsent(path: string): boolean {
+  try {
+    lstatSync(path)
+    return false
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return true
+    throw invalid(path, `it cannot be read (${codeOf(error)})`)
+  }
+}
+
+function textOf(path: string): string {
+  try {
+    assertWrittenByOwner(path)
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw error instanceof Failure ? error : invalid(path, `it cannot be read (${codeOf(error)})`)
+  }
+}
+
+const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
 
 const invalid = (path: string, problem: string) =>
   new Failure('limits', `The limits file ${path} is not valid: ${problem}.`, {

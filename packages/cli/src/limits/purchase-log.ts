@@ -14,12 +14,13 @@ const DAY_MS = 86_400_000
  * Adds a purchase to the log of this machine and returns whether the purchases of the last 24 hours, with this one, stay
  * within the limit. If they do not, the purchase is withdrawn again.
  *
- * Processes need no lock: each appends its row in one write, then counts what stands before its own row. Of two that
- * append at once, the later one sees the earlier. The same id counts once, so a repeated intent is no second purchase.
+ * Processes need no lock: each appends its row in one write, then counts all other rows. Of two that append at once, at least
+ * one sees the other, also where midnight puts them into two files. The same id counts once, so a repeated intent is no second
+ * purchase.
  */
 export function logPurchase(
   home: string,
-  { id, usdc, limit, now = Date.now() }: { id: string; usdc: bigint; limit: bigint; now?: number },
+  { id, usdc, limit, now = Date.now() }: { id: string; usdc: bigint; limit: bigint | undefined; now?: number },
 ): { isWithin: boolean; spent: bigint } {
   const folder = join(home, 'purchases')
   makePrivateFolder(home)
@@ -29,8 +30,8 @@ export function logPurchase(
   const known = countedPurchases(folder, now)
   const isRepeated = known.has(id)
   if (!isRepeated) append({ id, at: now, usdc: `${usdc}` })
-  const spent = sumBefore(countedPurchases(folder, now), id)
-  const isWithin = spent + usdc <= limit
+  const spent = sumWithout(countedPurchases(folder, now), id)
+  const isWithin = limit === undefined || spent + usdc <= limit
   if (!isWithin && !isRepeated) append({ withdrawn: id })
   removeOldFiles(folder, now)
   return { isWithin, spent }
@@ -40,19 +41,16 @@ export function logPurchase(
 export function spentToday(home: string, now: number = Date.now()): bigint {
   const folder = join(home, 'purchases')
   if (!existsSync(folder)) return 0n
-  return sumBefore(countedPurchases(folder, now), undefined)
+  return sumWithout(countedPurchases(folder, now), undefined)
 }
 
-function sumBefore(purchases: Map<string, bigint>, id: string | undefined): bigint {
+function sumWithout(purchases: Map<string, bigint>, id: string | undefined): bigint {
   let sum = 0n
-  for (const [each, usdc] of purchases) {
-    if (each === id) break
-    sum += usdc
-  }
+  for (const [each, usdc] of purchases) if (each !== id) sum += usdc
   return sum
 }
 
-/** Returns the purchases of the last 24 hours in the order of the log. */
+/** Returns the purchases of the last 24 hours by id. */
 function countedPurchases(folder: string, now: number): Map<string, bigint> {
   const purchases = new Map<string, bigint>()
   for (const file of logFiles(folder))

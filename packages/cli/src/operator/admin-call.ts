@@ -87,13 +87,16 @@ function parseArguments({ contracts, vaults, tokens }: AddressBook, text: string
   const named = { ...contracts, ...vaults, ...tokens }
   try {
     return JSON.parse(`[${json}]`, (_, value) => {
+      if (typeof value === 'number' && !Number.isSafeInteger(value)) throw callInvalid(text, INEXACT)
       if (typeof value !== 'string') return value
       return /^-?[0-9]+$/.test(value) ? BigInt(value) : (named[value] ?? value)
     })
-  } catch {
-    throw callInvalid(text, 'has arguments that are not JSON')
+  } catch (error) {
+    throw error instanceof Failure ? error : callInvalid(text, 'has arguments that are not JSON')
   }
 }
+
+const INEXACT = 'has a number that is not whole or too large to be exact: write its digits in quotes'
 
 const callInvalid = (text: string, problem: string) =>
   new Failure('usage', `${text} ${problem.split('\n').join(' ')}.`, {

@@ -1,4 +1,5 @@
 import type { Address } from 'viem'
+import { cleanLines } from '../output/clean.ts'
 import type { GroupPlan } from './admin-plan.ts'
 import { stepsOf } from './timelock.ts'
 
@@ -42,5 +43,5 @@ export function describePlans(sender: Address, plans: readonly GroupPlan[], with
     ].join('\n'),
   )
   // Values come from the chain: they must not move the cursor.
-  return blocks.join('\n').replace(/[^\P{Cc}\n]/gu, ' ')
+  return cleanLines(blocks.join('\n'))
 }

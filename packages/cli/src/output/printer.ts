@@ -1,4 +1,5 @@
 import { exitCodes, type Failure } from '../failure.ts'
+import { clean, cleanLines, printableJson } from './clean.ts'
 import { type Json, renderTable } from './table.ts'
 
 export type OutputFormat = 'table' | 'json'
@@ -12,27 +13,28 @@ export function createPrinter(format: OutputFormat) {
     /** Prints the result of a command. */
     result(value: unknown): void {
       const plain = toJson(value)
-      process.stdout.write(`${format === 'json' ? JSON.stringify(plain, null, 2) : renderTable(plain)}\n`)
+      process.stdout.write(`${format === 'json' ? printableJson(plain, 2) : renderTable(plain)}\n`)
     },
     /** Prints one item of a stream: NDJSON, or one line for people. */
     item(value: unknown, text: string): void {
-      process.stdout.write(`${format === 'json' ? JSON.stringify(toJson(value)) : text}\n`)
+      process.stdout.write(`${format === 'json' ? printableJson(toJson(value)) : clean(text)}\n`)
     },
     /** Tells people what happens; silent where a program reads. */
     note(text: string): void {
-      if (format === 'table') process.stderr.write(`${text}\n`)
+      if (format === 'table') process.stderr.write(`${cleanLines(text)}\n`)
     },
     /** Prints a failure: a sentence with its remedy, or one line of JSON. */
     failure(failure: Failure): void {
       const { kind, message, facts } = failure
       const exitCode = exitCodes[kind]
       if (format === 'json') {
-        process.stderr.write(`${JSON.stringify({ error: message, kind, exitCode, ...facts })}\n`)
+        process.stderr.write(`${printableJson({ error: message, kind, exitCode, ...facts })}\n`)
         return
       }
       const code = facts.code ? ` [${facts.code}]` : ''
       const lines = [`ats: ${message}${code}`, facts.remedy, facts.requestId && `Request id: ${facts.requestId}`]
-      process.stderr.write(`${lines.filter(Boolean).join('\n')}\n`)
+      const present = lines.filter(line => line !== undefined && line !== '')
+      process.stderr.write(`${present.map(line => clean(`${line}`)).join('\n')}\n`)
     },
   }
 }

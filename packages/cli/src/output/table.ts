@@ -1,3 +1,5 @@
+import { clean } from './clean.ts'
+
 /** The response of an operation, as JSON. */
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
 type JsonObject = { [name: string]: Json }
@@ -26,7 +28,7 @@ function flatten(value: JsonObject, prefix = ''): { lines: [string, string][]; l
   const lines: [string, string][] = []
   const lists: [string, JsonObject[]][] = []
   for (const [key, inner] of Object.entries(value)) {
-    const name = `${prefix}${key}`
+    const name = clean(`${prefix}${key}`)
     if (Array.isArray(inner) && inner.some(isObject)) lists.push([name, inner.filter(isObject)])
     else if (isObject(inner)) {
       const nested = flatten(inner, `${name}.`)
@@ -58,12 +60,11 @@ const isObject = (value: Json): value is JsonObject =>
 function cellOf(value: Json, name = ''): string {
   if (value === null) return '-'
   if (Array.isArray(value)) return value.map(item => cellOf(item)).join(', ') || '-'
-  if (typeof value === 'object') return JSON.stringify(value)
+  if (typeof value === 'object') return clean(JSON.stringify(value))
   if (isBaseUnits(name) && /^-?\d+$/.test(`${value}`)) return humanUsdc(BigInt(value as string))
   if (CALLDATA.test(`${value}`))
     return `${`${value}`.slice(0, 10)}… (${`${value}`.length / 2 - 1} bytes, whole with -o json)`
-  // A response may carry texts of strangers: control characters would move the cursor.
-  return `${value}`.replace(/\p{Cc}/gu, ' ')
+  return clean(`${value}`)
 }
 
 /** Fields with USDC in their name are in base units; usdcAmount alone is what a person asked for. */

@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AgentTradingError, type Submission } from '@agent-trading-service/client'
+import { z } from 'zod'
 import { Failure } from '../failure.ts'
 import { makePrivateFolder } from '../keys/private-mode.ts'
 
@@ -10,10 +11,29 @@ import { makePrivateFolder } from '../keys/private-mode.ts'
 const pendingFolder = (home: string) => join(home, 'pending')
 const pathOf = (home: string, digest: string) => join(pendingFolder(home), `${digest}.json`)
 
-export function storePending(home: string, submission: Submission): void {
+const schema = z.looseObject({
+  /** The service that the message was posted to; absent in files of earlier versions. */
+  url: z.string().optional(),
+  kind: z.string(),
+  method: z.enum(['POST', 'PUT']),
+  path: z.string().startsWith('/'),
+  body: z.record(z.string(), z.unknown()),
+  digest: z.string(),
+})
+
+/** A stored message, or the failure that says why its file cannot be read. */
+export type PendingMessage = { digest: string } & (
+  | { submission: Submission; url: string | undefined }
+  | { failure: Failure }
+)
+
+export function storePending(home: string, url: string, submission: Submission): void {
   makePrivateFolder(home)
   makePrivateFolder(pendingFolder(home))
-  writeFileSync(pathOf(home, submission.digest), `${JSON.stringify(submission)}\n`, { mode: 0o600 })
+  const path = pathOf(home, submission.digest)
+  const temporary = `${path}.${process.pid}`
+  writeFileSync(temporary, `${JSON.stringify({ ...submission, url })}\n`, { mode: 0o600 })
+  renameSync(temporary, path)
 }
 
 export function removePending(home: string, digest: string): void {
@@ -21,7 +41,7 @@ export function removePending(home: string, digest: string): void {
 }
 
 /** Returns the stored messages whose outcome is not known; with a digest, only that one. Throws `NOT_PENDING`. */
-export function listPending(home: string, digest?: string): Submission[] {
+export function listPending(home: string, digest?: string): PendingMessage[] {
   const folder = pendingFolder(home)
   const files = existsSync(folder) ? readdirSync(folder).filter(file => file.endsWith('.json')) : []
   const selected = files.filter(file => digest === undefined || file === `${digest.toLowerCase()}.json`)
@@ -30,7 +50,22 @@ export function listPending(home: string, digest?: string): Submission[] {
       code: 'NOT_PENDING',
       remedy: 'Run `ats resume` without a digest for all of them, or `ats intent` for one that the service knows.',
     })
-  return selected.map(file => JSON.parse(readFileSync(join(folder, file), 'utf8')) as Submission)
+  return selected.map(file => readPending(join(folder, file), file.slice(0, -'.json'.length)))
+}
+
+function readPending(path: string, digest: string): PendingMessage {
+  try {
+    const { url, ...submission } = schema.parse(JSON.parse(readFileSync(path, 'utf8')))
+    if (submission.digest === digest) return { digest, url, submission: submission as unknown as Submission }
+  } catch {
+    // Told below: the other messages go on.
+  }
+  const failure = new Failure('unknown', `The file ${path} is no stored message, so it was skipped.`, {
+    code: 'PENDING_DAMAGED',
+    remedy:
+      'Look the message up by its digest, which is the name of the file, with `ats intent`; then delete the file.',
+  })
+  return { digest, failure }
 }
 
 /** Tells whether an error says that the message was not executed, and will not be. */

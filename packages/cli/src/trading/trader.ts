@@ -72,7 +72,7 @@ export function createTrader({
       ...addressOf({ url, timeout }),
       account,
       pins: known,
-      onSubmission: submission => storePending(home, submission),
+      onSubmission: submission => storePending(home, url, submission),
       nonceStore: createNonceFiles(home),
       ...(rpc !== undefined && { rpcUrl: rpc }),
     })
