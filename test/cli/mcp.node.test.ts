@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { formatUnits } from 'viem'
 import { generatePrivateKey } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest'
 import { ATS, type Ats, createAts } from '../support/ats.ts'
@@ -140,7 +141,9 @@ describe('with an agent', () => {
 
   it('does not ask with --yes, and enforces the limits file, which no tool can write', async () => {
     const path = join(ats.home, 'limits.json')
-    const limits = JSON.stringify({ perTradeUsdc: '20', perDayUsdc: '30', symbols: ['NVDA'] })
+    const { spentInLast24HoursUsdc: spent } = await ats.json(['limits'])
+    const perDayUsdc = formatUnits(BigInt(spent) + 30_000_000n, 6)
+    const limits = JSON.stringify({ perTradeUsdc: '20', perDayUsdc, symbols: ['NVDA'] })
     writeFileSync(path, limits, { mode: 0o600 })
     const { client, call } = await start([...allowed(), '--yes'])
     const within = await call('trade', { symbol: 'NVDA', usdcAmount: '20' })

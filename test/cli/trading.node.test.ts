@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { formatUnits } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { storePending } from '../../packages/cli/src/trading/pending.ts'
@@ -159,12 +160,14 @@ describe('the limits file', () => {
   })
 
   it('counts what was bought within a day, and lets the agent sell', async () => {
-    withLimits({ perDayUsdc: '25.50' })
+    const { spentInLast24HoursUsdc: spent } = await ats.json(['limits'])
+    const perDay = BigInt(spent) + 25_500_000n
+    withLimits({ perDayUsdc: formatUnits(perDay, 6) })
     const opened = await ats.json(['open', 'NVDA', '20'])
     const refused = await ats.failure(['add', opened.positionId, '6'])
     expect(refused).toMatchObject({ exit: 4, details: { limit: 'perDayUsdc' } })
     await ats.json(['add', opened.positionId, '5.5'])
-    expect(await ats.json(['limits'])).toMatchObject({ spentInLast24HoursUsdc: '25500000', leftUsdc: '0' })
+    expect(await ats.json(['limits'])).toMatchObject({ spentInLast24HoursUsdc: `${perDay}`, leftUsdc: '0' })
     await ats.json(['close', opened.positionId])
   })
 
