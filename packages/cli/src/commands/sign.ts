@@ -1,6 +1,6 @@
 import { createClient, formatUsdc, signingTypes } from '@agent-trading-service/client'
 import { type Command, Option } from 'commander'
-import type { Hex } from 'viem'
+import { createPublicClient, type Hex, http } from 'viem'
 import { Failure } from '../failure.ts'
 import { homeFolder } from '../keys/key-folder.ts'
 import { openSigner } from '../keys/signer.ts'
@@ -14,7 +14,7 @@ import { parseSignable, ROUTER_TYPES, type Signable } from '../trading/signable.
 import { createServiceCommand, keyOption, passwordFileOption, type SigningOptions } from './options.ts'
 import { readJsonFromStdin } from './read-stdin.ts'
 
-type SignOptions = SigningOptions & { type?: string }
+type SignOptions = SigningOptions & { type?: string; rpc?: string }
 
 /** `ats sign`: signs the typed data of a quote and prints the body to post, for use with curl. */
 export function signCommand(): Command {
@@ -31,11 +31,12 @@ export function signCommand(): Command {
         Object.keys(signingTypes).filter(type => !(ROUTER_TYPES as readonly string[]).includes(type)),
       ),
     )
+    .option('--rpc <url>', 'node whose clock bounds the deadline, instead of the clock of this machine')
     .option('-y, --yes', 'do not ask before signing')
     .action(sign)
 }
 
-async function sign({ url, type, yes, ...options }: SignOptions): Promise<void> {
+async function sign({ url, type, rpc, yes, ...options }: SignOptions): Promise<void> {
   const home = homeFolder()
   const quote = await readJsonFromStdin('a quote with typedData')
   const { typedData, body, code, error, digest } = quote
@@ -44,7 +45,11 @@ async function sign({ url, type, yes, ...options }: SignOptions): Promise<void> 
       code: typeof code === 'string' ? code : 'INPUT_INVALID',
       remedy: 'Request the quote with every field, such as symbol and usdcAmount, so that it has typedData.',
     })
-  const client = createClient({ ...addressOf({ url, timeout: options.timeout }), nonceStore: createNonceFiles(home) })
+  const client = createClient({
+    ...addressOf({ url, timeout: options.timeout }),
+    nonceStore: createNonceFiles(home),
+    ...(rpc !== undefined && { rpcUrl: rpc }),
+  })
   const signable = parseSignable(typedData, await pinsOf(home, url, client))
   if (digest !== undefined && digest !== signable.digest)
     throw new Failure('mismatch', `The quote has the digest ${digest}; its typed data has ${signable.digest}.`, {
@@ -52,7 +57,7 @@ async function sign({ url, type, yes, ...options }: SignOptions): Promise<void> 
       remedy: 'Do not sign this: quote and typed data differ.',
     })
   assertAskedFor(signable, type)
-  assertDeadline(signable)
+  assertDeadline(signable, rpc === undefined ? Math.floor(Date.now() / 1000) : await chainTime(rpc))
   assertBodyMatches(signable, body, await tokenOf(client, body))
   const signer = openSigner(home, options)
   const plan = await planOf(client, signable, signer.address, async () =>
@@ -83,6 +88,12 @@ async function planOf(reads: Reader, signable: Signable, signer: Hex, send: Plan
     ...(usdc !== undefined && { purchase: { usdc: BigInt(`${usdc}`), symbol } }),
     send,
   }
+}
+
+/** Returns the time of a chain's newest block, in Unix seconds. */
+async function chainTime(rpc: string): Promise<number> {
+  const { timestamp } = await createPublicClient({ transport: http(rpc) }).getBlock()
+  return Number(timestamp)
 }
 
 /** Returns the token of the symbol in a body. */

@@ -18,8 +18,8 @@ export function assertAskedFor({ primaryType }: Signable, type: string | undefin
   )
 }
 
-/** Throws unless the deadline is near. */
-export function assertDeadline({ message }: Signable, now = Math.floor(Date.now() / 1000)): void {
+/** Throws unless the deadline is near. `now` is in Unix seconds. */
+export function assertDeadline({ message }: Signable, now: number): void {
   const { deadline } = message
   if (/^\d{1,15}$/.test(`${deadline}`) && Number(deadline) <= now + MAX_DEADLINE_SECONDS) return
   throw refuse(
