@@ -185,7 +185,7 @@ it('every refusal has the same header fields, also if the first one is for a pag
   expect(names[2]).toEqual(names[0])
 })
 
-it('an escaped path counts as the path itself, and what is no operation counts as a read', async () => {
+it('a path with escaped characters counts like the same path without them, and an unknown path counts as a read', async () => {
   const client = from('192.0.2.41', appWith({ RATE_LIMIT_READS: '5' }))
   const statusOf = async (path: string, method = 'GET') => {
     const response = await request(path, { method }, client)

@@ -73,6 +73,8 @@ export function createClient(options: ClientOptions) {
     /** Posts a signed message again and returns its outcome. It is never executed twice. */
     resume: <Receipt = Record<string, unknown>>(submission: Submission, payer?: Payer) =>
       submitAndRemember<Receipt>(context, submission, payer),
+    /** Returns the time that deadlines are compared with, in Unix seconds: that of the chain if `rpcUrl` is given. */
+    now: () => deployment.now(),
     /** Takes the nonce of a trade that is signed here and posted by another program. */
     takeNonce: (trade: SignedElsewhere) => takeNonce(context, trade),
     /** Iterates over events, and resumes by id after a dropped connection. */

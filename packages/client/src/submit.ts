@@ -91,22 +91,22 @@ async function lookUp<Receipt>(http: Http, { digest, kind }: Submission): Promis
 
 /** Whether the service says that a message, which was executed once, is not on the chain any more and will not be again. */
 export async function isVoid(http: Http, digest: Hex): Promise<boolean> {
-  try {
-    const { state } = await http.get<Intent>(fillPath('/intents/{digest}', { digest }))
-    return state === 'rejected' || state === 'reverted'
-  } catch (error) {
-    if (error instanceof NotFoundError) return true
-    throw error
-  }
+  const state = await stateOf(http, digest)
+  return state === undefined || state === 'rejected' || state === 'reverted'
 }
 
 /** Whether the service says that a message is executed, whoever posted it. */
 export async function isExecuted(http: Http, digest: Hex): Promise<boolean> {
+  const state = await stateOf(http, digest)
+  return state === 'mined' || state === 'final'
+}
+
+/** Returns what the service says of a message; undefined if it does not know it. */
+async function stateOf(http: Http, digest: Hex): Promise<Intent['state'] | undefined> {
   try {
-    const { state } = await http.get<Intent>(fillPath('/intents/{digest}', { digest }))
-    return state === 'mined' || state === 'final'
+    return (await http.get<Intent>(fillPath('/intents/{digest}', { digest }))).state
   } catch (error) {
-    if (error instanceof NotFoundError) return false
+    if (error instanceof NotFoundError) return undefined
     throw error
   }
 }

@@ -1,10 +1,11 @@
 import { createClient, formatUsdc, signingTypes } from '@agent-trading-service/client'
 import { type Command, Option } from 'commander'
-import { createPublicClient, type Hex, http } from 'viem'
+import type { Hex } from 'viem'
 import { Failure } from '../failure.ts'
 import { homeFolder } from '../keys/key-folder.ts'
 import { openSigner } from '../keys/signer.ts'
 import { askOnTerminal } from '../output/ask.ts'
+import { cleanLines, printableJson } from '../output/clean.ts'
 import { assertAskedFor, assertBodyMatches, assertDeadline } from '../trading/assert-signable.ts'
 import { addressOf, type Reader } from '../trading/create-reader.ts'
 import { createNonceFiles } from '../trading/nonce-files.ts'
@@ -57,20 +58,20 @@ async function sign({ url, type, rpc, yes, ...options }: SignOptions): Promise<v
       remedy: 'Do not sign this: quote and typed data differ.',
     })
   assertAskedFor(signable, type)
-  assertDeadline(signable, rpc === undefined ? Math.floor(Date.now() / 1000) : await chainTime(rpc))
+  assertDeadline(signable, await client.now())
   assertBodyMatches(signable, body, await tokenOf(client, body))
   const signer = openSigner(home, options)
   const plan = await planOf(client, signable, signer.address, async () =>
     (await signer.unlock()).signTypedData(signable.definition),
   )
   assertAllowed(home, plan)
-  process.stderr.write(`${describePlan(plan)}\n`)
+  process.stderr.write(`${cleanLines(describePlan(plan))}\n`)
   if (!yes) await askOnTerminal('Sign?')
   await signer.unlock()
   // An owner's message says what shall be, so that a second one does nothing more: only trades take their nonce.
   if (ROUTER_TYPES.includes(signable.primaryType)) await client.takeNonce(signable)
   const signature = await carryOut(home, plan)
-  process.stdout.write(`${JSON.stringify({ ...(body as object), signature })}\n`)
+  process.stdout.write(`${printableJson({ ...(body as object), signature })}\n`)
 }
 
 async function planOf(reads: Reader, signable: Signable, signer: Hex, send: Plan['send']): Promise<Plan> {
@@ -88,12 +89,6 @@ async function planOf(reads: Reader, signable: Signable, signer: Hex, send: Plan
     ...(usdc !== undefined && { purchase: { usdc: BigInt(`${usdc}`), symbol } }),
     send,
   }
-}
-
-/** Returns the time of a chain's newest block, in Unix seconds. */
-async function chainTime(rpc: string): Promise<number> {
-  const { timestamp } = await createPublicClient({ transport: http(rpc) }).getBlock()
-  return Number(timestamp)
 }
 
 /** Returns the token of the symbol in a body. */
