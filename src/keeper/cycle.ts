@@ -76,12 +76,12 @@ export function createCycle({
     const passes = [await evaluate(watched, now)]
     // A cursor moves once the rows are stored: what a cycle that fails has read is read again.
     store.advanceCursor(watched.cursor)
-    if (swept !== undefined) store.advanceSweep(swept)
-    sweptAt = now
     await recordMarkets(watched)
     const { positionIds, changes } = await reachedBy(watched, differing)
     if (positionIds.length > 0)
       passes.push(await evaluate(await readEntries(entriesOf(positionIds), { positionIds }), now))
+    if (swept !== undefined) store.advanceSweep(swept)
+    sweptAt = now
     if (changes) {
       const read = passes.map(({ watched }) => watched.oldestBlock).reduce((oldest, at) => (at < oldest ? at : oldest))
       handled = new Map([...changes].filter(([, { blockNumber }]) => blockNumber <= read))
