@@ -88,6 +88,7 @@ export function createClaimDecider({
       if (block === undefined) return { kind: 'unavailable' }
       const verification = await facilitator.verify(payment, requirements)
       if (verification.kind !== 'valid') return verification
+      settlement.deleteRefused(block.timestamp)
       store.begin(payment, registration, { requirements, block })
     } finally {
       verifying.delete(key)

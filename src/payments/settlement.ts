@@ -17,6 +17,8 @@ const REFUSED_LOOKUP_MS = 3_600_000
 const MAX_REFUSED_LOOKUPS = 50
 /** An authorization counts as expired only this long after its expiry, because a node may lag behind. */
 const EXPIRY_MARGIN_SECONDS = 60n
+/** How long a refused payment is kept, after its refusal and after its expiry, in seconds: it may still be looked up. */
+const RETENTION_SECONDS = Number(EXPIRY_MARGIN_SECONDS) + REFUSED_LOOKUP_MS / 1_000
 
 /** Settles recorded payments and finds out from the chain what became of them. */
 export function createSettlement({ store, relayer }: { store: LedgerStore; relayer: () => Executor }) {
@@ -31,7 +33,7 @@ export function createSettlement({ store, relayer }: { store: LedgerStore; relay
     | { kind: 'unavailable' }
     | { kind: 'throttled'; throttle: Throttle }
   > {
-    const result = await facilitatorOf(network).settle(entry, entry.requirements)
+    const result = await settleOver(network, entry)
     if (result.kind === 'settled') {
       store.markSettled(entry, result.transaction)
       return { kind: 'settled' }
@@ -62,7 +64,7 @@ export function createSettlement({ store, relayer }: { store: LedgerStore; relay
     if (block === undefined) return 'pending'
     if (block.timestamp >= entry.validBefore + EXPIRY_MARGIN_SECONDS) return expire(entry, network)
     if (block.timestamp >= entry.validBefore) return 'pending'
-    const result = await facilitatorOf(network).settle(entry, entry.requirements)
+    const result = await settleOver(network, entry)
     const transaction = result.kind === 'settled' ? result.transaction : await lookUpOne(entry, network)
     if (transaction !== undefined && transaction !== 'unknown') {
       store.markSettled(entry, transaction)
@@ -120,12 +122,29 @@ export function createSettlement({ store, relayer }: { store: LedgerStore; relay
     }
   }
 
+  /**
+   * Deletes refused payments that cannot settle any more and are not looked up again. `chainTime` (Unix seconds) counts only
+   * up to our own clock, because a node may be wrong about it.
+   */
+  function deleteRefused(chainTime: bigint) {
+    const now = Math.floor(Date.now() / 1_000)
+    store.deleteRefused({
+      endedBefore: Math.min(Number(chainTime), now) - RETENTION_SECONDS,
+      refusedBefore: 1_000 * (now - RETENTION_SECONDS),
+    })
+  }
+
+  function settleOver(network: FeeNetwork, { payload, ...payment }: LedgerEntry) {
+    if (payload === undefined) throw new Error('A payment that is not settling has no payload')
+    return facilitatorOf(network).settle({ ...payment, payload }, payment.requirements)
+  }
+
   const facilitatorOf = (network: FeeNetwork): Facilitator =>
     network.facilitatorUrl === undefined
       ? selfHostedFacilitator(transportOf(network), relayer(), store.hasPaid)
       : hostedFacilitator(network.facilitatorUrl, network.facilitatorTimeoutMs)
 
-  return { settle, resume, findLate, facilitatorOf }
+  return { settle, resume, findLate, deleteRefused, facilitatorOf }
 }
 
 const toExpectedTransfer = (entry: LedgerEntry) => ({

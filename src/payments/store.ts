@@ -13,7 +13,9 @@ export type PaymentState = 'settling' | 'refused' | 'settled' | 'spent'
 export type PaidRegistration = { signer: Address; digest: Hex; nonce: bigint }
 
 /** A recorded payment. */
-export type LedgerEntry = Payment & {
+export type LedgerEntry = Omit<Payment, 'payload'> & {
+  /** Kept only while the payment is settling. */
+  payload: PaymentPayload | undefined
   state: PaymentState
   signer: Address
   /** The registration that holds a settled payment, and since when (milliseconds). */
@@ -39,12 +41,16 @@ const SCHEMA = `
   CREATE UNIQUE INDEX IF NOT EXISTS payment_open ON payment (signer) WHERE state IN ('settling', 'settled');
   CREATE INDEX IF NOT EXISTS payment_registration ON payment (digest);
   CREATE INDEX IF NOT EXISTS payment_refused ON payment (signer, updated_at) WHERE state = 'refused';
+  CREATE INDEX IF NOT EXISTS payment_ended ON payment (CAST(valid_before AS INTEGER), updated_at) WHERE state = 'refused';
 `
 
 type LedgerRow = Record<string, SqlStorageValue>
 type PaymentKey = Pick<Payment, 'payer' | 'nonce'>
 
-/** Opens the ledger's table. Rows are never deleted. A signer has at most one payment that is settling or settled. */
+/** The most rows that one call deletes. A new payment adds at most one row, so this outpaces them. */
+const MAX_DELETED = 50
+
+/** Opens the ledger's table. Only refused payments are deleted. A signer has at most one payment that is settling or settled. */
 export function openLedgerStore(sql: SqlStorage) {
   sql.exec(SCHEMA)
   const select = (query: string, ...bindings: SqlStorageValue[]): LedgerEntry[] =>
@@ -96,7 +102,7 @@ export function openLedgerStore(sql: SqlStorage) {
 
     markSettled({ payer, nonce }: PaymentKey, transaction: Hex) {
       sql.exec(
-        `UPDATE payment SET state = 'settled', "transaction" = ?, updated_at = ? WHERE payer = ? AND nonce = ?`,
+        `UPDATE payment SET state = 'settled', payload = '', "transaction" = ?, updated_at = ? WHERE payer = ? AND nonce = ?`,
         transaction,
         Date.now(),
         payer,
@@ -106,10 +112,25 @@ export function openLedgerStore(sql: SqlStorage) {
 
     markRefused({ payer, nonce }: PaymentKey) {
       sql.exec(
-        `UPDATE payment SET state = 'refused', digest = NULL, updated_at = ? WHERE payer = ? AND nonce = ?`,
+        `UPDATE payment SET state = 'refused', payload = '', digest = NULL, updated_at = ? WHERE payer = ? AND nonce = ?`,
         Date.now(),
         payer,
         nonce,
+      )
+    },
+
+    /**
+     * Deletes the next payments that were refused before `refusedBefore` (milliseconds) and whose validity ended before
+     * `endedBefore` (Unix seconds).
+     */
+    deleteRefused({ endedBefore, refusedBefore }: { endedBefore: number; refusedBefore: number }) {
+      sql.exec(
+        `DELETE FROM payment WHERE (payer, nonce) IN (
+           SELECT payer, nonce FROM payment INDEXED BY payment_ended
+           WHERE state = 'refused' AND CAST(valid_before AS INTEGER) < ? AND updated_at < ? LIMIT ${MAX_DELETED}
+         )`,
+        endedBefore,
+        refusedBefore,
       )
     },
 
@@ -146,7 +167,7 @@ const toEntry = (row: LedgerRow): LedgerEntry => ({
   payer: row.payer as Address,
   nonce: row.nonce as Hex,
   validBefore: BigInt(row.valid_before as string),
-  payload: JSON.parse(row.payload as string) as PaymentPayload,
+  payload: row.payload === '' ? undefined : (JSON.parse(row.payload as string) as PaymentPayload),
   state: row.state as PaymentState,
   signer: row.signer as Address,
   digest: row.digest as Hex | null,

@@ -165,3 +165,64 @@ describe('each registration is paid for exactly once', () => {
     })
   })
 })
+
+/** Adds refused payments of a signer to the ledger. Times are seconds before now. */
+const addRefused = (signer: string, payments: { nonce: string; expiredAgo: number; refusedAgo: number }[]) =>
+  runInDurableObject(ledgerObject(), (_, { storage }) => {
+    const now = Math.floor(Date.now() / 1000)
+    for (const { nonce, expiredAgo, refusedAgo } of payments)
+      storage.sql.exec(
+        `INSERT INTO payment VALUES ('0x01', ?, 'refused', ?, NULL, '0', 0, ?, '{}', '{}', '0', '0', NULL, ?)`,
+        nonce,
+        signer,
+        `${now - expiredAgo}`,
+        1_000 * (now - refusedAgo),
+      )
+  })
+const rowsOf = (signer: string) =>
+  runInDurableObject(ledgerObject(), (_, { storage }) =>
+    storage.sql.exec('SELECT nonce, state, payload FROM payment WHERE signer = ? ORDER BY nonce', signer).toArray(),
+  )
+
+describe('the ledger', () => {
+  const HOUR = 3_600
+
+  test('deletes refused payments an hour after their authorization ended, and no others', async () => {
+    const stranger = newAccount().address
+    await addRefused(stranger, [
+      { nonce: 'ended', expiredAgo: HOUR + 600, refusedAgo: 2 * HOUR },
+      { nonce: 'ended a moment ago', expiredAgo: HOUR + 30, refusedAgo: 2 * HOUR },
+      { nonce: 'refused a moment ago', expiredAgo: 2 * HOUR, refusedAgo: HOUR - 30 },
+      { nonce: 'valid', expiredAgo: -30, refusedAgo: 3 * HOUR },
+    ])
+    expect((await register(await registrationOf(newAccount()), payingAs(await fundedPayer()))).status).toBe(201)
+    const left = await rowsOf(stranger)
+    expect(left.map(({ nonce }) => nonce)).toEqual(['ended a moment ago', 'refused a moment ago', 'valid'])
+  })
+
+  test('deletes a bounded number of payments with each new one', async () => {
+    const stranger = newAccount().address
+    const payments = Array.from({ length: 60 }, (_, n) => ({
+      nonce: `${n}`,
+      expiredAgo: 3 * HOUR,
+      refusedAgo: 3 * HOUR,
+    }))
+    await addRefused(stranger, payments)
+    const left = []
+    for (let count = 0; count < 2; count++) {
+      expect((await register(await registrationOf(newAccount()), payingAs(await fundedPayer()))).status).toBe(201)
+      left.push((await rowsOf(stranger)).length)
+    }
+    expect(left).toEqual([10, 0])
+  })
+
+  test('keeps the payload of a payment only until it is settled or refused', async () => {
+    const agent = newAccount()
+    expect((await register(await registrationOf(agent), payingAs(await fundedPayer()))).status).toBe(201)
+    await setFacilitator({ settle: 'refuse' })
+    expect((await register(await registrationOf(agent), payingAs(await fundedPayer(), hosted))).status).toBe(402)
+    const rows = await rowsOf(agent.address)
+    expect(rows.map(({ state }) => state).sort()).toEqual(['refused', 'spent'])
+    expect(rows.map(({ payload }) => payload)).toEqual(['', ''])
+  })
+})
