@@ -64,38 +64,51 @@ export function createCycle({
   const sender = createExitSender({ chain, executor, store })
 
   /**
-   * Runs one cycle. Returns a promise that resolves once its exits are recorded, which may take several blocks. Throws
-   * CHAIN_UNREACHABLE.
+   * Runs one cycle. Returns a promise that resolves once its exits are recorded, which may take several blocks, and the
+   * `failure` of its second pass, which does not stop the exits of the first. Throws CHAIN_UNREACHABLE.
    */
-  async function run(): Promise<{ outcomes: Promise<unknown> }> {
+  async function run(): Promise<{ outcomes: Promise<unknown>; failure?: unknown }> {
     const now = Date.now()
     await Promise.all(store.batches().map(batch => sender.resume(batch).catch(logUnexpected)))
     const previous = store.lastCycle()
-    const { watched, differing, swept } = await readWatched(now, previous)
-    const since = BigInt(previous?.blockNumber ?? watched.block.number)
-    const passes = [await evaluate(watched, now)]
+    const read = await readWatched(now, previous)
+    const { watched } = read
+    const first = await evaluate(watched, now)
     // A cursor moves once the rows are stored: what a cycle that fails has read is read again.
     store.advanceCursor(watched.cursor)
-    await recordMarkets(watched)
-    const { positionIds, changes } = await reachedBy(watched, differing)
-    if (positionIds.length > 0)
-      passes.push(await evaluate(await readEntries(entriesOf(positionIds), { positionIds }), now))
-    if (swept !== undefined) store.advanceSweep(swept)
-    sweptAt = now
-    if (changes) {
-      const read = passes.map(({ watched }) => watched.oldestBlock).reduce((oldest, at) => (at < oldest ? at : oldest))
-      handled = new Map([...changes].filter(([, { blockNumber }]) => blockNumber <= read))
-      store.advanceEventCursor(watched.block.number)
-    }
-    store.prune(now)
+    const second = await readAndEvaluateRest(read, now).catch((failure: unknown) => ({ failure }))
+    const isComplete = !('failure' in second)
+    if (isComplete) store.prune(now)
 
+    const since = BigInt(previous?.blockNumber ?? watched.block.number)
     const isCheckDue = now >= recentCheckedAt + RECENT_CHECK_INTERVAL_MS
     if (isCheckDue) recentCheckedAt = now
-    const exits = passes.flatMap(({ watched, due, unattributed, recent }) => [
+    const exits = [first, ...(isComplete ? second.passes : [])].flatMap(({ watched, due, unattributed, recent }) => [
       attributeExits({ chain, executor, store }, { unattributed, recent: isCheckDue ? recent : [], watched, since }),
       ...batchesOf(due).map(batch => sender.fire(batch, watched)),
     ])
-    return { outcomes: Promise.all(exits) }
+    return { outcomes: Promise.all(exits), ...(!isComplete && second) }
+  }
+
+  /** Makes the second pass, over the positions that the first one shows to have changed, and moves the cursors. */
+  async function readAndEvaluateRest({ watched, differing, swept }: FirstRead, now: number) {
+    await recordMarkets(watched)
+    const { positionIds, lastOfMarkets, changes } = await reachedBy(watched, differing)
+    const passes =
+      positionIds.length === 0 ? [] : [await evaluate(await readEntries(entriesOf(positionIds), { positionIds }), now)]
+    if (swept !== undefined) store.advanceSweep(swept)
+    sweptAt = now
+    store.advanceTurns()
+    for (const [market, last] of lastOfMarkets) lastReached.set(market, last)
+    if (changes) {
+      const oldest = passes.reduce(
+        (oldest, { watched: { oldestBlock } }) => (oldestBlock < oldest ? oldestBlock : oldest),
+        watched.oldestBlock,
+      )
+      handled = new Map([...changes].filter(([, { blockNumber }]) => blockNumber <= oldest))
+      store.advanceEventCursor(watched.block.number)
+    }
+    return { passes }
   }
 
   /**
@@ -103,7 +116,7 @@ export function createCycle({
    * the next positions of the sweeps or their fingerprints. Also returns the positions whose row differs from the chain.
    * Clears the store first if the chain was replaced.
    */
-  async function readWatched(now: number, previous: LastCycle | undefined) {
+  async function readWatched(now: number, previous: LastCycle | undefined): Promise<FirstRead> {
     const elapsed = sweptAt === 0 ? 0 : now - sweptAt
     const closedLimit = Math.min(CLOSED_PER_SECOND * Math.max(1, Math.ceil(elapsed / 1_000)), MAX_CLOSED_COMPARED)
     const read = async () => {
@@ -165,15 +178,19 @@ export function createCycle({
   /**
    * Returns the positions that were not read although a price reaches their trigger, an event since the previous cycle
    * names them, or their row differs from the chain. While each cycle reads all open positions, only closed ones can differ.
-   * `changes` are those of the events; undefined if the node did not return them.
+   * `changes` are those of the events; undefined if the node did not return them. `lastOfMarkets` are the last ones that a
+   * price reaches.
    */
   async function reachedBy(watched: ReadEntries, differing: readonly bigint[]) {
     const read = new Set([...watched.readBefore.keys(), ...watched.positions.map(({ positionId }) => positionId)])
     const isUnread = (positionId: bigint) => !read.has(positionId)
-    if (store.openCount() <= MAX_READ_WHOLE) return { positionIds: differing.filter(isUnread), changes: NO_CHANGES }
+    if (store.openCount() <= MAX_READ_WHOLE)
+      return { positionIds: differing.filter(isUnread), lastOfMarkets: [], changes: NO_CHANGES }
 
     const maxReached = MAX_REACHED + store.batches().flatMap(({ positionIds }) => positionIds).length
-    const reached = new Set(reachedByPrice(watched, maxReached))
+    const ofMarkets = reachedByPrice(watched, maxReached)
+    const reached = new Set(ofMarkets.flatMap(({ positionIds }) => positionIds))
+    const lastOfMarkets = ofMarkets.map(({ key, positionIds }) => [key, positionIds.at(-1) ?? 0n] as const)
     const { block, ownerControls } = watched
     const from = [store.eventCursor() - EVENT_OVERLAP_BLOCKS, block.number - MAX_EVENT_BLOCKS, 0n]
     const fromBlock = from.reduce((highest, number) => (number > highest ? number : highest))
@@ -184,11 +201,11 @@ export function createCycle({
       for (const positionId of kind === 'position' ? [id] : store.openOfAgent(id)) reached.add(positionId)
     for (const positionId of differing) reached.add(positionId)
     // After a pause the events may name more positions than a cycle can read: the sweep finds the others.
-    return { positionIds: [...reached].filter(isUnread).slice(0, maxReached + MAX_CHANGED), changes }
+    return { positionIds: [...reached].filter(isUnread).slice(0, maxReached + MAX_CHANGED), lastOfMarkets, changes }
   }
 
   /** Returns up to `max` positions whose triggers the prices reach: of each market the next ones, in equal shares. */
-  function reachedByPrice({ marketOf }: WatchedPositions, max: number): bigint[] {
+  function reachedByPrice({ marketOf }: WatchedPositions, max: number) {
     const queues = store.markets().flatMap(market => {
       const { quote } = marketOf(market)
       const key = marketKey(market)
@@ -197,13 +214,12 @@ export function createCycle({
     })
     // What a market with few leaves of its share goes to those with more.
     queues.sort((one, other) => one.positionIds.length - other.positionIds.length)
-    const reached: bigint[] = []
-    for (const [index, { key, positionIds }] of queues.entries()) {
-      const share = positionIds.slice(0, Math.ceil((max - reached.length) / (queues.length - index)))
-      lastReached.set(key, share.at(-1) ?? 0n)
-      reached.push(...share)
-    }
-    return reached
+    let left = max
+    return queues.map(({ key, positionIds }, index) => {
+      const share = positionIds.slice(0, Math.ceil(left / (queues.length - index)))
+      left -= share.length
+      return { key, positionIds: share }
+    })
   }
 
   /**
@@ -293,6 +309,9 @@ export function createCycle({
 
 /** Read positions, with their entries from before the read. */
 type ReadEntries = WatchedPositions & { readBefore: ReadonlyMap<bigint, KeeperEntry> }
+
+/** What the first pass read: also the positions whose row differs from the chain, and the last one of the sweep. */
+type FirstRead = { watched: ReadEntries; differing: bigint[]; swept: bigint | undefined }
 
 /** Whether a position is still as it was when its row was stored. */
 const isAsOnChain = ({ positionId, fingerprint }: KeeperEntry, { fingerprints }: WatchedPositions): boolean =>

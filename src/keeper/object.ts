@@ -25,7 +25,7 @@ const MAX_BACKOFF_MS = 30_000
 export class KeeperObject extends DurableObject<Env> {
   readonly #store: KeeperStore
   #cycle: KeeperCycle | undefined
-  #running: Promise<{ outcomes: Promise<unknown> } | undefined> | undefined
+  #running: Promise<Awaited<ReturnType<KeeperCycle['run']>> | undefined> | undefined
   /** Resolves when the exits of all cycles so far are recorded. */
   #outcomes: Promise<void> = Promise.resolve()
   /** The number of cycles that failed in a row. */
@@ -49,6 +49,7 @@ export class KeeperObject extends DurableObject<Env> {
       const cycle = await this.#startCycle()
       // Exits in flight do not delay the next cycle.
       await withDeadline(Promise.resolve(cycle?.outcomes), nextAt, () => undefined)
+      if (cycle?.failure !== undefined) throw cycle.failure
       this.#failures = 0
       count('ats_keeper_cycles', { result: 'ok' })
     } catch (error) {
@@ -65,6 +66,7 @@ export class KeeperObject extends DurableObject<Env> {
   async runCycle(): Promise<void> {
     const cycle = await this.#startCycle()
     await withDeadline(Promise.all([cycle?.outcomes, this.#outcomes]), Date.now() + OUTCOME_TIMEOUT_MS, () => undefined)
+    if (cycle?.failure !== undefined) throw cycle.failure
   }
 
   #startCycle() {

@@ -105,10 +105,9 @@ export function openKeeperStore(sql: SqlStorage) {
 
   const countOpen = () => Number(rows('SELECT count(*) AS count FROM position WHERE closed_at IS NULL')[0]?.count ?? 0)
   let openCount = countOpen()
-  /** The last position that `watched` returned and that does not wait for a price. */
-  let lastWaiting = 0
-  /** The last closed position that `nextClosed` returned. */
-  let lastClosed = { at: 0, id: 0 }
+  /** The last position that does not wait for a price, and the last closed one: of those read, and of those returned. */
+  let lastRead = { waiting: 0, closed: { at: 0, id: 0 } }
+  let lastReturned = lastRead
   const isOpen = (positionId: number) =>
     rows('SELECT 1 FROM position WHERE id = ? AND closed_at IS NULL', positionId).length > 0
 
@@ -123,14 +122,14 @@ export function openKeeperStore(sql: SqlStorage) {
     /**
      * Returns the entries that a cycle reads whatever the prices are: those that are due or wait for another attempt
      * (in turns if there are many), and those that were executed or closed a moment ago. `at` is the chain's time in
-     * Unix seconds.
+     * Unix seconds. The next ones follow after `advanceTurns`.
      */
     watched(now: number, at: number): KeeperEntry[] {
       // The index is named because SQLite prefers that of closed_at, which would visit every open position.
       const waiting = `SELECT * FROM position INDEXED BY position_watched WHERE closed_at IS NULL AND watched_until = ${ALWAYS}`
-      const next = rows(`${waiting} AND id > ? ORDER BY id LIMIT ?`, lastWaiting, MAX_WATCHED)
-      const fromStart = rows(`${waiting} AND id <= ? ORDER BY id LIMIT ?`, lastWaiting, MAX_WATCHED - next.length)
-      lastWaiting = Number((fromStart.at(-1) ?? next.at(-1))?.id ?? 0)
+      const next = rows(`${waiting} AND id > ? ORDER BY id LIMIT ?`, lastRead.waiting, MAX_WATCHED)
+      const fromStart = rows(`${waiting} AND id <= ? ORDER BY id LIMIT ?`, lastRead.waiting, MAX_WATCHED - next.length)
+      lastReturned = { ...lastReturned, waiting: Number((fromStart.at(-1) ?? next.at(-1))?.id ?? 0) }
       const executed = rows(
         `SELECT * FROM position INDEXED BY position_watched
          WHERE closed_at IS NULL AND watched_until > ? AND watched_until < ${ALWAYS} ORDER BY watched_until DESC LIMIT ?`,
@@ -158,11 +157,11 @@ export function openKeeperStore(sql: SqlStorage) {
     },
     /**
      * Returns entries that closed in the six hours before the last cycle, oldest first, in turns. `at` is the time of that
-     * cycle in Unix seconds of the chain, because an outage may have been longer.
+     * cycle in Unix seconds of the chain, because an outage may have been longer. The next ones follow after `advanceTurns`.
      */
     nextClosed(now: number, at: number, limit: number): KeeperEntry[] {
       const since = Math.min(now, 1_000 * at) - CLOSED_SWEEP_MS
-      const from = lastClosed.at < since ? { at: since, id: 0 } : lastClosed
+      const from = lastRead.closed.at < since ? { at: since, id: 0 } : lastRead.closed
       const next = rows(
         'SELECT * FROM position WHERE closed_at >= ?1 AND (closed_at, id) > (?1, ?2) ORDER BY closed_at, id LIMIT ?3',
         from.at,
@@ -170,8 +169,12 @@ export function openKeeperStore(sql: SqlStorage) {
         limit,
       )
       const last = next.length < limit ? undefined : next.at(-1)
-      lastClosed = { at: Number(last?.closed_at ?? 0), id: Number(last?.id ?? 0) }
+      lastReturned = { ...lastReturned, closed: { at: Number(last?.closed_at ?? 0), id: Number(last?.id ?? 0) } }
       return next.map(toEntry)
+    },
+    /** Records that the entries that `watched` and `nextClosed` returned were read. */
+    advanceTurns() {
+      lastRead = lastReturned
     },
 
     /** Records where the sweep continues. At its end, deletes the markets without open positions. */

@@ -70,7 +70,13 @@ test('a keeper compares all positions that closed in the hours before its last c
     store.put(entryOf(2n, now - hours(7)))
     for (const id of [3n, 4n, 5n]) store.put(entryOf(id, now - hours(2)))
     store.put(entryOf(6n, now - hours(3)))
-    const next = (at: number) => store.nextClosed(now, at / 1_000, 3).map(({ positionId }) => positionId)
+    const peek = (at: number) => store.nextClosed(now, at / 1_000, 3).map(({ positionId }) => positionId)
+    const next = (at: number) => {
+      const positionIds = peek(at)
+      store.advanceTurns()
+      return positionIds
+    }
+    expect(peek(now)).toEqual([6n, 3n, 4n]) // and again if the read of these fails
     expect(next(now)).toEqual([6n, 3n, 4n])
     expect(next(now)).toEqual([5n])
     expect(next(now)).toEqual([6n, 3n, 4n])

@@ -146,6 +146,25 @@ describe('a keeper of many positions', () => {
     expect(await keeper().find(BigInt(positionId))).toBeDefined()
   })
 
+  it('fires the exits of its first pass although the second fails, which is made again in the next cycle', async () => {
+    const reached = await opened('-500:10000')
+    await keeper().runCycle()
+    const found = await opened('-500:10000')
+    await sql('DELETE FROM position WHERE id = ?', Number(found.positionId))
+    await sql(`UPDATE keeper SET value = ? WHERE name = 'cursor'`, `${Number(found.positionId) - 1}`)
+    await sql('UPDATE position SET fingerprint = NULL WHERE id = ?', Number(reached.positionId)) // it is stored again
+    await found.moveTo(0.94)
+    await sql(
+      `CREATE TRIGGER full BEFORE INSERT ON position WHEN NEW.id = ${reached.positionId}
+       BEGIN SELECT RAISE(ABORT, 'the disk is full'); END`,
+    )
+    await expect(runInDurableObject(keeper(), instance => instance.runCycle())).rejects.toThrow('the disk is full')
+    await sql('DROP TRIGGER full')
+    expect(await lastOutcome(found.trader, found.positionId)).toMatchObject(executed)
+    await keeper().runCycle()
+    expect(await lastOutcome(reached.trader, reached.positionId)).toMatchObject(executed)
+  })
+
   it('fires the next rule of a position at once, however many others were sold a moment ago', async () => {
     const { trader, positionId, moveTo } = await opened('-500:5000,-900:10000')
     await moveTo(0.949)
