@@ -42,6 +42,8 @@ export class WebhooksObject extends DurableObject<Env> {
   readonly #config = parseConfig({ ...this.env })
   readonly #chainId: string
   readonly #agentId: number
+  /** Settles once the log has the number of webhooks. */
+  #counted: Promise<unknown> = Promise.resolve()
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
@@ -60,18 +62,18 @@ export class WebhooksObject extends DurableObject<Env> {
   }
 
   /** Creates a webhook for the events that follow. Its id is the digest of the message, so a repetition creates nothing. */
-  async create(creation: WebhookCreation): Promise<WebhookResult> {
+  create(creation: WebhookCreation): Promise<WebhookResult> {
+    return this.#inTurn(() => this.#create(creation))
+  }
+
+  async #create(creation: WebhookCreation): Promise<WebhookResult> {
     const { maxWebhooks, maxWebhooksPerAgent } = this.#settings()
-    const early = this.#repeatedOrRefused(creation)
-    if (early) return early
+    const known = this.#repeatedOrRefused(creation)
+    if (known) return known
     const count = this.#store.list().length
     if (count >= maxWebhooksPerAgent) return { kind: 'tooMany', max: maxWebhooksPerAgent }
     const cursor = await this.#log().setWebhookCount(this.#agentId, count + 1, maxWebhooks)
     if (cursor === undefined) return { kind: 'deploymentIsFull' }
-    // Other messages may have been executed meanwhile, also the same one.
-    const late = this.#repeatedOrRefused(creation)
-    if (late) return late
-    if (this.#store.list().length >= maxWebhooksPerAgent) return { kind: 'tooMany', max: maxWebhooksPerAgent }
     const { digest, url, eventTypes, party } = creation
     const webhook: StoredWebhook = {
       id: digest,
@@ -151,7 +153,7 @@ export class WebhooksObject extends DurableObject<Env> {
       }
       case 'delete': {
         this.#store.delete(id)
-        await this.#log().setWebhookCount(this.#agentId, this.#store.list().length, this.#settings().maxWebhooks)
+        await this.#inTurn(() => this.#sendCount())
         return deleted(webhook)
       }
     }
@@ -204,11 +206,20 @@ export class WebhooksObject extends DurableObject<Env> {
   /** Asks for notices and reads the log, because an event log that was lost does not know who has webhooks. */
   async #renewNotices(): Promise<void> {
     try {
-      await this.#log().setWebhookCount(this.#agentId, this.#store.list().length, Number.POSITIVE_INFINITY)
+      await this.#inTurn(() => this.#sendCount())
       this.#delivery.wakeAll()
     } catch (error) {
       logFailure('webhook log unreadable', error) // tried again with the next renewal
     }
+  }
+
+  #sendCount = () => this.#log().setWebhookCount(this.#agentId, this.#store.list().length, Number.POSITIVE_INFINITY)
+
+  /** Runs what tells the log a number of webhooks, one after the other: it must end with the one that was counted last. */
+  #inTurn<Result>(run: () => Promise<Result>): Promise<Result> {
+    const result = this.#counted.then(run)
+    this.#counted = result.catch(() => {})
+    return result
   }
 
   async #schedule() {

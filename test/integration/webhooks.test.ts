@@ -255,6 +255,22 @@ describe('a webhook whose event log was lost', () => {
   })
 })
 
+describe('a webhook that is created next to the deletion of the last other one', () => {
+  it('gets its first event at once', async () => {
+    const { own, webhookId } = await newWebhook('last.hooks.example', { eventTypes: 'trade' })
+    const object = objectOf(own)
+    const message = { deadline: 9_999_999_999, chainTime: 0, party: 'owner' } as const
+    const creation = { ...message, digest: '0x0a', url: 'https://next.hooks.example/events', eventTypes: ['trade'] }
+    const results = await Promise.all([
+      object.create(creation),
+      object.change({ ...message, digest: '0x0b', webhookId, action: 'delete' }),
+    ])
+    expect(results.map(({ kind }) => kind)).toEqual(['done', 'done'])
+    await openPosition(own, { symbol: 'NVDA', usdcAmount: '100' })
+    await reaches('next.hooks.example', 'trade')
+  })
+})
+
 describe('a creation is refused', () => {
   it('while the deployment has as many webhooks as it may have', async () => {
     const others = 999_999
