@@ -46,12 +46,13 @@ export function createIndexPublisher({
 
   function publishReorgs(reorgs: readonly IndexReorg[]) {
     for (const reorg of reorgs) {
+      const hasAllLost = eventLog.hasAllAfter(reorg.ancestor)
       const event = eventLog.withdraw(reorg)
       publish([event])
       const { withdrawn, isComplete = true } = JSON.parse(event.data) as ReorgData
       const agentIds = withdrawn.flatMap(({ agentId }) => agentId ?? [])
       for (const agentId of agentIds) agentsChanged.add(agentId)
-      alerts.forgetPositions(isComplete && reorg.ancestor >= 0 ? agentIds : 'all')
+      alerts.forgetPositions(isComplete && hasAllLost ? agentIds : 'all')
     }
   }
 

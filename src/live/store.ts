@@ -22,6 +22,8 @@ export type IndexPosition = {
   branch: number
   /** The highest block that any of them withdrew; -1 before the first. */
   highestLost: number
+  /** The block after which the log has the events of the index; undefined in logs of older versions. */
+  start?: number
 }
 
 /** A reorg of the index: the blocks from `ancestor + 1` to `lost` were withdrawn. An ancestor of -1 withdraws all. */
@@ -187,7 +189,7 @@ export function openEventLog(sql: SqlStorage) {
     /** Starts the log at the index's newest block. Earlier trades are history, not events. */
     start(block: number, hash: Hex, reorg: number) {
       const { branch = 0, highestLost = -1 } = position ?? {}
-      writePosition({ block, logIndex: END_OF_BLOCK, hash, reorg, branch, highestLost })
+      writePosition({ block, logIndex: END_OF_BLOCK, hash, reorg, branch, highestLost, start: block })
       insert(nextOffChainPosition(requirePosition()), { type: START, data: {} })
     },
 
@@ -205,6 +207,9 @@ export function openEventLog(sql: SqlStorage) {
     /** Appends events that do not come from a log to the newest block. */
     appendOffChain: (events: readonly StreamEvent[]): LoggedEvent[] =>
       events.map(event => insert(nextOffChainPosition(requirePosition()), event)),
+
+    /** Returns whether the log has all events of the index after a block. */
+    hasAllAfter: (block: number): boolean => block >= (position?.start ?? Number.POSITIVE_INFINITY),
 
     /** Appends a reorg event and moves back to the common ancestor. */
     withdraw({ id, ancestor, lost }: IndexReorg): LoggedEvent {

@@ -2,11 +2,16 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { zeroHash } from 'viem'
 import { expect, it } from 'vitest'
+import { createChain, type TradingChain } from '../../src/chain/configured-chain.ts'
+import { parseConfig } from '../../src/config.ts'
 import { migrations } from '../../src/history/migrations.ts'
 import { openedPositions, positionsTable } from '../../src/history/tables/positions.ts'
 import { type TradeRow, toTrade, tradesTable } from '../../src/history/tables/trades.ts'
+import { createAgentVaults } from '../../src/live/agent-vaults.ts'
+import { createIndexPublisher } from '../../src/live/index-publisher.ts'
 import { createOpenPositions } from '../../src/live/open-positions.ts'
 import { readIndexChanges } from '../../src/live/read-index-changes.ts'
+import { openEventLog } from '../../src/live/store.ts'
 import { deployment } from '../support/surfaces.ts'
 
 // What the event log reads from the index, each test with tables of its own in the storage of a Durable Object.
@@ -124,4 +129,35 @@ it('after a reorg only the open positions of agents whose trades it withdrew are
     expect(nvda?.agents.has(2_002n)).toBe(false)
     positions.forget('all')
     expect(await held(11)).toEqual([[NVDA, 1_000]])
+  }))
+
+it('after a reorg below the start of the event log all open positions are read', () =>
+  withIndex('a late start', async ({ db, sql, add }) => {
+    await add(trade(11, 0, { position_id: 1 }))
+    sql.exec("INSERT INTO cursor VALUES (1, 'scope', 12, '0x12', 0, 12, 0)")
+    const config = parseConfig({ ...env })
+    if (config.chain === undefined || config.trading === undefined) throw new Error('no trading contracts')
+    const positions = createOpenPositions(db)
+    const { publishChanges } = createIndexPublisher({
+      chain: createChain(config.chain, config.trading) as TradingChain,
+      db,
+      indexKey: 'scope',
+      eventLog: openEventLog(sql),
+      publish: () => {},
+      alerts: {
+        applyTrades: positions.applyTrades,
+        forgetPositions: positions.forget,
+        evaluate: async () => ({ events: [], commit: () => {} }),
+      },
+      agentVaults: createAgentVaults(),
+      presentTrade: () => ({}),
+      presentOwnerEvent: () => ({}),
+      onAgentsChanged: () => {},
+    })
+    await publishChanges()
+    expect(await positions.markets(12)).toHaveLength(1)
+    for (const table of ['trades', 'positions']) sql.exec(`DELETE FROM ${table}`)
+    sql.exec("INSERT INTO reorgs VALUES (1, 10, '0x10', 12, '0x12', 0)")
+    await publishChanges()
+    expect(await positions.markets(12)).toEqual([])
   }))
