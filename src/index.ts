@@ -76,7 +76,7 @@ export class HistoryIndexer extends HistoryIndexerObject {
     const advanced = eventStreams()?.advance()
     runInBackground(
       advanced
-        ?.catch(() => false)
+        ?.catch(error => logFailure('event streams failure', error) ?? false)
         .then(hasStarted => {
           this.#hasEventLogStarted = hasStarted
         }),
