@@ -90,10 +90,10 @@ export function createSettlement({ store, relayer }: { store: LedgerStore; relay
    * newest ones together, so that more refusals cost no more requests.
    */
   async function findLate(signer: Address, network: FeeNetwork): Promise<boolean | 'unknown'> {
-    const refused = store.refusedSince(signer, Date.now() - REFUSED_LOOKUP_MS)
+    const refused = store.refusedSince(signer, Date.now() - REFUSED_LOOKUP_MS, MAX_REFUSED_LOOKUPS)
     for (const asset of new Set(refused.map(({ requirements }) => requirements.asset))) {
       const found = await lookUp(
-        refused.filter(({ requirements }) => requirements.asset === asset).slice(0, MAX_REFUSED_LOOKUPS),
+        refused.filter(({ requirements }) => requirements.asset === asset),
         network,
       )
       if (found === 'unknown') return 'unknown'

@@ -65,9 +65,14 @@ export function openLedgerStore(sql: SqlStorage) {
     /** Returns the signer's payment that is settling or settled, but not spent. */
     unspentOf: (signer: Address) => select(`signer = ? AND state IN ('settling', 'settled')`, signer)[0],
 
-    /** Returns the signer's payments that were refused after a time (milliseconds), newest first. */
-    refusedSince: (signer: Address, since: number) =>
-      select(`signer = ? AND state = 'refused' AND updated_at > ? ORDER BY updated_at DESC`, signer, since),
+    /** Returns up to `max` of the signer's payments that were refused after a time (milliseconds), newest first. */
+    refusedSince: (signer: Address, since: number, max: number) =>
+      select(
+        `signer = ? AND state = 'refused' AND updated_at > ? ORDER BY updated_at DESC LIMIT ?`,
+        signer,
+        since,
+        max,
+      ),
 
     /** Tells whether a payment of the payer has ever settled. */
     hasPaid: (payer: Address): boolean =>
