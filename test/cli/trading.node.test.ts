@@ -213,6 +213,12 @@ describe('exit codes', () => {
     const forwarding = await startLosingProxy()
     const lost = await ats.failure(['open', 'NVDA', '10', '--timeout', '1'], { env: { ATS_URL: forwarding.url } })
     expect(lost).toMatchObject({ exit: 8, code: 'UNKNOWN_OUTCOME', remedy: expect.stringContaining('ats resume') })
+    const pending = { exit: 8, code: 'PENDING_MESSAGE', remedy: expect.stringContaining('ats resume') }
+    expect(await ats.failure(['open', 'NVDA', '10'])).toMatchObject(pending)
+    const quote = await fetch(`${url}/agents/${agentId}/trade-intents/quote?symbol=NVDA&usdcAmount=10`)
+    expect(await ats.failure(['sign'], { input: await quote.text() })).toMatchObject(pending)
+    // The owner can stop an agent at any time.
+    expect((await ats.json(['stop', 'reduceOnly', '--dry-run'])).allowed).toBe(true)
     expect(await ats.failure(['resume', '--url', url])).toMatchObject({ exit: 2, code: 'OTHER_SERVICE' })
     forwarding.recover()
     const { messages } = await ats.json(['resume'])
@@ -220,6 +226,25 @@ describe('exit codes', () => {
     expect((await ats.json(['trade-history'])).trades.length).toBe(before.length + 1)
     await forwarding.close()
     expect(await ats.json(['resume'])).toEqual({ messages: [] })
+  })
+
+  it('8 for a registration whose outcome is unknown, and it is not paid for again', async () => {
+    const proxy = await startProxy(url)
+    proxy.set({
+      onResponse: ({ method, path }, { status }) =>
+        (method === 'POST' && status !== 402) || path.startsWith('/intents/') ? 'reset' : undefined,
+    })
+    const register = ['register', '--name', 'once', '--payer', 'payer', '--timeout', '1']
+    const env = { ATS_URL: proxy.url }
+    expect(await ats.failure(register, { env })).toMatchObject({ exit: 8, code: 'UNKNOWN_OUTCOME' })
+    for (const options of [{ env }, {}])
+      expect(await ats.failure(register, options)).toMatchObject({ exit: 8, code: 'PENDING_MESSAGE' })
+    proxy.set({})
+    const [resumed] = (await ats.json(['resume'])).messages
+    expect(resumed).toMatchObject({ outcome: 'executed', agentId: expect.stringMatching(/^\d+$/) })
+    const posts = proxy.requests.filter(({ method }) => method === 'POST')
+    expect(new Set(posts.map(({ body }) => body)).size).toBe(1)
+    await proxy.stop()
   })
 
   it('8 if one outcome stays unknown, after those of the others, each from the service that it was posted to', async () => {

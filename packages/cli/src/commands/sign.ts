@@ -9,6 +9,7 @@ import { cleanLines, printableJson } from '../output/clean.ts'
 import { assertAskedFor, assertBodyMatches, assertDeadline } from '../trading/assert-signable.ts'
 import { addressOf, type Reader } from '../trading/create-reader.ts'
 import { createNonceFiles } from '../trading/nonce-files.ts'
+import { assertNonePending, type Signatory } from '../trading/pending.ts'
 import { pinsOf } from '../trading/pins.ts'
 import { assertAllowed, carryOut, describePlan, type Plan } from '../trading/plan.ts'
 import { parseSignable, ROUTER_TYPES, type Signable } from '../trading/signable.ts'
@@ -61,9 +62,13 @@ async function sign({ url, type, rpc, yes, ...options }: SignOptions): Promise<v
   assertDeadline(signable, await client.now())
   assertBodyMatches(signable, body, await tokenOf(client, body))
   const signer = openSigner(home, options)
-  const plan = await planOf(client, signable, signer.address, async () =>
-    (await signer.unlock()).signTypedData(signable.definition),
-  )
+  const signatory = signatoryOf(signable)
+  const plan = {
+    ...(await planOf(client, signable, signer.address, async () =>
+      (await signer.unlock()).signTypedData(signable.definition),
+    )),
+    ...(signatory && { assertAlone: () => assertNonePending(home, url, signatory) }),
+  }
   assertAllowed(home, plan)
   process.stderr.write(`${cleanLines(describePlan(plan))}\n`)
   if (!yes) await askOnTerminal('Sign?')
@@ -72,6 +77,12 @@ async function sign({ url, type, rpc, yes, ...options }: SignOptions): Promise<v
   if (ROUTER_TYPES.includes(signable.primaryType)) await client.takeNonce(signable)
   const signature = await carryOut(home, plan)
   process.stdout.write(`${printableJson({ ...(body as object), signature })}\n`)
+}
+
+/** Returns whose pending messages the message has to wait for. */
+function signatoryOf({ primaryType, message }: Signable): Signatory | undefined {
+  if (ROUTER_TYPES.includes(primaryType)) return { agentId: `${message.agentId}` }
+  return primaryType === 'SelfRegister' ? { signer: `${message.signer}` } : undefined
 }
 
 async function planOf(reads: Reader, signable: Signable, signer: Hex, send: Plan['send']): Promise<Plan> {

@@ -45,6 +45,14 @@ export async function withOwnerControls(home: string, url: string, reads: Reader
   return known
 }
 
+/** Tells whether two URLs belong to one deployment, as far as this machine knows. */
+export function isSameDeployment(home: string, one: string, other: string): boolean {
+  const [first, second] = [one, other].map(url => new URL(url).origin) as [string, string]
+  if (first === second) return true
+  const { [first]: known, [second]: given } = readStored(home)
+  return known !== undefined && known.chainId === given?.chainId && known.tradeRouter === given?.tradeRouter
+}
+
 function readStored(home: string): StoredPins {
   const path = pinsPath(home)
   if (!existsSync(path)) return {}

@@ -13,9 +13,10 @@ import type { Signer } from '../keys/signer.ts'
 import { addressOf } from './create-reader.ts'
 import { createFeePayer, DEFAULT_MAX_FEE, type Fee, feeOf } from './fee-payer.ts'
 import { createNonceFiles } from './nonce-files.ts'
-import { storePending } from './pending.ts'
+import { assertNonePending, removePending, type Signatory, storePending } from './pending.ts'
 import { withOwnerControls } from './pins.ts'
 import type { Plan } from './plan.ts'
+import { resumePending } from './resume-pending.ts'
 
 export type { ExitRule }
 
@@ -93,6 +94,13 @@ export function createTrader({
     })
   }
 
+  /** Throws while an earlier message is pending. Returns the same check for the moment of the signature. */
+  function waitFor(signatory: Signatory): () => void {
+    const assert = () => assertNonePending(home, url, signatory)
+    assert()
+    return assert
+  }
+
   async function planTrade(request: TradeRequest): Promise<Plan> {
     const { symbol, positionId, usdcAmount, exits, maxSlippageBps } = request
     if ((symbol === undefined) === (positionId === undefined))
@@ -101,6 +109,7 @@ export function createTrader({
         remedy: 'Leave one of the two out.',
       })
     const agentId = idOf(request.agentId)
+    const assertAlone = waitFor({ agentId })
     const common = { usdcAmount, ...(maxSlippageBps !== undefined && { maxSlippageBps }) }
     if (positionId !== undefined) {
       if (exits !== undefined)
@@ -114,6 +123,7 @@ export function createTrader({
         title: `Buy ${held} for ${usdcAmount} USDC, adding to position ${positionId} of agent ${agentId}`,
         terms: slippageTerms(prepared),
         purchase: { usdc: parseUsdc(usdcAmount), symbol: held },
+        assertAlone,
       })
     }
     const ladder = exits ?? DEFAULT_EXITS
@@ -122,12 +132,14 @@ export function createTrader({
       title: `Buy ${symbol} for ${usdcAmount} USDC as a new position of agent ${agentId}`,
       terms: [...slippageTerms(prepared), ...ladderTerms(ladder)],
       purchase: { usdc: parseUsdc(usdcAmount), symbol },
+      assertAlone,
     })
   }
 
   async function planReduce(request: Agent & { positionId: string; exitBps: number }): Promise<Plan> {
     const { positionId, exitBps } = request
     const agentId = idOf(request.agentId)
+    const assertAlone = waitFor({ agentId })
     const prepared = await client.agent(agentId).prepareReduce({ positionId, exitBps })
     const share = exitBps === 10_000 ? 'Close' : `Sell ${percent(exitBps)} of`
     const { estimate } = prepared.quote
@@ -137,15 +149,18 @@ export function createTrader({
         { name: 'share', value: percent(exitBps) },
         ...(estimate?.usdcOut ? [{ name: 'estimated proceeds', value: `${formatUsdc(estimate.usdcOut)} USDC` }] : []),
       ],
+      assertAlone,
     })
   }
 
   async function planLadder(request: Agent & { positionId: string; exits: readonly ExitRule[] }): Promise<Plan> {
     const { positionId, exits } = request
     const agentId = idOf(request.agentId)
+    const assertAlone = waitFor({ agentId })
     return planOf(await client.agent(agentId).prepareSetLadder({ positionId, exits }), {
       title: `Replace the pending exit rules of position ${positionId} of agent ${agentId}`,
       terms: ladderTerms(exits),
+      assertAlone,
     })
   }
 
@@ -156,6 +171,7 @@ export function createTrader({
     metadataURI?: string | undefined
   }): Promise<Plan> {
     const { vault, name, metadataURI = DEFAULT_METADATA_URI } = request
+    const assertAlone = waitFor({ signer: signer.address })
     const prepared = await client.prepareRegister({ vault, name, metadataURI })
     const fee = feeOf(prepared.quote, maxFee)
     return {
@@ -170,6 +186,7 @@ export function createTrader({
       warnings: [],
       typedData: prepared.typedData,
       digest: prepared.digest,
+      assertAlone,
       async send() {
         const account = await signer.unlock()
         const feePayer = fee && (await createFeePayer(fee, payer))
@@ -246,6 +263,13 @@ export function createTrader({
     })
   }
 
+  /** Finds out what became of messages without a known outcome, wherever they were posted. */
+  async function resume(digest: string | undefined) {
+    const resumed = await resumePending({ home, service: { url, timeout }, isUrlGiven: false, digest })
+    for (const { row, isKnown } of resumed) if (isKnown) removePending(home, `${row.digest}`)
+    return { messages: resumed.map(({ row }) => row) }
+  }
+
   return {
     address: signer.address,
     /** Decrypts the keys, so that a password is asked for before anything is waited for. */
@@ -260,13 +284,14 @@ export function createTrader({
     planAcceptance,
     planSigner,
     planCancel,
+    resume,
   }
 }
 
-type Words = Pick<Plan, 'title' | 'terms'> & { purchase?: Plan['purchase'] }
+type Words = Pick<Plan, 'title' | 'terms' | 'purchase' | 'assertAlone'>
 
 /** Returns a prepared message as a plan. Checks were compared by the client; `sign` throws if one fails. */
-function planOf<Q, R>(prepared: Prepared<Q, R>, { title, terms, purchase }: Words): Plan {
+function planOf<Q, R>(prepared: Prepared<Q, R>, { title, terms, purchase, assertAlone }: Words): Plan {
   const { signer, typedData, digest, checks, warnings } = prepared
   return {
     title,
@@ -277,6 +302,7 @@ function planOf<Q, R>(prepared: Prepared<Q, R>, { title, terms, purchase }: Word
     typedData,
     digest,
     ...(purchase && { purchase }),
+    ...(assertAlone && { assertAlone }),
     send: async () => prepared.submit(await prepared.sign()),
   }
 }
