@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { formatUnits } from 'viem'
+import { formatUnits, hashTypedData } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { storePending } from '../../packages/cli/src/trading/pending.ts'
@@ -206,6 +206,47 @@ describe('exit codes', () => {
     const failure = await ats.failure(['open', 'NVDA', '10'])
     writeFileSync(path, stored)
     expect(failure).toMatchObject({ exit: 9, code: 'QUOTE_CONTRACT_MISMATCH' })
+  })
+
+  it('9 if a symbol stands for another token than at the first contact', async () => {
+    const path = join(ats.home, 'deployments.json')
+    const { NVDA, AAPL } = deployment.tokens
+    const swap = (symbol: string) => ({ NVDA: 'AAPL', AAPL: 'NVDA' })[symbol] ?? symbol
+    const proxy = await startProxy(url)
+    // It asks the real service for AAPL where NVDA was asked for, and calls it NVDA.
+    proxy.set({
+      onResponse({ path: requested }, response) {
+        if (requested.startsWith('/tokens')) for (const token of response.body.tokens) token.symbol = swap(token.symbol)
+        const { typedData } = response.body
+        if (typedData?.message.token) {
+          typedData.message.token = typedData.message.token === NVDA ? AAPL : NVDA
+          const { EIP712Domain: _, ...types } = typedData.types
+          response.body.digest = hashTypedData({ ...typedData, types })
+        }
+        return response
+      },
+    })
+    const { [url]: pins } = JSON.parse(readFileSync(path, 'utf8'))
+    expect(pins.tokens).toMatchObject({ NVDA, AAPL })
+    const options = { env: { ATS_URL: proxy.url } }
+    const pinnedTokens = (tokens: Body) =>
+      writeFileSync(path, JSON.stringify({ [url]: pins, [proxy.url]: { ...pins, tokens } }))
+    pinnedTokens(pins.tokens)
+    const changed = { exit: 9, code: 'QUOTE_TOKEN_MISMATCH' }
+    expect(await ats.failure(['open', 'NVDA', '10'], options)).toMatchObject(changed)
+    const quote = await fetch(`${proxy.url}/agents/${agentId}/trade-intents/quote?symbol=NVDA&usdcAmount=10`)
+    const signing = { ...options, input: await quote.text() }
+    expect(await ats.failure(['sign'], signing)).toMatchObject({ exit: 9, code: 'QUOTE_BODY_MISMATCH' })
+    const mandate = ['mandate', '--mode', 'trade', '--allowed-tokens', 'NVDA', '--dry-run']
+    const { typedData } = await ats.json(mandate, options)
+    expect(typedData.message.allowedTokens).toEqual([NVDA])
+    // A symbol that is new is held to its first token.
+    pinnedTokens({})
+    expect(await ats.json(['open', 'NVDA', '10', '--dry-run'], options)).toMatchObject({ allowed: true })
+    proxy.set({})
+    expect(await ats.failure(['open', 'NVDA', '10'], options)).toMatchObject(changed)
+    await proxy.stop()
+    writeFileSync(path, JSON.stringify({ [url]: pins }))
   })
 
   it('8 if the outcome is unknown, and `ats resume` finds it without a second trade', async () => {

@@ -10,7 +10,7 @@ import { assertAskedFor, assertBodyMatches, assertDeadline } from '../trading/as
 import { addressOf, type Reader } from '../trading/create-reader.ts'
 import { createNonceFiles } from '../trading/nonce-files.ts'
 import { assertNonePending, type Signatory } from '../trading/pending.ts'
-import { pinsOf } from '../trading/pins.ts'
+import { pinsOf, pinToken, type ServicePins, symbolsOf } from '../trading/pins.ts'
 import { assertAllowed, carryOut, describePlan, type Plan } from '../trading/plan.ts'
 import { parseSignable, ROUTER_TYPES, type Signable } from '../trading/signable.ts'
 import { createServiceCommand, keyOption, passwordFileOption, type SigningOptions } from './options.ts'
@@ -52,7 +52,8 @@ async function sign({ url, type, rpc, yes, ...options }: SignOptions): Promise<v
     nonceStore: createNonceFiles(home),
     ...(rpc !== undefined && { rpcUrl: rpc }),
   })
-  const signable = parseSignable(typedData, await pinsOf(home, url, client))
+  const pins = await pinsOf(home, url, client)
+  const signable = parseSignable(typedData, pins)
   if (digest !== undefined && digest !== signable.digest)
     throw new Failure('mismatch', `The quote has the digest ${digest}; its typed data has ${signable.digest}.`, {
       code: 'DIGEST_MISMATCH',
@@ -60,13 +61,13 @@ async function sign({ url, type, rpc, yes, ...options }: SignOptions): Promise<v
     })
   assertAskedFor(signable, type)
   assertDeadline(signable, await client.now())
-  assertBodyMatches(signable, body, await tokenOf(client, body))
+  assertBodyMatches(signable, body, await tokenOf(client, pins, body))
   const signer = openSigner(home, options)
+  const symbol = await symbolOf(client, pins, signable)
+  if (symbol && signable.message.token !== undefined) pinToken(home, url, symbol, `${signable.message.token}`)
   const signatory = signatoryOf(signable)
   const plan = {
-    ...(await planOf(client, signable, signer.address, async () =>
-      (await signer.unlock()).signTypedData(signable.definition),
-    )),
+    ...planOf(signable, symbol, signer.address, async () => (await signer.unlock()).signTypedData(signable.definition)),
     ...(signatory && { assertAlone: () => assertNonePending(home, url, signatory) }),
   }
   assertAllowed(home, plan)
@@ -85,10 +86,9 @@ function signatoryOf({ primaryType, message }: Signable): Signatory | undefined 
   return primaryType === 'SelfRegister' ? { signer: `${message.signer}` } : undefined
 }
 
-async function planOf(reads: Reader, signable: Signable, signer: Hex, send: Plan['send']): Promise<Plan> {
+function planOf(signable: Signable, symbol: string | undefined, signer: Hex, send: Plan['send']): Plan {
   const { primaryType, message, digest, definition } = signable
-  const usdc = primaryType === 'OpenPosition' || primaryType === 'AddToPosition' ? message.usdcAmount : undefined
-  const symbol = usdc === undefined ? undefined : await symbolOf(reads, signable)
+  const usdc = isPurchase(signable) ? message.usdcAmount : undefined
   return {
     title: `Sign ${primaryType}${symbol === undefined ? '' : ` of ${symbol} for ${formatUsdc(BigInt(`${usdc}`))} USDC`}`,
     signer,
@@ -102,19 +102,25 @@ async function planOf(reads: Reader, signable: Signable, signer: Hex, send: Plan
   }
 }
 
-/** Returns the token of the symbol in a body. */
-async function tokenOf(reads: Reader, body: unknown): Promise<Hex | undefined> {
+const isPurchase = ({ primaryType }: Signable) => primaryType === 'OpenPosition' || primaryType === 'AddToPosition'
+
+/** Returns the token of the symbol in a body: the pinned one, or for a new symbol the one that the service lists. */
+async function tokenOf(reads: Reader, pins: ServicePins, body: unknown): Promise<Hex | undefined> {
   const { symbol } = (body ?? {}) as { symbol?: unknown }
   if (symbol === undefined) return undefined
+  const pinned = symbolsOf(pins).get(`${symbol}`)
+  if (pinned) return pinned
   const found = (await reads.listTokens()).tokens.filter(token => token.symbol === symbol)
   return found.length === 1 ? (found[0]?.address as Hex) : undefined
 }
 
 /** Returns the symbol that a purchase is about, from the token or the position in the message that is signed. */
-async function symbolOf(reads: Reader, { message }: Signable): Promise<string | undefined> {
-  const { token, agentId, positionId } = message
+async function symbolOf(reads: Reader, pins: ServicePins, signable: Signable): Promise<string | undefined> {
+  if (!isPurchase(signable)) return undefined
+  const { token, agentId, positionId } = signable.message
   if (token === undefined)
     return (await reads.getPosition({ agentId: `${agentId}`, positionId: `${positionId}` })).position.symbol
-  const { tokens } = await reads.listTokens()
-  return tokens.find(({ address }) => address.toLowerCase() === `${token}`.toLowerCase())?.symbol
+  const isToken = (address: string) => address.toLowerCase() === `${token}`.toLowerCase()
+  for (const [symbol, address] of symbolsOf(pins)) if (isToken(address)) return symbol
+  return (await reads.listTokens()).tokens.find(({ address }) => isToken(address))?.symbol
 }

@@ -1,24 +1,30 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Pins } from '@agent-trading-service/client'
-import { getAddress } from 'viem'
+import { type Address, getAddress } from 'viem'
 import { Failure } from '../failure.ts'
 import { makePrivateFolder } from '../keys/private-mode.ts'
 import type { Reader } from './create-reader.ts'
 
-/** What a service may have signed, by its origin: learned at the first contact and held from then on. */
+/** What a service may have signed: learned at the first contact and held from then on. */
+export type ServicePins = Pins & {
+  /** Token addresses by symbol. A symbol that is listed later is added when it is first traded. */
+  tokens: Readonly<Record<string, Address>>
+}
+
+/** Pins by the origin of the service. Entries of earlier versions lack tokens. */
 type StoredPins = Record<string, Pins>
 
 const pinsPath = (home: string) => join(home, 'deployments.json')
 
 /**
- * Returns the chain and the contracts that a service may have signed. The first contact stores what the service names;
- * later ones hold it to that, so a service that is taken over gets no signature for other contracts.
+ * Returns the chain, the contracts and the tokens that a service may have signed. The first contact stores what the service
+ * names; later ones hold it to that, so a service that is taken over gets no signature for other contracts or tokens.
  */
-export async function pinsOf(home: string, url: string, reads: Reader): Promise<Pins> {
+export async function pinsOf(home: string, url: string, reads: Reader): Promise<ServicePins> {
   const { origin } = new URL(url)
   const known = readStored(home)[origin]
-  if (known) return known
+  if (known) return withTokens(home, origin, known, reads)
   const { chainId, contracts } = await reads.getDiscovery()
   if (chainId === null || contracts.TradeRouter === undefined)
     throw new Failure('unavailable', `The service at ${url} names no chain or no router.`, {
@@ -31,9 +37,44 @@ export async function pinsOf(home: string, url: string, reads: Reader): Promise<
     ...(contracts.AgentRegistry && { agentRegistry: contracts.AgentRegistry }),
     ...(contracts.OwnerControls && { ownerControls: contracts.OwnerControls }),
   } as Pins
-  store(home, { ...readStored(home), [origin]: pins })
-  return pins
+  return withTokens(home, origin, pins, reads)
 }
+
+/** Stores the tokens of the service, unless they are known. A symbol of several tokens is left out. */
+async function withTokens(home: string, origin: string, pins: Pins, reads: Reader): Promise<ServicePins> {
+  if (pins.tokens) return { ...pins, tokens: pins.tokens }
+  const { tokens } = await reads.listTokens()
+  const isUnique = (symbol: string) => tokens.filter(token => token.symbol === symbol).length === 1
+  const unique = tokens.filter(({ symbol }) => isUnique(symbol))
+  const learned = {
+    ...pins,
+    tokens: Object.fromEntries(unique.map(({ symbol, address }) => [symbol, getAddress(address)])),
+  }
+  store(home, { ...readStored(home), [origin]: learned })
+  return learned
+}
+
+/** Throws `TOKEN_MISMATCH` if a symbol stands for another token than before, and remembers a symbol that is new. */
+export function pinToken(home: string, url: string, symbol: string, given: string): void {
+  const { origin } = new URL(url)
+  const stored = readStored(home)
+  const known = stored[origin]
+  const pinned = symbolsOf(known).get(symbol)
+  const token = getAddress(given)
+  if (pinned === undefined) {
+    store(home, { ...stored, [origin]: { ...known, tokens: { ...known?.tokens, [symbol]: token } } })
+    return
+  }
+  if (getAddress(pinned) === token) return
+  throw new Failure('mismatch', `The token of ${symbol} is ${token}; expected ${pinned}. Nothing was signed.`, {
+    code: 'TOKEN_MISMATCH',
+    remedy: 'If the operator has replaced the token, delete it under `tokens` of the service in deployments.json.',
+  })
+}
+
+/** Returns the pinned tokens by symbol. Symbols come from the service, so they are no names of properties. */
+export const symbolsOf = (pins: Pins | undefined): ReadonlyMap<string, Address> =>
+  new Map(Object.entries(pins?.tokens ?? {}))
 
 /** Adds the contract for the messages of owners, if it was not known at the first contact, and stores it like the others. */
 export async function withOwnerControls(home: string, url: string, reads: Reader): Promise<Pins> {

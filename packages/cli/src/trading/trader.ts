@@ -7,14 +7,14 @@ import {
   type Prepared,
   parseUsdc,
 } from '@agent-trading-service/client'
-import type { Address, TypedDataDefinition } from 'viem'
+import { type Address, isAddress, type TypedDataDefinition } from 'viem'
 import { Failure } from '../failure.ts'
 import type { Signer } from '../keys/signer.ts'
 import { addressOf } from './create-reader.ts'
 import { createFeePayer, DEFAULT_MAX_FEE, type Fee, feeOf } from './fee-payer.ts'
 import { createNonceFiles } from './nonce-files.ts'
 import { assertNonePending, removePending, type Signatory, storePending } from './pending.ts'
-import { withOwnerControls } from './pins.ts'
+import { pinToken, withOwnerControls } from './pins.ts'
 import type { Plan } from './plan.ts'
 import { resumePending } from './resume-pending.ts'
 
@@ -118,7 +118,8 @@ export function createTrader({
           remedy: 'Leave exits out, and replace the ladder afterwards.',
         })
       const prepared = await client.agent(agentId).prepareAdd({ ...common, positionId })
-      const { symbol: held } = prepared.quote.position
+      const { symbol: held, token } = prepared.quote.position
+      pinToken(home, url, held, token)
       return planOf(prepared, {
         title: `Buy ${held} for ${usdcAmount} USDC, adding to position ${positionId} of agent ${agentId}`,
         terms: slippageTerms(prepared),
@@ -128,6 +129,7 @@ export function createTrader({
     }
     const ladder = exits ?? DEFAULT_EXITS
     const prepared = await client.agent(agentId).prepareOpen({ ...common, symbol: symbol as string, exits: ladder })
+    pinToken(home, url, symbol as string, `${prepared.typedData.message.token}`)
     return planOf(prepared, {
       title: `Buy ${symbol} for ${usdcAmount} USDC as a new position of agent ${agentId}`,
       terms: [...slippageTerms(prepared), ...ladderTerms(ladder)],
@@ -209,7 +211,11 @@ export function createTrader({
     const agentId = idOf(given)
     const { allowedTokens, validUntil, ...amounts } = limits
     const set = Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined))
-    return planOf(await (await ownerOf(agentId)).prepareMandate({ mode, ...set }), {
+    const prepared = await (await ownerOf(agentId)).prepareMandate({ mode, ...set })
+    const tokens = prepared.typedData.message.allowedTokens as readonly string[]
+    for (const [index, symbol] of (allowedTokens ?? []).entries())
+      if (!isAddress(symbol, { strict: false })) pinToken(home, url, symbol, `${tokens[index]}`)
+    return planOf(prepared, {
       title: `Replace the mandate of agent ${agentId}`,
       terms: [
         { name: 'mode', value: mode },
