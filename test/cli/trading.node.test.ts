@@ -208,6 +208,28 @@ describe('exit codes', () => {
     expect(failure).toMatchObject({ exit: 9, code: 'QUOTE_CONTRACT_MISMATCH' })
   })
 
+  it.each<[string, unknown, string]>([
+    ['network', 'eip155:1', 'FEE_MISMATCH'],
+    ['asset', deployment.contracts.AgentRegistry, 'FEE_MISMATCH'],
+    ['payTo', deployment.contracts.AgentRegistry, 'FEE_MISMATCH'],
+    ['maxTimeoutSeconds', 86_400, 'FEE_VALID_TOO_LONG'],
+  ])('9 if the fee has another %s than the first one that was paid', async (field, value, code) => {
+    const proxy = await startProxy(url)
+    proxy.set({
+      onResponse({ path }, response) {
+        if (path.includes('/register/quote')) response.body.x402.requirements[field] = value
+        return response
+      },
+    })
+    const path = join(ats.home, 'deployments.json')
+    const { [url]: pins, ...others } = JSON.parse(readFileSync(path, 'utf8'))
+    writeFileSync(path, JSON.stringify({ ...others, [url]: pins, [proxy.url]: pins }))
+    const register = ['register', '--name', 'second', '--payer', 'payer']
+    for (const args of [register, [...register, '--dry-run']])
+      expect(await ats.failure(args, { env: { ATS_URL: proxy.url } })).toMatchObject({ exit: 9, code })
+    await proxy.stop()
+  })
+
   it('9 if a symbol stands for another token than at the first contact', async () => {
     const path = join(ats.home, 'deployments.json')
     const { NVDA, AAPL } = deployment.tokens

@@ -326,12 +326,13 @@ it('pins that the service or the chain contradict get no signature', async () =>
   expect(account.signatures).toBe(0)
 })
 
-it('a payer pays neither another asset, chain or payee nor more than the fee', async () => {
+it('a payer pays neither another asset, chain or payee nor more than the fee, nor for longer than it may', async () => {
   const lies: [field: string, value: unknown][] = [
     ['asset', STRANGER],
     ['amount', '1000001'],
     ['network', 'eip155:1'],
     ['scheme', 'upto'],
+    ['maxTimeoutSeconds', 86_400],
   ]
   const payer = countingAccount(newAccount())
   for (const [field, value] of lies) {

@@ -12,8 +12,11 @@ export type ServicePins = Pins & {
   tokens: Readonly<Record<string, Address>>
 }
 
-/** Pins by the origin of the service. Entries of earlier versions lack tokens. */
-type StoredPins = Record<string, Pins>
+/** Where the registration fee is paid. `network` is a CAIP-2 id; the payee is known once a fee was paid. */
+export type FeePins = { network: string; asset?: Address | undefined; payTo?: Address | undefined }
+
+/** Pins by the origin of the service. Entries of earlier versions lack tokens and fee. */
+type StoredPins = Record<string, Pins & { fee?: FeePins }>
 
 const pinsPath = (home: string) => join(home, 'deployments.json')
 
@@ -36,7 +39,8 @@ export async function pinsOf(home: string, url: string, reads: Reader): Promise<
     tradeRouter: contracts.TradeRouter,
     ...(contracts.AgentRegistry && { agentRegistry: contracts.AgentRegistry }),
     ...(contracts.OwnerControls && { ownerControls: contracts.OwnerControls }),
-  } as Pins
+    ...(contracts.USDC && { fee: { network: `eip155:${chainId}`, asset: contracts.USDC } }),
+  } as StoredPins[string]
   return withTokens(home, origin, pins, reads)
 }
 
@@ -75,6 +79,19 @@ export function pinToken(home: string, url: string, symbol: string, given: strin
 /** Returns the pinned tokens by symbol. Symbols come from the service, so they are no names of properties. */
 export const symbolsOf = (pins: Pins | undefined): ReadonlyMap<string, Address> =>
   new Map(Object.entries(pins?.tokens ?? {}))
+
+/** Returns where the fee of a service may be paid: on its own chain, unless the user has named another in the file. */
+export function feePinsOf(home: string, url: string): FeePins {
+  const { chainId, fee } = readStored(home)[new URL(url).origin] ?? {}
+  return fee ?? { network: `eip155:${chainId}` }
+}
+
+/** Holds a service to where its fee is about to be paid. */
+export function pinFee(home: string, url: string, { network, asset, payTo }: FeePins): void {
+  const { origin } = new URL(url)
+  const stored = readStored(home)
+  store(home, { ...stored, [origin]: { ...stored[origin], fee: { network, asset, payTo } } })
+}
 
 /** Adds the contract for the messages of owners, if it was not known at the first contact, and stores it like the others. */
 export async function withOwnerControls(home: string, url: string, reads: Reader): Promise<Pins> {

@@ -11,10 +11,10 @@ import { type Address, isAddress, type TypedDataDefinition } from 'viem'
 import { Failure } from '../failure.ts'
 import type { Signer } from '../keys/signer.ts'
 import { addressOf } from './create-reader.ts'
-import { createFeePayer, DEFAULT_MAX_FEE, type Fee, feeOf } from './fee-payer.ts'
+import { assertFee, createFeePayer, DEFAULT_MAX_FEE, type Fee, feeOf } from './fee-payer.ts'
 import { createNonceFiles } from './nonce-files.ts'
 import { assertNonePending, removePending, type Signatory, storePending } from './pending.ts'
-import { pinToken, withOwnerControls } from './pins.ts'
+import { feePinsOf, pinFee, pinToken, withOwnerControls } from './pins.ts'
 import type { Plan } from './plan.ts'
 import { resumePending } from './resume-pending.ts'
 
@@ -176,6 +176,8 @@ export function createTrader({
     const assertAlone = waitFor({ signer: signer.address })
     const prepared = await client.prepareRegister({ vault, name, metadataURI })
     const fee = feeOf(prepared.quote, maxFee)
+    const secondsAhead = Math.max(0, (await client.now()) - Math.floor(Date.now() / 1000))
+    if (fee) assertFee(fee, feePinsOf(home, url), secondsAhead)
     return {
       title: `Register ${signer.address} as the agent ${JSON.stringify(name)} in the vault ${vault}`,
       signer: prepared.signer,
@@ -191,7 +193,8 @@ export function createTrader({
       assertAlone,
       async send() {
         const account = await signer.unlock()
-        const feePayer = fee && (await createFeePayer(fee, payer))
+        const feePayer = fee && (await createFeePayer(fee, payer, secondsAhead))
+        if (fee) pinFee(home, url, fee)
         const { EIP712Domain: _, ...types } = prepared.typedData.types
         const signature = await account.signTypedData({
           ...prepared.typedData,
@@ -324,7 +327,7 @@ function accountOf(signer: Signer) {
 function feeTerms(fee: Fee | undefined, payer: string): Plan['terms'] {
   if (fee === undefined) return [{ name: 'fee', value: 'none' }]
   return [
-    { name: 'fee', value: `${formatUsdc(fee.amount)} of ${fee.asset} on chain ${fee.chainId}` },
+    { name: 'fee', value: `${formatUsdc(fee.amount)} of ${fee.asset} on ${fee.network}` },
     { name: 'paid by', value: payer },
     { name: 'paid to', value: fee.payTo },
   ]
