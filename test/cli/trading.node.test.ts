@@ -208,6 +208,33 @@ describe('exit codes', () => {
     expect(failure).toMatchObject({ exit: 9, code: 'QUOTE_CONTRACT_MISMATCH' })
   })
 
+  it('9 if a promotion is for another chain, and it calls no registry but that of the first contact', async () => {
+    const [service, node] = await Promise.all([startProxy(url), startProxy(deployment.rpcUrl)])
+    service.set({
+      onResponse({ path }, response) {
+        if (path.endsWith('/risk-state')) response.body.promotionReadiness = { eligible: true, blockers: [] }
+        if (path === '/') response.body.contracts.AgentRegistry = deployment.contracts.USDC
+        return response
+      },
+    })
+    const path = join(ats.home, 'deployments.json')
+    const { [url]: pins, ...others } = JSON.parse(readFileSync(path, 'utf8'))
+    writeFileSync(path, JSON.stringify({ ...others, [url]: pins, [service.url]: pins }))
+    const promote = () => ats.failure(['promote', '--rpc', node.url], { env: { ATS_URL: service.url } })
+    const headers = { 'content-type': 'application/json' }
+    node.set({ onRequest: ({ body }) => ({ status: 200, headers, body: { ...JSON.parse(body), result: '0x1' } }) })
+    expect(await promote()).toMatchObject({ exit: 9, code: 'CHAIN_MISMATCH' })
+    node.set({})
+    node.requests.length = 0
+    // The registry of the first contact knows that it is too early.
+    expect((await promote()).exit).not.toBe(0)
+    const sent: Body[] = node.requests.map(({ body }) => JSON.parse(body))
+    const called = sent.filter(({ method }) => method === 'eth_call').map(({ params }) => params[0].to)
+    expect(new Set(called)).toEqual(new Set([deployment.contracts.AgentRegistry]))
+    expect(sent.filter(({ method }) => method.startsWith('eth_send'))).toEqual([])
+    await Promise.all([service.stop(), node.stop()])
+  })
+
   it.each<[string, unknown, string]>([
     ['network', 'eip155:1', 'FEE_MISMATCH'],
     ['asset', deployment.contracts.AgentRegistry, 'FEE_MISMATCH'],
