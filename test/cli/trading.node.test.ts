@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { formatUnits, hashTypedData } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { openTrader } from '../../packages/cli/src/trading/open-trader.ts'
 import { storePending } from '../../packages/cli/src/trading/pending.ts'
 import { startProxy } from '../client/proxy.ts'
 import { ATS, type Ats, createAts } from '../support/ats.ts'
@@ -319,6 +320,9 @@ describe('exit codes', () => {
   })
 
   it('8 for a registration whose outcome is unknown, and it is not paid for again', async () => {
+    vi.stubEnv('ATS_PASSWORD', ats.env.ATS_PASSWORD)
+    const trader = await openTrader(ats.home, { url, key: 'trader', payer: 'payer', canAskPassword: false })
+    const planned = await trader.planRegistration({ vault: 'genesis', name: 'planned before' })
     const proxy = await startProxy(url)
     proxy.set({
       onResponse: ({ method, path }, { status }) =>
@@ -329,6 +333,8 @@ describe('exit codes', () => {
     expect(await ats.failure(register, { env })).toMatchObject({ exit: 8, code: 'UNKNOWN_OUTCOME' })
     for (const options of [{ env }, {}])
       expect(await ats.failure(register, options)).toMatchObject({ exit: 8, code: 'PENDING_MESSAGE' })
+    await expect(planned.send()).rejects.toMatchObject({ facts: { code: 'PENDING_MESSAGE' } })
+    vi.unstubAllEnvs()
     proxy.set({})
     const [resumed] = (await ats.json(['resume'])).messages
     expect(resumed).toMatchObject({ outcome: 'executed', agentId: expect.stringMatching(/^\d+$/) })

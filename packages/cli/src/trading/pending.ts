@@ -28,7 +28,10 @@ export type PendingMessage = { digest: string } & (
   | { failure: Failure }
 )
 
+/** Stores a message that is about to be posted. Throws `PENDING_MESSAGE` like `assertNonePending`. */
 export function storePending(home: string, url: string, submission: Submission): void {
+  const signatory = signatoryOf(submission)
+  if (signatory) assertNonePending(home, url, signatory, submission.digest)
   makePrivateFolder(home)
   makePrivateFolder(pendingFolder(home))
   const path = pathOf(home, submission.digest)
@@ -59,18 +62,24 @@ export type Signatory = { agentId: string } | { signer: string }
 
 /**
  * Throws `PENDING_MESSAGE` while an earlier message of the same agent or key at the same deployment has no known outcome: another
- * one could be a second trade or a second fee. Messages of owners do not wait, so that an agent can always be stopped.
+ * one could be a second trade or a second fee. Messages of owners do not wait, so that an agent can always be stopped. `digest`
+ * is that of the message itself, which may be posted again.
  */
-export function assertNonePending(home: string, service: string, signatory: Signatory): void {
+export function assertNonePending(home: string, service: string, signatory: Signatory, digest?: string): void {
   for (const message of listPending(home)) {
     if ('failure' in message) throw message.failure
-    const { digest, submission, url } = message
-    if (!isOf(submission, signatory) || (url !== undefined && !isSameDeployment(home, url, service))) continue
+    const { submission, url } = message
+    if (message.digest === digest || !isSame(signatoryOf(submission), signatory)) continue
+    if (url !== undefined && !isSameDeployment(home, url, service)) continue
     const what = submission.kind === 'register' ? 'registration' : 'trade'
     throw new Failure(
       'unknown',
-      `The ${what} ${digest} was sent${url ? ` to ${url}` : ''}, and its outcome is not known. Nothing was signed.`,
-      { code: 'PENDING_MESSAGE', remedy: `${RESUME}; then decide whether you still need this.`, details: { digest } },
+      `The ${what} ${message.digest} was posted${url ? ` to ${url}` : ''} and its outcome is not known, so no other one was sent.`,
+      {
+        code: 'PENDING_MESSAGE',
+        remedy: `${RESUME}; then decide whether you still need this.`,
+        details: { digest: message.digest },
+      },
     )
   }
 }
@@ -78,11 +87,17 @@ export function assertNonePending(home: string, service: string, signatory: Sign
 /** How to find out what became of messages. */
 export const RESUME = 'Run `ats resume`, or call the tool `resume` of `ats mcp`, until it says what became of it'
 
-function isOf({ kind, path, body }: Submission, signatory: Signatory): boolean {
-  if ('signer' in signatory)
-    return kind === 'register' && `${body.signer}`.toLowerCase() === signatory.signer.toLowerCase()
+/** Returns who signed a message; undefined for messages that wait for no other one. */
+function signatoryOf({ kind, path, body }: Submission): Signatory | undefined {
+  if (kind === 'register') return { signer: `${body.signer}` }
   const [, agentId] = /^\/agents\/(\d+)\//.exec(path) ?? []
-  return kind === 'intent' && agentId !== undefined && BigInt(agentId) === BigInt(signatory.agentId)
+  return kind === 'intent' && agentId !== undefined ? { agentId } : undefined
+}
+
+function isSame(one: Signatory | undefined, other: Signatory): boolean {
+  if (one === undefined) return false
+  if ('signer' in one) return 'signer' in other && one.signer.toLowerCase() === other.signer.toLowerCase()
+  return 'agentId' in other && BigInt(one.agentId) === BigInt(other.agentId)
 }
 
 function readPending(path: string, digest: string): PendingMessage {
