@@ -18,6 +18,10 @@ export function formatUnits(base: string, decimals: number, fraction: number): s
 
 export const formatUsdc = (base: string, fraction = 2): string => formatUnits(base, USDC_DECIMALS, fraction)
 
+/** Formats every digit of an amount of USDC, at least two decimals: for texts that someone approves. */
+export const formatUsdcExactly = (base: string): string =>
+  formatUnits(base, USDC_DECIMALS, USDC_DECIMALS).replace(/0{1,4}$/, '')
+
 /** Formats every digit of an amount, for a tooltip: no rounding, no trailing zeros. */
 export function formatExactly(base: string, decimals: number): string {
   const text = formatUnits(base, decimals, decimals)

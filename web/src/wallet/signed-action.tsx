@@ -9,7 +9,8 @@ import { Facts } from '../parts/panel.tsx'
 import { Address, TransactionLink } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
 import { describeMessage } from './describe-message.ts'
-import { connected, walletProblem } from './wallets.ts'
+import { walletProblem } from './provider.ts'
+import { connected } from './wallets.ts'
 
 type OwnerMessage = Prepared<unknown, OwnerReceipt>
 type Phase =

@@ -2,10 +2,12 @@ import { useCallback, useEffect, useState } from 'preact/hooks'
 import type { Schema } from '../../data/client.ts'
 import { changes } from '../../data/live.ts'
 import { useStore } from '../../data/store.ts'
+import { useDeployment } from '../../parts/deployment.tsx'
+import type { Connected } from '../../wallet/provider.ts'
 import { readNumber } from '../../wallet/vault-calls.ts'
 import { connected } from '../../wallet/wallets.ts'
 
-/** What an account has in a vault: amounts are base units of USDC or of shares. */
+/** What an account has in a vault: amounts are base units of USDC or of shares. `ready` is the wallet they belong to. */
 export type HoldingsState = {
   figures?: {
     usdc: bigint
@@ -18,6 +20,8 @@ export type HoldingsState = {
     maxWithdraw: bigint
   }
   problem?: string
+  /** The wallet, while the figures are its own and it is on the chain of the vault. */
+  ready?: Connected
   reload(): void
 }
 
@@ -26,11 +30,13 @@ const POLL_MS = 4_000
 /** Reads the holdings of the wallet's account through the wallet, again every few seconds and after each event. */
 export function useHoldings({ contractAddress, asset }: Schema['Vault']): HoldingsState {
   const wallet = useStore(connected)
-  const [state, setState] = useState<Omit<HoldingsState, 'reload'>>({})
+  const { chainId } = useDeployment()
+  const isOnChain = wallet !== undefined && wallet.chainId === chainId
+  const [state, setState] = useState<Pick<HoldingsState, 'figures' | 'problem'> & { of?: Connected }>({})
   const [version, setVersion] = useState(0)
 
   useEffect(() => {
-    if (wallet === undefined) {
+    if (wallet === undefined || !isOnChain) {
       setState({})
       return
     }
@@ -48,11 +54,13 @@ export function useHoldings({ contractAddress, asset }: Schema['Vault']): Holdin
           ofVault('maxWithdraw'),
         ])
         const worth = shares === 0n ? 0n : await readNumber(current, contractAddress, 'previewRedeem', [shares])
-        if (!isGone) setState({ figures: { usdc, allowance, shares, lockedShares, worth, maxRedeem, maxWithdraw } })
+        if (!isGone)
+          setState({ of: current, figures: { usdc, allowance, shares, lockedShares, worth, maxRedeem, maxWithdraw } })
       } catch {
         if (!isGone)
           setState(previous => ({
-            ...previous,
+            ...(previous.of === current && previous),
+            of: current,
             problem: 'The wallet could not read the vault. Check that it is on the right chain.',
           }))
       }
@@ -65,8 +73,13 @@ export function useHoldings({ contractAddress, asset }: Schema['Vault']): Holdin
       clearInterval(timer)
       unsubscribe()
     }
-  }, [wallet, contractAddress, asset, version])
+  }, [wallet, isOnChain, contractAddress, asset, version])
 
   const reload = useCallback(() => setVersion(current => current + 1), [])
-  return { ...state, reload }
+  if (wallet !== undefined && chainId !== undefined && !isOnChain)
+    return { problem: `The wallet is on chain ${wallet.chainId}, the vault on chain ${chainId}.`, reload }
+  // The figures of another account or chain are not shown until they are read again.
+  if (!isOnChain || state.of !== wallet) return { reload }
+  const { figures, problem } = state
+  return { ...(figures && { figures, ready: wallet }), ...(problem !== undefined && { problem }), reload }
 }

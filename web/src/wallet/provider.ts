@@ -1,0 +1,17 @@
+/** What pages need of an EIP-1193 provider. */
+export type Provider = {
+  request(call: { method: string; params?: readonly unknown[] }): Promise<unknown>
+  on?(event: string, listener: (value: never) => void): void
+}
+/** A wallet that announced itself (EIP-6963). Its name is text that the wallet wrote. */
+export type Wallet = { id: string; name: string; provider: Provider }
+export type Connected = { wallet: Wallet; address: `0x${string}`; chainId: number }
+
+const USER_REJECTED = 4001
+
+/** Says in a sentence why a wallet's call failed. */
+export function walletProblem(error: unknown): string {
+  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
+  if (code === USER_REJECTED) return 'You declined in the wallet; nothing was sent.'
+  return typeof message === 'string' && message !== '' ? message : 'The wallet did not respond.'
+}
