@@ -46,9 +46,9 @@ export function formatUsd(decimal: string): string {
   return `${value < 0 ? MINUS : ''}${grouped(whole)}.${rest}`
 }
 
-/** Parses a human amount such as `1250.5` to base units; undefined if it is not one. */
+/** Parses a human amount such as `1,250.5` to base units; undefined if it is not one. A comma only groups three digits. */
 export function parseAmount(text: string, decimals = USDC_DECIMALS): bigint | undefined {
-  const [, whole, fraction = ''] = /^(\d{1,30})(?:\.(\d*))?$/.exec(text.trim().replaceAll(',', '')) ?? []
+  const [, whole, fraction = ''] = /^(\d{1,30}|\d{1,3}(?:,\d{3}){1,9})(?:\.(\d*))?$/.exec(text.trim()) ?? []
   if (whole === undefined || fraction.length > decimals) return undefined
-  return BigInt(whole + fraction.padEnd(decimals, '0'))
+  return BigInt(whole.replaceAll(',', '') + fraction.padEnd(decimals, '0'))
 }

@@ -37,7 +37,7 @@ export function describeMessage({ primaryType, message }: TypedData, symbolOf: (
         tokensSentence(toList(message.allowedTokens), symbolOf),
         `${message.validUntil}` === '0'
           ? 'It holds until another one replaces it.'
-          : `The agent may buy until ${formatLocal(Number(message.validUntil))}.`,
+          : `The agent may buy until ${formatLocal(Number(message.validUntil), { withSeconds: true })}.`,
       ]
     case 'OfferOwnership':
       return ZERO_ADDRESS.test(`${message.newOwner}`)

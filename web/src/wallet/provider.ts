@@ -9,9 +9,11 @@ export type Connected = { wallet: Wallet; address: `0x${string}`; chainId: numbe
 
 const USER_REJECTED = 4001
 
+export const isDeclined = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === USER_REJECTED
+
 /** Says in a sentence why a wallet's call failed. */
 export function walletProblem(error: unknown): string {
-  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
-  if (code === USER_REJECTED) return 'You declined in the wallet; nothing was sent.'
+  const { message } = (error ?? {}) as { message?: unknown }
+  if (isDeclined(error)) return 'You declined in the wallet; nothing was sent.'
   return typeof message === 'string' && message !== '' ? message : 'The wallet did not respond.'
 }

@@ -1,6 +1,7 @@
 import { type Abi, decodeErrorResult, decodeFunctionResult, encodeFunctionData, type Hex } from 'viem'
 import { formatUsdcExactly } from '../format/amounts.ts'
-import { type Connected, type Provider, walletProblem } from './provider.ts'
+import { followTransaction } from './follow-transaction.ts'
+import { type Connected, isDeclined, walletProblem } from './provider.ts'
 
 // The part of contracts-abi/mandate-vault.ts that the desk calls; the whole would be a fifth of the page's script. The vault is
 // an ERC-20 token too, so it also has what is called on USDC: balance, allowance, approval.
@@ -79,11 +80,11 @@ export class WrongChain extends CallRefused {
 }
 
 type VaultCall = { chainId: number; to: string; functionName: WriteName; args: Values }
-/** Notifies of a transaction that the wallet sent, and again if another one took its nonce. */
-export type OnSent = (hash: Hex, isReplaced: boolean) => void
+/** Notifies of a transaction that the wallet sent and that is not in a block yet, and why more is not known, if it is not. */
+export type OnSent = (hash: Hex, unknownBecause?: string) => void
 
 /**
- * Tries a call, has the wallet send it on the given chain, and resolves with its hash once it is in a block. Does not
+ * Tries a call, has the wallet send it on the given chain, and resolves with the hash of the mined transaction. Does not
  * resolve while the outcome is unknown. Throws CallRefused.
  */
 export async function sendCall(
@@ -102,50 +103,23 @@ export async function sendCall(
   }
   await requireChain()
   await provider.request({ method: 'eth_call', params: [call, 'latest'] }).catch(refuse)
-  const nonce = await noncesUsed(provider, address, 'pending').catch(() => undefined)
   await requireChain() // the person may have switched while the node tried the call
   const params = [{ ...call, chainId: `0x${chainId.toString(16)}` }]
-  const hash = (await provider.request({ method: 'eth_sendTransaction', params }).catch(refuse)) as Hex
-  onSent(hash, false)
-  const status = await receiptStatus(provider, { address, hash, nonce }, () => onSent(hash, true), pollMs)
-  if (status !== '0x1') throw new CallRefused(`Transaction ${hash} reverted; nothing was moved.`)
-  return hash
+  const hash = (await provider.request({ method: 'eth_sendTransaction', params }).catch(error => {
+    if (isDeclined(error)) refuse(error)
+    throw new CallRefused(
+      `${revertSentence(error) ?? walletProblem(error)} Look in the wallet whether it was sent before you try again.`,
+    )
+  })) as Hex
+  onSent(hash)
+  const mined = await followTransaction(provider, { hash, address, chainId }, why => onSent(hash, why), pollMs)
+  if (!mined.isSameCall)
+    throw new CallRefused(`The wallet replaced transaction ${hash} with another one, ${mined.hash}; nothing was moved.`)
+  if (!mined.isSuccess) throw new CallRefused(`Transaction ${mined.hash} reverted; nothing was moved.`)
+  return mined.hash
 }
 
 const RECEIPT_POLL_MS = 1_000
-/** A node may count a nonce shortly before it serves the receipt. */
-const MIN_POLLS_WITHOUT_RECEIPT = 3
-
-type Sent = { address: string; hash: Hex; nonce: number | undefined }
-
-/**
- * Resolves with the status of a transaction's receipt. An error counts as "not yet". Calls `onReplaced` if the account's
- * nonce has passed that of the transaction, and still waits: only the receipt is certain.
- */
-async function receiptStatus(provider: Provider, sent: Sent, onReplaced: () => void, pollMs: number): Promise<string> {
-  let { nonce } = sent
-  let polls = 0
-  async function poll() {
-    const receipt = await provider.request({ method: 'eth_getTransactionReceipt', params: [sent.hash] })
-    const { status } = (receipt ?? {}) as { status?: string }
-    if (status !== undefined) return status
-    const transaction = await provider.request({ method: 'eth_getTransactionByHash', params: [sent.hash] })
-    // The wallet may have chosen another nonce than the next one.
-    if (transaction) nonce = Number((transaction as { nonce: string }).nonce)
-    const isPast = nonce !== undefined && (await noncesUsed(provider, sent.address, 'latest')) > nonce
-    polls = isPast ? polls + 1 : 0
-    if (polls === MIN_POLLS_WITHOUT_RECEIPT) onReplaced()
-    return undefined
-  }
-  for (;;) {
-    const status = await poll().catch(() => undefined)
-    if (status !== undefined) return status
-    await new Promise(resolve => setTimeout(resolve, pollMs))
-  }
-}
-
-const noncesUsed = async (provider: Provider, address: string, block: 'latest' | 'pending'): Promise<number> =>
-  Number(await provider.request({ method: 'eth_getTransactionCount', params: [address, block] }))
 
 /** Returns the sentence of a revert in a provider's error; undefined if it has none that is known. */
 function revertSentence(error: unknown): string | undefined {

@@ -19,11 +19,14 @@ export type FormProps = {
 
 const BPS = 10_000n
 
+/** Rounds up, as the vault does. */
+const feeOf = (amount: bigint, bps: number): bigint => (amount * BigInt(bps) + BPS - 1n) / BPS
+
 /** Deposits USDC: approves exactly the amount if needed, then deposits it. */
 export function DepositForm({ vault, holdings, liquidity }: FormProps) {
   const wallet = useStore(connected)
   const [text, setText] = useState('')
-  const { progress, run } = useProgress(holdings.reload)
+  const { progress, run } = useProgress(`deposit ${vault.contractAddress}`, holdings.reload)
   const { ready } = holdings
   const amount = parseAmount(text)
   const shares = usePreview(ready, vault, amount)
@@ -75,7 +78,7 @@ export function DepositForm({ vault, holdings, liquidity }: FormProps) {
       </p>
       <p class="fine">
         {amount !== undefined && liquidity && (
-          <>Fee {formatUsdcExactly(`${(amount * BigInt(liquidity.depositFeeBps)) / BPS}`)} USDC. </>
+          <>Fee {formatUsdcExactly(`${feeOf(amount, liquidity.depositFeeBps)}`)} USDC. </>
         )}
         {shares !== undefined && (
           <>

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import type { Schema } from '../../data/client.ts'
 import { changes } from '../../data/live.ts'
+import { createReadLoop } from '../../data/read-loop.ts'
 import { useStore } from '../../data/store.ts'
 import { useDeployment } from '../../parts/deployment.tsx'
 import type { Connected } from '../../wallet/provider.ts'
@@ -40,36 +41,39 @@ export function useHoldings({ contractAddress, asset }: Schema['Vault']): Holdin
       setState({})
       return
     }
-    const { address } = wallet
-    let isGone = false
-    const ofVault = (name: Parameters<typeof readNumber>[2]) => readNumber(wallet, contractAddress, name, [address])
-    async function load(current: NonNullable<typeof wallet>) {
-      try {
-        const [usdc, allowance, shares, lockedShares, maxRedeem, maxWithdraw] = await Promise.all([
-          readNumber(current, asset, 'balanceOf', [address]),
-          readNumber(current, asset, 'allowance', [address, contractAddress]),
-          ofVault('balanceOf'),
-          ofVault('lockedShares'),
-          ofVault('maxRedeem'),
-          ofVault('maxWithdraw'),
-        ])
-        const worth = shares === 0n ? 0n : await readNumber(current, contractAddress, 'previewRedeem', [shares])
-        if (!isGone)
-          setState({ of: current, figures: { usdc, allowance, shares, lockedShares, worth, maxRedeem, maxWithdraw } })
-      } catch {
-        if (!isGone)
-          setState(previous => ({
-            ...(previous.of === current && previous),
-            of: current,
-            problem: 'The wallet could not read the vault. Check that it is on the right chain.',
-          }))
-      }
+    const current = wallet
+    const { address } = current
+    const ofVault = (name: Parameters<typeof readNumber>[2]) => readNumber(current, contractAddress, name, [address])
+    async function readFigures() {
+      const [usdc, allowance, shares, lockedShares, maxRedeem, maxWithdraw] = await Promise.all([
+        readNumber(current, asset, 'balanceOf', [address]),
+        readNumber(current, asset, 'allowance', [address, contractAddress]),
+        ofVault('balanceOf'),
+        ofVault('lockedShares'),
+        ofVault('maxRedeem'),
+        ofVault('maxWithdraw'),
+      ])
+      const worth = shares === 0n ? 0n : await readNumber(current, contractAddress, 'previewRedeem', [shares])
+      return { usdc, allowance, shares, lockedShares, worth, maxRedeem, maxWithdraw }
     }
-    load(wallet)
-    const timer = setInterval(() => load(wallet), POLL_MS)
-    const unsubscribe = changes.subscribe(() => load(wallet))
+    const { request, stop } = createReadLoop(
+      () => readFigures().catch(() => undefined),
+      figures =>
+        setState(previous =>
+          figures
+            ? { of: wallet, figures }
+            : {
+                ...(previous.of === wallet && previous),
+                of: wallet,
+                problem: 'The wallet could not read the vault. Check that it is on the right chain.',
+              },
+        ),
+    )
+    request()
+    const timer = setInterval(request, POLL_MS)
+    const unsubscribe = changes.subscribe(request)
     return () => {
-      isGone = true
+      stop()
       clearInterval(timer)
       unsubscribe()
     }

@@ -1,32 +1,46 @@
-import { useState } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import { readAgain } from '../../data/live.ts'
+import { createStore, type Store, useStore } from '../../data/store.ts'
 import { TransactionLink } from '../../parts/text.tsx'
 import { walletProblem } from '../../wallet/provider.ts'
 import { CallRefused, type OnSent, WrongChain } from '../../wallet/vault-calls.ts'
 import { noteChain } from '../../wallet/wallets.ts'
 
 /** The state of transactions that a form sends. */
-export type Progress = { running?: Note; problem?: string; done?: Required<Note> }
+type Progress = { running?: Note; problem?: string; done?: Required<Note> }
 type Note = { text: string; hash?: string }
 type Work = (step: (text: string) => void, sent: OnSent) => Promise<Required<Note>>
 
 const SENT = 'Sent. Waiting for a block that has it…'
-const REPLACED =
-  'The outcome is unknown: another transaction took the place of this one, because it was sped up or cancelled in the wallet. Look it up there, and load this page again before you send another.'
+const unknown = (why: string) =>
+  `Not known yet whether this transaction was executed: ${why}. Look it up before you send another one.`
 
-/** Runs the transactions of a form one after another and says where they are. */
-export function useProgress(reload: () => void) {
-  const [progress, setProgress] = useState<Progress>({})
+const forms = new Map<string, Store<Progress>>()
+function progressOf(form: string): Store<Progress> {
+  const store = forms.get(form) ?? createStore<Progress>({})
+  forms.set(form, store)
+  return store
+}
+
+/** Runs the transactions of a form one after another and says where they are, also after another page was visited. */
+export function useProgress(form: string, reload: () => void) {
+  const store = progressOf(form)
+  const progress = useStore(store)
+  useEffect(() => {
+    if (!store.get().running) store.set({})
+  }, [store])
+
   async function run(work: Work) {
-    const step = (text: string) => setProgress({ running: { text } })
-    const sent: OnSent = (hash, isReplaced) => setProgress({ running: { text: isReplaced ? REPLACED : SENT, hash } })
+    if (store.get().running) return
+    const step = (text: string) => store.set({ running: { text } })
+    const sent: OnSent = (hash, why) => store.set({ running: { text: why === undefined ? SENT : unknown(why), hash } })
     step('Waiting for the wallet…')
     try {
-      setProgress({ done: await work(step, sent) })
+      store.set({ done: await work(step, sent) })
       readAgain()
     } catch (error) {
       if (error instanceof WrongChain) noteChain(error.actual)
-      setProgress({ problem: error instanceof CallRefused ? error.message : walletProblem(error) })
+      store.set({ problem: error instanceof CallRefused ? error.message : walletProblem(error) })
     }
     reload()
   }

@@ -5,6 +5,7 @@ import type { Connected } from '../../wallet/provider.ts'
 import { sendCall } from '../../wallet/vault-calls.ts'
 import { connected } from '../../wallet/wallets.ts'
 import type { FormProps } from './deposit-form.tsx'
+import { SHARE_DECIMALS } from './holdings.tsx'
 import type { HoldingsState } from './use-holdings.ts'
 import { ProgressNote, useProgress } from './wallet-steps.tsx'
 
@@ -12,7 +13,7 @@ import { ProgressNote, useProgress } from './wallet-steps.tsx'
 export function WithdrawForm({ vault, holdings, liquidity }: FormProps) {
   const wallet = useStore(connected)
   const [text, setText] = useState('')
-  const { progress, run } = useProgress(holdings.reload)
+  const { progress, run } = useProgress(`withdraw ${vault.contractAddress}`, holdings.reload)
   const { figures, ready } = holdings
   const amount = parseAmount(text)
   const problem = problemOf(text, amount, holdings)
@@ -31,10 +32,11 @@ export function WithdrawForm({ vault, holdings, liquidity }: FormProps) {
   const redeemAll = (current: Connected, shares: bigint) =>
     run(async (step, sent) => {
       const { chainId } = current
-      step('Redeem all shares that can be. Confirm in the wallet…')
+      const text = `${formatExactly(`${shares}`, SHARE_DECIMALS)} shares`
+      step(`Redeem ${text}, all that can be redeemed now. Confirm in the wallet…`)
       const args = [shares, current.address, current.address]
       const hash = await sendCall(current, { chainId, to: vault.contractAddress, functionName: 'redeem', args }, sent)
-      return { text: 'Redeemed.', hash }
+      return { text: `Redeemed ${text}.`, hash }
     })
 
   return (
