@@ -77,7 +77,7 @@ it('sends nothing while the wallet is on another chain, also if it was switched 
   const { wallet, deposit } = createWallet()
   wallet.chainId = 1
   await expect(deposit().outcome).rejects.toThrow(
-    'The wallet is on chain 1, not on chain 4663 of this service; nothing was sent.',
+    'The wallet is on chain 1, not on chain 4663 of this service; this transaction was not sent.',
   )
   wallet.chainId = CHAIN
   wallet.onCall = () => {

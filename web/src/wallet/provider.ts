@@ -14,6 +14,6 @@ export const isDeclined = (error: unknown): boolean => (error as { code?: unknow
 /** Says in a sentence why a wallet's call failed. */
 export function walletProblem(error: unknown): string {
   const { message } = (error ?? {}) as { message?: unknown }
-  if (isDeclined(error)) return 'You declined in the wallet; nothing was sent.'
+  if (isDeclined(error)) return 'You declined in the wallet; it sent nothing for this step.'
   return typeof message === 'string' && message !== '' ? message : 'The wallet did not respond.'
 }

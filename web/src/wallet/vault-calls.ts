@@ -70,11 +70,11 @@ export async function readNumber(
 /** A call that was not sent or that reverted, in a sentence. */
 export class CallRefused extends Error {}
 
-/** The wallet is on another chain than the vault; nothing was sent. */
+/** The wallet is on another chain than the vault; the transaction was not sent. */
 export class WrongChain extends CallRefused {
   readonly actual: number
   constructor(actual: number, expected: number) {
-    super(`The wallet is on chain ${actual}, not on chain ${expected} of this service; nothing was sent.`)
+    super(`The wallet is on chain ${actual}, not on chain ${expected} of this service; this transaction was not sent.`)
     this.actual = actual
   }
 }

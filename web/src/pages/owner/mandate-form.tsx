@@ -17,7 +17,7 @@ type MandateFormProps = { control: Schema['AgentControl']; reload(): void }
 const DROPPED =
   'The mandate changed, or its owner signed something else, while the fields were edited. They now show the mandate on chain.'
 const CHANGED =
-  'The mandate changed, or its owner signed something else, since the fields were filled in. Nothing was signed; the fields now show the mandate on chain.'
+  'Nothing was signed: the mandate changed, or its owner signed something else, since these fields were reviewed. Check them again.'
 
 /** The fields of a mandate: the one on chain, with what was edited. An empty limit is no limit. */
 export function MandateForm({ control, reload }: MandateFormProps) {
