@@ -110,6 +110,7 @@ describe('the desks', () => {
     await stop.getByRole('button', { name: 'Sign in the wallet' }).click()
     await stop.getByText('Done.').waitFor()
     await page.getByText('May only reduce and close', { exact: true }).waitFor()
+    expect(await page.getByText('only the rules of the track hold').count()).toBe(0)
 
     await mandate.getByRole('button', { name: 'Sign in the wallet' }).click()
     await mandate.getByText(/Nothing was signed/).waitFor()
