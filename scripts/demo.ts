@@ -10,7 +10,7 @@ import { serviceAt } from './demo-service.ts'
 // `npm run demo`: starts the chain and the service, and trades as one agent: it proves itself on paper, is promoted, trades
 // real capital over the HTTP API, and then with MCP tools. An unexpected result exits with code 1.
 //   --keep            leaves everything running and prints the addresses
-//   --watch           waits for Enter before the price falls, so that the agent's page shows its stop-loss fire
+//   --watch           waits for Enter before the price falls and before it ends, so that the agent's page can be watched
 //   --protocol-only   uses contracts that have no capital modes, so the agent starts with real capital
 
 const off = { type: 'boolean', default: false } as const
@@ -40,8 +40,9 @@ try {
   console.log(`chain    ${devnet.rpcUrl} (chain id ${devnet.chainId}), contracts deployed, vaults funded`)
   worker = await startWorker({ port, vars: workerVars(devnet.deployment) })
   console.log(`service  ${worker.url}, ready after ${secondsSinceStart()} s`)
-  await liveAsAgent(devnet, serviceAt(worker.url), watch ? waitForWatcher(worker.url) : undefined)
+  await liveAsAgent(devnet, serviceAt(worker.url), watch ? watchAt(worker.url) : undefined)
   console.log(`\nDone in ${secondsSinceStart()} s: every step as expected.`)
+  if (watch) await waitForEnter('Press Enter: the service stops.')
   if (keep) {
     console.log(`\nStill running; Ctrl-C stops it. Try:
   curl -s ${worker.url}/vaults
@@ -57,12 +58,16 @@ Addresses and keys: .devnet/deployment.json`)
   await stop()
 }
 
-/** Returns a function that names the agent's page and waits for Enter, or for the end of the input. */
-function waitForWatcher(url: string): (agentId: string) => Promise<void> {
-  return async agentId => {
-    console.log(`  watch it at ${url}/app/agents/${agentId} and press Enter: the price falls`)
-    const input = createInterface({ input: process.stdin })
-    await new Promise(resolve => input.once('line', resolve).once('close', resolve))
-    input.close()
-  }
+/** Returns a function that names the agent's page and waits for Enter. */
+function watchAt(url: string): (agentId: string) => Promise<void> {
+  return agentId => waitForEnter(`  watch it at ${url}/app/agents/${agentId} and press Enter: the price falls`)
+}
+
+/** Asks for Enter and waits for it, or for the end of the input. */
+async function waitForEnter(request: string): Promise<void> {
+  console.log(request)
+  if (process.stdin.readableEnded) return
+  const input = createInterface({ input: process.stdin })
+  await new Promise(resolve => input.once('line', resolve).once('close', resolve))
+  input.close()
 }

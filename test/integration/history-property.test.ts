@@ -72,6 +72,7 @@ beforeAll(async () => {
   for (const token of symbols.map(symbol => tokens[symbol] as `0x${string}`))
     [initialPrices[token]] = await node.readContract({ ...oracle, functionName: 'peekPrice', args: [token] })
   await anvil('anvil_mine', ['0x40', '0x0']) // no reorg is deep enough to withdraw the registrations
+  await indexer().catchUp() // creates the tables
 })
 
 /** Returns the newest block. viem would cache it for seconds. */
