@@ -138,7 +138,7 @@ export const variables: Variable[] = [
   {
     name: 'X402_VALIDITY_SECONDS',
     group: 'fee',
-    meaning: 'longest validity of a payment authorization, in seconds',
+    meaning: 'longest validity of a payment authorization, in seconds; the client signs at most 900',
     default: '300',
   },
   {

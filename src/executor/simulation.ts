@@ -44,9 +44,9 @@ const MAX_REMEMBERED_PERCENT = 50
 /**
  * Returns a function that simulates a call at `latest` and returns its gas limit, with one request; concurrent calls
  * share a batch. The first call of a shape (kind and length) is estimated. Later calls are simulated with that
- * estimate, and estimated again only if they run out of gas. `exit` and `prices` always get their ceiling: a batch that
- * catches failures of its items would pass with too little gas and skip them. `settle` is always estimated, because the
- * payer's code decides what it costs.
+ * estimate, and estimated again if they fail, because lack of gas can look like any other failure. `exit` and `prices`
+ * always get their ceiling: a batch that catches failures of its items would pass with too little gas and skip them.
+ * `settle` is always estimated, because the payer's code decides what it costs.
  */
 export function createSimulator(rpc: RpcTransport, from: Address): Simulate {
   const estimates = new Map<string, number>()
@@ -63,7 +63,7 @@ export function createSimulator(rpc: RpcTransport, from: Address): Simulate {
     if (known !== undefined) {
       const error = await errorOfCall(call, fees, percentOf(known, SIMULATION_PERCENT))
       if (error === undefined) return { kind: 'passed', gas: gasLimitOf(known, maxGas) }
-      if (!mayBeOutOfGas(error)) return resultOf(error)
+      if (!mayPassWithMoreGas(error)) return resultOf(error)
     }
     const { result, error } = await callNode(estimateGasRequest({ from, to: call.to, data: call.data }))
     if (error !== undefined) return resultOf(error)
@@ -102,10 +102,8 @@ export function createSimulator(rpc: RpcTransport, from: Address): Simulate {
 const percentOf = (gas: number, percent: number) => Math.ceil((gas * percent) / 100)
 const gasLimitOf = (estimate: number, maxGas: number) => Math.min(percentOf(estimate, LIMIT_PERCENT), maxGas)
 
-/** Whether a call may have failed for lack of gas. In an inner call that shows as a revert without data. */
-const mayBeOutOfGas = (error: RpcError) =>
-  /out ?of ?gas|intrinsic gas|gas required exceeds/i.test(error.message) ||
-  (isCallFailure(error) && (error.data ?? '0x') === '0x')
+/** Whether a call may have failed for lack of gas. A contract that catches an inner failure may name another reason. */
+const mayPassWithMoreGas = (error: RpcError) => isCallFailure(error) || /intrinsic gas/i.test(error.message)
 
 /** Whether an error is a failure of the call, rather than of the node or the account. */
 const isCallFailure = ({ code, message, data }: RpcError) =>

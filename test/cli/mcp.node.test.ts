@@ -6,6 +6,8 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { formatUnits } from 'viem'
 import { generatePrivateKey } from 'viem/accounts'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest'
+import { storePending } from '../../packages/cli/src/trading/pending.ts'
+import { startProxy } from '../client/proxy.ts'
 import { ATS, type Ats, createAts } from '../support/ats.ts'
 import type { Body } from '../support/body.ts'
 
@@ -72,7 +74,7 @@ async function start(
 type Mode = 'legacy' | { pin: '2026-07-28' }
 
 const yes = (): Answer => ({ action: 'accept', content: { sign: true } })
-const SIGNING = ['trade', 'close', 'set_ladder', 'register', 'stop']
+const SIGNING = ['trade', 'close', 'set_ladder', 'register', 'stop', 'resume']
 
 it('is read-only unless started with --allow trade', async () => {
   const { client, call } = await start([])
@@ -163,6 +165,26 @@ describe('with an agent', () => {
     expect(tools.filter(({ name }) => /limit/i.test(name))).toEqual([])
     expect(readFileSync(path, 'utf8')).toBe(limits)
     writeFileSync(path, '{}')
+  })
+
+  it('resumes what is pending before it signs another message of the same kind', async () => {
+    const digest = `0x${'5'.repeat(64)}` as const
+    const service = await startProxy(url)
+    const headers = { 'content-type': 'application/json' }
+    service.set({ onRequest: () => ({ status: 200, headers, body: { transactionHash: '0xabc' } }) })
+    const path = `/agents/${agentId}/trade-intents`
+    storePending(ats.home, service.url, { kind: 'intent', method: 'POST', path, body: {}, digest })
+    const pins = JSON.parse(readFileSync(join(ats.home, 'deployments.json'), 'utf8'))
+    writeFileSync(join(ats.home, 'deployments.json'), JSON.stringify({ ...pins, [service.url]: pins[url] }))
+    const { call } = await start([...allowed(), '--yes'])
+    expect(await call('trade', { symbol: 'NVDA', usdcAmount: '5' })).toMatchObject({
+      isError: true,
+      body: { code: 'PENDING_MESSAGE', remedy: expect.stringContaining('`resume`') },
+    })
+    expect((await call('resume', {})).body.messages).toMatchObject([{ digest, outcome: 'executed' }])
+    const bought = await call('trade', { symbol: 'NVDA', usdcAmount: '5' })
+    expect((await call('close', { positionId: bought.body.positionId })).isError).toBe(false)
+    await service.stop()
   })
 
   it('names the field that is wrong, and the check that fails', async () => {

@@ -4,9 +4,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { formatUnits } from 'viem'
+import { formatUnits, hashTypedData } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { openTrader } from '../../packages/cli/src/trading/open-trader.ts'
 import { storePending } from '../../packages/cli/src/trading/pending.ts'
 import { startProxy } from '../client/proxy.ts'
 import { ATS, type Ats, createAts } from '../support/ats.ts'
@@ -208,11 +209,107 @@ describe('exit codes', () => {
     expect(failure).toMatchObject({ exit: 9, code: 'QUOTE_CONTRACT_MISMATCH' })
   })
 
+  it('9 if a promotion is for another chain, and it calls no registry but that of the first contact', async () => {
+    const [service, node] = await Promise.all([startProxy(url), startProxy(deployment.rpcUrl)])
+    service.set({
+      onResponse({ path }, response) {
+        if (path.endsWith('/risk-state')) response.body.promotionReadiness = { eligible: true, blockers: [] }
+        if (path === '/') response.body.contracts.AgentRegistry = deployment.contracts.USDC
+        return response
+      },
+    })
+    const path = join(ats.home, 'deployments.json')
+    const { [url]: pins, ...others } = JSON.parse(readFileSync(path, 'utf8'))
+    writeFileSync(path, JSON.stringify({ ...others, [url]: pins, [service.url]: pins }))
+    const promote = () => ats.failure(['promote', '--rpc', node.url], { env: { ATS_URL: service.url } })
+    const headers = { 'content-type': 'application/json' }
+    node.set({ onRequest: ({ body }) => ({ status: 200, headers, body: { ...JSON.parse(body), result: '0x1' } }) })
+    expect(await promote()).toMatchObject({ exit: 9, code: 'CHAIN_MISMATCH' })
+    node.set({})
+    node.requests.length = 0
+    // The registry of the first contact knows that it is too early.
+    expect((await promote()).exit).not.toBe(0)
+    const sent: Body[] = node.requests.map(({ body }) => JSON.parse(body))
+    const called = sent.filter(({ method }) => method === 'eth_call').map(({ params }) => params[0].to)
+    expect(new Set(called)).toEqual(new Set([deployment.contracts.AgentRegistry]))
+    expect(sent.filter(({ method }) => method.startsWith('eth_send'))).toEqual([])
+    await Promise.all([service.stop(), node.stop()])
+  })
+
+  it.each<[string, unknown, string]>([
+    ['network', 'eip155:1', 'FEE_MISMATCH'],
+    ['asset', deployment.contracts.AgentRegistry, 'FEE_MISMATCH'],
+    ['payTo', deployment.contracts.AgentRegistry, 'FEE_MISMATCH'],
+    ['maxTimeoutSeconds', 86_400, 'FEE_VALID_TOO_LONG'],
+  ])('9 if the fee has another %s than the first one that was paid', async (field, value, code) => {
+    const proxy = await startProxy(url)
+    proxy.set({
+      onResponse({ path }, response) {
+        if (path.includes('/register/quote')) response.body.x402.requirements[field] = value
+        return response
+      },
+    })
+    const path = join(ats.home, 'deployments.json')
+    const { [url]: pins, ...others } = JSON.parse(readFileSync(path, 'utf8'))
+    writeFileSync(path, JSON.stringify({ ...others, [url]: pins, [proxy.url]: pins }))
+    const register = ['register', '--name', 'second', '--payer', 'payer']
+    for (const args of [register, [...register, '--dry-run']])
+      expect(await ats.failure(args, { env: { ATS_URL: proxy.url } })).toMatchObject({ exit: 9, code })
+    await proxy.stop()
+  })
+
+  it('9 if a symbol stands for another token than at the first contact', async () => {
+    const path = join(ats.home, 'deployments.json')
+    const { NVDA, AAPL } = deployment.tokens
+    const swap = (symbol: string) => ({ NVDA: 'AAPL', AAPL: 'NVDA' })[symbol] ?? symbol
+    const proxy = await startProxy(url)
+    // It asks the real service for AAPL where NVDA was asked for, and calls it NVDA.
+    proxy.set({
+      onResponse({ path: requested }, response) {
+        if (requested.startsWith('/tokens')) for (const token of response.body.tokens) token.symbol = swap(token.symbol)
+        const { typedData } = response.body
+        if (typedData?.message.token) {
+          typedData.message.token = typedData.message.token === NVDA ? AAPL : NVDA
+          const { EIP712Domain: _, ...types } = typedData.types
+          response.body.digest = hashTypedData({ ...typedData, types })
+        }
+        return response
+      },
+    })
+    const { [url]: pins } = JSON.parse(readFileSync(path, 'utf8'))
+    expect(pins.tokens).toMatchObject({ NVDA, AAPL })
+    const options = { env: { ATS_URL: proxy.url } }
+    const pinnedTokens = (tokens: Body) =>
+      writeFileSync(path, JSON.stringify({ [url]: pins, [proxy.url]: { ...pins, tokens } }))
+    pinnedTokens(pins.tokens)
+    const changed = { exit: 9, code: 'QUOTE_TOKEN_MISMATCH' }
+    expect(await ats.failure(['open', 'NVDA', '10'], options)).toMatchObject(changed)
+    const quote = await fetch(`${proxy.url}/agents/${agentId}/trade-intents/quote?symbol=NVDA&usdcAmount=10`)
+    const signing = { ...options, input: await quote.text() }
+    expect(await ats.failure(['sign'], signing)).toMatchObject({ exit: 9, code: 'QUOTE_BODY_MISMATCH' })
+    const mandate = ['mandate', '--mode', 'trade', '--allowed-tokens', 'NVDA', '--dry-run']
+    const { typedData } = await ats.json(mandate, options)
+    expect(typedData.message.allowedTokens).toEqual([NVDA])
+    // A symbol that is new is held to its first token.
+    pinnedTokens({})
+    expect(await ats.json(['open', 'NVDA', '10', '--dry-run'], options)).toMatchObject({ allowed: true })
+    proxy.set({})
+    expect(await ats.failure(['open', 'NVDA', '10'], options)).toMatchObject(changed)
+    await proxy.stop()
+    writeFileSync(path, JSON.stringify({ [url]: pins }))
+  })
+
   it('8 if the outcome is unknown, and `ats resume` finds it without a second trade', async () => {
     const { trades: before } = await ats.json(['trade-history'])
     const forwarding = await startLosingProxy()
     const lost = await ats.failure(['open', 'NVDA', '10', '--timeout', '1'], { env: { ATS_URL: forwarding.url } })
     expect(lost).toMatchObject({ exit: 8, code: 'UNKNOWN_OUTCOME', remedy: expect.stringContaining('ats resume') })
+    const pending = { exit: 8, code: 'PENDING_MESSAGE', remedy: expect.stringContaining('ats resume') }
+    expect(await ats.failure(['open', 'NVDA', '10'])).toMatchObject(pending)
+    const quote = await fetch(`${url}/agents/${agentId}/trade-intents/quote?symbol=NVDA&usdcAmount=10`)
+    expect(await ats.failure(['sign'], { input: await quote.text() })).toMatchObject(pending)
+    // The owner can stop an agent at any time.
+    expect((await ats.json(['stop', 'reduceOnly', '--dry-run'])).allowed).toBe(true)
     expect(await ats.failure(['resume', '--url', url])).toMatchObject({ exit: 2, code: 'OTHER_SERVICE' })
     forwarding.recover()
     const { messages } = await ats.json(['resume'])
@@ -220,6 +317,30 @@ describe('exit codes', () => {
     expect((await ats.json(['trade-history'])).trades.length).toBe(before.length + 1)
     await forwarding.close()
     expect(await ats.json(['resume'])).toEqual({ messages: [] })
+  })
+
+  it('8 for a registration whose outcome is unknown, and it is not paid for again', async () => {
+    vi.stubEnv('ATS_PASSWORD', ats.env.ATS_PASSWORD)
+    const trader = await openTrader(ats.home, { url, key: 'trader', payer: 'payer', canAskPassword: false })
+    const planned = await trader.planRegistration({ vault: 'genesis', name: 'planned before' })
+    const proxy = await startProxy(url)
+    proxy.set({
+      onResponse: ({ method, path }, { status }) =>
+        (method === 'POST' && status !== 402) || path.startsWith('/intents/') ? 'reset' : undefined,
+    })
+    const register = ['register', '--name', 'once', '--payer', 'payer', '--timeout', '1']
+    const env = { ATS_URL: proxy.url }
+    expect(await ats.failure(register, { env })).toMatchObject({ exit: 8, code: 'UNKNOWN_OUTCOME' })
+    for (const options of [{ env }, {}])
+      expect(await ats.failure(register, options)).toMatchObject({ exit: 8, code: 'PENDING_MESSAGE' })
+    await expect(planned.send()).rejects.toMatchObject({ facts: { code: 'PENDING_MESSAGE' } })
+    vi.unstubAllEnvs()
+    proxy.set({})
+    const [resumed] = (await ats.json(['resume'])).messages
+    expect(resumed).toMatchObject({ outcome: 'executed', agentId: expect.stringMatching(/^\d+$/) })
+    const posts = proxy.requests.filter(({ method }) => method === 'POST')
+    expect(new Set(posts.map(({ body }) => body)).size).toBe(1)
+    await proxy.stop()
   })
 
   it('8 if one outcome stays unknown, after those of the others, each from the service that it was posted to', async () => {

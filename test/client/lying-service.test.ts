@@ -151,6 +151,38 @@ it('a service that denies an execution gets no signature for a second one, with 
   expect(account.signatures).toBe(2)
 })
 
+it('a service that denies a registration gets no signature for a second one, and no second fee', async () => {
+  const [signer, payer] = [countingAccount(newAccount()), newPayer()]
+  let payments = 0
+  const counting = {
+    ...payer,
+    pay(required: unknown) {
+      payments++
+      return payer.pay(required)
+    },
+  }
+  const options = { ...remembering(), ...trusting, baseUrl: proxy.url }
+  const register = () =>
+    clientOf(signer, options).register({
+      vault: 'genesis',
+      name: 'denied',
+      metadataURI: 'https://agents.example',
+      payer: counting,
+    })
+  proxy.set({
+    onResponse: ({ method }, response) =>
+      method === 'POST' && response.status === 201
+        ? { ...response, status: 400, body: { error: 'No.', code: 'REGISTRATION_PAUSED' } }
+        : undefined,
+  })
+  await expect(register()).rejects.toMatchObject({ code: 'REGISTRATION_PAUSED' })
+  proxy.set({})
+  await expect(register()).rejects.toMatchObject({ code: 'QUOTE_NONCE_MISMATCH' })
+  expect({ payments, signatures: signer.signatures }).toEqual({ payments: 1, signatures: 1 })
+  const [submission] = options.submissions as [Submission]
+  expect(await clientOf(signer, options).resume(submission)).toMatchObject({ agentId: expect.any(String) })
+})
+
 it('a service that names a later nonce first gets no signature for the present one', async () => {
   const options = { ...remembering(), ...trusting, baseUrl: proxy.url }
   const add = () => clientOf(account, options).agent(agentId).add({ positionId, usdcAmount: '10' })
@@ -294,12 +326,13 @@ it('pins that the service or the chain contradict get no signature', async () =>
   expect(account.signatures).toBe(0)
 })
 
-it('a payer pays neither another asset, chain or payee nor more than the fee', async () => {
+it('a payer pays neither another asset, chain or payee nor more than the fee, nor for longer than it may', async () => {
   const lies: [field: string, value: unknown][] = [
     ['asset', STRANGER],
     ['amount', '1000001'],
     ['network', 'eip155:1'],
     ['scheme', 'upto'],
+    ['maxTimeoutSeconds', 86_400],
   ]
   const payer = countingAccount(newAccount())
   for (const [field, value] of lies) {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import type { Account } from '../../devnet/accounts.ts'
 import { createScene } from '../support/scene.ts'
 import { launchBrowser } from './browser.ts'
-import { injectWallet, WALLET_NAME } from './test-wallet.ts'
+import { injectWallet, type TestWallet, WALLET_NAME } from './test-wallet.ts'
 import { openPage } from './watched-page.ts'
 
 // What owners and depositors do with a wallet in a real browser.
@@ -31,13 +31,16 @@ describe('the desks', () => {
 
   /** Opens a desk with a wallet and connects it. */
   async function openDesk(account: Account, path: string): Promise<Page> {
+    return (await openDeskWithWallet(account, path)).page
+  }
+  async function openDeskWithWallet(account: Account, path: string): Promise<{ page: Page; wallet: TestWallet }> {
     const opened = await openPage(browser)
     problems.push(opened.problems)
-    await injectWallet(opened.page, account, deployment)
+    const wallet = await injectWallet(opened.page, account, deployment)
     await opened.page.goto(serviceUrl + path)
     await opened.page.getByRole('button', { name: `Connect ${WALLET_NAME}` }).click()
     await opened.page.getByText('connected', { exact: true }).waitFor()
-    return opened.page
+    return { page: opened.page, wallet }
   }
   const action = (page: Page, name: string) => page.getByRole('region', { name, exact: true })
 
@@ -96,6 +99,36 @@ describe('the desks', () => {
     await other.context().close()
   })
 
+  it('keep a stop that an owner signs while a mandate is reviewed', async () => {
+    const { agentId } = await register(2, 'Agent to hold', 'frontier')
+    const page = await openDesk(accountOf(2), `/app/owner?agent=${agentId}`)
+    const [mandate, stop] = [action(page, 'Set the mandate'), action(page, 'Stop buying')]
+    await mandate.getByLabel('Largest trade, USDC').fill('100')
+    await mandate.getByRole('button', { name: 'Review' }).click()
+    await mandate.getByText('The agent may open, add, reduce and close.').waitFor()
+    await stop.getByRole('button', { name: 'Review' }).click()
+    await stop.getByRole('button', { name: 'Sign in the wallet' }).click()
+    await stop.getByText('Done.').waitFor()
+    await page.getByText('May only reduce and close', { exact: true }).waitFor()
+    expect(await page.getByText('only the rules of the track hold').count()).toBe(0)
+
+    await mandate.getByRole('button', { name: 'Sign in the wallet' }).click()
+    await mandate.getByText(/Nothing was signed/).waitFor()
+    await mandate.getByText(/They now show the mandate on chain/).waitFor()
+    expect(await mandate.getByLabel('Trading').inputValue()).toBe('reduceOnly')
+    expect(await mandate.getByLabel('Largest trade, USDC').inputValue()).toBe('')
+
+    await mandate.getByLabel('Largest trade, USDC').fill('100.000001')
+    await mandate.getByRole('button', { name: 'Review' }).click()
+    await mandate.getByText('The agent may only reduce and close.').waitFor()
+    await mandate.getByText('One trade is at most 100.000001 USDC.').waitFor()
+    await mandate.getByRole('button', { name: 'Sign in the wallet' }).click()
+    await mandate.getByText('Done.').waitFor()
+    const { mandate: set } = await request(`/agents/${agentId}/mandate`)
+    expect(set).toMatchObject({ mode: 'reduceOnly', maxTradeUsdc: '100000001' })
+    await page.context().close()
+  })
+
   it('let an owner withdraw an offer, and replace the signer', async () => {
     const { agentId } = await register(8, 'Agent to keep', 'frontier')
     const [owner, notNewOwner, newSigner] = [accountOf(8), accountOf(6), accountOf(7)]
@@ -122,10 +155,18 @@ describe('the desks', () => {
   })
 
   it('let a depositor deposit and, after the holding time, withdraw', async () => {
-    const page = await openDesk(depositor, '/app/depositor?vault=genesis')
+    const { page, wallet } = await openDeskWithWallet(depositor, '/app/depositor?vault=genesis')
     const { vault: before } = await request('/vaults/genesis')
+    const deposit = page.getByRole('button', { name: 'Deposit', exact: true })
     await page.getByLabel('Amount, USDC', { exact: true }).fill('1234.5')
-    await page.getByRole('button', { name: 'Deposit', exact: true }).click()
+    await page.getByText(/You receive about/).waitFor()
+    wallet.chainId = 1
+    await deposit.click()
+    await page.getByText(`The wallet is on chain 1, not on chain ${deployment.chainId} of this service`).waitFor()
+    expect(await deposit.isDisabled()).toBe(true)
+    await page.getByRole('button', { name: 'Switch the wallet' }).click()
+    wallet.failing.add('eth_getTransactionReceipt')
+    await deposit.click()
     await page.getByText('Deposited 1,234.50 USDC.').waitFor()
     const { vault: funded } = await request('/vaults/genesis')
     expect(BigInt(funded.totalAssets) - BigInt(before.totalAssets)).toBe(1_234_500_000n)

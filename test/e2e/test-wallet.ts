@@ -8,21 +8,26 @@ export const WALLET_NAME = 'Test wallet'
 
 type Reply = { result?: unknown; error?: { code: number; message: string; data?: unknown } }
 
+/** What a test changes in its wallet. The wallet announces no change. */
+export type TestWallet = { chainId: number; failing: Set<string> }
+
 /**
  * Gives a page a wallet that announces itself as EIP-6963 says. The page sees the provider only: the key stays in the test,
  * which signs typed data and sends transactions to the embedded chain.
  */
-export async function injectWallet(page: Page, owner: Account, { rpcUrl, chainId }: Deployment): Promise<void> {
+export async function injectWallet(page: Page, owner: Account, { rpcUrl, chainId }: Deployment): Promise<TestWallet> {
   const account = privateKeyToAccount(owner.privateKey)
+  const wallet: TestWallet = { chainId, failing: new Set() }
   await page.exposeFunction('testWallet', async (method: string, params: unknown[]): Promise<Reply> => {
     try {
-      return { result: await answer(account, { rpcUrl, chainId }, method, params) }
+      return { result: await answer(account, rpcUrl, wallet, method, params) }
     } catch (error) {
       const { code = -32_603, message = String(error), data } = error as NonNullable<Reply['error']>
       return { error: { code, message, data } }
     }
   })
   await page.addInitScript({ content: announcement })
+  return wallet
 }
 
 const announcement = `(() => {
@@ -43,15 +48,20 @@ const announcement = `(() => {
 
 async function answer(
   account: PrivateKeyAccount,
-  { rpcUrl, chainId }: Pick<Deployment, 'rpcUrl' | 'chainId'>,
+  rpcUrl: string,
+  wallet: TestWallet,
   method: string,
   params: unknown[],
 ): Promise<unknown> {
+  if (wallet.failing.delete(method)) throw new Error(`${method} fails once.`)
   switch (method) {
     case 'eth_requestAccounts':
       return [account.address]
     case 'eth_chainId':
-      return `0x${chainId.toString(16)}`
+      return `0x${wallet.chainId.toString(16)}`
+    case 'wallet_switchEthereumChain':
+      wallet.chainId = Number((params[0] as { chainId: Hex }).chainId)
+      return null
     case 'eth_signTypedData_v4': {
       const { types, ...typedData } = JSON.parse(params[1] as string)
       const { EIP712Domain: _, ...structs } = types

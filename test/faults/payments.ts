@@ -39,7 +39,7 @@ export async function openPayments(
   }
   const rpc = (method: string, ...params: unknown[]) => client.request({ method, params } as never)
   const account = privateKeyToAccount(accounts.payer.privateKey)
-  const honest = createPayer({ account, chainId, asset, payTo, maxAmount: FEE })
+  const honest = createPayer({ account, chainId, asset, payTo, maxAmount: FEE, maxValiditySeconds: VALID_SECONDS })
   const turning = new Map<number, { address: Address; ms: number }>()
   const fromBlock = (await client.getBlockNumber()) + 1n
   for (let agent = 0; agent < agents; agent++) {

@@ -48,6 +48,15 @@ describe('a relayed intent', () => {
     expect(node.requests.filter(method => !ofAlarm(method))).toEqual(['eth_call', 'eth_sendRawTransactionSync'])
   })
 
+  test('that reverts with the gas of an earlier one is estimated again', async () => {
+    const { executor } = newLane()
+    await executor.relay(newRequest())
+    // A contract that catches an inner failure names another reason than the lack of gas.
+    node.fault = async ({ method }, forward) =>
+      method === 'eth_call' ? errorResponse(3, 'execution reverted', COUNTER_REVERT_DATA) : forward()
+    expect(await executor.relay(newRequest())).toMatchObject({ state: 'mined' })
+  })
+
   test('is mined exactly once, also if two hundred agents relay at once', async () => {
     const { executor, account } = newLane()
     const requests = Array.from({ length: 200 }, () => newRequest())

@@ -51,8 +51,8 @@ export const isSend = (method: string) => method.startsWith('eth_sendRawTransact
 export const sends = () => node.requests.filter(isSend)
 /** Resolves once a lane has sent its first transaction. */
 export const firstSend = () => vi.waitFor(() => expect(sends()).not.toEqual([]), { timeout: 30_000, interval: 10 })
-export const errorResponse = (code: number, message: string) =>
-  Response.json({ jsonrpc: '2.0', id: 1, error: { code, message } })
+export const errorResponse = (code: number, message: string, data?: Hex) =>
+  Response.json({ jsonrpc: '2.0', id: 1, error: { code, message, data } })
 
 /**
  * Waits in a fault until a test sets a flag. A promise would not do: workerd may crash when a promise is resolved from

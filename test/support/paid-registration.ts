@@ -14,8 +14,18 @@ export const NETWORK = `eip155:${deployment.chainId}`
 /** The largest fee of any test. */
 const MAX_FEE = 5_000_000n
 
+/** Payers that sign any validity: what the service accepts is tested. */
 const payerOf = (account: PrivateKeyAccount, fetch?: Fetch) =>
-  createPayer({ account, chainId: deployment.chainId, asset: deployment.contracts.USDC, maxAmount: MAX_FEE }, fetch)
+  createPayer(
+    {
+      account,
+      chainId: deployment.chainId,
+      asset: deployment.contracts.USDC,
+      maxAmount: MAX_FEE,
+      maxValiditySeconds: Number.POSITIVE_INFINITY,
+    },
+    fetch,
+  )
 export const facilitatorUrl = inject('facilitatorUrl')
 
 /** The service as its own facilitator. */

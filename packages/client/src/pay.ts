@@ -20,7 +20,11 @@ export type PayerTerms = {
   maxAmount: bigint
   /** To whom it may pay; anybody by default. */
   payTo?: Address
+  /** How long a payment may be valid, in seconds from now by this machine's clock; 900 by default. */
+  maxValiditySeconds?: number
 }
+
+const MAX_VALIDITY_SECONDS = 900
 
 /** A payer, and what a program without this package's client needs of it. */
 export type X402Payer = Payer & {
@@ -82,10 +86,11 @@ export function createPayer(
   }
 }
 
-type Limits = Pick<PayerTerms, 'chainId' | 'asset' | 'maxAmount' | 'payTo'>
+type Limits = Omit<PayerTerms, 'account'>
 
 /** Returns what payment requirements ask for besides the terms. */
-function mismatchesOf(given: Record<string, unknown>, { chainId, asset, maxAmount, payTo }: Limits): QuoteMismatch[] {
+function mismatchesOf(given: Record<string, unknown>, limits: Limits): QuoteMismatch[] {
+  const { chainId, asset, maxAmount, payTo, maxValiditySeconds = MAX_VALIDITY_SECONDS } = limits
   const mismatches: QuoteMismatch[] = []
   const compare = (field: string, expected: string) => {
     if (String(given[field]).toLowerCase() !== expected.toLowerCase())
@@ -97,10 +102,13 @@ function mismatchesOf(given: Record<string, unknown>, { chainId, asset, maxAmoun
   if (payTo !== undefined) compare('payTo', payTo)
   if (!isAtMost(given.amount, maxAmount))
     mismatches.push({ field: 'amount', expected: `at most ${maxAmount}`, given: given.amount })
+  const { maxTimeoutSeconds } = given
+  if (typeof maxTimeoutSeconds !== 'number' || !(maxTimeoutSeconds <= maxValiditySeconds))
+    mismatches.push({ field: 'maxTimeoutSeconds', expected: `at most ${maxValiditySeconds}`, given: maxTimeoutSeconds })
   return mismatches
 }
 
-/** Throws unless the typed data transfers at most the amount, in the asset, from the account, on the chain. */
+/** Throws unless the typed data transfers at most the amount, in the asset, from the account, on the chain, soon. */
 function assertAuthorization(
   { domain, primaryType, message }: Parameters<Account['signTypedData']>[0],
   { account, ...limits }: PayerTerms,
@@ -111,6 +119,7 @@ function assertAuthorization(
     asset: domain.verifyingContract,
     payTo: message.to,
     amount: message.value,
+    maxTimeoutSeconds: Number(message.validBefore) - Math.floor(Date.now() / 1000),
   }
   const mismatches = mismatchesOf(given, limits)
   if (String(message.from).toLowerCase() !== account.address.toLowerCase())

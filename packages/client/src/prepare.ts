@@ -112,10 +112,10 @@ export async function prepare<Quote, Receipt>(
     async submit(signature) {
       const posted = submissionOf(request, { ...verified, digest, signature })
       const submission = { ...posted, nonce: { holder, value: nonce } }
-      await context.onSubmission?.(submission)
       const present = await deployment.now()
       await context.nonces.assertAlone(holder, { nonce, digest }, present, executed)
       context.nonces.remember(holder, { nonce, digest, deadline: validUntil }, present)
+      await context.onSubmission?.(submission)
       const receipt = await submitAndRemember<Receipt>(context, submission)
       if (primaryType === 'CancelIntents') await rememberCancelled(context, request.message)
       return receipt
@@ -124,11 +124,11 @@ export async function prepare<Quote, Receipt>(
 }
 
 /** Returns the name of a nonce: the same one wherever the same contract counts for the same agent or account. */
-const holderOf = ({ chainId, verifyingContract }: Domain, holder: NonceHolder): string =>
+export const holderOf = ({ chainId, verifyingContract }: Domain, holder: NonceHolder): string =>
   `${chainId}-${verifyingContract}-${'agentId' in holder ? holder.agentId : holder.account}`.toLowerCase()
 
 /** Throws if a message with another nonce may still be executed, or if the nonce was seen used. */
-async function assertSafe(
+export async function assertSafe(
   { http, nonces }: ClientContext,
   holder: string,
   message: { nonce: string; digest: Hex },

@@ -6,9 +6,17 @@ import { PaymentError, ValidationError } from './errors.ts'
 import { fillPath } from './http.ts'
 import { CLOCK_SKEW_SECONDS } from './nonces.ts'
 import type { components } from './openapi.ts'
-import { accountFor, type ClientContext, type MessageOptions, submissionOf } from './prepare.ts'
+import {
+  accountFor,
+  assertSafe,
+  type ClientContext,
+  holderOf,
+  type MessageOptions,
+  submissionOf,
+  submitAndRemember,
+} from './prepare.ts'
 import type { ReadOutput } from './reads.ts'
-import { type Payer, submit } from './submit.ts'
+import { isExecuted, type Payer } from './submit.ts'
 import { digestOf, type Message, type PrimaryType, type TypedData } from './typed-data.ts'
 import { verifyQuote } from './verify-quote.ts'
 
@@ -93,6 +101,7 @@ export async function prepareRegister(context: ClientContext, request: RegisterR
   }
 
   const { typedData, digest, signerNonce, ownerConsent } = quote
+  const nonceOnChain = await deployment.nonceOf('agentRegistry', { account: signer })
   const own = await verify('SelfRegister', signer, terms, { typedData, digest, nonce: signerNonce })
   const consent =
     owner &&
@@ -102,6 +111,10 @@ export async function prepareRegister(context: ClientContext, request: RegisterR
       nonce: ownerConsent?.nonce,
       signer: ownerConsent?.owner,
     }))
+  const holder = holderOf(own.typedData.domain, { account: signer })
+  // The owner's consent is part of what is executed, so its digest identifies the registration.
+  const posting = { nonce: own.nonce, digest: consent ? consent.digest : own.digest }
+  await assertSafe(context, holder, posting, now, nonceOnChain)
   return {
     quote,
     signer,
@@ -111,7 +124,7 @@ export async function prepareRegister(context: ClientContext, request: RegisterR
     async submit(signature, { ownerSignature, payer } = {}) {
       if (consent && ownerSignature === undefined)
         throw new ValidationError('NO_OWNER_SIGNATURE', `${owner} has to sign its consent: pass ownerSignature.`)
-      const submission = submissionOf(
+      const posted = submissionOf(
         {
           kind: 'register',
           primaryType: 'SelfRegister',
@@ -123,11 +136,14 @@ export async function prepareRegister(context: ClientContext, request: RegisterR
           pathValues: {},
           deadline,
         },
-        // The owner's consent is part of what is executed, so its digest identifies the registration.
-        { ...own, digest: consent ? consent.digest : own.digest, signature },
+        { ...own, digest: posting.digest, signature },
       )
+      const submission = { ...posted, nonce: { holder, value: own.nonce } }
+      const present = await deployment.now()
+      await context.nonces.assertAlone(holder, posting, present, other => isExecuted(http, other))
+      context.nonces.remember(holder, { ...posting, deadline: own.deadline }, present)
       await context.onSubmission?.(submission)
-      return submit<RegistrationReceipt>(http, submission, payer)
+      return submitAndRemember<RegistrationReceipt>(context, submission, payer)
     },
   }
 }

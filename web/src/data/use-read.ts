@@ -2,6 +2,7 @@ import type { AgentTradingError, ReadId, ReadInput, ReadOutput } from '@agent-tr
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { reads, toServiceError } from './client.ts'
 import { changes } from './live.ts'
+import { createReadLoop } from './read-loop.ts'
 
 /** What a page knows of a read. `data` stays while it is read again; with `error` it is stale. `readAt` is in milliseconds. */
 export type Reading<T> = { data?: T; error?: AgentTradingError; readAt?: number; reload(): void }
@@ -37,23 +38,23 @@ export function useRead<Id extends ReadId>(
     setState(cachedState(key))
     if (key === undefined) return
     const call = reads[id] as (given: unknown) => Promise<Output>
-    let latest = 0
-    async function readOnce() {
-      const own = ++latest
-      const next = await call(input).then(
-        data => ({ key, data, readAt: Date.now() }),
-        error => ({ key, error: toServiceError(error) }),
-      )
-      if (own !== latest) return // a later read, or another page
-      if ('data' in next) remember(key as string, next.data, next.readAt)
-      setState(previous => ('data' in next ? next : { ...previous, ...next }))
-    }
-    load.current = readOnce
-    readOnce()
-    const unsubscribe = changes.subscribe(readOnce)
-    const timer = setInterval(() => document.visibilityState === 'visible' && readOnce(), pollMs)
+    const { request, stop } = createReadLoop(
+      () =>
+        call(input).then(
+          data => ({ key, data, readAt: Date.now() }),
+          error => ({ key, error: toServiceError(error) }),
+        ),
+      next => {
+        if ('data' in next) remember(key, next.data, next.readAt)
+        setState(previous => ('data' in next ? next : { ...previous, ...next }))
+      },
+    )
+    load.current = request
+    request()
+    const unsubscribe = changes.subscribe(request)
+    const timer = setInterval(() => document.visibilityState === 'visible' && request(), pollMs)
     return () => {
-      latest = -1
+      stop()
       unsubscribe()
       clearInterval(timer)
     }

@@ -18,6 +18,10 @@ export function formatUnits(base: string, decimals: number, fraction: number): s
 
 export const formatUsdc = (base: string, fraction = 2): string => formatUnits(base, USDC_DECIMALS, fraction)
 
+/** Formats every digit of an amount of USDC, at least two decimals: for texts that someone approves. */
+export const formatUsdcExactly = (base: string): string =>
+  formatUnits(base, USDC_DECIMALS, USDC_DECIMALS).replace(/0{1,4}$/, '')
+
 /** Formats every digit of an amount, for a tooltip: no rounding, no trailing zeros. */
 export function formatExactly(base: string, decimals: number): string {
   const text = formatUnits(base, decimals, decimals)
@@ -42,9 +46,9 @@ export function formatUsd(decimal: string): string {
   return `${value < 0 ? MINUS : ''}${grouped(whole)}.${rest}`
 }
 
-/** Parses a human amount such as `1250.5` to base units; undefined if it is not one. */
+/** Parses a human amount such as `1,250.5` to base units; undefined if it is not one. A comma only groups three digits. */
 export function parseAmount(text: string, decimals = USDC_DECIMALS): bigint | undefined {
-  const [, whole, fraction = ''] = /^(\d{1,30})(?:\.(\d*))?$/.exec(text.trim().replaceAll(',', '')) ?? []
+  const [, whole, fraction = ''] = /^(\d{1,30}|\d{1,3}(?:,\d{3}){1,9})(?:\.(\d*))?$/.exec(text.trim()) ?? []
   if (whole === undefined || fraction.length > decimals) return undefined
-  return BigInt(whole + fraction.padEnd(decimals, '0'))
+  return BigInt(whole.replaceAll(',', '') + fraction.padEnd(decimals, '0'))
 }

@@ -46,7 +46,7 @@ export function PositionPage({ params: { agentId = '', positionId = '' } }: Page
           />
           <PositionFigures
             position={position}
-            decimals={tokens.data?.tokens.find(({ address }) => address === position.token)?.decimals ?? 18}
+            decimals={tokens.data?.tokens.find(({ address }) => address === position.token)?.decimals}
             automation={automation.data}
           />
           <Panel title="Exit ladder">
@@ -54,7 +54,7 @@ export function PositionPage({ params: { agentId = '', positionId = '' } }: Page
               entryPriceUsdc={position.entryPriceUsdc}
               rules={ladderRules(position)}
               priceUsd={automation.data?.price.priceUsd}
-              isPriceStale={automation.data?.price.stale ?? false}
+              isPriceStale={automation.error !== undefined || (automation.data?.price.stale ?? false)}
             />
             <RuleTable position={position} automation={automation.data} />
             <WhenReady resource={automation} what="what the rules wait for" lines={1}>
@@ -70,7 +70,7 @@ export function PositionPage({ params: { agentId = '', positionId = '' } }: Page
   )
 }
 
-type FiguresProps = { position: Position; decimals: number; automation: Schema['Automation'] | undefined }
+type FiguresProps = { position: Position; decimals: number | undefined; automation: Schema['Automation'] | undefined }
 
 function PositionFigures({ position, decimals, automation }: FiguresProps) {
   const isOpen = position.status === 'Open'
@@ -117,13 +117,12 @@ function PositionFigures({ position, decimals, automation }: FiguresProps) {
 }
 
 function PositionTrades({ agentId, position }: { agentId: string; position: Position }) {
-  const trades = useRead('getTradeHistory', { agentId, limit: 100, symbol: position.symbol })
+  const trades = useRead('getTradeHistory', { agentId, limit: 100, positionId: position.positionId })
   return (
     <WhenReady resource={trades} what="the trades">
       {({ trades }) => {
-        const own = trades.filter(({ positionId }) => positionId === position.positionId)
-        if (own.length === 0) return <Empty title="No indexed trade yet." />
-        return <TradeTable agentId={agentId} trades={own} isOfOne />
+        if (trades.length === 0) return <Empty title="No indexed trade yet." />
+        return <TradeTable agentId={agentId} trades={trades} isOfOne />
       }}
     </WhenReady>
   )

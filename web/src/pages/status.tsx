@@ -18,7 +18,8 @@ export function StatusPage() {
   const resource = useRead('getReadiness', {}, { pollMs: POLL_MS })
   const { data, error, readAt, reload } = resource
   // A service that cannot trade responds with an error that has the same facts in its details.
-  const facts = error?.code === 'NOT_READY' ? (error.details as Readiness) : data
+  const isNotReady = error?.code === 'NOT_READY'
+  const facts = isNotReady ? (error.details as Readiness) : data
   const isReady = error === undefined && data !== undefined
   return (
     <>
@@ -28,7 +29,7 @@ export function StatusPage() {
         aside={
           facts && (
             <span class="fine">
-              checked <Time value={Math.floor((readAt ?? Date.now()) / 1000)} withSeconds />
+              checked <Time value={Math.floor((isNotReady ? Date.now() : (readAt ?? 0)) / 1000)} withSeconds />
             </span>
           )
         }
@@ -47,7 +48,9 @@ export function StatusPage() {
                 ? facts.problems.length === 0
                   ? 'Trading is possible.'
                   : 'Trading is possible; some parts need attention.'
-                : 'Trading is not possible now.'}
+                : isNotReady
+                  ? 'Trading is not possible now.'
+                  : 'The status could not be read; this is the last one.'}
             </strong>
             {!isReady && error && <p>{error.message}</p>}
             {facts.problems.length > 0 && (

@@ -106,7 +106,7 @@ function Holdings({ stats, tokens }: HoldingsProps) {
       cell: ({ token, tokenAmount, symbol }) => (
         <Tokens
           value={tokenAmount}
-          decimals={tokens?.find(({ address }) => address === token)?.decimals ?? 18}
+          decimals={tokens?.find(({ address }) => address === token)?.decimals}
           symbol={symbol}
         />
       ),

@@ -36,11 +36,17 @@ export const Price = ({ usd }: { usd: string }) => (
   </span>
 )
 
-type TokensProps = { value: string | null | undefined; decimals: number; symbol: string; fraction?: number }
+type TokensProps = {
+  value: string | null | undefined
+  /** Undefined while they are unknown; then no amount is shown. */
+  decimals: number | undefined
+  symbol: string
+  fraction?: number
+}
 
 /** An amount of a token from base units. */
 export function Tokens({ value, decimals, symbol, fraction = 4 }: TokensProps) {
-  if (value === null || value === undefined) return <NoValue />
+  if (value === null || value === undefined || decimals === undefined) return <NoValue />
   return (
     <span class="num" title={`${formatExactly(value, decimals)} ${symbol}`}>
       {formatUnits(value, decimals, Math.min(fraction, decimals))}

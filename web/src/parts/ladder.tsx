@@ -38,8 +38,11 @@ export function Ladder({ entryPriceUsdc, rules, priceUsd, isPriceStale = false }
   const [from, to] = [place(entry), price === undefined ? place(entry) : place(price)]
   const isCrowded = price !== undefined && Math.abs(to - from) < TOP_LABEL_WIDTH
 
+  const priceText =
+    priceUsd === undefined ? '' : ` ${isPriceStale ? 'Last known price' : 'Price now'} ${formatUsd(priceUsd)} USD.`
+
   return (
-    <div class="ladder" role="img" aria-label={inWords(entry, rules, prices, priceUsd)}>
+    <div class="ladder" role="img" aria-label={inWords(entry, rules, prices, priceText)}>
       <div class={`ladder-top${isCrowded ? ' crowded' : ''}`}>
         <span class="ladder-entry" style={labelPlace(from, TOP_LABEL_WIDTH / 2)}>
           entry <b>{formatUsd(`${entry}`)}</b>
@@ -139,14 +142,13 @@ function rowsOf(places: number[], width: number): number[] {
   })
 }
 
-function inWords(entry: number, rules: Rule[], prices: number[], priceUsd: string | undefined): string {
+function inWords(entry: number, rules: Rule[], prices: number[], priceText: string): string {
   const parts = rules.map((rule, index) => {
     const name = rule.triggerType === 'StopLoss' ? 'Stop-loss' : 'Take-profit'
     const fired = rule.isFired ? ', fired' : ''
     return `${name} at ${formatUsd(`${prices[index] ?? 0}`)} USD, ${formatBps(rule.triggerBps)} from the entry${fired}`
   })
-  const now = priceUsd === undefined ? '' : ` Price now ${formatUsd(priceUsd)} USD.`
-  return `Entry at ${formatUsd(`${entry}`)} USD.${now} ${parts.join('. ')}.`
+  return `Entry at ${formatUsd(`${entry}`)} USD.${priceText} ${parts.join('. ')}.`
 }
 
 /** Returns the rules of a position with those that fired marked. */

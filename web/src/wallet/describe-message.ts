@@ -1,5 +1,5 @@
 import type { TypedData } from '@agent-trading-service/client'
-import { formatUsdc } from '../format/amounts.ts'
+import { formatUsdcExactly } from '../format/amounts.ts'
 import { formatLocal } from '../format/time.ts'
 
 const ZERO_ADDRESS = /^0x0{40}$/
@@ -37,7 +37,7 @@ export function describeMessage({ primaryType, message }: TypedData, symbolOf: (
         tokensSentence(toList(message.allowedTokens), symbolOf),
         `${message.validUntil}` === '0'
           ? 'It holds until another one replaces it.'
-          : `The agent may buy until ${formatLocal(Number(message.validUntil))}.`,
+          : `The agent may buy until ${formatLocal(Number(message.validUntil), { withSeconds: true })}.`,
       ]
     case 'OfferOwnership':
       return ZERO_ADDRESS.test(`${message.newOwner}`)
@@ -64,7 +64,7 @@ export function describeMessage({ primaryType, message }: TypedData, symbolOf: (
 const toList = (value: unknown): string[] => (Array.isArray(value) ? value.map(String) : [])
 
 const limit = (what: string, base: unknown, none: string): string =>
-  `${base}` === '0' ? none : `${what} ${formatUsdc(`${base}`)} USDC.`
+  `${base}` === '0' ? none : `${what} ${formatUsdcExactly(`${base}`)} USDC.`
 
 function tokensSentence(tokens: string[], symbolOf: (token: string) => string): string {
   if (tokens.length === 0) return 'It may buy every token of its vault.'

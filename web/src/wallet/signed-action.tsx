@@ -9,9 +9,13 @@ import { Facts } from '../parts/panel.tsx'
 import { Address, TransactionLink } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
 import { describeMessage } from './describe-message.ts'
-import { connected, walletProblem } from './wallets.ts'
+import { walletProblem } from './provider.ts'
+import { connected } from './wallets.ts'
 
-type OwnerMessage = Prepared<unknown, OwnerReceipt>
+type OwnerMessage = Prepared<unknown, OwnerReceipt> & {
+  /** Reads again what the message rests on, before it is reviewed and before it is signed. Returns why it must not be. */
+  findObstacle?(): Promise<string | undefined>
+}
 type Phase =
   | { kind: 'form' }
   | { kind: 'preparing' }
@@ -26,6 +30,8 @@ type SignedActionProps = {
   text: string
   /** The fields to fill in. */
   children?: ComponentChildren
+  /** Says what happened to the fields; undefined if nothing did. */
+  notice?: string | undefined
   review: string
   tone?: 'danger'
   /** Says what is missing or wrong in the fields; undefined if nothing is. */
@@ -34,7 +40,7 @@ type SignedActionProps = {
 }
 
 /** An action of an owner: fields, then what will be signed in words, then the wallet's signature, then the transaction. */
-export function SignedAction({ title, text, children, review, tone, problem, prepare }: SignedActionProps) {
+export function SignedAction({ title, text, children, notice, review, tone, problem, prepare }: SignedActionProps) {
   const id = useId()
   const [phase, setPhase] = useState<Phase>({ kind: 'form' })
   const [failure, setFailure] = useState<AgentTradingError | string>()
@@ -43,7 +49,10 @@ export function SignedAction({ title, text, children, review, tone, problem, pre
     setFailure(undefined)
     setPhase({ kind: 'preparing' })
     try {
-      setPhase({ kind: 'review', prepared: await prepare() })
+      const prepared = await prepare()
+      const obstacle = await prepared.findObstacle?.()
+      setFailure(obstacle)
+      setPhase(obstacle === undefined ? { kind: 'review', prepared } : { kind: 'form' })
     } catch (error) {
       setFailure(toServiceError(error))
       setPhase({ kind: 'form' })
@@ -51,6 +60,19 @@ export function SignedAction({ title, text, children, review, tone, problem, pre
   }
   async function signAndSend(prepared: OwnerMessage) {
     setFailure(undefined)
+    setPhase({ kind: 'signing', prepared })
+    try {
+      const obstacle = await prepared.findObstacle?.()
+      if (obstacle !== undefined) {
+        setFailure(obstacle)
+        setPhase({ kind: 'form' })
+        return
+      }
+    } catch (error) {
+      setFailure(toServiceError(error))
+      setPhase({ kind: 'review', prepared })
+      return
+    }
     const signature = await sign(prepared).catch(error => {
       setFailure(walletProblem(error))
       setPhase({ kind: 'review', prepared })
@@ -69,7 +91,6 @@ export function SignedAction({ title, text, children, review, tone, problem, pre
   async function sign(prepared: OwnerMessage): Promise<`0x${string}`> {
     const wallet = connected.get()
     if (wallet === undefined) throw new Error('Connect the wallet first.')
-    setPhase({ kind: 'signing', prepared })
     const params = [wallet.address, JSON.stringify(prepared.typedData)]
     return (await wallet.wallet.provider.request({ method: 'eth_signTypedData_v4', params })) as `0x${string}`
   }
@@ -93,6 +114,7 @@ export function SignedAction({ title, text, children, review, tone, problem, pre
             startReview()
           }}
         >
+          {notice && <p class="note-line warn">{notice}</p>}
           {children}
           {problem && <p class="fine">{problem}</p>}
           <button type="submit" class={tone} disabled={problem !== undefined || phase.kind === 'preparing'}>

@@ -1,6 +1,7 @@
 import { type Abi, decodeErrorResult, decodeFunctionResult, encodeFunctionData, type Hex } from 'viem'
-import { formatUsdc } from '../format/amounts.ts'
-import { type Connected, walletProblem } from './wallets.ts'
+import { formatUsdcExactly } from '../format/amounts.ts'
+import { followTransaction } from './follow-transaction.ts'
+import { type Connected, isDeclined, walletProblem } from './provider.ts'
 
 // The part of contracts-abi/mandate-vault.ts that the desk calls; the whole would be a fifth of the page's script. The vault is
 // an ERC-20 token too, so it also has what is called on USDC: balance, allowance, approval.
@@ -66,31 +67,56 @@ export async function readNumber(
   return decodeFunctionResult({ abi, functionName, data }) as bigint
 }
 
-/** A call that reverted, or that the wallet declined, in a sentence. */
+/** A call that was not sent or that reverted, in a sentence. */
 export class CallRefused extends Error {}
 
-/** Tries a call, has the wallet send it, and resolves with its hash once it is in a block. Throws CallRefused. */
+/** The wallet is on another chain than the vault; the transaction was not sent. */
+export class WrongChain extends CallRefused {
+  readonly actual: number
+  constructor(actual: number, expected: number) {
+    super(`The wallet is on chain ${actual}, not on chain ${expected} of this service; this transaction was not sent.`)
+    this.actual = actual
+  }
+}
+
+type VaultCall = { chainId: number; to: string; functionName: WriteName; args: Values }
+/** Notifies of a transaction that the wallet sent and that is not in a block yet, and why more is not known, if it is not. */
+export type OnSent = (hash: Hex, unknownBecause?: string) => void
+
+/**
+ * Tries a call, has the wallet send it on the given chain, and resolves with the hash of the mined transaction. Does not
+ * resolve while the outcome is unknown. Throws CallRefused.
+ */
 export async function sendCall(
-  { wallet, address }: Connected,
-  to: string,
-  functionName: WriteName,
-  args: Values,
+  { wallet: { provider }, address }: Connected,
+  { chainId, to, functionName, args }: VaultCall,
+  onSent: OnSent,
+  pollMs = RECEIPT_POLL_MS,
 ): Promise<Hex> {
   const call = { from: address, to, data: encode(functionName, args) }
-  const { request } = wallet.provider
-  await request({ method: 'eth_call', params: [call, 'latest'] }).catch(error => {
+  const refuse = (error: unknown): never => {
     throw new CallRefused(revertSentence(error) ?? walletProblem(error))
-  })
-  const hash = (await request({ method: 'eth_sendTransaction', params: [call] }).catch(error => {
-    throw new CallRefused(walletProblem(error))
-  })) as Hex
-  for (;;) {
-    const receipt = await request({ method: 'eth_getTransactionReceipt', params: [hash] })
-    const { status } = (receipt ?? {}) as { status?: string }
-    if (status === '0x1') return hash
-    if (status !== undefined) throw new CallRefused(`Transaction ${hash} reverted; nothing was moved.`)
-    await new Promise(resolve => setTimeout(resolve, RECEIPT_POLL_MS))
   }
+  async function requireChain() {
+    const actual = Number(await provider.request({ method: 'eth_chainId' }).catch(refuse))
+    if (actual !== chainId) throw new WrongChain(actual, chainId)
+  }
+  await requireChain()
+  await provider.request({ method: 'eth_call', params: [call, 'latest'] }).catch(refuse)
+  await requireChain() // the person may have switched while the node tried the call
+  const params = [{ ...call, chainId: `0x${chainId.toString(16)}` }]
+  const hash = (await provider.request({ method: 'eth_sendTransaction', params }).catch(error => {
+    if (isDeclined(error)) refuse(error)
+    throw new CallRefused(
+      `${revertSentence(error) ?? walletProblem(error)} Look in the wallet whether it was sent before you try again.`,
+    )
+  })) as Hex
+  onSent(hash)
+  const mined = await followTransaction(provider, { hash, address, chainId }, why => onSent(hash, why), pollMs)
+  if (!mined.isSameCall)
+    throw new CallRefused(`The wallet replaced transaction ${hash} with another one, ${mined.hash}; nothing was moved.`)
+  if (!mined.isSuccess) throw new CallRefused(`Transaction ${mined.hash} reverted; nothing was moved.`)
+  return mined.hash
 }
 
 const RECEIPT_POLL_MS = 1_000
@@ -112,9 +138,9 @@ const SENTENCES: Record<string, (args: readonly bigint[]) => string> = {
   SharesLocked: () => 'These shares are within their holding time; they redeem once it is over.',
   SharePriceJumped: () => 'The share price has just moved further than the vault allows; try again when it has held.',
   TradeInProgress: () => 'A trade of the vault is in progress; try again.',
-  ERC20InsufficientBalance: ([, balance = 0n]) => `The account holds only ${formatUsdc(`${balance}`)} USDC.`,
+  ERC20InsufficientBalance: ([, balance = 0n]) => `The account holds only ${formatUsdcExactly(`${balance}`)} USDC.`,
   ERC20InsufficientAllowance: () => 'The vault may not take that much USDC; approve it first.',
-  ERC4626ExceededMaxWithdraw: ([, , max = 0n]) => `At most ${formatUsdc(`${max}`)} USDC can be withdrawn now.`,
+  ERC4626ExceededMaxWithdraw: ([, , max = 0n]) => `At most ${formatUsdcExactly(`${max}`)} USDC can be withdrawn now.`,
   ERC4626ExceededMaxRedeem: () =>
     'That is more than can be redeemed now: shares are locked, or the vault is not idle enough.',
   ERC4626ExceededMaxDeposit: () => 'The vault takes no deposit now.',

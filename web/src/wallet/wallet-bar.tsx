@@ -2,16 +2,8 @@ import { useEffect, useState } from 'preact/hooks'
 import { useStore } from '../data/store.ts'
 import { useDeployment } from '../parts/deployment.tsx'
 import { Address, Badge, Untrusted } from '../parts/text.tsx'
-import {
-  connect,
-  connected,
-  disconnect,
-  discoverWallets,
-  switchChain,
-  type Wallet,
-  walletProblem,
-  wallets,
-} from './wallets.ts'
+import { type Wallet, walletProblem } from './provider.ts'
+import { connect, connected, disconnect, discoverWallets, switchChain, wallets } from './wallets.ts'
 
 /** Connects one of the browser's wallets, and shows the account and chain. */
 export function WalletBar() {

@@ -1,13 +1,5 @@
 import { createStore } from '../data/store.ts'
-
-/** What pages need of an EIP-1193 provider. */
-export type Provider = {
-  request(call: { method: string; params?: readonly unknown[] }): Promise<unknown>
-  on?(event: string, listener: (value: never) => void): void
-}
-/** A wallet that announced itself (EIP-6963). Its name is text that the wallet wrote. */
-export type Wallet = { id: string; name: string; provider: Provider }
-export type Connected = { wallet: Wallet; address: `0x${string}`; chainId: number }
+import type { Connected, Provider, Wallet } from './provider.ts'
 
 type Announcement = CustomEvent<{ info: { uuid: string; name: string }; provider: Provider }>
 
@@ -48,21 +40,17 @@ export async function connect(wallet: Wallet): Promise<void> {
 
 export const disconnect = (): void => connected.set(undefined)
 
+/** Notes the chain that the wallet reported, for wallets that do not announce a change. */
+export function noteChain(chainId: number): void {
+  const current = connected.get()
+  if (current && current.chainId !== chainId) connected.set({ ...current, chainId })
+}
+
 /** Asks the wallet to go to a chain. */
 export async function switchChain({ wallet }: Connected, chainId: number): Promise<void> {
   await wallet.provider.request({
     method: 'wallet_switchEthereumChain',
     params: [{ chainId: `0x${chainId.toString(16)}` }],
   })
-  const current = connected.get()
-  if (current) connected.set({ ...current, chainId })
-}
-
-const USER_REJECTED = 4001
-
-/** Says in a sentence why a wallet's call failed. */
-export function walletProblem(error: unknown): string {
-  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
-  if (code === USER_REJECTED) return 'You declined in the wallet; nothing was sent.'
-  return typeof message === 'string' && message !== '' ? message : 'The wallet did not respond.'
+  noteChain(chainId)
 }

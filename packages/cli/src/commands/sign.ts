@@ -9,7 +9,8 @@ import { cleanLines, printableJson } from '../output/clean.ts'
 import { assertAskedFor, assertBodyMatches, assertDeadline } from '../trading/assert-signable.ts'
 import { addressOf, type Reader } from '../trading/create-reader.ts'
 import { createNonceFiles } from '../trading/nonce-files.ts'
-import { pinsOf } from '../trading/pins.ts'
+import { assertNonePending, type Signatory } from '../trading/pending.ts'
+import { pinsOf, pinToken, type ServicePins, symbolsOf } from '../trading/pins.ts'
 import { assertAllowed, carryOut, describePlan, type Plan } from '../trading/plan.ts'
 import { parseSignable, ROUTER_TYPES, type Signable } from '../trading/signable.ts'
 import { createServiceCommand, keyOption, passwordFileOption, type SigningOptions } from './options.ts'
@@ -51,7 +52,8 @@ async function sign({ url, type, rpc, yes, ...options }: SignOptions): Promise<v
     nonceStore: createNonceFiles(home),
     ...(rpc !== undefined && { rpcUrl: rpc }),
   })
-  const signable = parseSignable(typedData, await pinsOf(home, url, client))
+  const pins = await pinsOf(home, url, client)
+  const signable = parseSignable(typedData, pins)
   if (digest !== undefined && digest !== signable.digest)
     throw new Failure('mismatch', `The quote has the digest ${digest}; its typed data has ${signable.digest}.`, {
       code: 'DIGEST_MISMATCH',
@@ -59,11 +61,15 @@ async function sign({ url, type, rpc, yes, ...options }: SignOptions): Promise<v
     })
   assertAskedFor(signable, type)
   assertDeadline(signable, await client.now())
-  assertBodyMatches(signable, body, await tokenOf(client, body))
+  assertBodyMatches(signable, body, await tokenOf(client, pins, body))
   const signer = openSigner(home, options)
-  const plan = await planOf(client, signable, signer.address, async () =>
-    (await signer.unlock()).signTypedData(signable.definition),
-  )
+  const symbol = await symbolOf(client, pins, signable)
+  if (symbol && signable.message.token !== undefined) pinToken(home, url, symbol, `${signable.message.token}`)
+  const signatory = signatoryOf(signable)
+  const plan = {
+    ...planOf(signable, symbol, signer.address, async () => (await signer.unlock()).signTypedData(signable.definition)),
+    ...(signatory && { assertAlone: () => assertNonePending(home, url, signatory) }),
+  }
   assertAllowed(home, plan)
   process.stderr.write(`${cleanLines(describePlan(plan))}\n`)
   if (!yes) await askOnTerminal('Sign?')
@@ -74,10 +80,15 @@ async function sign({ url, type, rpc, yes, ...options }: SignOptions): Promise<v
   process.stdout.write(`${printableJson({ ...(body as object), signature })}\n`)
 }
 
-async function planOf(reads: Reader, signable: Signable, signer: Hex, send: Plan['send']): Promise<Plan> {
+/** Returns whose pending messages the message has to wait for. */
+function signatoryOf({ primaryType, message }: Signable): Signatory | undefined {
+  if (ROUTER_TYPES.includes(primaryType)) return { agentId: `${message.agentId}` }
+  return primaryType === 'SelfRegister' ? { signer: `${message.signer}` } : undefined
+}
+
+function planOf(signable: Signable, symbol: string | undefined, signer: Hex, send: Plan['send']): Plan {
   const { primaryType, message, digest, definition } = signable
-  const usdc = primaryType === 'OpenPosition' || primaryType === 'AddToPosition' ? message.usdcAmount : undefined
-  const symbol = usdc === undefined ? undefined : await symbolOf(reads, signable)
+  const usdc = isPurchase(signable) ? message.usdcAmount : undefined
   return {
     title: `Sign ${primaryType}${symbol === undefined ? '' : ` of ${symbol} for ${formatUsdc(BigInt(`${usdc}`))} USDC`}`,
     signer,
@@ -91,19 +102,25 @@ async function planOf(reads: Reader, signable: Signable, signer: Hex, send: Plan
   }
 }
 
-/** Returns the token of the symbol in a body. */
-async function tokenOf(reads: Reader, body: unknown): Promise<Hex | undefined> {
+const isPurchase = ({ primaryType }: Signable) => primaryType === 'OpenPosition' || primaryType === 'AddToPosition'
+
+/** Returns the token of the symbol in a body: the pinned one, or for a new symbol the one that the service lists. */
+async function tokenOf(reads: Reader, pins: ServicePins, body: unknown): Promise<Hex | undefined> {
   const { symbol } = (body ?? {}) as { symbol?: unknown }
   if (symbol === undefined) return undefined
+  const pinned = symbolsOf(pins).get(`${symbol}`)
+  if (pinned) return pinned
   const found = (await reads.listTokens()).tokens.filter(token => token.symbol === symbol)
   return found.length === 1 ? (found[0]?.address as Hex) : undefined
 }
 
 /** Returns the symbol that a purchase is about, from the token or the position in the message that is signed. */
-async function symbolOf(reads: Reader, { message }: Signable): Promise<string | undefined> {
-  const { token, agentId, positionId } = message
+async function symbolOf(reads: Reader, pins: ServicePins, signable: Signable): Promise<string | undefined> {
+  if (!isPurchase(signable)) return undefined
+  const { token, agentId, positionId } = signable.message
   if (token === undefined)
     return (await reads.getPosition({ agentId: `${agentId}`, positionId: `${positionId}` })).position.symbol
-  const { tokens } = await reads.listTokens()
-  return tokens.find(({ address }) => address.toLowerCase() === `${token}`.toLowerCase())?.symbol
+  const isToken = (address: string) => address.toLowerCase() === `${token}`.toLowerCase()
+  for (const [symbol, address] of symbolsOf(pins)) if (isToken(address)) return symbol
+  return (await reads.listTokens()).tokens.find(({ address }) => isToken(address))?.symbol
 }

@@ -21,11 +21,14 @@ type LocalTool<I extends z.ZodObject = z.ZodObject> = {
   description: string
   input: I
   isDestructive: boolean
-  plan: (trader: Trader, input: z.output<I>) => Promise<Plan>
-}
+} & (
+  | { plan: (trader: Trader, input: z.output<I>) => Promise<Plan> }
+  /** Signs nothing, so nobody is asked. */
+  | { run: (trader: Trader, input: z.output<I>) => Promise<unknown> }
+)
 const define = <I extends z.ZodObject>(tool: LocalTool<I>) => tool as unknown as LocalTool
 
-/** The tools that sign. Each quotes, checks, asks, signs and submits in one call. */
+/** The tools that sign, each of which quotes, checks, asks, signs and submits in one call, and the one that resumes. */
 export const localTools: Record<string, LocalTool> = {
   trade: define({
     title: 'Open a position, or add to one',
@@ -81,6 +84,20 @@ export const localTools: Record<string, LocalTool> = {
     input: z.strictObject({ action: z.enum(['reduceOnly', 'flatten']), agentId }),
     isDestructive: true,
     plan: (trader, input) => trader.planStop(input),
+  }),
+  resume: define({
+    title: 'Find out what became of signed messages',
+    description:
+      'Posts each signed message whose outcome is unknown again, unchanged, and returns what became of it: executed, refused or unknown. Signs nothing and never trades or pays twice. Call it after UNKNOWN_OUTCOME or PENDING_MESSAGE, before you repeat anything.',
+    input: z.strictObject({
+      digest: z
+        .string()
+        .regex(/^0x[0-9a-fA-F]{64}$/)
+        .optional()
+        .describe('Digest of one message; all if omitted'),
+    }),
+    isDestructive: false,
+    run: (trader, { digest }) => trader.resume(digest),
   }),
 }
 

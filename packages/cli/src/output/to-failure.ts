@@ -1,5 +1,6 @@
 import { AgentTradingError, type ErrorKind } from '@agent-trading-service/client'
 import { Failure, type FailureKind } from '../failure.ts'
+import { RESUME } from '../trading/pending.ts'
 
 const kinds: Record<ErrorKind, FailureKind> = {
   validation: 'usage',
@@ -15,7 +16,7 @@ const kinds: Record<ErrorKind, FailureKind> = {
 
 /** Remedies of the client that name its functions. */
 const remedies: Partial<Record<ErrorKind, string>> = {
-  'unknown-outcome': 'Run `ats resume` until it says what became of it; do not sign again before.',
+  'unknown-outcome': `${RESUME}; do not sign again before.`,
 }
 
 /** Returns the failure that an error stands for. Anything unexpected is a defect, of which only the message is kept. */

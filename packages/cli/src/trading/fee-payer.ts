@@ -3,12 +3,16 @@ import type { Payer } from '@agent-trading-service/client/pay'
 import type { Address } from 'viem'
 import { Failure } from '../failure.ts'
 import type { Signer } from '../keys/signer.ts'
+import type { FeePins } from './pins.ts'
 
 /** The largest registration fee that is paid unless the user names another; USDC. */
 export const DEFAULT_MAX_FEE = '5'
 
-/** What a registration costs, to whom and where. */
-export type Fee = { amount: bigint; asset: Address; payTo: Address; chainId: number }
+/** For how long a payment may be valid, in seconds from the chain's present. */
+const MAX_FEE_VALIDITY_SECONDS = 900
+
+/** What a registration costs, to whom and where. `network` is a CAIP-2 id. */
+export type Fee = { amount: bigint; network: string; asset: Address; payTo: Address; validitySeconds: number }
 
 /** Returns the fee of a registration; undefined if none is due. Throws `FEE_TOO_HIGH` above the given USDC. */
 export function feeOf({ x402, registrationFee }: RegistrationQuote, maxFee: string): Fee | undefined {
@@ -22,14 +26,52 @@ export function feeOf({ x402, registrationFee }: RegistrationQuote, maxFee: stri
     })
   return {
     amount,
+    network: requirements?.network ?? `${network}`,
     asset: (requirements?.asset ?? registrationFee.tokenAddress) as Address,
     payTo: (requirements?.payTo ?? payTo) as Address,
-    chainId: Number(`${network}`.replace('eip155:', '')),
+    validitySeconds: requirements?.maxTimeoutSeconds ?? 0,
   }
 }
 
+/**
+ * Throws `FEE_MISMATCH` if a service takes its fee elsewhere than it did before, and `FEE_VALID_TOO_LONG`. `secondsAhead` is
+ * how far the chain's clock is ahead of this machine's, from which payers count.
+ */
+export function assertFee(
+  { network, asset, payTo, validitySeconds }: Fee,
+  pinned: FeePins,
+  secondsAhead: number,
+): void {
+  const fields = [
+    ['network', pinned.network, network],
+    ['asset', pinned.asset, asset],
+    ['payTo', pinned.payTo, payTo],
+  ] as const
+  for (const [name, expected, given] of fields)
+    if (expected !== undefined && expected.toLowerCase() !== `${given}`.toLowerCase())
+      throw new Failure('mismatch', `The ${name} of the fee is ${given}; expected ${expected}. Nothing was signed.`, {
+        code: 'FEE_MISMATCH',
+        remedy: 'If the operator confirms it, correct `fee` of the service in deployments.json.',
+      })
+  const maximum = MAX_FEE_VALIDITY_SECONDS + secondsAhead
+  if (validitySeconds > maximum)
+    throw new Failure(
+      'mismatch',
+      `The payment of the fee would be valid for ${validitySeconds} seconds; at most ${maximum} are allowed. Nothing was signed.`,
+      { code: 'FEE_VALID_TOO_LONG', remedy: "Ask the operator. If the chain's clock is ahead, pass --rpc." },
+    )
+}
+
 /** Returns a payer of exactly that fee. The x402 packages are loaded only where a fee is due. */
-export async function createFeePayer({ amount, ...fee }: Fee, payer: Signer): Promise<Payer> {
+export async function createFeePayer(fee: Fee, payer: Signer, secondsAhead: number): Promise<Payer> {
   const { createPayer } = await import('@agent-trading-service/client/pay')
-  return createPayer({ ...fee, maxAmount: amount, account: await payer.unlock() })
+  const { amount, network, asset, payTo } = fee
+  return createPayer({
+    chainId: Number(network.replace('eip155:', '')),
+    asset,
+    payTo,
+    maxAmount: amount,
+    maxValiditySeconds: MAX_FEE_VALIDITY_SECONDS + secondsAhead,
+    account: await payer.unlock(),
+  })
 }

@@ -4,6 +4,7 @@ import { AgentTradingError, type Submission } from '@agent-trading-service/clien
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
 import { makePrivateFolder } from '../keys/private-mode.ts'
+import { isSameDeployment } from './pins.ts'
 
 // A signed message is stored before it is posted and removed once its outcome is known, so that a crash or a lost
 // connection never leads to a second signature. It holds no key.
@@ -27,7 +28,10 @@ export type PendingMessage = { digest: string } & (
   | { failure: Failure }
 )
 
+/** Stores a message that is about to be posted. Throws `PENDING_MESSAGE` like `assertNonePending`. */
 export function storePending(home: string, url: string, submission: Submission): void {
+  const signatory = signatoryOf(submission)
+  if (signatory) assertNonePending(home, url, signatory, submission.digest)
   makePrivateFolder(home)
   makePrivateFolder(pendingFolder(home))
   const path = pathOf(home, submission.digest)
@@ -53,6 +57,49 @@ export function listPending(home: string, digest?: string): PendingMessage[] {
   return selected.map(file => readPending(join(folder, file), file.slice(0, -'.json'.length)))
 }
 
+/** Who is about to sign: the signer of an agent's trades, or a key that registers. */
+export type Signatory = { agentId: string } | { signer: string }
+
+/**
+ * Throws `PENDING_MESSAGE` while an earlier message of the same agent or key at the same deployment has no known outcome: another
+ * one could be a second trade or a second fee. Messages of owners do not wait, so that an agent can always be stopped. `digest`
+ * is that of the message itself, which may be posted again.
+ */
+export function assertNonePending(home: string, service: string, signatory: Signatory, digest?: string): void {
+  for (const message of listPending(home)) {
+    if ('failure' in message) throw message.failure
+    const { submission, url } = message
+    if (message.digest === digest || !isSame(signatoryOf(submission), signatory)) continue
+    if (url !== undefined && !isSameDeployment(home, url, service)) continue
+    const what = submission.kind === 'register' ? 'registration' : 'trade'
+    throw new Failure(
+      'unknown',
+      `The ${what} ${message.digest} was posted${url ? ` to ${url}` : ''} and its outcome is not known, so no other one was sent.`,
+      {
+        code: 'PENDING_MESSAGE',
+        remedy: `${RESUME}; then decide whether you still need this.`,
+        details: { digest: message.digest },
+      },
+    )
+  }
+}
+
+/** How to find out what became of messages. */
+export const RESUME = 'Run `ats resume`, or call the tool `resume` of `ats mcp`, until it says what became of it'
+
+/** Returns who signed a message; undefined for messages that wait for no other one. */
+function signatoryOf({ kind, path, body }: Submission): Signatory | undefined {
+  if (kind === 'register') return { signer: `${body.signer}` }
+  const [, agentId] = /^\/agents\/(\d+)\//.exec(path) ?? []
+  return kind === 'intent' && agentId !== undefined ? { agentId } : undefined
+}
+
+function isSame(one: Signatory | undefined, other: Signatory): boolean {
+  if (one === undefined) return false
+  if ('signer' in one) return 'signer' in other && one.signer.toLowerCase() === other.signer.toLowerCase()
+  return 'agentId' in other && BigInt(one.agentId) === BigInt(other.agentId)
+}
+
 function readPending(path: string, digest: string): PendingMessage {
   try {
     const { url, ...submission } = schema.parse(JSON.parse(readFileSync(path, 'utf8')))
@@ -60,7 +107,7 @@ function readPending(path: string, digest: string): PendingMessage {
   } catch {
     // Told below: the other messages go on.
   }
-  const failure = new Failure('unknown', `The file ${path} is no stored message, so it was skipped.`, {
+  const failure = new Failure('unknown', `The file ${path} is not a stored message.`, {
     code: 'PENDING_DAMAGED',
     remedy:
       'Look the message up by its digest, which is the name of the file, with `ats intent`; then delete the file.',

@@ -29,14 +29,18 @@ export type Plan = {
   digest: string
   /** Set if the trade buys: amount in USDC base units. */
   purchase?: { usdc: bigint; symbol: string | undefined }
+  /** Throws while an earlier message of the same agent or key has no known outcome. */
+  assertAlone?(): void
   /** Signs and submits. */
   send(): Promise<unknown>
 }
 
 const MAX_LINE = 500
 
-/** Throws unless every check passes and the limits file allows the plan. Counts nothing. */
-export function assertAllowed(home: string, { checks, purchase }: Plan): void {
+/** Throws unless every check passes, the limits file allows the plan and no earlier message is pending. Counts nothing. */
+export function assertAllowed(home: string, plan: Plan): void {
+  const { checks, purchase } = plan
+  plan.assertAlone?.()
   const limits = purchase && readLimits(home)
   if (purchase && limits) {
     assertWithinLimits(home, limits, purchase)

@@ -7,15 +7,16 @@ import {
   type Prepared,
   parseUsdc,
 } from '@agent-trading-service/client'
-import type { Address, TypedDataDefinition } from 'viem'
+import { type Address, isAddress, type TypedDataDefinition } from 'viem'
 import { Failure } from '../failure.ts'
 import type { Signer } from '../keys/signer.ts'
 import { addressOf } from './create-reader.ts'
-import { createFeePayer, DEFAULT_MAX_FEE, type Fee, feeOf } from './fee-payer.ts'
+import { assertFee, createFeePayer, DEFAULT_MAX_FEE, type Fee, feeOf } from './fee-payer.ts'
 import { createNonceFiles } from './nonce-files.ts'
-import { storePending } from './pending.ts'
-import { withOwnerControls } from './pins.ts'
+import { assertNonePending, removePending, type Signatory, storePending } from './pending.ts'
+import { feePinsOf, pinFee, pinToken, withOwnerControls } from './pins.ts'
 import type { Plan } from './plan.ts'
+import { resumePending } from './resume-pending.ts'
 
 export type { ExitRule }
 
@@ -93,6 +94,13 @@ export function createTrader({
     })
   }
 
+  /** Throws while an earlier message is pending. Returns the same check for the moment of the signature. */
+  function waitFor(signatory: Signatory): () => void {
+    const assert = () => assertNonePending(home, url, signatory)
+    assert()
+    return assert
+  }
+
   async function planTrade(request: TradeRequest): Promise<Plan> {
     const { symbol, positionId, usdcAmount, exits, maxSlippageBps } = request
     if ((symbol === undefined) === (positionId === undefined))
@@ -101,6 +109,7 @@ export function createTrader({
         remedy: 'Leave one of the two out.',
       })
     const agentId = idOf(request.agentId)
+    const assertAlone = waitFor({ agentId })
     const common = { usdcAmount, ...(maxSlippageBps !== undefined && { maxSlippageBps }) }
     if (positionId !== undefined) {
       if (exits !== undefined)
@@ -109,25 +118,30 @@ export function createTrader({
           remedy: 'Leave exits out, and replace the ladder afterwards.',
         })
       const prepared = await client.agent(agentId).prepareAdd({ ...common, positionId })
-      const { symbol: held } = prepared.quote.position
+      const { symbol: held, token } = prepared.quote.position
+      pinToken(home, url, held, token)
       return planOf(prepared, {
         title: `Buy ${held} for ${usdcAmount} USDC, adding to position ${positionId} of agent ${agentId}`,
         terms: slippageTerms(prepared),
         purchase: { usdc: parseUsdc(usdcAmount), symbol: held },
+        assertAlone,
       })
     }
     const ladder = exits ?? DEFAULT_EXITS
     const prepared = await client.agent(agentId).prepareOpen({ ...common, symbol: symbol as string, exits: ladder })
+    pinToken(home, url, symbol as string, `${prepared.typedData.message.token}`)
     return planOf(prepared, {
       title: `Buy ${symbol} for ${usdcAmount} USDC as a new position of agent ${agentId}`,
       terms: [...slippageTerms(prepared), ...ladderTerms(ladder)],
       purchase: { usdc: parseUsdc(usdcAmount), symbol },
+      assertAlone,
     })
   }
 
   async function planReduce(request: Agent & { positionId: string; exitBps: number }): Promise<Plan> {
     const { positionId, exitBps } = request
     const agentId = idOf(request.agentId)
+    const assertAlone = waitFor({ agentId })
     const prepared = await client.agent(agentId).prepareReduce({ positionId, exitBps })
     const share = exitBps === 10_000 ? 'Close' : `Sell ${percent(exitBps)} of`
     const { estimate } = prepared.quote
@@ -137,15 +151,18 @@ export function createTrader({
         { name: 'share', value: percent(exitBps) },
         ...(estimate?.usdcOut ? [{ name: 'estimated proceeds', value: `${formatUsdc(estimate.usdcOut)} USDC` }] : []),
       ],
+      assertAlone,
     })
   }
 
   async function planLadder(request: Agent & { positionId: string; exits: readonly ExitRule[] }): Promise<Plan> {
     const { positionId, exits } = request
     const agentId = idOf(request.agentId)
+    const assertAlone = waitFor({ agentId })
     return planOf(await client.agent(agentId).prepareSetLadder({ positionId, exits }), {
       title: `Replace the pending exit rules of position ${positionId} of agent ${agentId}`,
       terms: ladderTerms(exits),
+      assertAlone,
     })
   }
 
@@ -156,8 +173,11 @@ export function createTrader({
     metadataURI?: string | undefined
   }): Promise<Plan> {
     const { vault, name, metadataURI = DEFAULT_METADATA_URI } = request
+    const assertAlone = waitFor({ signer: signer.address })
     const prepared = await client.prepareRegister({ vault, name, metadataURI })
     const fee = feeOf(prepared.quote, maxFee)
+    const secondsAhead = Math.max(0, (await client.now()) - Math.floor(Date.now() / 1000))
+    if (fee) assertFee(fee, feePinsOf(home, url), secondsAhead)
     return {
       title: `Register ${signer.address} as the agent ${JSON.stringify(name)} in the vault ${vault}`,
       signer: prepared.signer,
@@ -170,9 +190,11 @@ export function createTrader({
       warnings: [],
       typedData: prepared.typedData,
       digest: prepared.digest,
+      assertAlone,
       async send() {
         const account = await signer.unlock()
-        const feePayer = fee && (await createFeePayer(fee, payer))
+        const feePayer = fee && (await createFeePayer(fee, payer, secondsAhead))
+        if (fee) pinFee(home, url, fee)
         const { EIP712Domain: _, ...types } = prepared.typedData.types
         const signature = await account.signTypedData({
           ...prepared.typedData,
@@ -192,7 +214,11 @@ export function createTrader({
     const agentId = idOf(given)
     const { allowedTokens, validUntil, ...amounts } = limits
     const set = Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined))
-    return planOf(await (await ownerOf(agentId)).prepareMandate({ mode, ...set }), {
+    const prepared = await (await ownerOf(agentId)).prepareMandate({ mode, ...set })
+    const tokens = prepared.typedData.message.allowedTokens as readonly string[]
+    for (const [index, symbol] of (allowedTokens ?? []).entries())
+      if (!isAddress(symbol, { strict: false })) pinToken(home, url, symbol, `${tokens[index]}`)
+    return planOf(prepared, {
       title: `Replace the mandate of agent ${agentId}`,
       terms: [
         { name: 'mode', value: mode },
@@ -246,6 +272,13 @@ export function createTrader({
     })
   }
 
+  /** Finds out what became of messages without a known outcome, wherever they were posted. */
+  async function resume(digest: string | undefined) {
+    const resumed = await resumePending({ home, service: { url, timeout }, isUrlGiven: false, digest })
+    for (const { row, isKnown } of resumed) if (isKnown) removePending(home, `${row.digest}`)
+    return { messages: resumed.map(({ row }) => row) }
+  }
+
   return {
     address: signer.address,
     /** Decrypts the keys, so that a password is asked for before anything is waited for. */
@@ -260,13 +293,14 @@ export function createTrader({
     planAcceptance,
     planSigner,
     planCancel,
+    resume,
   }
 }
 
-type Words = Pick<Plan, 'title' | 'terms'> & { purchase?: Plan['purchase'] }
+type Words = Pick<Plan, 'title' | 'terms' | 'purchase' | 'assertAlone'>
 
 /** Returns a prepared message as a plan. Checks were compared by the client; `sign` throws if one fails. */
-function planOf<Q, R>(prepared: Prepared<Q, R>, { title, terms, purchase }: Words): Plan {
+function planOf<Q, R>(prepared: Prepared<Q, R>, { title, terms, purchase, assertAlone }: Words): Plan {
   const { signer, typedData, digest, checks, warnings } = prepared
   return {
     title,
@@ -277,6 +311,7 @@ function planOf<Q, R>(prepared: Prepared<Q, R>, { title, terms, purchase }: Word
     typedData,
     digest,
     ...(purchase && { purchase }),
+    ...(assertAlone && { assertAlone }),
     send: async () => prepared.submit(await prepared.sign()),
   }
 }
@@ -292,7 +327,7 @@ function accountOf(signer: Signer) {
 function feeTerms(fee: Fee | undefined, payer: string): Plan['terms'] {
   if (fee === undefined) return [{ name: 'fee', value: 'none' }]
   return [
-    { name: 'fee', value: `${formatUsdc(fee.amount)} of ${fee.asset} on chain ${fee.chainId}` },
+    { name: 'fee', value: `${formatUsdc(fee.amount)} of ${fee.asset} on ${fee.network}` },
     { name: 'paid by', value: payer },
     { name: 'paid to', value: fee.payTo },
   ]

@@ -51,7 +51,7 @@ type UsdcGaugeProps = { label: string; used: string; limit: string; isBreached?:
 const UsdcGauge = ({ label, used, limit, isBreached = false }: UsdcGaugeProps) => (
   <Gauge
     label={label}
-    bps={shareBps(used, limit)}
+    bps={BigInt(limit) === 0n ? 10_000 : shareBps(used, limit)}
     used={<Usdc value={used} unit={false} />}
     limit={<Usdc value={limit} />}
     text={`${formatUsdc(used)} of ${formatUsdc(limit)} USDC`}

@@ -32,7 +32,7 @@ export function MandateFacts({ control }: { control: Schema['AgentControl'] }) {
             : []),
         ]}
       />
-      {mandate.version === '0' && (
+      {mandate.version === '0' && mandate.mode === 'trade' && (
         <p class="fine">The owner has not set a mandate: only the rules of the track hold.</p>
       )}
     </>

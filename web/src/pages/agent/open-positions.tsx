@@ -26,8 +26,9 @@ export function OpenPositions({ agentId, positions }: { agentId: string; positio
 
 function OpenPosition({ agentId, position }: { agentId: string; position: Position }) {
   const path = `/agents/${agentId}/positions/${position.positionId}`
-  const { data: automation } = useRead('getPositionAutomation', { agentId, positionId: position.positionId })
-  const isStale = automation?.price.stale ?? position.priceStale
+  const { data: automation, error } = useRead('getPositionAutomation', { agentId, positionId: position.positionId })
+  // A price that could not be read again is the last known one.
+  const isStale = error !== undefined || (automation?.price.stale ?? position.priceStale)
   return (
     <article class="position" aria-label={`${position.symbol}, position ${position.positionId}`}>
       <div class="position-head">

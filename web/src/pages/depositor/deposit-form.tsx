@@ -1,11 +1,12 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Schema } from '../../data/client.ts'
 import { useStore } from '../../data/store.ts'
-import { formatUsdc, parseAmount } from '../../format/amounts.ts'
+import { formatUsdcExactly, parseAmount } from '../../format/amounts.ts'
 import { formatDuration } from '../../format/time.ts'
 import { Tokens } from '../../parts/figures.tsx'
+import type { Connected } from '../../wallet/provider.ts'
 import { readNumber, sendCall } from '../../wallet/vault-calls.ts'
-import { type Connected, connected } from '../../wallet/wallets.ts'
+import { connected } from '../../wallet/wallets.ts'
 import { SHARE_DECIMALS } from './holdings.tsx'
 import type { HoldingsState } from './use-holdings.ts'
 import { ProgressNote, useProgress } from './wallet-steps.tsx'
@@ -18,25 +19,38 @@ export type FormProps = {
 
 const BPS = 10_000n
 
+/** Rounds up, as the vault does. */
+const feeOf = (amount: bigint, bps: number): bigint => (amount * BigInt(bps) + BPS - 1n) / BPS
+
 /** Deposits USDC: approves exactly the amount if needed, then deposits it. */
 export function DepositForm({ vault, holdings, liquidity }: FormProps) {
   const wallet = useStore(connected)
   const [text, setText] = useState('')
-  const { progress, run } = useProgress(holdings.reload)
+  const { progress, run } = useProgress(`deposit ${vault.contractAddress}`, holdings.reload)
+  const { ready } = holdings
   const amount = parseAmount(text)
-  const shares = usePreview(wallet, vault, amount)
+  const shares = usePreview(ready, vault, amount)
   const problem = problemOf(text, amount, holdings)
 
   async function deposit(current: Connected, value: bigint) {
-    await run(async step => {
+    await run(async (step, sent) => {
+      const { chainId } = current
       if ((holdings.figures?.allowance ?? 0n) < value) {
-        step(`1 of 2: allow the vault to take ${formatUsdc(`${value}`)} USDC. Confirm in the wallet…`)
-        await sendCall(current, vault.asset, 'approve', [vault.contractAddress, value])
+        step(`1 of 2: allow the vault to take ${formatUsdcExactly(`${value}`)} USDC. Confirm in the wallet…`)
+        await sendCall(
+          current,
+          { chainId, to: vault.asset, functionName: 'approve', args: [vault.contractAddress, value] },
+          sent,
+        )
       }
-      step(`Deposit ${formatUsdc(`${value}`)} USDC. Confirm in the wallet…`)
-      const hash = await sendCall(current, vault.contractAddress, 'deposit', [value, current.address])
+      step(`Deposit ${formatUsdcExactly(`${value}`)} USDC. Confirm in the wallet…`)
+      const hash = await sendCall(
+        current,
+        { chainId, to: vault.contractAddress, functionName: 'deposit', args: [value, current.address] },
+        sent,
+      )
       setText('')
-      return { text: `Deposited ${formatUsdc(`${value}`)} USDC.`, hash }
+      return { text: `Deposited ${formatUsdcExactly(`${value}`)} USDC.`, hash }
     })
   }
 
@@ -45,7 +59,7 @@ export function DepositForm({ vault, holdings, liquidity }: FormProps) {
       class="deposit"
       onSubmit={event => {
         event.preventDefault()
-        if (wallet && amount) deposit(wallet, amount)
+        if (ready && amount) deposit(ready, amount)
       }}
     >
       <label class="field">
@@ -64,7 +78,7 @@ export function DepositForm({ vault, holdings, liquidity }: FormProps) {
       </p>
       <p class="fine">
         {amount !== undefined && liquidity && (
-          <>Fee {formatUsdc(`${(amount * BigInt(liquidity.depositFeeBps)) / BPS}`)} USDC. </>
+          <>Fee {formatUsdcExactly(`${feeOf(amount, liquidity.depositFeeBps)}`)} USDC. </>
         )}
         {shares !== undefined && (
           <>
@@ -78,7 +92,7 @@ export function DepositForm({ vault, holdings, liquidity }: FormProps) {
       <button
         type="submit"
         class="primary"
-        disabled={!wallet || !amount || problem !== undefined || progress.running !== undefined}
+        disabled={!ready || !amount || problem !== undefined || progress.running !== undefined}
       >
         {wallet ? 'Deposit' : 'Connect a wallet to deposit'}
       </button>
@@ -90,7 +104,7 @@ export function DepositForm({ vault, holdings, liquidity }: FormProps) {
 function problemOf(text: string, amount: bigint | undefined, { figures }: HoldingsState): string | undefined {
   if (text.trim() === '') return undefined
   if (amount === undefined) return 'Enter a number with at most 6 decimals.'
-  if (figures && amount > figures.usdc) return `The wallet holds only ${formatUsdc(`${figures.usdc}`)} USDC.`
+  if (figures && amount > figures.usdc) return `The wallet holds only ${formatUsdcExactly(`${figures.usdc}`)} USDC.`
   return undefined
 }
 

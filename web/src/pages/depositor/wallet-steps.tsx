@@ -1,22 +1,46 @@
-import { useState } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import { readAgain } from '../../data/live.ts'
+import { createStore, type Store, useStore } from '../../data/store.ts'
 import { TransactionLink } from '../../parts/text.tsx'
-import { CallRefused } from '../../wallet/vault-calls.ts'
-import { walletProblem } from '../../wallet/wallets.ts'
+import { walletProblem } from '../../wallet/provider.ts'
+import { CallRefused, type OnSent, WrongChain } from '../../wallet/vault-calls.ts'
+import { noteChain } from '../../wallet/wallets.ts'
 
 /** The state of transactions that a form sends. */
-export type Progress = { running?: string; problem?: string; done?: { text: string; hash: string } }
+type Progress = { running?: Note; problem?: string; done?: Required<Note> }
+type Note = { text: string; hash?: string }
+type Work = (step: (text: string) => void, sent: OnSent) => Promise<Required<Note>>
 
-/** Runs the transactions of a form one after another and says where they are. */
-export function useProgress(reload: () => void) {
-  const [progress, setProgress] = useState<Progress>({})
-  async function run(work: (step: (text: string) => void) => Promise<NonNullable<Progress['done']>>) {
-    setProgress({ running: 'Waiting for the wallet…' })
+const SENT = 'Sent. Waiting for a block that has it…'
+const unknown = (why: string) =>
+  `Not known yet whether this transaction was executed: ${why}. Look it up before you send another one.`
+
+const forms = new Map<string, Store<Progress>>()
+function progressOf(form: string): Store<Progress> {
+  const store = forms.get(form) ?? createStore<Progress>({})
+  forms.set(form, store)
+  return store
+}
+
+/** Runs the transactions of a form one after another and says where they are, also after another page was visited. */
+export function useProgress(form: string, reload: () => void) {
+  const store = progressOf(form)
+  const progress = useStore(store)
+  useEffect(() => {
+    if (!store.get().running) store.set({})
+  }, [store])
+
+  async function run(work: Work) {
+    if (store.get().running) return
+    const step = (text: string) => store.set({ running: { text } })
+    const sent: OnSent = (hash, why) => store.set({ running: { text: why === undefined ? SENT : unknown(why), hash } })
+    step('Waiting for the wallet…')
     try {
-      setProgress({ done: await work(running => setProgress({ running })) })
+      store.set({ done: await work(step, sent) })
       readAgain()
     } catch (error) {
-      setProgress({ problem: error instanceof CallRefused ? error.message : walletProblem(error) })
+      if (error instanceof WrongChain) noteChain(error.actual)
+      store.set({ problem: error instanceof CallRefused ? error.message : walletProblem(error) })
     }
     reload()
   }
@@ -26,7 +50,11 @@ export function useProgress(reload: () => void) {
 /** Where the transactions of a form are. */
 export const ProgressNote = ({ progress: { running, problem, done } }: { progress: Progress }) => (
   <div class="progress-note" role="status">
-    {running && <p>{running}</p>}
+    {running && (
+      <p>
+        {running.text} {running.hash && <TransactionLink hash={running.hash} />}
+      </p>
+    )}
     {problem && <p class="down">{problem}</p>}
     {done && (
       <p class="receipt">

@@ -1,9 +1,11 @@
 import { useState } from 'preact/hooks'
 import { useStore } from '../../data/store.ts'
-import { formatExactly, formatUsdc, parseAmount } from '../../format/amounts.ts'
+import { formatExactly, formatUsdcExactly, parseAmount } from '../../format/amounts.ts'
+import type { Connected } from '../../wallet/provider.ts'
 import { sendCall } from '../../wallet/vault-calls.ts'
-import { type Connected, connected } from '../../wallet/wallets.ts'
+import { connected } from '../../wallet/wallets.ts'
 import type { FormProps } from './deposit-form.tsx'
+import { SHARE_DECIMALS } from './holdings.tsx'
 import type { HoldingsState } from './use-holdings.ts'
 import { ProgressNote, useProgress } from './wallet-steps.tsx'
 
@@ -11,27 +13,30 @@ import { ProgressNote, useProgress } from './wallet-steps.tsx'
 export function WithdrawForm({ vault, holdings, liquidity }: FormProps) {
   const wallet = useStore(connected)
   const [text, setText] = useState('')
-  const { progress, run } = useProgress(holdings.reload)
-  const { figures } = holdings
+  const { progress, run } = useProgress(`withdraw ${vault.contractAddress}`, holdings.reload)
+  const { figures, ready } = holdings
   const amount = parseAmount(text)
   const problem = problemOf(text, amount, holdings)
   const isBusy = progress.running !== undefined
   const lockedOnly = figures && figures.shares > 0n && figures.maxRedeem === 0n
 
   const withdraw = (current: Connected, value: bigint) =>
-    run(async step => {
-      step(`Withdraw ${formatUsdc(`${value}`)} USDC. Confirm in the wallet…`)
+    run(async (step, sent) => {
+      const { chainId } = current
+      step(`Withdraw ${formatUsdcExactly(`${value}`)} USDC. Confirm in the wallet…`)
       const args = [value, current.address, current.address]
-      const hash = await sendCall(current, vault.contractAddress, 'withdraw', args)
+      const hash = await sendCall(current, { chainId, to: vault.contractAddress, functionName: 'withdraw', args }, sent)
       setText('')
-      return { text: `Withdrew ${formatUsdc(`${value}`)} USDC.`, hash }
+      return { text: `Withdrew ${formatUsdcExactly(`${value}`)} USDC.`, hash }
     })
   const redeemAll = (current: Connected, shares: bigint) =>
-    run(async step => {
-      step('Redeem all shares that can be. Confirm in the wallet…')
+    run(async (step, sent) => {
+      const { chainId } = current
+      const text = `${formatExactly(`${shares}`, SHARE_DECIMALS)} shares`
+      step(`Redeem ${text}, all that can be redeemed now. Confirm in the wallet…`)
       const args = [shares, current.address, current.address]
-      const hash = await sendCall(current, vault.contractAddress, 'redeem', args)
-      return { text: 'Redeemed.', hash }
+      const hash = await sendCall(current, { chainId, to: vault.contractAddress, functionName: 'redeem', args }, sent)
+      return { text: `Redeemed ${text}.`, hash }
     })
 
   return (
@@ -39,7 +44,7 @@ export function WithdrawForm({ vault, holdings, liquidity }: FormProps) {
       class="deposit"
       onSubmit={event => {
         event.preventDefault()
-        if (wallet && amount) withdraw(wallet, amount)
+        if (ready && amount) withdraw(ready, amount)
       }}
     >
       <label class="field">
@@ -64,11 +69,11 @@ export function WithdrawForm({ vault, holdings, liquidity }: FormProps) {
         {lockedOnly && 'All of your shares are within their holding time now.'}
       </p>
       <div class="buttons">
-        <button type="submit" class="primary" disabled={!wallet || !amount || problem !== undefined || isBusy}>
+        <button type="submit" class="primary" disabled={!ready || !amount || problem !== undefined || isBusy}>
           {wallet ? 'Withdraw' : 'Connect a wallet to withdraw'}
         </button>
-        {wallet && figures && figures.maxRedeem > 0n && (
-          <button type="button" disabled={isBusy} onClick={() => redeemAll(wallet, figures.maxRedeem)}>
+        {ready && figures && figures.maxRedeem > 0n && (
+          <button type="button" disabled={isBusy} onClick={() => redeemAll(ready, figures.maxRedeem)}>
             Withdraw all
           </button>
         )}
@@ -82,6 +87,6 @@ function problemOf(text: string, amount: bigint | undefined, { figures }: Holdin
   if (text.trim() === '') return undefined
   if (amount === undefined) return 'Enter a number with at most 6 decimals.'
   if (figures && amount > figures.maxWithdraw)
-    return `At most ${formatUsdc(`${figures.maxWithdraw}`)} USDC can be withdrawn now.`
+    return `At most ${formatUsdcExactly(`${figures.maxWithdraw}`)} USDC can be withdrawn now.`
   return undefined
 }

@@ -65,7 +65,7 @@ export function AgentControls({ agentId }: { agentId: string }) {
           />
         </div>
       </Panel>
-      <Panel title="Mandate">{control.data && <MandateForm control={control.data} />}</Panel>
+      <Panel title="Mandate">{control.data && <MandateForm control={control.data} reload={control.reload} />}</Panel>
       <Panel title="Keys and ownership">
         <div class="actions">
           <NewSigner agentId={agentId} />

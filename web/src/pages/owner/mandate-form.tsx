@@ -1,38 +1,34 @@
 import { useState } from 'preact/hooks'
-import type { Schema } from '../../data/client.ts'
+import { reads, type Schema } from '../../data/client.ts'
 import { useRead } from '../../data/use-read.ts'
-import { formatExactly, parseAmount } from '../../format/amounts.ts'
+import { parseAmount } from '../../format/amounts.ts'
 import { SignedAction } from '../../wallet/signed-action.tsx'
+import { type Draft, edit, fieldsOf, hasDropped, LIMITS, MODES, stateOf } from './mandate-draft.ts'
 import { ownerOf } from './owner-client.ts'
 
-const LIMITS = [
-  ['maxTradeUsdc', 'Largest trade, USDC'],
-  ['maxDailyTurnoverUsdc', 'Buys in 24 hours, USDC'],
-  ['maxExposureUsdc', 'Largest exposure, USDC'],
-] as const
-type Limits = Record<(typeof LIMITS)[number][0], string>
-const MODES = ['trade', 'reduceOnly', 'stopped'] as const
 const MODE_TEXT = {
   trade: 'Trade: open, add, reduce and close',
   reduceOnly: 'Reduce only: no buying',
   stopped: 'Stopped: no buying, exits may only be tightened',
 }
 type Mode = (typeof MODES)[number]
+type MandateFormProps = { control: Schema['AgentControl']; reload(): void }
 
-/** The fields of a mandate, filled with the present one. An empty limit is no limit. */
-export function MandateForm({ control }: { control: Schema['AgentControl'] }) {
+const DROPPED =
+  'The mandate changed, or its owner signed something else, while the fields were edited. They now show the mandate on chain.'
+const CHANGED =
+  'Nothing was signed: the mandate changed, or its owner signed something else, since these fields were reviewed. Check them again.'
+
+/** The fields of a mandate: the one on chain, with what was edited. An empty limit is no limit. */
+export function MandateForm({ control, reload }: MandateFormProps) {
   const { mandate, agentId } = control
   const tokens = useRead('listTokens', {}, { pollMs: 120_000 })
   const agent = useRead('getAgent', { agentId })
   const vaults = useRead('listVaults', {}, { pollMs: 120_000 })
   const vault = vaults.data?.vaults.find(({ contractAddress }) => contractAddress === agent.data?.agent.vault)
-  const [mode, setMode] = useState<Mode>(MODES.find(known => known === mandate.mode) ?? 'trade')
-  const [limits, setLimits] = useState<Limits>({
-    maxTradeUsdc: toHuman(mandate.maxTradeUsdc),
-    maxDailyTurnoverUsdc: toHuman(mandate.maxDailyTurnoverUsdc),
-    maxExposureUsdc: toHuman(mandate.maxExposureUsdc),
-  })
-  const [allowed, setAllowed] = useState<string[]>(mandate.allowedTokens?.map(({ address }) => address) ?? [])
+  const [draft, setDraft] = useState<Draft>()
+  const { mode, allowed, ...limits } = fieldsOf(control, draft)
+  const change = (edits: Draft['edits']) => setDraft(edit(control, draft, edits))
   const wrong = LIMITS.find(([name]) => limits[name].trim() !== '' && !parseAmount(limits[name]))
   const choices = tokens.data?.tokens.filter(({ vaultIds }) => vault === undefined || vaultIds.includes(vault.id)) ?? []
 
@@ -41,25 +37,36 @@ export function MandateForm({ control }: { control: Schema['AgentControl'] }) {
       const text = limits[name].trim().replaceAll(',', '')
       return text === '' ? [] : [[name, text] as const]
     })
+    const shown = stateOf(control)
     const owner = await ownerOf(agentId)
-    return owner.prepareMandate({
+    const prepared = await owner.prepareMandate({
       mode,
       ...Object.fromEntries(given),
       ...(allowed.length > 0 && { allowedTokens: allowed }),
       ...(mandate.validUntil !== null && { validUntil: BigInt(mandate.validUntil) }),
     })
+    return {
+      ...prepared,
+      async findObstacle() {
+        const present = await reads.getMandate({ agentId })
+        if (stateOf(present) === shown) return undefined
+        reload()
+        return CHANGED
+      },
+    }
   }
   return (
     <SignedAction
       title="Set the mandate"
       text="What the agent may do, within the rules of its track. It replaces the whole mandate; an empty limit is no limit. Closing and reducing is always allowed."
       review="Review"
+      notice={hasDropped(control, draft) ? DROPPED : undefined}
       problem={wrong && `${wrong[1]}: enter a number above 0 with at most 6 decimals, or nothing.`}
       prepare={prepare}
     >
       <label class="field">
         <span>Trading</span>
-        <select value={mode} onChange={event => setMode(event.currentTarget.value as Mode)}>
+        <select value={mode} onChange={event => change({ mode: event.currentTarget.value as Mode })}>
           {MODES.map(value => (
             <option key={value} value={value} selected={value === mode}>
               {MODE_TEXT[value]}
@@ -77,7 +84,7 @@ export function MandateForm({ control }: { control: Schema['AgentControl'] }) {
               placeholder="no limit"
               value={limits[name]}
               aria-invalid={wrong?.[0] === name}
-              onInput={event => setLimits({ ...limits, [name]: event.currentTarget.value })}
+              onInput={event => change({ [name]: event.currentTarget.value })}
             />
           </label>
         ))}
@@ -90,9 +97,11 @@ export function MandateForm({ control }: { control: Schema['AgentControl'] }) {
               type="checkbox"
               checked={allowed.includes(address)}
               onChange={event =>
-                setAllowed(
-                  event.currentTarget.checked ? [...allowed, address] : allowed.filter(token => token !== address),
-                )
+                change({
+                  allowed: event.currentTarget.checked
+                    ? [...allowed, address]
+                    : allowed.filter(token => token !== address),
+                })
               }
             />{' '}
             {symbol}
@@ -102,5 +111,3 @@ export function MandateForm({ control }: { control: Schema['AgentControl'] }) {
     </SignedAction>
   )
 }
-
-const toHuman = (base: string | null): string => (base === null ? '' : formatExactly(base, 6).replaceAll(',', ''))
