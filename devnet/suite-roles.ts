@@ -1,7 +1,13 @@
 import { type Address, encodeFunctionData, getAddress, type Hex, isAddressEqual, zeroAddress, zeroHash } from 'viem'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { timelockAbi } from '../contracts-abi/timelock.ts'
-import { deployedRoles, type NamedContracts, type Power, type RoleName, roleHash } from '../src/protocol/role-powers.ts'
+import {
+  deployedRoles,
+  type NamedContracts,
+  type Power,
+  type RoleName,
+  roleHash,
+} from '../src/protocol/roles-of-powers.ts'
 import { administeredContracts } from '../src/protocol/wiring.ts'
 import type { Sender } from './sender.ts'
 import type { ProtocolSuite, Suite, SuiteRoles } from './suite-config.ts'

@@ -1,12 +1,12 @@
 import type { Address } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { refuse } from '../errors/refuse.ts'
-import type { Block } from './block-number-and-time.ts'
+import type { Block } from './block.ts'
+import { callReader } from './call-service-reader.ts'
 import type { Chain } from './configured-chain.ts'
 import { agentRegistry } from './contracts.ts'
 import { type CallResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { call, optional, readTree } from './read-tree.ts'
-import { callReader } from './service-reader.ts'
 
 /** An agent as the registry returns it. `status` is an `AgentStatus`; `createdAt` is Unix seconds. */
 export type AgentRecord = {

@@ -1,9 +1,9 @@
 import type { Address, Hex } from 'viem'
 import { unreachable } from '../rpc/node-errors.ts'
 import { blockRequest } from '../rpc/requests.ts'
-import type { Block } from './block-number-and-time.ts'
+import type { Block } from './block.ts'
+import { callReader } from './call-service-reader.ts'
 import type { TradingChain } from './configured-chain.ts'
-import { callReader } from './service-reader.ts'
 
 /** The value of an agent's allocation, in USDC base units; PnL is signed. */
 export type Equity = {

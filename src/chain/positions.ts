@@ -5,12 +5,12 @@ import { PositionStatus } from '../protocol/enums.ts'
 import type { ExitRule } from '../protocol/exit-rule.ts'
 import type { Position } from '../protocol/position.ts'
 import { agentRecordCall, decodeAgent, existing } from './agents.ts'
-import type { Block } from './block-number-and-time.ts'
+import type { Block } from './block.ts'
+import { callReader } from './call-service-reader.ts'
 import type { TradingChain } from './configured-chain.ts'
 import { positionManager, tradeRouterLens } from './contracts.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { call, optional, readTree } from './read-tree.ts'
-import { callReader } from './service-reader.ts'
 
 /** The number of newest positions, of all agents, that `getRecentClosedPositions` looks at. */
 export const SCAN_WINDOW = 500

@@ -3,10 +3,10 @@ import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { refuse } from '../errors/refuse.ts'
 import { type Domain, domainAbi, toDomain } from '../protocol/typed-data.ts'
 import { type Agent, decodeAgent } from './agents.ts'
-import type { Block } from './block-number-and-time.ts'
+import type { Block } from './block.ts'
+import { callReader } from './call-service-reader.ts'
 import type { Chain } from './configured-chain.ts'
 import { decodeResult } from './encode-and-decode-call.ts'
-import { callReader } from './service-reader.ts'
 
 /** What an ERC-8004 identity link must match. `ownerNonce` is the next nonce of the agent's owner. */
 export type LinkTerms = { agent: Agent; domain: Domain; ownerNonce: bigint; identityRegistry: Address }

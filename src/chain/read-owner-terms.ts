@@ -5,11 +5,11 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { refuse } from '../errors/refuse.ts'
 import { type Domain, domainAbi, toDomain } from '../protocol/typed-data.ts'
 import { type Agent, decodeAgent } from './agents.ts'
-import type { Block } from './block-number-and-time.ts'
+import type { Block } from './block.ts'
+import { callReader } from './call-service-reader.ts'
 import type { Chain } from './configured-chain.ts'
 import { decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { call, readTree } from './read-tree.ts'
-import { callReader } from './service-reader.ts'
 
 /** A mandate in force. USDC amounts are base units, times Unix seconds; 0 sets no limit. `version` 0: none was signed. */
 export type Mandate = {

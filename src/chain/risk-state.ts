@@ -9,13 +9,13 @@ import type { Allocation } from '../protocol/router-check-inputs.ts'
 import type { TradePolicy } from '../protocol/trade-policy.ts'
 import type { TrackConfig } from '../protocol/vault-track-config.ts'
 import { type Agent, decodeAgent } from './agents.ts'
-import type { Block } from './block-number-and-time.ts'
+import type { Block } from './block.ts'
+import { callReader } from './call-service-reader.ts'
 import type { TradingChain } from './configured-chain.ts'
 import { decodeTradePolicy } from './decode-trade-policy.ts'
 import { decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { type Equity, toEquity } from './equity-and-worth.ts'
 import { decodeAllocation } from './read-intent-terms.ts'
-import { callReader } from './service-reader.ts'
 
 /** Risk figures of an agent at one block, in USDC base units; PnL is signed. `createdAt` is Unix seconds. */
 export type Risk = {

@@ -4,12 +4,12 @@ import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { refuse } from '../errors/refuse.ts'
-import { type PriceQuote, strictestMaxAge, toPriceQuote, usdcValue } from '../protocol/price-quote.ts'
-import type { Block } from './block-number-and-time.ts'
+import { type PriceQuote, strictestMaxAge, toPriceQuote, usdcValue } from '../protocol/oracle-price.ts'
+import type { Block } from './block.ts'
+import { callReader } from './call-service-reader.ts'
 import type { TradingChain } from './configured-chain.ts'
 import { tryDecodeResult } from './encode-and-decode-call.ts'
 import { toVaultWorth, type VaultWorth } from './equity-and-worth.ts'
-import { callReader } from './service-reader.ts'
 
 /** A vault's holding of a token: the token's base units, and their USDC base units at the last known price. */
 export type VaultHolding = { token: Address; amount: bigint; value: bigint; quote: PriceQuote }

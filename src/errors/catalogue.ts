@@ -2,7 +2,6 @@ import { availabilityErrors } from './availability-errors.ts'
 import { contractSetupErrors } from './contract-setup-errors.ts'
 import type { ErrorRow } from './error-row.ts'
 import { intentErrors } from './intent-errors.ts'
-import { limitErrors } from './limit-errors.ts'
 import { mandateErrors } from './mandate-errors.ts'
 import { marketErrors } from './market-errors.ts'
 import { paymentErrors } from './payment-errors.ts'
@@ -10,6 +9,7 @@ import { promotionErrors } from './promotion-errors.ts'
 import { registrationErrors } from './registration-errors.ts'
 import { relayErrors } from './relay-errors.ts'
 import { requestErrors } from './request-errors.ts'
+import { riskLimitErrors } from './risk-limit-errors.ts'
 import { statusErrors } from './status-errors.ts'
 import { tradePolicyErrors } from './trade-policy-errors.ts'
 import { webhookErrors } from './webhook-errors.ts'
@@ -22,7 +22,7 @@ export const errorRows = {
   ...paymentErrors,
   ...registrationErrors,
   ...statusErrors,
-  ...limitErrors,
+  ...riskLimitErrors,
   ...tradePolicyErrors,
   ...mandateErrors,
   ...promotionErrors,

@@ -8,8 +8,8 @@ import type { GasBudgetStatus, GasUse } from './gas-budgets.ts'
 import type { IntentRecord } from './intent-record.ts'
 import { createLaneAlarm, type LaneAlarm } from './lane-alarm.ts'
 import { type LaneStatus, laneStatusOf } from './lane-status.ts'
+import { createStateNotifier } from './publish-changed-intents.ts'
 import type { RelayOutcome, RelayRequest } from './relay-types.ts'
-import { createStateNotifier } from './state-notifier.ts'
 import { type Journal, openJournal } from './store.ts'
 
 /** Longer than a request to the nodes can take. */

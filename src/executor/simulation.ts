@@ -1,7 +1,7 @@
 import { type Address, type Hex, numberToHex } from 'viem'
-import { createCallBatcher } from '../rpc/call-batcher.ts'
 import { isUnreachable, type RpcError } from '../rpc/node-errors.ts'
 import { redact } from '../rpc/redact.ts'
+import { createRequestBatcher } from '../rpc/request-batcher.ts'
 import { callRequest, estimateGasRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 import type { Call, IntentKind } from './relay-types.ts'
@@ -50,7 +50,7 @@ const MAX_REMEMBERED_PERCENT = 50
  */
 export function createSimulator(rpc: RpcTransport, from: Address): Simulate {
   const estimates = new Map<string, number>()
-  const callNode = createCallBatcher(rpc)
+  const callNode = createRequestBatcher(rpc)
 
   async function simulate(kind: IntentKind, call: Call, fees: TransactionFees): Promise<SimulationResult> {
     const maxGas = MAX_GAS[kind]

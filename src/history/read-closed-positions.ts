@@ -1,4 +1,4 @@
-import type { Block } from '../chain/block-number-and-time.ts'
+import type { Block } from '../chain/block.ts'
 import { getPositions } from '../chain/positions.ts'
 import { refuse } from '../errors/refuse.ts'
 import { PositionStatus } from '../protocol/enums.ts'

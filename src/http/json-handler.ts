@@ -5,9 +5,9 @@ import type { CacheableResponse } from '../read-cache.ts'
 import type { AppEnv } from './app-env.ts'
 import { acceptsFormat, alternativeFormat } from './content-negotiation.ts'
 import { setETag } from './etag.ts'
+import { validatedInput } from './get-validated-input.ts'
 import { jsonOf, markCacheable } from './in-memory-response-cache.ts'
 import { writePayment } from './payment-headers.ts'
-import { validatedInput } from './validated-input.ts'
 
 /** Returns the handler of a JSON operation: runs it and responds with JSON or with its alternative format. */
 export function jsonHandler(operation: JsonOperation) {

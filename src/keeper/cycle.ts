@@ -1,4 +1,4 @@
-import type { Block } from '../chain/block-number-and-time.ts'
+import type { Block } from '../chain/block.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { readChangedPositions } from '../chain/read-changed-position-ids.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
@@ -7,13 +7,13 @@ import { logUnexpected } from '../executor/background-errors.ts'
 import type { Executor } from '../executor/client.ts'
 import { PositionStatus } from '../protocol/enums.ts'
 import { isOwnerClosing, type WatchedPosition } from '../protocol/position.ts'
-import { changesByKey, differenceOf, NO_CHANGES } from './event-changes.ts'
 import { attributeExits } from './exit-attribution.ts'
 import { decideExit, marketDeferralOf } from './exit-decision.ts'
 import { createExitSender } from './exit-sender.ts'
 import { closedEntry, dueEntry, isExitUndone, undoneEntry, waitingEntry } from './exit-state-transitions.ts'
 import { type KeeperEntry, newEntry, refreshedEntry } from './keeper-entry.ts'
 import { type KeeperStore, type LastCycle, marketKey } from './store.ts'
+import { changesByKey, differenceOf, NO_CHANGES } from './unhandled-changes.ts'
 
 /** Exits per transaction. A full batch stays below the lane's gas ceiling. */
 const MAX_BATCH = 24

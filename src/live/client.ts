@@ -4,7 +4,7 @@ import { refuse } from '../errors/refuse.ts'
 import { logFailure } from '../log.ts'
 import type { EventStreamsObject, EventStreamsStatus } from './object.ts'
 import { streamPlacesOf } from './stream-places.ts'
-import type { StreamOpening, StreamRefusal, StreamRequest } from './stream-request.ts'
+import type { StreamOpening, StreamRefusal, StreamRequest } from './stream-request-types.ts'
 
 /** The deployment's event streams, as operations see them. */
 export type EventStreamsClient = {

@@ -16,7 +16,7 @@ import {
 import { type LogPage, readLog } from './read-log.ts'
 import { createShardFeed, type ShardFeed } from './shard-feed.ts'
 import { type EventLog, type LogCursor, openEventLog } from './store.ts'
-import type { StreamRefusal } from './stream-request.ts'
+import type { StreamRefusal } from './stream-request-types.ts'
 import { createWebhookNotices, type WebhookNotices } from './webhook-notices.ts'
 
 /** All shards call `beat` every 15 seconds; one call in this time is enough. */

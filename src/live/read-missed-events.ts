@@ -1,7 +1,7 @@
 import { logFailure } from '../log.ts'
 import { withDeadline } from '../timeout.ts'
 import type { EventFilter, LoggedEvent } from './event.ts'
-import type { EventPage, LogWindow } from './log-window.ts'
+import type { EventPage, LogWindow } from './newest-events.ts'
 
 /** How many reads of one shard the log works on at a time, however many streams resume. */
 const MAX_PARALLEL_READS = 8

@@ -2,11 +2,11 @@ import { DurableObject } from 'cloudflare:workers'
 import { logFailure } from '../log.ts'
 import { chainOfShard, eventLogOf } from './client.ts'
 import type { LoggedEvent } from './event.ts'
-import { createLogWindow } from './log-window.ts'
+import { createLogWindow } from './newest-events.ts'
 import { createMissedEventsReader } from './read-missed-events.ts'
 import type { LogBatch } from './shard-feed.ts'
 import type { LogCursor } from './store.ts'
-import type { StreamOpening, StreamRefusal } from './stream-request.ts'
+import type { StreamOpening, StreamRefusal } from './stream-request-types.ts'
 import { createSubscribers } from './subscribers.ts'
 
 const HEARTBEAT_MS = 15_000

@@ -1,5 +1,5 @@
 import { type EventFilter, type LoggedEvent, type ParsedReorg, parseReorg } from './event.ts'
-import type { LogWindow } from './log-window.ts'
+import type { LogWindow } from './newest-events.ts'
 import type { ReadMissedEvents } from './read-missed-events.ts'
 import { encodeEvent, encodeHeartbeat, encodeOpening } from './sse-frames.ts'
 

@@ -20,8 +20,8 @@ import {
   toolSets,
 } from '../operations/operation.ts'
 import { measureCall } from './call-metrics.ts'
-import { inClientTurn } from './client-limits.ts'
 import { errorBodyOf } from './error-body.ts'
+import { inClientTurn } from './in-client-turn.ts'
 import { paymentMeta, paymentOf } from './payment-meta.ts'
 import { withProgress } from './progress.ts'
 import { responseForTools } from './replace-endpoints-with-tools.ts'

@@ -1,6 +1,6 @@
 import { formatUnits } from 'viem'
 import { expectedTokens, fillFloor, paperPrice } from '../protocol/fill-amounts.ts'
-import { usdcValue } from '../protocol/price-quote.ts'
+import { usdcValue } from '../protocol/oracle-price.ts'
 import type { TokenTerms } from '../protocol/router-check-inputs.ts'
 import { ORACLE_DECIMALS } from '../resources/price.ts'
 

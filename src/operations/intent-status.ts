@@ -1,6 +1,6 @@
 import { getAddress } from 'viem'
 import { z } from 'zod'
-import { readReceiptLogs } from '../chain/transactions.ts'
+import { readReceiptLogs } from '../chain/find-transaction.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { findTransaction } from '../chain/transactions.ts'
+import { findTransaction } from '../chain/find-transaction.ts'
 import { refuse } from '../errors/refuse.ts'
 import { txHash } from '../resources/primitives.ts'
 import { presentPending, presentTransaction, transactionStatus } from '../resources/transaction.ts'

@@ -18,7 +18,7 @@ import {
 } from '../resources/webhook.ts'
 import type { WebhookResult } from '../webhooks/object.ts'
 import { defineOperation, OperationReply } from './define-operation.ts'
-import { newSalt, quoteWebhookMessage, verifyWebhookMessage } from './webhook-messages.ts'
+import { newSalt, quoteWebhookMessage, verifyWebhookMessage } from './webhook-owner-messages.ts'
 
 const webhookParams = agentParams.extend({ webhookId })
 

@@ -1,5 +1,5 @@
 import type { Address, Hex } from 'viem'
-import type { RoleName } from './role-powers.ts'
+import type { RoleName } from './roles-of-powers.ts'
 import type { Domain } from './typed-data.ts'
 import type { TrackConfig } from './vault-track-config.ts'
 import type { WiringRule } from './wiring.ts'

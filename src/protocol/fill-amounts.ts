@@ -1,5 +1,5 @@
 import { CapitalMode } from './enums.ts'
-import { usdcValue } from './price-quote.ts'
+import { usdcValue } from './oracle-price.ts'
 import type { ExtensionTerms, TokenTerms, TradingTerms } from './router-check-inputs.ts'
 
 const BPS = 10_000n

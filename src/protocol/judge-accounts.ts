@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
 import type { AccountPurpose, DeploymentFacts, ServiceAccount } from './deployment-facts.ts'
 import { type Finding, findingsOf } from './finding.ts'
-import { deployedRoles, type Power, powers } from './role-powers.ts'
+import { deployedRoles, type Power, powers } from './roles-of-powers.ts'
 
 const roles = findingsOf('role')
 const balances = findingsOf('balance')

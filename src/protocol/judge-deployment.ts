@@ -1,9 +1,9 @@
 import type { DeploymentFacts, ServiceAccount } from './deployment-facts.ts'
 import type { Finding } from './finding.ts'
 import { judgeRoles } from './judge-accounts.ts'
+import { judgeAdmins, judgeDomains, judgeWiring } from './judge-contracts.ts'
 import { type FeePayment, judgeFee } from './judge-fee.ts'
 import { judgePolicies } from './judge-limits.ts'
-import { judgeAdmins, judgeDomains, judgeWiring } from './judge-wiring.ts'
 
 /** Judges how a deployment is set up: what stays as it is until somebody changes it. */
 export function judgeDeployment(

@@ -1,9 +1,9 @@
 import { PositionStatus } from './enums.ts'
 import type { ExitRule } from './exit-rule.ts'
 import { isTriggered, triggerPriceOf } from './exit-triggers.ts'
+import { usdcValue } from './oracle-price.ts'
 import { watchedPnlBps } from './pnl-bps.ts'
 import { type ExitMarket, isExitInProgress, type WatchedPosition } from './position.ts'
-import { usdcValue } from './price-quote.ts'
 
 const BPS = 10_000n
 

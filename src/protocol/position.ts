@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
 import type { ExitRule } from './exit-rule.ts'
-import type { PriceQuote } from './price-quote.ts'
+import type { PriceQuote } from './oracle-price.ts'
 
 /** A position with its exit ladder. `exitRules` before `nextRuleIndex` have fired, the others are pending. */
 export type Position = {

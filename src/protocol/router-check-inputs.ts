@@ -1,8 +1,8 @@
 import type { Address } from 'viem'
 import type { LadderBounds } from './exit-ladder-validation.ts'
 import type { Mandate } from './mandate.ts'
+import type { PriceQuote } from './oracle-price.ts'
 import type { DueExit, Position } from './position.ts'
-import type { PriceQuote } from './price-quote.ts'
 import type { TradePolicy } from './trade-policy.ts'
 import type { TrackConfig } from './vault-track-config.ts'
 

@@ -1,6 +1,6 @@
 import { getAddress, type Hex } from 'viem'
 import { z } from 'zod'
-import type { Transaction } from '../chain/transactions.ts'
+import type { Transaction } from '../chain/find-transaction.ts'
 import { refusalOfRevert } from '../protocol/contract-error-refusals.ts'
 import { addressOut, digits, hashOut, unixSeconds } from './primitives.ts'
 

@@ -1,6 +1,6 @@
 import { checkHost } from './resolve-host.ts'
 import { parseRetryAfter } from './retry-schedule.ts'
-import { signDelivery } from './secret.ts'
+import { signDelivery } from './sign-delivery.ts'
 import { checkTarget, hostOf, isAddress, type TargetRules } from './target.ts'
 
 /** How one attempt ended. `problem` says why it failed, for the owner of the webhook. */

@@ -6,7 +6,7 @@ import { logFailure } from '../log.ts'
 import { attempt, type DeliveryRules } from './attempt.ts'
 import { createDelivery, type Delivery } from './delivery.ts'
 import { testBody, type WebhookMessage } from './message.ts'
-import { createSecret } from './secret.ts'
+import { createSecret } from './sign-delivery.ts'
 import { openWebhookStore, type WebhookCommand, type WebhookStore } from './store.ts'
 import { type StoredWebhook, type WebhookParty, type WebhookRecord, withoutSecrets } from './webhook-record.ts'
 

@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Hex } from 'viem'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { takeDeltas } from '../../src/metrics/recorder.ts'
-import { createCallBatcher } from '../../src/rpc/call-batcher.ts'
 import { nodeNames } from '../../src/rpc/node-names.ts'
 import { redact } from '../../src/rpc/redact.ts'
+import { createRequestBatcher } from '../../src/rpc/request-batcher.ts'
 import {
   blockNumberRequest,
   blockReceiptsRequest,
@@ -361,7 +361,7 @@ describe('concurrent calls', () => {
       const replies = calls.map(call => ({ id: call.id, result: `0x0${targetOf(call)}` }))
       return isBatch ? replies : (replies[0] as object)
     }, 5)
-    const callNode = createCallBatcher(createTransport(urlsOf(node)))
+    const callNode = createRequestBatcher(createTransport(urlsOf(node)))
     expect(await callNode(callTo(1))).toEqual({ result: '0x01' })
     const first = callNode(callTo(2))
     await new Promise(setImmediate)
@@ -381,7 +381,7 @@ describe('concurrent calls', () => {
       })
       return isBatch ? replies : (replies[0] as object)
     })
-    const callNode = createCallBatcher(createTransport(urlsOf(node)))
+    const callNode = createRequestBatcher(createTransport(urlsOf(node)))
     const responses = await Promise.all([1, 2, 3].map(digit => callNode(callTo(digit))))
     expect(responses).toEqual([{ result: '0x01' }, { error: revert }, { result: '0x01' }])
     expect(node.requests.map(calls => calls.map(targetOf))).toEqual([[1, 2, 3], [3]])
@@ -392,7 +392,7 @@ describe('concurrent calls', () => {
     ['responds with other JSON to', () => ({ error: { code: -32600, message: 'batches are not supported' } })],
   ])('are sent one by one to a node that %s a batch', async (_, reply) => {
     const node = await startNode((calls, isBatch) => (isBatch ? reply() : result('0x01')(calls, false)))
-    const callNode = createCallBatcher(createTransport(urlsOf(node)))
+    const callNode = createRequestBatcher(createTransport(urlsOf(node)))
     const responses = await Promise.all([1, 2, 3].map(digit => callNode(callTo(digit))))
     expect(responses).toEqual([1, 2, 3].map(() => ({ result: '0x01' })))
   })

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Power } from '../../../../src/protocol/role-powers.ts'
+import type { Power } from '../../../../src/protocol/roles-of-powers.ts'
 import { Failure } from '../failure.ts'
 import { createPrinter } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'

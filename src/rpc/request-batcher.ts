@@ -12,7 +12,7 @@ type WaitingCall = { request: RpcRequest; response: PromiseWithResolvers<RpcResp
  * Returns a function like `rpc.call` whose concurrent requests share one batch. A request without a usable response in
  * the batch is sent by itself.
  */
-export function createCallBatcher(
+export function createRequestBatcher(
   rpc: Pick<RpcTransport, 'call' | 'batch' | 'preferred'>,
 ): <Result>(request: RpcRequest<Result>) => Promise<RpcResponse<Result>> {
   const add = createBatcher<WaitingCall>(callAll, MAX_CALLS_PER_BATCH)

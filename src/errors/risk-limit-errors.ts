@@ -4,7 +4,7 @@ import { row } from './error-row.ts'
 const CHECK_MAXIMUM = "Stay within the quote's maxUsdcAmount"
 
 /** New risk that exceeds a limit of the agent, its track or its vault. Amounts are USDC base units. */
-export const limitErrors = {
+export const riskLimitErrors = {
   EXCEEDS_ALLOCATION_CAP: row<{ agentId: bigint; used: bigint; cap: bigint }>({
     status: 400,
     sentence: ({ agentId, used, cap }) =>
