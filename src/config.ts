@@ -126,6 +126,7 @@ export type PriceProviderConfig = { kind: 'local' } | HttpPriceProviderConfig
 export type PaymentConfig = {
   /** CAIP-2. It may be another chain than the deployment's. */
   network: `eip155:${number}`
+  isOnDeploymentChain: boolean
   asset: Address | undefined
   /** Name and version of the asset's EIP-712 domain. */
   assetName: string
@@ -346,6 +347,7 @@ const toPaymentConfig = (
   { CHAIN_ID, RPC_URL }: ChainVariables,
 ): PaymentConfig => ({
   network: variables.X402_NETWORK ?? `eip155:${CHAIN_ID}`,
+  isOnDeploymentChain: [undefined, `eip155:${CHAIN_ID}`].includes(variables.X402_NETWORK),
   asset: variables.X402_ASSET,
   assetName: variables.X402_ASSET_NAME,
   assetVersion: variables.X402_ASSET_VERSION,

@@ -13,7 +13,7 @@ import type { PaidRegistration } from './store.ts'
 
 export type Payments = ReturnType<typeof createPayments>
 
-/** A fee that must be paid before a registration is relayed. `chainTime` is in Unix seconds. */
+/** A fee that must be paid before a registration is relayed. `chainTime` is that of the fee's chain, in Unix seconds. */
 export type FeeDue = { requirements: PaymentRequirements; chainTime: bigint; facilitatorUrl: string | undefined }
 
 /** Returns the payment of registration fees over x402. `resourceUrl` is what is paid for. */
@@ -83,8 +83,9 @@ export function createPayments(
   }
 
   return {
-    /** Returns the fee of a registration; undefined if it is free. */
-    dueOf(fee: RegistrationFee, chainTime: bigint): FeeDue | undefined {
+    /** Returns the fee of a registration; undefined if it is free. `now` is the deployment chain's time, in Unix seconds. */
+    dueOf(fee: RegistrationFee, now: bigint): FeeDue | undefined {
+      const chainTime = config.isOnDeploymentChain ? now : BigInt(Math.floor(Date.now() / 1000))
       const requirements = requirementsOf(config, fee, chainTime)
       return requirements && { requirements, chainTime, facilitatorUrl }
     },

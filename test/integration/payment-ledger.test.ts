@@ -1,7 +1,7 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import type { PrivateKeyAccount } from 'viem/accounts'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { chain as devnet, FRONTIER, registrationOf } from '../support/actors.ts'
 import { fundedPayer } from '../support/fee-ledger.ts'
 import {
@@ -220,6 +220,7 @@ describe('the ledger', () => {
     const agent = newAccount()
     expect((await register(await registrationOf(agent), payingAs(await fundedPayer()))).status).toBe(201)
     await setFacilitator({ settle: 'refuse' })
+    onTestFinished(() => setFacilitator().then(() => {}))
     expect((await register(await registrationOf(agent), payingAs(await fundedPayer(), hosted))).status).toBe(402)
     const rows = await rowsOf(agent.address)
     expect(rows.map(({ state }) => state).sort()).toEqual(['refused', 'spent'])

@@ -3,7 +3,7 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, expect, inject, test } from 'vitest'
 import { connect } from '../../devnet/sender.ts'
 import { createPayer } from '../../packages/client/src/pay.ts'
-import { registrationOf } from '../support/actors.ts'
+import { chain, registrationOf } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import type { FeeChain } from '../support/facilitator.ts'
 import { appWith, callOverHttp as call, deployment, type Fetch } from '../support/surfaces.ts'
@@ -51,9 +51,11 @@ const carrying =
 
 test('a fee is paid on another chain than the one the agent registers on', async () => {
   const before = await received()
+  await chain.increaseTime(900) // the payment's chain has its own clock
   const body = await newBody()
   const { body: quote } = await call('getRegistrationQuote', {}, app)
   expect(quote.x402).toMatchObject({ enabled: true, network: 'eip155:84532', payTo: payee })
+  expect(quote.x402.requirements.maxTimeoutSeconds).toBe(300)
   const { status, headers } = await call('registerAgent', body, wallet(app).fetch)
   expect(status).toBe(201)
   expect(JSON.parse(atob(headers.get('PAYMENT-RESPONSE') ?? ''))).toMatchObject({

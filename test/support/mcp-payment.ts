@@ -9,6 +9,7 @@ const payer = createPayer({
   chainId: deployment.chainId,
   asset: deployment.contracts.USDC,
   maxAmount: 1_000_000n,
+  maxValiditySeconds: Number.POSITIVE_INFINITY, // tests move the chain's clock
 })
 /** Pays the registration fee with the official x402 client. */
 export const pay: Pay = async required => ({ 'x402/payment': (await payer.pay(required))['PAYMENT-SIGNATURE'] ?? '' })
