@@ -138,6 +138,10 @@ const comparableFields = (body: Body): Body => ({
   ...Object.fromEntries(Object.entries(body).filter(([field]) => !UNCOMPARED_FIELDS.includes(field))),
   // Gas budgets refill all the time.
   ...(Array.isArray(body.checks) && { checks: body.checks.filter(({ rule }: Body) => rule !== 'gasBudget') }),
+  // The time that a payment may take shrinks each second while the chain's clock is ahead of the payer's.
+  ...(body.x402?.requirements && {
+    x402: { ...body.x402, requirements: { ...body.x402.requirements, maxTimeoutSeconds: undefined } },
+  }),
 })
 
 /** Calls an operation's tool. An error gets the status of its code; a success, which has none, the operation's own. */
