@@ -30,12 +30,12 @@ export const facilitatorUrl = inject('facilitatorUrl')
 
 /** The service as its own facilitator. */
 export const app = appWith({ X402_ENABLED: 'true' })
+const hostedWith = (changes: Record<string, string> = {}) =>
+  appWith({ X402_ENABLED: 'true', X402_FACILITATOR_URL: facilitatorUrl, ...changes })
 /** The service with a hosted facilitator, whose behaviour a test can change. */
-export const hosted = appWith({
-  X402_ENABLED: 'true',
-  X402_FACILITATOR_URL: facilitatorUrl,
-  X402_FACILITATOR_TIMEOUT_MS: '1500',
-})
+export const hosted = hostedWith()
+/** The same, for a facilitator that does not respond. One that works may need longer on a busy machine. */
+export const hostedInHaste = hostedWith({ X402_FACILITATOR_TIMEOUT_MS: '1500' })
 
 export const newAccount = () => privateKeyToAccount(generatePrivateKey())
 export const decode = (header: string | null) => JSON.parse(atob(header ?? ''))
