@@ -34,6 +34,14 @@ async function withAnotherGenesis(): Promise<NodeFault> {
   }
 }
 
+/** Stops mining, and replaces a block and all after it by empty ones: blocks may have followed it since. */
+async function reorgFrom(blockNumber: bigint): Promise<void> {
+  node.isMining = false
+  await node.lastBlock
+  const head = hexToBigInt(await chain<Hex>('eth_blockNumber'))
+  await chain('anvil_reorg', Number(head - blockNumber) + 1, [])
+}
+
 const isInPool = async (hash: Hex) => (await chain<object | null>('eth_getTransactionByHash', hash)) !== null
 
 describe('a lane that', () => {
@@ -208,10 +216,8 @@ describe('a chain', () => {
     const { executor, account } = newLane()
     await relayUntilMined(executor, newRequest())
     const request = newRequest()
-    const { hash } = await relayUntilMined(executor, request)
-    node.isMining = false
-    await node.lastBlock
-    await chain('anvil_reorg', 2, [])
+    const { hash, blockNumber } = await relayUntilMined(executor, request)
+    await reorgFrom(blockNumber)
     expect(await chain('eth_getTransactionReceipt', hash)).toBeNull()
     node.isMining = true
     await vi.waitFor(async () => expect(await chain('eth_getTransactionReceipt', hash)).not.toBeNull(), {
@@ -226,12 +232,10 @@ describe('a chain', () => {
   test('that loses blocks while a lane has no alarm gets their transactions again once the lane is asked', async () => {
     const { executor, stub } = newLane()
     const request = newRequest()
-    const { hash } = await relayUntilMined(executor, request)
+    const { hash, blockNumber } = await relayUntilMined(executor, request)
     await runInDurableObject(stub, (_, { storage }) => storage.deleteAlarm())
     await evictDurableObject(stub)
-    node.isMining = false
-    await node.lastBlock
-    await chain('anvil_reorg', 2, [])
+    await reorgFrom(blockNumber)
     node.isMining = true
     await executor.status()
     await vi.waitFor(async () => expect(await chain('eth_getTransactionReceipt', hash)).not.toBeNull(), {
