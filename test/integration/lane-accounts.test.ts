@@ -12,6 +12,7 @@ import {
   node,
   nonceOf,
   onFirstSendOf,
+  relayUntilKnown,
   relayUntilMined,
   sendForeignTransaction,
   useLanes,
@@ -40,8 +41,13 @@ describe('an executor account', () => {
     await relayUntilMined(executor, newRequest())
     let isPoor = true
     const times: number[] = []
+    let acceptedAt: number | undefined
     node.fault = async ({ method }, forward) => {
-      if (!isSend(method) || !isPoor) return forward()
+      if (!isSend(method)) return forward()
+      if (!isPoor) {
+        acceptedAt ??= Date.now()
+        return forward()
+      }
       times.push(Date.now())
       return errorResponse(-32003, 'Insufficient funds for gas * price + value')
     }
@@ -51,7 +57,10 @@ describe('an executor account', () => {
     await vi.waitFor(() => expect(times.length).toBeGreaterThanOrEqual(4), { timeout: 30_000 })
     isPoor = false
     await chain('anvil_setBalance', account.address, numberToHex(10n ** 19n))
-    await vi.waitFor(async () => expect(await executionsOf(request)).toBe(1n), { timeout: 3_000 })
+    await vi.waitFor(async () => expect(await executionsOf(request)).toBe(1n), { timeout: 30_000 })
+    const [previous = 0, last = 0] = times.slice(-2)
+    // Without the funds the next delay would be twice the previous one.
+    expect((acceptedAt ?? 0) - last).toBeLessThan(1.5 * (last - previous))
   })
 
   test('that someone else uses too accepts no more intents, and those in flight are completed', async () => {
@@ -72,7 +81,7 @@ describe('an executor account', () => {
     expect(await executor.status()).toMatchObject([{ pausedFor: 'shared key', pending: 0 }])
     await evictDurableObject(stub)
     expect(await executor.relay(newRequest())).toMatchObject({ state: 'paused' })
-    expect(await executor.relay(request)).toMatchObject({ state: 'mined' })
+    expect(await relayUntilKnown(executor, request)).toMatchObject({ state: 'mined' })
   })
 
   test('that someone else uses while the lane is idle accepts no more intents', async () => {
@@ -142,7 +151,7 @@ describe('an executor account', () => {
     const keys = [newKey(), newKey()]
     const executor = executorOf(keys)
     const requests = Array.from({ length: 16 }, (_, i) => newRequest({ group: `agent:${i}` }))
-    for (const outcome of await Promise.all(requests.map(request => executor.relay(request))))
+    for (const outcome of await Promise.all(requests.map(request => relayUntilKnown(executor, request))))
       expect(outcome.state).toBe('mined')
     for (const key of keys) {
       const { address } = privateKeyToAccount(key)

@@ -15,6 +15,7 @@ import {
   node,
   nonceOf,
   randomDigest,
+  relayUntilKnown,
   relayUntilMined,
   sendForeignTransaction,
   sends,
@@ -188,7 +189,7 @@ describe('a chain', () => {
     }
     await executor.status()
     expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'mined' })
-    expect(await executor.relay(request)).toMatchObject({ state: 'mined', hash })
+    expect(await relayUntilKnown(executor, request)).toMatchObject({ state: 'mined', hash })
     await relayUntilMined(executor, newRequest())
     expect(await nonceOf(account.address)).toBe(2)
     expect(await executionsOf(request)).toBe(1n)
@@ -207,7 +208,7 @@ describe('a chain', () => {
     expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'mined' })
     node.fault = undefined
     expect((await executor.status())[0]).not.toHaveProperty('pausedFor')
-    expect(await executor.relay(request)).toMatchObject({ state: 'mined', hash })
+    expect(await relayUntilKnown(executor, request)).toMatchObject({ state: 'mined', hash })
     await relayUntilMined(executor, newRequest())
     expect(await nonceOf(account.address)).toBe(2)
   })

@@ -12,6 +12,7 @@ import {
   node,
   nonceOf,
   onFirstSendOf,
+  relayUntilKnown,
   relayUntilMined,
   sends,
   useLanes,
@@ -32,7 +33,7 @@ describe('a node', () => {
     expect(await executor.relay(request)).toEqual({ state: 'unsent' })
     expect(await executor.find(request.group, request.digest)).toBeUndefined()
     node.fault = undefined
-    expect(await executor.relay(request)).toMatchObject({ state: 'mined' })
+    expect(await relayUntilKnown(executor, request)).toMatchObject({ state: 'mined' })
     expect(await nonceOf(account.address)).toBe(1)
   })
 
@@ -54,7 +55,7 @@ describe('a node', () => {
   test('that is unreachable is replaced by the next one', async () => {
     const { executor } = newLane()
     node.fault = ({ isSpare }, forward) => (isSpare ? forward() : losesConnection())
-    expect(await executor.relay(newRequest())).toMatchObject({ state: 'mined' })
+    expect(await relayUntilKnown(executor, newRequest())).toMatchObject({ state: 'mined' })
   })
 
   test.each<[string, NodeFault]>([
@@ -84,9 +85,9 @@ describe('a node', () => {
     const { executor } = newLane()
     node.fault = ({ method }, forward) =>
       method === 'eth_sendRawTransactionSync' ? Promise.resolve(errorResponse(-32601, 'Method not found')) : forward()
-    expect(await executor.relay(newRequest())).toMatchObject({ state: 'mined' })
+    expect(await relayUntilKnown(executor, newRequest())).toMatchObject({ state: 'mined' })
     node.requests = []
-    expect(await executor.relay(newRequest())).toMatchObject({ state: 'mined' })
+    expect(await relayUntilKnown(executor, newRequest())).toMatchObject({ state: 'mined' })
     expect(sends()).toEqual(['eth_sendRawTransaction'])
   })
 
@@ -138,7 +139,7 @@ describe('bytes that a node', () => {
     const request = newRequest()
     const message = 'intrinsic gas too low'
     node.fault = onFirstSendOf(request, async () => errorResponse(-32000, message))
-    expect(await executor.relay(request)).toEqual({ state: 'rejected', message })
+    expect(await relayUntilKnown(executor, request)).toEqual({ state: 'rejected', message })
     expect(await executionsOf(request)).toBe(0n)
     expect(await nonceOf(account.address)).toBe(2)
     await relayUntilMined(executor, request)

@@ -161,6 +161,15 @@ export function hashOf(outcome: RelayOutcome): Hex {
   return outcome.hash
 }
 
+/**
+ * Relays a request until its outcome is known. The lane waits three seconds for it, in which a busy machine may mine no
+ * block; a repeated request has the same outcome.
+ */
+export async function relayUntilKnown(executor: Executor, request: RelayRequest): Promise<RelayOutcome> {
+  const outcome = await executor.relay(request)
+  return outcome.state === 'unknown' ? relayUntilKnown(executor, request) : outcome
+}
+
 /** Relays a request until it is mined. */
 export async function relayUntilMined(
   executor: Executor,
