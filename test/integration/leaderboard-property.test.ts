@@ -117,8 +117,7 @@ async function reorg(random: Random): Promise<void> {
   const ancestor = await blockNumber()
   await tradeAtRandom(random)
   if (random.chance(0.7)) await indexer().sample()
-  // Blocks are mined until anvil gets the request, and the depth is counted from the newest.
-  await reorgChain((await blockNumber()) - ancestor + random.integer(4, 12))
+  await reorgChain(ancestor - random.integer(4, 12))
 }
 
 async function crash(random: Random): Promise<void> {

@@ -8,8 +8,8 @@ export default async function setup(project: TestProject) {
   const devnet = await startDevnet({ mineEveryMs: 60 })
   devnet.marketMaker.pause() // reorgs would drop its trades, and the amounts in these tests move no pool
   const server = createServer(async (request, response) => {
-    const depth = Number(new URL(request.url ?? '', 'http://localhost').searchParams.get('depth'))
-    const failure = await reorg(devnet, depth).catch(String)
+    const ancestor = BigInt(new URL(request.url ?? '', 'http://localhost').searchParams.get('ancestor') ?? '')
+    const failure = await reorg(devnet, ancestor).catch(String)
     response.writeHead(failure === undefined ? 204 : 500).end(failure)
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -21,10 +21,11 @@ export default async function setup(project: TestProject) {
   }
 }
 
-/** Replaces the newest blocks while none is mined: anvil loses blocks for good if it mines during a reorg. */
-async function reorg({ client, setMining }: Devnet, depth: number): Promise<undefined> {
+/** Replaces all blocks after one while none is mined: anvil loses blocks for good if it mines during a reorg. */
+async function reorg({ client, setMining }: Devnet, ancestor: bigint): Promise<undefined> {
   await setMining(false)
   try {
+    const depth = Number((await client.getBlockNumber()) - ancestor)
     await client.request<{ Method: 'anvil_reorg'; Parameters: [number, []]; ReturnType: null }>({
       method: 'anvil_reorg',
       params: [depth, []],
@@ -36,7 +37,7 @@ async function reorg({ client, setMining }: Devnet, depth: number): Promise<unde
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where `POST /?depth=n` reorgs the history project's chain. */
+    /** Where `POST /?ancestor=n` reorgs the history project's chain. */
     reorgUrl: string
   }
 }
