@@ -41,9 +41,12 @@ const closed = (kind: string) => ({
   body: { code: 'INTAKE_CLOSED', details: { kind, reason: REASON }, remedy: expect.any(String), retryable: true },
 })
 
-/** Signs the body of an owner's quote and returns the input of the operation. */
+/**
+ * Signs the body of an owner's quote and returns the input of the operation. The quote is the operator's: the service in its
+ * usual configuration may learn what was closed between the calls of the two surfaces.
+ */
 async function ownerInput({ agentId, account }: Trader, quote: OperationId, input: Input): Promise<Input> {
-  const { body } = await call(quote, { agentId, ...input })
+  const { body } = await call(quote, { agentId, ...input }, operator)
   return { agentId, ...body.body, signature: await sign(account, body.typedData) }
 }
 

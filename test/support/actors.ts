@@ -59,9 +59,10 @@ export async function signedIntent(
   submission: Submission,
   { deadline, ...input }: Input,
   changes: Input = {},
+  fetch?: Fetch,
 ): Promise<Input> {
   const { agentId, account } = trader
-  const { status, body } = await call(quoteOf[submission], { agentId, ...input })
+  const { status, body } = await call(quoteOf[submission], { agentId, ...input }, fetch)
   expect({ status, body }).toMatchObject({ status: 200, body: { typedData: {} } })
   const signed = deadline === undefined ? {} : { deadline }
   const typedData = { ...body.typedData, message: { ...body.typedData.message, ...signed } }
@@ -70,7 +71,7 @@ export async function signedIntent(
 
 /** Quotes, signs and posts an intent. */
 export async function submit(trader: Trader, submission: Submission, input: Input, fetch?: Fetch): Promise<CallResult> {
-  return call(submission, await signedIntent(trader, submission, input), fetch)
+  return call(submission, await signedIntent(trader, submission, input, {}, fetch), fetch)
 }
 
 /** Opens a position and returns its id. */
