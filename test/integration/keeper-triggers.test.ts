@@ -1,8 +1,6 @@
 import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { createPublicClient, http } from 'viem'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { retryLatest } from '../../devnet/retry-latest.ts'
 import { decideExit } from '../../src/keeper/exit-decision.ts'
 import { newEntry } from '../../src/keeper/keeper-entry.ts'
 import { PositionStatus, TriggerType } from '../../src/protocol/enums.ts'
@@ -15,7 +13,6 @@ import { call, deployment } from '../support/surfaces.ts'
 
 // With more open positions than a cycle reads, the keeper selects by price and by events those that it reads.
 
-const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 const keeper = () => env.KEEPER.get(env.KEEPER.idFromName(`${deployment.chainId}:${deployment.contracts.TradeRouter}`))
 const MAX_PRICE_AGE = 86_400
 
@@ -114,10 +111,11 @@ describe('a keeper of many positions', () => {
 
   it('learns from events that an agent has changed a ladder, although the node did not have them yet', async () => {
     const { trader, positionId, moveTo } = await opened('-500:10000')
-    expect((await submit(trader, 'submitExitLadderIntent', { positionId, exits: '-100:10000' })).status).toBe(201)
+    const { status, body } = await submit(trader, 'submitExitLadderIntent', { positionId, exits: '-100:10000' })
+    expect(status).toBe(201)
     await moveTo(1)
-    const head = await client.getBlockNumber({ cacheTime: 0 })
-    await sql(`UPDATE keeper SET value = ? WHERE name = 'events'`, `${head}`)
+    // A few blocks later, which is less than the keeper reads again.
+    await sql(`UPDATE keeper SET value = ? WHERE name = 'events'`, `${BigInt(body.blockNumber) + 4n}`)
     await keeper().runCycle()
     await moveTo(0.98)
     await keeper().runCycle()
