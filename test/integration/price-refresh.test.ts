@@ -89,9 +89,12 @@ describe('a refresh without a secret', () => {
     expect(requests).toBeLessThanOrEqual(1)
     const late = replies.filter(({ status }) => status === 200)
     expect(late.length).toBeGreaterThanOrEqual(31)
-    for (const { body } of late.slice(1)) {
+    const isRecent = ({ reason }: Body) => reason === 'refreshedRecently'
+    const unrefreshed = late.filter(({ body }) => body.skipped.some(isRecent))
+    expect(unrefreshed.length).toBeGreaterThanOrEqual(31)
+    for (const { body } of unrefreshed) {
       expect(body.transactionHash).toBeUndefined()
-      expect(body.skipped.map(({ reason }: Body) => reason)).toEqual(body.skipped.map(() => 'refreshedRecently'))
+      expect(body.skipped.every(isRecent)).toBe(true)
       expect(Object.keys(body.prices).length).toBeGreaterThan(0)
     }
   })
@@ -159,7 +162,7 @@ describe('the cron trigger', () => {
     vi.spyOn(console, 'error').mockImplementation(line => lines.push(line))
     mockProvider(() => new Response('key=secret', { status: 500 }))
     await refreshPricesOnSchedule(contextWith({ MARKET_SESSIONS: 'off' }))
-    expect(lines.map(line => JSON.parse(line))).toEqual([
+    expect(lines.map(line => JSON.parse(line)).filter(({ event }) => event?.startsWith('price'))).toEqual([
       {
         level: 'error',
         event: 'price refresh failed',
