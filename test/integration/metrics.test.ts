@@ -121,7 +121,7 @@ it('a node that is silent costs no scrape: what could not be read is said, and t
   )
   const startedAt = Date.now()
   const found = await samples(appWith({ OPERATOR_SECRET: SECRET, RPC_URL: `${url}/v2/key-of-the-operator` }))
-  expect(Date.now() - startedAt).toBeLessThan(5_000)
+  expect(Date.now() - startedAt).toBeLessThan(10_000) // ops/prometheus gives up then; the node is given four seconds
   expect(sumOf(found, 'ats_ready')).toBe(0)
   expect(sumOf(found, 'ats_part_up', { part: 'readiness' })).toBe(0)
   expect(sumOf(found, 'ats_part_up', { part: 'executor' })).toBe(1)
