@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { encodeFunctionData } from 'viem'
-import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
@@ -30,13 +30,22 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map(listener => listener.leave()))
 })
 
+/** The prices before they were moved, by token. */
+const initialPrices = new Map<`0x${string}`, bigint>()
+const forcePrice = (token: `0x${string}`, price: bigint) =>
+  chain.send(accounts.admin, { ...oracle, functionName: 'forcePrice', args: [token, price] })
 /** Forces a price to a percentage of the current one. The pools do not follow. */
 async function movePrice(symbol: string, percent: bigint) {
   const token = tokens[symbol] as `0x${string}`
   const [price] = await node.readContract({ ...oracle, functionName: 'peekPrice', args: [token] })
-  await chain.send(accounts.admin, { ...oracle, functionName: 'forcePrice', args: [token, (price * percent) / 100n] })
+  if (!initialPrices.has(token)) initialPrices.set(token, price)
+  await forcePrice(token, (price * percent) / 100n)
   await indexer().catchUp()
 }
+// The other files of the chain trade too.
+afterAll(async () => {
+  for (const [token, price] of initialPrices) await forcePrice(token, price)
+})
 
 let trader: Trader
 let path: string
