@@ -15,6 +15,9 @@ let funded: Trader
 let siblingPosition: string
 
 beforeAll(async () => {
+  // Early in an hour: a track record is extended when one begins.
+  const { asOf } = (await call('getPrices')).body
+  await chain.increaseTime(3_660 - (Number(asOf.blockTimestamp) % 3_600))
   await chain.refreshPrices()
   onPaper = await newTrader({ name: 'on paper' })
   const { body } = await call('registerAgent', await registrationOf(onPaper.account))
