@@ -190,8 +190,19 @@ describe('an intent', () => {
   it('with the nonce of another one in flight gets the digest of the other one', async () => {
     const trader = await newTrader()
     const [one, other] = [await signOpening(trader), await signOpening(trader, { usdcAmount: '21' })]
+    let isRefused = false
+    onSend(async forward => {
+      await vi.waitUntil(() => isRefused, { timeout: 30_000, interval: 10 })
+      return forward()
+    })
     // Over HTTP alone: by the time of a second call over MCP, the nonce in flight has been used.
-    const responses = await Promise.all([one, other].map(({ body }) => callOverHttp('submitTradeIntent', body)))
+    const responses = await Promise.all(
+      [one, other].map(async ({ body }) => {
+        const response = await callOverHttp('submitTradeIntent', body)
+        isRefused ||= response.status !== 201
+        return response
+      }),
+    )
     const refused = responses.find(({ status }) => status !== 201)
     expect(refused?.body).toMatchObject({
       code: 'NONCE_IN_FLIGHT',
