@@ -85,6 +85,11 @@ function startThief(trader: Trader) {
       const until = attempts.length + count
       await vi.waitFor(() => expect(attempts.length).toBeGreaterThanOrEqual(until), { timeout: 60_000, interval: 20 })
     },
+    /** Resolves once an attempt was refused with a code. */
+    async isRefused(code: string) {
+      const codes = () => attempts.map(({ body }) => body.code)
+      await vi.waitFor(() => expect(codes()).toContain(code), { timeout: 60_000, interval: 20 })
+    },
     async stop() {
       isStopped = true
       await running
@@ -150,6 +155,7 @@ describe("with the signer's key stolen", () => {
     await thief.tries(ATTEMPTS)
     const stopped = await actAsOwner(stolen, 'stopAgent', { action: 'reduceOnly' })
     await thief.tries(ATTEMPTS / 2)
+    await thief.isRefused('MANDATE_STOPS_BUYING')
     await actAsOwner(stolen, 'stopAgent', { action: 'flatten' })
     await thief.tries(2)
     await flatten(agentId)
@@ -159,6 +165,7 @@ describe("with the signer's key stolen", () => {
     const own = await send(intent as SignedIntent)
     expect(own).toMatchObject({ status: 201, body: { positionId: expect.any(String) } })
     await thief.tries(ATTEMPTS / 2)
+    await thief.isRefused('INVALID_SIGNATURE')
     await thief.stop()
 
     const trades = await tradesOf(agentId)
