@@ -55,6 +55,9 @@ async function startNode(reply: (calls: JsonRpcCall[], isBatch: boolean) => Repl
   return node
 }
 
+/** Stops the clock of the transport until the test ends: however busy the machine is, no node is slow and no rest ends. */
+const stopClock = () => void vi.useFakeTimers({ toFake: ['Date', 'setTimeout'] })
+
 const result = (value: unknown) => (calls: JsonRpcCall[], isBatch: boolean) => {
   const replies = calls.map(({ id }) => ({ jsonrpc: '2.0', id, result: value }))
   return isBatch ? replies : (replies[0] as object)
@@ -116,6 +119,7 @@ describe('a read', () => {
     const [first, second] = [await startNode(() => 'close'), await startNode(result('0x10'))]
     const rpc = createTransport(urlsOf(first, second))
     await rpc.read(blockNumberRequest)
+    stopClock()
     const failed = first.requests.length
     await rpc.read(blockNumberRequest)
     expect([first.requests.length - failed, second.requests.length]).toEqual([0, 2])
@@ -206,7 +210,9 @@ describe('a node that responds', () => {
         const healthy = await startNode(result('0x10'))
         const rpc = createTransport([bad.url, healthy.url])
         const before = bad.requests
-        for (let count = 0; count < 3; count++) expect(await send(rpc)).toBe('0x10')
+        expect(await send(rpc)).toBe('0x10')
+        stopClock()
+        for (let count = 0; count < 2; count++) expect(await send(rpc)).toBe('0x10')
         expect(bad.requests - before).toBe(1)
       },
     )
@@ -228,6 +234,7 @@ describe('a node that responds', () => {
 describe('a call', () => {
   it('returns an error of the call itself from the first node', async () => {
     const [first, second] = [await startNode(error(3, 'execution reverted', '0x1234')), await startNode(result('0x'))]
+    stopClock()
     const response = await createTransport(urlsOf(first, second)).call(call)
     expect(response).toEqual({ error: { code: 3, message: 'execution reverted', data: '0x1234' } })
     expect(second.requests).toHaveLength(0)
