@@ -168,6 +168,8 @@ for (const { test } of projects)
 export default defineConfig({
   test: {
     fileParallelism: false,
+    // The files of a project share a chain. With the durations of earlier runs, each run would order them otherwise.
+    cache: false,
     // Each project is a group of its own: vitest runs the files of a group in one workerd.
     projects: projects.map((project, index) => ({
       ...project,
