@@ -91,7 +91,7 @@ describe('an executor account', () => {
     await relayUntilMined(executor, newRequest())
     for (const nonce of [1, 2]) await sendForeignTransaction(account, nonce)
     await vi.waitFor(async () => expect(await executor.status()).toMatchObject([{ pausedFor: 'shared key' }]), {
-      timeout: 20_000,
+      timeout: 30_000,
       interval: 250,
     })
     spy.mockRestore()
@@ -112,7 +112,7 @@ describe('an executor account', () => {
       await executor.status()
       expect(foreign()).toHaveLength(1)
     }
-    await vi.waitFor(isCounted, { timeout: 20_000, interval: 250 })
+    await vi.waitFor(isCounted, { timeout: 30_000, interval: 250 })
     await evictDurableObject(stub)
     for (let count = 0; count < 3; count++) await relayUntilMined(executor, newRequest())
     spy.mockRestore()
@@ -135,11 +135,11 @@ describe('an executor account', () => {
           expect((await executor.status())[0]).not.toHaveProperty('nextNonce')
           expect(answered).toBeGreaterThanOrEqual(6)
         },
-        { timeout: 20_000, interval: 250 },
+        { timeout: 30_000, interval: 250 },
       )
       node.fault = undefined
       await vi.waitFor(async () => expect(await executor.status()).toMatchObject([{ nextNonce: 1 }]), {
-        timeout: 10_000,
+        timeout: 30_000,
       })
       expect((await executor.status())[0]).not.toHaveProperty('pausedFor')
       await relayUntilMined(executor, newRequest())

@@ -98,7 +98,7 @@ describe('a lane logs', () => {
         await relayUntilMined(executor, newRequest())
         expect(linesOf('implausible nonce', account.address)).not.toEqual([])
       },
-      { timeout: 20_000 },
+      { timeout: 30_000 },
     )
     await relayUntilMined(executor, newRequest())
     const facts = { executor: account.address, nonce: 8_000_000 }

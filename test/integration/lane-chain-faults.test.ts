@@ -69,7 +69,7 @@ describe('a lane that is', () => {
     node.isMining = false
     const requests = [newRequest(), newRequest(), newRequest()]
     const running = requests.map(request => executor.relay(request))
-    await vi.waitFor(() => expect(sends()).toHaveLength(3), { timeout: 30_000, interval: 10 })
+    await vi.waitFor(() => expect(sends().length).toBeGreaterThanOrEqual(3), { timeout: 30_000, interval: 10 })
     await abortAllDurableObjects()
     await Promise.all(running)
     node.isMining = true
@@ -120,7 +120,7 @@ describe('a chain', () => {
     )
     const { address } = executor
     const isLag = (line: string) => JSON.parse(line).event === 'executor lag'
-    await vi.waitFor(() => expect(lines.filter(isLag)).toHaveLength(1), { timeout: 15_000 })
+    await vi.waitFor(() => expect(lines.filter(isLag)).toHaveLength(1), { timeout: 30_000 })
     spy.mockRestore()
     expect(JSON.parse(lines.find(isLag) ?? '')).toMatchObject({ executor: address, pendingSeconds: expect.any(Number) })
     node.isMining = true

@@ -283,7 +283,7 @@ describe('a webhook', () => {
           : delivered
       trade(log, 101, 102)
       const done = notify()
-      await expect.poll(() => store.find(quick)?.cursor.id).toBe('102-0')
+      await expect.poll(() => store.find(quick)?.cursor.id, { timeout: 30_000 }).toBe('102-0')
       expect([received, store.find(slow)?.cursor.id]).toEqual([['101-0', '102-0'], '100-1000000'])
       respond(delivered)
       await done
