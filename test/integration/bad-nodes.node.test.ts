@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Address, keccak256, parseAbi, stringToBytes, type TypedDataDefinition } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -12,8 +13,11 @@ import { type BadNode, nodeFaults, nodeLies, startBadNode } from '../support/bad
 import { createDevnetAgents } from '../support/devnet-agents.ts'
 import { type Endpoint, toolCallOf } from '../support/tool-call.ts'
 
-/** Every endpoint responds within this time, whatever a node does. */
+/** Every endpoint responds within this time, whatever a node does. The time that the machine adds is not the service's. */
 const MAX_RESPONSE_MS = 5_000
+/** Ends a request that hangs. */
+const MAX_HANG_MS = 60_000
+const PING_PAUSE_MS = 25
 const HASH = `0x${'5f'.repeat(32)}`
 
 type Reply = { status: number; body: { code?: string; remedy?: string; [field: string]: unknown } }
@@ -26,6 +30,8 @@ let devnet: Devnet
 let bad: BadNode
 let alone: Service
 let besideHealthy: Service
+/** By the URL of a service. */
+const delays = new Map<string, ReturnType<typeof watchDelays>>()
 let endpoints: Endpoint[]
 let agentId: bigint
 let positionId: bigint
@@ -52,6 +58,7 @@ beforeAll(async () => {
     })
   alone = await start('alone', [bad.url], ownAccounts)
   besideHealthy = await start('beside-healthy', [bad.url, devnet.rpcUrl])
+  for (const { url } of [alone, besideHealthy]) delays.set(url, watchDelays(url))
   bad.fault = undefined
   endpoints = (await send(besideHealthy, { path: '/' })).body.endpoints as Endpoint[]
   // Starts the Durable Objects, migrates the database and lets each lane know its chain.
@@ -61,6 +68,7 @@ beforeAll(async () => {
   }
 })
 afterAll(async () => {
+  await Promise.all([...delays.values()].map(({ stop }) => stop()))
   await Promise.all([alone?.stop(), besideHealthy?.stop(), bad?.stop()])
   await devnet?.stop()
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
@@ -83,9 +91,54 @@ async function newServiceAccounts(): Promise<Record<string, string>> {
   return { EXECUTOR_PRIVATE_KEY: executor.privateKey, ORACLE_UPDATER_PRIVATE_KEY: updater.privateKey }
 }
 
+/** Sends requests that need no node, one after the other, and remembers how long the machine delays their responses. */
+function watchDelays(url: string) {
+  const measured: { endedAt: number; delayMs: number }[] = []
+  let startedAt = performance.now()
+  let isOver = false
+  const delayMs = () => performance.now() - startedAt - PING_PAUSE_MS
+  const watching = (async () => {
+    while (!isOver) {
+      startedAt = performance.now()
+      await sleep(PING_PAUSE_MS)
+      await (await fetch(`${url}/health`)).text()
+      measured.push({ endedAt: performance.now(), delayMs: delayMs() })
+    }
+  })()
+  watching.catch(() => {}) // `stop` rejects
+  return {
+    /** Returns the longest delay since a time. */
+    longestSince(time: number): number {
+      const recent = measured.filter(({ endedAt }) => endedAt >= time)
+      return Math.max(0, delayMs(), ...recent.map(({ delayMs }) => delayMs))
+    },
+    stop() {
+      isOver = true
+      return watching
+    },
+  }
+}
+
+/** Runs a request of a service. Rejects if the response is not complete in time. */
+async function inTime<Result>(
+  { url }: Service,
+  path: string,
+  run: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const startedAt = performance.now()
+  const result = await run(AbortSignal.timeout(MAX_HANG_MS))
+  const tookMs = performance.now() - startedAt
+  const delayMs = delays.get(url)?.longestSince(startedAt) ?? 0
+  if (tookMs > MAX_RESPONSE_MS + delayMs)
+    throw new Error(`${path} took ${tookMs} ms, of which ${delayMs} are the machine's`)
+  return result
+}
+
 /** Sends a request. Rejects if the response is not complete in time. */
-async function send({ url }: Service, { path, body, method = 'POST' }: Sent): Promise<Reply> {
-  const signal = AbortSignal.timeout(MAX_RESPONSE_MS)
+const send = (service: Service, sent: Sent): Promise<Reply> =>
+  inTime(service, sent.path, signal => sendNow(service, sent, signal))
+
+async function sendNow({ url }: Service, { path, body, method = 'POST' }: Sent, signal: AbortSignal): Promise<Reply> {
   const init = body && { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
   const response = await fetch(`${url}${path}`, { signal, ...init })
   if (response.headers.get('content-type') !== 'text/event-stream')
@@ -95,12 +148,13 @@ async function send({ url }: Service, { path, body, method = 'POST' }: Sent): Pr
 }
 
 /** Calls the tool of a request over MCP; undefined if it has none. An error has the status 500 only if it is INTERNAL. */
-async function callTool({ url }: Service, sent: Sent): Promise<Reply | undefined> {
+async function callTool(service: Service, sent: Sent): Promise<Reply | undefined> {
   const call = toolCallOf(endpoints, sent)
   if (call === undefined) return undefined
-  const signal = AbortSignal.timeout(MAX_RESPONSE_MS)
-  const response = await fetch(`${url}/mcp?toolsets=all`, { method: 'POST', signal, ...call })
-  const reply = await response.text()
+  const reply = await inTime(service, sent.path, async signal => {
+    const response = await fetch(`${service.url}/mcp?toolsets=all`, { method: 'POST', signal, ...call })
+    return response.text()
+  })
   const json = JSON.parse(/^data: (\{.*)$/m.exec(reply)?.[1] ?? reply)
   const { result } = json as { result: { isError?: boolean; content: { text: string }[] } }
   const body = JSON.parse(result.content[0]?.text ?? '') as Reply['body']
