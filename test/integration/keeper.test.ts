@@ -114,7 +114,15 @@ const isRowClosed = (positionId: string): Promise<boolean> =>
     return closed_at !== null
   })
 /** Methods that a lane calls in the background. */
-const WATCH = new Set(['eth_chainId', 'eth_getTransactionCount', 'eth_getBalance', 'eth_getBlockByNumber'])
+const WATCH = new Set([
+  'eth_chainId',
+  'eth_getTransactionCount',
+  'eth_getBalance',
+  'eth_getBlockByNumber',
+  // After the reorgs of earlier tests, and for receipts that a send did not wait for.
+  'eth_getTransactionReceipt',
+  'eth_getBlockReceipts',
+])
 const exitSelectors = (['executeExit', 'executeExits'] as const).map(name =>
   toFunctionSelector(getAbiItem({ abi: tradeRouterAbi, name })).slice(2),
 )
