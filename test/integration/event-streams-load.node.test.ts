@@ -124,7 +124,14 @@ it('a thousand streams of several objects get every event, in bounded memory and
   const isClosing = ({ event, data }: SocketStream['events'][number]) =>
     event === 'trade' && data.includes('PositionClosed')
   await Promise.all(streams.map(stream => untilEvent(stream, isClosing)))
-  const received = streams.map(({ events }) => events.slice(0, events.findIndex(isClosing) + 1).map(({ id }) => id))
+  // The stream of all agents also has the states of the registration, of which early streams get more.
+  const isOfAgent = ({ data }: SocketStream['events'][number]) => JSON.parse(data).agentId === trader.agentId
+  const received = streams.map(({ events }) =>
+    events
+      .slice(0, events.findIndex(isClosing) + 1)
+      .filter(isOfAgent)
+      .map(({ id }) => id),
+  )
   expect(new Set(received.map(ids => ids.join())).size).toBe(1)
   expect(workerd.cpuSeconds() - used).toBeLessThan((received[0]?.length ?? 0) * STREAMS * MAX_EVENT_CPU_SECONDS)
   expect(memory() - opened).toBeLessThan((received[0]?.length ?? 0) * MAX_EVENT_BYTES)
