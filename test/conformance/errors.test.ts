@@ -235,8 +235,10 @@ const caused: Record<string, () => Promise<string>> = {
   },
   RATE_LIMITED: async () => {
     const headers = { 'cf-connecting-ip': '192.0.2.99' }
-    for (let posted = 0; posted < 120; posted++) await request('/agents/register', { method: 'POST', headers })
-    const refused = await request('/agents/register', { method: 'POST', headers })
+    const post = () => request('/agents/register', { method: 'POST', headers })
+    let refused = await post()
+    // Windows begin with the minutes of the clock: if one begins here, it takes as many requests again.
+    for (let posted = 1; posted <= 240 && refused.status !== 429; posted++) refused = await post()
     expect(refused.headers.get('RateLimit-Policy')).toBe('"registrations";q=120;w=60')
     expect(refused.headers.get('RateLimit')).toMatch(/^"registrations";r=0;t=([1-9]|[1-5][0-9]|60)$/)
     return (await refused.json<Body>()).code

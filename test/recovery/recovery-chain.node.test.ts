@@ -11,8 +11,6 @@ import {
 
 // docs/recovery.md: the chain halted, and the RPC provider gone.
 
-vi.setConfig({ testTimeout: 90_000 })
-
 const HOUR = 3_600
 /** The trades of a position that its stop-loss sold, newest first. */
 const EXITED = [{ type: 'ExitExecuted' }, { type: 'PositionClosed' }, { type: 'PositionOpened' }]

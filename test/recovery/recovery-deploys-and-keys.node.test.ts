@@ -13,8 +13,6 @@ import {
 
 // docs/recovery.md: a wrong deploy, and a stolen key. The timelock delays by two days.
 
-vi.setConfig({ testTimeout: 90_000 })
-
 let chain: OperatedChain
 let service: RecoverableService
 beforeAll(async () => {
