@@ -285,9 +285,7 @@ test('concurrent transactions of many accounts are all mined', async () => {
       return Promise.all(raws.map(async raw => client.sendRawTransaction({ serializedTransaction: await raw })))
     }),
   )
-  const receipts = await Promise.all(
-    hashes.flat().map(hash => client.waitForTransactionReceipt({ hash, timeout: 0 })),
-  )
+  const receipts = await Promise.all(hashes.flat().map(hash => client.waitForTransactionReceipt({ hash, timeout: 0 })))
   expect(receipts.every(({ status }) => status === 'success')).toBe(true)
 })
 
