@@ -333,7 +333,7 @@ test.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('the node exits with its pa
           () => 'running',
           () => 'exited',
         ),
-      { timeout: 300_000 },
+      { timeout: 240_000 },
     )
     .toBe('exited')
 })

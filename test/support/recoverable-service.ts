@@ -20,7 +20,7 @@ import { parseOpenMetrics, type Sample } from './open-metrics.ts'
 export const OPERATOR_SECRET = 'operator-of-the-exercises'
 const asOperator = { Authorization: `Bearer ${OPERATOR_SECRET}` }
 /** For what needs a few blocks or alarms. Only the timeout of the test ends it: a busy machine may be slow. */
-export const SOON = { timeout: 300_000, interval: 100 }
+export const SOON = { timeout: 240_000, interval: 100 }
 
 export type Response = { status: number; body: Body }
 export type RecoverableService = Awaited<ReturnType<typeof startRecoverableService>>
