@@ -75,7 +75,7 @@ it('the chain is halted for an hour: everybody sees it, an intent in flight expi
     },
   })
   await service.runCron()
-  expect(service.logged('chain lag').at(-1)?.seconds).toBeGreaterThan(HOUR - 120)
+  await vi.waitFor(() => expect(service.logged('chain lag').at(-1)?.seconds).toBeGreaterThan(HOUR - 120), SOON)
   await service.untilMetric('ats_ready', {}, value => value === 0)
   await service.untilMetric('ats_chain_head_age_seconds', {}, value => value > HOUR - 120)
   await vi.waitFor(() => expect(service.logged('executor lag')).toMatchObject([{ executor: executor() }]), SOON)
@@ -146,7 +146,7 @@ it('while the RPC provider is gone, callers may repeat every request; once it is
   })
   expect((await service.get('/health')).status).toBe('ok')
   await service.runCron()
-  expect(service.logged('lag unknown')).not.toEqual([])
+  await vi.waitFor(() => expect(service.logged('lag unknown')).not.toEqual([]), SOON)
   await service.untilMetric('ats_ready', {}, value => value === 0)
   await service.untilMetric('ats_part_up', { part: 'readiness' }, value => value === 0)
   await devnet.setPrice('NVDA', '120') // below the stop-loss of every position
