@@ -33,7 +33,8 @@ export type AnvilOptions = {
   secondsBehind?: number | undefined
 }
 
-const START_TIMEOUT_MS = 30_000
+/** Ends a start that hangs; anvil exits if it fails. */
+const START_TIMEOUT_MS = 120_000
 const STOP_TIMEOUT_MS = 3_000
 
 /** Starts anvil on the given port, or on a free one, and resolves once it responds. It exits with this process, even after SIGKILL. */
