@@ -33,7 +33,8 @@ export type AnvilOptions = {
   secondsBehind?: number | undefined
 }
 
-const START_TIMEOUT_MS = 30_000
+/** Ends a start that hangs; anvil exits if it fails. */
+const START_TIMEOUT_MS = 120_000
 const STOP_TIMEOUT_MS = 3_000
 
 /** Starts anvil on the given port, or on a free one, and resolves once it responds. It exits with this process, even after SIGKILL. */
@@ -160,13 +161,28 @@ export function anvilBinary(): string {
   return path
 }
 
-/** Returns a TCP port that nothing listens on at the moment. */
+/** Below the ports that systems assign by themselves, and above the last one that browsers refuse. */
+const FIRST_PORT = 11_000
+const PORTS_PER_PROCESS = 32
+const SHARES = 680
+/** In the global object, because vitest loads this module several times in one process. */
+const shared = globalThis as typeof globalThis & { portsAskedFor?: number }
+
+/**
+ * Returns a TCP port that nothing listens on. Each process has ports of its own, so that no other takes the port before
+ * the caller's server listens there.
+ */
 export async function freePort(): Promise<number> {
-  const server = await listen(0)
-  const address = server.address()
-  await new Promise(resolve => server.close(resolve))
-  if (address === null || typeof address === 'string') throw new Error('The system assigned no TCP port.')
-  return address.port
+  const first = FIRST_PORT + (process.pid % SHARES) * PORTS_PER_PROCESS
+  for (let tried = 0; tried < PORTS_PER_PROCESS; tried++) {
+    shared.portsAskedFor = (shared.portsAskedFor ?? 0) + 1
+    const port = first + (shared.portsAskedFor % PORTS_PER_PROCESS)
+    const server = await listen(port).catch(() => undefined)
+    if (server === undefined) continue
+    await new Promise(resolve => server.close(resolve))
+    return port
+  }
+  throw new Error(`The ports ${first} to ${first + PORTS_PER_PROCESS - 1} are in use.`)
 }
 
 async function assertFree(port: number): Promise<void> {

@@ -118,10 +118,15 @@ export function controls(deployment: Deployment): Controls {
     },
     async reorg(until) {
       const before = await client.getBlockNumber({ cacheTime: 0 })
-      const snapshot = await rpc(client, 'evm_snapshot', [])
+      const snapshots: unknown[] = []
+      while (snapshots.length < MAX_REVERTS) snapshots.push(await rpc(client, 'evm_snapshot', []))
       await (typeof until === 'function' ? until() : until)
       const after = await client.getBlockNumber({ cacheTime: 0 })
-      await rpc(client, 'evm_revert', [snapshot])
+      do {
+        if (snapshots.length === 0) throw new Error('anvil lost blocks during each of its reverts.')
+        await rpc(client, 'evm_revert', [snapshots.pop()])
+        await rpc(client, 'evm_mine', []) // ends after the block that was being mined, if any
+      } while (!(await hasAllBlocks(client, before)))
       return Number(after - before)
     },
     async pauseRegistry(paused) {
@@ -177,6 +182,21 @@ async function sendNow<abi extends Abi, name extends ContractFunctionName<abi, '
       if (attempt === ATTEMPTS || !NONCE_TAKEN.test(String(error))) throw error
     }
   }
+}
+
+/** How often a reorg is tried: anvil loses blocks if it mines one by itself during a revert. */
+const MAX_REVERTS = 5
+
+/** Whether each block from the given one to the newest is there and follows the one before it. */
+async function hasAllBlocks(client: PublicClient, from: bigint): Promise<boolean> {
+  const newest = await client.getBlock()
+  let { number, parentHash } = newest
+  while (number > from) {
+    const block = await client.getBlock({ blockNumber: number - 1n }).catch(() => undefined)
+    if (block?.hash !== parentHash) return false
+    ;({ number, parentHash } = block)
+  }
+  return true
 }
 
 async function marketOf(

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type Address,
   createTestClient,
@@ -21,6 +22,7 @@ import { promotionCriteriaAbi } from '../contracts-abi/promotion-criteria.ts'
 import { quoterV2Abi } from '../contracts-abi/quoter-v2.ts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import { usdcTokenAbi } from '../contracts-abi/usdc-token.ts'
+import { vaultTrackRegistryAbi } from '../contracts-abi/vault-track-registry.ts'
 import { createDevnetAgents, type DevnetAgents } from '../test/support/devnet-agents.ts'
 import { devnetAccounts } from './accounts.ts'
 import { startAnvil } from './anvil.ts'
@@ -82,6 +84,12 @@ test('an agent of the genesis vault proves itself on paper, is promoted, and the
   const agentId = await agents.register('genesis', account(3))
   const promote = { ...registry, functionName: 'promoteAgent', args: [agentId, 1] } as const
   await expect(devnet.send(accounts.keeper, promote)).rejects.toThrow('TooFewTrades')
+  // The embedded chain's own period is a minute, which may pass during the trades.
+  const tracks = { address: contracts.VaultTrackRegistry, abi: vaultTrackRegistryAbi } as const
+  const track = [assets.address, 0n] as const
+  const policy = await devnet.client.readContract({ ...tracks, functionName: 'getVaultTrackConfig', args: track })
+  const longer = [...track, { ...policy, evaluationPeriod: 3_600n }] as const
+  await devnet.administer({ ...tracks, functionName: 'setVaultTrackConfig', args: longer })
 
   for (let nonce = 0n; nonce < 2n; nonce++) {
     const positionId = await agents.open(agentId, account(3), { symbol: 'AAPL', amount: usdc('2000'), nonce })
@@ -94,7 +102,7 @@ test('an agent of the genesis vault proves itself on paper, is promoted, and the
   expect(await held()).toEqual(before)
 
   await expect(devnet.send(accounts.keeper, promote)).rejects.toThrow('EvaluationPeriodNotOver')
-  await devnet.increaseTime(60)
+  await devnet.increaseTime(3_600)
   await devnet.send(accounts.keeper, promote)
   const positionId = await agents.open(agentId, account(3), { symbol: 'AAPL', amount: usdc('2000'), nonce: 2n })
   const position = { address: contracts.PositionManager, abi: positionManagerAbi, args: [positionId] } as const
@@ -109,12 +117,16 @@ test('shares redeem after the holding time, and the admin acts through the timel
   const vault = { address, abi: mandateVaultAbi } as const
   const [payer, amount] = [accounts.payer, usdc('100')]
   const token = { address: contracts.USDC, abi: usdcTokenAbi } as const
+  // The embedded chain's own holding time is a few seconds, which may pass before the first attempt.
+  const policy = await devnet.client.readContract({ ...vault, functionName: 'liquidityPolicy' })
+  const longer = [{ ...policy, holdingTime: 3_600 }] as const
+  await devnet.administer({ ...vault, functionName: 'setLiquidityPolicy', args: longer })
   await devnet.send(payer, { ...token, functionName: 'approve', args: [address, amount] })
   await devnet.send(payer, { ...vault, functionName: 'deposit', args: [amount, payer.address] })
   const shares = await devnet.client.readContract({ ...vault, functionName: 'balanceOf', args: [payer.address] })
   const redeem = { ...vault, functionName: 'redeem', args: [shares, payer.address, payer.address] } as const
   await expect(devnet.send(payer, redeem)).rejects.toThrow('ERC4626ExceededMaxRedeem')
-  await devnet.increaseTime(9)
+  await devnet.increaseTime(4_050) // an eighth of the holding time may be added
   await devnet.send(payer, redeem)
 
   const change = { ...vault, functionName: 'setMaxPriceAge', args: [3600n] } as const
@@ -190,8 +202,12 @@ test('the pool follows a price far beyond the deviation bound', async () => {
 
 test('a block is mined every quarter of a second', async () => {
   const { client } = devnet
-  const from = await client.getBlockNumber()
-  await expect.poll(() => client.getBlockNumber(), { timeout: 5_000 }).toBeGreaterThan(from + 4n)
+  // While the machine is busy, blocks come later. Of the blocks so far, some came in time: four in one second.
+  const head = Number(await client.getBlockNumber())
+  const numbers = Array.from({ length: Math.min(head, 200) }, (_, index) => BigInt(head - index))
+  const blocks = await Promise.all(numbers.map(blockNumber => client.getBlock({ blockNumber })))
+  const inOneSecond = [...Map.groupBy(blocks, ({ timestamp }) => timestamp).values()].map(({ length }) => length)
+  expect(Math.max(...inOneSecond)).toBeGreaterThanOrEqual(4)
 })
 
 test('a transaction stays pending while another client has paused mining', async () => {
@@ -201,6 +217,7 @@ test('a transaction stays pending while another client has paused mining', async
       publicActions,
     )
     await client.setIntervalMining({ interval: 0 })
+    await client.mine({ blocks: 1 }) // after the block that was being mined, if any
     const { address, privateKey } = devnetAccounts().payer
     const still = await client.getBlockNumber()
     const hash = await client.sendRawTransaction({
@@ -246,7 +263,7 @@ test('a reorg removes what the chain has done, and the chain goes on', async () 
   await expect(client.getTransactionReceipt({ hash })).rejects.toThrow('could not be found')
   expect(await client.getTransactionCount({ address })).toBe(nonce)
   await send()
-  await expect.poll(() => client.getBlockNumber({ cacheTime: 0 })).toBeGreaterThan(blockNumber)
+  while ((await client.getBlockNumber({ cacheTime: 0 })) <= blockNumber) await sleep(50)
   expect((await client.getBlock({ blockNumber })).hash).not.toBe(blockHash)
 })
 
@@ -268,9 +285,7 @@ test('concurrent transactions of many accounts are all mined', async () => {
       return Promise.all(raws.map(async raw => client.sendRawTransaction({ serializedTransaction: await raw })))
     }),
   )
-  const receipts = await Promise.all(
-    hashes.flat().map(hash => client.waitForTransactionReceipt({ hash, timeout: 30_000 })),
-  )
+  const receipts = await Promise.all(hashes.flat().map(hash => client.waitForTransactionReceipt({ hash, timeout: 0 })))
   expect(receipts.every(({ status }) => status === 'success')).toBe(true)
 })
 
@@ -318,7 +333,7 @@ test.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('the node exits with its pa
           () => 'running',
           () => 'exited',
         ),
-      { timeout: 30_000 },
+      { timeout: 240_000 },
     )
     .toBe('exited')
 })

@@ -26,7 +26,8 @@ export type WorkerOptions = {
 /** Where `npm run dev` keeps the storage of the Durable Objects, for `ats admin journal`. */
 export const WORKER_STORAGE = join(import.meta.dirname, '../.devnet/worker')
 
-const START_TIMEOUT_MS = 60_000
+/** Ends a start that hangs; wrangler exits if it fails. */
+const START_TIMEOUT_MS = 240_000
 const STOP_TIMEOUT_MS = 5_000
 
 /** Runs the Worker under `wrangler dev` and resolves once /health responds. It exits with this process. */

@@ -211,8 +211,11 @@ async function tradeUntilStoppedOut(
     ({ status }) => status === 'Closed',
   )
   assert.deepEqual([stopped.nextRuleIndex, stopped.exitRules[0].triggerType], [1, 'StopLoss'])
-  const { lastOutcome: exit } = await service.get(`/agents/${agent.id}/positions/${positionId}/automation`)
-  assert.equal(exit.outcome, 'executed')
+  // The keeper records the outcome after the block that closed the position.
+  const { lastOutcome: exit } = await pollUntil(
+    () => service.get(`/agents/${agent.id}/positions/${positionId}/automation`),
+    ({ lastOutcome }) => lastOutcome?.outcome === 'executed',
+  )
   say(`  the keeper fires the stop-loss, ${await confirm(service, exit.transactionHash)}`)
   say(`  position ${positionId} is ${stopped.status}, ${usdc(stopped.realizedPnlUsdc)} realized`)
 }

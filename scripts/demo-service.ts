@@ -64,7 +64,7 @@ export async function confirm(service: Service, hash: Hex): Promise<string> {
   return `in block ${blockNumber}, transaction ${hash.slice(0, 10)}…`
 }
 
-const POLL_TIMEOUT_MS = 20_000
+const POLL_TIMEOUT_MS = 120_000
 
 /** Polls until the value is as expected; throws after POLL_TIMEOUT_MS. */
 export async function pollUntil(read: () => Promise<Json>, isExpected: (value: Json) => boolean): Promise<Json> {

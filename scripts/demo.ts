@@ -38,7 +38,8 @@ try {
     ...(keep && { deploymentFile: DEPLOYMENT_FILE }),
   })
   console.log(`chain    ${devnet.rpcUrl} (chain id ${devnet.chainId}), contracts deployed, vaults funded`)
-  worker = await startWorker({ port, vars: workerVars(devnet.deployment) })
+  // The demo posts each body once, also on a busy machine.
+  worker = await startWorker({ port, vars: { ...workerVars(devnet.deployment), SUBMISSION_TIMEOUT_MS: '15000' } })
   console.log(`service  ${worker.url}, ready after ${secondsSinceStart()} s`)
   await liveAsAgent(devnet, serviceAt(worker.url), watch ? watchAt(worker.url) : undefined)
   console.log(`\nDone in ${secondsSinceStart()} s: every step as expected.`)

@@ -70,7 +70,7 @@ it('drops the index and the event log and builds both again', async () => {
 
     expect(await nextReorg(events)).toMatchObject({ commonAncestor: null })
     await expect
-      .poll(async () => Number((await indexOf()).index.cursor ?? -1), { timeout: 30_000 })
+      .poll(async () => Number((await indexOf()).index.cursor ?? -1), { timeout: 240_000 })
       .toBeGreaterThanOrEqual(Number(index.cursor))
     expect(await agentIds()).toEqual(before)
   } finally {

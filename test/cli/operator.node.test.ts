@@ -25,7 +25,7 @@ let chain: OperatedChain
 let snapshot: Hex
 beforeAll(async () => {
   chain = await startOperatedChain()
-}, 60_000)
+})
 afterAll(() => chain?.stop())
 beforeEach(async () => {
   snapshot = await chain.node.snapshot()
@@ -666,7 +666,7 @@ describe('ats admin', () => {
     await change('admin', 'migrate-router', newRouter)
     expect(await read(vault(), mandateVaultAbi, 'tradeRouter')).toBe(newRouter)
     expect(await read(contract('PositionManager'), positionManagerAbi, 'tradeRouter')).toBe(newRouter)
-  }, 60_000)
+  })
 
   it('explains calls that fit no contract', async () => {
     expect(await refused('admin', 'call', 'TradeRouter.fly()')).toMatchObject({ exit: 2, code: 'CALL_INVALID' })

@@ -414,7 +414,7 @@ it('sets the mandate and stops the agent as its owner', async () => {
 it('recomputes the leaderboard from the logs, and names what differs', async () => {
   const verify = ['verify', 'leaderboard', '--rpc', deployment.rpcUrl]
   const listed = async () => (await ats.json(['leaderboard', '--period', 'all'])).entries.length
-  await expect.poll(listed, { timeout: 30_000 }).toBeGreaterThan(0)
+  await expect.poll(listed, { timeout: 240_000 }).toBeGreaterThan(0)
   const { valid, entries, differences } = await ats.json([...verify, '--vault', 'genesis', '--track', 'challenge'])
   expect({ valid, differences }).toEqual({ valid: true, differences: [] })
   expect(entries).toBeGreaterThan(0)

@@ -7,6 +7,7 @@ import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
 import { build } from 'vite'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { launchBrowser } from '../e2e/browser.ts'
+import { openContext } from '../e2e/watched-page.ts'
 import { node20 } from '../support/node-20.ts'
 import { type NpmRegistry, startNpmRegistry } from '../support/npm-registry.ts'
 import { deployment, serviceUrl } from './support.ts'
@@ -98,7 +99,7 @@ it('trades from Chromium', async () => {
   const browser = await launchBrowser()
   try {
     // The API's own pages allow no scripts.
-    const page = await browser.newPage({ bypassCSP: true })
+    const page = await (await openContext(browser, { bypassCSP: true })).newPage()
     await page.goto(`${serviceUrl}/health`)
     await page.addScriptTag({ content, type: 'module' })
     const result = await page.evaluate(

@@ -27,7 +27,8 @@ beforeAll(async () => {
   // A chain of its own, because two services that use the same keys on one chain stop each other.
   devnet = await startDevnet({ baseUrl: 'https://api-31337.agents.example' })
   // Payments have their own client and tests.
-  worker = await startWorker({ port, vars: { ...workerVars(devnet.deployment), X402_ENABLED: 'false' } })
+  const vars = { ...workerVars(devnet.deployment), X402_ENABLED: 'false', SUBMISSION_TIMEOUT_MS: '15000' }
+  worker = await startWorker({ port, vars })
   const response = await fetch(`${worker.url}/docs/swagger.json`)
   writeFileSync(file, await response.text())
 })

@@ -9,6 +9,7 @@ import { createPayer } from '../../packages/client/src/pay.ts'
 import { errorRows } from '../../src/errors/catalogue.ts'
 import type { Body } from '../support/body.ts'
 import { launchBrowser } from './browser.ts'
+import { openContext } from './watched-page.ts'
 
 // The API reference in a real browser, over the running service.
 
@@ -69,7 +70,7 @@ const untilState = (text: string) => page.locator('[data-state]', { hasText: new
 
 beforeAll(async () => {
   ;[browser, agentId] = await Promise.all([launchBrowser(), registerAgent()])
-  context = await browser.newContext({ viewport: { width: 1440, height: 900 } })
+  context = await openContext(browser, { viewport: { width: 1440, height: 900 } })
   page = watch(await context.newPage())
 })
 afterAll(async () => {
@@ -231,7 +232,7 @@ describe('the reference', () => {
 
 describe('on a phone', () => {
   it('the first operation is on the first screen, and a menu leads everywhere', async () => {
-    const phone = watch(await browser.newPage({ viewport: { width: 360, height: 780 } }))
+    const phone = watch(await (await openContext(browser, { viewport: { width: 360, height: 780 } })).newPage())
     await phone.goto(docs)
     const first = await phone.locator('.operations a').first().boundingBox()
     expect((first?.y ?? Infinity) + (first?.height ?? 0)).toBeLessThan(780)
@@ -243,7 +244,7 @@ describe('on a phone', () => {
       await phone.goto(docs + path)
       expect(await phone.evaluate('document.documentElement.scrollWidth - innerWidth'), path).toBeLessThanOrEqual(0)
     }
-    await phone.close()
+    await phone.context().close()
   })
 })
 

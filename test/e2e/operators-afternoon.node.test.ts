@@ -142,7 +142,7 @@ async function untilIndexed() {
       const { details, history = details.history } = (await response.json()) as Body
       expect(BigInt(history.cursor)).toBeGreaterThanOrEqual(head)
     },
-    { timeout: 120_000, interval: 100 },
+    { timeout: 240_000, interval: 100 },
   )
 }
 
@@ -258,7 +258,7 @@ it('the metrics count the trade', async () => {
       const metrics = parseOpenMetrics((await runAll(block))[0] ?? '')
       expect(metrics.get('ats_transactions')?.samples).toContainEqual(trade)
     },
-    { timeout: 60_000, interval: 250 },
+    { timeout: 240_000, interval: 250 },
   )
 })
 

@@ -1,6 +1,7 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 
@@ -45,12 +46,18 @@ it('runs the examples: a trade with curl, an event stream and a trade with MCP',
   expect(stdout).toContain('"symbol":"NVDA"')
 
   const [, AGENT = ''] = /AGENT=(\d+)/.exec(stdout) ?? []
-  const listening = blockAfter('Event streams', 'sh').replace('curl -sN', 'curl -sN --max-time 6')
-  const { stdout: events } = await run('bash', ['-c', `${listening}|| [ $? = 28 ]`.replace(/ +#.*\n/, '')], {
+  const listening = spawn('bash', ['-c', blockAfter('Event streams', 'sh').replace('curl -sN', 'exec curl -sN')], {
     cwd: root,
     env: { ...env, AGENT },
+    stdio: ['ignore', 'pipe', 'inherit'],
   })
-  expect(events.match(/"type":"\w+"/g)).toEqual(['"type":"PositionClosed"', '"type":"PositionReduced"'])
+  const types: string[] = []
+  for await (const line of createInterface(listening.stdout)) {
+    types.push(...(line.match(/"type":"\w+"/g) ?? []))
+    if (types.length === 2) break
+  }
+  listening.kill()
+  expect(types).toEqual(['"type":"PositionClosed"', '"type":"PositionReduced"'])
 
   const file = join(scratch, 'trade.mjs')
   writeFileSync(file, blockAfter('The same with MCP', 'ts'))

@@ -100,7 +100,7 @@ it('an agent trades, the service restarts, and journal and history are there', a
       const { blockNumber } = await get(`${first.url}/transactions/${traded.body.transactionHash}`)
       expect(BigInt(history.cursor)).toBeGreaterThanOrEqual(BigInt(blockNumber))
     },
-    { timeout: 30_000, interval: 200 },
+    { timeout: 240_000, interval: 200 },
   )
   expect((await fetch(`${first.url}/app/`)).headers.get('Content-Type')).toContain('text/html')
 

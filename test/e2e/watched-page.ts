@@ -1,4 +1,4 @@
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
 
 export type WatchedPage = {
   page: Page
@@ -8,9 +8,19 @@ export type WatchedPage = {
   hosts: Set<string>
 }
 
+/** Shorter than the timeout of a test, whose error would not say what was waited for. */
+const PATIENT_MS = 240_000
+
+/** Opens a context whose pages wait as long as a test may take, because a busy machine may be slow. */
+export async function openContext(browser: Browser, options: BrowserContextOptions): Promise<BrowserContext> {
+  const context = await browser.newContext(options)
+  context.setDefaultTimeout(PATIENT_MS)
+  return context
+}
+
 /** Opens a page that records what goes wrong in it. The browser logs every 404, so those of the API are left out. */
 export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<WatchedPage> {
-  const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, ...options })
+  const context = await openContext(browser, { viewport: { width: 1440, height: 1000 }, ...options })
   const page = await context.newPage()
   const problems: string[] = []
   const hosts = new Set<string>()

@@ -21,6 +21,7 @@ beforeAll(async () => {
     ...workerVars(devnet.deployment),
     X402_ENABLED: 'false',
     KEEPER_ENABLED: 'false',
+    SUBMISSION_TIMEOUT_MS: '15000',
   })
 })
 afterAll(async () => {
@@ -62,7 +63,7 @@ test('after kill -9 accepted intents are mined without another request, and the 
   const interrupted = trades.map(({ path, body }) => post(path, body).catch(() => 'the connection closed'))
   await vi.waitFor(
     async () => expect(await client.getTransactionCount({ address, blockTag: 'pending' })).toBe(before + AGENTS),
-    { timeout: 30_000 },
+    { timeout: 240_000 },
   )
   await rpc('anvil_dropAllTransactions') // so the node does not have them either
   await service.kill()
@@ -72,7 +73,7 @@ test('after kill -9 accepted intents are mined without another request, and the 
   await devnet.setMining(true)
 
   await vi.waitFor(async () => expect(await client.getTransactionCount({ address })).toBe(before + AGENTS), {
-    timeout: 30_000,
+    timeout: 240_000,
     interval: 50,
   })
   const responses = await Promise.all(trades.map(({ path, body }) => post(path, body)))

@@ -49,7 +49,7 @@ const INCLUSION_TIMEOUT_MS = 3_000
 /** How long clients post without a verdict. */
 const RUN_TIMEOUT_MS = 300_000
 /** How long the service has to finish after the faults end. */
-const IDLE_TIMEOUT_MS = 40_000
+const IDLE_TIMEOUT_MS = 120_000
 /** More than the three blocks of the deepest reorg. */
 const REORG_SAFE_BLOCKS = 5n
 

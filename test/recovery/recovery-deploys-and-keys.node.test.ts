@@ -13,8 +13,6 @@ import {
 
 // docs/recovery.md: a wrong deploy, and a stolen key. The timelock delays by two days.
 
-vi.setConfig({ testTimeout: 90_000 })
-
 let chain: OperatedChain
 let service: RecoverableService
 beforeAll(async () => {
@@ -94,7 +92,7 @@ it('an executor key is stolen: the lane stops, one command rotates the key, and 
       }),
     SOON,
   )
-  expect(service.logged('foreign transaction')).not.toEqual([])
+  await vi.waitFor(() => expect(service.logged('foreign transaction')).not.toEqual([]), SOON)
   await service.untilMetric('ats_lane_paused', { account: 'executor 1', reason: 'shared key' }, value => value === 1)
   const refused = await service.send(await agent.signTrade({ symbol: 'AAPL' }))
   expect(refused).toMatchObject({

@@ -13,8 +13,6 @@ import {
 
 // docs/recovery.md: the database lost, a lane lost, all objects lost. The files are deleted while the service is stopped.
 
-vi.setConfig({ testTimeout: 90_000 })
-
 let devnet: Devnet
 let service: RecoverableService
 let receiver: Awaited<ReturnType<typeof startReceiver>>

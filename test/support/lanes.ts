@@ -50,7 +50,7 @@ export const losesConnection = () => Promise.reject(new TypeError('Network conne
 export const isSend = (method: string) => method.startsWith('eth_sendRawTransaction')
 export const sends = () => node.requests.filter(isSend)
 /** Resolves once a lane has sent its first transaction. */
-export const firstSend = () => vi.waitFor(() => expect(sends()).not.toEqual([]), { timeout: 30_000, interval: 10 })
+export const firstSend = () => vi.waitFor(() => expect(sends()).not.toEqual([]), { timeout: 240_000, interval: 10 })
 export const errorResponse = (code: number, message: string, data?: Hex) =>
   Response.json({ jsonrpc: '2.0', id: 1, error: { code, message, data } })
 
@@ -58,7 +58,7 @@ export const errorResponse = (code: number, message: string, data?: Hex) =>
  * Waits in a fault until a test sets a flag. A promise would not do: workerd may crash when a promise is resolved from
  * another Durable Object.
  */
-export const waitForFlag = (isSet: () => boolean) => vi.waitUntil(isSet, { timeout: 30_000, interval: 10 })
+export const waitForFlag = (isSet: () => boolean) => vi.waitUntil(isSet, { timeout: 240_000, interval: 10 })
 
 /** Applies a fault to the first send of a request's transaction only; an earlier transaction may still be resent. */
 export function onFirstSendOf({ call }: RelayRequest, fault: NodeFault): NodeFault {
@@ -181,7 +181,7 @@ export async function relayUntilMined(
       expect(outcome.state).toBe('mined')
       return outcome
     },
-    { timeout: 60_000, interval: BLOCK_INTERVAL_MS },
+    { timeout: 240_000, interval: BLOCK_INTERVAL_MS },
   )
   return outcome as RelayOutcome & { state: 'mined' }
 }
@@ -198,5 +198,5 @@ export async function sendForeignTransaction(account: PrivateKeyAccount, nonce: 
     maxPriorityFeePerGas: gasPrice,
   })
   await chain('eth_sendRawTransaction', raw)
-  await vi.waitFor(async () => expect(await nonceOf(account.address)).toBe(nonce + 1), { timeout: 30_000 })
+  await vi.waitFor(async () => expect(await nonceOf(account.address)).toBe(nonce + 1), { timeout: 240_000 })
 }
