@@ -280,7 +280,7 @@ describe('the ledger', () => {
         const then = Math.floor(Date.now() / 1000) - 2 * HOUR
         for (const [index, { address }] of agents.entries())
           storage.sql.exec(
-            'UPDATE payment SET valid_before = ?, updated_at = ? WHERE signer = ?',
+            'UPDATE payment SET valid_before = ?1, updated_at = ?2, held_since = ?2 WHERE signer = ?3',
             `${then}`,
             1_000 * (then + index),
             address,
