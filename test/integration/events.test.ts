@@ -403,7 +403,7 @@ describe('streams in different objects', () => {
         const prepare = () => {
           throw new Error('The database is unreachable.')
         }
-        Object.defineProperty(object, 'env', { value: Object.create(env, { HISTORY: { value: { prepare } } }) })
+        Object.defineProperty(object, 'env', { value: { ...env, HISTORY: { prepare } } })
         await Promise.all(digests.map(digest => object.publishIntents([sentIntent(trader, digest)])))
       })
       const { events } = await log().readEvents({ vault: deployment.vaults.genesis as `0x${string}` }, 0, 10)
