@@ -318,7 +318,7 @@ export const variables: Variable[] = [
     group: 'budgets',
     meaning:
       'how many requests of clients without a verified signature an isolate works on at a time, at most half of them from one address; the others wait; `0` is no limit',
-    default: '256',
+    default: '8',
   },
   {
     name: 'MAX_STREAMS_PER_ADDRESS',

@@ -52,7 +52,7 @@ export const DEFAULT_RATE_LIMITS = {
 } satisfies RateLimitQuotas
 
 const DEFAULT_BURST_SECONDS = 20
-const DEFAULT_MAX_PARALLEL_REQUESTS = 256
+const DEFAULT_MAX_PARALLEL_REQUESTS = 8
 
 const DEFAULT_GAS_BUDGETS = {
   agent: { perMinute: 6e6, perDay: 3e8 },

@@ -2,9 +2,11 @@
 export type Leave = () => void
 
 export type ParallelGateOptions = {
-  /** How many turns run at a time, of all keys and of one key. */
+  /** How many turns hold a place at a time, and how long one holds it: a longer turn waits for something else. */
+  places: number
+  maxHoldMs: number
+  /** How many turns run at a time, with a place or without. One key has at most half of the places and of the turns. */
   maxParallel: number
-  maxParallelPerKey: number
   maxWaitingPerKey: number
   maxWaitMs: number
 }
@@ -26,27 +28,38 @@ const MAX_TURN_MS = 15_000
  * requests of its key wait, it waits without a place in the queue.
  */
 export function createParallelGate({
+  places,
+  maxHoldMs,
   maxParallel,
-  maxParallelPerKey,
   maxWaitingPerKey,
   maxWaitMs,
 }: ParallelGateOptions) {
+  /** The turns from the oldest to the newest; those with a place are the newest. */
   const running = new Set<Turn>()
+  const holding = new Set<Turn>()
   const runningByKey = new Map<string, number>()
   const waiting = new Map<string, Set<Ticket>>()
   let lastNumber = 0
 
-  const hasRoom = (key: string) => running.size < maxParallel && (runningByKey.get(key) ?? 0) < maxParallelPerKey
+  function hasRoom(key: string): boolean {
+    if (running.size >= maxParallel || (runningByKey.get(key) ?? 0) >= maxParallel / 2) return false
+    if (holding.size >= places) return false
+    let held = 0
+    for (const turn of holding) if (turn.key === key) held++
+    return held < places / 2
+  }
 
   function start(key: string): Leave {
     const turn = { key, startedAt: Date.now() }
     running.add(turn)
+    holding.add(turn)
     runningByKey.set(key, (runningByKey.get(key) ?? 0) + 1)
     return () => end(turn)
   }
 
   function end(turn: Turn) {
     if (!running.delete(turn)) return
+    holding.delete(turn)
     const left = (runningByKey.get(turn.key) ?? 0) - 1
     if (left > 0) runningByKey.set(turn.key, left)
     else runningByKey.delete(turn.key)
@@ -54,7 +67,6 @@ export function createParallelGate({
   }
 
   function startNext() {
-    if (running.size >= maxParallel) return
     for (const [key, tickets] of waiting) {
       const [ticket] = tickets
       if (ticket === undefined || !hasRoom(key)) continue
@@ -64,9 +76,14 @@ export function createParallelGate({
     }
   }
 
-  function endLostTurns(now: number) {
+  /** Frees the places of slow turns, and ends lost turns. */
+  function freePlaces(now: number) {
+    for (const turn of holding) {
+      if (now - turn.startedAt < maxHoldMs) break
+      holding.delete(turn)
+    }
     for (const turn of running) {
-      if (now - turn.startedAt < MAX_TURN_MS) return
+      if (now - turn.startedAt < MAX_TURN_MS) break
       end(turn)
     }
   }
@@ -88,6 +105,8 @@ export function createParallelGate({
     while (ticket.leave === undefined && Date.now() < deadline) {
       const [first = ticket] = tickets
       await sleep(Math.min(MAX_POLL_MS, Math.max(MIN_POLL_MS, ticket.number - first.number)))
+      freePlaces(Date.now())
+      startNext()
     }
     if (ticket.leave === undefined) remove(key, ticket)
     return ticket.leave ?? (mustEnter ? start(key) : undefined)
@@ -95,7 +114,7 @@ export function createParallelGate({
 
   return {
     enter(key: string, { mustEnter = false } = {}): Leave | undefined | Promise<Leave | undefined> {
-      if (!hasRoom(key)) endLostTurns(Date.now())
+      freePlaces(Date.now())
       const ahead = waiting.get(key)?.size ?? 0
       if (ahead === 0 && hasRoom(key)) return start(key)
       if (ahead < maxWaitingPerKey) return wait(key, mustEnter)

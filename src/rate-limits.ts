@@ -63,6 +63,9 @@ const MAX_ADDRESSES_WITH_SIGNERS = 10_000
 /** The smallest burst, so that small quotas are not spread. */
 const MIN_BURST = 60
 const MAX_WAITING_PER_ADDRESS = 512
+/** A request that takes longer waits for a node, which costs the isolate nothing, so that another may start. */
+const MAX_HOLD_MS = 100
+const SLOW_REQUESTS_PER_PLACE = 32
 /** Short, because it is part of the request's time limit. */
 const MAX_WAIT_SECONDS = 1
 
@@ -78,10 +81,10 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
   const usages = new Map<string, Usage>()
   /** The accounts whose signatures were verified, by address, with the time of verification. */
   const signers = new Map<string, Map<string, number>>()
-  const maxParallelPerKey = Math.ceil(maxParallel / 2)
   const gate = createParallelGate({
-    maxParallel,
-    maxParallelPerKey,
+    places: maxParallel,
+    maxHoldMs: MAX_HOLD_MS,
+    maxParallel: maxParallel * SLOW_REQUESTS_PER_PLACE,
     maxWaitingPerKey: MAX_WAITING_PER_ADDRESS,
     maxWaitMs: MAX_WAIT_SECONDS * 1_000,
   })
@@ -178,7 +181,7 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
         async enter({ getsOut = false } = {}) {
           if (maxParallel === 0 || sharesOf(address) > 1) return
           leave = await gate.enter(address, { mustEnter: getsOut })
-          if (leave === undefined) throw tooManyInParallel(maxParallelPerKey)
+          if (leave === undefined) throw tooManyInParallel(Math.ceil(maxParallel / 2))
         },
         leave: () => leave?.(),
       }

@@ -63,7 +63,8 @@ export async function checkSignature(
   if (recovered === signer) return { isValid: true, digest, recovered }
   const { isAccepted, deployment } = await readAccountCheck(chain, signer, digest, signature)
   if (isAccepted) return { isValid: true, digest, recovered }
-  return { isValid: false, digest, recovered, problem, ...findSignatureMistake(signer, signature, signed, deployment) }
+  const mistake = await findSignatureMistake(signer, signature, signed, deployment)
+  return { isValid: false, digest, recovered, problem, ...mistake }
 }
 
 /** Queries a contract account, and in the same round trip the domains on which a message may be signed by mistake. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createParallelGate, type Leave } from '../../src/parallel-gate.ts'
 
-const options = { maxParallel: 2, maxParallelPerKey: 1, maxWaitingPerKey: 2, maxWaitMs: 2_000 }
+const options = { places: 2, maxHoldMs: 15_000, maxParallel: 4, maxWaitingPerKey: 2, maxWaitMs: 2_000 }
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -78,4 +78,18 @@ test('a turn whose request was lost does not keep others out for good, and leavi
   found?.()
   await vi.advanceTimersByTimeAsync(10)
   expect(log).toEqual(['a1'])
+})
+
+test('a turn that lasts long frees its place, until too many turns run', async () => {
+  const { log, visit, leave } = visits(createParallelGate({ ...options, maxHoldMs: 100, maxWaitingPerKey: 10 }))
+  for (const name of ['a1', 'a2', 'a3', 'a4', 'b1']) void visit(name)
+  await vi.advanceTimersByTimeAsync(90)
+  expect(log).toEqual(['a1', 'b1'])
+  await vi.advanceTimersByTimeAsync(30)
+  expect(log).toEqual(['a1', 'b1', 'a2'])
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(log).toEqual(['a1', 'b1', 'a2'])
+  await leave('a1')
+  await vi.advanceTimersByTimeAsync(110)
+  expect(log).toEqual(['a1', 'b1', 'a2', 'a3'])
 })
