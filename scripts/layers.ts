@@ -19,7 +19,7 @@ export const layers = [
   ['rpc', 'protocol'],
   ['catalog', 'read-cache', 'shared-reads'],
   ['rate-limits'],
-  ['log', 'client-address', 'parallel-gate'],
+  ['log', 'client-address', 'parallel-gate', 'request-body'],
   ['metrics'],
   ['timeout'],
   ['config'],

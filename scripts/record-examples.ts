@@ -97,6 +97,7 @@ async function record(url: string) {
   await send('GET', await endExampleWeek(devnet, url))
   await send('POST', '/signing/verify', { text: 'x'.repeat(101 * 1024) })
   await addError(recorder.recorded, `${url}/nowhere`)
+  await addError(recorder.recorded, `${url}/signing/verify`, stalledPost())
   for (let sent = 0; sent <= REGISTRATIONS_PER_MINUTE; sent++) {
     const response = await fetch(`${url}/agents/register`, { method: 'POST' })
     if (response.status === 429) recorder.recorded.errors[429] ??= trimmed(await response.json())
@@ -181,6 +182,14 @@ async function addError({ errors }: RecordedExamples, url: string, init?: Reques
   const response = await fetch(url, init)
   if (response.status < 400) throw new Error(`${url} returned ${response.status}.`)
   errors[response.status] ??= trimmed(await response.json())
+}
+
+/** A request with a body that does not end. */
+function stalledPost(): RequestInit {
+  const body = new ReadableStream<Uint8Array>({
+    start: controller => controller.enqueue(new TextEncoder().encode('{')),
+  })
+  return { method: 'POST', body, duplex: 'half' } as RequestInit
 }
 
 /** Tells whether every success of an operation is recorded, and every error of it somewhere. */

@@ -31,7 +31,7 @@ export type RateLimitCount = {
 
 /** The limits of one client, for one request. Counts are undefined for limits that are not set. */
 export type ClientLimits = {
-  /** When the request arrived, in epoch milliseconds. */
+  /** When the request arrived, in epoch milliseconds, plus the time that its client took to send the body. */
   arrivedAt: number
   /** Counts a request of the client's address. */
   count(name: RateLimitName): Promise<RateLimitCount | undefined>

@@ -31,6 +31,12 @@ export const requestErrors = {
     sentence: ({ limitBytes }) => `The request body is larger than ${limitBytes} bytes.`,
     remedy: 'Send only the fields that the operation defines.',
   }),
+  BODY_TOO_SLOW: row<{ limitSeconds: number }>({
+    status: 408,
+    sentence: ({ limitSeconds }) => `The request body did not arrive within ${limitSeconds} seconds.`,
+    remedy: 'Nothing was done. Send the whole body at once, over a faster connection if this happens again.',
+    retryable: true,
+  }),
   RATE_LIMITED: row<{ limit: string; requests: number; seconds: number }>({
     status: 429,
     sentence: ({ limit, requests, seconds }) =>

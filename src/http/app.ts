@@ -1,6 +1,5 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Context as HonoContext } from 'hono'
-import { bodyLimit } from 'hono/body-limit'
 import { HTTPException } from 'hono/http-exception'
 import { requestId } from 'hono/request-id'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
@@ -16,10 +15,9 @@ import { type Assets, addDocsRoutes } from './docs-routes.ts'
 import { addOperationRoute } from './operation-route.ts'
 import { addPageRoutes, isPageRequest } from './page-routes.ts'
 import { paymentOf, writePayment } from './payment-headers.ts'
+import { readBody } from './read-body.ts'
 import { allowAnyOrigin, apiSecurityHeaders, pageSecurityHeaders } from './response-headers.ts'
 import { addSkillRoutes } from './skill-routes.ts'
-
-const MAX_BODY_BYTES = 100 * 1024
 
 /**
  * Creates the HTTP surface: one route per operation, plus the API documents. Calls `contextOf` once per request. The health
@@ -40,7 +38,6 @@ export function createApp(contextOf: () => Context, assets?: Assets, workerVersi
     return isPage ? pageSecurityHeaders(c, next) : apiSecurityHeaders(c, next)
   })
   app.use(allowAnyOrigin)
-  // Before the limit of bodies, which may put another request in place of this one.
   app.use(async (c, next) => {
     const admission = admissionOf(c.req.raw)
     const client = withClient(contextOf(), c.req.raw.headers, admission?.client)
@@ -53,16 +50,7 @@ export function createApp(contextOf: () => Context, assets?: Assets, workerVersi
     }
     await next()
   })
-  app.on(
-    ['POST', 'PUT', 'PATCH'],
-    '*',
-    bodyLimit({
-      maxSize: MAX_BODY_BYTES,
-      onError: () => {
-        throw refuse('BODY_TOO_LARGE', { limitBytes: MAX_BODY_BYTES })
-      },
-    }),
-  )
+  app.on(['POST', 'PUT', 'PATCH'], '*', readBody)
   addPageRoutes(app, assets)
   for (const operation of operations) addOperationRoute(app, operation)
   addDocsRoutes(app, assets)

@@ -23,6 +23,7 @@ const statusDescriptions: Record<number, string> = {
   401: 'Refresh secret missing or wrong',
   402: 'Payment required',
   404: 'Not found',
+  408: 'The request body did not arrive in time',
   409: 'Conflict with existing state',
   413: 'The request body is too large',
   429: 'A gas budget or a rate limit is exhausted; see Retry-After',

@@ -26,28 +26,30 @@ export function createIntakeSwitches(namespace: DurableObjectNamespace<IntakeSwi
   let known: readonly IntakeClosure[] = []
   let validUntil = 0
   let renewAt = 0
+  /** Calls of the object are numbered as they start. Those up to `newestCall` may be older than what is known. */
+  let calls = 0
+  let newestCall = 0
   const object = () => namespace.getByName('switches')
 
-  function remember(closures: readonly IntakeClosure[]) {
+  /** The lease counts from before the call, because the switches may change between their read and its result. */
+  function remember(closures: readonly IntakeClosure[], startedAt: number, call: number) {
+    newestCall = call
     known = closures
-    validUntil = Date.now() + LEASE_MS
+    validUntil = startedAt + LEASE_MS
     renewAt = validUntil - READ_TIMEOUT_MS
     return known
   }
 
   async function read(): Promise<readonly IntakeClosure[]> {
-    try {
-      const closures = await withDeadline(
-        Promise.resolve(object().closures()),
-        Date.now() + READ_TIMEOUT_MS,
-        () => known,
-      )
-      return remember(closures)
-    } catch (error) {
+    const call = ++calls
+    const startedAt = Date.now()
+    const reading = (async () => object().closures())()
+    const closures = await withDeadline(reading, startedAt + READ_TIMEOUT_MS, () => known).catch((error: unknown) => {
       // An unreadable switch must not keep anybody from getting out.
       logFailure('intake switches unreadable', error)
-      return remember(known)
-    }
+      return known
+    })
+    return call > newestCall ? remember(closures, startedAt, call) : known
   }
 
   async function closures(): Promise<readonly IntakeClosure[]> {
@@ -61,8 +63,11 @@ export function createIntakeSwitches(namespace: DurableObjectNamespace<IntakeSwi
     closures,
     closureOf: async kind => (await closures()).find(closure => closure.kind === kind),
     async change(changes) {
+      const startedAt = Date.now()
       try {
-        return remember(await object().change(changes))
+        const closures = await object().change(changes)
+        // Reads that started before may not have seen the change.
+        return remember(closures, startedAt, ++calls)
       } catch (error) {
         throw refuse('INTAKE_SWITCHES_UNREACHABLE', {}, { cause: error })
       }

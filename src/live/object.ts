@@ -23,6 +23,9 @@ import { createWebhookNotices, type WebhookNotices } from './webhook-notices.ts'
 const MIN_BEAT_INTERVAL_MS = 14_000
 /** After a failure the index is read again after this time, even without a signal of a change. */
 const RETRY_MS = 2_000
+/** How often the vaults of intents are read before their events are published without, and the pause in between. */
+const MAX_VAULT_READS = 3
+const VAULT_RETRY_MS = 500
 /** The minimum time between two catch-ups that mined intents cause. */
 const MIN_CATCH_UP_INTERVAL_MS = 300
 
@@ -56,6 +59,9 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   readonly #webhookNotices: WebhookNotices
   readonly #feed: ShardFeed
   readonly #agentVaults = createAgentVaults()
+  readonly #unpublishedIntents: IntentRecord[] = []
+  #publishingIntents: Promise<void> | undefined
+  #chain: TradingChain | undefined
   #publisher: IndexPublisher | undefined
   #publishing: Promise<void> | undefined
   #reading: Promise<boolean> | undefined
@@ -138,25 +144,15 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     await this.advance()
   }
 
-  /** Publishes new states of intents. The executor's lanes call it. */
+  /** Publishes new states of intents, in the order of the calls. The executor's lanes call it. */
   async publishIntents(records: IntentRecord[]): Promise<void> {
-    const presented = records.flatMap(record => {
-      const data = this.presentIntent(record)
-      return data ? [{ data, agentId: agentOf(record) }] : []
+    this.#unpublishedIntents.push(...records)
+    this.#publishingIntents ??= this.#publishUnpublishedIntents().finally(() => {
+      this.#publishingIntents = undefined
     })
-    const agentIds = presented.flatMap(({ agentId }) => agentId ?? [])
-    await this.#agentVaults.load(this.env.HISTORY, agentIds).catch(logStreamFailure)
-    if (!this.#hasStarted()) return
-    const events = presented.map(
-      ({ data, agentId }): StreamEvent => ({
-        type: 'intent',
-        agentId,
-        vault: agentId === undefined ? undefined : this.#agentVaults.get(agentId),
-        data,
-      }),
-    )
-    this.#publish(this.#eventLog.appendOffChain(events))
-    if (records.some(({ state }) => state === 'mined')) this.ctx.waitUntil(this.#catchUpAfterInclusion())
+    await this.#publishingIntents
+    if (this.#hasStarted() && records.some(({ state }) => state === 'mined'))
+      this.ctx.waitUntil(this.#catchUpAfterInclusion())
   }
 
   /** Returns an agent's events after a row of the log. */
@@ -191,6 +187,38 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   #resolve(lastEventId: string | undefined): number | 'ahead' | 'unknown' {
     if (this.#eventLog.position() === undefined) return 'ahead'
     return lastEventId === undefined ? this.#eventLog.newest().seq : this.#eventLog.resolve(lastEventId)
+  }
+
+  /** An event without its vault would not reach the streams of that vault, so the vaults are read first. */
+  async #publishUnpublishedIntents(): Promise<void> {
+    while (this.#unpublishedIntents.length > 0) {
+      const presented = this.#unpublishedIntents.splice(0).flatMap(record => {
+        const data = this.presentIntent(record)
+        return data ? [{ data, agentId: agentOf(record) }] : []
+      })
+      await this.#loadVaults(presented.flatMap(({ agentId }) => agentId ?? []))
+      if (!this.#hasStarted()) continue
+      const events = presented.map(
+        ({ data, agentId }): StreamEvent => ({
+          type: 'intent',
+          agentId,
+          vault: agentId === undefined ? undefined : this.#agentVaults.get(agentId),
+          data,
+        }),
+      )
+      this.#publish(this.#eventLog.appendOffChain(events))
+    }
+  }
+
+  /** Reads the vaults of agents. Gives up after some attempts, because the other streams wait for the events too. */
+  async #loadVaults(agentIds: readonly number[]): Promise<void> {
+    const chain = this.#openChain()
+    if (chain === undefined) return
+    for (let attempt = 1; attempt <= MAX_VAULT_READS; attempt++) {
+      if (attempt > 1) await scheduler.wait(VAULT_RETRY_MS)
+      const isLoaded = this.#agentVaults.loadFromIndexOrChain(this.env.HISTORY, chain, agentIds).then(() => true)
+      if (await isLoaded.catch(logStreamFailure)) return
+    }
   }
 
   async #publishChanges(): Promise<void> {
@@ -238,11 +266,18 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   }
 
   /** Returns undefined if the deployment has no trading contracts. */
-  #openPublisher(): IndexPublisher | undefined {
-    if (this.#publisher) return this.#publisher
+  #openChain(): TradingChain | undefined {
+    if (this.#chain) return this.#chain
     const config = parseConfig({ ...this.env })
     if (config.chain === undefined || config.trading === undefined) return undefined
-    const chain = createChain(config.chain, config.trading) as TradingChain
+    this.#chain = createChain(config.chain, config.trading) as TradingChain
+    return this.#chain
+  }
+
+  #openPublisher(): IndexPublisher | undefined {
+    if (this.#publisher) return this.#publisher
+    const chain = this.#openChain()
+    if (chain === undefined) return undefined
     const db = this.env.HISTORY
     const eventLog = this.#eventLog
     this.#publisher = createIndexPublisher({

@@ -1,15 +1,10 @@
-import {
-  createMcpHandler,
-  isInitializeRequest,
-  isJsonContentType,
-  isLegacyRequest,
-  readRequestBody,
-} from '@modelcontextprotocol/server'
+import { createMcpHandler, isInitializeRequest, isJsonContentType, isLegacyRequest } from '@modelcontextprotocol/server'
 import { logRefusal } from '../errors/log-refusal.ts'
 import { toRefusal } from '../errors/refuse.ts'
 import { count } from '../metrics/recorder.ts'
 import { toolSets } from '../operations/operation.ts'
 import { type RateLimitCount, type RateLimits, rateLimited, rateLimitFields } from '../rate-limits.ts'
+import { MAX_BODY_SECONDS, readRequestBody } from '../request-body.ts'
 import { createSessionOffers, hasRequestId } from './answer-initialize.ts'
 import { connectPage, isPageRequest } from './connect-page.ts'
 import { countMessages, countStream } from './count-against-rate-limits.ts'
@@ -73,7 +68,10 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces, rateLim
     if (!isJsonContentType(request.headers.get('content-type')))
       return rpcError(415, -32000, 'Unsupported Media Type: Content-Type must be application/json')
     const body = await readRequestBody(request, MAX_BODY_BYTES)
-    if (body.tooLarge) return rpcError(413, -32000, `The request body is larger than ${MAX_BODY_BYTES} bytes`)
+    if (body.kind === 'too large')
+      return rpcError(413, -32000, `The request body is larger than ${MAX_BODY_BYTES} bytes`)
+    if (body.kind === 'too slow')
+      return rpcError(408, -32000, `The request body did not arrive within ${MAX_BODY_SECONDS} seconds`)
     const parsedBody = parseJson(body.text)
     if (parsedBody === undefined) return rpcError(400, -32700, 'Parse error: the body is not JSON')
     if (isDeeperThan(MAX_DEPTH, parsedBody))

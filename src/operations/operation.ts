@@ -164,10 +164,10 @@ export function rateLimitOf(operation: Operation): RateLimitName | undefined {
   return operation.paid ? 'registrations' : 'submissions'
 }
 
-/** Returns every error status of an operation, ascending: its own, 400, 429 and 500, 402 if paid, 413 if it takes a body. */
+/** Returns every error status of an operation, ascending: its own, 400, 429 and 500, 402 if paid, 408 and 413 if it takes a body. */
 export function errorStatuses(operation: Operation): number[] {
   const statuses = new Set([...operation.errors, 400, 429, 500])
   if (operation.kind === 'json' && operation.paid) statuses.add(402)
-  if (operation.kind === 'json' && operation.body) statuses.add(413)
+  if (operation.kind === 'json' && operation.body) statuses.add(408).add(413)
   return [...statuses].sort((a, b) => a - b)
 }

@@ -1,5 +1,6 @@
 import type { Address, Hex } from 'viem'
 import type { Executor } from '../executor/client.ts'
+import { logFailure } from '../log.ts'
 import type { Payment } from './parse-payment.ts'
 import { type ClaimResult, type PaymentClaim, receiptOf } from './payment-claim.ts'
 import { readNewestBlock, type Settlement } from './settlement.ts'
@@ -7,6 +8,8 @@ import type { LedgerEntry, LedgerStore } from './store.ts'
 
 /** A registration that holds a payment has reached its lane after this long, or never will. */
 const MAX_HOLD_MS = 30_000
+
+const logUnresolved = (error: unknown) => logFailure('payment ledger', error)
 
 /** Returns a function that resolves a claim. It must resolve the claims of one signer one after the other. */
 export function createClaimDecider({
@@ -88,7 +91,9 @@ export function createClaimDecider({
       if (block === undefined) return { kind: 'unavailable' }
       const verification = await facilitator.verify(payment, requirements)
       if (verification.kind !== 'valid') return verification
-      settlement.deleteRefused(block.timestamp)
+      settlement.deleteRefused(block)
+      // The payer does not wait for the payments of others.
+      void settlement.resolveAbandoned(network, requirements.network, block).catch(logUnresolved)
       store.begin(payment, registration, { requirements, block })
     } finally {
       verifying.delete(key)

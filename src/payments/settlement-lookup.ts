@@ -1,9 +1,25 @@
-import { type Address, encodeEventTopics, erc20Abi, type Hex, pad, parseAbi, toEventSelector } from 'viem'
-import { getLogs } from '../rpc/get-logs.ts'
-import { blockNumberRequest, type NodeLog, receiptRequest } from '../rpc/requests.ts'
+import {
+  type Address,
+  decodeFunctionResult,
+  encodeEventTopics,
+  encodeFunctionData,
+  erc20Abi,
+  type Hex,
+  pad,
+  parseAbi,
+  toEventSelector,
+} from 'viem'
+import { type EventLog, getLogs } from '../rpc/get-logs.ts'
+import { unreachable } from '../rpc/node-errors.ts'
+import { blockNumberRequest, type NodeLog, readRequest, receiptRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 
-const authorizationAbi = parseAbi(['event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)'])
+const authorizationAbi = parseAbi([
+  'event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)',
+  'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
+  'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
+])
+const [usedEvent, canceledEvent] = authorizationAbi
 
 /** An upper bound for the chains that fees are paid on. */
 const MAX_BLOCKS_PER_SECOND = 20n
@@ -33,29 +49,89 @@ export async function findSettlement<Expected extends ExpectedTransfer>(
   rpc: RpcTransport,
   payments: readonly Expected[],
 ): Promise<{ payment: Expected; transaction: Hex } | undefined> {
+  for (const use of await readUses(rpc, payments, [usedEvent])) {
+    const { payment, transactionHash: transaction } = use
+    if ((await isSettlement(rpc, use)) === true) return { payment, transaction }
+  }
+  return undefined
+}
+
+/** What became of an authorization. */
+export type AuthorizationUse =
+  | { kind: 'settled'; transaction: Hex }
+  /** It was cancelled, or used for another transfer. */
+  | { kind: 'used otherwise' }
+  | { kind: 'unused' }
+
+/**
+ * Returns how the authorization of a payment was used up to a block. State and logs must agree, so that a node that lacks
+ * blocks or logs decides nothing. Throws CHAIN_UNREACHABLE, also if they disagree.
+ */
+export async function findUse(rpc: RpcTransport, payment: ExpectedTransfer, block: bigint): Promise<AuthorizationUse> {
+  const isUsed = await readAuthorizationState(rpc, payment, block)
+  const events = [usedEvent, canceledEvent]
+  let [use] = await readUses(rpc, [payment], events)
+  // It can also be cancelled after its validity.
+  if (isUsed && use === undefined) [use] = await readUses(rpc, [payment], events, block)
+  if (isUsed !== (use !== undefined)) throw unreachable('logs and state of an authorization disagree')
+  if (use === undefined) return { kind: 'unused' }
+  const settles = await isSettlement(rpc, use)
+  if (settles === undefined) throw unreachable('the node has the log of an authorization, but not its receipt')
+  return settles ? { kind: 'settled', transaction: use.transactionHash } : { kind: 'used otherwise' }
+}
+
+/** Tells whether an authorization was used or cancelled by the end of a block. A node without the block fails. */
+async function readAuthorizationState(
+  rpc: RpcTransport,
+  { asset, payer, nonce }: ExpectedTransfer,
+  block: bigint,
+): Promise<boolean> {
+  const functionName = 'authorizationState'
+  const call = encodeFunctionData({ abi: authorizationAbi, functionName, args: [payer, nonce] })
+  const data = await rpc.read(readRequest({ to: asset, data: call }, block))
+  return decodeFunctionResult({ abi: authorizationAbi, functionName, data })
+}
+
+/**
+ * Returns the logs that show how the authorizations of payments were used, with the payments, which share an asset. Reads
+ * the blocks in which they are valid, or those up to `lastBlock`.
+ */
+async function readUses<Expected extends ExpectedTransfer>(
+  rpc: RpcTransport,
+  payments: readonly Expected[],
+  events: readonly (typeof usedEvent | typeof canceledEvent)[],
+  lastBlock?: bigint,
+): Promise<(EventLog & { payment: Expected })[]> {
   const [first] = payments
-  if (first === undefined) return undefined
+  if (first === undefined) return []
   const newest = BigInt(await rpc.read(blockNumberRequest))
   const starts = payments.map(({ fromBlock }) => fromBlock)
   const ends = payments.map(
     ({ fromBlock, validSeconds }) => fromBlock + validSeconds * MAX_BLOCKS_PER_SECOND + MARGIN_BLOCKS,
   )
-  const range = { fromBlock: least([...starts, newest]), toBlock: least([greatest(ends), newest]) }
+  const range = { fromBlock: least([...starts, newest]), toBlock: least([lastBlock ?? greatest(ends), newest]) }
   const topics = [
-    toEventSelector(authorizationAbi[0]),
+    events.map(event => toEventSelector(event)),
     [...new Set(payments.map(({ payer }) => pad(payer)))],
     payments.map(({ nonce }) => nonce),
   ]
-  for (const used of await getLogs(rpc, { address: first.asset, topics }, range)) {
+  const logs = await getLogs(rpc, { address: first.asset, topics }, range)
+  return logs.flatMap(log => {
     const payment = payments.find(
-      ({ payer, nonce }) => used.topics[1] === pad(payer).toLowerCase() && used.topics[2] === nonce,
+      ({ payer, nonce }) => log.topics[1] === pad(payer).toLowerCase() && log.topics[2] === nonce,
     )
-    if (payment === undefined) continue
-    const receipt = await rpc.read(receiptRequest(used.transactionHash))
-    const next = receipt?.logs.find(({ logIndex }) => BigInt(logIndex) === used.logIndex + 1n)
-    if (next && isTransfer(next, payment)) return { payment, transaction: used.transactionHash }
-  }
-  return undefined
+    return payment ? [{ ...log, payment }] : []
+  })
+}
+
+/** Tells whether a use of an authorization is the transfer that settles its payment; undefined if there is no receipt. */
+async function isSettlement(
+  rpc: RpcTransport,
+  { payment, transactionHash, logIndex }: EventLog & { payment: ExpectedTransfer },
+): Promise<boolean | undefined> {
+  const receipt = await rpc.read(receiptRequest(transactionHash))
+  const next = receipt?.logs.find(log => BigInt(log.logIndex) === logIndex + 1n)
+  return receipt ? next !== undefined && isTransfer(next, payment) : undefined
 }
 
 const least = (values: readonly bigint[]) => values.reduce((a, b) => (a < b ? a : b))

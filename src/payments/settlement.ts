@@ -6,7 +6,7 @@ import type { Facilitator, Throttle } from './facilitator.ts'
 import { hostedFacilitator } from './hosted-facilitator.ts'
 import type { FeeNetwork } from './payment-claim.ts'
 import { selfHostedFacilitator } from './self-hosted-facilitator.ts'
-import { findSettlement } from './settlement-lookup.ts'
+import { findSettlement, findUse } from './settlement-lookup.ts'
 import type { LedgerEntry, LedgerStore } from './store.ts'
 
 export type Settlement = ReturnType<typeof createSettlement>
@@ -17,6 +17,8 @@ const REFUSED_LOOKUP_MS = 3_600_000
 const MAX_REFUSED_LOOKUPS = 50
 /** An authorization counts as expired only this long after its expiry, because a node may lag behind. */
 const EXPIRY_MARGIN_SECONDS = 60n
+/** How many payments whose signers do not come back are resolved with each new payment. One adds at most one. */
+const MAX_RESOLVED = 2
 /** How long a refused payment is kept, after its refusal and after its expiry, in seconds: it may still be looked up. */
 const RETENTION_SECONDS = Number(EXPIRY_MARGIN_SECONDS) + REFUSED_LOOKUP_MS / 1_000
 
@@ -122,16 +124,31 @@ export function createSettlement({ store, relayer }: { store: LedgerStore; relay
     }
   }
 
+  /** Deletes refused payments that cannot settle any more and are not looked up again. */
+  function deleteRefused(block: FeeBlock) {
+    store.deleteRefused({ endedBefore: retentionEnd(block), refusedBefore: Date.now() - 1_000 * RETENTION_SECONDS })
+  }
+
   /**
-   * Deletes refused payments that cannot settle any more and are not looked up again. `chainTime` (Unix seconds) counts only
-   * up to our own clock, because a node may be wrong about it.
+   * Resolves some payments whose settlement nobody has asked for since their authorizations ended, by what the chain shows:
+   * a settled one waits for its signer, any other one is refused. A payment that cannot be read is tried again after an
+   * hour. `chain` is the CAIP-2 id of the network.
    */
-  function deleteRefused(chainTime: bigint) {
-    const now = Math.floor(Date.now() / 1_000)
-    store.deleteRefused({
-      endedBefore: Math.min(Number(chainTime), now) - RETENTION_SECONDS,
-      refusedBefore: 1_000 * (now - RETENTION_SECONDS),
+  async function resolveAbandoned(network: FeeNetwork, chain: string, block: FeeBlock): Promise<void> {
+    const abandoned = store.takeAbandoned({
+      endedBefore: retentionEnd(block),
+      unseenSince: Date.now() - 1_000 * RETENTION_SECONDS,
+      max: MAX_RESOLVED,
     })
+    for (const entry of abandoned) {
+      if (entry.requirements.network !== chain) continue
+      const use = await findUse(transportOf(network), toExpectedTransfer(entry), block.number).catch(() => undefined)
+      const current = store.find(entry)
+      // The signer may have come back during the read.
+      if (use === undefined || current?.state !== 'settling' || current.validBefore !== entry.validBefore) continue
+      if (use.kind === 'settled') store.markSettled(entry, use.transaction)
+      else store.markRefused(entry)
+    }
   }
 
   function settleOver(network: FeeNetwork, { payload, ...payment }: LedgerEntry) {
@@ -144,7 +161,7 @@ export function createSettlement({ store, relayer }: { store: LedgerStore; relay
       ? selfHostedFacilitator(transportOf(network), relayer(), store.hasPaid)
       : hostedFacilitator(network.facilitatorUrl, network.facilitatorTimeoutMs)
 
-  return { settle, resume, findLate, deleteRefused, facilitatorOf }
+  return { settle, resume, findLate, deleteRefused, resolveAbandoned, facilitatorOf }
 }
 
 const toExpectedTransfer = (entry: LedgerEntry) => ({
@@ -158,8 +175,18 @@ const toExpectedTransfer = (entry: LedgerEntry) => ({
   validSeconds: entry.validBefore > entry.fromTime ? entry.validBefore - entry.fromTime : 0n,
 })
 
-/** Returns number and time (Unix seconds) of the newest block; undefined if no node responds. */
-export async function readNewestBlock(network: FeeNetwork): Promise<{ number: bigint; timestamp: bigint } | undefined> {
+/** The newest block of a fee network. The time is in Unix seconds. */
+type FeeBlock = { number: bigint; timestamp: bigint }
+
+/**
+ * Returns the time (Unix seconds) before which an authorization ended long enough ago. The time of a block counts only up to
+ * our own clock, because a node may be wrong about it.
+ */
+const retentionEnd = ({ timestamp }: FeeBlock): number =>
+  Math.min(Number(timestamp), Math.floor(Date.now() / 1_000)) - RETENTION_SECONDS
+
+/** Returns the newest block; undefined if no node responds. */
+export async function readNewestBlock(network: FeeNetwork): Promise<FeeBlock | undefined> {
   const block = await transportOf(network)
     .read(blockRequest('latest'))
     .catch(() => undefined)

@@ -42,6 +42,7 @@ const SCHEMA = `
   CREATE INDEX IF NOT EXISTS payment_registration ON payment (digest);
   CREATE INDEX IF NOT EXISTS payment_refused ON payment (signer, updated_at) WHERE state = 'refused';
   CREATE INDEX IF NOT EXISTS payment_ended ON payment (CAST(valid_before AS INTEGER), updated_at) WHERE state = 'refused';
+  CREATE INDEX IF NOT EXISTS payment_settling ON payment (updated_at) WHERE state = 'settling';
 `
 
 type LedgerRow = Record<string, SqlStorageValue>
@@ -137,6 +138,22 @@ export function openLedgerStore(sql: SqlStorage) {
         endedBefore,
         refusedBefore,
       )
+    },
+
+    /**
+     * Returns up to `max` payments that are still settling although their validity ended before `endedBefore` (Unix
+     * seconds), those first that were not returned for longest. None is returned twice after `unseenSince` (milliseconds).
+     */
+    takeAbandoned({ endedBefore, unseenSince, max }: { endedBefore: number; unseenSince: number; max: number }) {
+      const abandoned = select(
+        `state = 'settling' AND updated_at < ? AND CAST(valid_before AS INTEGER) < ? ORDER BY updated_at LIMIT ?`,
+        unseenSince,
+        endedBefore,
+        max,
+      )
+      for (const { payer, nonce } of abandoned)
+        sql.exec('UPDATE payment SET updated_at = ? WHERE payer = ? AND nonce = ?', Date.now(), payer, nonce)
+      return abandoned
     },
 
     /** Lets a registration hold its signer's settled payment. */

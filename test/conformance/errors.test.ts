@@ -504,6 +504,7 @@ async function changeTrack(changes: Partial<TrackPolicy>, vault = GENESIS): Prom
 
 /** The codes that another test file causes, by file. */
 const elsewhere: Record<string, readonly string[]> = {
+  'integration/rate-limit-bursts.node.test.ts': ['BODY_TOO_SLOW'],
   'integration/refusals.test.ts': [
     'AGENT_NOT_TRADABLE',
     'ALLOCATION_NOT_ACTIVE',

@@ -1,6 +1,8 @@
 import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
+import { type Hex, toHex } from 'viem'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { IntentRecord } from '../../src/executor/intent-record.ts'
 import { shardName } from '../../src/live/client.ts'
 import type { StreamEvent } from '../../src/live/event.ts'
 import { type EventLog, openEventLog } from '../../src/live/store.ts'
@@ -54,6 +56,18 @@ const openingOf = (opening: Partial<StreamOpening>) =>
     method: 'POST',
     body: JSON.stringify({ filter: {}, client: 'a', maxStreams: 250, ...opening }),
   })
+
+const sentIntent = ({ agentId }: Trader, digest: Hex): IntentRecord => ({
+  digest,
+  kind: 'open',
+  group: `agent:${agentId}`,
+  groupNonce: '0',
+  deadline: 9_000_000_000n,
+  state: 'sent',
+  attempts: [],
+  createdAt: 1,
+  updatedAt: 1,
+})
 
 let trader: Trader
 beforeAll(async () => {
@@ -381,6 +395,19 @@ describe('streams in different objects', () => {
     beforeEach(async () => {
       chainId++
       await write(eventLog => eventLog.start(100, '0x00', 0))
+    })
+
+    it('get the intents of an agent whose vault the index cannot return, in the streams of its vault', async () => {
+      const digests = [1, 2].map(number => toHex(number, { size: 32 }))
+      await runInDurableObject(log(), async object => {
+        const prepare = () => {
+          throw new Error('The database is unreachable.')
+        }
+        Object.defineProperty(object, 'env', { value: { ...env, HISTORY: { prepare } } })
+        await Promise.all(digests.map(digest => object.publishIntents([sentIntent(trader, digest)])))
+      })
+      const { events } = await log().readEvents({ vault: deployment.vaults.genesis as `0x${string}` }, 0, 10)
+      expect(events.map(({ data }) => JSON.parse(data).digest)).toEqual(digests)
     })
 
     it('get the events that were logged but not sent when the log died, before the next one', async () => {

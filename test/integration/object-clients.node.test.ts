@@ -20,8 +20,8 @@ const fails = async () => {
 const neverEnds = () => new Promise<never>(() => {})
 
 const closure: IntakeClosure = { kind: 'buys', reason: 'maintenance', since: 1 }
-function switchesOver(closures: () => Promise<IntakeClosure[]>) {
-  const namespace: unknown = { getByName: () => ({ closures }) }
+function switchesOver(closures: () => Promise<IntakeClosure[]>, change?: () => Promise<IntakeClosure[]>) {
+  const namespace: unknown = { getByName: () => ({ closures, change }) }
   return createIntakeSwitches(namespace as DurableObjectNamespace<IntakeSwitchesObject>)
 }
 
@@ -45,6 +45,36 @@ test('one request reads the switches before they are too old, and the others use
   expect(read).toHaveBeenCalledTimes(2)
   vi.setSystemTime(Date.now() + 500)
   expect(await switches.closures()).toEqual([])
+})
+
+test('a change is in force after two seconds, even if the reads before and after it are slow', async () => {
+  const slow = Promise.withResolvers<IntakeClosure[]>()
+  const read = callsThatEndLike(
+    () => slow.promise,
+    neverEnds,
+    async () => [closure],
+  )
+  const switches = switchesOver(read)
+  const overlapping = switches.closures()
+  await vi.advanceTimersByTimeAsync(400)
+  slow.resolve([])
+  expect(await overlapping).toEqual([])
+  vi.setSystemTime(Date.now() + 1_590)
+  void switches.closures()
+  vi.setSystemTime(Date.now() + 10)
+  expect(await switches.closures()).toEqual([closure])
+})
+
+test('a read that overlaps a change of the same isolate does not undo it', async () => {
+  const slow = Promise.withResolvers<IntakeClosure[]>()
+  const switches = switchesOver(
+    callsThatEndLike(() => slow.promise),
+    async () => [closure],
+  )
+  const overlapping = switches.closures()
+  await switches.change([{ kind: 'buys', reason: closure.reason }])
+  slow.resolve([])
+  expect([await overlapping, await switches.closures()]).toEqual([[closure], [closure]])
 })
 
 const key = `0x${'11'.repeat(32)}` as const

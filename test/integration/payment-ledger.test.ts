@@ -1,7 +1,9 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
+import { toEventSelector } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
 import { chain as devnet, FRONTIER, registrationOf } from '../support/actors.ts'
 import { fundedPayer } from '../support/fee-ledger.ts'
 import {
@@ -166,6 +168,8 @@ describe('each registration is paid for exactly once', () => {
   })
 })
 
+const AUTHORIZATION_USED = toEventSelector('AuthorizationUsed(address,bytes32)')
+
 /** Adds refused payments of a signer to the ledger. Times are seconds before now. */
 const addRefused = (signer: string, payments: { nonce: string; expiredAgo: number; refusedAgo: number }[]) =>
   runInDurableObject(ledgerObject(), (_, { storage }) => {
@@ -225,5 +229,102 @@ describe('the ledger', () => {
     const rows = await rowsOf(agent.address)
     expect(rows.map(({ state }) => state).sort()).toEqual(['refused', 'spent'])
     expect(rows.map(({ payload }) => payload)).toEqual(['', ''])
+  })
+
+  describe('resolves a payment whose signer does not come back', () => {
+    const usdc = { address: deployment.contracts.USDC, abi: usdcTokenAbi } as const
+    const stateOf = async ({ address }: PrivateKeyAccount) => (await rowsOf(address)).map(({ state }) => state)
+    const payForAnother = async () =>
+      expect((await register(await registrationOf(newAccount()), payingAs(await fundedPayer()))).status).toBe(201)
+
+    /** Posts a registration whose payment is not settled by the facilitator. */
+    async function leave(agent: PrivateKeyAccount) {
+      await setFacilitator({ settle: 'pend' })
+      const payer = await fundedPayer()
+      const payment = await paymentOf(payer)
+      expect((await register(await registrationOf(agent), carrying(payment, hosted))).status).toBe(502)
+      await setFacilitator()
+      return { payer, ...payment.payload }
+    }
+    /** Settles a payment on the chain. */
+    const settle = async ({
+      authorization: { from, to, value, ...rest },
+      signature,
+    }: Awaited<ReturnType<typeof leave>>) =>
+      devnet.send(accounts.payer, {
+        ...usdc,
+        functionName: 'transferWithAuthorization',
+        args: [from, to, BigInt(value), BigInt(rest.validAfter), BigInt(rest.validBefore), rest.nonce, signature],
+      } as const)
+    async function cancel({ payer, authorization: { nonce } }: Awaited<ReturnType<typeof leave>>) {
+      const signature = await payer.signTypedData({
+        domain: { name: 'USD Coin', version: '2', chainId: deployment.chainId, verifyingContract: usdc.address },
+        types: {
+          CancelAuthorization: [
+            { name: 'authorizer', type: 'address' },
+            { name: 'nonce', type: 'bytes32' },
+          ],
+        },
+        primaryType: 'CancelAuthorization',
+        message: { authorizer: payer.address, nonce },
+      })
+      await devnet.send(accounts.payer, {
+        ...usdc,
+        functionName: 'cancelAuthorization',
+        args: [payer.address, nonce, signature],
+      } as const)
+    }
+    /** Makes it two hours later for the payments of agents, a second less for each next one. */
+    const age = (...agents: PrivateKeyAccount[]) =>
+      runInDurableObject(ledgerObject(), (_, { storage }) => {
+        const then = Math.floor(Date.now() / 1000) - 2 * HOUR
+        for (const [index, { address }] of agents.entries())
+          storage.sql.exec(
+            'UPDATE payment SET valid_before = ?1, updated_at = ?2, held_since = ?2 WHERE signer = ?3',
+            `${then}`,
+            1_000 * (then + index),
+            address,
+          )
+      })
+
+    test('by what the chain shows, two with each new payment', async () => {
+      const [unused, paid, cancelled] = [newAccount(), newAccount(), newAccount()]
+      await leave(unused)
+      await settle(await leave(paid))
+      await cancel(await leave(cancelled))
+      await age(unused, paid, cancelled)
+      const states = async () => (await Promise.all([unused, paid, cancelled].map(stateOf))).flat()
+      await payForAnother()
+      await expect.poll(states, { timeout: 30_000 }).toEqual(['refused', 'settled', 'settling'])
+      await payForAnother()
+      await expect.poll(states, { timeout: 30_000 }).toEqual(['refused', 'settled', 'refused'])
+      expect((await register(await registrationOf(paid), hosted)).status).toBe(201)
+      await ledger.expect({ payments: 3, registrations: 3 })
+    })
+
+    test('but not while its authorization may be valid, nor when a node lacks its logs', async () => {
+      const [recent, paid] = [newAccount(), newAccount()]
+      await leave(recent)
+      await settle(await leave(paid))
+      await age(paid)
+      const { fetch } = globalThis
+      let withheld = 0
+      vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
+        const sent = `${init?.body}`
+        if (!sent.includes('eth_getLogs') || !sent.includes(AUTHORIZATION_USED)) return fetch(input, init)
+        withheld++
+        const withoutLogs = (response: { result: unknown }) =>
+          Array.isArray(response.result) ? { ...response, result: [] } : response
+        const responses = await (await fetch(input, init)).json<{ result: unknown } | { result: unknown }[]>()
+        return Response.json(Array.isArray(responses) ? responses.map(withoutLogs) : withoutLogs(responses))
+      })
+      await payForAnother()
+      await vi.waitFor(() => expect(withheld).toBeGreaterThan(0), 30_000)
+      vi.restoreAllMocks()
+      await age(paid)
+      await payForAnother()
+      await expect.poll(() => stateOf(paid), { timeout: 30_000 }).toEqual(['settled'])
+      expect(await stateOf(recent)).toEqual(['settling'])
+    })
   })
 })

@@ -1,6 +1,10 @@
+import { Hono } from 'hono'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { DEFAULT_RATE_LIMITS } from '../../src/config.ts'
 import type { Context } from '../../src/context.ts'
+import { Refusal } from '../../src/errors/refusal.ts'
+import type { AppEnv } from '../../src/http/app-env.ts'
+import { readBody } from '../../src/http/read-body.ts'
 import { respondInTime, submitInTime } from '../../src/operations/response-deadline.ts'
 import { createRateLimits } from '../../src/rate-limits.ts'
 
@@ -96,4 +100,48 @@ test('the time for which a request waits for its turn is part of the time of its
   ])
   await vi.advanceTimersByTimeAsync(6_000)
   expect(await responses).toEqual([4_500, 4_500])
+})
+
+/**
+ * Posts a body that ends after some milliseconds to an operation that reads nodes for two seconds. Returns the response and
+ * whether the body was cancelled.
+ */
+async function postSlowly(bodyMs: number) {
+  const app = new Hono<AppEnv>()
+  const context = { client: client(createRateLimits(config), '192.0.2.1') } as unknown as Context
+  const read = () => new Promise<object>(resolve => setTimeout(resolve, 2_000, { read: true }))
+  app.use(async (c, next) => {
+    c.set('context', context)
+    await next()
+  })
+  app.post('/', readBody, async c =>
+    c.json({ ...(await respondInTime(c.var.context, read())), ...(await c.req.json()) }),
+  )
+  app.onError((error, c) => c.json(error instanceof Refusal ? error.body : { error: error.message }, 500))
+  let isCancelled = false
+  const body = new ReadableStream({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode('{"name":"m\u00fcn'))
+      setTimeout(() => {
+        if (isCancelled) return
+        controller.enqueue(new TextEncoder().encode('ster"}'))
+        controller.close()
+      }, bodyMs)
+    },
+    cancel: () => {
+      isCancelled = true
+    },
+  })
+  const responded = app.fetch(new Request('http://localhost/', { method: 'POST', body, duplex: 'half' } as RequestInit))
+  await vi.advanceTimersByTimeAsync(7_000)
+  return { body: await (await responded).json(), isCancelled }
+}
+
+test('the time in which a client sends its body is not part of the time of its response', async () => {
+  expect(await postSlowly(4_900)).toEqual({ body: { read: true, name: 'münster' }, isCancelled: false })
+})
+
+test('a body that takes longer than five seconds is refused and cancelled', async () => {
+  const body = { code: 'BODY_TOO_SLOW', details: { limitSeconds: 5 }, retryable: true }
+  expect(await postSlowly(5_100)).toMatchObject({ body, isCancelled: true })
 })

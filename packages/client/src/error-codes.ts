@@ -14,6 +14,7 @@ export type ErrorDetails = {
   ALLOCATION_NOT_FOUND: { agentId: string }
   ASSET_NOT_TRADABLE: { asset: `0x${string}` }
   BODY_TOO_LARGE: { limitBytes: number }
+  BODY_TOO_SLOW: { limitSeconds: number }
   BPS_OUT_OF_RANGE: { bps: string }
   CAPITAL_MODE_MISMATCH: { positionId: string; capitalMode: string }
   CAPS_EXCEED_ASSETS: { vault: `0x${string}`; caps: string; assets: string }

@@ -4883,6 +4883,15 @@ export interface operations {
           'application/json': components['schemas']['Error']
         }
       }
+      /** @description The request body did not arrive in time */
+      408: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
       /** @description The request body is too large */
       413: {
         headers: {
@@ -5119,6 +5128,15 @@ export interface operations {
           'application/json': components['schemas']['Error']
         }
       }
+      /** @description The request body did not arrive in time */
+      408: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
       /** @description Conflict with existing state */
       409: {
         headers: {
@@ -5275,6 +5293,15 @@ export interface operations {
       }
       /** @description Invalid input, signature, deadline or nonce, or rejected by the contracts */
       400: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The request body did not arrive in time */
+      408: {
         headers: {
           [name: string]: unknown
         }
@@ -5762,6 +5789,15 @@ export interface operations {
           'application/json': components['schemas']['Error']
         }
       }
+      /** @description The request body did not arrive in time */
+      408: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
       /** @description Conflict with existing state */
       409: {
         headers: {
@@ -6145,6 +6181,15 @@ export interface operations {
           'application/json': components['schemas']['Error']
         }
       }
+      /** @description The request body did not arrive in time */
+      408: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
       /** @description Conflict with existing state */
       409: {
         headers: {
@@ -6443,6 +6488,15 @@ export interface operations {
           'application/json': components['schemas']['Error']
         }
       }
+      /** @description The request body did not arrive in time */
+      408: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
       /** @description Conflict with existing state */
       409: {
         headers: {
@@ -6635,6 +6689,15 @@ export interface operations {
       }
       /** @description Not found */
       404: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The request body did not arrive in time */
+      408: {
         headers: {
           [name: string]: unknown
         }
@@ -6841,6 +6904,15 @@ export interface operations {
           'application/json': components['schemas']['Error']
         }
       }
+      /** @description The request body did not arrive in time */
+      408: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
       /** @description Conflict with existing state */
       409: {
         headers: {
@@ -7040,6 +7112,15 @@ export interface operations {
           'application/json': components['schemas']['Error']
         }
       }
+      /** @description The request body did not arrive in time */
+      408: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
       /** @description Conflict with existing state */
       409: {
         headers: {
@@ -7232,6 +7313,15 @@ export interface operations {
       }
       /** @description Not found */
       404: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The request body did not arrive in time */
+      408: {
         headers: {
           [name: string]: unknown
         }
@@ -7451,6 +7541,15 @@ export interface operations {
           'application/json': components['schemas']['Error']
         }
       }
+      /** @description The request body did not arrive in time */
+      408: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
       /** @description The request body is too large */
       413: {
         headers: {
@@ -7650,6 +7749,15 @@ export interface operations {
           'application/json': components['schemas']['Error']
         }
       }
+      /** @description The request body did not arrive in time */
+      408: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
       /** @description The request body is too large */
       413: {
         headers: {
@@ -7835,6 +7943,15 @@ export interface operations {
           'application/json': components['schemas']['Error']
         }
       }
+      /** @description The request body did not arrive in time */
+      408: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
       /** @description The request body is too large */
       413: {
         headers: {
@@ -8013,6 +8130,15 @@ export interface operations {
       }
       /** @description Not found */
       404: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The request body did not arrive in time */
+      408: {
         headers: {
           [name: string]: unknown
         }
@@ -9060,6 +9186,15 @@ export interface operations {
           'application/json': components['schemas']['Error']
         }
       }
+      /** @description The request body did not arrive in time */
+      408: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
       /** @description The request body is too large */
       413: {
         headers: {
@@ -9487,6 +9622,15 @@ export interface operations {
           'application/json': components['schemas']['Error']
         }
       }
+      /** @description The request body did not arrive in time */
+      408: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
       /** @description Conflict with existing state */
       409: {
         headers: {
@@ -9664,6 +9808,15 @@ export interface operations {
       }
       /** @description Not found */
       404: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The request body did not arrive in time */
+      408: {
         headers: {
           [name: string]: unknown
         }
@@ -9868,6 +10021,15 @@ export interface operations {
           'application/json': components['schemas']['Error']
         }
       }
+      /** @description The request body did not arrive in time */
+      408: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
       /** @description The request body is too large */
       413: {
         headers: {
@@ -10049,6 +10211,15 @@ export interface operations {
       }
       /** @description Refresh secret missing or wrong */
       401: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Error']
+        }
+      }
+      /** @description The request body did not arrive in time */
+      408: {
         headers: {
           [name: string]: unknown
         }

@@ -1,0 +1,22 @@
+import type { MiddlewareHandler } from 'hono'
+import { refuse } from '../errors/refuse.ts'
+import { MAX_BODY_SECONDS, readRequestBody } from '../request-body.ts'
+import type { AppEnv } from './app-env.ts'
+
+const MAX_BODY_BYTES = 100 * 1024
+
+/**
+ * Reads the body of a request before its handler runs. Throws BODY_TOO_LARGE or BODY_TOO_SLOW. The time that the client
+ * takes is its own, so the response is due that much later.
+ */
+export const readBody: MiddlewareHandler<AppEnv> = async (c, next) => {
+  if (c.req.raw.body === null) return next()
+  const startedAt = Date.now()
+  const body = await readRequestBody(c.req.raw, MAX_BODY_BYTES)
+  if (body.kind === 'too large') throw refuse('BODY_TOO_LARGE', { limitBytes: MAX_BODY_BYTES })
+  if (body.kind === 'too slow') throw refuse('BODY_TOO_SLOW', { limitSeconds: MAX_BODY_SECONDS })
+  Object.assign(c.req.bodyCache, { text: Promise.resolve(body.text) }) // hono reads it from here
+  const { client } = c.var.context
+  if (client) client.arrivedAt += Date.now() - startedAt
+  await next()
+}
