@@ -31,7 +31,9 @@ beforeAll(async () => {
 })
 afterAll(() => chain.refreshPrices())
 
+/** Samples before it reads, so that nothing is sampled between the reads over the two surfaces. */
 async function leaderboard(input: Input = {}): Promise<Body> {
+  await sample()
   const { status, body } = await call('getLeaderboard', { limit: 100, ...input })
   expect({ status, body }).toMatchObject({ status: 200 })
   return body
