@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { refuse } from '../errors/refuse.ts'
-import type { Block } from './block.ts'
+import type { Block } from './block-type.ts'
 import { callReader } from './call-service-reader.ts'
 import type { Chain } from './configured-chain.ts'
 import { agentRegistry } from './contracts.ts'

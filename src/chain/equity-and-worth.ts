@@ -1,7 +1,7 @@
 import type { Address, Hex } from 'viem'
 import { unreachable } from '../rpc/node-errors.ts'
 import { blockRequest } from '../rpc/requests.ts'
-import type { Block } from './block.ts'
+import type { Block } from './block-type.ts'
 import { callReader } from './call-service-reader.ts'
 import type { TradingChain } from './configured-chain.ts'
 

@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
 import { type LimitBreaches, limitBreaches } from '../protocol/limit-breaches.ts'
-import type { Block } from './block.ts'
+import type { Block } from './block-type.ts'
 import type { TradingChain } from './configured-chain.ts'
 import { allocationManager, tradeRouter, tradeRouterLens, vaultTrackRegistry } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'

@@ -1,7 +1,7 @@
 import { type Abi, type Address, type ContractFunctionName, type Hex, parseAbi } from 'viem'
 import { unreachable } from '../rpc/node-errors.ts'
 import { readRequest } from '../rpc/requests.ts'
-import type { Block } from './block.ts'
+import type { Block } from './block-type.ts'
 import type { Chain } from './configured-chain.ts'
 import {
   type ArgsOf,

@@ -1,7 +1,7 @@
 import { waitUntil } from 'cloudflare:workers'
 import type { Address } from 'viem'
 import { getAgent, getAgents } from '../chain/agents.ts'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { refuse } from '../errors/refuse.ts'

@@ -1,6 +1,6 @@
 import { type Address, pad } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import type { Chain } from '../chain/configured-chain.ts'
 import { eventTopic } from '../protocol/decode-event.ts'
 import type { SnapshotReader } from './read-index-to-head.ts'

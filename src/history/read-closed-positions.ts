@@ -1,4 +1,4 @@
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import { getPositions } from '../chain/positions.ts'
 import { refuse } from '../errors/refuse.ts'
 import { PositionStatus } from '../protocol/enums.ts'

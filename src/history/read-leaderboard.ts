@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import { type Period, periodStart } from '../protocol/leaderboard-period.ts'
 import type { Ordering, StandingFigures } from '../protocol/standing-figures.ts'
 import { KEPT_VERSION_BLOCKS } from './compute-track-records.ts'

@@ -1,4 +1,4 @@
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import type { Trade } from '../protocol/trade-events.ts'
 import { decodeTrades, type TradeSources, tradeLogFilter } from './read-trades.ts'
 

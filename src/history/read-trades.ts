@@ -1,5 +1,5 @@
 import { type Address, numberToHex } from 'viem'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import {
   compareLogPositions,

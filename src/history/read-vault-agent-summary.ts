@@ -1,7 +1,7 @@
 import { type Address, type Hex, pad } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import { decodeEvent, eventTopic } from '../protocol/decode-event.ts'
 import { AgentStatus } from '../protocol/enums.ts'
 import type { NodeLog } from '../rpc/requests.ts'

@@ -3,7 +3,7 @@ import { clientAddressOf } from '../client-address.ts'
 import type { EventStreamOperation } from '../operations/operation.ts'
 import { respondInTime } from '../operations/response-deadline.ts'
 import type { AppEnv } from './app-env.ts'
-import { validatedInput } from './get-validated-input.ts'
+import { validatedInput } from './cast-validated-input.ts'
 
 const headers = {
   'Content-Type': 'text/event-stream',

@@ -8,7 +8,7 @@ import type { AppEnv } from './app-env.ts'
 import { alternativeFormat } from './content-negotiation.ts'
 import { eventStreamHandler } from './event-stream-handler.ts'
 import { jsonHandler } from './json-handler.ts'
-import { openApiRoute } from './openapi-route.ts'
+import { openApiRoute } from './openapi-of-operation.ts'
 import { markOperation } from './request-metrics.ts'
 import { textHandler } from './text-handler.ts'
 

@@ -1,4 +1,4 @@
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { readChangedPositions } from '../chain/read-changed-position-ids.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'

@@ -7,7 +7,7 @@ import { refuse } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 import { refusalOfRevert } from '../protocol/contract-error-refusals.ts'
-import { type DecodedExitStatus, decodeExitRevert } from '../protocol/decode-exit-status.ts'
+import { type DecodedExitStatus, decodeExitRevert } from '../protocol/decode-execute-exits-result.ts'
 import { type ExitResult, exitResults } from '../protocol/exit-results.ts'
 import type { WatchedPosition } from '../protocol/position.ts'
 import {

@@ -2,7 +2,7 @@ import type { Address, Hex } from 'viem'
 import { isExitInProgress, isOwnerClosing, type WatchedPosition } from '../protocol/position.ts'
 import type { Evaluation } from './last-evaluation.ts'
 import type { ExitOutcome } from './last-exit-result.ts'
-import { type PriceTriggers, priceTriggersOf } from './price-triggers.ts'
+import { type PriceTriggers, priceTriggersOf } from './trigger-prices-of-position.ts'
 
 /** What the keeper stores about one position. `closedAt` and `nextTryAt` are milliseconds of the service's clock. */
 export type KeeperEntry = {

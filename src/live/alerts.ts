@@ -1,5 +1,5 @@
 import type { Address } from 'viem'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { readLimitBreaches } from '../chain/read-limit-breaches.ts'
 import { readVaultsAndTokens, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'

@@ -3,7 +3,7 @@ import type { Config } from '../config.ts'
 import { refuse } from '../errors/refuse.ts'
 import { logFailure } from '../log.ts'
 import type { EventStreamsObject, EventStreamsStatus } from './object.ts'
-import { streamPlacesOf } from './stream-places.ts'
+import { streamPlacesOf } from './shards-of-client.ts'
 import type { StreamOpening, StreamRefusal, StreamRequest } from './stream-request-types.ts'
 
 /** The deployment's event streams, as operations see them. */

@@ -13,8 +13,8 @@ import {
   type PresentOwnerEvent,
   type PresentTrade,
 } from './index-publisher.ts'
+import { createShardFeed, type ShardFeed } from './push-events-to-shards.ts'
 import { type LogPage, readLog } from './read-log.ts'
-import { createShardFeed, type ShardFeed } from './shard-feed.ts'
 import { type EventLog, type LogCursor, openEventLog } from './store.ts'
 import type { StreamRefusal } from './stream-request-types.ts'
 import { createWebhookNotices, type WebhookNotices } from './webhook-notices.ts'

@@ -21,10 +21,10 @@ import {
 } from '../operations/operation.ts'
 import { measureCall } from './call-metrics.ts'
 import { errorBodyOf } from './error-body.ts'
-import { inClientTurn } from './in-client-turn.ts'
 import { paymentMeta, paymentOf } from './payment-meta.ts'
 import { withProgress } from './progress.ts'
 import { responseForTools } from './replace-endpoints-with-tools.ts'
+import { inClientTurn } from './run-in-client-turn.ts'
 import { inputSchema, outputSchemas } from './tool-schemas.ts'
 
 type ToolOperation = JsonOperation & { tool: ToolDefinition }

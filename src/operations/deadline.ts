@@ -1,4 +1,4 @@
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { ExtensionTerms } from '../protocol/router-check-inputs.ts'

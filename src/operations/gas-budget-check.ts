@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
 import type { AgentRecord } from '../chain/agents.ts'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import type { Context } from '../context.ts'
 import type { GasUse } from '../executor/gas-budgets.ts'
 import type { Check } from '../protocol/check.ts'

@@ -1,5 +1,5 @@
 import type { AgentRecord } from '../chain/agents.ts'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import type { Context } from '../context.ts'
 import type { Check } from '../protocol/check.ts'
 import type { TradingTerms } from '../protocol/router-check-inputs.ts'

@@ -1,7 +1,7 @@
 import { type Address, encodeFunctionData, formatUnits, type Hex } from 'viem'
 import { z } from 'zod'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import type { Chain } from '../chain/configured-chain.ts'
 import { getConsentTerms, readOwnerControls } from '../chain/read-owner-terms.ts'
 import { getRegistrationTerms, type RegistrationTerms } from '../chain/read-registration-terms.ts'

@@ -1,5 +1,5 @@
 import type { Hex } from 'viem'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import { getSigningTerms, getTerms, type SigningTerms } from '../chain/read-intent-terms.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { verifySignature } from '../chain/verify-signature.ts'

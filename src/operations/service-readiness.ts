@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { vaultSlug } from '../catalog/vault-slug.ts'
 import { accountsWithoutRole } from '../chain/accounts-without-role.ts'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'

@@ -1,7 +1,7 @@
 import type { Address, Hex } from 'viem'
 import type { z } from 'zod'
 import { getAgent } from '../chain/agents.ts'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import { getLinkTerms } from '../chain/read-erc8004-link-terms.ts'
 import { getSigningTerms } from '../chain/read-intent-terms.ts'
 import { getConsentTerms, getOwnerTerms } from '../chain/read-owner-terms.ts'

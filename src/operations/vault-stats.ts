@@ -1,5 +1,5 @@
 import { vaultSlug } from '../catalog/vault-slug.ts'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { readVaultsAndTokens, type Vault } from '../chain/read-vaults-and-tokens.ts'
 import { getVaultFigures } from '../chain/vault-stats.ts'

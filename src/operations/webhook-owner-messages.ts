@@ -1,6 +1,6 @@
 import { type Address, bytesToHex, type Hex } from 'viem'
 import { getAgent } from '../chain/agents.ts'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import type { Chain } from '../chain/configured-chain.ts'
 import { serviceDomain } from '../chain/signing-domains.ts'
 import { checkSignature, verifySignature } from '../chain/verify-signature.ts'

@@ -1,4 +1,4 @@
-import { type Figures, figuresOf, HOUR_SECONDS, type Score } from './track-score.ts'
+import { type Figures, figuresOf, HOUR_SECONDS, type Score } from './leaderboard-formulas.ts'
 
 /** The published figures of an agent in one period and capital mode; times are Unix seconds. */
 export type StandingFigures = Figures & {

@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
+import { addHour, HOUR_SECONDS, openScore, type Score } from './leaderboard-formulas.ts'
 import { PERIODS, type Period, periodStart } from './leaderboard-period.ts'
-import { addHour, HOUR_SECONDS, openScore, type Score } from './track-score.ts'
 import type { Trade, TradeType } from './trade-events.ts'
 
 /** A held token whose newest price was observed longer ago than this leaves a gap in the samples. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import { digits } from './primitives.ts'
 
 const names = (description: string) => z.array(z.string()).meta({ description })

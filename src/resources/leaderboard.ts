@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { LeaderboardCursor, RankedStanding } from '../history/read-leaderboard.ts'
 import { CapitalMode } from '../protocol/enums.ts'
+import { MIN_SHARPE_HOURS } from '../protocol/leaderboard-formulas.ts'
 import { PERIODS } from '../protocol/leaderboard-period.ts'
 import { ORDERINGS } from '../protocol/standing-figures.ts'
-import { MIN_SHARPE_HOURS } from '../protocol/track-score.ts'
 import { agentQuery, agentRecord, nameOf, TRACKS } from './agent.ts'
 import { addressOut, asOf, digits, lagBlocks, nextCursor, pageLimit, unixSeconds, usdc } from './primitives.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import type { OwnerTerms } from '../chain/read-owner-terms.ts'
 import { MandateMode } from '../protocol/enums.ts'
 import { addressOut, amount, asOf, digits, presentAsOf, uint, unixSeconds } from './primitives.ts'

@@ -1,6 +1,6 @@
 import { getAddress, isAddress } from 'viem'
 import { z } from 'zod'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 
 // Input schemas parse: digits become a bigint. Output schemas describe: amounts are strings on the wire.
 

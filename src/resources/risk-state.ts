@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import type { Risk } from '../chain/risk-state.ts'
 import { limitBreaches } from '../protocol/limit-breaches.ts'
 import { promotionProgress } from '../protocol/promotion-criteria.ts'

@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
 import { z } from 'zod'
-import type { Block } from '../chain/block.ts'
+import type { Block } from '../chain/block-type.ts'
 import type { LaneStatus } from '../executor/lane-status.ts'
 import type { KeeperStatus } from '../keeper/keeper-status.ts'
 import { addressOut, digits, unixSeconds } from './primitives.ts'

@@ -10,7 +10,7 @@ import {
   objectOf,
   optional,
   type ResultCheck,
-} from './result-checks.ts'
+} from './json-type-guards.ts'
 
 /** A JSON-RPC request. A node whose result fails `isResult` counts as failed. */
 export type RpcRequest<Result = unknown> = {
