@@ -1,7 +1,7 @@
 import type { RateLimitName } from '../config.ts'
 import { operations } from '../operations/index.ts'
 import { type Operation, rateLimitOf } from '../operations/operation.ts'
-import type { RateLimitCount, RateLimits } from '../rate-limits.ts'
+import type { ClientLimits, RateLimitCount, RateLimits } from '../rate-limits.ts'
 import { parseSessionId } from './session-id.ts'
 
 const operationOfTool = new Map(
@@ -10,31 +10,52 @@ const operationOfTool = new Map(
   ),
 )
 
+/** The limits that a POST to /mcp was counted against, and the end of its turn, which only a batch has. */
+type Counted = { counts: RateLimitCount[]; leave?: () => void }
+
 /**
  * Counts the messages of a POST to /mcp against the limits of their client and their session, each with its own kind: a call of
  * a tool counts as the operation does over HTTP. Returns the limits that were counted, each as it is after the last message.
- * Stops at the first limit that is exceeded, because the whole POST is refused then.
+ * Stops at the first limit that is exceeded, because the whole POST is refused then. A batch waits for its turn after its
+ * first message, because even to count it costs as much as several requests. Throws RATE_LIMITED.
  */
 export async function countMessages(
   limits: RateLimits | undefined,
   headers: Headers,
   messages: readonly unknown[],
-): Promise<RateLimitCount[]> {
+): Promise<Counted> {
   const client = limits?.ofClient(headers)
-  if (client === undefined) return []
+  if (client === undefined) return { counts: [] }
   const sessionId = headers.get('mcp-session-id')
   const session = sessionId === null ? undefined : parseSessionId(sessionId)?.objectId
   const counts = new Map<RateLimitName, RateLimitCount>()
-  for (const message of messages) {
-    const name = limitOf(message)
-    if (name === undefined) continue
-    // The address first: it may send any number of session ids.
-    const counted = [await client.count(name)]
-    if (session !== undefined && !counted[0]?.exceeded) counted.push(await client.countInSession(session))
-    for (const count of counted) if (count) counts.set(count.name, count)
-    if (counted.some(count => count?.exceeded)) break
+  const [first, ...rest] = messages
+  const isOver = await countMessage(counts, client, session, first)
+  if (isOver || rest.length === 0) return { counts: [...counts.values()] }
+  await client.enter({ getsOut: messages.some(message => limitOf(message) === undefined) })
+  try {
+    for (const message of rest) if (await countMessage(counts, client, session, message)) break
+  } catch (error) {
+    client.leave()
+    throw error
   }
-  return [...counts.values()]
+  return { counts: [...counts.values()], leave: client.leave }
+}
+
+/** Counts one message. Tells whether a limit is exceeded. */
+async function countMessage(
+  counts: Map<RateLimitName, RateLimitCount>,
+  client: ClientLimits,
+  session: string | undefined,
+  message: unknown,
+): Promise<boolean> {
+  const name = limitOf(message)
+  if (name === undefined) return false
+  // The address first: it may send any number of session ids.
+  const counted = [await client.count(name)]
+  if (session !== undefined && !counted[0]?.exceeded) counted.push(await client.countInSession(session))
+  for (const count of counted) if (count) counts.set(count.name, count)
+  return counted.some(count => count?.exceeded)
 }
 
 /** Counts the opening of a session's stream against the limits of its client. */

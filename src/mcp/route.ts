@@ -78,11 +78,14 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces, rateLim
       return rpcError(400, -32600, `Invalid Request: the body is nested deeper than ${MAX_DEPTH} levels`)
     if (Array.isArray(parsedBody) && parsedBody.length > MAX_BATCH)
       return rpcError(400, -32600, `Invalid Request: a batch may have at most ${MAX_BATCH} messages`)
-    const messages = [parsedBody].flat()
-    const counts = await countMessages(rateLimits, request.headers, messages)
-    const refusal = refusalOf(counts)
-    if (refusal) return refusal
-    return withFields(await respondToMessages(request, body.text, parsedBody), rateLimitFields(counts))
+    const { counts, leave } = await countMessages(rateLimits, request.headers, [parsedBody].flat())
+    try {
+      const response = refusalOf(counts) ?? (await respondToMessages(request, body.text, parsedBody))
+      return withFields(leave === undefined ? response : whenSent(response, leave), rateLimitFields(counts))
+    } catch (error) {
+      leave?.()
+      throw error
+    }
   }
 
   async function respondToMessages(request: Request, text: string, parsedBody: unknown): Promise<Response> {
@@ -118,7 +121,11 @@ function failure(request: Request, error: unknown): Response {
   const requestId = requestIdOf(request)
   count('ats_refusals', { code: refusal.body.code, surface: 'mcp' })
   logRefusal(refusal, { requestId, path: '/mcp' })
-  return rpcError(refusal.status, -32603, refusal.body.error, { 'x-request-id': requestId })
+  const { error: message, retryAfterSeconds } = refusal.body
+  return rpcError(refusal.status, refusal.status === 429 ? -32000 : -32603, message, {
+    'x-request-id': requestId,
+    ...(retryAfterSeconds !== undefined && { 'retry-after': `${retryAfterSeconds}` }),
+  })
 }
 
 /** Forwards a request to its session. */
@@ -169,6 +176,14 @@ function withFields(response: Response, fields: Record<string, string>): Respons
   const headers = new Headers(response.headers)
   for (const [name, value] of Object.entries(fields)) headers.set(name, value)
   return new Response(response.body, { status: response.status, headers })
+}
+
+/** Returns the response, and calls back when its body has been sent or its client is gone. */
+function whenSent(response: Response, done: () => void): Response {
+  const { readable, writable } = new IdentityTransformStream()
+  const sent = response.body?.pipeTo(writable) ?? writable.close()
+  sent.catch(() => {}).finally(done)
+  return new Response(response.body && readable, response)
 }
 
 /** Adds the CORS headers for a page of an allowed origin. */

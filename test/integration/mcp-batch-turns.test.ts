@@ -1,0 +1,51 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { DEFAULT_RATE_LIMITS } from '../../src/config.ts'
+import { countMessages } from '../../src/mcp/count-against-rate-limits.ts'
+import { createRateLimits } from '../../src/rate-limits.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const headers = new Headers({ 'cf-connecting-ip': '192.0.2.1' })
+
+/** Returns limits under which an isolate works on two requests at a time, one of each address. */
+const createLimits = () => createRateLimits({ quotas: DEFAULT_RATE_LIMITS, burstSeconds: 5, maxParallel: 2 })
+
+test('a batch of MCP messages waits for its turn like a request, and a single message does not', async () => {
+  const limits = createLimits()
+  for (let request = 0; request < 32; request++) {
+    await limits.ofClient(headers)?.enter()
+    vi.advanceTimersByTime(100)
+  }
+  const count = (...tools: string[]) =>
+    countMessages(
+      limits,
+      headers,
+      tools.map((name, id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name } })),
+    )
+  expect(await count('svc_list_vaults')).not.toHaveProperty('leave')
+
+  const refused = expect(count('svc_list_vaults', 'svc_list_vaults')).rejects.toMatchObject({
+    body: { code: 'RATE_LIMITED', details: { limit: 'parallel' } },
+  })
+  const gotOut = count('svc_list_vaults', 'svc_stop_agent')
+  await vi.advanceTimersByTimeAsync(1_100)
+  await refused
+  expect(await gotOut).toMatchObject({ counts: [{ name: 'reads' }], leave: expect.any(Function) })
+})
+
+test('the turn of a batch of MCP messages lasts until its response is sent', async () => {
+  const limits = createLimits()
+  const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+  const { leave } = await countMessages(limits, headers, [ping, ping])
+  let hasEntered = false
+  const second = countMessages(limits, headers, [ping, ping]).then(() => {
+    hasEntered = true
+  })
+  await vi.advanceTimersByTimeAsync(80)
+  expect(hasEntered).toBe(false)
+  leave?.()
+  await vi.advanceTimersByTimeAsync(19)
+  await second
+  expect(hasEntered).toBe(true)
+})
