@@ -4,6 +4,8 @@ export type Leave = () => void
 export type ParallelGateOptions = {
   /** How many turns hold a place at a time, and how long one holds it: a longer turn waits for something else. */
   places: number
+  /** The same for a second after a request that never waits. */
+  placesBesideOthers: number
   maxHoldMs: number
   /** How many turns run at a time, with a place or without. One key has at most half of the places and of the turns. */
   maxParallel: number
@@ -18,6 +20,8 @@ type Ticket = { number: number; leave?: Leave }
 /** How often a waiting request checks whether it is its turn: one millisecond per request ahead, within these bounds. */
 const MIN_POLL_MS = 10
 const MAX_POLL_MS = 50
+/** For how long after a request that never waits there are fewer places. */
+const BESIDE_OTHERS_MS = 1_000
 /** A turn that lasts longer belongs to a lost request and must not block others. */
 const MAX_TURN_MS = 15_000
 
@@ -28,7 +32,8 @@ const MAX_TURN_MS = 15_000
  * requests of its key wait, it waits without a place in the queue.
  */
 export function createParallelGate({
-  places,
+  places: allPlaces,
+  placesBesideOthers,
   maxHoldMs,
   maxParallel,
   maxWaitingPerKey,
@@ -40,9 +45,11 @@ export function createParallelGate({
   const runningByKey = new Map<string, number>()
   const waiting = new Map<string, Set<Ticket>>()
   let lastNumber = 0
+  let lastPassAt = Number.NEGATIVE_INFINITY
 
   function hasRoom(key: string): boolean {
     if (running.size >= maxParallel || (runningByKey.get(key) ?? 0) >= maxParallel / 2) return false
+    const places = Date.now() - lastPassAt < BESIDE_OTHERS_MS ? placesBesideOthers : allPlaces
     if (holding.size >= places) return false
     let held = 0
     for (const turn of holding) if (turn.key === key) held++
@@ -113,6 +120,10 @@ export function createParallelGate({
   }
 
   return {
+    /** Notes a request that never waits, so that those of the gate leave it more of the isolate. */
+    pass() {
+      lastPassAt = Date.now()
+    },
     enter(key: string, { mustEnter = false } = {}): Leave | undefined | Promise<Leave | undefined> {
       freePlaces(Date.now())
       const ahead = waiting.get(key)?.size ?? 0

@@ -33,8 +33,8 @@ export type RateLimitCount = {
 export type ClientLimits = {
   /** When the request arrived, in epoch milliseconds, plus the time that its client took to send the body. */
   arrivedAt: number
-  /** Counts a request of the client's address. */
-  count(name: RateLimitName): Promise<RateLimitCount | undefined>
+  /** Counts a request of the client's address; `inIsolate` without the binding, which costs more than a cheap refusal. */
+  count(name: RateLimitName, options?: { inIsolate: boolean }): Promise<RateLimitCount | undefined>
   /** Counts a call in an MCP session. */
   countInSession(session: string): Promise<RateLimitCount | undefined>
   /** Counts a message by its signer, whatever the client's address. Throws RATE_LIMITED. */
@@ -42,8 +42,9 @@ export type ClientLimits = {
   /** Raises the limits of the client's address, after an account of a registered agent has signed a message from it. */
   raise(signer: string): void
   /**
-   * Waits for the request's turn. Addresses of verified signers never wait. Throws RATE_LIMITED if the address has too
-   * many requests in progress, unless the request `getsOut` (reduces a position or stops an agent).
+   * Waits for the request's turn. Addresses of verified signers never wait, and while they send requests, fewer of all
+   * others are worked on. Throws RATE_LIMITED if the address has too many requests in progress, unless the request
+   * `getsOut` (reduces a position or stops an agent).
    */
   enter(options?: { getsOut?: boolean }): Promise<void>
   /** Ends the turn. A request that only waits for the chain ends its turn early. */
@@ -66,6 +67,8 @@ const MAX_WAITING_PER_ADDRESS = 512
 /** A request that takes longer waits for a node, which costs the isolate nothing, so that another may start. */
 const MAX_HOLD_MS = 100
 const SLOW_REQUESTS_PER_PLACE = 32
+/** While addresses of verified signers send requests, those of all others have this part of the places. */
+const BESIDE_SIGNERS_DIVISOR = 4
 /** Short, because it is part of the request's time limit. */
 const MAX_WAIT_SECONDS = 1
 
@@ -83,6 +86,7 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
   const signers = new Map<string, Map<string, number>>()
   const gate = createParallelGate({
     places: maxParallel,
+    placesBesideOthers: Math.ceil(maxParallel / BESIDE_SIGNERS_DIVISOR),
     maxHoldMs: MAX_HOLD_MS,
     maxParallel: maxParallel * SLOW_REQUESTS_PER_PLACE,
     maxWaitingPerKey: MAX_WAITING_PER_ADDRESS,
@@ -104,7 +108,12 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
     return Math.min(quota, Math.max(burst, MIN_BURST))
   }
 
-  async function count(name: RateLimitName, key: string, shares: number): Promise<RateLimitCount | undefined> {
+  async function count(
+    name: RateLimitName,
+    key: string,
+    shares: number,
+    { inIsolate } = { inIsolate: false },
+  ): Promise<RateLimitCount | undefined> {
     if (quotas[name] === 0) return undefined
     const now = Date.now()
     const quota = quotas[name] * shares
@@ -128,7 +137,7 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
     usage.used++
     usage.level++
     const remaining = quota - usage.used
-    if (!(await isWithinBinding(name, key, shares))) return over(secondsLeft, quota, WINDOW_SECONDS)
+    if (!inIsolate && !(await isWithinBinding(name, key, shares))) return over(secondsLeft, quota, WINDOW_SECONDS)
     return { name, quota, remaining, resetSeconds: secondsLeft }
   }
 
@@ -171,7 +180,7 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
       let leave: Leave | undefined
       return {
         arrivedAt: Date.now(),
-        count: name => count(name, address, RAISED.includes(name) ? sharesOf(address) : 1),
+        count: (name, options) => count(name, address, RAISED.includes(name) ? sharesOf(address) : 1, options),
         countInSession: session => count('mcpSession', session, 1),
         async countSigner(signer) {
           const counted = await count('signer', signer, 1)
@@ -179,7 +188,8 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
         },
         raise: signer => raise(address, signer),
         async enter({ getsOut = false } = {}) {
-          if (maxParallel === 0 || sharesOf(address) > 1) return
+          if (maxParallel === 0) return
+          if (sharesOf(address) > 1) return gate.pass()
           leave = await gate.enter(address, { mustEnter: getsOut })
           if (leave === undefined) throw tooManyInParallel(Math.ceil(maxParallel / 2))
         },

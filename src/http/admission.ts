@@ -4,6 +4,7 @@ import { Refusal } from '../errors/refusal.ts'
 import { count } from '../metrics/recorder.ts'
 import { rateLimitOf } from '../operations/operation.ts'
 import { type ClientLimits, type RateLimitCount, rateLimited, rateLimitFields } from '../rate-limits.ts'
+import { bodyTooLarge, MAX_BODY_BYTES } from './body-too-large.ts'
 import { operationAt } from './operation-at.ts'
 import { requestIdOf } from './request-id.ts'
 import { markOperation } from './request-metrics.ts'
@@ -21,8 +22,8 @@ export const admissionOf = (request: Request): Admission | undefined => admissio
 const PERSONAL_HEADERS = ['X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy', 'Content-Length']
 
 /**
- * Wraps an app with the admission of requests, which is decided from address, method and path: before routing, and before the
- * body is read. A refused request costs no more than its response.
+ * Wraps an app with the admission of requests, which is decided from address, method, path and the body's declared length:
+ * before routing, and before the body is read. A refused request costs no more than its response.
  */
 export function withAdmission(serve: Serve, contextOf: () => Context): Serve {
   /** The header fields that all refusals share, from the first one, which the app made. */
@@ -45,7 +46,8 @@ export function withAdmission(serve: Serve, contextOf: () => Context): Serve {
     const requestId = requestIdOf(request)
     const headers = new Headers(refusalHeaders)
     headers.set('X-Request-Id', requestId)
-    headers.set('Retry-After', `${refusal.body.retryAfterSeconds}`)
+    const { retryAfterSeconds } = refusal.body
+    if (retryAfterSeconds !== undefined) headers.set('Retry-After', `${retryAfterSeconds}`)
     for (const [field, value] of Object.entries(fieldsOf(admission))) headers.set(field, value)
     return new Response(JSON.stringify({ ...refusal.body, requestId }), { status: refusal.status, headers })
   }
@@ -57,9 +59,11 @@ export function withAdmission(serve: Serve, contextOf: () => Context): Serve {
     const operation = operationAt(request.method, getPath(request))
     // Pages, documents and unknown paths count as reads.
     const name = operation === undefined ? 'reads' : rateLimitOf(operation)
-    const admission = { client, count: name && (await client.count(name)) }
+    const isTooLarge = request.body !== null && Number(request.headers.get('content-length')) > MAX_BODY_BYTES
+    const admission = { client, count: name && (await client.count(name, { inIsolate: isTooLarge })) }
     if (operation) markOperation(request, operation.id)
     if (admission.count?.exceeded) return refuse(request, admission, rateLimited(admission.count))
+    if (isTooLarge) return refuse(request, admission, bodyTooLarge())
     try {
       await client.enter({ getsOut: name === undefined })
     } catch (error) {

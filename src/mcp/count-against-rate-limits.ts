@@ -10,14 +10,15 @@ const operationOfTool = new Map(
   ),
 )
 
-/** The limits that a POST to /mcp was counted against, and the end of its turn, which only a batch has. */
+/** The limits that a POST to /mcp was counted against, and the end of its turn, which only batches and initialize requests have. */
 type Counted = { counts: RateLimitCount[]; leave?: () => void }
 
 /**
  * Counts the messages of a POST to /mcp against the limits of their client and their session, each with its own kind: a call of
  * a tool counts as the operation does over HTTP. Returns the limits that were counted, each as it is after the last message.
  * Stops at the first limit that is exceeded, because the whole POST is refused then. A batch waits for its turn after its
- * first message, because even to count it costs as much as several requests. Throws RATE_LIMITED.
+ * first message, because even to count it costs as much as several requests; so does an initialize request. A tool's call waits
+ * where it runs. Throws RATE_LIMITED.
  */
 export async function countMessages(
   limits: RateLimits | undefined,
@@ -31,7 +32,8 @@ export async function countMessages(
   const counts = new Map<RateLimitName, RateLimitCount>()
   const [first, ...rest] = messages
   const isOver = await countMessage(counts, client, session, first)
-  if (isOver || rest.length === 0) return { counts: [...counts.values()] }
+  const hasTurn = rest.length > 0 || limitOf(first) === 'mcpSessions'
+  if (isOver || !hasTurn) return { counts: [...counts.values()] }
   await client.enter({ getsOut: messages.some(message => limitOf(message) === undefined) })
   try {
     for (const message of rest) if (await countMessage(counts, client, session, message)) break
@@ -56,6 +58,12 @@ async function countMessage(
   if (session !== undefined && !counted[0]?.exceeded) counted.push(await client.countInSession(session))
   for (const count of counted) if (count) counts.set(count.name, count)
   return counted.some(count => count?.exceeded)
+}
+
+/** Counts a POST to /mcp whose body holds no message against the reads of its client. */
+export async function countUnreadable(limits: RateLimits | undefined, headers: Headers): Promise<RateLimitCount[]> {
+  const count = await limits?.ofClient(headers)?.count('reads', { inIsolate: true })
+  return count ? [count] : []
 }
 
 /** Counts the opening of a session's stream against the limits of its client. */

@@ -7,7 +7,7 @@ import { type RateLimitCount, type RateLimits, rateLimited, rateLimitFields } fr
 import { MAX_BODY_SECONDS, readRequestBody } from '../request-body.ts'
 import { createSessionOffers, hasRequestId } from './answer-initialize.ts'
 import { connectPage, isPageRequest } from './connect-page.ts'
-import { countMessages, countStream } from './count-against-rate-limits.ts'
+import { countMessages, countStream, countUnreadable } from './count-against-rate-limits.ts'
 import { requestIdOf } from './error-body.ts'
 import { rpcError, sessionNotFound } from './json-rpc-errors.ts'
 import type { ServerFactory } from './server-types.ts'
@@ -67,20 +67,14 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces, rateLim
 
     if (!isJsonContentType(request.headers.get('content-type')))
       return rpcError(415, -32000, 'Unsupported Media Type: Content-Type must be application/json')
-    const body = await readRequestBody(request, MAX_BODY_BYTES)
-    if (body.kind === 'too large')
-      return rpcError(413, -32000, `The request body is larger than ${MAX_BODY_BYTES} bytes`)
-    if (body.kind === 'too slow')
-      return rpcError(408, -32000, `The request body did not arrive within ${MAX_BODY_SECONDS} seconds`)
-    const parsedBody = parseJson(body.text)
-    if (parsedBody === undefined) return rpcError(400, -32700, 'Parse error: the body is not JSON')
-    if (isDeeperThan(MAX_DEPTH, parsedBody))
-      return rpcError(400, -32600, `Invalid Request: the body is nested deeper than ${MAX_DEPTH} levels`)
-    if (Array.isArray(parsedBody) && parsedBody.length > MAX_BATCH)
-      return rpcError(400, -32600, `Invalid Request: a batch may have at most ${MAX_BATCH} messages`)
-    const { counts, leave } = await countMessages(rateLimits, request.headers, [parsedBody].flat())
+    const body = await readMessages(request)
+    if (body instanceof Response) {
+      const counts = await countUnreadable(rateLimits, request.headers)
+      return withFields(refusalOf(counts) ?? body, rateLimitFields(counts))
+    }
+    const { counts, leave } = await countMessages(rateLimits, request.headers, [body.parsed].flat())
     try {
-      const response = refusalOf(counts) ?? (await respondToMessages(request, body.text, parsedBody))
+      const response = refusalOf(counts) ?? (await respondToMessages(request, body.text, body.parsed))
       return withFields(leave === undefined ? response : whenSent(response, leave), rateLimitFields(counts))
     } catch (error) {
       leave?.()
@@ -113,6 +107,22 @@ export function createMcpRoute({ createServer, allowedHosts, namespaces, rateLim
     const response = await respond(request).catch(error => failure(request, error))
     return origin === null ? response : withCors(origin, response)
   }
+}
+
+/** Returns the messages of a POST as they arrived and parsed, or the response to a body that has none. */
+async function readMessages(request: Request): Promise<{ text: string; parsed: unknown } | Response> {
+  const body = await readRequestBody(request, MAX_BODY_BYTES)
+  if (body.kind === 'too large') return rpcError(413, -32000, `The request body is larger than ${MAX_BODY_BYTES} bytes`)
+  if (body.kind === 'too slow')
+    return rpcError(408, -32000, `The request body did not arrive within ${MAX_BODY_SECONDS} seconds`)
+  const { text } = body
+  const parsed = parseJson(text)
+  if (parsed === undefined) return rpcError(400, -32700, 'Parse error: the body is not JSON')
+  if (isDeeperThan(MAX_DEPTH, parsed))
+    return rpcError(400, -32600, `Invalid Request: the body is nested deeper than ${MAX_DEPTH} levels`)
+  if (Array.isArray(parsed) && parsed.length > MAX_BATCH)
+    return rpcError(400, -32600, `Invalid Request: a batch may have at most ${MAX_BATCH} messages`)
+  return { text, parsed }
 }
 
 /** Returns the response to a request that failed, such as because its session's object did. Logs the failure. */

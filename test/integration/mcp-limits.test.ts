@@ -92,6 +92,20 @@ test('a large initialize request is refused, and what its client says of itself 
   expect(JSON.stringify(stored).length).toBeLessThan(500)
 })
 
+test('a body that is refused unread or is no message counts as a read', async () => {
+  const limited = appWith({ RATE_LIMIT_READS: '3' })
+  const send = (body: string) =>
+    request(
+      '/mcp',
+      { method: 'POST', headers: { 'content-type': 'application/json', 'cf-connecting-ip': '192.0.2.7' }, body },
+      limited,
+    )
+  const tooLarge = '"'.padEnd(2 * 1024 * 1024, 'x')
+  const statuses: number[] = []
+  for (const body of ['{', '[', tooLarge, '{', tooLarge]) statuses.push(await statusOf(send(body)))
+  expect(statuses).toEqual([400, 400, 413, 429, 429])
+})
+
 test('a batch has at most ten messages', async () => {
   const batch = Array.from({ length: 11 }, (_, id) => ({ jsonrpc: '2.0', id, method: 'tools/list' }))
   const response = await post(batch, '192.0.2.6')

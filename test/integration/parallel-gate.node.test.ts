@@ -1,7 +1,14 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createParallelGate, type Leave } from '../../src/parallel-gate.ts'
 
-const options = { places: 2, maxHoldMs: 15_000, maxParallel: 4, maxWaitingPerKey: 2, maxWaitMs: 2_000 }
+const options = {
+  places: 2,
+  placesBesideOthers: 1,
+  maxHoldMs: 15_000,
+  maxParallel: 4,
+  maxWaitingPerKey: 2,
+  maxWaitMs: 2_000,
+}
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -33,6 +40,20 @@ test('the keys take turns, however many requests one of them has waiting', async
   await leave('a2')
   await leave('b2')
   expect(log).toEqual(['a1', 'b1', 'a2', 'b2', 'c1', 'a3'])
+})
+
+test('for a second after a request that never waits, fewer turns hold a place', async () => {
+  const gate = createParallelGate(options)
+  const { log, visit, leave } = visits(gate)
+  gate.pass()
+  for (const name of ['a1', 'b1', 'c1']) void visit(name)
+  await vi.advanceTimersByTimeAsync(980)
+  expect(log).toEqual(['a1'])
+  gate.pass()
+  await leave('a1')
+  expect(log).toEqual(['a1', 'b1'])
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(log).toEqual(['a1', 'b1', 'c1'])
 })
 
 test('a key with too many requests waiting is refused at once, and one that waits too long after its wait', async () => {

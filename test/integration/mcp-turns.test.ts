@@ -11,7 +11,7 @@ const headers = new Headers({ 'cf-connecting-ip': '192.0.2.1' })
 /** Returns limits under which an isolate works on two requests at a time, one of each address. */
 const createLimits = () => createRateLimits({ quotas: DEFAULT_RATE_LIMITS, burstSeconds: 5, maxParallel: 2 })
 
-test('a batch of MCP messages waits for its turn like a request, and a single message does not', async () => {
+test('a batch of MCP messages or an initialize request waits for its turn, and another message does not', async () => {
   const limits = createLimits()
   for (let request = 0; request < 32; request++) {
     await limits.ofClient(headers)?.enter()
@@ -24,13 +24,16 @@ test('a batch of MCP messages waits for its turn like a request, and a single me
       tools.map((name, id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name } })),
     )
   expect(await count('svc_list_vaults')).not.toHaveProperty('leave')
+  const notOpened = expect(
+    countMessages(limits, headers, [{ jsonrpc: '2.0', id: 1, method: 'initialize' }]),
+  ).rejects.toMatchObject({ body: { code: 'RATE_LIMITED' } })
 
   const refused = expect(count('svc_list_vaults', 'svc_list_vaults')).rejects.toMatchObject({
     body: { code: 'RATE_LIMITED', details: { limit: 'parallel' } },
   })
   const gotOut = count('svc_list_vaults', 'svc_stop_agent')
   await vi.advanceTimersByTimeAsync(1_100)
-  await refused
+  await Promise.all([refused, notOpened])
   expect(await gotOut).toMatchObject({ counts: [{ name: 'reads' }], leave: expect.any(Function) })
 })
 
