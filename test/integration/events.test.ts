@@ -77,9 +77,9 @@ beforeAll(async () => {
 describe('one address', () => {
   it('may open 250 streams, and others still open theirs', async () => {
     const atOnce = appWith({ RATE_LIMIT_STREAMS: '0', MAX_PARALLEL_REQUESTS: '0' })
-    const opened = await Promise.all(
-      Array.from({ length: 250 }, () => request('/events', { headers: { 'cf-connecting-ip': '192.0.2.1' } }, atOnce)),
-    )
+    const opened: Response[] = []
+    const open = () => request('/events', { headers: { 'cf-connecting-ip': '192.0.2.1' } }, atOnce)
+    while (opened.length < 250) opened.push(...(await Promise.all(Array.from({ length: 25 }, open))))
     expect(opened.map(({ status }) => status)).toEqual(opened.map(() => 200))
     const refused = await request('/events', { headers: { 'cf-connecting-ip': '192.0.2.1' } }, atOnce)
     expect({ status: refused.status, body: await refused.json() }).toMatchObject({
