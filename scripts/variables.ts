@@ -317,7 +317,7 @@ export const variables: Variable[] = [
     name: 'MAX_PARALLEL_REQUESTS',
     group: 'budgets',
     meaning:
-      'how many requests of clients without a verified signature an isolate works on at a time, at most half of them from one address, and a quarter as many while agents that signed recently send requests; the others wait; `0` is no limit',
+      'how many requests of clients without a verified signature an isolate works on at a time (a quarter of them while agents that signed recently send requests), at most half of them from one address; the others wait; `0` is no limit',
     default: '8',
   },
   {

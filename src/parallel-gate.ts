@@ -4,8 +4,8 @@ export type Leave = () => void
 export type ParallelGateOptions = {
   /** How many turns hold a place at a time, and how long one holds it: a longer turn waits for something else. */
   places: number
-  /** The same for a second after a request that never waits. */
-  placesBesideOthers: number
+  /** How many turns hold a place in the second after a request with priority. */
+  placesBesidePriority: number
   maxHoldMs: number
   /** How many turns run at a time, with a place or without. One key has at most half of the places and of the turns. */
   maxParallel: number
@@ -20,8 +20,8 @@ type Ticket = { number: number; leave?: Leave }
 /** How often a waiting request checks whether it is its turn: one millisecond per request ahead, within these bounds. */
 const MIN_POLL_MS = 10
 const MAX_POLL_MS = 50
-/** For how long after a request that never waits there are fewer places. */
-const BESIDE_OTHERS_MS = 1_000
+/** For how long a request with priority reduces the places. */
+const PRIORITY_MS = 1_000
 /** A turn that lasts longer belongs to a lost request and must not block others. */
 const MAX_TURN_MS = 15_000
 
@@ -33,7 +33,7 @@ const MAX_TURN_MS = 15_000
  */
 export function createParallelGate({
   places: allPlaces,
-  placesBesideOthers,
+  placesBesidePriority,
   maxHoldMs,
   maxParallel,
   maxWaitingPerKey,
@@ -45,11 +45,11 @@ export function createParallelGate({
   const runningByKey = new Map<string, number>()
   const waiting = new Map<string, Set<Ticket>>()
   let lastNumber = 0
-  let lastPassAt = Number.NEGATIVE_INFINITY
+  let lastPriorityAt = Number.NEGATIVE_INFINITY
 
   function hasRoom(key: string): boolean {
     if (running.size >= maxParallel || (runningByKey.get(key) ?? 0) >= maxParallel / 2) return false
-    const places = Date.now() - lastPassAt < BESIDE_OTHERS_MS ? placesBesideOthers : allPlaces
+    const places = Date.now() - lastPriorityAt < PRIORITY_MS ? placesBesidePriority : allPlaces
     if (holding.size >= places) return false
     let held = 0
     for (const turn of holding) if (turn.key === key) held++
@@ -120,9 +120,9 @@ export function createParallelGate({
   }
 
   return {
-    /** Notes a request that never waits, so that those of the gate leave it more of the isolate. */
-    pass() {
-      lastPassAt = Date.now()
+    /** Notes a request with priority: it needs no turn, and for a second fewer of the others run. */
+    notePriority() {
+      lastPriorityAt = Date.now()
     },
     enter(key: string, { mustEnter = false } = {}): Leave | undefined | Promise<Leave | undefined> {
       freePlaces(Date.now())

@@ -33,7 +33,7 @@ export type RateLimitCount = {
 export type ClientLimits = {
   /** When the request arrived, in epoch milliseconds, plus the time that its client took to send the body. */
   arrivedAt: number
-  /** Counts a request of the client's address; `inIsolate` without the binding, which costs more than a cheap refusal. */
+  /** Counts a request of the client's address. `inIsolate` skips the binding, which costs more than a refusal. */
   count(name: RateLimitName, options?: { inIsolate: boolean }): Promise<RateLimitCount | undefined>
   /** Counts a call in an MCP session. */
   countInSession(session: string): Promise<RateLimitCount | undefined>
@@ -42,8 +42,8 @@ export type ClientLimits = {
   /** Raises the limits of the client's address, after an account of a registered agent has signed a message from it. */
   raise(signer: string): void
   /**
-   * Waits for the request's turn. Addresses of verified signers never wait, and while they send requests, fewer of all
-   * others are worked on. Throws RATE_LIMITED if the address has too many requests in progress, unless the request
+   * Waits for the request's turn. Addresses of verified signers never wait, and all others have fewer
+   * turns while these send requests. Throws RATE_LIMITED if the address has too many requests in progress, unless the request
    * `getsOut` (reduces a position or stops an agent).
    */
   enter(options?: { getsOut?: boolean }): Promise<void>
@@ -67,8 +67,8 @@ const MAX_WAITING_PER_ADDRESS = 512
 /** A request that takes longer waits for a node, which costs the isolate nothing, so that another may start. */
 const MAX_HOLD_MS = 100
 const SLOW_REQUESTS_PER_PLACE = 32
-/** While addresses of verified signers send requests, those of all others have this part of the places. */
-const BESIDE_SIGNERS_DIVISOR = 4
+/** By how much the places are divided while addresses of verified signers send requests. */
+const SIGNERS_DIVISOR = 4
 /** Short, because it is part of the request's time limit. */
 const MAX_WAIT_SECONDS = 1
 
@@ -86,7 +86,7 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
   const signers = new Map<string, Map<string, number>>()
   const gate = createParallelGate({
     places: maxParallel,
-    placesBesideOthers: Math.ceil(maxParallel / BESIDE_SIGNERS_DIVISOR),
+    placesBesidePriority: Math.ceil(maxParallel / SIGNERS_DIVISOR),
     maxHoldMs: MAX_HOLD_MS,
     maxParallel: maxParallel * SLOW_REQUESTS_PER_PLACE,
     maxWaitingPerKey: MAX_WAITING_PER_ADDRESS,
@@ -189,7 +189,7 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
         raise: signer => raise(address, signer),
         async enter({ getsOut = false } = {}) {
           if (maxParallel === 0) return
-          if (sharesOf(address) > 1) return gate.pass()
+          if (sharesOf(address) > 1) return gate.notePriority()
           leave = await gate.enter(address, { mustEnter: getsOut })
           if (leave === undefined) throw tooManyInParallel(Math.ceil(maxParallel / 2))
         },

@@ -5,9 +5,14 @@ export const MAX_BODY_SECONDS = 5
 
 export type RequestBody = { kind: 'complete'; text: string } | { kind: 'too large' } | { kind: 'too slow' }
 
+/** Whether the declared length of a request's body exceeds a limit. */
+export const declaresMoreThan = (maxBytes: number, { headers }: Request) =>
+  Number(headers.get('Content-Length')) > maxBytes
+
 /** Reads the body of a request as text. Cancels the rest of one that is too large or takes too long. */
-export async function readRequestBody({ body, headers }: Request, maxBytes: number): Promise<RequestBody> {
-  if (Number(headers.get('Content-Length')) > maxBytes) return { kind: 'too large' }
+export async function readRequestBody(request: Request, maxBytes: number): Promise<RequestBody> {
+  const { body } = request
+  if (declaresMoreThan(maxBytes, request)) return { kind: 'too large' }
   if (body === null) return { kind: 'complete', text: '' }
   const reader = body.getReader()
   const deadline = Date.now() + 1_000 * MAX_BODY_SECONDS

@@ -4,6 +4,7 @@ import { Refusal } from '../errors/refusal.ts'
 import { count } from '../metrics/recorder.ts'
 import { rateLimitOf } from '../operations/operation.ts'
 import { type ClientLimits, type RateLimitCount, rateLimited, rateLimitFields } from '../rate-limits.ts'
+import { declaresMoreThan } from '../request-body.ts'
 import { bodyTooLarge, MAX_BODY_BYTES } from './body-too-large.ts'
 import { operationAt } from './operation-at.ts'
 import { requestIdOf } from './request-id.ts'
@@ -59,7 +60,7 @@ export function withAdmission(serve: Serve, contextOf: () => Context): Serve {
     const operation = operationAt(request.method, getPath(request))
     // Pages, documents and unknown paths count as reads.
     const name = operation === undefined ? 'reads' : rateLimitOf(operation)
-    const isTooLarge = request.body !== null && Number(request.headers.get('content-length')) > MAX_BODY_BYTES
+    const isTooLarge = request.body !== null && declaresMoreThan(MAX_BODY_BYTES, request)
     const admission = { client, count: name && (await client.count(name, { inIsolate: isTooLarge })) }
     if (operation) markOperation(request, operation.id)
     if (admission.count?.exceeded) return refuse(request, admission, rateLimited(admission.count))

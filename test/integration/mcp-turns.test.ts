@@ -37,7 +37,7 @@ test('a batch of MCP messages or an initialize request waits for its turn, and a
   expect(await gotOut).toMatchObject({ counts: [{ name: 'reads' }], leave: expect.any(Function) })
 })
 
-test('the turn of a batch of MCP messages lasts until its response is sent', async () => {
+test('the next batch of an address begins when the turn of the one before it ends', async () => {
   const limits = createLimits()
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
   const { leave } = await countMessages(limits, headers, [ping, ping])

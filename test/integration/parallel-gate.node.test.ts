@@ -3,7 +3,7 @@ import { createParallelGate, type Leave } from '../../src/parallel-gate.ts'
 
 const options = {
   places: 2,
-  placesBesideOthers: 1,
+  placesBesidePriority: 1,
   maxHoldMs: 15_000,
   maxParallel: 4,
   maxWaitingPerKey: 2,
@@ -42,14 +42,14 @@ test('the keys take turns, however many requests one of them has waiting', async
   expect(log).toEqual(['a1', 'b1', 'a2', 'b2', 'c1', 'a3'])
 })
 
-test('for a second after a request that never waits, fewer turns hold a place', async () => {
+test('for a second after a request with priority, fewer turns hold a place', async () => {
   const gate = createParallelGate(options)
   const { log, visit, leave } = visits(gate)
-  gate.pass()
+  gate.notePriority()
   for (const name of ['a1', 'b1', 'c1']) void visit(name)
   await vi.advanceTimersByTimeAsync(980)
   expect(log).toEqual(['a1'])
-  gate.pass()
+  gate.notePriority()
   await leave('a1')
   expect(log).toEqual(['a1', 'b1'])
   await vi.advanceTimersByTimeAsync(1_000)

@@ -82,6 +82,30 @@ test('a verified signature raises burst and rate at once, and its address does n
   expect(await passed(limits, '192.0.2.1', 1_000)).toBe(500)
 })
 
+test('while a verified signer sends requests, fewer requests of strangers run at a time', async () => {
+  const limits = createRateLimits({ ...config, maxParallel: 8 })
+  /** Returns how many of five requests, each from its own address, run at once. */
+  const running = async (network: string) => {
+    const strangers = Array.from({ length: 5 }, (_, host) => client(limits, `${network}.${host}`))
+    let entered = 0
+    const entering = strangers.map(stranger => stranger.enter().then(() => entered++))
+    await vi.advanceTimersByTimeAsync(0)
+    const atOnce = entered
+    await vi.advanceTimersByTimeAsync(500)
+    await Promise.all(entering)
+    for (const stranger of strangers) stranger.leave()
+    return atOnce
+  }
+  expect(await running('192.0.2')).toBe(5)
+
+  client(limits, '198.51.100.1').raise('0x1')
+  await client(limits, '198.51.100.1').enter()
+  expect(await running('192.0.2')).toBe(2)
+
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(await running('192.0.2')).toBe(5)
+})
+
 test('the time for which a request waits for its turn is part of the time of its response', async () => {
   const limits = await withStrangers('192.0.2.1')
   const arrivedAt = Date.now()
