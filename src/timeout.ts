@@ -19,3 +19,5 @@ export async function withDeadline<Value, Late>(
     clearTimeout(timer) // a pending timer would keep a Durable Object in memory
   }
 }
+
+export const sleep = (milliseconds: number) => new Promise<void>(resolve => setTimeout(resolve, milliseconds))

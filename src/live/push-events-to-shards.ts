@@ -1,5 +1,5 @@
 import { logFailure } from '../log.ts'
-import { withDeadline } from '../timeout.ts'
+import { sleep, withDeadline } from '../timeout.ts'
 import type { LoggedEvent } from './event.ts'
 
 const SCHEMA = `
@@ -9,6 +9,10 @@ const SCHEMA = `
 const PUSH_TIMEOUT_MS = 10_000
 /** The most events per push. A shard that lacks more reads them from the log. */
 const MAX_PENDING = 1_000
+
+/** For how long a shard with many streams gets no further push: to write to them takes about as long. */
+const PAUSE_MS_PER_STREAM = 1
+const MAX_PAUSE_MS = 250
 
 /** Consecutive events of the log. `after` is the row before the first of them. */
 export type LogBatch = { after: number; events: LoggedEvent[] }
@@ -27,7 +31,7 @@ export type ShardFeed = ReturnType<typeof createShardFeed>
 
 /**
  * Sends new events of the log to the shards that have streams: one call at a time to each, with everything logged since
- * the last call. A failed call is not repeated: the shard notices the gap and reads the log.
+ * the last call, and a pause after it. A failed call is not repeated: the shard notices the gap and reads the log.
  */
 export function createShardFeed(sql: SqlStorage, push: Push) {
   sql.exec(SCHEMA)
@@ -43,7 +47,10 @@ export function createShardFeed(sql: SqlStorage, push: Push) {
       listener.pending = []
       const after = (events[0]?.seq ?? 1) - 1
       const streams = await pushInTime(shard, { after, events })
-      if (streams !== 0 || listener.registrations !== registrations) continue
+      if (streams !== 0 || listener.registrations !== registrations) {
+        await sleep(Math.min(MAX_PAUSE_MS, (streams ?? 0) * PAUSE_MS_PER_STREAM))
+        continue
+      }
       listeners.delete(shard)
       sql.exec('DELETE FROM listening_shard WHERE name = ?', shard)
       return
@@ -76,7 +83,7 @@ export function createShardFeed(sql: SqlStorage, push: Push) {
     /** The names of the shards that may have streams. */
     shards: () => [...listeners.keys()],
 
-    /** Sends new events of the log. Resolves once every shard has them or failed. */
+    /** Sends new events of the log. Resolves once every shard has them or failed, and its pause is over. */
     async publish(events: readonly LoggedEvent[]): Promise<void> {
       if (events.length === 0) return
       const sends = [...listeners].map(([shard, listener]) => {

@@ -1,3 +1,4 @@
+import { concat } from 'viem'
 import { type EventFilter, type LoggedEvent, type ParsedReorg, parseReorg } from './event.ts'
 import type { LogWindow } from './newest-events.ts'
 import type { ReadMissedEvents } from './read-missed-events.ts'
@@ -5,6 +6,8 @@ import { encodeEvent, encodeHeartbeat, encodeOpening } from './sse-frames.ts'
 
 /** How much a stream may buffer. A client further behind is served from the log instead of from memory. */
 const MAX_BUFFERED_BYTES = 32 * 1024
+/** The most characters of JSON in a write of several events. */
+const MAX_WRITE = 16 * 1024
 /** About as many as a buffer holds. */
 const EVENTS_PER_READ = 25
 /** A client that reads nothing for more heartbeats than this is disconnected. */
@@ -83,6 +86,26 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
     }
   }
 
+  /** Sends events to the streams of one filter in one write each, which costs as much as the write of one event. */
+  function sendNew(events: readonly LoggedEvent[], streams: Iterable<Subscriber>) {
+    let forAll: Uint8Array | undefined
+    for (const subscriber of streams) {
+      const { filter, sentThrough } = subscriber
+      const unsent = events.filter(({ seq }) => seq > sentThrough)
+      const last = unsent.at(-1)
+      if (subscriber.isBehind || last === undefined) continue
+      if (isFull(subscriber)) {
+        subscriber.isBehind = true
+        continue
+      }
+      const isAll = unsent.length === events.length
+      const frame = (isAll && forAll) || concat(unsent.map(event => frames.of(event, filter)))
+      if (isAll) forAll = frame
+      enqueue(subscriber, frame)
+      subscriber.sentThrough = last.seq
+    }
+  }
+
   function disconnect(subscriber: Subscriber, error: unknown) {
     remove(subscriber)
     subscriber.controller.error(error)
@@ -139,16 +162,14 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
 
     /** Sends new events of the log to the streams that select them. A full stream reads them from the log later. */
     publish(events: readonly LoggedEvent[]) {
+      const selected = new Map<string, LoggedEvent[]>()
       for (const event of events)
-        for (const key of keysOf(event, byFilter))
-          for (const subscriber of byFilter.get(key) ?? []) {
-            if (subscriber.isBehind || event.seq <= subscriber.sentThrough) continue
-            if (isFull(subscriber)) subscriber.isBehind = true
-            else {
-              enqueue(subscriber, frames.of(event, subscriber.filter))
-              subscriber.sentThrough = event.seq
-            }
-          }
+        for (const key of keysOf(event, byFilter)) {
+          const earlier = selected.get(key)
+          if (earlier) earlier.push(event)
+          else selected.set(key, [event])
+        }
+      for (const [key, all] of selected) for (const group of writesOf(all)) sendNew(group, byFilter.get(key) ?? [])
     },
 
     /** Sends a heartbeat to every stream that keeps up, and disconnects the clients that stopped reading. */
@@ -193,6 +214,22 @@ function createFrames() {
       return frame
     },
   }
+}
+
+/** Groups consecutive events by what one write takes. */
+function* writesOf(events: readonly LoggedEvent[]): Iterable<LoggedEvent[]> {
+  let group: LoggedEvent[] = []
+  let length = 0
+  for (const event of events) {
+    length += event.data.length
+    if (group.length > 0 && length > MAX_WRITE) {
+      yield group
+      group = []
+      length = event.data.length
+    }
+    group.push(event)
+  }
+  yield group
 }
 
 const NONE = '-'

@@ -219,6 +219,21 @@ it('a slow client is served from the log, and gets every event once and in order
     expect((await slow.until(() => slow.events.find(({ id }) => id === '601-0'))).event).toBe('trade')
   }))
 
+it('events that are pushed together reach each stream in one write, without those that it has', () =>
+  withLog(async log => {
+    const { open, publish } = openStreams(log)
+    const start = log.newest()
+    const first = log.appendFromChain([trade(101, 0), trade(101, 1, 8)], { block: 101, hash: HASH })
+    const readers = [open({}, start), open({ agentId: 7 }, start), open({}, log.newest())].map(stream =>
+      stream.getReader(),
+    )
+    const read = () => Promise.all(readers.map(async reader => new TextDecoder().decode((await reader.read()).value)))
+    const idsOf = (text: string) => [...text.matchAll(/^id: (.*)$/gm)].map(([, id]) => id)
+    await read() // how each stream opens
+    publish([...first, ...log.appendFromChain([trade(102, 0)], { block: 102, hash: HASH })])
+    expect((await read()).map(idsOf)).toEqual([['101-0', '101-1', '102-0'], ['101-0', '102-0'], ['102-0']])
+  }))
+
 it('a client that resumes within the newest events of an object causes no read of the log', () =>
   withLog(async log => {
     const { open, publish, readLog } = openStreams(log)
@@ -308,11 +323,36 @@ it('a shard that does not respond is called again after ten seconds', () =>
     const logFailure = vi.spyOn(console, 'error').mockImplementation(() => {})
     vi.useFakeTimers()
     const sent = [feed.publish(log.appendOffChain([intent])), feed.publish(log.appendOffChain([intent]))]
-    await vi.advanceTimersByTimeAsync(10_000)
+    await vi.advanceTimersByTimeAsync(10_100)
     vi.useRealTimers()
     await Promise.all(sent)
     logFailure.mockRestore()
     expect(batches).toEqual([1, 2])
+  }))
+
+it('a shard with many streams gets what is logged within its pause in one push', () =>
+  runInDurableObject(env.EVENT_STREAMS.getByName('busy feed'), async (_, { storage }) => {
+    const log = openEventLog(storage.sql)
+    log.start(100, HASH, 0)
+    const pushed: string[] = []
+    const feed = createShardFeed(storage.sql, async (shard, { events }) => {
+      pushed.push(`${shard} ${events.length}`)
+      return shard === 'crowded' ? 200 : 1
+    })
+    feed.register('crowded')
+    feed.register('quiet')
+    vi.useFakeTimers()
+    const sent: Promise<void>[] = []
+    for (let event = 0; event < 3; event++) {
+      sent.push(feed.publish(log.appendOffChain([intent])))
+      await vi.advanceTimersByTimeAsync(50)
+    }
+    expect(pushed.toSorted()).toEqual(['crowded 1', 'quiet 1', 'quiet 1', 'quiet 1'])
+    await vi.advanceTimersByTimeAsync(50)
+    expect(pushed.at(-1)).toBe('crowded 2')
+    await vi.advanceTimersByTimeAsync(200)
+    vi.useRealTimers()
+    await Promise.all(sent)
   }))
 
 it('a client that stops reading is disconnected after five heartbeats; others get the heartbeats', () =>
