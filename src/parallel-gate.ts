@@ -1,10 +1,12 @@
+import { sleep } from './timeout.ts'
+
 /** Ends a turn. Calling it again does nothing. */
 export type Leave = () => void
 
 export type ParallelGateOptions = {
   /** How many turns hold a place at a time, and how long one holds it: a longer turn waits for something else. */
   places: number
-  /** How many turns hold a place in the second after a request with priority. */
+  /** How many turns hold a place in the second after a request with priority; one of them may open a stream. */
   placesBesidePriority: number
   maxHoldMs: number
   /** How many turns run at a time, with a place or without. One key has at most half of the places and of the turns. */
@@ -13,9 +15,9 @@ export type ParallelGateOptions = {
   maxWaitMs: number
 }
 
-type Turn = { key: string; startedAt: number }
+type Turn = { key: string; opensStream: boolean; startedAt: number }
 /** A request that waits; a later one has a higher number. `leave` is set once it has a turn. */
-type Ticket = { number: number; leave?: Leave }
+type Ticket = { number: number; opensStream: boolean; leave?: Leave }
 
 /** How often a waiting request checks whether it is its turn: one millisecond per request ahead, within these bounds. */
 const MIN_POLL_MS = 10
@@ -47,17 +49,22 @@ export function createParallelGate({
   let lastNumber = 0
   let lastPriorityAt = Number.NEGATIVE_INFINITY
 
-  function hasRoom(key: string): boolean {
+  const hasPriority = () => Date.now() - lastPriorityAt < PRIORITY_MS
+
+  function hasRoom(key: string, opensStream: boolean): boolean {
     if (running.size >= maxParallel || (runningByKey.get(key) ?? 0) >= maxParallel / 2) return false
-    const places = Date.now() - lastPriorityAt < PRIORITY_MS ? placesBesidePriority : allPlaces
+    const places = hasPriority() ? placesBesidePriority : allPlaces
     if (holding.size >= places) return false
     let held = 0
-    for (const turn of holding) if (turn.key === key) held++
+    for (const turn of holding) {
+      if (turn.key === key) held++
+      if (opensStream && turn.opensStream && hasPriority()) return false
+    }
     return held < places / 2
   }
 
-  function start(key: string): Leave {
-    const turn = { key, startedAt: Date.now() }
+  function start(key: string, opensStream: boolean): Leave {
+    const turn = { key, opensStream, startedAt: Date.now() }
     running.add(turn)
     holding.add(turn)
     runningByKey.set(key, (runningByKey.get(key) ?? 0) + 1)
@@ -76,9 +83,9 @@ export function createParallelGate({
   function startNext() {
     for (const [key, tickets] of waiting) {
       const [ticket] = tickets
-      if (ticket === undefined || !hasRoom(key)) continue
+      if (ticket === undefined || !hasRoom(key, ticket.opensStream)) continue
       remove(key, ticket)
-      ticket.leave = start(key)
+      ticket.leave = start(key, ticket.opensStream)
       return
     }
   }
@@ -104,8 +111,8 @@ export function createParallelGate({
   }
 
   /** Polls, because a request that is woken by another one would continue in the context of that one. */
-  async function wait(key: string, mustEnter: boolean): Promise<Leave | undefined> {
-    const ticket: Ticket = { number: ++lastNumber }
+  async function wait(key: string, opensStream: boolean, mustEnter: boolean): Promise<Leave | undefined> {
+    const ticket: Ticket = { number: ++lastNumber, opensStream }
     const tickets = waiting.get(key) ?? new Set()
     waiting.set(key, tickets.add(ticket))
     const deadline = Date.now() + maxWaitMs
@@ -116,7 +123,7 @@ export function createParallelGate({
       startNext()
     }
     if (ticket.leave === undefined) remove(key, ticket)
-    return ticket.leave ?? (mustEnter ? start(key) : undefined)
+    return ticket.leave ?? (mustEnter ? start(key, opensStream) : undefined)
   }
 
   return {
@@ -124,14 +131,17 @@ export function createParallelGate({
     notePriority() {
       lastPriorityAt = Date.now()
     },
-    enter(key: string, { mustEnter = false } = {}): Leave | undefined | Promise<Leave | undefined> {
+    /** Tells whether there was a request with priority within the last second. */
+    hasPriority,
+    enter(
+      key: string,
+      { mustEnter = false, opensStream = false } = {},
+    ): Leave | undefined | Promise<Leave | undefined> {
       freePlaces(Date.now())
       const ahead = waiting.get(key)?.size ?? 0
-      if (ahead === 0 && hasRoom(key)) return start(key)
-      if (ahead < maxWaitingPerKey) return wait(key, mustEnter)
-      return mustEnter ? sleep(maxWaitMs).then(() => start(key)) : undefined
+      if (ahead === 0 && hasRoom(key, opensStream)) return start(key, opensStream)
+      if (ahead < maxWaitingPerKey) return wait(key, opensStream, mustEnter)
+      return mustEnter ? sleep(maxWaitMs).then(() => start(key, opensStream)) : undefined
     },
   }
 }
-
-const sleep = (milliseconds: number) => new Promise<void>(resolve => setTimeout(resolve, milliseconds))

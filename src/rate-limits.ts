@@ -2,6 +2,7 @@ import { clientAddressOf } from './client-address.ts'
 import type { RateLimitConfig, RateLimitName } from './config.ts'
 import { refuse } from './errors/refuse.ts'
 import { createParallelGate, type Leave } from './parallel-gate.ts'
+import { sleep } from './timeout.ts'
 
 /** The rate-limiting bindings of wrangler.toml, which count across the isolates of a location. */
 export const rateLimitBindings = {
@@ -35,18 +36,26 @@ export type ClientLimits = {
   arrivedAt: number
   /** Counts a request of the client's address. `inIsolate` skips the binding, which costs more than a refusal. */
   count(name: RateLimitName, options?: { inIsolate: boolean }): Promise<RateLimitCount | undefined>
-  /** Counts a call in an MCP session. */
-  countInSession(session: string): Promise<RateLimitCount | undefined>
+  /**
+   * Counts an MCP message of the client's address, then in its session, if it has one. Returns what was counted; if a limit
+   * is exceeded, it is the last.
+   */
+  countMessage(name: RateLimitName, session: string | undefined): Promise<RateLimitCount[]>
   /** Counts a message by its signer, whatever the client's address. Throws RATE_LIMITED. */
   countSigner(signer: string): Promise<void>
   /** Raises the limits of the client's address, after an account of a registered agent has signed a message from it. */
   raise(signer: string): void
   /**
-   * Waits for the request's turn. Addresses of verified signers never wait, and all others have fewer
-   * turns while these send requests. Throws RATE_LIMITED if the address has too many requests in progress, unless the request
-   * `getsOut` (reduces a position or stops an agent).
+   * Waits for the request's turn. Addresses of verified signers never wait, and while these send requests, all others have
+   * fewer turns, and those that open event streams (`opensStream`) one at a time. Throws RATE_LIMITED if the address has too
+   * many requests in progress, unless the request `getsOut` (reduces a position or stops an agent).
    */
-  enter(options?: { getsOut?: boolean }): Promise<void>
+  enter(options?: { getsOut?: boolean; opensStream?: boolean }): Promise<void>
+  /**
+   * Waits before the client is told that its request is refused, while addresses of verified signers send requests: whoever
+   * does not heed refusals gets fewer of them.
+   */
+  delayRefusal(): Promise<void>
   /** Ends the turn. A request that only waits for the chain ends its turn early. */
   leave(): void
 }
@@ -69,9 +78,14 @@ const MAX_HOLD_MS = 100
 const SLOW_REQUESTS_PER_PLACE = 32
 /** By how much the places are divided while addresses of verified signers send requests. */
 const SIGNERS_DIVISOR = 4
+/** For how long a refusal waits, and how many wait at a time: each holds an open connection. */
+const REFUSAL_DELAY_MS = 250
+const MAX_DELAYED_REFUSALS = 500
 /** Short, because it is part of the request's time limit. */
 const MAX_WAIT_SECONDS = 1
 
+/** One of the limits that a request counts against. Each of its shares allows one quota. */
+type Limit = { name: RateLimitName; key: string; shares: number }
 /** `level` is how much of the burst is used; it drains at the rate of the quota. */
 type Usage = { used: number; endsAt: number; level: number; drainedAt: number }
 
@@ -84,6 +98,7 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
   const usages = new Map<string, Usage>()
   /** The accounts whose signatures were verified, by address, with the time of verification. */
   const signers = new Map<string, Map<string, number>>()
+  let delayedRefusals = 0
   const gate = createParallelGate({
     places: maxParallel,
     placesBesidePriority: Math.ceil(maxParallel / SIGNERS_DIVISOR),
@@ -108,12 +123,8 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
     return Math.min(quota, Math.max(burst, MIN_BURST))
   }
 
-  async function count(
-    name: RateLimitName,
-    key: string,
-    shares: number,
-    { inIsolate } = { inIsolate: false },
-  ): Promise<RateLimitCount | undefined> {
+  /** Counts in this isolate, which costs little. */
+  function countHere({ name, key, shares }: Limit): RateLimitCount | undefined {
     if (quotas[name] === 0) return undefined
     const now = Date.now()
     const quota = quotas[name] * shares
@@ -136,13 +147,32 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
     // Counted before the binding responds, because requests arrive in parallel.
     usage.used++
     usage.level++
-    const remaining = quota - usage.used
-    if (!inIsolate && !(await isWithinBinding(name, key, shares))) return over(secondsLeft, quota, WINDOW_SECONDS)
-    return { name, quota, remaining, resetSeconds: secondsLeft }
+    return { name, quota, remaining: quota - usage.used, resetSeconds: secondsLeft }
+  }
+
+  /**
+   * Counts a request against limits until one is exceeded, first in this isolate and then, unless `inIsolate`, in the
+   * bindings: they cost more than a refusal.
+   */
+  async function count(limits: readonly Limit[], { inIsolate } = { inIsolate: false }): Promise<RateLimitCount[]> {
+    const passed: { limit: Limit; count: RateLimitCount }[] = []
+    const withLast = (exceeded: RateLimitCount) => [
+      ...passed.map(({ count }) => count).filter(({ name }) => name !== exceeded.name),
+      exceeded,
+    ]
+    for (const limit of limits) {
+      const count = countHere(limit)
+      if (count?.exceeded) return withLast(count)
+      if (count) passed.push({ limit, count })
+    }
+    for (const { limit, count } of inIsolate ? [] : passed)
+      if (!(await isWithinBinding(limit)))
+        return withLast({ ...count, remaining: 0, exceeded: { requests: count.quota, seconds: WINDOW_SECONDS } })
+    return passed.map(({ count }) => count)
   }
 
   /** A binding has the same limit for every key, so each further share uses another key. */
-  async function isWithinBinding(name: RateLimitName, key: string, shares: number): Promise<boolean> {
+  async function isWithinBinding({ name, key, shares }: Limit): Promise<boolean> {
     const binding = bindings[rateLimitBindings[name]]
     if (binding === undefined) return true
     for (let share = 0; share < shares; share++) {
@@ -177,21 +207,40 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
     ofClient(headers: Headers): ClientLimits | undefined {
       if (!headers.has('cf-connecting-ip')) return undefined
       const address = clientAddressOf(headers)
+      const limitOf = (name: RateLimitName): Limit => ({
+        name,
+        key: address,
+        shares: RAISED.includes(name) ? sharesOf(address) : 1,
+      })
       let leave: Leave | undefined
       return {
         arrivedAt: Date.now(),
-        count: (name, options) => count(name, address, RAISED.includes(name) ? sharesOf(address) : 1, options),
-        countInSession: session => count('mcpSession', session, 1),
+        async count(name, options) {
+          const [counted] = await count([limitOf(name)], options)
+          return counted
+        },
+        // The address first: it may send any number of session ids.
+        countMessage: (name, session) =>
+          count([
+            limitOf(name),
+            ...(session === undefined ? [] : [{ name: 'mcpSession', key: session, shares: 1 } as const]),
+          ]),
         async countSigner(signer) {
-          const counted = await count('signer', signer, 1)
+          const [counted] = await count([{ name: 'signer', key: signer, shares: 1 }])
           if (counted?.exceeded) throw rateLimited(counted)
         },
         raise: signer => raise(address, signer),
-        async enter({ getsOut = false } = {}) {
+        async enter({ getsOut = false, opensStream = false } = {}) {
           if (maxParallel === 0) return
           if (sharesOf(address) > 1) return gate.notePriority()
-          leave = await gate.enter(address, { mustEnter: getsOut })
+          leave = await gate.enter(address, { mustEnter: getsOut, opensStream })
           if (leave === undefined) throw tooManyInParallel(Math.ceil(maxParallel / 2))
+        },
+        async delayRefusal() {
+          if (delayedRefusals >= MAX_DELAYED_REFUSALS || !gate.hasPriority() || sharesOf(address) > 1) return
+          delayedRefusals++
+          await sleep(REFUSAL_DELAY_MS)
+          delayedRefusals--
         },
         leave: () => leave?.(),
       }

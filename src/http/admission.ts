@@ -63,10 +63,13 @@ export function withAdmission(serve: Serve, contextOf: () => Context): Serve {
     const isTooLarge = request.body !== null && declaresMoreThan(MAX_BODY_BYTES, request)
     const admission = { client, count: name && (await client.count(name, { inIsolate: isTooLarge })) }
     if (operation) markOperation(request, operation.id)
-    if (admission.count?.exceeded) return refuse(request, admission, rateLimited(admission.count))
-    if (isTooLarge) return refuse(request, admission, bodyTooLarge())
+    const refusal = admission.count?.exceeded ? rateLimited(admission.count) : isTooLarge ? bodyTooLarge() : undefined
+    if (refusal) {
+      await client.delayRefusal()
+      return refuse(request, admission, refusal)
+    }
     try {
-      await client.enter({ getsOut: name === undefined })
+      await client.enter({ getsOut: name === undefined, opensStream: operation?.kind === 'event-stream' })
     } catch (error) {
       if (error instanceof Refusal) return refuse(request, admission, error)
       throw error

@@ -33,6 +33,7 @@ export async function countMessages(
   const [first, ...rest] = messages
   const isOver = await countMessage(counts, client, session, first)
   const hasTurn = rest.length > 0 || limitOf(first) === 'mcpSessions'
+  if (isOver) await client.delayRefusal()
   if (isOver || !hasTurn) return { counts: [...counts.values()] }
   await client.enter({ getsOut: messages.some(message => limitOf(message) === undefined) })
   try {
@@ -53,22 +54,24 @@ async function countMessage(
 ): Promise<boolean> {
   const name = limitOf(message)
   if (name === undefined) return false
-  // The address first: it may send any number of session ids.
-  const counted = [await client.count(name)]
-  if (session !== undefined && !counted[0]?.exceeded) counted.push(await client.countInSession(session))
-  for (const count of counted) if (count) counts.set(count.name, count)
-  return counted.some(count => count?.exceeded)
+  const counted = await client.countMessage(name, session)
+  for (const count of counted) counts.set(count.name, count)
+  return counted.some(count => count.exceeded)
 }
 
 /** Counts a POST to /mcp whose body holds no message against the reads of its client. */
 export async function countUnreadable(limits: RateLimits | undefined, headers: Headers): Promise<RateLimitCount[]> {
-  const count = await limits?.ofClient(headers)?.count('reads', { inIsolate: true })
+  const client = limits?.ofClient(headers)
+  const count = await client?.count('reads', { inIsolate: true })
+  await client?.delayRefusal()
   return count ? [count] : []
 }
 
 /** Counts the opening of a session's stream against the limits of its client. */
 export async function countStream(limits: RateLimits | undefined, headers: Headers): Promise<RateLimitCount[]> {
-  const count = await limits?.ofClient(headers)?.count('streams')
+  const client = limits?.ofClient(headers)
+  const count = await client?.count('streams')
+  if (count?.exceeded) await client?.delayRefusal()
   return count ? [count] : []
 }
 

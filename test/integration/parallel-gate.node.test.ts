@@ -56,6 +56,27 @@ test('for a second after a request with priority, fewer turns hold a place', asy
   expect(log).toEqual(['a1', 'b1', 'c1'])
 })
 
+test('for a second after a request with priority, one stream opens at a time', async () => {
+  const gate = createParallelGate({ ...options, places: 4, placesBesidePriority: 2 })
+  const entered: string[] = []
+  const enter = async (key: string, opensStream: boolean) => {
+    const leave = await gate.enter(key, { opensStream })
+    entered.push(key)
+    return leave
+  }
+  gate.notePriority()
+  const first = await enter('a', true)
+  const others = [enter('b', true), enter('c', false)]
+  await vi.advanceTimersByTimeAsync(10)
+  expect(entered).toEqual(['a', 'c'])
+  first?.()
+  await vi.advanceTimersByTimeAsync(10)
+  expect(entered).toEqual(['a', 'c', 'b'])
+  await vi.advanceTimersByTimeAsync(1_000)
+  await Promise.all([...others, enter('d', true)])
+  expect(entered).toEqual(['a', 'c', 'b', 'd'])
+})
+
 test('a key with too many requests waiting is refused at once, and one that waits too long after its wait', async () => {
   const { log, visit } = visits(createParallelGate(options))
   for (const name of ['a1', 'a2', 'a3', 'a4']) void visit(name)

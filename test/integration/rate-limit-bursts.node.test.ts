@@ -106,6 +106,28 @@ test('while a verified signer sends requests, fewer requests of strangers run at
   expect(await running('192.0.2')).toBe(5)
 })
 
+test('a request that the isolate refuses is not counted by a binding', async () => {
+  const counted: string[] = []
+  const limit = async ({ key }: { key: string }) => {
+    counted.push(key)
+    return { success: true }
+  }
+  const bindings = { READ_RATE_LIMIT: { limit }, MCP_CALL_RATE_LIMIT: { limit } }
+  const limits = createRateLimits({ ...config, quotas: { ...config.quotas, mcpSession: 1 } }, bindings)
+  const first = await client(limits, '192.0.2.1').countMessage('reads', 'session')
+  expect(first.map(({ name, remaining }) => [name, remaining])).toEqual([
+    ['reads', 5_999],
+    ['mcpSession', 0],
+  ])
+  expect(counted).toEqual(['192.0.2.1', 'session'])
+  const second = await client(limits, '192.0.2.1').countMessage('reads', 'session')
+  expect(second.map(({ name, exceeded }) => [name, exceeded])).toEqual([
+    ['reads', undefined],
+    ['mcpSession', { requests: 1, seconds: 60 }],
+  ])
+  expect(counted).toHaveLength(2)
+})
+
 test('the time for which a request waits for its turn is part of the time of its response', async () => {
   const limits = await withStrangers('192.0.2.1')
   const arrivedAt = Date.now()

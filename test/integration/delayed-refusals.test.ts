@@ -1,0 +1,70 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { DEFAULT_RATE_LIMITS } from '../../src/config.ts'
+import type { Context } from '../../src/context.ts'
+import { withAdmission } from '../../src/http/admission.ts'
+import { countMessages } from '../../src/mcp/count-against-rate-limits.ts'
+import { createRateLimits } from '../../src/rate-limits.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+test('while a verified signer sends requests, strangers wait for their refusals, a bounded number at a time', async () => {
+  const limits = createRateLimits({
+    quotas: { ...DEFAULT_RATE_LIMITS, registrations: 1 },
+    burstSeconds: 5,
+    maxParallel: 8,
+  })
+  const clientAt = (address: string) => limits.ofClient(new Headers({ 'cf-connecting-ip': address }))
+  const fetch = withAdmission(
+    ({ method }) => new Response(null, { status: method === 'POST' ? 429 : 200 }),
+    () => ({ rateLimits: limits }) as Context,
+  )
+  /** Posts two registrations, of which the second is refused. Returns when each response came. */
+  const register = async (address: string) => {
+    const sentAt = Date.now()
+    const post = async () => {
+      const headers = { 'cf-connecting-ip': address }
+      await fetch(new Request('http://localhost/agents/register', { method: 'POST', headers }))
+      return Date.now() - sentAt
+    }
+    const responded = Promise.all([post(), post()])
+    await vi.advanceTimersByTimeAsync(300)
+    return responded
+  }
+  expect(await register('192.0.2.1')).toEqual([0, 0])
+
+  clientAt('198.51.100.1')?.raise('0x1')
+  await clientAt('198.51.100.1')?.enter()
+  expect(await register('192.0.2.2')).toEqual([0, 250])
+  expect(await register('198.51.100.1')).toEqual([0, 0])
+
+  const crowd = Array.from({ length: 500 }, () => clientAt('192.0.2.3')?.delayRefusal())
+  expect(await register('192.0.2.4')).toEqual([0, 0])
+  await Promise.all(crowd)
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(await register('192.0.2.5')).toEqual([0, 0])
+})
+
+test('a message that an MCP client sends too often is refused with the same delay', async () => {
+  const limits = createRateLimits({
+    quotas: { ...DEFAULT_RATE_LIMITS, mcpSessions: 1 },
+    burstSeconds: 5,
+    maxParallel: 8,
+  })
+  const headers = new Headers({ 'cf-connecting-ip': '192.0.2.1' })
+  const initialize = () => countMessages(limits, headers, [{ jsonrpc: '2.0', id: 1, method: 'initialize' }])
+  const { leave } = await initialize()
+  leave?.()
+  const signer = limits.ofClient(new Headers({ 'cf-connecting-ip': '198.51.100.1' }))
+  signer?.raise('0x1')
+  await signer?.enter()
+  let isRefused = false
+  const refused = initialize().then(({ counts }) => {
+    isRefused = counts.some(({ exceeded }) => exceeded)
+  })
+  await vi.advanceTimersByTimeAsync(249)
+  expect(isRefused).toBe(false)
+  await vi.advanceTimersByTimeAsync(1)
+  await refused
+  expect(isRefused).toBe(true)
+})
