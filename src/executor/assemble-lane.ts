@@ -61,11 +61,13 @@ export function assembleLane({
       journal.setNextNonce(nextNonce) // persisted, so that a restart does not count them again
     },
   })
+  const lastGenesis = () => journal.get('genesis') as Hex | undefined
   const heads = createHeadCache({
     rpc,
     address,
     chain,
-    knownGenesis: () => (journal.isEmpty() ? undefined : (journal.get('genesis') as Hex | undefined)),
+    knownGenesis: () => (journal.isEmpty() ? undefined : lastGenesis()),
+    lastGenesis,
     nextNonce: () => attemptSigner.nextNonce(),
     onImplausibleNonce: alerts.recordImplausibleNonce,
     onHead(head) {

@@ -24,6 +24,9 @@ export type HeadCache = ReturnType<typeof createHeadCache>
 /** The most nonces that an account can plausibly use between two heads, even if others have its key. */
 const MAX_NONCE_JUMP = 1_000
 
+/** How often a head is read again until two in a row agree on what the lane does not know yet. */
+const MAX_PLAUSIBLE_READS = 3
+
 /** Another chain replaces the known one only after this many reads in a row have shown it on every node. */
 const CONFIRMING_READS = 3
 const CONFIRMING_PAUSE_MS = 750
@@ -38,6 +41,7 @@ export function createHeadCache({
   address,
   chain,
   knownGenesis,
+  lastGenesis,
   nextNonce,
   onImplausibleNonce,
   onHead,
@@ -47,6 +51,8 @@ export function createHeadCache({
   chain: { id: number; mayRestart: boolean }
   /** Returns the hash of the known chain's block 0; undefined while the lane does not depend on a chain. */
   knownGenesis: () => Hex | undefined
+  /** Returns the hash of block 0 of the last head, also from before a restart; undefined before the first head. */
+  lastGenesis: () => Hex | undefined
   /** Returns the account's next nonce as the lane knows it; 0 if it knows none. */
   nextNonce: () => number
   /** Called with an implausibly high nonce. The node that returned it counts as failed. */
@@ -65,15 +71,22 @@ export function createHeadCache({
     return fresh
   }
 
-  /** Reads a head. A lane that knows no nonce yet accepts a high one only from two reads in a row. */
+  /**
+   * Reads a head. A lane that knows no nonce yet accepts a high one only from two reads in a row, and one that depends on no
+   * chain yet accepts a genesis block that it has not seen only from two reads in a row: with a wrong one, it would take every
+   * later head for that of another chain.
+   */
   async function readPlausible(): Promise<ChainHead> {
-    let nonce = 0
-    for (let reads = 0; reads <= CONFIRMING_READS; reads++) {
+    let previous: ChainHead | undefined
+    for (let reads = 0; reads <= MAX_PLAUSIBLE_READS; reads++) {
+      const dependsOnChain = knownGenesis() !== undefined
       const read = await readConfirmed()
-      if (nextNonce() > 0 || Math.abs(read.nonce - nonce) <= MAX_NONCE_JUMP) return read
-      nonce = read.nonce
+      const isNonceKnown = nextNonce() > 0 || Math.abs(read.nonce - (previous?.nonce ?? 0)) <= MAX_NONCE_JUMP
+      const isGenesisKnown = dependsOnChain || [lastGenesis(), previous?.genesis].includes(read.genesis)
+      if (isNonceKnown && isGenesisKnown) return read
+      previous = read
     }
-    throw unreachable('the nodes show another nonce with each read')
+    throw unreachable('the nodes show another nonce or genesis block with each read')
   }
 
   async function readConfirmed(): Promise<ChainHead> {

@@ -195,6 +195,28 @@ describe('a chain', () => {
     expect(await executionsOf(request)).toBe(1n)
   })
 
+  test.each([1, 2])(
+    'that cannot restart and whose genesis block is shown wrong in head %i does not stop a new lane',
+    async wrong => {
+      const { executor, account, stub } = newLane()
+      const forbidRestarts = () =>
+        runInDurableObject(stub, lane => Object.assign(lane, { env: { ...env, CHAIN_MAY_RESTART: 'false' } }))
+      await forbidRestarts()
+      const lie = await withAnotherGenesis()
+      let heads = 0
+      node.fault = (sent, forward) => {
+        if (sent.method.includes('eth_getBalance')) heads++
+        return heads === wrong ? lie(sent, forward) : forward()
+      }
+      await relayUntilMined(executor, newRequest())
+      await evictDurableObject(stub) // so that the lane reads a head again
+      await forbidRestarts()
+      await relayUntilMined(executor, newRequest())
+      expect(heads).toBeGreaterThan(wrong)
+      expect(await nonceOf(account.address)).toBe(2)
+    },
+  )
+
   test('that cannot restart pauses the lane when every node shows another genesis block', async () => {
     const { executor, account, stub } = newLane()
     const request = newRequest()
