@@ -1,4 +1,5 @@
 import { waitUntil } from 'cloudflare:workers'
+import { sleep } from './timeout.ts'
 
 const MAX_READS_TOGETHER = 64
 /** How long a request waits for the read in progress. */
@@ -59,7 +60,7 @@ export function createSharedReads<Query, Result>(
     for (;;) {
       // A request must not await another request's promise: it would continue in that request's context and end with
       // it.
-      await new Promise(resolve => setTimeout(resolve, CHECK_MS))
+      await sleep(CHECK_MS)
       const { state } = own
       const waitedMs = Date.now() - own.queuedAt
       if (typeof state === 'object') return state.result

@@ -3,6 +3,7 @@ import { logEvent } from '../log.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { balanceRequest, blockRequest, chainIdRequest, transactionCountRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
+import { sleep } from '../timeout.ts'
 
 /** The head block and the account at that block, from one request. `readAt` is in milliseconds. */
 export type ChainHead = {
@@ -72,9 +73,8 @@ export function createHeadCache({
   }
 
   /**
-   * Reads a head. A lane that knows no nonce yet accepts a high one only from two reads in a row, and one that depends on no
-   * chain yet accepts a genesis block that it has not seen only from two reads in a row: with a wrong one, it would take every
-   * later head for that of another chain.
+   * Reads a head. Two reads in a row must agree on a high nonce while the lane knows none, and on a new genesis block while
+   * the lane depends on no chain: after it has adopted a wrong one, every correct head would look like another chain's.
    */
   async function readPlausible(): Promise<ChainHead> {
     let previous: ChainHead | undefined
@@ -106,7 +106,7 @@ export function createHeadCache({
       const mayBeConfirmed = chain.mayRestart && (other === undefined || other === result.genesis)
       if (!mayBeConfirmed) throw unreachable('every node shows another genesis block')
       other = result.genesis
-      await new Promise(resolve => setTimeout(resolve, CONFIRMING_PAUSE_MS))
+      await sleep(CONFIRMING_PAUSE_MS)
     }
   }
 

@@ -1,3 +1,4 @@
+import { sleep } from '../timeout.ts'
 import { abortAfter, isTimeout } from './abort-after.ts'
 import { createEndpoint, type Endpoint, type RpcResponse } from './endpoint-client.ts'
 import { hedge } from './hedge.ts'
@@ -124,7 +125,7 @@ export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIM
           return undefined
         })
         if (response || !isTransient || round === READ_ROUNDS) return response
-        await new Promise(resolve => setTimeout(resolve, ROUND_PAUSE_MS))
+        await sleep(ROUND_PAUSE_MS)
       }
     })
     if (response) return response.result
