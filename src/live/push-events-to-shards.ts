@@ -10,7 +10,7 @@ const PUSH_TIMEOUT_MS = 10_000
 /** The most events per push. A shard that lacks more reads them from the log. */
 const MAX_PENDING = 1_000
 
-/** For how long a shard with many streams gets no further push: to write to them takes about as long. */
+/** The pause after a push, in which further events gather, so that each stream gets them in one write. */
 const PAUSE_MS_PER_STREAM = 1
 const MAX_PAUSE_MS = 250
 

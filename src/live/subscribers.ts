@@ -88,7 +88,8 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
 
   /** Sends events to the streams of one filter in one write each, which costs as much as the write of one event. */
   function sendNew(events: readonly LoggedEvent[], streams: Iterable<Subscriber>) {
-    let forAll: Uint8Array | undefined
+    /** What streams get that lack the same number of events. */
+    const writes = new Map<number, Uint8Array>()
     for (const subscriber of streams) {
       const { filter, sentThrough } = subscriber
       const unsent = events.filter(({ seq }) => seq > sentThrough)
@@ -98,10 +99,9 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
         subscriber.isBehind = true
         continue
       }
-      const isAll = unsent.length === events.length
-      const frame = (isAll && forAll) || concat(unsent.map(event => frames.of(event, filter)))
-      if (isAll) forAll = frame
-      enqueue(subscriber, frame)
+      const write = writes.get(unsent.length) ?? concat(unsent.map(event => frames.of(event, filter)))
+      writes.set(unsent.length, write)
+      enqueue(subscriber, write)
       subscriber.sentThrough = last.seq
     }
   }
