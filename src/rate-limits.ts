@@ -52,8 +52,8 @@ export type ClientLimits = {
    */
   enter(options?: { getsOut?: boolean; opensStream?: boolean }): Promise<void>
   /**
-   * Waits before the client is told that its request is refused, while addresses of verified signers send requests: whoever
-   * does not heed refusals gets fewer of them.
+   * Delays a refusal while addresses of verified signers send requests, so that a client which ignores refusals causes fewer
+   * of them.
    */
   delayRefusal(): Promise<void>
   /** Ends the turn. A request that only waits for the chain ends its turn early. */
@@ -155,20 +155,20 @@ export function createRateLimits({ quotas, burstSeconds, maxParallel }: RateLimi
    * bindings: they cost more than a refusal.
    */
   async function count(limits: readonly Limit[], { inIsolate } = { inIsolate: false }): Promise<RateLimitCount[]> {
-    const passed: { limit: Limit; count: RateLimitCount }[] = []
-    const withLast = (exceeded: RateLimitCount) => [
-      ...passed.map(({ count }) => count).filter(({ name }) => name !== exceeded.name),
-      exceeded,
-    ]
+    const counted: { limit: Limit; count: RateLimitCount }[] = []
     for (const limit of limits) {
       const count = countHere(limit)
-      if (count?.exceeded) return withLast(count)
-      if (count) passed.push({ limit, count })
+      if (count) counted.push({ limit, count })
+      if (count?.exceeded) break
     }
-    for (const { limit, count } of inIsolate ? [] : passed)
-      if (!(await isWithinBinding(limit)))
-        return withLast({ ...count, remaining: 0, exceeded: { requests: count.quota, seconds: WINDOW_SECONDS } })
-    return passed.map(({ count }) => count)
+    const counts = counted.map(({ count }) => count)
+    if (inIsolate || counts.at(-1)?.exceeded) return counts
+    for (const [index, { limit, count }] of counted.entries())
+      if (!(await isWithinBinding(limit))) {
+        const exceeded = { requests: count.quota, seconds: WINDOW_SECONDS }
+        return [...counts.slice(0, index), { ...count, remaining: 0, exceeded }]
+      }
+    return counts
   }
 
   /** A binding has the same limit for every key, so each further share uses another key. */

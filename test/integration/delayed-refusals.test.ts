@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { DEFAULT_RATE_LIMITS } from '../../src/config.ts'
 import type { Context } from '../../src/context.ts'
-import { withAdmission } from '../../src/http/admission.ts'
+import { admissionOf, withAdmission } from '../../src/http/admission.ts'
 import { countMessages } from '../../src/mcp/count-against-rate-limits.ts'
 import { createRateLimits } from '../../src/rate-limits.ts'
 
@@ -16,20 +16,22 @@ test('while a verified signer sends requests, strangers wait for their refusals,
   })
   const clientAt = (address: string) => limits.ofClient(new Headers({ 'cf-connecting-ip': address }))
   const fetch = withAdmission(
-    ({ method }) => new Response(null, { status: method === 'POST' ? 429 : 200 }),
+    request => new Response(null, { status: admissionOf(request)?.refusal?.status ?? 200 }),
     () => ({ rateLimits: limits }) as Context,
   )
-  /** Posts two registrations, of which the second is refused. Returns when each response came. */
+  /** Posts two registrations, of which the second is refused. Returns after how many milliseconds each response came. */
   const register = async (address: string) => {
     const sentAt = Date.now()
     const post = async () => {
       const headers = { 'cf-connecting-ip': address }
-      await fetch(new Request('http://localhost/agents/register', { method: 'POST', headers }))
-      return Date.now() - sentAt
+      const { status } = await fetch(new Request('http://localhost/agents/register', { method: 'POST', headers }))
+      return { status, ms: Date.now() - sentAt }
     }
     const responded = Promise.all([post(), post()])
     await vi.advanceTimersByTimeAsync(300)
-    return responded
+    const responses = await responded
+    expect(responses.map(({ status }) => status)).toEqual([200, 429])
+    return responses.map(({ ms }) => ms)
   }
   expect(await register('192.0.2.1')).toEqual([0, 0])
 
