@@ -24,6 +24,10 @@ export const maxParallel = { fast: 6, full: 3 }
 
 /** Files that only `npm run test:full` runs. */
 export const slowFiles = [
+  'scripts/deploy-worker.test.ts',
+  'test/cli/keys.node.test.ts',
+  'test/cli/mcp.node.test.ts',
+  'test/cli/operator.node.test.ts',
   'test/cli/packed.node.test.ts',
   'test/cli/trading.node.test.ts',
   'test/client/for-agents.test.ts',
@@ -33,6 +37,7 @@ export const slowFiles = [
   'test/conformance/mcp-suite.node.test.ts',
   'test/conformance/openapi.node.test.ts',
   'test/e2e/demo-protocol-only.node.test.ts',
+  'test/e2e/desks.node.test.ts',
   'test/integration/event-streams-load.node.test.ts',
   'test/e2e/operators-afternoon.node.test.ts',
   'test/e2e/serve.node.test.ts',
@@ -52,7 +57,9 @@ export const slowFiles = [
   'test/e2e/pages-accessibility.node.test.ts',
   'test/faults/kill.node.test.ts',
   'test/integration/bad-nodes.node.test.ts',
+  'test/integration/history-property.test.ts',
   'test/integration/leaderboard-property.test.ts',
+  'test/integration/protocol-only.test.ts',
   'test/integration/weekly-feedback.test.ts',
 ]
 
