@@ -116,7 +116,7 @@ export default {
     wakeOnce()
     const response = new URL(request.url).pathname === '/mcp' ? serveMcp(request) : serveHttp(request)
     // A request whose client disconnects must end its turn too. Without this, the runtime would stop it at any point.
-    runInBackground(response)
+    if (response instanceof Promise) runInBackground(response)
     return response
   },
   scheduled: async () => {

@@ -15,14 +15,18 @@ export function markOperation(request: Request, id: string): void {
 export const operationIdOf = (request: Request): string => operationIds.get(request) ?? 'none'
 
 /** Wraps the HTTP surface: counts each request and records how long its response took. */
-export function withRequestMetrics(serve: Serve): (request: Request) => Promise<Response> {
-  return async request => {
+export function withRequestMetrics(serve: Serve): Serve {
+  return request => {
     const startedAt = performance.now()
-    const response = await serve(request)
-    const operation = operationIdOf(request)
-    observe('ats_request_duration_seconds', { operation, surface: 'http' }, (performance.now() - startedAt) / 1_000)
-    annotateSpan({ operation, requestId: response.headers.get('X-Request-Id') ?? undefined })
-    count('ats_requests', { operation, surface: 'http', status: `${Math.floor(response.status / 100)}xx` })
-    return response
+    function record(response: Response): Response {
+      const operation = operationIdOf(request)
+      observe('ats_request_duration_seconds', { operation, surface: 'http' }, (performance.now() - startedAt) / 1_000)
+      annotateSpan({ operation, requestId: response.headers.get('X-Request-Id') ?? undefined })
+      count('ats_requests', { operation, surface: 'http', status: `${Math.floor(response.status / 100)}xx` })
+      return response
+    }
+    const response = serve(request)
+    // A cached response is there at once.
+    return response instanceof Promise ? response.then(record) : record(response)
   }
 }

@@ -75,11 +75,14 @@ export function createEndpoint(url: string, node: string): Endpoint {
       body: JSON.stringify(body),
       signal,
     })
-    if (Number(response.headers.get('content-length')) > MAX_RESPONSE_BYTES) {
+    const length = response.headers.get('content-length')
+    if (Number(length) > MAX_RESPONSE_BYTES) {
       await response.body?.cancel()
       throw tooLarge()
     }
-    return JSON.parse(await readText(response, signal))
+    // The runtime reads no more than the declared length, but that of a compressed body says little about its text.
+    const isLengthKnown = length !== null && !response.headers.has('content-encoding')
+    return JSON.parse(await (isLengthKnown ? response.text() : readText(response, signal)))
   }
 
   async function send<Result>(request: RpcRequest<Result>, signal: AbortSignal): Promise<RpcResponse<Result>> {
