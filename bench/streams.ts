@@ -11,7 +11,8 @@ import { openStreamClients } from './stream-clients.ts'
 import { startWorkerd } from './workerd.ts'
 
 // `npm run bench:streams`: measures how long an event takes to reach many streams, and how much of workerd's memory a
-// stream uses. `-- --streams 2000` opens fewer, `-- --print` leaves bench/results.md as it is.
+// stream uses. `-- --streams 2000` opens fewer, `-- --print` leaves bench/results.md as it is. Opens at most as many as
+// the machine's limit of open files allows.
 
 const { values } = parseArgs({
   options: {
@@ -20,7 +21,13 @@ const { values } = parseArgs({
     print: { type: 'boolean', default: false },
   },
 })
-const [streams, objects] = [Number(values.streams), Number(values.objects)]
+/** workerd uses two file descriptors for each connection. */
+const FILES_PER_STREAM = 2
+/** What workerd opens besides: databases, connections to the node, requests. */
+const OTHER_FILES = 400
+const maxStreams = Math.floor((maxOpenFiles() - OTHER_FILES) / FILES_PER_STREAM)
+const streams = Math.min(Number(values.streams), maxStreams)
+const objects = Number(values.objects)
 const INTENTS = 7
 /** Streams that open before the first measurement, so that it does not include one-time allocations. */
 const WARM_UP = 200
@@ -30,6 +37,8 @@ const say = (text: string) => console.log(`${new Date().toISOString().slice(11, 
 
 const machine = describeMachine()
 say(machine)
+if (streams < Number(values.streams))
+  say(`This machine allows ${maxOpenFiles()} open files per process, which suffices for ${streams} streams.`)
 const storage = mkdtempSync(join(tmpdir(), 'agent-trading-service-streams-'))
 const devnet = await startDevnet({ mineEveryMs: 250 })
 const vars = {
@@ -153,6 +162,11 @@ async function untilEvents(is: (events: { streams: number; blockNumber: string |
     if (events && is(events)) return
     await new Promise(resolve => setTimeout(resolve, 500))
   }
+}
+
+function maxOpenFiles(): number {
+  const [, limit] = /Max open files\s+(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+  return limit === undefined ? Number.POSITIVE_INFINITY : Number(limit)
 }
 
 function residentBytes(): number {
