@@ -56,14 +56,17 @@ export class EventStreamShardObject extends DurableObject<Env> {
     }
   }
 
-  /** Sends new events of the log. Returns how many streams are open or opening; without any, the log may forget the shard. */
-  push({ after, events }: LogBatch): number {
+  /**
+   * Sends new events of the log to all streams. Returns how many are open or opening; without any, the log may forget the
+   * shard.
+   */
+  async push({ after, events }: LogBatch): Promise<number> {
     const last = events.at(-1)
     if (this.#subscribers.size() === 0) this.#window.stop()
     else if (last) {
       const newest = this.#window.newest()
       if (newest === undefined) this.#window.startAt({ seq: after, id: last.id })
-      if (newest === undefined || after <= newest.seq) this.#append(events, last)
+      if (newest === undefined || after <= newest.seq) await this.#append(events, last)
       else this.#reach(last)
     }
     return this.#subscribers.size()
@@ -74,8 +77,8 @@ export class EventStreamShardObject extends DurableObject<Env> {
     return this.#subscribers.size()
   }
 
-  #append(events: readonly LoggedEvent[], { seq, id }: LogCursor) {
-    this.#subscribers.publish(this.#window.append(events, { seq, id }))
+  #append(events: readonly LoggedEvent[], { seq, id }: LogCursor): Promise<void> {
+    return this.#subscribers.publish(this.#window.append(events, { seq, id }))
   }
 
   /** Reads the log up to a row that it is known to have, if no push brought it. Failures are logged. */
@@ -97,7 +100,7 @@ export class EventStreamShardObject extends DurableObject<Env> {
         const from = this.#window.newest()?.seq ?? 0
         const { events, through } = await this.#log().readEvents({}, from, EVENTS_PER_READ)
         if (through.seq <= from) return // the log was deleted
-        if (this.#window.newest()) this.#append(events, through)
+        if (this.#window.newest()) await this.#append(events, through)
       }
     } finally {
       this.#isCatchingUp = false
@@ -111,8 +114,8 @@ export class EventStreamShardObject extends DurableObject<Env> {
       this.#window.stop()
       return
     }
-    this.#subscribers.sendHeartbeat()
     try {
+      await this.#subscribers.sendHeartbeat()
       const known = this.#window.newest()
       const newest = await this.#log().beat(this.#name())
       this.#startOverIfRestored(known, newest)

@@ -1,4 +1,5 @@
 import { concat } from 'viem'
+import { sleep } from '../timeout.ts'
 import { type EventFilter, type LoggedEvent, type ParsedReorg, parseReorg } from './event.ts'
 import type { LogWindow } from './newest-events.ts'
 import type { ReadMissedEvents } from './read-missed-events.ts'
@@ -10,6 +11,11 @@ const MAX_BUFFERED_BYTES = 32 * 1024
 const MAX_WRITE = 16 * 1024
 /** About as many as a buffer holds. */
 const EVENTS_PER_READ = 25
+/**
+ * How many streams are written to before the runtime gets to send. Its HTTP server sends to about a hundred connections
+ * at a time and polls all others that have something to send each time, so a write to thousands would cost the square.
+ */
+const STREAMS_PER_TURN = 4
 /** A client that reads nothing for more heartbeats than this is disconnected. */
 const MAX_STALLED_HEARTBEATS = 4
 const CLIENT_RETRY_MS = 1_000
@@ -33,7 +39,8 @@ type Subscriber = {
 
 /**
  * Holds the open streams of one object. An event is encoded once for all of them, a reorg once per filter; a stream that
- * keeps up costs one reference to it. `readMissed` reads events that are older than the window.
+ * keeps up costs one reference to it. Streams are written to a few at a time, in rounds that do not overlap, so that each
+ * gets its events in order. `readMissed` reads events that are older than the window.
  */
 export function createSubscribers({ window, readMissed }: { window: LogWindow; readMissed: ReadMissedEvents }) {
   const subscribers = new Set<Subscriber>()
@@ -41,6 +48,11 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
   const countByClient = new Map<string, number>()
   const frames = createFrames()
   let seats = 0
+  /** The events of the next round. */
+  let unpublished: LoggedEvent[] = []
+  let lastRound = Promise.resolve()
+  let heartbeat: Promise<void> | undefined
+  const afterWrite = createPacer()
 
   function add(subscriber: Subscriber) {
     subscribers.add(subscriber)
@@ -86,8 +98,14 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
     }
   }
 
+  /** Starts a round once all earlier ones have ended. */
+  function inOrder(round: () => Promise<void>): Promise<void> {
+    lastRound = lastRound.then(round, round)
+    return lastRound
+  }
+
   /** Sends events to the streams of one filter in one write each, which costs as much as the write of one event. */
-  function sendNew(events: readonly LoggedEvent[], streams: Iterable<Subscriber>) {
+  async function sendNew(events: readonly LoggedEvent[], streams: Iterable<Subscriber>) {
     /** What streams get that lack the same number of events. */
     const writes = new Map<number, Uint8Array>()
     for (const subscriber of streams) {
@@ -103,6 +121,39 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
       writes.set(unsent.length, write)
       enqueue(subscriber, write)
       subscriber.sentThrough = last.seq
+      await afterWrite()
+    }
+  }
+
+  async function publishRound() {
+    const selected = new Map<string, LoggedEvent[]>()
+    for (const event of unpublished)
+      for (const key of keysOf(event, byFilter)) {
+        const earlier = selected.get(key)
+        if (earlier) earlier.push(event)
+        else selected.set(key, [event])
+      }
+    unpublished = []
+    // Streams that open during the round are not part of it: they start with its events, or read them as missed.
+    const writes = [...selected].map(([key, events]) => ({ events, streams: byFilter.get(key) ?? [] }))
+    for (const { events, streams } of writes) for (const group of writesOf(events)) await sendNew(group, streams)
+  }
+
+  async function heartbeatRound() {
+    await publishRound() // the newest id would move clients past events that they have not got
+    const newest = window.newest()
+    const frame = encodeHeartbeat(newest?.id ?? '')
+    for (const subscriber of [...subscribers]) {
+      if (!subscribers.has(subscriber)) continue
+      if (!isFull(subscriber) && !subscriber.isBehind) {
+        subscriber.stalledHeartbeats = 0
+        // An older id would make the client resume before its last event.
+        if (subscriber.sentThrough > (newest?.seq ?? 0)) continue
+        enqueue(subscriber, frame)
+        await afterWrite()
+      } else if (++subscriber.stalledHeartbeats > MAX_STALLED_HEARTBEATS) {
+        disconnect(subscriber, new Error('The client has not read its events for too long.'))
+      }
     }
   }
 
@@ -134,7 +185,9 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
       }
     },
 
+    /** Also forgets the events that were not sent yet. */
     disconnectAll(error: Error) {
+      unpublished = []
       for (const subscriber of subscribers) disconnect(subscriber, error)
     },
 
@@ -161,30 +214,26 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
     },
 
     /** Sends new events of the log to the streams that select them. A full stream reads them from the log later. */
-    publish(events: readonly LoggedEvent[]) {
-      const selected = new Map<string, LoggedEvent[]>()
-      for (const event of events)
-        for (const key of keysOf(event, byFilter)) {
-          const earlier = selected.get(key)
-          if (earlier) earlier.push(event)
-          else selected.set(key, [event])
-        }
-      for (const [key, all] of selected) for (const group of writesOf(all)) sendNew(group, byFilter.get(key) ?? [])
+    publish(events: readonly LoggedEvent[]): Promise<void> {
+      unpublished.push(...events)
+      return inOrder(publishRound)
     },
 
     /** Sends a heartbeat to every stream that keeps up, and disconnects the clients that stopped reading. */
-    sendHeartbeat() {
-      const frame = encodeHeartbeat(window.newest()?.id ?? '')
-      for (const subscriber of subscribers) {
-        if (!isFull(subscriber) && !subscriber.isBehind) {
-          subscriber.stalledHeartbeats = 0
-          if (subscriber.sentThrough > newestSeq()) continue // the id would make the client resume before its last event
-          enqueue(subscriber, frame)
-        } else if (++subscriber.stalledHeartbeats > MAX_STALLED_HEARTBEATS) {
-          disconnect(subscriber, new Error('The client has not read its events for too long.'))
-        }
-      }
+    sendHeartbeat(): Promise<void> {
+      heartbeat ??= inOrder(heartbeatRound).finally(() => {
+        heartbeat = undefined
+      })
+      return heartbeat
     },
+  }
+}
+
+/** Returns a function that is called after each write, and pauses after every few. */
+function createPacer() {
+  let writes = 0
+  return async () => {
+    if (++writes % STREAMS_PER_TURN === 0) await sleep(0)
   }
 }
 

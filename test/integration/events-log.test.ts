@@ -97,7 +97,7 @@ it('a client may resume from a position between two events, back to the start of
   }))
 
 it('a reorg lists the newest 10,000 withdrawn events, once, and a page only those of its filter', () =>
-  withLog(log => {
+  withLog(async log => {
     const many = Array.from({ length: 10_001 }, (_, logIndex) => trade(101, logIndex, logIndex > 9_999 ? 7 : 8))
     log.appendFromChain([...many, { ...trade(102, 0, 9), vault: GENESIS }], { block: 102, hash: HASH })
     const after = log.newest().seq
@@ -122,7 +122,7 @@ it('a reorg lists the newest 10,000 withdrawn events, once, and a page only thos
       if (typeof seat !== 'string') subscribers.open({ filter, seat }, after, '')
     }
     parse.mockClear()
-    subscribers.publish(window.append([reorg], reorg))
+    await subscribers.publish(window.append([reorg], reorg))
     expect(parsed()).toBe(1)
     parse.mockRestore()
     const next = log.withdraw({ id: 2, ancestor: 100, lost: 102 })
@@ -190,9 +190,7 @@ function openStreams(log: EventLog) {
       if (typeof seat === 'string') throw new Error(seat)
       return subscribers.open({ filter, seat }, after.seq, after.id)
     },
-    publish(events: readonly LoggedEvent[]) {
-      subscribers.publish(window.append(events, log.newest()))
-    },
+    publish: (events: readonly LoggedEvent[]) => subscribers.publish(window.append(events, log.newest())),
   }
 }
 
@@ -210,7 +208,7 @@ it('a slow client is served from the log, and gets every event once and in order
       }))
       const logged = log.appendFromChain(events, { block, hash: HASH })
       expected.push(logged[0]?.id ?? '')
-      publish(logged)
+      await publish(logged)
     }
     await slow.until(() => slow.events.length === expected.length)
     expect(slow.events.map(({ id }) => id)).toEqual(expected)
@@ -232,6 +230,55 @@ it('events that are pushed together reach each stream in one write, without thos
     await read() // how each stream opens
     publish([...first, ...log.appendFromChain([trade(102, 0)], { block: 102, hash: HASH })])
     expect((await read()).map(idsOf)).toEqual([['101-0', '101-1', '102-0'], ['101-0', '102-0'], ['102-0']])
+  }))
+
+it('events and heartbeats that follow while an event is being sent reach every stream in order', () =>
+  withLog(async log => {
+    const { open, publish, subscribers } = openStreams(log)
+    const start = log.newest()
+    const streams = Array.from({ length: 20 }, () => listen(new Response(open({}))))
+    const sent = [
+      publish(log.appendFromChain([trade(101, 0)], { block: 101, hash: HASH })),
+      subscribers.sendHeartbeat(),
+    ]
+    sent.push(publish(log.appendFromChain([trade(102, 0)], { block: 102, hash: HASH })))
+    const late = [listen(new Response(open({}, start))), listen(new Response(open({})))]
+    await Promise.all(sent)
+    sent.push(publish(log.appendFromChain([trade(103, 0)], { block: 103, hash: HASH })))
+    await Promise.all([...streams, ...late].map(stream => stream.until(() => stream.events.at(-1)?.id === '103-0')))
+    const ids = [...streams, ...late].map(({ events }) => events.map(({ id }) => id).join())
+    expect(ids).toEqual([...streams.map(() => '101-0,102-0,103-0'), '101-0,102-0,103-0', '103-0'])
+  }))
+
+it('a heartbeat moves no stream past an event that it has not got', () =>
+  withLog(async log => {
+    const { open, publish, subscribers } = openStreams(log)
+    const readers = Array.from({ length: 20 }, () => open({ agentId: 7 }).getReader())
+    const read = () => Promise.all(readers.map(async reader => new TextDecoder().decode((await reader.read()).value)))
+    await read() // how each stream opens
+    const heartbeat = subscribers.sendHeartbeat()
+    const published = publish(log.appendFromChain([trade(101, 0)], { block: 101, hash: HASH }))
+    for (const text of await read()) expect(text).toMatch(/^id: 101-0\nevent: trade/)
+    for (const text of await read()) expect(text).toBe('id: 101-0\n: heartbeat\n\n')
+    await Promise.all([heartbeat, published])
+  }))
+
+it('streams of a restored log get no event of the lost one', () =>
+  withLog(async log => {
+    const { open, publish, subscribers, window } = openStreams(log)
+    const start = log.newest()
+    const lost = Array.from({ length: 20 }, () => listen(new Response(open({}))))
+    const published = publish(log.appendFromChain([trade(101, 0)], { block: 101, hash: HASH }))
+    const heartbeat = subscribers.sendHeartbeat()
+    subscribers.disconnectAll(new Error('restored'))
+    window.startAt(start)
+    const restored = listen(new Response(open({}, start)))
+    await Promise.all([published, heartbeat])
+    await subscribers.sendHeartbeat()
+    await restored.until(() => restored.comments.includes('heartbeat'))
+    expect(restored.events).toEqual([])
+    expect(restored.lastEventId()).toBe(start.id)
+    for (const stream of lost) await expect(stream.until(() => false)).rejects.toThrow('restored')
   }))
 
 it('a client that resumes within the newest events of an object causes no read of the log', () =>
@@ -302,9 +349,9 @@ it('a stream that is ahead of its object gets no event twice, and no heartbeat w
     const pushed = log.appendFromChain([trade(101, 0)], { block: 101, hash: HASH })
     const ahead = listen(new Response(open({})))
     await ahead.until(() => ahead.comments.includes('open'))
-    subscribers.sendHeartbeat()
-    publish(pushed)
-    publish(log.appendFromChain([trade(102, 0)], { block: 102, hash: HASH }))
+    await subscribers.sendHeartbeat()
+    await publish(pushed)
+    await publish(log.appendFromChain([trade(102, 0)], { block: 102, hash: HASH }))
     await ahead.until(() => ahead.events.length > 0)
     expect(ahead.events.map(({ id }) => id)).toEqual(['102-0'])
     expect(ahead.comments).toEqual(['open'])
@@ -365,7 +412,7 @@ it('a client that stops reading is disconnected after five heartbeats; others ge
     publish(log.appendOffChain([{ ...intent, data: { padding } }]))
     for (let sent = 0; sent < 5; sent++) {
       await alive.until(() => heartbeats() === sent && alive.events.length > 0)
-      subscribers.sendHeartbeat()
+      await subscribers.sendHeartbeat()
     }
     await alive.until(() => heartbeats() === 5)
     expect(alive.lastEventId()).toBe(log.newest().id)
