@@ -9,7 +9,7 @@ import { bundleWorker, startWorkerd } from './workerd.ts'
 export type Reads = { path: string; perSecond: number; ofBare: number; cpuMs: number }
 
 const ROUNDS = 3
-const REQUESTS = 6_000
+const REQUESTS = 20_000
 const CLIENTS = 32
 
 /**

@@ -111,10 +111,13 @@ function wake() {
   if (config.chain) context.history.wake()
 }
 
+/** Parses only URLs that may be it, because cached reads take less time than parsing. */
+const isMcp = (url: string) => url.includes('/mcp') && new URL(url).pathname === '/mcp'
+
 export default {
   fetch: request => {
     wakeOnce()
-    const response = new URL(request.url).pathname === '/mcp' ? serveMcp(request) : serveHttp(request)
+    const response = isMcp(request.url) ? serveMcp(request) : serveHttp(request)
     // A request whose client disconnects must end its turn too. Without this, the runtime would stop it at any point.
     if (response instanceof Promise) runInBackground(response)
     return response

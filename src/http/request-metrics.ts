@@ -14,19 +14,25 @@ export function markOperation(request: Request, id: string): void {
 /** Returns the operation that a request is for; `none` for pages, documents and unknown paths. */
 export const operationIdOf = (request: Request): string => operationIds.get(request) ?? 'none'
 
-/** Wraps the HTTP surface: counts each request and records how long its response took. */
+/**
+ * Wraps the HTTP surface: counts each request, records how long its response took and says in its trace what it was about.
+ * A cached response, which is there at once, is only counted: its trace leads to nothing.
+ */
 export function withRequestMetrics(serve: Serve): Serve {
   return request => {
     const startedAt = performance.now()
     function record(response: Response): Response {
       const operation = operationIdOf(request)
       observe('ats_request_duration_seconds', { operation, surface: 'http' }, (performance.now() - startedAt) / 1_000)
-      annotateSpan({ operation, requestId: response.headers.get('X-Request-Id') ?? undefined })
       count('ats_requests', { operation, surface: 'http', status: `${Math.floor(response.status / 100)}xx` })
       return response
     }
+    function annotate(response: Response): Response {
+      const requestId = response.headers.get('X-Request-Id') ?? undefined
+      annotateSpan({ operation: operationIdOf(request), requestId })
+      return record(response)
+    }
     const response = serve(request)
-    // A cached response is there at once.
-    return response instanceof Promise ? response.then(record) : record(response)
+    return response instanceof Promise ? response.then(annotate) : record(response)
   }
 }

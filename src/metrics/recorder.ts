@@ -58,12 +58,12 @@ function seriesOf(
   given: Readonly<Record<string, string>>,
   length: number,
 ): number[] | undefined {
-  const labels = names.map(label => given[label] ?? '')
-  const key = `${name}\n${labels.join('\n')}`
+  let key: string = name
+  for (const label of names) key += `\n${given[label] ?? ''}`
   const known = series.get(key)
   if (known) return known.values
   if (series.size >= MAX_SERIES) return undefined
   const values = Array<number>(length).fill(0)
-  series.set(key, { name, labels, values })
+  series.set(key, { name, labels: names.map(label => given[label] ?? ''), values })
   return values
 }
