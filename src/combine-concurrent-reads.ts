@@ -1,19 +1,16 @@
 import { waitUntil } from 'cloudflare:workers'
-import { sleep } from './timeout.ts'
+import { withDeadline } from './timeout.ts'
 
 const MAX_READS_TOGETHER = 64
 /** How long a request waits for the read in progress. */
 const MAX_TURN_MS = 10
-/** How long a request waits for another request to read its result. The other request may have failed. */
+/** How long a request waits for another request to read its result. The other request may have ended. */
 const MAX_SHARED_READ_MS = 1_000
-const CHECK_MS = 2
 
-/** A read that waits for its turn (`queued`) or for its result (`reading`). */
-type SharedRead<Query, Result> = {
-  query: Query
-  queuedAt: number
-  state: 'queued' | 'reading' | 'failed' | { result: Result }
-}
+/** What a waiting request does next: use a result, read for all that wait, or read by itself. */
+type Turn<Result> = { kind: 'result'; result: Result } | { kind: 'lead' } | { kind: 'alone' }
+
+type WaitingRead<Query, Result> = { query: Query; turn: PromiseWithResolvers<Turn<Result>> }
 
 /**
  * Returns a function that reads for one request, together with other waiting requests of this isolate. A read starts at
@@ -23,7 +20,7 @@ type SharedRead<Query, Result> = {
 export function createSharedReads<Query, Result>(
   readAll: (queries: readonly Query[]) => Promise<readonly Result[]>,
 ): (query: Query) => Promise<Result> {
-  let queue: SharedRead<Query, Result>[] = []
+  let queue: WaitingRead<Query, Result>[] = []
   /** When the newest read in progress began, in epoch milliseconds. */
   let readingSince: number | undefined
   const isIdle = () => readingSince === undefined || Date.now() - readingSince > MAX_SHARED_READ_MS
@@ -31,19 +28,20 @@ export function createSharedReads<Query, Result>(
   /** Reads for a request and for all waiting requests. */
   async function lead(query: Query): Promise<Result> {
     const others = queue.splice(0, MAX_READS_TOGETHER - 1)
-    for (const other of others) other.state = 'reading'
     const startedAt = Date.now()
     readingSince = startedAt
     const read = readAll([query, ...others.map(other => other.query)])
-    const settle = (stateOf: (index: number) => SharedRead<Query, Result>['state']) => {
-      if (readingSince === startedAt) readingSince = undefined
-      for (const [index, other] of others.entries()) other.state = stateOf(index + 1)
+    const end = (turnOf: (index: number) => Turn<Result>) => {
+      for (const [index, { turn }] of others.entries()) turn.resolve(turnOf(index))
+      if (readingSince !== startedAt) return
+      readingSince = undefined
+      queue.shift()?.turn.resolve({ kind: 'lead' })
     }
     // Other requests wait for this read, so it must outlive the request that makes it.
     waitUntil(
       read.then(
-        results => settle(index => ({ result: results[index] as Result })),
-        () => settle(() => 'failed'),
+        results => end(index => ({ kind: 'result', result: results[index + 1] as Result })),
+        () => end(() => ({ kind: 'alone' })),
       ),
     )
     if (others.length === 0) return (await read)[0] as Result
@@ -53,22 +51,27 @@ export function createSharedReads<Query, Result>(
 
   const readAlone = async (query: Query): Promise<Result> => (await readAll([query]))[0] as Result
 
+  /**
+   * Waits until another request has read for this one, or until it is this one's turn. Each request has its own promise,
+   * which others resolve: a promise of another request would never settle if that request ended.
+   */
+  async function waitForTurn(own: WaitingRead<Query, Result>): Promise<Turn<Result>> {
+    const { promise } = own.turn
+    const turn = await withDeadline(promise, Date.now() + MAX_TURN_MS, () => undefined)
+    if (turn !== undefined) return turn
+    if (queue.includes(own)) {
+      queue = queue.filter(other => other !== own)
+      return { kind: 'lead' }
+    }
+    return withDeadline(promise, Date.now() + MAX_SHARED_READ_MS, () => ({ kind: 'alone' }) as const)
+  }
+
   return async query => {
     if (isIdle()) return lead(query)
-    const own: SharedRead<Query, Result> = { query, queuedAt: Date.now(), state: 'queued' }
+    const own = { query, turn: Promise.withResolvers<Turn<Result>>() }
     queue.push(own)
-    for (;;) {
-      // A request must not await another request's promise: it would continue in that request's context and end with
-      // it.
-      await sleep(CHECK_MS)
-      const { state } = own
-      const waitedMs = Date.now() - own.queuedAt
-      if (typeof state === 'object') return state.result
-      if (state === 'failed' || waitedMs > MAX_SHARED_READ_MS) return readAlone(query)
-      if (state === 'queued' && (isIdle() || waitedMs > MAX_TURN_MS)) {
-        queue = queue.filter(other => other !== own)
-        return lead(query)
-      }
-    }
+    const turn = await waitForTurn(own)
+    if (turn.kind === 'result') return turn.result
+    return turn.kind === 'lead' ? lead(query) : readAlone(query)
   }
 }
