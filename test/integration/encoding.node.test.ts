@@ -1,5 +1,8 @@
 import fc from 'fast-check'
 import {
+  type Abi,
+  type AbiEvent,
+  type AbiParameter,
   decodeEventLog,
   encodeAbiParameters,
   encodeEventTopics,
@@ -12,6 +15,11 @@ import {
   parseAbi,
 } from 'viem'
 import { describe, expect, it } from 'vitest'
+import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { erc8004ReputationRegistryAbi } from '../../contracts-abi/erc8004-reputation-registry.ts'
+import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
+import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
+import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { decodeResult, encodeCall, tryDecodeResult } from '../../src/chain/encode-and-decode-call.ts'
 import { decodeBatch, encodeBatch } from '../../src/chain/multicall-encoding.ts'
@@ -36,6 +44,25 @@ const values: Record<string, fc.Arbitrary<unknown>> = {
   bool: fc.boolean(),
   string: fc.string({ unit: 'grapheme' }),
 }
+/** Returns values of an ABI type. */
+function valuesOf(parameter: AbiParameter): fc.Arbitrary<unknown> {
+  const { type } = parameter
+  if (type.endsWith('[]')) return fc.array(valuesOf({ ...parameter, type: type.slice(0, -2) }), { maxLength: 3 })
+  const bits = Number(/^u?int(\d+)$/.exec(type)?.[1])
+  if (bits <= 48) return fc.nat(2 ** Math.min(bits - 1, 31) - 1)
+  if (type.startsWith('uint')) return fc.bigInt(0n, 2n ** BigInt(bits) - 1n)
+  if (type.startsWith('int')) return fc.bigInt(-(2n ** BigInt(bits - 1)), 2n ** BigInt(bits - 1) - 1n)
+  if (/^bytes\d+$/.test(type)) return hexOf(Number(type.slice('bytes'.length)))
+  if (type === 'bytes') return hexOf(40)
+  if (type === 'tuple' && 'components' in parameter) {
+    const { components } = parameter as { components: readonly AbiParameter[] }
+    return fc.record(Object.fromEntries(components.map(component => [component.name, valuesOf(component)])))
+  }
+  const known = values[type]
+  if (known === undefined) throw new Error(`No values of the type ${type}`)
+  return known
+}
+
 const domain = fc.record({ name: fc.string(), version: fc.string(), chainId: uint, verifyingContract: address })
 
 describe('typed data', () => {
@@ -70,16 +97,43 @@ describe('typed data', () => {
   })
 })
 
-it('an event is decoded like viem decodes it', () => {
-  const topics = encodeEventTopics({
-    abi: tradeRouterAbi,
-    eventName: 'PositionOpenedFromIntent',
-    args: { positionId: 7n, agentId: 2n, vault: `0x${'aa'.repeat(20)}` },
-  }) as [Hex]
-  const types = [{ type: 'address' }, { type: 'uint256' }] as const
-  const log = { topics, data: encodeAbiParameters(types, [`0x${'bb'.repeat(20)}`, 5n]) }
-  expect(decodeEvent(tradeRouterAbi, log)).toEqual(decodeEventLog({ abi: tradeRouterAbi, ...log }))
-  expect(() => decodeEvent(tradeRouterAbi, { topics: [`0x${'00'.repeat(32)}`], data: '0x' })).toThrow('no event')
+describe('an event', () => {
+  const abis = {
+    agentRegistryAbi,
+    erc8004ReputationRegistryAbi,
+    ownerControlsAbi,
+    positionManagerAbi,
+    priceOracleAbi,
+    tradeRouterAbi,
+  }
+  const events = Object.values(abis).flatMap(abi =>
+    abi.flatMap(item => (item.type === 'event' ? [{ abi: abi as Abi, event: item as AbiEvent }] : [])),
+  )
+
+  it.each(events.map(({ abi, event }) => [event.name, abi, event] as const))(
+    '%s is decoded like viem decodes it',
+    (_, abi, event) => {
+      const indexed = event.inputs.filter(({ indexed }) => indexed)
+      const inData = event.inputs.filter(({ indexed }) => !indexed)
+      const argsOf = (inputs: readonly AbiParameter[]) => fc.tuple(...inputs.map(valuesOf))
+      fc.assert(
+        fc.property(argsOf(indexed), argsOf(inData), (topicArgs, dataArgs) => {
+          const args = Object.fromEntries(indexed.map(({ name = '' }, index) => [name, topicArgs[index]]))
+          const topics = encodeEventTopics({ abi: [event], args } as never) as [Hex]
+          const log = { topics, data: encodeAbiParameters(inData, dataArgs) }
+          expect(decodeEvent(abi, log)).toEqual(decodeEventLog({ abi, ...log }))
+          if (indexed.length > 0) expect(() => decodeEvent(abi, { ...log, topics: topics.slice(0, -1) })).toThrow()
+          if (inData.length > 0) expect(() => decodeEvent(abi, { ...log, data: '0x' })).toThrow()
+        }),
+        { numRuns: 10 },
+      )
+    },
+  )
+
+  it('that the ABI lacks is refused', () => {
+    expect(() => decodeEvent(tradeRouterAbi, { topics: [`0x${'00'.repeat(32)}`], data: '0x' })).toThrow('no event')
+    expect(() => decodeEvent(tradeRouterAbi, { topics: [], data: '0x' })).toThrow('no event')
+  })
 })
 
 const callAbi = parseAbi([
