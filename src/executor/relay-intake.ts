@@ -1,5 +1,5 @@
 import type { Hex } from 'viem'
-import { withDeadline } from '../timeout.ts'
+import { createSharedDeadlines } from '../timeout.ts'
 import { logUnexpected } from './background-errors.ts'
 import type { GasBudgets } from './gas-budgets.ts'
 import type { InFlightLimit, LaneTicket } from './in-flight-limit.ts'
@@ -37,6 +37,7 @@ export function createIntake({
   /** Called with the digest of every new request. */
   onReceived: (digest: Hex) => void
 }) {
+  const withDeadline = createSharedDeadlines()
   const open = new Map<Hex, OpenRequest & { outcome: Promise<RelayOutcome> }>()
   /** The digest that holds a group's nonce until its row is written. */
   const holders = new Map<string, Hex>()
