@@ -15,8 +15,8 @@ const MAX_POLL_DELAY_MS = 1_600
 const MAX_SIGNAL_WAIT_MS = 1_000
 /** Up to this many attempts are looked up by hash; for more, whole blocks are read. */
 const MAX_BY_HASH = 4
-/** Every fifth poll without a result looks up the attempts by hash: their block may have been missed. */
-const POLLS_BY_BLOCK = 5
+/** Every eighth poll without a result looks up the attempts by hash: their block may have been missed. */
+const POLLS_BY_BLOCK = 8
 const MAX_BLOCKS_PER_POLL = 4
 
 /**
