@@ -44,7 +44,7 @@ export class ExecutorLaneObject extends DurableObject<Env> {
    */
   async relay(request: RelayRequest, respondBy?: number): Promise<RelayOutcome> {
     const { digest, kind, group } = request
-    annotateSpan({ digest, kind, group })
+    annotateSpan(() => ({ digest, kind, group }))
     return this.#started().intake.relay(request, respondBy)
   }
 

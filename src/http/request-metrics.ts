@@ -28,8 +28,10 @@ export function withRequestMetrics(serve: Serve): Serve {
       return response
     }
     function annotate(response: Response): Response {
-      const requestId = response.headers.get('X-Request-Id') ?? undefined
-      annotateSpan({ operation: operationIdOf(request), requestId })
+      annotateSpan(() => ({
+        operation: operationIdOf(request),
+        requestId: response.headers.get('X-Request-Id') ?? undefined,
+      }))
       return record(response)
     }
     const response = serve(request)
