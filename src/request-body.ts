@@ -3,7 +3,12 @@ import { withDeadline } from './timeout.ts'
 /** How long a client may take to send the body of a request. */
 export const MAX_BODY_SECONDS = 5
 
-export type RequestBody = { kind: 'complete'; text: string } | { kind: 'too large' } | { kind: 'too slow' }
+/** A body is incomplete if the client hangs up before it ends. */
+export type RequestBody =
+  | { kind: 'complete'; text: string }
+  | { kind: 'too large' }
+  | { kind: 'too slow' }
+  | { kind: 'incomplete' }
 
 /** Whether the declared length of a request's body exceeds a limit. */
 export const declaresMoreThan = (maxBytes: number, { headers }: Request) =>
@@ -11,35 +16,31 @@ export const declaresMoreThan = (maxBytes: number, { headers }: Request) =>
 
 /** Reads the body of a request as text. Cancels the rest of one that is too large or takes too long. */
 export async function readRequestBody(request: Request, maxBytes: number): Promise<RequestBody> {
-  const { body } = request
   if (declaresMoreThan(maxBytes, request)) return { kind: 'too large' }
-  if (body === null) return { kind: 'complete', text: '' }
-  const deadline = Date.now() + 1_000 * MAX_BODY_SECONDS
-  const inTime = <Value>(reading: Promise<Value>) => withDeadline(reading, deadline, () => 'too slow' as const)
-  if (request.headers.has('Content-Length')) {
-    // One native read: the runtime reads no more than the declared length.
-    const text = await inTime(request.text().then(text => ({ text })))
-    return text === 'too slow' ? { kind: text } : { kind: 'complete', ...text }
-  }
-  const reader = body.getReader()
-  const result = await inTime(readText(reader, maxBytes))
-  if (typeof result === 'object') return { kind: 'complete', ...result }
+  if (request.body === null) return { kind: 'complete', text: '' }
+  // The runtime reads no more than the declared length, so the text of such a body is one native read.
+  const reader = request.headers.has('Content-Length') ? undefined : request.body.getReader()
+  const reading = reader === undefined ? request.text().then(complete) : readChunks(reader, maxBytes)
+  const body = await withDeadline(
+    reading,
+    Date.now() + 1_000 * MAX_BODY_SECONDS,
+    (): RequestBody => ({ kind: 'too slow' }),
+  ).catch((): RequestBody => ({ kind: 'incomplete' }))
   // A client that stalls may not notice it, so nothing waits for that.
-  reader.cancel().catch(() => {})
-  return { kind: result }
+  if (body.kind !== 'complete') reader?.cancel().catch(() => {})
+  return body
 }
 
-async function readText(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  maxBytes: number,
-): Promise<{ text: string } | 'too large'> {
+const complete = (text: string): RequestBody => ({ kind: 'complete', text })
+
+async function readChunks(reader: ReadableStreamDefaultReader<Uint8Array>, maxBytes: number): Promise<RequestBody> {
   const decoder = new TextDecoder()
   let [bytes, text] = [0, '']
   for (;;) {
     const { done, value } = await reader.read()
-    if (done) return { text: text + decoder.decode() }
+    if (done) return complete(text + decoder.decode())
     bytes += value.byteLength
-    if (bytes > maxBytes) return 'too large'
+    if (bytes > maxBytes) return { kind: 'too large' }
     text += decoder.decode(value, { stream: true })
   }
 }

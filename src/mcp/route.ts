@@ -115,7 +115,7 @@ async function readMessages(request: Request): Promise<{ text: string; parsed: u
   if (body.kind === 'too large') return rpcError(413, -32000, `The request body is larger than ${MAX_BODY_BYTES} bytes`)
   if (body.kind === 'too slow')
     return rpcError(408, -32000, `The request body did not arrive within ${MAX_BODY_SECONDS} seconds`)
-  const { text } = body
+  const text = body.kind === 'complete' ? body.text : ''
   const parsed = parseJson(text)
   if (parsed === undefined) return rpcError(400, -32700, 'Parse error: the body is not JSON')
   if (isDeeperThan(MAX_DEPTH, parsed))

@@ -148,11 +148,8 @@ test('the time for which a request waits for its turn is part of the time of its
   expect(await responses).toEqual([4_500, 4_500])
 })
 
-/**
- * Posts a body that ends after some milliseconds to an operation that reads nodes for two seconds. Returns the response and
- * whether the body was cancelled.
- */
-async function postSlowly(bodyMs: number) {
+/** Creates a server of one operation, which reads its body and then nodes for two seconds. */
+function createServer() {
   const app = new Hono<AppEnv>()
   const context = { client: client(createRateLimits(config), '192.0.2.1') } as unknown as Context
   const read = () => new Promise<object>(resolve => setTimeout(resolve, 2_000, { read: true }))
@@ -164,6 +161,13 @@ async function postSlowly(bodyMs: number) {
     c.json({ ...(await respondInTime(c.var.context, read())), ...(await c.req.json()) }),
   )
   app.onError((error, c) => c.json(error instanceof Refusal ? error.body : { error: error.message }, 500))
+  const post = (body: ReadableStream) =>
+    app.fetch(new Request('http://localhost/', { method: 'POST', body, duplex: 'half' } as RequestInit))
+  return { post }
+}
+
+/** Posts a body that ends after some milliseconds. Returns the response and whether the body was cancelled. */
+async function postSlowly(bodyMs: number) {
   let isCancelled = false
   const body = new ReadableStream({
     start(controller) {
@@ -178,7 +182,7 @@ async function postSlowly(bodyMs: number) {
       isCancelled = true
     },
   })
-  const responded = app.fetch(new Request('http://localhost/', { method: 'POST', body, duplex: 'half' } as RequestInit))
+  const responded = createServer().post(body)
   await vi.advanceTimersByTimeAsync(7_000)
   return { body: await (await responded).json(), isCancelled }
 }
@@ -190,4 +194,17 @@ test('the time in which a client sends its body is not part of the time of its r
 test('a body that takes longer than five seconds is refused and cancelled', async () => {
   const body = { code: 'BODY_TOO_SLOW', details: { limitSeconds: 5 }, retryable: true }
   expect(await postSlowly(5_100)).toMatchObject({ body, isCancelled: true })
+})
+
+test('a body whose client hangs up is malformed, and no fault of the service', async () => {
+  const body = new ReadableStream({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode('{"name":'))
+    },
+    pull(controller) {
+      controller.error(new Error('the client has disconnected'))
+    },
+  })
+  const response = await createServer().post(body)
+  expect(await response.json()).toMatchObject({ code: 'MALFORMED_JSON' })
 })
