@@ -25,6 +25,7 @@ export const layers = [
   ['config'],
   ['variable-schemas'],
   ['secp256k1'],
+  ['webassembly-or-javascript'],
   ['errors'],
 ] as const satisfies string[][]
 
