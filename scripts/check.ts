@@ -21,6 +21,7 @@ const steps: [name: string, command: string, args: string[]][] = [
   ['generated files are fresh', node, ['scripts/generate-abis.ts', '--check']],
   ['migrations are fresh', node, ['scripts/generate-migrations.ts', '--check']],
   ['skills are fresh', node, ['scripts/generate-skills.ts', '--check']],
+  ['WebAssembly of Keccak is fresh', node, ['scripts/generate-keccak.ts', '--check']],
   ['client is fresh', node, ['scripts/generate-client.ts', '--check']],
   [CLIENT, node, ['scripts/check-client.ts']],
   ['README and .dev.vars.example are fresh', node, ['scripts/generate-variables.ts', '--check']],

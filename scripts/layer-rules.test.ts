@@ -27,6 +27,7 @@ function lint(rule: string): string[] {
   const { stdout } = spawnSync(biome, ['lint', '--reporter=json', '--max-diagnostics=none'], {
     cwd: copy,
     encoding: 'utf8',
+    maxBuffer: 1 << 26,
   })
   const { diagnostics } = JSON.parse(stdout) as {
     diagnostics: { severity: string; category: string; location: { path: string; start: { line: number } } }[]

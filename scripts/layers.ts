@@ -25,6 +25,8 @@ export const layers = [
   ['config'],
   ['variable-schemas'],
   ['secp256k1'],
+  ['keccak256'],
+  ['webassembly-or-javascript'],
   ['errors'],
 ] as const satisfies string[][]
 

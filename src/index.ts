@@ -7,6 +7,8 @@ import { ExecutorLaneObject } from './executor/object.ts'
 import type { IndexListener } from './history/chain-follower.ts'
 import { HistoryIndexerObject } from './history/object.ts'
 import { createHttpSurface } from './http/assemble-http-surface.ts'
+import { provideWebAssembly as provideKeccak256 } from './keccak256/current-implementation.ts'
+import keccakModule from './keccak256/keccak.wasm'
 import { eventLogOf } from './live/client.ts'
 import { EventStreamsObject } from './live/object.ts'
 import { logFailure } from './log.ts'
@@ -23,7 +25,7 @@ import { refreshPricesOnSchedule } from './operations/scheduled-price-refresh.ts
 import type { RateLimiters } from './rate-limits.ts'
 import { presentOwnerEvent } from './resources/present-owner-event.ts'
 import { presentTrade } from './resources/trade.ts'
-import { provideWebAssembly } from './secp256k1/current-implementation.ts'
+import { provideWebAssembly as provideSecp256k1 } from './secp256k1/current-implementation.ts'
 import { webhooksOf } from './webhooks/client.ts'
 
 export { IntakeSwitchesObject as IntakeSwitches } from './intake-switches/object.ts'
@@ -33,7 +35,9 @@ export { MetricTotalsObject as MetricTotals } from './metrics/object.ts'
 export { PaymentLedgerObject as PaymentLedger } from './payments/object.ts'
 export { WebhooksObject as Webhooks } from './webhooks/object.ts'
 
-provideWebAssembly(secp256k1Module, error => logFailure('WebAssembly failure', error))
+const logWebAssemblyFailure = (error: unknown) => logFailure('WebAssembly failure', error)
+provideSecp256k1(secp256k1Module, logWebAssemblyFailure)
+provideKeccak256(keccakModule, logWebAssemblyFailure)
 
 const config = parseConfig({ ...env })
 const context = createContext(config, env, { ...env } as RateLimiters)

@@ -1,5 +1,6 @@
-import { type Address, type Hex, keccak256, stringToBytes } from 'viem'
+import { type Address, bytesToHex, type Hex, stringToBytes } from 'viem'
 import { refuse } from '../errors/refuse.ts'
+import { keccak256 } from '../keccak256/current-implementation.ts'
 import { withDeadline } from '../timeout.ts'
 import { addressOfKey } from './address-of-key.ts'
 import type { GasBudgetStatus, GasUse } from './gas-budgets.ts'
@@ -98,7 +99,7 @@ function chooseAddress(group: string, addresses: readonly Address[]): Address {
   const [first, ...others] = addresses
   if (first === undefined) throw new Error('An executor needs at least one key')
   if (others.length === 0) return first
-  const weightOf = (address: Address) => keccak256(stringToBytes(`${group} ${address}`))
+  const weightOf = (address: Address) => bytesToHex(keccak256(stringToBytes(`${group} ${address}`)))
   let best = { address: first, weight: weightOf(first) }
   for (const address of others) {
     const weight = weightOf(address)

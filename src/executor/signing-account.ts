@@ -1,15 +1,6 @@
-import {
-  type Address,
-  bytesToHex,
-  concatBytes,
-  type Hex,
-  hexToBytes,
-  isAddressEqual,
-  keccak256,
-  numberToHex,
-  toRlp,
-} from 'viem'
-import { signHash } from '../secp256k1/sign-and-recover.ts'
+import { type Address, bytesToHex, concatBytes, type Hex, hexToBytes, isAddressEqual, numberToHex } from 'viem'
+import { keccak256 } from '../keccak256/current-implementation.ts'
+import { secp256k1 } from '../secp256k1/current-implementation.ts'
 import { addressOfKey } from './address-of-key.ts'
 import type { Call } from './relay-types.ts'
 import type { TransactionFees } from './transaction-fees.ts'
@@ -23,16 +14,31 @@ const KEY_VARIABLES = [
   'REPORTER_PRIVATE_KEY',
 ]
 
-type RlpFields = readonly (Uint8Array | readonly Uint8Array[])[]
-
 const NOTHING = new Uint8Array()
-
-/** Encodes an EIP-1559 transaction. */
-const encode = (fields: RlpFields): Uint8Array => concatBytes([Uint8Array.of(2), toRlp(fields, 'bytes')])
+const EMPTY_LIST = Uint8Array.of(0xc0)
 
 /** Returns the bytes of a number without leading zeros. */
-const quantity = (value: number | bigint | Hex): Uint8Array =>
-  BigInt(value) === 0n ? NOTHING : hexToBytes(numberToHex(BigInt(value)))
+const quantity = (value: number | bigint): Uint8Array =>
+  BigInt(value) === 0n ? NOTHING : hexToBytes(numberToHex(value))
+
+const withoutLeadingZeros = (bytes: Uint8Array): Uint8Array => bytes.subarray(bytes.findIndex(byte => byte !== 0))
+
+/** Returns the RLP header of bytes (type 0x80) or of a list (0xc0). */
+function rlpHeader(type: 0x80 | 0xc0, length: number): number[] {
+  if (length < 56) return [type + length]
+  const lengthBytes = quantity(length)
+  return [type + 55 + lengthBytes.length, ...lengthBytes]
+}
+
+/** Encodes fields in RLP, without the header of their list. */
+const encodeFields = (fields: readonly Uint8Array[]): Uint8Array[] =>
+  fields.flatMap(bytes =>
+    bytes.length === 1 && (bytes[0] ?? 0) < 0x80 ? [bytes] : [Uint8Array.from(rlpHeader(0x80, bytes.length)), bytes],
+  )
+
+/** Returns an EIP-1559 transaction with encoded fields. */
+const transactionOf = (fields: Uint8Array): Uint8Array =>
+  concatBytes([Uint8Array.of(2, ...rlpHeader(0xc0, fields.length)), fields])
 
 /** An account that signs transactions. Its key does not leave the closure. */
 export type SigningAccount = {
@@ -48,10 +54,11 @@ export function signingAccountOf(
 ): SigningAccount {
   const privateKey = keysOf(env).find(key => isAddressEqual(addressOfKey(key), address))
   if (privateKey === undefined) throw new Error(`No configured key belongs to the executor account ${address}`)
+  const key = hexToBytes(privateKey)
   return {
     address,
     async sign({ nonce, gas, fees, call }) {
-      const fields = [
+      const fields = encodeFields([
         quantity(chainId),
         quantity(nonce),
         quantity(fees.maxPriorityFeePerGas),
@@ -60,11 +67,12 @@ export function signingAccountOf(
         hexToBytes(call.to),
         NOTHING, // value
         hexToBytes(call.data),
-        [], // access list
-      ]
-      const { r, s, yParity } = signHash(keccak256(encode(fields)), privateKey)
-      const raw = encode([...fields, quantity(yParity), quantity(r), quantity(s)])
-      return { raw: bytesToHex(raw), hash: keccak256(raw) }
+      ])
+      const unsigned = concatBytes([...fields, EMPTY_LIST]) // the access list
+      const { signature, yParity } = secp256k1().sign(keccak256(transactionOf(unsigned)), key)
+      const [r, s] = [withoutLeadingZeros(signature.subarray(0, 32)), withoutLeadingZeros(signature.subarray(32))]
+      const raw = transactionOf(concatBytes([unsigned, ...encodeFields([quantity(yParity), r, s])]))
+      return { raw: bytesToHex(raw), hash: bytesToHex(keccak256(raw)) }
     },
   }
 }

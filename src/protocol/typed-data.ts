@@ -1,4 +1,5 @@
-import { type Address, domainSeparator, type Hex, keccak256, stringToBytes, stringToHex } from 'viem'
+import { type Address, bytesToHex, concatBytes, domainSeparator, type Hex, hexToBytes, stringToBytes } from 'viem'
+import { keccak256 } from '../keccak256/current-implementation.ts'
 import type { ExitRule } from './exit-rule.ts'
 
 const ownerFields = [
@@ -172,7 +173,28 @@ export const toDomain = ([, name, version, chainId, verifyingContract]: readonly
 
 // Every intent is hashed at least twice. Concatenating the words here, without the ABI encoder and with cached type
 // hashes, is ten times as fast as viem's hashTypedData.
-const word = (value: bigint | number | boolean) => BigInt.asUintN(256, BigInt(value)).toString(16).padStart(64, '0')
+
+/** One word of a message: an integer, or bytes that are padded on the left. */
+type Word = bigint | number | boolean | Uint8Array
+
+/** Concatenates words of 32 bytes. Negative integers are in two's complement. */
+function concatWords(words: readonly Word[]): Uint8Array {
+  const bytes = new Uint8Array(32 * words.length)
+  const view = new DataView(bytes.buffer)
+  for (const [index, word] of words.entries()) {
+    const start = 32 * index
+    if (word instanceof Uint8Array) {
+      bytes.set(word, start + 32 - word.length)
+      continue
+    }
+    let rest = BigInt(word)
+    for (let at = start + 24; at >= start; at -= 8) {
+      view.setBigUint64(at, rest) // its lowest 64 bits
+      rest >>= 64n
+    }
+  }
+  return bytes
+}
 
 /**
  * Returns the exitsHash of a ladder: keccak256(abi.encode(bytes32[] ruleHashes)), one hash per rule in order, each
@@ -180,9 +202,9 @@ const word = (value: bigint | number | boolean) => BigInt.asUintN(256, BigInt(va
  */
 export function hashExits(exits: readonly ExitRule[]): Hex {
   const ruleHashes = exits.map(({ triggerType, triggerBps, exitBps }) =>
-    keccak256(`0x${word(triggerType)}${word(triggerBps)}${word(exitBps)}`).slice(2),
+    keccak256(concatWords([triggerType, triggerBps, exitBps])),
   )
-  return keccak256(`0x${word(32)}${word(exits.length)}${ruleHashes.join('')}`)
+  return bytesToHex(keccak256(concatWords([32, exits.length, ...ruleHashes])))
 }
 
 type MessageValue = bigint | number | boolean | string
@@ -199,22 +221,24 @@ export type SignedMessage = {
 /** Returns the EIP-712 digest of a message. The signer signs it, and it identifies the intent. */
 export function digestOf(domain: Domain, primaryType: PrimaryType, message: Message): Hex {
   const words = signingTypes[primaryType].map(({ name, type }) => encodeWord(type, message[name] as Message[string]))
-  const struct = keccak256(`${typeHashOf(primaryType)}${words.join('')}`)
-  return keccak256(`0x1901${separatorOf(domain).slice(2)}${struct.slice(2)}`)
+  const struct = keccak256(concatWords([typeHashOf(primaryType), ...words]))
+  return bytesToHex(keccak256(concatBytes([EIP_712_PREFIX, separatorOf(domain), struct])))
 }
 
-function encodeWord(type: string, value: Message[string]): string {
+const EIP_712_PREFIX = Uint8Array.of(0x19, 0x01)
+
+function encodeWord(type: string, value: Message[string]): Word {
   if (type.endsWith('[]')) {
     const words = (value as readonly MessageValue[]).map(item => encodeWord(type.slice(0, -2), item))
-    return keccak256(`0x${words.join('')}`).slice(2)
+    return keccak256(concatWords(words))
   }
-  if (type === 'string') return keccak256(stringToHex(value as string)).slice(2)
-  if (type === 'address' || type === 'bytes32') return (value as string).slice(2).toLowerCase().padStart(64, '0')
-  return word(value as bigint | number | boolean)
+  if (type === 'string') return keccak256(stringToBytes(value as string))
+  if (type === 'address' || type === 'bytes32') return hexToBytes(value as Hex)
+  return value as bigint | number | boolean
 }
 
-const typeHashes = new Map<PrimaryType, Hex>()
-function typeHashOf(primaryType: PrimaryType): Hex {
+const typeHashes = new Map<PrimaryType, Uint8Array>()
+function typeHashOf(primaryType: PrimaryType): Uint8Array {
   const known = typeHashes.get(primaryType)
   if (known) return known
   const fields = signingTypes[primaryType].map(({ name, type }) => `${type} ${name}`)
@@ -223,9 +247,9 @@ function typeHashOf(primaryType: PrimaryType): Hex {
   return hash
 }
 
-const separators = new WeakMap<Domain, Hex>()
-function separatorOf(domain: Domain): Hex {
-  const separator = separators.get(domain) ?? domainSeparator({ domain })
+const separators = new WeakMap<Domain, Uint8Array>()
+function separatorOf(domain: Domain): Uint8Array {
+  const separator = separators.get(domain) ?? hexToBytes(domainSeparator({ domain }))
   separators.set(domain, separator)
   return separator
 }

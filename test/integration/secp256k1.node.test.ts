@@ -1,6 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { bytesToBigInt, bytesToHex, keccak256, numberToBytes, recoverAddress, serializeSignature } from 'viem'
+import {
+  bytesToBigInt,
+  bytesToHex,
+  fromRlp,
+  type Hex,
+  keccak256,
+  numberToBytes,
+  recoverAddress,
+  serializeSignature,
+} from 'viem'
 import { privateKeyToAccount, publicKeyToAddress, sign as signWithViem } from 'viem/accounts'
 import { describe, expect, inject, it } from 'vitest'
 import { addressOfKey } from '../../src/executor/address-of-key.ts'
@@ -209,6 +218,22 @@ describe('an account of the service', () => {
         expect(raw).toBe(await account.signTransaction({ chainId, nonce, gas: BigInt(gas), ...fees, ...call }))
         expect(hash).toBe(keccak256(raw))
       }
+  })
+
+  it('signs the same transactions as viem if r or s starts with a zero', async () => {
+    const key = bytesToHex(word(7n))
+    const account = privateKeyToAccount(key)
+    const { sign } = signingAccountOf(account.address, 1, { EXECUTOR_PRIVATE_KEY: key })
+    const call = { to: account.address, data: '0x' } as const
+    const fees = { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }
+    const found = new Set<string>()
+    for (let nonce = 0; found.size < 2; nonce++) {
+      const { raw } = await sign({ nonce, gas: 21_000, fees, call })
+      const [r, s] = (fromRlp(`0x${raw.slice(4)}`) as Hex[]).slice(-2)
+      if (r?.length === 66 && s?.length === 66) continue
+      found.add(r?.length === 66 ? 's' : 'r')
+      expect(raw).toBe(await account.signTransaction({ chainId: 1, nonce, gas: 21_000n, ...fees, ...call }))
+    }
   })
 })
 

@@ -15,6 +15,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
+import { currentKeccak256 } from '../../src/keccak256/current-implementation.ts'
 import { TriggerType } from '../../src/protocol/enums.ts'
 import type { ExitRule } from '../../src/protocol/exit-rule.ts'
 import {
@@ -49,8 +50,9 @@ const rules: ExitRule[] = [
   { triggerType: TriggerType.TakeProfit, triggerBps: 1500n, exitBps: 10_000 },
 ]
 
-it('recovers and signs with WebAssembly', () => {
+it('recovers, signs and hashes with WebAssembly', () => {
   expect(secp256k1().name).toBe('WebAssembly')
+  expect(currentKeccak256().name).toBe('WebAssembly')
 })
 
 /** Returns the quote of an open, whose typed data the tests sign incorrectly. */
