@@ -1,4 +1,4 @@
-import { type Address, bytesToHex, concatBytes, type Hex, hexToBytes, isAddressEqual, numberToHex } from 'viem'
+import { type Address, bytesToHex, concatBytes, type Hex, hexToBytes, isAddressEqual, numberToHex, toRlp } from 'viem'
 import { keccak256 } from '../keccak256/current-implementation.ts'
 import { secp256k1 } from '../secp256k1/current-implementation.ts'
 import { addressOfKey } from './address-of-key.ts'
@@ -14,31 +14,18 @@ const KEY_VARIABLES = [
   'REPORTER_PRIVATE_KEY',
 ]
 
+type RlpFields = readonly (Uint8Array | readonly Uint8Array[])[]
+
 const NOTHING = new Uint8Array()
-const EMPTY_LIST = Uint8Array.of(0xc0)
+
+/** Encodes an EIP-1559 transaction. */
+const encode = (fields: RlpFields): Uint8Array => concatBytes([Uint8Array.of(2), toRlp(fields, 'bytes')])
 
 /** Returns the bytes of a number without leading zeros. */
 const quantity = (value: number | bigint): Uint8Array =>
   BigInt(value) === 0n ? NOTHING : hexToBytes(numberToHex(value))
 
 const withoutLeadingZeros = (bytes: Uint8Array): Uint8Array => bytes.subarray(bytes.findIndex(byte => byte !== 0))
-
-/** Returns the RLP header of bytes (type 0x80) or of a list (0xc0). */
-function rlpHeader(type: 0x80 | 0xc0, length: number): number[] {
-  if (length < 56) return [type + length]
-  const lengthBytes = quantity(length)
-  return [type + 55 + lengthBytes.length, ...lengthBytes]
-}
-
-/** Encodes fields in RLP, without the header of their list. */
-const encodeFields = (fields: readonly Uint8Array[]): Uint8Array[] =>
-  fields.flatMap(bytes =>
-    bytes.length === 1 && (bytes[0] ?? 0) < 0x80 ? [bytes] : [Uint8Array.from(rlpHeader(0x80, bytes.length)), bytes],
-  )
-
-/** Returns an EIP-1559 transaction with encoded fields. */
-const transactionOf = (fields: Uint8Array): Uint8Array =>
-  concatBytes([Uint8Array.of(2, ...rlpHeader(0xc0, fields.length)), fields])
 
 /** An account that signs transactions. Its key does not leave the closure. */
 export type SigningAccount = {
@@ -58,7 +45,7 @@ export function signingAccountOf(
   return {
     address,
     async sign({ nonce, gas, fees, call }) {
-      const fields = encodeFields([
+      const fields = [
         quantity(chainId),
         quantity(nonce),
         quantity(fees.maxPriorityFeePerGas),
@@ -67,11 +54,11 @@ export function signingAccountOf(
         hexToBytes(call.to),
         NOTHING, // value
         hexToBytes(call.data),
-      ])
-      const unsigned = concatBytes([...fields, EMPTY_LIST]) // the access list
-      const { signature, yParity } = secp256k1().sign(keccak256(transactionOf(unsigned)), key)
-      const [r, s] = [withoutLeadingZeros(signature.subarray(0, 32)), withoutLeadingZeros(signature.subarray(32))]
-      const raw = transactionOf(concatBytes([unsigned, ...encodeFields([quantity(yParity), r, s])]))
+        [], // access list
+      ]
+      const { signature, yParity } = secp256k1().sign(keccak256(encode(fields)), key)
+      const rAndS = [signature.subarray(0, 32), signature.subarray(32)].map(withoutLeadingZeros)
+      const raw = encode([...fields, quantity(yParity), ...rAndS])
       return { raw: bytesToHex(raw), hash: bytesToHex(keccak256(raw)) }
     },
   }
