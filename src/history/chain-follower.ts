@@ -175,8 +175,8 @@ export function createChainFollower({
   async function addRelayed(logs: readonly NodeLog[]): Promise<void> {
     const trades = await toTrades(chain, logs, await readBlockTimes(rpc, logs), store.readPositions)
     if (trades.length === 0) return
-    const hashes = new Map(logs.map(({ blockNumber, blockHash }) => [hexToNumber(blockNumber), blockHash]))
-    await store.addRelayed(trades.map(trade => ({ trade, blockHash: hashes.get(Number(trade.blockNumber)) ?? '0x' })))
+    const blockHashes = new Map(logs.map(({ transactionHash, blockHash }) => [transactionHash, blockHash]))
+    await store.addRelayed(trades.map(trade => ({ trade, blockHash: blockHashes.get(trade.transactionHash) ?? '0x' })))
   }
 
   async function readNamedContracts(): Promise<NamedContracts> {

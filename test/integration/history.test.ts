@@ -92,12 +92,13 @@ describe('logs of receipts that lanes forward', () => {
     (await select('SELECT block FROM relayed_writes ORDER BY block')).map(({ block }) => block)
 
   /** Returns the logs as those of another transaction, in a block that the chain may not have yet. */
-  const logsAt = (block: number): NodeLog[] =>
-    logs.map(log => ({
+  const logsAt = (block: number, transaction = block): NodeLog[] =>
+    logs.map((log, index) => ({
       ...log,
       blockNumber: numberToHex(block),
-      blockHash: numberToHex(block, { size: 32 }),
-      transactionHash: numberToHex(block, { size: 32 }),
+      blockHash: numberToHex(transaction, { size: 32 }),
+      transactionHash: numberToHex(transaction, { size: 32 }),
+      logIndex: numberToHex(transaction * logs.length + index),
     }))
   const forwardAt = (block: number) => indexer().addRelayed(logsAt(block))
 
@@ -146,6 +147,20 @@ describe('logs of receipts that lanes forward', () => {
     await forwardAt((await indexedBlock()) + 1)
     await passBlocks(2)
     expect(await writtenBlocks()).toEqual([block + 1, block + 2])
+  })
+
+  it('are written with the hash of their own block, also if a reorg has replaced it', async () => {
+    const block = (await indexedBlock()) + 1
+    await failStep()
+    await indexer().addRelayed([...logsAt(block, 1), ...logsAt(block, 2)])
+    const written = await select(
+      "SELECT block_hash AS hash, trade ->> 'transaction_hash' AS transactionHash FROM relayed WHERE block = ?",
+      block,
+    )
+    expect(written).toHaveLength(2)
+    for (const { hash, transactionHash } of written) expect(hash).toBe(transactionHash)
+    vi.restoreAllMocks()
+    await passBlocks(2)
   })
 })
 
