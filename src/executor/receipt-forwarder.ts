@@ -3,11 +3,11 @@ import type { HistoryIndexerObject } from '../history/object.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 
 /** Logs are collected for this long and forwarded in one call. */
-const FORWARD_INTERVAL_MS = 100
+const FORWARD_INTERVAL_MS = 250
 
 /**
- * Returns a function that forwards logs of receipts to the indexer, so that a relayed trade is in the index before the
- * indexer reads its block. Only logs of `addresses` are forwarded. Failures are ignored: the indexer reads the chain.
+ * Returns a function that forwards logs of receipts to the indexer, so that it reads the chain soon, and has relayed trades
+ * while it does not keep up. Only logs of `addresses` are forwarded. Failures are ignored: the indexer reads the chain.
  */
 export function createReceiptForwarder(
   namespace: DurableObjectNamespace<HistoryIndexerObject>,

@@ -24,6 +24,9 @@ export type IndexListener = {
 /** The state after a step. `hasMore` means that the next step has work without waiting for a new block. */
 export type FollowerStep = { cursor: IndexCursor | undefined; head: number; hasMore: boolean }
 
+/** The blocks of the cursor and of the head after the last step; undefined before the first. */
+export type IndexerStatus = { cursor: number | undefined; head: number | undefined }
+
 export type ChainFollower = ReturnType<typeof createChainFollower>
 
 /** A block this far below the head counts as final if the node knows no finality or claims a newer final block. */
@@ -170,14 +173,10 @@ export function createChainFollower({
 
   /** Adds the trades of receipts above the cursor. Later steps replace them with the chain's own rows. */
   async function addRelayed(logs: readonly NodeLog[]): Promise<void> {
-    const isSealed = ({ blockHash }: NodeLog) => !/^0x0*$/.test(blockHash ?? '0x')
-    const isAboveCursor = ({ blockNumber }: NodeLog) => hexToNumber(blockNumber) > (cursor?.block ?? -1)
-    const newLogs = logs.filter(log => isSealed(log) && isAboveCursor(log))
-    if (newLogs.length === 0) return
-    const hashes = new Map(newLogs.map(({ blockNumber, blockHash }) => [hexToNumber(blockNumber), blockHash]))
-    const trades = await toTrades(chain, newLogs, await readBlockTimes(rpc, newLogs), store.readPositions)
+    const trades = await toTrades(chain, logs, await readBlockTimes(rpc, logs), store.readPositions)
     if (trades.length === 0) return
-    await store.addRelayed(trades.map(trade => ({ trade, blockHash: hashes.get(Number(trade.blockNumber)) ?? '0x' })))
+    const blockHashes = new Map(logs.map(({ transactionHash, blockHash }) => [transactionHash, blockHash]))
+    await store.addRelayed(trades.map(trade => ({ trade, blockHash: blockHashes.get(trade.transactionHash) ?? '0x' })))
   }
 
   async function readNamedContracts(): Promise<NamedContracts> {

@@ -6,6 +6,7 @@ import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { refuse } from '../errors/refuse.ts'
 import { withDeadline } from '../timeout.ts'
+import type { IndexerStatus } from './chain-follower.ts'
 import { createFeedback } from './feedback-store.ts'
 import type { HistoryIndexerObject } from './object.ts'
 import { type AgentQuery, matchesFilter, readAgentCandidates } from './read-agents.ts'
@@ -18,7 +19,6 @@ import { readInvestedUsdc } from './read-position-purchases.ts'
 import { readEquity, readSharePrices, type TimeRange } from './read-time-series.ts'
 import { readTrades, type TradeQuery } from './read-trades.ts'
 import { readVaultAgentSummary } from './read-vault-agent-summary.ts'
-import type { IndexerStatus } from './run-follower-and-sampler.ts'
 
 export type History = ReturnType<typeof createHistory>
 

@@ -2,8 +2,8 @@ import { DurableObject } from 'cloudflare:workers'
 import { parseConfig } from '../config.ts'
 import { logFailure } from '../log.ts'
 import type { NodeLog } from '../rpc/requests.ts'
-import type { IndexListener } from './chain-follower.ts'
-import { createIndexer, type Indexer, type IndexerStatus } from './run-follower-and-sampler.ts'
+import type { IndexerStatus, IndexListener } from './chain-follower.ts'
+import { createIndexer, type Indexer } from './run-follower-and-sampler.ts'
 
 /** The pause between steps while blocks arrive; without blocks it grows to the maximum. */
 const STEP_PAUSE_MS = 1_000
@@ -18,7 +18,7 @@ const SAMPLING_PAUSE_MS = 5_000
 
 /**
  * The only writer of the history database. Its alarm follows the chain, about once a second while blocks arrive. All state
- * is in the database; the cron trigger arms the alarm again after an eviction.
+ * but the held logs of receipts is in the database; the cron trigger arms the alarm again after an eviction.
  */
 export class HistoryIndexerObject extends DurableObject<Env> {
   protected readonly listener: IndexListener = { onAppend() {}, onReorg() {} }
@@ -57,7 +57,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     return this.status()
   }
 
-  /** Adds trades from the logs of the service's own receipts, and schedules a read of the chain. */
+  /** Adds the logs of the service's own receipts, whole receipts at a time, and schedules a read of the chain. */
   async addRelayed(logs: readonly NodeLog[]): Promise<void> {
     await this.#armBefore(Date.now() + RELAYED_PAUSE_MS)
     await this.#open()?.addRelayed(logs)

@@ -5,8 +5,8 @@ import { refuse } from '../errors/refuse.ts'
 import { logEvent } from '../log.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { blockRequest, type LogFilter, logsRequest, type NodeLog } from '../rpc/requests.ts'
+import type { IndexerStatus } from './chain-follower.ts'
 import { indexKeyOf } from './index-key.ts'
-import type { IndexerStatus } from './run-follower-and-sampler.ts'
 import { type IndexCursor, selectCursor, toCursor } from './tables/cursor.ts'
 
 /** What to read from the index, and the logs that complete it up to the head. */

@@ -2,16 +2,20 @@ import { type Chain, createChain, type TradingChain } from '../chain/configured-
 import type { Config } from '../config.ts'
 import { logFailure } from '../log.ts'
 import type { NodeLog } from '../rpc/requests.ts'
-import { type ChainFollower, createChainFollower, type FollowerStep, type IndexListener } from './chain-follower.ts'
+import {
+  type ChainFollower,
+  createChainFollower,
+  type FollowerStep,
+  type IndexerStatus,
+  type IndexListener,
+} from './chain-follower.ts'
 import { CursorMoved } from './commit-at-cursor.ts'
 import { createEquitySampler, type EquitySampler } from './equity-sampler.ts'
 import { indexKeyOf } from './index-key.ts'
+import { createRelayedLogBuffer } from './relayed-log-buffer.ts'
 import { openSampleStore } from './sample-store.ts'
 import { openIndexStore } from './store.ts'
 import type { IndexCursor } from './tables/cursor.ts'
-
-/** The blocks of the cursor and of the head after the last step; undefined before the first. */
-export type IndexerStatus = { cursor: number | undefined; head: number | undefined }
 
 /** The sampler runs only on a chain with trading contracts. */
 type Workers = { follower: ChainFollower; sampler: EquitySampler | undefined }
@@ -36,7 +40,7 @@ export function createIndexer(
   let currentStep: Promise<FollowerStep> | undefined
   let lastStep: FollowerStep | undefined
   let currentSampling: Promise<void> | undefined
-  const relayedLogs: NodeLog[] = []
+  const relayedLogs = createRelayedLogBuffer()
   let currentRelayedWrite: Promise<void> | undefined
 
   /** Starts follower and sampler. After a failure the next call retries. */
@@ -74,16 +78,25 @@ export function createIndexer(
 
   /** Runs the next step of the follower. Concurrent callers share it. */
   function step(): Promise<FollowerStep> {
-    currentStep ??= start()
-      .then(({ follower }) => follower.step())
-      .then(step => {
-        lastStep = step
-        return step
-      })
-      .finally(() => {
-        currentStep = undefined
-      })
+    currentStep ??= runStep().finally(() => {
+      currentStep = undefined
+    })
     return currentStep
+  }
+
+  async function runStep(): Promise<FollowerStep> {
+    try {
+      const { follower } = await start()
+      lastStep = await follower.step()
+      relayedLogs.recordStep(lastStep)
+      return lastStep
+    } catch (error) {
+      relayedLogs.recordFailure()
+      throw error
+    } finally {
+      // Not awaited: a write may wait for the node, and the next step must not.
+      writeDueRelayed().catch(error => logFailure('history failure', error))
+    }
   }
 
   /** Indexes up to the head, for about three seconds. */
@@ -135,9 +148,14 @@ export function createIndexer(
     return true
   }
 
-  /** Adds trades from the logs of receipts, one write at a time. */
+  /** Holds the logs of receipts until the cursor reaches them, and writes their trades if the index does not keep up. */
   async function addRelayed(logs: readonly NodeLog[]): Promise<void> {
-    relayedLogs.push(...logs)
+    relayedLogs.hold(logs, Date.now())
+    await writeDueRelayed()
+  }
+
+  /** Writes the trades of held logs if that is due, one write at a time. A write that fails loses its logs. */
+  async function writeDueRelayed(): Promise<void> {
     currentRelayedWrite ??= writeRelayed().finally(() => {
       currentRelayedWrite = undefined
     })
@@ -145,8 +163,10 @@ export function createIndexer(
   }
 
   async function writeRelayed(): Promise<void> {
-    const { follower } = await start()
-    while (relayedLogs.length > 0) await follower.addRelayed(relayedLogs.splice(0))
+    while (relayedLogs.isWriteDue(Date.now())) {
+      const { follower } = await start()
+      await follower.addRelayed(relayedLogs.take())
+    }
   }
 
   /** Drops the rows that come from events, so that the next steps read them from the chain again. */
