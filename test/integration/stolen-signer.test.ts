@@ -136,7 +136,7 @@ describe("with the signer's key stolen", () => {
   const newStolen = () => newOwnedTrader(newKey(), owner, { vault: FRONTIER })
   /** Sends a message of the owner, without gas. Returns the block in which it is mined. */
   async function actAsOwner({ agentId }: Trader, operation: OwnerOperation, input: Input): Promise<bigint> {
-    const { status, body } = await sendAsOwner(owner, operation, { agentId, ...input })
+    const { status, body } = await sendAsOwner(owner, operation, { agentId, ...input }, callOverHttp)
     expect({ status, body }).toMatchObject({ status: operation === 'setMandate' ? 200 : 201 })
     return BigInt(body.blockNumber)
   }

@@ -15,14 +15,18 @@ const quoteOf = {
 } as const satisfies Partial<Record<OperationId, OperationId>>
 export type OwnerOperation = keyof typeof quoteOf
 
+/** Calls an operation: `call` over both surfaces, or `callOverHttp`. */
+type CallSurface = (id: OperationId, input?: Input) => Promise<CallResult>
+
 /** Returns the signed body of a message of an owner, from its quote. `changes` are made after signing. */
 export async function signedByOwner(
   owner: PrivateKeyAccount,
   operation: OwnerOperation,
   input: Input & { agentId: string },
   changes: Input = {},
+  callSurface: CallSurface = call,
 ): Promise<Input> {
-  const { status, body } = await call(quoteOf[operation], input)
+  const { status, body } = await callSurface(quoteOf[operation], input)
   expect({ status, body }).toMatchObject({ status: 200, body: { typedData: {} } })
   return { agentId: input.agentId, ...body.body, signature: await sign(owner, body.typedData), ...changes }
 }
@@ -32,8 +36,9 @@ export async function sendAsOwner(
   owner: PrivateKeyAccount,
   operation: OwnerOperation,
   input: Input & { agentId: string },
+  callSurface: CallSurface = call,
 ): Promise<CallResult> {
-  return call(operation, await signedByOwner(owner, operation, input))
+  return callSurface(operation, await signedByOwner(owner, operation, input, {}, callSurface))
 }
 
 /** Returns a registration that both the signer and the owner have signed. */
