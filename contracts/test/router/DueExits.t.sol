@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
+import {StockToken} from "../../src/embedded/StockToken.sol";
 import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
 import {IPositionManager} from "../../src/interfaces/IPositionManager.sol";
 import {ISwapAdapter} from "../../src/interfaces/ISwapAdapter.sol";
@@ -214,6 +215,42 @@ contract DueExitsTest is ProtocolTest {
         assertLe(bounty, (kept + bounty) / 1_000);
     }
 
+    // Dust: of its fee, a pool takes a whole unit of the token
+
+    /// @dev A rest that the pool cannot pay to the floor would hold up the stop behind it for good.
+    function testFuzz_AnExitSellsAnyDustOfACoarseToken(uint256 units, uint256 price) public {
+        uint256 dust = _dust(units);
+        _setPrice(tsla, bound(price, TSLA_PRICE * 2, TSLA_PRICE * 50));
+        uint256 before = positions.getPosition(dust).tokenAmount;
+        _exit(dust);
+        assertEq(positions.getPosition(dust).tokenAmount, before - before / 10_000);
+        assertEq(positions.getPosition(dust).nextRuleIndex, 1);
+    }
+
+    function testFuzz_AReduceSellsAnyDustOfACoarseToken(uint256 units, uint256 price) public {
+        uint256 dust = _dust(units);
+        _setPrice(tsla, bound(price, TSLA_PRICE * 2, TSLA_PRICE * 50));
+        uint256 before = positions.getPosition(dust).tokenAmount;
+        _submit(_reduceIntent(dust, 1));
+        assertEq(positions.getPosition(dust).tokenAmount, before - before / 10_000);
+    }
+
+    /// @dev Here a unit is worth a dollar, which no sale gives away.
+    function test_AnExitOfATokenOfFewDecimalsKeepsItsFloorToTheUnit() public {
+        StockToken shares = new StockToken("Shares", "SHRS", 2, admin);
+        bytes32 minter = shares.MINTER_ROLE();
+        vm.prank(admin);
+        shares.grantRole(minter, address(market));
+        _list(shares, 100 * USD);
+        uint256 few = _open(shares, 1_500 * USDC);
+        _setPrice(shares, 111 * USD);
+        vm.mockCall(
+            address(adapter), abi.encodeWithSelector(ISwapAdapter.sellTokenUpTo.selector), abi.encode(749, 826_500_000)
+        );
+        vm.expectPartialRevert(ITradeRouter.SlippageExceeded.selector);
+        router.executeExit(few);
+    }
+
     // What the lens shows
 
     function test_TheLensShowsWhatAnExitWouldDo() public {
@@ -291,6 +328,13 @@ contract DueExitsTest is ProtocolTest {
     function _deepen() private {
         (uint256 price,,) = oracle.peekPrice(address(nvda));
         market.addLiquidity(address(nvda), price, POOL_DEPTH);
+    }
+
+    /// @dev A position of which one part in ten thousand is a few units.
+    function _dust(uint256 units) private returns (uint256) {
+        ITradeRouter.PositionIntent memory open = _openIntent(tsla, bound(units, 1, 500) * 25_100);
+        open.exits = _ladder(_take(5_000, 1), _stop(-800, 10_000));
+        return _submit(open);
     }
 
     function _pool(uint256 bps) private {
