@@ -125,6 +125,7 @@ export async function startTestbed(loadGenerator: LoadGenerator) {
         return await use(profile => measure({ origin: workerd.url, pid: workerd.pid }, profile, posted), workerd)
       } finally {
         await workerd.stop()
+        await dropPending(devnet)
       }
     },
     async stop() {
@@ -147,7 +148,10 @@ export const posted = (opens: readonly SignedOpen[]): LoadRequest[] =>
 /** A node returns status 200 for errors too. */
 const isDone = ({ status, body }: LoadResult) => status === 201 || (status === 200 && body.includes('"status":"0x1"'))
 
-/** Removes what the peer left in the node's pool, because the service would take it for foreign use of its key. */
+/**
+ * Removes what the measured service left in the node's pool. The next one has another journal and would take it for
+ * foreign use of its key.
+ */
 async function dropPending({ client }: Devnet): Promise<void> {
   await client.request<{ Method: string; Parameters: unknown[]; ReturnType: unknown }>({
     method: 'anvil_dropAllTransactions',
