@@ -16,5 +16,5 @@ export const createChain = (
 ): Chain => ({
   ...chain,
   trading,
-  rpc: createTransport(rpcUrls, timeoutMs),
+  rpc: createTransport(rpcUrls, { timeoutMs }),
 })

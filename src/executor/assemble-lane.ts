@@ -1,6 +1,7 @@
 import type { Address, Hex } from 'viem'
 import { parseConfig } from '../config.ts'
 import { createTransport } from '../rpc/transport.ts'
+import { createSharedDeadlines } from '../timeout.ts'
 import { createAttemptSigner } from './assign-nonce-and-sign.ts'
 import { logUnexpected } from './background-errors.ts'
 import { createHeadCache } from './chain-head.ts'
@@ -47,7 +48,7 @@ export function assembleLane({
   if (chain === undefined) throw new Error('A lane needs CHAIN_ID, RPC_URL and CONTRACTS')
   const priorityFeeWei = BigInt(/^\d+$/.exec(String(variables.PRIORITY_FEE_WEI))?.[0] ?? 0)
 
-  const rpc = createTransport(chain.rpcUrls)
+  const rpc = createTransport(chain.rpcUrls, { within: createSharedDeadlines() })
   const account = signingAccountOf(address, chain.id, variables)
   const inFlightLimit = createInFlightLimit()
   const alerts = createLaneAlerts({ address, priorityFeeWei })

@@ -1,4 +1,3 @@
-import { abortAfter } from './abort-after.ts'
 import { type Endpoint, MIN_SEND_BATCH } from './endpoint-client.ts'
 import { type SignedBytes, sendRequest } from './requests.ts'
 import { ACCEPTANCE_TIMEOUT_MS, classifySendError, type Submission } from './submit.ts'
@@ -30,7 +29,7 @@ export async function submitBatch(
   if (endpoint === undefined) return transactions.map(() => ({ kind: 'unknown' }))
   const startedAt = Date.now()
   try {
-    const responses = await abortAfter(ACCEPTANCE_TIMEOUT_MS, signal =>
+    const responses = await transport.abortAfter(ACCEPTANCE_TIMEOUT_MS, signal =>
       endpoint.sendBatch(transactions.map(sendRequest), signal),
     )
     adaptBatchSize(endpoint, (Date.now() - startedAt) / transactions.length)

@@ -1,5 +1,5 @@
 import type { Hex } from 'viem'
-import { abortAfter, isTimeout } from './abort-after.ts'
+import { isTimeout } from './abort-after.ts'
 import { isLimit, isUnsupportedMethod, type RpcError } from './node-errors.ts'
 import { redact } from './redact.ts'
 import { type NodeReceipt, type SignedBytes, sendRequest, sendSyncRequest } from './requests.ts'
@@ -42,8 +42,10 @@ export async function submit(
   const isSync = sync && endpoint.supportsSyncSend
   try {
     const { result, error } = isSync
-      ? await abortAfter(waitMs, signal => endpoint.send(sendSyncRequest(signed), signal))
-      : await abortAfter(Math.min(waitMs, ACCEPTANCE_TIMEOUT_MS), signal => endpoint.send(sendRequest(signed), signal))
+      ? await transport.abortAfter(waitMs, signal => endpoint.send(sendSyncRequest(signed), signal))
+      : await transport.abortAfter(Math.min(waitMs, ACCEPTANCE_TIMEOUT_MS), signal =>
+          endpoint.send(sendRequest(signed), signal),
+        )
     if (error === undefined) return isReceipt(result) ? { kind: 'mined', receipt: result } : { kind: 'accepted' }
     if (isSync && isUnsupportedMethod(error)) {
       endpoint.supportsSyncSend = false

@@ -1,5 +1,5 @@
-import { sleep } from '../timeout.ts'
-import { abortAfter, isTimeout } from './abort-after.ts'
+import { sleep, type withDeadline } from '../timeout.ts'
+import { type AbortableWork, abortAfter, isTimeout } from './abort-after.ts'
 import { createEndpoint, type Endpoint, type RpcResponse } from './endpoint-client.ts'
 import { hedge } from './hedge.ts'
 import { EmptyResult, isNodeFault, RefusedByNode, unreachable } from './node-errors.ts'
@@ -37,6 +37,8 @@ export type RpcTransport = {
     requests: Requests,
     accept?: (responses: RpcResponses<Requests>) => boolean,
   ): Promise<RpcResponses<Requests>>
+  /** `abortAfter` with the timers of this transport. */
+  abortAfter<Value>(timeoutMs: number, work: AbortableWork<Value>): Promise<Value>
   /** How many nodes there are. */
   nodes: number
   /** Returns the node to query next, or the one `turn` places after it, wrapping around; undefined without nodes. */
@@ -59,9 +61,12 @@ const ROUND_PAUSE_MS = 100
 
 /**
  * Creates a transport over nodes in order of preference. `timeoutMs` bounds a read, a call or a batch as a whole: all
- * nodes and retries, headers and bodies.
+ * nodes and retries, headers and bodies. `within` sets its timers.
  */
-export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIMEOUT_MS): RpcTransport {
+export function createTransport(
+  urls: readonly string[],
+  { timeoutMs = DEFAULT_TIMEOUT_MS, within }: { timeoutMs?: number | undefined; within?: typeof withDeadline } = {},
+): RpcTransport {
   const names = nodeNames(urls)
   const endpoints = urls.map((url, index) => createEndpoint(url, names[index] ?? ''))
 
@@ -77,9 +82,10 @@ export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIM
     endpoint.restUntil = now + Math.min(MIN_REST_MS * 2 ** endpoint.failures++, MAX_REST_MS)
   }
 
-  /** Queries the nodes until one returns a value. One that throws or is too slow has failed. */
+  /** Queries the nodes until one returns a value, and ends the other queries. One that throws or is too slow has failed. */
   function queryNodes<Value>(
     signal: AbortSignal,
+    abort: () => void,
     query: (endpoint: Endpoint) => Promise<Value | undefined>,
   ): Promise<Value | undefined> {
     const queryAndRemember = async (endpoint: Endpoint) => {
@@ -92,7 +98,7 @@ export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIM
         return undefined
       }
     }
-    return hedge(inOrder(), queryAndRemember, { waitMs: HEDGE_MS, signal, onSlow: rest })
+    return hedge(inOrder(), queryAndRemember, { waitMs: HEDGE_MS, signal, abort, onSlow: rest })
   }
 
   const send = <Result>(
@@ -103,15 +109,15 @@ export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIM
     retryLatest(request, () => resendOnce(signal, () => endpoint.send(request, signal)))
 
   /** Runs work; returns undefined if it takes too long. */
-  const inTime = <Value>(work: (signal: AbortSignal) => Promise<Value>): Promise<Value | undefined> =>
-    abortAfter(timeoutMs, work).catch(() => undefined)
+  const inTime = <Value>(work: AbortableWork<Value>): Promise<Value | undefined> =>
+    abortAfter(timeoutMs, work, within).catch(() => undefined)
 
   async function read<Result>(request: RpcRequest<Result>): Promise<Result> {
     let refusal: RefusedByNode | EmptyResult | undefined
-    const response = await inTime(async signal => {
+    const response = await inTime(async (signal, abort) => {
       for (let round = 1; ; round++) {
         let isTransient = true
-        const response = await queryNodes(signal, async endpoint => {
+        const response = await queryNodes(signal, abort, async endpoint => {
           refusal = undefined
           const response = await send(endpoint, request, signal)
           if (response.error === undefined) {
@@ -133,8 +139,8 @@ export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIM
   }
 
   async function call<Result>(request: RpcRequest<Result>): Promise<RpcResponse<Result>> {
-    const response = await inTime(signal =>
-      queryNodes(signal, async endpoint => {
+    const response = await inTime((signal, abort) =>
+      queryNodes(signal, abort, async endpoint => {
         const response = await send(endpoint, request, signal)
         if (response.error && isNodeFault(response.error)) throw new RefusedByNode(request.method, response.error.code)
         return response
@@ -149,8 +155,8 @@ export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIM
     accept: (responses: RpcResponses<Requests>) => boolean = () => true,
   ): Promise<RpcResponses<Requests>> {
     const sent = requests.filter(request => request !== undefined)
-    const responses = await inTime(signal =>
-      queryNodes(signal, async endpoint => {
+    const responses = await inTime((signal, abort) =>
+      queryNodes(signal, abort, async endpoint => {
         const responses = inPlaceOf(requests, await resendOnce(signal, () => endpoint.sendBatch(sent, signal)))
         if (!accept(responses)) throw new Error('the responses are not acceptable')
         return responses
@@ -164,6 +170,7 @@ export function createTransport(urls: readonly string[], timeoutMs = DEFAULT_TIM
     read,
     call,
     batch,
+    abortAfter: (timeoutMs, work) => abortAfter(timeoutMs, work, within),
     nodes: endpoints.length,
     preferred: (turn = 0) => inOrder()[turn % endpoints.length],
     rest,

@@ -201,7 +201,7 @@ describe('a node that responds', () => {
     })
 
     it.each(Object.entries(requests))('ends a %s in time', async (_, send) => {
-      await expect(send(createTransport([bad.url], 100))).rejects.toMatchObject({ status: 502 })
+      await expect(send(createTransport([bad.url], { timeoutMs: 100 }))).rejects.toMatchObject({ status: 502 })
     })
 
     it.each(Object.entries(requests))(
@@ -223,6 +223,16 @@ describe('a node that responds', () => {
       expect(await submit(rpc, signed('0x02'), { waitMs: 100, sync: true })).toEqual({ kind: 'unknown' })
       expect(healthy.requests).toHaveLength(0)
     })
+  })
+
+  it('never is left alone once another has responded', async () => {
+    const ended = Promise.withResolvers<void>()
+    const silent = createServer(request => void request.socket.once('close', ended.resolve))
+    await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
+    nodes.push({ url: `http://127.0.0.1:${(silent.address() as AddressInfo).port}`, requests: [], server: silent })
+    const rpc = createTransport(urlsOf(...nodes, await startNode(result('0x10'))))
+    expect(await rpc.read(blockNumberRequest)).toBe('0x10')
+    await ended.promise
   })
 
   it('late is not replaced while the next one is later', async () => {
@@ -517,11 +527,11 @@ describe('metrics of nodes', () => {
         : { jsonrpc: '2.0', id, error: errorOf(method) }
     })
     const silent = await startBadNode()
-    const rpc = createTransport([node.url], 2_000)
+    const rpc = createTransport([node.url], { timeoutMs: 2_000 })
     await rpc.call(chainIdRequest)
     await rpc.call(callRequest({ to: '0x0000000000000000000000000000000000000001', data: '0x' }))
     await rpc.call(blockNumberRequest).catch(() => {})
-    await createTransport([silent.url], 200)
+    await createTransport([silent.url], { timeoutMs: 200 })
       .call(chainIdRequest)
       .catch(() => {})
     await silent.stop()
