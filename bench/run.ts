@@ -3,7 +3,7 @@ import { measureRecovery, type Recovery } from './crash-recovery.ts'
 import { countFaultViolations, type FaultViolations } from './fault-violations.ts'
 import { type LoadGenerator, median, startLoadGenerator } from './load-generator.ts'
 import { measureReads, type Reads } from './read-throughput.ts'
-import { type Measurement, startTestbed } from './relay-throughput.ts'
+import { type Measurement, startTestbed, type Testbed } from './relay-throughput.ts'
 import { describeMachine, table, writeSection } from './results-file.ts'
 
 // `npm run bench [-- --runs 3]`: measures relaying and reads against a baseline relay, presigned sends and a bare route, on
@@ -14,7 +14,7 @@ const runs = Number(values.runs)
 const BLOCK_MS = 250
 /** More clients than a lane's in-flight limit, so that the lane always has work. */
 const SUSTAINED = { intents: 1_200, warmUp: 400, clients: 256 }
-const CROWD = { intents: 1_000, clients: 64 }
+const CROWD = { intents: 1_000, warmUp: 400, clients: 64 }
 const PACED = { intents: 400, perSecond: 100 }
 
 type Run = Record<'peer' | 'oneKey' | 'fourKeys' | 'crowd' | 'rawCrowd' | 'paced' | 'rawPaced', Measurement>
@@ -25,30 +25,42 @@ const figure = ({ perSecond, p50, p99, succeeded, wrongIds, cpu }: Measurement) 
   `${perSecond.toFixed(0)}/s, p50 ${ms(p50)}, p99 ${ms(p99)}, ${succeeded} succeeded, ${wrongIds} wrong ids, CPU ${cpu.subject.toFixed(2)} + ${cpu.anvil.toFixed(2)} ms`
 
 async function relay(loadGenerator: LoadGenerator): Promise<Run & { reads: Reads[]; recovery: Recovery }> {
-  const testbed = await startTestbed(loadGenerator)
+  /** A chain gets slower as it grows, so everything that is compared starts on a new one. */
+  async function onNewChain<Result>(use: (testbed: Testbed) => Promise<Result>): Promise<Result> {
+    const testbed = await startTestbed(loadGenerator)
+    try {
+      return await use(testbed)
+    } finally {
+      await testbed.stop()
+    }
+  }
   const reported = async (name: string, measured: Promise<Measurement>) => {
     const result = await measured
     say(`  ${name}: ${figure(result)}`)
     return result
   }
-  try {
-    const rawCrowd = await reported('presigned, 64 clients', testbed.raw(CROWD))
-    const rawPaced = await reported('presigned, 100 a second', testbed.raw(PACED))
-    const peer = await testbed.peer(measure => reported('Express peer', measure(SUSTAINED)))
-    const one = await testbed.service(1, async measure => ({
-      oneKey: await reported('service, one key', measure(SUSTAINED)),
+  const presigned = await onNewChain(async ({ raw }) => ({
+    rawCrowd: await reported('presigned, 64 clients', raw(CROWD)),
+    rawPaced: await reported('presigned, 100 a second', raw(PACED)),
+  }))
+  const waiting = await onNewChain(({ service }) =>
+    service(1, async measure => ({
       crowd: await reported('service, 64 clients', measure(CROWD)),
       paced: await reported('service, 100 a second', measure(PACED)),
-    }))
-    const fourKeys = await testbed.service(4, measure => reported('service, four keys', measure(SUSTAINED)))
+    })),
+  )
+  const peer = await onNewChain(testbed => testbed.peer(measure => reported('Express peer', measure(SUSTAINED))))
+  const relayWith = (keys: number, name: string) =>
+    onNewChain(({ service }) => service(keys, measure => reported(`service, ${name}`, measure(SUSTAINED))))
+  const oneKey = await relayWith(1, 'one key')
+  const fourKeys = await relayWith(4, 'four keys')
+  return onNewChain(async testbed => {
     const reads = await measureReads(testbed, loadGenerator)
     say(`  reads: ${reads.map(({ path, perSecond }) => `${path} ${perSecond.toFixed(0)}/s`).join(', ')}`)
     const recovery = await measureRecovery(testbed, loadGenerator)
     say(`  killed and restarted: ${recovery.accepted} accepted intents mined after ${recovery.seconds.toFixed(2)} s`)
-    return { peer, ...one, fourKeys, rawCrowd, rawPaced, reads, recovery }
-  } finally {
-    await testbed.stop()
-  }
+    return { ...presigned, ...waiting, peer, oneKey, fourKeys, reads, recovery }
+  })
 }
 
 type ResultRow = { what: string; figure: string; target: string; met: boolean; limit?: string }
@@ -171,7 +183,7 @@ say('violations with a failing node')
 const rows = compareWithTargets(results, await countFaultViolations())
 const section = [
   '## Relay and reads',
-  `\`npm run bench\`: ${runs} runs of at least ${SUSTAINED.intents} intents, each on a new chain with a block every 0.25 s; medians. Every intent opens a position; the ids in every 201 are compared with the chain. \`test/integration/rpc-calls.test.ts\` fixes the round trips per operation.`,
+  `\`npm run bench\`: ${runs} runs of at least ${SUSTAINED.intents} intents on new chains with a block every 0.25 s; medians. Every intent opens a position; the ids in every 201 are compared with the chain. \`test/integration/rpc-calls.test.ts\` fixes the round trips per operation.`,
   `Machine: ${machine}.`,
   table(
     ['', 'measured', 'target', ''],
