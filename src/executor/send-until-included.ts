@@ -17,8 +17,10 @@ type WaitingAttempt = { attempt: Attempt; deadline: number; submission: PromiseW
 
 export type AttemptSender = ReturnType<typeof createAttemptSender>
 
-/** Smaller groups are sent one by one, each with a request that returns its receipt. */
+/** Smaller groups are sent one by one. */
 const MIN_BATCHED = 4
+/** While this many sends wait for their own receipts, those of others are read from their block. */
+const MAX_WAITS_FOR_BLOCK = 4
 const MAX_SENDS = 3
 const RETRY_DELAY_MS = 250
 /** A slower inclusion counts as trouble for the lane's depth. */
@@ -78,6 +80,10 @@ export function createAttemptSender({
     }
   }
 
+  /** Sends an attempt and waits for its acceptance. */
+  const submitOnly = (attempt: Attempt, deadline: number): Promise<Submission> =>
+    submitAttempt(attempt, { waitMs: Math.max(1, deadline - Date.now()), sync: false })
+
   /** Sends an attempt and waits for its receipt, if the node supports that. */
   async function submitAndWait(attempt: Attempt, deadline: number): Promise<Submission> {
     waitsForBlock++
@@ -89,15 +95,15 @@ export function createAttemptSender({
   }
 
   /**
-   * Sends attempts for the first time. Several at once go in one batch, and their receipts are read from their block.
-   * One of them waits for its own receipt, which signals the new block. A single attempt always waits for its receipt.
+   * Sends attempts for the first time. Several at once go in one batch, and their receipts are read from their block, as are
+   * those of single attempts while several others wait for their own receipts, which signal the new block.
    */
   async function submitWaiting(waiting: WaitingAttempt[]): Promise<void> {
     const others = waitsForBlock > 0 ? waiting : waiting.slice(0, -1)
     const size = sendBatchSize(rpc)
     const batch = others.length >= MIN_BATCHED && size > 1 ? others.slice(0, size) : []
     for (const { attempt, deadline, submission } of waiting.filter(one => !batch.includes(one)))
-      submission.resolve(submitAndWait(attempt, deadline))
+      submission.resolve((waitsForBlock < MAX_WAITS_FOR_BLOCK ? submitAndWait : submitOnly)(attempt, deadline))
     if (batch.length === 0) return
     for (const { attempt } of batch) beingSent.add(attempt.hash)
     const submissions = await submitBatch(

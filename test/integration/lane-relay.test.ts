@@ -92,6 +92,35 @@ describe('intents at the same time', () => {
     )
   })
 
+  test('that come one by one wait for four receipts of their own, and read the others from their block', async () => {
+    const { executor } = newLane()
+    const relayOneByOne = async () => {
+      node.requests = []
+      node.isMining = false
+      const requests = Array.from({ length: 12 }, () => newRequest())
+      const relayed: Promise<unknown>[] = []
+      for (const request of requests) {
+        const before = node.requests.filter(isSend).length
+        relayed.push(relayUntilMined(executor, request))
+        await waitForFlag(() => node.requests.filter(isSend).length > before)
+      }
+      node.isMining = true
+      await Promise.all(relayed)
+      return requests
+    }
+    await relayUntilMined(executor, newRequest())
+    const countOf = (name: string) => node.requests.filter(method => method === name).length
+    // On a busy machine the waits for receipts end before the last send.
+    await vi.waitFor(
+      async () => {
+        expect(await Promise.all((await relayOneByOne()).map(executionsOf))).toEqual(Array<bigint>(12).fill(1n))
+        expect(countOf('eth_sendRawTransactionSync')).toBe(4)
+        expect(countOf('eth_getBlockReceipts')).toBeGreaterThan(0)
+      },
+      { timeout: 60_000, interval: 1 },
+    )
+  })
+
   test('share a batch, but not its faults', async () => {
     const { executor, account } = newLane()
     await relayUntilMined(executor, newRequest())
