@@ -114,12 +114,6 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
     /// leaves the others theirs. `executeExit` has no such bound.
     uint256 private constant MAX_EXIT_GAS = 3_000_000;
 
-    /// @dev Of more units than this, the one that a pool keeps is less than a basis point.
-    uint256 private constant DUST_UNITS = 10_000;
-
-    /// @dev A cent: no sale gives away a unit that is worth more.
-    uint256 private constant MAX_LOST_UNIT = 10_000;
-
     IERC20 private immutable _usdc;
     IAgentRegistry private immutable _agents;
     IAllocationManager private immutable _allocations;
@@ -278,7 +272,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
             ),
             MAX_EXIT_SLIPPAGE_BPS
         );
-        usdcOut = _sellAll(sale, _leastFor(sale.amount, quote, sale.slippageBps), quote);
+        usdcOut = _sellAll(sale, _floorOf(sale.amount, quote, sale.slippageBps), quote);
 
         uint256 released = _positions.reducePosition(intent.positionId, sale.amount, usdcOut);
         _bookSale(intent.agentId, usdcOut, released, 0);
@@ -677,7 +671,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
             if (sale.sold < sale.amount) _enterTokens(sale.vault, sale.token, sale.amount - sale.sold);
         }
         // The pool rounds what it pays down by up to a unit.
-        uint256 minimum = _leastFor(sale.sold, quote, sale.slippageBps);
+        uint256 minimum = _floorOf(sale.sold, quote, sale.slippageBps);
         if (sale.usdcOut + 1 < minimum) revert SlippageExceeded(minimum, sale.usdcOut);
     }
 
@@ -773,14 +767,7 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
     }
 
     function _floorOf(uint256 tokens, Quote memory quote, uint256 slippageBps) private pure returns (uint256) {
-        return PriceMath.lessBps(_valueOf(tokens, quote), slippageBps);
-    }
-
-    /// @dev The floor of a sale. A pool takes its fee in whole units of the token, so a sale of a few units need bring one unit
-    /// less: a rest that cannot be sold would hold up every exit behind it.
-    function _leastFor(uint256 tokens, Quote memory quote, uint256 slippageBps) private pure returns (uint256) {
-        bool isDust = tokens != 0 && tokens < DUST_UNITS && _valueOf(1, quote) <= MAX_LOST_UNIT;
-        return _floorOf(isDust ? tokens - 1 : tokens, quote, slippageBps);
+        return PriceMath.saleFloor(tokens, quote.price, quote.decimals, slippageBps);
     }
 
     /// @dev The token, where the ledger has to ask the agent's mandate about it.

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 
 import { getPositionTerms } from '../chain/read-intent-terms.ts'
-import { maxExitSlippageBps } from '../protocol/fill-amounts.ts'
 import { automation, presentAutomation } from '../resources/position-automation.ts'
 import { agentId, positionId, presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
@@ -40,7 +39,7 @@ export const getPositionAutomation = defineOperation(
         position: { ...position, dueExit, closingSince: extension?.mandate?.closingSince ?? 0n },
         symbol: token.symbol,
         market: { quote: token.quote, decimals: token.decimals, tradingPaused: vault.tradingPaused },
-        maxExitSlippageBps: maxExitSlippageBps(BigInt(position.maxSlippageBps), extension),
+        extension,
         exitState,
         watched,
       }),

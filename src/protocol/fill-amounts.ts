@@ -46,7 +46,27 @@ export function reduceAmounts(
   const tokenIn = leavesDust ? position.tokenAmount : share
   const value = usdcValue(tokenIn, market)
   const slippageBps = reduceSlippageBps(BigInt(position.maxSlippageBps), extension)
-  return { tokenIn, usdcValue: value, minUsdcOut: (value * (BPS - slippageBps)) / BPS }
+  return { tokenIn, usdcValue: value, minUsdcOut: saleFloor(tokenIn, market, slippageBps, extension) }
+}
+
+/** Of this many base units, one is a basis point. */
+const DUST_UNITS = 10_000n
+/** A cent, in USDC base units. */
+const MAX_LOST_UNIT = 10_000n
+
+/**
+ * Returns the least that a sale must bring, in USDC base units. The router of the extension accepts one unit less for a few
+ * units of a token, because pools take their fee in whole units (`PriceMath.saleFloor`).
+ */
+export function saleFloor(
+  tokenIn: bigint,
+  market: { price: bigint; decimals: number },
+  slippageBps: bigint,
+  extension: ExtensionTerms | undefined,
+): bigint {
+  const isDust =
+    extension !== undefined && tokenIn > 0n && tokenIn < DUST_UNITS && usdcValue(1n, market) <= MAX_LOST_UNIT
+  return (usdcValue(isDust ? tokenIn - 1n : tokenIn, market) * (BPS - slippageBps)) / BPS
 }
 
 /** The router never sells further below the oracle, whatever the policy says. */

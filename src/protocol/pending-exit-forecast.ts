@@ -1,9 +1,11 @@
 import { PositionStatus } from './enums.ts'
 import type { ExitRule } from './exit-rule.ts'
 import { isTriggered, triggerPriceOf } from './exit-triggers.ts'
+import { maxExitSlippageBps, saleFloor } from './fill-amounts.ts'
 import { usdcValue } from './oracle-price.ts'
 import { watchedPnlBps } from './pnl-bps.ts'
 import { type ExitMarket, isExitInProgress, type WatchedPosition } from './position.ts'
+import type { ExtensionTerms } from './router-check-inputs.ts'
 
 const BPS = 10_000n
 
@@ -22,15 +24,16 @@ export type PendingExitForecast = {
 }
 
 /**
- * Forecasts the exits of a position's pending rules in ladder order; none if it is closed. `maxExitSlippageBps` is how far below the
- * oracle's value its exits sell at most.
+ * Forecasts the exits of a position's pending rules in ladder order; none if it is closed. `extension` holds the policy that
+ * bounds how far below the oracle's value its exits sell.
  */
 export function forecastPendingExits(
   position: WatchedPosition,
   { quote, decimals }: ExitMarket,
-  maxExitSlippageBps: bigint,
+  extension: ExtensionTerms | undefined,
 ): PendingExitForecast[] {
   if (position.status !== PositionStatus.Open) return []
+  const slippageBps = maxExitSlippageBps(BigInt(position.maxSlippageBps), extension)
   return position.exitRules.slice(position.nextRuleIndex).map((rule, index) => {
     const ruleIndex = position.nextRuleIndex + index
     const isInProgress = isExitInProgress(position) && position.dueExit?.ruleIndex === ruleIndex
@@ -47,7 +50,7 @@ export function forecastPendingExits(
       triggerPrice,
       distanceBps: isReached ? 0n : quote.price === 0n ? undefined : distanceBps(quote.price, triggerPrice),
       tokenIn,
-      minUsdcOut: (usdcValue(tokenIn, market) * (BPS - maxExitSlippageBps)) / BPS,
+      minUsdcOut: saleFloor(tokenIn, market, slippageBps, extension),
     }
   })
 }

@@ -18,13 +18,14 @@ export function purchaseSlippageChecks(
   if (token === undefined || usdcAmount === undefined || !token.fills.has(usdcAmount)) return []
   const market = { price: token.quote.price, decimals: token.decimals }
   const received = expectedTokens(token, usdcAmount, extension?.capitalMode) ?? 0n
-  return [slippageCheck(fillFloor(usdcAmount, market, entry), received)]
+  const check = slippageCheck(fillFloor(usdcAmount, market, entry), received)
+  return [{ ...check, pass: check.pass && received > 0n }]
 }
 
 export const slippageCheck = (floor: bigint, received: bigint): Check => ({
   rule: 'slippage',
   code: 'SLIPPAGE_EXCEEDED',
-  pass: received >= floor && received > 0n,
+  pass: received >= floor,
   limit: floor,
   after: received,
 })

@@ -7,6 +7,7 @@ import type { PositionReport } from '../keeper/position-report.ts'
 import { PositionStatus } from '../protocol/enums.ts'
 import { forecastPendingExits, type PendingExitForecast } from '../protocol/pending-exit-forecast.ts'
 import { type ExitMarket, isOwnerClosing, type WatchedPosition } from '../protocol/position.ts'
+import type { ExtensionTerms } from '../protocol/router-check-inputs.ts'
 import { exitRule, presentExitRule } from './exit-rule.ts'
 import { marketSession, presentMarketSession } from './market-session.ts'
 import { ORACLE_DECIMALS, presentPrice, price } from './price.ts'
@@ -129,8 +130,8 @@ type AutomationFacts = {
   position: WatchedPosition
   symbol: string
   market: ExitMarket
-  /** How far below the oracle's value exits sell at most. */
-  maxExitSlippageBps: bigint
+  /** Undefined in a deployment without the extension. */
+  extension: ExtensionTerms | undefined
   /** Undefined while the price is stale. */
   exitState: ExitState | undefined
   /** What the keeper recorded; undefined if there is no keeper or it has not evaluated the position yet. */
@@ -142,7 +143,7 @@ export function presentAutomation({
   position,
   symbol,
   market,
-  maxExitSlippageBps,
+  extension,
   exitState,
   watched,
 }: AutomationFacts): Omit<z.input<typeof automation>, 'keeperEnabled' | 'asOf'> {
@@ -154,7 +155,7 @@ export function presentAutomation({
     status: position.status === PositionStatus.Open ? 'Open' : 'Closed',
     price: presentPrice(quote),
     market: presentMarketSession(symbol, quote.at),
-    pendingRules: forecastPendingExits(position, market, maxExitSlippageBps).map(presentPendingExit),
+    pendingRules: forecastPendingExits(position, market, extension).map(presentPendingExit),
     ownerClose: presentOwnerClose(position, exitState),
     lastEvaluation: watched?.evaluation ? presentEvaluation(watched.evaluation) : null,
     lastOutcome: watched?.outcome ? presentOutcome(watched.outcome) : null,

@@ -113,6 +113,18 @@ describe('the checks of a quote', () => {
     }
   }, 300_000)
 
+  // Pools take their fee in whole units: one of 24 of TSLA, one of 4 of COIN, or the only one.
+  it.each([
+    ['TSLA', '1.02'],
+    ['COIN', '10'],
+    ['COIN', '1.5'],
+  ])('agree with the router on the close of a few base units of %s, left from %s USDC', async (symbol, usdcAmount) => {
+    const closer = await newTrader({ vault: FRONTIER })
+    const positionId = await openPosition(closer, { symbol, usdcAmount })
+    for (const exitBps of [9_999, 10_000])
+      expect((await expectAgreement(closer, 'submitReduceIntent', { positionId, exitBps })).status).toBe(201)
+  })
+
   it('give a maxUsdcAmount that is accepted, while one base unit more is rejected', async () => {
     for (const vault of [FRONTIER, undefined]) {
       const fresh = await newTrader(vault ? { vault } : {})

@@ -10,6 +10,12 @@ library PriceMath {
     /// @dev An oracle price has two more decimals than a USDC amount.
     uint256 private constant USDC_TO_PRICE = 100;
 
+    /// @dev Of this many units, one is a basis point.
+    uint256 private constant DUST_UNITS = 10_000;
+
+    /// @dev A cent: no sale gives away a unit that is worth more.
+    uint256 private constant MAX_LOST_UNIT = 10_000;
+
     /// @notice Returns what `tokens` are worth in USDC base units, rounded down
     function usdcValue(uint256 tokens, uint256 price, uint256 tokenDecimals) internal pure returns (uint256) {
         return tokens * price / (_unit(tokenDecimals) * USDC_TO_PRICE);
@@ -39,6 +45,18 @@ library PriceMath {
     /// @notice Returns `amount` less `slippageBps`, rounded down
     function lessBps(uint256 amount, uint256 slippageBps) internal pure returns (uint256) {
         return amount * (BPS - slippageBps) / BPS;
+    }
+
+    /// @notice Returns the least USDC that a sale of `tokens` must bring: their value less `slippageBps`, rounded down
+    /// @dev A pool takes its fee in whole units of the token. Of a few units it may keep one more than the slippage allows, so
+    /// the floor of such a sale is that of one unit less: otherwise it could never be made, and would block every exit after it.
+    function saleFloor(uint256 tokens, uint256 price, uint256 tokenDecimals, uint256 slippageBps)
+        internal
+        pure
+        returns (uint256)
+    {
+        bool isDust = tokens != 0 && tokens < DUST_UNITS && usdcValue(1, price, tokenDecimals) <= MAX_LOST_UNIT;
+        return lessBps(usdcValue(isDust ? tokens - 1 : tokens, price, tokenDecimals), slippageBps);
     }
 
     /// @notice Returns the value of `tokens` against what they cost, in bps

@@ -215,14 +215,15 @@ contract DueExitsTest is ProtocolTest {
         assertLe(bounty, (kept + bounty) / 1_000);
     }
 
-    // Dust: of its fee, a pool takes a whole unit of the token
+    // Dust: a pool takes its fee in whole units of the token
 
-    /// @dev A rest that the pool cannot pay to the floor would hold up the stop behind it for good.
+    /// @dev A rest that no pool buys at the floor would block the stop after it forever.
     function testFuzz_AnExitSellsAnyDustOfACoarseToken(uint256 units, uint256 price) public {
         uint256 dust = _dust(units);
         _setPrice(tsla, bound(price, TSLA_PRICE * 2, TSLA_PRICE * 50));
         uint256 before = positions.getPosition(dust).tokenAmount;
-        _exit(dust);
+        uint256 floor = lens.exitStateOf(dust).floorUsdc;
+        assertGe(_exit(dust) + 1, floor);
         assertEq(positions.getPosition(dust).tokenAmount, before - before / 10_000);
         assertEq(positions.getPosition(dust).nextRuleIndex, 1);
     }
