@@ -19,7 +19,7 @@ export type AttemptSender = ReturnType<typeof createAttemptSender>
 
 /** Smaller groups are sent one by one. */
 const MIN_BATCHED = 4
-/** While this many sends wait for their own receipts, those of others are read from their block. */
+/** While this many sends wait for their receipts, the receipts of others are read from the block. */
 const MAX_WAITS_FOR_BLOCK = 4
 const MAX_SENDS = 3
 const RETRY_DELAY_MS = 250
@@ -80,30 +80,28 @@ export function createAttemptSender({
     }
   }
 
-  /** Sends an attempt and waits for its acceptance. */
-  const submitOnly = (attempt: Attempt, deadline: number): Promise<Submission> =>
-    submitAttempt(attempt, { waitMs: Math.max(1, deadline - Date.now()), sync: false })
-
-  /** Sends an attempt and waits for its receipt, if the node supports that. */
-  async function submitAndWait(attempt: Attempt, deadline: number): Promise<Submission> {
+  /** Sends an attempt and waits for its receipt, if the node supports that; for its acceptance while enough others wait. */
+  async function submitAlone(attempt: Attempt, deadline: number): Promise<Submission> {
+    const waitMs = Math.max(1, deadline - Date.now())
+    if (waitsForBlock >= MAX_WAITS_FOR_BLOCK) return submitAttempt(attempt, { waitMs, sync: false })
     waitsForBlock++
     try {
-      return await submitAttempt(attempt, { waitMs: Math.max(1, deadline - Date.now()), sync: true })
+      return await submitAttempt(attempt, { waitMs, sync: true })
     } finally {
       waitsForBlock--
     }
   }
 
   /**
-   * Sends attempts for the first time. Several at once go in one batch, and their receipts are read from their block, as are
-   * those of single attempts while several others wait for their own receipts, which signal the new block.
+   * Sends attempts for the first time. Several at once go in one batch, and their receipts are read from their block. One of
+   * them waits for its own receipt, unless another send does: that signals the new block.
    */
   async function submitWaiting(waiting: WaitingAttempt[]): Promise<void> {
     const others = waitsForBlock > 0 ? waiting : waiting.slice(0, -1)
     const size = sendBatchSize(rpc)
     const batch = others.length >= MIN_BATCHED && size > 1 ? others.slice(0, size) : []
     for (const { attempt, deadline, submission } of waiting.filter(one => !batch.includes(one)))
-      submission.resolve((waitsForBlock < MAX_WAITS_FOR_BLOCK ? submitAndWait : submitOnly)(attempt, deadline))
+      submission.resolve(submitAlone(attempt, deadline))
     if (batch.length === 0) return
     for (const { attempt } of batch) beingSent.add(attempt.hash)
     const submissions = await submitBatch(
@@ -128,7 +126,7 @@ export function createAttemptSender({
     let isPending = true
     let isAccepted = false
     for (let sends = 1; sends <= MAX_SENDS && isPending; sends++) {
-      const submission = await (sends === 1 ? submitWithOthers : submitAndWait)(attempt, deadline)
+      const submission = await (sends === 1 ? submitWithOthers : submitAlone)(attempt, deadline)
       const isConcluded = await conclude(attempt, submission)
       isAccepted ||= submission.kind === 'accepted'
       if (!isConcluded) await scheduler.wait(Math.min(RETRY_DELAY_MS * sends, Math.max(0, deadline - Date.now())))

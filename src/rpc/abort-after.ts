@@ -1,27 +1,22 @@
 import { withDeadline } from '../timeout.ts'
 
-/** Work with a time limit. It observes `signal`, and calls `abort` to end what else it started once it has its result. */
-export type AbortableWork<Value> = (signal: AbortSignal, abort: () => void) => Promise<Value>
-
 /**
  * Resolves with the result of `work`. Rejects with a TimeoutError after `timeoutMs`, whatever `work` waits for. Then, and when
- * `work` fails, the signal is aborted, so that nothing started by `work` outlives the call. `within` sets the timer.
+ * `work` fails, it aborts the controller, so that nothing that `work` started outlives the call. A `work` that succeeds while
+ * requests are open aborts them itself. `within` is `withDeadline`, or a variant whose calls share a timer.
  */
 export async function abortAfter<Value>(
   timeoutMs: number,
-  work: AbortableWork<Value>,
+  work: (controller: AbortController) => Promise<Value>,
   within = withDeadline,
 ): Promise<Value> {
   const controller = new AbortController()
-  const abort = () => controller.abort()
   try {
-    return await within(work(controller.signal, abort), Date.now() + timeoutMs, () => {
-      const error = new DOMException('no response in time', 'TimeoutError')
-      controller.abort(error)
-      throw error
+    return await within(work(controller), Date.now() + timeoutMs, () => {
+      throw new DOMException('no response in time', 'TimeoutError')
     })
   } catch (error) {
-    abort() // no effect if the time is over
+    controller.abort(error)
     throw error
   }
 }

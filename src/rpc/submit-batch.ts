@@ -29,7 +29,7 @@ export async function submitBatch(
   if (endpoint === undefined) return transactions.map(() => ({ kind: 'unknown' }))
   const startedAt = Date.now()
   try {
-    const responses = await transport.abortAfter(ACCEPTANCE_TIMEOUT_MS, signal =>
+    const responses = await transport.abortAfter(ACCEPTANCE_TIMEOUT_MS, ({ signal }) =>
       endpoint.sendBatch(transactions.map(sendRequest), signal),
     )
     adaptBatchSize(endpoint, (Date.now() - startedAt) / transactions.length)

@@ -42,8 +42,8 @@ export async function submit(
   const isSync = sync && endpoint.supportsSyncSend
   try {
     const { result, error } = isSync
-      ? await transport.abortAfter(waitMs, signal => endpoint.send(sendSyncRequest(signed), signal))
-      : await transport.abortAfter(Math.min(waitMs, ACCEPTANCE_TIMEOUT_MS), signal =>
+      ? await transport.abortAfter(waitMs, ({ signal }) => endpoint.send(sendSyncRequest(signed), signal))
+      : await transport.abortAfter(Math.min(waitMs, ACCEPTANCE_TIMEOUT_MS), ({ signal }) =>
           endpoint.send(sendRequest(signed), signal),
         )
     if (error === undefined) return isReceipt(result) ? { kind: 'mined', receipt: result } : { kind: 'accepted' }

@@ -1,5 +1,5 @@
 import { sleep, type withDeadline } from '../timeout.ts'
-import { type AbortableWork, abortAfter, isTimeout } from './abort-after.ts'
+import { abortAfter, isTimeout } from './abort-after.ts'
 import { createEndpoint, type Endpoint, type RpcResponse } from './endpoint-client.ts'
 import { hedge } from './hedge.ts'
 import { EmptyResult, isNodeFault, RefusedByNode, unreachable } from './node-errors.ts'
@@ -38,7 +38,7 @@ export type RpcTransport = {
     accept?: (responses: RpcResponses<Requests>) => boolean,
   ): Promise<RpcResponses<Requests>>
   /** `abortAfter` with the timers of this transport. */
-  abortAfter<Value>(timeoutMs: number, work: AbortableWork<Value>): Promise<Value>
+  abortAfter<Value>(timeoutMs: number, work: (controller: AbortController) => Promise<Value>): Promise<Value>
   /** How many nodes there are. */
   nodes: number
   /** Returns the node to query next, or the one `turn` places after it, wrapping around; undefined without nodes. */
@@ -61,7 +61,7 @@ const ROUND_PAUSE_MS = 100
 
 /**
  * Creates a transport over nodes in order of preference. `timeoutMs` bounds a read, a call or a batch as a whole: all
- * nodes and retries, headers and bodies. `within` sets its timers.
+ * nodes and retries, headers and bodies. `within` replaces `withDeadline`, as in `abortAfter`.
  */
 export function createTransport(
   urls: readonly string[],
@@ -84,10 +84,10 @@ export function createTransport(
 
   /** Queries the nodes until one returns a value, and ends the other queries. One that throws or is too slow has failed. */
   function queryNodes<Value>(
-    signal: AbortSignal,
-    abort: () => void,
+    controller: AbortController,
     query: (endpoint: Endpoint) => Promise<Value | undefined>,
   ): Promise<Value | undefined> {
+    const { signal } = controller
     const queryAndRemember = async (endpoint: Endpoint) => {
       try {
         const value = await query(endpoint)
@@ -98,7 +98,7 @@ export function createTransport(
         return undefined
       }
     }
-    return hedge(inOrder(), queryAndRemember, { waitMs: HEDGE_MS, signal, abort, onSlow: rest })
+    return hedge(inOrder(), queryAndRemember, { waitMs: HEDGE_MS, controller, onSlow: rest })
   }
 
   const send = <Result>(
@@ -109,17 +109,17 @@ export function createTransport(
     retryLatest(request, () => resendOnce(signal, () => endpoint.send(request, signal)))
 
   /** Runs work; returns undefined if it takes too long. */
-  const inTime = <Value>(work: AbortableWork<Value>): Promise<Value | undefined> =>
+  const inTime = <Value>(work: (controller: AbortController) => Promise<Value>): Promise<Value | undefined> =>
     abortAfter(timeoutMs, work, within).catch(() => undefined)
 
   async function read<Result>(request: RpcRequest<Result>): Promise<Result> {
     let refusal: RefusedByNode | EmptyResult | undefined
-    const response = await inTime(async (signal, abort) => {
+    const response = await inTime(async controller => {
       for (let round = 1; ; round++) {
         let isTransient = true
-        const response = await queryNodes(signal, abort, async endpoint => {
+        const response = await queryNodes(controller, async endpoint => {
           refusal = undefined
-          const response = await send(endpoint, request, signal)
+          const response = await send(endpoint, request, controller.signal)
           if (response.error === undefined) {
             if (!request.returnsData || (response.result as unknown) !== '0x') return response
             refusal = new EmptyResult(request.method)
@@ -139,9 +139,9 @@ export function createTransport(
   }
 
   async function call<Result>(request: RpcRequest<Result>): Promise<RpcResponse<Result>> {
-    const response = await inTime((signal, abort) =>
-      queryNodes(signal, abort, async endpoint => {
-        const response = await send(endpoint, request, signal)
+    const response = await inTime(controller =>
+      queryNodes(controller, async endpoint => {
+        const response = await send(endpoint, request, controller.signal)
         if (response.error && isNodeFault(response.error)) throw new RefusedByNode(request.method, response.error.code)
         return response
       }),
@@ -155,9 +155,12 @@ export function createTransport(
     accept: (responses: RpcResponses<Requests>) => boolean = () => true,
   ): Promise<RpcResponses<Requests>> {
     const sent = requests.filter(request => request !== undefined)
-    const responses = await inTime((signal, abort) =>
-      queryNodes(signal, abort, async endpoint => {
-        const responses = inPlaceOf(requests, await resendOnce(signal, () => endpoint.sendBatch(sent, signal)))
+    const responses = await inTime(controller =>
+      queryNodes(controller, async endpoint => {
+        const responses = inPlaceOf(
+          requests,
+          await resendOnce(controller.signal, () => endpoint.sendBatch(sent, controller.signal)),
+        )
         if (!accept(responses)) throw new Error('the responses are not acceptable')
         return responses
       }),

@@ -92,7 +92,7 @@ describe('intents at the same time', () => {
     )
   })
 
-  test('that come one by one wait for four receipts of their own, and read the others from their block', async () => {
+  test('sent one by one get four receipts from their sends, and the others from their block', async () => {
     const { executor } = newLane()
     const relayOneByOne = async () => {
       node.requests = []
@@ -110,7 +110,7 @@ describe('intents at the same time', () => {
     }
     await relayUntilMined(executor, newRequest())
     const countOf = (name: string) => node.requests.filter(method => method === name).length
-    // On a busy machine the waits for receipts end before the last send.
+    // On a busy machine, sends stop waiting before the last one leaves; then the round is repeated.
     await vi.waitFor(
       async () => {
         expect(await Promise.all((await relayOneByOne()).map(executionsOf))).toEqual(Array<bigint>(12).fill(1n))

@@ -94,6 +94,16 @@ const receiptOf = (transactionHash: Hex, logs = [logOf(transactionHash)]) => ({
 })
 
 describe('a read', () => {
+  it('ends the request to a silent node once another has responded', async () => {
+    const ended = Promise.withResolvers<void>()
+    const silent = createServer(request => void request.socket.once('close', ended.resolve))
+    await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
+    nodes.push({ url: `http://127.0.0.1:${(silent.address() as AddressInfo).port}`, requests: [], server: silent })
+    const rpc = createTransport(urlsOf(...nodes, await startNode(result('0x10'))))
+    expect(await rpc.read(blockNumberRequest)).toBe('0x10')
+    await ended.promise
+  })
+
   it.each([
     ['closes the connection', () => 'close' as const],
     ['returns text', () => '<html>Too many requests</html>'],
@@ -223,16 +233,6 @@ describe('a node that responds', () => {
       expect(await submit(rpc, signed('0x02'), { waitMs: 100, sync: true })).toEqual({ kind: 'unknown' })
       expect(healthy.requests).toHaveLength(0)
     })
-  })
-
-  it('never is left alone once another has responded', async () => {
-    const ended = Promise.withResolvers<void>()
-    const silent = createServer(request => void request.socket.once('close', ended.resolve))
-    await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
-    nodes.push({ url: `http://127.0.0.1:${(silent.address() as AddressInfo).port}`, requests: [], server: silent })
-    const rpc = createTransport(urlsOf(...nodes, await startNode(result('0x10'))))
-    expect(await rpc.read(blockNumberRequest)).toBe('0x10')
-    await ended.promise
   })
 
   it('late is not replaced while the next one is later', async () => {

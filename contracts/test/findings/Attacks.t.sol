@@ -20,10 +20,7 @@ contract AttacksTest is ProtocolTest {
     function setUp() public override {
         super.setUp();
         _useDefaultLimits();
-        thin = new StockToken("Thin", "THIN", 18, admin);
-        bytes32 minter = thin.MINTER_ROLE();
-        vm.prank(admin);
-        thin.grantRole(minter, address(market));
+        thin = _newToken("THIN", 18);
         _listWithDepth(thin, 100 * USD, THIN);
         skip(10 minutes);
         _setOraclePrice(thin, 100 * USD);
@@ -423,10 +420,7 @@ contract AttacksTest is ProtocolTest {
     }
 
     function _cheap(uint256 price) private returns (StockToken cheap) {
-        cheap = new StockToken("Cheap", "CHP", 18, admin);
-        bytes32 minter = cheap.MINTER_ROLE();
-        vm.prank(admin);
-        cheap.grantRole(minter, address(market));
+        cheap = _newToken("CHP", 18);
         _listWithDepth(cheap, price, POOL_DEPTH);
         skip(10 minutes);
         _setOraclePrice(cheap, price);

@@ -41,10 +41,7 @@ abstract contract OwnerTest is ProtocolTest {
     }
 
     function _token(string memory symbol, uint256 price, uint256 depth) internal returns (StockToken token) {
-        token = new StockToken(symbol, symbol, 18, admin);
-        bytes32 minter = token.MINTER_ROLE();
-        vm.prank(admin);
-        token.grantRole(minter, address(market));
+        token = _newToken(symbol, 18);
         _listWithDepth(token, price, depth);
     }
 

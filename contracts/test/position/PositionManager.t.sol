@@ -133,10 +133,7 @@ contract PositionManagerTest is ProtocolTest {
 
     function test_AnAgentMayHoldManyTokens() public {
         for (uint256 i; i < 12; ++i) {
-            StockToken token = new StockToken("Many", "MNY", 18, admin);
-            bytes32 minter = token.MINTER_ROLE();
-            vm.prank(admin);
-            token.grantRole(minter, address(market));
+            StockToken token = _newToken("MNY", 18);
             _list(token, 10 * USD);
             assertEq(_open(token, 100 * USDC), i + 1);
             assertEq(positions.openPositionId(agentId, address(token)), i + 1);

@@ -238,10 +238,7 @@ contract DueExitsTest is ProtocolTest {
 
     /// @dev Here a unit is worth a dollar, which no sale gives away.
     function test_AnExitOfATokenOfFewDecimalsKeepsItsFloorToTheUnit() public {
-        StockToken shares = new StockToken("Shares", "SHRS", 2, admin);
-        bytes32 minter = shares.MINTER_ROLE();
-        vm.prank(admin);
-        shares.grantRole(minter, address(market));
+        StockToken shares = _newToken("SHRS", 2);
         _list(shares, 100 * USD);
         uint256 few = _open(shares, 1_500 * USDC);
         _setPrice(shares, 111 * USD);

@@ -206,6 +206,14 @@ abstract contract ProtocolTest is Test {
         tracks.setVaultTrackConfig(address(vault), config.trackId, config);
     }
 
+    /// @dev A token that the market can mint for its pool.
+    function _newToken(string memory symbol, uint8 decimals) internal returns (StockToken token) {
+        token = new StockToken(symbol, symbol, decimals, admin);
+        bytes32 minter = token.MINTER_ROLE();
+        vm.prank(admin);
+        token.grantRole(minter, address(market));
+    }
+
     /// @dev A token with a price, a deep pool, and a place in the vault.
     function _list(StockToken token, uint256 price) internal {
         _listWithDepth(token, price, POOL_DEPTH);

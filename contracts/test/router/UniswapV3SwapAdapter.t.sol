@@ -199,10 +199,7 @@ contract UniswapV3SwapAdapterTest is ProtocolTest {
     }
 
     function test_TheAverageOfAYoungPoolIsOverItsHistory() public {
-        StockToken young = new StockToken("Young", "YNG", 18, admin);
-        bytes32 minter = young.MINTER_ROLE();
-        vm.prank(admin);
-        young.grantRole(minter, address(market));
+        StockToken young = _newToken("YNG", 18);
         _list(young, 10 * USD);
         (, uint256 twap) = adapter.pricesOf(address(young), 5 minutes);
         assertEq(twap, 0);
