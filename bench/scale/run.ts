@@ -282,9 +282,12 @@ function report(rows: readonly Row[]) {
   const copies = sizes.some(size => size > maxReal)
     ? ` Above ${maxReal.toLocaleString('en')}, positions are copies: the node executes the position manager's code for each, but they cannot be traded.`
     : ''
+  const command = ['npm run bench:scale', ...(process.argv.length > 2 ? ['--', ...process.argv.slice(2)] : [])].join(
+    ' ',
+  )
   const section = [
     '## Keeper at scale',
-    `\`npm run bench:scale\`: the keeper and its lane on the embedded chain, a block every ${BLOCK_SECONDS} s, ${seconds} s idle at each size. Real agents open the positions, with 1 USDC on paper.${copies} CPU of the node is its additional CPU compared with no keeper. Only the sweep finds wrong rows; the time for all rows is extrapolated from ${SWEEP_DISTANCE.toLocaleString('en')} rows.`,
+    `\`${command}\`: the keeper and its lane on the embedded chain, a block every ${BLOCK_SECONDS} s, ${seconds} s idle at each size. Real agents open the positions, with 1 USDC on paper.${copies} CPU of the node is its additional CPU compared with no keeper. Only the sweep finds wrong rows; the time for all rows is extrapolated from ${SWEEP_DISTANCE.toLocaleString('en')} rows.`,
     `Machine: ${machine}.`,
     table(
       [
