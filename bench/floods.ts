@@ -8,7 +8,7 @@ import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 
 import { startDevnet } from '../devnet/index.ts'
 import { unlimitedGas, workerVars } from '../devnet/worker-vars.ts'
 import { createPayer } from '../packages/client/src/pay.ts'
-import { DEFAULT_RATE_LIMITS } from '../src/config.ts'
+import { DEFAULT_RATE_LIMITS } from '../src/config/config.ts'
 import { type FloodTarget, floodKinds, floodRequests, openSessions, type UnpaidRegistration } from './flood-requests.ts'
 import type { LoadReport, LoadResult } from './load-child.ts'
 import { median, quantile, startLoadGenerator } from './load-generator.ts'

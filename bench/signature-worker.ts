@@ -1,8 +1,8 @@
+import { currentKeccak256 } from '../src/crypto/keccak256.ts'
+import { javascript as keccak256InJavaScript } from '../src/crypto/keccak256-javascript.ts'
+import { secp256k1 } from '../src/crypto/secp256k1.ts'
+import { javascript as secp256k1InJavaScript } from '../src/crypto/secp256k1-javascript.ts'
 import service from '../src/index.ts'
-import { currentKeccak256 } from '../src/keccak256/current-implementation.ts'
-import { javascript as keccak256InJavaScript } from '../src/keccak256/javascript.ts'
-import { secp256k1 } from '../src/secp256k1/current-implementation.ts'
-import { javascript as secp256k1InJavaScript } from '../src/secp256k1/javascript.ts'
 
 // The service with a route that recovers, signs or hashes many times: /signatures/<implementation>/<work>/<count>.
 export * from '../src/index.ts'

@@ -1,10 +1,10 @@
+import { TriggerType } from '@agent-trading-service/protocol/enums'
+import { digestOf, hashExits, signingTypes } from '@agent-trading-service/protocol/typed-data'
 import { type Address, encodeFunctionData, type Hex, type PublicClient, parseEventLogs } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { tradeRouterAbi } from '../contracts-abi/trade-router.ts'
 import type { Devnet } from '../devnet/index.ts'
-import { TriggerType } from '../src/protocol/enums.ts'
-import { digestOf, hashExits, signingTypes } from '../src/protocol/typed-data.ts'
 
 type Chain = Pick<Devnet, 'client' | 'deployment'>
 

@@ -1,5 +1,5 @@
+import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
 import type { Address } from 'viem'
-import type { TrackConfig } from '../src/protocol/vault-track-config.ts'
 
 /** Limits of one track in one vault: `VaultTrackConfig` without the vault it is set for. */
 export type TrackPolicy = Omit<TrackConfig, 'vault'>

@@ -1,14 +1,14 @@
-import { type Address, encodeFunctionData, getAddress, type Hex, isAddressEqual, zeroAddress, zeroHash } from 'viem'
-import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
-import { timelockAbi } from '../contracts-abi/timelock.ts'
 import {
   deployedRoles,
   type NamedContracts,
   type Power,
   type RoleName,
   roleHash,
-} from '../src/protocol/roles-of-powers.ts'
-import { administeredContracts } from '../src/protocol/wiring.ts'
+} from '@agent-trading-service/protocol/roles-of-powers'
+import { administeredContracts } from '@agent-trading-service/protocol/wiring'
+import { type Address, encodeFunctionData, getAddress, type Hex, isAddressEqual, zeroAddress, zeroHash } from 'viem'
+import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
+import { timelockAbi } from '../contracts-abi/timelock.ts'
 import type { Sender } from './sender.ts'
 import type { ProtocolSuite, Suite, SuiteRoles } from './suite-config.ts'
 

@@ -11,7 +11,6 @@ const node = process.execPath
 const BUDGETS = 'bundle size and start-up time'
 const CLIENT = 'client package'
 const steps: [name: string, command: string, args: string[]][] = [
-  ['layer rules are fresh', node, ['scripts/generate-layer-rules.ts', '--check']],
   ['format and lint', bin('biome'), ['ci', '--error-on-warnings', '--colors=off', '--max-diagnostics=20']],
   ['Worker types', bin('wrangler'), ['types', '--include-runtime']],
   ['types', bin('tsc'), ['-p', '.']],

@@ -10,7 +10,7 @@ const script = fileURLToPath(import.meta.resolve('hash-wasm/dist/keccak.umd.min.
 const [, base64] = /name:"sha3",data:"([^"]+)"/.exec(readFileSync(script, 'utf8')) ?? []
 if (base64 === undefined) exitWith(`${script} does not contain the module "sha3"`)
 
-const folder = join(import.meta.dirname, '../src/keccak256')
+const folder = join(import.meta.dirname, '../src/crypto')
 writeGenerated(join(folder, 'keccak.wasm'), Buffer.from(base64, 'base64'), 'keccak')
 const licence = readFileSync(join(dirname(script), '../LICENSE'), 'utf8')
 writeGenerated(join(folder, 'keccak.wasm.LICENSE'), licence, 'keccak')

@@ -26,7 +26,7 @@ export async function readOpenApiDocument(): Promise<OpenApiDocument> {
       specifier === 'cloudflare:workers' ? { url: WORKERD_STUB, shortCircuit: true } : next(specifier, context),
   })
   const { createApp } = await import('../src/http/app.ts')
-  const { parseConfig } = await import('../src/config.ts')
+  const { parseConfig } = await import('../src/config/config.ts')
   const { createContext } = await import('../src/context.ts')
   const context = createContext(parseConfig({}), {} as Parameters<typeof createContext>[1])
   const response = await createApp(() => context).request('/docs/swagger.json')

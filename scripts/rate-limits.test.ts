@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { DEFAULT_RATE_LIMITS, type RateLimitName } from '../src/config.ts'
+import { DEFAULT_RATE_LIMITS, type RateLimitName } from '../src/config/config.ts'
 import { rateLimitBindings } from '../src/rate-limits.ts'
 
 it('wrangler.toml configures the rate limits that are the defaults of the variables', () => {

@@ -20,7 +20,7 @@ const places: [file: string, before: RegExp][] = [
   ['packages/client/package.json', /(?<=^ {2}"version": ")[^"]+/gm],
   ['packages/cli/package.json', /(?<=^ {2}"version": "|"@agent-trading-service\/client": ")[^"]+/gm],
   ['packages/cli/server.json', /(?<="version": ")[^"]+/g],
-  ['src/config.ts', /(?<=^export const VERSION = ')[^']+/gm],
+  ['src/config/config.ts', /(?<=^export const VERSION = ')[^']+/gm],
 ]
 const workspaces = ['', 'packages/client', 'packages/cli']
 

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { variables } from './variables.ts'
 
 it('lists exactly the variables that the Worker reads', () => {
-  const source = ['src/config.ts', 'src/variable-schemas.ts', 'src/executor/assemble-lane.ts']
+  const source = ['src/config/config.ts', 'src/config/variable-schemas.ts', 'src/executor/assemble-lane.ts']
     .map(file => readFileSync(join(import.meta.dirname, '..', file), 'utf8'))
     .join('\n')
   const uses = source.matchAll(/(?:\b(?:set|variables)\.|\bparseOne\(')([A-Z][A-Z0-9_]+)|\b([A-Z][A-Z0-9_]+): z?\.?\w/g)

@@ -1,6 +1,6 @@
 import type { Hex } from 'viem'
 import { type Chain, createChain, type TradingChain } from './chain/configured-chain.ts'
-import type { Config } from './config.ts'
+import type { Config } from './config/config.ts'
 import { refuse } from './errors/refuse.ts'
 import { createExecutor, type Executor } from './executor/client.ts'
 import { createJournals, type Journals } from './executor/find-in-all-lanes.ts'

@@ -1,5 +1,5 @@
 import { clientAddressOf } from './client-address.ts'
-import type { RateLimitConfig, RateLimitName } from './config.ts'
+import type { RateLimitConfig, RateLimitName } from './config/config.ts'
 import { refuse } from './errors/refuse.ts'
 import { createParallelGate, type Leave } from './parallel-gate.ts'
 import { sleep } from './timeout.ts'

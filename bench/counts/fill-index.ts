@@ -1,9 +1,9 @@
+import { CapitalMode } from '@agent-trading-service/protocol/enums'
+import { PERIODS, periodStart } from '@agent-trading-service/protocol/leaderboard-period'
+import type { StandingFigures } from '@agent-trading-service/protocol/standing-figures'
 import type { Address } from 'viem'
 import { agentsTable } from '../../src/history/tables/agents.ts'
 import { insertStandings } from '../../src/history/tables/standings.ts'
-import { CapitalMode } from '../../src/protocol/enums.ts'
-import { PERIODS, periodStart } from '../../src/protocol/leaderboard-period.ts'
-import type { StandingFigures } from '../../src/protocol/standing-figures.ts'
 import { agentIdAt } from './synthetic-agents.ts'
 
 const ROWS_PER_BATCH = 1_000

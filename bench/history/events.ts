@@ -1,8 +1,8 @@
+import { CapitalMode } from '@agent-trading-service/protocol/enums'
+import { TRADE_TYPES, type Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address, Hex } from 'viem'
 import type { IndexRows } from '../../src/history/store.ts'
 import { openedPositions } from '../../src/history/tables/positions.ts'
-import { CapitalMode } from '../../src/protocol/enums.ts'
-import { TRADE_TYPES, type Trade } from '../../src/protocol/trade-events.ts'
 
 // Synthetic events: each block has one trade, and agents trade in turn. Each position is opened, increased, reduced and
 // closed.

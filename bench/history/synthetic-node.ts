@@ -1,10 +1,10 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { eventTopic } from '@agent-trading-service/protocol/decode-event'
 import { type Hex, numberToHex } from 'viem'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { Deployment } from '../../devnet/deployment.ts'
-import { eventTopic } from '../../src/protocol/decode-event.ts'
 import { hashOf, tradeAt } from './events.ts'
 
 export type SyntheticNode = { url: string; stop(): Promise<void> }

@@ -1,8 +1,8 @@
+import { TRADE_TYPES, type TradeType } from '@agent-trading-service/protocol/trade-events'
 import { CLOSED_PAGE } from '../../src/history/read-closed-positions.ts'
 import { selectTradePage, type TradeQuery } from '../../src/history/read-trades.ts'
 import { openIndexStore } from '../../src/history/store.ts'
 import service from '../../src/index.ts'
-import { TRADE_TYPES, type TradeType } from '../../src/protocol/trade-events.ts'
 import { AGENTS, INDEX_KEY, rowsOf, TOKENS } from './events.ts'
 
 // The service with three more routes: one fills the database, one reads pages as the service does, one reads the

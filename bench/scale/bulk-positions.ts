@@ -1,8 +1,8 @@
+import { TriggerType } from '@agent-trading-service/protocol/enums'
+import { hashExits, signingTypes } from '@agent-trading-service/protocol/typed-data'
 import { type Address, encodeFunctionData, type Hex, numberToHex } from 'viem'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { Devnet } from '../../devnet/index.ts'
-import { TriggerType } from '../../src/protocol/enums.ts'
-import { hashExits, signingTypes } from '../../src/protocol/typed-data.ts'
 import type { BenchAgent } from '../signed-intents.ts'
 
 /** A position to open with 1 USDC, with a stop-loss that sells everything. */

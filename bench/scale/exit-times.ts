@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { eventTopic } from '@agent-trading-service/protocol/decode-event'
 import { type Address, hexToBigInt, numberToHex, parseUnits } from 'viem'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import type { Devnet } from '../../devnet/index.ts'
-import { eventTopic } from '../../src/protocol/decode-event.ts'
 
 const POLL_MS = 20
 const TIMEOUT_MS = 60_000

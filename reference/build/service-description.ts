@@ -83,7 +83,7 @@ export async function readServiceDescription(): Promise<ServiceDescription> {
       await Promise.all([
         import('../../src/http/app.ts'),
         import('../../src/http/openapi-document.ts'),
-        import('../../src/config.ts'),
+        import('../../src/config/config.ts'),
         import('../../src/operations/index.ts'),
         import('../../src/errors/catalogue.ts'),
         import('../../src/http/openapi-examples.ts'),

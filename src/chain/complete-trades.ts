@@ -1,6 +1,5 @@
-import type { Address } from 'viem'
-import { CapitalMode } from '../protocol/enums.ts'
-import type { ExitRule } from '../protocol/exit-rule.ts'
+import { CapitalMode } from '@agent-trading-service/protocol/enums'
+import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import {
   buildTrade,
   firedRuleIndex,
@@ -8,7 +7,8 @@ import {
   type Trade,
   type TradeEvent,
   type TradeLog,
-} from '../protocol/trade-events.ts'
+} from '@agent-trading-service/protocol/trade-events'
+import type { Address } from 'viem'
 import { unreachable } from '../rpc/node-errors.ts'
 import type { TradingChain } from './configured-chain.ts'
 import { positionManager, tokenRegistry, tradeRouter } from './contracts.ts'

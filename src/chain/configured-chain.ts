@@ -1,6 +1,6 @@
-import type { ChainConfig } from '../config.ts'
+import type { ChainConfig } from '../config/config.ts'
+import type { TradingContracts } from '../config/variable-schemas.ts'
 import { createTransport, type RpcTransport } from '../rpc/transport.ts'
-import type { TradingContracts } from '../variable-schemas.ts'
 
 /** A configured chain: its contracts, and the transport to its nodes. */
 export type Chain = Omit<ChainConfig, 'rpcUrls'> & { rpc: RpcTransport; trading: TradingContracts | undefined }

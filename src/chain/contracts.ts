@@ -1,3 +1,4 @@
+import { domainAbi } from '@agent-trading-service/protocol/typed-data'
 import type { Address } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
@@ -9,7 +10,6 @@ import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
-import { domainAbi } from '../protocol/typed-data.ts'
 import type { Chain, TradingChain } from './configured-chain.ts'
 
 // The contracts of a chain with their ABIs, as `call` expects them.

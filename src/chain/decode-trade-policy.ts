@@ -1,5 +1,5 @@
+import type { TradePolicy } from '@agent-trading-service/protocol/trade-policy'
 import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
-import type { TradePolicy } from '../protocol/trade-policy.ts'
 import { type CallResult, tryDecodeResult } from './encode-and-decode-call.ts'
 
 /** Returns the trade policy of a vault and track from the result of `limitsOf`; undefined without the extension. */

@@ -1,5 +1,9 @@
+import {
+  type DecodedExitStatus,
+  decodeExitRevert,
+  decodeExitStatus,
+} from '@agent-trading-service/protocol/decode-execute-exits-result'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { type DecodedExitStatus, decodeExitRevert, decodeExitStatus } from '../protocol/decode-execute-exits-result.ts'
 import type { TradingChain } from './configured-chain.ts'
 import { tradeRouter } from './contracts.ts'
 import { encodeCall } from './encode-and-decode-call.ts'

@@ -1,7 +1,7 @@
+import { eventTopic } from '@agent-trading-service/protocol/decode-event'
 import { type Address, type Hex, hexToBigInt } from 'viem'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
-import { eventTopic } from '../protocol/decode-event.ts'
 import { getLogs } from '../rpc/get-logs.ts'
 import type { TradingChain } from './configured-chain.ts'
 

@@ -1,7 +1,7 @@
+import { type Domain, domainAbi, toDomain } from '@agent-trading-service/protocol/typed-data'
 import type { Address } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { refuse } from '../errors/refuse.ts'
-import { type Domain, domainAbi, toDomain } from '../protocol/typed-data.ts'
 import { type Agent, decodeAgent } from './agents.ts'
 import type { Block } from './block-type.ts'
 import { callReader } from './call-service-reader.ts'

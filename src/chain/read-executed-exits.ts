@@ -1,7 +1,7 @@
+import { eventTopic } from '@agent-trading-service/protocol/decode-event'
+import { decodeExit, type ExecutedExit } from '@agent-trading-service/protocol/exit-results'
 import { type Address, type Hex, numberToHex } from 'viem'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { eventTopic } from '../protocol/decode-event.ts'
-import { decodeExit, type ExecutedExit } from '../protocol/exit-results.ts'
 import { getLogs } from '../rpc/get-logs.ts'
 import type { TradingChain } from './configured-chain.ts'
 

@@ -1,5 +1,5 @@
+import { type LimitBreaches, limitBreaches } from '@agent-trading-service/protocol/limit-breaches'
 import type { Address } from 'viem'
-import { type LimitBreaches, limitBreaches } from '../protocol/limit-breaches.ts'
 import type { Block } from './block-type.ts'
 import type { TradingChain } from './configured-chain.ts'
 import { allocationManager, tradeRouter, tradeRouterLens, vaultTrackRegistry } from './contracts.ts'

@@ -1,6 +1,6 @@
+import { Track } from '@agent-trading-service/protocol/enums'
+import { type Domain, toDomain } from '@agent-trading-service/protocol/typed-data'
 import { type Address, erc20Abi, erc721Abi, type Hex, zeroAddress } from 'viem'
-import { Track } from '../protocol/enums.ts'
-import { type Domain, toDomain } from '../protocol/typed-data.ts'
 import type { Chain } from './configured-chain.ts'
 import {
   agentRegistry,

@@ -1,7 +1,12 @@
+import { Track } from '@agent-trading-service/protocol/enums'
+import {
+  type PriceQuote,
+  type RoundData,
+  strictestMaxAge,
+  toPriceQuote,
+} from '@agent-trading-service/protocol/oracle-price'
+import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
 import { type Address, type Hex, parseAbi } from 'viem'
-import { Track } from '../protocol/enums.ts'
-import { type PriceQuote, type RoundData, strictestMaxAge, toPriceQuote } from '../protocol/oracle-price.ts'
-import type { TrackConfig } from '../protocol/vault-track-config.ts'
 import type { Block } from './block-type.ts'
 import type { Chain } from './configured-chain.ts'
 import { mandateVault, priceOracle, tokenRegistry, vaultTrackRegistry } from './contracts.ts'

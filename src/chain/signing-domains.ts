@@ -1,5 +1,11 @@
+import {
+  type Domain,
+  isOwnerMessage,
+  isWebhookMessage,
+  type PrimaryType,
+  toDomain,
+} from '@agent-trading-service/protocol/typed-data'
 import { refuse } from '../errors/refuse.ts'
-import { type Domain, isOwnerMessage, isWebhookMessage, type PrimaryType, toDomain } from '../protocol/typed-data.ts'
 import type { Chain } from './configured-chain.ts'
 import { eip712Contract } from './contracts.ts'
 import { readOwnerControls } from './read-owner-terms.ts'

@@ -1,5 +1,5 @@
+import { CapitalMode, Track } from '@agent-trading-service/protocol/enums'
 import type { Address } from 'viem'
-import { CapitalMode, Track } from '../protocol/enums.ts'
 import type { Chain } from './configured-chain.ts'
 import { vaultTrackRegistry } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'

@@ -1,11 +1,11 @@
+import { digestOf, type SignedMessage, toDomain } from '@agent-trading-service/protocol/typed-data'
 import { type Address, type Hex, parseAbi } from 'viem'
+import { recoverSigner } from '../crypto/recover-signer.ts'
 import { refuse } from '../errors/refuse.ts'
-import { recoverSigner } from '../protocol/recover-signer.ts'
-import { type DeploymentDomains, findSignatureMistake } from '../protocol/signature-mistakes.ts'
-import { digestOf, type SignedMessage, toDomain } from '../protocol/typed-data.ts'
 import type { Chain } from './configured-chain.ts'
 import { eip712Contract } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
+import { type DeploymentDomains, findSignatureMistake } from './signature-mistakes.ts'
 
 const ERC1271_MAGIC = '0x1626ba7e'
 const erc1271Abi = parseAbi(['function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)'])

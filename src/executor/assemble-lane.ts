@@ -1,5 +1,5 @@
 import type { Address, Hex } from 'viem'
-import { parseConfig } from '../config.ts'
+import { parseConfig } from '../config/config.ts'
 import { createTransport } from '../rpc/transport.ts'
 import { createSharedDeadlines } from '../timeout.ts'
 import { createAttemptSigner } from './assign-nonce-and-sign.ts'

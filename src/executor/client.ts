@@ -1,6 +1,6 @@
 import { type Address, bytesToHex, type Hex, stringToBytes } from 'viem'
+import { keccak256 } from '../crypto/keccak256.ts'
 import { refuse } from '../errors/refuse.ts'
-import { keccak256 } from '../keccak256/current-implementation.ts'
 import { withDeadline } from '../timeout.ts'
 import { addressOfKey } from './address-of-key.ts'
 import type { GasBudgetStatus, GasUse } from './gas-budgets.ts'

@@ -1,5 +1,5 @@
 import type { Hex } from 'viem'
-import type { GasBudgetName, GasBudgets as Limits } from '../config.ts'
+import type { GasBudgetName, GasBudgets as Limits } from '../config/config.ts'
 import { logEvent } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import type { GasLevel, GasLevelTable } from './gas-level-table.ts'

@@ -1,5 +1,5 @@
 import type { Address, Hex } from 'viem'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { count, observe } from '../metrics/recorder.ts'
 import { addressOfKey } from './address-of-key.ts'
 import type { Attempt } from './attempt-table.ts'

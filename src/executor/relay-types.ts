@@ -1,5 +1,5 @@
 import type { Address, Hex } from 'viem'
-import type { GasBudgetName } from '../config.ts'
+import type { GasBudgetName } from '../config/config.ts'
 
 /** A contract call that the executor account sends. It transfers no value. */
 export type Call = { to: Address; data: Hex }

@@ -1,6 +1,6 @@
 import { type Address, bytesToHex, concatBytes, type Hex, hexToBytes, isAddressEqual, numberToHex, toRlp } from 'viem'
-import { keccak256 } from '../keccak256/current-implementation.ts'
-import { secp256k1 } from '../secp256k1/current-implementation.ts'
+import { keccak256 } from '../crypto/keccak256.ts'
+import { secp256k1 } from '../crypto/secp256k1.ts'
 import { addressOfKey } from './address-of-key.ts'
 import type { Call } from './relay-types.ts'
 import type { TransactionFees } from './transaction-fees.ts'

@@ -1,8 +1,5 @@
-import type { Address } from 'viem'
-import type { Chain } from '../chain/configured-chain.ts'
-import { knownDecimals } from '../chain/token-decimals-cache.ts'
-import { CapitalMode } from '../protocol/enums.ts'
-import { standingFiguresOf } from '../protocol/standing-figures.ts'
+import { CapitalMode } from '@agent-trading-service/protocol/enums'
+import { standingFiguresOf } from '@agent-trading-service/protocol/standing-figures'
 import {
   type BlockTime,
   continueRecord,
@@ -11,8 +8,11 @@ import {
   isHolding,
   type SampleMarket,
   type TrackRecord,
-} from '../protocol/track-record.ts'
-import type { Trade } from '../protocol/trade-events.ts'
+} from '@agent-trading-service/protocol/track-record'
+import type { Trade } from '@agent-trading-service/protocol/trade-events'
+import type { Address } from 'viem'
+import type { Chain } from '../chain/configured-chain.ts'
+import { knownDecimals } from '../chain/token-decimals-cache.ts'
 import { readCapHistory, readPriceHistory } from './read-price-and-cap-history.ts'
 import { readCurrentAgents } from './tables/agents.ts'
 import type { IndexCursor } from './tables/cursor.ts'

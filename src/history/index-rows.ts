@@ -1,6 +1,6 @@
+import { pairTradeEvents, type Trade } from '@agent-trading-service/protocol/trade-events'
 import { completeTrades, type TradedPosition } from '../chain/complete-trades.ts'
 import type { Chain, TradingChain } from '../chain/configured-chain.ts'
-import { pairTradeEvents, type Trade } from '../protocol/trade-events.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import { decodeFollowedEvent, type NamedContracts } from './followed-events.ts'
 import type { IndexRows } from './store.ts'

@@ -1,5 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
-import { parseConfig } from '../config.ts'
+import { parseConfig } from '../config/config.ts'
 import { logFailure } from '../log.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import type { IndexerStatus, IndexListener } from './chain-follower.ts'

@@ -1,8 +1,8 @@
+import { PositionStatus } from '@agent-trading-service/protocol/enums'
+import type { Position } from '@agent-trading-service/protocol/position'
 import type { Block } from '../chain/block-type.ts'
 import { getPositions } from '../chain/positions.ts'
 import { refuse } from '../errors/refuse.ts'
-import { PositionStatus } from '../protocol/enums.ts'
-import type { Position } from '../protocol/position.ts'
 import { isPurchase, MAX_INTEGER, type PurchaseRow, readPurchases } from './read-position-purchases.ts'
 import { decodeTrades, isIndexable, type TradeSources, tradeLogFilter } from './read-trades.ts'
 

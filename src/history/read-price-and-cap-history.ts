@@ -1,6 +1,6 @@
+import { lastAtOrBefore } from '@agent-trading-service/protocol/last-at-or-before'
+import type { SamplePrice } from '@agent-trading-service/protocol/track-record'
 import type { Address } from 'viem'
-import { lastAtOrBefore } from '../protocol/last-at-or-before.ts'
-import type { SamplePrice } from '../protocol/track-record.ts'
 
 /**
  * The last price of each hour and token in a range of blocks. The other columns are those of the row with the maximum.

@@ -1,13 +1,13 @@
-import { type Address, numberToHex } from 'viem'
-import type { Block } from '../chain/block-type.ts'
-import type { TradingChain } from '../chain/configured-chain.ts'
 import {
   compareLogPositions,
   type LogPosition,
   TRADE_TOPICS,
   type Trade,
   type TradeType,
-} from '../protocol/trade-events.ts'
+} from '@agent-trading-service/protocol/trade-events'
+import { type Address, numberToHex } from 'viem'
+import type { Block } from '../chain/block-type.ts'
+import type { TradingChain } from '../chain/configured-chain.ts'
 import { readBlockTimes } from '../rpc/block-times.ts'
 import { blockRequest, type LogFilter } from '../rpc/requests.ts'
 import { toTrades } from './index-rows.ts'

@@ -1,9 +1,9 @@
+import { decodeEvent, eventTopic } from '@agent-trading-service/protocol/decode-event'
+import { AgentStatus } from '@agent-trading-service/protocol/enums'
 import { type Address, type Hex, pad } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import type { Block } from '../chain/block-type.ts'
-import { decodeEvent, eventTopic } from '../protocol/decode-event.ts'
-import { AgentStatus } from '../protocol/enums.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import type { TradeSources } from './read-trades.ts'
 

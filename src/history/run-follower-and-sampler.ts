@@ -1,5 +1,5 @@
 import { type Chain, createChain, type TradingChain } from '../chain/configured-chain.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { logFailure } from '../log.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import {

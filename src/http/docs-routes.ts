@@ -1,5 +1,5 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
 import { exampleDeadline } from '../resources/primitives.ts'
 import type { AppEnv } from './app-env.ts'

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import { bytesToHex } from 'viem'
-import { VERSION } from '../config.ts'
+import { VERSION } from '../config/config.ts'
 import type { CacheableResponse } from '../read-cache.ts'
 import { jsonOf } from './in-memory-response-cache.ts'
 

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { errorCodes } from '../errors/catalogue.ts'
 import { SERVICE_DESCRIPTION, SHORT_CONVENTIONS, TRADING_STEPS } from '../operations/api-texts.ts'
 import { operations } from '../operations/index.ts'

@@ -1,5 +1,5 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { errorCodes } from '../errors/catalogue.ts'
 import { CONVENTIONS, SERVICE_DESCRIPTION } from '../operations/api-texts.ts'
 import { operations } from '../operations/index.ts'

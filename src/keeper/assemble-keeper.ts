@@ -1,5 +1,5 @@
 import { createChain, type TradingChain } from '../chain/configured-chain.ts'
-import { parseConfig } from '../config.ts'
+import { parseConfig } from '../config/config.ts'
 import { createExecutor } from '../executor/client.ts'
 import { createCycle, type KeeperCycle } from './cycle.ts'
 import type { KeeperStore } from './store.ts'

@@ -1,7 +1,12 @@
+import { isTriggered } from '@agent-trading-service/protocol/exit-triggers'
+import { watchedPnlBps } from '@agent-trading-service/protocol/pnl-bps'
+import {
+  type ExitMarket,
+  isExitInProgress,
+  isOwnerClosing,
+  type WatchedPosition,
+} from '@agent-trading-service/protocol/position'
 import { marketHours } from '../catalog/market-hours.ts'
-import { isTriggered } from '../protocol/exit-triggers.ts'
-import { watchedPnlBps } from '../protocol/pnl-bps.ts'
-import { type ExitMarket, isExitInProgress, isOwnerClosing, type WatchedPosition } from '../protocol/position.ts'
 import type { Deferral } from './last-exit-result.ts'
 
 export type ExitDecision = 'notReached' | 'due' | Deferral

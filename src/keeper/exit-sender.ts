@@ -1,15 +1,15 @@
+import { type DecodedExitStatus, decodeExitRevert } from '@agent-trading-service/protocol/decode-execute-exits-result'
+import { type ExitResult, exitResults } from '@agent-trading-service/protocol/exit-results'
+import type { WatchedPosition } from '@agent-trading-service/protocol/position'
 import { type Hex, toHex } from 'viem'
 import type { TradingChain } from '../chain/configured-chain.ts'
+import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import { exitCall, simulateExits } from '../chain/exit-execution.ts'
 import type { WatchedPositions } from '../chain/watched-positions.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
-import { refusalOfRevert } from '../protocol/contract-error-refusals.ts'
-import { type DecodedExitStatus, decodeExitRevert } from '../protocol/decode-execute-exits-result.ts'
-import { type ExitResult, exitResults } from '../protocol/exit-results.ts'
-import type { WatchedPosition } from '../protocol/position.ts'
 import {
   closedEntry,
   deferredEntry,

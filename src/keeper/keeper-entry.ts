@@ -1,5 +1,5 @@
+import { isExitInProgress, isOwnerClosing, type WatchedPosition } from '@agent-trading-service/protocol/position'
 import type { Address, Hex } from 'viem'
-import { isExitInProgress, isOwnerClosing, type WatchedPosition } from '../protocol/position.ts'
 import type { Evaluation } from './last-evaluation.ts'
 import type { ExitOutcome } from './last-exit-result.ts'
 import { type PriceTriggers, priceTriggersOf } from './trigger-prices-of-position.ts'

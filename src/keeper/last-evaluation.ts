@@ -1,5 +1,5 @@
+import type { WatchedPosition } from '@agent-trading-service/protocol/position'
 import type { WatchedPositions } from '../chain/watched-positions.ts'
-import type { WatchedPosition } from '../protocol/position.ts'
 
 /** What the keeper saw at one block: the price has 8 decimals, `at` is the block's time in Unix seconds. */
 export type Evaluation = { blockNumber: string; price: string; at: string }

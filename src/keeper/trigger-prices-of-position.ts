@@ -1,6 +1,6 @@
-import { TriggerType } from '../protocol/enums.ts'
-import { triggerPriceOf } from '../protocol/exit-triggers.ts'
-import type { WatchedPosition } from '../protocol/position.ts'
+import { TriggerType } from '@agent-trading-service/protocol/enums'
+import { triggerPriceOf } from '@agent-trading-service/protocol/exit-triggers'
+import type { WatchedPosition } from '@agent-trading-service/protocol/position'
 
 /** Prices (8 decimals) at or below and at or above which a pending rule may fire; undefined without such a rule. */
 export type PriceTriggers = { below: bigint | undefined; above: bigint | undefined }

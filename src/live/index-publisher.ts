@@ -1,7 +1,7 @@
+import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import type { ContractEvent } from '../history/tables/events.ts'
-import type { Trade } from '../protocol/trade-events.ts'
 import type { AgentVaults } from './agent-vaults.ts'
 import type { Alerts } from './alerts.ts'
 import type { LoggedEvent, StreamEvent, StreamEventType, WithdrawnEvent } from './event.ts'

@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { createChain, type TradingChain } from '../chain/configured-chain.ts'
-import { parseConfig } from '../config.ts'
+import { parseConfig } from '../config/config.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'
 import { indexKeyOf } from '../history/index-key.ts'
 import { logFailure } from '../log.ts'

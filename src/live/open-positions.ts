@@ -1,6 +1,6 @@
+import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address } from 'viem'
 import { type OpenPosition, readOpenPositions } from '../history/tables/positions.ts'
-import type { Trade } from '../protocol/trade-events.ts'
 
 /** A token in a vault, and the agents of the open positions in it by the position's id. */
 export type HeldMarket = { vault: Address; token: Address; agents: Map<bigint, number> }

@@ -1,7 +1,7 @@
+import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address, Hex } from 'viem'
 import { type ContractEvent, type EventRow, toContractEvent } from '../history/tables/events.ts'
 import { type TradeRow, toTrade } from '../history/tables/trades.ts'
-import type { Trade } from '../protocol/trade-events.ts'
 import type { IndexPosition, IndexReorg } from './store.ts'
 
 /** Changes in the index that are not in the event log yet. */

@@ -1,4 +1,4 @@
-import type { RateLimitName } from '../config.ts'
+import type { RateLimitName } from '../config/config.ts'
 import { operations } from '../operations/index.ts'
 import { type Operation, rateLimitOf } from '../operations/operation.ts'
 import type { ClientLimits, RateLimitCount, RateLimits } from '../rate-limits.ts'

@@ -5,13 +5,13 @@ import {
   ResourceNotFoundError,
   type ServerContext,
 } from '@modelcontextprotocol/server'
+import { contractCodes } from '../chain/contract-error-refusals.ts'
 import type { Context } from '../context.ts'
 import { errorCodes } from '../errors/catalogue.ts'
 import { operations } from '../operations/index.ts'
 import type { JsonOperation, Operation, ResourceDefinition } from '../operations/operation.ts'
 import { respondInTime } from '../operations/response-deadline.ts'
 import { readSigningReference } from '../operations/signing-reference.ts'
-import { contractCodes } from '../protocol/contract-error-refusals.ts'
 import { measureCall } from './call-metrics.ts'
 import { errorBodyOf } from './error-body.ts'
 import { responseForTools, toolRemedy } from './replace-endpoints-with-tools.ts'

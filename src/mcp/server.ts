@@ -1,6 +1,6 @@
 import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError, Server } from '@modelcontextprotocol/server'
 import { z } from 'zod'
-import { SERVICE_NAME, VERSION } from '../config.ts'
+import { SERVICE_NAME, VERSION } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { MCP_INSTRUCTIONS } from '../operations/api-texts.ts'
 import { getPrompt, listedPrompts } from './prompts.ts'

@@ -1,7 +1,7 @@
+import type { ExtensionTerms } from '@agent-trading-service/protocol/router-check-inputs'
 import type { Block } from '../chain/block-type.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
-import type { ExtensionTerms } from '../protocol/router-check-inputs.ts'
 
 const SUGGESTED_LIFETIME_SECONDS = 600n
 const DAY_SECONDS = 86_400n

@@ -1,12 +1,12 @@
+import { decodeRevert } from '@agent-trading-service/protocol/decode-revert'
 import { getAddress, type Hex } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
+import { type RevertContext, refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import { readTree } from '../chain/read-tree.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'
 import type { RelayRequest } from '../executor/relay-types.ts'
-import { type RevertContext, refusalOfRevert } from '../protocol/contract-error-refusals.ts'
-import { decodeRevert } from '../protocol/decode-revert.ts'
 
 /** The revert data of a call that had no effect, and what is known about the call. */
 export type Revert = { data: Hex | undefined; context: RevertContext }

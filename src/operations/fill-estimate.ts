@@ -1,7 +1,7 @@
+import { expectedTokens, fillFloor, paperPrice } from '@agent-trading-service/protocol/fill-amounts'
+import { usdcValue } from '@agent-trading-service/protocol/oracle-price'
+import type { TokenTerms } from '@agent-trading-service/protocol/router-check-inputs'
 import { formatUnits } from 'viem'
-import { expectedTokens, fillFloor, paperPrice } from '../protocol/fill-amounts.ts'
-import { usdcValue } from '../protocol/oracle-price.ts'
-import type { TokenTerms } from '../protocol/router-check-inputs.ts'
 import { ORACLE_DECIMALS } from '../resources/price.ts'
 
 const BPS = 10_000n

@@ -1,11 +1,11 @@
-import { readDeploymentFacts } from '../chain/read-deployment-facts.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
+import type { AccountPurpose, ServiceAccount } from '../doctor/deployment-facts.ts'
+import { type Finding, faultsOf } from '../doctor/finding.ts'
+import { isEmbeddedChain } from '../doctor/judge-configuration.ts'
+import { judgeDeployment } from '../doctor/judge-deployment.ts'
+import { readDeploymentFacts } from '../doctor/read-deployment-facts.ts'
 import { addressOfKey } from '../executor/address-of-key.ts'
-import type { AccountPurpose, ServiceAccount } from '../protocol/deployment-facts.ts'
-import { type Finding, faultsOf } from '../protocol/finding.ts'
-import { isEmbeddedChain } from '../protocol/judge-configuration.ts'
-import { judgeDeployment } from '../protocol/judge-deployment.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 
 /** Returns what is wrong with the contracts and the roles, as `ats doctor` does. Throws CHAIN_UNREACHABLE. */

@@ -1,7 +1,7 @@
+import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Hex } from 'viem'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
-import type { Trade } from '../protocol/trade-events.ts'
 import { transactionRequest } from '../rpc/requests.ts'
 
 /** Older intents are not searched for, because too many trades would have to be read. */

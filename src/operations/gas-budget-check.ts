@@ -1,9 +1,9 @@
+import type { Check } from '@agent-trading-service/protocol/check'
 import type { Address } from 'viem'
 import type { AgentRecord } from '../chain/agents.ts'
 import type { Block } from '../chain/block-type.ts'
 import type { Context } from '../context.ts'
 import type { GasUse } from '../executor/gas-budgets.ts'
-import type { Check } from '../protocol/check.ts'
 
 /** Agents younger than this share one gas budget, so that a crowd of them cannot take a lane. */
 const NEW_AGENT_SECONDS = 86_400n

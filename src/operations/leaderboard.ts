@@ -1,7 +1,7 @@
+import { periodEnd } from '@agent-trading-service/protocol/leaderboard-period'
 import { getAgents } from '../chain/agents.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { KEPT_LEADERBOARD_DAYS, oldestKeptDay } from '../history/delete-old-standings.ts'
-import { periodEnd } from '../protocol/leaderboard-period.ts'
 import {
   capitalModeOf,
   leaderboard,

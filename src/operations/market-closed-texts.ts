@@ -1,5 +1,5 @@
 import { marketHours } from '../catalog/market-hours.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 
 /** Messages about a closed market: the remedy of a stale price, and the warning while the price is still fresh. */
 export type MarketClosedTexts = { remedy: string; warning: string }

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { RateLimitName } from '../config.ts'
+import type { RateLimitName } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import type { EventFilter } from '../live/event.ts'
 

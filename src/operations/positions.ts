@@ -1,3 +1,4 @@
+import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import { z } from 'zod'
 import {
   getRecentClosedPositions,
@@ -10,7 +11,6 @@ import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { ClosedPositionQuery } from '../history/read-closed-positions.ts'
 import { undefinedIfUnavailable } from '../history/read-index-to-head.ts'
-import { PositionStatus } from '../protocol/enums.ts'
 import { agentParams } from '../resources/agent.ts'
 import {
   closedCursor,

@@ -1,3 +1,5 @@
+import { agentIdIn } from '@agent-trading-service/protocol/ids-from-receipt'
+import { digestOf, type Message } from '@agent-trading-service/protocol/typed-data'
 import { type Address, encodeFunctionData, formatUnits, type Hex } from 'viem'
 import { z } from 'zod'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
@@ -7,13 +9,11 @@ import { getConsentTerms, readOwnerControls } from '../chain/read-owner-terms.ts
 import { getRegistrationTerms, type RegistrationTerms } from '../chain/read-registration-terms.ts'
 import { simulate } from '../chain/simulate.ts'
 import { verifySignature } from '../chain/verify-signature.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { RelayRequest } from '../executor/relay-types.ts'
-import { agentIdIn } from '../protocol/ids-from-receipt.ts'
-import { digestOf, type Message } from '../protocol/typed-data.ts'
 import { address, deadline, presentAsOf } from '../resources/primitives.ts'
 import {
   ownerFields,

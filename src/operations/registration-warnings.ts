@@ -1,8 +1,8 @@
+import { CapitalMode, Track } from '@agent-trading-service/protocol/enums'
 import type { Address } from 'viem'
 import type { RegistrationPlan, RegistrationProspects } from '../chain/read-registration-terms.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { FeeDue } from '../payments/client.ts'
-import { CapitalMode, Track } from '../protocol/enums.ts'
 import { humanUsdc } from '../resources/usdc-amount.ts'
 
 type Facts = {

@@ -1,10 +1,10 @@
+import { decodeRevert } from '@agent-trading-service/protocol/decode-revert'
+import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
-import { refusalOfRevert } from '../protocol/contract-error-refusals.ts'
-import { decodeRevert } from '../protocol/decode-revert.ts'
 import { type Revert, refusalOfFailedIntent, revertContext } from './failed-intent-refusals.ts'
 
 /**

@@ -1,3 +1,4 @@
+import { decodeEvent, eventTopic } from '@agent-trading-service/protocol/decode-event'
 import {
   type Address,
   encodeAbiParameters,
@@ -11,12 +12,11 @@ import {
 import { erc8004ReputationRegistryAbi } from '../../contracts-abi/erc8004-reputation-registry.ts'
 import { getAgents } from '../chain/agents.ts'
 import type { Chain } from '../chain/configured-chain.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import type { Executor } from '../executor/client.ts'
 import type { FeedbackRow } from '../history/tables/feedback.ts'
 import { logEvent } from '../log.ts'
-import { decodeEvent, eventTopic } from '../protocol/decode-event.ts'
 import {
   FEEDBACK_DECIMALS,
   FEEDBACK_PERIOD,

@@ -1,3 +1,11 @@
+import {
+  type Domain,
+  hashExits,
+  isOwnerMessage,
+  isWebhookMessage,
+  type Message,
+  type PrimaryType,
+} from '@agent-trading-service/protocol/typed-data'
 import type { Address, Hex } from 'viem'
 import type { z } from 'zod'
 import { getAgent } from '../chain/agents.ts'
@@ -11,14 +19,6 @@ import { tokenBySymbol } from '../chain/token-symbols.ts'
 import { checkSignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
-import {
-  type Domain,
-  hashExits,
-  isOwnerMessage,
-  isWebhookMessage,
-  type Message,
-  type PrimaryType,
-} from '../protocol/typed-data.ts'
 import { toExitRules } from '../resources/exit-rule.ts'
 import { parseMessage, verdict, verifyBody } from '../resources/signature-check.ts'
 import { presentTypedData } from '../resources/typed-data.ts'

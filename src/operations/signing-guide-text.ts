@@ -1,4 +1,4 @@
-import { type PrimaryType, signingTypes } from '../protocol/typed-data.ts'
+import { type PrimaryType, signingTypes } from '@agent-trading-service/protocol/typed-data'
 import { primaryTypes } from '../resources/typed-data.ts'
 import { verifySignedMessage } from './signature-check.ts'
 import { getSigningVectors } from './signing-vectors.ts'

@@ -1,6 +1,6 @@
+import { hashExits } from '@agent-trading-service/protocol/typed-data'
 import { readSigningDomains, signingContractOf } from '../chain/signing-domains.ts'
 import type { Context } from '../context.ts'
-import { hashExits } from '../protocol/typed-data.ts'
 import { presentEip712, primaryTypes } from '../resources/typed-data.ts'
 import { EXITS_HASH_RECIPE } from './signing-guide-text.ts'
 import { EXAMPLE_EXITS } from './signing-vectors.ts'

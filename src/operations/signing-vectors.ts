@@ -1,12 +1,12 @@
+import { TriggerType } from '@agent-trading-service/protocol/enums'
+import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import { type Domain, hashExits, type Message, type PrimaryType } from '@agent-trading-service/protocol/typed-data'
 import { type Address, type Hex, padHex, serializeSignature } from 'viem'
 import { readSigningDomains, signingContractOf } from '../chain/signing-domains.ts'
-import { TriggerType } from '../protocol/enums.ts'
-import type { ExitRule } from '../protocol/exit-rule.ts'
-import { type Domain, hashExits, type Message, type PrimaryType } from '../protocol/typed-data.ts'
+import { signHash } from '../crypto/sign-and-recover.ts'
 import { presentExitRule } from '../resources/exit-rule.ts'
 import { signingVectors } from '../resources/signing-vectors.ts'
 import { presentTypedData, primaryTypes } from '../resources/typed-data.ts'
-import { signHash } from '../secp256k1/sign-and-recover.ts'
 import { defineOperation } from './define-operation.ts'
 
 // A well-known key.

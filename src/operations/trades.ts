@@ -1,6 +1,6 @@
+import { TRADE_TYPES } from '@agent-trading-service/protocol/trade-events'
 import { z } from 'zod'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
-import { TRADE_TYPES } from '../protocol/trade-events.ts'
 import { agentParams } from '../resources/agent.ts'
 import { pageLimit, positionId, presentAsOf } from '../resources/primitives.ts'
 import { presentTrade, presentTradeCursor, tradeCursor, tradeList } from '../resources/trade.ts'

@@ -1,11 +1,11 @@
+import { type Domain, digestOf, type Message } from '@agent-trading-service/protocol/typed-data'
 import type { Address, Hex } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { acceptedByAccount, verifySignature } from '../chain/verify-signature.ts'
+import { recoverSigner } from '../crypto/recover-signer.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { GasSpender, RelayRequest } from '../executor/relay-types.ts'
-import { recoverSigner } from '../protocol/recover-signer.ts'
-import { type Domain, digestOf, type Message } from '../protocol/typed-data.ts'
 
 const MAX_NONCES = 8n
 

@@ -1,3 +1,9 @@
+import {
+  digestOf,
+  type Message,
+  type SignedMessage,
+  type WebhookPrimaryType,
+} from '@agent-trading-service/protocol/typed-data'
 import { type Address, bytesToHex, type Hex } from 'viem'
 import { getAgent } from '../chain/agents.ts'
 import type { Block } from '../chain/block-type.ts'
@@ -5,9 +11,8 @@ import type { Chain } from '../chain/configured-chain.ts'
 import { serviceDomain } from '../chain/signing-domains.ts'
 import { checkSignature, verifySignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
+import { recoverSigner } from '../crypto/recover-signer.ts'
 import { refuse } from '../errors/refuse.ts'
-import { recoverSigner } from '../protocol/recover-signer.ts'
-import { digestOf, type Message, type SignedMessage, type WebhookPrimaryType } from '../protocol/typed-data.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import type { WebhookParty } from '../webhooks/webhook-record.ts'

@@ -1,5 +1,5 @@
 import type { Address, Hex } from 'viem'
-import type { PaymentConfig } from '../config.ts'
+import type { PaymentConfig } from '../config/config.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'

@@ -1,5 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
-import { parseConfig } from '../config.ts'
+import { parseConfig } from '../config/config.ts'
 import { createExecutor, type Executor } from '../executor/client.ts'
 import { createClaimQueue } from './claim-queue.ts'
 import { createClaimDecider } from './decide-claim.ts'

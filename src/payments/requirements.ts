@@ -1,6 +1,6 @@
 import type { PaymentRequired, PaymentRequirements as X402Requirements } from '@x402/core/types'
 import type { Address } from 'viem'
-import type { PaymentConfig } from '../config.ts'
+import type { PaymentConfig } from '../config/config.ts'
 
 /** What a payment must be, in x402 version 2. `extra` is the signing domain of the asset. */
 export type PaymentRequirements = X402Requirements & { extra: { name: string; version: string } }

@@ -1,5 +1,5 @@
 import type { Chain } from '../chain/configured-chain.ts'
-import type { PriceProviderConfig } from '../config.ts'
+import type { PriceProviderConfig } from '../config/config.ts'
 import { observeCoinGecko } from './coingecko.ts'
 import { observeCustomHttp } from './custom-http.ts'
 import { observeFinnhub } from './finnhub.ts'

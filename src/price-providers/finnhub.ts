@@ -1,4 +1,4 @@
-import type { HttpPriceProviderConfig } from '../config.ts'
+import type { HttpPriceProviderConfig } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
 import { fetchJson } from './fetch-json.ts'
 import { propertyOf, toObservation } from './parse-observation.ts'

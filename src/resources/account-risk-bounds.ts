@@ -1,5 +1,5 @@
+import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
 import { z } from 'zod'
-import type { TrackConfig } from '../protocol/vault-track-config.ts'
 import { bps } from './primitives.ts'
 
 export const accountRiskBounds = z

@@ -1,7 +1,7 @@
+import { AgentStatus, Track } from '@agent-trading-service/protocol/enums'
 import { z } from 'zod'
 import type { Agent } from '../chain/agents.ts'
 import { nearestName, withSuggestion } from '../errors/nearest-name.ts'
-import { AgentStatus, Track } from '../protocol/enums.ts'
 import {
   address,
   addressOut,

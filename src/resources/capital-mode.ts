@@ -1,5 +1,5 @@
+import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { z } from 'zod'
-import { CapitalMode } from '../protocol/enums.ts'
 
 /** The capital of a position, a trade or an allocation. */
 export const capitalMode = z.enum(['Simulated', 'Real']).nullable().meta({

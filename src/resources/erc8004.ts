@@ -1,7 +1,7 @@
+import { periodEnd } from '@agent-trading-service/protocol/leaderboard-period'
 import type { Address } from 'viem'
 import { z } from 'zod'
 import type { WeeklyResult } from '../history/feedback-store.ts'
-import { periodEnd } from '../protocol/leaderboard-period.ts'
 import { nameOf, TRACKS } from './agent.ts'
 import { addressOut, digits, unixSeconds, usdc } from './primitives.ts'
 

@@ -1,5 +1,5 @@
+import type { ExitBounds } from '@agent-trading-service/protocol/vault-track-config'
 import { z } from 'zod'
-import type { ExitBounds } from '../protocol/vault-track-config.ts'
 import { bps } from './primitives.ts'
 
 export const exitBounds = z

@@ -1,6 +1,6 @@
+import { TriggerType } from '@agent-trading-service/protocol/enums'
+import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import { z } from 'zod'
-import { TriggerType } from '../protocol/enums.ts'
-import type { ExitRule } from '../protocol/exit-rule.ts'
 import { bps } from './primitives.ts'
 
 const MAX_EXIT_BPS = 10_000

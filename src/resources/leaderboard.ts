@@ -1,9 +1,9 @@
+import { CapitalMode } from '@agent-trading-service/protocol/enums'
+import { MIN_SHARPE_HOURS } from '@agent-trading-service/protocol/leaderboard-formulas'
+import { PERIODS } from '@agent-trading-service/protocol/leaderboard-period'
+import { ORDERINGS } from '@agent-trading-service/protocol/standing-figures'
 import { z } from 'zod'
 import type { LeaderboardCursor, RankedStanding } from '../history/read-leaderboard.ts'
-import { CapitalMode } from '../protocol/enums.ts'
-import { MIN_SHARPE_HOURS } from '../protocol/leaderboard-formulas.ts'
-import { PERIODS } from '../protocol/leaderboard-period.ts'
-import { ORDERINGS } from '../protocol/standing-figures.ts'
 import { agentQuery, agentRecord, nameOf, TRACKS } from './agent.ts'
 import { addressOut, asOf, digits, lagBlocks, nextCursor, pageLimit, unixSeconds, usdc } from './primitives.ts'
 

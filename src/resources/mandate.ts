@@ -1,7 +1,7 @@
+import { MandateMode } from '@agent-trading-service/protocol/enums'
 import { z } from 'zod'
 import type { Block } from '../chain/block-type.ts'
 import type { OwnerTerms } from '../chain/read-owner-terms.ts'
-import { MandateMode } from '../protocol/enums.ts'
 import { addressOut, amount, asOf, digits, presentAsOf, uint, unixSeconds } from './primitives.ts'
 import { usdcAmount } from './usdc-amount.ts'
 

@@ -1,6 +1,6 @@
+import { PositionStatus } from '@agent-trading-service/protocol/enums'
+import type { Position } from '@agent-trading-service/protocol/position'
 import { z } from 'zod'
-import { PositionStatus } from '../protocol/enums.ts'
-import type { Position } from '../protocol/position.ts'
 import { capitalMode, presentCapitalMode } from './capital-mode.ts'
 import { exitRule, presentExitRule } from './exit-rule.ts'
 import { addressOut, amount, asOf, bps, digits, lagBlocks, nextCursor, unixSeconds, usdc } from './primitives.ts'

@@ -1,7 +1,7 @@
+import type { PriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import { formatUnits } from 'viem'
 import { z } from 'zod'
 import type { Token } from '../chain/read-vaults-and-tokens.ts'
-import type { PriceQuote } from '../protocol/oracle-price.ts'
 import { marketSession, presentMarketSession } from './market-session.ts'
 import { addressOut, asOf, hashOut, unixSeconds } from './primitives.ts'
 

@@ -1,5 +1,5 @@
+import type { PromotionProgress } from '@agent-trading-service/protocol/promotion-criteria'
 import { z } from 'zod'
-import type { PromotionProgress } from '../protocol/promotion-criteria.ts'
 import { digits } from './primitives.ts'
 
 export const promotionReadiness = z.object({

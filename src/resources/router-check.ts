@@ -1,6 +1,6 @@
+import type { Check } from '@agent-trading-service/protocol/check'
 import { z } from 'zod'
 import { remedyOf } from '../errors/catalogue.ts'
-import type { Check } from '../protocol/check.ts'
 
 export const check = z
   .object({

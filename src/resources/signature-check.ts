@@ -1,6 +1,6 @@
+import { type Message, type PrimaryType, signingTypes } from '@agent-trading-service/protocol/typed-data'
 import { z } from 'zod'
 import { refuse } from '../errors/refuse.ts'
-import { type Message, type PrimaryType, signingTypes } from '../protocol/typed-data.ts'
 import { exits } from './exit-rule.ts'
 import { address, addressOut, agentId, exampleDeadline, plainText, signature, uint } from './primitives.ts'
 import { primaryTypes, typedData } from './typed-data.ts'

@@ -1,6 +1,6 @@
+import type { PriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import { z } from 'zod'
 import type { Token } from '../chain/read-vaults-and-tokens.ts'
-import type { PriceQuote } from '../protocol/oracle-price.ts'
 import { marketSession, presentMarketSession } from './market-session.ts'
 import { presentPrice, price } from './price.ts'
 import { addressOut, asOf } from './primitives.ts'

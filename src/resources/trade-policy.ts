@@ -1,5 +1,5 @@
+import type { TradePolicy } from '@agent-trading-service/protocol/trade-policy'
 import { z } from 'zod'
-import type { TradePolicy } from '../protocol/trade-policy.ts'
 import { bps, digits, usdc } from './primitives.ts'
 
 export const tradePolicy = z

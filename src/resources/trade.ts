@@ -1,5 +1,5 @@
+import { type LogPosition, TRADE_SOURCES, TRADE_TYPES, type Trade } from '@agent-trading-service/protocol/trade-events'
 import { z } from 'zod'
-import { type LogPosition, TRADE_SOURCES, TRADE_TYPES, type Trade } from '../protocol/trade-events.ts'
 import { capitalMode, presentCapitalMode } from './capital-mode.ts'
 import { exitRule, presentExitRule } from './exit-rule.ts'
 import { addressOut, amount, asOf, digits, hashOut, lagBlocks, nextCursor, unixSeconds, usdc } from './primitives.ts'

@@ -1,7 +1,7 @@
 import { getAddress, type Hex } from 'viem'
 import { z } from 'zod'
+import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import type { Transaction } from '../chain/find-transaction.ts'
-import { refusalOfRevert } from '../protocol/contract-error-refusals.ts'
 import { addressOut, digits, hashOut, unixSeconds } from './primitives.ts'
 
 export const transactionStatus = z

@@ -1,5 +1,11 @@
+import {
+  type Domain,
+  digestOf,
+  type Message,
+  type PrimaryType,
+  signingTypes,
+} from '@agent-trading-service/protocol/typed-data'
 import { z } from 'zod'
-import { type Domain, digestOf, type Message, type PrimaryType, signingTypes } from '../protocol/typed-data.ts'
 import { addressOut, bps, deadlineOut, digits, usdc } from './primitives.ts'
 
 export const primaryTypes = Object.keys(signingTypes) as [PrimaryType, ...PrimaryType[]]

@@ -1,5 +1,5 @@
 import type { Chain } from '../chain/configured-chain.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
 import { checkTargetHost } from './attempt.ts'
 import {

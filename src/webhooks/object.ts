@@ -1,5 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
-import { parseConfig, type WebhookConfig } from '../config.ts'
+import { parseConfig, type WebhookConfig } from '../config/config.ts'
 import { eventLogOf } from '../live/client.ts'
 import type { LogCursor } from '../live/store.ts'
 import { logFailure } from '../log.ts'

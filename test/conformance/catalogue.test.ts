@@ -1,9 +1,9 @@
+import { contractAbis } from '@agent-trading-service/protocol/decode-revert'
 import { type Abi, type AbiParameter, encodeErrorResult, type Hex, zeroAddress, zeroHash } from 'viem'
 import { describe, expect, it } from 'vitest'
+import { codeOf, contractCodes, refusalOfRevert } from '../../src/chain/contract-error-refusals.ts'
 import { errorCodes } from '../../src/errors/catalogue.ts'
 import { refuse } from '../../src/errors/refuse.ts'
-import { codeOf, contractCodes, refusalOfRevert } from '../../src/protocol/contract-error-refusals.ts'
-import { contractAbis } from '../../src/protocol/decode-revert.ts'
 
 const SCREAMING_SNAKE = /^[A-Z][A-Z0-9_]+$/
 

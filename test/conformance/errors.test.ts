@@ -1,3 +1,5 @@
+import { Track, TriggerType } from '@agent-trading-service/protocol/enums'
+import { hashExits } from '@agent-trading-service/protocol/typed-data'
 import {
   type Abi,
   createTestClient,
@@ -26,8 +28,6 @@ import { errorCodes } from '../../src/errors/catalogue.ts'
 import type { Executor } from '../../src/executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../../src/executor/relay-types.ts'
 import { relayOrRefuse } from '../../src/operations/relay-or-refuse.ts'
-import { Track, TriggerType } from '../../src/protocol/enums.ts'
-import { hashExits } from '../../src/protocol/typed-data.ts'
 import {
   chain,
   FRONTIER,

@@ -1,9 +1,15 @@
+import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import {
+  type Domain,
+  digestOf,
+  hashExits,
+  type Message,
+  type PrimaryType,
+} from '@agent-trading-service/protocol/typed-data'
 import { type Address, decodeFunctionData, type Hex, isAddressEqual, type PublicClient, parseEventLogs } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import type { ExitRule } from '../../src/protocol/exit-rule.ts'
-import { type Domain, digestOf, hashExits, type Message, type PrimaryType } from '../../src/protocol/typed-data.ts'
 import { ownerMessageOf } from './owner-messages.ts'
 import type { AccountState, Execution } from './violations.ts'
 

@@ -1,11 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { TriggerType } from '@agent-trading-service/protocol/enums'
+import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import {
+  digestOf,
+  hashExits,
+  type Message,
+  type PrimaryType,
+  signingTypes,
+} from '@agent-trading-service/protocol/typed-data'
 import { type Address, type Hex, type PublicClient, parseUnits } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { TriggerType } from '../../src/protocol/enums.ts'
-import type { ExitRule } from '../../src/protocol/exit-rule.ts'
-import { digestOf, hashExits, type Message, type PrimaryType, signingTypes } from '../../src/protocol/typed-data.ts'
 import { type Random, randomOf } from '../support/seeded-random.ts'
 import type { Domains } from './chain-record.ts'
 import { type OwnerGoal, ownerDraftOf } from './owner-messages.ts'

@@ -1,6 +1,6 @@
+import { MandateMode } from '@agent-trading-service/protocol/enums'
+import type { Message, OwnerPrimaryType } from '@agent-trading-service/protocol/typed-data'
 import type { Address } from 'viem'
-import { MandateMode } from '../../src/protocol/enums.ts'
-import type { Message, OwnerPrimaryType } from '../../src/protocol/typed-data.ts'
 
 /** What an owner does while the agent trades. */
 export type OwnerGoal = { kind: 'signer'; signer: Address } | { kind: 'reduceOnly' | 'flatten' | 'trade' }

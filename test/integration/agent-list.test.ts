@@ -1,7 +1,7 @@
 import { env } from 'cloudflare:workers'
+import { AgentStatus } from '@agent-trading-service/protocol/enums'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { selectAgentPage } from '../../src/history/read-agents.ts'
-import { AgentStatus } from '../../src/protocol/enums.ts'
 import { chain, FRONTIER, GENESIS, newTrader, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { call, deployment, type Input } from '../support/surfaces.ts'

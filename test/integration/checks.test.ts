@@ -1,3 +1,4 @@
+import { AgentStatus, MandateMode } from '@agent-trading-service/protocol/enums'
 import fc from 'fast-check'
 import { createPublicClient, createTestClient, erc20Abi, type Hex, hexToBigInt, http, numberToHex } from 'viem'
 import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
@@ -8,7 +9,6 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
-import { AgentStatus, MandateMode } from '../../src/protocol/enums.ts'
 import {
   chain,
   FRONTIER,

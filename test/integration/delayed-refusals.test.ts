@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { DEFAULT_RATE_LIMITS } from '../../src/config.ts'
+import { DEFAULT_RATE_LIMITS } from '../../src/config/config.ts'
 import type { Context } from '../../src/context.ts'
 import { admissionOf, withAdmission } from '../../src/http/admission.ts'
 import { countMessages } from '../../src/mcp/count-against-rate-limits.ts'

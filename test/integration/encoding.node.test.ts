@@ -1,3 +1,11 @@
+import { decodeEvent } from '@agent-trading-service/protocol/decode-event'
+import {
+  digestOf,
+  hashExits,
+  type Message,
+  type PrimaryType,
+  signingTypes,
+} from '@agent-trading-service/protocol/typed-data'
 import fc from 'fast-check'
 import {
   type Abi,
@@ -23,8 +31,6 @@ import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { decodeResult, encodeCall, tryDecodeResult } from '../../src/chain/encode-and-decode-call.ts'
 import { decodeBatch, encodeBatch } from '../../src/chain/multicall-encoding.ts'
-import { decodeEvent } from '../../src/protocol/decode-event.ts'
-import { digestOf, hashExits, type Message, type PrimaryType, signingTypes } from '../../src/protocol/typed-data.ts'
 
 // Our encoders replace viem's for speed; their output must be identical.
 

@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { bytesToHex, hexToBytes, keccak256 as keccak256OfViem } from 'viem'
 import { describe, expect, it } from 'vitest'
-import { currentKeccak256, keccak256, provideWebAssembly } from '../../src/keccak256/current-implementation.ts'
+import { currentKeccak256, keccak256, provideWebAssembly } from '../../src/crypto/keccak256.ts'
 import { type Random, randomOf } from '../support/seeded-random.ts'
 
 // The WebAssembly against viem, on lengths around its block of 136 bytes and its buffer of 16 KiB.
 
 /** The project's types are those of a Worker, which compiles no bytes. */
 const Module = WebAssembly.Module as unknown as new (bytes: Uint8Array) => WebAssembly.Module
-const module = new Module(readFileSync(join(import.meta.dirname, '../../src/keccak256/keccak.wasm')))
+const module = new Module(readFileSync(join(import.meta.dirname, '../../src/crypto/keccak.wasm')))
 const empty = new Module(Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0))
 
 const RANDOM_INPUTS = 10_000

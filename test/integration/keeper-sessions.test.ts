@@ -1,8 +1,8 @@
+import { PositionStatus, TriggerType } from '@agent-trading-service/protocol/enums'
+import type { ExitMarket, WatchedPosition } from '@agent-trading-service/protocol/position'
 import { describe, expect, it } from 'vitest'
 import { marketHours } from '../../src/catalog/market-hours.ts'
 import { decideExit } from '../../src/keeper/exit-decision.ts'
-import { PositionStatus, TriggerType } from '../../src/protocol/enums.ts'
-import type { ExitMarket, WatchedPosition } from '../../src/protocol/position.ts'
 
 const at = (time: string) => Date.parse(time) / 1000
 const hours = (time: string, symbol = 'NVDA') => {

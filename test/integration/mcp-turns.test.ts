@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { DEFAULT_RATE_LIMITS } from '../../src/config.ts'
+import { DEFAULT_RATE_LIMITS } from '../../src/config/config.ts'
 import { countMessages } from '../../src/mcp/count-against-rate-limits.ts'
 import { createRateLimits } from '../../src/rate-limits.ts'
 

@@ -1,7 +1,7 @@
+import { signingTypes } from '@agent-trading-service/protocol/typed-data'
 import { type Address, hashTypedData, zeroAddress } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, it } from 'vitest'
-import { signingTypes } from '../../src/protocol/typed-data.ts'
 import { newTrader, openPosition, signedIntent, submit } from '../support/actors.ts'
 import { newOwnedTrader, ownedRegistrationOf, sendAsOwner, signedByOwner } from '../support/owner.ts'
 import { call, deployment } from '../support/surfaces.ts'

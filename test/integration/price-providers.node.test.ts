@@ -6,7 +6,7 @@ import { controls } from '../../devnet/controls.ts'
 import { startWorker, type Worker } from '../../devnet/worker.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { createChain } from '../../src/chain/configured-chain.ts'
-import { type HttpPriceProviderConfig, parseConfig } from '../../src/config.ts'
+import { type HttpPriceProviderConfig, parseConfig } from '../../src/config/config.ts'
 import type { Refusal } from '../../src/errors/refusal.ts'
 import { createPriceProvider } from '../../src/price-providers/create-price-provider.ts'
 

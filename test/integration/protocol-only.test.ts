@@ -1,12 +1,12 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
+import { AgentStatus } from '@agent-trading-service/protocol/enums'
 import { createPublicClient, http } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, it } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
-import { AgentStatus } from '../../src/protocol/enums.ts'
 import {
   chain,
   FRONTIER,

@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { DEFAULT_RATE_LIMITS } from '../../src/config.ts'
+import { DEFAULT_RATE_LIMITS } from '../../src/config/config.ts'
 import type { Context } from '../../src/context.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import type { AppEnv } from '../../src/http/app-env.ts'

@@ -1,3 +1,4 @@
+import { AgentStatus, AllocationStatus } from '@agent-trading-service/protocol/enums'
 import { createTestClient, erc20Abi, type Hex, http, publicActions, toHex, zeroAddress } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -7,7 +8,6 @@ import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
-import { AgentStatus, AllocationStatus } from '../../src/protocol/enums.ts'
 import {
   chain,
   FRONTIER,

@@ -12,13 +12,13 @@ import {
 } from 'viem'
 import { privateKeyToAccount, publicKeyToAddress, sign as signWithViem } from 'viem/accounts'
 import { describe, expect, inject, it } from 'vitest'
+import { recoverSigner } from '../../src/crypto/recover-signer.ts'
+import { provideWebAssembly, secp256k1 } from '../../src/crypto/secp256k1.ts'
+import { ORDER } from '../../src/crypto/secp256k1-implementation.ts'
+import { javascript } from '../../src/crypto/secp256k1-javascript.ts'
+import { instantiateWebAssembly } from '../../src/crypto/secp256k1-webassembly.ts'
 import { addressOfKey } from '../../src/executor/address-of-key.ts'
 import { signingAccountOf } from '../../src/executor/signing-account.ts'
-import { recoverSigner } from '../../src/protocol/recover-signer.ts'
-import { provideWebAssembly, secp256k1 } from '../../src/secp256k1/current-implementation.ts'
-import { ORDER } from '../../src/secp256k1/implementation.ts'
-import { javascript } from '../../src/secp256k1/javascript.ts'
-import { instantiateWebAssembly } from '../../src/secp256k1/webassembly.ts'
 import { type Random, randomOf } from '../support/seeded-random.ts'
 
 // The WebAssembly against the JavaScript implementation on random and adversarial inputs.

@@ -1,7 +1,7 @@
+import { contractAbis } from '@agent-trading-service/protocol/decode-revert'
 import { type ContractErrorArgs, type ContractErrorName, encodeErrorResult, type Hex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { contractAbis } from '../../src/protocol/decode-revert.ts'
 import { newTrader, registrationOf, sign, signedIntent, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { appWith, call, type Input } from '../support/surfaces.ts'

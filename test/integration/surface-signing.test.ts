@@ -1,3 +1,13 @@
+import { TriggerType } from '@agent-trading-service/protocol/enums'
+import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import {
+  hashExits,
+  isOwnerMessage,
+  isWebhookMessage,
+  ownerPrimaryTypes,
+  signingTypes,
+  webhookPrimaryTypes,
+} from '@agent-trading-service/protocol/typed-data'
 import {
   concat,
   createPublicClient,
@@ -15,18 +25,8 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
-import { currentKeccak256 } from '../../src/keccak256/current-implementation.ts'
-import { TriggerType } from '../../src/protocol/enums.ts'
-import type { ExitRule } from '../../src/protocol/exit-rule.ts'
-import {
-  hashExits,
-  isOwnerMessage,
-  isWebhookMessage,
-  ownerPrimaryTypes,
-  signingTypes,
-  webhookPrimaryTypes,
-} from '../../src/protocol/typed-data.ts'
-import { secp256k1 } from '../../src/secp256k1/current-implementation.ts'
+import { currentKeccak256 } from '../../src/crypto/keccak256.ts'
+import { secp256k1 } from '../../src/crypto/secp256k1.ts'
 import { newTrader, openPosition, registrationOf, sign, signedIntent, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { call, deployment, type Input } from '../support/surfaces.ts'

@@ -1,8 +1,8 @@
+import { roleHash } from '@agent-trading-service/protocol/roles-of-powers'
 import { createWalletClient, defineChain, http } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { roleHash } from '../../src/protocol/roles-of-powers.ts'
 import { type OperatedChain, startOperatedChain, TWO_DAYS } from '../support/operated-chain.ts'
 import {
   executedIntentsOf,

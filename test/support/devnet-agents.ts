@@ -1,10 +1,10 @@
+import { TriggerType } from '@agent-trading-service/protocol/enums'
+import { hashExits, signingTypes } from '@agent-trading-service/protocol/typed-data'
 import { type Address, type LocalAccount, parseEventLogs } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { Devnet } from '../../devnet/index.ts'
-import { TriggerType } from '../../src/protocol/enums.ts'
-import { hashExits, signingTypes } from '../../src/protocol/typed-data.ts'
 
 const NEVER = 4_102_444_800n // 2100
 

@@ -1,3 +1,4 @@
+import { MandateMode } from '@agent-trading-service/protocol/enums'
 import {
   type Address,
   createTestClient,
@@ -12,7 +13,6 @@ import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
-import { MandateMode } from '../../src/protocol/enums.ts'
 import type { Trader } from './actors.ts'
 import { deployment } from './surfaces.ts'
 

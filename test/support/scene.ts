@@ -1,3 +1,4 @@
+import { signingTypes } from '@agent-trading-service/protocol/typed-data'
 import { type Hex, parseEventLogs, type TypedDataDefinition } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
@@ -5,7 +6,6 @@ import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
 import { type Controls, controls } from '../../devnet/controls.ts'
 import type { Deployment } from '../../devnet/deployment.ts'
 import { connect } from '../../devnet/sender.ts'
-import { signingTypes } from '../../src/protocol/typed-data.ts'
 import type { Body } from './body.ts'
 
 /** An agent of a running service, and the key that signs for it and owns it. */

@@ -1,5 +1,5 @@
+import { AgentStatus } from '@agent-trading-service/protocol/enums'
 import type { Address } from 'viem'
-import { AgentStatus } from '../../protocol/enums.ts'
 import type { ContractEvent } from './events.ts'
 import { bindRows, type ColumnValue, deleteAbove, type IndexTable } from './table.ts'
 

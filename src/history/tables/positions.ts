@@ -1,6 +1,6 @@
+import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address } from 'viem'
 import type { TradedPosition } from '../../chain/complete-trades.ts'
-import type { Trade } from '../../protocol/trade-events.ts'
 import { chunkKeys, defineTable } from './table.ts'
 
 /** A position as it was opened. These facts never change. */

@@ -1,5 +1,5 @@
+import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Hex } from 'viem'
-import type { Trade } from '../../protocol/trade-events.ts'
 import { defineTable } from './table.ts'
 import { type TradeRow, toTrade, toTradeRow } from './trades.ts'
 

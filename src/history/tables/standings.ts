@@ -1,6 +1,6 @@
+import type { Period } from '@agent-trading-service/protocol/leaderboard-period'
+import { ORDERINGS, orderings, type StandingFigures } from '@agent-trading-service/protocol/standing-figures'
 import type { Address } from 'viem'
-import type { Period } from '../../protocol/leaderboard-period.ts'
-import { ORDERINGS, orderings, type StandingFigures } from '../../protocol/standing-figures.ts'
 import { bindRows, deleteAbove, type RevertibleTable } from './table.ts'
 
 /** A row of the leaderboard, computed as of `block`. */

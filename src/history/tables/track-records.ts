@@ -1,4 +1,4 @@
-import type { TrackRecord } from '../../protocol/track-record.ts'
+import type { TrackRecord } from '@agent-trading-service/protocol/track-record'
 import { bindRows, deleteAbove, type RevertibleTable } from './table.ts'
 
 /** A track record of an agent in one capital mode. */

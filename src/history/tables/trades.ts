@@ -1,5 +1,5 @@
+import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address, Hex } from 'viem'
-import type { Trade } from '../../protocol/trade-events.ts'
 import { type Columns, type ColumnValue, defineTable } from './table.ts'
 
 /** A row of `trades`. */

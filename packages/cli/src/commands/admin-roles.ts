@@ -1,5 +1,5 @@
+import type { Power } from '@agent-trading-service/protocol/roles-of-powers'
 import type { Command } from 'commander'
-import type { Power } from '../../../../src/protocol/roles-of-powers.ts'
 import { Failure } from '../failure.ts'
 import { createPrinter } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'

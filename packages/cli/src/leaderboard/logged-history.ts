@@ -1,3 +1,6 @@
+import { CapitalMode } from '@agent-trading-service/protocol/enums'
+import { isExecution } from '@agent-trading-service/protocol/track-record'
+import { buildTrade, openedPosition, pairTradeEvents, type Trade } from '@agent-trading-service/protocol/trade-events'
 import {
   type Address,
   createPublicClient,
@@ -11,9 +14,6 @@ import {
 import { agentRegistryAbi } from '../../../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../../../contracts-abi/allocation-manager.ts'
 import { priceOracleAbi } from '../../../../contracts-abi/price-oracle.ts'
-import { CapitalMode } from '../../../../src/protocol/enums.ts'
-import { isExecution } from '../../../../src/protocol/track-record.ts'
-import { buildTrade, openedPosition, pairTradeEvents, type Trade } from '../../../../src/protocol/trade-events.ts'
 
 /** The deployment to verify. `fromBlock` is the block of the deployment, or an earlier one. */
 export type VerifiedDeployment = { rpcUrl: string; contracts: Record<string, Address>; fromBlock: bigint }

@@ -1,14 +1,14 @@
-import { CapitalMode } from '../../../../src/protocol/enums.ts'
-import { lastAtOrBefore } from '../../../../src/protocol/last-at-or-before.ts'
-import type { Period } from '../../../../src/protocol/leaderboard-period.ts'
+import { CapitalMode } from '@agent-trading-service/protocol/enums'
+import { lastAtOrBefore } from '@agent-trading-service/protocol/last-at-or-before'
+import type { Period } from '@agent-trading-service/protocol/leaderboard-period'
 import {
   type Ordering,
   orderings,
   type StandingFigures,
   standingFiguresOf,
-} from '../../../../src/protocol/standing-figures.ts'
-import { continueRecord } from '../../../../src/protocol/track-record.ts'
-import type { Trade } from '../../../../src/protocol/trade-events.ts'
+} from '@agent-trading-service/protocol/standing-figures'
+import { continueRecord } from '@agent-trading-service/protocol/track-record'
+import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import { type Fact, type LoggedHistory, readLoggedHistory, type VerifiedDeployment } from './logged-history.ts'
 
 // Recomputes a leaderboard from nothing but the logs of a chain (and the decimals of its tokens), and compares it with a

@@ -1,6 +1,6 @@
 import type { PublicClient } from 'viem'
-import type { ServiceAccount } from '../../../../src/protocol/deployment-facts.ts'
-import type { BalanceFact } from '../../../../src/protocol/judge-accounts.ts'
+import type { ServiceAccount } from '../../../../src/doctor/deployment-facts.ts'
+import type { BalanceFact } from '../../../../src/doctor/judge-accounts.ts'
 
 const DAY_SECONDS = 86_400
 const HOUR_SECONDS = 3_600

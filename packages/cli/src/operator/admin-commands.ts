@@ -1,6 +1,6 @@
+import { AgentStatus } from '@agent-trading-service/protocol/enums'
+import { deployedRoles, type Power, powerNames, roleHash } from '@agent-trading-service/protocol/roles-of-powers'
 import { type Address, erc20Abi, getAddress, isAddress, parseUnits } from 'viem'
-import { AgentStatus } from '../../../../src/protocol/enums.ts'
-import { deployedRoles, type Power, powerNames, roleHash } from '../../../../src/protocol/roles-of-powers.ts'
 import { Failure } from '../failure.ts'
 import { type AdminCall, adminCall } from './admin-call.ts'
 import { type AdminContext, vaultNamed } from './admin-context.ts'

@@ -1,6 +1,6 @@
 import type { Address } from 'viem'
 import { timelockAbi } from '../../../../contracts-abi/timelock.ts'
-import { discoverContracts } from '../../../../src/chain/read-deployment-facts.ts'
+import { discoverContracts } from '../../../../src/doctor/read-deployment-facts.ts'
 import { Failure } from '../failure.ts'
 import type { AddressBook } from './admin-call.ts'
 import { nodeMessage, type OperatedDeployment, openDeployment } from './connect.ts'

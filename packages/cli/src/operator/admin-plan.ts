@@ -1,7 +1,7 @@
+import { deployedRoles, roleHash } from '@agent-trading-service/protocol/roles-of-powers'
 import { type Address, decodeFunctionData, type Hex } from 'viem'
 import { agentRegistryAbi } from '../../../../contracts-abi/agent-registry.ts'
 import { timelockAbi } from '../../../../contracts-abi/timelock.ts'
-import { deployedRoles, roleHash } from '../../../../src/protocol/roles-of-powers.ts'
 import { Failure } from '../failure.ts'
 import { type AdminCall, encode } from './admin-call.ts'
 import type { AdminContext } from './admin-context.ts'

@@ -1,6 +1,6 @@
 import { BaseError, createPublicClient, defineChain, http, type PublicClient } from 'viem'
 import { createChain, type TradingChain } from '../../../../src/chain/configured-chain.ts'
-import { type Config, parseConfig } from '../../../../src/config.ts'
+import { type Config, parseConfig } from '../../../../src/config/config.ts'
 import { Failure } from '../failure.ts'
 import { namedContracts, readVariables, type Variables, type VariablesSource } from './variables.ts'
 

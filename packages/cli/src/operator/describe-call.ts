@@ -1,5 +1,5 @@
+import { powerNames, powers, type RoleName, roleHash } from '@agent-trading-service/protocol/roles-of-powers'
 import { type AbiFunction, type Hex, isHex, type PublicClient } from 'viem'
-import { powerNames, powers, type RoleName, roleHash } from '../../../../src/protocol/roles-of-powers.ts'
 import type { AddressBook, AdminCall } from './admin-call.ts'
 
 /** A value that a call changes. */

@@ -1,22 +1,22 @@
+import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import type { Address } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
 import { vaultSlug } from '../../../../src/catalog/vault-slug.ts'
 import type { TradingChain } from '../../../../src/chain/configured-chain.ts'
-import { readDeploymentFacts } from '../../../../src/chain/read-deployment-facts.ts'
 import { readVaultsAndTokens } from '../../../../src/chain/read-vaults-and-tokens.ts'
-import { type Config, parseConfig } from '../../../../src/config.ts'
-import type { DeploymentFacts, ServiceAccount } from '../../../../src/protocol/deployment-facts.ts'
-import { CapitalMode } from '../../../../src/protocol/enums.ts'
-import { type Finding, findingsOf } from '../../../../src/protocol/finding.ts'
-import { judgeBalances, judgeSharedPowers } from '../../../../src/protocol/judge-accounts.ts'
+import { type Config, parseConfig } from '../../../../src/config/config.ts'
+import type { DeploymentFacts, ServiceAccount } from '../../../../src/doctor/deployment-facts.ts'
+import { type Finding, findingsOf } from '../../../../src/doctor/finding.ts'
+import { judgeBalances, judgeSharedPowers } from '../../../../src/doctor/judge-accounts.ts'
 import {
   isEmbeddedChain,
   judgeConfiguration,
   judgeRegistry,
   judgeStartBlock,
-} from '../../../../src/protocol/judge-configuration.ts'
-import { judgeDeployment } from '../../../../src/protocol/judge-deployment.ts'
-import { judgePrices, judgeVaults } from '../../../../src/protocol/judge-prices-and-vaults.ts'
+} from '../../../../src/doctor/judge-configuration.ts'
+import { judgeDeployment } from '../../../../src/doctor/judge-deployment.ts'
+import { judgePrices, judgeVaults } from '../../../../src/doctor/judge-prices-and-vaults.ts'
+import { readDeploymentFacts } from '../../../../src/doctor/read-deployment-facts.ts'
 import { readBalances } from './account-use.ts'
 import { assertNodeVersion, connectTo, nodeMessage, type OperatedDeployment } from './connect.ts'
 import { readRoleHistory } from './role-holders.ts'

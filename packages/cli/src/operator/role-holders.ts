@@ -1,8 +1,8 @@
+import { deployedRoles, type NamedContracts, roleHash } from '@agent-trading-service/protocol/roles-of-powers'
 import { type Address, getAddress, pad, parseAbi, slice, toEventSelector } from 'viem'
 import type { Chain } from '../../../../src/chain/configured-chain.ts'
 import { call, optional, readTree } from '../../../../src/chain/read-tree.ts'
-import type { RoleHolder } from '../../../../src/protocol/judge-accounts.ts'
-import { deployedRoles, type NamedContracts, roleHash } from '../../../../src/protocol/roles-of-powers.ts'
+import type { RoleHolder } from '../../../../src/doctor/judge-accounts.ts'
 import { getLogs } from '../../../../src/rpc/get-logs.ts'
 
 const accessAbi = parseAbi(['function hasRole(bytes32 role, address account) view returns (bool)'])

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { AccountPurpose, ServiceAccount } from '../../../../src/protocol/deployment-facts.ts'
-import { type Finding, findingsOf } from '../../../../src/protocol/finding.ts'
+import type { AccountPurpose, ServiceAccount } from '../../../../src/doctor/deployment-facts.ts'
+import { type Finding, findingsOf } from '../../../../src/doctor/finding.ts'
 
 const { ok, unchecked, warning, wrong } = findingsOf('service')
 const migrations = findingsOf('migrations')

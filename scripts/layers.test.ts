@@ -1,0 +1,109 @@
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+/** The layers of `src/`, highest first: folders and top-level files. A file imports its own folder and lower layers. */
+const layers = [
+  ['index', 'http', 'mcp'],
+  ['operations', 'context'],
+  ['resources'],
+  ['executor', 'keeper', 'payments', 'history', 'live', 'webhooks', 'price-providers', 'intake-switches'],
+  ['doctor', 'chain', 'rpc'],
+  ['protocol'],
+  [
+    'catalog',
+    'read-cache',
+    'combine-concurrent-reads',
+    'rate-limits',
+    'client-address',
+    'parallel-gate',
+    'request-body',
+  ],
+  ['log', 'metrics', 'timeout', 'config', 'crypto', 'errors'],
+]
+
+/** What else a folder imports from its own layer. The order has no cycle. */
+const arrows: Record<string, string[]> = {
+  index: ['http', 'mcp'],
+  operations: ['context'],
+  webhooks: ['live'],
+  live: ['keeper', 'executor', 'history'],
+  keeper: ['executor', 'history'],
+  payments: ['executor'],
+  'intake-switches': ['executor'],
+  executor: ['history'],
+  doctor: ['chain', 'rpc'],
+  chain: ['rpc'],
+  'rate-limits': ['client-address', 'parallel-gate', 'request-body'],
+  log: ['metrics', 'timeout', 'config', 'crypto', 'errors'],
+  metrics: ['timeout', 'config', 'crypto', 'errors'],
+  timeout: ['config', 'errors'],
+  config: ['crypto', 'errors'],
+  crypto: ['errors'],
+}
+
+/** Packages that only some folders may import. */
+const restricted: [packages: RegExp, folders: string[]][] = [
+  [/^(hono|@hono)(\/|$)/, ['http']],
+  [/^@modelcontextprotocol\//, ['mcp']],
+  [/^@x402\//, ['payments']],
+  [/^zod(\/|$)/, ['http', 'mcp', 'operations', 'resources', 'payments', 'config']],
+]
+
+const root = join(import.meta.dirname, '..')
+const PROTOCOL = '@agent-trading-service/protocol/'
+const row = (folder: string) => layers.findIndex(folders => folders.includes(folder))
+const folderOf = (path: string) =>
+  path.startsWith('packages/protocol/') ? 'protocol' : (/^src\/([^/.]+)/.exec(path)?.[1] ?? undefined)
+
+/** Every import of `src/` and of the protocol package: the importing file, and the imported file or package. */
+const imports = globSync(['src/**/*.ts', 'packages/protocol/src/*.ts'], { cwd: root }).flatMap(file =>
+  [
+    ...readFileSync(join(root, file), 'utf8').matchAll(
+      /^(?:import|export|\}) [^'\n]*'([^']+)'|\bimport\('([^']+)'\)/gm,
+    ),
+  ].map(([, statement, call]) => {
+    const target = statement ?? call ?? ''
+    if (target.startsWith(PROTOCOL))
+      return { file, target: `packages/protocol/src/${target.slice(PROTOCOL.length)}.ts` }
+    return { file, target: target.startsWith('.') ? normalize(join(dirname(file), target)) : target }
+  }),
+)
+
+describe('a file of src/', () => {
+  it('imports only its own folder, what the arrows name, and lower layers', () => {
+    const upward = imports.filter(({ file, target }) => {
+      const [from, to] = [folderOf(file), folderOf(target)]
+      if (from === undefined || to === undefined || from === to) return false
+      return row(to) <= row(from) && !arrows[from]?.includes(to)
+    })
+    expect(upward).toEqual([])
+  })
+
+  it('belongs to a layer', () => {
+    expect(imports.filter(({ file }) => row(folderOf(file) ?? '') === -1)).toEqual([])
+  })
+
+  it('imports a restricted package only where it belongs', () => {
+    const misplaced = imports.filter(({ file, target }) =>
+      restricted.some(([packages, folders]) => packages.test(target) && !folders.includes(folderOf(file) ?? '')),
+    )
+    expect(misplaced).toEqual([])
+  })
+
+  it('is in no import cycle', () => {
+    const graph = Map.groupBy(imports, ({ file }) => file)
+    const done = new Set<string>()
+    const cycle = (file: string, path: string[]): string[] | undefined => {
+      if (path.includes(file)) return [...path.slice(path.indexOf(file)), file]
+      if (done.has(file)) return undefined
+      for (const { target } of graph.get(file) ?? []) {
+        const found = cycle(target, [...path, file])
+        if (found) return found
+      }
+      done.add(file)
+      return undefined
+    }
+    for (const file of graph.keys()) expect(cycle(file, [])).toBeUndefined()
+  })
+})

@@ -1,0 +1,86 @@
+import type { RoleName } from '@agent-trading-service/protocol/roles-of-powers'
+import type { Domain } from '@agent-trading-service/protocol/typed-data'
+import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
+import type { WiringRule } from '@agent-trading-service/protocol/wiring'
+import type { Address, Hex } from 'viem'
+
+/** What an account of the service is for. */
+export type AccountPurpose = 'executor' | 'relayer' | 'updater' | 'keeper' | 'reporter'
+export type ServiceAccount = { address: Address; purpose: AccountPurpose }
+
+/** What a getter must return, and what it returns; `actual` is undefined if the contract lacks the getter. */
+export type WiringFact = WiringRule & { expected: Address; actual: Address | undefined }
+
+/** Who administers a contract, and who is to follow. */
+export type AdminFact = { contract: string; admin: Address | undefined; pending: Address | undefined }
+
+/** A role that an account of the service has. */
+export type RoleFact = ServiceAccount & { contract: string; role: RoleName }
+
+/** How the oracle checks the price of a token; undefined without the extension. Seconds, basis points. */
+export type PriceCheckFact = {
+  symbol: string
+  maxAge: bigint
+  maxDeviationBps: bigint
+  hasSecondOpinion: boolean | undefined
+  isDisputed: boolean
+}
+
+/** The limits of a track of a vault. */
+export type TrackFact = {
+  vault: string
+  trackId: number
+  config: TrackConfig
+  capitalMode: number | undefined
+  policy: PolicyLimits | undefined
+}
+
+/** The limits of the trade policy that can be switched off. 0 is no limit. */
+export type PolicyLimits = {
+  maxEntrySlippageBps: number
+  maxExitSlippageBps: number
+  minTradeUsdc: bigint
+  maxSpotDeviationBps: number
+  maxTwapDeviationBps: number
+  maxDeadlineSeconds: number
+}
+
+/** When a vault makes and redeems shares; undefined without the extension. */
+export type VaultPolicyFact = {
+  vault: string
+  holdingTime: number | undefined
+  maxMoveBps: number | undefined
+  maxPriceAge: bigint
+  liquidityPaused: boolean
+}
+
+export type FeeFact = {
+  amount: bigint
+  treasury: Address
+  relayer: Address
+  asset: Address
+  /** The domain separator of the asset; undefined if it has none. */
+  assetDomainSeparator: Hex | undefined
+  assetName: string | undefined
+}
+
+/** What the chain says about a deployment, at one block. */
+export type DeploymentFacts = {
+  chainId: number
+  /** The block that the facts are of; its timestamp is Unix seconds. */
+  block: { number: bigint; timestamp: bigint }
+  /** Every contract by name, with those that the chain names and the configuration does not. */
+  contracts: Partial<Record<string, Address>>
+  vaults: Record<string, Address>
+  wiring: WiringFact[]
+  admins: AdminFact[]
+  /** Undefined if the admin is no timelock. */
+  timelock: { address: Address; delaySeconds: bigint } | undefined
+  roles: RoleFact[]
+  isRegistryPaused: boolean
+  fee: FeeFact | undefined
+  domains: { contract: string; address: Address; domain: Domain | undefined }[]
+  prices: PriceCheckFact[]
+  tracks: TrackFact[]
+  vaultPolicies: VaultPolicyFact[]
+}

@@ -1,0 +1,96 @@
+import type { Config } from '../config/config.ts'
+import { type Finding, findingsOf } from './finding.ts'
+
+const { ok, warning, wrong } = findingsOf('variables')
+
+/** The chain id of the embedded chain, whose keys are public. */
+const EMBEDDED_CHAIN_ID = 31337
+
+/** Returns whether a chain is the embedded one, on which limits and shared keys endanger nobody. */
+export const isEmbeddedChain = (chainId: number): boolean => chainId === EMBEDDED_CHAIN_ID
+
+/** Judges the variables of a Worker without reading the chain. */
+export function judgeConfiguration(config: Config): Finding[] {
+  const found = config.problems.map(problem =>
+    wrong(problem.split(':', 1)[0] ?? '', `A variable is unusable: ${problem}.`, 'correct it in the variables'),
+  )
+  const missing = (isMissing: boolean, name: string, sentence: string, isNeeded = false) => {
+    if (!isMissing || found.some(({ subject }) => subject === name)) return
+    const fix = `set ${name}`
+    found.push(isNeeded ? wrong(name, sentence, fix) : warning(name, sentence, fix))
+  }
+  const { chain } = config
+  missing(chain === undefined, 'CHAIN_ID, RPC_URL, CONTRACTS', 'No chain is configured.', true)
+  missing(
+    chain !== undefined && config.trading === undefined,
+    'CONTRACTS',
+    'CONTRACTS lacks the trading contracts, so nobody can trade.',
+    true,
+  )
+  missing(config.executorKeys.length === 0, 'EXECUTOR_PRIVATE_KEY', 'No account relays intents.', true)
+  missing(config.relayerKey === undefined, 'RELAYER_PRIVATE_KEY', 'No account relays registrations.')
+  missing(config.oracleUpdaterKey === undefined, 'ORACLE_UPDATER_PRIVATE_KEY', 'No account posts prices.')
+  missing(config.keeper === undefined, 'KEEPER_PRIVATE_KEY', 'No account fires due exits.')
+  missing(config.priceProvider === undefined, 'PRICE_PROVIDER', 'Prices come from nowhere, so they grow stale.')
+  missing(config.baseUrl === undefined, 'BASE_URL', 'Links in responses and x402 payments have no base URL.')
+  missing(
+    config.operatorSecret === undefined,
+    'OPERATOR_SECRET',
+    'Nobody can close an intake, replay the index or see balances.',
+  )
+  if (chain?.mayRestart && !isEmbeddedChain(chain.id))
+    found.push(
+      wrong(
+        'CHAIN_MAY_RESTART',
+        'CHAIN_MAY_RESTART lets journals be dropped when the chain seems to be another one; only an embedded chain restarts.',
+        'remove CHAIN_MAY_RESTART',
+      ),
+    )
+  if (config.priceProvider?.kind === 'local' && chain !== undefined && !isEmbeddedChain(chain.id))
+    found.push(
+      warning(
+        'PRICE_PROVIDER',
+        'PRICE_PROVIDER is local: it posts old prices again as new ones.',
+        'set PRICE_PROVIDER to http, coingecko or finnhub',
+      ),
+    )
+  return found.length > 0 ? found : [ok('variables', 'All variables are set and usable.')]
+}
+
+/** Judges whether new agents can register. */
+export const judgeRegistry = (isPaused: boolean): Finding =>
+  isPaused
+    ? findingsOf('registry').warning('AgentRegistry', 'The agent registry is paused.', 'ats admin resume registry')
+    : findingsOf('registry').ok('AgentRegistry', 'The agent registry is open.')
+
+/**
+ * Judges the block from which the index reads. `firstEvents` are the blocks of the first event of each contract at or
+ * after it; undefined for a contract that has none, which was deployed before.
+ */
+export function judgeStartBlock(
+  startBlock: bigint,
+  head: bigint,
+  firstEvents: readonly { contract: string; block: bigint | undefined }[],
+): Finding {
+  const { ok, warning, wrong } = findingsOf('start block')
+  const [earliest] = firstEvents.flatMap(({ block }) => block ?? []).sort((a, b) => (a < b ? -1 : 1))
+  const fix = 'set START_BLOCK to `deployedAtBlock` of the deployment file, then ats admin replay'
+  if (startBlock > head) return wrong('START_BLOCK', `START_BLOCK is ${startBlock}; the newest block is ${head}.`, fix)
+  const missed = firstEvents.filter(({ block }) => block === undefined).map(({ contract }) => contract)
+  if (missed.length > 0)
+    return wrong(
+      'START_BLOCK',
+      `START_BLOCK ${startBlock} is after the deployment of ${missed.join(', ')}, so the index misses events.`,
+      fix,
+    )
+  if (earliest !== undefined && earliest - startBlock > MAX_EARLY_BLOCKS)
+    return warning(
+      'START_BLOCK',
+      `START_BLOCK ${startBlock} is ${earliest - startBlock} blocks before the deployment, which the index reads for nothing.`,
+      `set START_BLOCK to ${earliest}`,
+    )
+  return ok('START_BLOCK', `START_BLOCK ${startBlock} is at or shortly before the deployment.`)
+}
+
+/** An index reads that many empty blocks in a few requests. */
+const MAX_EARLY_BLOCKS = 1_000_000n

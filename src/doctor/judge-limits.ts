@@ -1,0 +1,130 @@
+import { CapitalMode, Track } from '@agent-trading-service/protocol/enums'
+import type { DeploymentFacts, PolicyLimits, PriceCheckFact, TrackFact, VaultPolicyFact } from './deployment-facts.ts'
+import { type Finding, findingsOf } from './finding.ts'
+
+const policy = findingsOf('policy')
+
+/** Beyond these, a limit hardly limits. */
+const MAX_ENTRY_SLIPPAGE_BPS = 300
+const MAX_EXIT_SLIPPAGE_BPS = 1_000
+const MAX_DRAWDOWN_BPS = 5_000n
+const MAX_TRADE_SIZE_BPS = 2_500n
+const MAX_PRICE_AGE_SECONDS = 86_400n
+
+type Fault = { severity: 'warning' | 'wrong'; sentence: string; fix: string }
+const when = (isFault: boolean, severity: Fault['severity'], sentence: string, fix: string): Fault[] =>
+  isFault ? [{ severity, sentence, fix }] : []
+
+const toFindings = (subject: string, faults: readonly Fault[], fine: string): Finding[] =>
+  faults.length === 0
+    ? [policy.ok(subject, fine)]
+    : faults.map(({ severity, sentence, fix }) => policy[severity](subject, sentence, fix))
+
+/** Judges the limits that an operator can set so that they protect nothing. An embedded chain may have them. */
+export function judgePolicies(facts: DeploymentFacts, isEmbedded: boolean): Finding[] {
+  if (isEmbedded) return [policy.ok('limits', 'The chain is embedded: its limits protect nobody.')]
+  return [
+    ...facts.tracks.flatMap(judgeTrack),
+    ...facts.prices.flatMap(judgePriceChecks),
+    ...facts.vaultPolicies.flatMap(judgeVaultPolicy),
+  ]
+}
+
+function judgeTrack({ vault, trackId, config, capitalMode, policy: limits }: TrackFact): Finding[] {
+  const subject = `${vault}, track ${trackId}`
+  const change = `ats admin call 'VaultTrackRegistry.setVaultTrackConfig("${vault}", ${trackId}, {…})'`
+  const isUnbounded = config.maxDrawdownBps === 0n || config.maxDrawdownBps > MAX_DRAWDOWN_BPS
+  const faults = [
+    ...when(isUnbounded, 'wrong', `An agent may lose ${config.maxDrawdownBps} bps of its cap before it stops.`, change),
+    ...when(
+      config.maxTradeSizeBps > MAX_TRADE_SIZE_BPS,
+      'warning',
+      `One trade may be ${config.maxTradeSizeBps} bps of the cap.`,
+      change,
+    ),
+    ...when(config.maxDailyLossBps === 0n, 'warning', 'No daily loss stops an agent.', change),
+    ...when(
+      trackId === Track.Challenge && capitalMode === CapitalMode.Real,
+      'warning',
+      'The first track has real capital, so every stranger who registers trades with it.',
+      `ats admin call 'VaultTrackRegistry.setVaultTrackCapitalMode("${vault}", ${trackId}, 0)'`,
+    ),
+    ...(limits === undefined ? [] : judgeLimits(vault, trackId, limits)),
+  ]
+  return toFindings(subject, faults, `The limits of ${subject} are within the usual.`)
+}
+
+function judgeLimits(vault: string, trackId: number, limits: PolicyLimits): Fault[] {
+  const change = `ats admin call 'TradePolicy.setLimits("${vault}", ${trackId}, {…})'`
+  const { maxEntrySlippageBps, maxExitSlippageBps, minTradeUsdc, maxDeadlineSeconds } = limits
+  const comparesNoPool = limits.maxSpotDeviationBps === 0 && limits.maxTwapDeviationBps === 0
+  return [
+    ...when(
+      comparesNoPool,
+      'wrong',
+      'No trade compares the pool with the oracle, so a moved pool is traded with.',
+      change,
+    ),
+    ...when(
+      maxEntrySlippageBps > MAX_ENTRY_SLIPPAGE_BPS,
+      'warning',
+      `Entries may lose ${maxEntrySlippageBps} bps to slippage.`,
+      change,
+    ),
+    ...when(
+      maxExitSlippageBps > MAX_EXIT_SLIPPAGE_BPS,
+      'warning',
+      `Exits may lose ${maxExitSlippageBps} bps to slippage.`,
+      change,
+    ),
+    ...when(minTradeUsdc === 0n, 'warning', 'Trades have no least amount, so dust costs gas.', change),
+    ...when(maxDeadlineSeconds === 0, 'warning', 'Signed intents may be valid for ever.', change),
+  ]
+}
+
+function judgePriceChecks({
+  symbol,
+  maxAge,
+  maxDeviationBps,
+  hasSecondOpinion,
+  isDisputed,
+}: PriceCheckFact): Finding[] {
+  const change = `ats admin call 'PriceOracle.setAssetConfig("${symbol}", {…})'`
+  const faults = [
+    ...when(maxDeviationBps === 0n, 'wrong', `The updater may post any price of ${symbol}.`, change),
+    ...when(
+      maxAge === 0n || maxAge > MAX_PRICE_AGE_SECONDS,
+      'warning',
+      `Prices of ${symbol} are accepted for ${maxAge === 0n ? 'ever' : `${maxAge} seconds`}.`,
+      change,
+    ),
+    ...when(
+      hasSecondOpinion === false,
+      'warning',
+      `No second opinion closes deposits and redemptions when the price of ${symbol} is wrong.`,
+      `ats admin call 'PriceOracle.setSecondOpinion("${symbol}", {…})'`,
+    ),
+    ...when(
+      isDisputed,
+      'warning',
+      `The pool's average disagrees with the price of ${symbol}, so deposits and redemptions are closed.`,
+      `compare with a second source, then ats admin price ${symbol}=<usd>`,
+    ),
+  ]
+  return toFindings(symbol, faults, `The price of ${symbol} is bounded.`)
+}
+
+function judgeVaultPolicy({ vault, holdingTime, maxMoveBps, liquidityPaused }: VaultPolicyFact): Finding[] {
+  const change = `ats admin call '${vault}.setLiquidityPolicy({…})'`
+  const faults = [
+    ...when(holdingTime === 0, 'warning', `Shares of ${vault} can be redeemed at once after a deposit.`, change),
+    ...when(maxMoveBps === 0, 'warning', `No jump of the share price closes ${vault}.`, change),
+    ...when(
+      liquidityPaused,
+      'warning',
+      `Deposits and redemptions of ${vault} are paused.`,
+      `ats admin resume liquidity ${vault}`,
+    ),
+  ]
+  return toFindings(vault, faults, `${vault} makes and redeems shares within the usual limits.`)
+}
