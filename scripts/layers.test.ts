@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest'
 /** The layers of `src/`, highest first: folders and top-level files. A file imports its own folder and lower layers. */
 const layers = [
   ['index', 'http', 'mcp'],
-  ['operations', 'context'],
+  ['operations'],
+  ['context', 'call'],
   ['resources'],
   ['executor', 'keeper', 'payments', 'history', 'live', 'webhooks', 'price-providers', 'intake-switches'],
   ['doctor', 'chain', 'rpc'],
@@ -25,7 +26,6 @@ const layers = [
 /** What else a folder imports from its own layer. The order has no cycle. */
 const arrows: Record<string, string[]> = {
   index: ['http', 'mcp'],
-  operations: ['context'],
   webhooks: ['live'],
   live: ['keeper', 'executor', 'history'],
   keeper: ['executor', 'history'],

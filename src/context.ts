@@ -4,7 +4,6 @@ import type { Config } from './config/config.ts'
 import { refuse } from './errors/refuse.ts'
 import { createExecutor, type Executor } from './executor/client.ts'
 import { createJournals, type Journals } from './executor/find-in-all-lanes.ts'
-import type { RelayRequest } from './executor/relay-types.ts'
 import { createHistory, type History } from './history/client.ts'
 import { createIntakeSwitches, type IntakeSwitches } from './intake-switches/client.ts'
 import { createKeeper, type Keeper } from './keeper/client.ts'
@@ -13,11 +12,11 @@ import { createMetrics, type Metrics } from './metrics/client.ts'
 import { createPayments, type Payments } from './payments/client.ts'
 import { createPriceProvider } from './price-providers/create-price-provider.ts'
 import type { PriceProvider } from './price-providers/price-provider.ts'
-import { type ClientLimits, createRateLimits, type RateLimiters, type RateLimits } from './rate-limits.ts'
+import { createRateLimits, type RateLimiters, type RateLimits } from './rate-limits.ts'
 import { createReadCache, type ReadCache } from './read-cache.ts'
 import { createWebhooks, type Webhooks } from './webhooks/client.ts'
 
-/** Everything an operation may use. A getter throws a refusal if the deployment lacks the capability. */
+/** The services of a deployment, the same for every call. A getter throws a refusal if the deployment lacks the capability. */
 export type Context = {
   readonly config: Config
   /** Responses about the newest block, cached in this isolate. */
@@ -53,15 +52,9 @@ export type Context = {
   readonly priceProvider: PriceProvider
   /** Collects the registration fee; undefined if fees are not paid over x402. */
   readonly payments: Payments | undefined
-  /** The x402 payment of this call, as decoded JSON. */
-  readonly payment?: unknown
-  /** The bearer token of this call. */
-  readonly bearer?: string
   readonly rateLimits: RateLimits
   /** The metrics of all isolates. */
   readonly metrics: Metrics
-  /** The rate limits of this call's client; undefined if it has none. */
-  readonly client?: ClientLimits
 }
 
 type ContextBindings = Pick<
@@ -91,16 +84,7 @@ export function createContext(config: Config, env: ContextBindings, limiters?: R
   const readCache = createReadCache(config.readLeaseMs)
   const readinessCache = createReadCache(config.readLeaseMs === 0 ? 0 : READINESS_LEASE_MS)
   const deploymentCache = createReadCache(config.readLeaseMs === 0 ? 0 : DEPLOYMENT_LEASE_MS)
-  // After a relay, this isolate must read its own writes.
-  const executorOf = (keys: readonly Hex[]): Executor => {
-    const executor = createExecutor(env.EXECUTOR_LANE, keys, config)
-    const relay = async (request: RelayRequest, respondBy?: number) => {
-      const outcome = await executor.relay(request, respondBy)
-      readCache.clear()
-      return outcome
-    }
-    return { ...executor, relay }
-  }
+  const executorOf = (keys: readonly Hex[]): Executor => createExecutor(env.EXECUTOR_LANE, keys, config)
   return {
     config,
     readCache,
@@ -165,24 +149,3 @@ export function createContext(config: Config, env: ContextBindings, limiters?: R
     },
   }
 }
-
-const BEARER = /^Bearer +([^\s]+) *$/i
-
-/** Returns the context with the bearer token of an Authorization header, if it has one. */
-export function withAuthorization(context: Context, header: string | null | undefined): Context {
-  const [, token] = BEARER.exec(header ?? '') ?? []
-  return token === undefined ? context : Object.create(context, { bearer: { value: token } })
-}
-
-/**
- * Returns the context with the given rate limits, or else with those of the client that sent the headers, if it has
- * any.
- */
-export function withClient(context: Context, headers: Headers, given?: ClientLimits): Context {
-  const client = given ?? context.rateLimits.ofClient(headers)
-  return client === undefined ? context : Object.create(context, { client: { value: client } })
-}
-
-/** Returns the context with the payment of a call, if it has one. */
-export const withPayment = (context: Context, payment: unknown): Context =>
-  payment === undefined ? context : Object.create(context, { payment: { value: payment } })

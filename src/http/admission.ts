@@ -1,5 +1,5 @@
 import { getPath } from 'hono/utils/url'
-import { type Context, withClient } from '../context.ts'
+import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { count } from '../metrics/recorder.ts'
 import { rateLimitOf } from '../operations/operation.ts'
@@ -54,7 +54,7 @@ export function withAdmission(serve: Serve, contextOf: () => Context): Serve {
   }
 
   return async request => {
-    const { client } = withClient(contextOf(), request.headers)
+    const client = contextOf().rateLimits.ofClient(request.headers)
     // Preflights read nothing, and a browser cannot do without their response.
     if (client === undefined || request.method === 'OPTIONS') return serve(request)
     const operation = operationAt(request.method, getPath(request))

@@ -3,7 +3,8 @@ import type { Context as HonoContext } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { requestId } from 'hono/request-id'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import { type Context, withAuthorization, withClient, withPayment } from '../context.ts'
+import { bearerOf } from '../call.ts'
+import type { Context } from '../context.ts'
 import { logRefusal } from '../errors/log-refusal.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse, toRefusal } from '../errors/refuse.ts'
@@ -40,9 +41,14 @@ export function createApp(contextOf: () => Context, assets?: Assets, workerVersi
   app.use(allowAnyOrigin)
   app.use(async (c, next) => {
     const admission = admissionOf(c.req.raw)
-    const client = withClient(contextOf(), c.req.raw.headers, admission?.client)
-    const context = withAuthorization(client, c.req.header('Authorization'))
-    c.set('context', withPayment(context, paymentOf(c.req.raw.headers)))
+    const context = contextOf()
+    const { headers } = c.req.raw
+    c.set('context', context)
+    c.set('call', {
+      client: admission?.client ?? context.rateLimits.ofClient(headers),
+      bearer: bearerOf(headers.get('Authorization')),
+      payment: paymentOf(headers),
+    })
     c.set('admission', admission)
     if (admission?.refusal) {
       for (const [field, value] of Object.entries(fieldsOf(admission))) c.header(field, value)

@@ -16,7 +16,7 @@ export function jsonHandler(operation: JsonOperation) {
   return async (c: HonoContext<AppEnv>): Promise<Response> => {
     const { format, ...query } = validatedInput(c, 'query')
     const input = { ...(params && validatedInput(c, 'param')), ...query, ...(body && validatedInput(c, 'json')) }
-    const output = await operation.run(c.var.context, input)
+    const output = await operation.run(c.var.context, input, c.var.call)
     if (alternative) c.header('Vary', 'Accept', { append: true })
     if (cache === 'none') c.header('Cache-Control', 'no-store')
     else if (await setETag(c, output as CacheableResponse)) return c.body(null, 304)

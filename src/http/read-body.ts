@@ -16,7 +16,7 @@ export const readBody: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (body.kind === 'too slow') throw refuse('BODY_TOO_SLOW', { limitSeconds: MAX_BODY_SECONDS })
   if (body.kind === 'incomplete') throw refuse('MALFORMED_JSON')
   Object.assign(c.req.bodyCache, { text: Promise.resolve(body.text) }) // hono reads it from here
-  const { client } = c.var.context
+  const { client } = c.var.call
   if (client) client.arrivedAt += Date.now() - startedAt
   await next()
 }

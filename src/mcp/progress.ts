@@ -1,43 +1,26 @@
 import type { ServerContext } from '@modelcontextprotocol/server'
-import type { Context } from '../context.ts'
-import type { Executor } from '../executor/client.ts'
-import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
+import type { RelayProgress } from '../call.ts'
 
 const REPORT_INTERVAL_MS = 1000
 
-/** Returns a context that reports the progress of relays to the client of a call, if the client asked for it. */
-export function withProgress(context: Context, { mcpReq }: ServerContext): Context {
+/** Returns what reports the progress of a relay to the client of a request, if the client asked for it. */
+export function progressOf({ mcpReq }: ServerContext): RelayProgress | undefined {
   const progressToken = mcpReq._meta?.progressToken
-  if (progressToken === undefined) return context
+  if (progressToken === undefined) return undefined
   let progress = 0
+  let timer: ReturnType<typeof setInterval> | undefined
   const report = (message: string) => {
     progress += 1
     return mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress, message } })
   }
-  return wrapRelays(context, async ({ kind }, relay) => {
-    await report(`The signature is valid; sending the ${kind} transaction.`)
-    const timer = setInterval(() => void report('Waiting for inclusion.'), REPORT_INTERVAL_MS)
-    try {
-      const outcome = await relay()
-      await report(outcome.state === 'mined' ? `Mined in block ${outcome.blockNumber}.` : `Outcome: ${outcome.state}.`)
-      return outcome
-    } finally {
+  return {
+    async start(kind) {
+      await report(`The signature is valid; sending the ${kind} transaction.`)
+      timer = setInterval(() => void report('Waiting for inclusion.'), REPORT_INTERVAL_MS)
+    },
+    async end(outcome) {
       clearInterval(timer)
-    }
-  })
-}
-
-/** Returns a context whose executor and relayer call `around` for every relay; it must return the outcome of `relay`. */
-function wrapRelays(
-  context: Context,
-  around: (message: RelayRequest, relay: () => Promise<RelayOutcome>) => Promise<RelayOutcome>,
-): Context {
-  const wrap = (executor: Executor): Executor => ({
-    ...executor,
-    relay: (message, respondBy) => around(message, () => executor.relay(message, respondBy)),
-  })
-  return Object.create(context, {
-    executor: { get: () => wrap(context.executor) },
-    relayer: { get: () => wrap(context.relayer) },
-  })
+      await report(outcome.state === 'mined' ? `Mined in block ${outcome.blockNumber}.` : `Outcome: ${outcome.state}.`)
+    },
+  }
 }

@@ -5,13 +5,14 @@ import {
   ResourceNotFoundError,
   type ServerContext,
 } from '@modelcontextprotocol/server'
+import { type Call, respondInTime } from '../call.ts'
 import { contractCodes } from '../chain/contract-error-refusals.ts'
 import type { Context } from '../context.ts'
 import { errorCodes } from '../errors/catalogue.ts'
 import { operations } from '../operations/index.ts'
 import type { JsonOperation, Operation, ResourceDefinition } from '../operations/operation.ts'
-import { respondInTime } from '../operations/response-deadline.ts'
 import { readSigningReference } from '../operations/signing-reference.ts'
+import type { ClientLimits } from '../rate-limits.ts'
 import { measureCall } from './call-metrics.ts'
 import { errorBodyOf } from './error-body.ts'
 import { responseForTools, toolRemedy } from './replace-endpoints-with-tools.ts'
@@ -26,8 +27,10 @@ const resourceOperations = (operations as readonly Operation[]).filter(
 )
 const isTemplate = ({ resource }: ResourceOperation) => resource.uri.includes('{')
 
+type Reader = (context: Context, call: Call) => Promise<unknown>
+
 /** Reference documents that are not the output of an operation. */
-const documents: (ResourceDefinition & { read: (context: Context) => Promise<unknown> })[] = [
+const documents: (ResourceDefinition & { read: Reader })[] = [
   {
     uri: 'svc://errors',
     name: 'errors',
@@ -46,7 +49,7 @@ const documents: (ResourceDefinition & { read: (context: Context) => Promise<unk
     name: 'signing',
     title: 'Signing',
     description: 'EIP-712 types and domains of every message an agent signs, and how to compute exitsHash.',
-    read: context => respondInTime(context, readSigningReference(context)),
+    read: (context, call) => respondInTime(call, readSigningReference(context)),
   },
 ]
 
@@ -71,28 +74,35 @@ export const agentUris = (agentId: number) =>
   templates.map(({ resource }) => resource.uri.replace('{agentId}', `${agentId}`))
 
 /** Reads a resource. Throws a protocol error for an unknown URI, or with the error body of the refusal as its data. */
-export async function readResource(context: Context, uri: string, call: ServerContext): Promise<ReadResourceResult> {
+export async function readResource(
+  context: Context,
+  client: ClientLimits | undefined,
+  uri: string,
+  request: ServerContext,
+): Promise<ReadResourceResult> {
   const skillFile = readSkillFile(uri)
   if (skillFile !== undefined) return skillFile
   const read = findReader(uri)
   if (read === undefined) throw new ResourceNotFoundError(uri)
-  const value = await inClientTurn(context, { getsOut: false }, () => read(context)).catch((error: unknown) => {
-    const body = errorBodyOf(error, uri, call)
-    throw new ProtocolError(ProtocolErrorCode.InternalError, body.error, body)
-  })
+  const value = await inClientTurn(client, { getsOut: false }, () => read(context, { client })).catch(
+    (error: unknown) => {
+      const body = errorBodyOf(error, uri, request)
+      throw new ProtocolError(ProtocolErrorCode.InternalError, body.error, body)
+    },
+  )
   return { contents: [{ uri, mimeType, text: JSON.stringify(responseForTools(value)) }] }
 }
 
 /** Tells whether a URI names a resource, which can then be read and subscribed to. */
 export const isResource = (uri: string): boolean => findReader(uri) !== undefined
 
-function findReader(uri: string): ((context: Context) => Promise<unknown>) | undefined {
+function findReader(uri: string): Reader | undefined {
   const document = documents.find(document => document.uri === uri)
   if (document) return document.read
   for (const operation of resourceOperations) {
     const params = matchTemplate(operation.resource.uri, uri)
     if (params && operation.input.safeParse(params).success)
-      return context => measureCall(operation.id, () => operation.run(context, operation.parse(params)))
+      return (context, call) => measureCall(operation.id, () => operation.run(context, operation.parse(params), call))
   }
   return undefined
 }

@@ -1,9 +1,10 @@
 import type { ServerContext } from '@modelcontextprotocol/server'
-import { type Context, withClient } from '../context.ts'
+import type { Context } from '../context.ts'
+import type { ClientLimits } from '../rate-limits.ts'
 
-/** Runs work for the client of a call once it may be worked for, as over HTTP. Throws RATE_LIMITED. */
+/** Runs work for a client once it may be worked for, as over HTTP. Throws RATE_LIMITED. */
 export async function inClientTurn<Result>(
-  { client }: Context,
+  client: ClientLimits | undefined,
   options: { getsOut: boolean },
   run: () => Promise<Result>,
 ): Promise<Result> {
@@ -15,8 +16,8 @@ export async function inClientTurn<Result>(
   }
 }
 
-/** Returns the context with the rate limits of a call's client, if it has any. */
-export function withClientOf(context: Context, { http }: ServerContext): Context {
-  const headers = http?.req?.headers
-  return headers === undefined ? context : withClient(context, headers)
-}
+/** Returns the rate limits of the client that sent a request, if it has any. */
+export const clientOf = (
+  { rateLimits }: Pick<Context, 'rateLimits'>,
+  { http }: ServerContext,
+): ClientLimits | undefined => http?.req && rateLimits.ofClient(http.req.headers)

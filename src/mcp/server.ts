@@ -5,7 +5,7 @@ import type { Context } from '../context.ts'
 import { MCP_INSTRUCTIONS } from '../operations/api-texts.ts'
 import { getPrompt, listedPrompts } from './prompts.ts'
 import { isResource, listedResources, listedResourceTemplates, readResource } from './resources.ts'
-import { withClientOf } from './run-in-client-turn.ts'
+import { clientOf } from './run-in-client-turn.ts'
 import type { ServerOptions } from './server-types.ts'
 import { serveSkills, skillsCapability } from './skills.ts'
 import { callTool, isRead, listTools, toolSelection } from './tools.ts'
@@ -38,17 +38,17 @@ export function createServer(
     },
   )
   server.setRequestHandler('tools/list', page, () => ({ tools: listTools(selection) }))
-  server.setRequestHandler('tools/call', ({ params }, call) => {
+  server.setRequestHandler('tools/call', ({ params }, request) => {
     // Before it waits for its turn: the time for its response runs from its arrival.
-    const arrived = withClientOf(context, call)
-    const run = () => callTool(arrived, selection, params, call)
+    const client = clientOf(context, request)
+    const run = () => callTool(context, client, selection, params, request)
     return isRead(params.name) ? readInTurn(run) : run()
   })
   server.setRequestHandler('resources/list', page, () => ({ resources: listedResources }))
   server.setRequestHandler('resources/templates/list', page, () => ({ resourceTemplates: listedResourceTemplates }))
-  server.setRequestHandler('resources/read', resource, ({ uri }, call) => {
-    const arrived = withClientOf(context, call)
-    return readInTurn(() => readResource(arrived, uri, call))
+  server.setRequestHandler('resources/read', resource, ({ uri }, request) => {
+    const client = clientOf(context, request)
+    return readInTurn(() => readResource(context, client, uri, request))
   })
   server.setRequestHandler('prompts/list', page, () => ({ prompts: listedPrompts }))
   server.setRequestHandler('prompts/get', prompt, ({ name, arguments: given }) => getPrompt(name, given))

@@ -5,7 +5,8 @@ import {
   type ServerContext,
   type Tool,
 } from '@modelcontextprotocol/server'
-import { type Context, withAuthorization, withPayment } from '../context.ts'
+import { bearerOf, type Call } from '../call.ts'
+import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { OperationReply } from '../operations/define-operation.ts'
 import { operations } from '../operations/index.ts'
@@ -19,10 +20,11 @@ import {
   toolSetOf,
   toolSets,
 } from '../operations/operation.ts'
+import type { ClientLimits } from '../rate-limits.ts'
 import { measureCall } from './call-metrics.ts'
 import { errorBodyOf } from './error-body.ts'
 import { paymentMeta, paymentOf } from './payment-meta.ts'
-import { withProgress } from './progress.ts'
+import { progressOf } from './progress.ts'
 import { responseForTools } from './replace-endpoints-with-tools.ts'
 import { inClientTurn } from './run-in-client-turn.ts'
 import { inputSchema, outputSchemas } from './tool-schemas.ts'
@@ -108,17 +110,18 @@ export const isRead = (name: string): boolean =>
  */
 export async function callTool(
   context: Context,
+  client: ClientLimits | undefined,
   selection: ToolSelection,
   { name, arguments: input = {} }: { name: string; arguments?: unknown },
-  call: ServerContext,
+  request: ServerContext,
 ): Promise<CallToolResult> {
   const operation = selectedTools(selection).find(({ tool }) => tool.name === name)
   if (operation === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${name}`)
   try {
-    const callContext = contextOf(context, call)
+    const call = callOf(client, request)
     const output = await measureCall(operation.id, () =>
-      inClientTurn(callContext, { getsOut: rateLimitOf(operation) === undefined }, () =>
-        operation.run(callContext, operation.parse(urlFieldsAsText(operation, input))),
+      inClientTurn(client, { getsOut: rateLimitOf(operation) === undefined }, () =>
+        operation.run(context, operation.parse(urlFieldsAsText(operation, input)), call),
       ),
     )
     const { body: reply, payment } = output instanceof OperationReply ? output : { body: output }
@@ -130,7 +133,7 @@ export async function callTool(
     }
   } catch (error) {
     const payment = error instanceof Refusal ? error.payment : undefined
-    const body = { ...payment?.required, ...errorBodyOf(error, name, call) }
+    const body = { ...payment?.required, ...errorBodyOf(error, name, request) }
     return {
       isError: true,
       content: [{ type: 'text', text: JSON.stringify(body) }],
@@ -141,11 +144,12 @@ export async function callTool(
   }
 }
 
-/** Returns the context of one call, with its bearer token and payment, reporting progress if the client asked for it. */
-function contextOf(context: Context, call: ServerContext): Context {
-  const bearer = call.http?.req?.headers.get('authorization')
-  return withPayment(withAuthorization(withProgress(context, call), bearer), paymentOf(call.mcpReq._meta))
-}
+const callOf = (client: ClientLimits | undefined, request: ServerContext): Call => ({
+  client,
+  bearer: bearerOf(request.http?.req?.headers.get('authorization')),
+  payment: paymentOf(request.mcpReq._meta),
+  progress: progressOf(request),
+})
 
 /** Converts what a model sends as number, boolean or list to text, for the fields that are path or query text over HTTP. */
 function urlFieldsAsText({ params, query }: ToolOperation, input: unknown): unknown {

@@ -105,9 +105,9 @@ export const submitAddIntent = defineOperation(
     output: intentReceipt,
     errors: [404, 502, 503],
   },
-  async (context, { usdcAmount, signature, ...intent }) => {
+  async (context, { usdcAmount, signature, ...intent }, call) => {
     const message = { ...intent, usdcAmount: parseUsdc(usdcAmount) }
-    return relayIntent(context, {
+    return relayIntent(context, call, {
       ...intent,
       signature,
       kind: 'add',

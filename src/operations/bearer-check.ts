@@ -1,5 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import { sha256, stringToBytes } from 'viem'
+import type { Call } from '../call.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 
@@ -11,7 +12,7 @@ export function hasBearer(secret: string | undefined, bearer = ''): boolean {
 }
 
 /** Throws OPERATOR_NOT_CONFIGURED or OPERATOR_ONLY unless the call carries the operator's secret. */
-export function assertOperator({ config, bearer }: Context): void {
+export function assertOperator({ config }: Context, { bearer }: Call): void {
   if (config.operatorSecret === undefined) throw refuse('OPERATOR_NOT_CONFIGURED')
   if (!hasBearer(config.operatorSecret, bearer)) throw refuse('OPERATOR_ONLY')
 }

@@ -69,8 +69,8 @@ export const cancelIntents = defineOperation(
     output: ownerMessageReceipt,
     errors: [404, 409, 502, 503],
   },
-  async (context, { agentId, untilNonce, ...signed }) =>
-    relayOwnerMessage(context, {
+  async (context, { agentId, untilNonce, ...signed }, call) =>
+    relayOwnerMessage(context, call, {
       ...signed,
       agentId,
       primaryType: 'CancelIntents',

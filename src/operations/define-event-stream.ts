@@ -1,8 +1,8 @@
 import type { z } from 'zod'
+import { type Call, respondInTime } from '../call.ts'
 import type { Context } from '../context.ts'
 import type { EventFilter } from '../live/event.ts'
 import type { EndpointDefinition } from './operation.ts'
-import { respondInTime } from './response-deadline.ts'
 
 /** Defines an operation that streams server-sent events. `filter` receives path and query parameters as one parsed object. */
 export function defineEventStream<
@@ -16,6 +16,7 @@ export function defineEventStream<
     input: (P extends z.ZodObject ? z.output<P> : unknown) & z.output<Q>,
   ) => Promise<EventFilter>,
 ) {
-  const filterInTime: typeof filter = (context, input) => respondInTime(context, filter(context, input))
+  const filterInTime = (context: Context, input: Parameters<typeof filter>[1], call: Call) =>
+    respondInTime(call, filter(context, input))
   return { ...definition, kind: 'event-stream', method: 'get', filter: filterInTime } as const
 }

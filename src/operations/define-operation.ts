@@ -1,10 +1,10 @@
 import { z } from 'zod'
+import { type Call, respondInTime, submitInTime } from '../call.ts'
 import type { Context } from '../context.ts'
 import type { PaymentAnswer } from '../errors/refusal.ts'
 import type { CacheableResponse } from '../read-cache.ts'
 import { invalidRequest } from './invalid-request.ts'
 import type { OperationDefinition } from './operation.ts'
-import { respondInTime, submitInTime } from './response-deadline.ts'
 
 /** A response with more to it than its body: whether the request was executed before, and what was paid for it. */
 export class OperationReply<T> {
@@ -24,7 +24,7 @@ type FlatInput<P, Q, B> = (P extends z.ZodObject ? z.output<P> : unknown) &
 
 /**
  * Defines an operation once; both surfaces and all API documents are derived from the definition. `run` receives path,
- * query and body parameters as one parsed object. Two arguments, so that TypeScript infers its type from the schemas.
+ * query and body parameters as one parsed object, and what belongs to the call. Two arguments, so that TypeScript infers its type from the schemas.
  */
 export function defineOperation<
   const P extends z.ZodObject | undefined,
@@ -34,7 +34,7 @@ export function defineOperation<
   const Id extends string,
 >(
   definition: OperationDefinition<P, Q, B, O> & { id: Id },
-  run: (context: Context, input: FlatInput<P, Q, B>) => Promise<z.input<O> | OperationReply<z.input<O>>>,
+  run: (context: Context, input: FlatInput<P, Q, B>, call: Call) => Promise<z.input<O> | OperationReply<z.input<O>>>,
 ) {
   const input = z.strictObject({
     ...definition.params?.shape,
@@ -46,18 +46,23 @@ export function defineOperation<
     if (!result.success) throw invalidRequest(result.error.issues, { given, fields: input.shape })
     return result.data as Record<string, unknown>
   }
-  const runCached = (context: Context, given: FlatInput<P, Q, B>) => {
+  const runCached: typeof run = (context, given, call) => {
     const key = `${definition.id} ${JSON.stringify(given, (_, value) => (typeof value === 'bigint' ? `${value}` : value))}`
-    return context.readCache.getOrRead(key, () => run(context, given) as Promise<CacheableResponse>) as ReturnType<
-      typeof run
-    >
+    return context.readCache.getOrRead(
+      key,
+      () => run(context, given, call) as Promise<CacheableResponse>,
+    ) as ReturnType<typeof run>
   }
   const runUnbounded = definition.cache === 'isolate' ? runCached : run
   const isRead = definition.method === 'get' || definition.readsOnly === true
-  const runInTime = (context: Context, given: FlatInput<P, Q, B>) =>
+  const runInTime: typeof run = (context, given, call) =>
     (isRead
-      ? respondInTime(context, runUnbounded(context, given) as Promise<object>)
-      : submitInTime(context, bounded => runUnbounded(bounded, given) as Promise<object>)) as ReturnType<typeof run>
+      ? respondInTime(call, runUnbounded(context, given, call) as Promise<object>)
+      : submitInTime(
+          call,
+          context.config,
+          submission => runUnbounded(context, given, submission) as Promise<object>,
+        )) as ReturnType<typeof run>
   return {
     ...definition,
     kind: 'json',

@@ -115,7 +115,7 @@ export const linkERC8004 = defineOperation(
       .meta({ id: 'Erc8004Link' }),
     errors: [404, 409, 502, 503],
   },
-  async (context, { agentId, erc8004AgentId, deadline, signature }) => {
+  async (context, { agentId, erc8004AgentId, deadline, signature }, call) => {
     const { chain, relayer } = context
     const { block, terms } = await getLinkTerms(chain, agentId)
     const to = chain.contracts.AgentRegistry
@@ -136,9 +136,9 @@ export const linkERC8004 = defineOperation(
     const isReplay = await wasAccepted(relayer, relay)
     const invalid = deadlineRefusal(deadline, block) ?? nonceRefusal ?? (await intakeRefusal(context, 'registrations'))
     if (invalid && !isReplay) throw invalid
-    if (!isReplay) await countSigner(context, terms.agent.owner, { getsOut: false })
+    if (!isReplay) await countSigner(call, terms.agent.owner, { getsOut: false })
 
-    const mined = await relayOrRefuse(relayer, relay, revert => refusalAtHead(chain, revert))
+    const mined = await relayOrRefuse(context, call, relayer, relay, revert => refusalAtHead(chain, revert))
     const linked = await getAgent(chain, agentId)
     const response = {
       agentId: `${agentId}`,

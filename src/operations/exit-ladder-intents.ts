@@ -91,10 +91,10 @@ export const submitExitLadderIntent = defineOperation(
     output: intentReceipt,
     errors: [404, 502, 503],
   },
-  async (context, { exits, signature, ...intent }) => {
+  async (context, { exits, signature, ...intent }, call) => {
     const rules = toExitRules(exits)
     assertLadderShape(rules)
-    return relayIntent(context, {
+    return relayIntent(context, call, {
       ...intent,
       signature,
       kind: 'ladder',

@@ -104,9 +104,9 @@ export const setMandate = defineOperation(
     output: ownerMessageReceipt,
     errors: [404, 409, 502, 503],
   },
-  async (context, { agentId, nonce, deadline, signature, ...given }) => {
+  async (context, { agentId, nonce, deadline, signature, ...given }, call) => {
     const mandate = await toMandate(context.chain, given)
-    return relayOwnerMessage(context, {
+    return relayOwnerMessage(context, call, {
       agentId,
       nonce,
       deadline,

@@ -134,14 +134,14 @@ export const submitTradeIntent = defineOperation(
     output: intentReceipt,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, symbol, usdcAmount, exits, minTokenOut, maxSlippageBps, ...signed }) => {
+  async (context, { agentId, symbol, usdcAmount, exits, minTokenOut, maxSlippageBps, ...signed }, call) => {
     const amount = parseUsdc(usdcAmount)
     const rules = toExitRules(exits)
     assertLadderShape(rules)
     const token = await tokenBySymbol(context.trading, symbol)
     const terms = { agentId, token, usdcAmount: amount, minTokenOut, maxSlippageBps }
     const { deadline, nonce, signature } = signed
-    return relayIntent(context, {
+    return relayIntent(context, call, {
       ...signed,
       agentId,
       kind: 'open',

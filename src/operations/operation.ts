@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { Call } from '../call.ts'
 import type { RateLimitName } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import type { EventFilter } from '../live/event.ts'
@@ -128,7 +129,7 @@ export type JsonOperation = Omit<OperationDefinition, 'markdown' | 'csv'> & {
   /** Parses flat input. Throws INVALID_REQUEST. */
   parse(input: unknown): Record<string, unknown>
   /** Runs with parsed input and returns the output, or a reply that carries it. */
-  run(context: Context, input: Record<string, unknown>): Promise<unknown>
+  run(context: Context, input: Record<string, unknown>, call: Call): Promise<unknown>
 }
 
 /** An operation that opens a stream of server-sent events. HTTP only. */
@@ -137,7 +138,7 @@ export type EventStreamOperation = EndpointDefinition & {
   method: 'get'
   query: z.ZodObject
   /** Returns which events the stream carries. Throws the refusal if there is no such agent or vault. */
-  filter(context: Context, input: Record<string, unknown>): Promise<EventFilter>
+  filter(context: Context, input: Record<string, unknown>, call: Call): Promise<EventFilter>
 }
 
 /** An operation for the operator with a text as its response, in a format of other systems. HTTP only. */
@@ -147,7 +148,7 @@ export type TextOperation = EndpointDefinition<undefined, undefined> & {
   /** The media type of the text, with its parameters. */
   contentType: string
   example: string
-  run(context: Context): Promise<string>
+  run(context: Context, call: Call): Promise<string>
 }
 
 export type Operation = JsonOperation | EventStreamOperation | TextOperation

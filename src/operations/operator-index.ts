@@ -22,8 +22,8 @@ export const getIndex = defineOperation(
     output: indexState,
     errors: [401, 502, 503],
   },
-  async context => {
-    assertOperator(context)
+  async (context, _, call) => {
+    assertOperator(context, call)
     return readIndex(context)
   },
 )
@@ -44,8 +44,8 @@ export const replayIndex = defineOperation(
     output: indexState,
     errors: [401, 502, 503],
   },
-  async context => {
-    assertOperator(context)
+  async (context, _, call) => {
+    assertOperator(context, call)
     await context.history.replay()
     logEvent('index replayed', {})
     return readIndex(context)

@@ -21,8 +21,8 @@ export const getIntake = defineOperation(
     output: intakeState,
     errors: [401, 503],
   },
-  async context => {
-    assertOperator(context)
+  async (context, _, call) => {
+    assertOperator(context, call)
     return presentIntake(await context.intakeSwitches.closures())
   },
 )
@@ -44,8 +44,8 @@ export const setIntake = defineOperation(
     output: intakeState,
     errors: [401, 503],
   },
-  async (context, given) => {
-    assertOperator(context)
+  async (context, given, call) => {
+    assertOperator(context, call)
     const changes = (Object.keys(intakeKinds) as IntakeKind[]).flatMap(kind => {
       const change = given[kind]
       return change ? [{ kind, reason: change.open ? null : (change.reason ?? '') }] : []

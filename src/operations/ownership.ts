@@ -74,8 +74,8 @@ export const offerOwnership = defineOperation(
     output: ownerMessageReceipt,
     errors: [404, 409, 502, 503],
   },
-  async (context, { agentId, newOwner, ...signed }) =>
-    relayOwnerMessage(context, {
+  async (context, { agentId, newOwner, ...signed }, call) =>
+    relayOwnerMessage(context, call, {
       ...signed,
       agentId,
       primaryType: 'OfferOwnership',
@@ -146,8 +146,8 @@ export const acceptOwnership = defineOperation(
     output: ownerMessageReceipt,
     errors: [404, 409, 502, 503],
   },
-  async (context, { agentId, signer, ...signed }) =>
-    relayOwnerMessage(context, {
+  async (context, { agentId, signer, ...signed }, call) =>
+    relayOwnerMessage(context, call, {
       ...signed,
       agentId,
       primaryType: 'AcceptOwnership',

@@ -1,6 +1,7 @@
 import { decodePricePost, encodePricePost, type PricePost } from '@agent-trading-service/protocol/price-post-encoding'
 import { keccak256 } from 'viem'
 import type { z } from 'zod'
+import type { Call } from '../call.ts'
 import { marketHours } from '../catalog/market-hours.ts'
 import { readVaultsAndTokens, type Token, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import type { Context } from '../context.ts'
@@ -56,9 +57,11 @@ export async function skipRefresh(
  * throws.
  */
 export async function postOraclePrices(
-  { chain, priceProvider, updater }: Context,
+  context: Context,
+  call: Call,
   { symbols, force = false, onlyOpenMarkets = false }: PriceRefreshOptions,
 ): Promise<PriceRefreshResponse> {
+  const { chain, priceProvider, updater } = context
   const { block, registered } = await readVaultsAndTokens(chain)
   const tokens = selectTokens(registered, symbols).filter(
     ({ symbol }) => !onlyOpenMarkets || marketHours(symbol, Number(block.timestamp)).session !== 'closed',
@@ -91,7 +94,7 @@ export async function postOraclePrices(
 
   const data = encodePricePost(posts)
   const digest = keccak256(data)
-  const { hash, logs } = await relayOrRefuse(updater, {
+  const { hash, logs } = await relayOrRefuse(context, { ...call, progress: undefined }, updater, {
     digest,
     kind: 'prices',
     group: 'prices',

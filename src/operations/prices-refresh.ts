@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Context } from '../context.ts'
+import type { Call } from '../call.ts'
 import { refuse } from '../errors/refuse.ts'
 import { priceRefresh } from '../resources/price.ts'
 import { hasBearer } from './bearer-check.ts'
@@ -41,24 +41,24 @@ export const refreshPrices = defineOperation(
     errors: [401, 502, 503],
     statusDescriptions: { 502: 'The market-data provider or the chain could not be reached' },
   },
-  async (context, { symbols, force }) => {
+  async (context, { symbols, force }, call) => {
     const { priceRefresh } = context.config
     if (priceRefresh === undefined) throw refuse('PRICE_REFRESH_DISABLED')
-    if ('secret' in priceRefresh) assertHasSecret(context, priceRefresh)
+    if ('secret' in priceRefresh) assertHasSecret(call, priceRefresh)
     const closed = await intakeRefusal(context, 'priceRefreshes')
     if (closed) throw closed
     if ('secret' in priceRefresh) {
-      return postOraclePrices(context, { symbols, force })
+      return postOraclePrices(context, call, { symbols, force })
     }
     if (force) throw refuse('UNAUTHORIZED')
     // Before the refresh that everybody shares is taken.
     await assertKnownSymbols(context, symbols)
     if (!(await context.updater.takePriceRefresh(priceRefresh.intervalMs))) return skipRefresh(context, symbols)
-    return postOraclePrices(context, { symbols })
+    return postOraclePrices(context, call, { symbols })
   },
 )
 
 /** Throws UNAUTHORIZED unless the request carries the secret. */
-function assertHasSecret({ bearer }: Context, { secret }: { secret: string }) {
+function assertHasSecret({ bearer }: Call, { secret }: { secret: string }) {
   if (!hasBearer(secret, bearer)) throw refuse('UNAUTHORIZED')
 }

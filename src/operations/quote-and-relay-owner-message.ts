@@ -1,6 +1,7 @@
 import { digestOf, type Message, type OwnerPrimaryType } from '@agent-trading-service/protocol/typed-data'
 import { type Address, encodeFunctionData, type Hex } from 'viem'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
+import type { Call } from '../call.ts'
 import type { Block } from '../chain/block-type.ts'
 import { getOwnerTerms, type OwnerTerms } from '../chain/read-owner-terms.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
@@ -104,7 +105,7 @@ type SignedOwnerMessage = {
  * returns the same transaction and never executes it twice, also when the agent has another owner by then. Throws
  * AGENT_NOT_FOUND, OWNER_CONTROLS_NOT_SET, INVALID_SIGNATURE, INVALID_NONCE and the refusals of a relay.
  */
-export async function relayOwnerMessage(context: Context, signed: SignedOwnerMessage) {
+export async function relayOwnerMessage(context: Context, call: Call, signed: SignedOwnerMessage) {
   const { chain, executor } = context
   const { agentId, nonce, deadline, signature, primaryType, party = ownerOf } = signed
   const { block, terms } = await getOwnerTerms(chain, agentId)
@@ -139,10 +140,10 @@ export async function relayOwnerMessage(context: Context, signed: SignedOwnerMes
       (nonce === expected ? undefined : refuse('INVALID_NONCE', { given: nonce, expected })) ??
       (await intakeRefusal(context, intakeOf(primaryType)))
     if (invalid) throw invalid
-    await countSigner(context, signer, { getsOut: intakeOf(primaryType) === 'ownerStops' })
+    await countSigner(call, signer, { getsOut: intakeOf(primaryType) === 'ownerStops' })
   }
 
-  const mined = await relayOrRefuse(executor, relay, revert => refusalAtHead(chain, revert))
+  const mined = await relayOrRefuse(context, call, executor, relay, revert => refusalAtHead(chain, revert))
   const response = {
     ...(await readAgentControl(context, agentId)),
     transactionHash: mined.hash,

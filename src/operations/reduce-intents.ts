@@ -94,8 +94,8 @@ export const submitReduceIntent = defineOperation(
     output: intentReceipt,
     errors: [404, 502, 503],
   },
-  async (context, { signature, ...message }) =>
-    relayIntent(context, {
+  async (context, { signature, ...message }, call) =>
+    relayIntent(context, call, {
       ...message,
       signature,
       kind: 'reduce',

@@ -3,6 +3,7 @@ import { digestOf, type Message } from '@agent-trading-service/protocol/typed-da
 import { type Address, encodeFunctionData, formatUnits, type Hex } from 'viem'
 import { z } from 'zod'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import type { Call } from '../call.ts'
 import type { Block } from '../chain/block-type.ts'
 import type { Chain } from '../chain/configured-chain.ts'
 import { getConsentTerms, readOwnerControls } from '../chain/read-owner-terms.ts'
@@ -30,7 +31,7 @@ import { refusalAtHead, revertContext } from './failed-intent-refusals.ts'
 import { intakeRefusal, intakeWarnings } from './intake-check.ts'
 import { nothingToSign } from './quote-response.ts'
 import { registrationWarnings } from './registration-warnings.ts'
-import { relayOrRefuse, wasAccepted } from './relay-or-refuse.ts'
+import { minedOrRefusal, relayInTime, wasAccepted } from './relay-or-refuse.ts'
 import { addressOfReference } from './vaults.ts'
 import { verifyRegistryMessage } from './verify-registry-message.ts'
 
@@ -173,7 +174,7 @@ export const registerAgent = defineOperation(
     output: registration,
     errors: [404, 409, 502, 503],
   },
-  async (context, { signature, owner, ownerNonce, ownerSignature, ...given }) => {
+  async (context, { signature, owner, ownerNonce, ownerSignature, ...given }, call) => {
     const { chain, relayer, payments } = context
     const sent = { ...given, vault: await addressOfReference(chain, given.vault) }
     const { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline } = sent
@@ -215,17 +216,21 @@ export const registerAgent = defineOperation(
       (await intakeRefusal(context, 'registrations'))
     if (invalid && !isReplay) throw invalid
     // Anybody can make up a signer, so its signature raises no limit.
-    if (!isReplay) await context.client?.countSigner(signer)
+    if (!isReplay) await call.client?.countSigner(signer)
 
     const receipt = isExecuted
       ? await payments?.receiptOf(signer, relay.digest)
-      : await collectFee(context, { terms, block }, { relay, signer, nonce })
-    context.client?.leave()
-    const notifyingRelayer = receipt && payments ? payments.relaying(relayer, signer) : relayer
-    const mined = await relayOrRefuse(notifyingRelayer, relay, revert => refusalAtHead(chain, revert)).catch(error => {
-      if (receipt && error instanceof Refusal) error.payment = { response: receipt }
-      throw error
-    })
+      : await collectFee(context, call, { terms, block }, { relay, signer, nonce })
+    call.client?.leave()
+    const mined = await relayInTime(context, call, relayer, relay)
+      .then(async outcome => {
+        if (receipt) await payments?.conclude(signer, relay.digest, outcome)
+        return minedOrRefusal(relay, outcome, revert => refusalAtHead(chain, revert))
+      })
+      .catch(error => {
+        if (receipt && error instanceof Refusal) error.payment = { response: receipt }
+        throw error
+      })
     const agentId = agentIdIn(to, mined.logs)
     if (agentId === undefined) throw new Error('The receipt of a mined registration has no AgentRegistered event')
     const response = {
@@ -275,7 +280,8 @@ async function verifyConsent(
  * no fee is due. Throws the contract error of the simulation, or the refusal of the payment.
  */
 async function collectFee(
-  { chain, relayer, payments, payment }: Context,
+  { chain, relayer, payments }: Context,
+  { payment, submission }: Call,
   { terms, block }: { terms: RegistrationTerms; block: Block },
   { relay, signer, nonce }: { relay: RelayRequest; signer: Address; nonce: bigint },
 ) {
@@ -285,5 +291,5 @@ async function collectFee(
   // A concurrent request with the identical body may have executed it, which makes the simulation fail.
   if (revert && !(await wasAccepted(relayer, relay)))
     throw await refusalAtHead(chain, { data: revert.data, context: revertContext(relay) })
-  return payments.take({ signer, digest: relay.digest, nonce }, due, payment)
+  return payments.take({ signer, digest: relay.digest, nonce }, due, { payment, respondBy: submission?.respondBy })
 }

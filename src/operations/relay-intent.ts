@@ -5,6 +5,7 @@ import { positionIdIn } from '@agent-trading-service/protocol/ids-from-receipt'
 import { ladderBounds } from '@agent-trading-service/protocol/router-check-inputs'
 import { digestOf, type Message, type PrimaryType } from '@agent-trading-service/protocol/typed-data'
 import type { Hex } from 'viem'
+import type { Call } from '../call.ts'
 import type { Block } from '../chain/block-type.ts'
 import { getSigningTerms, getTerms, type SigningTerms } from '../chain/read-intent-terms.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
@@ -45,7 +46,7 @@ type TradingIntent = {
  * its nonce has been used and the signer may have been replaced by then; an intent that no lane knows any more is looked up
  * on the chain. Throws the refusal of every other outcome.
  */
-export async function relayIntent(context: Context, intent: TradingIntent) {
+export async function relayIntent(context: Context, call: Call, intent: TradingIntent) {
   const { trading, executor, keeper, config } = context
   const { agentId, nonce, deadline, signature, kind, primaryType } = intent
   const signingTerms = await getSigningTerms(trading, agentId)
@@ -83,9 +84,9 @@ export async function relayIntent(context: Context, intent: TradingIntent) {
     }
   }
   if (invalid && !(await wasAccepted(executor, relay))) return receiptOrRefusal(invalid, signingTerms.nonce)
-  if (!invalid) await countSigner(context, agent.signer, { getsOut: kind === 'reduce' })
+  if (!invalid) await countSigner(call, agent.signer, { getsOut: kind === 'reduce' })
 
-  const mined = await relayOrRefuse(executor, relay, ({ data, context: facts }) =>
+  const mined = await relayOrRefuse(context, call, executor, relay, ({ data, context: facts }) =>
     refusalWithContext(
       { trading, config },
       { ...intent, block },

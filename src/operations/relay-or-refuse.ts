@@ -1,5 +1,7 @@
 import { decodeRevert } from '@agent-trading-service/protocol/decode-revert'
+import { beginRelay, type Call } from '../call.ts'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
+import type { Context } from '../context.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'
@@ -7,17 +9,43 @@ import type { IntentRecord } from '../executor/intent-record.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 import { type Revert, refusalOfFailedIntent, revertContext } from './failed-intent-refusals.ts'
 
+/** Relays a request for a call, bounded by the time that the call has left, and reports its progress. */
+export async function relayInTime(
+  { readCache }: Pick<Context, 'readCache'>,
+  call: Call,
+  executor: Executor,
+  request: RelayRequest,
+): Promise<RelayOutcome> {
+  beginRelay(call, request.digest)
+  await call.progress?.start(request.kind)
+  const outcome = await executor.relay(request, call.submission?.respondBy)
+  // From here on, this isolate must read its own writes.
+  readCache.clear()
+  await call.progress?.end(outcome)
+  return outcome
+}
+
 /**
- * Relays a call and returns the mined transaction. Every other outcome is thrown as its refusal; `onRevert` may replace
+ * Relays a request and returns the mined transaction. Every other outcome is thrown as its refusal; `onRevert` may replace
  * the refusal of a decoded contract error.
  */
 export async function relayOrRefuse(
+  context: Pick<Context, 'readCache'>,
+  call: Call,
   executor: Executor,
   relay: RelayRequest,
   onRevert: (revert: Revert) => Promise<Refusal> = async ({ data, context }) => refusalOfRevert(data, context),
 ): Promise<Extract<RelayOutcome, { state: 'mined' }>> {
+  return minedOrRefusal(relay, await relayInTime(context, call, executor, relay), onRevert)
+}
+
+/** Returns the mined transaction of an outcome; throws the refusal of every other one. */
+export async function minedOrRefusal(
+  relay: RelayRequest,
+  outcome: RelayOutcome,
+  onRevert: (revert: Revert) => Promise<Refusal>,
+): Promise<Extract<RelayOutcome, { state: 'mined' }>> {
   const { digest, groupNonce: nonce, group } = relay
-  const outcome = await executor.relay(relay)
   switch (outcome.state) {
     case 'mined':
       return outcome

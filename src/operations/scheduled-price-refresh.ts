@@ -8,7 +8,7 @@ export async function refreshPricesOnSchedule(context: Context): Promise<void> {
   const { chain, priceProvider, oracleUpdaterKey, respectSessions } = context.config
   if (chain === undefined || priceProvider === undefined || oracleUpdaterKey === undefined) return
   try {
-    await postOraclePrices(context, { onlyOpenMarkets: respectSessions })
+    await postOraclePrices(context, {}, { onlyOpenMarkets: respectSessions })
   } catch (error) {
     const { code, details } = error instanceof Refusal ? error.body : { code: 'INTERNAL', details: undefined }
     logEvent('price refresh failed', { code, ...(details?.problem !== undefined && { problem: `${details.problem}` }) })

@@ -21,8 +21,8 @@ export const getMetrics = {
   contentType: OPEN_METRICS_TYPE,
   example:
     '# TYPE ats_requests counter\n# HELP ats_requests Requests.\nats_requests_total{operation="getHealth",surface="http",status="2xx"} 3\n# EOF\n',
-  run: async context => {
-    assertOperator(context)
+  run: async (context, call) => {
+    assertOperator(context, call)
     return context.metrics.share(() => writeMetrics(context))
   },
 } as const satisfies TextOperation

@@ -48,9 +48,9 @@ export const getReadiness = defineOperation(
     errors: [502, 503],
     statusDescriptions: { 503: 'Trading is not possible' },
   },
-  async context => {
+  async (context, _, { bearer }) => {
     const { blocking, partial, ...read } = await readReadiness(context)
-    const isOperator = hasBearer(context.config.operatorSecret, context.bearer)
+    const isOperator = hasBearer(context.config.operatorSecret, bearer)
     const report = isOperator ? read.report : withoutBalances(read.report)
     if (blocking.length > 0) throw refuse('NOT_READY', { problem: blocking.join('; '), ...report })
     return { status: 'ready' as const, ...report, problems: partial }

@@ -69,8 +69,8 @@ export const setSigner = defineOperation(
     output: ownerMessageReceipt,
     errors: [404, 409, 502, 503],
   },
-  async (context, { agentId, signer, ...signed }) =>
-    relayOwnerMessage(context, {
+  async (context, { agentId, signer, ...signed }, call) =>
+    relayOwnerMessage(context, call, {
       ...signed,
       agentId,
       primaryType: 'SetSigner',

@@ -97,9 +97,9 @@ export const stopAgent = defineOperation(
     output: ownerMessageReceipt,
     errors: [404, 409, 502, 503],
   },
-  async (context, { agentId, action, otherAgentIds = [], nonce, deadline, signature }) => {
+  async (context, { agentId, action, otherAgentIds = [], nonce, deadline, signature }, call) => {
     const agentIds = [agentId, ...otherAgentIds]
-    const reply = await relayOwnerMessage(context, {
+    const reply = await relayOwnerMessage(context, call, {
       agentId,
       nonce,
       deadline,

@@ -5,6 +5,7 @@ import {
   type WebhookPrimaryType,
 } from '@agent-trading-service/protocol/typed-data'
 import { type Address, bytesToHex, type Hex } from 'viem'
+import type { Call } from '../call.ts'
 import { getAgent } from '../chain/agents.ts'
 import type { Block } from '../chain/block-type.ts'
 import type { Chain } from '../chain/configured-chain.ts'
@@ -63,18 +64,18 @@ export type VerifiedWebhookMessage = { party: WebhookParty; digest: Hex; deadlin
  * EXPIRED_DEADLINE, WEBHOOK_DEADLINE_TOO_FAR, RATE_LIMITED.
  */
 export async function verifyWebhookMessage(
-  context: Context,
+  { chain }: Context,
+  call: Call,
   primaryType: WebhookPrimaryType,
   { agentId, deadline, signature, ...rest }: Message & { agentId: bigint; deadline: bigint; signature: Hex },
 ): Promise<VerifiedWebhookMessage> {
-  const { chain } = context
   const { block, agent } = await getAgent(chain, agentId)
   const signed = { domain: serviceDomain(chain), primaryType, message: { agentId, ...rest, deadline } }
   const party = await findParty(chain, agent, signed, signature)
   const expired = deadlineRefusal(deadline, block)
   if (expired) throw expired
   assertNear(deadline, block)
-  await countSigner(context, agent[party], { getsOut: false })
+  await countSigner(call, agent[party], { getsOut: false })
   const digest = digestOf(signed.domain, primaryType, signed.message)
   return { party, digest, deadline: Number(deadline), chainTime: Number(block.timestamp) }
 }

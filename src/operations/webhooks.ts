@@ -78,11 +78,11 @@ export const createWebhook = defineOperation(
     output: webhookReceipt,
     errors: [404, 409, 502, 503],
   },
-  async (context, { agentId, url, eventTypes, salt, deadline, signature }) => {
+  async (context, { agentId, url, eventTypes, salt, deadline, signature }, call) => {
     const { webhooks } = context
     webhooks.assertUrl(url)
     const message = { agentId, url, eventTypes, salt, deadline, signature }
-    const verified = await verifyWebhookMessage(context, 'CreateWebhook', message)
+    const verified = await verifyWebhookMessage(context, call, 'CreateWebhook', message)
     await webhooks.assertHost(url)
     return replyOf(agentId, verified.digest, await webhooks.create(agentId, { ...verified, url, eventTypes }))
   },
@@ -141,9 +141,9 @@ export const listWebhooks = defineOperation(
     output: webhookList,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, deadline, signature }) => {
+  async (context, { agentId, deadline, signature }, call) => {
     const { webhooks } = context
-    const { party } = await verifyWebhookMessage(context, 'ListWebhooks', { agentId, deadline, signature })
+    const { party } = await verifyWebhookMessage(context, call, 'ListWebhooks', { agentId, deadline, signature })
     const records = await webhooks.list(agentId, party)
     return { agentId: `${agentId}`, webhooks: records.map(presentWebhook) }
   },
@@ -203,10 +203,10 @@ export const changeWebhook = defineOperation(
     output: webhookReceipt,
     errors: [404, 502, 503],
   },
-  async (context, { agentId, webhookId, action, salt, deadline, signature }) => {
+  async (context, { agentId, webhookId, action, salt, deadline, signature }, call) => {
     const { webhooks } = context
     const message = { agentId, webhookId, action, salt, deadline, signature }
-    const verified = await verifyWebhookMessage(context, 'ManageWebhook', message)
+    const verified = await verifyWebhookMessage(context, call, 'ManageWebhook', message)
     return replyOf(agentId, webhookId, await webhooks.change(agentId, { ...verified, webhookId, action }))
   },
 )

@@ -2,9 +2,9 @@ import type { Address, Hex } from 'viem'
 import type { PaymentConfig } from '../config/config.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
-import type { Executor } from '../executor/client.ts'
-import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
+import type { RelayOutcome } from '../executor/relay-types.ts'
 import { logEvent } from '../log.ts'
+import { withDeadline } from '../timeout.ts'
 import type { PaymentLedgerObject } from './object.ts'
 import { type ParsedPayment, parsePayment } from './parse-payment.ts'
 import type { ClaimResult, PaymentClaim, PaymentReceipt } from './payment-claim.ts'
@@ -33,19 +33,27 @@ export function createPayments(
 
   /**
    * Makes sure that a registration is paid for, by an earlier payment of its signer or by the given one, and returns the
-   * receipt. The same call again charges nothing. Throws PAYMENT_REQUIRED, PAYMENT_REFUSED and PAYMENT_ALREADY_USED with
+   * receipt. Throws PAYMENT_PENDING if that takes until after `respondBy` (epoch milliseconds). The same call again charges nothing. Throws PAYMENT_REQUIRED, PAYMENT_REFUSED and PAYMENT_ALREADY_USED with
    * the requirements, INVALID_PAYMENT, REGISTRATION_IN_FLIGHT, PAYMENT_PENDING, TOO_MANY_REVERTS,
    * GAS_BUDGET_EXHAUSTED, FACILITATOR_UNAVAILABLE.
    */
-  async function take(registration: PaidRegistration, due: FeeDue, given: unknown): Promise<PaymentReceipt> {
+  async function take(
+    registration: PaidRegistration,
+    due: FeeDue,
+    { payment: given, respondBy }: { payment: unknown; respondBy: number | undefined },
+  ): Promise<PaymentReceipt> {
     const parsed = given === undefined ? undefined : parsePayment(given, due.requirements, due.chainTime)
     if (parsed?.kind === 'malformed') throw refuse('INVALID_PAYMENT', { problem: parsed.problem })
-    const result = await claim({
+    const claimed = claim({
       registration,
       payment: parsed?.kind === 'valid' ? parsed.payment : undefined,
       requirements: due.requirements,
       network: { rpcUrls, facilitatorUrl, facilitatorTimeoutMs },
     })
+    const result =
+      respondBy === undefined
+        ? await claimed
+        : await withDeadline(claimed, respondBy, (): ClaimResult => ({ kind: 'pending' }))
     switch (result.kind) {
       case 'paid':
         return result.receipt
@@ -96,18 +104,12 @@ export function createPayments(
     receiptOf: (signer: Address, digest: Hex): Promise<PaymentReceipt | undefined> =>
       Promise.resolve(ledger().receipt({ signer, digest })).catch(() => undefined),
 
-    /** Returns a relayer that reports the outcome of a paid registration to the ledger. */
-    relaying: (relayer: Executor, signer: Address): Executor => ({
-      ...relayer,
-      async relay(request: RelayRequest, respondBy?: number) {
-        const outcome = await relayer.relay(request, respondBy)
-        const executed = wasExecuted(outcome)
-        // Without the report the ledger finds out by itself.
-        if (executed !== undefined)
-          await Promise.resolve(ledger().conclude({ signer, digest: request.digest }, executed)).catch(() => {})
-        return outcome
-      },
-    }),
+    /** Reports the outcome of a paid registration to the ledger. Without the report the ledger finds out by itself. */
+    async conclude(signer: Address, digest: Hex, outcome: RelayOutcome): Promise<void> {
+      const executed = wasExecuted(outcome)
+      if (executed === undefined) return
+      await Promise.resolve(ledger().conclude({ signer, digest }, executed)).catch(() => {})
+    },
   }
 }
 

@@ -28,6 +28,7 @@ import { errorCodes } from '../../src/errors/catalogue.ts'
 import type { Executor } from '../../src/executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../../src/executor/relay-types.ts'
 import { relayOrRefuse } from '../../src/operations/relay-or-refuse.ts'
+import { createReadCache } from '../../src/read-cache.ts'
 import {
   chain,
   FRONTIER,
@@ -165,7 +166,7 @@ async function codeOfOutcome(outcome: RelayOutcome): Promise<string> {
     deadline: 0n,
     call: { to: '0x00', data: '0x' },
   }
-  return relayOrRefuse(executor, relay).then(
+  return relayOrRefuse({ readCache: createReadCache(0) }, {}, executor, relay).then(
     () => 'mined',
     ({ body }) => body.code,
   )

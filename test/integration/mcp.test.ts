@@ -446,7 +446,7 @@ describe('an internal error', () => {
 
   it('is CHAIN_UNREACHABLE for the signing reference once the time for a response is over', async () => {
     const context: Context = Object.create(createContext(parseConfig(workerVars(deployment)), env), {
-      client: { value: { arrivedAt: 0, enter: async () => {}, leave: () => {} } },
+      rateLimits: { value: { ofClient: () => ({ arrivedAt: 0, enter: async () => {}, leave: () => {} }) } },
     })
     const { client } = await toolsOver(context)
     await expect(client.readResource({ uri: 'svc://signing' })).rejects.toMatchObject({

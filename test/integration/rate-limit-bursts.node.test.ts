@@ -1,11 +1,10 @@
 import { Hono } from 'hono'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { respondInTime, submitInTime } from '../../src/call.ts'
 import { DEFAULT_RATE_LIMITS } from '../../src/config/config.ts'
-import type { Context } from '../../src/context.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import type { AppEnv } from '../../src/http/app-env.ts'
 import { readBody } from '../../src/http/read-body.ts'
-import { respondInTime, submitInTime } from '../../src/operations/response-deadline.ts'
 import { createRateLimits } from '../../src/rate-limits.ts'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -132,7 +131,6 @@ test('the time for which a request waits for its turn is part of the time of its
   const limits = await withStrangers('192.0.2.1')
   const arrivedAt = Date.now()
   const late = client(limits, '192.0.2.1')
-  const context = { client: late, config: { submissionTimeoutMs: 4_500 } } as Context
   const respond = async (inTime: () => Promise<object>) => {
     await late.enter({ getsOut: true })
     expect(Date.now() - arrivedAt).toBe(1_000)
@@ -141,8 +139,8 @@ test('the time for which a request waits for its turn is part of the time of its
   }
   const neverEnds = () => new Promise<never>(() => {})
   const responses = Promise.all([
-    respond(() => respondInTime(context, neverEnds())),
-    respond(() => submitInTime(context, neverEnds)),
+    respond(() => respondInTime({ client: late }, neverEnds())),
+    respond(() => submitInTime({ client: late }, { submissionTimeoutMs: 4_500 }, neverEnds)),
   ])
   await vi.advanceTimersByTimeAsync(6_000)
   expect(await responses).toEqual([4_500, 4_500])
@@ -151,15 +149,13 @@ test('the time for which a request waits for its turn is part of the time of its
 /** Creates a server of one operation, which reads its body and then nodes for two seconds. */
 function createServer() {
   const app = new Hono<AppEnv>()
-  const context = { client: client(createRateLimits(config), '192.0.2.1') } as unknown as Context
+  const call = { client: client(createRateLimits(config), '192.0.2.1') }
   const read = () => new Promise<object>(resolve => setTimeout(resolve, 2_000, { read: true }))
   app.use(async (c, next) => {
-    c.set('context', context)
+    c.set('call', call)
     await next()
   })
-  app.post('/', readBody, async c =>
-    c.json({ ...(await respondInTime(c.var.context, read())), ...(await c.req.json()) }),
-  )
+  app.post('/', readBody, async c => c.json({ ...(await respondInTime(c.var.call, read())), ...(await c.req.json()) }))
   app.onError((error, c) => c.json(error instanceof Refusal ? error.body : { error: error.message }, 500))
   const post = (body: ReadableStream) =>
     app.fetch(new Request('http://localhost/', { method: 'POST', body, duplex: 'half' } as RequestInit))

@@ -1,0 +1,80 @@
+import type { Hex } from 'viem'
+import type { Config } from './config/config.ts'
+import { refuse } from './errors/refuse.ts'
+import type { IntentKind, RelayOutcome } from './executor/relay-types.ts'
+import type { ClientLimits } from './rate-limits.ts'
+import { withDeadline } from './timeout.ts'
+
+/** What belongs to one call of an operation. Everything else is the context, which all calls share. */
+export type Call = {
+  /** The rate limits of the client; undefined if it has none. */
+  readonly client?: ClientLimits | undefined
+  /** The bearer token. */
+  readonly bearer?: string | undefined
+  /** The x402 payment, as decoded JSON. */
+  readonly payment?: unknown
+  /** Reports the progress of a relay to the client, if it asked for it. */
+  readonly progress?: RelayProgress | undefined
+  /** The time that a submission has left; undefined for reads. */
+  readonly submission?: Submission | undefined
+}
+
+export type RelayProgress = {
+  start(kind: IntentKind): Promise<void>
+  end(outcome: RelayOutcome): Promise<void>
+}
+
+type Submission = {
+  /** When a relay or a payment must have ended, in epoch milliseconds. */
+  readonly respondBy: number
+  /** The digest that was given to a lane. Its outcome may be unknown when the time is over. */
+  relayed?: Hex
+}
+
+/** How long a read may take altogether, however long it waits for its turn and however many requests to nodes it needs. */
+const MAX_READ_MS = 4_500
+/** What of a submission's time is left for what follows the relay. */
+const AFTER_RELAY_MS = 300
+
+/** When the request of a call arrived, in epoch milliseconds: before it waited for its turn. */
+const arrivalOf = ({ client }: Call) => client?.arrivedAt ?? Date.now()
+
+/** Resolves with the response of a read. Throws CHAIN_UNREACHABLE if it takes longer: only its nodes can be slow. */
+export async function respondInTime<Response extends object>(call: Call, read: Promise<Response>): Promise<Response> {
+  const response = await withDeadline(read, arrivalOf(call) + MAX_READ_MS, () => undefined)
+  if (response === undefined) throw tooSlow()
+  return response
+}
+
+/**
+ * Resolves with the response of a submission. If it takes longer than `submissionTimeoutMs`, throws SUBMISSION_UNKNOWN with
+ * the digest once something was relayed, and CHAIN_UNREACHABLE before; then nothing is relayed later.
+ */
+export async function submitInTime<Response extends object>(
+  call: Call,
+  { submissionTimeoutMs }: Pick<Config, 'submissionTimeoutMs'>,
+  submit: (call: Call) => Promise<Response>,
+): Promise<Response> {
+  const deadline = arrivalOf(call) + submissionTimeoutMs
+  const submission: Submission = { respondBy: deadline - AFTER_RELAY_MS }
+  const response = await withDeadline(submit({ ...call, submission }), deadline, () => undefined)
+  if (response !== undefined) return response
+  const { relayed } = submission
+  throw relayed === undefined
+    ? tooSlow()
+    : refuse('SUBMISSION_UNKNOWN', { digest: relayed, transactionHash: undefined })
+}
+
+/** Notes that a digest is about to be given to a lane. Throws CHAIN_UNREACHABLE if the call has no time left for it. */
+export function beginRelay({ submission }: Call, digest: Hex): void {
+  if (submission === undefined) return
+  if (Date.now() >= submission.respondBy) throw tooSlow()
+  submission.relayed = digest
+}
+
+const tooSlow = () => refuse('CHAIN_UNREACHABLE', {}, { cause: new Error('the nodes took too long for a request') })
+
+const BEARER = /^Bearer +([^\s]+) *$/i
+
+/** Returns the bearer token of an Authorization header, if it has one. */
+export const bearerOf = (header: string | null | undefined): string | undefined => BEARER.exec(header ?? '')?.[1]
