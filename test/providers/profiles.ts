@@ -1,0 +1,94 @@
+/** How a public JSON-RPC provider differs from a node of one's own. A seed decides when its faults occur. */
+export type ProviderProfile = {
+  /** How many replicas the load balancer chooses from, for each call of a batch on its own. */
+  replicas: number
+  /** The fewest and the most blocks that a replica is behind the newest one. */
+  lagBlocks: readonly [least: number, most: number]
+  /** The largest range of `eth_getLogs`, with the message that rejects a larger one. */
+  logs?: { maxBlocks: number; message: string }
+  /** The most calls in one batch; 1 rejects batches. */
+  maxBatch: number
+  /** The share of HTTP requests that get a 429, its body and its Retry-After header. */
+  throttle?: { share: number; body: 'json' | 'html'; retryAfterSeconds?: number }
+  /** Whether `eth_call` accepts a state override. */
+  acceptsOverrides: boolean
+  hasTraces: boolean
+  hasSyncSend: boolean
+  /** How many blocks `finalized` is behind the newest block: 20 minutes on a rollup. */
+  finalizedBlocks: number
+  /** Arbitrum's additional fields of receipts and blocks, and its NodeInterface. */
+  isArbitrum: boolean
+  /** The gas for L1 data that estimates and receipts contain, usually and while L1 is expensive. */
+  l1Gas: { usual: number; spike: number }
+  /** The chain makes blocks only for transactions, and its clock stands still in between. */
+  isQuiet: boolean
+}
+
+const own: ProviderProfile = {
+  replicas: 1,
+  lagBlocks: [0, 0],
+  maxBatch: 100,
+  acceptsOverrides: true,
+  hasTraces: true,
+  hasSyncSend: true,
+  finalizedBlocks: 64,
+  isArbitrum: false,
+  l1Gas: { usual: 0, spike: 0 },
+  isQuiet: false,
+}
+
+const arbitrum: ProviderProfile = {
+  ...own,
+  hasTraces: false,
+  finalizedBlocks: 4_800,
+  isArbitrum: true,
+  l1Gas: { usual: 60_000, spike: 60_000 },
+}
+
+/**
+ * The profiles by name. Limits are the documented ones of the providers' smallest plans; lag is what their pools show at
+ * Arbitrum's four blocks a second.
+ */
+export const profiles = {
+  'alchemy-free': {
+    ...arbitrum,
+    replicas: 3,
+    lagBlocks: [0, 1],
+    logs: {
+      maxBlocks: 10,
+      message:
+        'Under the Free tier plan, you can make eth_getLogs requests with up to a 10 block range. Based on your parameters, this block range should work: [0x0, 0x9]',
+    },
+    throttle: { share: 0.02, body: 'json', retryAfterSeconds: 1 },
+  },
+  infura: {
+    ...arbitrum,
+    replicas: 3,
+    lagBlocks: [0, 1],
+    logs: { maxBlocks: 10_000, message: 'query returned more than 10000 results' },
+    throttle: { share: 0.01, body: 'json', retryAfterSeconds: 1 },
+    hasSyncSend: false,
+  },
+  quicknode: {
+    ...arbitrum,
+    replicas: 2,
+    lagBlocks: [0, 1],
+    logs: { maxBlocks: 5, message: 'eth_getLogs is limited to a 5 range' },
+    throttle: { share: 0.02, body: 'html' },
+    hasSyncSend: false,
+  },
+  'public-arbitrum': {
+    ...arbitrum,
+    replicas: 4,
+    lagBlocks: [0, 2],
+    throttle: { share: 0.03, body: 'html', retryAfterSeconds: 1 },
+  },
+  'lagging-pool': { ...own, replicas: 4, lagBlocks: [0, 2] },
+  'no-overrides': { ...own, acceptsOverrides: false, hasTraces: false },
+  'no-batch': { ...own, maxBatch: 1, hasSyncSend: false },
+  'l1-gas-spike': { ...arbitrum, l1Gas: { usual: 60_000, spike: 4_000_000 } },
+  'quiet-chain': { ...arbitrum, isQuiet: true },
+} as const satisfies Record<string, ProviderProfile>
+
+export type ProviderName = keyof typeof profiles
+export const providerNames = Object.keys(profiles) as ProviderName[]
