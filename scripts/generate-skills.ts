@@ -26,4 +26,4 @@ export const skills: readonly {
   resources: { uri: string; digest: string; size: number }[]
 }[] = ${JSON.stringify(skills, null, 2)}
 `
-writeGenerated(join(import.meta.dirname, '../src/catalog/skills.ts'), content, 'skills')
+writeGenerated(join(import.meta.dirname, '../src/generated/skills.ts'), content, 'skills')

@@ -2,25 +2,32 @@ import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
-/** The layers of `src/`, highest first: folders and top-level files. A file imports its own folder and lower layers. */
+/**
+ * The seven layers of `src/`, highest first, by folder and top-level file. A file imports its own folder and lower layers,
+ * and of its own layer what `arrows` names.
+ */
 const layers = [
   ['index', 'http', 'mcp'],
   ['operations'],
-  ['context', 'call'],
-  ['resources'],
+  ['intents', 'context', 'call'],
   ['executor', 'keeper', 'payments', 'history', 'live', 'webhooks', 'price-providers', 'intake-switches'],
-  ['doctor', 'chain', 'rpc'],
+  ['resources', 'doctor', 'chain', 'rpc'],
   ['protocol'],
   [
-    'catalog',
     'read-cache',
     'combine-concurrent-reads',
     'rate-limits',
     'client-address',
     'parallel-gate',
     'request-body',
+    'log',
+    'metrics',
+    'timeout',
+    'config',
+    'crypto',
+    'errors',
+    'generated',
   ],
-  ['log', 'metrics', 'timeout', 'config', 'crypto', 'errors'],
 ]
 
 /** What else a folder imports from its own layer. The order has no cycle. */
@@ -32,14 +39,17 @@ const arrows: Record<string, string[]> = {
   payments: ['executor'],
   'intake-switches': ['executor'],
   executor: ['history'],
+  resources: ['chain'],
   doctor: ['chain', 'rpc'],
   chain: ['rpc'],
-  'rate-limits': ['client-address', 'parallel-gate', 'request-body'],
-  log: ['metrics', 'timeout', 'config', 'crypto', 'errors'],
-  metrics: ['timeout', 'config', 'crypto', 'errors'],
-  timeout: ['config', 'errors'],
-  config: ['crypto', 'errors'],
-  crypto: ['errors'],
+  'rate-limits': ['client-address', 'parallel-gate', 'config', 'errors', 'timeout'],
+  log: ['metrics', 'errors'],
+  metrics: ['timeout'],
+  config: ['crypto'],
+  'read-cache': ['timeout'],
+  'request-body': ['timeout'],
+  'parallel-gate': ['timeout'],
+  'combine-concurrent-reads': ['timeout'],
 }
 
 /** Packages that only some folders may import. */

@@ -10,9 +10,6 @@ import { type SharePricePoint, toSharePricePoint } from './tables/vault-worth-sa
  */
 export type TimeRange = { from: number; to: number; intervalSeconds: number }
 
-/** How many intervals a range may have. */
-export const MAX_POINTS = 1_000
-
 /** The samples of a range, oldest first, and the last one before it. */
 export type TimeSeries<Point> = { points: Point[]; opening: Point | undefined; asOf: Block; lagBlocks: number }
 

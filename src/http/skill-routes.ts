@@ -1,5 +1,5 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
-import { skills } from '../catalog/skills.ts'
+import { skills } from '../generated/skills.ts'
 import type { AppEnv } from './app-env.ts'
 
 const FOLDER = '/.well-known/agent-skills'

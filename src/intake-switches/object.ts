@@ -1,5 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
-import { type IntakeClosure, type IntakeKind, intakeKinds } from './intake-kind.ts'
+import { type IntakeClosure, type IntakeKind, intakeKinds } from '@agent-trading-service/protocol/intake-kind'
 
 /** What the operator changes: the reason for which a kind is closed, or null to open it. */
 export type IntakeChange = { kind: IntakeKind; reason: string | null }

@@ -1,4 +1,5 @@
 import { isTriggered } from '@agent-trading-service/protocol/exit-triggers'
+import { marketHours } from '@agent-trading-service/protocol/market-hours'
 import { watchedPnlBps } from '@agent-trading-service/protocol/pnl-bps'
 import {
   type ExitMarket,
@@ -6,7 +7,6 @@ import {
   isOwnerClosing,
   type WatchedPosition,
 } from '@agent-trading-service/protocol/position'
-import { marketHours } from '../catalog/market-hours.ts'
 import type { Deferral } from './last-exit-result.ts'
 
 export type ExitDecision = 'notReached' | 'due' | Deferral

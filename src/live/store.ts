@@ -1,5 +1,12 @@
 import type { Address, Hex } from 'viem'
 import {
+  END_OF_BLOCK,
+  type EventPosition,
+  FIRST_OFF_CHAIN_INDEX,
+  formatEventId,
+  parseEventId,
+} from '../resources/event-id.ts'
+import {
   type EventFilter,
   type LoggedEvent,
   type ParsedReorg,
@@ -7,7 +14,6 @@ import {
   type StreamEvent,
   type WithdrawnEvent,
 } from './event.ts'
-import { END_OF_BLOCK, type EventPosition, FIRST_OFF_CHAIN_INDEX, formatEventId, parseEventId } from './event-id.ts'
 
 /** The position in the index up to which the log has every trade. */
 export type IndexPosition = {

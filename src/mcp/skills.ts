@@ -1,6 +1,6 @@
 import { ProtocolError, ProtocolErrorCode, type ReadResourceResult, type Server } from '@modelcontextprotocol/server'
 import { z } from 'zod'
-import { skills } from '../catalog/skills.ts'
+import { skills } from '../generated/skills.ts'
 
 // The MCP extension for skills (SEP-2640). The SDK attaches it to its high-level server only, and would parse and hash the
 // files at every start; `npm run skills` does that once.

@@ -1,6 +1,8 @@
+import type { z } from 'zod'
+import type { EquityPoint } from '../history/tables/equity-samples.ts'
 import { agentParams } from '../resources/agent.ts'
 import { presentAsOf } from '../resources/primitives.ts'
-import { equityHistory, presentEquity, timeSeriesQuery } from '../resources/time-series.ts'
+import { equityHistory, type equityPoint, timeSeriesQuery } from '../resources/time-series.ts'
 import { defineOperation } from './define-operation.ts'
 import { parseTimeRange } from './time-range.ts'
 
@@ -37,3 +39,14 @@ export const getEquityHistory = defineOperation(
     }
   },
 )
+
+const presentEquity = (point: EquityPoint): z.input<typeof equityPoint> => ({
+  timestamp: `${point.timestamp}`,
+  blockNumber: `${point.blockNumber}`,
+  equityUsdc: `${point.equity}`,
+  realizedPnlUsdc: `${point.realized}`,
+  unrealizedPnlUsdc: `${point.unrealized}`,
+  drawdownBps: point.drawdownBps,
+  openCount: point.openCount,
+  priceStale: point.isStale,
+})

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { getAgent } from '../chain/agents.ts'
 import { getLinkTerms } from '../chain/read-erc8004-link-terms.ts'
+import { refusalAtHead } from '../executor/failed-intent-refusals.ts'
 import { agentParams, agentRecord, presentAgent } from '../resources/agent.ts'
 import {
   addressOut,
@@ -26,7 +27,6 @@ import {
 import { countSigner } from './count-signer.ts'
 import { deadlineRefusal, deadlineWarnings, quoteDeadline } from './deadline.ts'
 import { defineOperation, OperationReply } from './define-operation.ts'
-import { refusalAtHead } from './failed-intent-refusals.ts'
 import { intakeRefusal } from './intake-check.ts'
 import { relayOrRefuse, wasAccepted } from './relay-or-refuse.ts'
 import { verifyRegistryMessage } from './verify-registry-message.ts'

@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { getAgent } from '../chain/agents.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
-import { FIRST_OFF_CHAIN_INDEX } from '../live/event-id.ts'
 import { agentParams } from '../resources/agent.ts'
-import { eventId } from '../resources/event-id.ts'
+import { eventId, FIRST_OFF_CHAIN_INDEX } from '../resources/event-id.ts'
 import { defineEventStream } from './define-event-stream.ts'
 import { findVault } from './vaults.ts'
 

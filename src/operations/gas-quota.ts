@@ -1,8 +1,32 @@
+import { z } from 'zod'
 import { getAgent } from '../chain/agents.ts'
+import type { GasQuota as ExecutorGasQuota } from '../executor/gas-budgets.ts'
 import { agentParams } from '../resources/agent.ts'
-import { gasQuota, presentGasQuotas } from '../resources/gas-quota.ts'
+import { addressOut, digits } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
 import { gasUseOfAgent } from './gas-budget-check.ts'
+
+const quotaWindow = z.object({
+  limitGas: z.int().meta({ description: 'The most gas the budget holds' }),
+  leftGas: z.int().meta({ description: 'What is left of it; it refills evenly over the window' }),
+})
+
+export const gasQuota = z
+  .object({
+    agentId: digits('Agent id'),
+    executor: addressOut.meta({ description: 'The account that pays for the gas of the agent' }),
+    budgets: z.array(
+      z.object({
+        budget: z.enum(['agent', 'owner', 'newAgents', 'lane', 'exitReserve']).meta({
+          description:
+            'Whose gas counts: the agent, its owner with all agents, agents that are not a day old, everybody on the executor. exitReserve is for reductions once another budget is exhausted',
+        }),
+        minute: quotaWindow,
+        day: quotaWindow,
+      }),
+    ),
+  })
+  .meta({ id: 'GasQuota' })
 
 export const getGasQuota = defineOperation(
   {
@@ -32,3 +56,6 @@ export const getGasQuota = defineOperation(
     return { agentId: `${agentId}`, executor: executor.addressOf(use.group), budgets: presentGasQuotas(quotas) }
   },
 )
+
+/** Presents what is left of the gas budgets of an agent. */
+export const presentGasQuotas = (quotas: readonly ExecutorGasQuota[]) => quotas as z.input<typeof gasQuota>['budgets']

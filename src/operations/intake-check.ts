@@ -1,9 +1,9 @@
 import type { Check } from '@agent-trading-service/protocol/check'
+import type { IntakeClosure, IntakeKind } from '@agent-trading-service/protocol/intake-kind'
 import type { Context } from '../context.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { IntentKind } from '../executor/relay-types.ts'
-import type { IntakeClosure, IntakeKind } from '../intake-switches/intake-kind.ts'
 
 /** The intake that carries each kind of an agent's intents. */
 const intakeOfIntent = {

@@ -1,13 +1,11 @@
 import { agentIdIn, positionIdIn } from '@agent-trading-service/protocol/ids-from-receipt'
-import { getAddress } from 'viem'
 import { z } from 'zod'
 import { readReceiptLogs } from '../chain/find-transaction.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
-import type { IntentRecord } from '../executor/intent-record.ts'
-import { digest, intentStatus, signedKinds } from '../resources/intent-status.ts'
+import { includedAttempt, presentIntentRecord } from '../executor/present-intent.ts'
+import { digest, intentStatus } from '../resources/intent-status.ts'
 import { defineOperation } from './define-operation.ts'
-import { refusalOfFailedIntent, revertContext } from './failed-intent-refusals.ts'
 
 export const getIntent = defineOperation(
   {
@@ -42,44 +40,6 @@ export const getIntent = defineOperation(
   },
 )
 
-/** Presents a journalled intent; undefined for transactions that the service sent on its own. */
-export function presentIntentRecord(record: IntentRecord): z.input<typeof intentStatus> | undefined {
-  const kind = signedKinds.find(kind => kind === record.kind)
-  if (kind === undefined) return undefined
-  const included = includedAttempt(record)
-  return {
-    digest: record.digest,
-    kind,
-    state: record.state,
-    ...presentParty(record),
-    nonce: record.groupNonce,
-    deadline: `${record.deadline}`,
-    ...(included && { transactionHash: included.hash }),
-    ...(included && record.blockNumber !== undefined && { blockNumber: `${record.blockNumber}` }),
-    attempts: record.attempts.map(({ hash, sentAt, ...facts }) => ({
-      ...facts,
-      transactionHash: hash,
-      sentAt: `${sentAt}`,
-    })),
-    ...presentRefusal(record),
-    createdAt: `${record.createdAt}`,
-    updatedAt: `${record.updatedAt}`,
-  }
-}
-
-/** Returns the attempt that decided the intent: the call's own transaction, mined or reverted. */
-const includedAttempt = ({ state, attempts }: IntentRecord) =>
-  ['mined', 'final', 'reverted'].includes(state)
-    ? attempts.findLast(
-        attempt => attempt.purpose === 'call' && attempt.state === (state === 'reverted' ? state : 'mined'),
-      )
-    : undefined
-
-function presentParty({ group }: IntentRecord) {
-  const [party, id = ''] = group.split(':')
-  return party === 'agent' ? { agentId: id } : { signer: getAddress(id) }
-}
-
 /** Reads the resulting ids from the transaction's events; none if the node does not return them now. */
 async function readResult({ chain, config: { trading } }: Context, hash: `0x${string}`) {
   const logs = await readReceiptLogs(chain, hash)
@@ -89,18 +49,4 @@ async function readResult({ chain, config: { trading } }: Context, hash: `0x${st
     ...(agentId !== undefined && { agentId: `${agentId}` }),
     ...(positionId !== undefined && { positionId: `${positionId}` }),
   }
-}
-
-function presentRefusal(record: IntentRecord) {
-  const { state, revertData: data, reason: message } = record
-  if (state !== 'rejected' && state !== 'reverted') return {}
-  const facts = { ...(data !== undefined && { data }), ...(message !== undefined && { message }) }
-  const hash = includedAttempt(record)?.hash
-  const context = revertContext(record)
-  const { code, error, remedy } = (
-    state === 'reverted' && hash !== undefined
-      ? refusalOfFailedIntent({ state, hash, ...facts }, context)
-      : refusalOfFailedIntent({ state: 'rejected', ...facts }, context)
-  ).body
-  return { refusal: { code, error, remedy } }
 }

@@ -1,4 +1,4 @@
-import { marketHours } from '../catalog/market-hours.ts'
+import { marketHours } from '@agent-trading-service/protocol/market-hours'
 import type { Config } from '../config/config.ts'
 
 /** Messages about a closed market: the remedy of a stale price, and the warning while the price is still fresh. */

@@ -1,4 +1,4 @@
-import { type IntakeKind, intakeKinds } from '../intake-switches/intake-kind.ts'
+import { type IntakeKind, intakeKinds } from '@agent-trading-service/protocol/intake-kind'
 import { logEvent } from '../log.ts'
 import { intakeChange, intakeState, presentIntake } from '../resources/intake.ts'
 import { assertOperator } from './bearer-check.ts'

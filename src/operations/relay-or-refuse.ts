@@ -5,9 +5,9 @@ import type { Context } from '../context.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'
+import { type Revert, refusalOfFailedIntent, revertContext } from '../executor/failed-intent-refusals.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
-import { type Revert, refusalOfFailedIntent, revertContext } from './failed-intent-refusals.ts'
 
 /** Relays a request for a call, bounded by the time that the call has left, and reports its progress. */
 export async function relayInTime(

@@ -1,4 +1,5 @@
 import { decodeEvent, eventTopic } from '@agent-trading-service/protocol/decode-event'
+import { periodEnd } from '@agent-trading-service/protocol/leaderboard-period'
 import {
   type Address,
   encodeAbiParameters,
@@ -9,19 +10,22 @@ import {
   pad,
   stringToBytes,
 } from 'viem'
+import type { z } from 'zod'
 import { erc8004ReputationRegistryAbi } from '../../contracts-abi/erc8004-reputation-registry.ts'
 import { getAgents } from '../chain/agents.ts'
 import type { Chain } from '../chain/configured-chain.ts'
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import type { Executor } from '../executor/client.ts'
+import type { WeeklyResult } from '../history/feedback-store.ts'
 import type { FeedbackRow } from '../history/tables/feedback.ts'
 import { logEvent } from '../log.ts'
+import { nameOf, TRACKS } from '../resources/agent.ts'
 import {
   FEEDBACK_DECIMALS,
   FEEDBACK_PERIOD,
   FEEDBACK_TAG,
-  presentFeedback,
+  type feedbackFile,
   presentRegistration,
 } from '../resources/erc8004.ts'
 import { getLogs } from '../rpc/get-logs.ts'
@@ -77,6 +81,35 @@ async function createFiles({ history }: Context, { chain, reporter }: Reporting)
       createdBlock: finalBlock,
     }
     await history.feedback.add(row, agent && isLinked(agent) ? 'pending' : 'skipped')
+  }
+}
+
+/** Presents the file about a week. It depends on nothing but its arguments, so that it is the same at every attempt. */
+function presentFeedback(
+  { agentId, weekStart, vault, track, figures }: WeeklyResult,
+  identity: ReturnType<typeof presentRegistration>,
+  reporter: `eip155:${number}:${Address}`,
+): z.input<typeof feedbackFile> {
+  const weekEnd = periodEnd('week', weekStart) ?? weekStart
+  const { pnl, gaps: _, ...measured } = figures
+  return {
+    ...identity,
+    clientAddress: reporter,
+    createdAt: new Date(weekEnd * 1_000).toISOString(),
+    value: figures.returnPpm,
+    valueDecimals: FEEDBACK_DECIMALS,
+    tag1: FEEDBACK_TAG,
+    tag2: FEEDBACK_PERIOD,
+    result: {
+      tradingAgentId: `${agentId}`,
+      vault,
+      trackName: nameOf(TRACKS, track),
+      capital: 'real',
+      weekStart: `${weekStart}`,
+      weekEnd: `${weekEnd}`,
+      pnlUsdc: pnl,
+      ...measured,
+    },
   }
 }
 

@@ -1,5 +1,6 @@
+import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
+import type { Address } from 'viem'
 import type { z } from 'zod'
-import { vaultSlug } from '../catalog/vault-slug.ts'
 import { accountsWithoutRole } from '../chain/accounts-without-role.ts'
 import type { Block } from '../chain/block-type.ts'
 import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
@@ -16,7 +17,7 @@ import { MAX_GAP_BLOCKS } from '../history/read-index-to-head.ts'
 import type { KeeperStatus } from '../keeper/keeper-status.ts'
 import { isReachable } from '../payments/hosted-facilitator.ts'
 import { presentAsOf } from '../resources/primitives.ts'
-import { presentHistory, presentKeeper, presentLanes, serviceReadiness } from '../resources/service-readiness.ts'
+import { type lane, serviceReadiness } from '../resources/service-readiness.ts'
 import { hasBearer } from './bearer-check.ts'
 import { defineOperation } from './define-operation.ts'
 import { findDeploymentFaults } from './find-deployment-faults.ts'
@@ -147,6 +148,46 @@ async function readState(context: Context) {
 }
 
 type ReadinessState = Awaited<ReturnType<typeof readState>>
+
+const presentLane = (status: LaneStatus, withoutRole: readonly Address[]): z.input<typeof lane> => ({
+  address: status.address,
+  balanceWei: status.balanceWei === undefined ? null : `${status.balanceWei}`,
+  nextNonce: status.nextNonce ?? null,
+  hasRole: !withoutRole.includes(status.address),
+  pending: status.pending,
+  oldestPendingSeconds: status.oldestPendingSeconds,
+  depth: status.depth,
+  paused: status.pausedFor !== undefined,
+  pausedFor: status.pausedFor ?? null,
+})
+
+/** Presents the lanes of a role; undefined if the role has no account. `withoutRole` are accounts that lack theirs. */
+const presentLanes = (
+  lanes: readonly LaneStatus[] | undefined,
+  withoutRole: readonly Address[],
+): Readiness['executor'] => ({
+  configured: lanes !== undefined,
+  lanes: (lanes ?? []).map(status => presentLane(status, withoutRole)),
+})
+
+const presentKeeper = (status: KeeperStatus | undefined): Readiness['keeper'] => ({
+  configured: status !== undefined,
+  lastEvaluation: status?.lastEvaluation ?? null,
+  openPositions: status?.openPositions ?? 0,
+  pendingExits: status?.pendingExits ?? 0,
+  lanes: (status?.lanes ?? []).map(lane => presentLane(lane, [])),
+})
+
+/** Presents how far the index is. `reach` is the cursor's block, `head` the newest. */
+const presentHistory = (
+  reach: { block: number; timestamp: number } | undefined,
+  head: Block,
+): Readiness['history'] => ({
+  cursor: reach === undefined ? null : `${reach.block}`,
+  headBlock: `${head.number}`,
+  lagBlocks: reach === undefined ? null : Math.max(0, Number(head.number) - reach.block),
+  lagSeconds: reach === undefined ? null : Math.max(0, Number(head.timestamp) - reach.timestamp),
+})
 
 /** Returns the reasons why nobody could open a position. */
 function blockingProblems(

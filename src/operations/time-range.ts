@@ -1,6 +1,6 @@
 import { refuse } from '../errors/refuse.ts'
-import { intervalCount, MAX_POINTS, type TimeRange } from '../history/read-time-series.ts'
-import { INTERVALS, type Interval } from '../resources/time-series.ts'
+import { intervalCount, type TimeRange } from '../history/read-time-series.ts'
+import { INTERVALS, type Interval, MAX_POINTS } from '../resources/time-series.ts'
 import { invalidRequest } from './invalid-request.ts'
 
 /** A requested range; the bounds are Unix seconds. */

@@ -1,12 +1,14 @@
-import { vaultSlug } from '../catalog/vault-slug.ts'
+import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
+import type { z } from 'zod'
 import type { Block } from '../chain/block-type.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { readVaultsAndTokens, type Vault } from '../chain/read-vaults-and-tokens.ts'
 import { getVaultFigures } from '../chain/vault-stats.ts'
 import { refuse } from '../errors/refuse.ts'
 import { type History, MAX_READ_ATTEMPTS } from '../history/client.ts'
+import type { SharePricePoint } from '../history/tables/vault-worth-samples.ts'
 import { presentAsOf } from '../resources/primitives.ts'
-import { presentWorth, timeSeriesQuery } from '../resources/time-series.ts'
+import { timeSeriesQuery, type worthPoint } from '../resources/time-series.ts'
 import { presentHolding, presentLiquidity, presentStatuses, vaultStats } from '../resources/vault-stats.ts'
 import { defineOperation } from './define-operation.ts'
 import { parseTimeRange } from './time-range.ts'
@@ -83,3 +85,11 @@ async function readFigures(trading: TradingChain, history: History, { address }:
   }
   throw refuse('HISTORY_UNAVAILABLE')
 }
+
+const presentWorth = (point: SharePricePoint): z.input<typeof worthPoint> => ({
+  timestamp: `${point.timestamp}`,
+  blockNumber: `${point.blockNumber}`,
+  sharePriceUsdc: `${point.sharePrice}`,
+  totalAssets: `${point.totalAssets}`,
+  totalShares: `${point.totalShares}`,
+})

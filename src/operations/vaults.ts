@@ -1,6 +1,6 @@
+import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import { type Address, getAddress, isAddress } from 'viem'
 import { z } from 'zod'
-import { vaultSlug } from '../catalog/vault-slug.ts'
 import type { Chain } from '../chain/configured-chain.ts'
 import { readVaultsAndTokens, type Vault, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { nearestName } from '../errors/nearest-name.ts'

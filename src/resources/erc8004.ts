@@ -1,8 +1,5 @@
-import { periodEnd } from '@agent-trading-service/protocol/leaderboard-period'
 import type { Address } from 'viem'
 import { z } from 'zod'
-import type { WeeklyResult } from '../history/feedback-store.ts'
-import { nameOf, TRACKS } from './agent.ts'
 import { addressOut, digits, unixSeconds, usdc } from './primitives.ts'
 
 export const REGISTRATION_TYPE = 'https://eips.ethereum.org/EIPS/eip-8004#registration-v1' as const
@@ -73,32 +70,3 @@ export const presentRegistration = (chainId: number, identityRegistry: Address, 
   agentId: Number(erc8004AgentId),
   agentRegistry: `eip155:${chainId}:${identityRegistry}`,
 })
-
-/** Presents the file about a week. It depends on nothing but its arguments, so that it is the same at every attempt. */
-export function presentFeedback(
-  { agentId, weekStart, vault, track, figures }: WeeklyResult,
-  identity: z.input<typeof registration>,
-  reporter: `eip155:${number}:${Address}`,
-): z.input<typeof feedbackFile> {
-  const weekEnd = periodEnd('week', weekStart) ?? weekStart
-  const { pnl, gaps: _, ...measured } = figures
-  return {
-    ...identity,
-    clientAddress: reporter,
-    createdAt: new Date(weekEnd * 1_000).toISOString(),
-    value: figures.returnPpm,
-    valueDecimals: FEEDBACK_DECIMALS,
-    tag1: FEEDBACK_TAG,
-    tag2: FEEDBACK_PERIOD,
-    result: {
-      tradingAgentId: `${agentId}`,
-      vault,
-      trackName: nameOf(TRACKS, track),
-      capital: 'real',
-      weekStart: `${weekStart}`,
-      weekEnd: `${weekEnd}`,
-      pnlUsdc: pnl,
-      ...measured,
-    },
-  }
-}

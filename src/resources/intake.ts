@@ -1,5 +1,5 @@
+import { type IntakeClosure, type IntakeKind, intakeKinds } from '@agent-trading-service/protocol/intake-kind'
 import { z } from 'zod'
-import { type IntakeClosure, type IntakeKind, intakeKinds } from '../intake-switches/intake-kind.ts'
 import { unixSeconds } from './primitives.ts'
 
 const kinds = Object.keys(intakeKinds) as [IntakeKind, ...IntakeKind[]]

@@ -47,3 +47,4 @@ export const intentStatus = z
     updatedAt: unixSeconds("When its state last changed, by the service's clock"),
   })
   .meta({ id: 'Intent' })
+export type IntentStatus = z.input<typeof intentStatus>

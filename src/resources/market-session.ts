@@ -1,5 +1,5 @@
+import { marketHours } from '@agent-trading-service/protocol/market-hours'
 import { z } from 'zod'
-import { marketHours } from '../catalog/market-hours.ts'
 import { unixSeconds } from './primitives.ts'
 
 export const marketSession = z

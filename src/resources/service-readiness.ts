@@ -1,11 +1,7 @@
-import type { Address } from 'viem'
 import { z } from 'zod'
-import type { Block } from '../chain/block-type.ts'
-import type { LaneStatus } from '../executor/lane-status.ts'
-import type { KeeperStatus } from '../keeper/keeper-status.ts'
 import { addressOut, digits, unixSeconds } from './primitives.ts'
 
-const lane = z
+export const lane = z
   .object({
     address: addressOut.meta({ description: 'The account that sends transactions' }),
     balanceWei: digits(
@@ -26,46 +22,6 @@ const lane = z
     }),
   })
   .meta({ id: 'Lane' })
-
-const presentLane = (status: LaneStatus, withoutRole: readonly Address[]): z.input<typeof lane> => ({
-  address: status.address,
-  balanceWei: status.balanceWei === undefined ? null : `${status.balanceWei}`,
-  nextNonce: status.nextNonce ?? null,
-  hasRole: !withoutRole.includes(status.address),
-  pending: status.pending,
-  oldestPendingSeconds: status.oldestPendingSeconds,
-  depth: status.depth,
-  paused: status.pausedFor !== undefined,
-  pausedFor: status.pausedFor ?? null,
-})
-
-/** Presents the lanes of a role; undefined if the role has no account. `withoutRole` are accounts that lack theirs. */
-export const presentLanes = (
-  lanes: readonly LaneStatus[] | undefined,
-  withoutRole: readonly Address[],
-): z.input<typeof serviceReadiness>['executor'] => ({
-  configured: lanes !== undefined,
-  lanes: (lanes ?? []).map(status => presentLane(status, withoutRole)),
-})
-
-export const presentKeeper = (status: KeeperStatus | undefined): z.input<typeof serviceReadiness>['keeper'] => ({
-  configured: status !== undefined,
-  lastEvaluation: status?.lastEvaluation ?? null,
-  openPositions: status?.openPositions ?? 0,
-  pendingExits: status?.pendingExits ?? 0,
-  lanes: (status?.lanes ?? []).map(lane => presentLane(lane, [])),
-})
-
-/** Presents how far the index is. `reach` is the cursor's block, `head` the newest. */
-export const presentHistory = (
-  reach: { block: number; timestamp: number } | undefined,
-  head: Block,
-): z.input<typeof serviceReadiness>['history'] => ({
-  cursor: reach === undefined ? null : `${reach.block}`,
-  headBlock: `${head.number}`,
-  lagBlocks: reach === undefined ? null : Math.max(0, Number(head.number) - reach.block),
-  lagSeconds: reach === undefined ? null : Math.max(0, Number(head.timestamp) - reach.timestamp),
-})
 
 const finding = z
   .object({

@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import { MAX_POINTS } from '../history/read-time-series.ts'
-import type { EquityPoint } from '../history/tables/equity-samples.ts'
-import type { SharePricePoint } from '../history/tables/vault-worth-samples.ts'
 import { amount, asOf, bps, digits, lagBlocks, unixSeconds, usdc } from './primitives.ts'
 
 export const INTERVALS = { '1h': 3_600, '1d': 86_400 } as const
 export type Interval = keyof typeof INTERVALS
+
+/** How many intervals a range may have. */
+export const MAX_POINTS = 1_000
 
 const time = z
   .string()
@@ -27,7 +27,7 @@ const sampledAt = {
 const pointsText = `Oldest first: the last sample of each interval that has one; at most ${MAX_POINTS} points`
 const openingText = 'The last sample before the range'
 
-const equityPoint = z
+export const equityPoint = z
   .object({
     ...sampledAt,
     equityUsdc: usdc('Allocation cap plus realized and unrealized PnL'),
@@ -49,7 +49,7 @@ export const equityHistory = z
   })
   .meta({ id: 'EquityHistory' })
 
-const worthPoint = z
+export const worthPoint = z
   .object({
     ...sampledAt,
     sharePriceUsdc: usdc('Value of one whole share'),
@@ -63,22 +63,3 @@ export const sharePrices = {
   sharePrices: z.array(worthPoint).meta({ description: pointsText }),
   opening: worthPoint.nullable().meta({ description: openingText }),
 }
-
-export const presentEquity = (point: EquityPoint): z.input<typeof equityPoint> => ({
-  timestamp: `${point.timestamp}`,
-  blockNumber: `${point.blockNumber}`,
-  equityUsdc: `${point.equity}`,
-  realizedPnlUsdc: `${point.realized}`,
-  unrealizedPnlUsdc: `${point.unrealized}`,
-  drawdownBps: point.drawdownBps,
-  openCount: point.openCount,
-  priceStale: point.isStale,
-})
-
-export const presentWorth = (point: SharePricePoint): z.input<typeof worthPoint> => ({
-  timestamp: `${point.timestamp}`,
-  blockNumber: `${point.blockNumber}`,
-  sharePriceUsdc: `${point.sharePrice}`,
-  totalAssets: `${point.totalAssets}`,
-  totalShares: `${point.totalShares}`,
-})

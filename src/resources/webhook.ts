@@ -1,9 +1,12 @@
 import { z } from 'zod'
-import { webhookActions } from '../webhooks/object.ts'
-import { MAX_URL_LENGTH } from '../webhooks/target.ts'
-import type { DeliveryFailure, WebhookRecord, WebhookTest } from '../webhooks/webhook-record.ts'
 import { addressOut, asOf, deadline, deadlineOut, digits, plainText, signature, unixSeconds } from './primitives.ts'
 import { eip712Info, signableFields } from './typed-data.ts'
+
+/** What a signed message may do with a webhook. */
+export const webhookActions = ['test', 'rotateSecret', 'enable', 'delete'] as const
+export type WebhookAction = (typeof webhookActions)[number]
+
+export const MAX_URL_LENGTH = 2_048
 
 const EXAMPLE_ID = `0x${'5f'.repeat(32)}`
 
@@ -130,41 +133,3 @@ export const webhookReceipt = z
 export const webhookList = z
   .object({ agentId: digits('Agent id'), webhooks: z.array(webhook).meta({ description: 'Oldest first' }) })
   .meta({ id: 'WebhookList' })
-
-const toSeconds = (ms: number) => `${Math.floor(ms / 1_000)}`
-
-/** Presents a webhook. Times of a webhook are those of the service's clock. */
-export function presentWebhook(record: WebhookRecord): z.input<typeof webhook> {
-  const { lastDeliveredAt, nextAttemptAt, previousSecretUntil, disabledReason } = record
-  return {
-    webhookId: record.id,
-    url: record.url,
-    eventTypes: record.eventTypes,
-    createdBy: record.createdBy,
-    createdAt: toSeconds(record.createdAt),
-    state: record.state,
-    ...(disabledReason !== undefined && { disabledReason }),
-    deliveredThrough: record.cursor.id,
-    ...(lastDeliveredAt !== undefined && { lastDeliveredAt: toSeconds(lastDeliveredAt) }),
-    ...(record.failure && { failure: presentFailure(record.failure) }),
-    ...(nextAttemptAt !== undefined && { nextAttemptAt: toSeconds(nextAttemptAt) }),
-    ...(previousSecretUntil !== undefined && { previousSecretUntil: toSeconds(previousSecretUntil) }),
-    ...(record.lastTest && { lastTest: presentTest(record.lastTest) }),
-  }
-}
-
-const presentFailure = ({ messageId, attempts, since, lastAttemptAt, status, problem }: DeliveryFailure) => ({
-  messageId,
-  attempts,
-  since: toSeconds(since),
-  lastAttemptAt: toSeconds(lastAttemptAt),
-  ...(status !== undefined && { status }),
-  problem,
-})
-
-const presentTest = ({ at, isDelivered, status, problem }: WebhookTest) => ({
-  at: toSeconds(at),
-  delivered: isDelivered,
-  ...(status !== undefined && { status }),
-  ...(problem !== undefined && { problem }),
-})

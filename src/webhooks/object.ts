@@ -3,16 +3,13 @@ import { parseConfig, type WebhookConfig } from '../config/config.ts'
 import { eventLogOf } from '../live/client.ts'
 import type { LogCursor } from '../live/store.ts'
 import { logFailure } from '../log.ts'
+import type { WebhookAction } from '../resources/webhook.ts'
 import { attempt, type DeliveryRules } from './attempt.ts'
 import { createDelivery, type Delivery } from './deliver-due-events.ts'
 import { testBody, type WebhookMessage } from './message.ts'
 import { createSecret } from './sign-delivery.ts'
 import { openWebhookStore, type WebhookCommand, type WebhookStore } from './store.ts'
 import { type StoredWebhook, type WebhookParty, type WebhookRecord, withoutSecrets } from './webhook-record.ts'
-
-/** What a signed message may do with a webhook. */
-export const webhookActions = ['test', 'rotateSecret', 'enable', 'delete'] as const
-export type WebhookAction = (typeof webhookActions)[number]
 
 export type WebhookCreation = WebhookCommand & { url: string; eventTypes: string[]; party: WebhookParty }
 export type WebhookChange = WebhookCommand & { webhookId: string; action: WebhookAction; party: WebhookParty }

@@ -1,4 +1,5 @@
 import ipaddr from 'ipaddr.js'
+import { MAX_URL_LENGTH } from '../resources/webhook.ts'
 
 /** What a target must be, besides well-formed. */
 export type TargetRules = {
@@ -11,7 +12,6 @@ export type TargetRules = {
 /** A URL to which events may be posted, or why they may not. */
 export type Target = { kind: 'accepted'; url: URL } | { kind: 'refused'; problem: string }
 
-export const MAX_URL_LENGTH = 2_048
 /** Names that never belong to a public host (RFC 6761, RFC 6762, RFC 8375, RFC 9476, and what clouds and routers use). */
 const PRIVATE_SUFFIXES = [
   'alt',

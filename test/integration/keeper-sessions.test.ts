@@ -1,7 +1,7 @@
 import { PositionStatus, TriggerType } from '@agent-trading-service/protocol/enums'
+import { marketHours } from '@agent-trading-service/protocol/market-hours'
 import type { ExitMarket, WatchedPosition } from '@agent-trading-service/protocol/position'
 import { describe, expect, it } from 'vitest'
-import { marketHours } from '../../src/catalog/market-hours.ts'
 import { decideExit } from '../../src/keeper/exit-decision.ts'
 
 const at = (time: string) => Date.parse(time) / 1000

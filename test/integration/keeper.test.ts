@@ -8,6 +8,7 @@ import {
   waitOnExecutionContext,
 } from 'cloudflare:test'
 import { env, exports } from 'cloudflare:workers'
+import { marketHours } from '@agent-trading-service/protocol/market-hours'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import {
   createPublicClient,
@@ -26,7 +27,6 @@ import { tradePolicyAbi } from '../../contracts-abi/trade-policy.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
-import { marketHours } from '../../src/catalog/market-hours.ts'
 import { createChain, type TradingChain } from '../../src/chain/configured-chain.ts'
 import { simulateExits } from '../../src/chain/exit-execution.ts'
 import { parseConfig } from '../../src/config/config.ts'

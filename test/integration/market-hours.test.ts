@@ -1,5 +1,5 @@
+import { marketHours } from '@agent-trading-service/protocol/market-hours'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { marketHours } from '../../src/catalog/market-hours.ts'
 import { chain, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { appWith, call } from '../support/surfaces.ts'

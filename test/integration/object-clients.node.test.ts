@@ -1,9 +1,9 @@
+import type { IntakeClosure } from '@agent-trading-service/protocol/intake-kind'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createExecutor } from '../../src/executor/client.ts'
 import type { ExecutorLaneObject } from '../../src/executor/object.ts'
 import type { RelayOutcome, RelayRequest } from '../../src/executor/relay-types.ts'
 import { createIntakeSwitches } from '../../src/intake-switches/client.ts'
-import type { IntakeClosure } from '../../src/intake-switches/intake-kind.ts'
 import type { IntakeSwitchesObject } from '../../src/intake-switches/object.ts'
 
 beforeEach(() => void vi.useFakeTimers())

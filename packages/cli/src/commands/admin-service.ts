@@ -1,5 +1,5 @@
+import { type IntakeKind, intakeKinds } from '@agent-trading-service/protocol/intake-kind'
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
-import { type IntakeKind, intakeKinds } from '../../../../src/intake-switches/intake-kind.ts'
 import { Failure } from '../failure.ts'
 import { createPrinter } from '../output/printer.ts'
 import { withProgress } from '../output/progress.ts'

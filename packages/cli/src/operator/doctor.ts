@@ -1,7 +1,7 @@
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
+import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import type { Address } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
-import { vaultSlug } from '../../../../src/catalog/vault-slug.ts'
 import type { TradingChain } from '../../../../src/chain/configured-chain.ts'
 import { readVaultsAndTokens } from '../../../../src/chain/read-vaults-and-tokens.ts'
 import { type Config, parseConfig } from '../../../../src/config/config.ts'

@@ -5,8 +5,8 @@ import { type RevertContext, refusalOfRevert } from '../chain/contract-error-ref
 import { readTree } from '../chain/read-tree.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
-import type { IntentRecord } from '../executor/intent-record.ts'
-import type { RelayRequest } from '../executor/relay-types.ts'
+import type { IntentRecord } from './intent-record.ts'
+import type { RelayRequest } from './relay-types.ts'
 
 /** The revert data of a call that had no effect, and what is known about the call. */
 export type Revert = { data: Hex | undefined; context: RevertContext }

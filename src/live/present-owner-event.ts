@@ -1,6 +1,6 @@
 import { zeroAddress } from 'viem'
 import type { ContractEvent } from '../history/tables/events.ts'
-import { modeName } from './mandate.ts'
+import { modeName } from '../resources/mandate.ts'
 
 const nullIfZero = (digits: unknown) => (digits === '0' ? null : digits)
 
