@@ -134,7 +134,7 @@ async function refusalWithContext(
     return problem ? refuse('EXIT_RULES_OUT_OF_BOUNDS', problem).withDetails({ transactionHash }) : refusal
   }
   if (error?.name !== 'StalePrice') return refusal
-  const [token] = error.args
-  const closedTexts = marketClosedTexts(config, (await symbolsOf(trading, [token]))(token), block.timestamp)
+  const { asset } = error.facts
+  const closedTexts = marketClosedTexts(config, (await symbolsOf(trading, [asset]))(asset), block.timestamp)
   return closedTexts ? refusal.withRemedy(closedTexts.remedy) : refusal
 }

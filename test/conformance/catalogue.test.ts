@@ -1,7 +1,7 @@
-import { contractAbis } from '@agent-trading-service/protocol/decode-revert'
+import { codeOfError, contractAbis, type ErrorName } from '@agent-trading-service/protocol/decode-revert'
 import { type Abi, type AbiParameter, encodeErrorResult, type Hex, zeroAddress, zeroHash } from 'viem'
 import { describe, expect, it } from 'vitest'
-import { codeOf, contractCodes, refusalOfRevert } from '../../src/chain/contract-error-refusals.ts'
+import { contractCodes, refusalOfRevert } from '../../src/chain/contract-error-refusals.ts'
 import { errorCodes } from '../../src/errors/catalogue.ts'
 import { refuse } from '../../src/errors/refuse.ts'
 
@@ -62,7 +62,7 @@ describe('the contract error', () => {
   it.each([...errors.values()].map(item => [item.name, item] as const))('%s maps onto its code', (name, item) => {
     const data = encodeErrorResult({ abi: [item], errorName: name, args: item.inputs.map(sample) })
     const { status, body } = refusalOfRevert(data, { transactionHash: zeroHash })
-    expect(body.code).toBe(codeOf(name as Parameters<typeof codeOf>[0]))
+    expect(body.code).toBe(codeOfError(name as ErrorName))
     expect(errorCodes).toContainEqual({ code: body.code, status, remedy: body.remedy })
     expect(body.error).toMatch(/^\S.*\.$/)
     expect(body.error).not.toMatch(/undefined|\[object/)

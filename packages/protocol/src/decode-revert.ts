@@ -1,4 +1,4 @@
-import { type Abi, type ContractErrorArgs, type ContractErrorName, decodeErrorResult, type Hex } from 'viem'
+import { type AbiParameter, type AbiParameterToPrimitiveType, decodeErrorResult, type Hex } from 'viem'
 import { agentLedgerAbi } from '../../../contracts-abi/agent-ledger.ts'
 import { agentRegistryAbi } from '../../../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../../../contracts-abi/allocation-manager.ts'
@@ -27,24 +27,65 @@ export const contractAbis = [
   promotionCriteriaAbi,
   ownerControlsAbi,
 ] as const
-export type ContractAbis = (typeof contractAbis)[number]
-export type ErrorName = ContractErrorName<ContractAbis>
+type ContractErrorItem = Extract<(typeof contractAbis)[number][number], { type: 'error' }>
+export type ErrorName = ContractErrorItem['name']
 
-/** A decoded contract error; `args` are typed by its ABI. */
-export type ContractError = {
-  [name in ErrorName]: { name: name; args: ContractErrorArgs<ContractAbis, name> }
-}[ErrorName]
+/** The arguments of a contract error by their names in the ABI; integers of every size are bigints. */
+export type ErrorFacts<Name extends ErrorName> = {
+  [input in Extract<ContractErrorItem, { name: Name }>['inputs'][number] as input['name']]: WithBigints<
+    AbiParameterToPrimitiveType<input>
+  >
+}
+type WithBigints<Value> = Value extends number ? bigint : Value
 
-const errorsAbi = contractAbis.flatMap(abi => [...abi] as Abi).filter(item => item.type === 'error')
-const errorNames = new Set(errorsAbi.map(({ name }) => name))
+/** A decoded contract error. */
+export type ContractError = { [Name in ErrorName]: { name: Name; facts: ErrorFacts<Name> } }[ErrorName]
+
+/** The wire code of a contract error: its name in SCREAMING_SNAKE case. */
+export type CodeOfError<Name extends string, Previous extends string = ''> = Name extends `${infer Letter}${infer Rest}`
+  ? `${StartsWord<Previous, Letter, Rest> extends true ? '_' : ''}${Uppercase<Letter>}${CodeOfError<Rest, Letter>}`
+  : ''
+/** Whether a capital follows a small letter or a digit, or another capital and is followed by a small letter. */
+type StartsWord<Previous extends string, Letter extends string, Rest extends string> =
+  IsCapital<Letter> extends true
+    ? Previous extends ''
+      ? false
+      : IsCapital<Previous> extends true
+        ? Rest extends `${infer Next}${string}`
+          ? IsSmall<Next>
+          : false
+        : true
+    : false
+type IsCapital<Letter extends string> = Letter extends Lowercase<Letter> ? false : true
+type IsSmall<Letter extends string> = Letter extends Uppercase<Letter> ? false : true
+
+export type ContractErrorCode = CodeOfError<ErrorName>
+
+const errorItems = new Map<string, ContractErrorItem>(
+  contractAbis.flatMap(abi => abi.flatMap(item => (item.type === 'error' ? [[item.name, item]] : []))),
+)
+
+/** The names of all contract errors. */
+export const errorNames = [...errorItems.keys()] as ErrorName[]
+
+/** Returns the wire code of a contract error. */
+export const codeOfError = <Name extends ErrorName>(name: Name): CodeOfError<Name> =>
+  name
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .replace(/([A-Z])([A-Z][a-z])/g, '$1_$2')
+    .toUpperCase() as CodeOfError<Name>
 
 /** Decodes revert data; undefined if it is not an error of these contracts. */
 export function decodeRevert(data: Hex | undefined): ContractError | undefined {
   if (data === undefined || data === '0x') return undefined
   try {
-    const { errorName, args = [] } = decodeErrorResult({ abi: errorsAbi, data })
-    return errorNames.has(errorName) ? ({ name: errorName, args } as ContractError) : undefined
+    const { errorName, args = [] } = decodeErrorResult({ abi: [...errorItems.values()], data })
+    const inputs: readonly AbiParameter[] | undefined = errorItems.get(errorName)?.inputs
+    const facts = inputs?.map(({ name = '' }, index) => [name, withBigint(args[index])])
+    return facts && ({ name: errorName, facts: Object.fromEntries(facts) } as ContractError)
   } catch {
     return undefined
   }
 }
+
+const withBigint = (value: unknown) => (typeof value === 'number' ? BigInt(value) : value)

@@ -1,4 +1,3 @@
-import type { Code } from '../../../src/errors/catalogue.ts'
 import type { Check } from './check.ts'
 import { protectsAsWellAs } from './compare-stop-losses.ts'
 import { riskLimits } from './compute-risk-limits.ts'
@@ -30,7 +29,7 @@ export function mandateLimitChecks(terms: TradingTerms, { usdcAmount }: { usdcAm
   const { allocation, extension, token } = terms
   if (extension?.mandate === undefined) return []
   const { hasTokenList, maxTradeUsdc, maxDailyTurnoverUsdc, maxExposureUsdc } = extension.mandate
-  const atMost = (rule: string, code: Code, used: bigint, limit: bigint): Check[] =>
+  const atMost = (rule: string, code: Check['code'], used: bigint, limit: bigint): Check[] =>
     limit === 0n
       ? []
       : [{ rule, code, pass: used + (usdcAmount ?? 1n) <= limit, limit, used, after: used + (usdcAmount ?? 0n) }]

@@ -1,4 +1,3 @@
-import type { Code } from '../../../src/errors/catalogue.ts'
 import type { Check } from './check.ts'
 import { lossOf, riskLimits } from './compute-risk-limits.ts'
 import { AllocationStatus } from './enums.ts'
@@ -12,7 +11,7 @@ export function riskChecks(terms: TradingTerms, entry: { usdcAmount?: bigint | u
   const amount = entry.usdcAmount ?? 1n
   const limits = riskLimits(terms)
   const { cap, maxTradeSize, maxDailyTurnover, maxDailyLoss, dailyTurnover, dailyLoss, idleAssets } = limits
-  const atMost = (rule: string, code: Code, used: bigint, limit: bigint): Check => ({
+  const atMost = (rule: string, code: Check['code'], used: bigint, limit: bigint): Check => ({
     rule,
     code,
     pass: used + amount <= limit,
