@@ -33,6 +33,8 @@ const layers = [
 /** What else a folder imports from its own layer. The order has no cycle. */
 const arrows: Record<string, string[]> = {
   index: ['http', 'mcp'],
+  intents: ['context', 'call'],
+  context: ['call'],
   webhooks: ['live'],
   live: ['keeper', 'executor', 'history'],
   keeper: ['executor', 'history'],
@@ -88,6 +90,11 @@ describe('a file of src/', () => {
       return row(to) <= row(from) && !arrows[from]?.includes(to)
     })
     expect(upward).toEqual([])
+  })
+
+  it('is imported by no rule of the protocol', () => {
+    const impure = imports.filter(({ file, target }) => folderOf(file) === 'protocol' && target.startsWith('src/'))
+    expect(impure).toEqual([])
   })
 
   it('belongs to a layer', () => {

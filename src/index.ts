@@ -1,9 +1,10 @@
 import { env, waitUntil } from 'cloudflare:workers'
+import { provideKeccak256 as hashMessagesWith } from '@agent-trading-service/protocol/keccak256'
 import secp256k1Module from '@bitauth/libauth/build/lib/bin/secp256k1/secp256k1.wasm'
 import { parseConfig } from './config/config.ts'
 import { createContext } from './context.ts'
 import keccakModule from './crypto/keccak.wasm'
-import { provideWebAssembly as provideKeccak256 } from './crypto/keccak256.ts'
+import { keccak256, provideWebAssembly as provideKeccak256 } from './crypto/keccak256.ts'
 import { provideWebAssembly as provideSecp256k1 } from './crypto/secp256k1.ts'
 import type { IntentRecord } from './executor/intent-record.ts'
 import { ExecutorLaneObject } from './executor/object.ts'
@@ -38,6 +39,7 @@ export { WebhooksObject as Webhooks } from './webhooks/object.ts'
 const logWebAssemblyFailure = (error: unknown) => logFailure('WebAssembly failure', error)
 provideSecp256k1(secp256k1Module, logWebAssemblyFailure)
 provideKeccak256(keccakModule, logWebAssemblyFailure)
+hashMessagesWith(keccak256)
 
 const config = parseConfig({ ...env })
 const context = createContext(config, env, { ...env } as RateLimiters)

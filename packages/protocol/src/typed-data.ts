@@ -1,6 +1,6 @@
 import { type Address, bytesToHex, concatBytes, domainSeparator, type Hex, hexToBytes, stringToBytes } from 'viem'
-import { keccak256 } from '../../../src/crypto/keccak256.ts'
 import type { ExitRule } from './exit-rule.ts'
+import { keccak256 } from './keccak256.ts'
 
 const ownerFields = [
   { name: 'nonce', type: 'uint256' },
