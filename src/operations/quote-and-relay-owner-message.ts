@@ -20,7 +20,7 @@ import { OperationReply } from './define-operation.ts'
 import { gasSpendersOfOwner } from './gas-budget-check.ts'
 import { intakeRefusal, intakeWarnings } from './intake-check.ts'
 import { nothingToSign } from './quote-response.ts'
-import { findRepeated, relayOrRefuse } from './relay-or-refuse.ts'
+import { relayOrRefuse } from './relay-or-refuse.ts'
 
 /** Who must sign a message, with its next nonce. */
 type Party = { address: Address; nonce: bigint }
@@ -112,15 +112,14 @@ export async function relayOwnerMessage(context: Context, call: Call, signed: Si
   const { address: signer, nonce: expected } = party(terms)
   const message = { ...signed.message, nonce, deadline }
   const digest = digestOf(terms.domain, primaryType, message)
-  // Whoever signed a repeated body may not be the owner any more.
   const { address: recovered } = recoverSigner(digest, signature)
-  const relay: RelayRequest = {
+  const request: RelayRequest = {
     digest,
     kind: 'owner',
-    group: `owner:${recovered ?? signer}`,
+    group: `owner:${signer}`,
     groupNonce: `${nonce}`,
     deadline,
-    spenders: gasSpendersOfOwner(recovered ?? signer, { agent: terms.agent, block }),
+    spenders: gasSpendersOfOwner(signer, { agent: terms.agent, block }),
     call: {
       to: terms.contract,
       data: encodeFunctionData({
@@ -131,7 +130,9 @@ export async function relayOwnerMessage(context: Context, call: Call, signed: Si
     },
   }
   const isNext = nonce === expected && recovered === signer
-  const repeated = isNext ? undefined : await findRepeated(executor, relay)
+  const repeated = isNext ? undefined : await findRepeatedMessage(context, request)
+  // Whoever signed a repeated body may not be the owner any more; its lane still has the outcome.
+  const relay = { ...request, group: repeated?.group ?? request.group }
   if (!repeated) {
     if (recovered !== signer)
       await verifySignature(chain, signer, { domain: terms.domain, primaryType, message, digest }, signature)
@@ -151,6 +152,14 @@ export async function relayOwnerMessage(context: Context, call: Call, signed: Si
     ...deadlineWarnings(deadline, block),
   }
   return new OperationReply(response, { isReplay: repeated?.state === 'mined' || repeated?.state === 'final' })
+}
+
+/** Returns what any lane knows about this very call: a former owner's messages are in another group. */
+async function findRepeatedMessage({ journals }: Context, { digest, call }: RelayRequest) {
+  const record = await journals.findIntent(digest).catch(error => {
+    throw refuse('EXECUTOR_UNREACHABLE', { digest }, { cause: error })
+  })
+  return record?.state !== 'rejected' && record?.call?.data === call.data ? record : undefined
 }
 
 /** Reads who controls an agent. Throws AGENT_NOT_FOUND, OWNER_CONTROLS_NOT_SET. */

@@ -6,7 +6,7 @@ import { smartAccountAbi } from '../../contracts-abi/smart-account.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { openPosition, registrationOf, sign, signedIntent, submit } from '../support/actors.ts'
 import { newOwnedTrader, sendAsOwner, signedByOwner } from '../support/owner.ts'
-import { call, deployment } from '../support/surfaces.ts'
+import { call, callOverHttp, deployment } from '../support/surfaces.ts'
 
 // Agents whose signer or owner is a contract (ERC-1271), or a key whose account has code (EIP-7702).
 
@@ -85,6 +85,21 @@ describe('a contract as owner', () => {
     expect((await call('listWebhooks', { agentId, ...body.body, signature: forged })).body.code).toBe(
       'INVALID_SIGNATURE',
     )
+  })
+
+  it('pays for its own reverts whatever its signatures recover to', async () => {
+    const owner = privateKeyToAccount(generatePrivateKey())
+    const { agentId } = await newOwnedTrader(privateKeyToAccount(generatePrivateKey()), owner)
+    // Accepts every signature while it is simulated, and fails once gas has a price.
+    await client.setCode({ address: owner.address, bytecode: '0x3a601257631626ba7e60e01b5f5260205ff35bfe' })
+    const codes: string[] = []
+    for (let message = 0; message < 5; message++) {
+      const stranger = privateKeyToAccount(generatePrivateKey())
+      const message = { agentId, mode: 'trade', maxTradeUsdc: '50' }
+      const { body } = await sendAsOwner(stranger, 'setMandate', message, callOverHttp)
+      codes.push(body.code)
+    }
+    expect(codes).toEqual([...Array(3).fill('INVALID_SIGNATURE'), ...Array(2).fill('TOO_MANY_REVERTS')])
   })
 
   it('sets a mandate, stops and gives away its agent', async () => {
