@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
-import { existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { globSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join, relative } from 'node:path'
+import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { buildIfChanged, writeOutput } from './build-output.ts'
 
 // `npm run reference`: builds the API reference into public/docs: a page for each operation and guide, the errors, the script,
 // the styles and the recorded examples. Wrangler runs it before it serves or deploys the Worker. Without a change of its
@@ -10,38 +10,18 @@ import { gzipSync } from 'node:zlib'
 
 const root = join(import.meta.dirname, '..')
 const target = join(root, 'public/docs')
-const stamp = join(root, 'dist/reference.sha256')
 const SOURCES = [
   'src/**/*.{ts,json}',
+  'packages/protocol/src/*.ts',
   'reference/**/*',
   'docs/guides/*.md',
   'scripts/build-reference.ts',
-  'package-lock.json',
 ]
 const MAX_SCRIPT_BYTES = 20_000
 const FONTS = ['inter', 'jetbrains-mono']
 
 const fontFile = (name: string): string =>
   createRequire(import.meta.url).resolve(`@fontsource-variable/${name}/files/${name}-latin-wght-normal.woff2`)
-
-/** Returns a hash of everything the pages are built from. */
-function sourceHash(): string {
-  const hash = createHash('sha256')
-  for (const file of globSync(SOURCES, { cwd: root, withFileTypes: true })
-    .filter(entry => entry.isFile())
-    .map(entry => join(entry.parentPath, entry.name))
-    .sort())
-    hash.update(relative(root, file)).update(readFileSync(file))
-  return hash.digest('hex')
-}
-
-/** Writes a file in one move, and not at all if it is the same: other servers may be serving it. */
-function write(path: string, content: string | Buffer): void {
-  if (existsSync(path) && readFileSync(path).equals(Buffer.from(content))) return
-  mkdirSync(dirname(path), { recursive: true })
-  writeFileSync(`${path}.${process.pid}`, content)
-  renameSync(`${path}.${process.pid}`, path)
-}
 
 /** Bundles the scripts of the pages. */
 async function bundle(): Promise<Map<string, string>> {
@@ -64,8 +44,7 @@ async function bundle(): Promise<Map<string, string>> {
   return new Map(outputs.flatMap(file => (file.type === 'chunk' ? [[file.fileName, file.code]] : [])))
 }
 
-const hash = sourceHash()
-if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== hash || !existsSync(join(target, 'index.html'))) {
+await buildIfChanged({ name: 'reference', sources: SOURCES, output: 'public/docs/index.html' }, async () => {
   const { readServiceDescription, RECORDED_EXAMPLES } = await import('../reference/build/service-description.ts')
   const { pages } = await import('../reference/build/pages.ts')
   const [description, scripts] = await Promise.all([readServiceDescription(), bundle()])
@@ -76,9 +55,8 @@ if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== hash || !existsSync(jo
   const size = [...scripts.values()].reduce((sum, code) => sum + gzipSync(code).length, 0)
   if (size > MAX_SCRIPT_BYTES)
     throw new Error(`The scripts of the reference have ${size} bytes gzip; the maximum is ${MAX_SCRIPT_BYTES}.`)
-  for (const [name, content] of files) write(join(target, name), content)
+  for (const [name, content] of files) writeOutput(join(target, name), content)
   for (const name of globSync('**/*.*', { cwd: target }))
     if (!files.has(name)) rmSync(join(target, name), { force: true })
-  write(stamp, hash)
   console.log(`reference  ${files.size} files, ${size} bytes of script (gzip)`)
-}
+})

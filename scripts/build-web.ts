@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
+import { buildIfChanged } from './build-output.ts'
 
 // `npm run build:web`: builds web/ into public/app if a source has changed since the last build. Wrangler runs this before
 // it serves or deploys the Worker. --force always builds.
@@ -10,15 +10,6 @@ import { dirname, join } from 'node:path'
 const root = join(import.meta.dirname, '..')
 const out = join(root, 'public/app')
 const cache = join(root, 'node_modules/.cache')
-const stamp = join(cache, 'web-build.txt')
-
-/** Returns a hash of everything the pages are built from. */
-function hashOfSources(): string {
-  const files = globSync(['web/**/*.*', 'packages/client/src/**/*.ts'], { cwd: root })
-  const hash = createHash('sha256')
-  for (const file of ['package-lock.json', ...files.sort()]) hash.update(file).update(readFileSync(join(root, file)))
-  return hash.digest('hex')
-}
 
 /** Builds next to the target and renames, so that a service that runs never sees half a build. */
 function build(): void {
@@ -47,11 +38,9 @@ function putInPlace(scratch: string, old: string): void {
   }
 }
 
-const hash = hashOfSources()
-const built = existsSync(stamp) && existsSync(join(out, 'index.html')) ? readFileSync(stamp, 'utf8') : ''
-if (built !== hash || process.argv.includes('--force')) {
+const sources = ['web/**/*', 'packages/client/src/**/*.ts', 'packages/protocol/src/*.ts']
+await buildIfChanged({ name: 'web', sources, output: 'public/app/index.html' }, () => {
   mkdirSync(cache, { recursive: true })
   mkdirSync(dirname(out), { recursive: true })
   build()
-  writeFileSync(stamp, hash)
-}
+})

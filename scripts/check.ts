@@ -13,6 +13,7 @@ const CLIENT = 'client package'
 const steps: [name: string, command: string, args: string[]][] = [
   ['format and lint', bin('biome'), ['ci', '--error-on-warnings', '--colors=off', '--max-diagnostics=20']],
   ['Worker types', bin('wrangler'), ['types', '--include-runtime']],
+  ['types of the API', node, ['scripts/generate-client.ts']],
   ['types', bin('tsc'), ['-p', '.']],
   ['types of the API reference', bin('tsc'), ['-p', 'reference/browser']],
   ['types of the pages', bin('tsc'), ['-p', 'web']],
@@ -21,7 +22,6 @@ const steps: [name: string, command: string, args: string[]][] = [
   ['migrations are fresh', node, ['scripts/generate-migrations.ts', '--check']],
   ['skills are fresh', node, ['scripts/generate-skills.ts', '--check']],
   ['WebAssembly of Keccak is fresh', node, ['scripts/generate-keccak.ts', '--check']],
-  ['client is fresh', node, ['scripts/generate-client.ts', '--check']],
   [CLIENT, node, ['scripts/check-client.ts']],
   ['README and .dev.vars.example are fresh', node, ['scripts/generate-variables.ts', '--check']],
   ['environments are fresh', node, ['scripts/generate-environments.ts', '--check']],

@@ -105,7 +105,7 @@ function abiPath(name: string): string {
 }
 
 function codePath(name: string): string {
-  return join(root, `src/chain/${words(name).join('-')}-bytecode.ts`)
+  return join(abiFolder, `${words(name).join('-')}-bytecode.ts`)
 }
 
 function camelCase(name: string): string {

@@ -11,9 +11,9 @@ import { type DescribedOperation, exampleRecorder, trimmed } from './example-rec
 import { endExampleWeek } from './example-week.ts'
 
 // `npm run examples`: records what every operation responds on the embedded chain, for the OpenAPI document and the API
-// reference. Run it after a change of an operation, and commit src/http/recorded-examples.json.
+// reference. Run it after a change of an operation, and commit src/generated/recorded-examples.json.
 
-const FILE = join(import.meta.dirname, '../src/http/recorded-examples.json')
+const FILE = join(import.meta.dirname, '../src/generated/recorded-examples.json')
 const BASE_URL = 'https://api-31337.agents.example'
 const MISSING: Record<string, string> = {
   agentId: '999999',

@@ -17,12 +17,13 @@ const textOf = (file: string) => readFileSync(pathOf(file), 'utf8')
 /** The files that name the version, with what stands before it. */
 const places: [file: string, before: RegExp][] = [
   ['package.json', /(?<=^ {2}"version": ")[^"]+/gm],
+  ['packages/protocol/package.json', /(?<=^ {2}"version": ")[^"]+/gm],
   ['packages/client/package.json', /(?<=^ {2}"version": ")[^"]+/gm],
   ['packages/cli/package.json', /(?<=^ {2}"version": "|"@agent-trading-service\/client": ")[^"]+/gm],
   ['packages/cli/server.json', /(?<="version": ")[^"]+/g],
   ['src/config/config.ts', /(?<=^export const VERSION = ')[^']+/gm],
 ]
-const workspaces = ['', 'packages/client', 'packages/cli']
+const workspaces = ['', 'packages/protocol', 'packages/client', 'packages/cli']
 
 type Lock = { version: string; packages: Record<string, { version: string; dependencies?: Record<string, string> }> }
 
@@ -62,9 +63,7 @@ function release(version: string): void {
   const heading = `${UNRELEASED}\n## [${version}] - ${date}\n`
   for (const [file, text] of withVersion(version)) writeFileSync(pathOf(file), text)
   writeFileSync(pathOf(CHANGELOG), changelog.replace(UNRELEASED, heading))
-  console.log(
-    `Version ${version}. Next: npm run client, npm run examples, npm run check, then commit, and tag v${version}.`,
-  )
+  console.log(`Version ${version}. Next: npm run examples, npm run check, then commit, and tag v${version}.`)
 }
 
 function check(version: string): void {

@@ -36,9 +36,9 @@ const testSlow = () =>
 
 const testSelected = () => testService('selected', args)
 
-/** Builds what the Worker serves, once and before any service starts: a later build would change what a running one serves. */
+/** Builds the client's types and what the Worker serves, once and before any service starts: a later build would change what a running one serves. */
 async function buildPages(): Promise<void> {
-  for (const script of ['build-web.ts', 'build-reference.ts']) {
+  for (const script of ['generate-client.ts', 'build-web.ts', 'build-reference.ts']) {
     const { code, output } = await run([join(root, 'scripts', script)], {})
     if (code !== 0) throw new Error(`scripts/${script} failed:\n${output}`)
   }

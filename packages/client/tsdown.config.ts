@@ -5,6 +5,7 @@ export default defineConfig({
   format: 'esm',
   platform: 'neutral',
   target: 'es2022',
-  dts: true,
+  // The rules of the protocol are not published on their own, so their types are part of this package.
+  dts: { eager: true, resolve: [/^@agent-trading-service\/protocol\//] },
   clean: true,
 })

@@ -62,7 +62,7 @@ export type ServiceDescription = {
 }
 
 export const root = join(import.meta.dirname, '../..')
-export const RECORDED_EXAMPLES = join(root, 'src/http/recorded-examples.json')
+export const RECORDED_EXAMPLES = join(root, 'src/generated/recorded-examples.json')
 
 /** Keeps the pages the same at every build; the script in the page moves it ahead. */
 const BUILD_DEADLINE = '1893456000'

@@ -5,13 +5,13 @@ import {
   zeroAddress,
 } from 'viem'
 import { serviceReaderAbi } from '../../contracts-abi/service-reader.ts'
+import { serviceReaderCode } from '../../contracts-abi/service-reader-bytecode.ts'
 import { logEvent } from '../log.ts'
 import { EmptyResult, RefusedByNode, unreachable } from '../rpc/node-errors.ts'
 import { readRequest } from '../rpc/requests.ts'
 import type { Block } from './block-type.ts'
 import type { Chain } from './configured-chain.ts'
 import { type ArgsOf, encodeCall, tryDecodeResult, typedByAbi } from './encode-and-decode-call.ts'
-import { serviceReaderCode } from './service-reader-bytecode.ts'
 
 type ReaderFunction = ContractFunctionName<typeof serviceReaderAbi>
 type Rest<Tuple> = Tuple extends readonly [unknown, ...infer rest] ? rest : never

@@ -1,8 +1,8 @@
 import type { Address, Hex } from 'viem'
 import { positionFingerprintsAbi } from '../../contracts-abi/position-fingerprints.ts'
+import { positionFingerprintsCode } from '../../contracts-abi/position-fingerprints-bytecode.ts'
 import { RefusedByNode } from '../rpc/node-errors.ts'
 import type { TradingChain } from './configured-chain.ts'
-import { positionFingerprintsCode } from './position-fingerprints-bytecode.ts'
 import { type CallTree, call, optional, readTree, type TreeReading } from './read-tree.ts'
 
 /** An address without code: "fingerprint reader" in ASCII. */

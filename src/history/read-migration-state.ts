@@ -1,5 +1,5 @@
 import { refuse } from '../errors/refuse.ts'
-import { migrations } from './migrations.ts'
+import { migrations } from '../generated/migrations.ts'
 
 /** The names of the migrations, in order. */
 export type MigrationState = { applied: string[]; pending: string[] }

@@ -1,6 +1,6 @@
+import { migrations } from '../generated/migrations.ts'
 import { commitAtCursor } from './commit-at-cursor.ts'
 import { ALL_TABLES, deletePage, EVENT_TABLES } from './delete-index.ts'
-import { migrations } from './migrations.ts'
 import { agentsTable, readCurrentAgents } from './tables/agents.ts'
 import { blocksTable, deleteFinalBlocks, readBlocks } from './tables/blocks.ts'
 import { type IndexCursor, moveCursorBack, selectCursor, setCursor, toCursor } from './tables/cursor.ts'

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import type { z } from 'zod'
-import recorded from '../../src/http/recorded-examples.json'
+import recorded from '../../src/generated/recorded-examples.json'
 import { operations } from '../../src/operations/index.ts'
 import { errorStatuses, type JsonOperation, type Operation, tags } from '../../src/operations/operation.ts'
 import { errorBody } from '../../src/resources/error-body.ts'

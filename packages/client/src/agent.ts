@@ -1,6 +1,6 @@
 import { formatUsdc, type Integer, toDigits, toUsdcUnits, type UsdcAmount } from './amounts.ts'
 import { ValidationError } from './errors.ts'
-import type { components } from './openapi.ts'
+import type { components } from './generated/openapi.ts'
 import { type ClientContext, type MessageOptions, type MessageRequest, type Prepared, prepare } from './prepare.ts'
 import type { ReadId, ReadOutput } from './reads.ts'
 import { type ExitRule, exitRulesOf, hashExits } from './typed-data.ts'

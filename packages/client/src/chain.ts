@@ -1,24 +1,7 @@
+import { domainAbi } from '@agent-trading-service/protocol/typed-data'
 import { type Address, BaseError, createPublicClient, HttpRequestError, http, TimeoutError } from 'viem'
 import { NetworkError, UntrustedQuoteError } from './errors.ts'
 import type { SigningContract } from './typed-data.ts'
-
-const eip712DomainAbi = [
-  {
-    type: 'function',
-    name: 'eip712Domain',
-    stateMutability: 'view',
-    inputs: [],
-    outputs: [
-      { name: 'fields', type: 'bytes1' },
-      { name: 'name', type: 'string' },
-      { name: 'version', type: 'string' },
-      { name: 'chainId', type: 'uint256' },
-      { name: 'verifyingContract', type: 'address' },
-      { name: 'salt', type: 'bytes32' },
-      { name: 'extensions', type: 'uint256[]' },
-    ],
-  },
-] as const
 
 const noncesOfAgentsAbi = [
   {
@@ -55,7 +38,7 @@ export function createChainReader(rpcUrl: string) {
       const [, name, version, chainId, verifyingContract] = await client
         .readContract({
           address,
-          abi: eip712DomainAbi,
+          abi: domainAbi,
           functionName: 'eip712Domain',
         })
         .catch(error => throwUnlessDomain(error, address))

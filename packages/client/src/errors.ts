@@ -1,5 +1,5 @@
-import type { ErrorDetails } from './error-codes.ts'
-import { validationCodes } from './error-codes.ts'
+import type { ErrorDetails } from './generated/error-codes.ts'
+import { validationCodes } from './generated/error-codes.ts'
 
 /** One value of a quote that differs from the request. */
 export type QuoteMismatch = { field: string; expected: unknown; given: unknown }

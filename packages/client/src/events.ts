@@ -2,8 +2,8 @@ import { createParser } from 'eventsource-parser'
 import type { Integer } from './amounts.ts'
 import { toDigits } from './amounts.ts'
 import { type AgentTradingError, errorOfResponse, NetworkError } from './errors.ts'
+import type { components } from './generated/openapi.ts'
 import { createRetry, fillPath, type Http } from './http.ts'
-import type { components } from './openapi.ts'
 
 type Schemas = components['schemas']
 

@@ -1,3 +1,4 @@
+export { type PrimaryType, signingTypes } from '@agent-trading-service/protocol/typed-data'
 export type { Account } from './account.ts'
 export {
   type AddRequest,
@@ -12,7 +13,6 @@ export {
 export { formatToken, formatUsdc, type Integer, parseToken, parseUsdc, type UsdcAmount } from './amounts.ts'
 export { type Client, type ClientOptions, createClient } from './client.ts'
 export type { Pins } from './deployment.ts'
-export type { ErrorDetails } from './error-codes.ts'
 export {
   AgentTradingError,
   type ClientErrorDetails,
@@ -31,9 +31,11 @@ export {
   ValidationError,
 } from './errors.ts'
 export type { EventData, EventsRequest, ServiceEvent } from './events.ts'
+export type { ErrorDetails } from './generated/error-codes.ts'
+export type { components, operations } from './generated/openapi.ts'
+export { readPaths } from './generated/read-paths.ts'
 export type { Fetch } from './http.ts'
 export type { NonceRecord, NonceStore } from './nonces.ts'
-export type { components, operations } from './openapi.ts'
 export type {
   CancelRequest,
   LinkReceipt,
@@ -46,7 +48,6 @@ export type {
   TransferRequest,
 } from './owner.ts'
 export type { Check, MessageOptions, Prepared } from './prepare.ts'
-export { readPaths } from './read-paths.ts'
 export type { ReadId, ReadInput, ReadOutput, Reads } from './reads.ts'
 export type {
   PayingRegisterRequest,
@@ -56,5 +57,5 @@ export type {
   RegistrationReceipt,
 } from './register.ts'
 export type { Payer } from './submit.ts'
-export { type Domain, type ExitRule, hashExits, type PrimaryType, signingTypes, type TypedData } from './typed-data.ts'
+export { type Domain, type ExitRule, hashExits, type TypedData } from './typed-data.ts'
 export type { WebhookEventType, WebhookInfo, WebhookRequest, WebhookWithSecret } from './webhooks.ts'

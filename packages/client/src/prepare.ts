@@ -1,13 +1,14 @@
+import type { PrimaryType } from '@agent-trading-service/protocol/typed-data'
 import type { Address, Hex } from 'viem'
 import { type Account, signWith } from './account.ts'
 import type { NonceHolder } from './chain.ts'
 import type { Deployment } from './deployment.ts'
 import { RefusedError, type Submission, ValidationError } from './errors.ts'
+import type { components } from './generated/openapi.ts'
 import { fillPath, type Http, type QueryValue } from './http.ts'
 import { CLOCK_SKEW_SECONDS, type Nonces } from './nonces.ts'
-import type { components } from './openapi.ts'
 import { isExecuted, isVoid, type Payer, submit } from './submit.ts'
-import { contractOf, type Domain, digestOf, type Message, type PrimaryType, type TypedData } from './typed-data.ts'
+import { contractOf, type Domain, digestOf, type Message, type TypedData } from './typed-data.ts'
 import { type GivenQuote, verifyQuote } from './verify-quote.ts'
 
 export type Check = components['schemas']['Check']

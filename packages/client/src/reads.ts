@@ -1,6 +1,6 @@
+import type { operations } from './generated/openapi.ts'
+import { readPaths } from './generated/read-paths.ts'
 import { fillPath, type Http, type QueryValue } from './http.ts'
-import type { operations } from './openapi.ts'
-import { readPaths } from './read-paths.ts'
 
 export type ReadId = keyof typeof readPaths
 

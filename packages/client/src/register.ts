@@ -1,11 +1,12 @@
+import type { PrimaryType } from '@agent-trading-service/protocol/typed-data'
 import type { Address, Hex } from 'viem'
 import { type Account, signWith } from './account.ts'
 import { deadlineOf } from './agent.ts'
 import { type Integer, toDigits } from './amounts.ts'
 import { PaymentError, ValidationError } from './errors.ts'
+import type { components } from './generated/openapi.ts'
 import { fillPath } from './http.ts'
 import { CLOCK_SKEW_SECONDS } from './nonces.ts'
-import type { components } from './openapi.ts'
 import {
   accountFor,
   assertSafe,
@@ -17,7 +18,7 @@ import {
 } from './prepare.ts'
 import type { ReadOutput } from './reads.ts'
 import { isExecuted, type Payer } from './submit.ts'
-import { digestOf, type Message, type PrimaryType, type TypedData } from './typed-data.ts'
+import { digestOf, type Message, type TypedData } from './typed-data.ts'
 import { verifyQuote } from './verify-quote.ts'
 
 export type RegistrationQuote = ReadOutput<'getRegistrationQuote'>

@@ -8,8 +8,8 @@ import {
   type Submission,
   UnknownOutcomeError,
 } from './errors.ts'
+import type { components } from './generated/openapi.ts'
 import { createRetry, fillPath, type Http } from './http.ts'
-import type { components } from './openapi.ts'
 
 type Intent = components['schemas']['Intent']
 

@@ -1,105 +1,6 @@
-import { type Address, type Hex, hashTypedData, keccak256 } from 'viem'
-
-const ownerFields = [
-  { name: 'nonce', type: 'uint256' },
-  { name: 'deadline', type: 'uint256' },
-] as const
-
-const webhookFields = [
-  { name: 'salt', type: 'bytes32' },
-  { name: 'deadline', type: 'uint256' },
-] as const
-
-/** The EIP-712 types of every message, fields in signing order. The client signs no other type. */
-export const signingTypes = {
-  SelfRegister: [
-    { name: 'vault', type: 'address' },
-    { name: 'name', type: 'string' },
-    { name: 'metadataURI', type: 'string' },
-    { name: 'signer', type: 'address' },
-    { name: 'linkERC8004', type: 'bool' },
-    { name: 'erc8004AgentId', type: 'uint256' },
-    ...ownerFields,
-  ],
-  LinkERC8004: [{ name: 'agentId', type: 'uint256' }, { name: 'erc8004AgentId', type: 'uint256' }, ...ownerFields],
-  OpenPosition: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'vault', type: 'address' },
-    { name: 'token', type: 'address' },
-    { name: 'usdcAmount', type: 'uint256' },
-    { name: 'minTokenOut', type: 'uint256' },
-    { name: 'maxSlippageBps', type: 'uint16' },
-    { name: 'exitsHash', type: 'bytes32' },
-    { name: 'deadline', type: 'uint256' },
-    { name: 'nonce', type: 'uint256' },
-  ],
-  AddToPosition: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'positionId', type: 'uint256' },
-    { name: 'usdcAmount', type: 'uint256' },
-    { name: 'minTokenOut', type: 'uint256' },
-    { name: 'maxSlippageBps', type: 'uint16' },
-    { name: 'deadline', type: 'uint256' },
-    { name: 'nonce', type: 'uint256' },
-  ],
-  ReducePosition: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'positionId', type: 'uint256' },
-    { name: 'exitBps', type: 'uint16' },
-    { name: 'deadline', type: 'uint256' },
-    { name: 'nonce', type: 'uint256' },
-  ],
-  UpdateExitLadder: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'positionId', type: 'uint256' },
-    { name: 'exitsHash', type: 'bytes32' },
-    { name: 'deadline', type: 'uint256' },
-    { name: 'nonce', type: 'uint256' },
-  ],
-  OwnAgent: [
-    { name: 'signer', type: 'address' },
-    { name: 'vault', type: 'address' },
-    { name: 'name', type: 'string' },
-    { name: 'metadataURI', type: 'string' },
-    { name: 'linkERC8004', type: 'bool' },
-    { name: 'erc8004AgentId', type: 'uint256' },
-    ...ownerFields,
-  ],
-  OfferOwnership: [{ name: 'agentId', type: 'uint256' }, { name: 'newOwner', type: 'address' }, ...ownerFields],
-  AcceptOwnership: [{ name: 'agentId', type: 'uint256' }, { name: 'signer', type: 'address' }, ...ownerFields],
-  SetSigner: [{ name: 'agentId', type: 'uint256' }, { name: 'signer', type: 'address' }, ...ownerFields],
-  SetMandate: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'mode', type: 'uint8' },
-    { name: 'maxTradeUsdc', type: 'uint256' },
-    { name: 'maxDailyTurnoverUsdc', type: 'uint256' },
-    { name: 'maxExposureUsdc', type: 'uint256' },
-    { name: 'allowedTokens', type: 'address[]' },
-    { name: 'validUntil', type: 'uint256' },
-    ...ownerFields,
-  ],
-  StopBuying: [{ name: 'agentIds', type: 'uint256[]' }, ...ownerFields],
-  CloseAll: [{ name: 'agentIds', type: 'uint256[]' }, ...ownerFields],
-  CancelIntents: [{ name: 'agentId', type: 'uint256' }, { name: 'untilNonce', type: 'uint256' }, ...ownerFields],
-  CreateWebhook: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'url', type: 'string' },
-    { name: 'eventTypes', type: 'string[]' },
-    ...webhookFields,
-  ],
-  ListWebhooks: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'deadline', type: 'uint256' },
-  ],
-  ManageWebhook: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'webhookId', type: 'bytes32' },
-    { name: 'action', type: 'string' },
-    ...webhookFields,
-  ],
-} as const
-
-export type PrimaryType = keyof typeof signingTypes
+import { TriggerType } from '@agent-trading-service/protocol/enums'
+import { hashExits as hashLadder, type PrimaryType, signingTypes } from '@agent-trading-service/protocol/typed-data'
+import { type Address, type Hex, hashTypedData } from 'viem'
 
 /** The contracts that verify signatures. */
 export type SigningContract = 'tradeRouter' | 'agentRegistry' | 'ownerControls'
@@ -156,12 +57,12 @@ export const exitRulesOf = (exits: readonly ExitRule[]) =>
     exitBps,
   }))
 
-const word = (value: bigint | number) => BigInt.asUintN(256, BigInt(value)).toString(16).padStart(64, '0')
-
 /** Returns the `exitsHash` of a ladder: keccak256(abi.encode(bytes32[])), one hash of type, trigger and share per rule. */
-export function hashExits(exits: readonly ExitRule[]): Hex {
-  const hashes = exits.map(({ triggerBps, exitBps }) =>
-    keccak256(`0x${word(triggerBps < 0 ? 0 : 1)}${word(triggerBps)}${word(exitBps)}`).slice(2),
+export const hashExits = (exits: readonly ExitRule[]): Hex =>
+  hashLadder(
+    exits.map(({ triggerBps, exitBps }) => ({
+      triggerType: triggerBps < 0 ? TriggerType.StopLoss : TriggerType.TakeProfit,
+      triggerBps: BigInt(triggerBps),
+      exitBps,
+    })),
   )
-  return keccak256(`0x${word(32)}${word(exits.length)}${hashes.join('')}`)
-}

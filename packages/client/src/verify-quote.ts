@@ -1,6 +1,7 @@
+import type { PrimaryType } from '@agent-trading-service/protocol/typed-data'
 import type { Address } from 'viem'
 import { type QuoteMismatch, UntrustedQuoteError } from './errors.ts'
-import { type Domain, digestOf, type Message, type PrimaryType, type TypedData, typedDataOf } from './typed-data.ts'
+import { type Domain, digestOf, type Message, type TypedData, typedDataOf } from './typed-data.ts'
 
 /** What a quote must say. `message` has every field but nonce and deadline. */
 export type Expectation = {
