@@ -26,6 +26,7 @@ export function workerVars(deployment: Deployment): Record<string, string> {
     ...addressVars(deployment),
     RPC_URL: rpcUrl,
     CHAIN_MAY_RESTART: 'true',
+    HEAD_AGE_MS: '0',
     BASE_URL: baseUrl,
     EXECUTOR_PRIVATE_KEY: accounts.executor.privateKey,
     RELAYER_PRIVATE_KEY: accounts.relayer.privateKey,

@@ -404,6 +404,13 @@ export const variables: Variable[] = [
     default: '100',
   },
   {
+    name: 'HEAD_AGE_MS',
+    group: 'service',
+    meaning:
+      'milliseconds that a block must be known before the index reads up to it, so that every node of a provider has it; `0` for a single node',
+    default: '2000',
+  },
+  {
     name: 'INCLUSION_TIMEOUT_MS',
     group: 'service',
     meaning: 'milliseconds that a lane waits for a transaction before it sends it again',

@@ -9,6 +9,7 @@ import {
   eventStreamObjects,
   type GasBudget,
   gasBudget,
+  headAgeMs,
   httpUrl,
   inclusionTimeoutMs,
   maxParallelRequests,
@@ -33,6 +34,7 @@ export const VERSION = '0.1.0'
 
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 const DEFAULT_READ_LEASE_MS = 100
+const DEFAULT_HEAD_AGE_MS = 2_000
 const DEFAULT_PRICE_REFRESH_INTERVAL_SECONDS = 30
 const DEFAULT_EVENT_STREAM_OBJECTS = 16
 const DEFAULT_MAX_STREAMS_PER_ADDRESS = 250
@@ -186,6 +188,8 @@ export type Config = {
   deployments: Record<string, string>
   /** How long a response about the newest block may be repeated without querying the node; 0 disables the cache. */
   readLeaseMs: number
+  /** How long a block must be known before the index reads up to it: by then every node behind a load balancer has it. */
+  headAgeMs: number
   /** How long a lane waits for the inclusion of a transaction before reconciliation takes over. */
   inclusionTimeoutMs: number
   /** How long a submission may take before the response is SUBMISSION_UNKNOWN; the lane continues. */
@@ -315,6 +319,7 @@ export function parseConfig(variables: Variables): Config {
       ...parseOne('DEPLOYMENTS', deployments),
       ...(chain && baseUrl && { [chain.CHAIN_ID]: baseUrl }),
     },
+    headAgeMs: parseOne('HEAD_AGE_MS', headAgeMs) ?? DEFAULT_HEAD_AGE_MS,
     readLeaseMs: parseOne('READ_LEASE_MS', readLeaseMs) ?? DEFAULT_READ_LEASE_MS,
     inclusionTimeoutMs: parseOne('INCLUSION_TIMEOUT_MS', inclusionTimeoutMs) ?? DEFAULT_INCLUSION_TIMEOUT_MS,
     submissionTimeoutMs: parseOne('SUBMISSION_TIMEOUT_MS', submissionTimeoutMs) ?? DEFAULT_SUBMISSION_TIMEOUT_MS,

@@ -15,6 +15,9 @@ import type { IndexRows, IndexStore } from './store.ts'
 import type { IndexCursor } from './tables/cursor.ts'
 import type { Reorg } from './tables/reorgs.ts'
 
+/** The newest block that a step saw, and when it first did (epoch milliseconds). */
+type SeenHead = { number: number; hash: Hex; seenAt: number }
+
 /** Called after commit. Delivery is at-least-once: the last write may be repeated after a crash. */
 export type IndexListener = {
   onAppend(rows: IndexRows): void
@@ -39,23 +42,26 @@ const STEPS_PER_FINALITY_CHECK = 30
 const ANCESTORS_PER_REQUEST = 64
 
 /**
- * Follows the chain into the index, one range of blocks per step. A step reads up to the head that the previous step saw:
- * by then every node behind a load balancer has its logs, and both steps must agree on its hash.
+ * Follows the chain into the index, one range of blocks per step. A step reads up to a head that an earlier step saw at least
+ * `headAgeMs` ago: by then every node behind a load balancer has its logs. Both steps must agree on its hash.
  */
 export function createChainFollower({
   chain,
   store,
+  headAgeMs,
   listener,
 }: {
   chain: Chain
   store: IndexStore
+  headAgeMs: number
   listener: IndexListener
 }) {
   const { rpc } = chain
   const rangeSize = createLogRangeSize()
   let cursor: IndexCursor | undefined
   let isCursorLoaded = false
-  let previousHead: { number: number; hash: Hex } | undefined
+  /** The heads that steps saw, oldest first, from the newest that is old enough to be read. */
+  let heads: SeenHead[] = []
   let named: NamedContracts | undefined
   let final = -1
   let steps = 0
@@ -67,7 +73,7 @@ export function createChainFollower({
       if ((await contractsWithoutCode(chain)).length > 0) throw unreachable('configured contracts have no code')
       cursor = await store.readCursor()
       if (cursor === undefined && (await store.deleteObsolete()))
-        return { cursor, head: previousHead?.number ?? 0, hasMore: true }
+        return { cursor, head: heads.at(-1)?.number ?? 0, hasMore: true }
     }
     isCursorLoaded = true
     named ??= await readNamedContracts()
@@ -81,10 +87,10 @@ export function createChainFollower({
 
   async function advance(named: NamedContracts): Promise<FollowerStep> {
     const from = cursor === undefined ? Number(chain.startBlock) : cursor.block + 1
-    const to = previousHead === undefined ? -1 : Math.min(previousHead.number, from + rangeSize.blocks() - 1)
+    const expected = heads.findLast(({ seenAt }) => Date.now() - seenAt >= headAgeMs)
+    const to = expected === undefined ? -1 : Math.min(expected.number, from + rangeSize.blocks() - 1)
     const { head, target, logs, ownBlock, finalized } = await readRange(from, to, named)
-    const expected = previousHead
-    previousHead = head
+    heads = [...heads.slice(expected ? heads.indexOf(expected) : 0), { ...head, seenAt: Date.now() }]
     if (finalized !== undefined) final = finalBlock(finalized, head.number)
     final = Math.max(final, head.number - MAX_REORG_BLOCKS)
     const done = (hasMore: boolean): FollowerStep => ({ cursor, head: head.number, hasMore })
@@ -198,7 +204,7 @@ export function createChainFollower({
   async function restart(): Promise<void> {
     await store.dropCursor()
     isCursorLoaded = false
-    previousHead = undefined
+    heads = []
     named = undefined
   }
 

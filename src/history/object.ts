@@ -94,9 +94,9 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   /** Returns undefined if the deployment has no chain. */
   #open(): Indexer | undefined {
     if (this.#indexer) return this.#indexer
-    const { chain, trading } = parseConfig({ ...this.env })
+    const { chain, trading, headAgeMs } = parseConfig({ ...this.env })
     if (chain === undefined) return undefined
-    this.#indexer = createIndexer(this.env.HISTORY, { chain, trading }, this.listener)
+    this.#indexer = createIndexer(this.env.HISTORY, { chain, trading, headAgeMs }, this.listener)
     return this.#indexer
   }
 }

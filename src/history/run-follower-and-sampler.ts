@@ -27,13 +27,17 @@ const CATCH_UP_MS = 3_000
 const RPC_TIMEOUT_MS = 10_000
 /** Catching up ends after this many steps in a row that did not move the cursor, because the chain keeps changing. */
 const MAX_IDLE_STEPS = 3
-/** The number of steps to reach a block that the node has: one sees it as the head, the next one reads up to it. */
-const MAX_STEPS_TO_BLOCK = 4
+/** The number of steps to reach a block that the node has: one sees it as the head, a later one reads up to it. */
+const MAX_STEPS_TO_BLOCK = 8
 
 /** Creates the indexer of a chain: it follows the chain into the database and takes samples, one step at a time. */
 export function createIndexer(
   db: D1Database,
-  { chain: chainConfig, trading }: { chain: NonNullable<Config['chain']>; trading: Config['trading'] },
+  {
+    chain: chainConfig,
+    trading,
+    headAgeMs,
+  }: { chain: NonNullable<Config['chain']> } & Pick<Config, 'trading' | 'headAgeMs'>,
   listener: IndexListener,
 ) {
   let workers: Promise<Workers> | undefined
@@ -59,6 +63,7 @@ export function createIndexer(
     const follower = createChainFollower({
       chain,
       store,
+      headAgeMs,
       listener: {
         onAppend(rows) {
           sampler?.onAppend(rows)
@@ -116,8 +121,10 @@ export function createIndexer(
   /** Indexes up to a block. Returns the cursor, or undefined if it did not get there. */
   async function followTo(block: number): Promise<IndexCursor | undefined> {
     let cursor = lastStep?.cursor
-    for (let steps = 0; steps < MAX_STEPS_TO_BLOCK && (cursor?.block ?? -1) < block; steps++)
+    for (let steps = 0; steps < MAX_STEPS_TO_BLOCK && (cursor?.block ?? -1) < block; steps++) {
+      if (steps > 1 && headAgeMs > 0) await scheduler.wait((2 * headAgeMs) / MAX_STEPS_TO_BLOCK)
       cursor = (await step()).cursor
+    }
     return cursor !== undefined && cursor.block >= block ? cursor : undefined
   }
 
