@@ -1,7 +1,9 @@
 import type { Hex } from 'viem'
 import type { Config } from './config/config.ts'
+import type { PaymentAnswer } from './errors/refusal.ts'
 import { refuse } from './errors/refuse.ts'
-import type { IntentKind, RelayOutcome } from './executor/relay-types.ts'
+import type { Executor } from './executor/client.ts'
+import type { IntentKind, RelayOutcome, RelayRequest } from './executor/relay-types.ts'
 import type { ClientLimits } from './rate-limits.ts'
 import { withDeadline } from './timeout.ts'
 
@@ -29,6 +31,18 @@ type Submission = {
   readonly respondBy: number
   /** The digest that was given to a lane. Its outcome may be unknown when the time is over. */
   relayed?: Hex
+}
+
+/** A response with more to it than its body: whether the request was executed before, and what was paid for it. */
+export class OperationReply<T> {
+  readonly body: T
+  readonly isReplay: boolean
+  readonly payment: PaymentAnswer | undefined
+  constructor(body: T, { isReplay, payment }: { isReplay: boolean; payment?: PaymentAnswer | undefined }) {
+    this.body = body
+    this.isReplay = isReplay
+    this.payment = payment
+  }
 }
 
 /** How long a read may take altogether, however long it waits for its turn and however many requests to nodes it needs. */
@@ -65,11 +79,23 @@ export async function submitInTime<Response extends object>(
     : refuse('SUBMISSION_UNKNOWN', { digest: relayed, transactionHash: undefined })
 }
 
-/** Notes that a digest is about to be given to a lane. Throws CHAIN_UNREACHABLE if the call has no time left for it. */
-export function beginRelay({ submission }: Call, digest: Hex): void {
-  if (submission === undefined) return
-  if (Date.now() >= submission.respondBy) throw tooSlow()
-  submission.relayed = digest
+/**
+ * Relays a request in the time that the call has left for it, and reports its progress. Throws CHAIN_UNREACHABLE if the call
+ * has no time left.
+ */
+export async function relayInTime(
+  { submission, progress }: Call,
+  lane: Executor,
+  request: RelayRequest,
+): Promise<RelayOutcome> {
+  if (submission) {
+    if (Date.now() >= submission.respondBy) throw tooSlow()
+    submission.relayed = request.digest
+  }
+  await progress?.start(request.kind)
+  const outcome = await lane.relay(request, submission?.respondBy)
+  await progress?.end(outcome)
+  return outcome
 }
 
 const tooSlow = () => refuse('CHAIN_UNREACHABLE', {}, { cause: new Error('the nodes took too long for a request') })

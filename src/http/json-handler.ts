@@ -1,5 +1,5 @@
 import type { Context as HonoContext } from 'hono'
-import { OperationReply } from '../operations/define-operation.ts'
+import { OperationReply } from '../call.ts'
 import type { JsonOperation } from '../operations/operation.ts'
 import type { CacheableResponse } from '../read-cache.ts'
 import type { AppEnv } from './app-env.ts'

@@ -9,9 +9,12 @@ export function progressOf({ mcpReq }: ServerContext): RelayProgress | undefined
   if (progressToken === undefined) return undefined
   let progress = 0
   let timer: ReturnType<typeof setInterval> | undefined
-  const report = (message: string) => {
+  // A client that cannot be notified must not break the relay.
+  const report = async (message: string) => {
     progress += 1
-    return mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress, message } })
+    await mcpReq
+      .notify({ method: 'notifications/progress', params: { progressToken, progress, message } })
+      .catch(() => {})
   }
   return {
     async start(kind) {

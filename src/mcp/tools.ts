@@ -5,10 +5,9 @@ import {
   type ServerContext,
   type Tool,
 } from '@modelcontextprotocol/server'
-import { bearerOf, type Call } from '../call.ts'
+import { bearerOf, type Call, OperationReply } from '../call.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
-import { OperationReply } from '../operations/define-operation.ts'
 import { operations } from '../operations/index.ts'
 import {
   defaultToolSets,

@@ -4,6 +4,9 @@ import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getPositionTerms } from '../chain/read-intent-terms.ts'
+import { quoteDeadline } from '../intents/deadline.ts'
+import { relayTradeIntent } from '../intents/trade-intent.ts'
+import { estimatePurchase, presentQuote } from '../intents/trade-quote.ts'
 import { agentParams } from '../resources/agent.ts'
 import { presentAllocation } from '../resources/allocation.ts'
 import { addIntentBody, positionQuery, purchaseQuery } from '../resources/intent-input.ts'
@@ -11,11 +14,7 @@ import { addIntentQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-receipt.ts'
 import { presentPosition } from '../resources/position.ts'
 import { humanUsdc, parseUsdc } from '../resources/usdc-amount.ts'
-import { quoteDeadline } from './deadline.ts'
 import { defineOperation } from './define-operation.ts'
-import { estimatePurchase } from './fill-estimate.ts'
-import { presentQuote } from './quote-response.ts'
-import { relayIntent } from './relay-intent.ts'
 
 export const getAddIntentQuote = defineOperation(
   {
@@ -107,7 +106,7 @@ export const submitAddIntent = defineOperation(
   },
   async (context, { usdcAmount, signature, ...intent }, call) => {
     const message = { ...intent, usdcAmount: parseUsdc(usdcAmount) }
-    return relayIntent(context, call, {
+    return relayTradeIntent(context, call, {
       ...intent,
       signature,
       kind: 'add',

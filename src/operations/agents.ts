@@ -1,4 +1,5 @@
 import { getAgent as readAgent } from '../chain/agents.ts'
+import { vaultAddress } from '../chain/find-vault.ts'
 import {
   agentList,
   agentParams,
@@ -9,7 +10,6 @@ import {
 } from '../resources/agent.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
-import { vaultAddress } from './vaults.ts'
 
 export const listAgents = defineOperation(
   {

@@ -1,22 +1,9 @@
 import { z } from 'zod'
-import { type Call, respondInTime, submitInTime } from '../call.ts'
+import { type Call, type OperationReply, respondInTime, submitInTime } from '../call.ts'
 import type { Context } from '../context.ts'
-import type { PaymentAnswer } from '../errors/refusal.ts'
 import type { CacheableResponse } from '../read-cache.ts'
 import { invalidRequest } from './invalid-request.ts'
 import type { OperationDefinition } from './operation.ts'
-
-/** A response with more to it than its body: whether the request was executed before, and what was paid for it. */
-export class OperationReply<T> {
-  readonly body: T
-  readonly isReplay: boolean
-  readonly payment: PaymentAnswer | undefined
-  constructor(body: T, { isReplay, payment }: { isReplay: boolean; payment?: PaymentAnswer | undefined }) {
-    this.body = body
-    this.isReplay = isReplay
-    this.payment = payment
-  }
-}
 
 type FlatInput<P, Q, B> = (P extends z.ZodObject ? z.output<P> : unknown) &
   (Q extends z.ZodObject ? z.output<Q> : unknown) &

@@ -1,9 +1,11 @@
 import { encodeFunctionData } from 'viem'
 import { z } from 'zod'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
+import { OperationReply } from '../call.ts'
 import { getAgent } from '../chain/agents.ts'
 import { getLinkTerms } from '../chain/read-erc8004-link-terms.ts'
-import { refusalAtHead } from '../executor/failed-intent-refusals.ts'
+import { quoteDeadline } from '../intents/deadline.ts'
+import { relaySignedBody } from '../intents/relay-signed-body.ts'
 import { agentParams, agentRecord, presentAgent } from '../resources/agent.ts'
 import {
   addressOut,
@@ -24,12 +26,7 @@ import {
   signableFields,
   typedDataSchemas,
 } from '../resources/typed-data.ts'
-import { countSigner } from './count-signer.ts'
-import { deadlineRefusal, deadlineWarnings, quoteDeadline } from './deadline.ts'
-import { defineOperation, OperationReply } from './define-operation.ts'
-import { intakeRefusal } from './intake-check.ts'
-import { relayOrRefuse, wasAccepted } from './relay-or-refuse.ts'
-import { verifyRegistryMessage } from './verify-registry-message.ts'
+import { defineOperation } from './define-operation.ts'
 
 const submission = z.object({ erc8004AgentId, deadline, signature })
 
@@ -118,34 +115,43 @@ export const linkERC8004 = defineOperation(
   async (context, { agentId, erc8004AgentId, deadline, signature }, call) => {
     const { chain, relayer } = context
     const { block, terms } = await getLinkTerms(chain, agentId)
+    const { owner } = terms.agent
     const to = chain.contracts.AgentRegistry
-    const data = encodeFunctionData({
-      abi: agentRegistryAbi,
-      functionName: 'linkERC8004IdentityWithSignature',
-      args: [agentId, erc8004AgentId, deadline, signature],
-    })
-    const { relay, nonceRefusal } = await verifyRegistryMessage(chain, {
-      primaryType: 'LinkERC8004',
+    const { hash, isReplay, warnings } = await relaySignedBody(context, call, {
+      kind: 'link',
+      intake: 'registrations',
       domain: terms.domain,
-      signer: terms.agent.owner,
-      currentNonce: terms.ownerNonce,
+      primaryType: 'LinkERC8004',
       messageOf: nonce => ({ agentId, erc8004AgentId, nonce, deadline }),
       signature,
-      relay: { kind: 'link', deadline, call: { to, data } },
+      deadline,
+      nonce: undefined,
+      block,
+      signer: owner,
+      nextNonce: terms.ownerNonce,
+      lane: relayer,
+      group: `signer:${owner}`,
+      spenders: [`owner:${owner}`],
+      call: {
+        to,
+        data: encodeFunctionData({
+          abi: agentRegistryAbi,
+          functionName: 'linkERC8004IdentityWithSignature',
+          args: [agentId, erc8004AgentId, deadline, signature],
+        }),
+      },
+      acceptedIn: 'lane',
+      isReplayOnce: 'accepted',
+      isLimited: true,
+      raisesLimits: true,
     })
-    const isReplay = await wasAccepted(relayer, relay)
-    const invalid = deadlineRefusal(deadline, block) ?? nonceRefusal ?? (await intakeRefusal(context, 'registrations'))
-    if (invalid && !isReplay) throw invalid
-    if (!isReplay) await countSigner(call, terms.agent.owner, { getsOut: false })
-
-    const mined = await relayOrRefuse(context, call, relayer, relay, revert => refusalAtHead(chain, revert))
     const linked = await getAgent(chain, agentId)
     const response = {
       agentId: `${agentId}`,
       agent: presentAgent(linked.agent),
       agentRegistry: to,
-      transactionHash: mined.hash,
-      ...deadlineWarnings(deadline, block),
+      transactionHash: hash,
+      ...(warnings && { warnings }),
       asOf: presentAsOf(linked.block),
     }
     return new OperationReply(response, { isReplay })

@@ -4,6 +4,9 @@ import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getPositionTerms } from '../chain/read-intent-terms.ts'
+import { quoteDeadline } from '../intents/deadline.ts'
+import { assertLadderShape, relayTradeIntent } from '../intents/trade-intent.ts'
+import { presentQuote } from '../intents/trade-quote.ts'
 import { agentParams } from '../resources/agent.ts'
 import { presentExitBounds } from '../resources/exit-bounds.ts'
 import { exitsQuery, presentExitRule, toExitRules } from '../resources/exit-rule.ts'
@@ -12,10 +15,7 @@ import { exitLadderQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-receipt.ts'
 import { presentPosition } from '../resources/position.ts'
 import { deadline } from '../resources/primitives.ts'
-import { quoteDeadline } from './deadline.ts'
 import { defineOperation } from './define-operation.ts'
-import { presentQuote } from './quote-response.ts'
-import { assertLadderShape, relayIntent } from './relay-intent.ts'
 
 export const getExitLadderIntentQuote = defineOperation(
   {
@@ -94,7 +94,7 @@ export const submitExitLadderIntent = defineOperation(
   async (context, { exits, signature, ...intent }, call) => {
     const rules = toExitRules(exits)
     assertLadderShape(rules)
-    return relayIntent(context, call, {
+    return relayTradeIntent(context, call, {
       ...intent,
       signature,
       kind: 'ladder',

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { getAgent } from '../chain/agents.ts'
 import type { GasQuota as ExecutorGasQuota } from '../executor/gas-budgets.ts'
+import { spendersOfAgent } from '../intents/gas-spenders.ts'
 import { agentParams } from '../resources/agent.ts'
 import { addressOut, digits } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
-import { gasUseOfAgent } from './gas-budget-check.ts'
 
 const quotaWindow = z.object({
   limitGas: z.int().meta({ description: 'The most gas the budget holds' }),
@@ -51,9 +51,10 @@ export const getGasQuota = defineOperation(
   },
   async ({ trading, executor }, { agentId }) => {
     const { agent, block } = await getAgent(trading, agentId)
-    const use = gasUseOfAgent({ agentId, agent, block })
-    const { quotas } = await executor.gasBudgets({ ...use, kind: 'open' })
-    return { agentId: `${agentId}`, executor: executor.addressOf(use.group), budgets: presentGasQuotas(quotas) }
+    const group = `agent:${agentId}`
+    const spenders = spendersOfAgent(agentId, { agent, block })
+    const { quotas } = await executor.gasBudgets({ kind: 'open', group, spenders })
+    return { agentId: `${agentId}`, executor: executor.addressOf(group), budgets: presentGasQuotas(quotas) }
   },
 )
 

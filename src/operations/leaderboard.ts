@@ -4,6 +4,7 @@ import { PERIODS, periodEnd } from '@agent-trading-service/protocol/leaderboard-
 import { ORDERINGS } from '@agent-trading-service/protocol/standing-figures'
 import { z } from 'zod'
 import { getAgents } from '../chain/agents.ts'
+import { vaultAddress } from '../chain/find-vault.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { KEPT_LEADERBOARD_DAYS, oldestKeptDay } from '../history/delete-old-standings.ts'
 import type { LeaderboardCursor, RankedStanding } from '../history/read-leaderboard.ts'
@@ -21,7 +22,6 @@ import {
 } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
 import { invalidRequest } from './invalid-request.ts'
-import { vaultAddress } from './vaults.ts'
 
 export const CAPITALS = ['real', 'simulated'] as const
 export type Capital = (typeof CAPITALS)[number]

@@ -2,6 +2,7 @@ import { type Address, isAddress } from 'viem'
 import { z } from 'zod'
 import type { Chain } from '../chain/configured-chain.ts'
 import { tokenBySymbol } from '../chain/token-symbols.ts'
+import { quoteOwnerMessage, readAgentControl, relayOwnerMessage } from '../intents/owner-message.ts'
 import { agentParams } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
 import { agentControl, mandateFields, mandateQuery, modeNumber } from '../resources/mandate.ts'
@@ -10,7 +11,6 @@ import { address, deadline } from '../resources/primitives.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
 import { parseUsdc } from '../resources/usdc-amount.ts'
 import { defineOperation } from './define-operation.ts'
-import { quoteOwnerMessage, readAgentControl, relayOwnerMessage } from './quote-and-relay-owner-message.ts'
 
 export const getMandate = defineOperation(
   {

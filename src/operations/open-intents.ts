@@ -7,6 +7,9 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getTerms } from '../chain/read-intent-terms.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
+import { quoteDeadline } from '../intents/deadline.ts'
+import { assertLadderShape, relayTradeIntent } from '../intents/trade-intent.ts'
+import { estimatePurchase, presentQuote } from '../intents/trade-quote.ts'
 import { presentRiskBounds } from '../resources/account-risk-bounds.ts'
 import { agentParams } from '../resources/agent.ts'
 import { presentAllocation } from '../resources/allocation.ts'
@@ -16,11 +19,7 @@ import { openIntentBody, purchaseQuery, symbol } from '../resources/intent-input
 import { tradeIntentQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-receipt.ts'
 import { humanUsdc, parseUsdc } from '../resources/usdc-amount.ts'
-import { quoteDeadline } from './deadline.ts'
 import { defineOperation } from './define-operation.ts'
-import { estimatePurchase } from './fill-estimate.ts'
-import { presentQuote } from './quote-response.ts'
-import { assertLadderShape, relayIntent } from './relay-intent.ts'
 
 export const getTradeIntentQuote = defineOperation(
   {
@@ -141,7 +140,7 @@ export const submitTradeIntent = defineOperation(
     const token = await tokenBySymbol(context.trading, symbol)
     const terms = { agentId, token, usdcAmount: amount, minTokenOut, maxSlippageBps }
     const { deadline, nonce, signature } = signed
-    return relayIntent(context, call, {
+    const receipt = await relayTradeIntent(context, call, {
       ...signed,
       agentId,
       kind: 'open',
@@ -151,5 +150,7 @@ export const submitTradeIntent = defineOperation(
         encodeCall(tradeRouterAbi, 'openPosition', [{ ...terms, vault, exits: rules, deadline, nonce }, signature]),
       exits: rules,
     })
+    context.keeper?.wake()
+    return receipt
   },
 )

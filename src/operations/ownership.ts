@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import type { OwnerTerms } from '../chain/read-owner-terms.ts'
 import { refuse } from '../errors/refuse.ts'
+import { ownerOf, quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
 import { agentParams } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
 import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
 import { address, deadline } from '../resources/primitives.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
-import { ownerOf, quoteOwnerMessage, relayOwnerMessage } from './quote-and-relay-owner-message.ts'
 
 const newOwner = address.meta({
   description: 'To whom the agent is offered; the zero address withdraws the offer',

@@ -2,13 +2,14 @@ import { marketHours } from '@agent-trading-service/protocol/market-hours'
 import { decodePricePost, encodePricePost, type PricePost } from '@agent-trading-service/protocol/price-post-encoding'
 import { keccak256 } from 'viem'
 import type { z } from 'zod'
-import type { Call } from '../call.ts'
+import { type Call, relayInTime } from '../call.ts'
 import { readVaultsAndTokens, type Token, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
+import type { RelayRequest } from '../executor/relay-types.ts'
+import { minedOrRefusal } from '../intents/mined-or-refusal.ts'
 import { presentOracleQuote, type priceRefresh } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'
-import { relayOrRefuse } from './relay-or-refuse.ts'
 
 /** An unchanged price is posted again once its new observation is this much newer. */
 const RENEW_AFTER_SECONDS = 60n
@@ -94,14 +95,17 @@ export async function postOraclePrices(
 
   const data = encodePricePost(posts)
   const digest = keccak256(data)
-  const { hash, logs } = await relayOrRefuse(context, { ...call, progress: undefined }, updater, {
+  const request: RelayRequest = {
     digest,
     kind: 'prices',
     group: 'prices',
     groupNonce: digest,
     deadline: block.timestamp + DEADLINE_SECONDS,
     call: { to: chain.contracts.PriceOracle, data },
-  })
+  }
+  const outcome = await relayInTime({ ...call, progress: undefined }, updater, request)
+  context.readCache.clear()
+  const { hash, logs } = await minedOrRefusal(request, outcome)
   const results = decodePricePost(chain.contracts.PriceOracle, logs)
   const updated: string[] = []
   for (const { symbol, token } of posts) {

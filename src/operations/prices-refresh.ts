@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import type { Call } from '../call.ts'
 import { refuse } from '../errors/refuse.ts'
+import { intakeRefusal } from '../intents/intake.ts'
 import { priceRefresh } from '../resources/price.ts'
 import { hasBearer } from './bearer-check.ts'
 import { defineOperation } from './define-operation.ts'
-import { intakeRefusal } from './intake-check.ts'
 import { assertKnownSymbols, postOraclePrices, skipRefresh } from './post-oracle-prices.ts'
 
 export const refreshPrices = defineOperation(

@@ -4,17 +4,16 @@ import { z } from 'zod'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getPositionTerms } from '../chain/read-intent-terms.ts'
+import { quoteDeadline } from '../intents/deadline.ts'
+import { relayTradeIntent } from '../intents/trade-intent.ts'
+import { estimateSale, presentQuote } from '../intents/trade-quote.ts'
 import { agentParams } from '../resources/agent.ts'
 import { exitBpsQuery, positionQuery, reduceIntentBody } from '../resources/intent-input.ts'
 import { reduceIntentQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-receipt.ts'
 import { presentPosition } from '../resources/position.ts'
 import { deadline } from '../resources/primitives.ts'
-import { quoteDeadline } from './deadline.ts'
 import { defineOperation } from './define-operation.ts'
-import { estimateSale } from './fill-estimate.ts'
-import { presentQuote } from './quote-response.ts'
-import { relayIntent } from './relay-intent.ts'
 
 const CLOSE_BPS = 10_000
 
@@ -95,7 +94,7 @@ export const submitReduceIntent = defineOperation(
     errors: [404, 502, 503],
   },
   async (context, { signature, ...message }, call) =>
-    relayIntent(context, call, {
+    relayTradeIntent(context, call, {
       ...message,
       signature,
       kind: 'reduce',

@@ -1,21 +1,16 @@
-import { agentIdIn } from '@agent-trading-service/protocol/ids-from-receipt'
-import { digestOf, type Message } from '@agent-trading-service/protocol/typed-data'
-import { type Address, encodeFunctionData, formatUnits, type Hex } from 'viem'
+import { type Address, formatUnits } from 'viem'
 import { z } from 'zod'
-import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import type { Call } from '../call.ts'
-import type { Block } from '../chain/block-type.ts'
 import type { Chain } from '../chain/configured-chain.ts'
-import { getConsentTerms, readOwnerControls } from '../chain/read-owner-terms.ts'
-import { getRegistrationTerms, type RegistrationTerms } from '../chain/read-registration-terms.ts'
-import { simulate } from '../chain/simulate.ts'
-import { verifySignature } from '../chain/verify-signature.ts'
+import { addressOfReference } from '../chain/find-vault.ts'
+import { getConsentTerms } from '../chain/read-owner-terms.ts'
+import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import type { Config } from '../config/config.ts'
-import type { Context } from '../context.ts'
-import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
-import { refusalAtHead, revertContext } from '../executor/failed-intent-refusals.ts'
-import type { RelayRequest } from '../executor/relay-types.ts'
+import { quoteDeadline } from '../intents/deadline.ts'
+import { intakeWarnings } from '../intents/intake.ts'
+import { relayRegistration } from '../intents/registration.ts'
+import { registrationWarnings } from '../intents/registration-warnings.ts'
+import { nothingToSign } from '../intents/trade-quote.ts'
 import { address, deadline, presentAsOf } from '../resources/primitives.ts'
 import {
   ownerFields,
@@ -26,14 +21,7 @@ import {
 } from '../resources/registration.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { USDC_DECIMALS } from '../resources/usdc-amount.ts'
-import { deadlineRefusal, deadlineWarnings, quoteDeadline } from './deadline.ts'
-import { defineOperation, OperationReply } from './define-operation.ts'
-import { intakeRefusal, intakeWarnings } from './intake-check.ts'
-import { nothingToSign } from './quote-response.ts'
-import { registrationWarnings } from './registration-warnings.ts'
-import { minedOrRefusal, relayInTime, wasAccepted } from './relay-or-refuse.ts'
-import { addressOfReference } from './vaults.ts'
-import { verifyRegistryMessage } from './verify-registry-message.ts'
+import { defineOperation } from './define-operation.ts'
 
 export const getRegistrationQuote = defineOperation(
   {
@@ -174,122 +162,9 @@ export const registerAgent = defineOperation(
     output: registration,
     errors: [404, 409, 502, 503],
   },
-  async (context, { signature, owner, ownerNonce, ownerSignature, ...given }, call) => {
-    const { chain, relayer, payments } = context
-    const sent = { ...given, vault: await addressOfReference(chain, given.vault) }
-    const { vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline } = sent
-    if (!linkERC8004 && erc8004AgentId !== 0n)
-      throw refuse('INVALID_ERC8004_LINK', { problem: 'linkERC8004 is false and erc8004AgentId is not "0"' })
-    const consent = await verifyConsent(chain, sent, { owner, nonce: ownerNonce, signature: ownerSignature })
-    const { block, terms } = await getRegistrationTerms(chain, { signer })
-    const to = chain.contracts.AgentRegistry
-    const data = consent
-      ? encodeFunctionData({
-          abi: agentRegistryAbi,
-          functionName: 'registerOwnedAgent',
-          args: [{ ...sent, owner: consent.owner }, deadline, signature, { ...consent, deadline }],
-        })
-      : encodeFunctionData({
-          abi: agentRegistryAbi,
-          functionName: 'selfRegisterAgent',
-          args: [vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline, signature],
-        })
-    const verified = await verifyRegistryMessage(chain, {
-      primaryType: 'SelfRegister',
-      domain: terms.domain,
-      signer,
-      currentNonce: terms.signerNonce ?? 0n,
-      messageOf: nonce => ({ ...sent, nonce }),
-      signature,
-      relay: { kind: 'register', deadline, call: { to, data } },
-    })
-    const { nonce, nonceRefusal } = verified
-    // The signer's message alone does not say who owns the agent.
-    const relay = consent ? { ...verified.relay, digest: consent.digest } : verified.relay
-    const record = await relayer.find(relay.group, relay.digest)
-    const isReplay = record !== undefined && record.state !== 'rejected'
-    const isExecuted = record?.state === 'mined' || record?.state === 'final'
-    const invalid =
-      deadlineRefusal(deadline, block) ??
-      (terms.paused ? refuse('REGISTRATION_PAUSED') : undefined) ??
-      nonceRefusal ??
-      (await intakeRefusal(context, 'registrations'))
-    if (invalid && !isReplay) throw invalid
-    // Anybody can make up a signer, so its signature raises no limit.
-    if (!isReplay) await call.client?.countSigner(signer)
-
-    const receipt = isExecuted
-      ? await payments?.receiptOf(signer, relay.digest)
-      : await collectFee(context, call, { terms, block }, { relay, signer, nonce })
-    call.client?.leave()
-    const mined = await relayInTime(context, call, relayer, relay)
-      .then(async outcome => {
-        if (receipt) await payments?.conclude(signer, relay.digest, outcome)
-        return minedOrRefusal(relay, outcome, revert => refusalAtHead(chain, revert))
-      })
-      .catch(error => {
-        if (receipt && error instanceof Refusal) error.payment = { response: receipt }
-        throw error
-      })
-    const agentId = agentIdIn(to, mined.logs)
-    if (agentId === undefined) throw new Error('The receipt of a mined registration has no AgentRegistered event')
-    const response = {
-      agentId: `${agentId}`,
-      transactionHash: mined.hash,
-      transaction: {
-        to,
-        data,
-        chainId: chain.id,
-        description: `${consent ? 'registerOwnedAgent' : 'selfRegisterAgent'} on the agent registry`,
-      },
-      message: `Agent ${agentId} is registered.`,
-      ...deadlineWarnings(deadline, block),
-    }
-    return new OperationReply(response, { isReplay, payment: receipt && { response: receipt } })
-  },
+  async (context, body, call) => relayRegistration(context, call, body),
 )
 
 /** Returns the token that the fee is paid in, if that is on this chain and can be read. */
 const feeAssetOf = ({ id, contracts }: Chain, { payment }: Config): Address | undefined =>
   typeof payment === 'object' && payment.network === `eip155:${id}` ? (payment.asset ?? contracts.USDC) : undefined
-
-type GivenConsent = { owner: Address | undefined; nonce: bigint | undefined; signature: Hex | undefined }
-
-/**
- * Verifies that the owner, if the body names one, consents to the registration. Throws INVALID_REQUEST, OWNER_IS_SIGNER,
- * OWNER_CONTROLS_NOT_SET, INVALID_SIGNATURE.
- */
-async function verifyConsent(
-  chain: Chain,
-  sent: Message & { signer: Address },
-  { owner, nonce, signature }: GivenConsent,
-) {
-  if (owner === undefined && nonce === undefined && signature === undefined) return undefined
-  if (owner === undefined || nonce === undefined || signature === undefined)
-    throw refuse('INVALID_REQUEST', { problem: 'send owner, ownerNonce and ownerSignature together, or none of them' })
-  if (owner === sent.signer) throw refuse('OWNER_IS_SIGNER', { owner })
-  const domain = await readOwnerControls(chain)
-  if (domain === undefined) throw refuse('OWNER_CONTROLS_NOT_SET')
-  const message = { ...sent, nonce }
-  await verifySignature(chain, owner, { domain, primaryType: 'OwnAgent', message }, signature)
-  return { owner, nonce, signature, digest: digestOf(domain, 'OwnAgent', message) }
-}
-
-/**
- * Collects the registration fee, after simulating the registration, and returns the x402 receipt. Returns undefined if
- * no fee is due. Throws the contract error of the simulation, or the refusal of the payment.
- */
-async function collectFee(
-  { chain, relayer, payments }: Context,
-  { payment, submission }: Call,
-  { terms, block }: { terms: RegistrationTerms; block: Block },
-  { relay, signer, nonce }: { relay: RelayRequest; signer: Address; nonce: bigint },
-) {
-  const due = payments?.dueOf(terms.fee, block.timestamp)
-  if (payments === undefined || due === undefined) return undefined
-  const revert = await simulate(chain, relayer.address, relay.call)
-  // A concurrent request with the identical body may have executed it, which makes the simulation fail.
-  if (revert && !(await wasAccepted(relayer, relay)))
-    throw await refusalAtHead(chain, { data: revert.data, context: revertContext(relay) })
-  return payments.take({ signer, digest: relay.digest, nonce }, due, { payment, respondBy: submission?.respondBy })
-}

@@ -1,11 +1,11 @@
 import { z } from 'zod'
+import { quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
 import { agentParams } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
 import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
 import { address, deadline } from '../resources/primitives.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
 import { defineOperation } from './define-operation.ts'
-import { quoteOwnerMessage, relayOwnerMessage } from './quote-and-relay-owner-message.ts'
 
 const signer = address.meta({
   description: 'Address whose signatures trade for the agent from then on',

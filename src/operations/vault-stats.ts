@@ -2,6 +2,7 @@ import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import type { z } from 'zod'
 import type { Block } from '../chain/block-type.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
+import { findVault } from '../chain/find-vault.ts'
 import { readVaultsAndTokens, type Vault } from '../chain/read-vaults-and-tokens.ts'
 import { getVaultFigures } from '../chain/vault-stats.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -12,7 +13,7 @@ import { timeSeriesQuery, type worthPoint } from '../resources/time-series.ts'
 import { presentHolding, presentLiquidity, presentStatuses, vaultStats } from '../resources/vault-stats.ts'
 import { defineOperation } from './define-operation.ts'
 import { parseTimeRange } from './time-range.ts'
-import { findVault, vaultParams } from './vaults.ts'
+import { vaultParams } from './vaults.ts'
 
 export const getVaultStats = defineOperation(
   {

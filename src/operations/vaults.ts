@@ -1,10 +1,7 @@
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
-import { type Address, getAddress, isAddress } from 'viem'
 import { z } from 'zod'
-import type { Chain } from '../chain/configured-chain.ts'
-import { readVaultsAndTokens, type Vault, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
-import { nearestName } from '../errors/nearest-name.ts'
-import { refuse } from '../errors/refuse.ts'
+import { findVault } from '../chain/find-vault.ts'
+import { readVaultsAndTokens, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentToken, vaultTokens } from '../resources/token.ts'
 import { presentVault, vaultList, vaultResponse } from '../resources/vault.ts'
@@ -14,26 +11,6 @@ import { defineOperation } from './define-operation.ts'
 export const vaultParams = z.object({
   id: z.string().min(1).max(128).meta({ description: 'Slug or contract address of the vault', example: 'genesis' }),
 })
-
-/** Finds a vault by slug, or by address in any case. Throws VAULT_NOT_FOUND. */
-export function findVault({ vaults }: VaultsAndTokens, id: string): Vault {
-  const address = isAddress(id, { strict: false }) ? getAddress(id) : undefined
-  const vault = vaults.find(vault => (address ? vault.address === address : vaultSlug(vault) === id))
-  if (vault === undefined) throw refuse('VAULT_NOT_FOUND', { id, nearest: nearestName(id, vaults.map(vaultSlug)) })
-  return vault
-}
-
-/** Returns the address of a vault in a request, which need not be registered if it is one. Throws VAULT_NOT_FOUND. */
-export async function addressOfReference(chain: Chain, reference: string): Promise<Address> {
-  if (isAddress(reference)) return reference
-  return (Object.hasOwn(chain.vaults, reference) && chain.vaults[reference]) || vaultAddress(chain, reference)
-}
-
-/** Returns the contract address of a registered vault, given by slug or address. Throws VAULT_NOT_FOUND. */
-export async function vaultAddress(chain: Chain, id: string): Promise<Address> {
-  const { registered } = await readVaultsAndTokens(chain)
-  return findVault(registered, id).address
-}
 
 /** Returns the slugs of the vaults that allow a token. */
 export const vaultIdsOf = ({ vaults, allows }: VaultsAndTokens, token: `0x${string}`): string[] =>

@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import { OperationReply } from '../call.ts'
 import { refuse } from '../errors/refuse.ts'
+import { newSalt, quoteWebhookMessage, verifyWebhookMessage } from '../intents/webhook-message.ts'
 import { agentParams } from '../resources/agent.ts'
 import { deadline } from '../resources/primitives.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
@@ -18,8 +20,7 @@ import {
 } from '../resources/webhook.ts'
 import type { WebhookResult } from '../webhooks/object.ts'
 import type { DeliveryFailure, WebhookRecord, WebhookTest } from '../webhooks/webhook-record.ts'
-import { defineOperation, OperationReply } from './define-operation.ts'
-import { newSalt, quoteWebhookMessage, verifyWebhookMessage } from './webhook-owner-messages.ts'
+import { defineOperation } from './define-operation.ts'
 
 const webhookParams = agentParams.extend({ webhookId })
 

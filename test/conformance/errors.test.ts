@@ -25,10 +25,8 @@ import type { Account } from '../../devnet/accounts.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import type { TrackPolicy, TradePolicyLimits } from '../../devnet/suite-config.ts'
 import { errorCodes } from '../../src/errors/catalogue.ts'
-import type { Executor } from '../../src/executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../../src/executor/relay-types.ts'
-import { relayOrRefuse } from '../../src/operations/relay-or-refuse.ts'
-import { createReadCache } from '../../src/read-cache.ts'
+import { minedOrRefusal } from '../../src/intents/mined-or-refusal.ts'
 import {
   chain,
   FRONTIER,
@@ -157,8 +155,7 @@ const submitOpen = async (input: Input = {}, changes: Input = {}) =>
 
 /** Returns the code of a relay outcome that only a node failure or load can cause. */
 async function codeOfOutcome(outcome: RelayOutcome): Promise<string> {
-  const executor = { relay: async () => outcome } as Partial<Executor> as Executor
-  const relay: RelayRequest = {
+  const request: RelayRequest = {
     digest: '0x00',
     kind: 'open',
     group: 'agent:1',
@@ -166,7 +163,7 @@ async function codeOfOutcome(outcome: RelayOutcome): Promise<string> {
     deadline: 0n,
     call: { to: '0x00', data: '0x' },
   }
-  return relayOrRefuse({ readCache: createReadCache(0) }, {}, executor, relay).then(
+  return minedOrRefusal(request, outcome).then(
     () => 'mined',
     ({ body }) => body.code,
   )

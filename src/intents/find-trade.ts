@@ -18,7 +18,7 @@ const MAX_CANDIDATES = 8
  * the intent, `nextNonce` the agent's next one. Returns undefined if the intent was not executed, or too long ago. Throws
  * HISTORY_UNAVAILABLE if neither is certain.
  */
-export async function findExecutedIntent(
+export async function findTrade(
   { trading, history }: Pick<Context, 'trading' | 'history'>,
   { agentId, nonce, nextNonce, data }: { agentId: bigint; nonce: bigint; nextNonce: bigint; data: Hex },
 ): Promise<Trade | undefined> {

@@ -1,26 +1,19 @@
-import { digestOf, type Message, type OwnerPrimaryType } from '@agent-trading-service/protocol/typed-data'
+import type { Message, OwnerPrimaryType } from '@agent-trading-service/protocol/typed-data'
 import { type Address, encodeFunctionData, type Hex } from 'viem'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
-import type { Call } from '../call.ts'
+import { type Call, OperationReply } from '../call.ts'
 import type { Block } from '../chain/block-type.ts'
 import { getOwnerTerms, type OwnerTerms } from '../chain/read-owner-terms.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
-import { verifySignature } from '../chain/verify-signature.ts'
 import type { Context } from '../context.ts'
-import { recoverSigner } from '../crypto/recover-signer.ts'
-import { refuse } from '../errors/refuse.ts'
-import { refusalAtHead } from '../executor/failed-intent-refusals.ts'
-import type { RelayRequest } from '../executor/relay-types.ts'
 import { presentAgentControl } from '../resources/mandate.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
-import { countSigner } from './count-signer.ts'
-import { deadlineRefusal, deadlineWarnings, quoteDeadline } from './deadline.ts'
-import { OperationReply } from './define-operation.ts'
-import { gasSpendersOfOwner } from './gas-budget-check.ts'
-import { intakeRefusal, intakeWarnings } from './intake-check.ts'
-import { nothingToSign } from './quote-response.ts'
-import { relayOrRefuse } from './relay-or-refuse.ts'
+import { quoteDeadline } from './deadline.ts'
+import { spendersOfOwner } from './gas-spenders.ts'
+import { intakeWarnings } from './intake.ts'
+import { relaySignedBody } from './relay-signed-body.ts'
+import { nothingToSign } from './trade-quote.ts'
 
 /** Who must sign a message, with its next nonce. */
 type Party = { address: Address; nonce: bigint }
@@ -101,25 +94,30 @@ type SignedOwnerMessage = {
 }
 
 /**
- * Verifies a message of an owner, relays it, and returns who controls the agent then. Posting the identical body again
- * returns the same transaction and never executes it twice, also when the agent has another owner by then. Throws
- * AGENT_NOT_FOUND, OWNER_CONTROLS_NOT_SET, INVALID_SIGNATURE, INVALID_NONCE and the refusals of a relay.
+ * Relays a message that an agent's owner has signed, and returns who controls the agent then. Throws AGENT_NOT_FOUND,
+ * OWNER_CONTROLS_NOT_SET and the refusals of `relaySignedBody`.
  */
 export async function relayOwnerMessage(context: Context, call: Call, signed: SignedOwnerMessage) {
   const { chain, executor } = context
-  const { agentId, nonce, deadline, signature, primaryType, party = ownerOf } = signed
+  const { agentId, primaryType, nonce, deadline, signature, party = ownerOf } = signed
   const { block, terms } = await getOwnerTerms(chain, agentId)
-  const { address: signer, nonce: expected } = party(terms)
-  const message = { ...signed.message, nonce, deadline }
-  const digest = digestOf(terms.domain, primaryType, message)
-  const { address: recovered } = recoverSigner(digest, signature)
-  const request: RelayRequest = {
-    digest,
+  const { address: signer, nonce: nextNonce } = party(terms)
+  const intake = intakeOf(primaryType)
+  const { hash, blockNumber, warnings, isReplay } = await relaySignedBody(context, call, {
     kind: 'owner',
-    group: `owner:${signer}`,
-    groupNonce: `${nonce}`,
+    intake,
+    domain: terms.domain,
+    primaryType,
+    messageOf: () => ({ ...signed.message, nonce, deadline }),
+    signature,
     deadline,
-    spenders: gasSpendersOfOwner(signer, { agent: terms.agent, block }),
+    nonce,
+    block,
+    signer,
+    nextNonce,
+    lane: executor,
+    group: `owner:${signer}`,
+    spenders: spendersOfOwner(signer, { agent: terms.agent, block }),
     call: {
       to: terms.contract,
       data: encodeFunctionData({
@@ -128,38 +126,18 @@ export async function relayOwnerMessage(context: Context, call: Call, signed: Si
         args: [...signed.args, nonce, deadline, signature],
       } as Parameters<typeof encodeFunctionData>[0]),
     },
-  }
-  const isNext = nonce === expected && recovered === signer
-  const repeated = isNext ? undefined : await findRepeatedMessage(context, request)
-  // Whoever signed a repeated body may not be the owner any more; its lane still has the outcome.
-  const relay = { ...request, group: repeated?.group ?? request.group }
-  if (!repeated) {
-    if (recovered !== signer)
-      await verifySignature(chain, signer, { domain: terms.domain, primaryType, message, digest }, signature)
-    const invalid =
-      deadlineRefusal(deadline, block) ??
-      (nonce === expected ? undefined : refuse('INVALID_NONCE', { given: nonce, expected })) ??
-      (await intakeRefusal(context, intakeOf(primaryType)))
-    if (invalid) throw invalid
-    await countSigner(call, signer, { getsOut: intakeOf(primaryType) === 'ownerStops' })
-  }
-
-  const mined = await relayOrRefuse(context, call, executor, relay, revert => refusalAtHead(chain, revert))
+    acceptedIn: 'allLanes',
+    isReplayOnce: 'executed',
+    isLimited: intake !== 'ownerStops',
+    raisesLimits: true,
+  })
   const response = {
     ...(await readAgentControl(context, agentId)),
-    transactionHash: mined.hash,
-    blockNumber: `${mined.blockNumber}`,
-    ...deadlineWarnings(deadline, block),
+    transactionHash: hash,
+    blockNumber: `${blockNumber}`,
+    ...(warnings && { warnings }),
   }
-  return new OperationReply(response, { isReplay: repeated?.state === 'mined' || repeated?.state === 'final' })
-}
-
-/** Returns what any lane knows about this very call: a former owner's messages are in another group. */
-async function findRepeatedMessage({ journals }: Context, { digest, call }: RelayRequest) {
-  const record = await journals.findIntent(digest).catch(error => {
-    throw refuse('EXECUTOR_UNREACHABLE', { digest }, { cause: error })
-  })
-  return record?.state !== 'rejected' && record?.call?.data === call.data ? record : undefined
+  return new OperationReply(response, { isReplay })
 }
 
 /** Reads who controls an agent. Throws AGENT_NOT_FOUND, OWNER_CONTROLS_NOT_SET. */

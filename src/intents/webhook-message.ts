@@ -17,7 +17,6 @@ import { refuse } from '../errors/refuse.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import type { WebhookParty } from '../webhooks/webhook-record.ts'
-import { countSigner } from './count-signer.ts'
 import { deadlineRefusal, quoteDeadline } from './deadline.ts'
 
 /** The service remembers executed messages until their deadline, so that must not be far. */
@@ -75,7 +74,9 @@ export async function verifyWebhookMessage(
   const expired = deadlineRefusal(deadline, block)
   if (expired) throw expired
   assertNear(deadline, block)
-  await countSigner(call, agent[party], { getsOut: false })
+  call.client?.raise(agent[party])
+  call.client?.leave()
+  await call.client?.countSigner(agent[party])
   const digest = digestOf(signed.domain, primaryType, signed.message)
   return { party, digest, deadline: Number(deadline), chainTime: Number(block.timestamp) }
 }

@@ -1,0 +1,49 @@
+import { decodeRevert } from '@agent-trading-service/protocol/decode-revert'
+import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
+import type { Refusal } from '../errors/refusal.ts'
+import { refuse } from '../errors/refuse.ts'
+import { type Revert, refusalOfFailedIntent, revertContext } from '../executor/failed-intent-refusals.ts'
+import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
+
+/**
+ * Returns the mined transaction of a relay's outcome; throws the refusal of every other one. `refusalOf` returns that of a
+ * decoded contract error.
+ */
+export async function minedOrRefusal(
+  request: RelayRequest,
+  outcome: RelayOutcome,
+  refusalOf: (revert: Revert) => Promise<Refusal> = async ({ data, context }) => refusalOfRevert(data, context),
+): Promise<Extract<RelayOutcome, { state: 'mined' }>> {
+  const { digest, groupNonce: nonce, group } = request
+  switch (outcome.state) {
+    case 'mined':
+      return outcome
+    case 'rejected':
+    case 'reverted': {
+      const context = revertContext(request)
+      if (decodeRevert(outcome.data) === undefined) throw refusalOfFailedIntent(outcome, context)
+      const transactionHash = outcome.state === 'reverted' ? outcome.hash : undefined
+      throw await refusalOf({ data: outcome.data, context: { ...context, transactionHash } })
+    }
+    case 'conflict':
+      throw refuse('NONCE_IN_FLIGHT', { agentId: group.replace(/^\w+:/, ''), nonce, digest: outcome.digest })
+    case 'unknown':
+      throw refuse('SUBMISSION_UNKNOWN', { digest, transactionHash: outcome.hash })
+    case 'unsent':
+      throw refuse('SUBMISSION_FAILED', { digest })
+    case 'busy':
+      throw refuse(
+        outcome.why === 'reverts' ? 'TOO_MANY_REVERTS' : 'EXECUTOR_BUSY',
+        { digest },
+        { retryAfterSeconds: outcome.retryAfterSeconds },
+      )
+    case 'exhausted': {
+      const { retryAfterSeconds, ...shortage } = outcome.shortage
+      throw refuse('GAS_BUDGET_EXHAUSTED', { digest, ...shortage }, { retryAfterSeconds })
+    }
+    case 'paused':
+      throw refuse('EXECUTOR_PAUSED', { digest }, { retryAfterSeconds: outcome.retryAfterSeconds })
+    case 'unfunded':
+      throw refuse('EXECUTOR_OUT_OF_FUNDS', { digest })
+  }
+}

@@ -1,0 +1,268 @@
+import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import type { IntakeKind } from '@agent-trading-service/protocol/intake-kind'
+import type { Trade } from '@agent-trading-service/protocol/trade-events'
+import { type Domain, digestOf, type Message, type PrimaryType } from '@agent-trading-service/protocol/typed-data'
+import type { Address, Hex } from 'viem'
+import { type Call, relayInTime } from '../call.ts'
+import type { Block } from '../chain/block-type.ts'
+import type { Chain } from '../chain/configured-chain.ts'
+import { getSigningTerms } from '../chain/read-intent-terms.ts'
+import type { RegistrationTerms } from '../chain/read-registration-terms.ts'
+import { simulate } from '../chain/simulate.ts'
+import { acceptedByAccount, verifySignature } from '../chain/verify-signature.ts'
+import type { Context } from '../context.ts'
+import { recoverSigner } from '../crypto/recover-signer.ts'
+import { type PaymentAnswer, Refusal } from '../errors/refusal.ts'
+import { refuse } from '../errors/refuse.ts'
+import type { Executor } from '../executor/client.ts'
+import { type Revert, refusalAtHead, revertContext } from '../executor/failed-intent-refusals.ts'
+import type { IntentRecord } from '../executor/intent-record.ts'
+import type { GasSpender, ReceiptLog, RelayRequest } from '../executor/relay-types.ts'
+import type { Payments } from '../payments/client.ts'
+import type { PaymentReceipt } from '../payments/payment-claim.ts'
+import { deadlineRefusal, deadlineWarnings } from './deadline.ts'
+import { findTrade } from './find-trade.ts'
+import { intakeRefusal } from './intake.ts'
+import { minedOrRefusal } from './mined-or-refusal.ts'
+
+/**
+ * A signed body with what the chain says about it at `block`: everything in which the kinds of signed bodies differ.
+ * Nothing that the caller chooses selects a budget, a nonce, a counter or a limit: `signer`, `group` and `spenders` come
+ * from the chain, or are the address whose signature the contract verifies.
+ */
+export type SignedBody = {
+  kind: RelayRequest['kind']
+  /** The switch with which the operator refuses new bodies of this kind. */
+  intake: IntakeKind
+
+  domain: Domain
+  primaryType: PrimaryType
+  /** Returns the message that was signed, given its nonce. */
+  messageOf: (nonce: bigint) => Message
+  /** The ladder behind the message's hash, to explain an invalid signature. */
+  exits?: readonly ExitRule[] | undefined
+  signature: Hex
+  /** The digest of another message in the body, if the signer's alone does not identify the body. */
+  digest?: Hex | undefined
+  deadline: bigint
+  /** The nonce in the body; undefined if the body has none. */
+  nonce: bigint | undefined
+
+  block: Block
+  /** Who must have signed. */
+  signer: Address
+  nextNonce: bigint
+  /** Why the contract would refuse every body of this kind now. */
+  closed?: Refusal | undefined
+
+  lane: Executor
+  group: string
+  spenders: readonly GasSpender[]
+  closesPosition?: boolean | undefined
+  call: RelayRequest['call']
+  /** Returns the refusal of a contract error, with more than the error says. */
+  refusalOfRevert?: (revert: Revert) => Promise<Refusal>
+
+  /** Where an accepted body is looked for: its signer's lane may be another one after the owner has changed. */
+  acceptedIn: 'lane' | 'allLanes'
+  /** The agent whose trades show that the body was executed, once no lane knows it any more. */
+  tradesOf?: bigint
+  /** When a repeated body has the status of a replay. */
+  isReplayOnce: 'accepted' | 'executed'
+  /** Reducing risk is not limited. */
+  isLimited: boolean
+  /** Whether the signer belongs to a registered agent, so that its signature raises the limits of the client's address. */
+  raisesLimits: boolean
+  /** What must be paid over x402 before the relay. */
+  fee?: { payments: Payments; amount: RegistrationTerms['fee'] } | undefined
+}
+
+/** What became of a body: its transaction, and the trade if it was found by that. */
+export type Execution = {
+  hash: Hex
+  blockNumber: bigint
+  logs: readonly ReceiptLog[]
+  trade?: Trade
+  isReplay: boolean
+  payment?: PaymentAnswer | undefined
+  warnings?: string[]
+}
+
+/**
+ * Takes a signed body from its signature to its execution, the same way for every kind. Its digest is its idempotency key: a
+ * body that was accepted before is never executed or paid for twice and gets the same outcome, although by then its nonce is
+ * used, its deadline has passed, another account signs, or no lane knows it any more. Throws the refusal of every other
+ * outcome.
+ */
+export async function relaySignedBody(context: Context, call: Call, body: SignedBody): Promise<Execution> {
+  const { chain, readCache } = context
+  const { lane, signer, block, deadline, fee } = body
+
+  const { nonce, digest, invalid } = await checkSignature(chain, body)
+  const newRequest: RelayRequest = {
+    digest: body.digest ?? digest,
+    kind: body.kind,
+    group: body.group,
+    groupNonce: `${nonce}`,
+    deadline,
+    call: body.call,
+    spenders: body.spenders,
+    ...(body.closesPosition !== undefined && { closesPosition: body.closesPosition }),
+  }
+
+  const refusal =
+    invalid ??
+    deadlineRefusal(deadline, block) ??
+    body.closed ??
+    (nonce === body.nextNonce ? undefined : refuse('INVALID_NONCE', { given: nonce, expected: body.nextNonce })) ??
+    (await intakeRefusal(context, body.intake))
+
+  // A new body is not looked up: an executed one is refused, because its nonce is used.
+  const mayBeRepeated = refusal !== undefined || body.isReplayOnce === 'accepted'
+  const accepted = mayBeRepeated ? await findAccepted(context, body, newRequest, { isSigned: !invalid }) : undefined
+  const isExecuted = accepted?.state === 'mined' || accepted?.state === 'final'
+  if (refusal !== undefined && accepted === undefined) {
+    const executed = invalid ? undefined : await findOnChain(context, body, newRequest, body.nextNonce)
+    if (executed) return executed
+    throw refusal
+  }
+  // Its signer may be another one by now, and its group with it.
+  const request = accepted ? { ...newRequest, group: accepted.group, groupNonce: accepted.groupNonce } : newRequest
+
+  if (accepted === undefined) {
+    if (body.raisesLimits) call.client?.raise(signer)
+    if (body.isLimited) await call.client?.countSigner(signer)
+  }
+  const receipt = isExecuted
+    ? await fee?.payments.receiptOf(signer, request.digest)
+    : await collectFee(context, call, body, request)
+  // Waiting for the chain must not block others. Anyone can send a repeated body, which keeps its turn.
+  if (accepted === undefined) call.client?.leave()
+
+  try {
+    const outcome = await relayInTime(call, lane, request)
+    // From here on, this isolate must read its own writes.
+    readCache.clear()
+    if (receipt) await fee?.payments.conclude(signer, request.digest, outcome)
+    const mined = await minedOrRefusal(
+      request,
+      outcome,
+      body.refusalOfRevert ?? (revert => refusalAtHead(chain, revert)),
+    )
+    return {
+      hash: mined.hash,
+      blockNumber: mined.blockNumber,
+      logs: mined.logs,
+      isReplay: body.isReplayOnce === 'accepted' ? accepted !== undefined : isExecuted,
+      payment: receipt && { response: receipt },
+      ...deadlineWarnings(deadline, block),
+    }
+  } catch (error) {
+    // The nonce was used after it was read: by another body, or by this one, which a lost lane had sent.
+    if (error instanceof Refusal && error.body.code === 'INVALID_NONCE') {
+      const executed = await findOnChain(context, body, request)
+      if (executed) return executed
+    }
+    if (receipt && error instanceof Refusal) error.payment = { response: receipt }
+    throw error
+  }
+}
+
+/** Returns the nonce and the digest of what was signed, and why the signature is invalid if it is. */
+async function checkSignature(
+  chain: Chain,
+  { domain, primaryType, messageOf, exits, signature, signer, ...body }: SignedBody,
+): Promise<{ nonce: bigint; digest: Hex; invalid?: unknown }> {
+  const digestAt = (nonce: bigint) => digestOf(domain, primaryType, messageOf(nonce))
+  const found =
+    body.nonce === undefined ? await findSignedNonce(chain, signer, body.nextNonce, signature, digestAt) : undefined
+  const nonce = body.nonce ?? found ?? body.nextNonce
+  const digest = digestAt(nonce)
+  if (found !== undefined) return { nonce, digest }
+  const signed = { domain, primaryType, message: messageOf(nonce), digest, exits }
+  return verifySignature(chain, signer, signed, signature).then(
+    () => ({ nonce, digest }),
+    invalid => ({ nonce, digest, invalid }),
+  )
+}
+
+const MAX_NONCES = 8n
+
+/**
+ * Finds the nonce that a signature is over: the next one, or one of the seven before it, of a repeated body. Checks a key's
+ * signature without a call, an ERC-1271 account's with one. Returns undefined if the signature is over none of them.
+ */
+async function findSignedNonce(
+  chain: Chain,
+  signer: Address,
+  next: bigint,
+  signature: Hex,
+  digestAt: (nonce: bigint) => Hex,
+): Promise<bigint | undefined> {
+  const count = Number(next < MAX_NONCES ? next + 1n : MAX_NONCES)
+  const nonces = Array.from({ length: count }, (_, back) => next - BigInt(back))
+  for (const nonce of nonces) {
+    const { address } = recoverSigner(digestAt(nonce), signature)
+    if (address === signer) return nonce
+    if (address === null) break
+  }
+  const earlier = nonces.slice(1)
+  if (earlier.length === 0) return undefined
+  const accepted = await acceptedByAccount(chain, signer, earlier.map(digestAt), signature)
+  return earlier[accepted.indexOf(true)]
+}
+
+/**
+ * Returns what the lanes know about a body that one has accepted before. If its signature is not valid now, it must be the
+ * very same call: then it was valid, whoever may sign by now.
+ */
+async function findAccepted(
+  context: Context,
+  { acceptedIn, lane }: SignedBody,
+  { group, digest, call }: RelayRequest,
+  { isSigned }: { isSigned: boolean },
+): Promise<IntentRecord | undefined> {
+  const record = await (acceptedIn === 'lane' ? lane.find(group, digest) : findInAllLanes(context, digest))
+  const isSame = isSigned || record?.call?.data === call.data
+  return isSame && record?.state !== 'rejected' ? record : undefined
+}
+
+const findInAllLanes = ({ journals }: Context, digest: Hex) =>
+  journals.findIntent(digest).catch(error => {
+    throw refuse('EXECUTOR_UNREACHABLE', { digest }, { cause: error })
+  })
+
+/**
+ * Collects the fee of a body after simulating its call, and returns the x402 receipt; undefined if no fee is due. Throws the
+ * contract error of the simulation, or the refusal of the payment.
+ */
+async function collectFee(
+  context: Context,
+  { payment, submission }: Call,
+  body: SignedBody,
+  request: RelayRequest,
+): Promise<PaymentReceipt | undefined> {
+  const { fee, block, lane, signer } = body
+  const due = fee?.payments.dueOf(fee.amount, block.timestamp)
+  if (fee === undefined || due === undefined) return undefined
+  const revert = await simulate(context.chain, lane.address, request.call)
+  // A concurrent request with the identical body may have executed it, which makes the simulation fail.
+  if (revert && !(await findAccepted(context, body, request, { isSigned: true })))
+    throw await refusalAtHead(context.chain, { data: revert.data, context: revertContext(request) })
+  const registration = { signer, digest: request.digest, nonce: BigInt(request.groupNonce) }
+  return fee.payments.take(registration, due, { payment, respondBy: submission?.respondBy })
+}
+
+/** Returns the execution of a body that is on the chain although no lane knows it. */
+async function findOnChain(
+  context: Context,
+  { tradesOf: agentId }: SignedBody,
+  { groupNonce, call }: RelayRequest,
+  nextNonce?: bigint,
+): Promise<Execution | undefined> {
+  if (agentId === undefined) return undefined
+  const next = nextNonce ?? (await getSigningTerms(context.trading, agentId)).nonce
+  const nonce = BigInt(groupNonce)
+  const trade = await findTrade(context, { agentId, nonce, nextNonce: next, data: call.data })
+  return trade && { hash: trade.transactionHash, blockNumber: trade.blockNumber, logs: [], trade, isReplay: true }
+}

@@ -1,0 +1,117 @@
+import { decodeRevert } from '@agent-trading-service/protocol/decode-revert'
+import { findBoundsProblem, findShapeProblem } from '@agent-trading-service/protocol/exit-ladder-validation'
+import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import { positionIdIn } from '@agent-trading-service/protocol/ids-from-receipt'
+import { ladderBounds } from '@agent-trading-service/protocol/router-check-inputs'
+import type { Message, PrimaryType } from '@agent-trading-service/protocol/typed-data'
+import type { Hex } from 'viem'
+import type { Call } from '../call.ts'
+import type { Block } from '../chain/block-type.ts'
+import { getSigningTerms, getTerms, type SigningTerms } from '../chain/read-intent-terms.ts'
+import { symbolsOf } from '../chain/token-symbols.ts'
+import type { Context } from '../context.ts'
+import type { Refusal } from '../errors/refusal.ts'
+import { refuse } from '../errors/refuse.ts'
+import { type Revert, refusalAtHead } from '../executor/failed-intent-refusals.ts'
+import { marketClosedTexts } from '../resources/market-session.ts'
+import { spendersOfAgent } from './gas-spenders.ts'
+import { intakeOfIntent, type TradeIntentKind } from './intake.ts'
+import { relaySignedBody } from './relay-signed-body.ts'
+
+/** The signed body of one of the four trading operations. */
+type TradeIntent = {
+  agentId: bigint
+  deadline: bigint
+  nonce: bigint
+  signature: Hex
+  kind: TradeIntentKind
+  primaryType: PrimaryType
+  /** Returns the signed message, given the agent's on-chain state. */
+  message: (terms: SigningTerms) => Message
+  /** Returns the calldata of the router call that carries the message. */
+  data: (terms: SigningTerms) => Hex
+  exits?: readonly ExitRule[]
+  /** Whether it sells a whole position. */
+  closesPosition?: boolean
+}
+
+/**
+ * Relays an intent that an agent's signer has signed to the trade router, and returns its receipt. The position id comes from
+ * the transaction's event. Throws AGENT_NOT_FOUND and the refusals of `relaySignedBody`.
+ */
+export async function relayTradeIntent(context: Context, call: Call, intent: TradeIntent) {
+  const { trading, executor, config } = context
+  const { agentId, kind, primaryType, signature, deadline, nonce, exits, closesPosition } = intent
+  const { TradeRouter } = trading.trading
+  const terms = await getSigningTerms(trading, agentId)
+  const { agent, block } = terms
+  const message = intent.message(terms)
+  const execution = await relaySignedBody(context, call, {
+    kind,
+    intake: intakeOfIntent[kind],
+    domain: terms.domain,
+    primaryType,
+    messageOf: () => message,
+    exits,
+    signature,
+    deadline,
+    nonce,
+    block,
+    signer: agent.signer,
+    nextNonce: terms.nonce,
+    lane: executor,
+    group: `agent:${agentId}`,
+    spenders: spendersOfAgent(agentId, { agent, block }),
+    closesPosition,
+    call: { to: TradeRouter, data: intent.data(terms) },
+    refusalOfRevert: ({ data, context: facts }) =>
+      refusalWithContext(
+        { trading, config },
+        { agentId, exits, block },
+        { data, context: { ...facts, signer: agent.signer } },
+      ),
+    acceptedIn: 'lane',
+    tradesOf: agentId,
+    isReplayOnce: 'executed',
+    isLimited: kind !== 'reduce',
+    raisesLimits: true,
+  })
+  const positionId = execution.trade?.positionId ?? positionIdIn(TradeRouter, execution.logs)
+  if (positionId === undefined) throw new Error('The receipt of a mined intent has no intent event')
+  return {
+    agentId: `${agentId}`,
+    positionId: `${positionId}`,
+    transactionHash: execution.hash,
+    blockNumber: `${execution.blockNumber}`,
+    ...(execution.warnings && { warnings: execution.warnings }),
+  }
+}
+
+/** Throws INVALID_EXIT_RULES, naming rule and bound, for a ladder whose shape no contract accepts. */
+export function assertLadderShape(exits: readonly ExitRule[]): void {
+  const shape = findShapeProblem(exits)
+  if (shape) throw refuse('INVALID_EXIT_RULES', { ...shape })
+}
+
+/**
+ * Returns the refusal of a contract error with what the error itself does not carry: the violated exit bound, and the
+ * market hours behind a stale price.
+ */
+async function refusalWithContext(
+  { trading, config }: Pick<Context, 'trading' | 'config'>,
+  { agentId, exits, block }: { agentId: bigint; exits: readonly ExitRule[] | undefined; block: Block },
+  { data, context }: Revert,
+): Promise<Refusal> {
+  const error = decodeRevert(data)
+  const refusal = await refusalAtHead(trading, { data, context })
+  if (error?.name === 'ExitRulesOutOfBounds' && exits !== undefined) {
+    const { terms } = await getTerms(trading, agentId)
+    const problem = findBoundsProblem(exits, ladderBounds(terms))
+    const { transactionHash } = context
+    return problem ? refuse('EXIT_RULES_OUT_OF_BOUNDS', problem).withDetails({ transactionHash }) : refusal
+  }
+  if (error?.name !== 'StalePrice') return refusal
+  const { asset } = error.facts
+  const closedTexts = marketClosedTexts(config, (await symbolsOf(trading, [asset]))(asset), block.timestamp)
+  return closedTexts ? refusal.withRemedy(closedTexts.remedy) : refusal
+}

@@ -1,0 +1,191 @@
+import type { Check } from '@agent-trading-service/protocol/check'
+import { expectedTokens, fillFloor, paperPrice } from '@agent-trading-service/protocol/fill-amounts'
+import { usdcValue } from '@agent-trading-service/protocol/oracle-price'
+import type { TokenTerms, TradingTerms } from '@agent-trading-service/protocol/router-check-inputs'
+import type { Domain, Message, PrimaryType } from '@agent-trading-service/protocol/typed-data'
+import { formatUnits } from 'viem'
+import type { AgentRecord } from '../chain/agents.ts'
+import type { Block } from '../chain/block-type.ts'
+import type { Context } from '../context.ts'
+import type { GasUse } from '../executor/gas-budgets.ts'
+import { marketClosedTexts, presentMarketSession } from '../resources/market-session.ts'
+import { ORACLE_DECIMALS } from '../resources/price.ts'
+import { presentAsOf } from '../resources/primitives.ts'
+import { presentCheck } from '../resources/router-check.ts'
+import { presentTradePolicy } from '../resources/trade-policy.ts'
+import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
+import { spendersOfAgent } from './gas-spenders.ts'
+import { intakeOfIntent, type TradeIntentKind } from './intake.ts'
+
+type QuoteFacts<P extends PrimaryType, B> = {
+  agentId: bigint
+  kind: TradeIntentKind
+  /** Whether it sells a whole position. */
+  closesPosition?: boolean
+  terms: { agent: AgentRecord; nonce: bigint; domain: Domain } & Pick<TradingTerms, 'token' | 'extension'>
+  primaryType: P
+  checks: readonly Check[]
+  /** The requested deadline, or the suggested one. */
+  deadline: bigint
+  /** Builds message and body for the suggested deadline; absent unless the request names every value. */
+  intent?: ((signed: { nonce: bigint; deadline: bigint }) => { message: Message; body: B }) | undefined
+  /** The fields that a request without an intent lacks. */
+  missing: readonly string[]
+}
+
+/** Returns the warning of a quote without typed data. */
+export const nothingToSign = (missing: readonly string[]): string =>
+  `There is nothing to sign yet: request the quote with ${missing.join(', ')} as well, and it has typedData and body.`
+
+/** Returns the fields of every intent quote, with typed data and body if the intent is complete. */
+export async function presentQuote<P extends PrimaryType, B extends object>(
+  context: Context,
+  block: Block,
+  {
+    agentId,
+    kind,
+    closesPosition,
+    terms,
+    primaryType,
+    checks: routerChecks,
+    deadline,
+    intent,
+    missing,
+  }: QuoteFacts<P, B>,
+) {
+  const { config, trading } = context
+  const gasUse: GasUse = {
+    kind,
+    group: `agent:${agentId}`,
+    spenders: spendersOfAgent(agentId, { agent: terms.agent, block }),
+    ...(closesPosition !== undefined && { closesPosition }),
+  }
+  const checks = [...routerChecks, await intakeCheck(context, kind), ...(await gasBudgetChecks(context, gasUse))]
+  const signable = intent?.({ nonce: terms.nonce, deadline })
+  const symbol = terms.token?.symbol
+  const closedTexts = symbol === undefined ? undefined : marketClosedTexts(config, symbol, block.timestamp)
+  const warnings = [...(closedTexts ? [closedTexts.warning] : []), ...(signable ? [] : [nothingToSign(missing)])]
+  return {
+    agentId: `${agentId}`,
+    signer: terms.agent.signer,
+    nonce: `${terms.nonce}`,
+    eip712: presentEip712(terms.domain, primaryType),
+    tradeRouter: trading.trading.TradeRouter,
+    tradePolicy: terms.extension ? presentTradePolicy(terms.extension.tradePolicy) : null,
+    checks: checks.map(check => ({
+      ...presentCheck(check),
+      // The router knows no market hours: it rejects the price that has become stale since the market closed.
+      ...(closedTexts && check.rule === 'freshPrice' && !check.pass && { remedy: closedTexts.remedy }),
+    })),
+    bindingRule: checks.find(({ pass }) => !pass)?.rule ?? tightestAmountRule(checks),
+    ...(symbol !== undefined && { market: presentMarketSession(symbol, block.timestamp) }),
+    ...(warnings.length > 0 && { warnings }),
+    serverTime: `${block.timestamp}`,
+    suggestedDeadline: `${deadline}`,
+    ...(signable && {
+      ...presentTypedData(terms.domain, primaryType, signable.message),
+      body: { ...signable.body, deadline: `${deadline}`, nonce: `${terms.nonce}` },
+    }),
+    asOf: presentAsOf(block),
+  }
+}
+
+async function intakeCheck({ intakeSwitches }: Context, kind: TradeIntentKind): Promise<Check> {
+  const closure = await intakeSwitches.closureOf(intakeOfIntent[kind])
+  return { rule: 'intake', code: 'INTAKE_CLOSED', pass: closure === undefined }
+}
+
+/**
+ * Returns the check that tells whether the gas budgets have room for the intent; `limit` and `used` are those of the
+ * tightest budget, in gas. Empty if the deployment relays nothing or its lane is unreachable.
+ */
+async function gasBudgetChecks(context: Context, use: GasUse): Promise<Check[]> {
+  if (context.config.executorKeys.length === 0) return []
+  const status = await context.executor.gasBudgets(use).catch(() => undefined)
+  if (status === undefined) return []
+  const windows = status.quotas.flatMap(({ budget, minute, day }) => (budget === 'exitReserve' ? [] : [minute, day]))
+  const tightest = windows.reduce((least, window) => (window.leftGas < least.leftGas ? window : least))
+  const { limitGas, leftGas } = status.shortage ?? tightest
+  return [
+    {
+      rule: 'gasBudget',
+      code: 'GAS_BUDGET_EXHAUSTED',
+      pass: status.shortage === undefined,
+      limit: BigInt(limitGas),
+      used: BigInt(limitGas - leftGas),
+    },
+  ]
+}
+
+const AMOUNT_RULES = [
+  'allocationCap',
+  'maxTradeSize',
+  'dailyTurnover',
+  'idleAssets',
+  'mandateTrade',
+  'mandateTurnover',
+  'mandateExposure',
+]
+
+/** Returns the amount rule with the least room; null if no rule limits the amount. */
+function tightestAmountRule(checks: readonly Check[]): string | null {
+  let tightest: { rule: string; room: bigint } | undefined
+  for (const { rule, limit, used = 0n } of checks) {
+    if (!AMOUNT_RULES.includes(rule) || typeof limit !== 'bigint' || typeof used !== 'bigint') continue
+    const room = limit - used
+    if (tightest === undefined || room < tightest.room) tightest = { rule, room }
+  }
+  return tightest?.rule ?? null
+}
+
+const BPS = 10_000n
+
+const priceUsd = ({ quote }: TokenTerms) => formatUnits(quote.price, ORACLE_DECIMALS)
+
+/** Returns how far a fill is below the oracle value, in basis points. */
+const priceImpactBps = (fair: bigint, filled: bigint) => (fair === 0n ? 0 : Number(((fair - filled) * BPS) / fair))
+
+/**
+ * Returns what an open or add of a USDC amount (base units) would buy: the venue's quote, or the oracle value on chains
+ * without a quoter. Undefined if the token has no price or the venue cannot fill the amount.
+ */
+export function estimatePurchase(
+  token: TokenTerms,
+  { usdcAmount, maxSlippageBps }: { usdcAmount: bigint; maxSlippageBps: number },
+  capitalMode: number | undefined,
+) {
+  const market = { price: token.quote.price, decimals: token.decimals }
+  if (market.price === 0n) return undefined
+  const fair = fillFloor(usdcAmount, market, { maxSlippageBps: 0 })
+  const fill = expectedTokens(token, usdcAmount, capitalMode)
+  if (fill === undefined && token.fills.size > 0) return undefined
+  const tokenOut = fill ?? fair
+  return {
+    source: fill === undefined ? ('oracle' as const) : ('venue' as const),
+    tokenOut: `${tokenOut}`,
+    priceUsd: priceUsd(token),
+    priceImpactBps: priceImpactBps(fair, tokenOut),
+    suggestedMinTokenOut: `${(tokenOut * (BPS - BigInt(maxSlippageBps))) / BPS}`,
+  }
+}
+
+/** Returns what a reduce would bring, from the same sources as `estimatePurchase`. */
+export function estimateSale(
+  token: TokenTerms,
+  { tokenIn, minUsdcOut }: { tokenIn: bigint; minUsdcOut: bigint },
+  capitalMode: number | undefined,
+) {
+  const market = { price: token.quote.price, decimals: token.decimals }
+  if (market.price === 0n) return undefined
+  const fair = usdcValue(tokenIn, market)
+  const fill = token.sale?.tokenIn === tokenIn ? token.sale.usdcOut : undefined
+  if (fill === undefined && token.sale !== undefined) return undefined
+  const usdcOut = paperPrice(fill ?? fair, fair, capitalMode)
+  return {
+    source: fill === undefined ? ('oracle' as const) : ('venue' as const),
+    usdcOut: `${usdcOut}`,
+    priceUsd: priceUsd(token),
+    priceImpactBps: priceImpactBps(fair, usdcOut),
+    minUsdcOut: `${minUsdcOut}`,
+  }
+}
