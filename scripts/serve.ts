@@ -1,15 +1,20 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs, parseEnv } from 'node:util'
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare, type V4MiniflareOptions } from 'miniflare'
+import { parse } from 'smol-toml'
 import { exitWith } from '../devnet/environment.ts'
 import { bundleModules } from './bundle-modules.ts'
 import { runCommand } from './run-wrangler.ts'
 
 const HELP = `Serves the Worker on plain workerd, without an account at Cloudflare.
-  npm run serve -- --vars .dev.vars.arbitrum-sepolia --data /var/lib/agent-trading
+  npm run serve -- --env arbitrum-sepolia --vars .dev.vars.arbitrum-sepolia --data /var/lib/agent-trading
+  --env <name>           reads the variables of this environment in wrangler.toml; those of --vars come first
   --vars <file>          variables and secrets, as lines NAME='value'
   --data <folder>        storage of the Durable Objects and the database; no other process may use it
   --host <address>       127.0.0.1 by default: a reverse proxy with TLS stands in front
@@ -19,13 +24,15 @@ const root = join(import.meta.dirname, '..')
 const CONFIG = join(root, 'wrangler.toml')
 const EVERY_MINUTE = '* * * * *'
 const MINUTE_MS = 60_000
-const HEALTH_TIMEOUT_MS = 10_000
+/** How often to check that workerd still listens. */
+const WATCH_MS = 1_000
 
 await main().catch(exitWith)
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
+      env: { type: 'string' },
       vars: { type: 'string' },
       data: { type: 'string' },
       host: { type: 'string', default: '127.0.0.1' },
@@ -36,7 +43,8 @@ async function main(): Promise<void> {
   })
   if (values.help) return console.log(HELP)
   if (!values.vars || !values.data) throw new Error(`Give --vars and --data.\n${HELP}`)
-  const vars = parseEnv(readFileSync(values.vars, 'utf8')) as Record<string, string>
+  const secrets = parseEnv(readFileSync(values.vars, 'utf8')) as Record<string, string>
+  const vars = { ...(values.env !== undefined && varsOfEnvironment(values.env)), ...secrets }
   const data = resolve(values.data)
   const unlock = lock(data)
   try {
@@ -88,24 +96,33 @@ async function serve({ vars, data, host, port, trustedProxies }: ServeOptions): 
     await miniflare.ready
     const stopped = untilSignal()
     const { origin } = await miniflare.unsafeGetDirectURL('front')
-    await assertHealthy(origin)
     console.log(`service  ${origin}`)
-    await Promise.race([stopped, runCron(miniflare, origin, stopped)])
+    await Promise.race([stopped, runCron(miniflare, stopped), watch(origin, stopped)])
   } finally {
-    await miniflare.dispose()
+    await miniflare.dispose().catch(() => {}) // without workerd, miniflare cannot end in order
   }
   console.log('stopped')
 }
 
-/** Fires the cron trigger at each full minute until `stopped` resolves. Throws if the service does not respond any more. */
-async function runCron(miniflare: Miniflare, origin: string, stopped: Promise<void>): Promise<void> {
+/** Fires the cron trigger at each full minute until `stopped` resolves. A run that fails logs its own failure. */
+async function runCron(miniflare: Miniflare, stopped: Promise<void>): Promise<void> {
   let isStopped = false
   void stopped.then(() => (isStopped = true))
   const service = (await miniflare.getWorker('service')) as unknown as { scheduled(options: object): Promise<unknown> }
   while (!isStopped) {
     await Promise.race([stopped, nextMinute()])
     if (isStopped) return
-    await service.scheduled({ cron: EVERY_MINUTE, scheduledTime: new Date() }).catch(() => assertHealthy(origin))
+    await service.scheduled({ cron: EVERY_MINUTE, scheduledTime: new Date() }).catch(() => {})
+  }
+}
+
+/** Throws once workerd does not listen any more. A service that is merely busy still accepts connections. */
+async function watch(origin: string, stopped: Promise<void>): Promise<void> {
+  let isStopped = false
+  void stopped.then(() => (isStopped = true))
+  while (!isStopped) {
+    if (!(await isListening(origin))) throw new Error('The service does not respond: workerd has stopped.')
+    await Promise.race([stopped, sleep(WATCH_MS)])
   }
 }
 
@@ -123,9 +140,22 @@ function nextMinute(): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, MINUTE_MS - (Date.now() % MINUTE_MS)).unref())
 }
 
-async function assertHealthy(origin: string): Promise<void> {
-  const response = await fetch(`${origin}/health`, { signal: AbortSignal.timeout(HEALTH_TIMEOUT_MS) }).catch(() => null)
-  if (!response?.ok) throw new Error('The service does not respond: workerd has stopped.')
+function isListening(origin: string): Promise<boolean> {
+  const { hostname, port } = new URL(origin)
+  return new Promise(resolve => {
+    const socket = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) })
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}
+
+/** Returns the variables of an environment of wrangler.toml. */
+function varsOfEnvironment(name: string): Record<string, string> {
+  const { env } = parse(readFileSync(CONFIG, 'utf8')) as { env: Record<string, { vars?: Record<string, string> }> }
+  const environment = env[name]
+  if (environment === undefined)
+    throw new Error(`--env is ${name}: expected one of ${Object.keys(env).join(', ')}, as in wrangler.toml.`)
+  return environment.vars ?? {}
 }
 
 /** Returns the bindings of wrangler.toml's top level as miniflare options. */
@@ -160,26 +190,19 @@ async function bundle() {
   }
 }
 
-/** Takes a data folder for this process, and returns a function that releases it. Two lanes of one account would spend nonces twice. */
+/**
+ * Takes a data folder for this process, and returns a function that releases it: two lanes of one account would spend nonces
+ * twice. The lock is SQLite's on a file, which the system releases when the process ends in whatever way.
+ */
 function lock(data: string): () => void {
   mkdirSync(data, { recursive: true, mode: 0o700 })
-  const file = join(data, 'serve.pid')
+  const database = new DatabaseSync(join(data, 'serve.lock'))
   try {
-    writeFileSync(file, `${process.pid}`, { flag: 'wx' })
+    database.exec('BEGIN EXCLUSIVE')
   } catch {
-    const pid = Number(readFileSync(file, 'utf8'))
-    if (isRunning(pid)) throw new Error(`${data} is in use by process ${pid}.`)
-    writeFileSync(file, `${process.pid}`)
+    throw new Error(`${data} is in use by another process.`)
   }
-  return () => rmSync(file, { force: true })
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
+  return () => database.close()
 }
 
 function integer(option: string, text: string, max: number): number {

@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { TypedDataDefinition } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { childOf } from '../../bench/child-process.ts'
 import { type Devnet, startDevnet } from '../../devnet/index.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 
@@ -29,8 +30,8 @@ afterAll(async () => {
 })
 
 /** Runs `npm run serve` on a free port. */
-function spawnServe() {
-  const args = ['--vars', varsFile, '--data', data, '--port', '0']
+function spawnServe(...options: string[]) {
+  const args = ['--vars', varsFile, '--data', data, '--port', '0', ...options]
   const child = spawn(process.execPath, [join(import.meta.dirname, '../../scripts/serve.ts'), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -45,10 +46,10 @@ function spawnServe() {
 }
 
 /** Starts the service and returns its URL, and a function that stops it as a service manager does. */
-async function serve(vars: Record<string, string>) {
+async function serve(vars: Record<string, string>, ...options: string[]) {
   const lines = Object.entries(vars).map(([name, value]) => `${name}='${value}'\n`)
   writeFileSync(varsFile, lines.join(''), { mode: 0o600 })
-  const { child, exited } = spawnServe()
+  const { child, exited } = spawnServe(...options)
   const url = await Promise.race([
     exited.then(({ output }) => Promise.reject(new Error(output))),
     (async () => {
@@ -63,7 +64,7 @@ async function serve(vars: Record<string, string>) {
     child.kill('SIGTERM')
     return exited
   }
-  return { url, stop }
+  return { url, stop, pid: child.pid as number, exited }
 }
 
 const get = async (url: string): Promise<Json> => (await fetch(url)).json()
@@ -105,9 +106,11 @@ it('an agent trades, the service restarts, and journal and history are there', a
   expect((await fetch(`${first.url}/app/`)).headers.get('Content-Type')).toContain('text/html')
 
   const second = spawnServe()
-  expect(await second.exited).toMatchObject({ code: 1, output: expect.stringContaining('is in use by process') })
+  expect(await second.exited).toMatchObject({
+    code: 1,
+    output: expect.stringContaining('is in use by another process'),
+  })
   expect(await first.stop()).toMatchObject({ code: 0, output: expect.stringContaining('stopped') })
-  expect(existsSync(join(data, 'serve.pid'))).toBe(false)
 
   // An index that is lost would start after the trade.
   const START_BLOCK = `${(await devnet.client.getBlockNumber()) + 1n}`
@@ -122,4 +125,31 @@ it('an agent trades, the service restarts, and journal and history are there', a
     body: { positionId: traded.body.positionId },
   })
   expect(await again.stop()).toMatchObject({ code: 0 })
+})
+
+it('the service starts again on its data after the process was killed', async () => {
+  const vars = { ...workerVars(devnet.deployment), X402_ENABLED: 'false' }
+  const killed = await serve(vars)
+  process.kill(killed.pid, 'SIGKILL')
+  await killed.exited
+  const again = await serve(vars)
+  expect(await get(`${again.url}/health`)).toMatchObject({ status: 'ok' })
+  expect(await again.stop()).toMatchObject({ code: 0 })
+})
+
+it('the process exits when workerd is gone', async () => {
+  const { pid, exited } = await serve({ ...workerVars(devnet.deployment), X402_ENABLED: 'false' })
+  process.kill(childOf(pid, 'workerd'), 'SIGKILL')
+  expect(await exited).toMatchObject({ code: 1, output: expect.stringContaining('workerd has stopped') })
+})
+
+it('an environment of wrangler.toml gives its variables, and the vars file comes first', async () => {
+  const { url, stop } = await serve(
+    { RPC_URL: devnet.rpcUrl, BASE_URL: 'https://own.example' },
+    '--env',
+    'arbitrum-sepolia',
+  )
+  const discovery = await get(`${url}/`)
+  expect(discovery.links).toMatchObject({ docs: 'https://own.example/docs', explorer: 'https://sepolia.arbiscan.io' })
+  await stop()
 })
