@@ -2,7 +2,7 @@ import { eventTopic } from '@agent-trading-service/protocol/decode-event'
 import { type Address, type Hex, hexToBigInt } from 'viem'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
-import { getLogs } from '../rpc/get-logs.ts'
+import { getLogs } from '../rpc/logs.ts'
 import type { TradingChain } from './configured-chain.ts'
 
 /** Events of the position manager that change what decides about exits; their first topic is the position. */

@@ -2,7 +2,7 @@ import { eventTopic } from '@agent-trading-service/protocol/decode-event'
 import { decodeExit, type ExecutedExit } from '@agent-trading-service/protocol/exit-results'
 import { type Address, type Hex, numberToHex } from 'viem'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
-import { getLogs } from '../rpc/get-logs.ts'
+import { getLogs } from '../rpc/logs.ts'
 import type { TradingChain } from './configured-chain.ts'
 
 const EXIT_TOPICS = [eventTopic(tradeRouterAbi, 'ExitExecuted'), eventTopic(tradeRouterAbi, 'OwnerCloseExecuted')]

@@ -1,7 +1,6 @@
 import type { Hex } from 'viem'
 import { createBatcher } from '../rpc/batcher.ts'
-import { type Submission, type SubmitOptions, submit } from '../rpc/submit.ts'
-import { sendBatchSize, submitBatch } from '../rpc/submit-batch.ts'
+import { type Submission, type SubmitOptions, sendBatchSize, submit, submitBatch } from '../rpc/submit.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 import type { AttemptSigner } from './assign-nonce-and-sign.ts'
 import type { Attempt } from './attempt-table.ts'

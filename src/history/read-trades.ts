@@ -8,7 +8,7 @@ import {
 import { type Address, numberToHex } from 'viem'
 import type { Block } from '../chain/block-type.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
-import { readBlockTimes } from '../rpc/block-times.ts'
+import { readBlockTimes } from '../rpc/logs.ts'
 import { blockRequest, type LogFilter } from '../rpc/requests.ts'
 import { toTrades } from './index-rows.ts'
 import type { Snapshot, SnapshotReader } from './read-index-to-head.ts'

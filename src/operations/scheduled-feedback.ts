@@ -28,7 +28,7 @@ import {
   type feedbackFile,
   presentRegistration,
 } from '../resources/erc8004.ts'
-import { getLogs } from '../rpc/get-logs.ts'
+import { getLogs } from '../rpc/logs.ts'
 import { blockRequest } from '../rpc/requests.ts'
 import { isLinked, readIdentityRegistry } from './erc8004-registration.ts'
 

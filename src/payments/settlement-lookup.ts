@@ -9,7 +9,7 @@ import {
   parseAbi,
   toEventSelector,
 } from 'viem'
-import { type EventLog, getLogs } from '../rpc/get-logs.ts'
+import { type EventLog, getLogs } from '../rpc/logs.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { blockNumberRequest, type NodeLog, readRequest, receiptRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'

@@ -1,6 +1,7 @@
 import { type Hex, isHex } from 'viem'
-import { isBatchUnsupported, isLimit, type RpcError } from './node-errors.ts'
-import { recordFailure, recordResponses } from './request-metrics.ts'
+import { isTimeout } from '../concurrency.ts'
+import { count, observe } from '../metrics/recorder.ts'
+import { isBatchUnsupported, isLimit, isNodeFault, type RpcError } from './node-errors.ts'
 import type { RpcRequest } from './requests.ts'
 
 /** A node's response to a request: a result, or an error as a value. */
@@ -194,3 +195,45 @@ function parseError({ code, message, data }: { code?: unknown; message?: unknown
 /** Returns whether a value from a node is revert data of a length that can be stored. */
 export const isRevertData = (data: unknown): data is Hex =>
   isHex(data) && data.length <= '0x'.length + 2 * MAX_REVERT_DATA_BYTES
+
+/** One HTTP request to a node. `startedAt` is a time of `performance.now()`. */
+type SentRequest = { node: string; methods: readonly string[]; startedAt: number }
+
+/** Records a node's response. */
+function recordResponses(request: SentRequest, responses: readonly RpcResponse[]): void {
+  const { node, methods } = request
+  recordDuration(request)
+  for (const [index, method] of methods.entries())
+    count('ats_rpc_requests', { method, node, result: resultOf(responses[index]) })
+}
+
+/** Records that no valid response came. A request that was aborted because another node was faster is `canceled`. */
+function recordFailure(request: SentRequest, { aborted, reason }: AbortSignal): void {
+  const { node, methods } = request
+  recordDuration(request)
+  const result = !aborted ? 'fault' : isTimeout(reason) ? 'timeout' : 'canceled'
+  for (const method of methods) count('ats_rpc_requests', { method, node, result })
+}
+
+function recordDuration({ node, methods, startedAt }: SentRequest) {
+  const [first = ''] = methods
+  const method = methods.length > 1 ? 'batch' : first
+  observe('ats_rpc_request_duration_seconds', { method, node }, (performance.now() - startedAt) / 1_000)
+}
+
+function resultOf(response: RpcResponse | undefined): string {
+  if (response?.error === undefined) return 'ok'
+  return isNodeFault(response.error) ? 'fault' : 'error'
+}
+
+/** A part of a host that is this long is more likely a key than a name. */
+const KEY = /[a-z0-9_-]{24,}/gi
+
+/**
+ * Returns the names of nodes in metrics: the host and port of each URL, without credentials, path and query. A further
+ * node on the same host gets its position appended.
+ */
+export function nodeNames(urls: readonly string[]): string[] {
+  const hosts = urls.map(url => (URL.parse(url)?.host ?? 'invalid').replaceAll(KEY, '*'))
+  return hosts.map((host, index) => (hosts.indexOf(host) === index ? host : `${host} ${index + 1}`))
+}

@@ -58,3 +58,11 @@ export const isUnsupportedMethod = ({ code, message }: RpcError): boolean =>
 /** Returns whether the error of a whole batch says that the node rejects batches. Some nodes fail to parse a list. */
 export const isBatchUnsupported = ({ code, message }: RpcError): boolean =>
   [-32600, -32601, -32700].includes(code) || /batch|array|single request/i.test(message)
+
+const MAX_REDACTED_LENGTH = 200
+
+/** Returns a node's text without URLs (they can contain API keys) and long hex data, cut to 200 characters. */
+export function redact(message: string): string {
+  const safe = message.replaceAll(/https?:\/\/\S+/gi, '<url>').replaceAll(/(0x)?[0-9a-f]{64,}/gi, '<data>')
+  return safe.length > MAX_REDACTED_LENGTH ? `${safe.slice(0, MAX_REDACTED_LENGTH)}…` : safe
+}

@@ -1,7 +1,7 @@
 import type { Hex } from 'viem'
-import { isTimeout } from './abort-after.ts'
-import { isLimit, isUnsupportedMethod, type RpcError } from './node-errors.ts'
-import { redact } from './redact.ts'
+import { isTimeout } from '../concurrency.ts'
+import { type Endpoint, MIN_SEND_BATCH } from './endpoint-client.ts'
+import { isLimit, isUnsupportedMethod, type RpcError, redact } from './node-errors.ts'
 import { type NodeReceipt, type SignedBytes, sendRequest, sendSyncRequest } from './requests.ts'
 import type { RpcTransport } from './transport.ts'
 
@@ -26,7 +26,16 @@ export type SubmitOptions = {
   turn?: number
 }
 
-export const ACCEPTANCE_TIMEOUT_MS = 5_000
+const ACCEPTANCE_TIMEOUT_MS = 5_000
+const MAX_SEND_BATCH = 64
+/**
+ * A node that needs longer per transaction of a batch holds each transaction until it is in a block, as some sequencers
+ * do. It processes a batch one by one, so each transaction would wait for the blocks of all earlier ones.
+ */
+const MAX_ACCEPTANCE_MS = 150
+/** After this many slow batches in a row, transactions are sent one by one for a while. */
+const MAX_SLOW_BATCHES = 2
+const PAUSE_MS = 60_000
 
 /**
  * Sends signed bytes to one node: the preferred one, or for a resend the next one. A node that fails loses its
@@ -61,6 +70,50 @@ export async function submit(
   }
 }
 
+/** Returns how many transactions the preferred node takes at once; 1 if they are sent one by one. */
+export function sendBatchSize(transport: RpcTransport): number {
+  const endpoint = transport.preferred()
+  if (!endpoint?.acceptsBatches || Date.now() < endpoint.sendBatches.pausedUntil) return 1
+  return endpoint.sendBatches.size
+}
+
+/** Sends signed bytes to the preferred node in one batch, without waiting for their inclusion. Never throws. */
+export async function submitBatch(
+  transport: RpcTransport,
+  transactions: readonly SignedBytes[],
+): Promise<Submission[]> {
+  const endpoint = transport.preferred()
+  if (endpoint === undefined) return transactions.map(() => ({ kind: 'unknown' }))
+  const startedAt = Date.now()
+  try {
+    const responses = await transport.abortAfter(ACCEPTANCE_TIMEOUT_MS, ({ signal }) =>
+      endpoint.sendBatch(transactions.map(sendRequest), signal),
+    )
+    adaptBatchSize(endpoint, (Date.now() - startedAt) / transactions.length)
+    const submissions = responses.map(
+      ({ error }): Submission => (error ? classifySendError(error) : { kind: 'accepted' }),
+    )
+    if (submissions.some(({ kind }) => kind === 'unknown' || kind === 'unclassified')) transport.rest(endpoint)
+    return submissions
+  } catch {
+    adaptBatchSize(endpoint, ACCEPTANCE_TIMEOUT_MS)
+    transport.rest(endpoint)
+    return transactions.map(() => ({ kind: 'unknown' }))
+  }
+}
+
+/** Doubles the size of batches while they are quick. A slow one makes them small again, several in a row pause them. */
+function adaptBatchSize({ sendBatches }: Endpoint, msPerTransaction: number): void {
+  if (msPerTransaction <= MAX_ACCEPTANCE_MS) {
+    sendBatches.size = Math.min(sendBatches.size * 2, MAX_SEND_BATCH)
+    sendBatches.slow = 0
+    return
+  }
+  sendBatches.size = MIN_SEND_BATCH
+  sendBatches.slow++
+  if (sendBatches.slow >= MAX_SLOW_BATCHES) sendBatches.pausedUntil = Date.now() + PAUSE_MS
+}
+
 const isReceipt = (result: NodeReceipt | Hex): result is NodeReceipt => typeof result === 'object'
 
 // Messages of geth, Nitro, anvil, erigon and reth. The order matters: `replacement transaction underpriced` is not about
@@ -84,7 +137,7 @@ const WRONG_CHAIN = /chain ?id/i
 const SYNC_TIMEOUT_CODE = 4
 
 /** Returns what a node's error about signed bytes means. An unknown message leaves the outcome open. */
-export function classifySendError(error: RpcError): Submission {
+function classifySendError(error: RpcError): Submission {
   const { code, message } = error
   for (const [pattern, kind] of KNOWN_MESSAGES) if (pattern.test(message)) return { kind }
   if (MALFORMED.test(message)) return { kind: 'malformed', message: redact(message) }

@@ -1,11 +1,30 @@
-import { sleep, type withDeadline } from '../timeout.ts'
-import { abortAfter, isTimeout } from './abort-after.ts'
-import { createEndpoint, type Endpoint, type RpcResponse } from './endpoint-client.ts'
+import { abortAfter, isTimeout, sleep, type withDeadline } from '../concurrency.ts'
+import { createEndpoint, type Endpoint, nodeNames, type RpcResponse } from './endpoint-client.ts'
 import { hedge } from './hedge.ts'
-import { EmptyResult, isNodeFault, RefusedByNode, unreachable } from './node-errors.ts'
-import { nodeNames } from './node-names.ts'
+import { EmptyResult, isBlockLost, isNodeFault, RefusedByNode, unreachable } from './node-errors.ts'
 import type { RpcRequest } from './requests.ts'
-import { retryLatest } from './retry-latest.ts'
+
+/**
+ * How often a request is sent, at most, all within the timeout of the transport. Each round queries the nodes in order: the
+ * next one after a failure, or after HEDGE_MS of silence. A node gets a request again at once, `sends` times in all, after its
+ * connection broke (once: a kept-alive connection may close just as it is reused) or while it loses the newest block. The
+ * worst case is `rounds` × nodes × `sends` requests: docs/architecture.md has the table.
+ *
+ * - `read` has a second round, if the fault of a node ended the first one.
+ * - `call` has one, because errors are responses to it.
+ * - `batch` has one, because its callers repeat it with their next step. A node that takes no batches gets the requests one by one.
+ * - `submit` and `submitBatch` send once, to one node: the lane decides when to resend, and to which.
+ *
+ * A call that shares a batch (`createRequestBatcher`) and finds no usable response there is sent as a `call` after that.
+ */
+export const RETRY_POLICY = {
+  read: { rounds: 2, sends: 3 },
+  call: { rounds: 1, sends: 3 },
+  batch: { rounds: 1, sends: 2 },
+} as const
+/** How long a node may be silent before the next one is queried too. */
+const HEDGE_MS = 500
+const ROUND_PAUSE_MS = 100
 
 /** The responses to a list of requests, in the same order; undefined for an undefined request. */
 export type RpcResponses<Requests extends readonly (RpcRequest | undefined)[]> = {
@@ -52,12 +71,8 @@ export type RpcTransport = {
 
 /** Less than the time limit of our endpoints, so that a request can time out and still be refused in time. */
 const DEFAULT_TIMEOUT_MS = 4_000
-/** How long a node may be silent before the next one is queried too. */
-const HEDGE_MS = 500
 const MIN_REST_MS = 2_000
 const MAX_REST_MS = 30_000
-const READ_ROUNDS = 2
-const ROUND_PAUSE_MS = 100
 
 /**
  * Creates a transport over nodes in order of preference. `timeoutMs` bounds a read, a call or a batch as a whole: all
@@ -101,13 +116,6 @@ export function createTransport(
     return hedge(inOrder(), queryAndRemember, { waitMs: HEDGE_MS, controller, onSlow: rest })
   }
 
-  const send = <Result>(
-    endpoint: Endpoint,
-    request: RpcRequest<Result>,
-    signal: AbortSignal,
-  ): Promise<RpcResponse<Result>> =>
-    retryLatest(request, () => resendOnce(signal, () => endpoint.send(request, signal)))
-
   /** Runs work; returns undefined if it takes too long. */
   const inTime = <Value>(work: (controller: AbortController) => Promise<Value>): Promise<Value | undefined> =>
     abortAfter(timeoutMs, work, within).catch(() => undefined)
@@ -119,7 +127,7 @@ export function createTransport(
         let isTransient = true
         const response = await queryNodes(controller, async endpoint => {
           refusal = undefined
-          const response = await send(endpoint, request, controller.signal)
+          const response = await sendRequest(endpoint, request, RETRY_POLICY.read, controller.signal)
           if (response.error === undefined) {
             if (!request.returnsData || (response.result as unknown) !== '0x') return response
             refusal = new EmptyResult(request.method)
@@ -130,7 +138,7 @@ export function createTransport(
           isTransient = false
           return undefined
         })
-        if (response || !isTransient || round === READ_ROUNDS) return response
+        if (response || !isTransient || round === RETRY_POLICY.read.rounds) return response
         await sleep(ROUND_PAUSE_MS)
       }
     })
@@ -141,7 +149,7 @@ export function createTransport(
   async function call<Result>(request: RpcRequest<Result>): Promise<RpcResponse<Result>> {
     const response = await inTime(controller =>
       queryNodes(controller, async endpoint => {
-        const response = await send(endpoint, request, controller.signal)
+        const response = await sendRequest(endpoint, request, RETRY_POLICY.call, controller.signal)
         if (response.error && isNodeFault(response.error)) throw new RefusedByNode(request.method, response.error.code)
         return response
       }),
@@ -157,10 +165,8 @@ export function createTransport(
     const sent = requests.filter(request => request !== undefined)
     const responses = await inTime(controller =>
       queryNodes(controller, async endpoint => {
-        const responses = inPlaceOf(
-          requests,
-          await resendOnce(controller.signal, () => endpoint.sendBatch(sent, controller.signal)),
-        )
+        const send = () => endpoint.sendBatch(sent, controller.signal)
+        const responses = inPlaceOf(requests, await sendAgain(RETRY_POLICY.batch, controller.signal, send))
         if (!accept(responses)) throw new Error('the responses are not acceptable')
         return responses
       }),
@@ -190,12 +196,39 @@ function inPlaceOf<Requests extends readonly (RpcRequest | undefined)[]>(
   return responses as RpcResponses<Requests>
 }
 
-/** Retries once after a failure before the timeout: a kept-alive connection may close just as it is reused. */
-async function resendOnce<Response>(signal: AbortSignal, send: () => Promise<Response>): Promise<Response> {
-  try {
-    return await send()
-  } catch {
-    signal.throwIfAborted()
-    return send()
+function sendRequest<Result>(
+  endpoint: Endpoint,
+  request: RpcRequest<Result>,
+  policy: { sends: number },
+  signal: AbortSignal,
+): Promise<RpcResponse<Result>> {
+  const isLost = ({ error }: RpcResponse) => error !== undefined && isBlockLost(error) && readsLatest(request)
+  return sendAgain(policy, signal, () => endpoint.send(request, signal), isLost)
+}
+
+/**
+ * Sends to one node until it responds, at most `sends` times: again once after a broken connection, and again while it has
+ * lost the newest block. anvil with `--prune-history` resolves `latest` to a number first, and a block mined at that moment
+ * removes that number's state; behind a load balancer one node may not have seen the block that another reported.
+ */
+async function sendAgain<Response>(
+  { sends }: { sends: number },
+  signal: AbortSignal,
+  send: () => Promise<Response>,
+  isLost: (response: Response) => boolean = () => false,
+): Promise<Response> {
+  let hasBroken = false
+  for (let sent = 1; ; sent++) {
+    try {
+      const response = await send()
+      if (sent === sends || !isLost(response)) return response
+    } catch (error) {
+      signal.throwIfAborted()
+      if (hasBroken || sent === sends) throw error
+      hasBroken = true
+    }
   }
 }
+
+/** A method with a single parameter, such as eth_estimateGas, reads the newest block. */
+const readsLatest = ({ params }: RpcRequest) => params.includes('latest') || params.length === 1

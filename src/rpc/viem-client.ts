@@ -1,6 +1,6 @@
 import { type Client, createClient, custom } from 'viem'
 import { isData } from './json-type-guards.ts'
-import { redact } from './redact.ts'
+import { redact } from './node-errors.ts'
 import type { RpcTransport } from './transport.ts'
 
 /**

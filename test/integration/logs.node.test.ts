@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { pad, toEventSelector } from 'viem'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { findSettlement } from '../../src/payments/settlement-lookup.ts'
-import { getLogs } from '../../src/rpc/get-logs.ts'
+import { getLogs } from '../../src/rpc/logs.ts'
 import { blockNumberRequest } from '../../src/rpc/requests.ts'
 import { createTransport, type RpcTransport } from '../../src/rpc/transport.ts'
 

@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Hex } from 'viem'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { takeDeltas } from '../../src/metrics/recorder.ts'
-import { nodeNames } from '../../src/rpc/node-names.ts'
-import { redact } from '../../src/rpc/redact.ts'
-import { createRequestBatcher } from '../../src/rpc/request-batcher.ts'
+import { createRequestBatcher } from '../../src/rpc/batcher.ts'
+import { nodeNames } from '../../src/rpc/endpoint-client.ts'
+import { redact } from '../../src/rpc/node-errors.ts'
 import {
   blockNumberRequest,
   blockReceiptsRequest,
@@ -19,10 +19,9 @@ import {
   receiptRequest,
   transactionRequest,
 } from '../../src/rpc/requests.ts'
-import { submit } from '../../src/rpc/submit.ts'
-import { sendBatchSize, submitBatch } from '../../src/rpc/submit-batch.ts'
+import { sendBatchSize, submit, submitBatch } from '../../src/rpc/submit.ts'
 import { traceRevertData } from '../../src/rpc/trace-revert-data.ts'
-import { createTransport, type RpcTransport } from '../../src/rpc/transport.ts'
+import { createTransport, RETRY_POLICY, type RpcTransport } from '../../src/rpc/transport.ts'
 import { type BadNode, startBadNode } from '../support/bad-node.ts'
 
 type JsonRpcCall = { id: number; method: string; params: unknown[] }
@@ -274,6 +273,22 @@ describe('a call', () => {
     await expect(createTransport(urlsOf(node)).call(request)).rejects.toMatchObject({ status: 502 })
     expect(node.requests).toHaveLength(count)
   })
+})
+
+it.each<[keyof typeof RETRY_POLICY, (rpc: RpcTransport) => Promise<unknown>]>([
+  ['read', rpc => rpc.read(call)],
+  ['call', rpc => rpc.call(call)],
+  ['batch', rpc => rpc.batch([call, call])],
+])('a %s that fails everywhere is sent as often as the retry policy says', async (kind, send) => {
+  const lost = error(-32000, 'header not found')
+  const startWorstNode = () => {
+    let requests = 0
+    return startNode((calls, isBatch) => (isBatch || requests++ % 3 === 0 ? 'close' : lost(calls, isBatch)))
+  }
+  const worst = [await startWorstNode(), await startWorstNode()]
+  await expect(send(createTransport(urlsOf(...worst)))).rejects.toMatchObject({ body: { code: 'CHAIN_UNREACHABLE' } })
+  const { rounds, sends } = RETRY_POLICY[kind]
+  expect(worst.map(({ requests }) => requests.length)).toEqual([rounds * sends, rounds * sends])
 })
 
 describe('a batch', () => {

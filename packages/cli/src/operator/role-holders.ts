@@ -3,7 +3,7 @@ import { type Address, getAddress, pad, parseAbi, slice, toEventSelector } from 
 import type { Chain } from '../../../../src/chain/configured-chain.ts'
 import { call, optional, readTree } from '../../../../src/chain/read-tree.ts'
 import type { RoleHolder } from '../../../../src/doctor/judge-accounts.ts'
-import { getLogs } from '../../../../src/rpc/get-logs.ts'
+import { getLogs } from '../../../../src/rpc/logs.ts'
 
 const accessAbi = parseAbi(['function hasRole(bytes32 role, address account) view returns (bool)'])
 const ROLE_GRANTED = toEventSelector('RoleGranted(bytes32,address,address)')

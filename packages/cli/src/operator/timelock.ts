@@ -12,7 +12,7 @@ import {
 } from 'viem'
 import { timelockAbi } from '../../../../contracts-abi/timelock.ts'
 import type { Chain } from '../../../../src/chain/configured-chain.ts'
-import { getLogs } from '../../../../src/rpc/get-logs.ts'
+import { getLogs } from '../../../../src/rpc/logs.ts'
 import { type AddressBook, type AdminCall, decodeCall, encode } from './admin-call.ts'
 
 /** The state of an operation, in the order of TimelockController's enum. */
