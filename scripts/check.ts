@@ -23,7 +23,7 @@ const steps: [name: string, command: string, args: string[]][] = [
   ['skills are fresh', node, ['scripts/generate-skills.ts', '--check']],
   ['WebAssembly of Keccak is fresh', node, ['scripts/generate-keccak.ts', '--check']],
   [CLIENT, node, ['scripts/check-client.ts']],
-  ['README and .dev.vars.example are fresh', node, ['scripts/generate-variables.ts', '--check']],
+  ['docs/configuration.md and .dev.vars.example are fresh', node, ['scripts/generate-variables.ts', '--check']],
   ['environments are fresh', node, ['scripts/generate-environments.ts', '--check']],
   ...environments.map(({ name }): [string, string, string[]] => [
     `${name} deploys (dry run)`,

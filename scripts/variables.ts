@@ -25,7 +25,7 @@ export const groups = {
 } as const
 export type Group = keyof typeof groups
 
-/** Every variable that the Worker reads. The table in README and .dev.vars.example are generated from this list. */
+/** Every variable that the Worker reads. docs/configuration.md and .dev.vars.example are generated from this list. */
 export const variables: Variable[] = [
   {
     name: 'CHAIN_ID',

@@ -1,70 +1,98 @@
-import { execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
+import { Client } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { runPython } from '../client/support.ts'
 
-// Runs the README's examples as they are.
+// Runs the README's commands and programs as they are.
 
 const root = join(import.meta.dirname, '../..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
-const blockAfter = (heading: string, language: string) => {
-  const section = readme.split(`## ${heading}\n`)[1] ?? ''
-  return new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``).exec(section)?.[1] ?? ''
-}
-const run = promisify(execFile)
 const deployment = inject('deployment')
 let scratch: string
-let env: NodeJS.ProcessEnv
+let env: Record<string, string>
 
-beforeAll(() => {
+/** Returns the code below a heading. */
+const codeBelow = (heading: string, language = 'sh') => {
+  const section = readme.split(`${heading}\n`)[1]?.split(/^#/m)[0] ?? ''
+  const [, code = ''] = new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``).exec(section) ?? []
+  expect(code, heading).not.toBe('')
+  return code
+}
+const execute = promisify(execFile)
+const shell = async (script: string) => {
+  const { stdout } = await execute('bash', ['-euo', 'pipefail', '-c', script], { cwd: root, env })
+  return stdout
+}
+
+beforeAll(async () => {
   scratch = mkdtempSync(join(root, '.devnet-readme-'))
   env = {
-    ...process.env,
-    BASE: inject('serviceUrl'),
+    ...(process.env as Record<string, string>),
     PATH: `${join(root, 'node_modules/.bin')}:${process.env.PATH}`,
     ATS_HOME: scratch,
-    ATS_PASSWORD: 'for the test',
-    ATS_URL: inject('serviceUrl'),
-    ATS_KEY: 'first',
   }
+  // The README finds the payer in .devnet/deployment.json, which this chain does not write.
+  const script = codeBelow('## A first trade')
+    .replace('http://127.0.0.1:8787', inject('serviceUrl'))
+    .replace(
+      'require("./.devnet/deployment.json").accounts.payer.privateKey',
+      `"${deployment.accounts.payer.privateKey}"`,
+    )
+  const variables = ['ATS_URL', 'ATS_KEY', 'ATS_PASSWORD', 'ATS_AGENT', 'AGENT_KEY']
+  const stdout = await shell(`${script}\n${variables.map(name => `echo "${name}=$${name}"`).join('\n')}`)
+  for (const name of variables) env[name] = new RegExp(`^${name}=(.+)$`, 'm').exec(stdout)?.[1] ?? ''
 })
 afterAll(() => {
   rmSync(scratch, { recursive: true, force: true })
 })
 
-it('runs the examples: a trade with curl, an event stream and a trade with MCP', async () => {
-  // The README's command finds the payer in .devnet/deployment.json, which this chain does not write.
-  const script = blockAfter('A first trade with curl', 'sh').replace(
-    `require("./.devnet/deployment.json").accounts.payer.privateKey`,
-    `"${deployment.accounts.payer.privateKey}"`,
-  )
-  const shown = `set -euo pipefail\n${script}\necho; echo "AGENT=$AGENT"`
-  const { stdout } = await run('bash', ['-c', shown], { cwd: root, env })
-  expect(stdout.match(/"transactionHash":"0x[0-9a-f]{64}"/g)).toHaveLength(2)
-  expect(stdout).toContain('"symbol":"NVDA"')
+it('opens a first position with four commands', async () => {
+  const { positions } = JSON.parse(await shell('npx ats positions -o json'))
+  expect(positions).toMatchObject([{ symbol: 'NVDA' }])
+})
 
-  const [, AGENT = ''] = /AGENT=(\d+)/.exec(stdout) ?? []
-  const listening = spawn('bash', ['-c', blockAfter('Event streams', 'sh').replace('curl -sN', 'exec curl -sN')], {
-    cwd: root,
-    env: { ...env, AGENT },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const types: string[] = []
-  for await (const line of createInterface(listening.stdout)) {
-    types.push(...(line.match(/"type":"\w+"/g) ?? []))
-    if (types.length === 2) break
-  }
-  listening.kill()
-  expect(types).toEqual(['"type":"PositionClosed"', '"type":"PositionReduced"'])
+it('starts an MCP server whose tools trade', async () => {
+  const command = codeBelow('### Your model has MCP tools')
+  const transport = new StdioClientTransport({ command: 'bash', args: ['-c', `exec ${command}`], cwd: root, env })
+  const client = new Client({ name: 'readme', version: '1' })
+  await client.connect(transport)
+  const { tools } = await client.listTools()
+  expect(tools.map(({ name }) => name)).toEqual(expect.arrayContaining(['trade', 'close', 'stop']))
+  await client.close()
+})
 
+it('trades in TypeScript', async () => {
   const file = join(scratch, 'trade.mjs')
-  writeFileSync(file, blockAfter('The same with MCP', 'ts'))
-  const { stdout: answer } = await run(process.execPath, [file], { cwd: root, env: { ...env, AGENT } })
-  expect(answer).toMatch(/transactionHash: '0x[0-9a-f]{64}'/)
+  writeFileSync(file, codeBelow('### You write TypeScript', 'ts'))
+  // Resolves the client to its source, because this repository does not build it for its own tests.
+  const args = ['--conditions=@agent-trading-service/source', file]
+  const { stdout } = await execute(process.execPath, args, { cwd: root, env })
+  expect(stdout).toMatch(/transactionHash: '0x[0-9a-f]{64}'/)
+})
 
-  const [, promotion = ''] = /`(npx ats promote [^`]*)`/.exec(readme) ?? []
-  const early = run('bash', ['-c', promotion], { cwd: root, env: { ...env, AGENT } })
-  await expect(early).rejects.toThrow(/cannot be promoted yet: TooFewTrades: 3 of 4 trades so far/)
+it('trades in Python', async () => {
+  const file = join(scratch, 'trade.py')
+  writeFileSync(file, codeBelow('### You write Python', 'python'))
+  const { stdout } = await execute(process.execPath, [runPython, file], { cwd: root, env })
+  expect(stdout).toMatch(/'transactionHash': '0x[0-9a-f]{64}'/)
+})
+
+it('limits and stops the agent as its owner', async () => {
+  const stdout = await shell(codeBelow('### You own an agent, or deposit into a vault'))
+  expect(stdout).toMatch(/^mandate\.mode +reduceOnly$/m)
+  expect(stdout).toContain('"accountRiskBounds"')
+})
+
+it('names commands of operators that exist', async () => {
+  const stdout = await shell(codeBelow('### You operate a deployment'))
+  expect(stdout).toContain('Usage: ats doctor')
+  expect(stdout).toContain('Usage: ats admin')
+})
+
+it('has at most 700 words', () => {
+  expect(readme.split(/\s+/).filter(Boolean).length).toBeLessThanOrEqual(700)
 })
