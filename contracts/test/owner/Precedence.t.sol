@@ -10,7 +10,7 @@ import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
 import {IVaultTrackRegistry} from "../../src/interfaces/IVaultTrackRegistry.sol";
 import {OwnerTest} from "./OwnerTest.sol";
 
-/// @notice The table of docs/decisions.md "Which rule takes precedence?": a test per row. The columns are a buy, a reduce,
+/// @notice The table of docs/decisions/owner.md "Precedence": a test per row. The columns are a buy, a reduce,
 /// a due exit, a sale after a close all, a tighter ladder, a looser ladder.
 contract PrecedenceTest is OwnerTest {
     StockToken private amd;
