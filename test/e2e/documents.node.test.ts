@@ -37,7 +37,7 @@ describe.each(globSync('docs/decisions/*.md', { cwd: root }))('%s', file => {
       .split(/^(?=- |#|\|)/m)
       .filter(part => part.startsWith('- '))
     const missing = rules.filter(rule => {
-      const [, named = ''] = /Tests:\s([^]*)\.\s*$/.exec(rule) ?? []
+      const [, named = ''] = /Tests:\s(.*)\.\s*$/s.exec(rule) ?? []
       const names = [...named.matchAll(/(contracts\s+)?`([\w.-]+)`/g)]
       const exists = ([, contract, name]: RegExpMatchArray) =>
         contract === undefined
