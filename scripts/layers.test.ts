@@ -45,15 +45,15 @@ const arrows: Record<string, string[]> = {
   resources: ['chain'],
   doctor: ['chain', 'rpc'],
   chain: ['rpc'],
-  'rate-limits': ['client-address', 'parallel-gate', 'config', 'errors', 'timeout', 'concurrency'],
+  'rate-limits': ['client-address', 'parallel-gate', 'config', 'errors', 'concurrency'],
   log: ['metrics', 'errors'],
-  metrics: ['timeout', 'concurrency'],
+  metrics: ['concurrency'],
   timeout: ['concurrency'],
   config: ['crypto'],
-  'read-cache': ['timeout', 'concurrency'],
-  'request-body': ['timeout', 'concurrency'],
-  'parallel-gate': ['timeout', 'concurrency'],
-  'combine-concurrent-reads': ['timeout', 'concurrency'],
+  'read-cache': ['concurrency'],
+  'request-body': ['concurrency'],
+  'parallel-gate': ['concurrency'],
+  'combine-concurrent-reads': ['concurrency'],
 }
 
 /** Packages that only some folders may import. */

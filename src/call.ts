@@ -1,11 +1,11 @@
 import type { Hex } from 'viem'
+import { withDeadline } from './concurrency.ts'
 import type { Config } from './config/config.ts'
 import type { PaymentAnswer } from './errors/refusal.ts'
 import { refuse } from './errors/refuse.ts'
 import type { Executor } from './executor/client.ts'
 import type { IntentKind, RelayOutcome, RelayRequest } from './executor/relay-types.ts'
 import type { ClientLimits } from './rate-limits.ts'
-import { withDeadline } from './timeout.ts'
 
 /** What belongs to one call of an operation. Everything else is the context, which all calls share. */
 export type Call = {

@@ -91,8 +91,11 @@ export function createSemaphore(slots: number) {
   }
 
   return {
-    /** Resolves to whether a slot became free by the deadline (epoch milliseconds). The slot is held until `release`. */
-    async acquire(deadline: number, isFirst = false): Promise<boolean> {
+    /**
+     * Resolves to whether a slot became free by the deadline (epoch milliseconds; without one it waits as long as it takes).
+     * The slot is held until `release`.
+     */
+    async acquire(deadline?: number, isFirst = false): Promise<boolean> {
       if (held < size) {
         held++
         return true
@@ -101,7 +104,7 @@ export function createSemaphore(slots: number) {
       const line = isFirst ? waitingFirst : waiting
       line.push(slot.resolve)
       const isHeld = slot.promise.then(() => true)
-      if (await withDeadline(isHeld, deadline, () => false)) return true
+      if (await (deadline === undefined ? isHeld : withDeadline(isHeld, deadline, () => false))) return true
       const index = line.indexOf(slot.resolve)
       if (index >= 0) line.splice(index, 1)
       else release() // it was assigned just after the deadline

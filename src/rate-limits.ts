@@ -1,8 +1,8 @@
 import { clientAddressOf } from './client-address.ts'
+import { sleep } from './concurrency.ts'
 import type { RateLimitConfig, RateLimitName } from './config/config.ts'
 import { refuse } from './errors/refuse.ts'
 import { createParallelGate, type Leave } from './parallel-gate.ts'
-import { sleep } from './timeout.ts'
 
 /** The rate-limiting bindings of wrangler.toml, which count across the isolates of a location. */
 export const rateLimitBindings = {

@@ -1,4 +1,5 @@
 import { type Chain, createChain, type TradingChain } from '../chain/configured-chain.ts'
+import { createQueue, singleFlight, singleFlightAgain } from '../concurrency.ts'
 import type { Config } from '../config/config.ts'
 import { logFailure } from '../log.ts'
 import type { NodeLog } from '../rpc/requests.ts'
@@ -41,11 +42,9 @@ export function createIndexer(
   listener: IndexListener,
 ) {
   let workers: Promise<Workers> | undefined
-  let currentStep: Promise<FollowerStep> | undefined
   let lastStep: FollowerStep | undefined
-  let currentSampling: Promise<void> | undefined
   const relayedLogs = createRelayedLogBuffer()
-  let currentRelayedWrite: Promise<void> | undefined
+  const inOrder = createQueue()
 
   /** Starts follower and sampler. After a failure the next call retries. */
   function start(): Promise<Workers> {
@@ -81,13 +80,8 @@ export function createIndexer(
     return { follower, sampler }
   }
 
-  /** Runs the next step of the follower. Concurrent callers share it. */
-  function step(): Promise<FollowerStep> {
-    currentStep ??= runStep().finally(() => {
-      currentStep = undefined
-    })
-    return currentStep
-  }
+  /** Runs a step of the follower that starts after the call. */
+  const step = singleFlightAgain(() => inOrder(runStep))
 
   async function runStep(): Promise<FollowerStep> {
     try {
@@ -107,7 +101,6 @@ export function createIndexer(
   /** Indexes up to the head, for about three seconds. */
   async function catchUp(): Promise<void> {
     const deadline = Date.now() + CATCH_UP_MS
-    await currentStep?.catch(() => {}) // it may have read the head before the caller did
     const { cursor, head } = await step()
     let block = cursor?.block ?? -1
     for (let idleSteps = 0; block < head && idleSteps < MAX_IDLE_STEPS && Date.now() < deadline; ) {
@@ -128,16 +121,13 @@ export function createIndexer(
     return cursor !== undefined && cursor.block >= block ? cursor : undefined
   }
 
-  /** Samples what is due at the cursor, until a deadline. A failure is logged and does not stop indexing. */
-  async function sampleDue(deadline: number): Promise<void> {
-    await currentSampling // it may have started at an earlier cursor
-    currentSampling ??= sampleRounds(deadline)
-      .catch(error => logFailure('sampling failure', error))
-      .finally(() => {
-        currentSampling = undefined
-      })
-    await currentSampling
-  }
+  /**
+   * Samples what is due at the cursor, until a deadline. A failure is logged and does not stop indexing. A call during a
+   * sampling causes another one, because the first may have started at an earlier cursor.
+   */
+  const sampleDue = singleFlightAgain((deadline: number) =>
+    sampleRounds(deadline).catch(error => logFailure('sampling failure', error)),
+  )
 
   async function sampleRounds(deadline: number): Promise<void> {
     const { sampler } = await start()
@@ -161,13 +151,8 @@ export function createIndexer(
     await writeDueRelayed()
   }
 
-  /** Writes the trades of held logs if that is due, one write at a time. A write that fails loses its logs. */
-  async function writeDueRelayed(): Promise<void> {
-    currentRelayedWrite ??= writeRelayed().finally(() => {
-      currentRelayedWrite = undefined
-    })
-    await currentRelayedWrite
-  }
+  /** Writes the trades of held logs if that is due. A write that fails loses its logs. */
+  const writeDueRelayed = singleFlight(writeRelayed)
 
   async function writeRelayed(): Promise<void> {
     while (relayedLogs.isWriteDue(Date.now())) {
@@ -178,10 +163,12 @@ export function createIndexer(
 
   /** Drops the rows that come from events, so that the next steps read them from the chain again. */
   async function restart(): Promise<void> {
-    await currentStep?.catch(() => {}) // it would write after the cursor is gone
-    const { follower } = await start()
-    await follower.restart()
-    lastStep = undefined
+    // In order, because a step would write after the cursor is gone.
+    await inOrder(async () => {
+      const { follower } = await start()
+      await follower.restart()
+      lastStep = undefined
+    })
   }
 
   const status = (): IndexerStatus => ({ cursor: lastStep?.cursor?.block, head: lastStep?.head })

@@ -1,7 +1,7 @@
 import type { IntakeClosure, IntakeKind } from '@agent-trading-service/protocol/intake-kind'
+import { withDeadline } from '../concurrency.ts'
 import { refuse } from '../errors/refuse.ts'
 import { logFailure } from '../log.ts'
-import { withDeadline } from '../timeout.ts'
 import type { IntakeChange, IntakeSwitchesObject } from './object.ts'
 
 /** Which kinds of intake the operator has closed. */

@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
+import { withDeadline } from '../concurrency.ts'
 import { logFailure } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
-import { withDeadline } from '../timeout.ts'
 import { assembleKeeper } from './assemble-keeper.ts'
 import type { KeeperCycle } from './cycle.ts'
 import { type KeeperStatus, keeperStatusOf } from './keeper-status.ts'

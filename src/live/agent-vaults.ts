@@ -1,8 +1,8 @@
 import type { Address } from 'viem'
 import { getAgents } from '../chain/agents.ts'
 import type { Chain } from '../chain/configured-chain.ts'
+import { withDeadline } from '../concurrency.ts'
 import { readCurrentAgents } from '../history/tables/agents.ts'
-import { withDeadline } from '../timeout.ts'
 
 export type AgentVaults = ReturnType<typeof createAgentVaults>
 

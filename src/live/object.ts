@@ -1,5 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { createChain, type TradingChain } from '../chain/configured-chain.ts'
+import { createQueue, singleFlight, singleFlightAgain } from '../concurrency.ts'
 import { parseConfig } from '../config/config.ts'
 import type { IntentRecord } from '../executor/intent-record.ts'
 import { indexKeyOf } from '../history/index-key.ts'
@@ -60,16 +61,18 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   readonly #feed: ShardFeed
   readonly #agentVaults = createAgentVaults()
   readonly #unpublishedIntents: IntentRecord[] = []
-  #publishingIntents: Promise<void> | undefined
   #chain: TradingChain | undefined
   #publisher: IndexPublisher | undefined
-  #publishing: Promise<void> | undefined
-  #reading: Promise<boolean> | undefined
-  #hasUnreadChanges = false
   #isFailing = false
-  #isCatchingUp = false
-  #isCatchUpDue = false
   #beatenAt = 0
+  readonly #inOrder = createQueue()
+  /** Publishes everything in the index that is not in the log yet. */
+  readonly #publishChanges = singleFlightAgain(() => this.#inOrder(() => this.#readChanges()))
+  readonly #publishNewIntents = singleFlightAgain(() => this.#publishUnpublishedIntents())
+  /** Makes the indexer read the chain now. Returns whether that succeeded and the log has started. */
+  readonly #catchUp = singleFlight(() => this.#readIndex())
+  /** The indexer reads the chain about once a second; a mined intent makes it read at once. */
+  readonly #catchUpAfterInclusion = singleFlightAgain(this.#catchUp, MIN_CATCH_UP_INTERVAL_MS)
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
@@ -119,11 +122,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
 
   /** Publishes everything in the index that is not in the log yet. Returns whether the log has started. */
   async advance(): Promise<boolean> {
-    this.#hasUnreadChanges = true
-    this.#publishing ??= this.#publishChanges().finally(() => {
-      this.#publishing = undefined
-    })
-    await this.#publishing
+    await this.#publishChanges()
     return this.#hasStarted()
   }
 
@@ -132,12 +131,13 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
    * again once the index has reached the head.
    */
   async restart(): Promise<void> {
-    await this.#publishing
-    const position = this.#eventLog.position()
-    if (position === undefined || position.block < 0) return
-    const { reorg, block } = position
-    this.#publish([this.#eventLog.withdraw({ id: reorg, ancestor: -1, lost: block })])
-    this.#publisher = undefined
+    await this.#inOrder(async () => {
+      const position = this.#eventLog.position()
+      if (position === undefined || position.block < 0) return
+      const { reorg, block } = position
+      this.#publish([this.#eventLog.withdraw({ id: reorg, ancestor: -1, lost: block })])
+      this.#publisher = undefined
+    })
   }
 
   override async alarm(): Promise<void> {
@@ -147,10 +147,7 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
   /** Publishes new states of intents, in the order of the calls. The executor's lanes call it. */
   async publishIntents(records: IntentRecord[]): Promise<void> {
     this.#unpublishedIntents.push(...records)
-    this.#publishingIntents ??= this.#publishUnpublishedIntents().finally(() => {
-      this.#publishingIntents = undefined
-    })
-    await this.#publishingIntents
+    await this.#publishNewIntents()
     if (this.#hasStarted() && records.some(({ state }) => state === 'mined'))
       this.ctx.waitUntil(this.#catchUpAfterInclusion())
   }
@@ -191,23 +188,21 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
 
   /** An event without its vault would not reach the streams of that vault, so the vaults are read first. */
   async #publishUnpublishedIntents(): Promise<void> {
-    while (this.#unpublishedIntents.length > 0) {
-      const presented = this.#unpublishedIntents.splice(0).flatMap(record => {
-        const data = this.presentIntent(record)
-        return data ? [{ data, agentId: agentOf(record) }] : []
-      })
-      await this.#loadVaults(presented.flatMap(({ agentId }) => agentId ?? []))
-      if (!this.#hasStarted()) continue
-      const events = presented.map(
-        ({ data, agentId }): StreamEvent => ({
-          type: 'intent',
-          agentId,
-          vault: agentId === undefined ? undefined : this.#agentVaults.get(agentId),
-          data,
-        }),
-      )
-      this.#publish(this.#eventLog.appendOffChain(events))
-    }
+    const presented = this.#unpublishedIntents.splice(0).flatMap(record => {
+      const data = this.presentIntent(record)
+      return data ? [{ data, agentId: agentOf(record) }] : []
+    })
+    await this.#loadVaults(presented.flatMap(({ agentId }) => agentId ?? []))
+    if (!this.#hasStarted()) return
+    const events = presented.map(
+      ({ data, agentId }): StreamEvent => ({
+        type: 'intent',
+        agentId,
+        vault: agentId === undefined ? undefined : this.#agentVaults.get(agentId),
+        data,
+      }),
+    )
+    this.#publish(this.#eventLog.appendOffChain(events))
   }
 
   /** Reads the vaults of agents. Gives up after some attempts, because the other streams wait for the events too. */
@@ -221,12 +216,9 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     }
   }
 
-  async #publishChanges(): Promise<void> {
+  async #readChanges(): Promise<void> {
     try {
-      while (this.#hasUnreadChanges) {
-        this.#hasUnreadChanges = false
-        await this.#openPublisher()?.publishChanges()
-      }
+      await this.#openPublisher()?.publishChanges()
       this.#isFailing = false
     } catch (error) {
       this.#isFailing = true
@@ -235,34 +227,10 @@ export abstract class EventStreamsObject extends DurableObject<Env> {
     }
   }
 
-  /**
-   * Makes the indexer read the chain now. Returns whether that succeeded and the log has started. Concurrent calls
-   * share one read.
-   */
-  #catchUp(): Promise<boolean> {
-    this.#reading ??= this.#readIndex().finally(() => {
-      this.#reading = undefined
-    })
-    return this.#reading
-  }
-
   async #readIndex(): Promise<boolean> {
     const indexer = this.env.HISTORY_INDEXER.getByName(this.ctx.id.name ?? '')
     const status = await indexer.catchUp().catch(logStreamFailure)
     return (await this.advance()) && status !== undefined
-  }
-
-  /** The indexer reads the chain about once a second; a mined intent makes it read at once. */
-  async #catchUpAfterInclusion() {
-    this.#isCatchUpDue = true
-    if (this.#isCatchingUp) return
-    this.#isCatchingUp = true
-    while (this.#isCatchUpDue) {
-      this.#isCatchUpDue = false
-      await this.#catchUp()
-      await scheduler.wait(MIN_CATCH_UP_INTERVAL_MS)
-    }
-    this.#isCatchingUp = false
   }
 
   /** Returns undefined if the deployment has no trading contracts. */

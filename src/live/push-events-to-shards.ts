@@ -1,5 +1,5 @@
+import { singleFlightAgain, sleep, withDeadline } from '../concurrency.ts'
 import { logFailure } from '../log.ts'
-import { sleep, withDeadline } from '../timeout.ts'
 import type { LoggedEvent } from './event.ts'
 
 const SCHEMA = `
@@ -24,7 +24,8 @@ type Listener = {
   /** How often the shard registered. A shard that registers during a push stays registered. */
   registrations: number
   pending: LoggedEvent[]
-  isSending: boolean
+  /** Sends the pending events, and pauses. */
+  send(): Promise<void>
 }
 
 export type ShardFeed = ReturnType<typeof createShardFeed>
@@ -37,25 +38,26 @@ export function createShardFeed(sql: SqlStorage, push: Push) {
   sql.exec(SCHEMA)
   const listeners = new Map<string, Listener>()
   for (const { name } of sql.exec<{ name: string }>('SELECT name FROM listening_shard'))
-    listeners.set(name, newListener())
+    listeners.set(name, newListener(name))
 
-  async function send(shard: string, listener: Listener): Promise<void> {
-    listener.isSending = true
-    while (listener.pending.length > 0) {
-      const events = listener.pending
-      const { registrations } = listener
-      listener.pending = []
-      const after = (events[0]?.seq ?? 1) - 1
-      const streams = await pushInTime(shard, { after, events })
-      if (streams !== 0 || listener.registrations !== registrations) {
-        await sleep(Math.min(MAX_PAUSE_MS, (streams ?? 0) * PAUSE_MS_PER_STREAM))
-        continue
-      }
+  function newListener(shard: string): Listener {
+    const listener: Listener = {
+      registrations: 0,
+      pending: [],
+      send: singleFlightAgain(() => sendPending(shard, listener)),
+    }
+    return listener
+  }
+
+  async function sendPending(shard: string, listener: Listener): Promise<void> {
+    const { pending: events, registrations } = listener
+    listener.pending = []
+    if (events.length === 0 || listeners.get(shard) !== listener) return
+    const streams = await pushInTime(shard, { after: (events[0]?.seq ?? 1) - 1, events })
+    if (streams === 0 && listener.registrations === registrations) {
       listeners.delete(shard)
       sql.exec('DELETE FROM listening_shard WHERE name = ?', shard)
-      return
-    }
-    listener.isSending = false
+    } else await sleep(Math.min(MAX_PAUSE_MS, (streams ?? 0) * PAUSE_MS_PER_STREAM))
   }
 
   /** Returns undefined if the push failed. */
@@ -75,7 +77,7 @@ export function createShardFeed(sql: SqlStorage, push: Push) {
       const listener = listeners.get(shard)
       if (listener) listener.registrations++
       else {
-        listeners.set(shard, newListener())
+        listeners.set(shard, newListener(shard))
         sql.exec('INSERT OR IGNORE INTO listening_shard VALUES (?)', shard)
       }
     },
@@ -86,13 +88,11 @@ export function createShardFeed(sql: SqlStorage, push: Push) {
     /** Sends new events of the log. Resolves once every shard has them or failed, and its pause is over. */
     async publish(events: readonly LoggedEvent[]): Promise<void> {
       if (events.length === 0) return
-      const sends = [...listeners].map(([shard, listener]) => {
+      const sends = [...listeners.values()].map(listener => {
         listener.pending = listener.pending.length > MAX_PENDING ? [...events] : [...listener.pending, ...events]
-        return listener.isSending ? undefined : send(shard, listener)
+        return listener.send()
       })
       await Promise.all(sends)
     },
   }
 }
-
-const newListener = (): Listener => ({ registrations: 0, pending: [], isSending: false })

@@ -1,5 +1,5 @@
+import { createSemaphore, withDeadline } from '../concurrency.ts'
 import { logFailure } from '../log.ts'
-import { withDeadline } from '../timeout.ts'
 import type { EventFilter, LoggedEvent } from './event.ts'
 import type { EventPage, LogWindow } from './newest-events.ts'
 
@@ -17,8 +17,7 @@ export function createMissedEventsReader(
   window: LogWindow,
   readLog: (filter: EventFilter, after: number, limit: number) => Promise<EventPage>,
 ) {
-  const waiting: (() => void)[] = []
-  let reads = 0
+  const reads = createSemaphore(MAX_PARALLEL_READS)
 
   function readInTime(...query: Parameters<typeof readLog>): Promise<EventPage> {
     const timeout = () => {
@@ -28,14 +27,11 @@ export function createMissedEventsReader(
   }
 
   async function readInTurn(...query: Parameters<typeof readLog>): Promise<EventPage> {
-    if (reads < MAX_PARALLEL_READS) reads++
-    else await new Promise<void>(resolve => waiting.push(resolve))
+    await reads.acquire()
     try {
       return await readInTime(...query)
     } finally {
-      const next = waiting.shift()
-      if (next) next()
-      else reads--
+      reads.release()
     }
   }
 

@@ -1,4 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
+import { singleFlightAgain } from '../concurrency.ts'
 import { logFailure } from '../log.ts'
 import { chainOfShard, eventLogOf } from './client.ts'
 import type { LoggedEvent } from './event.ts'
@@ -27,8 +28,8 @@ export class EventStreamShardObject extends DurableObject<Env> {
   })
   /** The newest row that the log is known to have. */
   #target = 0
-  #isCatchingUp = false
   #heartbeat: ReturnType<typeof setInterval> | undefined
+  readonly #catchUp = singleFlightAgain(() => this.#readMissed())
 
   /** Opens a stream. Returns it as the body, or status 400 with `{ code: StreamRefusal }`. */
   override async fetch(request: Request): Promise<Response> {
@@ -85,9 +86,7 @@ export class EventStreamShardObject extends DurableObject<Env> {
   #reach({ seq }: LogCursor) {
     this.#target = Math.max(this.#target, seq)
     if (this.#isComplete()) return
-    if (this.#isCatchingUp) return
-    this.#isCatchingUp = true
-    this.ctx.waitUntil(this.#readMissed().catch(error => logFailure('event streams failure', error)))
+    this.ctx.waitUntil(this.#catchUp().catch(error => logFailure('event streams failure', error)))
   }
 
   #isComplete(): boolean {
@@ -95,15 +94,11 @@ export class EventStreamShardObject extends DurableObject<Env> {
   }
 
   async #readMissed() {
-    try {
-      while (!this.#isComplete()) {
-        const from = this.#window.newest()?.seq ?? 0
-        const { events, through } = await this.#log().readEvents({}, from, EVENTS_PER_READ)
-        if (through.seq <= from) return // the log was deleted
-        if (this.#window.newest()) await this.#append(events, through)
-      }
-    } finally {
-      this.#isCatchingUp = false
+    while (!this.#isComplete()) {
+      const from = this.#window.newest()?.seq ?? 0
+      const { events, through } = await this.#log().readEvents({}, from, EVENTS_PER_READ)
+      if (through.seq <= from) return // the log was deleted
+      if (this.#window.newest()) await this.#append(events, through)
     }
   }
 

@@ -1,5 +1,5 @@
 import { concat } from 'viem'
-import { sleep } from '../timeout.ts'
+import { createQueue, singleFlight, sleep } from '../concurrency.ts'
 import { type EventFilter, type LoggedEvent, type ParsedReorg, parseReorg } from './event.ts'
 import type { LogWindow } from './newest-events.ts'
 import type { ReadMissedEvents } from './read-missed-events.ts'
@@ -50,8 +50,8 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
   let seats = 0
   /** The events of the next round. */
   let unpublished: LoggedEvent[] = []
-  let lastRound = Promise.resolve()
-  let heartbeat: Promise<void> | undefined
+  /** Starts a round once all earlier ones have ended. */
+  const inOrder = createQueue()
   const afterWrite = createPacer()
 
   function add(subscriber: Subscriber) {
@@ -96,12 +96,6 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
       subscriber.sentThrough = through
       subscriber.isBehind = through < newestSeq()
     }
-  }
-
-  /** Starts a round once all earlier ones have ended. */
-  function inOrder(round: () => Promise<void>): Promise<void> {
-    lastRound = lastRound.then(round, round)
-    return lastRound
   }
 
   /** Sends events to the streams of one filter in one write each, which costs as much as the write of one event. */
@@ -220,12 +214,7 @@ export function createSubscribers({ window, readMissed }: { window: LogWindow; r
     },
 
     /** Sends a heartbeat to every stream that keeps up, and disconnects the clients that stopped reading. */
-    sendHeartbeat(): Promise<void> {
-      heartbeat ??= inOrder(heartbeatRound).finally(() => {
-        heartbeat = undefined
-      })
-      return heartbeat
-    },
+    sendHeartbeat: singleFlight(() => inOrder(heartbeatRound)),
   }
 }
 

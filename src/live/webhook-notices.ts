@@ -1,3 +1,4 @@
+import { singleFlightAgain } from '../concurrency.ts'
 import { logFailure } from '../log.ts'
 import type { LoggedEvent } from './event.ts'
 
@@ -27,14 +28,11 @@ export function createWebhookNotices(sql: SqlStorage, notify: (agentId: number) 
   const webhooksOf = new Map(rows.map(({ agent, webhooks }) => [agent, webhooks]))
   /** Agents with a pending notice, and how often they were marked since. */
   const pending = new Map(rows.filter(row => row.is_pending).map(({ agent }) => [agent, 1]))
-  let sending: Promise<void> | undefined
-  let hasNewMarks = false
 
   function mark(agentId: number) {
     const marks = pending.get(agentId)
     if (marks === undefined) sql.exec('UPDATE webhook_agent SET is_pending = 1 WHERE agent = ?', agentId)
     pending.set(agentId, (marks ?? 0) + 1)
-    hasNewMarks = true
   }
 
   async function send(agentId: number) {
@@ -49,16 +47,11 @@ export function createWebhookNotices(sql: SqlStorage, notify: (agentId: number) 
     sql.exec('UPDATE webhook_agent SET is_pending = 0 WHERE agent = ?', agentId)
   }
 
-  async function sendPending() {
-    let left = MAX_NOTICES_PER_RUN
-    do {
-      hasNewMarks = false
-      const agentIds = [...pending.keys()].slice(0, left)
-      left -= agentIds.length
-      for (let from = 0; from < agentIds.length; from += NOTICES_AT_A_TIME)
-        await Promise.all(agentIds.slice(from, from + NOTICES_AT_A_TIME).map(send))
-    } while (hasNewMarks && left > 0)
-  }
+  const sendPending = singleFlightAgain(async () => {
+    const agentIds = [...pending.keys()].slice(0, MAX_NOTICES_PER_RUN)
+    for (let from = 0; from < agentIds.length; from += NOTICES_AT_A_TIME)
+      await Promise.all(agentIds.slice(from, from + NOTICES_AT_A_TIME).map(send))
+  })
 
   return {
     /**
@@ -93,13 +86,7 @@ export function createWebhookNotices(sql: SqlStorage, notify: (agentId: number) 
         else if (agentId !== undefined && webhooksOf.has(agentId)) mark(agentId)
     },
 
-    /** Sends the pending notices. Concurrent calls share one run. */
-    send(): Promise<void> {
-      if (pending.size === 0) return Promise.resolve()
-      sending ??= sendPending().finally(() => {
-        sending = undefined
-      })
-      return sending
-    },
+    /** Sends the pending notices. */
+    send: sendPending,
   }
 }

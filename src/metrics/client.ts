@@ -1,8 +1,8 @@
 import { waitUntil } from 'cloudflare:workers'
+import { withDeadline } from '../concurrency.ts'
 import { histograms } from './families.ts'
 import type { Batch, MetricTotalsObject } from './object.ts'
 import { type Delta, setRecordListener, takeDeltas } from './recorder.ts'
-import { createSharedScrape } from './share-scrape.ts'
 import { createTotals } from './totals.ts'
 
 /** The metrics of a deployment. */
@@ -85,6 +85,25 @@ export function createMetrics({ METRIC_TOTALS, METRICS }: MetricBindings, isShar
       return object().read()
     },
     share: createSharedScrape(isShared ? SCRAPE_LEASE_MS : 0),
+  }
+}
+
+/** Returns a function that reads at most once per lease and shares the result; a lease of 0 shares nothing. */
+function createSharedScrape(leaseMs: number): (read: () => Promise<string>) => Promise<string> {
+  let last: { startedAt: number; text: Promise<string> } | undefined
+
+  function start(read: () => Promise<string>): Promise<string> {
+    const text = read()
+    last = { startedAt: Date.now(), text }
+    // Other requests await this read, so it must outlive the request that started it.
+    waitUntil(text.catch(() => {}))
+    return text
+  }
+
+  return async read => {
+    if (last === undefined || Date.now() - last.startedAt >= leaseMs) return start(read)
+    const shared = await withDeadline(last.text, last.startedAt + leaseMs, () => undefined)
+    return shared ?? start(read)
   }
 }
 

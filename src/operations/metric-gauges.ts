@@ -1,9 +1,9 @@
+import { withDeadline } from '../concurrency.ts'
 import type { Context } from '../context.ts'
 import { accountNames } from '../executor/lane-metrics.ts'
 import type { LaneStatus } from '../executor/lane-status.ts'
 import type { KeeperStatus } from '../keeper/keeper-status.ts'
 import { type GaugeSample, gauge } from '../metrics/open-metrics.ts'
-import { withDeadline } from '../timeout.ts'
 import { readReadiness } from './service-readiness.ts'
 
 /** How long a lane waits for a node; without one, it says what it knows. */

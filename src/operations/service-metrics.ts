@@ -1,6 +1,6 @@
+import { withDeadline } from '../concurrency.ts'
 import type { Context } from '../context.ts'
 import { type GaugeSample, gauge, OPEN_METRICS_TYPE, openMetricsText } from '../metrics/open-metrics.ts'
-import { withDeadline } from '../timeout.ts'
 import { assertOperator } from './bearer-check.ts'
 import { readGauges } from './metric-gauges.ts'
 import type { TextOperation } from './operation.ts'

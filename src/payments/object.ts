@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
+import { createKeyedQueue } from '../concurrency.ts'
 import { parseConfig } from '../config/config.ts'
 import { createExecutor, type Executor } from '../executor/client.ts'
-import { createClaimQueue } from './claim-queue.ts'
 import { createClaimDecider } from './decide-claim.ts'
 import { type ClaimResult, type PaymentClaim, type PaymentReceipt, receiptOf } from './payment-claim.ts'
 import { createSettlement } from './settlement.ts'
@@ -26,7 +26,9 @@ export class PaymentLedgerObject extends DurableObject<Env> {
       relayer,
       sync: () => ctx.storage.sync(),
     })
-    this.#claim = createClaimQueue(decideClaim)
+    // Those of one signer one after the other.
+    const inOrder = createKeyedQueue<string>()
+    this.#claim = claim => inOrder(claim.registration.signer, () => decideClaim(claim))
   }
 
   /**

@@ -1,3 +1,4 @@
+import { singleFlight } from '../concurrency.ts'
 import type { LogPage } from '../live/read-log.ts'
 import type { LogCursor } from '../live/store.ts'
 import { logFailure } from '../log.ts'
@@ -32,7 +33,6 @@ type DeliveryParts = {
  */
 export function createDelivery({ agentId, store, readLog, post, now, random }: DeliveryParts) {
   let notices = 0
-  let running: Promise<unknown> | undefined
 
   /** Marks every webhook that waits for events as due. */
   function wakeAll() {
@@ -42,12 +42,9 @@ export function createDelivery({ agentId, store, readLog, post, now, random }: D
   }
 
   /** Delivers to all webhooks that are due, at the same time; a slow receiver holds up only its own events. */
-  async function deliverDue(): Promise<void> {
-    running ??= Promise.all(store.list().map(({ id }) => deliverTo(id))).finally(() => {
-      running = undefined
-    })
-    await running
-  }
+  const deliverDue = singleFlight(async (): Promise<void> => {
+    await Promise.all(store.list().map(({ id }) => deliverTo(id)))
+  })
 
   async function deliverTo(id: string): Promise<void> {
     const endsAt = now() + MAX_RUN_MS

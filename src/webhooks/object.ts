@@ -1,4 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
+import { createQueue } from '../concurrency.ts'
 import { parseConfig, type WebhookConfig } from '../config/config.ts'
 import { eventLogOf } from '../live/client.ts'
 import type { LogCursor } from '../live/store.ts'
@@ -39,8 +40,8 @@ export class WebhooksObject extends DurableObject<Env> {
   readonly #config = parseConfig({ ...this.env })
   readonly #chainId: string
   readonly #agentId: number
-  /** Settles once the log has the number of webhooks. */
-  #counted: Promise<unknown> = Promise.resolve()
+  /** Runs what tells the log a number of webhooks, in order: it must end with the one that was counted last. */
+  readonly #inOrder = createQueue()
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
@@ -60,7 +61,7 @@ export class WebhooksObject extends DurableObject<Env> {
 
   /** Creates a webhook for the events that follow. Its id is the digest of the message, so a repetition creates nothing. */
   create(creation: WebhookCreation): Promise<WebhookResult> {
-    return this.#inTurn(() => this.#create(creation))
+    return this.#inOrder(() => this.#create(creation))
   }
 
   async #create(creation: WebhookCreation): Promise<WebhookResult> {
@@ -150,7 +151,7 @@ export class WebhooksObject extends DurableObject<Env> {
       }
       case 'delete': {
         this.#store.delete(id)
-        await this.#inTurn(() => this.#sendCount())
+        await this.#inOrder(() => this.#sendCount())
         return deleted(webhook)
       }
     }
@@ -203,7 +204,7 @@ export class WebhooksObject extends DurableObject<Env> {
   /** Asks for notices and reads the log, because an event log that was lost does not know who has webhooks. */
   async #renewNotices(): Promise<void> {
     try {
-      await this.#inTurn(() => this.#sendCount())
+      await this.#inOrder(() => this.#sendCount())
       this.#delivery.wakeAll()
     } catch (error) {
       logFailure('webhook log unreadable', error) // tried again with the next renewal
@@ -211,13 +212,6 @@ export class WebhooksObject extends DurableObject<Env> {
   }
 
   #sendCount = () => this.#log().setWebhookCount(this.#agentId, this.#store.list().length, Number.POSITIVE_INFINITY)
-
-  /** Runs what tells the log a number of webhooks, one after the other: it must end with the one that was counted last. */
-  #inTurn<Result>(run: () => Promise<Result>): Promise<Result> {
-    const result = this.#counted.then(run)
-    this.#counted = result.catch(() => {})
-    return result
-  }
 
   async #schedule() {
     const isFollowing = this.#store.list().some(({ state }) => state === 'active')
