@@ -108,12 +108,16 @@ async function serve({ vars, data, host, port, trustedProxies }: ServeOptions): 
 async function runCron(miniflare: Miniflare, stopped: Promise<void>): Promise<void> {
   let isStopped = false
   void stopped.then(() => (isStopped = true))
-  const service = (await miniflare.getWorker('service')) as unknown as { scheduled(options: object): Promise<unknown> }
   while (!isStopped) {
     await Promise.race([stopped, nextMinute()])
     if (isStopped) return
-    await service.scheduled({ cron: EVERY_MINUTE, scheduledTime: new Date() }).catch(() => {})
+    await fireCron(miniflare).catch(() => {}) // workerd may have died, which `watch` notices
   }
+}
+
+async function fireCron(miniflare: Miniflare): Promise<void> {
+  const service = (await miniflare.getWorker('service')) as unknown as { scheduled(options: object): Promise<unknown> }
+  await service.scheduled({ cron: EVERY_MINUTE, scheduledTime: new Date() })
 }
 
 /** Throws once workerd does not listen any more. A service that is merely busy still accepts connections. */
