@@ -7,8 +7,9 @@ import { tenfoldGas, workerVars } from './devnet/worker-vars.ts'
 import { processes, slowFiles } from './scripts/test-projects.ts'
 import { laneVars } from './test/support/lane-chain.ts'
 
-// Every project but `node` has its own chain, which a global setup starts and provides as `deployment`, because tests change
-// prices, pauses and the clock. Within a project, files run one after another.
+// `unit` tests pure rules in Node, without a chain or a Worker. Most other projects have a chain of their own, because tests
+// change prices, pauses and the clock: a global setup starts it and provides it as `deployment`. Within a project, files run
+// one after another.
 
 type TestOptions = NonNullable<TestProjectInlineConfiguration['test']>
 type Project = TestOptions & { name: string; include: string[] }
@@ -152,6 +153,14 @@ const projects = [
     name: 'client',
     include: ['test/client/**/*.test.ts'],
     globalSetup: ['./test/support/devnet-chain.ts', './test/support/running-service.ts'],
+  }),
+  inNode({
+    name: 'unit',
+    include: ['test/unit/**/*.test.ts'],
+    alias: [
+      ...alias,
+      { find: 'cloudflare:workers', replacement: join(import.meta.dirname, 'scripts/workerd-stub.ts') },
+    ],
   }),
   inNode({
     name: 'node',

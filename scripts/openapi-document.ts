@@ -10,14 +10,7 @@ export type OpenApiOperation = {
 export type OpenApiDocument = { paths: Record<string, Record<string, OpenApiOperation>> }
 
 // The app's modules import the classes of workerd. The document needs none of them.
-const WORKERD_STUB = `data:text/javascript,${[
-  'export class DurableObject {}',
-  'export class WorkerEntrypoint {}',
-  'export class RpcTarget {}',
-  'export const env = {}',
-  'export const waitUntil = () => {}',
-  'export const tracing = {}',
-].join(';')}`
+const WORKERD_STUB = new URL('./workerd-stub.ts', import.meta.url).href
 
 /** Returns the OpenAPI document as the app serves it, without starting a server or reading a chain. */
 export async function readOpenApiDocument(): Promise<OpenApiDocument> {

@@ -6,7 +6,7 @@ import { join } from 'node:path'
  * tests. They start in this order: those that take long first. A few run at a time, because most of them wait for blocks.
  */
 export const processes = [
-  ['node'],
+  ['unit', 'node'],
   ['faults'],
   ['trading'],
   ['lane'],

@@ -64,7 +64,7 @@ const restricted: [packages: RegExp, folders: string[]][] = [
   [/^zod(\/|$)/, ['http', 'mcp', 'operations', 'resources', 'payments', 'config']],
 ]
 
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '../..')
 const PROTOCOL = '@agent-trading-service/protocol/'
 const row = (folder: string) => layers.findIndex(folders => folders.includes(folder))
 const folderOf = (path: string) =>

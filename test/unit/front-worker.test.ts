@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { clientAddress } from './front-worker.ts'
+import { clientAddress } from '../../scripts/front-worker.ts'
 
 it('without trusted proxies the client is the other end of the connection, whatever it claims', () => {
   expect(clientAddress('192.0.2.1:5000', '203.0.113.9', 0)).toBe('192.0.2.1')

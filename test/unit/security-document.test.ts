@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import type { SuiteRoles } from './suite-config.ts'
-import { separatePowers } from './suite-roles.ts'
+import type { SuiteRoles } from '../../devnet/suite-config.ts'
+import { separatePowers } from '../../devnet/suite-roles.ts'
 
 // The row of docs/security.md that says what a key can do, for each power that a deployment gives away.
 const rows = {
@@ -32,7 +32,7 @@ it('docs/security.md says what each key can do at worst, and how soon', () => {
     oracleUpdaters: [],
     oracleForcers: [],
   }
-  const document = readFileSync(`${import.meta.dirname}/../docs/security.md`, 'utf8')
+  const document = readFileSync(`${import.meta.dirname}/../../docs/security.md`, 'utf8')
   expect(
     separatePowers(none)
       .map(([power]) => power)

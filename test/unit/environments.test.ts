@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { afterAll, expect, it } from 'vitest'
 import { unstable_getMiniflareWorkerOptions, unstable_readConfig } from 'wrangler'
-import { writeDeploymentVars } from './deployment-vars.ts'
-import { environmentOf, environments, withEnvironments, withVars } from './environments.ts'
+import { writeDeploymentVars } from '../../scripts/deployment-vars.ts'
+import { environmentOf, environments, withEnvironments, withVars } from '../../scripts/environments.ts'
 
-const WRANGLER_TOML = join(import.meta.dirname, '../wrangler.toml')
+const WRANGLER_TOML = join(import.meta.dirname, '../../wrangler.toml')
 const committed = readFileSync(WRANGLER_TOML, 'utf8')
 const folder = mkdtempSync(join(tmpdir(), 'environments-test-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
