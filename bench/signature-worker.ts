@@ -1,5 +1,4 @@
-import { currentKeccak256 } from '../src/crypto/keccak256.ts'
-import { javascript as keccak256InJavaScript } from '../src/crypto/keccak256-javascript.ts'
+import { currentKeccak256, javascript as keccak256InJavaScript } from '../src/crypto/keccak256.ts'
 import { secp256k1 } from '../src/crypto/secp256k1.ts'
 import { javascript as secp256k1InJavaScript } from '../src/crypto/secp256k1-javascript.ts'
 import service from '../src/index.ts'

@@ -8,7 +8,7 @@ import {
   signingTypes,
 } from '@agent-trading-service/protocol/typed-data'
 import { type Address, getAddress, type Hex, hashMessage, hashTypedData, zeroAddress } from 'viem'
-import { recoverAddress } from '../crypto/sign-and-recover.ts'
+import { recoverAddress } from '../crypto/secp256k1.ts'
 
 type SignatureMistake = Omit<MistakenDigest, 'digest'>
 

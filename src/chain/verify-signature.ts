@@ -1,6 +1,6 @@
 import { digestOf, type SignedMessage, toDomain } from '@agent-trading-service/protocol/typed-data'
 import { type Address, type Hex, parseAbi } from 'viem'
-import { recoverSigner } from '../crypto/recover-signer.ts'
+import { recoverSigner } from '../crypto/secp256k1.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { Chain } from './configured-chain.ts'
 import { eip712Contract } from './contracts.ts'

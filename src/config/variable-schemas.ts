@@ -1,6 +1,6 @@
 import { getAddress, type Hex, isAddress } from 'viem'
 import { z } from 'zod'
-import { ORDER } from '../crypto/secp256k1-implementation.ts'
+import { ORDER } from '../crypto/secp256k1-javascript.ts'
 
 // Schemas of the Worker's variables, which are all strings. Messages say what a value must be, but never contain the
 // value, which may be a secret.

@@ -1,5 +1,5 @@
 import { bytesToBigInt, numberToBytes } from 'viem'
-import { assertLength, ORDER, type Secp256k1 } from './secp256k1-implementation.ts'
+import { assertLength, ORDER, type Secp256k1 } from './secp256k1-javascript.ts'
 
 /**
  * The module's exports that this file uses; each is a function of libsecp256k1. Pointers are offsets into the module's

@@ -1,5 +1,5 @@
 import type { Address, Hex } from 'viem'
-import { addressOfPrivateKey } from '../crypto/sign-and-recover.ts'
+import { addressOfPrivateKey } from '../crypto/secp256k1.ts'
 
 const addresses = new Map<Hex, Address>()
 
