@@ -18,7 +18,7 @@ const abiFolder = join(root, 'contracts-abi')
 const bytecodeFile = join(root, 'contracts/bytecode.json')
 
 // Never deployed: only their runtime bytecode is used.
-const READERS = ['ServiceReader', 'PositionFingerprints']
+const READERS = ['ServiceReader']
 
 // The Uniswap contracts that the service or the embedded chain calls, from npm.
 const uniswap: Record<string, string> = {

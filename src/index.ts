@@ -67,10 +67,15 @@ export class ExecutorLane extends ExecutorLaneObject {
 export class HistoryIndexer extends HistoryIndexerObject {
   #hasEventLogStarted = false
   protected override readonly listener: IndexListener = {
-    onAppend: ({ trades, prices, events }) => {
+    onAppend: rows => {
+      context.keeper?.onAppend(rows)
+      const { trades, prices, events } = rows
       if (!this.#hasEventLogStarted || trades.length + prices.length + events.length > 0) this.#advanceEventLog()
     },
-    onReorg: () => this.#advanceEventLog(),
+    onReorg: reorg => {
+      context.keeper?.onReorg(reorg)
+      this.#advanceEventLog()
+    },
   }
   override async replay() {
     await super.replay()

@@ -12,8 +12,8 @@ export type KeeperCounters = {
   rowsWritten: number
   /** The highest position id that was read. */
   cursor: number
-  /** The last position of the sweep. */
-  swept: number
+  /** The last position that was compared with the chain. */
+  compared: number
   openPositions: number
   /** Whether the triggers of the position in `?wrong=` are unknown. */
   isWrong: boolean
@@ -54,13 +54,12 @@ export class Keeper extends ServiceKeeper {
     const [rowsRead, rowsWritten] = [this.#rowsRead, this.#rowsWritten]
     const numberOf = (query: string, ...bindings: SqlStorageValue[]) =>
       Number(this.#storage.sql.exec<{ value: string | number }>(query, ...bindings).toArray()[0]?.value ?? 0)
-    const named = (name: string) => numberOf('SELECT value FROM keeper WHERE name = ?', name)
     const counters = {
       cycles: this.#cycles,
       rowsRead,
       rowsWritten,
-      cursor: named('cursor'),
-      swept: named('swept'),
+      cursor: numberOf(`SELECT value FROM keeper WHERE name = 'cursor'`),
+      compared: numberOf(`SELECT value ->> 'compared' AS value FROM keeper WHERE name = 'last_cycle'`),
       openPositions: numberOf('SELECT count(*) AS value FROM position WHERE closed_at IS NULL'),
       isWrong: numberOf('SELECT count(*) AS value FROM position WHERE id = ? AND below IS NULL', wrong) > 0,
     }

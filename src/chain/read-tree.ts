@@ -95,7 +95,7 @@ const ARB_SYS = '0x0000000000000000000000000000000000000064'
 
 /**
  * Reads all calls of a tree in one `eth_call` through Multicall3, so all values are of one block, which is returned with
- * them. It reads the newest block, or the block `at`; `codeAt` is code that exists only during the call. Throws CHAIN_UNREACHABLE, also when the node is on another chain,
+ * them. It reads the newest block, or the block `at`. Throws CHAIN_UNREACHABLE, also when the node is on another chain,
  * and CallFailed when a call that must succeed reverts.
  *
  *     const { block, values } = await readTree(chain, {
@@ -107,7 +107,6 @@ export async function readTree<const Tree extends CallTree>(
   { rpc, contracts, id }: Chain,
   tree: Tree,
   at?: Block,
-  codeAt?: Record<Address, { code: Hex }>,
 ): Promise<TreeReading<Tree>> {
   const multicall = { address: contracts.Multicall3, abi: blockAbi }
   const head = {
@@ -117,9 +116,7 @@ export async function readTree<const Tree extends CallTree>(
     arbitrumNumber: optional(call({ address: ARB_SYS, abi: blockAbi }, 'arbBlockNumber', [])),
   }
   const calls = [...callsOf(head), ...callsOf(tree)]
-  const returned = await rpc.read(
-    readRequest({ to: contracts.Multicall3, data: encodeBatch(calls) }, at?.number, codeAt),
-  )
+  const returned = await rpc.read(readRequest({ to: contracts.Multicall3, data: encodeBatch(calls) }, at?.number))
   const results = parseResults(returned, calls.length).values()
   const { number, timestamp, chainId, arbitrumNumber } = fillIn(head, results) as ValuesOf<typeof head>
   if (Number(chainId) !== id) throw unreachable(`the node is on chain ${chainId}`)

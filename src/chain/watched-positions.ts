@@ -2,12 +2,11 @@ import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import { closingSinceOf } from '@agent-trading-service/protocol/mandate'
 import { type RoundData, strictestMaxAge, toPriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import type { ExitMarket, WatchedPosition } from '@agent-trading-service/protocol/position'
-import type { Address, Hex } from 'viem'
+import type { Address } from 'viem'
 import type { Block } from './block-type.ts'
 import type { TradingChain } from './configured-chain.ts'
 import { agentRegistry, mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
-import { decodeFingerprints, type Fingerprints, readWithFingerprints } from './position-fingerprints.ts'
-import { call, optional } from './read-tree.ts'
+import { call, optional, readTree } from './read-tree.ts'
 
 /** The token and the vault of positions: together they decide how old a price may be. */
 export type Market = { token: Address; vault: Address }
@@ -15,17 +14,11 @@ export type Market = { token: Address; vault: Address }
 /** Positions with all that decides about their exits, as of a block. */
 export type WatchedPositions = {
   block: Block
-  /** The lowest block of any page: all events up to it are contained in what was read. */
-  oldestBlock: bigint
   /** The highest position id up to which every position after the given cursor was read; lower after a reorg. */
   cursor: bigint
-  /** The contract on which owners close all positions of an agent; undefined in a deployment without the extension. */
-  ownerControls: Address | undefined
   /** The positions that exist, open or closed. */
   positions: WatchedPosition[]
   marketOf: (market: Market) => ExitMarket
-  /** Those of the positions, and of the positions that were only compared, as far as the node returns them. */
-  fingerprints: Fingerprints
   /** Whether the router supports executeExits. */
   takesBatches: boolean
 }
@@ -52,16 +45,10 @@ export async function readWatchedPositions(
   {
     positionIds,
     cursor,
-    compared,
-    isHashed,
     markets,
     agentIds: knownAgentIds,
   }: {
     positionIds: readonly bigint[]
-    /** Positions whose fingerprints are read, whether or not the positions are. */
-    compared: readonly bigint[]
-    /** Whether the fingerprints of all read positions are read too. */
-    isHashed: boolean
     cursor?: bigint
     /** Markets to read although none of the positions may be in them. */
     markets: readonly Market[]
@@ -72,22 +59,15 @@ export async function readWatchedPositions(
   const vaults = new Set([...Object.values(chain.vaults), ...markets.map(({ vault }) => vault)])
   const agentIds = new Set(knownAgentIds)
   const closingSinceByAgent = new Map<bigint, bigint>()
-  /** The block of an agent's mandate, and of a position's fingerprint, which contains the mandate. */
-  const agentReadAt = new Map<bigint, bigint>()
-  const hashedAt = new Map<bigint, bigint>()
   const tokenMarkets = new Map<Address, TokenMarket>()
   const vaultMarkets = new Map<Address, VaultMarket>()
   const records: Omit<WatchedPosition, 'closingSince'>[] = []
-  const fingerprints = new Map<bigint, Hex>()
-  const pageBlocks: bigint[] = []
 
   /** Reads a page of positions, with the tokens, vaults and agents that were not read yet. */
-  async function readPage(ids: readonly bigint[], hashed: readonly bigint[] = ids) {
-    const { block, values } = await readWithFingerprints(chain, hashed, fingerprints => ({
-      fingerprints,
+  async function readPage(ids: readonly bigint[]) {
+    const { block, values } = await readTree(chain, {
       positionCount: optional(call(positionManager(chain), 'positionCount', [])),
       emptyBatch: optional(call(tradeRouter(chain), 'executeExits', [[]])),
-      ownerControls: optional(call(agentRegistry(chain), 'ownerControls', [])),
       tokens: [...tokens].filter(token => !tokenMarkets.has(token)).map(token => tokenCalls(chain, token)),
       vaults: [...vaults].filter(vault => !vaultMarkets.has(vault)).map(vaultCalls),
       agents: [...agentIds]
@@ -102,36 +82,23 @@ export async function readWatchedPositions(
         exitRules: optional(call(positionManager(chain), 'getExitRules', [id])),
         dueExit: optional(call(positionManager(chain), 'dueExitOf', [id])),
       })),
-    }))
-    pageBlocks.push(block.number)
-    for (const [positionId, fingerprint] of decodeFingerprints(hashed, values.fingerprints))
-      fingerprints.set(positionId, fingerprint)
-    for (const positionId of hashed) hashedAt.set(positionId, block.number)
+    })
     for (const { address, round, maxAge = 0n, decimals = 18 } of values.tokens)
       tokenMarkets.set(address, { round, maxAge, decimals })
     for (const { address, tradingPaused = false, maxPriceAge = 0n } of values.vaults)
       vaultMarkets.set(address, { tradingPaused, maxPriceAge })
-    for (const { agentId, mandateState = 0n } of values.agents) {
+    for (const { agentId, mandateState = 0n } of values.agents)
       closingSinceByAgent.set(agentId, closingSinceOf(mandateState))
-      agentReadAt.set(agentId, block.number)
-    }
     for (const { record, exitRules, dueExit } of values.positions)
       if (record && exitRules && record.openedAt > 0n) records.push({ ...record, exitRules, dueExit })
-    return {
-      block,
-      positionCount: values.positionCount ?? 0n,
-      ownerControls: values.ownerControls,
-      takesBatches: values.emptyBatch !== undefined,
-    }
+    return { block, positionCount: values.positionCount ?? 0n, takesBatches: values.emptyBatch !== undefined }
   }
 
   const pending = [...positionIds, ...(cursor === undefined ? [] : idsBetween(cursor + 1n, cursor + SPARE_POSITIONS))]
-  const firstIds = pending.splice(0, POSITIONS_PER_CALL)
-  const { positionCount, ...first } = await readPage(firstIds, isHashed ? [...firstIds, ...compared] : compared)
+  const { positionCount, ...first } = await readPage(pending.splice(0, POSITIONS_PER_CALL))
   const last =
     cursor === undefined || positionCount < cursor + MAX_NEW_POSITIONS ? positionCount : cursor + MAX_NEW_POSITIONS
   if (cursor !== undefined) pending.push(...idsBetween(cursor + SPARE_POSITIONS + 1n, last))
-  // What needs a second page will be compared by later reads.
   while (pending.length > 0) await readPage(pending.splice(0, POSITIONS_PER_CALL))
 
   const open = records.filter(({ status }) => status === PositionStatus.Open)
@@ -152,15 +119,9 @@ export async function readWatchedPositions(
     return id < to ? id : to
   }
 
-  // A fingerprint that is newer than the mandate would hide that the mandate has changed.
-  for (const { positionId, agentId } of open)
-    if ((agentReadAt.get(agentId) ?? 0n) < (hashedAt.get(positionId) ?? 0n)) fingerprints.delete(positionId)
-
   return {
     ...first,
-    oldestBlock: pageBlocks.reduce((oldest, number) => (number < oldest ? number : oldest)),
     cursor: cursor === undefined ? last : lastRead(cursor, last),
-    fingerprints,
     positions: records.map(record => ({ ...record, closingSince: closingSinceByAgent.get(record.agentId) ?? 0n })),
     marketOf({ token, vault }) {
       const { round, maxAge = 0n, decimals = 18 } = tokenMarkets.get(token) ?? {}

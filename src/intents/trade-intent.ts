@@ -78,6 +78,9 @@ export async function relayTradeIntent(context: Context, call: Call, intent: Tra
   })
   const positionId = execution.trade?.positionId ?? positionIdIn(TradeRouter, execution.logs)
   if (positionId === undefined) throw new Error('The receipt of a mined intent has no intent event')
+  // These change the prices that fire the position's exits.
+  if (kind === 'add' || kind === 'ladder')
+    context.keeper?.mark({ block: execution.blockNumber, positionIds: [positionId] })
   return {
     agentId: `${agentId}`,
     positionId: `${positionId}`,

@@ -1,18 +1,35 @@
+import { eventTopic } from '@agent-trading-service/protocol/decode-event'
 import { PositionStatus } from '@agent-trading-service/protocol/enums'
+import { decodeExit } from '@agent-trading-service/protocol/exit-results'
 import { isOwnerClosing, type WatchedPosition } from '@agent-trading-service/protocol/position'
-import { isAddressEqual } from 'viem'
+import { isAddressEqual, numberToHex } from 'viem'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
-import { readExecutedExits } from '../chain/read-executed-exits.ts'
 import type { WatchedPositions } from '../chain/watched-positions.ts'
 import type { Executor } from '../executor/client.ts'
-import { executedEntry } from './exit-state-transitions.ts'
-import { evaluationOf } from './last-evaluation.ts'
-import type { KeeperStore } from './store.ts'
+import { getLogs } from '../rpc/logs.ts'
+import type { Book } from './book.ts'
+import { evaluationOf, executedEntry } from './position-entry.ts'
 
 /** How many already read blocks are read again, because a reorg may have moved events into them. */
 const MAX_EVENT_REORG = 8n
+const EXIT_TOPICS = [eventTopic(tradeRouterAbi, 'ExitExecuted'), eventTopic(tradeRouterAbi, 'OwnerCloseExecuted')]
 
 type ExitEvent = Awaited<ReturnType<typeof readExecutedExits>>[number]
+
+/** Returns the completed exits of positions in a range of blocks, oldest first, by any keeper. Throws CHAIN_UNREACHABLE. */
+async function readExecutedExits(
+  { rpc, trading }: TradingChain,
+  positionIds: readonly bigint[],
+  range: { fromBlock: bigint; toBlock: bigint },
+) {
+  const topics = [EXIT_TOPICS, positionIds.map(id => numberToHex(id, { size: 32 }))]
+  const logs = await getLogs(rpc, { address: trading.TradeRouter, topics }, range)
+  return logs.flatMap(log => {
+    const exit = decodeExit(log)
+    return exit ? [{ ...exit, transactionHash: log.transactionHash }] : []
+  })
+}
 
 /**
  * Records exits that this keeper did not send, and changes that a reorg made to recent exits, with one request for
@@ -20,7 +37,7 @@ type ExitEvent = Awaited<ReturnType<typeof readExecutedExits>>[number]
  * fired by others, and recent exits stay as they are.
  */
 export async function attributeExits(
-  { chain, executor, store }: { chain: TradingChain; executor: Executor; store: KeeperStore },
+  { chain, executor, book }: { chain: TradingChain; executor: Executor; book: Book },
   {
     unattributed,
     recent,
@@ -35,10 +52,10 @@ export async function attributeExits(
 ): Promise<void> {
   const positions = [...unattributed, ...recent]
   if (positions.length === 0) return
-  const evaluated = recent.map(({ positionId }) => BigInt(store.entry(positionId)?.evaluation?.blockNumber ?? since))
+  const evaluated = recent.map(({ positionId }) => BigInt(book.entry(positionId)?.evaluation?.blockNumber ?? since))
   const from = [since, ...evaluated].reduce((lowest, block) => (block < lowest ? block : lowest))
-  const exits = await readExecutedExits(chain, {
-    positionIds: positions.map(({ positionId }) => positionId),
+  const positionIds = positions.map(({ positionId }) => positionId)
+  const exits = await readExecutedExits(chain, positionIds, {
     fromBlock: from > MAX_EVENT_REORG ? from - MAX_EVENT_REORG : 0n,
     toBlock: watched.block.number,
   }).catch(() => [])
@@ -49,7 +66,7 @@ export async function attributeExits(
   })
   for (const position of positions) {
     const { positionId, nextRuleIndex } = position
-    const entry = store.entry(positionId)
+    const entry = book.entry(positionId)
     if (entry === undefined) continue
     const ofPosition = exits.filter(exit => exit.positionId === positionId)
     const ownerSale = isClosedForOwner(position) ? ofPosition.findLast(exit => exit.ruleIndex === undefined) : undefined
@@ -64,9 +81,9 @@ export async function attributeExits(
         ...(ruleIndex !== undefined && { ruleIndex }),
         ...(exit && factsOf(exit)),
       })
-      store.put(executed)
+      book.put(executed)
     } else if (exit && entry.outcome?.kind === 'executed' && isRecorded)
-      store.put({ ...entry, outcome: { ...entry.outcome, ...factsOf(exit) } })
+      book.put({ ...entry, outcome: { ...entry.outcome, ...factsOf(exit) } })
   }
 }
 

@@ -7,7 +7,7 @@ import {
   isOwnerClosing,
   type WatchedPosition,
 } from '@agent-trading-service/protocol/position'
-import type { Deferral } from './last-exit-result.ts'
+import type { Deferral } from './position-entry.ts'
 
 export type ExitDecision = 'notReached' | 'due' | Deferral
 

@@ -10,17 +10,18 @@ import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
+import type { Book, ExitBatch } from './book.ts'
 import {
-  closedEntry,
   deferredEntry,
+  type Evaluation,
+  evaluationOf,
   executedEntry,
   failedEntry,
+  type PositionEntry,
   partlyExecutedEntry,
   poolPriceEntry,
-} from './exit-state-transitions.ts'
-import type { KeeperEntry } from './keeper-entry.ts'
-import { type Evaluation, evaluationOf } from './last-evaluation.ts'
-import type { ExitBatch, KeeperStore } from './store.ts'
+  withoutOpenOutcome,
+} from './position-entry.ts'
 
 const DEADLINE_SECONDS = 60n
 /**
@@ -33,20 +34,11 @@ const CONFIRMATION_SECONDS = 600n
  * Sends due exits and records their outcomes. A batch is stored before it is handed to the lane, so that an interrupted
  * cycle can be resumed.
  */
-export function createExitSender({
-  chain,
-  executor,
-  store,
-}: {
-  chain: TradingChain
-  executor: Executor
-  store: KeeperStore
-}) {
+export function createExitSender({ chain, executor, book }: { chain: TradingChain; executor: Executor; book: Book }) {
   /** Digests of the batches whose outcome this instance of the object awaits. */
   const awaited = new Set<Hex>()
   /** Stores an entry. If the position closed while its exit was in flight, only an executed exit counts. */
-  const put = (entry: KeeperEntry) =>
-    store.put(entry.closedAt === null ? entry : closedEntry(entry, entry.closedAt, entry.fingerprint))
+  const put = (entry: PositionEntry) => book.put(entry.closedAt === null ? entry : withoutOpenOutcome(entry))
 
   /**
    * Simulates exits and sends those that the router would execute, in full or in part, or record as due. Resolves with their
@@ -84,7 +76,7 @@ export function createExitSender({
     const statuses = await simulateExits(chain, positionIds, takesBatches).catch((error: unknown) => {
       if (positions.length > 1) return undefined
       const refusal = error instanceof Refusal ? error : refuse('INTERNAL')
-      for (const entry of positionIds.flatMap(id => store.entry(id) ?? []))
+      for (const entry of positionIds.flatMap(id => book.entry(id) ?? []))
         put(failedEntry(entry, refusal.body, block.timestamp))
       return []
     })
@@ -100,7 +92,7 @@ export function createExitSender({
   }
 
   async function send(batch: ExitBatch): Promise<void> {
-    store.addBatch(batch)
+    book.addBatch(batch)
     awaited.add(batch.digest)
     try {
       recordOutcome(batch, await executor.relay(toRelayRequest(batch)))
@@ -114,7 +106,7 @@ export function createExitSender({
     const { digest } = batch
     if (awaited.has(digest)) return
     const record = await executor.find(groupOf(batch), digest)
-    if (record === undefined) return store.removeBatch(digest) // it never reached the lane, so this cycle decides again
+    if (record === undefined) return book.removeBatch(digest) // it never reached the lane, so this cycle decides again
     if (record.state === 'rejected' || record.state === 'reverted') {
       const { revertData } = record
       return recordOutcome(batch, { state: 'rejected', ...(revertData !== undefined && { data: revertData }) })
@@ -125,10 +117,10 @@ export function createExitSender({
 
   function recordOutcome(batch: ExitBatch, outcome: RelayOutcome) {
     if (outcome.state === 'unknown') return
-    store.removeBatch(batch.digest)
+    book.removeBatch(batch.digest)
     const results = outcome.state === 'mined' ? exitResults(chain.trading.TradeRouter, outcome.logs) : undefined
     for (const [index, positionId] of batch.positionIds.entries()) {
-      const entry = store.entry(positionId)
+      const entry = book.entry(positionId)
       if (entry === undefined) continue
       const evaluation = batch.evaluations[index]
       const at = evaluation?.at ?? '0'
@@ -147,7 +139,7 @@ export function createExitSender({
     at: bigint,
     roundId?: bigint,
   ) {
-    const entry = store.entry(positionId)
+    const entry = book.entry(positionId)
     if (entry === undefined) return
     if (status === 'notDue') put({ ...entry, ...(roundId !== undefined && { triedRoundId: `${roundId}` }) })
     if (status === 'stalePrice') put(deferredEntry(entry, 'priceStale', at))
@@ -176,10 +168,10 @@ function isWorthSending({ status }: DecodedExitStatus, { dueExit }: WatchedPosit
 
 /** Returns the entry of a position after a mined transaction. */
 function entryAfter(
-  entry: KeeperEntry,
+  entry: PositionEntry,
   result: ExitResult,
   { evaluation, at, hash }: { evaluation: Evaluation | undefined; at: string; hash: Hex },
-): KeeperEntry {
+): PositionEntry {
   if (result.kind === 'deferred') return poolPriceEntry(entry, BigInt(at))
   const sale = {
     ...(result.ruleIndex !== undefined && { ruleIndex: result.ruleIndex }),

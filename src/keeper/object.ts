@@ -1,12 +1,13 @@
 import { DurableObject } from 'cloudflare:workers'
-import { withDeadline } from '../concurrency.ts'
+import { createChain, type TradingChain } from '../chain/configured-chain.ts'
+import { singleFlight, withDeadline } from '../concurrency.ts'
+import { parseConfig } from '../config/config.ts'
+import { createExecutor } from '../executor/client.ts'
 import { logFailure } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
-import { assembleKeeper } from './assemble-keeper.ts'
-import type { KeeperCycle } from './cycle.ts'
-import { type KeeperStatus, keeperStatusOf } from './keeper-status.ts'
-import { findPositionReport, type PositionReport } from './position-report.ts'
-import { type KeeperStore, openKeeperStore } from './store.ts'
+import { type Book, openBook, type PositionChanges } from './book.ts'
+import { createCycle, type KeeperCycle } from './cycle.ts'
+import { findPositionReport, type KeeperStatus, keeperStatusOf, type PositionReport } from './position-report.ts'
 
 /** The interval between the starts of cycles while positions are open. */
 const CYCLE_INTERVAL_MS = 1_000
@@ -19,13 +20,12 @@ const IDLE_INTERVAL_MS = 15_000
 const MAX_BACKOFF_MS = 30_000
 
 /**
- * Fires due exit rules. The alarm runs a cycle about once a second. All durable state is in the store. After an
+ * Fires due exit rules. The alarm runs a cycle about once a second. All durable state is in the book. After an
  * eviction, the alarm restarts the keeper; the cron trigger arms the alarm.
  */
 export class KeeperObject extends DurableObject<Env> {
-  readonly #store: KeeperStore
+  readonly #book: Book
   #cycle: KeeperCycle | undefined
-  #running: Promise<Awaited<ReturnType<KeeperCycle['run']>> | undefined> | undefined
   /** Resolves when the exits of all cycles so far are recorded. */
   #outcomes: Promise<void> = Promise.resolve()
   /** The number of cycles that failed in a row. */
@@ -33,13 +33,23 @@ export class KeeperObject extends DurableObject<Env> {
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
-    this.#store = openKeeperStore(ctx.storage.sql)
+    this.#book = openBook(ctx.storage.sql)
   }
 
   /** Arms the alarm for the next cycle, unless no keeper is configured. */
   async wake(): Promise<void> {
     if (this.#assembled() === undefined) return
     await this.#armBefore(Date.now() + CYCLE_INTERVAL_MS)
+  }
+
+  /** Makes the next cycle read positions that have changed. */
+  mark(changes: PositionChanges): void {
+    this.#book.mark(changes)
+  }
+
+  /** Makes the next cycle read the positions that changed above a block, because a reorg removed the blocks above it. */
+  markAbove(block: bigint): void {
+    this.#book.markAbove(block)
   }
 
   override async alarm(): Promise<void> {
@@ -69,27 +79,20 @@ export class KeeperObject extends DurableObject<Env> {
     if (cycle?.failure !== undefined) throw cycle.failure
   }
 
-  #startCycle() {
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined
-    })
-    return this.#running
-  }
-
-  async #run() {
+  readonly #startCycle = singleFlight(async () => {
     const cycle = await this.#assembled()?.run()
     this.#outcomes = Promise.allSettled([this.#outcomes, cycle?.outcomes]).then(() => undefined)
     return cycle
-  }
+  })
 
   find(positionId: bigint): PositionReport | undefined {
-    return findPositionReport(this.#store, positionId)
+    return findPositionReport(this.#book, positionId)
   }
 
   /** `waitMs` bounds how long the keeper's lane waits for a node. */
   async status(waitMs?: number): Promise<KeeperStatus> {
     const lanes = await this.#assembled()?.lanes(waitMs)
-    return keeperStatusOf(this.#store, lanes ?? [])
+    return keeperStatusOf(this.#book, lanes ?? [])
   }
 
   /** Arms the alarm unless it is armed for an earlier time, for example by a wake during a cycle. */
@@ -100,12 +103,22 @@ export class KeeperObject extends DurableObject<Env> {
 
   #intervalMs(): number {
     if (this.#failures > 0) return Math.min(CYCLE_INTERVAL_MS * 2 ** this.#failures, MAX_BACKOFF_MS)
-    const hasWork = this.#store.openCount() > 0 || this.#store.batches().length > 0
+    const hasWork = this.#book.openCount() > 0 || this.#book.batches().length > 0
     return hasWork ? CYCLE_INTERVAL_MS : IDLE_INTERVAL_MS
   }
 
+  /** Returns undefined if there is no keeper key or no trading contracts. */
   #assembled(): KeeperCycle | undefined {
-    this.#cycle ??= assembleKeeper(this.env, this.#store)
+    if (this.#cycle) return this.#cycle
+    const config = parseConfig({ ...this.env })
+    const chain = config.chain && createChain(config.chain, config.trading)
+    if (chain?.trading === undefined || config.keeper === undefined) return undefined
+    this.#cycle = createCycle({
+      chain: chain as TradingChain,
+      executor: createExecutor(this.env.EXECUTOR_LANE, [config.keeper.key], config),
+      book: this.#book,
+      respectSessions: config.respectSessions,
+    })
     return this.#cycle
   }
 }

@@ -1,6 +1,6 @@
-import type { Evaluation } from './last-evaluation.ts'
-import type { ExitOutcome } from './last-exit-result.ts'
-import { type KeeperStore, marketKey } from './store.ts'
+import type { LaneStatus } from '../executor/lane-status.ts'
+import { type Book, marketKey } from './book.ts'
+import type { Evaluation, ExitOutcome } from './position-entry.ts'
 
 /** What the keeper knows about one position. Each part is undefined until there is something to report. */
 export type PositionReport = { evaluation: Evaluation | undefined; outcome: ExitOutcome | undefined }
@@ -9,19 +9,40 @@ export type PositionReport = { evaluation: Evaluation | undefined; outcome: Exit
  * Returns what the keeper knows about a position; undefined if it never saw the position, or deleted its entry after
  * the position closed.
  */
-export function findPositionReport(store: KeeperStore, positionId: bigint): PositionReport | undefined {
-  const entry = store.entry(positionId)
+export function findPositionReport(book: Book, positionId: bigint): PositionReport | undefined {
+  const entry = book.entry(positionId)
   if (entry === undefined) return undefined
   const { closedAt, token, evaluation, outcome } = entry
-  const cycle = store.lastCycle()
+  const cycle = book.lastCycle()
   const price = cycle?.prices[token]
   if (closedAt !== null || cycle === undefined || price === undefined) return { evaluation, outcome }
   const { blockNumber, at, deferrals } = cycle
-  const isInFlight = store.batches().some(({ positionIds }) => positionIds.includes(positionId))
+  const isInFlight = book.batches().some(({ positionIds }) => positionIds.includes(positionId))
   // An exit that waits for its next try is reached.
   const isWaiting = isInFlight || entry.nextTryAt > Date.now()
   return {
     evaluation: { blockNumber, price, at },
-    outcome: deferrals?.[marketKey(entry)] ?? outcome ?? (isWaiting ? undefined : { kind: 'notReached', at }),
+    outcome: deferrals[marketKey(entry)] ?? outcome ?? (isWaiting ? undefined : { kind: 'notReached', at }),
+  }
+}
+
+export type KeeperStatus = {
+  /** The last cycle; `at` is its block's time in Unix seconds. */
+  lastEvaluation: { blockNumber: string; at: string } | undefined
+  openPositions: number
+  /** The number of positions whose exit is in flight. */
+  pendingExits: number
+  /** The lane of the keeper's account. */
+  lanes: LaneStatus[]
+}
+
+/** Returns what readiness reports about the keeper. */
+export function keeperStatusOf(book: Book, lanes: LaneStatus[]): KeeperStatus {
+  const cycle = book.lastCycle()
+  return {
+    lastEvaluation: cycle && { blockNumber: cycle.blockNumber, at: cycle.at },
+    openPositions: book.openCount(),
+    pendingExits: book.batches().flatMap(({ positionIds }) => positionIds).length,
+    lanes,
   }
 }

@@ -2,7 +2,7 @@ import { withDeadline } from '../concurrency.ts'
 import type { Context } from '../context.ts'
 import { accountNames } from '../executor/lane-metrics.ts'
 import type { LaneStatus } from '../executor/lane-status.ts'
-import type { KeeperStatus } from '../keeper/keeper-status.ts'
+import type { KeeperStatus } from '../keeper/position-report.ts'
 import { type GaugeSample, gauge } from '../metrics/open-metrics.ts'
 import { readReadiness } from './service-readiness.ts'
 

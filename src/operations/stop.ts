@@ -109,7 +109,10 @@ export const stopAgent = defineOperation(
       functionName: messages[action].functionName,
       args: [agentIds],
     })
-    if (action === 'flatten') context.keeper?.wake()
+    if (action === 'flatten') {
+      context.keeper?.mark({ block: BigInt(reply.body.blockNumber), agentIds })
+      context.keeper?.wake()
+    }
     return reply
   },
 )

@@ -4,34 +4,47 @@ import { PositionStatus, TriggerType } from '@agent-trading-service/protocol/enu
 import type { WatchedPosition } from '@agent-trading-service/protocol/position'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { decideExit } from '../../src/keeper/exit-decision.ts'
-import { newEntry } from '../../src/keeper/keeper-entry.ts'
+import { newEntry } from '../../src/keeper/position-entry.ts'
 import { chain, FRONTIER, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { disarmKeeper } from '../support/disarm-keeper.ts'
 import { randomOf } from '../support/seeded-random.ts'
 import { call, deployment } from '../support/surfaces.ts'
 
-// With more open positions than a cycle reads, the keeper selects by price and by events those that it reads.
+// With more open positions than a cycle reads, the keeper selects by price and by marks those that it reads.
 
 const keeper = () => env.KEEPER.get(env.KEEPER.idFromName(`${deployment.chainId}:${deployment.contracts.TradeRouter}`))
+const indexer = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`)
 const MAX_PRICE_AGE = 86_400
 
-const sql = (query: string, ...bindings: SqlStorageValue[]): Promise<void> =>
-  runInDurableObject(keeper(), (_, { storage }) => void storage.sql.exec(query, ...bindings))
+const sql = (query: string, ...bindings: SqlStorageValue[]): Promise<Record<string, SqlStorageValue>[]> =>
+  runInDurableObject(keeper(), (_, { storage }) => storage.sql.exec(query, ...bindings).toArray())
 
-/** Adds open positions that do not exist on the chain: a cycle finds 170 to 600 of them closed. */
+/** Adds open positions that do not exist on the chain: a cycle finds the next 120 of them closed. */
 const FIRST_FILLER = 1_000_000
 const addFillers = () =>
   sql(
     `WITH RECURSIVE filler (id) AS (SELECT ?1 UNION ALL SELECT id + 1 FROM filler WHERE id < ?1 + 9999)
-     INSERT INTO position (id, token, vault, fired, watched_until) SELECT id, ?2, ?3, 0, 0 FROM filler`,
+     INSERT INTO position (
+       id, agent, token, vault, any_price, marked, changed_block, watched_until, waits, fired, failures, next_try_at
+     ) SELECT id, 0, ?2, ?3, 0, 0, 0, 0, 0, 0, 0, 0 FROM filler`,
     FIRST_FILLER,
     deployment.tokens.COIN as string,
     FRONTIER,
   )
-/** Lets the next sweep begin after a position. */
-const sweepAfter = (positionId: number) =>
-  sql(`INSERT OR REPLACE INTO keeper (name, value) VALUES ('swept', ?)`, `${positionId}`)
+/** Lets the next comparison begin after a position. */
+const compareAfter = (positionId: number) =>
+  sql(`UPDATE keeper SET value = json_set(value, '$.compared', ?) WHERE name = 'last_cycle'`, positionId)
+const untilMarked = (positionId: string) =>
+  vi.waitFor(
+    async () => {
+      const [row] = await sql('SELECT marked FROM position WHERE id = ?', Number(positionId))
+      expect(row).toEqual({ marked: 1 })
+    },
+    { timeout: 30_000 },
+  )
+const unmark = (positionId: string) =>
+  sql('UPDATE position SET marked = 0, waits = 0, watched_until = 0 WHERE id = ?', Number(positionId))
 
 async function opened(
   exits: string,
@@ -40,28 +53,62 @@ async function opened(
   const positionId = await openPosition(trader, { symbol: 'COIN', usdcAmount: '50', exits })
   const { entryPriceUsdc } = (await call('getPosition', { agentId: trader.agentId, positionId })).body.position
   await disarmKeeper(keeper())
-  await sweepAfter(FIRST_FILLER)
+  await compareAfter(FIRST_FILLER)
   return { trader, positionId, moveTo: factor => chain.setPrice('COIN', ((entryPriceUsdc / 1e6) * factor).toFixed(2)) }
 }
 
 const lastOutcome = async ({ agentId }: Trader, positionId: string): Promise<Body> =>
   (await call('getPositionAutomation', { agentId, positionId })).body.lastOutcome
 
-describe('a keeper of many positions', () => {
-  const executed = { outcome: 'executed', firedBy: 'keeper' }
-  let price: string
-  beforeAll(async () => {
-    price = (await call('getPrices')).body.prices.COIN.priceUsd
+const executed = { outcome: 'executed', firedBy: 'keeper' }
+let price: string
+beforeAll(async () => {
+  price = (await call('getPrices')).body.prices.COIN.priceUsd
+  await keeper().runCycle()
+  await addFillers()
+  // The fillers count from the next start of the object on.
+  await evictDurableObject(keeper())
+})
+afterEach(() => chain.setPrice('COIN', price))
+afterAll(async () => {
+  await sql('DELETE FROM position WHERE id >= ?', FIRST_FILLER)
+  await chain.refreshPrices()
+})
+
+describe('a keeper of many positions that hears from the index', () => {
+  it('reads a position that the index says has changed', async () => {
+    const { trader, positionId, moveTo } = await opened('-500:10000')
+    const { status } = await submit(trader, 'submitExitLadderIntent', { positionId, exits: '-100:10000' })
+    expect(status).toBe(201)
+    await untilMarked(positionId) // by the receipt
+    await unmark(positionId)
+    await indexer().catchUp()
+    await untilMarked(positionId)
     await keeper().runCycle()
-    await addFillers()
-    // The fillers count from the next start of the object on.
-    await evictDurableObject(keeper())
+    await moveTo(0.98)
+    await keeper().runCycle()
+    expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
   })
-  afterEach(() => chain.setPrice('COIN', price))
-  afterAll(async () => {
-    await sql('DELETE FROM position WHERE id >= ?', FIRST_FILLER)
-    await chain.refreshPrices()
+
+  it('keeps a mark that arrives while it reads the position', async () => {
+    const { positionId } = await opened('-500:10000')
+    const original = globalThis.fetch.bind(globalThis)
+    const changes = { block: 1n, positionIds: [BigInt(positionId)] }
+    vi.spyOn(globalThis, 'fetch').mockImplementationOnce(async (input, init) => {
+      const response = await original(input, init)
+      await keeper().mark(changes)
+      return response
+    })
+    await disarmKeeper(keeper())
+    vi.restoreAllMocks()
+    await untilMarked(positionId)
   })
+})
+
+describe('a keeper of many positions, while the index is unreachable', () => {
+  const rename = (from: string, to: string) => env.HISTORY.prepare(`ALTER TABLE ${from} RENAME TO ${to}`).run()
+  beforeAll(() => rename('cursor', 'cursor_away'))
+  afterAll(() => rename('cursor_away', 'cursor'))
 
   it('fires an exit in the cycle in which the price reaches its trigger', async () => {
     const { trader, positionId, moveTo } = await opened('-500:10000')
@@ -73,61 +120,27 @@ describe('a keeper of many positions', () => {
     expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
   })
 
-  it('learns from events that an agent has changed a ladder', async () => {
+  it('learns from a receipt that an agent has changed a ladder', async () => {
     const { trader, positionId, moveTo } = await opened('-500:10000')
     const { status } = await submit(trader, 'submitExitLadderIntent', { positionId, exits: '-100:10000' })
     expect(status).toBe(201)
+    await untilMarked(positionId)
     await keeper().runCycle()
     await moveTo(0.98)
     await keeper().runCycle()
     expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
   })
 
-  it('repairs a wrong row with the sweep, and fires what it finds', async () => {
+  it('repairs a wrong entry when it compares it with the chain, and fires what it finds', async () => {
     const { trader, positionId, moveTo } = await opened('-500:10000')
     await moveTo(0.99)
-    await keeper().runCycle() // the events of the opening are read
+    await keeper().runCycle()
     await sql('UPDATE position SET below = NULL, above = NULL WHERE id = ?', Number(positionId))
+    await unmark(positionId)
     await moveTo(0.94)
     await keeper().runCycle()
     expect(await lastOutcome(trader, positionId)).toMatchObject({ outcome: 'notReached' })
-    await sweepAfter(Number(positionId) - 1)
-    await keeper().runCycle()
-    expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
-  })
-
-  it('finds with the sweep what changed on the chain without an event that it read', async () => {
-    const { trader, positionId, moveTo } = await opened('-500:10000')
-    await keeper().runCycle()
-    expect((await submit(trader, 'submitExitLadderIntent', { positionId, exits: '-100:10000' })).status).toBe(201)
-    await sql(`UPDATE keeper SET value = value + 1000 WHERE name = 'events'`)
-    await sweepAfter(Number(positionId) - 1)
-    await keeper().runCycle()
-    await sweepAfter(FIRST_FILLER)
-    await moveTo(0.98)
-    await keeper().runCycle()
-    expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
-  })
-
-  it('learns from events that an agent has changed a ladder, although the node did not have them yet', async () => {
-    const { trader, positionId, moveTo } = await opened('-500:10000')
-    const { status, body } = await submit(trader, 'submitExitLadderIntent', { positionId, exits: '-100:10000' })
-    expect(status).toBe(201)
-    await moveTo(1)
-    // A few blocks later, which is less than the keeper reads again.
-    await sql(`UPDATE keeper SET value = ? WHERE name = 'events'`, `${BigInt(body.blockNumber) + 4n}`)
-    await keeper().runCycle()
-    await moveTo(0.98)
-    await keeper().runCycle()
-    expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
-  })
-
-  it('watches a position without a row once an event names it', async () => {
-    const { trader, positionId, moveTo } = await opened('-500:10000')
-    await sql('DELETE FROM position WHERE id = ?', Number(positionId))
-    expect((await submit(trader, 'submitExitLadderIntent', { positionId, exits: '-100:10000' })).status).toBe(201)
-    await keeper().runCycle()
-    await moveTo(0.98)
+    await compareAfter(Number(positionId) - 1)
     await keeper().runCycle()
     expect(await lastOutcome(trader, positionId)).toMatchObject(executed)
   })
@@ -136,7 +149,6 @@ describe('a keeper of many positions', () => {
     const { positionId } = await opened('-500:10000')
     await sql('DELETE FROM position WHERE id = ?', Number(positionId))
     await sql(`UPDATE keeper SET value = ? WHERE name = 'cursor'`, `${Number(positionId) - 1}`)
-    await sql(`UPDATE keeper SET value = value + 1000 WHERE name = 'events'`)
     await sql(`CREATE TRIGGER full BEFORE INSERT ON position BEGIN SELECT RAISE(ABORT, 'the disk is full'); END`)
     await expect(runInDurableObject(keeper(), instance => instance.runCycle())).rejects.toThrow('the disk is full')
     await sql('DROP TRIGGER full')
@@ -150,7 +162,7 @@ describe('a keeper of many positions', () => {
     const found = await opened('-500:10000')
     await sql('DELETE FROM position WHERE id = ?', Number(found.positionId))
     await sql(`UPDATE keeper SET value = ? WHERE name = 'cursor'`, `${Number(found.positionId) - 1}`)
-    await sql('UPDATE position SET fingerprint = NULL WHERE id = ?', Number(reached.positionId)) // it is stored again
+    await sql('UPDATE position SET any_price = 1 WHERE id = ?', Number(reached.positionId)) // it is stored again
     await found.moveTo(0.94)
     await sql(
       `CREATE TRIGGER full BEFORE INSERT ON position WHEN NEW.id = ${reached.positionId}
@@ -169,11 +181,10 @@ describe('a keeper of many positions', () => {
     await keeper().runCycle()
     expect(await lastOutcome(trader, positionId)).toMatchObject({ ...executed, ruleIndex: 0 })
     await moveTo(0.945)
-    await keeper().runCycle() // the events of the exit are read
+    await keeper().runCycle()
     await sql(
-      `UPDATE position SET watched_until = (SELECT watched_until + 1 FROM position WHERE id = ?1)
-       WHERE closed_at IS NULL AND id BETWEEN ?2 AND ?2 + 1499`,
-      Number(positionId),
+      'UPDATE position SET watched_until = ?1 WHERE closed_at IS NULL AND id BETWEEN ?2 AND ?2 + 1499',
+      Date.now() + 600_000,
       FIRST_FILLER + 6_000,
     )
     await moveTo(0.9)
@@ -203,8 +214,8 @@ describe('a keeper of many positions', () => {
         (_, { storage }) =>
           storage.sql.exec('SELECT id FROM position WHERE closed_at IS NULL AND id >= ?', first).toArray().length,
       )
-    await sql('UPDATE position SET watched_until = 9007199254740991 WHERE id >= ?', first)
-    await sweepAfter(FIRST_FILLER)
+    await sql('UPDATE position SET waits = 1 WHERE id >= ?', first)
+    await compareAfter(FIRST_FILLER)
     expect(await countOpen()).toBe(1_000)
     // The chain does not know the fillers, so those that are read are closed.
     await keeper().runCycle()
@@ -257,7 +268,7 @@ it('selects every position with a due exit by its triggers', () => {
     const session = { symbol: 'WETH', at: 0n, respectSessions: false }
     if (decideExit(position, { quote, decimals, tradingPaused: false }, session) !== 'due') continue
     due++
-    const { below, above } = newEntry(position, decimals).triggers
+    const { below, above } = newEntry(position, decimals, { number: 1n, timestamp: 1n }).triggers
     expect((below !== undefined && price <= below) || (above !== undefined && price >= above)).toBe(true)
   }
   expect(due).toBeGreaterThan(1_000)

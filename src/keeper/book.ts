@@ -1,0 +1,266 @@
+import type { Address, Hex } from 'viem'
+import type { Market } from '../chain/watched-positions.ts'
+import { type Evaluation, type ExitOutcome, type PositionEntry, WATCH_MS } from './position-entry.ts'
+
+/** Exits that were handed to the lane in one transaction. `evaluations` are in the order of the positions. */
+export type ExitBatch = {
+  digest: Hex
+  positionIds: bigint[]
+  /** Unix seconds. */
+  deadline: bigint
+  takesBatches: boolean
+  evaluations: Evaluation[]
+}
+
+/**
+ * What the last cycle saw: block, its time in Unix seconds, prices with 8 decimals by token, and why the positions of a
+ * market wait although nothing has failed, by `marketKey`. `compared` is the last position that it compared.
+ */
+export type LastCycle = {
+  blockNumber: string
+  at: string
+  prices: Record<string, string>
+  deferrals: Record<string, ExitOutcome & { kind: 'deferred' }>
+  compared: number
+}
+
+export const marketKey = ({ token, vault }: Market): string => `${token} ${vault}`
+
+/** The positions that a block changed: those with the given ids, and all of the given agents. */
+export type PositionChanges = { block: bigint; positionIds?: readonly bigint[]; agentIds?: readonly bigint[] }
+
+export type Book = ReturnType<typeof openBook>
+
+const CLOSED_RETENTION_MS = 7 * 86_400_000
+/** The most positions of each kind that a cycle reads without a reached price; more would take too long. */
+const MAX_WATCHED = 600
+/** Prices are stored as text with this many digits, which sorts like the numbers. */
+const PRICE_DIGITS = 32
+
+const SCHEMA = `
+  CREATE TABLE IF NOT EXISTS keeper (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS position (
+    id INTEGER PRIMARY KEY, agent INTEGER NOT NULL, vault TEXT NOT NULL, token TEXT NOT NULL, below TEXT, above TEXT,
+    any_price INTEGER NOT NULL, marked INTEGER NOT NULL, changed_block INTEGER NOT NULL, watched_until INTEGER NOT NULL,
+    waits INTEGER NOT NULL, fired INTEGER NOT NULL, closed_at INTEGER, tried_round TEXT, failures INTEGER NOT NULL,
+    next_try_at INTEGER NOT NULL, evaluation TEXT, outcome TEXT
+  );
+  CREATE INDEX IF NOT EXISTS position_closed ON position (closed_at);
+  CREATE INDEX IF NOT EXISTS position_watched ON position (watched_until);
+  CREATE INDEX IF NOT EXISTS position_waiting ON position (id) WHERE waits = 1;
+  CREATE INDEX IF NOT EXISTS position_open ON position (id) WHERE closed_at IS NULL;
+  CREATE INDEX IF NOT EXISTS position_below ON position (token, vault, below) WHERE closed_at IS NULL;
+  CREATE INDEX IF NOT EXISTS position_above ON position (token, vault, above) WHERE closed_at IS NULL;
+  CREATE INDEX IF NOT EXISTS position_agent ON position (agent) WHERE closed_at IS NULL;
+  CREATE TABLE IF NOT EXISTS market (token TEXT NOT NULL, vault TEXT NOT NULL, PRIMARY KEY (token, vault)) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS exit_batch (
+    digest TEXT PRIMARY KEY, ids TEXT NOT NULL, deadline INTEGER NOT NULL, takes_batches INTEGER NOT NULL, evaluation TEXT NOT NULL
+  ) WITHOUT ROWID;
+`
+
+type Row = Record<string, SqlStorageValue>
+
+/** Opens the keeper's book: positions with the prices that fire their exits. Every function is synchronous. */
+export function openBook(sql: SqlStorage) {
+  sql.exec(SCHEMA)
+  const rows = (query: string, ...bindings: SqlStorageValue[]) => sql.exec<Row>(query, ...bindings).toArray()
+  const entries = (query: string, ...bindings: SqlStorageValue[]) => rows(query, ...bindings).map(toEntry)
+  const idsOf = (query: string, ...bindings: SqlStorageValue[]) =>
+    rows(query, ...bindings).map(({ id }) => BigInt(id as number))
+  const get = (name: string) => rows('SELECT value FROM keeper WHERE name = ?', name)[0]?.value as string | undefined
+  function set(name: string, value: string) {
+    if (get(name) !== value) sql.exec('INSERT OR REPLACE INTO keeper (name, value) VALUES (?, ?)', name, value)
+  }
+
+  let openCount = Number(rows('SELECT count(*) AS count FROM position WHERE closed_at IS NULL')[0]?.count ?? 0)
+  /** The last waiting position that `watched` returned. */
+  let lastWaiting = 0
+  const isOpen = (positionId: number) =>
+    rows('SELECT 1 FROM position WHERE id = ? AND closed_at IS NULL', positionId).length > 0
+
+  /** Returns up to `limit` entries of a partial index by id: those after `last`, then those from the start. */
+  function inTurn(index: string, condition: string, { last, limit }: { last: number; limit: number }) {
+    const from = `SELECT * FROM position INDEXED BY ${index} WHERE ${condition}`
+    const next = entries(`${from} AND id > ? ORDER BY id LIMIT ?`, last, limit)
+    return [...next, ...entries(`${from} AND id <= ? ORDER BY id LIMIT ?`, last, limit - next.length)]
+  }
+
+  /** Marks the positions that a condition selects, so that the next cycles read them. */
+  function markWhere(condition: string, block: bigint, values: readonly bigint[]) {
+    sql.exec(
+      `UPDATE position SET marked = 1, waits = 1, watched_until = max(watched_until, ?),
+         changed_block = max(changed_block, ?) WHERE ${condition}`,
+      Date.now() + WATCH_MS,
+      Number(block),
+      JSON.stringify(values.map(Number)),
+    )
+  }
+
+  return {
+    /** Returns the highest position id that was read. */
+    cursor: () => BigInt(get('cursor') ?? 0),
+    advanceCursor: (positionId: bigint) => set('cursor', `${positionId}`),
+
+    lastCycle: (): LastCycle | undefined => parseJson<LastCycle>(get('last_cycle')),
+    setLastCycle: (cycle: LastCycle) => set('last_cycle', JSON.stringify(cycle)),
+
+    /** Marks the positions that a block changed. */
+    mark({ block, positionIds = [], agentIds = [] }: PositionChanges) {
+      if (positionIds.length > 0) markWhere('id IN (SELECT value FROM json_each(?))', block, positionIds)
+      if (agentIds.length > 0)
+        markWhere('closed_at IS NULL AND agent IN (SELECT value FROM json_each(?))', block, agentIds)
+    },
+    /** Marks the positions that changed above the last block that a reorg left. */
+    markAbove: (block: bigint) => markWhere('changed_block > (SELECT value FROM json_each(?))', 0n, [block]),
+
+    /**
+     * Returns the entries that a cycle reads whatever the prices are: those that may have changed, are due or wait for
+     * another attempt (in turns if there are many), and those that changed a moment ago, newest first.
+     */
+    watched(now: number): PositionEntry[] {
+      const waiting = inTurn('position_waiting', 'waits = 1', { last: lastWaiting, limit: MAX_WATCHED })
+      lastWaiting = Number(waiting.at(-1)?.positionId ?? 0)
+      const changed = entries(
+        'SELECT * FROM position WHERE watched_until > ? ORDER BY watched_until DESC LIMIT ?',
+        now,
+        MAX_WATCHED,
+      )
+      return [...waiting, ...changed]
+    },
+
+    /** Returns the open entries after a position, by id; after the last one it starts over. */
+    nextOpen: (last: number, limit: number): PositionEntry[] =>
+      inTurn('position_open', 'closed_at IS NULL', { last, limit }),
+
+    /**
+     * Returns the open positions of a market that may have a rule to fire at a price, by id: those after `last`, then those
+     * from the start. Those that wait for another try, which cycles read in turns, are not among them.
+     */
+    reached: (
+      { token, vault }: Market,
+      { price, last, limit }: { price: bigint; last: bigint; limit: number },
+    ): bigint[] =>
+      idsOf(
+        `SELECT id FROM (
+           SELECT id FROM position WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND below >= ?3 AND waits = 0
+           UNION SELECT id FROM position WHERE closed_at IS NULL AND token = ?1 AND vault = ?2 AND above <= ?3 AND waits = 0
+         ) ORDER BY id <= ?4, id LIMIT ?5`,
+        token,
+        vault,
+        priceText(price),
+        Number(last),
+        limit,
+      ),
+
+    /** Returns the markets of open positions. */
+    markets: (): Market[] => rows('SELECT token, vault FROM market') as Market[],
+
+    entry: (positionId: bigint): PositionEntry | undefined =>
+      entries('SELECT * FROM position WHERE id = ?', Number(positionId))[0],
+
+    openCount: () => openCount,
+
+    put(entry: PositionEntry) {
+      const id = Number(entry.positionId)
+      openCount += (entry.closedAt === null ? 1 : 0) - (isOpen(id) ? 1 : 0)
+      if (entry.closedAt === null)
+        sql.exec('INSERT OR IGNORE INTO market (token, vault) VALUES (?, ?)', entry.token, entry.vault)
+      const row: Row = {
+        id,
+        agent: Number(entry.agentId),
+        vault: entry.vault,
+        token: entry.token,
+        below: entry.triggers.below === undefined ? null : priceText(entry.triggers.below),
+        above: entry.triggers.above === undefined ? null : priceText(entry.triggers.above),
+        any_price: entry.sellsAtAnyPrice ? 1 : 0,
+        marked: entry.isMarked ? 1 : 0,
+        changed_block: Number(entry.changedBlock),
+        watched_until: entry.watchedUntil,
+        waits: entry.isMarked || (entry.closedAt === null && waitsForTry(entry)) ? 1 : 0,
+        fired: entry.firedRules,
+        closed_at: entry.closedAt,
+        tried_round: entry.triedRoundId,
+        failures: entry.failures,
+        next_try_at: entry.nextTryAt,
+        evaluation: entry.evaluation === undefined ? null : JSON.stringify(entry.evaluation),
+        outcome: entry.outcome === undefined ? null : JSON.stringify(entry.outcome),
+      }
+      const columns = Object.keys(row)
+      sql.exec(`INSERT OR REPLACE INTO position (${columns}) VALUES (${columns.map(() => '?')})`, ...Object.values(row))
+    },
+
+    /** Records a batch before it is handed to the lane. */
+    addBatch({ digest, positionIds, deadline, takesBatches, evaluations }: ExitBatch) {
+      sql.exec(
+        'INSERT INTO exit_batch (digest, ids, deadline, takes_batches, evaluation) VALUES (?, ?, ?, ?, ?)',
+        digest,
+        JSON.stringify(positionIds.map(String)),
+        Number(deadline),
+        takesBatches ? 1 : 0,
+        JSON.stringify(evaluations),
+      )
+    },
+
+    /** Returns the batches without a recorded outcome. */
+    batches: (): ExitBatch[] =>
+      rows('SELECT * FROM exit_batch').map(row => ({
+        digest: row.digest as Hex,
+        positionIds: (parseJson<string[]>(row.ids) ?? []).map(BigInt),
+        deadline: BigInt(row.deadline as number),
+        takesBatches: row.takes_batches === 1,
+        evaluations: parseJson<Evaluation[]>(row.evaluation) ?? [],
+      })),
+
+    removeBatch(digest: Hex) {
+      sql.exec('DELETE FROM exit_batch WHERE digest = ?', digest)
+    },
+
+    /** Deletes positions that closed more than a week ago, and markets without open positions. */
+    prune(now: number) {
+      sql.exec('DELETE FROM position WHERE closed_at < ?', now - CLOSED_RETENTION_MS)
+      sql.exec(
+        `DELETE FROM market WHERE NOT EXISTS (
+           SELECT 1 FROM position
+           WHERE position.token = market.token AND position.vault = market.vault AND closed_at IS NULL
+         )`,
+      )
+    },
+
+    /** Deletes everything: it belongs to a chain that no longer exists. */
+    clear() {
+      for (const table of ['keeper', 'position', 'exit_batch', 'market']) sql.exec(`DELETE FROM ${table}`)
+      openCount = 0
+    },
+  }
+}
+
+const parseJson = <T>(text: SqlStorageValue | undefined): T | undefined =>
+  typeof text === 'string' ? (JSON.parse(text) as T) : undefined
+
+const MAX_PRICE = 10n ** BigInt(PRICE_DIGITS) - 1n
+const priceText = (price: bigint): string => `${price < MAX_PRICE ? price : MAX_PRICE}`.padStart(PRICE_DIGITS, '0')
+const toPrice = (text: SqlStorageValue | undefined): bigint | undefined =>
+  typeof text === 'string' ? BigInt(text) : undefined
+
+/** Whether cycles read a position although no price reaches its trigger, because it is due or waits for another try. */
+const waitsForTry = ({ sellsAtAnyPrice, failures, nextTryAt, outcome }: PositionEntry): boolean =>
+  sellsAtAnyPrice || failures > 0 || nextTryAt > 0 || (outcome !== undefined && outcome.kind !== 'executed')
+
+const toEntry = (row: Row): PositionEntry => ({
+  positionId: BigInt(row.id as number),
+  agentId: BigInt(row.agent as number),
+  vault: row.vault as Address,
+  token: row.token as Address,
+  triggers: { below: toPrice(row.below), above: toPrice(row.above) },
+  sellsAtAnyPrice: row.any_price === 1,
+  isMarked: row.marked === 1,
+  changedBlock: BigInt(row.changed_block as number),
+  watchedUntil: row.watched_until as number,
+  firedRules: row.fired as number,
+  closedAt: row.closed_at as number | null,
+  triedRoundId: row.tried_round as string | null,
+  failures: row.failures as number,
+  nextTryAt: row.next_try_at as number,
+  evaluation: parseJson<Evaluation>(row.evaluation),
+  outcome: parseJson<ExitOutcome>(row.outcome),
+})

@@ -1,0 +1,88 @@
+import { runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { expect, test } from 'vitest'
+import { type Book, openBook } from '../../src/keeper/book.ts'
+import { NOT_TRIED, type PositionEntry } from '../../src/keeper/position-entry.ts'
+
+const MARKET = { token: '0x01', vault: '0x02' } as const
+const entryOf = (positionId: bigint, fields: Partial<PositionEntry> = {}): PositionEntry => ({
+  ...NOT_TRIED,
+  ...MARKET,
+  positionId,
+  agentId: 1n,
+  triggers: { below: 90n, above: undefined },
+  sellsAtAnyPrice: false,
+  isMarked: false,
+  changedBlock: 1n,
+  watchedUntil: 0,
+  firedRules: 0,
+  closedAt: null,
+  evaluation: undefined,
+  outcome: undefined,
+  ...fields,
+})
+/** Runs with the empty book of an object that no other test uses. */
+const withBook = (name: string, run: (book: Book) => void) =>
+  runInDurableObject(env.KEEPER.get(env.KEEPER.idFromName(name)), (_, { storage }) => run(openBook(storage.sql)))
+const idsOf = (entries: readonly PositionEntry[]) => entries.map(({ positionId }) => positionId)
+
+test('a price reaches the positions of a market in turns', async () => {
+  await withBook('reached positions', book => {
+    for (const id of [1n, 2n, 3n]) book.put(entryOf(id))
+    for (const id of [4n, 5n]) book.put(entryOf(id, { triggers: { below: 90n, above: 110n } }))
+    const reached = (price: bigint, last: bigint) => book.reached(MARKET, { price, last, limit: 3 })
+    expect(reached(90n, 0n)).toEqual([1n, 2n, 3n])
+    expect(reached(90n, 3n)).toEqual([4n, 5n, 1n])
+    expect(reached(90n, 1n)).toEqual([2n, 3n, 4n])
+    expect(reached(110n, 0n)).toEqual([4n, 5n])
+    expect(reached(100n, 0n)).toEqual([])
+  })
+})
+
+test('a change marks positions, those of agents only while they are open, until they are read', async () => {
+  await withBook('marked positions', book => {
+    for (const id of [1n, 2n]) book.put(entryOf(id))
+    book.put(entryOf(3n, { agentId: 7n }))
+    book.put(entryOf(4n, { agentId: 7n, closedAt: 1 }))
+    expect(book.watched(Date.now())).toEqual([])
+    book.mark({ block: 9n, positionIds: [1n, 99n], agentIds: [7n] })
+    const marked = book.watched(Date.now() + 3_600_000)
+    expect(idsOf(marked)).toEqual([1n, 3n])
+    expect(marked[0]).toMatchObject({ isMarked: true, changedBlock: 9n })
+    for (const entry of marked) book.put({ ...entry, isMarked: false })
+    expect(book.watched(Date.now() + 3_600_000)).toEqual([])
+    expect(idsOf(book.watched(Date.now())).sort()).toEqual([1n, 3n]) // for a minute, because a node may be behind
+  })
+})
+
+test('a reorg marks the positions that changed above its ancestor, open or closed', async () => {
+  await withBook('positions of a reorg', book => {
+    book.put(entryOf(1n, { changedBlock: 10n }))
+    book.put(entryOf(2n, { changedBlock: 11n }))
+    book.put(entryOf(3n, { changedBlock: 12n, closedAt: 1 }))
+    book.markAbove(10n)
+    expect(idsOf(book.watched(Date.now() + 3_600_000))).toEqual([2n, 3n])
+  })
+})
+
+test('the comparison with the chain takes the open positions in turns', async () => {
+  await withBook('compared positions', book => {
+    for (const id of [1n, 2n, 4n, 5n]) book.put(entryOf(id))
+    book.put(entryOf(3n, { closedAt: 1 }))
+    expect(idsOf(book.nextOpen(0, 3))).toEqual([1n, 2n, 4n])
+    expect(idsOf(book.nextOpen(4, 3))).toEqual([5n, 1n, 2n])
+    expect(idsOf(book.nextOpen(5, 9))).toEqual([1n, 2n, 4n, 5n])
+  })
+})
+
+test('a market is forgotten with its last open position', async () => {
+  await withBook('markets', book => {
+    book.put(entryOf(1n))
+    expect(book.markets()).toEqual([MARKET])
+    book.put(entryOf(1n, { closedAt: Date.now() }))
+    expect(book.openCount()).toBe(0)
+    book.prune(Date.now())
+    expect(book.markets()).toEqual([])
+    expect(book.entry(1n)).toBeDefined() // its outcome is shown for a week
+  })
+})
