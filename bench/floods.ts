@@ -8,7 +8,7 @@ import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 
 import { startDevnet } from '../devnet/index.ts'
 import { unlimitedGas, workerVars } from '../devnet/worker-vars.ts'
 import { createPayer } from '../packages/client/src/pay.ts'
-import { DEFAULT_RATE_LIMITS } from '../src/config/config.ts'
+import { parseConfig } from '../src/config/config.ts'
 import { type FloodTarget, floodKinds, floodRequests, openSessions, type UnpaidRegistration } from './flood-requests.ts'
 import type { LoadReport, LoadResult } from './load-child.ts'
 import { median, quantile, startLoadGenerator } from './load-generator.ts'
@@ -111,7 +111,7 @@ try {
   ])
   const section = [
     '## Floods',
-    `\`npm run bench:floods\`: ${HONEST_AGENTS} honest agents fetch a quote, sign it and post it, each in a loop, alone and next to a flood of at most ${maxPerSecond} requests a second from ${clients} parallel clients for ${seconds} s. That is ${maxPerSecond / (DEFAULT_RATE_LIMITS.reads / 60)} times the read limit of one address, which is the highest limit. The table lists how many client addresses the flood uses; the agents share another address. There is a block every ${BLOCK_MS / 1000} s. Service, chain, agents and flood share the cores of this machine, and the service has one thread. The flood's process has a low priority, because real floods come from other machines. Its clients wait for each response, and the service delays refusals while agents trade.`,
+    `\`npm run bench:floods\`: ${HONEST_AGENTS} honest agents fetch a quote, sign it and post it, each in a loop, alone and next to a flood of at most ${maxPerSecond} requests a second from ${clients} parallel clients for ${seconds} s. That is ${maxPerSecond / (parseConfig({}).rateLimits.quotas.reads / 60)} times the read limit of one address, which is the highest limit. The table lists how many client addresses the flood uses; the agents share another address. There is a block every ${BLOCK_MS / 1000} s. Service, chain, agents and flood share the cores of this machine, and the service has one thread. The flood's process has a low priority, because real floods come from other machines. Its clients wait for each response, and the service delays refusals while agents trade.`,
     `Alone for ${aloneSeconds} s, before the first flood and after each: p50 ${ms(p50Alone)}, p99 ${ms(p99Alone)} (medians of ${alone.length} periods); ${percent(median(alone.map(({ cpu }) => cpu)))} CPU.`,
     `Machine: ${machine}.`,
     table(

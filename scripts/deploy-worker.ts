@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs, parseEnv } from 'node:util'
 import { exitWith } from '../devnet/environment.ts'
+import { type Variable, variables } from '../src/config/variables.ts'
 import { jsonOf, liveVersion, migrationTagOf, waitUntilReady } from './deployed-version.ts'
 import { varsFileOf } from './deployment-vars.ts'
 import {
@@ -15,7 +16,6 @@ import {
   withEnvironments,
 } from './environments.ts'
 import { runCommand, type Wrangler, wranglerOf } from './run-wrangler.ts'
-import { variables } from './variables.ts'
 
 const HELP = `Deploys the Worker of an environment: builds it, runs the doctor, migrates the database, deploys, waits until the new
 version is ready, and rolls back to the one before if it is not.
@@ -154,7 +154,7 @@ async function upload(wrangler: Wrangler, secrets: Record<string, string> | unde
 function secretsOf(file: string): Record<string, string> {
   if (!existsSync(file)) throw new Error(`--secrets reads ${file}, which does not exist.`)
   const values = parseEnv(readFileSync(file, 'utf8'))
-  const entries = variables.flatMap(({ name, secret }): [string, string][] => {
+  const entries = Object.entries<Variable>(variables).flatMap(([name, { secret }]): [string, string][] => {
     const value = values[name]
     return secret && value ? [[name, value]] : []
   })

@@ -2,8 +2,8 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { type Addresses, addressVars } from '../devnet/worker-vars.ts'
+import { type Variable, variables } from '../src/config/variables.ts'
 import { environments, withEnvironments, withVars } from './environments.ts'
-import { type Variable, variables } from './variables.ts'
 
 /** The path of the file with the variables and secrets of an environment, which git ignores. */
 export const varsFileOf = (wranglerToml: string, environment: string) =>
@@ -47,11 +47,11 @@ function devVars(text: string, vars: Record<string, string>): string {
 }
 
 function newFile(environment: string): string {
-  const secrets = variables.filter(({ secret }) => secret).map(secretLine)
+  const secrets = Object.entries<Variable>(variables).filter(([, { secret }]) => secret)
   return `# Variables and secrets of ${environment}. Git ignores this file; keep it as safe as the keys in it. An empty value counts as absent.
-${secrets.join('')}
+${secrets.map(secretLine).join('')}
 # The deployment, as in wrangler.toml.
 `
 }
 
-const secretLine = ({ name, meaning }: Variable) => `\n# ${meaning.replaceAll('`', '')}\n${name}=''\n`
+const secretLine = ([name, { meaning }]: [string, Variable]) => `\n# ${meaning.replaceAll('`', '')}\n${name}=''\n`

@@ -1,4 +1,6 @@
 import { parse } from 'smol-toml'
+import { parseConfig, type RateLimitName } from '../src/config/config.ts'
+import { rateLimitBindings } from '../src/rate-limits.ts'
 
 /** A deployment of the Worker on one chain: the part `[env.<name>]` of wrangler.toml. */
 export type Environment = { name: string; chainId: number }
@@ -45,9 +47,6 @@ const INHERITED = new Set([
   'env',
 ])
 
-const START = '# <environments>\n'
-const END = '# </environments>\n'
-
 type Table = { [key: string]: Value }
 type Value = string | number | boolean | Value[] | Table
 
@@ -88,18 +87,44 @@ export function environmentOf(name: string | undefined): Environment {
 }
 
 /**
- * Returns wrangler.toml with its generated part written again. Environments do not inherit bindings, so each one repeats those of
- * the top level, with its own database, rate limits and datasets. Its host is that of BASE_URL in its variables.
+ * Returns wrangler.toml with its generated parts written again: the rate limits and the environments. Environments do not
+ * inherit bindings, so each one repeats those of the top level, with its own database, rate limits and datasets. Its host is
+ * that of BASE_URL in its variables.
  */
 export function withEnvironments(toml: string): string {
-  const config = parseToml(toml)
-  const [before, rest] = toml.split(START)
-  const [, after] = rest?.split(END) ?? []
-  if (before === undefined || after === undefined)
-    throw new Error(`wrangler.toml lacks the lines ${START.trim()} and ${END.trim()} around its generated part.`)
+  const withLimits = withPart(toml, 'rate limits', rateLimits())
+  const config = parseToml(withLimits)
   const blocks = environments.map((environment, index) => blockOf(config, environment, index + 1))
-  return `${before}${START}${blocks.join('\n')}${END}${after}`
+  return withPart(withLimits, 'environments', blocks.join('\n'))
 }
+
+/** Replaces what is between two comments that name a part. */
+function withPart(toml: string, name: string, content: string): string {
+  const [start, end] = [`# <${name}>\n`, `# </${name}>\n`]
+  const [before, rest] = toml.split(start)
+  const [, after] = rest?.split(end) ?? []
+  if (before === undefined || after === undefined)
+    throw new Error(`wrangler.toml lacks the lines ${start.trim()} and ${end.trim()} around its generated part.`)
+  return `${before}${start}${content}${end}${after}`
+}
+
+/** Returns the bindings of a deployment's rate limits. */
+function rateLimitTables(vars: Record<string, string>, ordinal: number | ''): Table[] {
+  const { quotas } = parseConfig(vars).rateLimits
+  return Object.entries(rateLimitBindings).map(([name, binding], index) => ({
+    name: binding,
+    namespace_id: `${ordinal}${1001 + index}`,
+    simple: { limit: quotas[name as RateLimitName], period: 60 },
+  }))
+}
+
+const rateLimits = () =>
+  rateLimitTables({}, '')
+    .map(
+      ({ simple = '', ...names }) =>
+        `[[ratelimits]]\n${Object.entries(names).map(linesOf).join('')}simple = ${inline(simple)}\n`,
+    )
+    .join('\n')
 
 function blockOf(config: WranglerToml, { name, chainId }: Environment, ordinal: number): string {
   const own = config.env?.[name]
@@ -111,8 +136,9 @@ function blockOf(config: WranglerToml, { name, chainId }: Environment, ordinal: 
     preview_urls: false,
     ...(host && { routes: [{ pattern: host, custom_domain: true }] }),
     secrets: { required: REQUIRED_SECRETS },
-    ...Object.fromEntries(bindings.map(([key, value]) => [key, ownBinding(key, value, chainId, ordinal)])),
+    ...Object.fromEntries(bindings.map(([key, value]) => [key, ownBinding(key, value, chainId)])),
   }
+  block.ratelimits = rateLimitTables(own?.vars ?? {}, ordinal)
   const databaseId = own?.d1_databases?.[0]?.database_id
   if (databaseId)
     block.d1_databases = asTables(block.d1_databases).map(table => ({ ...table, database_id: databaseId }))
@@ -120,11 +146,9 @@ function blockOf(config: WranglerToml, { name, chainId }: Environment, ordinal: 
 }
 
 /** Returns an environment's own form of a binding: what has a name in the account gets another one. */
-function ownBinding(key: string, value: Value, chainId: number, ordinal: number): Value {
+function ownBinding(key: string, value: Value, chainId: number): Value {
   if (key === 'd1_databases')
     return asTables(value).map(table => ({ ...table, database_name: databaseName(`${table.database_name}`, chainId) }))
-  if (key === 'ratelimits')
-    return asTables(value).map(table => ({ ...table, namespace_id: `${ordinal}${table.namespace_id}` }))
   if (key === 'analytics_engine_datasets')
     return asTables(value).map(table => ({ ...table, dataset: `${table.dataset}_${chainId}` }))
   return value

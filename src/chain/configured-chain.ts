@@ -1,5 +1,5 @@
 import type { ChainConfig } from '../config/config.ts'
-import type { TradingContracts } from '../config/variable-schemas.ts'
+import type { TradingContracts } from '../config/variables.ts'
 import { createTransport, type RpcTransport } from '../rpc/transport.ts'
 
 /** A configured chain: its contracts, and the transport to its nodes. */

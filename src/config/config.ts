@@ -1,70 +1,28 @@
 import type { Address, Hex } from 'viem'
-import type { z } from 'zod'
 import {
-  burstSeconds,
-  type ChainVariables,
   type Contracts,
-  chainVariables,
-  deployments,
-  eventStreamObjects,
+  chainContracts,
   type GasBudget,
-  gasBudget,
-  headAgeMs,
-  httpUrl,
-  inclusionTimeoutMs,
-  maxParallelRequests,
-  maxStreamsPerAddress,
-  paymentVariables,
-  priceProviderIds,
-  priceProviderVariables,
-  priceRefreshIntervalSeconds,
-  privateKeys,
-  REAL_MONEY_CHAINS,
-  readLeaseMs,
-  requestsPerMinute,
-  submissionTimeoutMs,
   type TradingContracts,
   tradingContracts,
-  tradingVariables,
-  webhookVariables,
-} from './variable-schemas.ts'
+  type ValueOf,
+  type Variable,
+  type VariableName,
+  variables,
+} from './variables.ts'
 
 export const SERVICE_NAME = 'agent-trading-service'
 export const VERSION = '0.1.0'
 
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
-const DEFAULT_READ_LEASE_MS = 100
-const DEFAULT_HEAD_AGE_MS = 2_000
-const DEFAULT_PRICE_REFRESH_INTERVAL_SECONDS = 30
-const DEFAULT_EVENT_STREAM_OBJECTS = 16
-const DEFAULT_MAX_STREAMS_PER_ADDRESS = 250
-const DEFAULT_INCLUSION_TIMEOUT_MS = 15_000
-const DEFAULT_SUBMISSION_TIMEOUT_MS = 4_500
-
-/** Requests per minute. */
-export const DEFAULT_RATE_LIMITS = {
-  reads: 6_000,
-  quotes: 1_200,
-  submissions: 1_200,
-  registrations: 120,
-  streams: 1_200,
-  mcpSessions: 300,
-  signer: 600,
-  mcpSession: 1_200,
-} satisfies RateLimitQuotas
-
-const DEFAULT_BURST_SECONDS = 20
-const DEFAULT_MAX_PARALLEL_REQUESTS = 8
-
-const DEFAULT_GAS_BUDGETS = {
-  agent: { perMinute: 6e6, perDay: 3e8 },
-  owner: { perMinute: 3e7, perDay: 1.5e9 },
-  payer: { perMinute: 2e6, perDay: 2e7 },
-  lane: { perMinute: 6e8, perDay: 1.5e10 },
-  newAgents: { perMinute: 1.5e8, perDay: 3e9 },
-  newContractPayers: { perMinute: 5e5, perDay: 5e6 },
-  exitReserve: { perMinute: 3e6, perDay: 3e7 },
-} satisfies GasBudgets
+/** Chains with real money: no price provider repeats old prices there, and no stranger refreshes them. */
+const REAL_MONEY_CHAINS = [42161]
+const PRICE_PROVIDER_URLS = { coingecko: 'https://api.coingecko.com/api/v3', finnhub: 'https://finnhub.io/api/v1' }
+/**
+ * Variables required for payment on another chain, because the Worker knows only its own chain's contracts and settles
+ * only there.
+ */
+const REQUIRED_ELSEWHERE = ['X402_ASSET', 'X402_PAY_TO', 'X402_FACILITATOR_URL', 'X402_RPC_URL'] as const
 
 /** A chain, its nodes in order of preference, and the contracts that every deployment has. */
 export type ChainConfig = {
@@ -194,6 +152,8 @@ export type Config = {
   inclusionTimeoutMs: number
   /** How long a submission may take before the response is SUBMISSION_UNKNOWN; the lane continues. */
   submissionTimeoutMs: number
+  /** Priority fee per gas of the service's transactions. */
+  priorityFeeWei: bigint
   gasBudgets: GasBudgets
   rateLimits: RateLimitConfig
   /** How many Durable Objects hold the event streams. */
@@ -206,162 +166,165 @@ export type Config = {
   problems: string[]
 }
 
-type Variables = Partial<Record<string, unknown>>
-
 /** Parses the Worker's variables. Never throws: unusable variables are listed in `problems`. */
-export function parseConfig(variables: Variables): Config {
+export function parseConfig(environment: Partial<Record<string, unknown>>): Config {
   const problems: string[] = []
-  const set = Object.fromEntries(
-    Object.entries(variables).filter((entry): entry is [string, string] => isNonEmptyString(entry[1])),
-  )
+  const isSet = (name: VariableName) => typeof environment[name] === 'string' && environment[name] !== ''
 
-  function parse<Schema extends z.ZodType>(schema: Schema, input: unknown, path: string[]) {
-    const { success, data, error } = schema.safeParse(input)
-    if (success) return data
-    problems.push(...error.issues.map(issue => `${[...path, ...issue.path].join('.')}: ${issue.message}`))
-    return undefined
-  }
-  /** Parses one variable; undefined if it is not set. */
-  const parseOne = <Schema extends z.ZodType>(name: string, schema: Schema) =>
-    name in set ? parse(schema, set[name], [name]) : undefined
-  /** Parses several variables at once; undefined unless the named ones are set. */
-  const parseGroup = <Schema extends z.ZodType>(required: string[], schema: Schema) =>
-    required.every(name => name in set) ? parse(schema, set, []) : undefined
-
-  const chain = parseGroup(['CHAIN_ID', 'RPC_URL', 'CONTRACTS'], chainVariables)
-  const trading = chain && parse(tradingVariables, set, [])
-  const payment = parsePayment()
-  const priceProvider = parsePriceProvider()
-  const baseUrl = set.BASE_URL?.replace(/\/$/, '')
-  const isKeeperEnabled = set.KEEPER_ENABLED !== 'false'
-  const [keeperKey] = (isKeeperEnabled && parseOne('KEEPER_PRIVATE_KEY', privateKeys)) || []
-
-  const gasBudgets = {
-    agent: parseOne('GAS_BUDGET_AGENT', gasBudget) ?? DEFAULT_GAS_BUDGETS.agent,
-    owner: parseOne('GAS_BUDGET_OWNER', gasBudget) ?? DEFAULT_GAS_BUDGETS.owner,
-    payer: parseOne('GAS_BUDGET_PAYER', gasBudget) ?? DEFAULT_GAS_BUDGETS.payer,
-    lane: parseOne('GAS_BUDGET_LANE', gasBudget) ?? DEFAULT_GAS_BUDGETS.lane,
-    newAgents: parseOne('GAS_BUDGET_NEW_AGENTS', gasBudget) ?? DEFAULT_GAS_BUDGETS.newAgents,
-    newContractPayers: parseOne('GAS_BUDGET_NEW_CONTRACT_PAYERS', gasBudget) ?? DEFAULT_GAS_BUDGETS.newContractPayers,
-    exitReserve: parseOne('GAS_BUDGET_EXIT_RESERVE', gasBudget) ?? DEFAULT_GAS_BUDGETS.exitReserve,
+  /** Returns a variable. One that is unusable counts as absent. */
+  function read<Name extends VariableName>(name: Name): ValueOf<Name> {
+    const { schema, default: fallback }: Variable = variables[name]
+    if (!isSet(name)) return (fallback === undefined ? undefined : schema.parse(fallback)) as ValueOf<Name>
+    const parsed = schema.safeParse(environment[name])
+    if (parsed.success) return parsed.data as ValueOf<Name>
+    problems.push(...parsed.error.issues.map(({ path, message }) => `${[name, ...path].join('.')}: ${message}`))
+    return (fallback === undefined ? undefined : schema.parse(fallback)) as ValueOf<Name>
   }
 
-  const quotas = {
-    reads: parseOne('RATE_LIMIT_READS', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.reads,
-    quotes: parseOne('RATE_LIMIT_QUOTES', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.quotes,
-    submissions: parseOne('RATE_LIMIT_SUBMISSIONS', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.submissions,
-    registrations: parseOne('RATE_LIMIT_REGISTRATIONS', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.registrations,
-    streams: parseOne('RATE_LIMIT_STREAMS', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.streams,
-    mcpSessions: parseOne('RATE_LIMIT_MCP_SESSIONS', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.mcpSessions,
-    signer: parseOne('RATE_LIMIT_SIGNER', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.signer,
-    mcpSession: parseOne('RATE_LIMIT_MCP_SESSION', requestsPerMinute) ?? DEFAULT_RATE_LIMITS.mcpSession,
+  /** Reads variables that belong together; undefined if one of them is unusable. */
+  function readTogether<Values>(readValues: () => Values): Values | undefined {
+    const known = problems.length
+    const values = readValues()
+    return problems.length === known ? values : undefined
+  }
+
+  /** Reports why variables that are usable by themselves are not usable together. */
+  const reject = (name: VariableName, problem: string): undefined => {
+    problems.push(`${name}: ${problem}`)
+  }
+
+  const contracts = read('CONTRACTS')
+  const chain = parseChain()
+  const isRealMoney = chain !== undefined && REAL_MONEY_CHAINS.includes(chain.id)
+  const baseUrl = read('BASE_URL')
+
+  function parseChain(): ChainConfig | undefined {
+    const [id, rpcUrls] = [read('CHAIN_ID'), read('RPC_URL')]
+    if (id === undefined || rpcUrls === undefined || contracts === undefined) return undefined
+    return readTogether(() => ({
+      id,
+      rpcUrls,
+      contracts: chainContracts.parse(contracts),
+      tokens: read('TOKENS'),
+      vaults: read('VAULTS'),
+      startBlock: read('START_BLOCK'),
+      mayRestart: read('CHAIN_MAY_RESTART'),
+    }))
   }
 
   function parsePayment(): PaymentConfig | 'unusable' | undefined {
-    if (set.X402_ENABLED === undefined || set.X402_ENABLED === 'false') return undefined
-    const values = chain && parse(paymentVariables(chain), set, [])
-    return chain && values ? toPaymentConfig(values, chain) : 'unusable'
+    const isEnabled = readTogether(() => read('X402_ENABLED'))
+    if (isEnabled === false) return undefined
+    if (isEnabled === undefined || chain === undefined) return 'unusable'
+    const ownNetwork = `eip155:${chain.id}` as const
+    const payment = readTogether(() => ({
+      network: read('X402_NETWORK') ?? ownNetwork,
+      asset: read('X402_ASSET'),
+      assetName: read('X402_ASSET_NAME'),
+      assetVersion: read('X402_ASSET_VERSION'),
+      payTo: read('X402_PAY_TO'),
+      facilitatorUrl: read('X402_FACILITATOR_URL'),
+      facilitatorTimeoutMs: read('X402_FACILITATOR_TIMEOUT_MS'),
+      rpcUrls: read('X402_RPC_URL') ?? chain.rpcUrls,
+      validitySeconds: read('X402_VALIDITY_SECONDS'),
+    }))
+    if (payment === undefined) return 'unusable'
+    const isOnDeploymentChain = payment.network === ownNetwork
+    const missing = isOnDeploymentChain ? [] : REQUIRED_ELSEWHERE.filter(name => !isSet(name))
+    for (const name of missing) reject(name, 'must be set: the fee is paid on another chain')
+    return missing.length > 0 ? 'unusable' : { ...payment, isOnDeploymentChain }
   }
 
   function parsePriceProvider(): PriceProviderConfig | undefined {
-    const values = parseGroup(['PRICE_PROVIDER'], priceProviderVariables(chain?.CHAIN_ID))
-    if (values === undefined) return undefined
-    if (values.PRICE_PROVIDER === 'local') return { kind: 'local' }
-    return {
-      kind: values.PRICE_PROVIDER,
-      url: values.PRICE_PROVIDER_URL,
-      key: set.PRICE_PROVIDER_KEY,
-      ids: parseOne('PRICE_PROVIDER_IDS', priceProviderIds) ?? {},
-    }
+    const provider = readTogether(() => ({ kind: read('PRICE_PROVIDER'), url: read('PRICE_PROVIDER_URL') }))
+    if (provider?.kind === undefined) return undefined
+    const { kind } = provider
+    if (kind === 'local')
+      return isRealMoney ? reject('PRICE_PROVIDER', 'must not be local on a chain with real money') : { kind }
+    const url = provider.url ?? (kind === 'http' ? undefined : PRICE_PROVIDER_URLS[kind])
+    if (url === undefined) return reject('PRICE_PROVIDER_URL', 'must be set for the provider http')
+    return { kind, url, key: read('PRICE_PROVIDER_KEY'), ids: read('PRICE_PROVIDER_IDS') }
   }
 
   function parseWebhooks(): WebhookConfig | undefined {
-    if (set.WEBHOOKS_ENABLED === 'false') return undefined
-    const values = chain && parse(webhookVariables(chain.CHAIN_MAY_RESTART === 'true'), set, [])
-    return (
-      values && {
-        resolverUrl: values.WEBHOOK_RESOLVER_URL,
-        allowsLocalTargets: values.WEBHOOK_LOCAL_TARGETS === 'true',
-        maxWebhooks: values.MAX_WEBHOOKS,
-        maxWebhooksPerAgent: values.MAX_WEBHOOKS_PER_AGENT,
-      }
-    )
+    if (!read('WEBHOOKS_ENABLED') || chain === undefined) return undefined
+    const webhooks = readTogether(() => ({
+      resolverUrl: read('WEBHOOK_RESOLVER_URL'),
+      allowsLocalTargets: read('WEBHOOK_LOCAL_TARGETS'),
+      maxWebhooks: read('MAX_WEBHOOKS'),
+      maxWebhooksPerAgent: read('MAX_WEBHOOKS_PER_AGENT'),
+    }))
+    return webhooks?.allowsLocalTargets && !chain.mayRestart
+      ? reject('WEBHOOK_LOCAL_TARGETS', 'must not be true unless CHAIN_MAY_RESTART is')
+      : webhooks
   }
 
   function parsePriceRefresh(): Config['priceRefresh'] {
-    const secret = set.PRICE_REFRESH_SECRET
+    const secret = read('PRICE_REFRESH_SECRET')
     if (secret !== undefined) return { secret }
-    const seconds = parseOne('PRICE_REFRESH_INTERVAL_SECONDS', priceRefreshIntervalSeconds)
-    const isRealMoney = chain !== undefined && REAL_MONEY_CHAINS.includes(chain.CHAIN_ID)
-    return isRealMoney ? undefined : { intervalMs: (seconds ?? DEFAULT_PRICE_REFRESH_INTERVAL_SECONDS) * 1_000 }
+    const intervalMs = read('PRICE_REFRESH_INTERVAL_SECONDS') * 1_000
+    return isRealMoney ? undefined : { intervalMs }
+  }
+
+  function parseKeeper(): Config['keeper'] {
+    const [key] = (read('KEEPER_ENABLED') && read('KEEPER_PRIVATE_KEY')) || []
+    return key && { key }
   }
 
   return {
     service: SERVICE_NAME,
     version: VERSION,
     baseUrl,
-    allowedHosts: [...LOCAL_HOSTS, ...hostsOf(set.BASE_URL, set.ALLOWED_HOSTS)],
-    docsEnabled: set.DOCS_ENABLED !== 'false',
-    explorerUrl: parseOne('EXPLORER_URL', httpUrl),
-    chain: chain && toChainConfig(chain),
-    trading: tradingContracts.safeParse(trading?.CONTRACTS).data,
-    executorKeys: parseOne('EXECUTOR_PRIVATE_KEY', privateKeys) ?? [],
-    relayerKey: parseOne('RELAYER_PRIVATE_KEY', privateKeys)?.[0],
-    oracleUpdaterKey: parseOne('ORACLE_UPDATER_PRIVATE_KEY', privateKeys)?.[0],
-    keeper: keeperKey && { key: keeperKey },
-    reporterKey: parseOne('REPORTER_PRIVATE_KEY', privateKeys)?.[0],
-    respectSessions: set.MARKET_SESSIONS !== 'off',
-    priceProvider,
-    payment,
+    allowedHosts: [...LOCAL_HOSTS, ...hostsOf(baseUrl, read('ALLOWED_HOSTS'))],
+    docsEnabled: read('DOCS_ENABLED'),
+    explorerUrl: read('EXPLORER_URL'),
+    chain,
+    trading: chain && tradingContracts.safeParse(contracts).data,
+    executorKeys: read('EXECUTOR_PRIVATE_KEY') ?? [],
+    relayerKey: read('RELAYER_PRIVATE_KEY')?.[0],
+    oracleUpdaterKey: read('ORACLE_UPDATER_PRIVATE_KEY')?.[0],
+    keeper: parseKeeper(),
+    reporterKey: read('REPORTER_PRIVATE_KEY')?.[0],
+    respectSessions: read('MARKET_SESSIONS'),
+    priceProvider: parsePriceProvider(),
+    payment: parsePayment(),
     priceRefresh: parsePriceRefresh(),
-    operatorSecret: set.OPERATOR_SECRET,
-    deployments: {
-      ...parseOne('DEPLOYMENTS', deployments),
-      ...(chain && baseUrl && { [chain.CHAIN_ID]: baseUrl }),
+    operatorSecret: read('OPERATOR_SECRET'),
+    deployments: { ...read('DEPLOYMENTS'), ...(chain && baseUrl && { [chain.id]: baseUrl }) },
+    readLeaseMs: read('READ_LEASE_MS'),
+    headAgeMs: read('HEAD_AGE_MS'),
+    inclusionTimeoutMs: read('INCLUSION_TIMEOUT_MS'),
+    submissionTimeoutMs: read('SUBMISSION_TIMEOUT_MS'),
+    priorityFeeWei: read('PRIORITY_FEE_WEI'),
+    gasBudgets: {
+      agent: read('GAS_BUDGET_AGENT'),
+      owner: read('GAS_BUDGET_OWNER'),
+      payer: read('GAS_BUDGET_PAYER'),
+      lane: read('GAS_BUDGET_LANE'),
+      newAgents: read('GAS_BUDGET_NEW_AGENTS'),
+      newContractPayers: read('GAS_BUDGET_NEW_CONTRACT_PAYERS'),
+      exitReserve: read('GAS_BUDGET_EXIT_RESERVE'),
     },
-    headAgeMs: parseOne('HEAD_AGE_MS', headAgeMs) ?? DEFAULT_HEAD_AGE_MS,
-    readLeaseMs: parseOne('READ_LEASE_MS', readLeaseMs) ?? DEFAULT_READ_LEASE_MS,
-    inclusionTimeoutMs: parseOne('INCLUSION_TIMEOUT_MS', inclusionTimeoutMs) ?? DEFAULT_INCLUSION_TIMEOUT_MS,
-    submissionTimeoutMs: parseOne('SUBMISSION_TIMEOUT_MS', submissionTimeoutMs) ?? DEFAULT_SUBMISSION_TIMEOUT_MS,
-    gasBudgets,
     rateLimits: {
-      quotas,
-      burstSeconds: parseOne('RATE_LIMIT_BURST_SECONDS', burstSeconds) ?? DEFAULT_BURST_SECONDS,
-      maxParallel: parseOne('MAX_PARALLEL_REQUESTS', maxParallelRequests) ?? DEFAULT_MAX_PARALLEL_REQUESTS,
+      quotas: {
+        reads: read('RATE_LIMIT_READS'),
+        quotes: read('RATE_LIMIT_QUOTES'),
+        submissions: read('RATE_LIMIT_SUBMISSIONS'),
+        registrations: read('RATE_LIMIT_REGISTRATIONS'),
+        streams: read('RATE_LIMIT_STREAMS'),
+        mcpSessions: read('RATE_LIMIT_MCP_SESSIONS'),
+        signer: read('RATE_LIMIT_SIGNER'),
+        mcpSession: read('RATE_LIMIT_MCP_SESSION'),
+      },
+      burstSeconds: read('RATE_LIMIT_BURST_SECONDS'),
+      maxParallel: read('MAX_PARALLEL_REQUESTS'),
     },
-    eventStreamObjects: parseOne('EVENT_STREAM_OBJECTS', eventStreamObjects) ?? DEFAULT_EVENT_STREAM_OBJECTS,
-    maxStreamsPerAddress: parseOne('MAX_STREAMS_PER_ADDRESS', maxStreamsPerAddress) ?? DEFAULT_MAX_STREAMS_PER_ADDRESS,
+    eventStreamObjects: read('EVENT_STREAM_OBJECTS'),
+    maxStreamsPerAddress: read('MAX_STREAMS_PER_ADDRESS'),
     webhooks: parseWebhooks(),
     problems,
   }
 }
-
-const toChainConfig = (variables: ChainVariables): ChainConfig => ({
-  id: variables.CHAIN_ID,
-  rpcUrls: variables.RPC_URL,
-  contracts: variables.CONTRACTS,
-  tokens: variables.TOKENS,
-  vaults: variables.VAULTS,
-  startBlock: variables.START_BLOCK,
-  mayRestart: variables.CHAIN_MAY_RESTART === 'true',
-})
-
-/** Fees are paid on the deployment's own chain unless another network is set. */
-const toPaymentConfig = (
-  variables: z.output<ReturnType<typeof paymentVariables>>,
-  { CHAIN_ID, RPC_URL }: ChainVariables,
-): PaymentConfig => ({
-  network: variables.X402_NETWORK ?? `eip155:${CHAIN_ID}`,
-  isOnDeploymentChain: [undefined, `eip155:${CHAIN_ID}`].includes(variables.X402_NETWORK),
-  asset: variables.X402_ASSET,
-  assetName: variables.X402_ASSET_NAME,
-  assetVersion: variables.X402_ASSET_VERSION,
-  payTo: variables.X402_PAY_TO,
-  facilitatorUrl: variables.X402_FACILITATOR_URL,
-  facilitatorTimeoutMs: variables.X402_FACILITATOR_TIMEOUT_MS,
-  rpcUrls: variables.X402_RPC_URL ?? RPC_URL,
-  validitySeconds: variables.X402_VALIDITY_SECONDS,
-})
 
 /** Returns the host of a URL and the hosts of a comma-separated list, in lower case. */
 function hostsOf(url = '', list = ''): string[] {
@@ -371,5 +334,3 @@ function hostsOf(url = '', list = ''): string[] {
   ]
   return hosts.filter(host => host !== '')
 }
-
-const isNonEmptyString = (value: unknown): value is string => typeof value === 'string' && value !== ''

@@ -44,9 +44,8 @@ export function assembleLane({
 }) {
   const variables: Partial<Record<string, unknown>> = { ...env }
   const config = parseConfig(variables)
-  const { chain, trading, inclusionTimeoutMs, gasBudgets: gasLimits } = config
+  const { chain, trading, inclusionTimeoutMs, priorityFeeWei, gasBudgets: gasLimits } = config
   if (chain === undefined) throw new Error('A lane needs CHAIN_ID, RPC_URL and CONTRACTS')
-  const priorityFeeWei = BigInt(/^\d+$/.exec(String(variables.PRIORITY_FEE_WEI))?.[0] ?? 0)
 
   const rpc = createTransport(chain.rpcUrls, { within: createSharedDeadlines() })
   const account = signingAccountOf(address, chain.id, variables)

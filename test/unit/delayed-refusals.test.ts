@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { DEFAULT_RATE_LIMITS } from '../../src/config/config.ts'
+import { parseConfig } from '../../src/config/config.ts'
 import type { Context } from '../../src/context.ts'
 import { admissionOf, withAdmission } from '../../src/http/admission.ts'
 import { countMessages } from '../../src/mcp/count-against-rate-limits.ts'
@@ -10,7 +10,7 @@ afterEach(() => void vi.useRealTimers())
 
 test('while a verified signer sends requests, strangers wait for their refusals, a bounded number at a time', async () => {
   const limits = createRateLimits({
-    quotas: { ...DEFAULT_RATE_LIMITS, registrations: 1 },
+    quotas: { ...parseConfig({}).rateLimits.quotas, registrations: 1 },
     burstSeconds: 5,
     maxParallel: 8,
   })
@@ -49,7 +49,7 @@ test('while a verified signer sends requests, strangers wait for their refusals,
 
 test('a message that an MCP client sends too often is refused with the same delay', async () => {
   const limits = createRateLimits({
-    quotas: { ...DEFAULT_RATE_LIMITS, mcpSessions: 1 },
+    quotas: { ...parseConfig({}).rateLimits.quotas, mcpSessions: 1 },
     burstSeconds: 5,
     maxParallel: 8,
   })

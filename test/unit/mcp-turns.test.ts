@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { DEFAULT_RATE_LIMITS } from '../../src/config/config.ts'
+import { parseConfig } from '../../src/config/config.ts'
 import { countMessages } from '../../src/mcp/count-against-rate-limits.ts'
 import { createRateLimits } from '../../src/rate-limits.ts'
 
@@ -9,7 +9,8 @@ afterEach(() => void vi.useRealTimers())
 const headers = new Headers({ 'cf-connecting-ip': '192.0.2.1' })
 
 /** Returns limits under which an isolate works on two requests at a time, one of each address. */
-const createLimits = () => createRateLimits({ quotas: DEFAULT_RATE_LIMITS, burstSeconds: 5, maxParallel: 2 })
+const createLimits = () =>
+  createRateLimits({ quotas: parseConfig({}).rateLimits.quotas, burstSeconds: 5, maxParallel: 2 })
 
 test('a batch of MCP messages or an initialize request waits for its turn, and another message does not', async () => {
   const limits = createLimits()

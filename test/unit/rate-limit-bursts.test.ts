@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { respondInTime, submitInTime } from '../../src/call.ts'
-import { DEFAULT_RATE_LIMITS } from '../../src/config/config.ts'
+import { parseConfig } from '../../src/config/config.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import type { AppEnv } from '../../src/http/app-env.ts'
 import { readBody } from '../../src/http/read-body.ts'
@@ -33,7 +33,7 @@ async function withStrangers(address: string) {
   return limits
 }
 
-const config = { quotas: { ...DEFAULT_RATE_LIMITS, reads: 6_000 }, burstSeconds: 5, maxParallel: 0 }
+const config = { quotas: { ...parseConfig({}).rateLimits.quotas, reads: 6_000 }, burstSeconds: 5, maxParallel: 0 }
 
 test('a client may use some seconds of its limit at once, and then its share of each second', async () => {
   const limits = createRateLimits(config)

@@ -1,0 +1,532 @@
+import { getAddress, type Hex, isAddress } from 'viem'
+import { z } from 'zod'
+import { ORDER } from '../crypto/secp256k1-javascript.ts'
+
+// The Worker's variables, which are all strings. Messages say what a value must be, but never contain the value, which may
+// be a secret.
+
+const CANONICAL_MULTICALL3 = '0xcA11bde05977b3631167028862bE2a173976CA11'
+
+/** Parses a variable that holds JSON. */
+const json = <Schema extends z.ZodType>(schema: Schema) =>
+  z.string().transform((text, ctx): z.output<Schema> => {
+    try {
+      return schema.parse(JSON.parse(text))
+    } catch {
+      ctx.addIssue({ code: 'custom', message: 'must be the JSON that the deployment file holds' })
+      return z.NEVER
+    }
+  })
+
+const address = z
+  .string()
+  .refine(value => isAddress(value, { strict: false }), 'must be an address')
+  .transform(value => getAddress(value))
+
+/** A URL without a trailing slash. */
+const httpUrl = z.url({ protocol: /^https?$/ }).transform(url => url.replace(/\/$/, ''))
+
+const rpcUrls = commaSeparated().pipe(z.array(z.url({ protocol: /^https?$/ })).min(1))
+
+/** One or more private keys, in lower case. */
+const privateKeys = commaSeparated().pipe(
+  z.array(
+    z
+      .string()
+      .refine(isPrivateKey, 'must be a secp256k1 private key')
+      .transform(value => value.toLowerCase() as Hex),
+  ),
+)
+
+function commaSeparated() {
+  return z.string().transform(text => text.split(',').map(part => part.trim()))
+}
+
+function isPrivateKey(text: string): boolean {
+  return /^0x[0-9a-fA-F]{64}$/.test(text) && BigInt(text) > 0n && BigInt(text) < ORDER
+}
+
+/** The contracts that every deployment has, and those that some have. */
+export const chainContracts = z.object({
+  AgentRegistry: address,
+  VaultTrackRegistry: address,
+  FeeManager: address,
+  TokenRegistry: address,
+  PriceOracle: address,
+  Multicall3: address.default(CANONICAL_MULTICALL3),
+  SwapAdapter: address.optional(),
+  QuoterV2: address.optional(),
+  USDC: address.optional(),
+  ERC8004IdentityRegistry: address.optional(),
+  ERC8004ReputationRegistry: address.optional(),
+})
+
+/** The contracts without which a deployment only reads. */
+export const tradingContracts = z.object({
+  TradeRouter: address,
+  TradeRouterLens: address,
+  PositionManager: address,
+  AllocationManager: address,
+})
+
+export type Contracts = z.output<typeof chainContracts>
+export type TradingContracts = z.output<typeof tradingContracts>
+
+const contracts = z.object({ ...chainContracts.shape, ...tradingContracts.partial().shape })
+
+const trueOrFalse = z.enum(['true', 'false'], 'must be true or false').transform(text => text === 'true')
+const unlessFalse = z.string().transform(text => text !== 'false')
+const integer = (min: number, max: number) => z.coerce.number().int().min(min).max(max)
+
+const network = z
+  .string()
+  .regex(/^eip155:[1-9][0-9]*$/, 'must be a CAIP-2 network such as eip155:8453')
+  .transform(network => network as `eip155:${number}`)
+
+/** Gas that may be used within a minute and within a day. */
+const gasBudget = z
+  .string()
+  .regex(/^\d{1,15},\d{1,15}$/, 'must be gas per minute and gas per day, such as 6000000,300000000')
+  .transform(text => {
+    const [perMinute, perDay] = text.split(',').map(Number)
+    return { perMinute, perDay } as { perMinute: number; perDay: number }
+  })
+export type GasBudget = z.output<typeof gasBudget>
+
+/** A rate limit; 0 means no limit. */
+const requestsPerMinute = integer(0, 1_000_000)
+
+/** What the variables of a group configure. */
+export const groups = {
+  chain: 'The chain and the contracts. Everything but the documentation and /health needs them.',
+  trading: 'Relaying signed intents. Without a key the service is read-only.',
+  registration: 'Relaying registrations and settling registration fees.',
+  fee: 'The registration fee over x402.',
+  exits: 'The keeper, which fires exit rules.',
+  prices: 'Market data, and posting it to the oracle.',
+  reputation: 'Posting track records to ERC-8004; needs BASE_URL too.',
+  budgets: 'What strangers may cost the operator; docs/operations.md.',
+  webhooks: "Signed notifications of an agent's events; docs/guides/webhooks.md.",
+  service: 'The service itself.',
+} as const
+export type Group = keyof typeof groups
+
+export type Variable = {
+  group: Group
+  schema: z.ZodType
+  /** The value that applies when the variable is absent, as text. */
+  default?: string
+  /** One sentence without a period, in Markdown. */
+  meaning: string
+  secret?: true
+  /** What applies when the variable is absent, if that is not a value. */
+  otherwise?: string
+}
+
+/** Every variable that the Worker reads. docs/configuration.md and .dev.vars.example are generated from this table. */
+export const variables = {
+  CHAIN_ID: {
+    group: 'chain',
+    schema: z.coerce.number().int().positive(),
+    meaning: 'chain id: 42161, 421614, 46630, or the id of an embedded chain',
+  },
+  RPC_URL: {
+    group: 'chain',
+    schema: rpcUrls,
+    secret: true,
+    meaning: 'RPC URLs, comma-separated; every URL after the first is a fallback',
+  },
+  CONTRACTS: {
+    group: 'chain',
+    schema: json(contracts),
+    meaning: 'JSON `{name: address}` from the deployment file',
+  },
+  TOKENS: {
+    group: 'chain',
+    schema: json(z.record(z.string(), address)),
+    default: '{}',
+    meaning: 'JSON `{symbol: address}`; saves a round trip, and the on-chain registry takes precedence',
+  },
+  VAULTS: {
+    group: 'chain',
+    schema: json(z.record(z.string(), address)),
+    default: '{}',
+    meaning: 'JSON `{slug: address}`; saves a round trip, and the on-chain registry takes precedence',
+  },
+  START_BLOCK: {
+    group: 'chain',
+    schema: z.coerce.bigint().min(0n),
+    default: '0',
+    meaning: 'block of the deployment, or an earlier one; the indexer starts there',
+  },
+  CHAIN_MAY_RESTART: {
+    group: 'chain',
+    schema: trueOrFalse,
+    default: 'false',
+    meaning:
+      '`true` for an embedded chain that starts over: lanes then drop their journal once every node shows another genesis block',
+  },
+  EXECUTOR_PRIVATE_KEY: {
+    group: 'trading',
+    schema: privateKeys,
+    secret: true,
+    meaning: 'keys with `EXECUTOR_ROLE`, comma-separated; each one is a lane that relays intents',
+  },
+  RELAYER_PRIVATE_KEY: {
+    group: 'registration',
+    schema: privateKeys,
+    secret: true,
+    meaning: "key of FeeManager's relayer; relays registrations and ERC-8004 links, and settles fees",
+  },
+  X402_ENABLED: {
+    group: 'fee',
+    schema: trueOrFalse,
+    default: 'false',
+    meaning: '`true` charges the registration fee over HTTP 402',
+  },
+  X402_NETWORK: {
+    group: 'fee',
+    schema: network,
+    meaning: 'CAIP-2 network of the payment, such as `eip155:8453`',
+    otherwise: "the deployment's chain",
+  },
+  X402_ASSET: {
+    group: 'fee',
+    schema: address,
+    meaning: 'address of the EIP-3009 token of the payment',
+    otherwise: "FeeManager's asset",
+  },
+  X402_ASSET_NAME: {
+    group: 'fee',
+    schema: z.string(),
+    default: 'USD Coin',
+    meaning: "name in the token's EIP-712 domain",
+  },
+  X402_ASSET_VERSION: {
+    group: 'fee',
+    schema: z.string(),
+    default: '2',
+    meaning: "version in the token's EIP-712 domain",
+  },
+  X402_PAY_TO: {
+    group: 'fee',
+    schema: address,
+    meaning: 'recipient of the fee',
+    otherwise: "FeeManager's treasury",
+  },
+  X402_FACILITATOR_URL: {
+    group: 'fee',
+    schema: httpUrl,
+    meaning: 'base URL of a hosted facilitator',
+    otherwise: 'the Worker settles payments itself',
+  },
+  X402_FACILITATOR_TIMEOUT_MS: {
+    group: 'fee',
+    schema: integer(100, 60_000),
+    default: '15000',
+    meaning: 'timeout of a request to the hosted facilitator, in milliseconds',
+  },
+  X402_RPC_URL: {
+    group: 'fee',
+    schema: rpcUrls,
+    secret: true,
+    meaning: 'RPC URLs of the payment network, comma-separated',
+    otherwise: '`RPC_URL`',
+  },
+  X402_VALIDITY_SECONDS: {
+    group: 'fee',
+    schema: integer(30, 3_600),
+    default: '300',
+    meaning: 'longest validity of a payment authorization, in seconds; the client signs at most 900',
+  },
+  KEEPER_PRIVATE_KEY: {
+    group: 'exits',
+    schema: privateKeys,
+    secret: true,
+    meaning: 'any funded key; fires exit rules and earns the bounty',
+  },
+  KEEPER_ENABLED: {
+    group: 'exits',
+    schema: unlessFalse,
+    default: 'true',
+    meaning: '`false` turns the keeper off even if there is a key',
+  },
+  MARKET_SESSIONS: {
+    group: 'exits',
+    schema: z.string().transform(text => text !== 'off'),
+    default: 'enforced',
+    meaning: '`off` lets exits and price refreshes run outside equity market hours; `enforced` makes them wait',
+  },
+  PRICE_PROVIDER: {
+    group: 'prices',
+    schema: z.enum(['local', 'http', 'coingecko', 'finnhub']),
+    meaning:
+      '`coingecko`, `finnhub`, `http` (any URL) or `local` (embedded chains: repeats the price that the oracle holds)',
+  },
+  PRICE_PROVIDER_URL: {
+    group: 'prices',
+    schema: httpUrl,
+    meaning: 'base URL of the provider; required for `http`',
+    otherwise: "the provider's public URL",
+  },
+  PRICE_PROVIDER_KEY: {
+    group: 'prices',
+    schema: z.string(),
+    secret: true,
+    meaning: "the provider's API key",
+  },
+  PRICE_PROVIDER_IDS: {
+    group: 'prices',
+    schema: json(z.record(z.string(), z.string().min(1))),
+    default: '{}',
+    meaning: "JSON `{symbol: id}` for symbols that differ from the provider's",
+  },
+  ORACLE_UPDATER_PRIVATE_KEY: {
+    group: 'prices',
+    schema: privateKeys,
+    secret: true,
+    meaning: 'key with `ORACLE_UPDATER_ROLE`; posts prices to the oracle',
+  },
+  PRICE_REFRESH_SECRET: {
+    group: 'prices',
+    schema: z.string(),
+    secret: true,
+    meaning: 'bearer token that `POST /prices/refresh` requires',
+    otherwise: 'anyone may refresh once per interval; on a chain with real money nobody',
+  },
+  PRICE_REFRESH_INTERVAL_SECONDS: {
+    group: 'prices',
+    schema: integer(0, 86_400),
+    default: '30',
+    meaning: 'seconds between refreshes that need no secret, for everybody together',
+  },
+  REPORTER_PRIVATE_KEY: {
+    group: 'reputation',
+    schema: privateKeys,
+    secret: true,
+    meaning:
+      'key that posts the result of each week to the `ERC8004ReputationRegistry` of `CONTRACTS`; needs gas, no role',
+    otherwise: 'nothing is posted',
+  },
+  GAS_BUDGET_AGENT: {
+    group: 'budgets',
+    schema: gasBudget,
+    default: '6000000,300000000',
+    meaning: "gas per minute and per day for one agent's intents",
+  },
+  GAS_BUDGET_OWNER: {
+    group: 'budgets',
+    schema: gasBudget,
+    default: '30000000,1500000000',
+    meaning: 'gas per minute and per day for the intents, registrations and links of one owner and all of its agents',
+  },
+  GAS_BUDGET_PAYER: {
+    group: 'budgets',
+    schema: gasBudget,
+    default: '2000000,20000000',
+    meaning: 'gas per minute and per day for the settlements of one payer of fees',
+  },
+  GAS_BUDGET_LANE: {
+    group: 'budgets',
+    schema: gasBudget,
+    default: '600000000,15000000000',
+    meaning: 'gas per minute and per day for everything that agents and signers cause on one account of the service',
+  },
+  GAS_BUDGET_NEW_AGENTS: {
+    group: 'budgets',
+    schema: gasBudget,
+    default: '150000000,3000000000',
+    meaning: 'gas per minute and per day for all registrations, and all intents of agents that are not a day old',
+  },
+  GAS_BUDGET_NEW_CONTRACT_PAYERS: {
+    group: 'budgets',
+    schema: gasBudget,
+    default: '500000,5000000',
+    meaning: 'gas per minute and per day for reverted settlements of all contracts that have never paid',
+  },
+  GAS_BUDGET_EXIT_RESERVE: {
+    group: 'budgets',
+    schema: gasBudget,
+    default: '3000000,30000000',
+    meaning: "gas per minute and per day for one agent's reductions once another budget is exhausted",
+  },
+  RATE_LIMIT_READS: {
+    group: 'budgets',
+    schema: requestsPerMinute,
+    default: '6000',
+    meaning: 'reads per minute of one client address; `0` is no limit, here and in the other rate limits',
+  },
+  RATE_LIMIT_QUOTES: {
+    group: 'budgets',
+    schema: requestsPerMinute,
+    default: '1200',
+    meaning: 'quotes per minute of one client address',
+  },
+  RATE_LIMIT_SUBMISSIONS: {
+    group: 'budgets',
+    schema: requestsPerMinute,
+    default: '1200',
+    meaning: 'submissions per minute of one client address; reductions and stops have no limit',
+  },
+  RATE_LIMIT_REGISTRATIONS: {
+    group: 'budgets',
+    schema: requestsPerMinute,
+    default: '120',
+    meaning: 'registrations per minute of one client address',
+  },
+  RATE_LIMIT_STREAMS: {
+    group: 'budgets',
+    schema: requestsPerMinute,
+    default: '1200',
+    meaning: 'event streams that one client address may open per minute',
+  },
+  RATE_LIMIT_MCP_SESSIONS: {
+    group: 'budgets',
+    schema: requestsPerMinute,
+    default: '300',
+    meaning: 'MCP sessions that one client address may open per minute',
+  },
+  RATE_LIMIT_SIGNER: {
+    group: 'budgets',
+    schema: requestsPerMinute,
+    default: '600',
+    meaning: 'messages per minute that one account has signed, from all addresses',
+  },
+  RATE_LIMIT_MCP_SESSION: {
+    group: 'budgets',
+    schema: requestsPerMinute,
+    default: '1200',
+    meaning: 'messages per minute in one MCP session',
+  },
+  EVENT_STREAM_OBJECTS: {
+    group: 'budgets',
+    schema: integer(1, 256),
+    default: '16',
+    meaning: 'Durable Objects that hold the event streams, 3,000 each; after a change clients resume where they were',
+  },
+  RATE_LIMIT_BURST_SECONDS: {
+    group: 'budgets',
+    schema: integer(0, 60),
+    default: '20',
+    meaning:
+      "how many seconds' worth of a rate limit may be used at once, at least 60 requests; `0` allows a whole minute's worth",
+  },
+  MAX_PARALLEL_REQUESTS: {
+    group: 'budgets',
+    schema: integer(0, 10_000),
+    default: '8',
+    meaning:
+      'how many requests of clients without a verified signature an isolate works on at a time (a quarter of them while agents that signed recently send requests), at most half of them from one address; the others wait; `0` is no limit',
+  },
+  MAX_STREAMS_PER_ADDRESS: {
+    group: 'budgets',
+    schema: integer(1, 100_000),
+    default: '250',
+    meaning: 'event streams that one client address may have open',
+  },
+  WEBHOOKS_ENABLED: {
+    group: 'webhooks',
+    schema: unlessFalse,
+    default: 'true',
+    meaning: '`false` turns webhooks off',
+  },
+  WEBHOOK_RESOLVER_URL: {
+    group: 'webhooks',
+    schema: httpUrl,
+    default: 'https://cloudflare-dns.com/dns-query',
+    meaning: 'DNS-over-HTTPS resolver with the JSON API; every target is resolved there before each delivery',
+  },
+  WEBHOOK_LOCAL_TARGETS: {
+    group: 'webhooks',
+    schema: trueOrFalse,
+    default: 'false',
+    meaning: '`true` lets an embedded chain (`CHAIN_MAY_RESTART`) deliver over plain HTTP and to private addresses',
+  },
+  MAX_WEBHOOKS: {
+    group: 'webhooks',
+    schema: integer(1, 100_000),
+    default: '1000',
+    meaning: 'webhooks of all agents together',
+  },
+  MAX_WEBHOOKS_PER_AGENT: {
+    group: 'webhooks',
+    schema: integer(1, 20),
+    default: '5',
+    meaning: 'webhooks of one agent, at most 20',
+  },
+  OPERATOR_SECRET: {
+    group: 'service',
+    schema: z.string(),
+    secret: true,
+    meaning:
+      'bearer token of `/operator/intake`, `/operator/index` and `/metrics`; with it, `/health/ready` also shows account balances',
+    otherwise: 'nobody can use these routes or see the balances',
+  },
+  BASE_URL: {
+    group: 'service',
+    schema: z.string().transform(url => url.replace(/\/$/, '')),
+    meaning: 'public URL of the deployment',
+  },
+  DEPLOYMENTS: {
+    group: 'service',
+    schema: json(z.record(z.string(), httpUrl)),
+    default: '{}',
+    meaning: 'JSON `{chainId: baseUrl}` of the deployments on other chains',
+  },
+  ALLOWED_HOSTS: {
+    group: 'service',
+    schema: z.string(),
+    meaning: 'host names that `/mcp` accepts besides that of `BASE_URL`, comma-separated',
+  },
+  DOCS_ENABLED: {
+    group: 'service',
+    schema: unlessFalse,
+    default: 'true',
+    meaning: '`false` hides `/docs`',
+  },
+  EXPLORER_URL: {
+    group: 'service',
+    schema: httpUrl,
+    meaning: 'block explorer of the chain, to which the pages link: its `/tx/<hash>` and `/address/<address>`',
+  },
+  PRIORITY_FEE_WEI: {
+    group: 'service',
+    schema: z.coerce.bigint().min(0n),
+    default: '0',
+    meaning: 'priority fee per gas in wei; the supported chains need none',
+  },
+  READ_LEASE_MS: {
+    group: 'service',
+    schema: integer(0, 60_000),
+    default: '100',
+    meaning: 'milliseconds for which an isolate may reuse a read of the latest block; `0` reads every time',
+  },
+  HEAD_AGE_MS: {
+    group: 'service',
+    schema: integer(0, 60_000),
+    default: '2000',
+    meaning:
+      'milliseconds that a block must be known before the index reads up to it, so that every node of a provider has it; `0` for a single node',
+  },
+  INCLUSION_TIMEOUT_MS: {
+    group: 'service',
+    schema: integer(100, 60_000),
+    default: '15000',
+    meaning: 'milliseconds that a lane waits for a transaction before it sends it again',
+  },
+  SUBMISSION_TIMEOUT_MS: {
+    group: 'service',
+    schema: integer(1_000, 60_000),
+    default: '4500',
+    meaning:
+      'milliseconds within which a submission responds; `SUBMISSION_UNKNOWN` if its transaction is not mined by then',
+  },
+} as const satisfies Record<string, Variable>
+
+type Variables = typeof variables
+export type VariableName = keyof Variables
+
+/** The parsed value of a variable. One without a default may be undefined. */
+export type ValueOf<Name extends VariableName> =
+  | z.output<Variables[Name]['schema']>
+  | (Variables[Name] extends { default: string } ? never : undefined)
