@@ -73,7 +73,7 @@ const readManifest = (folder: string) => JSON.parse(readFileSync(join(folder, 'p
 
 /** Builds and packs a copy of the packages, because others may build the original; returns tarballs by folder name. */
 async function packPackages(scratch: string) {
-  for (const name of ['node_modules', 'skills', 'src', 'contracts-abi', 'tsconfig.json'])
+  for (const name of ['node_modules', 'scripts', 'skills', 'src', 'contracts-abi', 'tsconfig.json'])
     symlinkSync(join(root, name), join(scratch, name))
   const [client = '', cli = ''] = await Promise.all(ours.map(name => packPackage(scratch, name)))
   return { client, cli }
