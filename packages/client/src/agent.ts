@@ -26,7 +26,12 @@ type Preparing<Quote extends ReadId> = Promise<Prepared<ReadOutput<Quote>, Inten
 const CLOSE_BPS = 10_000
 const DEFAULT_SLIPPAGE_BPS = 100
 
-/** What an agent's signer does: each method quotes, compares, checks, signs and submits; `prepare…` stops before signing. */
+/**
+ * What an agent's signer does: each method quotes, compares, checks, signs and submits; `prepare…` stops before signing.
+ * @example
+ * const prepared = await agent.prepareClose({ positionId: '3' })
+ * await prepared.submit(await wallet.signTypedData(prepared.typedData))
+ */
 export function createAgent(context: ClientContext, id: Integer) {
   const agentId = toDigits(id, 'agentId')
   const { deployment } = context
@@ -107,15 +112,35 @@ export function createAgent(context: ClientContext, id: Integer) {
     prepareReduce,
     prepareClose,
     prepareSetLadder,
-    /** Opens a position with an exit ladder. */
+    /**
+     * Opens a position with an exit ladder.
+     * @example
+     * await agent.open({ symbol: 'NVDA', usdcAmount: '250.5', exits: [{ triggerBps: -800, exitBps: 10_000 }] })
+     */
     open: async (request: OpenRequest) => signAndSubmit(await prepareOpen(request)),
-    /** Adds to a position; its ladder stays. */
+    /**
+     * Adds to a position; its ladder stays.
+     * @example
+     * await agent.add({ positionId: '3', usdcAmount: '100' })
+     */
     add: async (request: AddRequest) => signAndSubmit(await prepareAdd(request)),
-    /** Sells a share of a position. */
+    /**
+     * Sells a share of a position.
+     * @example
+     * await agent.reduce({ positionId: '3', exitBps: 2_500 }) // a quarter
+     */
     reduce: async (request: ReduceRequest) => signAndSubmit(await prepareReduce(request)),
-    /** Sells a whole position. */
+    /**
+     * Sells a whole position.
+     * @example
+     * await agent.close({ positionId: '3' })
+     */
     close: async (request: CloseRequest) => signAndSubmit(await prepareClose(request)),
-    /** Replaces the pending exit rules of a position. */
+    /**
+     * Replaces the pending exit rules of a position.
+     * @example
+     * await agent.setLadder({ positionId: '3', exits: [{ triggerBps: -300, exitBps: 10_000 }] })
+     */
     setLadder: async (request: LadderRequest) => signAndSubmit(await prepareSetLadder(request)),
   }
 }
@@ -164,11 +189,19 @@ function assertLadder(exits: readonly ExitRule[]): readonly ExitRule[] {
   return exits
 }
 
-/** Returns a ladder as `triggerBps:exitBps` pairs. */
+/**
+ * Returns a ladder as `triggerBps:exitBps` pairs.
+ * @example
+ * formatExits([{ triggerBps: -800, exitBps: 10_000 }]) // '-800:10000'
+ */
 export const formatExits = (exits: readonly ExitRule[]): string =>
   exits.map(({ triggerBps, exitBps }) => `${triggerBps}:${exitBps}`).join(',')
 
-/** Parses a ladder such as `-800:10000,1500:5000`. Throws a `ValidationError`. */
+/**
+ * Parses a ladder such as `-800:10000,1500:5000`. Throws a `ValidationError`.
+ * @example
+ * parseExits('-800:10000') // [{ triggerBps: -800, exitBps: 10_000 }]
+ */
 export function parseExits(text: string): ExitRule[] {
   return text.split(',').map(pair => {
     const [, triggerBps, exitBps] = /^\s*(-?\d{1,9}):(\d{1,9})\s*$/.exec(pair) ?? []

@@ -12,24 +12,40 @@ export type UsdcAmount = string | bigint
 /** A whole number: a bigint, or its digits. */
 export type Integer = string | bigint
 
-/** Parses USDC such as `'250.5'` to base units. Throws a `ValidationError` for a number, zero, or more than 6 decimals. */
+/**
+ * Parses USDC such as `'250.5'` to base units. Throws a `ValidationError` for a number, zero, or more than 6 decimals.
+ * @example
+ * parseUsdc('250.5') // 250_500_000n
+ */
 export function parseUsdc(amount: string): bigint {
   return parseToken(amount, USDC_DECIMALS)
 }
 
-/** Formats base units of USDC, a bigint or digits, as USDC: `250500000n` becomes `'250.5'`. */
+/**
+ * Formats base units of USDC, a bigint or digits, as USDC: `250500000n` becomes `'250.5'`.
+ * @example
+ * formatUsdc(250_500_000n) // '250.5'
+ */
 export function formatUsdc(baseUnits: Integer): string {
   return formatToken(baseUnits, USDC_DECIMALS)
 }
 
-/** Parses a decimal amount of a token to base units. Throws a `ValidationError` instead of rounding. */
+/**
+ * Parses a decimal amount of a token to base units. Throws a `ValidationError` instead of rounding.
+ * @example
+ * parseToken('1.5', 18) // 1_500_000_000_000_000_000n
+ */
 export function parseToken(amount: string, decimals: number): bigint {
   const problem = problemOf(amount, decimals)
   if (problem) throw new ValidationError('INVALID_AMOUNT', `The amount ${String(amount)} is not valid: ${problem}.`)
   return parseUnits(amount, decimals)
 }
 
-/** Formats base units of a token, a bigint or digits, as a decimal amount. */
+/**
+ * Formats base units of a token, a bigint or digits, as a decimal amount.
+ * @example
+ * formatToken('1500000000000000000', 18) // '1.5'
+ */
 export function formatToken(baseUnits: Integer, decimals: number): string {
   return formatUnits(BigInt(baseUnits), decimals)
 }

@@ -20,7 +20,7 @@ export type ClientOptions = {
   baseUrl: string
   /** Signs trades, and messages of owners unless `owner()` is given another account. Reads need none. */
   account?: Account
-  /** What messages may name. Pin everything you know: without pins the service's first answer is believed. */
+  /** What messages may name. Pin everything you know: without pins the client trusts the service's first response. */
   pins?: Pins
   /** A node of your choice. The client then confirms pins, nonces and deadlines on chain. */
   rpcUrl?: string
@@ -42,7 +42,11 @@ export type Client = ReturnType<typeof createClient>
 type VerifyBody = NonNullable<operations['verifySignature']['requestBody']>['content']['application/json']
 type VerifyOutput = operations['verifySignature']['responses'][200]['content']['application/json']
 
-/** Creates a client of one deployment. It holds no connection; nothing is read before the first call. */
+/**
+ * Creates a client of one deployment. It holds no connection; nothing is read before the first call.
+ * @example
+ * const client = createClient({ baseUrl: 'https://api.example', account: privateKeyToAccount(key) })
+ */
 export function createClient(options: ClientOptions) {
   const { baseUrl, account, pins = {}, rpcUrl, fetch, onSubmission } = options
   const { maxDeadlineSeconds = 900, requestTimeoutMs = 20_000, retryBudgetMs = 60_000 } = options
@@ -60,26 +64,64 @@ export function createClient(options: ClientOptions) {
   }
   return {
     ...reads,
-    /** What an agent's signer does. Cancelling takes the owner's signature, so the account has to be both. */
+    /**
+     * What an agent's signer does. Cancelling takes the owner's signature, so the account has to be both.
+     * @example
+     * await client.agent('7').close({ positionId: '3' })
+     */
     agent(agentId: Integer) {
       const { prepareCancel, cancel } = createOwner(context, reads, agentId, undefined)
       return { ...createAgent(context, agentId), prepareCancel, cancel, webhooks: createWebhooks(context, agentId) }
     },
-    /** What an agent's owner does, signed by `ownerAccount` or the client's account. */
+    /**
+     * What an agent's owner does, signed by `ownerAccount` or the client's account.
+     * @example
+     * await client.owner('7', ownerAccount).stop({ action: 'reduceOnly' })
+     */
     owner: (agentId: Integer, ownerAccount?: Account) => createOwner(context, reads, agentId, ownerAccount),
-    /** Registers an agent and returns its id; pays the fee with `payer` where there is one. */
+    /**
+     * Registers an agent and returns its id; pays the fee with `payer` where there is one.
+     * @example
+     * const { agentId } = await client.register({ vault: 'genesis', name: 'first', metadataURI: 'https://a.example', payer })
+     */
     register: (request: PayingRegisterRequest) => register(context, request),
+    /**
+     * Fetches the quote of a registration and compares it with the request, for a signature from elsewhere.
+     * @example
+     * const registration = await client.prepareRegister({ vault: 'genesis', name: 'first', metadataURI, signer })
+     * await registration.submit(await wallet.signTypedData(registration.typedData), { payer })
+     */
     prepareRegister: (request: RegisterRequest) => prepareRegister(context, request),
-    /** Posts a signed message again and returns its outcome. It is never executed twice. */
+    /**
+     * Posts a signed message again and returns its outcome. It is never executed twice.
+     * @example
+     * if (error instanceof UnknownOutcomeError) await client.resume(error.submission)
+     */
     resume: <Receipt = Record<string, unknown>>(submission: Submission, payer?: Payer) =>
       submitAndRemember<Receipt>(context, submission, payer),
-    /** Returns the time that deadlines are compared with, in Unix seconds: that of the chain if `rpcUrl` is given. */
+    /**
+     * Returns the time that deadlines are compared with, in Unix seconds: that of the chain if `rpcUrl` is given.
+     * @example
+     * const deadline = BigInt(await client.now()) + 300n
+     */
     now: () => deployment.now(),
-    /** Takes the nonce of a trade that is signed here and posted by another program. */
+    /**
+     * Takes the nonce of a trade that is signed here and posted by another program.
+     * @example
+     * await client.takeNonce({ domain, message, digest })
+     */
     takeNonce: (trade: SignedElsewhere) => takeNonce(context, trade),
-    /** Iterates over events, and resumes by id after a dropped connection. */
+    /**
+     * Iterates over events, and resumes by id after a dropped connection.
+     * @example
+     * for await (const { id, type, data } of client.events({ agentId: '7' })) console.log(id, type, data)
+     */
     events: (request: EventsRequest = {}) => streamEvents(http, request),
-    /** Asks the service what is wrong with a signature. Sends nothing to the chain. */
+    /**
+     * Asks the service what is wrong with a signature. Sends nothing to the chain.
+     * @example
+     * const { valid } = await client.verifySignature({ primaryType: 'OpenPosition', agentId: '7', intent, signature })
+     */
     verifySignature: (body: VerifyBody) => http.once<VerifyOutput>('/signing/verify', { method: 'POST', body }),
   }
 }

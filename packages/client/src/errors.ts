@@ -14,7 +14,7 @@ export type ClientErrorDetails = {
 }
 
 type AnyDetails = ErrorDetails & ClientErrorDetails
-/** Every code whose details have a type. */
+/** The codes with typed details. */
 export type ErrorCode = keyof AnyDetails
 
 /** What an error of this package is about; each has its class. */
@@ -125,7 +125,7 @@ export type Submission = {
   body: Record<string, unknown>
   /** The EIP-712 digest, by which the service executes the message at most once. */
   digest: `0x${string}`
-  /** The nonce that the message takes, and whose it is. */
+  /** The nonce that the message takes, and its holder. */
   nonce?: { holder: string; value: string }
 }
 

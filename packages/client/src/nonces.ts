@@ -54,7 +54,7 @@ export function createNonces(store: NonceStore) {
   return {
     /**
      * Throws if the nonce was seen used, unless every message that used it or a later one is void after a reorg: `isVoid` says
-     * so by digest. Believing it is safe, because a message with the same nonce is never executed besides.
+     * so by digest. Believing it is safe, because a message with the same nonce is never executed as well.
      */
     async assertUnused(
       holder: string,

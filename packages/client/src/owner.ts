@@ -183,19 +183,47 @@ export function createOwner(context: ClientContext, reads: Reads, id: Integer, a
     prepareSetSigner,
     prepareCancel,
     prepareLinkErc8004,
-    /** Replaces the whole mandate: what the agent may do. */
+    /**
+     * Replaces the whole mandate: what the agent may do.
+     * @example
+     * await owner.setMandate({ mode: 'trade', maxTradeUsdc: '500', allowedTokens: ['NVDA', 'AAPL'] })
+     */
     setMandate: async (request: MandateRequest) => signAndSubmit(await prepareMandate(request)),
-    /** Stops buying, or also sells every position. */
+    /**
+     * Stops buying, or also sells every position.
+     * @example
+     * await owner.stop({ action: 'flatten' })
+     */
     stop: async (request: StopRequest) => signAndSubmit(await prepareStop(request)),
-    /** Offers the agent to a new owner; nothing changes before it is accepted. The zero address withdraws the offer. */
+    /**
+     * Offers the agent to a new owner; nothing changes before it is accepted. The zero address withdraws the offer.
+     * @example
+     * await owner.transfer({ newOwner: '0x…' })
+     */
     transfer: async (request: TransferRequest) => signAndSubmit(await prepareTransfer(request)),
-    /** Takes an agent that is offered to this account, and names the key that trades for it. */
+    /**
+     * Takes an agent that is offered to this account, and names the key that trades for it.
+     * @example
+     * await owner.acceptTransfer({ signer: '0x…' })
+     */
     acceptTransfer: async (request: SignerRequest) => signAndSubmit(await prepareAcceptTransfer(request)),
-    /** Replaces the key that trades for the agent. */
+    /**
+     * Replaces the key that trades for the agent.
+     * @example
+     * await owner.setSigner({ signer: '0x…' })
+     */
     setSigner: async (request: SignerRequest) => signAndSubmit(await prepareSetSigner(request)),
-    /** Voids intents that the agent has signed and that are not mined yet. */
+    /**
+     * Voids intents that the agent has signed and that are not mined yet.
+     * @example
+     * await owner.cancel()
+     */
     cancel: async (request?: CancelRequest) => signAndSubmit(await prepareCancel(request)),
-    /** Links the agent to an ERC-8004 identity of its owner. */
+    /**
+     * Links the agent to an ERC-8004 identity of its owner.
+     * @example
+     * await owner.linkErc8004({ erc8004AgentId: '42' })
+     */
     linkErc8004: async (request: LinkRequest) => signAndSubmit(await prepareLinkErc8004(request)),
     /** Webhooks that only the owner sees and changes. */
     webhooks: createWebhooks(own, id),

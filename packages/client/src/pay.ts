@@ -18,7 +18,7 @@ export type PayerTerms = {
   asset: Address
   /** The largest payment, in base units of the asset: the deployment's registration fee. */
   maxAmount: bigint
-  /** To whom it may pay; anybody by default. */
+  /** The only recipient; any recipient by default. */
   payTo?: Address
   /** How long a payment may be valid, in seconds from now by this machine's clock; 900 by default. */
   maxValiditySeconds?: number
@@ -36,6 +36,8 @@ export type X402Payer = Payer & {
  * Creates a payer on the official x402 client. That client pays only in the assets that it knows, which refuses every
  * deployment with another one, such as the embedded chain. Its spend controls are set to exactly this asset and amount, and
  * each authorization is compared with the terms again before it is signed.
+ * @example
+ * const payer = createPayer({ account, chainId: 421614, asset: usdc, maxAmount: 1_000_000n })
  */
 export function createPayer(
   terms: PayerTerms,
@@ -88,7 +90,7 @@ export function createPayer(
 
 type Limits = Omit<PayerTerms, 'account'>
 
-/** Returns what payment requirements ask for besides the terms. */
+/** Returns the payment requirements that differ from the terms. */
 function mismatchesOf(given: Record<string, unknown>, limits: Limits): QuoteMismatch[] {
   const { chainId, asset, maxAmount, payTo, maxValiditySeconds = MAX_VALIDITY_SECONDS } = limits
   const mismatches: QuoteMismatch[] = []

@@ -13,7 +13,7 @@ import { type GivenQuote, verifyQuote } from './verify-quote.ts'
 
 export type Check = components['schemas']['Check']
 
-/** What every message may set besides its own fields. */
+/** Options of every message. */
 export type MessageOptions = {
   /** Valid until, in Unix seconds. Without it the service suggests one, at most `maxDeadlineSeconds` ahead. */
   deadline?: string | bigint
@@ -145,7 +145,7 @@ export type SignedElsewhere = { domain: Domain; message: Record<string, unknown>
 
 /**
  * Takes the nonce of a trade that is signed here and posted by another program, as if it were posted here. Throws an
- * `UntrustedQuoteError` if another message may be executed besides.
+ * `UntrustedQuoteError` if another message may be executed as well.
  */
 export async function takeNonce(context: ClientContext, trade: SignedElsewhere): Promise<void> {
   const { domain, message, digest } = trade

@@ -57,7 +57,11 @@ export const exitRulesOf = (exits: readonly ExitRule[]) =>
     exitBps,
   }))
 
-/** Returns the `exitsHash` of a ladder: keccak256(abi.encode(bytes32[])), one hash of type, trigger and share per rule. */
+/**
+ * Returns the `exitsHash` of a ladder: keccak256(abi.encode(bytes32[])), one hash of type, trigger and share per rule.
+ * @example
+ * hashExits([{ triggerBps: -800, exitBps: 10_000 }]) // '0x…'
+ */
 export const hashExits = (exits: readonly ExitRule[]): Hex =>
   hashLadder(
     exits.map(({ triggerBps, exitBps }) => ({

@@ -70,7 +70,11 @@ export function createWebhooks(context: ClientContext, id: Integer) {
   const change = (webhookId: string, action: WebhookAction) =>
     send<Receipt>('ManageWebhook', '/agents/{agentId}/webhooks/{webhookId}', { webhookId, action, salt: newSalt() })
 
-  /** Replaces the secret and returns the new one. The old one stays valid for 24 hours. */
+  /**
+   * Replaces the secret and returns the new one. The old one stays valid for 24 hours.
+   * @example
+   * const { secret } = await agent.webhooks.rotateSecret(webhook.webhookId)
+   */
   async function rotateSecret(webhookId: string): Promise<WebhookWithSecret> {
     const { webhook, secret } = await change(webhookId, 'rotateSecret')
     // The response with the secret was lost and the message repeated: only another rotation shows one.
@@ -78,22 +82,43 @@ export function createWebhooks(context: ClientContext, id: Integer) {
   }
 
   return {
-    /** Creates a webhook for the events that follow. Store the secret: the service never shows it again. */
+    /**
+     * Creates a webhook for the events that follow. Store the secret: the service never shows it again.
+     * @example
+     * const { webhook, secret } = await agent.webhooks.create({ url: 'https://example.org/hook', eventTypes: ['trade'] })
+     */
     async create({ url, eventTypes = [] }: WebhookRequest): Promise<WebhookWithSecret> {
       const fields = { url, eventTypes: [...eventTypes], salt: newSalt() }
       const { webhook, secret } = await send<Receipt>('CreateWebhook', '/agents/{agentId}/webhooks', fields)
       return secret === undefined ? rotateSecret(webhook.webhookId) : { webhook, secret }
     },
-    /** Lists the webhooks that the account may see, oldest first. */
+    /**
+     * Lists the webhooks that the account may see, oldest first.
+     * @example
+     * const [oldest] = await agent.webhooks.list()
+     */
     async list(): Promise<WebhookInfo[]> {
       const path = '/agents/{agentId}/webhooks/list'
       return (await send<Schemas['WebhookList']>('ListWebhooks', path, {})).webhooks
     },
-    /** Posts a test event at once; `lastTest` of the result says what the receiver responded. */
+    /**
+     * Posts a test event at once; `lastTest` of the result says what the receiver responded.
+     * @example
+     * const { lastTest } = await agent.webhooks.test(webhook.webhookId)
+     */
     test: async (webhookId: string) => (await change(webhookId, 'test')).webhook,
     rotateSecret,
-    /** Continues a disabled webhook with the event that failed, or retries a failing one at once. */
+    /**
+     * Continues a disabled webhook with the event that failed, or retries a failing one at once.
+     * @example
+     * await agent.webhooks.enable(webhook.webhookId)
+     */
     enable: async (webhookId: string) => (await change(webhookId, 'enable')).webhook,
+    /**
+     * Deletes a webhook.
+     * @example
+     * await agent.webhooks.delete(webhook.webhookId)
+     */
     delete: async (webhookId: string) => (await change(webhookId, 'delete')).webhook,
   }
 }
