@@ -1,4 +1,5 @@
-import type { Hex } from 'viem'
+import { timingSafeEqual } from 'node:crypto'
+import { type Hex, sha256, stringToBytes } from 'viem'
 import { withDeadline } from './concurrency.ts'
 import type { Config } from './config/config.ts'
 import type { PaymentAnswer } from './errors/refusal.ts'
@@ -104,3 +105,16 @@ const BEARER = /^Bearer +([^\s]+) *$/i
 
 /** Returns the bearer token of an Authorization header, if it has one. */
 export const bearerOf = (header: string | null | undefined): string | undefined => BEARER.exec(header ?? '')?.[1]
+
+/** Returns whether a call carries a secret as its bearer token. Compares in constant time; false without a secret. */
+export function hasBearer({ bearer = '' }: Call, secret: string | undefined): boolean {
+  if (secret === undefined) return false
+  const [expected, given] = [secret, bearer].map(text => sha256(stringToBytes(text), 'bytes'))
+  return expected !== undefined && given !== undefined && timingSafeEqual(expected, given)
+}
+
+/** Throws OPERATOR_NOT_CONFIGURED or OPERATOR_ONLY unless the call carries the operator's secret. */
+export function assertOperator({ operatorSecret }: Pick<Config, 'operatorSecret'>, call: Call): void {
+  if (operatorSecret === undefined) throw refuse('OPERATOR_NOT_CONFIGURED')
+  if (!hasBearer(call, operatorSecret)) throw refuse('OPERATOR_ONLY')
+}

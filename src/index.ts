@@ -22,11 +22,9 @@ import { createServer } from './mcp/server.ts'
 import type { ServerFactory } from './mcp/server-types.ts'
 import { McpSessionObject } from './mcp/session-object.ts'
 import { McpHubObject } from './mcp/subscription-hub-object.ts'
-import { postFeedbackOnSchedule } from './operations/scheduled-feedback.ts'
-import { logLagOnSchedule } from './operations/scheduled-lag-alert.ts'
-import { refreshPricesOnSchedule } from './operations/scheduled-price-refresh.ts'
 import type { RateLimiters } from './rate-limits.ts'
 import { presentTrade } from './resources/trade.ts'
+import { runSchedule } from './scheduled/scheduled.ts'
 import { webhooksOf } from './webhooks/client.ts'
 
 export { IntakeSwitchesObject as IntakeSwitches } from './intake-switches/object.ts'
@@ -135,12 +133,6 @@ export default {
   },
   scheduled: async () => {
     wake()
-    // Each part logs its own failure and does not stop the others.
-    await logLagOnSchedule(context)
-    await refreshPricesOnSchedule(context)
-    if (config.chain && config.trading)
-      await context.history.sample().catch(error => logFailure('sampling failure', error))
-    if (config.chain && config.trading) await context.live.retryWebhookNotices()
-    await postFeedbackOnSchedule(context).catch(error => logFailure('feedback failure', error))
+    await runSchedule(context)
   },
 } satisfies ExportedHandler<Env>

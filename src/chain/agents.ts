@@ -101,3 +101,13 @@ async function readAgentsPage(chain: Chain, agentIds: readonly bigint[], at?: Bl
   })
   return { block, agents }
 }
+
+/** Returns whether the agent's owner holds the identity that the agent is linked to. */
+export const isLinked = ({ hasERC8004Identity, erc8004OwnerCurrent }: Agent): boolean =>
+  hasERC8004Identity && erc8004OwnerCurrent
+
+/** Reads the address of the identity registry that agents are linked to. Throws CHAIN_UNREACHABLE. */
+export async function readIdentityRegistry(chain: Chain): Promise<Address> {
+  const { values } = await readTree(chain, call(agentRegistry(chain), 'erc8004IdentityRegistry', []))
+  return values
+}

@@ -1,10 +1,10 @@
 import type { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import { errorCodes } from '../errors/catalogue.ts'
-import { SERVICE_DESCRIPTION, SHORT_CONVENTIONS, TRADING_STEPS } from '../operations/api-texts.ts'
+import { SERVICE_DESCRIPTION, SHORT_CONVENTIONS, TRADING_STEPS } from '../operations/discovery.ts'
 import { operations } from '../operations/index.ts'
 import { errorStatuses, type Operation, tags } from '../operations/operation.ts'
-import { signingGuide } from '../operations/signing-guide-text.ts'
+import { signingGuide } from '../operations/signing.ts'
 
 const listed: readonly Operation[] = operations
 const endpointOf = ({ method, path }: Operation) => `${method.toUpperCase()} ${path}`

@@ -1,10 +1,10 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Config } from '../config/config.ts'
 import { errorCodes } from '../errors/catalogue.ts'
-import { CONVENTIONS, SERVICE_DESCRIPTION } from '../operations/api-texts.ts'
+import { CONVENTIONS, SERVICE_DESCRIPTION } from '../operations/discovery.ts'
 import { operations } from '../operations/index.ts'
 import { tags } from '../operations/operation.ts'
-import { signingGuide } from '../operations/signing-guide-text.ts'
+import { signingGuide } from '../operations/signing.ts'
 import type { AppEnv } from './app-env.ts'
 import { addExamples, type DocumentOperation, type RecordedExamples } from './openapi-examples.ts'
 

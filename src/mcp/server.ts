@@ -2,7 +2,7 @@ import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError, Server } from 
 import { z } from 'zod'
 import { SERVICE_NAME, VERSION } from '../config/config.ts'
 import type { Context } from '../context.ts'
-import { MCP_INSTRUCTIONS } from '../operations/api-texts.ts'
+import { MCP_INSTRUCTIONS } from '../operations/discovery.ts'
 import { getPrompt, listedPrompts } from './prompts.ts'
 import { isResource, listedResources, listedResourceTemplates, readResource } from './resources.ts'
 import { clientOf } from './run-in-client-turn.ts'

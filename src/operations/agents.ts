@@ -1,14 +1,17 @@
-import { getAgent as readAgent } from '../chain/agents.ts'
+import { z } from 'zod'
+import { getAgent as readAgent, getAgentByERC8004 as readAgentByERC8004 } from '../chain/agents.ts'
 import { vaultAddress } from '../chain/find-vault.ts'
 import {
   agentList,
   agentParams,
   agentQuery,
+  agentRecord,
   agentResponse,
+  ownerParams,
   presentAgent,
   presentAgentCursor,
 } from '../resources/agent.ts'
-import { presentAsOf } from '../resources/primitives.ts'
+import { addressOut, asOf, digits, erc8004AgentId, lagBlocks, presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
 
 export const listAgents = defineOperation(
@@ -65,6 +68,78 @@ export const getAgent = defineOperation(
   },
   async ({ chain }, { agentId }) => {
     const { block, agent } = await readAgent(chain, agentId)
+    return {
+      agentId: `${agentId}`,
+      agent: presentAgent(agent),
+      agentRegistry: chain.contracts.AgentRegistry,
+      asOf: presentAsOf(block),
+    }
+  },
+)
+
+export const listAgentsByOwner = defineOperation(
+  {
+    id: 'listAgentsByOwner',
+    tool: {
+      name: 'svc_list_agents_by_owner',
+      description:
+        'Lists the agents an address currently owns, with the agentId that other tools take. Example: {"owner":"0x…"}',
+    },
+    method: 'get',
+    path: '/agents/by-owner/{owner}',
+    tag: 'Agents',
+    summary: 'List the agents of an owner',
+    description: 'Returns the agents that an address currently owns. Agents it has transferred away are not included.',
+    params: ownerParams,
+    cache: 'none',
+    status: 200,
+    output: z
+      .object({
+        owner: addressOut,
+        agentRegistry: addressOut,
+        count: z.int(),
+        agents: z.array(z.object({ agentId: digits('Agent id'), agent: agentRecord })),
+        asOf,
+        lagBlocks,
+      })
+      .meta({ id: 'AgentsOfOwner' }),
+    errors: [502, 503],
+  },
+  async ({ chain, history }, { owner }) => {
+    const { agents, asOf, lagBlocks } = await history.agentsByOwner(owner)
+    return {
+      owner,
+      agentRegistry: chain.contracts.AgentRegistry,
+      count: agents.length,
+      agents: agents.map(({ agentId, agent }) => ({ agentId: `${agentId}`, agent: presentAgent(agent) })),
+      asOf: presentAsOf(asOf),
+      lagBlocks,
+    }
+  },
+)
+
+export const getAgentByERC8004 = defineOperation(
+  {
+    id: 'getAgentByErc8004',
+    tool: {
+      name: 'svc_get_agent_by_erc8004',
+      description:
+        'Returns the agent linked to an ERC-8004 identity token; erc8004OwnerCurrent tells whether its owner still holds the token. Example: {"erc8004AgentId":"7"}',
+    },
+    method: 'get',
+    path: '/agents/by-erc8004/{erc8004AgentId}',
+    tag: 'Agents',
+    summary: 'Get the agent of an ERC-8004 identity',
+    description:
+      'Returns the agent that an identity token is linked to. `erc8004OwnerCurrent` of the record tells whether its owner still holds the token.',
+    params: z.object({ erc8004AgentId }),
+    cache: 'etag',
+    status: 200,
+    output: agentResponse,
+    errors: [404, 502],
+  },
+  async ({ chain }, { erc8004AgentId }) => {
+    const { block, agentId, agent } = await readAgentByERC8004(chain, erc8004AgentId)
     return {
       agentId: `${agentId}`,
       agent: presentAgent(agent),

@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import { type Call, type OperationReply, respondInTime, submitInTime } from '../call.ts'
 import type { Context } from '../context.ts'
+import type { EventFilter } from '../live/event.ts'
 import type { CacheableResponse } from '../read-cache.ts'
-import { invalidRequest } from './invalid-request.ts'
-import type { OperationDefinition } from './operation.ts'
+import { invalidRequest } from '../resources/invalid-request.ts'
+import type { EndpointDefinition, OperationDefinition } from './operation.ts'
 
 type FlatInput<P, Q, B> = (P extends z.ZodObject ? z.output<P> : unknown) &
   (Q extends z.ZodObject ? z.output<Q> : unknown) &
@@ -57,4 +58,21 @@ export function defineOperation<
     parse,
     run: runInTime,
   } as const
+}
+
+/** Defines an operation that streams server-sent events. `filter` receives path and query parameters as one parsed object. */
+export function defineEventStream<
+  const P extends z.ZodObject | undefined,
+  const Q extends z.ZodObject,
+  const Id extends string,
+>(
+  definition: EndpointDefinition<P, Q> & { id: Id; query: Q },
+  filter: (
+    context: Context,
+    input: (P extends z.ZodObject ? z.output<P> : unknown) & z.output<Q>,
+  ) => Promise<EventFilter>,
+) {
+  const filterInTime = (context: Context, input: Parameters<typeof filter>[1], call: Call) =>
+    respondInTime(call, filter(context, input))
+  return { ...definition, kind: 'event-stream', method: 'get', filter: filterInTime } as const
 }

@@ -1,10 +1,19 @@
 import type { z } from 'zod'
+import { refuse } from '../errors/refuse.ts'
+import { intervalCount, type TimeRange } from '../history/read-time-series.ts'
 import type { EquityPoint } from '../history/tables/equity-samples.ts'
 import { agentParams } from '../resources/agent.ts'
+import { invalidRequest } from '../resources/invalid-request.ts'
 import { presentAsOf } from '../resources/primitives.ts'
-import { equityHistory, type equityPoint, timeSeriesQuery } from '../resources/time-series.ts'
+import {
+  equityHistory,
+  type equityPoint,
+  INTERVALS,
+  type Interval,
+  MAX_POINTS,
+  timeSeriesQuery,
+} from '../resources/time-series.ts'
 import { defineOperation } from './define-operation.ts'
-import { parseTimeRange } from './time-range.ts'
 
 export const getEquityHistory = defineOperation(
   {
@@ -50,3 +59,24 @@ const presentEquity = (point: EquityPoint): z.input<typeof equityPoint> => ({
   openCount: point.openCount,
   priceStale: point.isStale,
 })
+
+/** A requested range; the bounds are Unix seconds. */
+type RequestedRange = { interval: Interval; from?: number | undefined; to?: number | undefined }
+
+/** One less than the hours of a week, because the interval of `to` counts too. */
+const DEFAULT_INTERVALS = 167
+
+/**
+ * Returns a requested range with its defaults filled in; `now` is the time of the newest block. Throws INVALID_REQUEST
+ * or TOO_MANY_POINTS.
+ */
+export function parseTimeRange({ interval, ...requested }: RequestedRange, now: bigint): TimeRange {
+  const intervalSeconds = INTERVALS[interval]
+  const to = requested.to ?? Number(now)
+  const from = requested.from ?? Math.max(0, to - DEFAULT_INTERVALS * intervalSeconds)
+  if (from > to)
+    throw invalidRequest([{ path: ['from'], message: `${from} is after to, ${to}` }], { given: { from }, fields: {} })
+  const points = intervalCount({ from, to, intervalSeconds })
+  if (points > MAX_POINTS) throw refuse('TOO_MANY_POINTS', { from, to, interval, points, limit: MAX_POINTS })
+  return { from, to, intervalSeconds }
+}

@@ -1,5 +1,9 @@
 import { z } from 'zod'
+import { hasBearer } from '../call.ts'
+import { refuse } from '../errors/refuse.ts'
+import { readReadiness } from '../readiness/read-readiness.ts'
 import { intakeClosure, presentClosure } from '../resources/intake.ts'
+import { serviceReadiness } from '../resources/service-readiness.ts'
 import { defineOperation } from './define-operation.ts'
 
 export const getHealth = defineOperation(
@@ -30,3 +34,45 @@ export const getHealth = defineOperation(
     closedIntake: (await intakeSwitches.closures()).map(presentClosure),
   }),
 )
+
+export const getReadiness = defineOperation(
+  {
+    id: 'getReadiness',
+    method: 'get',
+    path: '/health/ready',
+    tag: 'Discovery',
+    summary: 'Check that trading is possible',
+    description:
+      "Checks the node, the contracts, the sending accounts and their roles, the vaults' idle USDC, the index, the event streams, the prices, the pause switches, and how contracts, roles and limits are set up. Responds 503 if nobody could open a position; `problems` lists what works only in part, `findings` what is set up wrong, with what fixes it. The state is read at most every two seconds. Balances are shown only with the operator's secret as a bearer token.",
+    security: 'operator',
+    cache: 'none',
+    status: 200,
+    output: serviceReadiness,
+    errors: [502, 503],
+    statusDescriptions: { 503: 'Trading is not possible' },
+  },
+  async (context, _, call) => {
+    const { blocking, partial, ...read } = await readReadiness(context)
+    const isOperator = hasBearer(call, context.config.operatorSecret)
+    const report = isOperator ? read.report : withoutBalances(read.report)
+    if (blocking.length > 0) throw refuse('NOT_READY', { problem: blocking.join('; '), ...report })
+    return { status: 'ready' as const, ...report, problems: partial }
+  },
+)
+
+/** Returns a report with the balance of every account hidden. */
+function withoutBalances<Report extends Awaited<ReturnType<typeof readReadiness>>['report']>(report: Report): Report {
+  const hide = <Group extends Report['executor']>(group: Group): Group => ({
+    ...group,
+    lanes: group.lanes.map(lane => ({ ...lane, balanceWei: null })),
+  })
+  const { executor, relayer, updater, reporter, keeper } = report
+  return {
+    ...report,
+    executor: hide(executor),
+    relayer: hide(relayer),
+    updater: hide(updater),
+    reporter: hide(reporter),
+    keeper: hide(keeper),
+  }
+}

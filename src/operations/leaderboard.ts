@@ -9,6 +9,7 @@ import { readTree } from '../chain/read-tree.ts'
 import { KEPT_LEADERBOARD_DAYS, oldestKeptDay } from '../history/delete-old-standings.ts'
 import type { LeaderboardCursor, RankedStanding } from '../history/read-leaderboard.ts'
 import { agentQuery, agentRecord, nameOf, TRACKS } from '../resources/agent.ts'
+import { invalidRequest } from '../resources/invalid-request.ts'
 import {
   addressOut,
   asOf,
@@ -21,7 +22,6 @@ import {
   usdc,
 } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
-import { invalidRequest } from './invalid-request.ts'
 
 export const CAPITALS = ['real', 'simulated'] as const
 export type Capital = (typeof CAPITALS)[number]

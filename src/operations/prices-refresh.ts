@@ -1,11 +1,17 @@
+import { marketHours } from '@agent-trading-service/protocol/market-hours'
+import { decodePricePost, encodePricePost, type PricePost } from '@agent-trading-service/protocol/price-post-encoding'
+import { keccak256 } from 'viem'
 import { z } from 'zod'
-import type { Call } from '../call.ts'
+import { type Call, hasBearer, relayInTime } from '../call.ts'
+import { readVaultsAndTokens, type Token, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
+import type { RelayRequest } from '../executor/relay-types.ts'
 import { intakeRefusal } from '../intents/intake.ts'
-import { priceRefresh } from '../resources/price.ts'
-import { hasBearer } from './bearer-check.ts'
+import { minedOrRefusal } from '../intents/mined-or-refusal.ts'
+import { presentOracleQuote, priceRefresh } from '../resources/price.ts'
+import { presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
-import { assertKnownSymbols, postOraclePrices, skipRefresh } from './post-oracle-prices.ts'
 
 export const refreshPrices = defineOperation(
   {
@@ -44,7 +50,7 @@ export const refreshPrices = defineOperation(
   async (context, { symbols, force }, call) => {
     const { priceRefresh } = context.config
     if (priceRefresh === undefined) throw refuse('PRICE_REFRESH_DISABLED')
-    if ('secret' in priceRefresh) assertHasSecret(call, priceRefresh)
+    if ('secret' in priceRefresh && !hasBearer(call, priceRefresh.secret)) throw refuse('UNAUTHORIZED')
     const closed = await intakeRefusal(context, 'priceRefreshes')
     if (closed) throw closed
     if ('secret' in priceRefresh) {
@@ -58,7 +64,131 @@ export const refreshPrices = defineOperation(
   },
 )
 
-/** Throws UNAUTHORIZED unless the request carries the secret. */
-function assertHasSecret({ bearer }: Call, { secret }: { secret: string }) {
-  if (!hasBearer(secret, bearer)) throw refuse('UNAUTHORIZED')
+/** An unchanged price is posted again once its new observation is this much newer. */
+const RENEW_AFTER_SECONDS = 60n
+const DEADLINE_SECONDS = 300n
+
+type PriceRefreshResponse = z.input<typeof priceRefresh>
+type SkippedPrices = PriceRefreshResponse['skipped']
+
+type PriceRefreshOptions = {
+  /** Default: all tokens. */
+  symbols?: readonly string[] | undefined
+  /** Also posts unchanged prices. */
+  force?: boolean
+  /** Leaves out tokens whose market is closed, because their feed has nothing new. */
+  onlyOpenMarkets?: boolean
 }
+
+/** Reads the tokens for refreshes that post nothing. Anybody may ask for one at any time, so they share one read. */
+async function readShared({ chain, readCache }: Context): Promise<VaultsAndTokens> {
+  const { registered } = await readCache.getOrRead('skipped price refresh', async () => {
+    const { block, registered } = await readVaultsAndTokens(chain)
+    return { registered, asOf: presentAsOf(block) }
+  })
+  return registered
+}
+
+/** Throws UNKNOWN_SYMBOL unless every symbol has a token. */
+export async function assertKnownSymbols(context: Context, symbols: readonly string[] | undefined): Promise<void> {
+  if (symbols) selectTokens(await readShared(context), symbols)
+}
+
+/** Returns the current prices with every symbol skipped, because someone has refreshed them recently. */
+export async function skipRefresh(
+  context: Context,
+  symbols: readonly string[] | undefined,
+): Promise<PriceRefreshResponse> {
+  const registered = await readShared(context)
+  const tokens = selectTokens(registered, symbols)
+  const skipped = tokens.map(({ symbol }) => ({ symbol, reason: 'refreshedRecently' as const }))
+  return presentRefresh(context.priceProvider.name, [], skipped, registered, tokens)
+}
+
+/**
+ * Posts the market-data provider's prices to the oracle in one transaction, and returns what was posted and what was
+ * skipped why. Throws UNKNOWN_SYMBOL, PRICE_PROVIDER_FAILED, the refusal of a missing capability, and whatever the relay
+ * throws.
+ */
+export async function postOraclePrices(
+  context: Context,
+  call: Call,
+  { symbols, force = false, onlyOpenMarkets = false }: PriceRefreshOptions,
+): Promise<PriceRefreshResponse> {
+  const { chain, priceProvider, updater } = context
+  const { block, registered } = await readVaultsAndTokens(chain)
+  const tokens = selectTokens(registered, symbols).filter(
+    ({ symbol }) => !onlyOpenMarkets || marketHours(symbol, Number(block.timestamp)).session !== 'closed',
+  )
+  if (tokens.length === 0) return presentRefresh(priceProvider.name, [], [], registered, tokens)
+
+  const observations = await priceProvider.observe(tokens.map(({ symbol }) => symbol))
+  const skipped: SkippedPrices = []
+  const posts: (PricePost & { symbol: string })[] = []
+  for (const [index, { symbol, address }] of tokens.entries()) {
+    const observation = observations[index] ?? { reason: 'notKnown' as const }
+    if ('reason' in observation) {
+      skipped.push({ symbol, reason: observation.reason })
+      continue
+    }
+    const { price, observedAt } = observation
+    const current = registered.quoteIn(address)
+    const isUnchanged = current.price === price && observedAt < current.updatedAt + RENEW_AFTER_SECONDS
+    if (observedAt <= current.updatedAt) skipped.push({ symbol, reason: 'notNewer' })
+    else if (isUnchanged && !force) skipped.push({ symbol, reason: 'unchanged' })
+    else posts.push({ symbol, token: address, price, observedAt })
+  }
+  if (observations.every(observation => 'reason' in observation))
+    throw refuse('PRICE_PROVIDER_FAILED', {
+      provider: priceProvider.name,
+      problem: 'none of its quotes can be used',
+      skipped,
+    })
+  if (posts.length === 0) return presentRefresh(priceProvider.name, [], skipped, registered, tokens)
+
+  const data = encodePricePost(posts)
+  const digest = keccak256(data)
+  const request: RelayRequest = {
+    digest,
+    kind: 'prices',
+    group: 'prices',
+    groupNonce: digest,
+    deadline: block.timestamp + DEADLINE_SECONDS,
+    call: { to: chain.contracts.PriceOracle, data },
+  }
+  const outcome = await relayInTime({ ...call, progress: undefined }, updater, request)
+  context.readCache.clear()
+  const { hash, logs } = await minedOrRefusal(request, outcome)
+  const results = decodePricePost(chain.contracts.PriceOracle, logs)
+  const updated: string[] = []
+  for (const { symbol, token } of posts) {
+    const reason = results.get(token)
+    if (reason) skipped.push({ symbol, reason })
+    else if (results.has(token)) updated.push(symbol)
+  }
+  const after = await readVaultsAndTokens(chain)
+  return { ...presentRefresh(priceProvider.name, updated, skipped, after.registered, tokens), transactionHash: hash }
+}
+
+/** Returns the tokens of the given symbols, or all tokens. Throws UNKNOWN_SYMBOL. */
+function selectTokens({ tokens }: VaultsAndTokens, symbols: readonly string[] | undefined): readonly Token[] {
+  const requested = symbols && new Set(symbols)
+  for (const symbol of requested ?? [])
+    if (!tokens.some(token => token.symbol === symbol)) throw refuse('UNKNOWN_SYMBOL', { symbol })
+  return tokens.filter(({ symbol }) => requested === undefined || requested.has(symbol))
+}
+
+const presentRefresh = (
+  provider: string,
+  updated: string[],
+  skipped: SkippedPrices,
+  registered: VaultsAndTokens,
+  tokens: readonly Token[],
+): PriceRefreshResponse => ({
+  updated,
+  skipped,
+  prices: Object.fromEntries(
+    tokens.map(token => [token.symbol, presentOracleQuote(token, registered.quoteIn(token.address))]),
+  ),
+  provider,
+})

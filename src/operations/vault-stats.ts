@@ -12,7 +12,7 @@ import { presentAsOf } from '../resources/primitives.ts'
 import { timeSeriesQuery, type worthPoint } from '../resources/time-series.ts'
 import { presentHolding, presentLiquidity, presentStatuses, vaultStats } from '../resources/vault-stats.ts'
 import { defineOperation } from './define-operation.ts'
-import { parseTimeRange } from './time-range.ts'
+import { parseTimeRange } from './equity-history.ts'
 import { vaultParams } from './vaults.ts'
 
 export const getVaultStats = defineOperation(

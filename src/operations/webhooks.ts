@@ -9,7 +9,6 @@ import {
   action,
   eventTypesQuery,
   url,
-  type webhook,
   webhookBody,
   webhookChangeBody,
   webhookId,
@@ -19,7 +18,7 @@ import {
   webhookReceipt,
 } from '../resources/webhook.ts'
 import type { WebhookResult } from '../webhooks/object.ts'
-import type { DeliveryFailure, WebhookRecord, WebhookTest } from '../webhooks/webhook-record.ts'
+import { presentWebhook } from '../webhooks/present-webhook.ts'
 import { defineOperation } from './define-operation.ts'
 
 const webhookParams = agentParams.extend({ webhookId })
@@ -231,41 +230,3 @@ function replyOf(agentId: bigint, webhookId: `0x${string}`, result: WebhookResul
     }
   }
 }
-
-const toSeconds = (ms: number) => `${Math.floor(ms / 1_000)}`
-
-/** Presents a webhook. Times of a webhook are those of the service's clock. */
-function presentWebhook(record: WebhookRecord): z.input<typeof webhook> {
-  const { lastDeliveredAt, nextAttemptAt, previousSecretUntil, disabledReason } = record
-  return {
-    webhookId: record.id,
-    url: record.url,
-    eventTypes: record.eventTypes,
-    createdBy: record.createdBy,
-    createdAt: toSeconds(record.createdAt),
-    state: record.state,
-    ...(disabledReason !== undefined && { disabledReason }),
-    deliveredThrough: record.cursor.id,
-    ...(lastDeliveredAt !== undefined && { lastDeliveredAt: toSeconds(lastDeliveredAt) }),
-    ...(record.failure && { failure: presentFailure(record.failure) }),
-    ...(nextAttemptAt !== undefined && { nextAttemptAt: toSeconds(nextAttemptAt) }),
-    ...(previousSecretUntil !== undefined && { previousSecretUntil: toSeconds(previousSecretUntil) }),
-    ...(record.lastTest && { lastTest: presentTest(record.lastTest) }),
-  }
-}
-
-const presentFailure = ({ messageId, attempts, since, lastAttemptAt, status, problem }: DeliveryFailure) => ({
-  messageId,
-  attempts,
-  since: toSeconds(since),
-  lastAttemptAt: toSeconds(lastAttemptAt),
-  ...(status !== undefined && { status }),
-  problem,
-})
-
-const presentTest = ({ at, isDelivered, status, problem }: WebhookTest) => ({
-  at: toSeconds(at),
-  delivered: isDelivered,
-  ...(status !== undefined && { status }),
-  ...(problem !== undefined && { problem }),
-})

@@ -1,5 +1,6 @@
 import type { Address } from 'viem'
 import { z } from 'zod'
+import type { Config } from '../config/config.ts'
 import { addressOut, digits, unixSeconds, usdc } from './primitives.ts'
 
 export const REGISTRATION_TYPE = 'https://eips.ethereum.org/EIPS/eip-8004#registration-v1' as const
@@ -66,7 +67,13 @@ export const feedbackFile = z
   })
   .meta({ id: 'Erc8004FeedbackFile', description: 'docs/leaderboard.md has the formulas' })
 
+export type FeedbackFile = z.input<typeof feedbackFile>
+
 export const presentRegistration = (chainId: number, identityRegistry: Address, erc8004AgentId: bigint) => ({
   agentId: Number(erc8004AgentId),
   agentRegistry: `eip155:${chainId}:${identityRegistry}`,
 })
+
+/** Returns whether weekly results are posted: with a reporter, a registry to post to, and a URL for the files. */
+export const postsFeedback = ({ reporterKey, chain, trading, baseUrl }: Config): boolean =>
+  Boolean(reporterKey && chain?.contracts.ERC8004ReputationRegistry && trading && baseUrl)

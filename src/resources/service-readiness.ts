@@ -23,6 +23,8 @@ export const lane = z
   })
   .meta({ id: 'Lane' })
 
+export type Lane = z.input<typeof lane>
+
 const finding = z
   .object({
     check: z.string().meta({ description: 'What kind of fact it is, such as wiring, role, policy or admin' }),
@@ -107,3 +109,5 @@ export const serviceReadiness = z
       .meta({ description: 'What the operator should look at even though trading is possible' }),
   })
   .meta({ id: 'Readiness' })
+
+export type ServiceReadiness = z.input<typeof serviceReadiness>

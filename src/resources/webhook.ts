@@ -119,6 +119,8 @@ export const webhook = z
   })
   .meta({ id: 'Webhook' })
 
+export type Webhook = z.input<typeof webhook>
+
 export const webhookReceipt = z
   .object({
     webhook,

@@ -7,8 +7,8 @@ import { parseConfig } from '../../src/config/config.ts'
 import { createContext } from '../../src/context.ts'
 import { CursorMoved } from '../../src/history/commit-at-cursor.ts'
 import { openIndexStore } from '../../src/history/store.ts'
-import { logLagOnSchedule } from '../../src/operations/scheduled-lag-alert.ts'
 import type { NodeLog } from '../../src/rpc/requests.ts'
+import { logLag } from '../../src/scheduled/scheduled.ts'
 import { newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { node } from '../support/history-oracle.ts'
@@ -186,12 +186,12 @@ it('a log line tells of an index that is far behind, and of a chain that is', as
     async () => {
       // The indexer moves the cursor back within a second.
       await env.HISTORY.prepare('UPDATE cursor SET timestamp = timestamp - 1000').run()
-      await logLagOnSchedule(context)
+      await logLag(context)
       expect(events()).toContain('index lag')
     },
     { timeout: 30_000 },
   )
-  await logLagOnSchedule(context, Date.now() + 365 * 86_400_000)
+  await logLag(context, Date.now() + 365 * 86_400_000)
   spy.mockRestore()
   expect(events()).toContain('chain lag')
   await vi.waitFor(async () => void (await indexer().catchUp()), { timeout: 30_000 })

@@ -6,7 +6,7 @@ import { workerVars } from '../../devnet/worker-vars.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { createContext } from '../../src/context.ts'
 import worker from '../../src/index.ts'
-import { refreshPricesOnSchedule } from '../../src/operations/scheduled-price-refresh.ts'
+import { refreshPrices } from '../../src/scheduled/scheduled.ts'
 import { chain } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { appWith, call, callOverHttp, deployment } from '../support/surfaces.ts'
@@ -149,8 +149,8 @@ describe('the cron trigger', () => {
       return Response.json({})
     })
     vi.spyOn(console, 'error').mockImplementation(() => {})
-    await refreshPricesOnSchedule(contextWith({ MARKET_SESSIONS: 'enforced' }))
-    await refreshPricesOnSchedule(contextWith({ MARKET_SESSIONS: 'off' }))
+    await refreshPrices(contextWith({ MARKET_SESSIONS: 'enforced' }))
+    await refreshPrices(contextWith({ MARKET_SESSIONS: 'off' }))
     const { prices: all, asOf } = await prices()
     const symbols = Object.keys(all)
     const open = symbols.filter(symbol => marketHours(symbol, Number(asOf.blockTimestamp)).session !== 'closed')
@@ -161,7 +161,7 @@ describe('the cron trigger', () => {
     const lines: string[] = []
     vi.spyOn(console, 'error').mockImplementation(line => lines.push(line))
     mockProvider(() => new Response('key=secret', { status: 500 }))
-    await refreshPricesOnSchedule(contextWith({ MARKET_SESSIONS: 'off' }))
+    await refreshPrices(contextWith({ MARKET_SESSIONS: 'off' }))
     expect(lines.map(line => JSON.parse(line)).filter(({ event }) => event?.startsWith('price'))).toEqual([
       {
         level: 'error',
@@ -175,7 +175,7 @@ describe('the cron trigger', () => {
   it('does nothing without a configured provider', async () => {
     const { PRICE_PROVIDER: _, ...vars } = workerVars(deployment)
     const requests = vi.spyOn(globalThis, 'fetch')
-    await refreshPricesOnSchedule(createContext(parseConfig(vars), env))
+    await refreshPrices(createContext(parseConfig(vars), env))
     expect(requests).not.toHaveBeenCalled()
   })
 })

@@ -7,9 +7,9 @@ import { describe, expect, it } from 'vitest'
  * and of its own layer what `arrows` names.
  */
 const layers = [
-  ['index', 'http', 'mcp'],
+  ['index', 'scheduled', 'http', 'mcp'],
   ['operations'],
-  ['intents', 'context', 'call'],
+  ['intents', 'readiness', 'context', 'call'],
   ['executor', 'keeper', 'payments', 'history', 'live', 'webhooks', 'price-providers', 'intake-switches'],
   ['resources', 'doctor', 'chain', 'rpc'],
   ['protocol'],
@@ -33,8 +33,9 @@ const layers = [
 
 /** What else a folder imports from its own layer. The order has no cycle. */
 const arrows: Record<string, string[]> = {
-  index: ['http', 'mcp'],
+  index: ['scheduled', 'http', 'mcp'],
   intents: ['context', 'call'],
+  readiness: ['context'],
   context: ['call'],
   webhooks: ['live'],
   live: ['keeper', 'executor', 'history'],

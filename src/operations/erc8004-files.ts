@@ -1,11 +1,16 @@
 import { AgentStatus } from '@agent-trading-service/protocol/enums'
-import type { Address } from 'viem'
-import { type Agent, getAgents, getAgent as readAgent } from '../chain/agents.ts'
-import type { Chain } from '../chain/configured-chain.ts'
-import { agentRegistry } from '../chain/contracts.ts'
-import { call, readTree } from '../chain/read-tree.ts'
+import { z } from 'zod'
+import { getAgents, isLinked, getAgent as readAgent, readIdentityRegistry } from '../chain/agents.ts'
+import { refuse } from '../errors/refuse.ts'
 import { agentParams } from '../resources/agent.ts'
-import { presentRegistration, REGISTRATION_TYPE, registrationFile, registrationList } from '../resources/erc8004.ts'
+import {
+  feedbackFile,
+  presentRegistration,
+  REGISTRATION_TYPE,
+  registrationFile,
+  registrationList,
+} from '../resources/erc8004.ts'
+import { agentId } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
 
 const MAX_REGISTRATIONS = 200
@@ -76,12 +81,30 @@ export const getRegistrations = defineOperation(
   },
 )
 
-/** Returns whether the agent's owner holds the identity that the agent is linked to. */
-export const isLinked = ({ hasERC8004Identity, erc8004OwnerCurrent }: Agent): boolean =>
-  hasERC8004Identity && erc8004OwnerCurrent
+const weekStart = z
+  .string()
+  .regex(/^[0-9]{1,10}$/, 'must be Unix seconds')
+  .transform(Number)
+  .meta({ description: 'First second of the week, a Monday in UTC', example: '1753660800' })
 
-/** Reads the address of the identity registry that agents are linked to. Throws CHAIN_UNREACHABLE. */
-export async function readIdentityRegistry(chain: Chain): Promise<Address> {
-  const { values } = await readTree(chain, call(agentRegistry(chain), 'erc8004IdentityRegistry', []))
-  return values
-}
+export const getFeedbackFile = defineOperation(
+  {
+    id: 'getFeedbackFile',
+    method: 'get',
+    path: '/agents/{agentId}/feedback/{weekStart}',
+    tag: 'Agents',
+    summary: 'Get the ERC-8004 feedback file about a week',
+    description:
+      "Returns the immutable file that the reporter's feedback (`tradingYield`, `week`) in the ERC-8004 reputation registry names. Its keccak256, over the bytes of this response, is the `feedbackHash` on chain.",
+    params: z.object({ agentId, weekStart }),
+    cache: 'none',
+    status: 200,
+    output: feedbackFile,
+    errors: [404],
+  },
+  async ({ history }, { agentId, weekStart }) => {
+    const content = await history.feedback.read(agentId, weekStart)
+    if (content === undefined) throw refuse('FEEDBACK_NOT_FOUND', { agentId, weekStart })
+    return JSON.parse(content) as z.input<typeof feedbackFile>
+  },
+)

@@ -4,7 +4,7 @@ import { findVault } from '../chain/find-vault.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { agentParams } from '../resources/agent.ts'
 import { eventId, FIRST_OFF_CHAIN_INDEX } from '../resources/event-id.ts'
-import { defineEventStream } from './define-event-stream.ts'
+import { defineEventStream } from './define-operation.ts'
 
 const lastEventId = eventId.optional().meta({
   description: 'The same as the header Last-Event-ID, for a first connection: resume after this event',

@@ -10,11 +10,9 @@ import {
   pad,
   stringToBytes,
 } from 'viem'
-import type { z } from 'zod'
 import { erc8004ReputationRegistryAbi } from '../../contracts-abi/erc8004-reputation-registry.ts'
-import { getAgents } from '../chain/agents.ts'
+import { getAgents, isLinked, readIdentityRegistry } from '../chain/agents.ts'
 import type { Chain } from '../chain/configured-chain.ts'
-import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import type { Executor } from '../executor/client.ts'
 import type { WeeklyResult } from '../history/feedback-store.ts'
@@ -25,12 +23,11 @@ import {
   FEEDBACK_DECIMALS,
   FEEDBACK_PERIOD,
   FEEDBACK_TAG,
-  type feedbackFile,
+  type FeedbackFile,
   presentRegistration,
 } from '../resources/erc8004.ts'
 import { getLogs } from '../rpc/logs.ts'
 import { blockRequest } from '../rpc/requests.ts'
-import { isLinked, readIdentityRegistry } from './erc8004-registration.ts'
 
 /** Files that one run creates and posts; the others follow in the next minute. */
 const MAX_PER_RUN = 20
@@ -39,16 +36,12 @@ const NEW_FEEDBACK = eventTopic(erc8004ReputationRegistryAbi, 'NewFeedback')
 
 type Reporting = { chain: Chain; reporter: Executor; registry: Address; baseUrl: string }
 
-/** Returns whether weekly results are posted: with a reporter, a registry to post to, and a URL for the files. */
-export const postsFeedback = ({ reporterKey, chain, trading, baseUrl }: Config): boolean =>
-  Boolean(reporterKey && chain?.contracts.ERC8004ReputationRegistry && trading && baseUrl)
-
 /**
  * Posts the result of each week that ended to the ERC-8004 reputation registry, losses too, if the deployment has a
  * reporter. A file is stored before it is posted. The lane posts each digest once, and forgets it only when it is final;
  * from then on the log of the chain tells that it is posted. So no crash posts twice.
  */
-export async function postFeedbackOnSchedule(context: Context): Promise<void> {
+export async function postFeedback(context: Context): Promise<void> {
   const { config, reporter } = context
   const registry = config.chain?.contracts.ERC8004ReputationRegistry
   if (reporter === undefined || registry === undefined || config.trading === undefined || !config.baseUrl) return
@@ -89,7 +82,7 @@ function presentFeedback(
   { agentId, weekStart, vault, track, figures }: WeeklyResult,
   identity: ReturnType<typeof presentRegistration>,
   reporter: `eip155:${number}:${Address}`,
-): z.input<typeof feedbackFile> {
+): FeedbackFile {
   const weekEnd = periodEnd('week', weekStart) ?? weekStart
   const { pnl, gaps: _, ...measured } = figures
   return {

@@ -1,6 +1,5 @@
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import type { Address } from 'viem'
-import type { z } from 'zod'
 import { accountsWithoutRole } from '../chain/accounts-without-role.ts'
 import type { Block } from '../chain/block-type.ts'
 import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
@@ -16,12 +15,10 @@ import type { LaneStatus } from '../executor/lane-status.ts'
 import { MAX_GAP_BLOCKS } from '../history/read-index-to-head.ts'
 import type { KeeperStatus } from '../keeper/position-report.ts'
 import { isReachable } from '../payments/hosted-facilitator.ts'
+import { postsFeedback } from '../resources/erc8004.ts'
 import { presentAsOf } from '../resources/primitives.ts'
-import { type lane, serviceReadiness } from '../resources/service-readiness.ts'
-import { hasBearer } from './bearer-check.ts'
-import { defineOperation } from './define-operation.ts'
+import type { Lane, ServiceReadiness as Readiness } from '../resources/service-readiness.ts'
 import { findDeploymentFaults } from './find-deployment-faults.ts'
-import { postsFeedback } from './scheduled-feedback.ts'
 
 const MAX_BLOCK_AGE_SECONDS = 300
 /** A lane whose oldest transaction has been pending for longer gets nothing included. */
@@ -30,33 +27,6 @@ const MAX_PENDING_SECONDS = 60
 const MAX_INDEX_LAG_SECONDS = 120
 /** The cron trigger starts a keeper cycle every minute. */
 const MAX_KEEPER_CYCLE_AGE_SECONDS = 150n
-
-type Readiness = z.input<typeof serviceReadiness>
-
-export const getReadiness = defineOperation(
-  {
-    id: 'getReadiness',
-    method: 'get',
-    path: '/health/ready',
-    tag: 'Discovery',
-    summary: 'Check that trading is possible',
-    description:
-      "Checks the node, the contracts, the sending accounts and their roles, the vaults' idle USDC, the index, the event streams, the prices, the pause switches, and how contracts, roles and limits are set up. Responds 503 if nobody could open a position; `problems` lists what works only in part, `findings` what is set up wrong, with what fixes it. The state is read at most every two seconds. Balances are shown only with the operator's secret as a bearer token.",
-    security: 'operator',
-    cache: 'none',
-    status: 200,
-    output: serviceReadiness,
-    errors: [502, 503],
-    statusDescriptions: { 503: 'Trading is not possible' },
-  },
-  async (context, _, { bearer }) => {
-    const { blocking, partial, ...read } = await readReadiness(context)
-    const isOperator = hasBearer(context.config.operatorSecret, bearer)
-    const report = isOperator ? read.report : withoutBalances(read.report)
-    if (blocking.length > 0) throw refuse('NOT_READY', { problem: blocking.join('; '), ...report })
-    return { status: 'ready' as const, ...report, problems: partial }
-  },
-)
 
 /**
  * Returns the report with all balances, the block it describes, the reasons why nobody could open a position, and the other
@@ -149,7 +119,7 @@ async function readState(context: Context) {
 
 type ReadinessState = Awaited<ReturnType<typeof readState>>
 
-const presentLane = (status: LaneStatus, withoutRole: readonly Address[]): z.input<typeof lane> => ({
+const presentLane = (status: LaneStatus, withoutRole: readonly Address[]): Lane => ({
   address: status.address,
   balanceWei: status.balanceWei === undefined ? null : `${status.balanceWei}`,
   nextNonce: status.nextNonce ?? null,
@@ -267,23 +237,6 @@ async function checkFacilitator({ payment }: Config): Promise<Readiness['facilit
 
 const canSend = ({ pausedFor, oldestPendingSeconds, nextNonce }: LaneStatus) =>
   pausedFor === undefined && oldestPendingSeconds < MAX_PENDING_SECONDS && nextNonce !== undefined
-
-/** Returns a report with the balance of every account hidden. */
-function withoutBalances<Report extends ReadinessState['report']>(report: Report): Report {
-  const hide = <Group extends Report['executor']>(group: Group): Group => ({
-    ...group,
-    lanes: group.lanes.map(lane => ({ ...lane, balanceWei: null })),
-  })
-  const { executor, relayer, updater, reporter, keeper } = report
-  return {
-    ...report,
-    executor: hide(executor),
-    relayer: hide(relayer),
-    updater: hide(updater),
-    reporter: hide(reporter),
-    keeper: hide(keeper),
-  }
-}
 
 const isCycling = ({ lastEvaluation }: KeeperStatus, { timestamp }: Block) =>
   lastEvaluation !== undefined && timestamp - BigInt(lastEvaluation.at) <= MAX_KEEPER_CYCLE_AGE_SECONDS

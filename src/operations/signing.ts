@@ -1,0 +1,217 @@
+import { TriggerType } from '@agent-trading-service/protocol/enums'
+import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
+import {
+  type Domain,
+  hashExits,
+  type Message,
+  type PrimaryType,
+  signingTypes,
+} from '@agent-trading-service/protocol/typed-data'
+import { type Address, type Hex, padHex, serializeSignature } from 'viem'
+import { readSigningDomains, signingContractOf } from '../chain/signing-domains.ts'
+import type { Context } from '../context.ts'
+import { signHash } from '../crypto/secp256k1.ts'
+import { presentExitRule } from '../resources/exit-rule.ts'
+import { signingVectors } from '../resources/signing-vectors.ts'
+import { presentEip712, presentTypedData, primaryTypes } from '../resources/typed-data.ts'
+import { defineOperation } from './define-operation.ts'
+import { verifySignedMessage } from './signature-check.ts'
+
+// A well-known key.
+const VECTOR_KEY: Hex = `0x${'01'.repeat(32)}`
+const VECTOR_SIGNER: Address = '0x1a642f0E3c3aF545E7AcBD38b07251B3990914F1'
+
+export const getSigningVectors = defineOperation(
+  {
+    id: 'getSigningVectors',
+    method: 'get',
+    path: '/signing/vectors',
+    tag: 'Signing',
+    summary: 'Get test vectors for a signer',
+    description:
+      'Returns, for each primary type, a message on the domain of this deployment, its digest as the contracts compute it, and the signature of a public test key.',
+    cache: 'none',
+    status: 200,
+    output: signingVectors,
+    errors: [502, 503],
+  },
+  async context => {
+    const domains = await readSigningDomains(context.chain)
+    return {
+      privateKey: VECTOR_KEY,
+      signer: VECTOR_SIGNER,
+      vectors: await Promise.all(
+        primaryTypes.flatMap(primaryType => {
+          const domain = domains[signingContractOf(primaryType)]
+          return domain ? [toVector(domain, primaryType)] : []
+        }),
+      ),
+    }
+  },
+)
+
+async function toVector(domain: Domain, primaryType: PrimaryType) {
+  const { message, exits } = vectorMessages[primaryType]
+  const { typedData, digest } = presentTypedData(domain, primaryType, message)
+  return {
+    primaryType,
+    typedData,
+    ...(exits && { exits: exits.map(presentExitRule) }),
+    digest,
+    signature: serializeSignature(signHash(digest, VECTOR_KEY)),
+  }
+}
+
+/** One exit rule of each kind. */
+export const EXAMPLE_EXITS: readonly ExitRule[] = [
+  { triggerType: TriggerType.StopLoss, triggerBps: -800n, exitBps: 10_000 },
+  { triggerType: TriggerType.TakeProfit, triggerBps: 1500n, exitBps: 10_000 },
+]
+
+const exampleAddress = (digits: string): Address => padHex(`0x${digits}`, { size: 20, dir: 'left' })
+const common = { deadline: 1_790_000_000n, nonce: 4n }
+const salted = { salt: padHex('0xf6', { size: 32 }), deadline: common.deadline }
+const position = { agentId: 1n, positionId: 3n, ...common }
+
+/** One message of each type, the same on every deployment. */
+const vectorMessages: Record<PrimaryType, { message: Message; exits?: readonly ExitRule[] }> = {
+  SelfRegister: {
+    message: {
+      vault: exampleAddress('a1'),
+      name: 'momentum-7',
+      metadataURI: 'https://agents.example/momentum-7.json',
+      signer: VECTOR_SIGNER,
+      linkERC8004: false,
+      erc8004AgentId: 0n,
+      ...common,
+    },
+  },
+  LinkERC8004: { message: { agentId: 1n, erc8004AgentId: 7n, ...common } },
+  OpenPosition: {
+    message: {
+      agentId: 1n,
+      vault: exampleAddress('a1'),
+      token: exampleAddress('b2'),
+      usdcAmount: 250_000_000n,
+      minTokenOut: 0n,
+      maxSlippageBps: 100,
+      exitsHash: hashExits(EXAMPLE_EXITS),
+      ...common,
+    },
+    exits: EXAMPLE_EXITS,
+  },
+  AddToPosition: {
+    message: { ...position, usdcAmount: 100_000_000n, minTokenOut: 0n, maxSlippageBps: 100 },
+  },
+  ReducePosition: { message: { ...position, exitBps: 5_000 } },
+  UpdateExitLadder: {
+    message: { ...position, exitsHash: hashExits(EXAMPLE_EXITS) },
+    exits: EXAMPLE_EXITS,
+  },
+  OwnAgent: {
+    message: {
+      signer: VECTOR_SIGNER,
+      vault: exampleAddress('a1'),
+      name: 'momentum-7',
+      metadataURI: 'https://agents.example/momentum-7.json',
+      linkERC8004: false,
+      erc8004AgentId: 0n,
+      ...common,
+    },
+  },
+  OfferOwnership: { message: { agentId: 1n, newOwner: exampleAddress('c3'), ...common } },
+  AcceptOwnership: { message: { agentId: 1n, signer: exampleAddress('d4'), ...common } },
+  SetSigner: { message: { agentId: 1n, signer: exampleAddress('d4'), ...common } },
+  SetMandate: {
+    message: {
+      agentId: 1n,
+      mode: 0,
+      maxTradeUsdc: 500_000_000n,
+      maxDailyTurnoverUsdc: 2_000_000_000n,
+      maxExposureUsdc: 5_000_000_000n,
+      allowedTokens: [exampleAddress('b2'), exampleAddress('b3')],
+      validUntil: 0n,
+      ...common,
+    },
+  },
+  StopBuying: { message: { agentIds: [1n, 2n], ...common } },
+  CloseAll: { message: { agentIds: [1n, 2n], ...common } },
+  CancelIntents: { message: { agentId: 1n, untilNonce: 6n, ...common } },
+  CreateWebhook: {
+    message: { agentId: 1n, url: 'https://agents.example/events', eventTypes: ['trade', 'exit'], ...salted },
+  },
+  ListWebhooks: { message: { agentId: 1n, deadline: common.deadline } },
+  ManageWebhook: { message: { agentId: 1n, webhookId: padHex('0xe5', { size: 32 }), action: 'test', ...salted } },
+}
+
+/** Reads the types and domains of every signed message of this deployment, as JSON for programs and models. */
+export async function readSigningReference(context: Context) {
+  const domains = await readSigningDomains(context.chain)
+  return {
+    how: 'Sign with eth_signTypedData_v4 (65 bytes r, s, v). Every quote returns typedData that is ready to sign.',
+    messages: primaryTypes.flatMap(primaryType => {
+      const contract = signingContractOf(primaryType)
+      const domain = domains[contract]
+      return domain ? [{ contract, ...presentEip712(domain, primaryType) }] : []
+    }),
+    units:
+      'usdcAmount is signed in USDC base units (6 decimals); deadline is in Unix seconds; nonce is the one in the quote.',
+    exitsHash: {
+      recipe: EXITS_HASH_RECIPE,
+      example: {
+        exits: EXAMPLE_EXITS.map(rule => ({ ...rule, triggerBps: Number(rule.triggerBps) })),
+        exitsHash: hashExits(EXAMPLE_EXITS),
+      },
+    },
+  }
+}
+
+/** What each message does, who signs it, and on which contract's domain. */
+const meanings: Record<PrimaryType, string> = {
+  SelfRegister:
+    'registers an agent; signed by the key that will own it and trade for it, on the domain of the registry',
+  LinkERC8004: "links an ERC-8004 identity; signed by the agent's owner, on the domain of the registry",
+  OpenPosition: "opens a position; signed by the agent's signer, on the domain of the router",
+  AddToPosition: "adds to a position; signed by the agent's signer, on the domain of the router",
+  ReducePosition: "reduces or closes a position; signed by the agent's signer, on the domain of the router",
+  UpdateExitLadder: "replaces the pending exit rules; signed by the agent's signer, on the domain of the router",
+  OwnAgent: 'consents to own an agent that another key registers; signed by the owner, on the domain of OwnerControls',
+  OfferOwnership: "offers an agent to a new owner; signed by the agent's owner, on the domain of OwnerControls",
+  AcceptOwnership: 'takes an offered agent; signed by the new owner, on the domain of OwnerControls',
+  SetSigner: "replaces the agent's signer; signed by the agent's owner, on the domain of OwnerControls",
+  SetMandate: "sets what the agent may do; signed by the agent's owner, on the domain of OwnerControls",
+  StopBuying: 'stops agents from buying; signed by their owner, on the domain of OwnerControls',
+  CloseAll: 'sells all positions of agents; signed by their owner, on the domain of OwnerControls',
+  CancelIntents: "voids intents that are not mined; signed by the agent's owner, on the domain of OwnerControls",
+  CreateWebhook: "creates a webhook; signed by the agent's owner or signer, on the domain of the service",
+  ListWebhooks: "lists webhooks; signed by the agent's owner or signer, on the domain of the service",
+  ManageWebhook: "changes a webhook; signed by the agent's owner or signer, on the domain of the service",
+}
+
+/** Returns a primary type as EIP-712 encodes it, such as `LinkERC8004(uint256 agentId,…)`. */
+const encodeType = (primaryType: PrimaryType): string =>
+  `${primaryType}(${signingTypes[primaryType].map(({ name, type }) => `${type} ${name}`).join(',')})`
+
+/** How to compute the `exitsHash` of a message. */
+export const EXITS_HASH_RECIPE =
+  'keccak256(abi.encode(bytes32[] ruleHashes)), where each ruleHash is keccak256(abi.encode(uint8 triggerType, int256 triggerBps, uint16 exitBps)), in array order; triggerType 0 is a StopLoss with negative triggerBps, 1 a TakeProfit with positive triggerBps'
+
+/** How to sign, as Markdown: the steps, the rules for the values, and every type. */
+export const signingGuide = `There are no API keys: whoever holds an agent's key signs EIP-712 typed data, and the service relays it.
+
+1. Request the quote of the operation with every value. Its \`checks\` tell what would be rejected, \`maxUsdcAmount\` what would pass.
+2. Sign the \`typedData\` of the quote with \`eth_signTypedData_v4\`. A contract signs by ERC-1271.
+3. Post the \`body\` of the quote with the \`signature\`. The response arrives once the transaction is mined. Posting the identical signed body again is safe: it is executed once.
+
+Rules for the signed values:
+- The domain is \`name\`, \`version\` "1", \`chainId\` and \`verifyingContract\`; \`eip712\` of the quote has all of it.
+- Amounts are signed in base units: USDC has 6 decimals, so a \`usdcAmount\` of "250" is signed as 250000000.
+- \`deadline\` is in Unix seconds. \`nonce\` is the quote's; it increments with each executed message.
+- \`minTokenOut\` and \`maxSlippageBps\` are always signed; if the body omits them, they are "0" and 100.
+- \`exitsHash\` = ${EXITS_HASH_RECIPE}.
+- The signature of a key is 65 bytes, with v 27 or 28 and s in the lower half of the curve order.
+
+Types, fields in signing order:
+${primaryTypes.map(type => `- \`${encodeType(type)}\` ${meanings[type]}.`).join('\n')}
+
+\`POST ${verifySignedMessage.path}\` explains what is wrong with a signature; \`GET ${getSigningVectors.path}\` returns one known signature of each type.`

@@ -1,0 +1,48 @@
+import { readTree } from '../chain/read-tree.ts'
+import type { Context } from '../context.ts'
+import { Refusal } from '../errors/refusal.ts'
+import { logEvent, logFailure } from '../log.ts'
+import { postOraclePrices } from '../operations/prices-refresh.ts'
+import { postFeedback } from './feedback.ts'
+
+const MAX_CHAIN_LAG_SECONDS = 120
+const MAX_INDEX_LAG_SECONDS = 120
+
+/** Runs the parts of the cron trigger in order. A part that fails is logged and does not stop the others. */
+export async function runSchedule(context: Context): Promise<void> {
+  const isTrading = context.config.chain !== undefined && context.config.trading !== undefined
+  await logLag(context)
+  await refreshPrices(context)
+  if (isTrading) await context.history.sample().catch(error => logFailure('sampling failure', error))
+  if (isTrading) await context.live.retryWebhookNotices()
+  await postFeedback(context).catch(error => logFailure('feedback failure', error))
+}
+
+/**
+ * Logs how far the newest block is behind the clock, and the index behind that block, if that is far. `now` is
+ * in milliseconds.
+ */
+export async function logLag(context: Context, now = Date.now()): Promise<void> {
+  if (context.config.chain === undefined) return
+  try {
+    const [reach, { block }] = [await context.history.cursor(), await readTree(context.chain, {})]
+    const chainLag = Math.floor(now / 1000) - Number(block.timestamp)
+    if (chainLag > MAX_CHAIN_LAG_SECONDS) logEvent('chain lag', { seconds: chainLag, blockNumber: `${block.number}` })
+    const indexLag = reach === undefined ? undefined : Number(block.timestamp) - reach.timestamp
+    if (indexLag !== undefined && indexLag > MAX_INDEX_LAG_SECONDS) logEvent('index lag', { seconds: indexLag })
+  } catch (error) {
+    logFailure('lag unknown', error)
+  }
+}
+
+/** Refreshes prices, if the deployment is configured for it. Logs a failure instead of throwing it. */
+export async function refreshPrices(context: Context): Promise<void> {
+  const { chain, priceProvider, oracleUpdaterKey, respectSessions } = context.config
+  if (chain === undefined || priceProvider === undefined || oracleUpdaterKey === undefined) return
+  try {
+    await postOraclePrices(context, {}, { onlyOpenMarkets: respectSessions })
+  } catch (error) {
+    const { code, details } = error instanceof Refusal ? error.body : { code: 'INTERNAL', details: undefined }
+    logEvent('price refresh failed', { code, ...(details?.problem !== undefined && { problem: `${details.problem}` }) })
+  }
+}
