@@ -21,7 +21,7 @@ const PATIENT_MS = '15000'
 // Set by scripts/test.ts.
 const extent = process.env.TEST_EXTENT
 const common = {
-  provide: { isFull: extent === 'full' },
+  provide: { isLong: extent === 'long' },
   // Ends a test that hangs. It bounds no test that works, on a machine that is busy with something else too.
   testTimeout: 300_000,
   hookTimeout: 300_000,
@@ -95,8 +95,9 @@ const e2e = [
   'test/e2e/**/*.test.ts',
   'test/conformance/**/*.node.test.ts',
   'test/integration/{event-streams-load,logs,price-providers,secrets}.node.test.ts',
-  'test/cli/{trading,mcp,client-configurations,packed,operator-service}.node.test.ts',
+  'test/cli/operator-service.node.test.ts',
 ]
+const cli = ['test/cli/{trading,mcp,client-configurations,packed}.node.test.ts']
 const faults = ['test/faults/**/*.test.ts']
 
 const projects = [
@@ -150,6 +151,12 @@ const projects = [
     globalSetup: ['./test/support/devnet-chain.ts', './test/support/running-service.ts'],
   }),
   inNode({
+    name: 'cli',
+    include: cli,
+    isolate: true,
+    globalSetup: ['./test/support/devnet-chain.ts', './test/support/running-service.ts'],
+  }),
+  inNode({
     name: 'client',
     include: ['test/client/**/*.test.ts'],
     globalSetup: ['./test/support/devnet-chain.ts', './test/support/running-service.ts'],
@@ -165,13 +172,13 @@ const projects = [
   inNode({
     name: 'node',
     include: ['devnet/**/*.test.ts', 'scripts/**/*.test.ts', 'test/**/*.node.test.ts'],
-    exclude: [...e2e, ...faults],
+    exclude: [...e2e, ...cli, ...faults, 'test/unit/**'],
   }),
   inNode({ name: 'faults', include: faults }),
 ]
 
 for (const { test } of projects)
-  if (!processes.flat().includes(`${test?.name}`))
+  if (!Object.values(processes).flat(2).includes(`${test?.name}`))
     throw new Error(`scripts/test-projects.ts does not run the project ${test?.name}`)
 
 export default defineConfig({
@@ -190,7 +197,7 @@ export default defineConfig({
 declare module 'vitest' {
   interface ProvidedContext {
     deployment: Deployment
-    /** Whether tests with a variable size run in full: `npm run test:full`. */
-    isFull: boolean
+    /** Whether tests with a variable size run at full size: `npm run test:long`. */
+    isLong: boolean
   }
 }

@@ -13,7 +13,7 @@ import { type Devnet, startDevnet } from './index.ts'
 // What an attacker who owns agents and moves the pool takes from the vaults of the embedded chain as it is deployed: it
 // waits for a real price drop, pushes the pool further down, and fires its own exits.
 
-const SYBILS = inject('isFull') ? 60 : 6
+const SYBILS = inject('isLong') ? 60 : 6
 const usdc = (amount: string) => parseUnits(amount, 6)
 const newAccount = () => privateKeyToAccount(generatePrivateKey())
 

@@ -3,16 +3,15 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
-import { maxParallel, processes, scaledFiles, slowFiles } from './test-projects.ts'
+import { type Extent, maxParallel, processes, scaledFiles, slowFiles } from './test-projects.ts'
 
-// `npm test`: the contract tests and the projects of service tests, a few processes at a time, because service tests mostly wait for blocks.
-// `npm test -- <vitest arguments>` runs only the selected tests. `--slow` runs what `npm run test:full` adds to `npm test`.
+// `npm test`: the contract tests and the projects of service tests, a few processes at a time, because service tests mostly wait
+// for blocks. `npm test -- <vitest arguments>` runs only the selected tests. `--slow` runs what CI adds to `npm test`; `--long`
+// runs the tests of a variable size at full size, or those of the files that follow it.
 // The output of a parallel process is printed when it exits. The last lines name the failures and count all tests.
 
 /** `failures` holds one entry per failed test: its name, and why it failed. */
 type Results = { passed: number; failures: string[] }
-/** Which files run, and the size of tests with a variable size; see test-projects.ts. */
-type Extent = 'fast' | 'full' | 'selected'
 
 const root = join(import.meta.dirname, '..')
 const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')
@@ -22,19 +21,14 @@ const args = process.argv.slice(2)
 process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/node-compile')
 const resultsFolder = mkdtempSync(join(tmpdir(), 'agent-trading-service-test-'))
 
-const testAll = () =>
-  inParallel(
-    maxParallel.fast,
-    processes.map(projects => () => testProjects('fast', projects)),
-  )
+const filesOf = { fast: [], slow: slowFiles, long: scaledFiles }
 
-const testSlow = () =>
+/** Runs all processes of an extent. */
+const testAll = (extent: keyof typeof processes) =>
   inParallel(
-    maxParallel.full,
-    processes.map(projects => () => testProjects('full', projects, [...slowFiles, ...scaledFiles])),
+    maxParallel[extent],
+    processes[extent].map(projects => () => testProjects(extent, projects, filesOf[extent])),
   )
-
-const testSelected = () => testService('selected', args)
 
 /** Builds the client's types and what the Worker serves, once and before any service starts: a later build would change what a running one serves. */
 async function buildPages(): Promise<void> {
@@ -45,7 +39,7 @@ async function buildPages(): Promise<void> {
 }
 
 /** Runs the tests of projects in a process of their own, each with a chain of its own. */
-const testProjects = (extent: Extent, projects: string[], files: string[] = []): Promise<Results> =>
+const testProjects = (extent: Extent, projects: string[], files: string[]): Promise<Results> =>
   projects.includes('contracts')
     ? testContracts(extent)
     : testService(extent, [...projects.map(name => `--project=${name}`), '--passWithNoTests', ...files])
@@ -68,7 +62,7 @@ const sumOf = (results: Results[]): Results => ({
 
 /** Runs the Solidity tests. A profile of contracts/foundry.toml says how many random inputs and calls they make. */
 async function testContracts(extent: Extent): Promise<Results> {
-  const env = { FOUNDRY_PROFILE: extent === 'full' ? 'ci' : 'fast' }
+  const env = { FOUNDRY_PROFILE: extent === 'long' ? 'long' : 'fast' }
   const { code, output } = await run([forge, 'test', '--threads', '1', '--color', 'never'], env)
   const passed = /(\d+) tests passed/.exec(output)?.[1] ?? '0'
   // forge prints a failure in its suite and again in a summary.
@@ -120,7 +114,7 @@ function resultsOf(resultFile: string): Results {
 
 /** Runs a Node script. Returns its exit code and its output, which is printed at the end, or at once if it runs alone. */
 function run(scriptAndArgs: string[], env: Record<string, string> = {}) {
-  const isAlone = args.length > 0
+  const isAlone = args.length > 0 && !['--slow', '--long'].includes(args.join(' '))
   return new Promise<{ code: number; output: string }>((resolve, reject) => {
     const child = spawn(process.execPath, scriptAndArgs, {
       cwd: root,
@@ -143,9 +137,17 @@ function run(scriptAndArgs: string[], env: Record<string, string> = {}) {
 
 const pagesAreBuilt = buildPages()
 
+function testWhatIsAsked(): Promise<Results> {
+  const [option, ...files] = args
+  if (option === undefined) return testAll('fast')
+  if (option === '--slow') return testAll('slow')
+  if (option !== '--long') return testService('selected', args)
+  return files.length === 0 ? testAll('long') : testService('long', files)
+}
+
 let results: Results
 try {
-  results = await (args.length === 0 ? testAll() : args[0] === '--slow' ? testSlow() : testSelected())
+  results = await testWhatIsAsked()
 } finally {
   rmSync(resultsFolder, { recursive: true, force: true })
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { type NpmRegistry, startNpmRegistry } from '../support/npm-registry.ts'
 import { clientOf, deployment, newAccount, runPython, serviceUrl } from './support.ts'
 
@@ -21,6 +21,7 @@ const clone = join(scratch, 'clone')
 const INSTALL = 'npm install -g @agent-trading-service/cli\n'
 /** Key files are made to be slow to decrypt, and each command of `ats` decrypts one. */
 const timeout = 300_000
+const isLong = inject('isLong')
 let registry: NpmRegistry
 
 beforeAll(async () => {
@@ -78,12 +79,12 @@ it('a TypeScript developer installs the client, registers and trades', { timeout
   expect(stdout).toMatch(/^agent \d+ opened position (\d+)\nclosed position \1\n$/m)
 })
 
-it('a Python developer registers with the command line and trades', { timeout }, async () => {
+it.runIf(isLong)('a Python developer registers with the command line and trades', { timeout }, async () => {
   const stdout = await run(emptyFolder(), deploymentScript() + scriptOf('A Python developer'))
   expect(stdout).toMatch(/^opened position (\d+)\nclosed position \1\n$/m)
 })
 
-it('a model trades through the local server, after a first trade by hand', { timeout }, async () => {
+it.runIf(isLong)('a model trades through the local server, after a first trade by hand', { timeout }, async () => {
   const folder = emptyFolder()
   const [prepare = '', rest = ''] = scriptOf('A model').split('export ATS_AGENT=1\n')
   const [first = '', server = ''] = rest.split('ats mcp')

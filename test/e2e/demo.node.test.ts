@@ -59,8 +59,8 @@ async function seeTheStopLoss(url: string, fall: () => void): Promise<void> {
   }
 }
 
-// `npm run test:slow` runs it on the embedded chain's own id.
-it.each([inject('isFull') ? 31337 : 46630])(
+// `npm run test:long` runs it on the embedded chain's own id.
+it.each([inject('isLong') ? 31337 : 46630])(
   'the demo agent proves itself on paper, is promoted and is stopped out while its page is open, on chain %d',
   async chainId => {
     const printed = await watchDemo(chainId, seeTheStopLoss)

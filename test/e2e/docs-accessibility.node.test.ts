@@ -21,7 +21,7 @@ afterAll(async () => {
 
 type Violation = { id: string; impact: string; nodes: { html: string }[] }
 
-it.each(screensOf(inject('isFull')))(
+it.each(screensOf(inject('isLong')))(
   'axe finds nothing serious in the %s theme at %d px',
   async (colorScheme, width) => {
     const { page, problems, hosts } = await openPage(browser, { viewport: { width, height: 900 }, colorScheme })

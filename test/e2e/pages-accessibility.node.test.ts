@@ -40,7 +40,7 @@ afterAll(async () => {
 
 type Violation = { id: string; impact: string; nodes: { target: string[] }[] }
 
-it.each(screensOf(inject('isFull')))(
+it.each(screensOf(inject('isLong')))(
   'every page is accessible in the %s theme at %d px',
   async (colorScheme, width) => {
     const { page, problems } = await openPage(browser, { colorScheme, viewport: { width, height: 900 } })

@@ -1,13 +1,12 @@
 type Screen = readonly [theme: 'light' | 'dark', width: number]
 
-/** Returns screens for checks of pages: each theme and width once, and from `npm run test:slow` the other pairs. */
-export const screensOf = (isFull: boolean): readonly Screen[] =>
-  isFull
+/** Returns the screens on which pages are checked: one theme and width, or every pair of them in `npm run test:long`. */
+export const screensOf = (isLong: boolean): readonly Screen[] =>
+  isLong
     ? [
+        ['light', 360],
         ['light', 1440],
         ['dark', 360],
-      ]
-    : [
-        ['light', 360],
         ['dark', 1440],
       ]
+    : [['dark', 360]]

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { runClientAgent } from './client-agents.ts'
 import { planOf } from './plan.ts'
 import { type Rig, startRig } from './rig.ts'
 import { prepareService } from './service.ts'
 
-const SEEDS = 20
-const INTENTS = 60
+const SEEDS = inject('isLong') ? 20 : 2
+const INTENTS = inject('isLong') ? 60 : 20
 const RIGS = 2
 
 let rigs: Rig[] = []
@@ -20,7 +20,9 @@ afterAll(async () => {
   remove()
 })
 
-test(`in each of ${SEEDS} seeds agents on the TypeScript client never trade twice`, { timeout: 900_000 }, async () => {
+test(`in each of ${SEEDS} seeds agents on the TypeScript client never trade twice`, {
+  timeout: SEEDS * 120_000,
+}, async () => {
   const seeds = Array.from({ length: SEEDS }, (_, index) => index + 1)
   const failed: string[] = []
   let total = 0

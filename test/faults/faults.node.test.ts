@@ -3,8 +3,8 @@ import { planOf } from './plan.ts'
 import { type Rig, startRig } from './rig.ts'
 import { prepareService } from './service.ts'
 
-const SEEDS = inject('isFull') ? 20 : 5
-const INTENTS = inject('isFull') ? 100 : 20
+const SEEDS = inject('isLong') ? 200 : 4
+const INTENTS = inject('isLong') ? 40 : 20
 /** The number of chains with a service that run in parallel. A seed mostly waits. */
 const RIGS = 2
 
@@ -22,7 +22,7 @@ afterAll(async () => {
 
 describe('under all faults of a seed', () => {
   test(`in each of ${SEEDS} seeds ${INTENTS} intents are executed at most once, and every response is true`, {
-    timeout: 1_500_000,
+    timeout: SEEDS * 120_000,
   }, async () => {
     const seeds = Array.from({ length: SEEDS }, (_, index) => index + 1)
     const failed: string[] = []

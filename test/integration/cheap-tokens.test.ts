@@ -11,7 +11,7 @@ import { call, deployment } from '../support/surfaces.ts'
 // A token of a few millionths of a dollar costs a few units of USDC, so its entry price in such units says little. The
 // triggers that the service shows must be those at which the router fires.
 
-const POSITIONS = inject('isFull') ? 20 : 2
+const POSITIONS = inject('isLong') ? 20 : 2
 /** An agent's gas budget of one minute pays for seven positions opened and closed. */
 const MAX_POSITIONS_PER_AGENT = 4
 const { accounts, contracts, tokens } = deployment

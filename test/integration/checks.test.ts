@@ -28,7 +28,7 @@ import { call, deployment, type Input } from '../support/surfaces.ts'
 // The router accepts an intent exactly if every check of its quote passes. If not, it fails with the code of the first
 // failing check.
 
-const CASES = inject('isFull') ? 40 : 4
+const CASES = inject('isLong') ? 40 : 4
 const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })
 /** Submits the intent of a quote, and expects the outcome that the quote's checks predict. */
 async function expectAgreement(trader: Trader, submission: Submission, input: Input) {

@@ -25,8 +25,8 @@ import { call, deployment, type Input, type OperationId } from '../support/surfa
 // Random trades, prices, transfers, reorgs and crashes of the indexer. After each of them, every response from the index
 // must equal what the chain has. Transactions are sent directly, because lanes would send withdrawn ones again.
 
-const isFull = inject('isFull')
-const SEEDS = isFull ? [1, 2, 3] : [3]
+const isLong = inject('isLong')
+const SEEDS = isLong ? [1, 2, 3] : [3]
 const STEPS = 16
 const { accounts, contracts, tokens, vaults } = deployment
 const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const
@@ -307,8 +307,8 @@ it('a read with an old head does not return rows of a withdrawn block', async ()
 
 it('covered reorgs of indexed trades, and in full every type of trade', async () => {
   const { results } = await env.HISTORY.prepare('SELECT ancestor FROM reorgs').all()
-  expect(results.length).toBeGreaterThan(isFull ? 2 : 0)
-  if (!isFull) return
+  expect(results.length).toBeGreaterThan(isLong ? 2 : 0)
+  if (!isLong) return
   expect(covered.withdrawn).toBeGreaterThan(2)
   const byOperator = ['PositionForceClosed', 'PositionPartlyForceClosed']
   const inThinPools = ['ExitPartlyExecuted']

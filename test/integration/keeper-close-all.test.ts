@@ -13,7 +13,7 @@ import { allowCost } from '../support/thin-pool.ts'
 
 // What becomes of the positions of an owner who closes all of them.
 
-const AGENTS = inject('isFull') ? 20 : 6
+const AGENTS = inject('isLong') ? 20 : 6
 const PRICE = '921.5'
 const { contracts, accounts } = deployment
 const client = createPublicClient({ transport: retryLatest(http(deployment.rpcUrl)) })

@@ -18,8 +18,8 @@ import { call, deployment, type Input, type OperationId } from '../support/surfa
 // Random trades, prices and hours, with reorgs and crashes of the indexer. What the service serves must equal what the logs of
 // the chain say. Transactions are sent directly, because lanes would send withdrawn ones again.
 
-const TRADES = inject('isFull') ? 500 : 30
-const TRADES_PER_CHECK = inject('isFull') ? 25 : 10
+const TRADES = inject('isLong') ? 500 : 30
+const TRADES_PER_CHECK = inject('isLong') ? 25 : 10
 const { accounts, contracts, tokens, vaults } = deployment
 const router = { address: contracts.TradeRouter, abi: tradeRouterAbi } as const
 const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi } as const

@@ -13,7 +13,7 @@ import { callOverHttp, deployment, type Input } from '../support/surfaces.ts'
 // A thief has the key of an agent's signer and uses the service at the same time as the owner.
 // HTTP only: the owner changes the agent between two calls of the thief, so what two surfaces return could differ.
 
-const ATTEMPTS = inject('isFull') ? 30 : 8
+const ATTEMPTS = inject('isLong') ? 30 : 8
 const USDC = 1_000_000n
 const LIMITS = { maxTradeUsdc: 60n * USDC, maxDailyTurnoverUsdc: 300n * USDC, maxExposureUsdc: 150n * USDC }
 const ALLOWED = ['NVDA', 'META', 'PLTR']

@@ -27,7 +27,7 @@ const Module = WebAssembly.Module as unknown as new (bytes: Uint8Array) => WebAs
 const module = new Module(readFileSync(file))
 const webassembly = instantiateWebAssembly(module)
 
-const CASES = inject('isFull') ? 10_000 : 240
+const CASES = inject('isLong') ? 10_000 : 240
 const RECOVERIES_OF_EACH_KIND = (CASES * 0.8) / 6
 const SIGNATURES = CASES * 0.2
 const FIELD = 2n ** 256n - 2n ** 32n - 977n
