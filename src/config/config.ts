@@ -138,7 +138,7 @@ export type Config = {
   priceProvider: PriceProviderConfig | undefined
   /** `unusable` if payment is enabled but misconfigured: then registrations are rejected instead of being free. */
   payment: PaymentConfig | 'unusable' | undefined
-  /** Who may refresh prices: holders of the secret, anyone once per interval, or nobody. */
+  /** Who may refresh prices: holders of the secret, any caller once per interval, or no caller. */
   priceRefresh: { secret: string } | { intervalMs: number } | undefined
   /** The operator's bearer token; without one, readiness never shows balances. */
   operatorSecret: string | undefined

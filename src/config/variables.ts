@@ -292,13 +292,13 @@ export const variables = {
     schema: z.string(),
     secret: true,
     meaning: 'bearer token that `POST /prices/refresh` requires',
-    otherwise: 'anyone may refresh once per interval; on a chain with real money nobody',
+    otherwise: 'anyone may refresh once per interval; on a chain with real money never',
   },
   PRICE_REFRESH_INTERVAL_SECONDS: {
     group: 'prices',
     schema: integer(0, 86_400),
     default: '30',
-    meaning: 'seconds between refreshes that need no secret, for everybody together',
+    meaning: 'seconds between refreshes that need no secret, for all callers together',
   },
   REPORTER_PRIVATE_KEY: {
     group: 'reputation',
@@ -460,7 +460,7 @@ export const variables = {
     secret: true,
     meaning:
       'bearer token of `/operator/intake`, `/operator/index` and `/metrics`; with it, `/health/ready` also shows account balances',
-    otherwise: 'nobody can use these routes or see the balances',
+    otherwise: 'these routes and the balances are off',
   },
   BASE_URL: {
     group: 'service',
@@ -476,7 +476,7 @@ export const variables = {
   ALLOWED_HOSTS: {
     group: 'service',
     schema: z.string(),
-    meaning: 'host names that `/mcp` accepts besides that of `BASE_URL`, comma-separated',
+    meaning: 'more host names that `/mcp` accepts, next to the one in `BASE_URL`, comma-separated',
   },
   DOCS_ENABLED: {
     group: 'service',
