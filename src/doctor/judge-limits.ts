@@ -1,6 +1,12 @@
+import type {
+  DeploymentFacts,
+  PolicyLimits,
+  PriceCheckFact,
+  TrackFact,
+  VaultPolicyFact,
+} from '@agent-trading-service/protocol/deployment-facts'
 import { CapitalMode, Track } from '@agent-trading-service/protocol/enums'
-import type { DeploymentFacts, PolicyLimits, PriceCheckFact, TrackFact, VaultPolicyFact } from './deployment-facts.ts'
-import { type Finding, findingsOf } from './finding.ts'
+import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
 
 const policy = findingsOf('policy')
 

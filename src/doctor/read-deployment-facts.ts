@@ -1,3 +1,10 @@
+import type {
+  DeploymentFacts,
+  FeeFact,
+  ServiceAccount,
+  TrackFact,
+  WiringFact,
+} from '@agent-trading-service/protocol/deployment-facts'
 import { Track } from '@agent-trading-service/protocol/enums'
 import { deployedRoles, roleHash } from '@agent-trading-service/protocol/roles-of-powers'
 import { toDomain } from '@agent-trading-service/protocol/typed-data'
@@ -11,7 +18,6 @@ import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { agentRegistry, eip712Contract } from '../chain/contracts.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
-import type { DeploymentFacts, FeeFact, ServiceAccount, TrackFact, WiringFact } from './deployment-facts.ts'
 
 const accessAbi = parseAbi([
   'function defaultAdmin() view returns (address)',

@@ -1,8 +1,11 @@
+import {
+  type AccountPurpose,
+  isEmbeddedChain,
+  type ServiceAccount,
+} from '@agent-trading-service/protocol/deployment-facts'
+import { type Finding, faultsOf } from '@agent-trading-service/protocol/finding'
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
-import type { AccountPurpose, ServiceAccount } from '../doctor/deployment-facts.ts'
-import { type Finding, faultsOf } from '../doctor/finding.ts'
-import { isEmbeddedChain } from '../doctor/judge-configuration.ts'
 import { judgeDeployment } from '../doctor/judge-deployment.ts'
 import { readDeploymentFacts } from '../doctor/read-deployment-facts.ts'
 import { addressOfKey } from '../executor/address-of-key.ts'

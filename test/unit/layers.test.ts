@@ -71,8 +71,8 @@ const row = (folder: string) => layers.findIndex(folders => folders.includes(fol
 const folderOf = (path: string) =>
   path.startsWith('packages/protocol/') ? 'protocol' : (/^src\/([^/.]+)/.exec(path)?.[1] ?? undefined)
 
-/** Every import of `src/` and of the protocol package: the importing file, and the imported file or package. */
-const imports = globSync(['src/**/*.ts', 'packages/protocol/src/*.ts'], { cwd: root }).flatMap(file =>
+/** Every import of `src/` and of the packages: the importing file, and the imported file or package. */
+const allImports = globSync(['src/**/*.ts', 'packages/*/src/**/*.ts'], { cwd: root }).flatMap(file =>
   [
     ...readFileSync(join(root, file), 'utf8').matchAll(
       /^(?:import|export|\}) [^'\n]*'([^']+)'|\bimport\('([^']+)'\)/gm,
@@ -84,6 +84,7 @@ const imports = globSync(['src/**/*.ts', 'packages/protocol/src/*.ts'], { cwd: r
     return { file, target: target.startsWith('.') ? normalize(join(dirname(file), target)) : target }
   }),
 )
+const imports = allImports.filter(({ file }) => folderOf(file) !== undefined)
 
 describe('a file of src/', () => {
   it('imports only its own folder, what the arrows name, and lower layers', () => {
@@ -98,6 +99,14 @@ describe('a file of src/', () => {
   it('is imported by no rule of the protocol', () => {
     const impure = imports.filter(({ file, target }) => folderOf(file) === 'protocol' && target.startsWith('src/'))
     expect(impure).toEqual([])
+  })
+
+  it('is imported by no package but the commands of `ats` that read a deployment', () => {
+    const foreign = allImports.filter(
+      ({ file, target }) =>
+        target.startsWith('src/') && !file.startsWith('src/') && !file.startsWith('packages/cli/src/operator/'),
+    )
+    expect(foreign).toEqual([])
   })
 
   it('belongs to a layer', () => {

@@ -1,5 +1,5 @@
+import type { Finding, Verdict } from '@agent-trading-service/protocol/finding'
 import { type Command, Option } from 'commander'
-import type { Finding, Verdict } from '../../../../src/doctor/finding.ts'
 import { Failure } from '../failure.ts'
 import { cleanLines } from '../output/clean.ts'
 import { createPrinter, type OutputFormat } from '../output/printer.ts'
@@ -47,7 +47,7 @@ export const withDeploymentOptions = (command: Command): Command =>
 
 async function doctor({ service, output, all, url, ...source }: DoctorCommandOptions): Promise<void> {
   const { examine } = await import('../operator/doctor.ts')
-  const { worstVerdict } = await import('../../../../src/doctor/finding.ts')
+  const { worstVerdict } = await import('@agent-trading-service/protocol/finding')
   const findings = await withProgress('Checking the deployment', examine({ ...source, url: service ? url : null }))
   const verdict = worstVerdict(findings)
   const counts = countsOf(findings)

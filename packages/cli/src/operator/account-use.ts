@@ -1,6 +1,8 @@
+import type { ServiceAccount } from '@agent-trading-service/protocol/deployment-facts'
+import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
 import type { PublicClient } from 'viem'
-import type { ServiceAccount } from '../../../../src/doctor/deployment-facts.ts'
-import type { BalanceFact } from '../../../../src/doctor/judge-accounts.ts'
+
+const balances = findingsOf('balance')
 
 const DAY_SECONDS = 86_400
 const HOUR_SECONDS = 3_600
@@ -44,3 +46,29 @@ async function useOver(
   if (before === undefined || before < wei) return undefined
   return ((before - wei) * BigInt(DAY_SECONDS)) / BigInt(seconds)
 }
+
+/** What an account has and uses. `weiPerDay` is undefined if its use is not known. */
+type BalanceFact = ServiceAccount & { wei: bigint; gasPriceWei: bigint; weiPerDay: bigint | undefined }
+
+/** The gas of a typical transaction. */
+const TYPICAL_GAS = 500_000n
+const MIN_TRANSACTIONS = 100n
+const MIN_DAYS = 7n
+
+/** Judges whether the accounts can pay for gas, and for how long at their present use. */
+export const judgeBalances = (facts: readonly BalanceFact[]): Finding[] =>
+  facts.map(({ address, purpose, wei, gasPriceWei, weiPerDay }) => {
+    const fix = `send ether to ${address}`
+    const transactions = gasPriceWei === 0n ? MIN_TRANSACTIONS : wei / (TYPICAL_GAS * gasPriceWei)
+    const days = weiPerDay === undefined || weiPerDay === 0n ? undefined : wei / weiPerDay
+    const left = `${ether(wei)} ETH, ${transactions} transactions at the present gas price${days === undefined ? '' : `, ${days} days at the present use`}`
+    if (wei === 0n) return balances.wrong(address, `The ${purpose} ${address} has no ether and can send nothing.`, fix)
+    if (transactions < 1n)
+      return balances.wrong(address, `The ${purpose} ${address} cannot pay for a transaction: it has ${left}.`, fix)
+    if (transactions < MIN_TRANSACTIONS || (days !== undefined && days < MIN_DAYS))
+      return balances.warning(address, `The ${purpose} ${address} soon runs out: it has ${left}.`, fix)
+    return balances.ok(address, `The ${purpose} ${address} has ${left}.`)
+  })
+
+/** Returns ether with four decimals. */
+const ether = (wei: bigint): string => (Number(wei / 10n ** 10n) / 1e8).toFixed(4)

@@ -19,11 +19,17 @@ export type OperatedDeployment = {
   contracts: Record<string, `0x${string}`>
 }
 
-/** Returns the deployment that the options name. Nothing is read from its chain yet. Throws `VARIABLES_MISSING`. */
-export function openDeployment(source: VariablesSource): OperatedDeployment {
+/** Returns the variables that the options name, and what they configure. */
+export function readConfig(source: VariablesSource): { variables: Variables; config: OperatedDeployment['config'] } {
   assertNodeVersion()
   const variables = readVariables(source)
-  return connectTo(variables, parseConfig(variables))
+  return { variables, config: parseConfig(variables) }
+}
+
+/** Returns the deployment that the options name. Nothing is read from its chain yet. Throws `VARIABLES_MISSING`. */
+export function openDeployment(source: VariablesSource): OperatedDeployment {
+  const { variables, config } = readConfig(source)
+  return connectTo(variables, config)
 }
 
 /** Returns the deployment of a configuration. Throws `VARIABLES_MISSING` if it has no chain or cannot trade. */

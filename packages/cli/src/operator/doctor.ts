@@ -1,27 +1,20 @@
-import { CapitalMode } from '@agent-trading-service/protocol/enums'
-import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
+import {
+  type DeploymentFacts,
+  isEmbeddedChain,
+  type ServiceAccount,
+} from '@agent-trading-service/protocol/deployment-facts'
+import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
 import type { Address } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
-import type { TradingChain } from '../../../../src/chain/configured-chain.ts'
-import { readVaultsAndTokens } from '../../../../src/chain/read-vaults-and-tokens.ts'
-import { type Config, parseConfig } from '../../../../src/config/config.ts'
-import type { DeploymentFacts, ServiceAccount } from '../../../../src/doctor/deployment-facts.ts'
-import { type Finding, findingsOf } from '../../../../src/doctor/finding.ts'
-import { judgeBalances, judgeSharedPowers } from '../../../../src/doctor/judge-accounts.ts'
-import {
-  isEmbeddedChain,
-  judgeConfiguration,
-  judgeRegistry,
-  judgeStartBlock,
-} from '../../../../src/doctor/judge-configuration.ts'
 import { judgeDeployment } from '../../../../src/doctor/judge-deployment.ts'
-import { judgePrices, judgeVaults } from '../../../../src/doctor/judge-prices-and-vaults.ts'
 import { readDeploymentFacts } from '../../../../src/doctor/read-deployment-facts.ts'
-import { readBalances } from './account-use.ts'
-import { assertNodeVersion, connectTo, nodeMessage, type OperatedDeployment } from './connect.ts'
-import { readRoleHistory } from './role-holders.ts'
+import { judgeBalances, readBalances } from './account-use.ts'
+import { connectTo, nodeMessage, type OperatedDeployment, readConfig } from './connect.ts'
+import { judgeConfiguration, judgeStartBlock } from './judge-configuration.ts'
+import { checkMarket } from './market-check.ts'
+import { judgeSharedPowers, readRoleHistory } from './role-holders.ts'
 import { checkService } from './service-check.ts'
-import { readVariables, type VariablesSource } from './variables.ts'
+import type { VariablesSource } from './variables.ts'
 
 /** Where the doctor looks. Without `url` it queries the service at BASE_URL; with null, none. */
 export type DoctorOptions = VariablesSource & { url?: string | null | undefined }
@@ -33,9 +26,7 @@ const MAX_BLOCK_AGE_SECONDS = 300
 
 /** Checks the configuration of a deployment, its chain and its service. Sends nothing. */
 export async function examine(options: DoctorOptions): Promise<Finding[]> {
-  assertNodeVersion()
-  const variables = readVariables(options)
-  const config = parseConfig(variables)
+  const { variables, config } = readConfig(options)
   const url = options.url === undefined ? config.baseUrl : (options.url ?? undefined)
   const service = url === undefined ? undefined : await checkService(url.replace(/\/$/, ''), config.operatorSecret)
   const accounts = accountsOf(config, service?.accounts ?? [])
@@ -71,7 +62,7 @@ export async function examine(options: DoctorOptions): Promise<Finding[]> {
 }
 
 /** Returns the accounts of the keys, or those that the service names where the keys are its secrets. */
-function accountsOf(config: Config, shown: readonly ServiceAccount[]): ServiceAccount[] {
+function accountsOf(config: OperatedDeployment['config'], shown: readonly ServiceAccount[]): ServiceAccount[] {
   const keys: [ServiceAccount['purpose'], readonly `0x${string}`[]][] = [
     ['executor', config.executorKeys],
     ['relayer', config.relayerKey ? [config.relayerKey] : []],
@@ -94,7 +85,7 @@ const variableOf: Partial<Record<ServiceAccount['purpose'], string>> = {
 }
 
 /** A key that the running service has need not be here. */
-function configurationFindings(config: Config, shown: readonly ServiceAccount[]): Finding[] {
+function configurationFindings(config: OperatedDeployment['config'], shown: readonly ServiceAccount[]): Finding[] {
   const there = new Set(shown.map(({ purpose }) => variableOf[purpose]))
   return judgeConfiguration(config).filter(({ subject, verdict }) => verdict === 'ok' || !there.has(subject))
 }
@@ -143,29 +134,6 @@ async function checkCode({ client, chain, contracts }: OperatedDeployment): Prom
           ],
     ),
   )
-}
-
-async function checkMarket(chain: TradingChain, facts: DeploymentFacts, isPostedLater: boolean): Promise<Finding[]> {
-  const { block, registered } = await readVaultsAndTokens(chain)
-  const hasSimulatedTrack = (vault: Address) =>
-    facts.tracks.some(({ config, capitalMode }) => config.vault === vault && capitalMode === CapitalMode.Simulated)
-  return [
-    ...judgePrices(
-      registered.tokens.map(({ address, symbol }) => {
-        const { quoted, stale, updatedAt } = registered.quoteIn(address)
-        return { symbol, isQuoted: quoted, isStale: stale, ageSeconds: block.timestamp - updatedAt }
-      }),
-      isPostedLater,
-    ),
-    ...judgeVaults(
-      registered.vaults.map(vault => ({
-        ...vault,
-        vault: vaultSlug(vault),
-        hasSimulatedTrack: hasSimulatedTrack(vault.address),
-      })),
-    ),
-    judgeRegistry(facts.isRegistryPaused),
-  ]
 }
 
 /** Checks what only old logs tell: who else has a power, and whether the index starts early enough. */

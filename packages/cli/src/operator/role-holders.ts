@@ -1,12 +1,21 @@
-import { deployedRoles, type NamedContracts, roleHash } from '@agent-trading-service/protocol/roles-of-powers'
+import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
+import {
+  deployedRoles,
+  type NamedContracts,
+  type Power,
+  roleHash,
+} from '@agent-trading-service/protocol/roles-of-powers'
 import { type Address, getAddress, pad, parseAbi, slice, toEventSelector } from 'viem'
-import type { Chain } from '../../../../src/chain/configured-chain.ts'
 import { call, optional, readTree } from '../../../../src/chain/read-tree.ts'
-import type { RoleHolder } from '../../../../src/doctor/judge-accounts.ts'
 import { getLogs } from '../../../../src/rpc/logs.ts'
+import type { OperatedDeployment } from './connect.ts'
 
+const roles = findingsOf('role')
 const accessAbi = parseAbi(['function hasRole(bytes32 role, address account) view returns (bool)'])
 const ROLE_GRANTED = toEventSelector('RoleGranted(bytes32,address,address)')
+
+/** A role and an account that has it. */
+export type RoleHolder = { contract: string; role: string; power: Power; account: Address }
 
 /** Who has which role, and the block of each contract's first grant, which its constructor makes. */
 export type RoleHistory = { holders: RoleHolder[]; firstGrants: { contract: string; block: bigint | undefined }[] }
@@ -15,16 +24,20 @@ export type RoleHistory = { holders: RoleHolder[]; firstGrants: { contract: stri
  * Returns the present holders of every role, from the grants since START_BLOCK. Throws CHAIN_UNREACHABLE if the node returns
  * no logs of that range.
  */
-export async function readRoleHistory(chain: Chain, places: NamedContracts, head: bigint): Promise<RoleHistory> {
-  const roles = deployedRoles(places)
-  const contracts = [...new Map(roles.map(({ contract, address }) => [address, contract]))]
+export async function readRoleHistory(
+  chain: OperatedDeployment['chain'],
+  places: NamedContracts,
+  head: bigint,
+): Promise<RoleHistory> {
+  const deployed = deployedRoles(places)
+  const contracts = [...new Map(deployed.map(({ contract, address }) => [address, contract]))]
   const logs = await getLogs(
     chain.rpc,
     { address: contracts.map(([address]) => address), topics: [ROLE_GRANTED] },
     { fromBlock: chain.startBlock, toBlock: head },
   )
   const accounts = [...new Set(logs.map(({ topics }) => addressOf(topics[2] ?? '0x')))]
-  const pairs = roles.flatMap(role => accounts.map(account => ({ ...role, account })))
+  const pairs = deployed.flatMap(role => accounts.map(account => ({ ...role, account })))
   const { values } = await readTree(
     chain,
     pairs.map(({ address, role, account }) =>
@@ -43,3 +56,20 @@ export async function readRoleHistory(chain: Chain, places: NamedContracts, head
 }
 
 const addressOf = (topic: `0x${string}`): Address => getAddress(slice(pad(topic, { size: 32 }), 12))
+
+/** Judges whether one account holds two powers. On the embedded chain one may. */
+export function judgeSharedPowers(holders: readonly RoleHolder[], isEmbedded: boolean): Finding[] {
+  if (isEmbedded) return []
+  const held = new Map<Address, Set<Power>>()
+  for (const { account, power } of holders) held.set(account, (held.get(account) ?? new Set()).add(power))
+  return [...held].map(([account, own]) => {
+    const names = [...own]
+    return names.length === 1
+      ? roles.ok(account, `${account} holds ${names[0]} and nothing else.`)
+      : roles.warning(
+          account,
+          `${account} holds ${names.join(' and ')}: a thief of this key has all of them.`,
+          `ats admin rotate ${names.at(-1)} --from-account ${account} --to <new account>`,
+        )
+  })
+}

@@ -1,6 +1,6 @@
+import type { AccountPurpose, ServiceAccount } from '@agent-trading-service/protocol/deployment-facts'
+import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
 import { z } from 'zod'
-import type { AccountPurpose, ServiceAccount } from '../../../../src/doctor/deployment-facts.ts'
-import { type Finding, findingsOf } from '../../../../src/doctor/finding.ts'
 
 const { ok, unchecked, warning, wrong } = findingsOf('service')
 const migrations = findingsOf('migrations')

@@ -11,9 +11,9 @@ import {
   zeroHash,
 } from 'viem'
 import { timelockAbi } from '../../../../contracts-abi/timelock.ts'
-import type { Chain } from '../../../../src/chain/configured-chain.ts'
 import { getLogs } from '../../../../src/rpc/logs.ts'
 import { type AddressBook, type AdminCall, decodeCall, encode } from './admin-call.ts'
+import type { OperatedDeployment } from './connect.ts'
 
 /** The state of an operation, in the order of TimelockController's enum. */
 export const OPERATION_STATES = ['not scheduled', 'waiting', 'ready', 'done'] as const
@@ -103,7 +103,11 @@ const SCHEDULED = toEventSelector('CallScheduled(bytes32,uint256,address,uint256
 const SALT = toEventSelector('CallSalt(bytes32,bytes32)')
 
 /** Returns the operations that were scheduled since START_BLOCK, oldest first. Throws CHAIN_UNREACHABLE. */
-export async function scheduledOperations(chain: Chain, client: PublicClient, timelock: Address): Promise<Operation[]> {
+export async function scheduledOperations(
+  chain: OperatedDeployment['chain'],
+  client: PublicClient,
+  timelock: Address,
+): Promise<Operation[]> {
   const found = await getLogs(
     chain.rpc,
     { address: timelock, topics: [[SCHEDULED, SALT]] },

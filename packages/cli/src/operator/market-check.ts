@@ -1,16 +1,54 @@
-import { type Finding, findingsOf } from './finding.ts'
+import type { DeploymentFacts } from '@agent-trading-service/protocol/deployment-facts'
+import { CapitalMode } from '@agent-trading-service/protocol/enums'
+import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
+import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
+import type { Address } from 'viem'
+import { readVaultsAndTokens } from '../../../../src/chain/read-vaults-and-tokens.ts'
+import type { OperatedDeployment } from './connect.ts'
 
 const oracle = findingsOf('oracle')
 const vaults = findingsOf('vault')
+const registry = findingsOf('registry')
+
+/**
+ * Checks what can stop trading although everything is set up: prices, vaults, the registry. `isPostedLater` says that a service
+ * which is not deployed yet will post prices.
+ */
+export async function checkMarket(
+  chain: OperatedDeployment['chain'],
+  facts: DeploymentFacts,
+  isPostedLater: boolean,
+): Promise<Finding[]> {
+  const { block, registered } = await readVaultsAndTokens(chain)
+  const hasSimulatedTrack = (vault: Address) =>
+    facts.tracks.some(({ config, capitalMode }) => config.vault === vault && capitalMode === CapitalMode.Simulated)
+  return [
+    ...judgePrices(
+      registered.tokens.map(({ address, symbol }) => {
+        const { quoted, stale, updatedAt } = registered.quoteIn(address)
+        return { symbol, isQuoted: quoted, isStale: stale, ageSeconds: block.timestamp - updatedAt }
+      }),
+      isPostedLater,
+    ),
+    ...judgeVaults(
+      registered.vaults.map(vault => ({
+        ...vault,
+        vault: vaultSlug(vault),
+        hasSimulatedTrack: hasSimulatedTrack(vault.address),
+      })),
+    ),
+    judgeRegistry(facts.isRegistryPaused),
+  ]
+}
 
 /** The newest price of a token, and its age in seconds. */
-export type PriceFact = { symbol: string; isQuoted: boolean; isStale: boolean; ageSeconds: bigint }
+type PriceFact = { symbol: string; isQuoted: boolean; isStale: boolean; ageSeconds: bigint }
 
 /**
  * Judges whether every token has a fresh price. Without any, nobody trades, unless the service is not deployed yet and will
  * post them.
  */
-export function judgePrices(prices: readonly PriceFact[], isPostedLater: boolean): Finding[] {
+function judgePrices(prices: readonly PriceFact[], isPostedLater: boolean): Finding[] {
   const isAllStale = prices.every(({ isStale }) => isStale) && !isPostedLater
   return prices.map(({ symbol, isQuoted, isStale, ageSeconds }) => {
     const fix = `ats admin price ${symbol}=<usd>, or POST /prices/refresh`
@@ -22,7 +60,7 @@ export function judgePrices(prices: readonly PriceFact[], isPostedLater: boolean
 }
 
 /** What a vault holds (base units of USDC), and whether it lets agents trade. */
-export type VaultFact = {
+type VaultFact = {
   vault: string
   idleAssets: bigint
   totalAssets: bigint
@@ -33,7 +71,7 @@ export type VaultFact = {
 const MIN_IDLE_BPS = 100n
 
 /** Judges whether the vaults have USDC to trade with, and are open. */
-export const judgeVaults = (facts: readonly VaultFact[]): Finding[] =>
+const judgeVaults = (facts: readonly VaultFact[]): Finding[] =>
   facts.flatMap(({ vault, idleAssets, totalAssets, tradingPaused, hasSimulatedTrack }) => {
     const found: Finding[] = []
     const fix = `ats admin deposit ${vault} <usdc>`
@@ -52,3 +90,9 @@ export const judgeVaults = (facts: readonly VaultFact[]): Finding[] =>
       ? found
       : [vaults.ok(vault, `${vault} is open, with ${idleAssets} base units of idle USDC.`)]
   })
+
+/** Judges whether new agents can register. */
+const judgeRegistry = (isPaused: boolean): Finding =>
+  isPaused
+    ? registry.warning('AgentRegistry', 'The agent registry is paused.', 'ats admin resume registry')
+    : registry.ok('AgentRegistry', 'The agent registry is open.')

@@ -1,16 +1,11 @@
-import type { Config } from '../config/config.ts'
-import { type Finding, findingsOf } from './finding.ts'
+import { isEmbeddedChain } from '@agent-trading-service/protocol/deployment-facts'
+import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
+import type { OperatedDeployment } from './connect.ts'
 
 const { ok, warning, wrong } = findingsOf('variables')
 
-/** The chain id of the embedded chain, whose keys are public. */
-const EMBEDDED_CHAIN_ID = 31337
-
-/** Returns whether a chain is the embedded one, on which limits and shared keys endanger nobody. */
-export const isEmbeddedChain = (chainId: number): boolean => chainId === EMBEDDED_CHAIN_ID
-
 /** Judges the variables of a Worker without reading the chain. */
-export function judgeConfiguration(config: Config): Finding[] {
+export function judgeConfiguration(config: OperatedDeployment['config']): Finding[] {
   const found = config.problems.map(problem =>
     wrong(problem.split(':', 1)[0] ?? '', `A variable is unusable: ${problem}.`, 'correct it in the variables'),
   )
@@ -56,12 +51,6 @@ export function judgeConfiguration(config: Config): Finding[] {
     )
   return found.length > 0 ? found : [ok('variables', 'All variables are set and usable.')]
 }
-
-/** Judges whether new agents can register. */
-export const judgeRegistry = (isPaused: boolean): Finding =>
-  isPaused
-    ? findingsOf('registry').warning('AgentRegistry', 'The agent registry is paused.', 'ats admin resume registry')
-    : findingsOf('registry').ok('AgentRegistry', 'The agent registry is open.')
 
 /**
  * Judges the block from which the index reads. `firstEvents` are the blocks of the first event of each contract at or

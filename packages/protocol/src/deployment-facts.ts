@@ -1,8 +1,14 @@
-import type { RoleName } from '@agent-trading-service/protocol/roles-of-powers'
-import type { Domain } from '@agent-trading-service/protocol/typed-data'
-import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
-import type { WiringRule } from '@agent-trading-service/protocol/wiring'
 import type { Address, Hex } from 'viem'
+import type { RoleName } from './roles-of-powers.ts'
+import type { Domain } from './typed-data.ts'
+import type { TrackConfig } from './vault-track-config.ts'
+import type { WiringRule } from './wiring.ts'
+
+/** The chain id of the embedded chain, whose keys are public. */
+const EMBEDDED_CHAIN_ID = 31337
+
+/** Returns whether a chain is the embedded one, on which limits and shared keys endanger nobody. */
+export const isEmbeddedChain = (chainId: number): boolean => chainId === EMBEDDED_CHAIN_ID
 
 /** What an account of the service is for. */
 export type AccountPurpose = 'executor' | 'relayer' | 'updater' | 'keeper' | 'reporter'
