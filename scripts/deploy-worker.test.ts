@@ -54,7 +54,7 @@ function execute({ args, secrets }: Command): { code: number; output: string } {
     return account.live === undefined
       ? { code: 1, output: 'This Worker does not exist on your account. [code: 10007]' }
       : succeed({ versions: [{ version_id: account.live, percentage: 100 }] })
-  if (command.startsWith('versions view')) return succeed({ resources: { script_runtime: { migration_tag: 'v1' } } })
+  if (command.startsWith('versions view')) return succeed({ resources: { script_runtime: { migration_tag: 'v0' } } })
   if (command === 'd1 list --json') return succeed(account.databases.map(name => ({ name })))
   if (command.startsWith('d1 create')) account.databases.push(`${args[2]}`)
   if (command === 'deploy' || command.startsWith('deploy --secrets-file')) {
@@ -104,7 +104,7 @@ async function deploy(...args: string[]): Promise<{ code: number; text: string }
 it('a version that becomes ready stays, after the build and the migrations of the database', async () => {
   const { code, text } = await deploy('--skip-doctor')
   expect({ code, text }).toMatchObject({ code: 0, text: expect.stringContaining(`Deployed: ${url} is ready.`) })
-  expect(text).toMatch(/migrates Durable Objects from v1 to v\d+; Cloudflare does not roll that back/)
+  expect(text).toMatch(/migrates Durable Objects from v0 to v\d+; Cloudflare does not roll that back/)
   expect(account).toMatchObject({ live: 'new', secrets: null })
   expect(account.commands).toEqual([
     'deploy --dry-run',

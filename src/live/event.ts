@@ -20,15 +20,12 @@ export type StreamEvent = {
   data: Record<string, unknown>
 }
 
-/**
- * An event in the log. `data` is its JSON; that of a reorg lists every withdrawn event. `loggedAt` is in milliseconds;
- * rows of older versions have none.
- */
+/** An event in the log. `data` is its JSON; that of a reorg lists every withdrawn event. `loggedAt` is in milliseconds. */
 export type LoggedEvent = Omit<StreamEvent, 'data'> & {
   seq: number
   id: string
   data: string
-  loggedAt: number | undefined
+  loggedAt: number
 }
 
 /** An event that a reorg withdraws, with the fields that streams filter by. */

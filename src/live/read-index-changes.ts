@@ -39,7 +39,7 @@ export async function readIndexChanges(
   indexKey: string,
   position: IndexPosition | undefined,
 ): Promise<IndexChanges | undefined> {
-  const { block = -1, logIndex = 0, reorg = 0 } = position ?? {}
+  const { block = -1, reorg = 0 } = position ?? {}
   const session = db.withSession('first-primary') // a replica may lack the latest writes
   const [cursors, reorgs, ownBlock, trades, owners, reallocated, prices] = await session
     .batch<Record<string, unknown>>([
@@ -48,28 +48,26 @@ export async function readIndexChanges(
           `SELECT scope, block, hash, timestamp, head, (SELECT max(id) FROM reorgs) AS reorg, ${END_OF_READ} AS end
           FROM cursor`,
         )
-        .bind(block, logIndex),
+        .bind(block),
       session.prepare('SELECT id, ancestor, lost FROM reorgs WHERE id > ?1 ORDER BY id').bind(reorg),
       session.prepare('SELECT hash FROM blocks WHERE number = ?1').bind(block),
       session
         .prepare(`SELECT * FROM trades WHERE ${IS_NEW} AND block <= ${END_OF_READ} ORDER BY block, log_index`)
-        .bind(block, logIndex),
+        .bind(block),
       session
         .prepare(
           `SELECT * FROM events WHERE ${IS_NEW} AND block <= ${END_OF_READ} AND name IN (${OWNER_EVENT_NAMES})
           ORDER BY block, log_index`,
         )
-        .bind(block, logIndex),
+        .bind(block),
       session
         .prepare(
           `SELECT DISTINCT agent_id FROM events WHERE ${IS_NEW} AND block <= (SELECT block FROM cursor)
           AND name IN (${REALLOCATION_EVENT_NAMES})`,
         )
-        .bind(block, logIndex),
+        .bind(block),
       session
-        .prepare(
-          'SELECT DISTINCT token FROM prices WHERE block > ?1 AND ?1 >= 0 AND block <= (SELECT block FROM cursor)',
-        )
+        .prepare(`SELECT DISTINCT token FROM prices WHERE ${IS_NEW} AND block <= (SELECT block FROM cursor)`)
         .bind(block),
     ])
     .catch(emptyIfNoTables)
@@ -117,15 +115,15 @@ const REALLOCATION_EVENT_NAMES = ['AllocationCapUpdated', 'AllocationStatusUpdat
   .map(name => `'${name}'`)
   .join()
 
-/** Whether a row is after the position (?1, ?2). A log that has not started reads none. */
-const IS_NEW = '(block, log_index) > (?1, ?2) AND ?1 >= 0'
+/** Whether a row is after block ?1. A log that has not started reads none. */
+const IS_NEW = 'block > ?1 AND ?1 >= 0'
 
 /** Selects the block of the last row of a read; none if fewer rows are left. */
 const lastBlockOfRead = (source: string) =>
   `SELECT * FROM (SELECT block FROM ${source} ORDER BY block, log_index LIMIT 1 OFFSET ${ROWS_PER_READ - 1})`
 
 /**
- * The block at whose end a read after (?1, ?2) ends: the cursor's at the latest. Rows above the cursor are leftovers from
+ * The block at whose end a read after block ?1 ends: the cursor's at the latest. Rows above the cursor are leftovers from
  * before the cursor was dropped; the indexer writes them again.
  */
 const END_OF_READ = `(SELECT min(block) FROM (SELECT block FROM cursor

@@ -12,7 +12,7 @@ export type LogPage =
    * The log no longer has the cursor's row: events were deleted, or the log was replaced. Reading continues at
    * `cursor`.
    */
-  | { kind: 'gap'; cursor: LogCursor; loggedAt: number | undefined }
+  | { kind: 'gap'; cursor: LogCursor; loggedAt: number }
 
 /** Reads a filter's events after a cursor, like a stream that resumes there. */
 export function readLog(eventLog: EventLog, filter: EventFilter, cursor: LogCursor, limit: number): LogPage {
@@ -20,7 +20,7 @@ export function readLog(eventLog: EventLog, filter: EventFilter, cursor: LogCurs
   if (oldest === undefined) return { kind: 'events', events: [], cursor, isComplete: true }
   const isFromStart = cursor.seq === 0 && oldest.seq === 1
   if (!isFromStart && eventLog.idAt(cursor.seq) !== cursor.id)
-    return { kind: 'gap', cursor: { seq: oldest.seq, id: oldest.id }, loggedAt: oldest.loggedAt ?? undefined }
+    return { kind: 'gap', cursor: { seq: oldest.seq, id: oldest.id }, loggedAt: oldest.loggedAt }
   const { events, through } = eventLog.page(filter, cursor.seq, limit)
   return {
     kind: 'events',

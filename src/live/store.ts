@@ -17,9 +17,8 @@ import {
 
 /** The position in the index up to which the log has every trade. */
 export type IndexPosition = {
+  /** The log has the events of the whole block. */
   block: number
-  /** `END_OF_BLOCK`; logs of older versions may be within a block. */
-  logIndex: number
   /** Undefined below the index's newest block. */
   hash: Hex | undefined
   /** The newest reorg of the index that the log has. */
@@ -28,8 +27,8 @@ export type IndexPosition = {
   branch: number
   /** The highest block that any of them withdrew; -1 before the first. */
   highestLost: number
-  /** The block after which the log has the events of the index; undefined in logs of older versions. */
-  start?: number
+  /** The block after which the log has the events of the index. */
+  start: number
 }
 
 /** A reorg of the index: the blocks from `ancestor + 1` to `lost` were withdrawn. An ancestor of -1 withdraws all. */
@@ -54,7 +53,7 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS entry (
     seq INTEGER PRIMARY KEY, block INTEGER NOT NULL, place INTEGER NOT NULL, branch INTEGER NOT NULL, id TEXT NOT NULL,
     type TEXT NOT NULL, agent INTEGER, vault TEXT, data TEXT NOT NULL, withdrawn INTEGER NOT NULL DEFAULT 0,
-    logged_at INTEGER
+    logged_at INTEGER NOT NULL
   );
   CREATE UNIQUE INDEX IF NOT EXISTS entry_place ON entry (block, place, branch);
   -- An index ends in the row's seq, so each of these lists what a filter selects in order.
@@ -84,20 +83,13 @@ type SqlRow = Record<string, SqlStorageValue>
 /** A row of the log. A client that sends its id has everything up to it. */
 export type LogCursor = { seq: number; id: string }
 
-/** Creates the tables. Logs of the first version have no times. */
-function migrate(sql: SqlStorage): void {
-  sql.exec(SCHEMA)
-  const [column] = sql.exec("SELECT 1 FROM pragma_table_info('entry') WHERE name = 'logged_at'").toArray()
-  if (column === undefined) sql.exec('ALTER TABLE entry ADD COLUMN logged_at INTEGER')
-}
-
 /**
  * Opens the log of everything sent to streams, in one order for all of them. Rows never move, so a stream resumes
  * exactly after the row it names. Every method is synchronous: the writes of one turn of the event loop are stored
  * completely or not at all.
  */
 export function openEventLog(sql: SqlStorage) {
-  migrate(sql)
+  sql.exec(SCHEMA)
   const query = (statement: string, ...bindings: SqlStorageValue[]) =>
     sql.exec<SqlRow>(statement, ...bindings).toArray()
   let position = readPosition()
@@ -176,7 +168,7 @@ export function openEventLog(sql: SqlStorage) {
     /** Returns the oldest row; undefined before the log starts. */
     oldest: () =>
       query('SELECT seq, id, logged_at AS loggedAt FROM entry ORDER BY seq LIMIT 1')[0] as
-        | (LogCursor & { loggedAt: number | null })
+        | (LogCursor & { loggedAt: number })
         | undefined,
 
     /** Returns the id of a row; undefined if the log has no such row. */
@@ -195,7 +187,7 @@ export function openEventLog(sql: SqlStorage) {
     /** Starts the log at the index's newest block. Earlier trades are history, not events. */
     start(block: number, hash: Hex, reorg: number) {
       const { branch = 0, highestLost = -1 } = position ?? {}
-      writePosition({ block, logIndex: END_OF_BLOCK, hash, reorg, branch, highestLost, start: block })
+      writePosition({ block, hash, reorg, branch, highestLost, start: block })
       insert(nextOffChainPosition(requirePosition()), { type: START, data: {} })
     },
 
@@ -206,7 +198,7 @@ export function openEventLog(sql: SqlStorage) {
     ): LoggedEvent[] {
       const { branch } = requirePosition()
       const logged = events.map(event => insert({ block: event.block, index: event.logIndex, branch }, event))
-      writePosition({ ...requirePosition(), ...to, logIndex: END_OF_BLOCK })
+      writePosition({ ...requirePosition(), ...to })
       return logged
     },
 
@@ -241,11 +233,13 @@ export function openEventLog(sql: SqlStorage) {
       })
       nextOffChain = undefined
       writePosition({
-        ...(ancestor < before.block ? { block: ancestor, logIndex: END_OF_BLOCK } : before),
+        ...before,
+        block: Math.min(ancestor, before.block),
         hash: undefined,
         reorg: id,
         branch: before.branch + 1,
         highestLost: Math.max(before.highestLost, before.block, lost),
+        start: Math.min(before.start, ancestor),
       })
       return logged
     },
@@ -258,10 +252,9 @@ export function openEventLog(sql: SqlStorage) {
       const { block, index, branch } = parseEventId(id)
       const [exact] = query('SELECT seq FROM entry WHERE block = ? AND place = ? AND id = ?', block, index, id)
       if (exact) return exact.seq as number
-      const { highestLost, block: newestBlock, logIndex } = requirePosition()
-      const isLaterLog = block === newestBlock && index > logIndex && index < FIRST_OFF_CHAIN_INDEX
+      const { highestLost, block: newestBlock } = requirePosition()
       if (block > newestBlock + MAX_BLOCKS_AHEAD) return 'unknown'
-      if (block > newestBlock || isLaterLog) return 'ahead'
+      if (block > newestBlock) return 'ahead'
       if (branch !== undefined || block <= highestLost) return 'unknown'
       // A position without an event, such as one from a list of trades. Above the highest lost block, positions only grow
       // with `seq`, so the next event is found by position.
@@ -299,7 +292,7 @@ const toLoggedEvent = (row: SqlRow): LoggedEvent => ({
   agentId: (row.agent ?? undefined) as number | undefined,
   vault: (row.vault ?? undefined) as Address | undefined,
   data: row.data as string,
-  loggedAt: (row.logged_at ?? undefined) as number | undefined,
+  loggedAt: row.logged_at as number,
 })
 
 const toWithdrawnEvent = (row: SqlRow): WithdrawnEvent => ({

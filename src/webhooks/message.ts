@@ -33,8 +33,6 @@ function gapMessage(page: Extract<LogPage, { kind: 'gap' }>, agentId: number, { 
 /** Returns the body of a test. */
 export const testBody = (agentId: number, now: number): string => encode('test', now, { agentId: `${agentId}` })
 
-const encode = (type: string, time: number | undefined, data: object) =>
-  JSON.stringify({ type, timestamp: toIsoTime(time), data })
+const encode = (type: string, time: number, data: object) => JSON.stringify({ type, timestamp: toIsoTime(time), data })
 
-/** Rows from before the log had times show the epoch. */
-const toIsoTime = (ms: number | undefined) => new Date(ms ?? 0).toISOString()
+const toIsoTime = (ms: number) => new Date(ms).toISOString()

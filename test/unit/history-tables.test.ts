@@ -183,11 +183,11 @@ describe('what the indexer, the samples and the event log read', () => {
     await store.readPositions([1n])
     await readIndexChanges(d1.db, INDEX_KEY, {
       block: 3,
-      logIndex: 1,
       hash: hashOf(3),
       reorg: 0,
       branch: 0,
       highestLost: -1,
+      start: 0,
     })
     await store.rollback(cursor, cursorAt(4, 4), {
       ...{ ancestor: 4, ancestorHash: hashOf(4), lost: 5, lostHash: hashOf(5), at: 1 },
