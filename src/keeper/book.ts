@@ -34,6 +34,8 @@ export type Book = ReturnType<typeof openBook>
 const CLOSED_RETENTION_MS = 7 * 86_400_000
 /** The most positions of each kind that a cycle reads without a reached price; more would take too long. */
 const MAX_WATCHED = 600
+/** An entry that is newer than a change by more blocks than this contains the change. */
+const MAX_REORG_BLOCKS = 200
 /** Prices are stored as text with this many digits, which sorts like the numbers. */
 const PRICE_DIGITS = 32
 
@@ -41,9 +43,8 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS keeper (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS position (
     id INTEGER PRIMARY KEY, agent INTEGER NOT NULL, vault TEXT NOT NULL, token TEXT NOT NULL, below TEXT, above TEXT,
-    any_price INTEGER NOT NULL, marked INTEGER NOT NULL, changed_block INTEGER NOT NULL, watched_until INTEGER NOT NULL,
-    waits INTEGER NOT NULL, fired INTEGER NOT NULL, closed_at INTEGER, tried_round TEXT, failures INTEGER NOT NULL,
-    next_try_at INTEGER NOT NULL, evaluation TEXT, outcome TEXT
+    marked INTEGER NOT NULL, waits INTEGER NOT NULL, changed_block INTEGER NOT NULL, watched_until INTEGER NOT NULL,
+    closed_at INTEGER, state TEXT NOT NULL
   );
   CREATE INDEX IF NOT EXISTS position_closed ON position (closed_at);
   CREATE INDEX IF NOT EXISTS position_watched ON position (watched_until);
@@ -53,9 +54,7 @@ const SCHEMA = `
   CREATE INDEX IF NOT EXISTS position_above ON position (token, vault, above) WHERE closed_at IS NULL;
   CREATE INDEX IF NOT EXISTS position_agent ON position (agent) WHERE closed_at IS NULL;
   CREATE TABLE IF NOT EXISTS market (token TEXT NOT NULL, vault TEXT NOT NULL, PRIMARY KEY (token, vault)) WITHOUT ROWID;
-  CREATE TABLE IF NOT EXISTS exit_batch (
-    digest TEXT PRIMARY KEY, ids TEXT NOT NULL, deadline INTEGER NOT NULL, takes_batches INTEGER NOT NULL, evaluation TEXT NOT NULL
-  ) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS exit_batch (digest TEXT PRIMARY KEY, batch TEXT NOT NULL) WITHOUT ROWID;
 `
 
 type Row = Record<string, SqlStorageValue>
@@ -85,11 +84,11 @@ export function openBook(sql: SqlStorage) {
     return [...next, ...entries(`${from} AND id <= ? ORDER BY id LIMIT ?`, last, limit - next.length)]
   }
 
-  /** Marks the positions that a condition selects, so that the next cycles read them. */
+  /** Marks the positions that a condition on the values `?3` selects, so that the next cycles read them. */
   function markWhere(condition: string, block: bigint, values: readonly bigint[]) {
     sql.exec(
-      `UPDATE position SET marked = 1, waits = 1, watched_until = max(watched_until, ?),
-         changed_block = max(changed_block, ?) WHERE ${condition}`,
+      `UPDATE position SET marked = 1, waits = 1, watched_until = max(watched_until, ?1),
+         changed_block = max(changed_block, ?2) WHERE ${condition}`,
       Date.now() + WATCH_MS,
       Number(block),
       JSON.stringify(values.map(Number)),
@@ -101,17 +100,21 @@ export function openBook(sql: SqlStorage) {
     cursor: () => BigInt(get('cursor') ?? 0),
     advanceCursor: (positionId: bigint) => set('cursor', `${positionId}`),
 
-    lastCycle: (): LastCycle | undefined => parseJson<LastCycle>(get('last_cycle')),
+    lastCycle: (): LastCycle | undefined => JSON.parse(get('last_cycle') ?? 'null') ?? undefined,
     setLastCycle: (cycle: LastCycle) => set('last_cycle', JSON.stringify(cycle)),
 
-    /** Marks the positions that a block changed. */
+    /**
+     * Marks the positions that a block changed. A position whose entry is of a much newer block is not marked, so that an
+     * index that starts over does not have all positions read again.
+     */
     mark({ block, positionIds = [], agentIds = [] }: PositionChanges) {
-      if (positionIds.length > 0) markWhere('id IN (SELECT value FROM json_each(?))', block, positionIds)
+      const isNew = `changed_block <= ?2 + ${MAX_REORG_BLOCKS}`
+      if (positionIds.length > 0) markWhere(`${isNew} AND id IN (SELECT value FROM json_each(?3))`, block, positionIds)
       if (agentIds.length > 0)
-        markWhere('closed_at IS NULL AND agent IN (SELECT value FROM json_each(?))', block, agentIds)
+        markWhere(`${isNew} AND closed_at IS NULL AND agent IN (SELECT value FROM json_each(?3))`, block, agentIds)
     },
     /** Marks the positions that changed above the last block that a reorg left. */
-    markAbove: (block: bigint) => markWhere('changed_block > (SELECT value FROM json_each(?))', 0n, [block]),
+    markAbove: (block: bigint) => markWhere('changed_block > (SELECT value FROM json_each(?3))', 0n, [block]),
 
     /**
      * Returns the entries that a cycle reads whatever the prices are: those that may have changed, are due or wait for
@@ -161,55 +164,43 @@ export function openBook(sql: SqlStorage) {
     openCount: () => openCount,
 
     put(entry: PositionEntry) {
-      const id = Number(entry.positionId)
-      openCount += (entry.closedAt === null ? 1 : 0) - (isOpen(id) ? 1 : 0)
-      if (entry.closedAt === null)
-        sql.exec('INSERT OR IGNORE INTO market (token, vault) VALUES (?, ?)', entry.token, entry.vault)
-      const row: Row = {
+      const { positionId, agentId, vault, token, triggers, isMarked, changedBlock, watchedUntil, closedAt, ...state } =
+        entry
+      const id = Number(positionId)
+      openCount += (closedAt === null ? 1 : 0) - (isOpen(id) ? 1 : 0)
+      if (closedAt === null) sql.exec('INSERT OR IGNORE INTO market (token, vault) VALUES (?, ?)', token, vault)
+      sql.exec(
+        'INSERT OR REPLACE INTO position VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
         id,
-        agent: Number(entry.agentId),
-        vault: entry.vault,
-        token: entry.token,
-        below: entry.triggers.below === undefined ? null : priceText(entry.triggers.below),
-        above: entry.triggers.above === undefined ? null : priceText(entry.triggers.above),
-        any_price: entry.sellsAtAnyPrice ? 1 : 0,
-        marked: entry.isMarked ? 1 : 0,
-        changed_block: Number(entry.changedBlock),
-        watched_until: entry.watchedUntil,
-        waits: entry.isMarked || (entry.closedAt === null && waitsForTry(entry)) ? 1 : 0,
-        fired: entry.firedRules,
-        closed_at: entry.closedAt,
-        tried_round: entry.triedRoundId,
-        failures: entry.failures,
-        next_try_at: entry.nextTryAt,
-        evaluation: entry.evaluation === undefined ? null : JSON.stringify(entry.evaluation),
-        outcome: entry.outcome === undefined ? null : JSON.stringify(entry.outcome),
-      }
-      const columns = Object.keys(row)
-      sql.exec(`INSERT OR REPLACE INTO position (${columns}) VALUES (${columns.map(() => '?')})`, ...Object.values(row))
+        Number(agentId),
+        vault,
+        token,
+        priceText(triggers.below),
+        priceText(triggers.above),
+        isMarked ? 1 : 0,
+        isMarked || (closedAt === null && waitsForTry(entry)) ? 1 : 0,
+        Number(changedBlock),
+        watchedUntil,
+        closedAt,
+        JSON.stringify(state),
+      )
     },
 
     /** Records a batch before it is handed to the lane. */
-    addBatch({ digest, positionIds, deadline, takesBatches, evaluations }: ExitBatch) {
+    addBatch(batch: ExitBatch) {
       sql.exec(
-        'INSERT INTO exit_batch (digest, ids, deadline, takes_batches, evaluation) VALUES (?, ?, ?, ?, ?)',
-        digest,
-        JSON.stringify(positionIds.map(String)),
-        Number(deadline),
-        takesBatches ? 1 : 0,
-        JSON.stringify(evaluations),
+        'INSERT INTO exit_batch (digest, batch) VALUES (?, ?)',
+        batch.digest,
+        JSON.stringify(batch, digitsOfBigInt),
       )
     },
 
     /** Returns the batches without a recorded outcome. */
     batches: (): ExitBatch[] =>
-      rows('SELECT * FROM exit_batch').map(row => ({
-        digest: row.digest as Hex,
-        positionIds: (parseJson<string[]>(row.ids) ?? []).map(BigInt),
-        deadline: BigInt(row.deadline as number),
-        takesBatches: row.takes_batches === 1,
-        evaluations: parseJson<Evaluation[]>(row.evaluation) ?? [],
-      })),
+      rows('SELECT batch FROM exit_batch').map(row => {
+        const { positionIds, deadline, ...batch } = JSON.parse(row.batch as string)
+        return { ...batch, positionIds: positionIds.map(BigInt), deadline: BigInt(deadline) }
+      }),
 
     removeBatch(digest: Hex) {
       sql.exec('DELETE FROM exit_batch WHERE digest = ?', digest)
@@ -234,11 +225,11 @@ export function openBook(sql: SqlStorage) {
   }
 }
 
-const parseJson = <T>(text: SqlStorageValue | undefined): T | undefined =>
-  typeof text === 'string' ? (JSON.parse(text) as T) : undefined
+const digitsOfBigInt = (_: string, value: unknown) => (typeof value === 'bigint' ? `${value}` : value)
 
 const MAX_PRICE = 10n ** BigInt(PRICE_DIGITS) - 1n
-const priceText = (price: bigint): string => `${price < MAX_PRICE ? price : MAX_PRICE}`.padStart(PRICE_DIGITS, '0')
+const priceText = (price: bigint | undefined): string | null =>
+  price === undefined ? null : `${price < MAX_PRICE ? price : MAX_PRICE}`.padStart(PRICE_DIGITS, '0')
 const toPrice = (text: SqlStorageValue | undefined): bigint | undefined =>
   typeof text === 'string' ? BigInt(text) : undefined
 
@@ -252,15 +243,11 @@ const toEntry = (row: Row): PositionEntry => ({
   vault: row.vault as Address,
   token: row.token as Address,
   triggers: { below: toPrice(row.below), above: toPrice(row.above) },
-  sellsAtAnyPrice: row.any_price === 1,
   isMarked: row.marked === 1,
   changedBlock: BigInt(row.changed_block as number),
   watchedUntil: row.watched_until as number,
-  firedRules: row.fired as number,
   closedAt: row.closed_at as number | null,
-  triedRoundId: row.tried_round as string | null,
-  failures: row.failures as number,
-  nextTryAt: row.next_try_at as number,
-  evaluation: parseJson<Evaluation>(row.evaluation),
-  outcome: parseJson<ExitOutcome>(row.outcome),
+  evaluation: undefined,
+  outcome: undefined,
+  ...JSON.parse(row.state as string),
 })

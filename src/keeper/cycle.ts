@@ -91,6 +91,7 @@ export function createCycle({
       reached => void passes.push(...reached),
       (failure: unknown) => ({ failure }),
     )
+    book.prune(now)
     book.setLastCycle({ ...whatMarketsSay(first), compared: Number(compared.at(-1)?.positionId ?? 0) })
 
     const isCheckDue = now >= recentCheckedAt + RECENT_CHECK_INTERVAL_MS
@@ -154,35 +155,12 @@ export function createCycle({
    * those whose exit was executed so recently that a reorg may change it.
    */
   function evaluate(watched: ReadPositions, now: number): Pass {
-    const { block, positions, entriesBefore, marketOf, sessionOf } = watched
+    const { block, entriesBefore, marketOf, sessionOf } = watched
+    const positions = new Map(watched.positions.map(position => [position.positionId, position]))
     const inFlight = new Set(book.batches().flatMap(({ positionIds }) => positionIds))
     const pass: Pass = { watched, due: [], unattributed: [], recent: [] }
-    const missing = new Set(entriesBefore.keys())
-    function storeClosed(stored: PositionEntry) {
-      const entry = unmarked(stored, entriesBefore.get(stored.positionId))
-      const next = entry.closedAt === null ? closedEntry(entry, block) : entry
-      if (next !== stored) book.put(next)
-    }
-    for (const position of positions) {
-      const { positionId } = position
-      missing.delete(positionId)
-      const stored = book.entry(positionId)
-      const earlier = entriesBefore.get(positionId)
-      const entry = stored && unmarked(stored, earlier)
-      const isInFlight = inFlight.has(positionId)
-      // An outcome that was recorded during the read is newer than the read.
-      const isRecordedBefore =
-        earlier !== undefined &&
-        earlier.firedRules === entry?.firedRules &&
-        earlier.outcome?.kind === entry.outcome?.kind
-      const isUndone = entry !== undefined && isRecordedBefore && isExitUndone(entry, position)
-      if (entry && position.nextRuleIndex > entry.firedRules && !isInFlight) pass.unattributed.push(position)
-      else if (entry?.outcome?.kind === 'executed' && !isUndone && entry.watchedUntil > now) pass.recent.push(position)
-      if (position.status !== PositionStatus.Open) {
-        if (entry?.closedAt === null && isOwnerClosing(position) && !isInFlight) pass.unattributed.push(position)
-        if (stored) storeClosed(stored)
-        continue
-      }
+
+    function openEntry(position: WatchedPosition, entry: PositionEntry | undefined, isUndone: boolean): PositionEntry {
       const market = marketOf(position)
       const { decimals, quote } = market
       const known = isUndone
@@ -191,16 +169,32 @@ export function createCycle({
           ? refreshedEntry(entry, position, decimals, block)
           : newEntry(position, decimals, block)
       const decision = decideExit(position, market, sessionOf(position))
+      if (decision !== 'due') return waitingEntry(known, quote.stale ? 'notReached' : decision, `${block.timestamp}`)
       const isTriedInRound = !isOwnerClosing(position) && known.triedRoundId === `${quote.roundId}`
-      if (decision === 'due' && !isInFlight && known.nextTryAt <= now && !isTriedInRound) pass.due.push(position)
-      const next =
-        decision === 'due'
-          ? dueEntry(known, now)
-          : waitingEntry(known, quote.stale ? 'notReached' : decision, `${block.timestamp}`)
-      if (next !== stored) book.put(next)
+      if (!inFlight.has(position.positionId) && known.nextTryAt <= now && !isTriedInRound) pass.due.push(position)
+      return dueEntry(known, now)
     }
-    for (const entry of [...missing].flatMap(id => book.entry(id) ?? [])) storeClosed(entry)
 
+    for (const positionId of new Set([...entriesBefore.keys(), ...positions.keys()])) {
+      const position = positions.get(positionId)
+      const stored = book.entry(positionId)
+      const earlier = entriesBefore.get(positionId)
+      // A mark that was set during the read, and an outcome that was recorded during it, are newer than the read.
+      const entry = stored?.isMarked && earlier?.isMarked ? { ...stored, isMarked: false } : stored
+      const isRecordedBefore =
+        earlier?.firedRules === entry?.firedRules && earlier?.outcome?.kind === entry?.outcome?.kind
+      const isOpen = position?.status === PositionStatus.Open
+      let isUndone = false
+      if (position && entry) {
+        isUndone = isRecordedBefore && isExitUndone(entry, position)
+        const isSold =
+          position.nextRuleIndex > entry.firedRules || (!isOpen && entry.closedAt === null && isOwnerClosing(position))
+        if (isSold && !inFlight.has(positionId)) pass.unattributed.push(position)
+        else if (entry.outcome?.kind === 'executed' && !isUndone && entry.watchedUntil > now) pass.recent.push(position)
+      }
+      const next = isOpen ? openEntry(position, entry, isUndone) : entry && closedEntry(entry, block)
+      if (next !== undefined && next !== stored) book.put(next)
+    }
     return pass
   }
 
@@ -223,10 +217,6 @@ export function createCycle({
 
   return { run, lanes: executor.status }
 }
-
-/** Returns an entry without its mark, unless it was marked during the read: that change is newer than the read. */
-const unmarked = (entry: PositionEntry, beforeRead: PositionEntry | undefined): PositionEntry =>
-  entry.isMarked && beforeRead?.isMarked ? { ...entry, isMarked: false } : entry
 
 const batchesOf = (positions: readonly WatchedPosition[]): WatchedPosition[][] =>
   Array.from({ length: Math.ceil(positions.length / MAX_BATCH) }, (_, index) =>

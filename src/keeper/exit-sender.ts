@@ -1,10 +1,17 @@
-import { type DecodedExitStatus, decodeExitRevert } from '@agent-trading-service/protocol/decode-execute-exits-result'
+import {
+  type DecodedExitStatus,
+  decodeExitRevert,
+  decodeExitStatus,
+} from '@agent-trading-service/protocol/decode-execute-exits-result'
 import { type ExitResult, exitResults } from '@agent-trading-service/protocol/exit-results'
 import type { WatchedPosition } from '@agent-trading-service/protocol/position'
 import { type Hex, toHex } from 'viem'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
-import { exitCall, simulateExits } from '../chain/exit-execution.ts'
+import { tradeRouter } from '../chain/contracts.ts'
+import { encodeCall } from '../chain/encode-and-decode-call.ts'
+import { attempt, call, readTree } from '../chain/read-tree.ts'
 import type { WatchedPositions } from '../chain/watched-positions.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -158,6 +165,37 @@ export function createExitSender({ chain, executor, book }: { chain: TradingChai
   })
 
   return { fire, resume }
+}
+
+/** Returns what the router would do with each position now, from one `eth_call`. Throws CHAIN_UNREACHABLE. */
+export async function simulateExits(
+  chain: TradingChain,
+  positionIds: readonly bigint[],
+  takesBatches: boolean,
+): Promise<DecodedExitStatus[]> {
+  if (!takesBatches) {
+    const { values } = await readTree(
+      chain,
+      positionIds.map(id => attempt(call(tradeRouter(chain), 'executeExit', [id]))),
+    )
+    return values.map(({ revertData }) =>
+      revertData === undefined ? { status: 'executed', revertData } : decodeExitRevert(revertData),
+    )
+  }
+  const { values: batch } = await readTree(chain, attempt(call(tradeRouter(chain), 'executeExits', [positionIds])))
+  if (batch.value === undefined) return positionIds.map(() => ({ status: 'failed', revertData: batch.revertData }))
+  const [statuses, reasons] = batch.value
+  return positionIds.map((_, index) => decodeExitStatus(statuses[index], reasons[index]))
+}
+
+/** Returns the call that executes exits: the batch, or the single exit if the router does not support batches. */
+export function exitCall({ trading }: TradingChain, positionIds: readonly bigint[], takesBatches: boolean) {
+  const [first] = positionIds
+  if (first === undefined) throw new Error('An exit call needs a position')
+  const data = takesBatches
+    ? encodeCall(tradeRouterAbi, 'executeExits', [positionIds])
+    : encodeCall(tradeRouterAbi, 'executeExit', [first])
+  return { to: trading.TradeRouter, data }
 }
 
 /** Whether a transaction would sell something, or record or confirm that the exit is due, so that its floor widens. */

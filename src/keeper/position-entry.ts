@@ -143,12 +143,9 @@ export function refreshedEntry(
 /** The fields of an entry that has changed at a block. */
 const changedAt = ({ number }: Block) => ({ changedBlock: number, watchedUntil: Date.now() + WATCH_MS })
 
-/** Returns the entry of a position that closed. It keeps its outcome only if that is an executed exit. */
-export const closedEntry = (entry: PositionEntry, block: Block): PositionEntry => ({
-  ...withoutOpenOutcome(entry),
-  ...changedAt(block),
-  closedAt: Date.now(),
-})
+/** Returns the entry of a position that is closed. It keeps its outcome only if that is an executed exit. */
+export const closedEntry = (entry: PositionEntry, block: Block): PositionEntry =>
+  entry.closedAt === null ? { ...withoutOpenOutcome(entry), ...changedAt(block), closedAt: Date.now() } : entry
 
 /** Returns the entry without an outcome that a closed position cannot have. */
 export const withoutOpenOutcome = (entry: PositionEntry): PositionEntry => ({
@@ -175,7 +172,9 @@ export function waitingEntry(entry: PositionEntry, decision: 'notReached' | Defe
     return outcome === entry.outcome ? entry : { ...entry, ...NOT_TRIED, outcome }
   }
   const keepsOutcome = entry.outcome === undefined || entry.outcome.kind === 'executed'
-  if (keepsOutcome && entry.failures === 0 && entry.triedRoundId === null) return entry
+  const hasTried = entry.failures > 0 || entry.triedRoundId !== null
+  const isWaitOver = entry.nextTryAt > 0 && entry.nextTryAt <= Date.now()
+  if (keepsOutcome && !hasTried && !isWaitOver) return entry
   return { ...entry, ...NOT_TRIED, outcome: keepsOutcome ? entry.outcome : undefined }
 }
 
@@ -266,6 +265,7 @@ export const isExitUndone = ({ firedRules, outcome }: PositionEntry, position: W
  */
 export const undoneEntry = (position: WatchedPosition, decimals: number, block: Block): PositionEntry => ({
   ...newEntry(position, decimals, block),
+  ...changedAt(block),
   nextTryAt: Date.now() + DEFERRED_RETRY_MS,
 })
 

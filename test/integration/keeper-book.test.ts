@@ -39,13 +39,14 @@ test('a price reaches the positions of a market in turns', async () => {
   })
 })
 
-test('a change marks positions, those of agents only while they are open, until they are read', async () => {
+test('a change marks positions, unless it is old, until they are read', async () => {
   await withBook('marked positions', book => {
     for (const id of [1n, 2n]) book.put(entryOf(id))
     book.put(entryOf(3n, { agentId: 7n }))
     book.put(entryOf(4n, { agentId: 7n, closedAt: 1 }))
+    book.put(entryOf(5n, { changedBlock: 1_000n }))
     expect(book.watched(Date.now())).toEqual([])
-    book.mark({ block: 9n, positionIds: [1n, 99n], agentIds: [7n] })
+    book.mark({ block: 9n, positionIds: [1n, 5n, 99n], agentIds: [7n] })
     const marked = book.watched(Date.now() + 3_600_000)
     expect(idsOf(marked)).toEqual([1n, 3n])
     expect(marked[0]).toMatchObject({ isMarked: true, changedBlock: 9n })

@@ -25,9 +25,7 @@ const FIRST_FILLER = 1_000_000
 const addFillers = () =>
   sql(
     `WITH RECURSIVE filler (id) AS (SELECT ?1 UNION ALL SELECT id + 1 FROM filler WHERE id < ?1 + 9999)
-     INSERT INTO position (
-       id, agent, token, vault, any_price, marked, changed_block, watched_until, waits, fired, failures, next_try_at
-     ) SELECT id, 0, ?2, ?3, 0, 0, 0, 0, 0, 0, 0, 0 FROM filler`,
+     INSERT INTO position SELECT id, 0, ?3, ?2, NULL, NULL, 0, 0, 0, 0, NULL, '{}' FROM filler`,
     FIRST_FILLER,
     deployment.tokens.COIN as string,
     FRONTIER,
@@ -162,7 +160,7 @@ describe('a keeper of many positions, while the index is unreachable', () => {
     const found = await opened('-500:10000')
     await sql('DELETE FROM position WHERE id = ?', Number(found.positionId))
     await sql(`UPDATE keeper SET value = ? WHERE name = 'cursor'`, `${Number(found.positionId) - 1}`)
-    await sql('UPDATE position SET any_price = 1 WHERE id = ?', Number(reached.positionId)) // it is stored again
+    await sql('UPDATE position SET agent = 0 WHERE id = ?', Number(reached.positionId)) // it is stored again
     await found.moveTo(0.94)
     await sql(
       `CREATE TRIGGER full BEFORE INSERT ON position WHEN NEW.id = ${reached.positionId}

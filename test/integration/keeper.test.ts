@@ -28,9 +28,9 @@ import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { createChain, type TradingChain } from '../../src/chain/configured-chain.ts'
-import { simulateExits } from '../../src/chain/exit-execution.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import worker from '../../src/index.ts'
+import { simulateExits } from '../../src/keeper/exit-sender.ts'
 import { chain, FRONTIER, GENESIS, newTrader, openPosition, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { disarmKeeper } from '../support/disarm-keeper.ts'
@@ -419,9 +419,7 @@ describe('several keepers', () => {
       storage.sql.exec(`UPDATE keeper SET value = ? WHERE name = 'cursor'`, `${Number(positionId) - 1}`)
       storage.sql.exec(
         `WITH RECURSIVE filler (id) AS (SELECT 1000001 UNION ALL SELECT id + 1 FROM filler WHERE id < 1000300)
-         INSERT INTO position (
-           id, agent, token, vault, any_price, marked, changed_block, watched_until, waits, fired, failures, next_try_at
-         ) SELECT id, 0, ?, ?, 0, 1, 0, 0, 1, 0, 0, 0 FROM filler`,
+         INSERT INTO position SELECT id, 0, ?2, ?1, NULL, NULL, 1, 1, 0, 0, NULL, '{}' FROM filler`,
         deployment.tokens.META as string,
         FRONTIER,
       )
