@@ -12,7 +12,7 @@ import { registerAgents, signOpens } from './signed-intents.ts'
 import { bundleWorker, startWorkerd } from './workerd.ts'
 
 // `npm run bench:flat [-- sizes…]`: counts the cost of a request with 100 and with 10,000 agents that have open
-// positions. The agents are rows of the index; a proxy in front of the chain replaces their ids with those of a few
+// positions. The agents are rows of the index; a proxy in front of the chain replaces their ids with the ids of a few
 // real agents.
 
 const sizes = process.argv.slice(2).map(Number)

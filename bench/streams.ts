@@ -23,7 +23,7 @@ const { values } = parseArgs({
 })
 /** workerd uses two file descriptors for each connection. */
 const FILES_PER_STREAM = 2
-/** What workerd opens besides: databases, connections to the node, requests. */
+/** What else workerd opens: databases, connections to the node, requests. */
 const OTHER_FILES = 400
 const maxStreams = Math.floor((maxOpenFiles() - OTHER_FILES) / FILES_PER_STREAM)
 const streams = Math.min(Number(values.streams), maxStreams)

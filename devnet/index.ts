@@ -19,7 +19,7 @@ export type DevnetOptions = {
   mineEveryMs?: number | undefined
   /** How far the chain's clock is behind, in seconds; `increaseTime` catches up. */
   secondsBehind?: number | undefined
-  /** Deploys contracts that have protocol.md's functions and none of those that ours add. */
+  /** Deploys contracts with protocol.md's functions only. */
   protocolOnly?: boolean | undefined
 }
 

@@ -61,7 +61,7 @@ export type VaultConfig = {
 
 /** The accounts of each power. On a real chain, every power has its own key or multisig. */
 export type SuiteRoles = {
-  /** The admin of every contract: proposers schedule, and executors (anybody when there are none) execute after the delay. */
+  /** The admin of every contract: proposers schedule, and executors (any account when there are none) execute after the delay. */
   timelock: { delaySeconds: bigint; proposers: Address[]; executors: Address[] }
   /** Pauses the registry and the vaults; resumes nothing. */
   guardians: Address[]

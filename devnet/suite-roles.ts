@@ -76,7 +76,7 @@ export function administered({ contracts, vaults }: NamedContracts): [name: stri
 
 type Call = { target: Address; data: Hex }
 
-/** What the timelock lets happen: proposers also cancel; without executors anybody may execute. */
+/** The timelock's powers: proposers also cancel; without executors any account may execute. */
 export const timelockRoles = ({ timelock }: SuiteRoles): { name: string; role: Hex; holders: Address[] }[] => [
   { name: 'PROPOSER_ROLE', role: roleHash('PROPOSER_ROLE'), holders: timelock.proposers },
   { name: 'CANCELLER_ROLE', role: roleHash('CANCELLER_ROLE'), holders: timelock.proposers },

@@ -91,7 +91,7 @@ export async function addLiquidity(
   })
 }
 
-/** Makes the pool keep that many observations, which is what its average price is made of. */
+/** Makes the pool keep that many observations, from which it computes its average price. */
 export async function rememberPrices(sender: Sender, pool: Address, observations: number): Promise<void> {
   await sender.write({
     address: pool,

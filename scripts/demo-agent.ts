@@ -256,7 +256,7 @@ async function tradeWithTools(devnet: Devnet, service: Service, agent: Agent): P
   )
 }
 
-/** Promotes the agent with the key of somebody else. */
+/** Promotes the agent with a stranger's key. */
 function promote({ rpcUrl, deployment: { accounts, contracts } }: Devnet, { id }: Agent): Promise<Hex> {
   const sender = privateKeyToAccount(accounts.depositor.privateKey)
   return promoteAgent({ rpcUrl, registry: contracts.AgentRegistry, sender }, BigInt(id))

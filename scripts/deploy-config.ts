@@ -7,7 +7,7 @@ import { namedAccounts, sharedKeys } from '../devnet/suite-roles.ts'
 // One key may hold every power there, and its timelock needs no delay.
 const EMBEDDED_CHAIN_ID = 31337
 const MIN_TIMELOCK_DELAY_SECONDS = 86_400n
-// Below it there are precompiles and the example's placeholders; nobody has their keys.
+// Below it there are precompiles and the example's placeholders; their keys are unknown.
 const FIRST_REAL_ADDRESS = 0x10000n
 
 const address = z

@@ -18,7 +18,7 @@ let stop = async (): Promise<void> => {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stop())
 console.log(`chain    ${devnet.rpcUrl} (chain id ${devnet.chainId})`)
 try {
-  // KEEPER_ENABLED=false leaves exits to whoever tries the contracts by hand.
+  // KEEPER_ENABLED=false leaves exits to calls of the contracts by hand.
   const vars = {
     ...workerVars(devnet.deployment),
     KEEPER_ENABLED: process.env.KEEPER_ENABLED || 'true',

@@ -24,7 +24,7 @@ const REQUIRED_SECRETS = [
   'OPERATOR_SECRET',
 ]
 
-/** Keys of wrangler.toml that an environment inherits, and those that are not its own. */
+/** Keys of wrangler.toml that an environment inherits or does not own. */
 const INHERITED = new Set([
   'name',
   'main',
@@ -88,7 +88,7 @@ export function environmentOf(name: string | undefined): Environment {
 
 /**
  * Returns wrangler.toml with its generated parts written again: the rate limits and the environments. Environments do not
- * inherit bindings, so each one repeats those of the top level, with its own database, rate limits and datasets. Its host is
+ * inherit bindings, so each one repeats the top level's, with its own database, rate limits and datasets. Its host is
  * that of BASE_URL in its variables.
  */
 export function withEnvironments(toml: string): string {

@@ -22,7 +22,7 @@ await buildIfChanged({ name: 'client', sources: SOURCES, output: `${folder}/open
   write('openapi.ts', 'the OpenAPI document', await typesOf(document))
 })
 
-/** Drops the examples, because those of deadlines change with time. */
+/** Drops the examples, because their deadlines change with time. */
 function withoutExamples(given: OpenApiDocument): OpenApiDocument {
   return JSON.parse(JSON.stringify(given, (key, value) => (key === 'example' ? undefined : value)))
 }

@@ -9,7 +9,7 @@ export type Extent = 'fast' | 'slow' | 'long' | 'selected'
 
 /**
  * The processes of a run, each with the vitest projects that it runs one after another, and `contracts` for the Solidity
- * tests. They start in this order: those that take long first.
+ * tests. They start in this order: slow ones first.
  */
 export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
   fast: [

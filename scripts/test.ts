@@ -7,7 +7,7 @@ import { type Extent, maxParallel, processes, scaledFiles, slowFiles } from './t
 
 // `npm test`: the contract tests and the projects of service tests, a few processes at a time, because service tests mostly wait
 // for blocks. `npm test -- <vitest arguments>` runs only the selected tests. `--slow` runs what CI adds to `npm test`; `--long`
-// runs the tests of a variable size at full size, or those of the files that follow it.
+// runs the tests of a variable size at full size, or of the files that follow it.
 // The output of a parallel process is printed when it exits. The last lines name the failures and count all tests.
 
 /** `failures` holds one entry per failed test: its name, and why it failed. */

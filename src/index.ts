@@ -51,7 +51,7 @@ const serveMcp = createMcpRoute({
   baseUrl: config.baseUrl,
 })
 
-// Isolates that run Durable Objects evaluate this module too. They deliver metrics only if somebody can read them.
+// Isolates that run Durable Objects evaluate this module too. They deliver metrics only if the metrics can be read.
 if (config.operatorSecret !== undefined || 'METRICS' in env) context.metrics.start()
 
 const eventStreams = () => config.chain && eventLogOf(env.EVENT_STREAMS, config.chain)

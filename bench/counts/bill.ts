@@ -11,7 +11,7 @@ type Month = {
   registrations: number
   openPositions: number
   streams: number
-  /** Reads over HTTP or MCP besides the quotes of the intents. */
+  /** Reads over HTTP or MCP, without the quotes of the intents. */
   reads: number
 }
 

@@ -9,7 +9,7 @@ const WORD = new RegExp(`0{${64 - 5 - DIGITS}}${PREFIX.toString(16)}([0-9a-f]{${
 /** Returns the id of a synthetic agent. */
 export const agentIdAt = (index: number): number => BASE + index
 
-/** Replaces the ids of synthetic agents in the calldata of a request with those of real agents, in rotation. */
+/** Replaces the ids of synthetic agents in the calldata of a request with real agents' ids, in rotation. */
 export const withRealAgents =
   (realIds: readonly bigint[]) =>
   (body: string): string =>

@@ -153,7 +153,7 @@ async function measureRow(size: number, isLast: boolean) {
   }
 }
 
-/** Opens positions until there are `size`: those that fire one by one, those that fire together, and others. */
+/** Opens positions until there are `size`: some fire one by one, some together, and others not at all. */
 async function openUpTo(size: number): Promise<void> {
   const isLastReal = !sizes.some(other => other > size && other <= maxReal)
   const hasCopies = sizes.some(other => other > maxReal)

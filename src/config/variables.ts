@@ -46,7 +46,7 @@ function isPrivateKey(text: string): boolean {
   return /^0x[0-9a-fA-F]{64}$/.test(text) && BigInt(text) > 0n && BigInt(text) < ORDER
 }
 
-/** The contracts that every deployment has, and those that some have. */
+/** The contracts that every deployment has, and the optional ones. */
 export const chainContracts = z.object({
   AgentRegistry: address,
   VaultTrackRegistry: address,
@@ -119,7 +119,7 @@ export type Variable = {
   /** One sentence without a period, in Markdown. */
   meaning: string
   secret?: true
-  /** What applies when the variable is absent, if that is not a value. */
+  /** The behaviour when the variable is absent, if that is not a value. */
   otherwise?: string
 }
 

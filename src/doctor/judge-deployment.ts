@@ -25,7 +25,7 @@ const neededPower: Record<AccountPurpose, Power | undefined> = {
 /** How fees are paid over x402 on the deployment's own chain. */
 type FeePayment = { assetName: string; assetVersion: string; asset: Address | undefined }
 
-/** Judges how a deployment is set up: what stays as it is until somebody changes it. */
+/** Judges how a deployment is set up: everything that changes only by an operator's action. */
 export function judgeDeployment(
   facts: DeploymentFacts,
   {
@@ -56,7 +56,7 @@ const judgeWiring = ({ wiring: facts }: DeploymentFacts): Finding[] =>
     return wiring.wrong(subject, `${subject} is ${actual}, not ${target} (${expected}).`, fix)
   })
 
-/** Judges who administers the contracts. On the embedded chain nobody needs a delay. */
+/** Judges who administers the contracts. The embedded chain needs no delay. */
 function judgeAdmins({ admins, timelock }: DeploymentFacts, isEmbedded: boolean): Finding[] {
   const owned = admins.map(({ contract, admin: holder, pending }) => {
     if (holder === undefined || timelock === undefined || holder === timelock.address)

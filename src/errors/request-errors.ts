@@ -5,7 +5,7 @@ import { didYouMean } from './nearest-name.ts'
 /** What is wrong with one field: what came, and an example of what would pass. */
 type InputProblem = { path: string; problem: string; given?: string; example?: unknown }
 
-/** Whose requests a rate limit counts, unless they are those of an address. */
+/** The holder of a rate limit, if it is not an address. */
 const LIMITED_BY: Partial<Record<string, string>> = { signer: 'The signer', mcpSession: 'This MCP session' }
 
 /** Requests that are malformed, or that name something that does not exist. */

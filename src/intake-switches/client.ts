@@ -6,7 +6,7 @@ import type { IntakeChange, IntakeSwitchesObject } from './object.ts'
 
 /** Which kinds of intake the operator has closed. */
 export type IntakeSwitches = {
-  /** Returns the closed kinds, at most two seconds old; if they cannot be read, those that this isolate knows. */
+  /** Returns the closed kinds, at most two seconds old; if they cannot be read, the kinds that this isolate knows. */
   closures(): Promise<readonly IntakeClosure[]>
   /** Returns the closure of a kind; undefined while it is open. */
   closureOf(kind: IntakeKind): Promise<IntakeClosure | undefined>
@@ -45,7 +45,7 @@ export function createIntakeSwitches(namespace: DurableObjectNamespace<IntakeSwi
     const startedAt = Date.now()
     const reading = (async () => object().closures())()
     const closures = await withDeadline(reading, startedAt + READ_TIMEOUT_MS, () => known).catch((error: unknown) => {
-      // An unreadable switch must not keep anybody from getting out.
+      // An unreadable switch must not block a risk-reducing request.
       logFailure('intake switches unreadable', error)
       return known
     })

@@ -53,7 +53,7 @@ export const histograms = {
   },
 } as const satisfies Record<string, Family & { buckets: readonly number[] }>
 
-/** What is read from the parts of the service when somebody scrapes. */
+/** Read from the parts of the service during a scrape. */
 export const gauges = {
   ats_build: { help: 'The version of the service and the chain id.', labels: ['version', 'chain_id'], type: 'info' },
   ats_part_up: {

@@ -12,7 +12,7 @@ const MAX_SERIES = 5_000
 let series = new Map<string, Delta>()
 let onRecord: () => void = () => {}
 
-/** Calls a function after each record from now on, for whoever delivers what this isolate has recorded. */
+/** Calls a function after each record from now on, for the delivery of this isolate's records. */
 export function setRecordListener(listener: () => void): void {
   onRecord = listener
 }

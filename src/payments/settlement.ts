@@ -130,7 +130,7 @@ export function createSettlement({ store, relayer }: { store: LedgerStore; relay
   }
 
   /**
-   * Resolves some payments whose settlement nobody has asked for since their authorizations ended, by what the chain shows:
+   * Resolves some payments without a request since their authorizations ended, by what the chain shows:
    * a settled one waits for its signer, any other one is refused. A payment that cannot be read is tried again after an
    * hour. `chain` is the CAIP-2 id of the network.
    */
@@ -195,7 +195,7 @@ export async function readNewestBlock(network: FeeNetwork): Promise<FeeBlock | u
 
 const transports = new Map<string, RpcTransport>()
 
-/** Returns the transport to the nodes of a network, which remembers those that failed. */
+/** Returns the transport to the nodes of a network, which remembers failed ones. */
 function transportOf({ rpcUrls }: FeeNetwork): RpcTransport {
   const key = rpcUrls.join(' ')
   const transport = transports.get(key) ?? createTransport(rpcUrls)

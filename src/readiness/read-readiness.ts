@@ -29,7 +29,7 @@ const MAX_INDEX_LAG_SECONDS = 120
 const MAX_KEEPER_CYCLE_AGE_SECONDS = 150n
 
 /**
- * Returns the report with all balances, the block it describes, the reasons why nobody could open a position, and the other
+ * Returns the report with all balances, the block it describes, the reasons why no agent could open a position, and the other
  * problems. Throws NOT_READY if no chain is configured or the node cannot be reached.
  */
 export async function readReadiness(context: Context) {
@@ -159,7 +159,7 @@ const presentHistory = (
   lagSeconds: reach === undefined ? null : Math.max(0, Number(head.timestamp) - reach.timestamp),
 })
 
-/** Returns the reasons why nobody could open a position. */
+/** Returns the reasons why no agent could open a position. */
 function blockingProblems(
   config: Config,
   { report, registered, executors, withoutRole, hasCapital }: ReadinessState,

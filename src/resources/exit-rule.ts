@@ -6,7 +6,7 @@ import { bps } from './primitives.ts'
 const MAX_EXIT_BPS = 10_000
 const MAX_RULES = 5
 
-/** An exit rule of a response. The specification allows no field besides these three. */
+/** An exit rule of a response. The specification allows only these three fields. */
 export const exitRule = z
   .strictObject({
     triggerType: z.enum(['StopLoss', 'TakeProfit']),

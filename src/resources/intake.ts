@@ -21,7 +21,7 @@ export const intakeState = z
   })
   .meta({ id: 'IntakeState' })
 
-/** The kinds to change; those that are absent stay as they are. */
+/** The kinds to change; absent kinds stay as they are. */
 export const intakeChange = z.object(
   Object.fromEntries(
     kinds.map(name => [

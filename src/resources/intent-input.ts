@@ -18,7 +18,7 @@ const bpsQuery = (min: number) =>
 
 export const symbol = z.string().min(1).max(64).meta({ description: 'Token symbol', example: 'NVDA' })
 
-/** What the body of every intent carries besides its own fields. */
+/** The fields that the body of every intent carries. */
 export const signedFields = { deadline, nonce, signature }
 
 /** What a body that buys tokens carries. The defaults are part of the signed message. */

@@ -23,7 +23,7 @@ const MAX_REPORTED_ISSUES = 10
  * its field, what came and what would pass.
  */
 export function invalidRequest(issues: readonly InputIssue[], input: Input): Refusal {
-  // What a whole quote lacks besides follows from it.
+  // If the caller posted the whole quote, lead with that; the rest follows.
   const ordered = issues.filter(isOfQuote).concat(issues.filter(issue => !isOfQuote(issue)))
   const problems = ordered.slice(0, MAX_REPORTED_ISSUES).map(issue => describeIssue(issue, input))
   const [first] = problems
@@ -115,7 +115,7 @@ function plainText(message: string): string {
 
 const MAX_SHOWN = 48
 
-/** Returns a value as JSON, cut: nobody needs to read a signature again. */
+/** Returns a value as JSON, cut: a caller need not read a signature again. */
 function shown(value: unknown): string {
   const text = typeof value === 'number' && !Number.isFinite(value) ? `${value}` : (JSON.stringify(value) ?? `${value}`)
   return text.length <= MAX_SHOWN ? text : `${text.slice(0, 12)}… (${text.length} characters)`

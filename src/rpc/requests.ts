@@ -177,7 +177,7 @@ export const receiptRequest = (hash: Hex): RpcRequest<NodeReceipt | null> => ({
   isResult: nullOr(isReceiptOf(hash)),
 })
 
-/** Requests the receipts of a block. Only those that `isWanted` selects are validated: do not use the others. */
+/** Requests the receipts of a block. Only receipts that `isWanted` selects are validated: do not use the others. */
 export const blockReceiptsRequest = (
   block: number,
   isWanted: (hash: Hex) => boolean,

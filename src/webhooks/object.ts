@@ -162,7 +162,7 @@ export class WebhooksObject extends DurableObject<Env> {
     return changed ? withoutSecrets(changed) : deleted(webhook)
   }
 
-  /** Posts a test event at once, besides the events in order, and records what the receiver responded. */
+  /** Posts a test event at once, outside the order of the events, and records the receiver's response. */
   async #test(webhook: StoredWebhook, digest: string): Promise<WebhookRecord> {
     const at = Date.now()
     const message = { id: `test-${digest.slice(2, 18)}`, body: testBody(this.#agentId, at) }

@@ -3,7 +3,7 @@ import type { DeliveryFailure, WebhookRecord, WebhookTest } from './webhook-reco
 
 const toSeconds = (ms: number) => `${Math.floor(ms / 1_000)}`
 
-/** Presents a webhook. Times of a webhook are those of the service's clock. */
+/** Presents a webhook. Times of a webhook come from the service's clock. */
 export function presentWebhook(record: WebhookRecord): Webhook {
   const { lastDeliveredAt, nextAttemptAt, previousSecretUntil, disabledReason } = record
   return {

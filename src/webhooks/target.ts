@@ -1,7 +1,7 @@
 import ipaddr from 'ipaddr.js'
 import { MAX_URL_LENGTH } from '../resources/webhook.ts'
 
-/** What a target must be, besides well-formed. */
+/** The rules for a well-formed target. */
 export type TargetRules = {
   /** Whether plain HTTP, other ports and private addresses are accepted: for embedded chains. */
   allowsLocalTargets: boolean

@@ -17,7 +17,7 @@ type AnyDetails = ErrorDetails & ClientErrorDetails
 /** The codes with typed details. */
 export type ErrorCode = keyof AnyDetails
 
-/** What an error of this package is about; each has its class. */
+/** The kinds of this package's errors; each has its class. */
 export type ErrorKind =
   | 'validation'
   | 'not-found'

@@ -95,7 +95,7 @@ export async function isVoid(http: Http, digest: Hex): Promise<boolean> {
   return state === undefined || state === 'rejected' || state === 'reverted'
 }
 
-/** Whether the service says that a message is executed, whoever posted it. */
+/** Whether the service says that a message is executed, by any poster. */
 export async function isExecuted(http: Http, digest: Hex): Promise<boolean> {
   const state = await stateOf(http, digest)
   return state === 'mined' || state === 'final'

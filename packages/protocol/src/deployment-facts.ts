@@ -7,10 +7,10 @@ import type { WiringRule } from './wiring.ts'
 /** The chain id of the embedded chain, whose keys are public. */
 const EMBEDDED_CHAIN_ID = 31337
 
-/** Returns whether a chain is the embedded one, on which limits and shared keys endanger nobody. */
+/** Returns whether a chain is the embedded one, where missing limits and shared keys endanger no money. */
 export const isEmbeddedChain = (chainId: number): boolean => chainId === EMBEDDED_CHAIN_ID
 
-/** What an account of the service is for. */
+/** The purpose of an account of the service. */
 export type AccountPurpose = 'executor' | 'relayer' | 'updater' | 'keeper' | 'reporter'
 export type ServiceAccount = { address: Address; purpose: AccountPurpose }
 
@@ -75,7 +75,7 @@ export type DeploymentFacts = {
   chainId: number
   /** The block that the facts are of; its timestamp is Unix seconds. */
   block: { number: bigint; timestamp: bigint }
-  /** Every contract by name, with those that the chain names and the configuration does not. */
+  /** Every contract by name, including contracts that only the chain names. */
   contracts: Partial<Record<string, Address>>
   vaults: Record<string, Address>
   wiring: WiringFact[]

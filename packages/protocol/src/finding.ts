@@ -13,7 +13,7 @@ export type Finding = {
   verdict: Verdict
   /** What holds, or what is wrong, in one sentence. */
   sentence: string
-  /** What fixes it: a command, or what to do where there is none. Null if nothing is to do. */
+  /** The fix: a command, or a step without one. Null if there is nothing to fix. */
   fix: string | null
 }
 

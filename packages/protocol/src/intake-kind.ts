@@ -1,4 +1,4 @@
-/** What the operator may close, each kind by itself: closing one never keeps anybody from another. */
+/** The kinds of intake that the operator may close, each by itself: closing one never blocks another. */
 export const intakeKinds = {
   registrations: 'registrations and identity links',
   buys: 'opens and adds',

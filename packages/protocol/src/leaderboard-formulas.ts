@@ -1,5 +1,5 @@
 // The formulas of docs/leaderboard.md, in integer arithmetic: a ratio is a bigint in billionths, and every division
-// truncates towards zero. So the service and whoever recomputes the leaderboard get the same digits.
+// truncates towards zero. So the service and a verifier get the same digits.
 
 export const HOUR_SECONDS = 3_600
 /** One, in billionths. */

@@ -9,7 +9,7 @@ const MAX_PRICE_AGE_SECONDS = 3_600
 /** A price that was posted to the oracle (8 decimals); Unix seconds. */
 export type SamplePrice = { price: bigint; observedAt: number }
 
-/** What a record is computed from, besides the trades. */
+/** The inputs of a record, in addition to the trades. */
 export type SampleMarket = {
   /** Returns the token's last price that was posted at or before a time. */
   priceAt(token: Address, time: number): SamplePrice | undefined
@@ -42,7 +42,7 @@ export type TrackRecord = {
 /** What `continueRecord` returns: the record to continue later, and the scores with the hour in progress. */
 export type ContinuedRecord = {
   record: TrackRecord
-  /** The present score of each period, and those that ended since. */
+  /** The present score of each period, and the scores that ended since. */
   scores: { period: Period; score: Score }[]
 }
 

@@ -86,7 +86,7 @@ const CLOSED = 'PositionClosed'
 const SIMULATED = 'PositionSimulated'
 type RouterEvent = keyof typeof routerEvents
 type ChangeEvent = NonNullable<(typeof routerEvents)[RouterEvent]['change']> | typeof CLOSED | typeof SIMULATED
-/** Sales that can close a position; those of a part cannot. */
+/** Sales that can close a position; partial ones cannot. */
 const CLOSING_SALES: readonly RouterEvent[] = [
   'PositionReducedFromIntent',
   'ExitExecuted',

@@ -13,7 +13,7 @@ const webhookFields = [
 ] as const
 
 /**
- * The EIP-712 primary types, fields in signing order: those of the protocol (protocol.md, "Typed data"), and the messages
+ * The EIP-712 primary types, fields in signing order: the protocol's (protocol.md, "Typed data"), and the messages
  * of owners (contracts/src/interfaces/IOwnerControls.sol), and those about webhooks, which the service itself verifies.
  */
 export const signingTypes = {

@@ -4,7 +4,7 @@ export type TextPart = { kind: 'text'; text: string } | { kind: 'invisible'; cod
 /** Controls, separators, bidirectional controls and other characters that change how a text looks without being seen. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}]/u
 
-/** Splits a text that somebody else wrote, so that characters which hide or reorder others can be shown. */
+/** Splits a stranger's text, so that characters which hide or reorder others can be shown. */
 export function toVisibleParts(text: string): TextPart[] {
   const parts: TextPart[] = []
   for (const character of text) {

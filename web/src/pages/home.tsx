@@ -12,7 +12,7 @@ import { LookUp } from './home/look-up.tsx'
 import { WaysToConnect } from './home/ways-to-connect.tsx'
 import { StandingTable } from './leaderboard/standing-table.tsx'
 
-/** The start page: what this is, how an agent connects, the vaults and the best agents. */
+/** The start page: the service in short, how an agent connects, the vaults and the best agents. */
 export function HomePage(_: PageProps) {
   useLive({})
   const vaults = useRead('listVaults', {})

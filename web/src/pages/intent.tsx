@@ -20,7 +20,7 @@ const KINDS = {
   link: 'Link an identity',
   owner: 'A message of an owner',
 }
-/** While an intent is on its way, it is read this often besides what the event stream reports. */
+/** While an intent is pending, it is read this often, in addition to the event stream. */
 const POLL_MS = 3_000
 
 /** The life of a signed intent, from received to final. */

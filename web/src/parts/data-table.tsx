@@ -27,7 +27,7 @@ type DataTableProps<Row> = {
   isChosen?: (row: Row) => boolean
 }
 
-/** Roles that the elements have anyway: some browsers drop those of a table whose rows are laid out as cards. */
+/** Roles that the elements have anyway: some browsers drop a table's roles if its rows are laid out as cards. */
 const ROLES = {
   table: { role: 'table' },
   rowgroup: { role: 'rowgroup' },

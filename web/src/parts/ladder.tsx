@@ -151,6 +151,6 @@ function inWords(entry: number, rules: Rule[], prices: number[], priceText: stri
   return `Entry at ${formatUsd(`${entry}`)} USD.${priceText} ${parts.join('. ')}.`
 }
 
-/** Returns the rules of a position with those that fired marked. */
+/** Returns the rules of a position, fired ones marked. */
 export const ladderRules = ({ exitRules, nextRuleIndex }: Schema['AgentPosition']): Rule[] =>
   exitRules.map((rule, index) => ({ ...rule, isFired: index < nextRuleIndex }))

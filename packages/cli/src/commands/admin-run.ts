@@ -50,7 +50,7 @@ export const createAdminCommand = (...args: Parameters<typeof createCommand>): C
 /** What a command does: its calls, in groups, and what is to do after it. */
 export type AdminTask = { groups: CallGroup[]; next?: string[] }
 
-/** Plans what a command does, shows it, asks if there is somebody to ask, sends it and prints the outcome. */
+/** Plans what a command does, shows it, asks on a terminal, sends it and prints the outcome. */
 export async function runAdmin(
   options: AdminOptions,
   taskOf: (context: AdminContext, sender: Address) => Promise<AdminTask> | AdminTask,

@@ -8,7 +8,7 @@ import { withProgress } from '../output/progress.ts'
 import { type AdminOptions, createAdminCommand, createDeploymentCommand, runPlans } from './admin-run.ts'
 import { createGroup } from './options.ts'
 
-/** `ats admin timelock`: the operations that wait, in words, and the steps that anybody or a proposer may take. */
+/** `ats admin timelock`: the operations that wait, in words, and the steps that any account or a proposer may take. */
 export const timelockCommand = (): Command =>
   createGroup('timelock', 'list, execute and cancel the operations of the timelock', 'ats admin timelock list')
     .addCommand(listCommand())

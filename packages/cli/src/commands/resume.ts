@@ -21,7 +21,7 @@ async function resume(digest: string | undefined, service: ServiceOptions, comma
   const isUrlGiven = command.getOptionValueSource('url') === 'cli'
   const resumed = await resumePending({ home, service, isUrlGiven, digest })
   createPrinter(service.output).result({ messages: resumed.map(({ row }) => row) })
-  // Only what was printed is forgotten: whoever interrupts this can run it again.
+  // Forgets only printed outcomes, so an interrupted run can be repeated.
   for (const { row, isKnown } of resumed) if (isKnown) removePending(home, `${row.digest}`)
   const failure = resumed.find(message => message.failure)?.failure
   if (failure) throw failure

@@ -11,7 +11,7 @@ import { assertAllowed, carryOut, describePlan, type Plan } from '../trading/pla
 import type { Trader } from '../trading/trader.ts'
 import type { SigningOptions } from './options.ts'
 
-/** Plans something, shows it, asks if there is somebody to ask, signs, submits and prints the outcome. */
+/** Plans something, shows it, asks on a terminal, signs, submits and prints the outcome. */
 export async function runPlan<O extends SigningOptions>(
   command: Command,
   options: O,

@@ -67,7 +67,7 @@ async function verify({ output, url, timeout, rpc, fromBlock, ...query }: Option
   })
 }
 
-/** Returns the contracts that the service names. Throws if they are not those of the first contact. */
+/** Returns the contracts that the service names. Throws if they differ from the first contact's. */
 async function contractsOf(url: string, reader: Reader): Promise<Record<string, Address>> {
   const pins = await pinsOf(homeFolder(), url, reader)
   const { contracts } = await reader.getDiscovery()

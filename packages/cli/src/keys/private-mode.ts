@@ -25,7 +25,7 @@ export function assertPrivate(path: string): void {
   )
 }
 
-/** Throws if somebody other than the owner can write a file. */
+/** Throws if anyone other than the owner can write a file. */
 export function assertWrittenByOwner(path: string): void {
   const stats = statSync(path)
   if (!hasModes) return

@@ -19,7 +19,7 @@ export function enforceLimits(home: string, purchase: PlannedPurchase): void {
   if (limit !== undefined && !isWithin) throw beyondDay(home, limit, spent, purchase.usdc)
 }
 
-/** Throws unless the day has room for a purchase, without counting it: so that nobody is asked about a trade in vain. */
+/** Throws unless the day has room for a purchase, without counting it, so that the user is not asked in vain. */
 export function assertWithinDay(home: string, { perDayUsdc }: Limits, { usdc }: { usdc: bigint }): void {
   const spent = spentToday(home)
   if (perDayUsdc !== undefined && spent + usdc > perDayUsdc) throw beyondDay(home, perDayUsdc, spent, usdc)

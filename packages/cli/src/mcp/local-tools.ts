@@ -23,7 +23,7 @@ type LocalTool<I extends z.ZodObject = z.ZodObject> = {
   isDestructive: boolean
 } & (
   | { plan: (trader: Trader, input: z.output<I>) => Promise<Plan> }
-  /** Signs nothing, so nobody is asked. */
+  /** Signs nothing, so it asks nothing. */
   | { run: (trader: Trader, input: z.output<I>) => Promise<unknown> }
 )
 const define = <I extends z.ZodObject>(tool: LocalTool<I>) => tool as unknown as LocalTool

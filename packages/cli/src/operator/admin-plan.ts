@@ -22,7 +22,7 @@ export type GroupPlan = {
   operation: Operation | undefined
   transactions: PlannedTransaction[]
   refusal: Failure | undefined
-  /** What else there is to know, such as when an operation is due. */
+  /** Further notes, such as when an operation is due. */
   note: string | undefined
 }
 

@@ -15,7 +15,7 @@ export type OperatedDeployment = {
   config: Config
   chain: TradingChain
   client: PublicClient
-  /** Every contract of CONTRACTS, also those that the Worker does not need. */
+  /** Every contract of CONTRACTS, including contracts that the Worker does not need. */
   contracts: Record<string, `0x${string}`>
 }
 

@@ -61,7 +61,7 @@ export async function examine(options: DoctorOptions): Promise<Finding[]> {
   ]
 }
 
-/** Returns the accounts of the keys, or those that the service names where the keys are its secrets. */
+/** Returns the accounts of the keys, or the ones that the service names where the keys are its secrets. */
 function accountsOf(config: OperatedDeployment['config'], shown: readonly ServiceAccount[]): ServiceAccount[] {
   const keys: [ServiceAccount['purpose'], readonly `0x${string}`[]][] = [
     ['executor', config.executorKeys],

@@ -19,7 +19,7 @@ export type VariablesSource = {
 export type Variables = Record<string, string>
 
 /**
- * Returns the variables of a deployment: those of the deployment file, replaced by those of the environment's block, the
+ * Returns the variables of a deployment: from the deployment file, overridden by the environment's block, the
  * vars file and --rpc. The process environment supplies what none of them has. Throws `VARIABLES_MISSING`.
  */
 export function readVariables({ vars, env, wrangler = 'wrangler.toml', deployment, rpc }: VariablesSource): Variables {
@@ -33,7 +33,7 @@ export function readVariables({ vars, env, wrangler = 'wrangler.toml', deploymen
   }
 }
 
-/** Returns the contracts that CONTRACTS names, with those that the Worker itself does not need, such as the timelock. */
+/** Returns the contracts that CONTRACTS names, including contracts that the Worker itself does not need, such as the timelock. */
 export function namedContracts({ CONTRACTS = '{}' }: Variables): Record<string, Address> {
   const parsed = parsedJson(CONTRACTS) ?? {}
   return Object.fromEntries(

@@ -19,10 +19,10 @@ export async function askToContinue(message: string): Promise<void> {
   if (given !== true) throw new Failure('declined', 'Cancelled: nothing was signed.')
 }
 
-/** Tells whether there is somebody to ask. */
+/** Tells whether a user can be asked. */
 export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true
 
-/** Asks yes or no on the terminal, where standard input is a pipe. Does not ask if there is nobody to ask. */
+/** Asks yes or no on the terminal, where standard input is a pipe. Does not ask without a terminal. */
 export async function askOnTerminal(message: string): Promise<void> {
   const input = process.stderr.isTTY === true ? openTerminal() : undefined
   if (input === undefined) return

@@ -5,7 +5,7 @@ export type Json = string | number | boolean | null | Json[] | { [name: string]:
 type JsonObject = { [name: string]: Json }
 
 const MAX_CELL = 44
-/** Hex that is longer than a signature and that nobody reads. */
+/** Hex that is longer than a signature, too long to read. */
 const CALLDATA = /^0x[0-9a-f]{200,}$/i
 const USDC_DECIMALS = 1_000_000n
 

@@ -13,7 +13,7 @@ export type TraderOptions = KeyOptions & {
   payerPasswordFile?: string | undefined
   /** The largest registration fee to pay; USDC. */
   maxFee?: string | undefined
-  /** Where nobody can be asked for a password. */
+  /** Without a terminal to ask for a password. */
   canAskPassword?: boolean
 }
 

@@ -58,7 +58,7 @@ export function Pages({ hasNewer, onNewer, onOlder, labels: [newer, older] = ['N
   )
 }
 
-/** Trades with the transactions that made them; those of one position do not repeat its token. */
+/** Trades with their transactions; the trades of one position do not repeat its token. */
 export const TradeTable = ({ agentId, trades, isOfOne = false }: TradeTableProps) => (
   <DataTable label="Trades" columns={columnsOf(agentId, isOfOne)} rows={trades} keyOf={({ id }) => id} />
 )

@@ -6,7 +6,7 @@ import type { HoldingsState } from './use-holdings.ts'
 /** ERC-4626 shares of these vaults have six decimals more than USDC. */
 export const SHARE_DECIMALS = 12
 
-/** What the account holds, what it is worth, and what is locked. */
+/** The account's holdings, their value, and the locked part. */
 export function Holdings({ holdings: { figures, problem } }: { holdings: HoldingsState }) {
   if (figures === undefined)
     return problem ? <p class="note-line warn">{problem}</p> : <Loading what="your holdings" lines={4} />
