@@ -1,0 +1,51 @@
+"""Python client of the agent trading service: quotes, checks, signs and relays intents."""
+
+from .amounts import Percent, Usdc
+from .client import Agent, AsyncAgent, AsyncClient, AsyncOwner, Client, Owner
+from .deployment import Pins
+from .effects import Account
+from .errors import (
+    AgentTradingError,
+    NetworkError,
+    NotFoundError,
+    PaymentError,
+    QuoteMismatch,
+    RateLimitedError,
+    RefusedError,
+    Submission,
+    UnavailableError,
+    UnknownOutcomeError,
+    UntrustedQuoteError,
+    ValidationError,
+)
+from .events import Event
+from .payment import Payer
+from .typed_data import ExitRule
+
+__all__ = [
+    "Account",
+    "Agent",
+    "AgentTradingError",
+    "AsyncAgent",
+    "AsyncClient",
+    "AsyncOwner",
+    "Client",
+    "Event",
+    "ExitRule",
+    "NetworkError",
+    "NotFoundError",
+    "Owner",
+    "Payer",
+    "PaymentError",
+    "Percent",
+    "Pins",
+    "QuoteMismatch",
+    "RateLimitedError",
+    "RefusedError",
+    "Submission",
+    "UnavailableError",
+    "UnknownOutcomeError",
+    "UntrustedQuoteError",
+    "Usdc",
+    "ValidationError",
+]

@@ -1,0 +1,71 @@
+"""Amounts without floats: USDC as decimal text, `Decimal` or base units, shares as percent or basis points."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from .errors import ValidationError
+
+USDC_DECIMALS = 6
+Usdc = str | Decimal | int
+"""USDC: decimal text or a `Decimal` in USDC (`"250.5"`), or an int in whole USDC. Never a float."""
+Percent = str | int
+"""A share: `"8%"`, or an int in basis points."""
+
+_DECIMAL = re.compile(r"\d+(\.\d+)?")
+_PERCENT = re.compile(r"(\d+(?:\.\d{1,2})?)\s*%")
+
+
+def usdc_units(amount: Usdc, name: str = "usdc") -> int:
+    """Returns a positive amount of USDC in base units. Raises ValidationError instead of rounding."""
+    if isinstance(amount, bool) or not isinstance(amount, str | Decimal | int):
+        raise ValidationError(
+            "INVALID_AMOUNT",
+            f"{name} is a {type(amount).__name__}; pass text such as '250.5', a Decimal or an int.",
+        )
+    text = format(amount, "f") if isinstance(amount, Decimal) else str(amount)
+    if not _DECIMAL.fullmatch(text):
+        raise ValidationError("INVALID_AMOUNT", f"{name} is {text!r}; pass a decimal number such as '250.5'.")
+    whole, _, fraction = text.partition(".")
+    if len(fraction.rstrip("0")) > USDC_DECIMALS:
+        raise ValidationError("INVALID_AMOUNT", f"{name} is {text}; USDC has {USDC_DECIMALS} decimals.")
+    units = int(whole + fraction[:USDC_DECIMALS].ljust(USDC_DECIMALS, "0"))
+    if units == 0:
+        raise ValidationError("INVALID_AMOUNT", f"{name} is {text}; the amount must be positive.")
+    return units
+
+
+def usdc_text(units: int) -> str:
+    """Formats base units of USDC: 250500000 becomes '250.5'."""
+    whole, fraction = divmod(units, 10**USDC_DECIMALS)
+    digits = str(fraction).rjust(USDC_DECIMALS, "0").rstrip("0")
+    return f"{whole}.{digits}" if digits else str(whole)
+
+
+def bps(share: Percent, name: str, least: int = 1, most: int = 10_000) -> int:
+    """Returns a share in basis points. `"8%"` is 800; an int is basis points already."""
+    if isinstance(share, str):
+        match = _PERCENT.fullmatch(share.strip())
+        if match is None:
+            raise ValidationError(
+                "INVALID_REQUEST",
+                f"{name} is {share!r}; pass a percentage such as '8%' or basis points as an int.",
+            )
+        value = int(Decimal(match[1]) * 100)
+    elif isinstance(share, int) and not isinstance(share, bool):
+        value = share
+    else:
+        raise ValidationError("INVALID_REQUEST", f"{name} is a {type(share).__name__}; pass '8%' or an int.")
+    if not least <= value <= most:
+        raise ValidationError("INVALID_REQUEST", f"{name} is {value} basis points; pass {least} to {most}.")
+    return value
+
+
+def digits(value: str | int, name: str) -> str:
+    """Returns the decimal digits of a whole number. Raises ValidationError for any other spelling."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return str(value)
+    if isinstance(value, str) and re.fullmatch(r"0|[1-9]\d*", value):
+        return value
+    raise ValidationError("INVALID_REQUEST", f"{name} is {value!r}; pass an int or its digits.")

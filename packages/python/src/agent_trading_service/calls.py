@@ -1,0 +1,164 @@
+"""What an agent's signer and its owner do, for the sync and the async client: `R` is what a call returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+from . import intents, messages
+from .amounts import Percent, Usdc
+from .effects import Account, Core
+from .intents import CLOSE_BPS, DEFAULT_SLIPPAGE_BPS, ladder_of
+from .messages import Message, Session
+from .typed_data import ExitRule
+
+Json = dict[str, Any]
+R = TypeVar("R")
+
+
+class AgentCalls(Generic[R]):
+    """What an agent's signer does. Each method quotes, compares, checks, signs and submits, and returns the receipt."""
+
+    def __init__(self, session: Session, agent_id: int) -> None:
+        self._session = session
+        self.agent_id = agent_id
+
+    def _run(self, turn: object, core: Core[Json]) -> R:
+        raise NotImplementedError
+
+    def open(
+        self,
+        symbol: str,
+        *,
+        usdc: Usdc,
+        stop: Percent | None = None,
+        take: Percent | None = None,
+        exits: Sequence[ExitRule] | None = None,
+        max_slippage: Percent = DEFAULT_SLIPPAGE_BPS,
+        min_token_out: int = 0,
+        deadline: int | None = None,
+    ) -> R:
+        """Opens a position with an exit ladder: `stop="8%"` sells everything at -8 %."""
+        message = intents.open_position(
+            self._session.deployment,
+            self.agent_id,
+            symbol,
+            usdc=usdc,
+            exits=ladder_of(stop, take, exits),
+            max_slippage=max_slippage,
+            min_token_out=min_token_out,
+            deadline=deadline,
+        )
+        return self._send(message)
+
+    def add(
+        self,
+        position_id: int,
+        *,
+        usdc: Usdc,
+        max_slippage: Percent = DEFAULT_SLIPPAGE_BPS,
+        min_token_out: int = 0,
+        deadline: int | None = None,
+    ) -> R:
+        """Adds to a position; its ladder stays."""
+        message = intents.add_to_position(
+            self.agent_id,
+            position_id,
+            usdc=usdc,
+            max_slippage=max_slippage,
+            min_token_out=min_token_out,
+            deadline=deadline,
+        )
+        return self._send(message)
+
+    def reduce(self, position_id: int, share: Percent, *, deadline: int | None = None) -> R:
+        """Sells a share of a position, such as `"50%"`."""
+        return self._send(intents.reduce_position(self.agent_id, position_id, share, deadline))
+
+    def close(self, position_id: int, *, deadline: int | None = None) -> R:
+        """Sells a whole position."""
+        return self._send(intents.reduce_position(self.agent_id, position_id, CLOSE_BPS, deadline))
+
+    def set_ladder(
+        self,
+        position_id: int,
+        *,
+        stop: Percent | None = None,
+        take: Percent | None = None,
+        exits: Sequence[ExitRule] | None = None,
+        deadline: int | None = None,
+    ) -> R:
+        """Replaces the pending exit rules of a position."""
+        ladder = ladder_of(stop, take, exits)
+        return self._send(intents.set_ladder(self.agent_id, position_id, ladder, deadline))
+
+    def _send(self, message: Message | Core[Message]) -> R:
+        return self._run(self.agent_id, send_built(self._session, message))
+
+
+class OwnerCalls(Generic[R]):
+    """What an agent's owner signs. Nobody pays gas; the service relays."""
+
+    def __init__(self, session: Session, agent_id: int, account: Account | None) -> None:
+        self._session = session
+        self._account = account
+        self.agent_id = agent_id
+
+    def _run(self, turn: object, core: Core[Json]) -> R:
+        raise NotImplementedError
+
+    def set_mandate(
+        self,
+        mode: str = "trade",
+        *,
+        max_trade_usdc: Usdc | None = None,
+        max_daily_turnover_usdc: Usdc | None = None,
+        max_exposure_usdc: Usdc | None = None,
+        allowed_tokens: Sequence[str] | None = None,
+        valid_until: int | None = None,
+        deadline: int | None = None,
+    ) -> R:
+        """Replaces the whole mandate: what the agent may do. A limit that is left out is no limit."""
+        message = intents.mandate(
+            self._session.deployment,
+            self.agent_id,
+            mode=mode,
+            limits={
+                "maxTradeUsdc": max_trade_usdc,
+                "maxDailyTurnoverUsdc": max_daily_turnover_usdc,
+                "maxExposureUsdc": max_exposure_usdc,
+            },
+            allowed_tokens=allowed_tokens,
+            valid_until=valid_until,
+            deadline=deadline,
+        )
+        return self._send(message)
+
+    def stop(self, *, sell: bool = False, other_agent_ids: Sequence[int] = (), deadline: int | None = None) -> R:
+        """Stops buying; with `sell`, also sells every position."""
+        message = intents.stop(self.agent_id, sell=sell, other_agent_ids=other_agent_ids, deadline=deadline)
+        return self._send(message)
+
+    def cancel(self, until_nonce: int, *, deadline: int | None = None) -> R:
+        """Voids the intents below a nonce that the agent has signed and that are not mined yet."""
+        return self._send(intents.cancel(self.agent_id, until_nonce, deadline))
+
+    def transfer(self, new_owner: str, *, deadline: int | None = None) -> R:
+        """Offers the agent to a new owner; nothing changes before it is accepted."""
+        return self._send(intents.transfer(self.agent_id, new_owner, deadline))
+
+    def accept_transfer(self, signer: str, *, deadline: int | None = None) -> R:
+        """Takes an agent that is offered to this account, and names the key that trades for it."""
+        return self._send(intents.accept_transfer(self.agent_id, signer, deadline))
+
+    def set_signer(self, signer: str, *, deadline: int | None = None) -> R:
+        """Replaces the key that trades for the agent."""
+        return self._send(intents.set_signer(self.agent_id, signer, deadline))
+
+    def _send(self, message: Message | Core[Message]) -> R:
+        return self._run(("owner", self.agent_id), send_built(self._session, message, self._account))
+
+
+def send_built(session: Session, message: Message | Core[Message], account: Account | None = None) -> Core[Json]:
+    built = message if isinstance(message, Message) else (yield from message)
+    return (yield from messages.send(session, built, account))

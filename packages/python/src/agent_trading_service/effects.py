@@ -1,0 +1,144 @@
+"""What the client does to the outside, as values: one core of generators serves the sync and the async client."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import time
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import httpx
+
+from .errors import NetworkError
+from .typed_data import TypedData
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One HTTP request, sent once."""
+
+    method: str
+    url: str
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Response:
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+    """The parsed JSON; None if it is none."""
+
+
+@dataclass(frozen=True)
+class Pause:
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Sign:
+    account: Account
+    typed_data: TypedData
+
+
+Effect = Request | Pause | Sign
+Core = Generator[Effect, Any, T]
+"""A computation that yields effects and is sent their results: `Response`, None or a signature."""
+
+
+class Account(Protocol):
+    """Who signs: any eth_account account, or an object with an address that signs typed data. Its key stays with it."""
+
+    @property
+    def address(self) -> str: ...
+
+    def sign_typed_data(self, *, full_message: TypedData) -> Any:
+        """Returns a signature as bytes or hex, or an object with `signature`; an async client also awaits it."""
+
+
+def run(core: Core[T], http: httpx.Client) -> T:
+    """Runs a computation with blocking input and output."""
+    result: Any = None
+    error: NetworkError | None = None
+    while True:
+        try:
+            effect = core.throw(error) if error else core.send(result)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+        result, error = None, None
+        if isinstance(effect, Request):
+            try:
+                result = _response(effect, http.send(_built(http, effect)))
+            except httpx.HTTPError as cause:
+                error = _network_error(effect, cause)
+        elif isinstance(effect, Pause):
+            time.sleep(effect.seconds)
+        else:
+            result = signature_of(effect.account.sign_typed_data(full_message=effect.typed_data))
+
+
+async def run_async(core: Core[T], http: httpx.AsyncClient) -> T:
+    """Runs a computation on the event loop."""
+    result: Any = None
+    error: NetworkError | None = None
+    while True:
+        try:
+            effect = core.throw(error) if error else core.send(result)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+        result, error = None, None
+        if isinstance(effect, Request):
+            try:
+                result = _response(effect, await http.send(_built(http, effect)))
+            except httpx.HTTPError as cause:
+                error = _network_error(effect, cause)
+        elif isinstance(effect, Pause):
+            await asyncio.sleep(effect.seconds)
+        else:
+            signed = effect.account.sign_typed_data(full_message=effect.typed_data)
+            result = signature_of(await signed if inspect.isawaitable(signed) else signed)
+
+
+def signature_of(signed: Any) -> str:
+    """Returns a signature as hex, from whatever an account returns."""
+    raw = getattr(signed, "signature", signed)
+    return raw if isinstance(raw, str) else "0x" + bytes(raw).hex()
+
+
+def _built(http: httpx.Client | httpx.AsyncClient, effect: Request) -> httpx.Request:
+    headers = {"accept": "application/json", **effect.headers}
+    content = None
+    if effect.body is not None:
+        headers["content-type"] = "application/json"
+        content = json.dumps(effect.body)
+    return http.build_request(effect.method, effect.url, content=content, headers=headers)
+
+
+def _response(effect: Request, response: httpx.Response) -> Response:
+    if 300 <= response.status_code < 400:
+        raise NetworkError(
+            "NETWORK_ERROR",
+            f"{effect.method} {effect.url}: the service redirects, which the client does not follow.",
+            retryable=True,
+        )
+    try:
+        body = json.loads(response.content)
+    except ValueError:
+        body = None
+    return Response(response.status_code, response.headers, body)
+
+
+def _network_error(effect: Request, cause: httpx.HTTPError) -> NetworkError:
+    why = "did not respond in time" if isinstance(cause, httpx.TimeoutException) else "could not be reached"
+    return NetworkError(
+        "NETWORK_ERROR",
+        f"{effect.method} {effect.url}: the service {why}.",
+        remedy="Check the base URL and the connection, then try again.",
+        retryable=True,
+    )

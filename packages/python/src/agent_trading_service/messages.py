@@ -1,0 +1,171 @@
+"""One signed message: fetch its quote, compare it with the request, sign, and post until the outcome is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .deployment import Deployment
+from .effects import Account, Core, Sign
+from .errors import RefusedError, Submission, ValidationError
+from .nonces import CLOCK_SKEW_SECONDS, Nonces
+from .payment import Payer
+from .quotes import Expectation, Verified, verify_quote
+from .transport import Transport
+from .typed_data import Domain, contract_of
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Session:
+    """What the calls of one client share."""
+
+    transport: Transport
+    deployment: Deployment
+    nonces: Nonces
+    account: Account | None
+    max_deadline_seconds: int
+    on_submission: Callable[[Submission], None] | None
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message as it was asked for."""
+
+    kind: str
+    primary_type: str
+    fields: Json
+    """Every field but nonce and deadline."""
+    path: str
+    """Where it is posted; its quote is at `path`/quote."""
+    query: Json
+    body: Json
+    """The body without nonce, deadline and signature."""
+    method: str = "POST"
+    agent_id: int | None = None
+    """Whose nonce it takes; None for that of the signer."""
+    signer: str | None = None
+    """Who has to sign, where the quote does not say it."""
+    deadline: str | None = None
+    body_has_nonce: bool = True
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A message that was compared with its request and waits for a signature."""
+
+    message: Message
+    quote: Json
+    """The service's quote. Sign `verified.typed_data`, which the client has built itself."""
+    signer: str
+    verified: Verified
+    holder: str
+    checks: list[Json] = field(default_factory=list)
+    """Every rule that the router will apply; empty for messages of owners."""
+
+
+def send(session: Session, message: Message, account: Account | None = None) -> Core[Json]:
+    """Quotes, compares, checks, signs and posts a message. Returns its receipt."""
+    prepared = yield from prepare(session, message)
+    failed = [check for check in prepared.checks if not check["pass"]]
+    if failed:
+        raise checks_failed(failed)
+    signature = yield from sign(session, prepared, account)
+    return (yield from submit(session, prepared, signature))
+
+
+def prepare(session: Session, message: Message) -> Core[Prepared]:
+    """Fetches the quote of a message and compares it with the request. Raises UntrustedQuoteError if they differ."""
+    deployment = session.deployment
+    contract = contract_of(message.primary_type)
+    domain = yield from deployment.domain_of(contract)
+    query = {**message.query, "deadline": message.deadline}
+    quote: Json = yield from session.transport.get(f"{message.path}/quote", **query)
+    signer = message.signer or str(quote.get("signer"))
+    holder = message.agent_id if message.agent_id is not None else signer
+    now = yield from deployment.now()
+    on_chain = yield from deployment.nonce_of(contract, holder)
+    verified = verify_quote(
+        quote,
+        Expectation(
+            domain=domain,
+            primary_type=message.primary_type,
+            message=message.fields,
+            signer=signer,
+            nonce=on_chain,
+            deadline=message.deadline,
+            earliest_deadline=now - CLOCK_SKEW_SECONDS,
+            latest_deadline=now + session.max_deadline_seconds,
+            body=message.body,
+        ),
+    )
+    name = holder_of(domain, holder)
+    yield from session.nonces.assert_safe(
+        name, verified.nonce, verified.digest, now, is_from_chain=on_chain is not None
+    )
+    return Prepared(message, quote, signer, verified, name, quote.get("checks", []))
+
+
+def sign(session: Session, prepared: Prepared, account: Account | None = None) -> Core[str]:
+    """Signs with the account, which has to be the one that the message needs."""
+    signature: str = yield Sign(account_for(account or session.account, prepared.signer), prepared.verified.typed_data)
+    return signature
+
+
+def submit(session: Session, prepared: Prepared, signature: str) -> Core[Json]:
+    """Posts a signature and returns once the transaction is mined. Safe to call again with the same signature."""
+    message, verified = prepared.message, prepared.verified
+    body = {**message.body, "deadline": verified.deadline, "signature": signature}
+    if message.body_has_nonce:
+        body["nonce"] = str(verified.nonce)
+    submission = Submission(
+        message.kind, message.method, message.path, body, verified.digest, (prepared.holder, verified.nonce)
+    )
+    session.nonces.posted(prepared.holder, verified.nonce, verified.digest, int(verified.deadline))
+    return (yield from post(session, submission))
+
+
+def post(session: Session, submission: Submission, payer: Payer | None = None) -> Core[Json]:
+    """Posts a signed message until its outcome is known, and remembers that its nonce is used."""
+    if session.on_submission:
+        session.on_submission(submission)
+    receipt = yield from session.transport.submit(submission, payer)
+    if submission.nonce:
+        holder, nonce = submission.nonce
+        session.nonces.executed(holder, nonce, submission.digest)
+    return receipt
+
+
+def holder_of(domain: Domain, holder: int | str) -> str:
+    """Returns the name of a nonce: the same one wherever the same contract counts for the same agent or account."""
+    return f"{domain.chain_id}-{domain.verifying_contract}-{holder}".lower()
+
+
+def checks_failed(failed: list[Json]) -> RefusedError:
+    first = failed[0]
+    rules = ", ".join(check["rule"] for check in failed)
+    return RefusedError(
+        "CHECKS_FAILED",
+        f"The quote fails {rules}: {first.get('message') or first.get('code')}",
+        remedy=first.get("remedy") or "Change the request so that every check passes; details has the limits.",
+        details={"checks": failed},
+    )
+
+
+def account_for(account: Account | None, signer: str) -> Account:
+    """Returns the account that is to sign. Raises a ValidationError if there is none, or it is another one."""
+    if account is None:
+        raise ValidationError(
+            "NO_ACCOUNT",
+            f"{signer} has to sign, and the client has no account.",
+            remedy="Pass `account` to the client.",
+        )
+    if account.address.lower() != signer.lower():
+        raise ValidationError(
+            "WRONG_ACCOUNT",
+            f"{signer} has to sign, but the account is {account.address}.",
+            remedy="Use the agent's signer for trades and its owner for messages of owners.",
+        )
+    return account

@@ -1,0 +1,100 @@
+import asyncio
+from decimal import Decimal
+
+import pytest
+from eth_account import Account as Keys
+from eth_account.signers.local import LocalAccount
+
+from agent_trading_service import AsyncAgent, AsyncClient, Client, Event, RefusedError, Submission, ValidationError
+
+from .conftest import Service
+
+
+def test_an_agent_lives_from_its_registration_to_a_closed_position(service: Service, account: LocalAccount) -> None:
+    posted: list[Submission] = []
+    agent_id = service.register(account)
+    with Client(
+        service.url,
+        account=account,
+        pins=service.pins,
+        rpc_url=service.deployment["rpcUrl"],
+        on_submission=posted.append,
+    ) as client:
+        agent = client.agent(agent_id)
+        position = int(agent.open("NVDA", usdc="50", stop="8%", take="15%")["positionId"])
+        agent.add(position, usdc=Decimal("12.5"))
+        agent.set_ladder(position, stop="7%", take="16%")
+        agent.reduce(position, "50%")
+        receipt = agent.close(position)
+        assert client.get(f"/agents/{agent_id}/positions/{position}")["position"]["status"] == "Closed"
+
+        # A body that is posted again is not executed again.
+        assert client.resume(posted[-1])["transactionHash"] == receipt["transactionHash"]
+        trades = client.get(f"/agents/{agent_id}/trades")["trades"]
+        assert len({trade["transactionHash"] for trade in trades}) == 5
+
+
+def test_concurrent_trades_of_one_agent_wait_for_each_other(service: Service, account: LocalAccount) -> None:
+    agent_id = service.register(account)
+
+    async def trade() -> list[str]:
+        async with AsyncClient(service.url, account=account, pins=service.pins) as client:
+            agent = client.agent(agent_id)
+            receipts = await asyncio.gather(
+                *(agent.open(symbol, usdc=20, stop="8%") for symbol in ("NVDA", "AAPL", "MSFT"))
+            )
+            return [receipt["positionId"] for receipt in receipts]
+
+    assert len(set(asyncio.run(trade()))) == 3
+
+
+def test_an_owner_limits_and_stops_its_agent(service: Service, account: LocalAccount) -> None:
+    owner = Keys.create()
+    with Client(service.url, account=account, pins=service.pins) as client:
+        receipt = client.register(
+            name="owned", metadata_uri="https://agents.example/owned.json", owner=owner, payer=service.payer
+        )
+        agent_id = int(receipt["agentId"])
+        client.owner(agent_id, owner).set_mandate(max_trade_usdc="30", allowed_tokens=["NVDA", "AAPL"])
+        with pytest.raises(RefusedError) as refusal:
+            client.agent(agent_id).open("NVDA", usdc="31", stop="8%")
+        assert refusal.value.code == "CHECKS_FAILED"
+        client.agent(agent_id).open("NVDA", usdc="30", stop="8%")
+        stopped = client.owner(agent_id, owner).stop(sell=True)
+        assert stopped["mandate"]["mode"] == "reduceOnly"
+
+
+def test_events_arrive_and_resume_by_id(service: Service, account: LocalAccount) -> None:
+    agent_id = service.register(account)
+
+    async def follow() -> None:
+        async with AsyncClient(service.url, account=account, pins=service.pins) as client:
+            agent = client.agent(agent_id)
+            listening = asyncio.create_task(next_trade(agent, None))
+            while not listening.done():
+                position = int((await agent.open("NVDA", usdc=20, stop="8%"))["positionId"])
+                closed = await agent.close(position)
+            first = await listening
+            trades = [first.data["transactionHash"]]
+            while trades[-1] != closed["transactionHash"]:
+                event = await next_trade(agent, first.id)
+                assert event.id != first.id
+                first = event
+                trades.append(event.data["transactionHash"])
+            assert len(set(trades)) == len(trades)
+
+    asyncio.run(follow())
+
+
+async def next_trade(agent: AsyncAgent, last_event_id: str | None) -> Event:
+    async for event in agent.events(last_event_id=last_event_id):
+        if event.type == "trade":
+            return event
+    raise AssertionError("the stream ended")
+
+
+def test_amounts_are_never_rounded_and_never_floats(service: Service, account: LocalAccount) -> None:
+    with Client(service.url, account=account) as client:
+        for amount in ("1.2345678", "-1", "1e3", 0, 1.5, True):
+            with pytest.raises(ValidationError):
+                client.agent(1).open("NVDA", usdc=amount, stop="8%")  # type: ignore[arg-type]
