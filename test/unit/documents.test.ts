@@ -4,25 +4,45 @@ import { describe, expect, it } from 'vitest'
 
 const root = join(import.meta.dirname, '../..')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
-const documents = globSync(['*.md', 'docs/**/*.md', 'contracts/*.md'], { cwd: root })
+const documents = globSync(['*.md', 'docs/**/*.md', 'contracts/*.md', 'packages/*/README.md'], { cwd: root })
 const scripts = Object.keys(JSON.parse(read('package.json')).scripts)
 const tests = globSync(['test/**/*.test.ts', 'devnet/*.test.ts', 'scripts/*.test.ts'], { cwd: root })
 const contractTests = globSync('contracts/test/**/*', { cwd: root })
 
+/** Returns the anchors of a page's headings, as GitHub writes them. */
+const anchorsOf = (text: string) =>
+  [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replace(/\s/g, '-'),
+  )
+
 describe.each(documents)('%s', file => {
-  it('links only to files that exist', () => {
-    const links = [...read(file).matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)].map(([, link]) => link ?? '')
-    expect(links.filter(link => !existsSync(join(root, dirname(file), link)))).toEqual([])
+  it('links only to files and headings that exist', () => {
+    const links = [...read(file).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)]
+    const broken = links.filter(([, link = '', anchor]) => {
+      const target = link === '' ? file : join(dirname(file), link)
+      if (!existsSync(join(root, target))) return true
+      return anchor !== undefined && !anchorsOf(read(target)).includes(anchor)
+    })
+    expect(broken.map(([link]) => link)).toEqual([])
   })
 
   it('names only files of this repository', () => {
     const text = read(file)
-    const isGeneric = (path: string) => /[<>*{}…]|NNNN/.test(path)
-    const paths = [...text.matchAll(/`((?:src|test|scripts|devnet|bench|contracts|migrations|client)\/[\w./-]+)`/g)]
-    const missing = paths
-      .map(([, path]) => path ?? '')
-      .filter(path => !isGeneric(path) && !existsSync(join(root, path)))
-    expect(missing.filter(path => !tests.some(test => test.startsWith(`${path}.`)))).toEqual([])
+    const folders = /`((?:src|test|scripts|devnet|bench|contracts|migrations|packages|web|ops)\/[\w./-]+)`/g
+    // Prose may leave out the folder that it is about.
+    const files = /`(\w[\w-]*(?:\/[\w.-]+)+\.(?:ts|tsx|sol|sql|toml|md|py|sh))`/g
+    const named = [...text.matchAll(folders), ...text.matchAll(files)].map(([, path]) => path ?? '')
+    const missing = named.filter(
+      path =>
+        !path.includes('NNNN') &&
+        !['', 'src', 'packages', 'contracts'].some(folder => existsSync(join(root, folder, path))) &&
+        !existsSync(join(root, 'packages/protocol/src', path.replace(/^protocol\//, ''))) &&
+        !tests.some(test => test.startsWith(`${path}.`)),
+    )
+    expect(missing).toEqual([])
   })
 
   it('names only npm scripts that exist', () => {
