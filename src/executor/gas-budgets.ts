@@ -2,8 +2,8 @@ import type { Hex } from 'viem'
 import type { GasBudgetName, GasBudgets as Limits } from '../config/config.ts'
 import { logEvent } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
-import type { GasLevel, GasLevelTable } from './gas-level-table.ts'
 import { EXIT_KINDS, type GasShortage, type IntentKind, type RelayRequest } from './relay-types.ts'
+import type { GasLevel, GasLevelTable } from './store.ts'
 
 export type GasBudgets = ReturnType<typeof createGasBudgets>
 

@@ -1,10 +1,42 @@
 import type { Hex } from 'viem'
 import { type Attempt, attemptTable } from './attempt-table.ts'
-import { gasLevelTable } from './gas-level-table.ts'
 import { type AdmittedRequest, intentTable } from './intent-table.ts'
-import { migrateJournal } from './journal-schema.ts'
 
 export type Journal = ReturnType<typeof openJournal>
+
+/** How full an account's budgets are, in gas, at a time in milliseconds. */
+export type GasLevel = { minute: number; day: number; at: number }
+
+export type GasLevelTable = ReturnType<typeof gasLevelTable>
+
+const DAY_MS = 86_400_000
+
+const SCHEMA = `
+  CREATE TABLE IF NOT EXISTS lane (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS intent (
+    digest TEXT PRIMARY KEY, kind TEXT NOT NULL, "group" TEXT NOT NULL, group_nonce TEXT NOT NULL, deadline INTEGER NOT NULL,
+    target TEXT NOT NULL, data TEXT NOT NULL, state TEXT NOT NULL, revert_data TEXT, reason TEXT, block_number INTEGER,
+    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, prune_at INTEGER NOT NULL, spenders TEXT NOT NULL DEFAULT '[]'
+  );
+  CREATE TABLE IF NOT EXISTS attempt (
+    hash TEXT PRIMARY KEY, nonce INTEGER NOT NULL, digest TEXT, purpose TEXT NOT NULL, raw TEXT NOT NULL, gas INTEGER NOT NULL,
+    max_fee TEXT NOT NULL, sent_at INTEGER NOT NULL, state TEXT NOT NULL, block_number INTEGER, block_hash TEXT, final INTEGER NOT NULL DEFAULT 0,
+    gas_used INTEGER NOT NULL DEFAULT 0
+  );
+  CREATE TABLE IF NOT EXISTS gas_level (
+    account TEXT PRIMARY KEY, minute REAL NOT NULL, day REAL NOT NULL, updated_at INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS intent_group ON intent ("group", group_nonce);
+  CREATE INDEX IF NOT EXISTS intent_unsettled ON intent (created_at) WHERE state IN ('prepared', 'sent');
+  CREATE INDEX IF NOT EXISTS intent_rejected ON intent ("group", updated_at) WHERE state = 'rejected' AND data = '0x';
+  CREATE INDEX IF NOT EXISTS intent_pruning ON intent (prune_at);
+  CREATE INDEX IF NOT EXISTS attempt_nonce ON attempt (nonce);
+  CREATE INDEX IF NOT EXISTS attempt_digest ON attempt (digest);
+  CREATE INDEX IF NOT EXISTS attempt_pending ON attempt (nonce, sent_at, gas, max_fee) WHERE state = 'pending';
+  CREATE INDEX IF NOT EXISTS attempt_age ON attempt (sent_at);
+  CREATE INDEX IF NOT EXISTS attempt_reverted ON attempt (sent_at, digest) WHERE state = 'reverted';
+  CREATE INDEX IF NOT EXISTS attempt_watched ON attempt (block_number) WHERE final = 0 AND state IN ('mined', 'reverted');
+`
 
 /**
  * Facts about the lane itself. `foreign` lists when others used its key, in milliseconds, as a JSON array;
@@ -18,7 +50,7 @@ type LaneFact = 'address' | 'genesis' | 'foreign' | 'price refresh' | 'nonce'
  * byte leaves the object. `onChange` is called with the digest of every intent whose state changes.
  */
 export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
-  migrateJournal(sql)
+  sql.exec(SCHEMA)
   const intents = intentTable(sql, onChange)
   const attempts = attemptTable(sql)
   const gasLevels = gasLevelTable(sql)
@@ -118,4 +150,31 @@ function inParts<Signed extends { attempt: Attempt }>(signed: readonly Signed[])
     parts.at(-1)?.push(one)
   }
   return parts
+}
+
+type LevelRow = { account: string; minute: number; day: number; updated_at: number }
+
+/** Returns the queries of the table of gas levels. Budgets have refilled after a day, so older rows are ignored. */
+function gasLevelTable(sql: SqlStorage) {
+  return {
+    recent: (): [account: string, level: GasLevel][] =>
+      sql
+        .exec<LevelRow>('SELECT * FROM gas_level WHERE updated_at > ?', Date.now() - DAY_MS)
+        .toArray()
+        .map(({ account, minute, day, updated_at }) => [account, { minute, day, at: updated_at }]),
+
+    /** Writes the levels of several accounts in one statement. */
+    write(levels: readonly (readonly [account: string, level: GasLevel])[]) {
+      if (levels.length === 0) return
+      sql.exec(
+        `INSERT OR REPLACE INTO gas_level (account, minute, day, updated_at)
+         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?)`,
+        JSON.stringify(levels.map(([account, { minute, day, at }]) => [account, minute, day, at])),
+      )
+    },
+
+    prune() {
+      sql.exec('DELETE FROM gas_level WHERE updated_at <= ?', Date.now() - DAY_MS)
+    },
+  }
 }
