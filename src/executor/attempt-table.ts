@@ -1,6 +1,11 @@
 import type { Hex } from 'viem'
-import type { AttemptPurpose, AttemptState } from './intent-record.ts'
 import type { IntentKind } from './relay-types.ts'
+
+/** `call`: carries the intent. `cancel`: a zero-value transfer that fills the nonce so the call can no longer be mined. */
+export type AttemptPurpose = 'call' | 'cancel'
+
+/** Of the attempts at one nonce at most one is mined. The others are `replaced`. */
+export type AttemptState = 'pending' | 'mined' | 'reverted' | 'replaced'
 
 /**
  * A row of the journal's attempt table: signed bytes at an account nonce. Several attempts may share a nonce; at most one
@@ -231,15 +236,6 @@ export function attemptTable(sql: SqlStorage) {
         nonce,
       )
       for (const attempt of select('nonce = ?', nonce)) addPending(attempt)
-    },
-
-    /** Deletes all attempts. */
-    clear() {
-      sql.exec('DELETE FROM attempt')
-      pending.clear()
-      pendingHashes.clear()
-      pendingCost = 0n
-      lastRevertAt = 0
     },
 
     /** Whether any mined attempt is not final yet. */

@@ -1,4 +1,4 @@
-import { withDeadline } from '../timeout.ts'
+import { createSemaphore, withDeadline } from '../concurrency.ts'
 import { EXIT_KINDS, type RelayRequest } from './relay-types.ts'
 
 /** An intent's place in the lane. Deadlines are epoch milliseconds. */
@@ -33,52 +33,20 @@ const MAX_PER_GROUP = 4
  * and go first.
  */
 export function createInFlightLimit() {
-  let depth = INITIAL_DEPTH
-  let inFlight = 0
+  const slots = createSemaphore(INITIAL_DEPTH)
   let admitted = 0
   let isDoubling = true
   let windowStart = 0
   let lastTrouble = 0
   let wasFull = false
-  const waiting: (() => void)[] = []
-  const waitingToExit: (() => void)[] = []
   const groups = new Map<string, { count: number; tail: Promise<void> }>()
-
-  function fillSlots() {
-    while (inFlight < depth) {
-      const next = waitingToExit.shift() ?? waiting.shift()
-      if (next === undefined) return
-      inFlight++
-      next()
-    }
-  }
-
-  function freeSlot() {
-    inFlight--
-    fillSlots()
-  }
-
-  async function takeSlot(queue: (() => void)[], deadline: number): Promise<boolean> {
-    wasFull ||= inFlight >= depth
-    if (inFlight < depth) {
-      inFlight++
-      return true
-    }
-    const slot = Promise.withResolvers<void>()
-    queue.push(slot.resolve)
-    if (await resolvesBefore(slot.promise, deadline)) return true
-    const index = queue.indexOf(slot.resolve)
-    if (index >= 0) queue.splice(index, 1)
-    else freeSlot() // it was assigned just after the deadline
-    return false
-  }
 
   /** Admits an intent of a group; undefined if the lane or the group is at capacity. */
   function enter({ group, kind }: Pick<RelayRequest, 'group' | 'kind'>): LaneTicket | undefined {
     const isExit = EXIT_KINDS.includes(kind)
     const maxWaiting = isExit ? MAX_WAITING + MAX_WAITING_TO_EXIT : MAX_WAITING
     const queue = groups.get(group) ?? { count: 0, tail: Promise.resolve() }
-    if (queue.count >= MAX_PER_GROUP || admitted >= depth + maxWaiting) return undefined
+    if (queue.count >= MAX_PER_GROUP || admitted >= slots.size() + maxWaiting) return undefined
     const isFirst = queue.count === 0
     const previous = queue.tail
     const released = Promise.withResolvers<void>()
@@ -92,7 +60,8 @@ export function createInFlightLimit() {
     return {
       waitForTurn: async deadline => isFirst || resolvesBefore(previous, deadline),
       async waitForSlot(deadline) {
-        holdsSlot = await takeSlot(isExit ? waitingToExit : waiting, deadline)
+        wasFull ||= slots.isFull()
+        holdsSlot = await slots.acquire(deadline, isExit)
         return holdsSlot
       },
       release() {
@@ -102,7 +71,7 @@ export function createInFlightLimit() {
         queue.count--
         if (queue.count === 0) groups.delete(group)
         released.resolve()
-        if (holdsSlot) freeSlot()
+        if (holdsSlot) slots.release()
       },
     }
   }
@@ -111,10 +80,10 @@ export function createInFlightLimit() {
   function recordSuccess() {
     const now = Date.now()
     if (now - windowStart < (isDoubling ? DOUBLING_WINDOW_MS : STEP_WINDOW_MS)) return
-    if (wasFull) depth = Math.min(MAX_DEPTH, isDoubling ? depth * 2 : depth + DEPTH_STEP)
+    const depth = slots.size()
+    if (wasFull) slots.resize(Math.min(MAX_DEPTH, isDoubling ? depth * 2 : depth + DEPTH_STEP))
     windowStart = now
     wasFull = false
-    fillSlots()
   }
 
   /** Records a rejected nonce, an unknown outcome or a slow inclusion. */
@@ -125,10 +94,10 @@ export function createInFlightLimit() {
     wasFull = false
     if (now - lastTrouble < STEP_WINDOW_MS) return
     lastTrouble = now
-    depth = Math.max(MIN_DEPTH, Math.floor(depth / 2))
+    slots.resize(Math.max(MIN_DEPTH, Math.floor(slots.size() / 2)))
   }
 
-  return { enter, recordSuccess, recordTrouble, depth: () => depth }
+  return { enter, recordSuccess, recordTrouble, depth: slots.size }
 }
 
 const resolvesBefore = (promise: Promise<void>, deadline: number): Promise<boolean> =>

@@ -1,13 +1,20 @@
-import type { Hex } from 'viem'
+import type { Address } from 'viem'
 import { isUnsupportedMethod } from '../rpc/node-errors.ts'
-import { blockNumberRequest, blockReceiptsRequest, type NodeReceipt, receiptRequest } from '../rpc/requests.ts'
+import {
+  blockNumberRequest,
+  blockReceiptsRequest,
+  type NodeReceipt,
+  receiptRequest,
+  transactionCountRequest,
+} from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
-import { withDeadline } from '../timeout.ts'
 import type { Attempt } from './attempt-table.ts'
 import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
-import type { IntentOutcomes } from './intent-outcomes.ts'
-import { maxReceipts } from './read-receipts.ts'
-import type { Journal } from './store.ts'
+import { include } from './intent-outcomes.ts'
+import type { Lane } from './lane.ts'
+
+// Finds the receipts of attempts that a node has accepted. While there are many, the receipts of each block are read with
+// one request. A send that waits for its own receipt signals each new block; without such a send, the node is polled.
 
 const POLL_DELAYS_MS = [50, 50, 50, 50, 100, 100, 200, 400, 800]
 const MAX_POLL_DELAY_MS = 1_600
@@ -18,122 +25,118 @@ const MAX_BY_HASH = 4
 /** Every eighth poll without a result looks up the attempts by hash: their block may have been missed. */
 const POLLS_BY_BLOCK = 8
 const MAX_BLOCKS_PER_POLL = 4
+const MAX_RECEIPTS_PER_BATCH = 100
+/** How many requests a node answers one after another within the time of a batch. */
+const MAX_RECEIPTS_ONE_BY_ONE = 16
+
+/** Waits until an attempt is not pending, at most until the deadline (epoch milliseconds). Returns whether it is pending. */
+export async function isPendingUntil(lane: Lane, attempt: Attempt, deadline: number): Promise<boolean> {
+  const { journal, watched } = lane
+  const { hash } = attempt
+  if (!journal.attempts.isPending(hash)) return false
+  const ended = watched.get(hash)?.ended ?? Promise.withResolvers<void>()
+  watched.set(hash, { attempt, deadline, ended })
+  watch(lane).catch(logUnexpected)
+  await ended.promise
+  return journal.attempts.isPending(hash)
+}
+
+/** Tells the watch that the chain has a block. */
+export function observeBlock(lane: Lane, number: number) {
+  if (lane.watched.size === 0 || number <= (lane.lastBlockRead ?? -1)) return
+  lane.newBlock = Math.max(number, lane.newBlock ?? 0)
+  lane.newBlockSignal.resolve()
+}
+
+async function watch(lane: Lane): Promise<void> {
+  if (lane.isWatching) return
+  lane.isWatching = true
+  try {
+    for (let poll = 0; lane.watched.size > 0; ) {
+      await pause(lane, poll)
+      const pending = endWaits(lane)
+      if (pending === 0) break
+      await findReceipts(lane, poll).catch(ignoreUnreachable)
+      poll = endWaits(lane) < pending ? 0 : poll + 1
+    }
+  } finally {
+    lane.isWatching = false
+  }
+}
+
+/** Waits for the next poll, a new block or the first deadline. */
+async function pause(lane: Lane, poll: number): Promise<void> {
+  const delay = POLL_DELAYS_MS[poll] ?? MAX_POLL_DELAY_MS
+  const until = Date.now() + (poll === 0 && lane.waitsForBlock > 0 ? MAX_SIGNAL_WAIT_MS : delay)
+  const deadline = Math.min(...[...lane.watched.values()].map(({ deadline }) => deadline))
+  await lane.withDeadline(lane.newBlockSignal.promise, Math.min(until, deadline), () => undefined)
+  lane.newBlockSignal = Promise.withResolvers()
+}
+
+/** Ends the waits for attempts that are included, or whose deadline has passed. Returns how many are left. */
+function endWaits({ journal, watched }: Lane): number {
+  for (const [hash, { deadline, ended }] of watched) {
+    if (journal.attempts.isPending(hash) && Date.now() < deadline) continue
+    watched.delete(hash)
+    ended.resolve()
+  }
+  return watched.size
+}
+
+async function findReceipts(lane: Lane, poll: number): Promise<void> {
+  const block = lane.newBlock
+  lane.newBlock = undefined
+  const isByHash =
+    lane.watched.size <= MAX_BY_HASH || !lane.supportsBlockReceipts || poll % POLLS_BY_BLOCK === POLLS_BY_BLOCK - 1
+  const receipts = isByHash ? await receiptsByHash(lane) : await receiptsByBlock(lane, block)
+  const included = receipts.flatMap(receipt => {
+    const attempt = lane.journal.attempts.findPending(receipt.transactionHash)
+    return attempt ? [{ attempt, receipt }] : []
+  })
+  // The replay of a revert needs further requests; the next block does not wait for them.
+  include(lane, included).catch(logUnexpected)
+}
+
+async function receiptsByHash({ rpc, watched }: Lane): Promise<NodeReceipt[]> {
+  const attempts = [...watched.values()].map(({ attempt }) => attempt).toSorted((a, b) => a.nonce - b.nonce)
+  const responses = await rpc.batch(attempts.slice(0, maxReceipts(rpc)).map(({ hash }) => receiptRequest(hash)))
+  return responses.flatMap(({ result }) => result ?? [])
+}
+
+/** Returns the receipts of the lane's pending attempts in the blocks that were not read yet. */
+async function receiptsByBlock(lane: Lane, block: number | undefined): Promise<NodeReceipt[]> {
+  const { rpc, journal, lastBlockRead } = lane
+  const head = block ?? Number((await rpc.call(blockNumberRequest)).result ?? lastBlockRead ?? 0)
+  const first = Math.max((lastBlockRead ?? head - 1) + 1, head - MAX_BLOCKS_PER_POLL + 1)
+  if (head < first) return []
+  const numbers = Array.from({ length: head - first + 1 }, (_, index) => first + index)
+  const responses = await rpc.batch(numbers.map(number => blockReceiptsRequest(number, journal.attempts.isPending)))
+  const found: NodeReceipt[] = []
+  for (const [index, number] of numbers.entries()) {
+    const { result, error } = responses[index] ?? {}
+    if (error && isUnsupportedMethod(error)) lane.supportsBlockReceipts = false
+    if (!result) break
+    lane.lastBlockRead = number
+    found.push(...result)
+  }
+  return found
+}
+
+/** Returns how many receipts to request at once: few from a node that accepts no batches. */
+export const maxReceipts = (rpc: RpcTransport): number =>
+  rpc.preferred()?.acceptsBatches ? MAX_RECEIPTS_PER_BATCH : MAX_RECEIPTS_ONE_BY_ONE
 
 /**
- * Finds the receipts of attempts that a node has accepted. While there are many, the receipts of each block are read
- * with one request. A send that waits for its own receipt signals each new block; without such a send, the node is
- * polled.
+ * Returns the receipts of attempts from a node on which the account's nonce is at least `nonce`: null for an attempt
+ * that is not mined there, undefined if the node did not respond for it. Throws CHAIN_UNREACHABLE.
  */
-export function createInclusionWatch({
-  rpc,
-  journal,
-  intentOutcomes,
-  expectsBlock,
-}: {
-  rpc: RpcTransport
-  journal: Journal
-  intentOutcomes: IntentOutcomes
-  /** Whether a send is open whose node responds once it is in a block. */
-  expectsBlock: () => boolean
-}) {
-  const watched = new Map<Hex, { attempt: Attempt; deadline: number; ended: PromiseWithResolvers<void> }>()
-  let lastBlock: number | undefined
-  let supportsBlockReceipts = true
-  let isRunning = false
-  /** A block that was not read yet, and the promise that the watch awaits. */
-  let newBlock: number | undefined
-  let signal = Promise.withResolvers<void>()
-
-  /** Waits until an attempt is not pending, at most until the deadline (epoch milliseconds). Returns whether it is pending. */
-  async function isPendingUntil(attempt: Attempt, deadline: number): Promise<boolean> {
-    const { hash } = attempt
-    if (!journal.attempts.isPending(hash)) return false
-    const ended = watched.get(hash)?.ended ?? Promise.withResolvers<void>()
-    watched.set(hash, { attempt, deadline, ended })
-    run().catch(logUnexpected)
-    await ended.promise
-    return journal.attempts.isPending(hash)
-  }
-
-  /** Tells the watch that the chain has a block. */
-  function observeBlock(number: number) {
-    if (watched.size === 0 || number <= (lastBlock ?? -1)) return
-    newBlock = Math.max(number, newBlock ?? 0)
-    signal.resolve()
-  }
-
-  async function run(): Promise<void> {
-    if (isRunning) return
-    isRunning = true
-    try {
-      for (let poll = 0; watched.size > 0; ) {
-        await pause(poll)
-        const pending = endWaits()
-        if (pending === 0) break
-        await findReceipts(poll).catch(ignoreUnreachable)
-        poll = endWaits() < pending ? 0 : poll + 1
-      }
-    } finally {
-      isRunning = false
-    }
-  }
-
-  /** Waits for the next poll, a new block or the first deadline. */
-  async function pause(poll: number): Promise<void> {
-    const delay = POLL_DELAYS_MS[poll] ?? MAX_POLL_DELAY_MS
-    const until = Date.now() + (poll === 0 && expectsBlock() ? MAX_SIGNAL_WAIT_MS : delay)
-    const deadline = Math.min(...[...watched.values()].map(({ deadline }) => deadline))
-    await withDeadline(signal.promise, Math.min(until, deadline), () => undefined)
-    signal = Promise.withResolvers()
-  }
-
-  /** Ends the waits for attempts that are included, or whose deadline has passed. Returns how many are left. */
-  function endWaits(): number {
-    for (const [hash, { deadline, ended }] of watched) {
-      if (journal.attempts.isPending(hash) && Date.now() < deadline) continue
-      watched.delete(hash)
-      ended.resolve()
-    }
-    return watched.size
-  }
-
-  async function findReceipts(poll: number): Promise<void> {
-    const block = newBlock
-    newBlock = undefined
-    const isByHash =
-      watched.size <= MAX_BY_HASH || !supportsBlockReceipts || poll % POLLS_BY_BLOCK === POLLS_BY_BLOCK - 1
-    const receipts = isByHash ? await receiptsByHash() : await receiptsByBlock(block)
-    const included = receipts.flatMap(receipt => {
-      const attempt = journal.attempts.findPending(receipt.transactionHash)
-      return attempt ? [{ attempt, receipt }] : []
-    })
-    // The replay of a revert needs further requests; the next block does not wait for them.
-    intentOutcomes.include(included).catch(logUnexpected)
-  }
-
-  async function receiptsByHash(): Promise<NodeReceipt[]> {
-    const attempts = [...watched.values()].map(({ attempt }) => attempt).toSorted((a, b) => a.nonce - b.nonce)
-    const responses = await rpc.batch(attempts.slice(0, maxReceipts(rpc)).map(({ hash }) => receiptRequest(hash)))
-    return responses.flatMap(({ result }) => result ?? [])
-  }
-
-  /** Returns the receipts of the lane's pending attempts in the blocks that were not read yet. */
-  async function receiptsByBlock(block: number | undefined): Promise<NodeReceipt[]> {
-    const head = block ?? Number((await rpc.call(blockNumberRequest)).result ?? lastBlock ?? 0)
-    const first = Math.max((lastBlock ?? head - 1) + 1, head - MAX_BLOCKS_PER_POLL + 1)
-    if (head < first) return []
-    const numbers = Array.from({ length: head - first + 1 }, (_, index) => first + index)
-    const responses = await rpc.batch(numbers.map(number => blockReceiptsRequest(number, journal.attempts.isPending)))
-    const found: NodeReceipt[] = []
-    for (const [index, number] of numbers.entries()) {
-      const { result, error } = responses[index] ?? {}
-      if (error && isUnsupportedMethod(error)) supportsBlockReceipts = false
-      if (!result) break
-      lastBlock = number
-      found.push(...result)
-    }
-    return found
-  }
-
-  return { isPendingUntil, observeBlock, isWatched: (hash: Hex) => watched.has(hash) }
+export async function readReceipts(
+  rpc: RpcTransport,
+  { address, nonce, attempts }: { address: Address; nonce: number; attempts: readonly Attempt[] },
+): Promise<(NodeReceipt | null | undefined)[]> {
+  const [, ...receipts] = await rpc.batch(
+    [transactionCountRequest(address), ...attempts.map(({ hash }) => receiptRequest(hash))],
+    ([count]) => Number(count.result) >= nonce,
+  )
+  return receipts.map(({ result }) => result)
 }

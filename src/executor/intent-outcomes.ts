@@ -1,172 +1,169 @@
-import type { Address, Hex } from 'viem'
-import { type NodeReceipt, receiptRequest } from '../rpc/requests.ts'
-import type { RpcTransport } from '../rpc/transport.ts'
+import { type Hex, numberToHex } from 'viem'
+import { logEvent } from '../log.ts'
+import { count, observe } from '../metrics/recorder.ts'
+import { callRequest, type NodeReceipt, receiptRequest } from '../rpc/requests.ts'
+import { traceRevertData } from '../rpc/trace-revert-data.ts'
 import type { Attempt, Inclusion } from './attempt-table.ts'
 import { ignoreUnreachable } from './background-errors.ts'
-import type { GasBudgets, GasCharge } from './gas-budgets.ts'
+import type { GasCharge } from './gas-budgets.ts'
 import type { IntentSummary, JournalIntent } from './intent-table.ts'
-import type { LaneAlerts } from './lane-alerts.ts'
-import type { LaneMetrics } from './lane-metrics.ts'
-import type { RelayOutcome } from './relay-types.ts'
-import { replayRevert } from './replay-revert.ts'
-import type { Journal } from './store.ts'
+import type { Lane } from './lane.ts'
+import type { Call, RelayOutcome } from './relay-types.ts'
 
-export type IntentOutcomes = ReturnType<typeof createIntentOutcomes>
+// Records receipts in the journal and resolves the outcomes that callers wait for.
 
 type InclusionWithReceipt = Inclusion & { receipt: NodeReceipt }
 
-/** Records receipts in the journal and resolves the outcomes that callers wait for. */
-export function createIntentOutcomes({
-  rpc,
-  journal,
-  gasBudgets,
-  alerts,
-  metrics,
-  from,
-  onMined,
-}: {
-  rpc: RpcTransport
-  journal: Journal
-  gasBudgets: GasBudgets
-  alerts: LaneAlerts
-  metrics: LaneMetrics
-  from: Address
-  /** Called with the logs of every call that succeeded. */
-  onMined: (logs: NodeReceipt['logs']) => void
-}) {
-  const waiters = new Map<Hex, PromiseWithResolvers<RelayOutcome>>()
+/** Resolves with the outcome of an intent in flight, without a timeout. */
+export function awaitOutcome({ waiters }: Lane, digest: Hex): Promise<RelayOutcome> {
+  const waiter = waiters.get(digest) ?? Promise.withResolvers<RelayOutcome>()
+  waiters.set(digest, waiter)
+  return waiter.promise
+}
 
-  /** Resolves with the outcome of an intent in flight, without a timeout. */
-  function awaitOutcome(digest: Hex): Promise<RelayOutcome> {
-    const waiter = waiters.get(digest) ?? Promise.withResolvers<RelayOutcome>()
-    waiters.set(digest, waiter)
-    return waiter.promise
+function resolveOutcome({ waiters }: Lane, digest: Hex, outcome: RelayOutcome) {
+  waiters.get(digest)?.resolve(outcome)
+  waiters.delete(digest)
+}
+
+/**
+ * Records that pending attempts were mined, with one statement per table, and resolves their outcomes. Skips attempts
+ * that are no longer pending. Resolves once every revert has been replayed.
+ */
+export async function include(
+  lane: Lane,
+  included: readonly { attempt: Attempt; receipt: NodeReceipt }[],
+): Promise<void> {
+  const { journal, gasBudgets } = lane
+  const inclusions = new Map<Hex, InclusionWithReceipt>()
+  for (const { attempt, receipt } of included) {
+    const pending = journal.attempts.findPending(attempt.hash)
+    if (pending) inclusions.set(pending.hash, { attempt: pending, receipt, ...resultOf(receipt) })
   }
+  if (inclusions.size === 0) return
+  const all = [...inclusions.values()]
+  const intents = journal.intents.findAll(all.flatMap(({ attempt: { digest } }) => digest ?? []))
+  const intentOf = ({ digest }: Attempt) => (digest === null ? undefined : intents.get(digest))
+  const calls = all.flatMap(inclusion => {
+    const { attempt, state, block } = inclusion
+    return attempt.purpose === 'call' && attempt.digest !== null
+      ? [{ ...inclusion, digest: attempt.digest, state, blockNumber: block.number }]
+      : []
+  })
 
-  function resolveOutcome(digest: Hex, outcome: RelayOutcome) {
-    waiters.get(digest)?.resolve(outcome)
-    waiters.delete(digest)
+  gasBudgets.charge(all.flatMap(inclusion => chargeOf(lane, inclusion, intentOf(inclusion.attempt)) ?? []))
+  journal.attempts.include(all)
+  if (calls.length > 0) journal.intents.include(calls)
+  for (const { attempt } of all)
+    if (attempt.purpose === 'cancel' && attempt.digest !== null)
+      reject(lane, attempt.digest, { reason: intentOf(attempt)?.reason ?? 'it was cancelled' })
+  for (const { digest, attempt, receipt, state } of calls)
+    if (state === 'mined') resolveOutcome(lane, digest, minedOutcome(receipt, attempt.hash))
+
+  // No caller waits for the rest.
+  for (const inclusion of all) recordInclusion(lane, inclusion, intentOf(inclusion.attempt))
+  for (const { receipt, state } of calls) if (state === 'mined') lane.forwardLogs(receipt.logs)
+  await Promise.all(
+    calls.map(({ digest, attempt, state, blockNumber }) =>
+      state === 'reverted' ? explainRevert(lane, digest, attempt, blockNumber) : undefined,
+    ),
+  )
+}
+
+/** Records the result and the cost of a transaction for operators. */
+function recordInclusion(
+  { address, accountName: account }: Lane,
+  { attempt: { hash, purpose, sentAt, gasUsed: recordedGas }, receipt, state, gasUsed }: InclusionWithReceipt,
+  intent: IntentSummary | undefined,
+) {
+  const labels = { account, kind: purpose === 'cancel' ? 'cancel' : (intent?.kind ?? 'unknown') }
+  count('ats_transactions', { ...labels, result: state })
+  observe('ats_inclusion_duration_seconds', { account }, (Date.now() - sentAt) / 1_000)
+  const gas = gasUsed - recordedGas // after a reorg the same transaction may be mined again
+  if (gas > 0) {
+    count('ats_transaction_gas', labels, gas)
+    if (receipt.effectiveGasPrice)
+      count('ats_transaction_fees_ether', { account }, (gas * Number(BigInt(receipt.effectiveGasPrice))) / 1e18)
   }
-
-  /**
-   * Records that pending attempts were mined, with one statement per table, and resolves their outcomes. Skips attempts
-   * that are no longer pending. Resolves once every revert has been replayed.
-   */
-  async function include(included: readonly { attempt: Attempt; receipt: NodeReceipt }[]): Promise<void> {
-    const inclusions = new Map<Hex, InclusionWithReceipt>()
-    for (const {
-      attempt: { hash },
-      receipt,
-    } of included) {
-      const attempt = journal.attempts.findPending(hash)
-      if (attempt) inclusions.set(hash, { attempt, receipt, ...resultOf(receipt) })
-    }
-    if (inclusions.size === 0) return
-    const all = [...inclusions.values()]
-    const intents = journal.intents.findAll(all.flatMap(({ attempt: { digest } }) => digest ?? []))
-    const intentOf = ({ digest }: Attempt) => (digest === null ? undefined : intents.get(digest))
-    const calls = all.flatMap(inclusion => {
-      const { attempt, state, block } = inclusion
-      return attempt.purpose === 'call' && attempt.digest !== null
-        ? [{ ...inclusion, digest: attempt.digest, state, blockNumber: block.number }]
-        : []
+  if (state === 'reverted')
+    logEvent('transaction reverted', {
+      executor: address,
+      hash,
+      ...(intent && { kind: intent.kind, digest: intent.digest, group: intent.group }),
     })
+}
 
-    gasBudgets.charge(all.flatMap(inclusion => chargeOf(inclusion, intentOf(inclusion.attempt)) ?? []))
-    journal.attempts.include(all)
-    if (calls.length > 0) journal.intents.include(calls)
-    for (const { attempt } of all)
-      if (attempt.purpose === 'cancel' && attempt.digest !== null)
-        reject(attempt.digest, { reason: intentOf(attempt)?.reason ?? 'it was cancelled' })
-    for (const { digest, attempt, receipt, state } of calls)
-      if (state === 'mined') resolveOutcome(digest, minedOutcome(receipt, attempt.hash))
+/** Returns the gas that was not charged yet: after a reorg the same transaction may be mined again. */
+function chargeOf(
+  { gasBudgets }: Lane,
+  { attempt: { digest, gasUsed: chargedGas }, state, gasUsed }: InclusionWithReceipt,
+  intent: IntentSummary | undefined,
+): GasCharge | undefined {
+  const spenders = digest === null ? ['lane'] : (gasBudgets.spendersOf(digest) ?? intent?.spenders ?? [])
+  const gas = gasUsed - chargedGas
+  return gas > 0 ? { spenders, gas, isReverted: state === 'reverted' } : undefined
+}
 
-    // No caller waits for the rest.
-    for (const inclusion of all) recordInclusion(inclusion, intentOf(inclusion.attempt))
-    for (const { receipt, state } of calls) if (state === 'mined') onMined(receipt.logs)
-    await Promise.all(
-      calls.map(({ digest, attempt, state, blockNumber }) =>
-        state === 'reverted' ? explainRevert(digest, attempt, blockNumber) : undefined,
-      ),
-    )
+async function explainRevert(lane: Lane, digest: Hex, attempt: Attempt, blockNumber: number): Promise<void> {
+  const { journal, waiters } = lane
+  const call = journal.intents.find(digest)?.call
+  // During the replay the intent may be relayed again. That relay waits for its own outcome.
+  const waiter = waiters.get(digest)
+  waiters.delete(digest)
+  const { hash } = attempt
+  let revertData: Hex | undefined
+  try {
+    revertData = call && (await replayRevert(lane, { call, attempt, blockNumber }))
+    const isLatest =
+      journal.attempts.ofIntent(digest).at(-1)?.hash === hash && journal.intents.find(digest)?.state === 'reverted'
+    if (revertData !== undefined && isLatest) journal.intents.setState(digest, 'reverted', { blockNumber, revertData })
+  } finally {
+    // Whatever fails, the intent's place in the lane and its gas become free.
+    waiter?.resolve({ state: 'reverted', hash, ...(revertData !== undefined && { data: revertData }) })
   }
+}
 
-  function recordInclusion(
-    { attempt, receipt, state, gasUsed }: InclusionWithReceipt,
-    intent: IntentSummary | undefined,
-  ) {
-    const { hash } = attempt
-    metrics.recordInclusion(attempt, {
-      kind: intent?.kind,
-      result: state,
-      gas: gasUsed - attempt.gasUsed,
-      gasPrice: receipt.effectiveGasPrice ? BigInt(receipt.effectiveGasPrice) : undefined,
-    })
-    if (state === 'reverted') alerts.recordRevert({ hash, intent })
+/**
+ * Returns the revert data of a mined call: replays it on the state before its block and on that of its block, and traces it
+ * if it passes on both. Undefined if the node returns no revert data.
+ */
+async function replayRevert(
+  { rpc, address }: Lane,
+  { call, attempt, blockNumber }: { call: Call; attempt: Attempt; blockNumber: number },
+): Promise<Hex | undefined> {
+  const parameters = { from: address, to: call.to, data: call.data, gas: numberToHex(attempt.gas) }
+  for (const block of [blockNumber - 1, blockNumber]) {
+    const response = await rpc.call(callRequest(parameters, block)).catch(ignoreUnreachable)
+    if (response?.error?.data !== undefined) return response.error.data
   }
+  return traceRevertData(rpc, attempt.hash)
+}
 
-  /** Returns the gas that was not charged yet: after a reorg the same transaction may be mined again. */
-  function chargeOf(
-    { attempt: { digest, gasUsed: chargedGas }, state, gasUsed }: InclusionWithReceipt,
-    intent: IntentSummary | undefined,
-  ): GasCharge | undefined {
-    const spenders = digest === null ? ['lane'] : (gasBudgets.spendersOf(digest) ?? intent?.spenders ?? [])
-    const gas = gasUsed - chargedGas
-    return gas > 0 ? { spenders, gas, isReverted: state === 'reverted' } : undefined
-  }
+/** Records the new block of an attempt whose result is the same after a reorg. */
+export function updateBlock({ journal }: Lane, attempt: Attempt, receipt: NodeReceipt) {
+  const { block, state, gasUsed } = resultOf(receipt)
+  journal.attempts.include([{ attempt, block, state, gasUsed }])
+  if (state === 'mined' && attempt.purpose === 'call' && attempt.digest !== null)
+    journal.intents.setState(attempt.digest, 'mined', { blockNumber: block.number })
+}
 
-  async function explainRevert(digest: Hex, attempt: Attempt, blockNumber: number): Promise<void> {
-    const call = journal.intents.find(digest)?.call
-    // During the replay the intent may be relayed again. That relay waits for its own outcome.
-    const waiter = waiters.get(digest)
-    waiters.delete(digest)
-    const { hash } = attempt
-    let revertData: Hex | undefined
-    try {
-      revertData = call && (await replayRevert(rpc, { from, call, attempt, blockNumber }))
-      const isLatest =
-        journal.attempts.ofIntent(digest).at(-1)?.hash === hash && journal.intents.find(digest)?.state === 'reverted'
-      if (revertData !== undefined && isLatest)
-        journal.intents.setState(digest, 'reverted', { blockNumber, revertData })
-    } finally {
-      // Whatever fails, the intent's place in the lane and its gas become free.
-      waiter?.resolve({ state: 'reverted', hash, ...(revertData !== undefined && { data: revertData }) })
-    }
-  }
+/** Rejects an intent that was not executed and can no longer be. */
+export function reject(lane: Lane, digest: Hex, { data, reason }: { data?: Hex | undefined; reason: string }) {
+  lane.journal.intents.setState(digest, 'rejected', { reason, ...(data !== undefined && { revertData: data }) })
+  resolveOutcome(lane, digest, { state: 'rejected', message: reason, ...(data !== undefined && { data }) })
+}
 
-  /** Records the new block of an attempt whose result is the same after a reorg. */
-  function updateBlock(attempt: Attempt, receipt: NodeReceipt) {
-    const { block, state, gasUsed } = resultOf(receipt)
-    journal.attempts.include([{ attempt, block, state, gasUsed }])
-    if (state === 'mined' && attempt.purpose === 'call' && attempt.digest !== null)
-      journal.intents.setState(attempt.digest, 'mined', { blockNumber: block.number })
-  }
-
-  /** Rejects an intent that was not executed and can no longer be. */
-  function reject(digest: Hex, { data, reason }: { data?: Hex | undefined; reason: string }) {
-    journal.intents.setState(digest, 'rejected', { reason, ...(data !== undefined && { revertData: data }) })
-    resolveOutcome(digest, { state: 'rejected', message: reason, ...(data !== undefined && { data }) })
-  }
-
-  /** Returns the outcome of an intent that was mined; `unknown` while the node has no receipt. */
-  async function storedOutcome(intent: JournalIntent): Promise<RelayOutcome> {
-    const attempts = journal.attempts.ofIntent(intent.digest)
-    const calls = attempts.filter(({ purpose }) => purpose === 'call')
-    const included = calls.find(({ state }) => state === 'mined') ?? calls.findLast(({ state }) => state === 'reverted')
-    const hash = included?.hash ?? attempts.at(-1)?.hash
-    if (included === undefined || hash === undefined) return { state: 'unknown', ...(hash !== undefined && { hash }) }
-    if (included.state === 'reverted')
-      return { state: 'reverted', hash, ...(intent.revertData !== null && { data: intent.revertData }) }
-    const response = await rpc.call(receiptRequest(hash)).catch(ignoreUnreachable)
-    return response?.result ? minedOutcome(response.result, hash) : { state: 'unknown', hash }
-  }
-
-  /** Resolves every wait with `unknown`, because the chain was replaced. */
-  function abandonAll() {
-    for (const digest of [...waiters.keys()]) resolveOutcome(digest, { state: 'unknown' })
-  }
-
-  return { awaitOutcome, include, updateBlock, reject, storedOutcome, abandonAll }
+/** Returns the outcome of an intent that was mined; `unknown` while the node has no receipt. */
+export async function storedOutcome({ journal, rpc }: Lane, intent: JournalIntent): Promise<RelayOutcome> {
+  const attempts = journal.attempts.ofIntent(intent.digest)
+  const calls = attempts.filter(({ purpose }) => purpose === 'call')
+  const included = calls.find(({ state }) => state === 'mined') ?? calls.findLast(({ state }) => state === 'reverted')
+  const hash = included?.hash ?? attempts.at(-1)?.hash
+  if (included === undefined || hash === undefined) return { state: 'unknown', ...(hash !== undefined && { hash }) }
+  if (included.state === 'reverted')
+    return { state: 'reverted', hash, ...(intent.revertData !== null && { data: intent.revertData }) }
+  const response = await rpc.call(receiptRequest(hash)).catch(ignoreUnreachable)
+  return response?.result ? minedOutcome(response.result, hash) : { state: 'unknown', hash }
 }
 
 /** Whether a receipt confirms the result that is journalled for an attempt. */

@@ -1,6 +1,11 @@
 import type { Address, Hex } from 'viem'
-import type { IntentState } from './intent-record.ts'
 import type { Call, IntentKind, RelayRequest } from './relay-types.ts'
+
+/**
+ * `received`: being checked. `prepared`: signed and journalled. `sent`: a node accepted the transaction. `mined`:
+ * executed. `final`: executed, in a final block. `reverted`: mined without effect. `rejected`: nothing was executed.
+ */
+export type IntentState = 'received' | 'prepared' | 'sent' | 'mined' | 'final' | 'reverted' | 'rejected'
 
 /** An admitted request, with every account that pays for its gas. */
 export type AdmittedRequest = Omit<RelayRequest, 'spenders'> & { spenders: readonly string[] }

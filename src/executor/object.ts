@@ -1,17 +1,43 @@
 import { DurableObject } from 'cloudflare:workers'
 import { type Address, getAddress, type Hex } from 'viem'
 import { annotateSpan } from '../metrics/active-span.ts'
-import { assembleLane, type Lane } from './assemble-lane.ts'
-import { logUnexpected } from './background-errors.ts'
-import { findIntentRecord, findIntentRecords, findSentTransaction, type SentTransaction } from './find-in-lane.ts'
+import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
 import type { GasBudgetStatus, GasUse } from './gas-budgets.ts'
-import type { IntentRecord } from './intent-record.ts'
+import {
+  findIntentRecord,
+  findIntentRecords,
+  findSentTransaction,
+  type IntentRecord,
+  type SentTransaction,
+} from './intent-record.ts'
+import { Lane } from './lane.ts'
 import { createLaneAlarm, type LaneAlarm } from './lane-alarm.ts'
-import { type LaneStatus, laneStatusOf } from './lane-status.ts'
-import { createStateNotifier } from './publish-changed-intents.ts'
+import { isBlocked, secondsOfForeignUse } from './pause-rules.ts'
+import { createStateNotifier } from './publish-changes.ts'
+import { reconcile } from './reconcile.ts'
+import { readmit, relay } from './relay-intent.ts'
 import type { RelayOutcome, RelayRequest } from './relay-types.ts'
+import { resendMissing } from './resend-missing.ts'
+import { sendTogether } from './send-attempt.ts'
 import { type Journal, openJournal } from './store.ts'
 
+/** What readiness reports about a lane. */
+export type LaneStatus = {
+  address: Address
+  /** The number of pending transactions. */
+  pending: number
+  oldestPendingSeconds: number
+  /** How many transactions the lane currently allows in flight. */
+  depth: number
+  /** Absent until a node has responded. */
+  balanceWei?: bigint
+  /** The nonce of the next transaction. Absent while no node responds or the lane waits for an older transaction. */
+  nextNonce?: number
+  /** Why the lane accepts no intents; absent while it does. */
+  pausedFor?: 'funds' | 'shared key'
+}
+
+const MAX_HEAD_AGE_MS = 2_000
 /** Longer than a request to the nodes can take. */
 const MAX_STATUS_WAIT_MS = 30_000
 
@@ -45,7 +71,7 @@ export class ExecutorLaneObject extends DurableObject<Env> {
   async relay(request: RelayRequest, respondBy?: number): Promise<RelayOutcome> {
     const { digest, kind, group } = request
     annotateSpan(() => ({ digest, kind, group }))
-    return this.#started().intake.relay(request, respondBy)
+    return relay(this.#started(), request, respondBy)
   }
 
   /** Returns what the lane knows about an intent; undefined if the journal does not have it, or no longer has it. */
@@ -74,13 +100,30 @@ export class ExecutorLaneObject extends DurableObject<Env> {
 
   /** Waits at most `waitMs` for a node; without a response, the status comes from the journal alone. */
   async status(waitMs = MAX_STATUS_WAIT_MS): Promise<LaneStatus> {
-    return laneStatusOf(this.#started(), this.#journal, waitMs)
+    const lane = this.#started()
+    const journal = this.#journal
+    const reading = lane.headWithin(MAX_HEAD_AGE_MS).catch(ignoreUnreachable)
+    const head = await lane.withDeadline(reading, Date.now() + waitMs, () => undefined)
+    if (head) lane.resumeIfFunded(head)
+    const { count, oldest } = journal.attempts.pendingTotals()
+    const isShared = secondsOfForeignUse(journal) > 0
+    const canAllocate = head !== undefined && !isBlocked(journal) && lane.nextNonce >= head.nonce
+    return {
+      address: lane.address,
+      pending: count,
+      oldestPendingSeconds: oldest === undefined ? 0 : Math.floor((Date.now() - oldest) / 1000),
+      depth: lane.inFlightLimit.depth(),
+      ...(lane.head && { balanceWei: lane.head.balance }),
+      ...(canAllocate && { nextNonce: lane.nextNonce }),
+      ...(lane.lacksFunds && { pausedFor: 'funds' as const }),
+      ...(isShared && { pausedFor: 'shared key' as const }),
+    }
   }
 
   override alarm(): Promise<void> {
     return this.#alarm.run(
       async () => this.#started().reconcile(),
-      () => this.#lane?.heads.last()?.number,
+      () => this.#lane?.head?.number,
     )
   }
 
@@ -90,16 +133,19 @@ export class ExecutorLaneObject extends DurableObject<Env> {
     const address = this.#address()
     if (address === undefined) throw new Error('A lane is named by its executor address')
     this.#journal.set('address', address)
-    const lane = assembleLane({
-      address,
-      env: this.env,
-      journal: this.#journal,
-      alarm: this.#alarm,
-      sync: () => this.ctx.storage.sync(),
-      onReceived: this.#onChange,
-    })
+    const lane = new Lane(
+      {
+        address,
+        env: this.env,
+        journal: this.#journal,
+        alarm: this.#alarm,
+        sync: () => this.ctx.storage.sync(),
+        onReceived: this.#onChange,
+      },
+      { reconcile, resendMissing, sendTogether },
+    )
     this.#lane = lane
-    const isInFlight = lane.intake.readmit()
+    const isInFlight = readmit(lane)
     // The alarm of a process that was killed may be lost.
     if (isInFlight || this.#journal.attempts.hasWatched()) void this.#alarm.armAfterRestart()
     if (isInFlight) lane.reconcile().catch(logUnexpected)

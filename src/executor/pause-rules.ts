@@ -1,9 +1,5 @@
-import { logEvent } from '../log.ts'
-import type { ChainHead } from './chain-head.ts'
 import { EXIT_KINDS, type IntentKind, type RelayRequest } from './relay-types.ts'
 import type { Journal } from './store.ts'
-
-export type PauseRules = ReturnType<typeof createPauseRules>
 
 /** The lane accepts no intents while its oldest transaction has been pending for longer than this. */
 const MAX_PENDING_AGE_MS = 5_000
@@ -13,8 +9,6 @@ const REVERT_WINDOW_MS = 600_000
 /** The lane pauses after this many foreign transactions in the window: someone else has its key. */
 const MAX_FOREIGN_TRANSACTIONS = 2
 const FOREIGN_WINDOW_MS = 600_000
-/** A lane without funds resumes once its balance is this many times the cost it could not pay. */
-const RESUME_FACTOR = 2n
 /** Kinds that only the service itself relays. */
 const SERVICE_KINDS: readonly IntentKind[] = ['prices', 'exit', 'feedback']
 /**
@@ -25,65 +19,45 @@ const SETTLEMENT_WAIT_MS = 60_000
 const SETTLEMENT_WAIT_FACTOR = 4
 const DAY_MS = 86_400_000
 
-/** Decides when the lane accepts no intents, or no intents of one group. */
-export function createPauseRules(journal: Journal) {
-  /** The cost in wei that the account could not pay; undefined while it has funds. */
-  let unpaidCost: bigint | undefined
+/** Whether the lane waits for a transaction that has been pending for too long. */
+export function isBlocked(journal: Journal): boolean {
+  const since = journal.attempts.lowestPendingSince()
+  return since !== undefined && Date.now() - since > MAX_PENDING_AGE_MS
+}
 
-  function recentForeignTransactions(): number[] {
-    const times: number[] = JSON.parse(journal.get('foreign') ?? '[]')
-    return times.filter(time => time > Date.now() - FOREIGN_WINDOW_MS)
+/** Records foreign transactions. Those beyond the number that pauses the lane are ignored. */
+export function recordForeignTransactions(journal: Journal, count: number) {
+  const times = Array<number>(Math.min(count, MAX_FOREIGN_TRANSACTIONS)).fill(Date.now())
+  journal.set('foreign', JSON.stringify([...recentForeignTransactions(journal), ...times]))
+}
+
+/** Returns the seconds until the lane resumes after foreign use of its key; 0 if it is not paused. */
+export function secondsOfForeignUse(journal: Journal): number {
+  const first = recentForeignTransactions(journal).at(-MAX_FOREIGN_TRANSACTIONS)
+  return first === undefined ? 0 : secondsUntil(first + FOREIGN_WINDOW_MS)
+}
+
+function recentForeignTransactions(journal: Journal): number[] {
+  const times: number[] = JSON.parse(journal.get('foreign') ?? '[]')
+  return times.filter(time => time > Date.now() - FOREIGN_WINDOW_MS)
+}
+
+/**
+ * Returns the seconds until the group may relay again after too many reverts; 0 if it may. Reductions and messages of
+ * owners wait only for reverts of their own: the exit reserve bounds their gas.
+ */
+export function secondsOfRevertWait(journal: Journal, { kind, group }: RelayRequest): number {
+  if (SERVICE_KINDS.includes(kind)) return 0
+  if (kind === 'settle') {
+    const reverts = journal.attempts.revertsSince(group, Date.now() - DAY_MS)
+    const [newest] = reverts
+    const waitMs = SETTLEMENT_WAIT_MS * SETTLEMENT_WAIT_FACTOR ** (reverts.length - 1)
+    return newest === undefined ? 0 : Math.max(0, secondsUntil(newest + Math.min(waitMs, DAY_MS)))
   }
-
-  return {
-    lacksFunds: () => unpaidCost !== undefined,
-
-    pauseForFunds(cost: bigint) {
-      if (unpaidCost === undefined) logEvent('executor out of funds', { lackingWei: `${cost}` })
-      unpaidCost = cost
-    },
-
-    /** Ends a pause for lack of funds if the balance is high enough. */
-    resumeIfFunded({ balance }: ChainHead) {
-      if (unpaidCost !== undefined && balance >= unpaidCost * RESUME_FACTOR) unpaidCost = undefined
-    },
-
-    /** Records foreign transactions. Those beyond the number that pauses the lane are ignored. */
-    recordForeignTransactions(count: number) {
-      const times = Array<number>(Math.min(count, MAX_FOREIGN_TRANSACTIONS)).fill(Date.now())
-      journal.set('foreign', JSON.stringify([...recentForeignTransactions(), ...times]))
-    },
-
-    /** Returns the seconds until the lane resumes after foreign use of its key; 0 if it is not paused. */
-    secondsOfForeignUse(): number {
-      const first = recentForeignTransactions().at(-MAX_FOREIGN_TRANSACTIONS)
-      return first === undefined ? 0 : secondsUntil(first + FOREIGN_WINDOW_MS)
-    },
-
-    /**
-     * Returns the seconds until the group may relay again after too many reverts; 0 if it may. Reductions and messages of
-     * owners wait only for reverts of their own: the exit reserve bounds their gas.
-     */
-    secondsOfRevertWait({ kind, group }: RelayRequest): number {
-      if (SERVICE_KINDS.includes(kind)) return 0
-      if (kind === 'settle') {
-        const reverts = journal.attempts.revertsSince(group, Date.now() - DAY_MS)
-        const [newest] = reverts
-        const waitMs = SETTLEMENT_WAIT_MS * SETTLEMENT_WAIT_FACTOR ** (reverts.length - 1)
-        return newest === undefined ? 0 : Math.max(0, secondsUntil(newest + Math.min(waitMs, DAY_MS)))
-      }
-      const kinds = EXIT_KINDS.includes(kind) ? EXIT_KINDS : undefined
-      const reverts = journal.attempts.revertsSince(group, Date.now() - REVERT_WINDOW_MS, kinds)
-      const oldest = reverts[MAX_REVERTS - 1]
-      return oldest === undefined ? 0 : secondsUntil(oldest + REVERT_WINDOW_MS)
-    },
-
-    /** Whether the lane waits for a transaction that has been pending for too long. */
-    isBlocked(): boolean {
-      const since = journal.attempts.lowestPendingSince()
-      return since !== undefined && Date.now() - since > MAX_PENDING_AGE_MS
-    },
-  }
+  const kinds = EXIT_KINDS.includes(kind) ? EXIT_KINDS : undefined
+  const reverts = journal.attempts.revertsSince(group, Date.now() - REVERT_WINDOW_MS, kinds)
+  const oldest = reverts[MAX_REVERTS - 1]
+  return oldest === undefined ? 0 : secondsUntil(oldest + REVERT_WINDOW_MS)
 }
 
 const secondsUntil = (time: number): number => Math.ceil((time - Date.now()) / 1000)

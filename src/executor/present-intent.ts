@@ -1,7 +1,13 @@
-import { getAddress } from 'viem'
+import { decodeRevert } from '@agent-trading-service/protocol/decode-revert'
+import { getAddress, type Hex } from 'viem'
+import type { Chain } from '../chain/configured-chain.ts'
+import { type RevertContext, refusalOfRevert } from '../chain/contract-error-refusals.ts'
+import { readTree } from '../chain/read-tree.ts'
+import type { Refusal } from '../errors/refusal.ts'
+import { refuse } from '../errors/refuse.ts'
 import { type IntentStatus, signedKinds } from '../resources/intent-status.ts'
-import { refusalOfFailedIntent, revertContext } from './failed-intent-refusals.ts'
 import type { IntentRecord } from './intent-record.ts'
+import type { RelayRequest } from './relay-types.ts'
 
 /** Presents a journalled intent; undefined for transactions that the service sent on its own. */
 export function presentIntentRecord(record: IntentRecord): IntentStatus | undefined {
@@ -53,4 +59,43 @@ function presentRefusal(record: IntentRecord) {
       : refusalOfFailedIntent({ state: 'rejected', ...facts }, context)
   ).body
   return { refusal: { code, error, remedy } }
+}
+
+/** The revert data of a call that had no effect, and what is known about the call. */
+export type Revert = { data: Hex | undefined; context: RevertContext }
+
+/** Returns what an intent knows about itself and contract errors leave out. */
+export function revertContext({ digest, deadline, group }: RelayRequest | IntentRecord): RevertContext {
+  const [party, id = ''] = group.split(':')
+  return {
+    digest,
+    deadline,
+    ...(party === 'agent' && { agentId: BigInt(id) }),
+    ...(party === 'signer' && { signer: getAddress(id) }),
+  }
+}
+
+/** Returns the refusal of a contract error. Reads the chain's time if the error is about a deadline. */
+export async function refusalAtHead(chain: Chain, { data, context }: Revert): Promise<Refusal> {
+  if (decodeRevert(data)?.name !== 'ExpiredDeadline') return refusalOfRevert(data, context)
+  const { block } = await readTree(chain, {})
+  return refusalOfRevert(data, { ...context, chainTime: block.timestamp })
+}
+
+/** Returns the refusal of an intent that had no effect: the decoded contract error if the revert data name one. */
+export function refusalOfFailedIntent(
+  outcome: { state: 'rejected'; data?: Hex; message?: string } | { state: 'reverted'; hash: Hex; data?: Hex },
+  context: RevertContext,
+): Refusal {
+  const { state, data } = outcome
+  if (state === 'reverted')
+    return decodeRevert(data) === undefined
+      ? refuse('SUBMISSION_REVERTED', {
+          transactionHash: outcome.hash,
+          problem: 'the reason could not be replayed',
+        })
+      : refusalOfRevert(data, { ...context, transactionHash: outcome.hash })
+  return data === undefined && outcome.message !== undefined
+    ? refuse('INTENT_REFUSED', { problem: outcome.message })
+    : refusalOfRevert(data, context)
 }

@@ -1,9 +1,9 @@
 import { type Address, bytesToHex, concatBytes, type Hex, hexToBytes, isAddressEqual, numberToHex, toRlp } from 'viem'
+import type { Config } from '../config/config.ts'
 import { keccak256 } from '../crypto/keccak256.ts'
-import { secp256k1 } from '../crypto/secp256k1.ts'
-import { addressOfKey } from './address-of-key.ts'
+import { addressOfPrivateKey, secp256k1 } from '../crypto/secp256k1.ts'
+import type { TransactionFees } from './chain-head.ts'
 import type { Call } from './relay-types.ts'
-import type { TransactionFees } from './transaction-fees.ts'
 
 /** The variables that hold keys, each with one key or several separated by commas. */
 const KEY_VARIABLES = [
@@ -68,3 +68,32 @@ const keysOf = (env: Partial<Record<string, unknown>>): Hex[] =>
   KEY_VARIABLES.flatMap(name => (typeof env[name] === 'string' ? env[name].split(',') : []))
     .map(key => key.trim())
     .filter((key): key is Hex => /^0x[0-9a-fA-F]{64}$/.test(key))
+
+const addresses = new Map<Hex, Address>()
+
+/** Returns the address of a private key. */
+export function addressOfKey(key: Hex): Address {
+  const address = addresses.get(key) ?? addressOfPrivateKey(key)
+  addresses.set(key, address)
+  return address
+}
+
+type Keys = Pick<Config, 'executorKeys' | 'relayerKey' | 'oracleUpdaterKey' | 'keeper' | 'reporterKey'>
+
+/** The names of accounts in metrics, by address: their role, and for executors the place of their key in the variable. */
+export function accountNames({
+  executorKeys,
+  relayerKey,
+  oracleUpdaterKey,
+  keeper,
+  reporterKey,
+}: Keys): Map<Address, string> {
+  const named: [Hex | undefined, string][] = [
+    [reporterKey, 'reporter'],
+    [keeper?.key, 'keeper'],
+    [oracleUpdaterKey, 'updater'],
+    [relayerKey, 'relayer'],
+    ...executorKeys.map((key, index): [Hex, string] => [key, `executor ${index + 1}`]),
+  ]
+  return new Map(named.flatMap(([key, name]) => (key ? [[addressOfKey(key), name] as const] : [])))
+}

@@ -3,8 +3,8 @@ import { createRequestBatcher } from '../rpc/batcher.ts'
 import { isUnreachable, type RpcError, redact } from '../rpc/node-errors.ts'
 import { callRequest, estimateGasRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
+import type { TransactionFees } from './chain-head.ts'
 import type { Call, IntentKind } from './relay-types.ts'
-import type { TransactionFees } from './transaction-fees.ts'
 
 export type SimulationResult =
   | { kind: 'passed'; gas: number }

@@ -43,7 +43,7 @@ const SCHEMA = `
  * `price refresh` is when prices were last refreshed, in milliseconds; `nonce` is the account's next nonce, for when no
  * attempt shows it.
  */
-type LaneFact = 'address' | 'genesis' | 'foreign' | 'price refresh' | 'nonce'
+type LaneFact = 'address' | 'foreign' | 'price refresh' | 'nonce'
 
 /**
  * Opens the lane's journal. Every function is synchronous: writes of one turn of the event loop are durable before any
@@ -114,21 +114,6 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
       intents.prune()
       attempts.prune()
       gasLevels.prune()
-    },
-
-    isEmpty(): boolean {
-      const { rows } = sql
-        .exec<{ rows: number }>('SELECT EXISTS (SELECT 1 FROM intent) OR EXISTS (SELECT 1 FROM attempt) AS rows')
-        .one()
-      return rows === 0
-    },
-
-    /** Deletes all intents and attempts: they belong to a chain that no longer exists. */
-    clear() {
-      sql.exec('DELETE FROM intent')
-      attempts.clear()
-      facts.delete('nonce')
-      sql.exec(`DELETE FROM lane WHERE name = 'nonce'`)
     },
   }
 }

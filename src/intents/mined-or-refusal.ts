@@ -2,7 +2,7 @@ import { decodeRevert } from '@agent-trading-service/protocol/decode-revert'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
-import { type Revert, refusalOfFailedIntent, revertContext } from '../executor/failed-intent-refusals.ts'
+import { type Revert, refusalOfFailedIntent, revertContext } from '../executor/present-intent.ts'
 import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 
 /**

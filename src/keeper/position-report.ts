@@ -1,4 +1,4 @@
-import type { LaneStatus } from '../executor/lane-status.ts'
+import type { LaneStatus } from '../executor/object.ts'
 import { type Book, marketKey } from './book.ts'
 import type { Evaluation, ExitOutcome } from './position-entry.ts'
 

@@ -1,8 +1,8 @@
 import { assertOperator } from '../call.ts'
 import { withDeadline } from '../concurrency.ts'
 import type { Context } from '../context.ts'
-import { accountNames } from '../executor/lane-metrics.ts'
-import type { LaneStatus } from '../executor/lane-status.ts'
+import type { LaneStatus } from '../executor/object.ts'
+import { accountNames } from '../executor/signing-account.ts'
 import type { KeeperStatus } from '../keeper/position-report.ts'
 import { type GaugeSample, gauge, OPEN_METRICS_TYPE, openMetricsText } from '../metrics/open-metrics.ts'
 import { readReadiness } from '../readiness/read-readiness.ts'
@@ -43,7 +43,7 @@ async function writeMetrics(context: Context): Promise<string> {
 
 /** How long a lane waits for a node; without one, it says what it knows. */
 const MAX_NODE_WAIT_MS = 1_000
-const PAUSE_REASONS = ['funds', 'shared key', 'another chain'] as const
+const PAUSE_REASONS = ['funds', 'shared key'] as const
 
 /** Reads every part of the service that is configured, until `deadline` (epoch milliseconds). Never throws. */
 export async function readGauges(context: Context, deadline: number): Promise<GaugeSample[]> {

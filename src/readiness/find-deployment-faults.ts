@@ -8,7 +8,7 @@ import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { judgeDeployment } from '../doctor/judge-deployment.ts'
 import { readDeploymentFacts } from '../doctor/read-deployment-facts.ts'
-import { addressOfKey } from '../executor/address-of-key.ts'
+import { addressOfKey } from '../executor/signing-account.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 
 /** Returns what is wrong with the contracts and the roles, as `ats doctor` does. Throws CHAIN_UNREACHABLE. */

@@ -10,8 +10,8 @@ import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
-import { addressOfKey } from '../executor/address-of-key.ts'
-import type { LaneStatus } from '../executor/lane-status.ts'
+import type { LaneStatus } from '../executor/object.ts'
+import { addressOfKey } from '../executor/signing-account.ts'
 import { MAX_GAP_BLOCKS } from '../history/read-index-to-head.ts'
 import type { KeeperStatus } from '../keeper/position-report.ts'
 import { isReachable } from '../payments/hosted-facilitator.ts'
@@ -171,10 +171,6 @@ function blockingProblems(
     [contracts.missing.length > 0, `contracts have no code: ${contracts.missing.join(', ')}`],
     [rpc.lagSeconds > MAX_BLOCK_AGE_SECONDS, `the newest block is ${rpc.lagSeconds} seconds old`],
     [executors !== undefined && !executors.some(canSend), 'no executor account can send'],
-    [
-      executors?.some(({ pausedFor }) => pausedFor === 'another chain') === true,
-      'the nodes show another genesis block than the executor has used',
-    ],
     [paused.registry, 'the agent registry is paused'],
     [
       executors?.every(({ address }) => withoutRole.executors.includes(address)) === true,

@@ -16,10 +16,10 @@ export const lane = z
     oldestPendingSeconds: z.int().meta({ description: 'Age of the oldest pending transaction in seconds' }),
     depth: z.int().meta({ description: 'Maximum transactions in flight at present; adapts to the node' }),
     paused: z.boolean().meta({ description: 'Whether intake is paused' }),
-    pausedFor: z.enum(['funds', 'shared key', 'another chain']).nullable().meta({
-      description:
-        'Why intake is paused: the account cannot pay for gas, its key is used elsewhere, or the nodes show another genesis block than before',
-    }),
+    pausedFor: z
+      .enum(['funds', 'shared key'])
+      .nullable()
+      .meta({ description: 'Why intake is paused: the account cannot pay for gas, or its key is used elsewhere' }),
   })
   .meta({ id: 'Lane' })
 

@@ -1,5 +1,4 @@
 import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
-import { env } from 'cloudflare:workers'
 import { type Hex, hexToBigInt, numberToHex } from 'viem'
 import { describe, expect, test, vi } from 'vitest'
 import {
@@ -10,12 +9,9 @@ import {
   isSend,
   losesConnection,
   mineBlock,
-  type NodeFault,
   newRequest,
   node,
   nonceOf,
-  randomDigest,
-  relayUntilKnown,
   relayUntilMined,
   sendForeignTransaction,
   sends,
@@ -23,17 +19,6 @@ import {
 } from '../support/lanes.ts'
 
 const { newLane } = useLanes('lane-chain-faults')
-
-/** Returns the fault of nodes that show another block 0. */
-async function withAnotherGenesis(): Promise<NodeFault> {
-  const { hash } = await chain<{ hash: Hex }>('eth_getBlockByNumber', '0x0', false)
-  const otherHash = randomDigest()
-  return async ({ method }, forward) => {
-    const response = await forward()
-    if (!method.includes('eth_getBlockByNumber')) return response
-    return new Response((await response.text()).replaceAll(hash, otherHash))
-  }
-}
 
 /** Stops mining, and replaces a block and all after it by empty ones: blocks may have followed it since. */
 async function reorgFrom(blockNumber: bigint): Promise<void> {
@@ -158,81 +143,6 @@ describe('a chain', () => {
     await Promise.all(requests.map(request => relayUntilMined(executor, request)))
     expect(await Promise.all(requests.map(executionsOf))).toEqual([1n, 1n])
     expect(await nonceOf(account.address)).toBe(4)
-  })
-
-  test('that replaces another one with the same id makes the lane clear its journal', async () => {
-    const { executor, account } = newLane()
-    const request = newRequest()
-    await relayUntilMined(executor, request)
-    await abortAllDurableObjects()
-    node.fault = await withAnotherGenesis()
-    await executor.status()
-    expect(await executor.find(request.group, request.digest)).toBeUndefined()
-    await relayUntilMined(executor, newRequest())
-    expect(await nonceOf(account.address)).toBe(2)
-  })
-
-  test.each([
-    ['once', (heads: number) => heads === 1],
-    ['twice by each node', (heads: number) => heads <= 4],
-    ['by one of two nodes', (_: number, isSpare: boolean) => !isSpare],
-  ])('whose genesis block is shown wrong %s leaves the journal as it is', async (_, isWrong) => {
-    const { executor, account } = newLane()
-    const request = newRequest()
-    const { hash } = await relayUntilMined(executor, request)
-    await abortAllDurableObjects()
-    const lie = await withAnotherGenesis()
-    let heads = 0
-    node.fault = (sent, forward) => {
-      if (sent.method.includes('eth_getBalance')) heads++
-      return isWrong(heads, sent.isSpare) ? lie(sent, forward) : forward()
-    }
-    await executor.status()
-    expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'mined' })
-    expect(await relayUntilKnown(executor, request)).toMatchObject({ state: 'mined', hash })
-    await relayUntilMined(executor, newRequest())
-    expect(await nonceOf(account.address)).toBe(2)
-    expect(await executionsOf(request)).toBe(1n)
-  })
-
-  test.each([1, 2])(
-    'that cannot restart and whose genesis block is shown wrong in head %i does not stop a new lane',
-    async wrong => {
-      const { executor, account, stub } = newLane()
-      const forbidRestarts = () =>
-        runInDurableObject(stub, lane => Object.assign(lane, { env: { ...env, CHAIN_MAY_RESTART: 'false' } }))
-      await forbidRestarts()
-      const lie = await withAnotherGenesis()
-      let heads = 0
-      node.fault = (sent, forward) => {
-        if (sent.method.includes('eth_getBalance')) heads++
-        return heads === wrong ? lie(sent, forward) : forward()
-      }
-      await relayUntilMined(executor, newRequest())
-      await evictDurableObject(stub) // so that the lane reads a head again
-      await forbidRestarts()
-      await relayUntilMined(executor, newRequest())
-      expect(heads).toBeGreaterThan(wrong)
-      expect(await nonceOf(account.address)).toBe(2)
-    },
-  )
-
-  test('that cannot restart pauses the lane when every node shows another genesis block', async () => {
-    const { executor, account, stub } = newLane()
-    const request = newRequest()
-    const { hash } = await relayUntilMined(executor, request)
-    await abortAllDurableObjects()
-    await runInDurableObject(stub, lane => Object.assign(lane, { env: { ...env, CHAIN_MAY_RESTART: 'false' } }))
-    node.fault = await withAnotherGenesis()
-    for (let times = 0; times < 5; times++)
-      expect(await executor.status()).toMatchObject([{ pausedFor: 'another chain' }])
-    expect(await executor.relay(newRequest())).toEqual({ state: 'unsent' })
-    expect(await executor.find(request.group, request.digest)).toMatchObject({ state: 'mined' })
-    node.fault = undefined
-    expect((await executor.status())[0]).not.toHaveProperty('pausedFor')
-    expect(await relayUntilKnown(executor, request)).toMatchObject({ state: 'mined', hash })
-    await relayUntilMined(executor, newRequest())
-    expect(await nonceOf(account.address)).toBe(2)
   })
 
   test('that loses blocks in a reorg gets their transactions again', async () => {

@@ -15,8 +15,7 @@ import { describe, expect, inject, it } from 'vitest'
 import { provideWebAssembly, recoverSigner, secp256k1 } from '../../src/crypto/secp256k1.ts'
 import { javascript, ORDER } from '../../src/crypto/secp256k1-javascript.ts'
 import { instantiateWebAssembly } from '../../src/crypto/secp256k1-webassembly.ts'
-import { addressOfKey } from '../../src/executor/address-of-key.ts'
-import { signingAccountOf } from '../../src/executor/signing-account.ts'
+import { addressOfKey, signingAccountOf } from '../../src/executor/signing-account.ts'
 import { type Random, randomOf } from '../support/seeded-random.ts'
 
 // The WebAssembly against the JavaScript implementation on random and adversarial inputs.

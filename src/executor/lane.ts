@@ -1,0 +1,252 @@
+import type { Address, Hex } from 'viem'
+import { createSharedDeadlines, singleFlight, singleFlightAgain } from '../concurrency.ts'
+import { parseConfig } from '../config/config.ts'
+import { logEvent } from '../log.ts'
+import { createBatcher } from '../rpc/batcher.ts'
+import type { Submission } from '../rpc/submit.ts'
+import { createTransport, type RpcTransport } from '../rpc/transport.ts'
+import type { Attempt } from './attempt-table.ts'
+import { type ChainHead, feesAt, readPlausibleHead, type TransactionFees } from './chain-head.ts'
+import { createGasBudgets, type GasBudgets } from './gas-budgets.ts'
+import { createInFlightLimit } from './in-flight-limit.ts'
+import type { AdmittedRequest } from './intent-table.ts'
+import type { LaneAlarm } from './lane-alarm.ts'
+import { recordForeignTransactions } from './pause-rules.ts'
+import { createReceiptForwarder } from './publish-changes.ts'
+import type { RelayOutcome, RelayRequest } from './relay-types.ts'
+import { accountNames, type SigningAccount, signingAccountOf } from './signing-account.ts'
+import { createSimulator } from './simulation.ts'
+import type { Journal } from './store.ts'
+
+/** What the lane gets from its Durable Object. */
+export type LaneObject = {
+  address: Address
+  env: Env
+  journal: Journal
+  alarm: LaneAlarm
+  /** Resolves when all writes so far are durable. */
+  sync: () => Promise<void>
+  /** Called with the digest of every new request. */
+  onReceived: (digest: Hex) => void
+}
+
+/** The parts that run one at a time for the whole lane. Parts import the lane, so it gets these as arguments. */
+export type LaneParts = {
+  /** Compares the journal with the chain. Throws CHAIN_UNREACHABLE. */
+  reconcile: (lane: Lane) => Promise<void>
+  /** Resends what the chain lacks. */
+  resendMissing: (lane: Lane) => Promise<void>
+  /** Sends attempts for the first time. */
+  sendTogether: (lane: Lane, waiting: WaitingAttempt[]) => Promise<void>
+}
+
+/** A request that the lane is working on. `receivedAt` is in milliseconds. */
+export type OpenRequest = { request: RelayRequest; receivedAt: number; outcome: Promise<RelayOutcome> }
+/** A request that waits for its nonce. */
+export type UnsignedRequest = { request: AdmittedRequest; gas: number; prepared: PromiseWithResolvers<Attempt> }
+/** An attempt that waits for its first send. The deadline is in epoch milliseconds. */
+export type WaitingAttempt = { attempt: Attempt; deadline: number; submission: PromiseWithResolvers<Submission> }
+
+const MIN_PASS_INTERVAL_MS = 100
+const ALERT_INTERVAL_MS = 600_000
+/** The gas of a typical transaction, to estimate how many the balance pays for. */
+const TYPICAL_GAS = 500_000n
+/** With fewer transactions left, the operator should fund the account. */
+const MIN_TRANSACTIONS_LEFT = 100n
+/** A lane without funds resumes once its balance is this many times the cost it could not pay. */
+const RESUME_FACTOR = 2n
+
+/**
+ * The state of one executor account. What must survive is in the journal; everything else is in these fields. Each part
+ * of the lane is a function that takes it; relay-intent.ts tells in which order an intent meets them.
+ */
+export class Lane {
+  readonly address: Address
+  readonly account: SigningAccount
+  /** The account's name in metrics. */
+  readonly accountName: string
+  readonly journal: Journal
+  readonly alarm: LaneAlarm
+  readonly rpc: RpcTransport
+  readonly gasBudgets: GasBudgets
+  readonly inFlightLimit = createInFlightLimit()
+  readonly simulate: ReturnType<typeof createSimulator>
+  readonly sync: () => Promise<void>
+  readonly onReceived: (digest: Hex) => void
+  readonly forwardLogs: ReturnType<typeof createReceiptForwarder>
+  readonly inclusionTimeoutMs: number
+  /** One timer ends all waits. */
+  readonly withDeadline = createSharedDeadlines()
+
+  /** Runs a pass of reconciliation, or another one after the pass that runs. Throws CHAIN_UNREACHABLE. */
+  readonly reconcile: () => Promise<void>
+  /** Resends in the background what the chain lacks at the last head. */
+  readonly resendMissing: () => Promise<void>
+  /** Sends an attempt for the first time, together with others. */
+  readonly sendFirst: (waiting: WaitingAttempt) => void
+  /** Reads the head and adopts it; a call during a read joins it. Throws CHAIN_UNREACHABLE. */
+  readonly refreshHead = singleFlight(() => this.#readHead())
+
+  /** The last head that was read. */
+  head: ChainHead | undefined
+  /** The account's next nonce; 0 if the lane knows none. */
+  nextNonce: number
+  /** A nonce above the lane's own, which no transaction of the lane explains, until a later block confirms it. */
+  #foreignNonces: { from: number; to: number; atBlock: number } | undefined
+  /** The cost in wei that the account could not pay; undefined while it has funds. */
+  #unpaidCost: bigint | undefined
+  readonly #alertedAt = new Map<string, number>()
+
+  // relay-intent.ts
+  readonly open = new Map<Hex, OpenRequest>()
+  /** The digest that holds a group's nonce until its row is written. */
+  readonly nonceHolders = new Map<string, Hex>()
+
+  // sign-attempt.ts
+  readonly unsigned: UnsignedRequest[] = []
+  isSigning = false
+
+  // send-attempt.ts
+  /** The attempts with an open request to a node. */
+  readonly beingSent = new Set<Hex>()
+  /** How many errors of an unknown kind each attempt got. */
+  readonly unclassifiedErrors = new Map<Hex, number>()
+  /** How many sends wait for their block. */
+  waitsForBlock = 0
+
+  // inclusion-watch.ts
+  readonly watched = new Map<Hex, { attempt: Attempt; deadline: number; ended: PromiseWithResolvers<void> }>()
+  isWatching = false
+  /** The newest block whose receipts were read. */
+  lastBlockRead: number | undefined
+  supportsBlockReceipts = true
+  /** A block that was not read yet, and the promise that the watch awaits. */
+  newBlock: number | undefined
+  newBlockSignal = Promise.withResolvers<void>()
+
+  // intent-outcomes.ts
+  readonly waiters = new Map<Hex, PromiseWithResolvers<RelayOutcome>>()
+
+  // reconcile.ts
+  /** The highest block whose hash is confirmed, together with every block below it. */
+  checkpoint: { number: number; hash: Hex } | undefined
+  /** Used nonces for which we have no receipt, with the head at which that was first seen. */
+  readonly suspects = new Map<number, number>()
+
+  // resend-missing.ts
+  /** When and how often attempts were resent. */
+  readonly resends = new Map<Hex, { at: number; times: number }>()
+  /** Nonce and balance at the last pass. After a change a node may accept a transaction that it rejected before. */
+  accountState = ''
+
+  readonly #chainId: number
+  readonly #priorityFeeWei: bigint
+
+  /** Throws if no chain is configured, or no key for the address. */
+  constructor({ address, env, journal, alarm, sync, onReceived }: LaneObject, parts: LaneParts) {
+    const variables: Partial<Record<string, unknown>> = { ...env }
+    const config = parseConfig(variables)
+    const { chain, trading } = config
+    if (chain === undefined) throw new Error('A lane needs CHAIN_ID, RPC_URL and CONTRACTS')
+    this.address = address
+    this.account = signingAccountOf(address, chain.id, variables)
+    this.accountName = accountNames(config).get(address) ?? 'unknown'
+    this.journal = journal
+    this.alarm = alarm
+    this.sync = sync
+    this.onReceived = onReceived
+    this.inclusionTimeoutMs = config.inclusionTimeoutMs
+    this.#chainId = chain.id
+    this.#priorityFeeWei = config.priorityFeeWei
+    this.rpc = createTransport(chain.rpcUrls, { within: createSharedDeadlines() })
+    this.simulate = createSimulator(this.rpc, address)
+    this.gasBudgets = createGasBudgets(journal.gasLevels, config.gasBudgets)
+    this.forwardLogs = createReceiptForwarder(
+      env.HISTORY_INDEXER,
+      chain.id,
+      trading === undefined ? [] : [trading.TradeRouter, trading.PositionManager],
+    )
+    this.nextNonce = Math.max(journal.attempts.highestNonce() + 1, Number(journal.get('nonce') ?? 0))
+    this.reconcile = singleFlightAgain(() => parts.reconcile(this), MIN_PASS_INTERVAL_MS)
+    this.resendMissing = singleFlightAgain(() => parts.resendMissing(this), MIN_PASS_INTERVAL_MS)
+    this.sendFirst = createBatcher(waiting => parts.sendTogether(this, waiting), Number.POSITIVE_INFINITY)
+  }
+
+  /** Returns a head that is at most this old. Throws CHAIN_UNREACHABLE. */
+  async headWithin(maxAgeMs: number): Promise<ChainHead> {
+    return this.head !== undefined && Date.now() - this.head.readAt <= maxAgeMs ? this.head : this.refreshHead()
+  }
+
+  async #readHead(): Promise<ChainHead> {
+    const head = await readPlausibleHead(this.rpc, {
+      address: this.address,
+      chainId: this.#chainId,
+      nextNonce: this.nextNonce,
+      onImplausibleNonce: nonce => {
+        if (this.isAlertDue('nonce')) logEvent('implausible nonce', { executor: this.address, nonce })
+      },
+    })
+    this.#detectForeignTransactions(head)
+    this.nextNonce = Math.max(this.nextNonce, head.nonce)
+    this.#alertOfLowBalance(head)
+    this.head = head
+    return head
+  }
+
+  /**
+   * Detects foreign transactions while the lane has none of its own pending: then only the account's nonce shows them. A
+   * nonce above the lane's own counts once a later block shows it too.
+   */
+  #detectForeignTransactions({ nonce, number }: ChainHead) {
+    const { nextNonce } = this
+    // After a reorg, or if a node was wrong.
+    if (this.#foreignNonces && nonce < this.#foreignNonces.to) this.#foreignNonces = undefined
+    if (this.#foreignNonces && number > this.#foreignNonces.atBlock) {
+      const { from, to } = this.#foreignNonces
+      this.#foreignNonces = undefined
+      recordForeignTransactions(this.journal, to - from)
+      this.journal.setNextNonce(to) // persisted, so that a restart does not count them again
+      logEvent('foreign transaction', { executor: this.address, nonce: from, count: to - from })
+    }
+    if (nextNonce > 0 && nonce > nextNonce)
+      this.#foreignNonces = { from: this.#foreignNonces?.from ?? nextNonce, to: nonce, atBlock: number }
+  }
+
+  #alertOfLowBalance(head: ChainHead) {
+    const transactionsLeft = head.balance / (TYPICAL_GAS * this.feesAt(head).maxFeePerGas)
+    if (transactionsLeft < MIN_TRANSACTIONS_LEFT && this.isAlertDue('balance'))
+      logEvent('executor balance low', {
+        executor: this.address,
+        balanceWei: `${head.balance}`,
+        transactionsLeft: Number(transactionsLeft),
+      })
+  }
+
+  feesAt(head: ChainHead): TransactionFees {
+    return feesAt(head, this.#priorityFeeWei)
+  }
+
+  get lacksFunds(): boolean {
+    return this.#unpaidCost !== undefined
+  }
+
+  /** Stops intake because the account cannot pay this cost in wei. */
+  pauseForFunds(cost: bigint) {
+    if (this.#unpaidCost === undefined) logEvent('executor out of funds', { lackingWei: `${cost}` })
+    this.#unpaidCost = cost
+    if (this.head) this.head = { ...this.head, readAt: 0 } // its balance is outdated
+  }
+
+  /** Ends a pause for lack of funds if the balance is high enough. */
+  resumeIfFunded({ balance }: ChainHead) {
+    if (this.#unpaidCost !== undefined && balance >= this.#unpaidCost * RESUME_FACTOR) this.#unpaidCost = undefined
+  }
+
+  /** Whether an operator should be told now: each alert is logged at most once in ten minutes. */
+  isAlertDue(alert: string): boolean {
+    const now = Date.now()
+    if (now - (this.#alertedAt.get(alert) ?? 0) < ALERT_INTERVAL_MS) return false
+    this.#alertedAt.set(alert, now)
+    return true
+  }
+}

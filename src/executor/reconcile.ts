@@ -1,0 +1,155 @@
+import { logEvent } from '../log.ts'
+import { blockRequest, type NodeReceipt, receiptRequest } from '../rpc/requests.ts'
+import type { Attempt } from './attempt-table.ts'
+import { logUnexpected } from './background-errors.ts'
+import type { ChainHead } from './chain-head.ts'
+import { maxReceipts, readReceipts } from './inclusion-watch.ts'
+import { hasSameResult, include, reject, updateBlock } from './intent-outcomes.ts'
+import type { JournalIntent } from './intent-table.ts'
+import type { Lane } from './lane.ts'
+import { recordForeignTransactions } from './pause-rules.ts'
+import { DEADLINE_PASSED, expedite } from './resend-missing.ts'
+import { expectsResponse, sendUntilIncluded } from './send-attempt.ts'
+import { signAtNextNonce } from './sign-attempt.ts'
+
+/** A block that is this deep is final. */
+const CONFIRMATIONS = 64
+const MAX_BLOCKS_PER_CHECK = 32
+const MAX_PENDING_MS = 5_000
+
+/** Reconciles the journal with the chain, on every alarm and immediately after a nonce conflict. Throws CHAIN_UNREACHABLE. */
+export async function reconcile(lane: Lane): Promise<void> {
+  const { journal } = lane
+  alertOfLag(lane)
+  const head = await lane.refreshHead()
+  await resolveUsedNonces(lane, head)
+  await checkBlocks(lane, head)
+  lane.resendMissing().catch(logUnexpected)
+  for (const intent of journal.intents.withoutPendingAttempt()) await renew(lane, intent, head)
+}
+
+function alertOfLag(lane: Lane) {
+  const since = lane.journal.attempts.lowestPendingSince()
+  const pendingMs = since === undefined ? 0 : Date.now() - since
+  if (pendingMs > MAX_PENDING_MS && lane.isAlertDue('lag'))
+    logEvent('executor lag', { executor: lane.address, pendingSeconds: Math.floor(pendingMs / 1_000) })
+}
+
+/**
+ * Finds out whose transactions used the account nonces of pending attempts: ours, or those of someone else with the key.
+ * Throws CHAIN_UNREACHABLE.
+ */
+async function resolveUsedNonces(lane: Lane, head: ChainHead): Promise<void> {
+  const { journal, rpc, address, suspects } = lane
+  const isAwaited = (attempt: Attempt) => expectsResponse(lane, attempt)
+  const atUsedNonces = journal.attempts.pending().filter(({ nonce }) => nonce < head.nonce)
+  const used = atUsedNonces.filter(attempt => !isAwaited(attempt))
+  /**
+   * Whether a node reported every pending attempt at a used nonce as not mined. An attempt that is still awaited may
+   * be mined.
+   */
+  const isMissing = new Map(atUsedNonces.filter(isAwaited).map(({ nonce }) => [nonce, false]))
+  const size = maxReceipts(rpc)
+  for (let start = 0; start < used.length; start += size) {
+    const attempts = used.slice(start, start + size)
+    const receipts = await readReceipts(rpc, { address, nonce: head.nonce, attempts })
+    const included: { attempt: Attempt; receipt: NodeReceipt }[] = []
+    for (const [index, attempt] of attempts.entries()) {
+      const receipt = receipts[index]
+      if (receipt) included.push({ attempt, receipt })
+      isMissing.set(attempt.nonce, receipt === null && isMissing.get(attempt.nonce) !== false)
+    }
+    await include(lane, included)
+  }
+  for (const [nonce, isUsedElsewhere] of isMissing) if (isUsedElsewhere) suspectForeignUse(lane, nonce, head)
+  for (const nonce of suspects.keys())
+    if (nonce >= head.nonce || !journal.attempts.hasPendingAt(nonce)) suspects.delete(nonce)
+}
+
+/** Decides that a nonce was used by someone else once it lacks our receipt at two different heads. */
+function suspectForeignUse({ journal, address, suspects }: Lane, nonce: number, { number }: ChainHead) {
+  if (!journal.attempts.hasPendingAt(nonce)) return
+  const suspectedAt = suspects.get(nonce)
+  if (suspectedAt === undefined) suspects.set(nonce, number)
+  else if (number > suspectedAt) {
+    suspects.delete(nonce)
+    journal.attempts.markNonceUsedElsewhere(nonce)
+    recordForeignTransactions(journal, 1)
+    logEvent('foreign transaction', { executor: address, nonce })
+  }
+}
+
+/**
+ * Detects reorgs: compares journalled blocks with the chain, marks attempts of removed blocks as pending and those of deep
+ * blocks as final. Throws CHAIN_UNREACHABLE.
+ */
+async function checkBlocks(lane: Lane, head: ChainHead): Promise<void> {
+  const { journal, rpc, checkpoint } = lane
+  if (!journal.attempts.hasWatched()) return
+  const watched = journal.attempts.watchedBlocks((checkpoint?.number ?? -1) + 1, MAX_BLOCKS_PER_CHECK)
+  const numbers = [...(checkpoint === undefined ? [] : [checkpoint.number]), ...watched]
+  const known = numbers.filter(number => number <= head.number)
+  if (known.length === 0) return
+  const blocks = await rpc.batch(known.map(number => blockRequest(number)))
+  const hashes = new Map(known.map((number, index) => [number, blocks[index]?.result?.hash]))
+  if (checkpoint !== undefined && hashes.get(checkpoint.number) !== checkpoint.hash) {
+    lane.checkpoint = undefined
+    return checkBlocks(lane, head)
+  }
+  for (const number of watched) {
+    const hash = hashes.get(number)
+    if (hash === undefined) break
+    const displaced = journal.attempts.watchedIn(number).filter(({ blockHash }) => blockHash !== hash)
+    if (!(await recheck(lane, displaced))) break
+    lane.checkpoint = { number, hash }
+  }
+  journal.finalize(Math.min(head.number - CONFIRMATIONS, lane.checkpoint?.number ?? -1))
+}
+
+/**
+ * Updates attempts whose block is not on the chain, or was journalled without a hash. Attempts with the same result
+ * in another block stay mined; all others become pending. Returns whether the node responded for each;
+ * attempts beyond one batch are left to the next check.
+ */
+async function recheck(lane: Lane, displaced: readonly Attempt[]): Promise<boolean> {
+  const { journal, rpc } = lane
+  if (displaced.length === 0) return true
+  const attempts = displaced.slice(0, maxReceipts(rpc))
+  const responses = await rpc.batch(attempts.map(({ hash }) => receiptRequest(hash)))
+  let isComplete = attempts.length === displaced.length
+  for (const [index, attempt] of attempts.entries()) {
+    const receipt = responses[index]?.result
+    if (receipt === undefined) isComplete = false
+    else if (receipt !== null && hasSameResult(attempt, receipt)) updateBlock(lane, attempt, receipt)
+    else {
+      journal.attempts.reopen(attempt.nonce)
+      if (attempt.digest !== null) journal.intents.setState(attempt.digest, 'sent')
+      if (receipt) await include(lane, [{ attempt, receipt }])
+      else expedite(lane, attempt.hash)
+    }
+  }
+  return isComplete
+}
+
+/**
+ * Signs an intent again after a foreign transaction used its nonce, or rejects it if the chain no longer accepts it.
+ */
+async function renew(lane: Lane, intent: JournalIntent, head: ChainHead): Promise<void> {
+  const { journal, rpc, address } = lane
+  const { digest, kind, group, groupNonce, deadline, call, spenders } = intent
+  // The reorg check observes reverted ones.
+  const attempts = journal.attempts.ofIntent(digest).filter(({ state }) => state !== 'reverted')
+  const receipts = await readReceipts(rpc, { address, nonce: head.nonce, attempts })
+  const executed = attempts.find((_, index) => receipts[index])
+  if (executed) {
+    await recheck(lane, [executed]) // an earlier response came from a lagging node
+    return
+  }
+  if (receipts.includes(undefined)) return // an attempt without a response may have been executed
+  if (deadline < head.timestamp) return reject(lane, digest, { reason: DEADLINE_PASSED })
+  const simulation = await lane.simulate(kind, call, lane.feesAt(head))
+  if (simulation.kind === 'rejected') return reject(lane, digest, { data: simulation.data, reason: simulation.message })
+  if (simulation.kind !== 'passed') return
+  const request = { digest, kind, group, groupNonce, deadline: BigInt(deadline), call, spenders }
+  sendUntilIncluded(lane, await signAtNextNonce(lane, request, simulation.gas)).catch(logUnexpected)
+}

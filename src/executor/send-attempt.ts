@@ -1,0 +1,188 @@
+import type { Hex } from 'viem'
+import { type Submission, type SubmitOptions, sendBatchSize, submit, submitBatch } from '../rpc/submit.ts'
+import type { Attempt } from './attempt-table.ts'
+import { ignoreUnreachable, logUnexpected } from './background-errors.ts'
+import { isPendingUntil, observeBlock } from './inclusion-watch.ts'
+import { include } from './intent-outcomes.ts'
+import type { Lane, WaitingAttempt } from './lane.ts'
+import { signReplacement } from './sign-attempt.ts'
+
+// Sends attempts. The same bytes may be sent any number of times; other bytes are sent only at the same nonce.
+
+/** Smaller groups are sent one by one. */
+const MIN_BATCHED = 4
+/** While this many sends wait for their receipts, the receipts of others are read from the block. */
+const MAX_WAITS_FOR_BLOCK = 4
+const MAX_SENDS = 3
+const RETRY_DELAY_MS = 250
+/** A slower inclusion counts as trouble for the lane's depth. */
+const SLOW_INCLUSION_MS = 2_000
+/** Give up on the response to a send after this; some nodes never respond. */
+const RESPONSE_TIMEOUT_MS = 3_000
+/** After this many errors of an unknown kind a cancellation fills the nonce. */
+const MAX_UNCLASSIFIED_ERRORS = 5
+
+/** Sends an attempt and waits until it is included or the inclusion timeout ends. Reconciliation takes over then. */
+export async function sendUntilIncluded(lane: Lane, attempt: Attempt): Promise<void> {
+  const deadline = Date.now() + lane.inclusionTimeoutMs
+  let isPending = true
+  let isAccepted = false
+  for (let sends = 1; sends <= MAX_SENDS && isPending; sends++) {
+    const submission = await (sends === 1 ? submitWithOthers : submitAlone)(lane, attempt, deadline)
+    const isConcluded = await conclude(lane, attempt, submission)
+    isAccepted ||= submission.kind === 'accepted'
+    if (!isConcluded) await scheduler.wait(Math.min(RETRY_DELAY_MS * sends, Math.max(0, deadline - Date.now())))
+    isPending = lane.journal.attempts.isPending(attempt.hash)
+    if (isConcluded) break
+  }
+  if (isPending) isPending = await isPendingUntil(lane, attempt, deadline)
+  if (isPending && isAccepted) markSent(lane, attempt)
+  if (isPending || Date.now() - attempt.sentAt > SLOW_INCLUSION_MS) lane.inFlightLimit.recordTrouble()
+  else lane.inFlightLimit.recordSuccess()
+}
+
+/**
+ * Resends an attempt without waiting for its inclusion, to another node each time. Returns whether the next nonce may
+ * follow: the node responded and does not lack an earlier nonce.
+ */
+export async function resend(lane: Lane, attempt: Attempt, turn = 0): Promise<boolean> {
+  const submission = await submitAttempt(lane, attempt, { waitMs: lane.inclusionTimeoutMs, sync: false, turn })
+  await conclude(lane, attempt, submission)
+  if (submission.kind === 'accepted') markSent(lane, attempt)
+  return submission.kind !== 'unknown' && submission.kind !== 'nonce-too-high'
+}
+
+/** Replaces an attempt whose fee is below the base fee by the same call with a higher fee. */
+export async function raiseFee(lane: Lane, attempt: Attempt): Promise<void> {
+  const { digest, purpose } = attempt
+  const intent = digest === null || purpose === 'cancel' ? undefined : lane.journal.intents.find(digest)
+  await lane.refreshHead().catch(ignoreUnreachable)
+  if (isLatest(lane, attempt)) await sendUntilIncluded(lane, await signReplacement(lane, attempt, intent?.call))
+}
+
+/** Replaces an attempt by a zero-value transfer. Whichever of the two is mined decides the intent's outcome. */
+export async function cancel(lane: Lane, attempt: Attempt, reason: string): Promise<void> {
+  if (attempt.purpose === 'cancel' || !isLatest(lane, attempt)) return
+  if (attempt.digest !== null) lane.journal.intents.setReason(attempt.digest, reason)
+  await sendUntilIncluded(lane, await signReplacement(lane, attempt))
+}
+
+/** Only the latest attempt at a nonce is replaced. */
+function isLatest({ journal }: Lane, { nonce, hash }: Attempt): boolean {
+  const pending = journal.attempts.atNonce(nonce).filter(({ state }) => state === 'pending')
+  return pending.at(-1)?.hash === hash
+}
+
+/** Acts on a node's reply. Returns whether sending the same bytes again now is useless. */
+async function conclude(lane: Lane, attempt: Attempt, submission: Submission): Promise<boolean> {
+  switch (submission.kind) {
+    case 'mined':
+      observeBlock(lane, Number(submission.receipt.blockNumber))
+      await include(lane, [{ attempt, receipt: submission.receipt }])
+      return true
+    case 'accepted':
+      return true
+    case 'unknown':
+      return false
+    case 'unclassified':
+      return cancelAfterErrors(lane, attempt, submission.message)
+    // Replacements are sent in the background, so that the caller does not wait for their inclusion.
+    case 'malformed':
+      cancel(lane, attempt, submission.message).catch(logUnexpected)
+      return true
+    case 'fee-too-low':
+      raiseFee(lane, attempt).catch(logUnexpected)
+      return true
+    case 'unfunded':
+      lane.pauseForFunds(BigInt(attempt.gas) * attempt.maxFee)
+      return true
+    // A used nonce means that our transaction was mined or that someone else used the key. An underpriced replacement
+    // competes with other bytes at its nonce.
+    case 'nonce-too-low':
+    case 'underpriced':
+      lane.inFlightLimit.recordTrouble()
+      lane.reconcile().catch(logUnexpected)
+      return true
+    // An earlier nonce is missing.
+    case 'nonce-too-high':
+      lane.inFlightLimit.recordTrouble()
+      lane.reconcile().catch(logUnexpected)
+      return false
+  }
+}
+
+/** Counts an error of an unknown kind and cancels the attempt after several. Returns whether it did. */
+function cancelAfterErrors(lane: Lane, attempt: Attempt, reason: string): boolean {
+  const { journal, unclassifiedErrors } = lane
+  for (const hash of unclassifiedErrors.keys()) if (!journal.attempts.isPending(hash)) unclassifiedErrors.delete(hash)
+  const count = (unclassifiedErrors.get(attempt.hash) ?? 0) + 1
+  if (count < MAX_UNCLASSIFIED_ERRORS || attempt.purpose === 'cancel') {
+    unclassifiedErrors.set(attempt.hash, count)
+    return false
+  }
+  unclassifiedErrors.delete(attempt.hash)
+  cancel(lane, attempt, reason).catch(logUnexpected)
+  return true
+}
+
+function markSent({ journal }: Lane, { digest }: Attempt) {
+  if (digest !== null) journal.intents.markSent(digest)
+}
+
+function submitWithOthers(lane: Lane, attempt: Attempt, deadline: number): Promise<Submission> {
+  const submission = Promise.withResolvers<Submission>()
+  lane.sendFirst({ attempt, deadline, submission })
+  return submission.promise
+}
+
+/**
+ * Sends attempts for the first time. Several at once go in one batch, and their receipts are read from their block. One of
+ * them waits for its own receipt, unless another send does: that signals the new block.
+ */
+export async function sendTogether(lane: Lane, waiting: WaitingAttempt[]): Promise<void> {
+  const { rpc, beingSent } = lane
+  const others = lane.waitsForBlock > 0 ? waiting : waiting.slice(0, -1)
+  const size = sendBatchSize(rpc)
+  const batch = others.length >= MIN_BATCHED && size > 1 ? others.slice(0, size) : []
+  for (const { attempt, deadline, submission } of waiting.filter(one => !batch.includes(one)))
+    submission.resolve(submitAlone(lane, attempt, deadline))
+  if (batch.length === 0) return
+  for (const { attempt } of batch) beingSent.add(attempt.hash)
+  const submissions = await submitBatch(
+    rpc,
+    batch.map(({ attempt }) => attempt),
+  )
+  for (const [index, { attempt, submission }] of batch.entries()) {
+    beingSent.delete(attempt.hash)
+    submission.resolve(submissions[index] ?? { kind: 'unknown' })
+  }
+}
+
+/** Sends an attempt and waits for its receipt, if the node supports that; for its acceptance while enough others wait. */
+async function submitAlone(lane: Lane, attempt: Attempt, deadline: number): Promise<Submission> {
+  const waitMs = Math.max(1, deadline - Date.now())
+  if (lane.waitsForBlock >= MAX_WAITS_FOR_BLOCK) return submitAttempt(lane, attempt, { waitMs, sync: false })
+  lane.waitsForBlock++
+  try {
+    return await submitAttempt(lane, attempt, { waitMs, sync: true })
+  } finally {
+    lane.waitsForBlock--
+  }
+}
+
+async function submitAttempt({ rpc, beingSent }: Lane, attempt: Attempt, options: SubmitOptions): Promise<Submission> {
+  beingSent.add(attempt.hash)
+  try {
+    return await submit(rpc, attempt, options)
+  } finally {
+    beingSent.delete(attempt.hash)
+  }
+}
+
+/** Whether a node has the attempt, or may have it. */
+export const isBeingSent = ({ beingSent, watched }: Lane, hash: Hex): boolean =>
+  beingSent.has(hash) || watched.has(hash)
+
+/** Whether a node may still respond to a send: a parallel request would only add load. */
+export const expectsResponse = (lane: Lane, { hash, sentAt }: Attempt): boolean =>
+  isBeingSent(lane, hash) && Date.now() - sentAt < RESPONSE_TIMEOUT_MS
