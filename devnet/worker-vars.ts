@@ -25,7 +25,7 @@ export function workerVars(deployment: Deployment): Record<string, string> {
   return {
     ...addressVars(deployment),
     RPC_URL: rpcUrl,
-    CHAIN_MAY_RESTART: 'true',
+    DEVELOPMENT_CHAIN: 'true',
     HEAD_AGE_MS: '0',
     BASE_URL: baseUrl,
     EXECUTOR_PRIVATE_KEY: accounts.executor.privateKey,

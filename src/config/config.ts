@@ -35,8 +35,8 @@ export type ChainConfig = {
   vaults: Record<string, Address>
   /** The block of the deployment, or an earlier one: no contract has an older event. */
   startBlock: bigint
-  /** Whether another chain may replace this one under the same id, as when an embedded chain restarts. */
-  mayRestart: boolean
+  /** Whether the chain's funds are worthless, so that it permits what a real chain must not. */
+  isDevelopment: boolean
 }
 
 /**
@@ -208,7 +208,7 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
       tokens: read('TOKENS'),
       vaults: read('VAULTS'),
       startBlock: read('START_BLOCK'),
-      mayRestart: read('CHAIN_MAY_RESTART'),
+      isDevelopment: read('DEVELOPMENT_CHAIN'),
     }))
   }
 
@@ -254,8 +254,8 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
       maxWebhooks: read('MAX_WEBHOOKS'),
       maxWebhooksPerAgent: read('MAX_WEBHOOKS_PER_AGENT'),
     }))
-    return webhooks?.allowsLocalTargets && !chain.mayRestart
-      ? reject('WEBHOOK_LOCAL_TARGETS', 'must not be true unless CHAIN_MAY_RESTART is')
+    return webhooks?.allowsLocalTargets && !chain.isDevelopment
+      ? reject('WEBHOOK_LOCAL_TARGETS', 'must not be true unless DEVELOPMENT_CHAIN is')
       : webhooks
   }
 

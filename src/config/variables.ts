@@ -159,12 +159,12 @@ export const variables = {
     default: '0',
     meaning: 'block of the deployment, or an earlier one; the indexer starts there',
   },
-  CHAIN_MAY_RESTART: {
+  DEVELOPMENT_CHAIN: {
     group: 'chain',
     schema: trueOrFalse,
     default: 'false',
     meaning:
-      '`true` for an embedded chain that starts over: lanes then drop their journal once every node shows another genesis block',
+      '`true` for a chain whose funds are worthless: permits what a real chain must not, such as local webhook targets',
   },
   EXECUTOR_PRIVATE_KEY: {
     group: 'trading',
@@ -440,7 +440,7 @@ export const variables = {
     group: 'webhooks',
     schema: trueOrFalse,
     default: 'false',
-    meaning: '`true` lets an embedded chain (`CHAIN_MAY_RESTART`) deliver over plain HTTP and to private addresses',
+    meaning: '`true` lets a development chain (`DEVELOPMENT_CHAIN`) deliver over plain HTTP and to private addresses',
   },
   MAX_WEBHOOKS: {
     group: 'webhooks',

@@ -21,8 +21,8 @@ export async function findDeploymentFaults({ config, trading, deploymentCache }:
     const findings = judgeDeployment(facts, {
       accounts,
       payment: isPaidHere ? payment : undefined,
-      // A chain that may restart is a development chain under another id; the doctor warns if a real one has the variable.
-      isEmbedded: trading.mayRestart || isEmbeddedChain(facts.chainId),
+      // A development chain may have any id; the doctor warns if a real one has the variable.
+      isEmbedded: trading.isDevelopment || isEmbeddedChain(facts.chainId),
     })
     return { findings: faultsOf(findings), asOf: presentAsOf(facts.block) }
   })

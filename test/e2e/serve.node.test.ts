@@ -77,7 +77,7 @@ async function post(url: string, body: Json): Promise<{ status: number; body: Js
 it('an agent trades, the service restarts, and journal and history are there', async () => {
   const vars = {
     ...workerVars(devnet.deployment),
-    CHAIN_MAY_RESTART: 'false',
+    DEVELOPMENT_CHAIN: 'false',
     X402_ENABLED: 'false',
     SUBMISSION_TIMEOUT_MS: '15000',
   }

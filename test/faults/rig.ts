@@ -89,7 +89,7 @@ async function runSeed(
     ...unlimitedGas,
     RPC_URL: proxy.urls.slice(0, plan.urls).join(','),
     INCLUSION_TIMEOUT_MS: `${INCLUSION_TIMEOUT_MS}`,
-    CHAIN_MAY_RESTART: 'false',
+    DEVELOPMENT_CHAIN: 'false',
     KEEPER_ENABLED: 'false',
     X402_ENABLED: `${plan.isPaid}`,
     X402_VALIDITY_SECONDS: '3600',

@@ -49,7 +49,7 @@ beforeAll(async () => {
         ...workerVars(devnet.deployment),
         ...unlimitedGas,
         RPC_URL: urls.join(','),
-        CHAIN_MAY_RESTART: 'false',
+        DEVELOPMENT_CHAIN: 'false',
         KEEPER_ENABLED: 'false',
         X402_ENABLED: 'false',
         ...vars,

@@ -376,7 +376,7 @@ it.each([
 it('accepts a local target only where the operator of an embedded chain allows it', async () => {
   const input = { agentId: trader.agentId, url: 'http://127.0.0.1:8080/events' }
   const allowed = await callOverHttp('getWebhookQuote', input, appWith({ WEBHOOK_LOCAL_TARGETS: 'true' }))
-  const onRealChain = appWith({ WEBHOOK_LOCAL_TARGETS: 'true', CHAIN_MAY_RESTART: 'false' })
+  const onRealChain = appWith({ WEBHOOK_LOCAL_TARGETS: 'true', DEVELOPMENT_CHAIN: 'false' })
   expect(allowed.status).toBe(200)
   expect((await callOverHttp('getWebhookQuote', input, onRealChain)).body.code).toBe('WEBHOOKS_NOT_CONFIGURED')
 })

@@ -61,7 +61,7 @@ export async function runProvider(
     ...workerVars(deployment),
     ...unlimitedGas,
     RPC_URL: proxy.url,
-    CHAIN_MAY_RESTART: 'false',
+    DEVELOPMENT_CHAIN: 'false',
     X402_ENABLED: 'false',
   })
   const stream = follow(`${service.url}/events`)

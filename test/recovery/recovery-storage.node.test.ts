@@ -20,7 +20,7 @@ let executor: Address
 beforeAll(async () => {
   devnet = await startDevnet({ mineEveryMs: 150 })
   service = await startRecoverableService(devnet.deployment, {
-    CHAIN_MAY_RESTART: 'true', // allows receivers on this machine
+    DEVELOPMENT_CHAIN: 'true', // allows receivers on this machine
     WEBHOOK_LOCAL_TARGETS: 'true',
   })
   receiver = await startReceiver()

@@ -64,7 +64,7 @@ export const laneVars = (rpcUrl: string): Record<string, string> => {
   return {
     CHAIN_ID: '31337',
     RPC_URL: `${rpcUrl},${rpcUrl}/${SPARE}`,
-    CHAIN_MAY_RESTART: 'true',
+    DEVELOPMENT_CHAIN: 'true',
     CONTRACTS: JSON.stringify(Object.fromEntries(names.map(name => [name, nowhere]))),
     EXECUTOR_PRIVATE_KEY: laneKeys().join(','),
     INCLUSION_TIMEOUT_MS: '3000',

@@ -43,7 +43,7 @@ export async function startOperatedChain() {
   for (const name of ['admin', 'operator', 'oracleUpdater', 'depositor', 'keeper'] as const)
     ats.importKey(name, accounts[name].privateKey)
 
-  const { CHAIN_MAY_RESTART: _, ...worker } = workerVars(devnet.deployment)
+  const { DEVELOPMENT_CHAIN: _, ...worker } = workerVars(devnet.deployment)
   const variables: Record<string, string> = {
     ...worker,
     START_BLOCK: '0',

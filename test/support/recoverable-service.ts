@@ -39,7 +39,7 @@ export async function startRecoverableService(deployment: Deployment, variables:
   const storage = mkdtempSync(join(tmpdir(), 'recovery-'))
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const { CHAIN_MAY_RESTART: _, ...worker } = workerVars({ ...deployment, baseUrl: url })
+  const { DEVELOPMENT_CHAIN: _, ...worker } = workerVars({ ...deployment, baseUrl: url })
   const usual = {
     ...worker,
     START_BLOCK: '0',

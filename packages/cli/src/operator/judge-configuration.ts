@@ -33,12 +33,12 @@ export function judgeConfiguration(config: OperatedDeployment['config']): Findin
     'OPERATOR_SECRET',
     'Nobody can close an intake, replay the index or see balances.',
   )
-  if (chain?.mayRestart && !isEmbeddedChain(chain.id))
+  if (chain?.isDevelopment && !isEmbeddedChain(chain.id))
     found.push(
       wrong(
-        'CHAIN_MAY_RESTART',
-        'CHAIN_MAY_RESTART lets journals be dropped when the chain seems to be another one; only an embedded chain restarts.',
-        'remove CHAIN_MAY_RESTART',
+        'DEVELOPMENT_CHAIN',
+        'DEVELOPMENT_CHAIN permits what a real chain must not, such as webhooks to private addresses.',
+        'remove DEVELOPMENT_CHAIN',
       ),
     )
   if (config.priceProvider?.kind === 'local' && chain !== undefined && !isEmbeddedChain(chain.id))
