@@ -5,7 +5,7 @@ import type { Chain } from './configured-chain.ts'
 import { call, optional, readTree } from './read-tree.ts'
 import { readVaultsAndTokens, type Token, tokenMetadataAbi } from './read-vaults-and-tokens.ts'
 
-/** Symbols of tokens by the configured contracts: those of the configuration, and those that were read. */
+/** Symbols of tokens by the configured contracts: from the configuration, and from reads. */
 const knownSymbols = new WeakMap<object, Map<Address, string>>()
 
 /**

@@ -17,7 +17,7 @@ export type IntentKind =
   | 'settle'
   | 'feedback'
 
-/** Kinds that get out of a position, or stop an agent. What else an agent sends must not delay or block them. */
+/** Risk-reducing kinds: they reduce a position or stop an agent. An agent's other requests must not delay or block them. */
 export const EXIT_KINDS: readonly IntentKind[] = ['reduce', 'owner']
 
 /** A request to relay one intent to the chain. */
@@ -32,7 +32,7 @@ export type RelayRequest = {
   /** Unix seconds, compared with block timestamps. */
   deadline: bigint
   call: Call
-  /** The accounts whose gas budgets the request uses besides the lane's, such as `agent:7`; see gas-budgets.ts. */
+  /** The accounts whose gas budgets the request uses in addition to the lane's, such as `agent:7`; see gas-budgets.ts. */
   spenders?: readonly GasSpender[]
   /** Whether it sells a whole position. */
   closesPosition?: boolean

@@ -1,7 +1,7 @@
 import type { IndexCursor } from './tables/cursor.ts'
 
 const DAY_SECONDS = 86_400
-/** The leaderboards of this many past days are kept; those of weeks and months stay. */
+/** The leaderboards of this many past days are kept, of weeks and months all. */
 export const KEPT_LEADERBOARD_DAYS = 90
 /** Entries per page. With 10,000 agents, a day leaves 10,000, and it has 96 quarters of an hour. */
 const PAGE_SIZE = 5_000

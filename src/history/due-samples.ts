@@ -34,7 +34,7 @@ export async function startPass(
 }
 
 /**
- * Reads a page of the agents to sample, by id: those that traded, got another cap, or lost samples in a reorg since the
+ * Reads a page of the agents to sample, by id: agents that traded, got another cap, or lost samples in a reorg since the
  * last pass; in a new quarter of an hour also those with open positions and no sample in it; before the first complete
  * pass, all agents without a sample. A sampled agent is no longer due, so an interrupted pass continues where it
  * stopped.

@@ -75,7 +75,7 @@ export type NamedContracts = {
   ownerControls: Set<Address>
 }
 
-/** Returns the contracts whose events are followed: those of the deployment, and the named ones. */
+/** Returns the contracts with followed events: the deployment's and the named ones. */
 export function followedAddresses({ contracts, trading }: Chain, { vaults, ownerControls }: NamedContracts): Address[] {
   const addresses = [
     contracts.AgentRegistry,

@@ -3,7 +3,7 @@ import type { SamplePrice } from '@agent-trading-service/protocol/track-record'
 import type { Address } from 'viem'
 
 /**
- * The last price of each hour and token in a range of blocks. The other columns are those of the row with the maximum.
+ * The last price of each hour and token in a range of blocks. The other columns come from the row with the maximum.
  */
 const LAST_PRICE_PER_HOUR = `SELECT token, timestamp, price, observed_at, max(block * 1000000 + log_index) FROM prices
   WHERE token IN (SELECT value FROM json_each(?1)) AND block > ?2 AND block <= ?3

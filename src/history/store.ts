@@ -73,14 +73,14 @@ export function openIndexStore(db: D1Database, indexKey: string) {
       toCursor(await selectCursor(db).first<Record<string, unknown>>(), indexKey),
 
     /**
-     * Deletes the cursor: nobody reads the index then, and `deleteObsolete` deletes the rows from events. Samples stay. A
+     * Deletes the cursor: no read uses the index then, and `deleteObsolete` deletes the rows from events. Samples stay. A
      * cursor of other contracts stays too, because it says that everything must be deleted.
      */
     async dropCursor(): Promise<void> {
       await db.prepare('DELETE FROM cursor WHERE scope = ?1').bind(indexKey).run()
     },
 
-    /** Voids the cursor: nobody reads the index then, and `deleteObsolete` deletes everything but the list of reorgs. */
+    /** Voids the cursor: no read uses the index then, and `deleteObsolete` deletes everything but the list of reorgs. */
     async discard(): Promise<void> {
       await db.prepare("UPDATE cursor SET scope = '', hash = ''").run()
     },

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { JsonOperation } from '../operations/operation.ts'
 import { csvOf } from './csv.ts'
 
-/** A format besides JSON in which an operation can respond. */
+/** A response format other than JSON. */
 export type AlternativeFormat = {
   name: 'md' | 'csv'
   mediaType: (typeof ALTERNATIVE_TYPES)[number]

@@ -72,7 +72,7 @@ export class KeeperObject extends DurableObject<Env> {
     }
   }
 
-  /** Runs one cycle and waits for its exits and those of earlier cycles. A call during a cycle joins it. */
+  /** Runs one cycle and waits for its exits and for earlier cycles' exits. A call during a cycle joins it. */
   async runCycle(): Promise<void> {
     const cycle = await this.#startCycle()
     await withDeadline(Promise.all([cycle?.outcomes, this.#outcomes]), Date.now() + OUTCOME_TIMEOUT_MS, () => undefined)

@@ -75,7 +75,7 @@ export async function countStream(limits: RateLimits | undefined, headers: Heade
   return count ? [count] : []
 }
 
-/** Returns what a message counts as; undefined for a call that lets somebody out. */
+/** Returns what a message counts as; undefined for a risk-reducing call. */
 function limitOf(message: unknown): RateLimitName | undefined {
   const { method, params } = (message ?? {}) as { method?: unknown; params?: { name?: unknown } | null }
   if (method === 'initialize') return 'mcpSessions'

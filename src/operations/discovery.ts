@@ -160,7 +160,7 @@ async function readState(context: Context) {
 
 // Texts about the API as a whole, for the OpenAPI document, llms.txt and the MCP server.
 
-/** What the service is, in one sentence. */
+/** Describes the service in one sentence. */
 export const SERVICE_DESCRIPTION =
   'Registry and trading interface for autonomous agents that open and manage token positions inside thematic vaults, over HTTP and as an MCP server.'
 

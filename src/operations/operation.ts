@@ -23,7 +23,7 @@ export type Tag = keyof typeof tags
 
 /**
  * Who may reuse a response.
- * - `none`: nobody. For writes, for quotes, and for anything that is not a function of the block in `asOf`.
+ * - `none`: not cached. For writes, for quotes, and for anything that is not a function of the block in `asOf`.
  * - `etag`: clients, after revalidation. The ETag has the block in `asOf` and a digest of the content.
  * - `isolate`: clients as above, and this isolate through its read cache. Only for data that no agent's intent changes.
  */
@@ -81,7 +81,7 @@ export type EndpointDefinition<
   description: string
   params?: P
   query?: Q
-  /** The error statuses besides those that `errorStatuses` adds. */
+  /** The error statuses, without the ones that `errorStatuses` adds. */
   errors: readonly number[]
   /** OpenAPI descriptions of single statuses, where the generic one does not fit. */
   statusDescriptions?: Readonly<Record<number, string>>
@@ -110,7 +110,7 @@ export type OperationDefinition<
   paid?: true
   /** A POST that sends nothing, so that it responds as fast as a GET. */
   readsOnly?: true
-  /** Lets an agent get out, or its owner stop it, so no rate limit applies. */
+  /** Reduces risk: an agent's reduction, or its owner's stop. No rate limit applies. */
   getsOut?: true
   status: 200 | 201
   /** The status of a repeated request that was executed before. */
@@ -154,8 +154,8 @@ export type TextOperation = EndpointDefinition<undefined, undefined> & {
 export type Operation = JsonOperation | EventStreamOperation | TextOperation
 
 /**
- * Returns which rate limit requests of an operation count against. Reductions and stops have none, so that nobody who
- * shares an address keeps an agent from getting out.
+ * Returns which rate limit requests of an operation count against. Reductions and stops have none, so that a neighbour
+ * on the address cannot block a risk-reducing request.
  */
 export function rateLimitOf(operation: Operation): RateLimitName | undefined {
   if (operation.kind === 'event-stream') return 'streams'

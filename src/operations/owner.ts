@@ -158,5 +158,5 @@ export const acceptOwnership = defineOperation(
     }),
 )
 
-/** Returns to whom an agent is offered; its owner if to nobody, who may be repeating the acceptance. */
+/** Returns the address that an agent is offered to; without an offer its owner, who may be repeating the acceptance. */
 export const newOwnerOf = (terms: OwnerTerms) => terms.pendingOwner ?? ownerOf(terms)

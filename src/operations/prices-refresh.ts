@@ -80,7 +80,7 @@ type PriceRefreshOptions = {
   onlyOpenMarkets?: boolean
 }
 
-/** Reads the tokens for refreshes that post nothing. Anybody may ask for one at any time, so they share one read. */
+/** Reads the tokens for refreshes that post nothing. Any caller may request one at any time, so they share one read. */
 async function readShared({ chain, readCache }: Context): Promise<VaultsAndTokens> {
   const { registered } = await readCache.getOrRead('skipped price refresh', async () => {
     const { block, registered } = await readVaultsAndTokens(chain)

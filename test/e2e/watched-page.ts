@@ -18,7 +18,7 @@ export async function openContext(browser: Browser, options: BrowserContextOptio
   return context
 }
 
-/** Opens a page that records what goes wrong in it. The browser logs every 404, so those of the API are left out. */
+/** Opens a page that records what goes wrong in it. The browser logs every 404, so the API's are left out. */
 export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<WatchedPage> {
   const context = await openContext(browser, { viewport: { width: 1440, height: 1000 }, ...options })
   const page = await context.newPage()

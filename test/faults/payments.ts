@@ -25,7 +25,7 @@ const TURNING_SHARE = 0.25
 const MAX_TURN_MS = 1_200
 const transfer = parseAbiItem('event Transfer(address indexed from, address indexed to, uint256 value)')
 
-/** Opens the payments of a seed: honest ones of the chain's payer, and those of contracts that turn. */
+/** Opens the payments of a seed: honest ones by the chain's payer, and ones by contracts that turn. */
 export async function openPayments(
   { client, deployment, send }: Devnet,
   { seed, agents }: { seed: number; agents: number },

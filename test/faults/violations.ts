@@ -53,7 +53,7 @@ export type RunRecord = {
   charges?: Charges | undefined
   /** Whether a reorg removed blocks. Their transactions may be signed again, with a higher fee or another nonce. */
   lostBlocks: boolean
-  /** Whether somebody else used an account's nonce. */
+  /** Whether a foreign transaction used an account's nonce. */
   hasForeignUse: boolean
   /** What the service says in the end about the intents whose outcome it told; empty unless blocks were lost. */
   statuses: ReadonlyMap<Hex, IntentStatus>
@@ -152,7 +152,7 @@ export const bodyOf = (response: ClientResponse): ResponseBody => ('body' in res
 
 const nameOf = (response: ClientResponse) => `${response.status} ${bodyOf(response).code ?? ''}`.trim()
 
-/** Returns what is wrong with a success: its ids must be those of the transaction's event. */
+/** Returns the errors of a success: its ids must match the transaction's event. */
 function problemWith(
   { kind, digest }: SignedIntent,
   body: ResponseBody,

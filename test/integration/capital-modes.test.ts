@@ -117,7 +117,7 @@ it('an agent does not add to a position of other capital than its own', async ()
   const trader = await newTrader({ vault: GENESIS })
   const positionId = await openPosition(trader, { symbol: 'MSFT', usdcAmount: '100' })
   const registry = { address: contracts.AgentRegistry, abi: agentRegistryAbi } as const
-  // Criteria that everybody meets: those of the deployment promote nobody who has an open position.
+  // Criteria that every agent meets: the deployment's promote no agent with an open position.
   const lenient = '0x00000000000000000000000000000000000c817e'
   const setCriteria = (address: Hex) =>
     chain.administer({ ...registry, functionName: 'setPromotionCriteria', args: [address] })

@@ -87,11 +87,11 @@ describe('logs of receipts that lanes forward', () => {
     )
   })
 
-  /** Returns the blocks of all rows that were written, also of those that are deleted again. */
+  /** Returns the blocks of all rows that were written, deleted ones too. */
   const writtenBlocks = async () =>
     (await select('SELECT block FROM relayed_writes ORDER BY block')).map(({ block }) => block)
 
-  /** Returns the logs as those of another transaction, in a block that the chain may not have yet. */
+  /** Returns the logs as if from another transaction, in a block that the chain may not have yet. */
   const logsAt = (block: number, transaction = block): NodeLog[] =>
     logs.map((log, index) => ({
       ...log,

@@ -104,7 +104,7 @@ describe('the gas budget', () => {
   })
 })
 
-describe('getting out', () => {
+describe('a risk-reducing request', () => {
   const reduce = (changes: Partial<RelayRequest> = {}) =>
     requestOf('agent:1', { kind: 'reduce', spenders: ['agent:1', 'owner:0xa', 'newAgents'], ...changes })
 

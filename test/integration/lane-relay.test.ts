@@ -233,7 +233,7 @@ describe('a group', () => {
     expect(await nonceOf(account.address)).toBe(4)
   })
 
-  test('must wait after three reverts, but may get out, while other groups continue', async () => {
+  test('must wait after three reverts, except to reduce risk, while other groups continue', async () => {
     const { executor } = newLane()
     node.fault = async ({ method }, forward) => {
       if (isSend(method)) await setReverting(true)

@@ -26,11 +26,11 @@ const BACKGROUND_METHODS = new Set([
 
 type RpcCall = { method: string; params: [{ from?: string }] }
 
-/** The tested app's own URL of the node, to tell its requests from those of lanes, index and streams. */
+/** The tested app's own URL of the node, to tell its requests from the lanes', the index's and the streams'. */
 const OWN_URL = `${deployment.rpcUrl}/operations`
 const app = (changes: Record<string, string> = {}) => appWith({ ...changes, RPC_URL: OWN_URL })
 
-/** Returns the methods of the requests to the node while `run` runs: those of the app, and those of its lane for it. */
+/** Returns the methods of the requests to the node while `run` runs: by the app, and by its lane for it. */
 async function requestsOf(run: () => Promise<{ status: number }>): Promise<string[]> {
   const requests: string[] = []
   const spy = vi.spyOn(globalThis, 'fetch')

@@ -5,7 +5,7 @@ import { appWith, callOverHttp as call, deployment } from '../support/surfaces.t
 // HTTP only: counts the requests to the node.
 // The service's response when the node does not support its reads.
 
-/** The tested app's own URL of the node, to tell its requests from those of background work. */
+/** The tested app's own URL of the node, to tell its requests from background work. */
 const OWN_URL = `${deployment.rpcUrl}/operations`
 const app = (changes: Record<string, string> = {}) => appWith({ ...changes, RPC_URL: OWN_URL })
 

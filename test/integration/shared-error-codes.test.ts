@@ -6,7 +6,7 @@ import { newTrader, registrationOf, sign, signedIntent, type Trader } from '../s
 import type { Body } from '../support/body.ts'
 import { appWith, call, type Input } from '../support/surfaces.ts'
 
-// Some codes are used by the service, which checks first, and by the contracts, which decide. Whoever refuses, the error
+// Some codes are used by the service, which checks first, and by the contracts, which decide. Either way, the error
 // has the same details and the same remedy. The lane of these tests returns the revert data of a contract error, as it
 // does if the state of the chain changes between the service's check and the simulation.
 

@@ -97,7 +97,7 @@ function startThief(trader: Trader) {
   }
 }
 
-/** Sells what is open for the owner, as anybody may. */
+/** Sells the open positions for the owner, as any account may. */
 async function flatten(agentId: string) {
   for (let round = 0; round < 20; round++) {
     const positionIds = (await openPositions(agentId)).map(({ positionId }) => BigInt(positionId))

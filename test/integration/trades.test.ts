@@ -453,7 +453,7 @@ describe('a node', () => {
   const original = globalThis.fetch.bind(globalThis)
   afterEach(() => vi.restoreAllMocks())
 
-  /** The URL under which the tested app reaches the node, to tell its requests from those of Durable Objects. */
+  /** The URL under which the tested app reaches the node, to tell its requests from the Durable Objects'. */
   const APP_RPC_URL = `${deployment.rpcUrl}/reads`
 
   /** Limits the node to ranges of `maxBlocks` and to logs without timestamps. Returns the methods the app requests. */

@@ -22,7 +22,7 @@ export function readDocumentedCommands(page: string, section: string) {
       if (block === undefined) throw new Error(`${page} has no more ${language} below "${heading}"`)
       return block.code
     },
-    /** Returns the headings of the blocks that nobody has taken. */
+    /** Returns the headings of the blocks that were not taken. */
     untaken: () => blocks.map(({ heading }) => heading),
   }
 }

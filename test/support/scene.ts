@@ -21,7 +21,7 @@ const quoteAndSubmit = {
   ladder: 'exit-ladder-intents',
 } as const
 
-/** Returns what agents and the market do while somebody watches: over HTTP, and on chain where the API refuses. */
+/** Returns what agents and the market do for a viewer: over HTTP, and on chain where the API refuses. */
 export function createScene(serviceUrl: string, deployment: Deployment) {
   const chain: Controls = controls(deployment)
   const client = connect(deployment.rpcUrl, deployment.chainId)
@@ -64,7 +64,7 @@ export function createScene(serviceUrl: string, deployment: Deployment) {
       types: { SelfRegister: signingTypes.SelfRegister },
     })
     const { metadataURI, signer, linkERC8004, erc8004AgentId, deadline } = message
-    // Whoever sends the registration pays its fee.
+    // The sender of the registration pays its fee.
     const { payer } = deployment.accounts
     await chain.send(payer, {
       address: deployment.contracts.USDC,

@@ -14,7 +14,7 @@ const isNamespace = (binding: unknown): binding is DurableObjectNamespace =>
   Object.prototype.toString.call(binding) === '[object DurableObjectNamespace]'
 
 afterAll(async () => {
-  // `reset` leaves the storage of objects that are not in memory, because nobody called them for ten seconds.
+  // `reset` leaves the storage of objects that are not in memory, because they got no call for ten seconds.
   for (const namespace of (Object.values(named) as unknown[]).filter(isNamespace))
     for (const id of await listDurableObjectIds(namespace)) await runInDurableObject(namespace.get(id), () => {})
   await reset()

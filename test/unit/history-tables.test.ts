@@ -155,7 +155,7 @@ describe('positions', () => {
 })
 
 describe('what the indexer, the samples and the event log read', () => {
-  /** Small tables, and those of which a row is read per parameter. */
+  /** Small tables, and tables with one row read per parameter. */
   const SMALL = /^SCAN (\(subquery|CONSTANT|json_each|cursor|sampling|unsampled)/
 
   it('is found by an index, whatever else the tables have', async () => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createInFlightLimit } from '../../src/executor/in-flight-limit.ts'
 import type { IntentKind } from '../../src/executor/relay-types.ts'
 
-test('a lane that others have filled admits those who get out, and lets them go first', async () => {
+test('a full lane admits risk-reducing intents and sends them first', async () => {
   const limit = createInFlightLimit()
   const deadline = Date.now() + 60_000
   let groups = 0
@@ -34,7 +34,7 @@ test('a lane that others have filled admits those who get out, and lets them go 
   expect(order).toHaveLength(256 + 2)
 })
 
-test('a lane admits a bounded number of those who get out', () => {
+test('a lane admits a bounded number of risk-reducing intents', () => {
   const limit = createInFlightLimit()
   let groups = 0
   while (limit.enter({ kind: 'reduce', group: `agent:${++groups}` }));

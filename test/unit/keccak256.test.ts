@@ -7,7 +7,7 @@ import { type Random, randomOf } from '../support/seeded-random.ts'
 
 // The WebAssembly against viem, on lengths around its block of 136 bytes and its buffer of 16 KiB.
 
-/** The project's types are those of a Worker, which compiles no bytes. */
+/** The project has a Worker's types, and Workers compile no bytes. */
 const Module = WebAssembly.Module as unknown as new (bytes: Uint8Array) => WebAssembly.Module
 const module = new Module(readFileSync(join(import.meta.dirname, '../../src/crypto/keccak.wasm')))
 const empty = new Module(Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0))

@@ -61,7 +61,7 @@ export async function readTradedPositions(
 /** A position that is open at a block. */
 export type OpenPosition = { positionId: bigint; agentId: number; token: Address; vault: Address }
 
-/** The positions that are open at the cursor, and those that were closed after block ?1. */
+/** The positions that are open at the cursor or were closed after block ?1. */
 const ALL_OPEN = `SELECT position_id, agent_id, token, vault FROM positions INDEXED BY positions_open
   WHERE is_closed = 0 AND block <= ?1
   UNION SELECT opened.position_id, opened.agent_id, opened.token, opened.vault FROM trades AS closed INDEXED BY trades_place
