@@ -2,16 +2,6 @@ import type { IntakeClosure, IntakeKind } from '@agent-trading-service/protocol/
 import type { Context } from '../context.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
-import type { IntentKind } from '../executor/relay-types.ts'
-
-/** The intake that carries each kind of an agent's intents. */
-export const intakeOfIntent = {
-  open: 'buys',
-  add: 'buys',
-  reduce: 'reductions',
-  ladder: 'exitLadders',
-} as const satisfies Partial<Record<IntentKind, IntakeKind>>
-export type TradeIntentKind = keyof typeof intakeOfIntent
 
 /** Returns the refusal of a request whose kind the operator has closed; undefined while it is open. */
 export async function intakeRefusal({ intakeSwitches }: Context, kind: IntakeKind): Promise<Refusal | undefined> {

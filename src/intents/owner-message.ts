@@ -1,4 +1,4 @@
-import type { Message, OwnerPrimaryType } from '@agent-trading-service/protocol/typed-data'
+import type { OwnerPrimaryType as AnyOwnerPrimaryType, Message } from '@agent-trading-service/protocol/typed-data'
 import { type Address, encodeFunctionData, type Hex } from 'viem'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { type Call, OperationReply } from '../call.ts'
@@ -12,18 +12,17 @@ import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { quoteDeadline } from './deadline.ts'
 import { spendersOfOwner } from './gas-spenders.ts'
 import { intakeWarnings } from './intake.ts'
+import { messageKinds } from './message-kinds.ts'
 import { relaySignedBody } from './relay-signed-body.ts'
 import { nothingToSign } from './trade-quote.ts'
+
+type OwnerPrimaryType = Exclude<AnyOwnerPrimaryType, 'OwnAgent'>
 
 /** Who must sign a message, with its next nonce. */
 type Party = { address: Address; nonce: bigint }
 
 /** Returns the owner of an agent as the party that signs. */
 export const ownerOf = ({ agent, ownerNonce }: OwnerTerms): Party => ({ address: agent.owner, nonce: ownerNonce })
-
-/** Returns the intake of a message: stops have one of their own, because they let the owner's money out. */
-const intakeOf = (primaryType: OwnerPrimaryType) =>
-  primaryType === 'StopBuying' || primaryType === 'CloseAll' ? 'ownerStops' : 'ownerMessages'
 
 type OwnerQuote<P extends OwnerPrimaryType, B> = {
   agentId: bigint
@@ -49,7 +48,7 @@ export async function quoteOwnerMessage<P extends OwnerPrimaryType, B extends ob
   const deadline = quoteDeadline(quote.deadline, block)
   const signable = quote.message?.(terms)
   const warnings = [
-    ...(await intakeWarnings(context, intakeOf(primaryType))),
+    ...(await intakeWarnings(context, messageKinds[primaryType].intake)),
     ...(quote.warnings?.(terms, block) ?? []),
     ...(signable || quote.missing === undefined ? [] : [nothingToSign([quote.missing])]),
   ]
@@ -102,10 +101,7 @@ export async function relayOwnerMessage(context: Context, call: Call, signed: Si
   const { agentId, primaryType, nonce, deadline, signature, party = ownerOf } = signed
   const { block, terms } = await getOwnerTerms(chain, agentId)
   const { address: signer, nonce: nextNonce } = party(terms)
-  const intake = intakeOf(primaryType)
   const { hash, blockNumber, warnings, isReplay } = await relaySignedBody(context, call, {
-    kind: 'owner',
-    intake,
     domain: terms.domain,
     primaryType,
     messageOf: () => ({ ...signed.message, nonce, deadline }),
@@ -126,10 +122,6 @@ export async function relayOwnerMessage(context: Context, call: Call, signed: Si
         args: [...signed.args, nonce, deadline, signature],
       } as Parameters<typeof encodeFunctionData>[0]),
     },
-    acceptedIn: 'allLanes',
-    isReplayOnce: 'executed',
-    isLimited: intake !== 'ownerStops',
-    raisesLimits: true,
   })
   const response = {
     ...(await readAgentControl(context, agentId)),

@@ -59,8 +59,6 @@ export async function relayRegistration(
         args: [vault, name, metadataURI, signer, linkERC8004, erc8004AgentId, deadline, signature],
       })
   const execution = await relaySignedBody(context, call, {
-    kind: 'register',
-    intake: 'registrations',
     domain: terms.domain,
     primaryType: 'SelfRegister',
     messageOf: nonce => ({ ...sent, nonce }),
@@ -77,11 +75,6 @@ export async function relayRegistration(
     group: `signer:${signer}`,
     spenders: [`owner:${signer}`, 'newAgents'],
     call: { to, data },
-    acceptedIn: 'lane',
-    isReplayOnce: 'accepted',
-    isLimited: true,
-    // Anyone can make up a signer.
-    raisesLimits: false,
     fee: payments && { payments, amount: terms.fee },
   })
   const agentId = agentIdIn(to, execution.logs)

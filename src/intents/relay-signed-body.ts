@@ -1,7 +1,6 @@
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
-import type { IntakeKind } from '@agent-trading-service/protocol/intake-kind'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
-import { type Domain, digestOf, type Message, type PrimaryType } from '@agent-trading-service/protocol/typed-data'
+import { type Domain, digestOf, type Message } from '@agent-trading-service/protocol/typed-data'
 import type { Address, Hex } from 'viem'
 import { type Call, relayInTime } from '../call.ts'
 import type { Block } from '../chain/block-type.ts'
@@ -23,20 +22,17 @@ import type { PaymentReceipt } from '../payments/payment-claim.ts'
 import { deadlineRefusal, deadlineWarnings } from './deadline.ts'
 import { findTrade } from './find-trade.ts'
 import { intakeRefusal } from './intake.ts'
+import { messageKinds, type RelayedPrimaryType } from './message-kinds.ts'
 import { minedOrRefusal } from './mined-or-refusal.ts'
 
 /**
- * A signed body with what the chain says about it at `block`: everything in which the kinds of signed bodies differ.
- * Nothing that the caller chooses selects a budget, a nonce, a counter or a limit: `signer`, `group` and `spenders` come
- * from the chain, or are the address whose signature the contract verifies.
+ * A signed body with what the chain says about it at `block`; `messageKinds` has what else its kind changes. Nothing that the
+ * caller chooses selects a budget, a nonce, a counter or a limit: `signer`, `group` and `spenders` come from the chain, or are
+ * the address whose signature the contract verifies.
  */
 export type SignedBody = {
-  kind: RelayRequest['kind']
-  /** The switch with which the operator refuses new bodies of this kind. */
-  intake: IntakeKind
-
+  primaryType: RelayedPrimaryType
   domain: Domain
-  primaryType: PrimaryType
   /** Returns the message that was signed, given its nonce. */
   messageOf: (nonce: bigint) => Message
   /** The ladder behind the message's hash, to explain an invalid signature. */
@@ -63,16 +59,8 @@ export type SignedBody = {
   /** Returns the refusal of a contract error, with more than the error says. */
   refusalOfRevert?: (revert: Revert) => Promise<Refusal>
 
-  /** Where an accepted body is looked for: its signer's lane may be another one after the owner has changed. */
-  acceptedIn: 'lane' | 'allLanes'
   /** The agent whose trades show that the body was executed, once no lane knows it any more. */
   tradesOf?: bigint
-  /** When a repeated body has the status of a replay. */
-  isReplayOnce: 'accepted' | 'executed'
-  /** Reducing risk is not limited. */
-  isLimited: boolean
-  /** Whether the signer belongs to a registered agent, so that its signature raises the limits of the client's address. */
-  raisesLimits: boolean
   /** What must be paid over x402 before the relay. */
   fee?: { payments: Payments; amount: RegistrationTerms['fee'] } | undefined
 }
@@ -97,11 +85,13 @@ export type Execution = {
 export async function relaySignedBody(context: Context, call: Call, body: SignedBody): Promise<Execution> {
   const { chain, readCache } = context
   const { lane, signer, block, deadline, fee } = body
+  const { kind, intake, replayOnce, reducesRisk, raisesLimits } = messageKinds[body.primaryType]
 
+  // What was signed, and by whom?
   const { nonce, digest, invalid } = await checkSignature(chain, body)
   const newRequest: RelayRequest = {
     digest: body.digest ?? digest,
-    kind: body.kind,
+    kind,
     group: body.group,
     groupNonce: `${nonce}`,
     deadline,
@@ -110,15 +100,16 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
     ...(body.closesPosition !== undefined && { closesPosition: body.closesPosition }),
   }
 
+  // May it be executed now?
   const refusal =
     invalid ??
     deadlineRefusal(deadline, block) ??
     body.closed ??
     (nonce === body.nextNonce ? undefined : refuse('INVALID_NONCE', { given: nonce, expected: body.nextNonce })) ??
-    (await intakeRefusal(context, body.intake))
+    (await intakeRefusal(context, intake))
 
-  // A new body is not looked up: an executed one is refused, because its nonce is used.
-  const mayBeRepeated = refusal !== undefined || body.isReplayOnce === 'accepted'
+  // If not, was it accepted before? A new body need not be looked up: the nonce of an executed one is used.
+  const mayBeRepeated = refusal !== undefined || replayOnce === 'accepted'
   const accepted = mayBeRepeated ? await findAccepted(context, body, newRequest, { isSigned: !invalid }) : undefined
   const isExecuted = accepted?.state === 'mined' || accepted?.state === 'final'
   if (refusal !== undefined && accepted === undefined) {
@@ -129,14 +120,15 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
   // Its signer may be another one by now, and its group with it.
   const request = accepted ? { ...newRequest, group: accepted.group, groupNonce: accepted.groupNonce } : newRequest
 
+  // Only new bodies count against limits, because anyone can send a repeated one.
   if (accepted === undefined) {
-    if (body.raisesLimits) call.client?.raise(signer)
-    if (body.isLimited) await call.client?.countSigner(signer)
+    if (raisesLimits) call.client?.raise(signer)
+    if (!reducesRisk) await call.client?.countSigner(signer)
   }
   const receipt = isExecuted
     ? await fee?.payments.receiptOf(signer, request.digest)
     : await collectFee(context, call, body, request)
-  // Waiting for the chain must not block others. Anyone can send a repeated body, which keeps its turn.
+  // Waiting for the chain must not block others.
   if (accepted === undefined) call.client?.leave()
 
   try {
@@ -153,7 +145,7 @@ export async function relaySignedBody(context: Context, call: Call, body: Signed
       hash: mined.hash,
       blockNumber: mined.blockNumber,
       logs: mined.logs,
-      isReplay: body.isReplayOnce === 'accepted' ? accepted !== undefined : isExecuted,
+      isReplay: replayOnce === 'accepted' ? accepted !== undefined : isExecuted,
       payment: receipt && { response: receipt },
       ...deadlineWarnings(deadline, block),
     }
@@ -218,11 +210,13 @@ async function findSignedNonce(
  */
 async function findAccepted(
   context: Context,
-  { acceptedIn, lane }: SignedBody,
+  { primaryType, lane }: SignedBody,
   { group, digest, call }: RelayRequest,
   { isSigned }: { isSigned: boolean },
 ): Promise<IntentRecord | undefined> {
-  const record = await (acceptedIn === 'lane' ? lane.find(group, digest) : findInAllLanes(context, digest))
+  const record = await (messageKinds[primaryType].acceptedIn === 'lane'
+    ? lane.find(group, digest)
+    : findInAllLanes(context, digest))
   const isSame = isSigned || record?.call?.data === call.data
   return isSame && record?.state !== 'rejected' ? record : undefined
 }

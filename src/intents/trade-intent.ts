@@ -3,7 +3,7 @@ import { findBoundsProblem, findShapeProblem } from '@agent-trading-service/prot
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import { positionIdIn } from '@agent-trading-service/protocol/ids-from-receipt'
 import { ladderBounds } from '@agent-trading-service/protocol/router-check-inputs'
-import type { Message, PrimaryType } from '@agent-trading-service/protocol/typed-data'
+import type { Message } from '@agent-trading-service/protocol/typed-data'
 import type { Hex } from 'viem'
 import type { Call } from '../call.ts'
 import type { Block } from '../chain/block-type.ts'
@@ -15,7 +15,7 @@ import { refuse } from '../errors/refuse.ts'
 import { type Revert, refusalAtHead } from '../executor/present-intent.ts'
 import { marketClosedTexts } from '../resources/market-session.ts'
 import { spendersOfAgent } from './gas-spenders.ts'
-import { intakeOfIntent, type TradeIntentKind } from './intake.ts'
+import type { TradePrimaryType } from './message-kinds.ts'
 import { relaySignedBody } from './relay-signed-body.ts'
 
 /** The signed body of one of the four trading operations. */
@@ -24,8 +24,7 @@ type TradeIntent = {
   deadline: bigint
   nonce: bigint
   signature: Hex
-  kind: TradeIntentKind
-  primaryType: PrimaryType
+  primaryType: TradePrimaryType
   /** Returns the signed message, given the agent's on-chain state. */
   message: (terms: SigningTerms) => Message
   /** Returns the calldata of the router call that carries the message. */
@@ -41,14 +40,12 @@ type TradeIntent = {
  */
 export async function relayTradeIntent(context: Context, call: Call, intent: TradeIntent) {
   const { trading, executor, config } = context
-  const { agentId, kind, primaryType, signature, deadline, nonce, exits, closesPosition } = intent
+  const { agentId, primaryType, signature, deadline, nonce, exits, closesPosition } = intent
   const { TradeRouter } = trading.trading
   const terms = await getSigningTerms(trading, agentId)
   const { agent, block } = terms
   const message = intent.message(terms)
   const execution = await relaySignedBody(context, call, {
-    kind,
-    intake: intakeOfIntent[kind],
     domain: terms.domain,
     primaryType,
     messageOf: () => message,
@@ -70,16 +67,12 @@ export async function relayTradeIntent(context: Context, call: Call, intent: Tra
         { agentId, exits, block },
         { data, context: { ...facts, signer: agent.signer } },
       ),
-    acceptedIn: 'lane',
     tradesOf: agentId,
-    isReplayOnce: 'executed',
-    isLimited: kind !== 'reduce',
-    raisesLimits: true,
   })
   const positionId = execution.trade?.positionId ?? positionIdIn(TradeRouter, execution.logs)
   if (positionId === undefined) throw new Error('The receipt of a mined intent has no intent event')
   // These change the prices that fire the position's exits.
-  if (kind === 'add' || kind === 'ladder')
+  if (primaryType === 'AddToPosition' || primaryType === 'UpdateExitLadder')
     context.keeper?.mark({ block: execution.blockNumber, positionIds: [positionId] })
   return {
     agentId: `${agentId}`,

@@ -2,7 +2,7 @@ import type { Check } from '@agent-trading-service/protocol/check'
 import { expectedTokens, fillFloor, paperPrice } from '@agent-trading-service/protocol/fill-amounts'
 import { usdcValue } from '@agent-trading-service/protocol/oracle-price'
 import type { TokenTerms, TradingTerms } from '@agent-trading-service/protocol/router-check-inputs'
-import type { Domain, Message, PrimaryType } from '@agent-trading-service/protocol/typed-data'
+import type { Domain, Message } from '@agent-trading-service/protocol/typed-data'
 import { formatUnits } from 'viem'
 import type { AgentRecord } from '../chain/agents.ts'
 import type { Block } from '../chain/block-type.ts'
@@ -15,11 +15,10 @@ import { presentCheck } from '../resources/router-check.ts'
 import { presentTradePolicy } from '../resources/trade-policy.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { spendersOfAgent } from './gas-spenders.ts'
-import { intakeOfIntent, type TradeIntentKind } from './intake.ts'
+import { messageKinds, type TradePrimaryType } from './message-kinds.ts'
 
-type QuoteFacts<P extends PrimaryType, B> = {
+type QuoteFacts<P extends TradePrimaryType, B> = {
   agentId: bigint
-  kind: TradeIntentKind
   /** Whether it sells a whole position. */
   closesPosition?: boolean
   terms: { agent: AgentRecord; nonce: bigint; domain: Domain } & Pick<TradingTerms, 'token' | 'extension'>
@@ -38,29 +37,19 @@ export const nothingToSign = (missing: readonly string[]): string =>
   `There is nothing to sign yet: request the quote with ${missing.join(', ')} as well, and it has typedData and body.`
 
 /** Returns the fields of every intent quote, with typed data and body if the intent is complete. */
-export async function presentQuote<P extends PrimaryType, B extends object>(
+export async function presentQuote<P extends TradePrimaryType, B extends object>(
   context: Context,
   block: Block,
-  {
-    agentId,
-    kind,
-    closesPosition,
-    terms,
-    primaryType,
-    checks: routerChecks,
-    deadline,
-    intent,
-    missing,
-  }: QuoteFacts<P, B>,
+  { agentId, closesPosition, terms, primaryType, checks: routerChecks, deadline, intent, missing }: QuoteFacts<P, B>,
 ) {
   const { config, trading } = context
   const gasUse: GasUse = {
-    kind,
+    kind: messageKinds[primaryType].kind,
     group: `agent:${agentId}`,
     spenders: spendersOfAgent(agentId, { agent: terms.agent, block }),
     ...(closesPosition !== undefined && { closesPosition }),
   }
-  const checks = [...routerChecks, await intakeCheck(context, kind), ...(await gasBudgetChecks(context, gasUse))]
+  const checks = [...routerChecks, await intakeCheck(context, primaryType), ...(await gasBudgetChecks(context, gasUse))]
   const signable = intent?.({ nonce: terms.nonce, deadline })
   const symbol = terms.token?.symbol
   const closedTexts = symbol === undefined ? undefined : marketClosedTexts(config, symbol, block.timestamp)
@@ -90,8 +79,8 @@ export async function presentQuote<P extends PrimaryType, B extends object>(
   }
 }
 
-async function intakeCheck({ intakeSwitches }: Context, kind: TradeIntentKind): Promise<Check> {
-  const closure = await intakeSwitches.closureOf(intakeOfIntent[kind])
+async function intakeCheck({ intakeSwitches }: Context, primaryType: TradePrimaryType): Promise<Check> {
+  const closure = await intakeSwitches.closureOf(messageKinds[primaryType].intake)
   return { rule: 'intake', code: 'INTAKE_CLOSED', pass: closure === undefined }
 }
 

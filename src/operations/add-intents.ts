@@ -54,7 +54,6 @@ export const getAddIntentQuote = defineOperation(
     return {
       ...(await presentQuote(context, block, {
         agentId,
-        kind: 'add',
         terms,
         primaryType: 'AddToPosition',
         checks,
@@ -109,7 +108,6 @@ export const submitAddIntent = defineOperation(
     return relayTradeIntent(context, call, {
       ...intent,
       signature,
-      kind: 'add',
       primaryType: 'AddToPosition',
       message: () => message,
       data: () => encodeCall(tradeRouterAbi, 'addToPosition', [message, signature]),

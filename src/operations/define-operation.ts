@@ -11,8 +11,9 @@ type FlatInput<P, Q, B> = (P extends z.ZodObject ? z.output<P> : unknown) &
   (B extends z.ZodObject ? z.output<B> : unknown)
 
 /**
- * Defines an operation once; both surfaces and all API documents are derived from the definition. `run` receives path,
- * query and body parameters as one parsed object, and what belongs to the call. Two arguments, so that TypeScript infers its type from the schemas.
+ * Defines an operation once; both surfaces and all API documents are derived from the definition. `run` receives the services
+ * of the deployment, path, query and body parameters as one parsed object, and what belongs to the call. Two arguments, so that
+ * TypeScript infers its type from the schemas.
  */
 export function defineOperation<
   const P extends z.ZodObject | undefined,

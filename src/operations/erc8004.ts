@@ -118,8 +118,6 @@ export const linkERC8004 = defineOperation(
     const { owner } = terms.agent
     const to = chain.contracts.AgentRegistry
     const { hash, isReplay, warnings } = await relaySignedBody(context, call, {
-      kind: 'link',
-      intake: 'registrations',
       domain: terms.domain,
       primaryType: 'LinkERC8004',
       messageOf: nonce => ({ agentId, erc8004AgentId, nonce, deadline }),
@@ -140,10 +138,6 @@ export const linkERC8004 = defineOperation(
           args: [agentId, erc8004AgentId, deadline, signature],
         }),
       },
-      acceptedIn: 'lane',
-      isReplayOnce: 'accepted',
-      isLimited: true,
-      raisesLimits: true,
     })
     const linked = await getAgent(chain, agentId)
     const response = {

@@ -47,7 +47,6 @@ export const getExitLadderIntentQuote = defineOperation(
     return {
       ...(await presentQuote(context, block, {
         agentId,
-        kind: 'ladder',
         terms,
         primaryType: 'UpdateExitLadder',
         checks: ladderUpdateChecks(terms, { exits, deadline }),
@@ -97,7 +96,6 @@ export const submitExitLadderIntent = defineOperation(
     return relayTradeIntent(context, call, {
       ...intent,
       signature,
-      kind: 'ladder',
       primaryType: 'UpdateExitLadder',
       message: () => ({ ...intent, exitsHash: hashExits(rules) }),
       data: () => encodeCall(tradeRouterAbi, 'updateExitLadder', [{ ...intent, exits: rules }, signature]),

@@ -49,7 +49,6 @@ export const getReduceIntentQuote = defineOperation(
     return {
       ...(await presentQuote(context, block, {
         agentId,
-        kind: 'reduce',
         closesPosition: share === CLOSE_BPS,
         terms,
         primaryType: 'ReducePosition',
@@ -97,7 +96,6 @@ export const submitReduceIntent = defineOperation(
     relayTradeIntent(context, call, {
       ...message,
       signature,
-      kind: 'reduce',
       closesPosition: message.exitBps === CLOSE_BPS,
       primaryType: 'ReducePosition',
       message: () => message,

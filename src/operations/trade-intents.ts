@@ -61,7 +61,6 @@ export const getTradeIntentQuote = defineOperation(
     return {
       ...(await presentQuote(context, block, {
         agentId,
-        kind: 'open',
         terms,
         primaryType: 'OpenPosition',
         checks,
@@ -143,7 +142,6 @@ export const submitTradeIntent = defineOperation(
     const receipt = await relayTradeIntent(context, call, {
       ...signed,
       agentId,
-      kind: 'open',
       primaryType: 'OpenPosition',
       message: ({ agent: { vault } }) => ({ ...terms, vault, exitsHash: hashExits(rules), deadline, nonce }),
       data: ({ agent: { vault } }) =>

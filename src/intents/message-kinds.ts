@@ -1,0 +1,46 @@
+import type { IntakeKind } from '@agent-trading-service/protocol/intake-kind'
+import type { PrimaryType, WebhookPrimaryType } from '@agent-trading-service/protocol/typed-data'
+import type { IntentKind } from '../executor/relay-types.ts'
+
+/** What the pipeline does differently for a kind of signed message. */
+type MessageKind = {
+  /** The kind in the journal. */
+  kind: IntentKind
+  /** The switch with which the operator refuses new messages. */
+  intake: IntakeKind
+  /** Where an accepted body is looked up: a former owner's is in another lane than the present owner's. */
+  acceptedIn: 'lane' | 'allLanes'
+  /** From when on a repeated body has the status of a replay. */
+  replayOnce: 'accepted' | 'executed'
+  /** Messages that reduce risk are never limited. */
+  reducesRisk: boolean
+  /** Whether a signature raises the limits of the client's address. Not if anyone can make up the signer. */
+  raisesLimits: boolean
+}
+
+/** The messages that lanes relay: an owner's consent is part of a registration, and the Worker itself handles webhooks. */
+export type RelayedPrimaryType = Exclude<PrimaryType, 'OwnAgent' | WebhookPrimaryType>
+
+/** The messages of an agent's signer. */
+export type TradePrimaryType = 'OpenPosition' | 'AddToPosition' | 'ReducePosition' | 'UpdateExitLadder'
+
+const intent = { acceptedIn: 'lane', replayOnce: 'executed', reducesRisk: false, raisesLimits: true } as const
+const owner = { ...intent, kind: 'owner', intake: 'ownerMessages', acceptedIn: 'allLanes' } as const
+const stop = { ...owner, intake: 'ownerStops', reducesRisk: true } as const
+const registry = { ...intent, intake: 'registrations', replayOnce: 'accepted' } as const
+
+export const messageKinds = {
+  OpenPosition: { ...intent, kind: 'open', intake: 'buys' },
+  AddToPosition: { ...intent, kind: 'add', intake: 'buys' },
+  ReducePosition: { ...intent, kind: 'reduce', intake: 'reductions', reducesRisk: true },
+  UpdateExitLadder: { ...intent, kind: 'ladder', intake: 'exitLadders' },
+  OfferOwnership: owner,
+  AcceptOwnership: owner,
+  SetSigner: owner,
+  SetMandate: owner,
+  CancelIntents: owner,
+  StopBuying: stop,
+  CloseAll: stop,
+  SelfRegister: { ...registry, kind: 'register', raisesLimits: false },
+  LinkERC8004: { ...registry, kind: 'link' },
+} as const satisfies Record<RelayedPrimaryType, MessageKind>
